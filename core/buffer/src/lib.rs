@@ -13,7 +13,7 @@
 
 use std::ptr::NonNull;
 
-/// The pointer by which a source knows a buffer; opaque to all other code.
+/// The pointer by which a source identifies a buffer; opaque to all other code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Handle(pub NonNull<()>);
@@ -22,7 +22,7 @@ pub struct Handle(pub NonNull<()>);
 // of `Source`, callable by any thread.
 unsafe impl Send for Handle {}
 
-/// A buffer's memory as its source gives it.
+/// A buffer's memory as its source provides it.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     /// The handle of the source.
@@ -33,12 +33,12 @@ pub struct Memory {
     pub size: u32,
 }
 
-/// Where buffers that are not on the heap come from.
+/// The source of buffers that are not on the heap.
 ///
 /// Its functions may be called by any thread.
 #[derive(Debug)]
 pub struct Source {
-    /// For messages.
+    /// Name for messages.
     pub name: &'static str,
     /// Frees the buffers of these handles. The caller owns them, and each is of this source.
     pub free: unsafe fn(&[Handle]),
@@ -47,7 +47,7 @@ pub struct Source {
     pub another: unsafe fn(Handle) -> Option<Memory>,
 }
 
-/// See the module.
+/// Memory with one owner.
 #[derive(Debug)]
 pub struct Buffer {
     base: NonNull<u8>,

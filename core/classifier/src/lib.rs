@@ -1,4 +1,4 @@
-//! OpenFlow tables with un-wildcarding, and megaflow look-up.
+//! Look-up of OpenFlow rules, with wildcards, and look-up of megaflows.
 
 pub mod megaflow;
 pub mod of;

@@ -1,16 +1,17 @@
-//! What somebody sends who wants hashes to collide: for tests, of this crate and others (feature `adversary`).
+//! Inputs of an attacker that wants hashes to collide, for tests of this crate and others (feature `adversary`).
 
 use crate::crc::crc32c;
 
-/// CRC32C of a word after `crc`, as the instruction does it: by linearity, from CRCs of whole byte strings.
+/// CRC32C of a word after `crc`, as the CPU instruction computes it: by linearity, from CRCs of whole byte strings.
 pub fn crc_step(crc: u32, word: u64) -> u32 {
     let word = word ^ u64::from(crc);
     crc32c(&word.to_le_bytes()) ^ crc32c(&[0; 8])
 }
 
-/// 2ⁿ unicast Ethernet addresses whose CRCs are equal, in the upper 48 bits of a word, whatever comes before and behind.
+/// 2ⁿ unicast Ethernet addresses with equal CRCs, in the upper 48 bits of a word, whatever precedes and follows the
+/// word.
 pub fn colliding_macs(n: u32) -> Vec<u64> {
-    // Gauss: each row is a set of address bits and the CRC of it; rows whose CRC became zero are the kernel.
+    // Gaussian elimination: each row is a set of address bits and its CRC; rows with CRC zero form the kernel.
     let bits = (0..48).filter(|&bit| bit != 40);
     let mut rows: Vec<(u64, u32)> = bits.map(|bit| (1 << bit, crc_step(0, 1 << bit << 16))).collect();
     for column in 0..32 {

@@ -3,9 +3,9 @@
 /// A cache line as eight words.
 pub type Line = [u64; 8];
 
-/// `a` and `b` agree in every bit of `mask`.
+/// Returns whether `a` and `b` are equal in every bit of `mask`.
 ///
-/// Said of four words beside four, which compilers turn into what vectors the caller is compiled for.
+/// Written as operations on four words, which compilers translate to the widest vectors of the target.
 #[inline(always)]
 pub fn masked_eq(a: &Line, b: &Line, mask: &Line) -> bool {
     let differ: [u64; 4] =
@@ -13,7 +13,7 @@ pub fn masked_eq(a: &Line, b: &Line, mask: &Line) -> bool {
     (differ[0] | differ[1]) | (differ[2] | differ[3]) == 0
 }
 
-/// The meaning of [`masked_eq`].
+/// The reference implementation of [`masked_eq`].
 pub fn masked_eq_scalar(a: &Line, b: &Line, mask: &Line) -> bool {
     let mut diff = 0;
     for i in 0..8 {
@@ -22,7 +22,7 @@ pub fn masked_eq_scalar(a: &Line, b: &Line, mask: &Line) -> bool {
     diff == 0
 }
 
-/// Which of the first 64 `lines` agree with `want` in every bit of `mask`: bit i for line i.
+/// Returns which of the first 64 `lines` equal `want` in every bit of `mask`: bit i for line i.
 #[inline]
 pub fn matching(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -35,7 +35,7 @@ pub fn matching(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     matching_scalar(lines, want, mask)
 }
 
-/// The meaning of [`matching`].
+/// The reference implementation of [`matching`].
 pub fn matching_scalar(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     lines
         .iter()
@@ -67,7 +67,7 @@ fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     bits
 }
 
-/// Which of the first 64 words of `column` agree with `want` in every bit of `mask`: bit i for word i.
+/// Returns which of the first 64 words of `column` equal `want` in every bit of `mask`: bit i for word i.
 #[inline]
 pub fn matching_words(column: &[u64], want: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -80,7 +80,7 @@ pub fn matching_words(column: &[u64], want: u64, mask: u64) -> u64 {
     matching_words_scalar(column, want, mask)
 }
 
-/// The meaning of [`matching_words`].
+/// The reference implementation of [`matching_words`].
 pub fn matching_words_scalar(column: &[u64], want: u64, mask: u64) -> u64 {
     let words = column.iter().take(64).enumerate();
     words.fold(0, |bits, (i, word)| bits | u64::from((word ^ want) & mask == 0) << i)
@@ -128,7 +128,7 @@ mod tests {
             x >> 40
         };
         for n in [0, 1, 31, 64, 70] {
-            // Few bits, so that some lines agree.
+            // Few bits, so that some lines are equal.
             let lines: Vec<Line> = (0..n).map(|_| std::array::from_fn(|_| next() & 1)).collect();
             for _ in 0..50 {
                 let (want, mask) = (std::array::from_fn(|_| next() & 1), std::array::from_fn(|_| next() & 1));

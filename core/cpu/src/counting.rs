@@ -1,5 +1,5 @@
-//! An allocator that counts, for tests which promise that a path allocates nothing. It is here since an allocator must
-//! be `unsafe`; it is compiled for such tests alone (feature `counting-allocator`).
+//! An allocator that counts, for tests that check that a path does not allocate. It is in this crate because an
+//! allocator requires `unsafe`; it is compiled only for such tests (feature `counting-allocator`).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,7 +12,7 @@ thread_local! {
 pub struct CountingAllocator;
 
 impl CountingAllocator {
-    /// How often this thread has allocated.
+    /// Number of allocations of this thread.
     pub fn count() -> u64 {
         ALLOCATIONS.with(Cell::get)
     }

@@ -1,6 +1,7 @@
-//! CRC32C (Castagnoli), the checksum of SCTP. It is linear, so it is no hash of what others may choose.
+//! CRC32C (Castagnoli), the checksum of SCTP. It is linear, so it must not be used to hash data that an attacker can
+//! choose.
 
-/// CRC32C of data (RFC 3720 §12.1), as SCTP has it (RFC 9260 appendix A).
+/// CRC32C of data (RFC 3720 §12.1), as used by SCTP (RFC 9260 appendix A).
 pub fn crc32c(data: &[u8]) -> u32 {
     crc32c_of(&[data])
 }

@@ -1,54 +1,54 @@
 //! Keyed hashing of cache lines and of the words that follow them.
 //!
-//! Packets bring the bytes that are hashed, so the hash must not let a sender choose bytes that collide. A CRC does: it is
-//! linear, so equal differences of keys give equal differences of hashes whatever the seed.
+//! The hashed bytes come from packets, so a sender must not be able to choose bytes that collide. With a CRC a sender
+//! can: it is linear, so equal differences of keys give equal differences of hashes whatever the seed.
 //!
 //! * Words are summed by **NH** (Black et al., UMAC, 1999; RFC 4418 §5.2.2): each word is split in two halves, a secret is
 //!   added to each half modulo 2³², and the products of the halves are added modulo 2⁶⁴. For any two different inputs and
-//!   any number, the sums differ by that number with probability 2⁻³² at most, over the secrets. A word that is not
-//!   looked at is zero on both sides, so all inputs under one mask have the same length, as NH demands.
-//! * The sum goes through the same product once more: else sums that are an arithmetic progression, as those of consecutive
-//!   addresses are, would be spread unevenly under some secrets.
+//!   any number, the sums differ by that number with probability 2⁻³² at most, over the secrets. A word outside the mask
+//!   is zero in both inputs, so all inputs under one mask have the same length, as NH requires.
+//! * The sum is the input of the same product once more. Otherwise sums that form an arithmetic progression, such as those
+//!   of consecutive addresses, would be distributed unevenly under some secrets.
 //! * It is reduced to 32 bits by **multilinear-HM** (Lemire, Kaser, "Strongly universal string hashing is fast", 2014),
-//!   which is pairwise independent: any two different sums agree in any chosen bits as two random numbers do. So the low
-//!   bits are as good a bucket as the high bits are a signature.
+//!   which is pairwise independent: any two different sums agree in any chosen bits as often as two random numbers do. So
+//!   the low bits can select a bucket and the high bits can be a signature.
 //!
-//! So for every pair of inputs that was chosen without the secrets, `j` bits of the hashes collide with probability
-//! 2⁻ʲ + 2⁻³¹ at most.
+//! So for every pair of inputs that was chosen without knowledge of the secrets, `j` bits of the hashes collide with
+//! a probability of at most 2⁻ʲ + 2⁻³¹.
 
 use crate::compare::Line;
 use crate::siphash::siphash;
 
-/// Words that have a secret of their own: a line, and what a key may have behind it.
+/// Words with a secret of their own: a line, and the words that may follow it in a key.
 pub const WORDS: usize = 80;
 
-/// The secrets of a hash: random, of this process, shown to nobody.
+/// The secrets of a hash: random, different in each process, never shown.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Secret {
     /// One for each word; those of the line come first.
     words: [u64; WORDS],
-    /// For the sum, as if it were one word more.
+    /// For the sum, which is treated as one more word.
     sum: u64,
-    /// Of the reduction: added to both halves of a sum, and to their product.
+    /// For the reduction: added to both halves of a sum, and to their product.
     reduction: [u64; 3],
 }
 
 impl Secret {
-    /// Secrets that follow from `seed`, which must be random.
+    /// Derives the secrets from `seed`, which must be random.
     pub fn new(seed: u64) -> Secret {
         let word = |i: usize| siphash([seed, 0x6e68_2d73_6563_7265], &[i as u64]);
         let reduction = std::array::from_fn(|i| word(WORDS + 1 + i));
         Secret { words: std::array::from_fn(word), sum: word(WORDS), reduction }
     }
 
-    /// What a word at `place` adds to a sum. Words of the line have places 0 to 7.
+    /// The term of the word at index `place`. Words of the line have indices 0 to 7.
     #[inline(always)]
     pub fn term(&self, place: usize, word: u64) -> u64 {
         product(word, self.words[place % WORDS])
     }
 
-    /// The hash of a sum of terms. All sums that are compared have terms of the same places.
+    /// The hash of a sum of terms. Sums are comparable only if their terms have the same indices.
     #[inline(always)]
     pub fn reduce(&self, sum: u64) -> u32 {
         let [a, b, c] = self.reduction;
@@ -66,7 +66,7 @@ fn product(word: u64, secret: u64) -> u64 {
     u64::from(low) * u64::from(high)
 }
 
-/// The sum of the bits of `line` that `mask` keeps.
+/// The sum of the bits of `line` that are in `mask`.
 #[inline]
 pub fn sum_line(line: &Line, mask: &Line, secret: &Secret) -> u64 {
     let mut out = [0];
@@ -74,7 +74,7 @@ pub fn sum_line(line: &Line, mask: &Line, secret: &Secret) -> u64 {
     out[0]
 }
 
-/// [`sum_line`] of a batch. Writes as many sums as both slices have room for.
+/// [`sum_line`] for a batch. Writes as many sums as the shorter slice has elements.
 #[inline]
 pub fn sum_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
@@ -87,7 +87,7 @@ pub fn sum_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) 
     sum_lines_scalar(lines, mask, secret, out);
 }
 
-/// The meaning of [`sum_lines`].
+/// The reference implementation of [`sum_lines`].
 pub fn sum_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) {
     for (line, out) in lines.iter().zip(out) {
         let terms = (0..line.len()).map(|i| secret.term(i, line[i] & mask[i]));
@@ -95,13 +95,13 @@ pub fn sum_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut 
     }
 }
 
-/// Hash of the bits of `line` that `mask` keeps.
+/// Hash of the bits of `line` that are in `mask`.
 #[inline]
 pub fn hash_line(line: &Line, mask: &Line, secret: &Secret) -> u32 {
     secret.reduce(sum_line(line, mask, secret))
 }
 
-/// [`hash_line`] of a batch. Writes as many hashes as both slices have room for.
+/// [`hash_line`] for a batch. Writes as many hashes as the shorter slice has elements.
 #[inline]
 pub fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
@@ -114,7 +114,7 @@ pub fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32])
     hash_lines_scalar(lines, mask, secret, out);
 }
 
-/// The meaning of [`hash_lines`].
+/// The reference implementation of [`hash_lines`].
 pub fn hash_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
     for (line, out) in lines.iter().zip(out) {
         let mut sum = [0];
@@ -123,8 +123,8 @@ pub fn hash_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut
     }
 }
 
-/// Adds the term of one more word of each key: of `column`, which holds the word of all keys, the bits that `mask` keeps.
-/// Changes as many sums as both slices have.
+/// Adds the term of one more word of each key: the bits in `mask` of `column`, which contains this word of all keys.
+/// Changes as many sums as the shorter slice has elements.
 #[inline]
 pub fn add_column(column: &[u64], mask: u64, (secret, place): (&Secret, usize), sums: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
@@ -137,14 +137,14 @@ pub fn add_column(column: &[u64], mask: u64, (secret, place): (&Secret, usize), 
     add_column_scalar(column, mask, (secret, place), sums);
 }
 
-/// The meaning of [`add_column`].
+/// The reference implementation of [`add_column`].
 pub fn add_column_scalar(column: &[u64], mask: u64, (secret, place): (&Secret, usize), sums: &mut [u64]) {
     for (sum, word) in sums.iter_mut().zip(column) {
         *sum = sum.wrapping_add(secret.term(place, word & mask));
     }
 }
 
-/// [`Secret::reduce`] of a batch. Writes as many hashes as both slices have room for.
+/// [`Secret::reduce`] for a batch. Writes as many hashes as the shorter slice has elements.
 #[inline]
 pub fn reduce_sums(sums: &[u64], secret: &Secret, out: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
@@ -157,12 +157,12 @@ pub fn reduce_sums(sums: &[u64], secret: &Secret, out: &mut [u32]) {
     reduce_sums_scalar(sums, secret, out);
 }
 
-/// The meaning of [`reduce_sums`].
+/// The reference implementation of [`reduce_sums`].
 pub fn reduce_sums_scalar(sums: &[u64], secret: &Secret, out: &mut [u32]) {
     sums.iter().zip(out).for_each(|(sum, out)| *out = secret.reduce(*sum));
 }
 
-/// Four lines at once: a line costs less than a CRC of four of its words, however many words the mask has.
+/// Four lines at once: a line costs less than a CRC of four of its words, independent of the mask.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Line, Secret, WORDS, add_column_scalar, reduce_sums_scalar};
@@ -174,7 +174,7 @@ mod avx2 {
         _mm256_srli_epi64, _mm256_storeu_si256, _mm256_unpackhi_epi64, _mm256_unpacklo_epi64,
     };
 
-    /// What is the same for all lines.
+    /// Values that are the same for all lines.
     struct Fixed {
         mask: [__m256i; 2],
         secret: [__m256i; 2],
@@ -233,7 +233,8 @@ mod avx2 {
         _mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two))) as u64
     }
 
-    /// [`Secret::reduce`] of four sums. Of the product of two numbers of 64 bits the upper half of the lower 64 is needed.
+    /// [`Secret::reduce`] of four sums. Of the product of two 64-bit numbers, the upper half of the lower 64 bits is
+    /// needed.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn reduce(sums: __m256i, secret: &Secret) -> __m128i {
@@ -313,8 +314,7 @@ mod avx2 {
     }
 }
 
-/// A keyed hash of words that come one after another, any number of them, in 64 bits: each step is a product of two secret
-/// numbers, folded.
+/// A keyed 64-bit hash of a sequence of words of any length: each step is a folded product of two secret numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain {
     start: u64,
@@ -323,19 +323,19 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// With secrets that follow from `seed`, which must be random.
+    /// Derives the secrets from `seed`, which must be random.
     pub fn new(seed: u64) -> Chain {
         let secret = |i| siphash([seed, 0x6368_6169_6e2d_6b65], &[i]);
         Chain { start: secret(0), hash: secret(1), word: secret(2) }
     }
 
-    /// The hash of no words.
+    /// The hash of the empty sequence.
     #[inline(always)]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// The hash of one word more than `hash` is of. All 64 bits may be used.
+    /// The hash of a sequence with one more word. All 64 bits may be used.
     #[inline(always)]
     pub fn step(&self, hash: u64, word: u64) -> u64 {
         let product = u128::from(hash ^ self.hash) * u128::from(word ^ self.word);
@@ -348,7 +348,7 @@ impl Chain {
     }
 }
 
-/// A fixed mixture of two words, without a secret: for fingerprints of what nobody else chooses.
+/// A fixed mixture of two words, without a secret, for fingerprints of data that no attacker chooses.
 #[inline(always)]
 pub fn mix32(a: u32, b: u32) -> u32 {
     let mut x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,8 +1,9 @@
-//! What the processor does faster when asked by name: prefetch, keyed hashing, compares of many values at once.
+//! CPU-specific code: prefetch, keyed hashing, comparisons of many values at once.
 //!
 //! Every function has a scalar reference implementation, which defines the result; tests compare the fast one with it.
-//! What every processor of the architecture has (SSE2 on x86-64) is used without asking, and inlines into its caller.
-//! What must be asked for (AVX2) is dispatched once per *batch stage*, so that the test costs nothing per packet.
+//! Features that every CPU of the architecture has (SSE2 on x86-64) are used without a check and inlined into the
+//! caller. Optional features (AVX2) are dispatched once per *batch stage*, so that the check costs nothing per
+//! packet.
 
 #[cfg(any(test, feature = "adversary"))]
 pub mod adversary;

@@ -1,9 +1,9 @@
-//! Waiting in user space: the core rests until the time-stamp counter has come to a value (`TPAUSE`).
+//! Waiting in user space: the core rests until the time-stamp counter reaches a value (`TPAUSE`).
 //!
-//! It is an instruction of WAITPKG (Intel since Tremont and Alder Lake). The operating system bounds how long it may take
-//! (`IA32_UMWAIT_CONTROL`, 100 microseconds in Linux), and may be woken earlier by any interrupt: the wait is a hint.
+//! An instruction of WAITPKG (Intel since Tremont and Alder Lake). The operating system limits its duration
+//! (`IA32_UMWAIT_CONTROL`, 100 µs in Linux), and any interrupt ends it: the wait may be shorter than requested.
 
-/// Whether the processor can.
+/// Returns whether the CPU has the instruction.
 pub fn can_pause() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -19,7 +19,7 @@ pub fn can_pause() -> bool {
     }
 }
 
-/// Waits until the counter has come to `until`, or shorter. Where [`can_pause`] is false it returns at once.
+/// Waits until the counter has reached `until`, or shorter. Returns at once if [`can_pause`] is false.
 #[inline]
 pub fn pause_until(until: u64) {
     if !can_pause_here() {
@@ -27,7 +27,7 @@ pub fn pause_until(until: u64) {
     }
     #[cfg(target_arch = "x86_64")]
     {
-        // The deeper state, C0.2: it wakes slower and spares more.
+        // The deeper state, C0.2: it wakes more slowly and saves more power.
         let state = 0u32;
         // SAFETY: the processor has the instruction, as was just asked; it changes flags and nothing else.
         unsafe {
@@ -42,7 +42,7 @@ pub fn pause_until(until: u64) {
     }
 }
 
-/// [`can_pause`], asked once.
+/// [`can_pause`], checked once.
 fn can_pause_here() -> bool {
     use std::sync::OnceLock;
     static CAN: OnceLock<bool> = OnceLock::new();

@@ -1,12 +1,12 @@
-//! Asking for a cache line before it is needed.
+//! Prefetching cache lines.
 
-/// Starts to bring the line of `data` into the cache, for reading. It changes nothing but time.
+/// Prefetches the line of `data` for reading.
 #[inline(always)]
 pub fn prefetch_read<T>(data: &T) {
     prefetch_at(data);
 }
 
-/// Starts to bring the line of an address into the cache, for reading: of any address, as nothing is read from it.
+/// Prefetches the line of an address for reading. Any address is allowed, because nothing is read from it.
 #[inline(always)]
 pub fn prefetch_at<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -21,7 +21,7 @@ pub fn prefetch_at<T>(at: *const T) {
     }
 }
 
-/// Starts to bring all lines of `data`, of which there should be few, into the cache, for reading.
+/// Prefetches all lines of `data` for reading; there should be few.
 #[inline(always)]
 pub fn prefetch_lines<T>(data: &T) {
     #[cfg(target_arch = "x86_64")]

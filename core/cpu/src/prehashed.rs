@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// See the module.
+/// A map whose keys are hashes, or contain one.
 pub type ByHash<K, V> = HashMap<K, V, BuildHasherDefault<Prehashed>>;
 
 /// The hasher of a prehashed key: the number that it writes is its hash.
@@ -12,7 +12,7 @@ pub struct Prehashed(u64);
 
 impl Hasher for Prehashed {
     fn finish(&self) -> u64 {
-        // The table looks at the highest and at the lowest bits; a product's lowest depend on few.
+        // The table uses the highest and the lowest bits, and the lowest bits of a product depend on few input bits.
         self.0 ^ self.0 >> 32
     }
 

@@ -1,8 +1,8 @@
 //! Finding a 16-bit signature among the sixteen of a bucket.
 
-/// Which of `sigs`, with the bits of `keep` kept, equal `want`: bit i for element i.
+/// Returns which of `sigs`, masked with `keep`, equal `want`: bit i for element i.
 ///
-/// SSE2 is part of x86-64, so there is nothing to dispatch and the call inlines.
+/// SSE2 is part of x86-64, so no dispatch is needed and the call is inlined.
 #[inline(always)]
 pub fn match_any(sigs: &[u16; 16], keep: u16, want: u16) -> u16 {
     #[cfg(target_arch = "x86_64")]
@@ -26,7 +26,7 @@ pub fn match_any(sigs: &[u16; 16], keep: u16, want: u16) -> u16 {
     }
 }
 
-/// The meaning of [`match_any`].
+/// The reference implementation of [`match_any`].
 pub fn match_any_scalar(sigs: &[u16; 16], keep: u16, want: u16) -> u16 {
     sigs.iter().enumerate().fold(0, |bits, (i, &s)| bits | u16::from(s & keep == want) << i)
 }

@@ -1,19 +1,19 @@
-//! A whole stage of a batch, compiled a second time for what newer processors have.
+//! Compiles a stage of a batch a second time for newer CPUs.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Work on a batch. (A closure would not do: only a function can be told to be inlined.)
+/// A stage of a batch. (Not a closure, because only a function can be marked for inlining.)
 pub trait Stage {
-    /// What it gives.
+    /// Its result.
     type Out;
 
-    /// Does it. To be `#[inline(always)]`, as what it calls for each packet.
+    /// Runs the stage. Must be `#[inline(always)]`, like the functions that it calls for each packet.
     fn run(self) -> Self::Out;
 }
 
-/// Runs `stage`, with the instructions of x86-64-v3 (AVX2, BMI, MOVBE) where the processor has them: what is inlined into
-/// it is compiled for them, without a word of its own about it.
+/// Runs `stage` with the instructions of x86-64-v3 (AVX2, BMI, MOVBE) if the CPU has them: all code that is inlined
+/// into the stage is compiled for them.
 #[inline(always)]
 pub fn stage<S: Stage>(stage: S) -> S::Out {
     #[cfg(target_arch = "x86_64")]
@@ -26,8 +26,8 @@ pub fn stage<S: Stage>(stage: S) -> S::Out {
     stage.run()
 }
 
-/// What the processor has, as it was found first: stages of small batches are short, and to ask for each feature again
-/// would take thirty instructions.
+/// The features of the CPU, detected once: stages of small batches are short, and checking each feature every time would take
+/// thirty instructions.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn has_v3() -> bool {

@@ -1,22 +1,23 @@
-//! Memory of a large table, where the processor's own tables of pages matter as much as its caches.
+//! Memory of a large table, for which TLB misses matter as much as cache misses.
 //!
-//! A table of huge pages or more starts at a huge page's boundary, and whoever knows the operating system is told of
-//! its place **before** anything is written to it: then it can ask for huge pages in time. This crate knows none.
+//! A table of at least one huge page starts at a huge page boundary, and `advise` is called with its place **before**
+//! anything is written to it, so that it can request huge pages in time. This crate does not call the operating
+//! system.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Bytes of a huge page.
+/// Size of a huge page in bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes of a cache line: what smaller tables are aligned to.
+/// Size of a cache line in bytes; smaller tables are aligned to it.
 const LINE: usize = 64;
 
-/// Told of the address and the bytes of a table that is about to be written for the first time.
+/// Called with the address and the size in bytes of a table before its first write.
 pub type Advise = fn(address: usize, bytes: usize);
 
-/// A slice of fixed length in memory of its own.
+/// A slice of fixed length in its own memory.
 pub struct Table<T: Copy> {
     at: NonNull<T>,
     len: usize,
@@ -29,7 +30,7 @@ unsafe impl<T: Copy + Send> Send for Table<T> {}
 unsafe impl<T: Copy + Sync> Sync for Table<T> {}
 
 impl<T: Copy> Table<T> {
-    /// `len` elements, each of them `fill`. Panics if that is more than a machine can have, as a `Vec` does.
+    /// Makes `len` elements with the value `fill`. Panics if the size exceeds the address space, as a `Vec` does.
     pub fn new(len: usize, fill: T, advise: Option<Advise>) -> Table<T> {
         const { assert!(size_of::<T>() != 0) };
         let len = len.max(1);
@@ -52,7 +53,7 @@ impl<T: Copy> Table<T> {
         Table { at, len, layout }
     }
 
-    /// Where it lies: address and bytes.
+    /// Its address and size in bytes.
     pub fn place(&self) -> (usize, usize) {
         (self.at.as_ptr() as usize, self.layout.size())
     }

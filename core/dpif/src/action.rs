@@ -1,6 +1,6 @@
-//! What a datapath can do to a packet.
+//! The actions of the datapath.
 //!
-//! One list of these is the whole behaviour of a megaflow. The names follow the datapath action text
+//! A list of actions is the complete behaviour of a megaflow. The names follow the datapath action text
 //! (`ovs-dpctl(8)`), which `text` prints and parses.
 
 use crate::DropReason;
@@ -14,7 +14,7 @@ use units::PortNo;
 pub enum DpAction {
     /// Send out of a port.
     Output(PortNo),
-    /// Hand to the control half.
+    /// Pass to the control half.
     Userspace(Box<Userspace>),
     /// Write fields of one header; bits outside of the mask stay.
     Set(SetField),
@@ -36,10 +36,10 @@ pub enum DpAction {
     },
     /// Remove the outermost MPLS label stack entry.
     PopMpls {
-        /// Ethertype of what comes out.
+        /// Ethertype of the payload.
         ethertype: u16,
     },
-    /// Push an outermost MPLS label stack entry in front of everything, an Ethernet header too.
+    /// Push an MPLS label stack entry in front of the whole packet, including an Ethernet header.
     AddMpls {
         /// 0x8847 or 0x8848.
         ethertype: u16,
@@ -55,7 +55,7 @@ pub enum DpAction {
     },
     /// Remove the Ethernet header.
     PopEth,
-    /// Push a network service header in front of everything.
+    /// Push a network service header in front of the whole packet.
     PushNsh(Box<PushNsh>),
     /// Remove the network service header.
     PopNsh,
@@ -63,18 +63,18 @@ pub enum DpAction {
     Recirc(u32),
     /// Compute `dp_hash`.
     Hash {
-        /// Over which fields.
+        /// The hashed fields.
         alg: HashAlg,
         /// Seed.
         basis: u32,
     },
     /// Connection tracking.
     Ct(Box<Ct>),
-    /// Forget the connection tracking state.
+    /// Clear the connection tracking state.
     CtClear,
-    /// Run a list on a copy.
+    /// Execute a list on a copy.
     Clone(Vec<DpAction>),
-    /// Run a list on a copy of some packets.
+    /// Execute a list on a copy of some packets.
     Sample(Box<Sample>),
     /// Pass through a meter, which may drop.
     Meter(u32),
@@ -92,7 +92,7 @@ pub enum DpAction {
     LbOutput(LbOutput),
 }
 
-/// What `hash` hashes.
+/// The fields that `hash` covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashAlg {
     /// `hash_l4`: addresses, protocol, ports.
@@ -104,7 +104,7 @@ pub enum HashAlg {
 /// Arguments of `push_nsh`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushNsh {
-    /// The fields. What the header carries is filled in for each packet.
+    /// The fields. The protocol of the payload is set for each packet.
     pub nsh: Nsh,
     /// Context headers of metadata type 2, whole words.
     pub md2: Vec<u8>,
@@ -115,27 +115,27 @@ pub struct PushNsh {
 pub struct Sample {
     /// Share of the packets: `u32::MAX` is all of them.
     pub probability: u32,
-    /// What the sampled copy goes through.
+    /// Actions for the sampled copy.
     pub actions: Vec<DpAction>,
 }
 
 /// Arguments of `check_pkt_len`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckPktLen {
-    /// Longest packet that is "less or equal".
+    /// Maximum length in bytes for `less_equal`.
     pub pkt_len: u16,
-    /// For longer packets.
+    /// Actions for longer packets.
     pub greater: Vec<DpAction>,
-    /// For the others.
+    /// Actions for other packets.
     pub less_equal: Vec<DpAction>,
 }
 
 /// Arguments of `ct`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ct {
-    /// Keep the connection.
+    /// Commit the connection.
     pub commit: bool,
-    /// Replace a connection of the opposite direction.
+    /// Replace an existing connection of the opposite direction.
     pub force: bool,
     /// Zone.
     pub zone: u16,
@@ -163,13 +163,13 @@ pub struct CtTimeout {
 /// Address translation of `ct`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CtNat {
-    /// Translate the source (`Some(true)`), the destination (`Some(false)`), or what the connection says.
+    /// Translate the source (`Some(true)`), the destination (`Some(false)`), or as the connection says (`None`).
     pub snat: Option<bool>,
     /// First and last address.
     pub addresses: Option<(std::net::IpAddr, std::net::IpAddr)>,
     /// First and last port.
     pub ports: Option<(u16, u16)>,
-    /// Same address for the same client after a restart.
+    /// A client gets the same address after a restart.
     pub persistent: bool,
     /// Choose the port by hash.
     pub hash: bool,
@@ -180,17 +180,17 @@ pub struct CtNat {
 /// Arguments of `tnl_push`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunnelPush {
-    /// The tunnel port, whose counters the packet joins.
+    /// The tunnel port, whose counters include the packet.
     pub tunnel_port: PortNo,
     /// The port that sends it.
     pub out_port: PortNo,
-    /// `OVS_VPORT_TYPE_*`: only to print the header.
+    /// `OVS_VPORT_TYPE_*`: used only to print the header.
     pub tunnel_type: u32,
     /// The bytes to push, lengths and checksums to be completed per packet.
     pub header: TunnelHeader,
 }
 
-/// A ready-made outer header.
+/// A prepared outer header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelHeader(pub Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! What the datapath can do, so that the control half does not ask for more.
+//! The capabilities of the datapath, which limit what the control half may request.
 
 /// Capabilities (`dpif/show-dp-features`, and the `Datapath` table's `capabilities`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Capabilities {
     pub explicit_drop: bool,
     pub add_mpls: bool,
     pub ct: bool,
-    /// Of `ct`: addresses are translated.
+    /// `ct` supports address translation.
     pub ct_nat: bool,
     pub tunnels: bool,
     pub lb_output: bool,

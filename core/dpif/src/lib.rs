@@ -1,8 +1,8 @@
-//! The contract between the halves: datapath flow, action, upcall, statistics, capabilities.
+//! The interface between datapath and control half: flows, actions, upcalls, statistics, capabilities.
 //!
-//! The control half (`xlate`, `ofproto`) writes [`DpAction`]s and answers [`Upcall`]s with [`Translation`]s; the data
-//! half (`datapath`) runs them and keeps the statistics. Neither names the other: this crate is all they share.
-//! Every `Flow` that crosses it carries a *datapath* port number in `in_port`.
+//! The control half (`xlate`, `ofproto`) makes [`DpAction`]s and answers [`Upcall`]s with [`Translation`]s; the
+//! datapath (`datapath`) executes them and keeps the statistics. Neither depends on the other: they share only this
+//! crate. Every `Flow` in this interface has a *datapath* port number in `in_port`.
 
 pub mod action;
 pub mod capability;

@@ -1,31 +1,31 @@
-//! Meters: what the control half tells a datapath about them, and what it counts.
+//! Meters: their configuration and their counters.
 //!
-//! A datapath numbers its meters itself, so that those of several bridges do not meet. A [`MeterSlot`] is the right to
-//! one number: when its last holder lets go of it the meter goes. Sources: OpenFlow 1.3.5 §5.7.
+//! A datapath assigns numbers to its meters, so that those of several bridges do not conflict. A [`MeterSlot`] owns
+//! one number: when its last reference is dropped, the meter is removed. Source: OpenFlow 1.3.5 §5.7.
 
 use std::sync::Arc;
 use units::Millis;
 
-/// How many meters a datapath has.
+/// Number of meters of a datapath.
 pub const MAX_METERS: u32 = 1 << 18;
-/// How many bands a meter has.
+/// Number of bands of a meter.
 pub const MAX_BANDS: usize = 8;
 
-/// What happens above a rate.
+/// A band: a rate, and what happens to packets that exceed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// Kilobits, or packets, per second; not 0.
+    /// Rate in kilobits or packets per second; not 0.
     pub rate: u32,
-    /// How much may come at once, in kilobits or packets; not 0.
+    /// Burst in kilobits or packets; not 0.
     pub burst: u32,
-    /// `None` drops; otherwise the drop precedence of the DSCP is raised by so much.
+    /// `None` drops; otherwise the drop precedence of the DSCP is raised by this number.
     pub remark: Option<u8>,
 }
 
-/// How a meter measures.
+/// Configuration of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterSpec {
-    /// It counts packets; otherwise bits.
+    /// Rates are in packets; otherwise in kilobits.
     pub packets: bool,
     /// At most [`MAX_BANDS`].
     pub bands: Vec<Band>,
@@ -34,40 +34,40 @@ pub struct MeterSpec {
 /// Packets and bytes.
 pub type Count = (u64, u64);
 
-/// What a meter has seen.
+/// Counters of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterCounts {
-    /// All that came.
+    /// All packets.
     pub total: Count,
-    /// What each band met.
+    /// Packets that each band applied to.
     pub bands: Vec<Count>,
 }
 
-/// The meters of a datapath. Any thread may call it; no call waits for a worker.
+/// The meters of a datapath. Any thread may call them; no call waits for a worker.
 pub trait Meters: Send + Sync {
-    /// The lowest free number; `None`: there is none.
+    /// The lowest free number; `None` if there is none.
     fn allocate(&self) -> Option<u32>;
-    /// Makes the meter of this number, full of tokens, in place of any that was.
+    /// Creates or replaces the meter with this number, with full token buckets.
     fn set(&self, id: u32, spec: &MeterSpec, now: Millis);
-    /// What it counted; nothing, if it was never set.
+    /// Its counters; zero if it was never set.
     fn counts(&self, id: u32) -> MeterCounts;
-    /// Gives the number back.
+    /// Frees the number.
     fn release(&self, id: u32);
 }
 
-/// One meter of a datapath. See the module.
+/// Owns one meter of a datapath.
 pub struct MeterSlot {
     meters: Arc<dyn Meters>,
     id: u32,
 }
 
 impl MeterSlot {
-    /// A free one; `None`: there is none.
+    /// Allocates a free number; `None` if there is none.
     pub fn new(meters: &Arc<dyn Meters>) -> Option<MeterSlot> {
         Some(MeterSlot { id: meters.allocate()?, meters: Arc::clone(meters) })
     }
 
-    /// The datapath's number of it.
+    /// The number of the meter in the datapath.
     pub fn id(&self) -> u32 {
         self.id
     }

@@ -5,12 +5,12 @@
 
 use flow::{Mac, Nsh, Tunnel};
 
-/// A value and which of its bits count.
+/// A value and a mask of the bits that are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masked<T> {
     /// The bits to write.
     pub value: T,
-    /// Where to write them.
+    /// Mask of these bits.
     pub mask: T,
 }
 
@@ -21,7 +21,7 @@ impl<T> Masked<T> {
     }
 }
 
-/// Which header, and what to write.
+/// A header, and what to write into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetField {
     /// `skb_priority`: the QoS queue.
@@ -30,9 +30,9 @@ pub enum SetField {
     Mark(Masked<u32>),
     /// Ethernet addresses.
     Eth(Masked<EthKey>),
-    /// IPv4 header; checksums follow.
+    /// IPv4 header; checksums are updated.
     Ipv4(Masked<Ipv4Key>),
-    /// IPv6 header; checksums follow.
+    /// IPv6 header; checksums are updated.
     Ipv6(Box<Masked<Ipv6Key>>),
     /// TCP ports.
     Tcp(Masked<PortsKey>),
@@ -52,9 +52,9 @@ pub enum SetField {
     NdExt(Masked<NdExtKey>),
     /// The outermost MPLS label stack entry.
     Mpls(Masked<u32>),
-    /// Network service header; the metadata type and what it carries are matched and printed, never written.
+    /// Network service header; the metadata type and the next protocol are matched and printed, never written.
     Nsh(Box<Masked<Nsh>>),
-    /// Metadata of the tunnel that the next output goes through.
+    /// Metadata for the tunnel of the next output.
     Tunnel(Box<TunnelSet>),
 }
 
@@ -140,6 +140,6 @@ pub struct NdExtKey {
 pub struct TunnelSet {
     /// Value of every field.
     pub key: Tunnel,
-    /// TLV options of Geneve, as they stand in the header.
+    /// TLV options of Geneve, as bytes of the header.
     pub geneve_options: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! Counters, and who wants to hear of them.
+//! Counters, and the interface that is notified of them.
 
 use crate::DpAction;
 use flow::Flow;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use units::{Millis, Ufid, WorkerId};
 
-/// Packets and bytes, which any thread may count.
+/// Packets and bytes; any thread may count.
 #[derive(Debug, Default)]
 pub struct Counter {
     packets: AtomicU64,
@@ -15,7 +15,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Counts more.
+    /// Adds to the counters.
     #[inline]
     pub fn add(&self, packets: u64, bytes: u64) {
         self.packets.fetch_add(packets, Relaxed);
@@ -28,21 +28,21 @@ impl Counter {
     }
 }
 
-/// What a flow has counted.
+/// Statistics of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowStats {
     /// Packets.
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
-    /// When the last packet came; `None`: never.
+    /// Time of the last packet; `None`: never.
     pub used: Option<Millis>,
     /// All TCP flags seen.
     pub tcp_flags: u16,
 }
 
 impl FlowStats {
-    /// Adds what another lane has counted.
+    /// Adds the counts of another lane.
     pub fn add(&mut self, o: &FlowStats) {
         self.packets = self.packets.wrapping_add(o.packets);
         self.bytes = self.bytes.wrapping_add(o.bytes);
@@ -51,21 +51,22 @@ impl FlowStats {
     }
 }
 
-/// The control half's side of a megaflow: told what the flow has counted, it credits rules and renews MAC ages.
+/// The control half's side of a megaflow: it gets the flow's statistics, credits rules and renews the age of MAC
+/// addresses.
 ///
 /// Called by the thread that folds statistics, and by a worker for a packet whose translation made no megaflow; never
-/// with a lock of the datapath held. `Any` lets the control half find its own type again.
+/// while a lock of the datapath is held. `Any` lets the control half downcast to its own type.
 pub trait FlowOwner: Any + Send + Sync {
-    /// The flow counted this much since the last call.
+    /// Adds statistics since the last call.
     fn credit(&self, delta: &FlowStats);
 
-    /// Bytes of memory that it takes, as near as can be told cheaply.
+    /// Estimated bytes of memory.
     fn footprint(&self) -> usize {
         size_of_val(self)
     }
 }
 
-/// The owner of flows that were put by hand (`dpctl/add-flow`): nobody to credit.
+/// The owner of flows that were added by a command (`dpctl/add-flow`): it credits nothing.
 #[derive(Debug)]
 pub struct NoOwner;
 
@@ -73,24 +74,25 @@ impl FlowOwner for NoOwner {
     fn credit(&self, _delta: &FlowStats) {}
 }
 
-/// A megaflow as a dump shows it.
+/// A megaflow in a dump.
 #[derive(Clone)]
 pub struct DpFlow {
-    /// Fields of the packet that made it, also those that the mask does not match; `in_port` is a datapath number.
+    /// The packet that made it, including fields that the mask does not match; `in_port` is a datapath number.
     pub key: Flow,
     /// Mask.
     pub mask: Flow,
-    /// What it does.
+    /// Its actions.
     pub actions: Arc<[DpAction]>,
-    /// What it counted: in the lane of `worker`, or in all of them.
+    /// Its counts in the lane of `worker`, or in all lanes.
     pub stats: FlowStats,
     /// Its identifier.
     pub ufid: Ufid,
-    /// Whose lane `stats` is; `None`: all lanes together.
+    /// The worker whose lane `stats` is; `None`: the sum of all lanes.
     pub worker: Option<WorkerId>,
     /// The control half's side.
     pub owner: Arc<dyn FlowOwner>,
-    /// When a packet made it, which `stats` do not count: its rules were credited at once. `None`: put by hand.
+    /// When a packet made it. `stats` do not include that packet, whose rules were credited at once. `None`: added by
+    /// a command.
     pub created: Option<Millis>,
 }
 
@@ -99,32 +101,32 @@ pub struct DpFlow {
 pub struct DpStats {
     /// Packets that a megaflow matched.
     pub hit: u64,
-    /// Packets that were handed to the control half since none did.
+    /// Packets without a megaflow, which were passed to the control half.
     pub missed: u64,
-    /// Packets that were lost on the way there.
+    /// Of these, packets that were lost.
     pub lost: u64,
-    /// Megaflows now.
+    /// Present number of megaflows.
     pub n_flows: u64,
     /// Subtables visited by look-ups.
     pub mask_hit: u64,
-    /// Distinct masks now.
+    /// Present number of masks.
     pub n_masks: u64,
     /// Hits of the flow cache, part of `hit`.
     pub cache_hit: u64,
 }
 
-/// What the datapath counted at one port.
+/// Counters of one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
     /// Packets received.
     pub rx_packets: u64,
     /// Bytes received.
     pub rx_bytes: u64,
-    /// Packets handed to the device.
+    /// Packets passed to the device.
     pub tx_packets: u64,
     /// Their bytes.
     pub tx_bytes: u64,
-    /// Packets the device did not take.
+    /// Packets that the device refused.
     pub tx_dropped: u64,
     /// Packets that the ingress policer dropped.
     pub rx_policed: u64,

@@ -1,27 +1,26 @@
 //! The unique identifier of a datapath flow: a 128-bit hash of its masked key and its mask.
 //!
-//! Two flows with one ufid would be an accident of probability 2^-64 at a billion flows. Packets choose the keys, so the hash
-//! has secrets, which differ from boot to boot.
+//! Two of a billion flows have the same ufid with a probability of 2^-64. Packets determine the keys, so the hash has
+//! secrets, which differ at each start.
 
 use cpu::Chain;
 use units::Ufid;
 
-/// Makes ufids. See the module.
+/// Makes ufids.
 #[derive(Clone, Copy, Debug)]
 pub struct Ufids([Chain; 2]);
 
 impl Ufids {
-    /// With secrets that follow from `seed`, which must be random.
+    /// Derives the secrets from `seed`, which must be random.
     pub fn new(seed: u64) -> Ufids {
         Ufids([b"ufid-low", b"ufid-top"].map(|half| Chain::new(cpu::derive(seed, half))))
     }
 
-    /// The ufid of a flow: of its words that are looked at, each with its place (below 128), its value and which bits of it
-    /// count.
+    /// The ufid of a flow, from its matched words: the index (below 128), value and mask of each.
     pub fn of(&self, words: impl Iterator<Item = (usize, u64, u64)>) -> Ufid {
         let (mut hash, mut places) = (self.0.map(|chain| chain.start()), 0u128);
         let add = |hash: [u64; 2], word: u64| [self.0[0].step(hash[0], word), self.0[1].step(hash[1], word)];
-        // A mask has few words with a bit in them. Which ones they are counts too.
+        // A mask has few non-zero words. Their indices are hashed too.
         for (place, value, mask) in words.filter(|(_, _, mask)| *mask != 0) {
             places |= 1 << (place % 128);
             hash = add(add(hash, value & mask), mask);

@@ -1,4 +1,4 @@
-//! A packet without a megaflow goes to the control half; actions and a mask come back.
+//! Upcalls: the request to translate a packet that matched no megaflow, and the answer.
 
 use crate::{DpAction, DpFlow, DropReason, FlowOwner, NoOwner, Userspace};
 use flow::Flow;
@@ -12,33 +12,34 @@ pub struct Upcall<'a> {
     pub packet: &'a [u8],
     /// All its fields; `in_port` is a datapath number.
     pub flow: &'a Flow,
-    /// Now.
+    /// Time of the upcall.
     pub now: Millis,
-    /// Who asks.
+    /// The worker that sends it.
     pub worker: WorkerId,
 }
 
 /// The answer to an [`Upcall`].
 #[derive(Clone)]
 pub struct Translation {
-    /// What to do with this packet, and with all that agree with it under `mask`.
+    /// Actions for this packet, and for all packets that are equal under `mask`.
     pub actions: Arc<[DpAction]>,
-    /// The bits that the translation looked at. `in_port` and `recirc_id` are matched whether or not it says so.
+    /// The bits that the translation consulted. `in_port` and `recirc_id` are always matched.
     pub mask: Box<Flow>,
-    /// Make it a megaflow. Without it the actions are for this packet alone.
+    /// Whether to install a megaflow. If not, the actions are for this packet only.
     pub install: bool,
-    /// The state of the control half that it was made from; see [`UpcallHandler::is_current`].
+    /// The version of the control half that it was made from; see [`UpcallHandler::is_current`].
     pub version: u64,
-    /// Who is credited for the packets.
+    /// Credited for the packets.
     pub owner: Arc<dyn FlowOwner>,
-    /// The number of its dependencies, by which the control half finds the megaflows that a change concerns; 0: every change does.
+    /// The number of its dependency set, by which the control half finds the megaflows that a change affects; 0:
+    /// every change affects it.
     pub dependency_set: u32,
-    /// The packet could not be translated: it is dropped for this reason, and counted as lost.
+    /// The packet could not be translated: it is dropped for this reason and counted as lost.
     pub error: Option<DropReason>,
 }
 
 impl Translation {
-    /// The packet is dropped and no megaflow is made.
+    /// Drops the packet and installs no megaflow.
     pub fn failed(reason: DropReason) -> Translation {
         Translation {
             actions: Arc::new([]),
@@ -52,29 +53,31 @@ impl Translation {
     }
 }
 
-/// The control half, as a worker sees it. Called by any worker thread, and by who calls `Datapath::execute`.
+/// The control half as workers see it. Called by any worker thread and by callers of `Datapath::execute`.
 pub trait UpcallHandler: Send + Sync {
     /// Translates a packet that no megaflow matches.
     fn miss(&self, upcall: Upcall<'_>) -> Translation;
 
-    /// Takes a packet from a `userspace` action. It may call `Datapath::execute`.
+    /// Handles a packet of a `userspace` action. May call `Datapath::execute`.
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace);
 
-    /// Compares: `packet` would be translated to what `megaflow`, which answered it, says. Called by a worker, which waits.
+    /// Shadow check: translates `packet` again and compares the result with `megaflow`, which it hit. The calling
+    /// worker waits.
     fn shadow(&self, _packet: &[u8], _flow: &Flow, _megaflow: &DpFlow) {}
 
-    /// The look-up of `packet` found one megaflow, or none, and a naive one found another. Called by a worker, which waits.
+    /// Reports that the look-up of `packet` and the linear search found different megaflows. The calling worker
+    /// waits.
     fn lookups_differ(&self, _packet: &[u8], _found: Option<Ufid>, _naive: Option<Ufid>) {}
 
-    /// Whether it wants to be told of new megaflows just now. The datapath asks under the publisher's lock.
+    /// Returns whether `flow_added` should be called for new megaflows. Called while the publisher's lock is held.
     fn hears_of_flows(&self) -> bool {
         false
     }
 
-    /// A translation has become a megaflow. No lock is held. For the log; most handlers do not care.
+    /// Reports a new megaflow, for the log. No lock is held. Most handlers ignore it.
     fn flow_added(&self, _flow: &DpFlow) {}
 
-    /// No change of the control half since `version` asks for another translation. The datapath calls it under the
-    /// publisher's lock just before it publishes: a change that comes later finds the megaflow in its sweep.
+    /// Returns whether no change of the control half since `version` affects the translation. The datapath calls it
+    /// under the publisher's lock just before it publishes: a later change finds the megaflow in its revalidation.
     fn is_current(&self, version: u64) -> bool;
 }

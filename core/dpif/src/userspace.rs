@@ -1,6 +1,6 @@
-//! The `userspace` action: what the control half shall do with a packet that is handed to it.
+//! The `userspace` action: what the control half must do with a packet that is passed to it.
 //!
-//! The cookie is typed, because both ends are in one process; the text form is that of `ovs-dpctl`, with `pid=0`.
+//! The cookie is typed, because both sides are in one process; the text form is that of `ovs-dpctl`, with `pid=0`.
 
 use bitflags::bitflags;
 use units::PortNo;
@@ -8,13 +8,13 @@ use units::PortNo;
 /// Arguments of `userspace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Userspace {
-    /// Netlink port; always 0 here, kept since the text has it.
+    /// Netlink port; always 0, because the text contains it.
     pub pid: u32,
     /// What to do.
     pub cookie: UserspaceCookie,
-    /// The handler wants to see the actions of the flow.
+    /// The handler needs the actions of the flow.
     pub include_actions: bool,
-    /// For which tunnel port to report the outer header.
+    /// The tunnel port whose outer header must be reported.
     pub tunnel_out_port: Option<PortNo>,
     /// Opaque data of the continuation, if any.
     pub userdata: Vec<u8>,
@@ -26,35 +26,35 @@ impl Userspace {
         Userspace { pid: 0, cookie, include_actions: false, tunnel_out_port: None, userdata: Vec::new() }
     }
 
-    /// The packet is to be translated again by the control half, which does what the datapath cannot.
+    /// Lets the control half translate the packet and do what the datapath cannot.
     pub fn slow_path(reason: SlowReason) -> Userspace {
         Userspace::new(UserspaceCookie::Slow { reason })
     }
 }
 
-/// Why a packet is handed over.
+/// Why a packet is passed to the control half.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserspaceCookie {
-    /// Translate again and execute what comes out.
+    /// Translate it and execute the result.
     Slow {
-        /// Why the datapath cannot.
+        /// Why the datapath cannot handle it.
         reason: SlowReason,
     },
     /// A packet-in for a controller.
     Controller {
-        /// Do all but send it (`controller(pause)` without a listener).
+        /// Do everything except sending it (`controller(pause)` without a listener).
         dont_send: bool,
-        /// The packet-in carries the state to resume from.
+        /// The packet-in contains the state from which to resume.
         continuation: bool,
         /// `OFPR_*`
         reason: u8,
-        /// The frozen state of this packet.
+        /// Id of the frozen state of this packet.
         recirc_id: u32,
-        /// Cookie of the rule that sent it.
+        /// Cookie of the rule with the action.
         rule_cookie: u64,
-        /// Which controllers get it.
+        /// The controllers that get it.
         controller_id: u16,
-        /// How many bytes they get.
+        /// Maximum number of bytes sent to them.
         max_len: u16,
     },
     /// A bridge-wide sFlow sample.
@@ -68,26 +68,26 @@ pub enum UserspaceCookie {
     FlowSample {
         /// Share of the packets: 65535 is all of them.
         probability: u16,
-        /// Which collectors.
+        /// Set of collectors.
         collector_set_id: u32,
         /// IPFIX observation domain.
         obs_domain_id: u32,
         /// IPFIX observation point.
         obs_point_id: u32,
-        /// Where the packet goes.
+        /// Output port of the packet.
         output_port: PortNo,
         /// 0 none, 1 ingress, 2 egress.
         direction: u8,
     },
     /// A bridge-wide IPFIX sample.
     Ipfix {
-        /// Where the packet goes.
+        /// Output port of the packet.
         output_port: PortNo,
     },
 }
 
 bitflags! {
-    /// Why packets of a flow are handed to the control half; bit and name are those of Open vSwitch.
+    /// Why packets of a flow are passed to the control half; bits and names are those of Open vSwitch.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct SlowReason: u32 {
         /// Connectivity fault management.
@@ -102,17 +102,17 @@ bitflags! {
         const LLDP = 1 << 4;
         /// An action that the datapath does not have.
         const ACTION = 1 << 5;
-        /// The datapath cannot match that finely.
+        /// The datapath cannot match the required bits.
         const MATCH = 1 << 6;
     }
 }
 
 impl SlowReason {
-    /// The packet is one of a protocol that the switch itself speaks.
+    /// The packet belongs to a protocol that the switch itself implements.
     pub const PROTOCOLS: SlowReason =
         Self::CFM.union(Self::BFD).union(Self::LACP).union(Self::STP).union(Self::LLDP);
 
-    /// Each reason with its name and what `ofproto/trace` says of it.
+    /// Each reason with its name and its text in `ofproto/trace`.
     pub const ALL: [(SlowReason, &'static str, &'static str); 7] = [
         (SlowReason::CFM, "cfm", "Consists of CFM packets"),
         (SlowReason::BFD, "bfd", "Consists of BFD packets"),

@@ -1,5 +1,5 @@
-//! From a [`Flow`] to a packet that has its fields, with true lengths and checksums: what tests and
-//! `netdev-dummy/receive` put on the wire.
+//! Makes a packet with the fields of a [`Flow`] and with correct lengths and checksums, for tests and
+//! `netdev-dummy/receive`.
 
 use crate::flow::{Flow, MPLS_MAX, VLAN_CFI, frag};
 use packet::checksum;
@@ -9,25 +9,25 @@ use packet::ip::ipproto;
 /// SYN, FIN or RST: a segment that carries no data.
 const TCP_NO_DATA: u16 = 0x007;
 
-/// A packet of this flow. `payload` follows the L4 header where the protocol has data.
+/// Makes a packet of this flow. `payload` follows the L4 header if the protocol carries data.
 pub fn compose(flow: &Flow, payload: &[u8]) -> Vec<u8> {
     compose_parts(flow, payload, 0)
 }
 
-/// A packet of this flow that is `size` bytes long, filled up with zeros; `None` if its headers are longer.
+/// Makes a packet of this flow with a length of `size` bytes, padded with zeros; `None` if its headers are longer.
 pub fn compose_sized(flow: &Flow, size: u16) -> Option<Vec<u8>> {
     let size = usize::from(size);
     let fill = size.checked_sub(compose(flow, &[]).len())?;
     let mut out = compose_parts(flow, &[], fill);
     out.resize(size, 0);
     if flow.dl_type == ethertype::NONE {
-        // The length that stands in place of a type.
+        // The length in the place of an Ethernet type.
         out.get_mut(12..14)?.copy_from_slice(&(size as u16).to_be_bytes());
     }
     Some(out)
 }
 
-/// `fill` zeros are part of the IP packet's L4 data, whatever the protocol.
+/// `fill` zeros are appended to the L4 data of the IP packet, whatever the protocol.
 fn compose_parts(flow: &Flow, payload: &[u8], fill: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + payload.len());
     out.extend_from_slice(&flow.dl_dst.0);
@@ -53,7 +53,7 @@ fn compose_parts(flow: &Flow, payload: &[u8], fill: usize) -> Vec<u8> {
     out
 }
 
-/// As `compose`, with a payload of `len` bytes that count up.
+/// As `compose`, with a payload of `len` consecutive byte values.
 pub fn compose_len(flow: &Flow, len: usize) -> Vec<u8> {
     let payload: Vec<u8> = (0..len).map(|i| i as u8).collect();
     compose(flow, &payload)
@@ -185,7 +185,7 @@ fn neighbour(flow: &Flow, b: &mut Vec<u8>) {
     }
 }
 
-/// Puts the checksum of the L4 header into it and appends it.
+/// Computes the checksum of the L4 header and appends header and data.
 fn finish_l4(flow: &Flow, mut body: Vec<u8>, pseudo: u32, out: &mut Vec<u8>) {
     let with_pseudo = checksum::finish(checksum::add(pseudo, &body));
     let plain = checksum::checksum(&body);

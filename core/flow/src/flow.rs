@@ -1,12 +1,12 @@
-//! `Flow`: every field that a packet or its metadata can have, in one flat structure.
+//! `Flow`: all fields of a packet and its metadata in one flat structure.
 //!
-//! The control half (tables, translation, text) works on it. The data half does not: it parses packets to the much
-//! smaller `dpif` keys and converts on a miss only. Numbers are in host order; addresses are bytes in wire order.
-//! There is no padding and the size is a multiple of eight, so that masks are applied word by word (`words`). Last stands
-//! the layout of tunnel options, which says how to read the words and is not one of them: two flows are equal if their
-//! words are.
+//! The control half (tables, translation, text) uses it. The datapath parses packets to much smaller keys instead and
+//! converts them only on a miss. Numbers are in host order; addresses are bytes in wire order. There is no padding,
+//! and the size is a multiple of eight, so that masks are applied word by word (`words`). The last part is the layout
+//! of tunnel options, which tells how to read the words and is not one of them: two flows are equal if their words
+//! are equal.
 //!
-//! **Invariant**: fields that a packet does not have are zero; `nw_src` etc. may be trusted only under the
+//! **Invariant**: fields that a packet does not have are zero; `nw_src` etc. have a meaning only under the
 //! prerequisites of their field (see `field`).
 
 use crate::nsh::Nsh;
@@ -25,24 +25,24 @@ impl Mac {
     /// ff:ff:ff:ff:ff:ff
     pub const BROADCAST: Mac = Mac([0xff; 6]);
 
-    /// The group bit is set: multicast or broadcast.
+    /// Returns whether the group bit is set: multicast or broadcast.
     pub fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Nobody assigned it: the local bit is set, or it is one of the range that Open vSwitch made up addresses from
-    /// (00:23:20, last three bytes at or above 80:00:00).
+    /// Returns whether the address is locally administered: the local bit is set, or it is in the range of Open
+    /// vSwitch's generated addresses (00:23:20, last three bytes at or above 80:00:00).
     pub fn is_local(self) -> bool {
         let [a, b, c, d, ..] = self.0;
         a & 2 != 0 || [a, b, c, d & 0x80] == [0x00, 0x23, 0x20, 0x80]
     }
 
-    /// As the low 48 bits of a number.
+    /// The address as the low 48 bits of a number.
     pub fn to_u64(self) -> u64 {
         self.0.iter().fold(0, |n, &b| n << 8 | u64::from(b))
     }
 
-    /// From the low 48 bits of a number.
+    /// The address in the low 48 bits of a number.
     pub fn from_u64(v: u64) -> Mac {
         let b = v.to_be_bytes();
         Mac([b[2], b[3], b[4], b[5], b[6], b[7]])
@@ -72,21 +72,21 @@ pub struct Vlan {
     pub tci: u16,
 }
 
-/// "This VLAN tag is present": the CFI bit of [`Vlan::tci`].
+/// The CFI bit of [`Vlan::tci`]: the VLAN tag is present.
 pub const VLAN_CFI: u16 = 0x1000;
 
-/// How many VLAN tags a flow holds.
+/// Number of VLAN tags that a flow holds.
 pub const VLANS_MAX: usize = 2;
-/// How many MPLS label stack entries a flow holds.
+/// Number of MPLS label stack entries that a flow holds.
 pub const MPLS_MAX: usize = 3;
 /// `reg0` to `reg31`.
 pub const REGS: usize = 32;
 
 /// Bits of [`Flow::nw_frag`].
 pub mod frag {
-    /// A fragment, first or later.
+    /// A first or later fragment.
     pub const ANY: u8 = 1;
-    /// A later fragment: its L4 header is not there.
+    /// A later fragment, which has no L4 header.
     pub const LATER: u8 = 2;
 }
 
@@ -103,7 +103,7 @@ pub mod ct_state {
     pub const DST_NAT: u8 = 0x80;
 }
 
-/// The outer header of a packet that came out of a tunnel.
+/// The outer header of a packet that was received from a tunnel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Tunnel {
@@ -147,7 +147,7 @@ pub struct Tunnel {
     pub pad: u32,
 }
 
-/// All fields of a packet and its metadata. See the module.
+/// All fields of a packet and its metadata.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Flow {
@@ -163,11 +163,11 @@ pub struct Flow {
     pub pkt_mark: u32,
     /// Hash computed by the datapath's `hash` action.
     pub dp_hash: u32,
-    /// The port it came in by: an OpenFlow number (16 bits) in the control half, a datapath number in `dpif`.
+    /// Ingress port: an OpenFlow number (16 bits) in the control half, a datapath number in `dpif`.
     pub in_port: u32,
-    /// Which pass through the datapath this is; 0 is the first.
+    /// Recirculation id; 0 is the first pass.
     pub recirc_id: u32,
-    /// The conjunction that matched.
+    /// Id of the conjunction that matched.
     pub conj_id: u32,
     /// Connection tracking mark.
     pub ct_mark: u32,
@@ -241,19 +241,19 @@ pub struct Flow {
     pub ct_tp_dst: u16,
     /// Keeps the size a multiple of eight; always zero.
     pub pad: [u8; 6],
-    /// Options of the tunnel header. Few packets have any: what is done for every packet stops before them.
+    /// Options of the tunnel header. Few packets have any, so loops over all packets stop before them.
     pub tlv: Tlv,
-    /// Where the fields of `tlv` lie; not a part of the words.
+    /// Places of the fields in `tlv`; not part of the words.
     pub layout: Layout,
 }
 
-/// Words of a [`Flow`]: all but its layout.
+/// Words of a [`Flow`] without its layout.
 pub const FLOW_WORDS: usize = std::mem::offset_of!(Flow, layout) / 8;
 /// Words of a [`Flow`] before its tunnel options.
 pub const PLAIN_WORDS: usize = std::mem::offset_of!(Flow, tlv) / 8;
 const _: () = assert!(std::mem::offset_of!(Flow, tlv).is_multiple_of(8));
 
-/// A flow seen as words.
+/// A flow as words.
 #[repr(C)]
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 struct Words {
@@ -276,7 +276,7 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// No field at all; as a mask: everything is wildcarded.
+    /// No field; as a mask: everything is wildcarded.
     pub const ZERO: Flow = zerocopy::transmute!(Words { words: [0; FLOW_WORDS], layout: Layout::EMPTY });
     /// As a mask: every bit is matched.
     pub const ONES: Flow =
@@ -288,18 +288,18 @@ impl Flow {
         &seen.words
     }
 
-    /// The flow as words, to be changed.
+    /// The flow as words, mutable.
     pub fn words_mut(&mut self) -> &mut [u64; FLOW_WORDS] {
         let seen: &mut Words = zerocopy::transmute_mut!(self);
         &mut seen.words
     }
 
-    /// The packet is as if its connection had never been asked for.
+    /// Clears all connection tracking fields.
     pub fn clear_conntrack(&mut self) {
         self.copy_conntrack(&Flow::ZERO);
     }
 
-    /// Takes what is known of another packet's connection.
+    /// Copies the connection tracking fields of another packet.
     pub fn copy_conntrack(&mut self, of: &Flow) {
         (self.ct_state, self.ct_zone, self.ct_mark, self.ct_label) =
             (of.ct_state, of.ct_zone, of.ct_mark, of.ct_label);
@@ -318,19 +318,19 @@ impl Flow {
         out
     }
 
-    /// As masks: matches what either matches.
+    /// Union of masks.
     pub fn or_assign(&mut self, other: &Flow) {
         for (o, m) in self.words_mut().iter_mut().zip(other.words()) {
             *o |= m;
         }
     }
 
-    /// The two agree in every bit of `mask`.
+    /// Returns whether the two are equal in every bit of `mask`.
     pub fn equal_under(&self, other: &Flow, mask: &Flow) -> bool {
         self.words().iter().zip(other.words()).zip(mask.words()).all(|((a, b), m)| (a ^ b) & m == 0)
     }
 
-    /// The type of the network header, which a packet without an Ethernet header has in its packet type; 0: none.
+    /// The type of the network header; for a packet without an Ethernet header it is in its packet type. 0: none.
     pub fn network_type(&self) -> u16 {
         match (self.packet_type, self.packet_type >> 16) {
             (0, _) => self.dl_type,
@@ -339,12 +339,12 @@ impl Flow {
         }
     }
 
-    /// An IPv4 or IPv6 packet.
+    /// Returns whether it is an IPv4 or IPv6 packet.
     pub fn is_ip(&self) -> bool {
         self.dl_type == 0x0800 || self.dl_type == 0x86dd
     }
 
-    /// The VID of the outer VLAN tag; `None` where there is no tag.
+    /// VID of the outer VLAN tag; `None` without a tag.
     pub fn vlan_vid(&self) -> Option<u16> {
         let tci = self.vlans[0].tci;
         (tci & VLAN_CFI != 0).then_some(tci & 0xfff)

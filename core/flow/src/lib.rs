@@ -1,4 +1,4 @@
-//! What a packet means: flow keys, masks, matches, extraction and the table of match fields.
+//! Flow keys, masks, matches, extraction from packets, and the table of match fields.
 
 pub mod compose;
 pub mod extract;

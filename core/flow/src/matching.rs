@@ -1,16 +1,16 @@
-//! `Match`: which packets a flow applies to.
+//! `Match`: the packets to which a rule applies.
 //!
 //! **Invariant**: bits of `flow` that are not in `mask` are zero, so that equal matches are equal structures.
 
 use crate::field::{FieldId, VLAN_NONE};
 use crate::flow::{FLOW_WORDS, Flow};
 
-/// Values and the bits of them that count: a set bit of `mask` must be equal.
+/// Values, and a mask of the bits that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Values; zero where `mask` is.
+    /// Values; zero where `mask` is zero.
     pub flow: Flow,
-    /// Which bits are matched.
+    /// Mask of the matched bits.
     pub mask: Flow,
 }
 
@@ -21,20 +21,20 @@ impl Default for Match {
 }
 
 impl Match {
-    /// Every packet.
+    /// Matches every packet.
     pub const CATCHALL: Match = Match { flow: Flow::ZERO, mask: Flow::ZERO };
 
-    /// Packets that agree with `flow` in the bits of `mask`.
+    /// Matches packets that equal `flow` in the bits of `mask`.
     pub fn new(flow: &Flow, mask: &Flow) -> Match {
         Match { flow: flow.masked(mask), mask: *mask }
     }
 
-    /// Every packet is matched.
+    /// Returns whether it matches every packet.
     pub fn is_catchall(&self) -> bool {
         self.mask == Flow::ZERO
     }
 
-    /// The packet of this flow is matched.
+    /// Returns whether it matches a packet of this flow.
     pub fn matches(&self, flow: &Flow) -> bool {
         self.flow.equal_under(flow, &self.mask)
     }
@@ -44,7 +44,7 @@ impl Match {
         (field.get(&self.flow), field.mask_of(&self.mask))
     }
 
-    /// The words of a flow in which it matches a bit, a bit each: a quick way past the fields that it does not match
+    /// The words of a flow in which it matches a bit, as a bit set. Used to skip fields that it does not match
     /// ([`FieldId::words`]).
     pub fn words(&self) -> u128 {
         let bits = |words: &[u64]| {
@@ -59,7 +59,7 @@ impl Match {
         self.set_masked(field, value, u128::MAX);
     }
 
-    /// Matches the bits of `mask`; no bits: the field is not matched any more.
+    /// Matches the bits of `mask`; with no bits, the field is not matched any more.
     pub fn set_masked(&mut self, field: FieldId, value: u128, mask: u128) {
         if field == FieldId::DlVlan && value == VLAN_NONE {
             return self.set(FieldId::VlanTci, 0);
@@ -72,7 +72,7 @@ impl Match {
         self.mask_values(field);
     }
 
-    /// Matches the field no more. A VLAN field without its sibling takes the tag with it.
+    /// Removes the match on the field. A VLAN field whose sibling is not matched also removes the match on the tag.
     pub fn wildcard(&mut self, field: FieldId) {
         field.set_mask(&mut self.mask, 0);
         let tci = &mut self.mask.vlans[0].tci;
@@ -86,7 +86,7 @@ impl Match {
         self.mask_values(field);
     }
 
-    /// Values have no bit beside the mask: after a change of this field.
+    /// Clears the values outside the mask, after a change of this field.
     fn mask_values(&mut self, field: FieldId) {
         let mut words = field.words_at_most();
         let (values, masks) = (self.flow.words_mut(), self.mask.words());
@@ -98,19 +98,19 @@ impl Match {
         }
     }
 
-    /// Whatever `other` matches too is matched: this match is as loose or looser.
+    /// Returns whether this match contains all packets of `other`.
     pub fn covers(&self, other: &Match) -> bool {
         let tighter = |(a, b): (&u64, &u64)| a & !b == 0;
         self.mask.words().iter().zip(other.mask.words()).all(tighter) && self.matches(&other.flow)
     }
 
-    /// A packet could be matched by both.
+    /// Returns whether both may match the same packet.
     pub fn overlaps(&self, other: &Match) -> bool {
         self.flow.equal_under(&other.flow, &self.mask.masked(&other.mask))
     }
 }
 
-/// A match that keeps only the words in which its mask has bits: for rules at rest.
+/// A match that stores only the words in which its mask has bits, for rules in tables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MiniMatch {
     words: Box<[MiniWord]>,
@@ -124,18 +124,18 @@ struct MiniWord {
 }
 
 impl MiniMatch {
-    /// The packet of this flow is matched.
+    /// Returns whether it matches a packet of this flow.
     pub fn matches(&self, flow: &Flow) -> bool {
         let words = flow.words();
         self.words.iter().all(|w| (words[usize::from(w.index)] ^ w.value) & w.mask == 0)
     }
 
-    /// The words that count, in order: index, mask, value.
+    /// The matched words in order: index, mask, value.
     pub fn words(&self) -> impl Iterator<Item = (usize, u64, u64)> + '_ {
         self.words.iter().map(|w| (usize::from(w.index), w.mask, w.value))
     }
 
-    /// Every packet is matched.
+    /// Returns whether it matches every packet.
     pub fn is_catchall(&self) -> bool {
         self.words.is_empty()
     }

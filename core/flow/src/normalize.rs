@@ -1,14 +1,14 @@
-//! Matches from outside name fields that no packet they match can have; those fields are dropped.
+//! Removes fields from a match that no packet of the match can have.
 
 use crate::flow::{Flow, Mac, frag};
 use crate::matching::Match;
 
-/// A packet of the match may have this value in the field that decides which others there are.
+/// Returns whether packets of the match may have the value `of` in a field that decides which other fields exist.
 pub(crate) fn may_be(value: u8, mask: u8, of: u8) -> bool {
     value == of & mask
 }
 
-/// The groups of fields that a match may look at.
+/// The groups of fields that packets of a match may have.
 #[derive(Clone, Copy, Default)]
 struct May {
     ether: bool,
@@ -72,7 +72,7 @@ impl May {
         if !self.ports {
             (m.tp_src, m.tp_dst) = (0, 0);
         }
-        // In neighbour discovery the flags stand for the type of an option (see `Flow`).
+        // In neighbour discovery the flags contain the type of an option (see `Flow`).
         if !self.tcp && !self.nd_target {
             m.tcp_flags = 0;
         }
@@ -93,7 +93,7 @@ impl May {
         }
         if !self.nd_target {
             m.nd_target = [0; 16];
-            // The reserved word, which has the place of an IGMP group.
+            // The reserved word, which shares its place with the IGMP group.
             m.igmp_group_ip4 = 0;
         }
         if !self.mpls {
@@ -115,12 +115,12 @@ impl May {
 }
 
 impl Match {
-    /// Drops fields whose prerequisites the match does not ensure. True if something was dropped.
+    /// Removes fields whose prerequisites the match does not ensure. Returns true if something was removed.
     pub fn normalize(&mut self) -> bool {
         self.normalized().is_some()
     }
 
-    /// As `normalize`; returns what it was, if something was dropped.
+    /// As `normalize`; returns the original match if something was removed.
     pub fn normalized(&mut self) -> Option<Box<Match>> {
         let mut mask = self.mask;
         let may = May::of(self);
@@ -134,7 +134,8 @@ impl Match {
         before
     }
 
-    /// Types and codes of ICMP, and the type of an option, lie where TCP has more bits: they are bytes, matched as a whole.
+    /// Types and codes of ICMP, and the option type, use fields that have more bits for TCP: they are bytes, matched
+    /// as a whole.
     fn settle_bytes(&mut self, may: May) {
         let (flow, mask) = (&mut self.flow, &mut self.mask);
         let fields = [
@@ -148,7 +149,8 @@ impl Match {
         }
     }
 
-    /// What is no fragment is no later one either, and a later one is a fragment: one bit says both, and so does the text.
+    /// A packet that is not a fragment is not a later fragment, and a later fragment is a fragment: one bit decides
+    /// both, as in the text form.
     fn settle_fragment(&mut self) {
         let both = frag::ANY | frag::LATER;
         let (value, mask) = (self.flow.nw_frag, self.mask.nw_frag & both);

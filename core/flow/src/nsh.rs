@@ -1,10 +1,10 @@
-//! The network service header (RFC 8300) as fields of a flow, and from them the bytes of a header.
+//! The network service header (RFC 8300) as fields of a flow, and the bytes of a header made from them.
 
 use packet::nsh::{LEN_MAX, MD1_LEN};
 pub use packet::nsh::{MD_TYPE_1, MD_TYPE_2, next};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// How many bytes of context headers there may be.
+/// Maximum length of the context headers in bytes.
 pub const CONTEXT_MAX: usize = LEN_MAX - packet::nsh::Nsh::LEN;
 
 /// Fields of a network service header.
@@ -13,27 +13,27 @@ pub const CONTEXT_MAX: usize = LEN_MAX - packet::nsh::Nsh::LEN;
 pub struct Nsh {
     /// The O bit and the unassigned one after it.
     pub flags: u8,
-    /// How many more hops.
+    /// Number of remaining hops.
     pub ttl: u8,
     /// The form of the context headers.
     pub md_type: u8,
-    /// What the header carries: one of `packet::nsh::next`.
+    /// Protocol number of the payload: one of `packet::nsh::next`.
     pub np: u8,
     /// Service path (24 bits) and index (8 bits).
     pub path: u32,
-    /// The context header of type 1; zero with other types, whose context headers are not looked at.
+    /// The context header of type 1; zero for other types, whose context headers are not parsed.
     pub context: [u32; 4],
 }
 
-/// The context headers of type 2 do not fit, or are no whole number of words.
+/// The context headers of type 2 are too long, or not a whole number of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
 impl Nsh {
-    /// As RFC 8300 §2.2 wants a new header: TTL 63, index 255.
+    /// A new header as RFC 8300 §2.2 defines it: TTL 63, index 255.
     pub const NEW: Nsh = Nsh { flags: 0, ttl: 63, md_type: MD_TYPE_1, np: 0, path: 255, context: [0; 4] };
 
-    /// The fields of a header at the front of the data; `None` if there is none that says the truth.
+    /// Reads the fields of a header at the front of the data; `None` if it is not valid.
     pub fn parse(data: &[u8]) -> Option<Nsh> {
         let (nsh, context, _) = packet::nsh::Nsh::parse_checked(data)?;
         let mut out = Nsh {
@@ -62,7 +62,7 @@ impl Nsh {
         self.path as u8
     }
 
-    /// The header. `md2` are the context headers of a type other than 1.
+    /// Makes the header. `md2`: context headers of a type other than 1.
     pub fn header(&self, md2: &[u8]) -> Result<Vec<u8>, TooLong> {
         let len = if self.md_type == MD_TYPE_1 { MD1_LEN } else { 8 + md2.len() };
         if len > LEN_MAX || !len.is_multiple_of(4) {
@@ -85,7 +85,7 @@ impl Nsh {
         u16::from(self.flags & 3) << 12 | u16::from(self.ttl & 0x3f) << 6 | (len / 4) as u16
     }
 
-    /// Writes the fields into a header that is there; its length, and context headers of other types, stay.
+    /// Writes the fields into an existing header; its length, and context headers of other types, stay.
     pub fn write(&self, header: &mut [u8]) {
         let Some((base, rest)) = header.split_first_chunk_mut::<8>() else { return };
         // Flags and TTL; version and length stay.

@@ -1,19 +1,19 @@
-//! A flow without its zeroes: what is kept of packets where there are many of them.
+//! A flow without its zero words, for flows that are stored in large numbers.
 
 use crate::flow::{FLOW_WORDS, Flow};
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 
-/// The words of a flow that are not zero. A packet has some ten of its hundred.
+/// The non-zero words of a flow. A packet has about ten of a hundred.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PackedFlow {
-    /// Which words those are.
+    /// The indices of these words, as a bit set.
     map: u128,
     words: Box<[u64]>,
 }
 
 impl PackedFlow {
-    /// The flow in full.
+    /// The whole flow.
     pub fn unpack(&self) -> Flow {
         let mut flow = Flow::ZERO;
         let (mut map, words) = (self.map, flow.words_mut());
@@ -24,7 +24,7 @@ impl PackedFlow {
         flow
     }
 
-    /// Bytes of memory beside the structure itself.
+    /// Bytes of heap memory.
     pub fn heap(&self) -> usize {
         size_of_val(&*self.words)
     }
@@ -32,7 +32,7 @@ impl PackedFlow {
 
 impl From<&Flow> for PackedFlow {
     fn from(flow: &Flow) -> PackedFlow {
-        /// So many words are looked at together: most are zero.
+        /// Number of words that are checked together, because most are zero.
         const TOGETHER: usize = 8;
         let (mut map, mut packed, mut n) = (0, [0; FLOW_WORDS], 0);
         for (i, words) in flow.words().chunks(TOGETHER).enumerate() {

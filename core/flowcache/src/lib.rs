@@ -68,7 +68,7 @@ pub trait FlowCache: Send {
     /// marked as used.
     const CANDIDATE_IS_HIT: bool = false;
 
-    /// The cache has few entries, so they and their megaflows are in the processor's cache and need no prefetch.
+    /// Returns whether the cache is so small that it and its megaflows stay in the CPU cache and need no prefetch.
     fn is_near(&self) -> bool {
         false
     }

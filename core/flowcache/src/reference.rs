@@ -236,7 +236,7 @@ impl Reference for EmcReference {
 struct Op {
     flow: u32,
     look_up: bool,
-    /// The flow belongs to another megaflow from now on.
+    /// The flow changes to another megaflow.
     moves: bool,
 }
 

@@ -16,15 +16,15 @@ use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 use units::Millis;
 
-/// Smallest number of buckets: 64 Ki entries, 256 KiB.
+/// Minimum number of buckets: 64 Ki entries, 256 KiB.
 pub const MIN_BUCKETS: usize = 1 << 12;
-/// Largest number of [`Narrow`] buckets: 1 Mi entries, 4 MiB.
+/// Maximum number of [`Narrow`] buckets: 1 Mi entries, 4 MiB.
 pub const MAX_BUCKETS: usize = 1 << 16;
-/// Largest number of [`Wide`] buckets: 1.5 Mi entries, 8 MiB.
+/// Maximum number of [`Wide`] buckets: 1.5 Mi entries, 8 MiB.
 pub const MAX_WIDE_BUCKETS: usize = 1 << 17;
-/// Most entries of one signature in the two buckets of a hash.
+/// Maximum number of entries with one signature in the two buckets of a hash.
 pub const ALIKE: usize = 3;
-/// Up to this many entries, what look-ups read stays in the processor's L1 and L2 caches.
+/// Number of entries up to which look-ups read only the CPU's L1 and L2 caches.
 const NEAR: usize = 256;
 /// A cache without a look-up for this many milliseconds shrinks.
 const IDLE: u64 = 10_000;
@@ -34,7 +34,7 @@ pub struct Unified<B: Bucket = Narrow> {
     buckets: Table<B>,
     governor: Governor,
     hand: u8,
-    /// How often an empty way was filled.
+    /// Number of empty ways that were filled.
     filled: usize,
     lookups: u64,
     evictions: u64,

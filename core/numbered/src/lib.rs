@@ -1,12 +1,12 @@
-//! A table by small numbers, in their order, whose copies share what they have in common: a snapshot is published beside the
-//! one before it, and a change of one of 10,000 ports copies the few that lie beside it.
+//! A table indexed by small numbers. Copies share their memory: a change of one of 10,000 ports copies only the few
+//! that are stored next to it.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
-/// What is a small number.
+/// A key that is a small number.
 pub trait Number: Copy {
     /// The number.
     fn index(self) -> usize;
@@ -24,12 +24,12 @@ impl Number for PortNo {
     }
 }
 
-/// So many neighbours are copied when one of them changes.
+/// Number of neighbouring entries that are copied when one of them changes.
 const CHUNK: usize = 64;
 
 type Chunk<V> = [Option<Arc<V>>; CHUNK];
 
-/// See the module.
+/// A table indexed by small numbers; copies share memory.
 pub struct Numbered<K, V> {
     chunks: Arc<Vec<Option<Arc<Chunk<V>>>>>,
     len: usize,
@@ -49,35 +49,35 @@ impl<K, V> Default for Numbered<K, V> {
 }
 
 impl<K: Number, V> Numbered<K, V> {
-    /// What has that number.
+    /// The entry with this number.
     #[inline]
     pub fn get(&self, key: &K) -> Option<&V> {
         self.get_shared(key).map(|value| &**value)
     }
 
-    /// The same, to be kept.
+    /// The entry with this number, as an `Arc`.
     #[inline]
     pub fn get_shared(&self, key: &K) -> Option<&Arc<V>> {
         let at = key.index();
         self.chunks.get(at / CHUNK)?.as_ref()?[at % CHUNK].as_ref()
     }
 
-    /// Something has that number.
+    /// Returns whether there is an entry with this number.
     pub fn contains_key(&self, key: &K) -> bool {
         self.get(key).is_some()
     }
 
-    /// All, by number.
+    /// All entries, by number.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.chunks.iter().flatten().flat_map(|chunk| chunk.iter().flatten()).map(|value| &**value)
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// There are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -92,13 +92,13 @@ impl<K: Number, V> Numbered<K, V> {
         &mut Arc::make_mut(chunk)[at % CHUNK]
     }
 
-    /// Gives a number to something, in the place of what had it.
+    /// Inserts or replaces an entry.
     pub fn insert(&mut self, key: K, value: V) {
         let old = self.place(key).replace(Arc::new(value));
         self.len += usize::from(old.is_none());
     }
 
-    /// Takes away what has a number.
+    /// Removes an entry.
     pub fn remove(&mut self, key: &K) {
         if self.contains_key(key) {
             *self.place(*key) = None;
@@ -128,13 +128,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// It does what a map does, and what was copied stays as it was.
+        /// It behaves like a map, and copies do not change.
         #[test]
         fn a_map_whose_copies_stay(steps in prop::collection::vec((any::<bool>(), 0..200u16, any::<u8>()), 0..100)) {
             let mut kept: Vec<(Numbered<OfPort, u8>, BTreeMap<u16, u8>)> = Vec::new();
             let (mut tested, mut model) = (Numbered::default(), BTreeMap::new());
             for (insert, key, value) in steps {
-                // Some are far away, as the local port is.
+                // Some numbers are far away, such as that of the local port.
                 let key = if key > 190 { key + 65_000 } else { key };
                 kept.push((tested.clone(), model.clone()));
                 if insert {

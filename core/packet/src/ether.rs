@@ -66,7 +66,7 @@ view!(
 );
 
 impl VlanTag<'_> {
-    /// 0x8100 or 0x88a8, or it is no tag.
+    /// The TPID: 0x8100 or 0x88a8 in a VLAN tag.
     #[inline]
     pub fn tpid(&self) -> u16 {
         be16::<0, 4>(self.0)
@@ -98,7 +98,7 @@ view!(
 );
 
 impl LlcSnap<'_> {
-    /// The Ethernet type it names; `None` if it is another kind of LLC frame.
+    /// The Ethernet type in it; `None` if it is another kind of LLC frame.
     #[inline]
     fn ethertype(&self) -> Option<u16> {
         let snap = part::<0, 6, 8>(self.0) == [0xaa, 0xaa, 0x03, 0, 0, 0];
@@ -106,8 +106,8 @@ impl LlcSnap<'_> {
     }
 }
 
-/// The Ethernet type at the front of the data, and what follows it. In an 802.3 frame the type is at the end of LLC and SNAP;
-/// a frame that names none carries what stands behind its length.
+/// The Ethernet type at the front of the data, and its payload. In an 802.3 frame the type is at the end of LLC and
+/// SNAP; a frame without a type has the bytes after the length as payload.
 #[inline]
 pub fn ethertype_of(data: &[u8]) -> Option<(u16, &[u8])> {
     let (field, after) = TypeField::parse(data)?;
@@ -131,7 +131,7 @@ impl MplsEntry<'_> {
         be32::<0, 4>(self.0)
     }
 
-    /// No entry follows.
+    /// Returns whether it is the last entry.
     #[inline]
     pub fn is_bottom(&self) -> bool {
         self.lse() & 0x100 != 0
@@ -144,7 +144,7 @@ view!(
 );
 
 impl Arp<'_> {
-    /// It is about Ethernet and IPv4 addresses; else nothing below means anything.
+    /// Returns whether it is for Ethernet and IPv4 addresses; otherwise the fields below have no meaning.
     #[inline]
     pub fn is_ethernet_ipv4(&self) -> bool {
         part::<0, 6, 28>(self.0) == [0, 1, 8, 0, 6, 4]

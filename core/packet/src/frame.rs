@@ -1,29 +1,29 @@
-//! `Frame`: one packet's bytes in a buffer that came from a pool, with room in front for headers to be pushed.
+//! `Frame`: the bytes of one packet in a buffer from a pool, with headroom in front for headers to be pushed.
 //!
-//! A frame is a handle: moving it moves no bytes. Its buffer is the switch's own memory, or that of a device that has
+//! A frame is a handle: moving it moves no bytes. Its buffer is memory of the switch, or of a device with memory of
 //! its own (a DPDK pool). Only receive, free and transmit depend on which.
 //!
 //! A [`FramePool`] belongs to one worker. Freed buffers of the usual size are kept for the next receive, so that a
-//! worker in its stride allocates nothing; the number kept and the number out are bounded.
+//! worker normally allocates nothing. The numbers of kept buffers and of buffers in use are bounded.
 
 use crate::offload::{Note, Offload};
 use buffer::{Buffer, Returns, Source};
 use std::fmt;
 
-/// Free bytes in front of a received packet: room for VLAN and MPLS tags and a tunnel header.
+/// Headroom of a received packet in bytes: for VLAN and MPLS tags and a tunnel header.
 pub const HEADROOM: usize = 128;
-/// How long a packet of the usual buffer may be.
+/// Maximum length of a packet in a buffer of the usual size.
 pub const DATA_ROOM: usize = 1920;
-/// The longest packet of all: an IPv4 packet of 64 KB with its Ethernet header.
+/// Maximum length of a packet: an IPv4 packet of 64 KB with its Ethernet header.
 pub const FRAME_MAX: usize = 65_535 + 22;
 
 const BUFFER: usize = HEADROOM + DATA_ROOM;
 const BUFFER_LARGE: usize = HEADROOM + FRAME_MAX;
 
-/// How far [`Frame::head_mut`] reaches: a word begins at any offset that a byte holds.
+/// Length of the window of [`Frame::head_mut`]: a word may start at any offset that fits in a byte.
 pub const REACH: usize = 256 + 8;
 
-/// Frames on their way together: what a burst receives or sends.
+/// A list of frames: a burst that is received or sent.
 pub type FrameBatch = Vec<Frame>;
 
 /// A packet and its buffer.
@@ -35,7 +35,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The packet that `buffer` holds from byte `start` on; `None` if it is not that long.
+    /// The packet in `buffer` from byte `start` on; `None` if the buffer is too short.
     #[inline]
     pub fn in_buffer(buffer: Buffer, start: usize, len: usize) -> Option<Frame> {
         if start.checked_add(len)? > buffer.size() {
@@ -44,7 +44,7 @@ impl Frame {
         Some(Frame { buffer, start: start as u32, len: len as u32, undone: Note::default() })
     }
 
-    /// The packet that `buffer` holds from byte `start` on, as much of it as is there.
+    /// The packet in `buffer` from byte `start` on, truncated if the buffer is too short.
     #[inline(always)]
     pub fn within(buffer: Buffer, start: usize, len: usize) -> Frame {
         let start = start.min(buffer.size());
@@ -52,35 +52,35 @@ impl Frame {
         Frame { buffer, start: start as u32, len: len as u32, undone: Note::default() }
     }
 
-    /// The buffer, and where in it the packet starts.
+    /// The buffer, and the offset of the packet in it.
     #[inline]
     pub fn into_buffer(self) -> (Buffer, usize) {
         (self.buffer, self.start as usize)
     }
 
-    /// Where its buffer came from; `None`: it is the switch's own.
+    /// The source of the buffer; `None` for memory of the switch.
     #[inline]
     pub fn source(&self) -> Option<&'static Source> {
         self.buffer.source()
     }
 
-    /// What its sender left undone.
+    /// The unfinished offloads.
     pub fn offload(&self) -> Offload {
         self.undone.offload()
     }
 
-    /// Its sender left something undone.
+    /// Returns whether there are unfinished offloads.
     #[inline]
     pub fn is_undone(&self) -> bool {
         self.undone.is_some()
     }
 
-    /// Notes what is left undone.
+    /// Sets the unfinished offloads.
     pub fn set_offload(&mut self, offload: Offload) {
         self.undone = Note::new(offload);
     }
 
-    /// `by` bytes were put in front of the transport header (negative: taken away).
+    /// Updates the offloads after `by` bytes were inserted in front of the transport header (negative: removed).
     #[inline]
     pub fn shift_offload(&mut self, by: i16) {
         if self.is_undone() {
@@ -97,13 +97,13 @@ impl Frame {
         &self.buffer.bytes()[start..start + len]
     }
 
-    /// Starts to bring its first bytes into the processor's cache.
+    /// Prefetches the first bytes of the packet.
     #[inline(always)]
     pub fn prefetch(&self) {
         cpu::prefetch_at(self.buffer.bytes().as_ptr().wrapping_add(self.start as usize));
     }
 
-    /// The packet, to be changed.
+    /// The packet, mutable.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let (start, len) = (self.start as usize, self.len as usize);
@@ -116,28 +116,28 @@ impl Frame {
         self.len as usize
     }
 
-    /// There is no byte in it.
+    /// Returns whether the packet has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Free bytes in front.
+    /// Number of free bytes in front.
     pub fn headroom(&self) -> usize {
         self.start as usize
     }
 
-    /// Free bytes behind.
+    /// Number of free bytes after the packet.
     pub fn tailroom(&self) -> usize {
         self.buffer.size() - (self.start + self.len) as usize
     }
 
-    /// Bytes of memory that its buffer takes.
+    /// Size of its buffer in bytes.
     pub fn memory(&self) -> usize {
         self.buffer.size()
     }
 
-    /// A copy in a buffer of the switch's own that is no larger than it has to be, for a frame that is kept for long. What its
-    /// sender left undone is not copied.
+    /// Copies the frame into memory of the switch of minimal size, for a frame that is kept for long. Unfinished
+    /// offloads are not copied.
     #[must_use]
     pub fn detached(&self) -> Frame {
         let mut buffer = Buffer::own((HEADROOM + self.len()) as u32);
@@ -145,15 +145,15 @@ impl Frame {
         Frame::within(buffer, HEADROOM, self.len())
     }
 
-    /// The bytes of the buffer from `front` bytes before the packet on, whether or not the packet is that long; `None` if
-    /// the buffer does not have them.
+    /// The bytes of the buffer from `front` bytes before the packet on, even if the packet is shorter; `None` if the
+    /// buffer is too short.
     #[inline(always)]
     pub fn head_mut(&mut self, front: usize) -> Option<&mut [u8; REACH]> {
         let start = (self.start as usize).checked_sub(front)?;
         self.buffer.bytes_mut().get_mut(start..)?.first_chunk_mut()
     }
 
-    /// Makes the packet `by` bytes longer in front (negative: shorter), or as much as there is room.
+    /// Makes the packet `by` bytes longer at the front (negative: shorter), limited by the headroom.
     #[inline(always)]
     pub fn grow_front(&mut self, by: i16) {
         let by = i32::from(by).clamp(-(self.len as i32), self.start as i32);
@@ -161,8 +161,8 @@ impl Frame {
         self.len = self.len.wrapping_add_signed(by);
     }
 
-    /// Makes the packet `n` bytes longer in front; `None` if there is no room. The new bytes are not cleared. A packet
-    /// with too little room in front and enough behind is moved.
+    /// Makes the packet `n` bytes longer at the front; `None` if the buffer is too small. The new bytes are not
+    /// cleared. The packet is moved if only the tailroom is large enough.
     pub fn push_front(&mut self, n: usize) -> Option<&mut [u8]> {
         if n > self.start as usize {
             self.move_back(n)?;
@@ -173,7 +173,7 @@ impl Frame {
         Some(&mut self.bytes_mut()[..n])
     }
 
-    /// Moves the packet so that there are `n` bytes in front at least, and more where there is room for more.
+    /// Moves the packet so that it has at least `n` bytes of headroom, and more if possible.
     #[cold]
     fn move_back(&mut self, n: usize) -> Option<()> {
         let (start, room) = (self.start as usize, self.tailroom());
@@ -185,7 +185,7 @@ impl Frame {
         Some(())
     }
 
-    /// Cuts `n` bytes off the front; `None` (and nothing done) if it is shorter.
+    /// Removes `n` bytes from the front. Returns `None` and changes nothing if the packet is shorter.
     #[inline]
     pub fn pull_front(&mut self, n: usize) -> Option<()> {
         self.len = (self.len as usize).checked_sub(n)? as u32;
@@ -193,7 +193,8 @@ impl Frame {
         Some(())
     }
 
-    /// Makes the packet `n` bytes longer behind; `None` if there is no room. The new bytes are not cleared.
+    /// Makes the packet `n` bytes longer at the end; `None` if there is not enough tailroom. The new bytes are not
+    /// cleared.
     pub fn push_back(&mut self, n: usize) -> Option<&mut [u8]> {
         if n > self.tailroom() {
             return None;
@@ -203,7 +204,7 @@ impl Frame {
         Some(&mut self.bytes_mut()[old..])
     }
 
-    /// Cuts the packet to at most `len` bytes.
+    /// Truncates the packet to at most `len` bytes.
     pub fn trim(&mut self, len: usize) {
         self.len = self.len.min(len.min(FRAME_MAX) as u32);
     }
@@ -215,17 +216,18 @@ impl fmt::Debug for Frame {
     }
 }
 
-/// Buffers of one worker.
+/// The buffer pool of one worker.
 #[derive(Debug)]
 pub struct FramePool {
     free: Vec<Buffer>,
     keep: usize,
-    /// Buffers of the largest size: filling 64 KB with zeros for each TCP segment would cost more than its copy.
+    /// Buffers of the largest size, which are not freed, because clearing 64 KB for each TCP segment would cost more
+    /// than copying it.
     free_large: Vec<Buffer>,
     returns: Returns,
 }
 
-/// How many of the largest buffers a pool keeps.
+/// Maximum number of free buffers of the largest size.
 const KEEP_LARGE: usize = 64;
 
 impl FramePool {
@@ -262,8 +264,8 @@ impl FramePool {
         Some(frame)
     }
 
-    /// A frame with the bytes of `frame` and its note of work left undone, in a buffer from where that one came from; in
-    /// one of the switch's own where those are too short.
+    /// Copies a frame with its unfinished offloads, into a buffer from the same source, or into memory of the switch
+    /// if that source's buffers are too small.
     pub fn copy_of(&mut self, frame: &Frame) -> Option<Frame> {
         let (start, len) = (frame.start as usize, frame.len());
         let another = match frame.source() {
@@ -282,9 +284,9 @@ impl FramePool {
         Some(copy)
     }
 
-    /// Gives a buffer back. That of a device goes there at the next [`FramePool::flush`] at the latest.
+    /// Frees a buffer. A buffer of a device is returned to it at the next [`FramePool::flush`] at the latest.
     ///
-    /// Inlined, it looks at two words of the frame where that is; called, the frame would first be moved.
+    /// Inlined, so that the frame is not moved to read two of its words.
     #[inline(always)]
     pub fn free(&mut self, frame: Frame) {
         if let Err(buffer) = self.returns.push(frame.buffer) {
@@ -292,7 +294,7 @@ impl FramePool {
         }
     }
 
-    /// Takes back a buffer of the switch's own.
+    /// Takes back a buffer of the switch's memory.
     #[inline(never)]
     fn keep(&mut self, buffer: Buffer) {
         match buffer.size() {
@@ -302,12 +304,12 @@ impl FramePool {
         }
     }
 
-    /// Gives all these buffers back.
+    /// Frees the buffers of all frames.
     pub fn free_all(&mut self, frames: &mut FrameBatch) {
         frames.drain(..).for_each(|f| self.free(f));
     }
 
-    /// Gives devices back what is theirs. To be called at the end of a turn.
+    /// Returns the buffers of devices. Called at the end of an iteration.
     #[inline]
     pub fn flush(&mut self) {
         self.returns.flush();

@@ -1,6 +1,6 @@
 //! Packets in hexadecimal text, as `netdev-dummy/receive` and packet-out take them.
 
-/// The bytes of a text of hexadecimal digits in pairs; white space may stand between pairs. `None` for anything else.
+/// Parses pairs of hexadecimal digits, with optional white space between pairs. `None` for any other text.
 pub fn parse(text: &str) -> Option<Vec<u8>> {
     let mut digits = text.bytes().filter(|b| !b.is_ascii_whitespace()).map(|b| char::from(b).to_digit(16));
     let mut out = Vec::with_capacity(text.len() / 2);
@@ -10,14 +10,14 @@ pub fn parse(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The digits of some bytes.
+/// Formats bytes as hexadecimal digits.
 pub fn format(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] =
         ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]).collect()
 }
 
-/// Some bytes as one number, without the zeros in front of it; 0 for no bytes.
+/// Formats bytes as one number without leading zeros; 0 for no bytes.
 pub fn number(bytes: &[u8]) -> String {
     match format(bytes).trim_start_matches('0') {
         "" => "0".to_owned(),

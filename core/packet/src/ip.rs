@@ -19,7 +19,7 @@ pub mod ipproto {
     pub const SCTP: u8 = 132;
 }
 
-/// Which part of a datagram a packet is.
+/// Which part of a datagram a packet contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {
     /// All of it.
@@ -37,7 +37,7 @@ view!(
 );
 
 impl<'a> Ipv4<'a> {
-    /// A header whose lengths are true: the header, and the payload without options and padding.
+    /// A header with valid lengths, and its payload without options and padding.
     pub fn parse_checked(data: &'a [u8]) -> Option<(Ipv4<'a>, &'a [u8])> {
         let (ip, _) = Ipv4::parse(data)?;
         let (header, total) = (ip.header_len(), usize::from(ip.total_len()));
@@ -103,7 +103,7 @@ view!(
     Ipv6, 40
 );
 
-/// What the extension headers of IPv6 say, and what follows them.
+/// The result of skipping IPv6 extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Payload<'a> {
     /// Protocol of the payload; `FRAGMENT` for a later fragment.
@@ -115,7 +115,7 @@ pub struct Ipv6Payload<'a> {
 }
 
 impl<'a> Ipv6<'a> {
-    /// A header whose length is true: the header, and the payload without padding.
+    /// A header with a valid length, and its payload without padding.
     #[inline]
     pub fn parse_checked(data: &'a [u8]) -> Option<(Ipv6<'a>, &'a [u8])> {
         let (ip, rest) = Ipv6::parse(data)?;
@@ -166,14 +166,14 @@ impl<'a> Ipv6<'a> {
     }
 }
 
-/// A header of this number is an extension of IPv6.
+/// Returns whether a protocol number is that of an IPv6 extension header.
 #[inline]
 pub fn is_extension(proto: u8) -> bool {
     matches!(proto, ipproto::HOPOPTS | ipproto::ROUTING | ipproto::DSTOPTS | ipproto::AH | ipproto::FRAGMENT)
 }
 
-/// Passes the extension headers. Each takes at least eight bytes, so the walk is bounded by the data. `None` if one of
-/// them does not fit.
+/// Skips the extension headers. Each has at least eight bytes, so the length of the data bounds the loop. `None` if a
+/// header is truncated.
 pub fn skip_extensions(next_header: u8, data: &[u8]) -> Option<Ipv6Payload<'_>> {
     let mut at = Ipv6Payload { proto: next_header, fragment: Fragment::No, data };
     loop {

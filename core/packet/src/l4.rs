@@ -8,7 +8,7 @@ view!(
 );
 
 impl<'a> Tcp<'a> {
-    /// A header whose data offset fits: the header, and the payload.
+    /// A header with a valid data offset, and its payload.
     #[inline]
     pub fn parse_checked(data: &'a [u8]) -> Option<(Tcp<'a>, &'a [u8])> {
         let (tcp, _) = Tcp::parse(data)?;
@@ -163,7 +163,7 @@ impl Icmpv6<'_> {
         be16::<4, 8>(self.0)
     }
 
-    /// A neighbour solicitation or advertisement.
+    /// Returns whether it is a neighbour solicitation or advertisement.
     #[inline]
     pub fn is_nd(&self) -> bool {
         self.code() == 0 && matches!(self.icmp_type(), 135 | 136)

@@ -1,8 +1,7 @@
-//! Packets: frames and the contract with device queues, header views that check their bounds, checksums, hexadecimal
-//! text.
+//! Packets: frames and the interface of device queues, header views with bounds checks, checksums, hexadecimal text.
 //!
-//! A view borrows a header of fixed size from the front of the data and gives what follows, so that reading past the
-//! end is not a mistake that can be made. Nothing here knows a flow; `flow` builds on it to extract and to compose.
+//! A view borrows a header of fixed size from the front of the data and returns the rest, so reading past the end is
+//! impossible. This crate does not know flows; `flow` uses it to extract and to compose.
 
 pub mod checksum;
 pub mod ether;

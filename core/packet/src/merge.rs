@@ -1,9 +1,9 @@
-//! Merging of TCP segments of one connection into one frame that is to be cut (generic receive offload), for a receiver that
-//! takes such frames: it then handles one packet of up to 64 KB in the place of forty.
+//! Merges TCP segments of one connection into one large frame that can be segmented again (generic receive offload),
+//! for a receiver that accepts such frames: it then handles one packet of up to 64 KB instead of forty.
 //!
-//! What is merged comes out of [`Offload::finish`] as it went in: headers that differ in more than lengths, sequence number,
-//! identification and checksums are not merged, nor are segments whose checksum is wrong. Nothing waits: only frames of one
-//! burst are merged, and those of one connection keep their order.
+//! [`Offload::finish`] restores exactly the segments that were merged. Headers that differ in more than lengths,
+//! sequence number, identification and checksums are not merged, nor are segments with a wrong checksum. No frame
+//! waits: only frames of one burst are merged, and those of one connection keep their order.
 
 use crate::frame::{FRAME_MAX, Frame, FrameBatch, FramePool};
 use crate::offload::{Gso, Offload, PartialChecksum, SEGMENTS_MAX};
@@ -15,34 +15,34 @@ const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 const ECE: u8 = 0x40;
 const DONT_FRAGMENT: u8 = 0x40;
-/// Longest IP packet.
+/// Maximum length of an IP packet.
 const IP_MAX: usize = 65_535;
-/// Shorter payloads are left alone: such packets are few, or wait for nobody.
+/// Segments with shorter payloads are not merged: they are rare in bulk transfers.
 const LEAST_PAYLOAD: usize = 256;
-/// Shorter frames begin no run.
+/// Minimum length of the first frame of a run.
 const SHORTEST: usize = 14 + 20 + 20 + LEAST_PAYLOAD;
-/// So many connections of one burst are followed.
+/// Maximum number of connections that are tracked in one burst.
 const RUNS_MAX: usize = 16;
 
-/// A frame that may be merged with others.
+/// A frame that may be merged.
 #[derive(Clone, Copy)]
 struct Segment {
     layout: Layout,
-    /// Where the payload starts.
+    /// Offset of the payload.
     payload: usize,
     sequence: u32,
     flags: u8,
 }
 
-/// Segments that follow each other.
+/// Consecutive segments of one connection.
 struct Run {
     first: usize,
     last: usize,
     count: usize,
     segment: Segment,
-    /// Bytes of payload of all.
+    /// Total bytes of payload.
     bytes: usize,
-    /// No more are taken.
+    /// No further segment is added.
     closed: bool,
 }
 
@@ -54,7 +54,7 @@ fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
-/// The length that the IP header says, with what is in front of it.
+/// End of the IP packet in the frame, by the length in its header.
 fn end(bytes: &[u8], l: &Layout) -> usize {
     match l.v6 {
         false => l.l3 + usize::from(half(bytes, l.l3 + 2)),
@@ -63,7 +63,7 @@ fn end(bytes: &[u8], l: &Layout) -> usize {
 }
 
 impl Segment {
-    /// `None`: it is not to be merged.
+    /// `None` if the frame cannot be merged.
     fn of(frame: &Frame, layout: Layout) -> Option<Segment> {
         let bytes = frame.bytes();
         let ip = if layout.v6 { 40 } else { 20 };
@@ -84,13 +84,13 @@ impl Segment {
     }
 }
 
-/// The bytes that say whose connection it is: addresses, ports.
+/// The bytes that identify the connection: addresses, ports.
 fn connection<'a>(bytes: &'a [u8], l: &Layout) -> [Option<&'a [u8]>; 2] {
     let addresses = if l.v6 { l.l3 + 8..l.l3 + 40 } else { l.l3 + 12..l.l3 + 20 };
     [bytes.get(addresses), bytes.get(l.l4..l.l4 + 4)]
 }
 
-/// The headers are the same, but for what differs between segments of one frame that was cut.
+/// Returns whether the headers are equal, except for fields that differ between segments of one frame.
 fn same_headers(a: &[u8], b: &[u8], s: &Segment) -> bool {
     let Layout { l3, l4, v6, .. } = s.layout;
     let same = |from: usize, to: usize| a[from..to] == b[from..to];
@@ -108,14 +108,14 @@ fn same_headers(a: &[u8], b: &[u8], s: &Segment) -> bool {
         && same(l4 + 18, s.payload)
 }
 
-/// The identification is the one that cutting would give, or nobody looks at it (RFC 6864 §4.1).
+/// Returns whether the identification is the one that segmentation would assign, or is irrelevant (RFC 6864 §4.1).
 fn id_follows(first: &[u8], bytes: &[u8], run: &Run) -> bool {
     let Layout { l3, v6, .. } = run.segment.layout;
     let follows = || half(bytes, l3 + 4) == half(first, l3 + 4).wrapping_add(run.count as u16);
     v6 || first[l3 + 6] & DONT_FRAGMENT != 0 || follows()
 }
 
-/// Its checksums are right; that of TCP may not be there yet.
+/// Returns whether its checksums are right; that of TCP may be unfinished.
 fn is_sound(frame: &Frame, s: &Segment) -> bool {
     let (bytes, l) = (frame.bytes(), &s.layout);
     let transport = || frame.offload().csum.is_some() || segment::checksum_holds(bytes, l);
@@ -143,12 +143,12 @@ impl Run {
     fn add(&mut self, frames: &[Frame], at: usize, s: &Segment) {
         let (len, size) = (s.payload_len(&frames[at]), self.segment.payload_len(&frames[self.first]));
         (self.last, self.count, self.bytes) = (at, self.count + 1, self.bytes + len);
-        // Cutting makes only the last segment short, and only that has these flags.
+        // Segmentation makes only the last segment shorter, and sets these flags only in the last segment.
         self.closed = len < size || s.flags & (PSH | FIN) != 0;
     }
 }
 
-/// Finds the runs in a burst. `next`: the segment behind each.
+/// Finds the runs in a burst. `next`: index of the segment after each one.
 fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (at, frame) in frames.iter().enumerate() {
@@ -156,7 +156,7 @@ fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
             continue;
         }
         let Some(layout) = segment::layout(frame.bytes()) else {
-            // A fragment may be of any of them.
+            // A fragment may belong to any of the connections.
             runs.iter_mut().for_each(|r| r.closed = true);
             continue;
         };
@@ -173,7 +173,7 @@ fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
                 run.add(frames, at, &s);
             }
             (known, segment) => {
-                // What comes later must not overtake this one.
+                // Later segments must not overtake this one.
                 known.into_iter().for_each(|r| r.closed = true);
                 if let Some(segment) = segment.filter(|_| runs.len() < RUNS_MAX) {
                     let closed = segment.flags & (PSH | FIN) != 0;
@@ -186,7 +186,7 @@ fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
     runs
 }
 
-/// One frame of the segments of a run; `None`: it cannot be made, and they stay as they are.
+/// Merges the segments of a run into one frame; `None` if this is impossible, and the segments stay as they are.
 fn whole(frames: &[Frame], run: &Run, next: &[usize], pool: &mut FramePool) -> Option<Frame> {
     let Segment { layout, payload: header, .. } = run.segment;
     let first = &frames[run.first];
@@ -210,7 +210,7 @@ fn whole(frames: &[Frame], run: &Run, next: &[usize], pool: &mut FramePool) -> O
     Some(whole)
 }
 
-/// Merges what can be merged, and returns by how many frames the burst became shorter.
+/// Merges segments and returns by how many frames the burst has become shorter.
 pub fn merge(frames: &mut FrameBatch, pool: &mut FramePool) -> usize {
     if frames.len() < 2 {
         return 0;
@@ -232,7 +232,7 @@ pub fn merge(frames: &mut FrameBatch, pool: &mut FramePool) -> usize {
     before - frames.len()
 }
 
-/// Takes those out that are gone; the others keep their order.
+/// Removes merged frames; the others keep their order.
 fn remove(frames: &mut FrameBatch, gone: &[bool], pool: &mut FramePool) {
     if gone.is_empty() {
         return;

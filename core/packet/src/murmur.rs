@@ -1,13 +1,13 @@
-//! MurmurHash3 for 32 bits (public domain), word by word: where the choice that a hash makes is seen from outside (links of
-//! bonds, buckets of groups, numbers of devices), it is that of Open vSwitch.
+//! MurmurHash3 for 32 bits (public domain), word by word. It is used where users see the choice that a hash makes
+//! (links of bonds, buckets of groups, device numbers), so that the choice equals that of Open vSwitch.
 
-/// Mixes a word in.
+/// Adds a word to the hash.
 pub fn add(hash: u32, data: u32) -> u32 {
     let data = data.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     (hash ^ data).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
 }
 
-/// Spreads the bits; `length` is in bytes where there is one.
+/// Finishes the hash; `length` is in bytes.
 pub fn finish(hash: u32, length: u32) -> u32 {
     let mut hash = hash ^ length;
     hash ^= hash >> 16;
@@ -17,17 +17,17 @@ pub fn finish(hash: u32, length: u32) -> u32 {
     hash ^ hash >> 16
 }
 
-/// The words of bytes, as a little-endian processor reads them; zeros fill up the last.
+/// Splits bytes into little-endian words; the last is padded with zeros.
 pub fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.chunks(4).map(|c| c.iter().rev().fold(0, |word, b| word << 8 | u32::from(*b)))
 }
 
-/// Of bytes.
+/// Hashes bytes.
 pub fn of_bytes(bytes: &[u8], basis: u32) -> u32 {
     finish(words(bytes).fold(basis, add), bytes.len() as u32)
 }
 
-/// Of a number of 64 bits.
+/// Hashes a number of 64 bits.
 pub fn of_long(v: u64, basis: u32) -> u32 {
     finish(add(add(basis, v as u32), (v >> 32) as u32), 8)
 }

@@ -1,9 +1,9 @@
 //! Neighbour discovery (RFC 4861): the target and the link-layer address options.
 
-/// What a neighbour solicitation or advertisement says after its first eight bytes.
+/// Fields of a neighbour solicitation or advertisement after its first eight bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Target address; zero if the message is cut off or its options contradict each other.
+    /// Target address; zero if the message is truncated or its options contradict each other.
     pub target: [u8; 16],
     /// Source link-layer address.
     pub sll: [u8; 6],
@@ -16,7 +16,8 @@ pub struct Neighbour {
 const SOURCE_ADDRESS: u8 = 1;
 const TARGET_ADDRESS: u8 = 2;
 
-/// Reads what follows the ICMPv6 header. A malformed option ends the list; the same option twice spoils the message.
+/// Reads a message after the ICMPv6 header. A malformed option ends the list; a repeated option makes the message
+/// invalid.
 pub fn neighbour(data: &[u8]) -> Neighbour {
     let mut nd = Neighbour::default();
     let Some((&target, mut rest)) = data.split_first_chunk::<16>() else { return nd };

@@ -2,7 +2,7 @@
 
 use crate::view::{be16, be32, view};
 
-/// What a header carries (RFC 8300 §2.2, "Next Protocol").
+/// Protocol numbers of a header's payload (RFC 8300 §2.2, "Next Protocol").
 pub mod next {
     #![allow(missing_docs)]
     pub const IPV4: u8 = 1;
@@ -26,7 +26,7 @@ view!(
 );
 
 impl<'a> Nsh<'a> {
-    /// A header of version 0 whose length is true: it, its context headers, and the payload.
+    /// A header of version 0 with a valid length, its context headers, and the payload.
     pub fn parse_checked(data: &'a [u8]) -> Option<(Nsh<'a>, &'a [u8], &'a [u8])> {
         let (nsh, _) = Nsh::parse(data)?;
         let len = nsh.header_len();
@@ -43,7 +43,7 @@ impl<'a> Nsh<'a> {
         self.0[0] >> 4 & 3
     }
 
-    /// How many more hops.
+    /// Number of remaining hops.
     pub fn ttl(&self) -> u8 {
         (be16::<0, 8>(self.0) >> 6 & 0x3f) as u8
     }
@@ -58,7 +58,7 @@ impl<'a> Nsh<'a> {
         self.0[2]
     }
 
-    /// What it carries: one of [`next`].
+    /// Protocol number of its payload: one of [`next`].
     pub fn next_protocol(&self) -> u8 {
         self.0[3]
     }

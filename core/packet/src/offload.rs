@@ -1,38 +1,38 @@
-//! What the sender of a frame left undone: the rest of a checksum, the cutting into wire-sized packets.
+//! Unfinished offloads of a frame: the rest of a checksum, segmentation.
 //!
-//! A kernel that sends to a virtual wire leaves both to the receiver, and so may a NIC. The switch carries
-//! the note beside the frame and hands it to the device that sends it; only a device that cannot take it makes
-//! [`Offload::finish`] do the work. Carried so, TCP crosses the switch in pieces of 64 KB.
+//! A kernel that sends to a virtual device leaves both to the receiver, and so may a NIC. The switch stores this
+//! beside the frame and passes it to the device that sends the frame; only if that device does not support it,
+//! [`Offload::finish`] does the work in software. So TCP crosses the switch in frames of up to 64 KB.
 //!
-//! Invariants that whoever changes a frame keeps: bytes added or removed in front of the transport header are told
-//! by [`Offload::shift`]; while `csum` is set, the checksum field holds the sum of the pseudo header, **not**
-//! complemented, so a change of IP addresses adds to it accordingly, and a change of ports does not touch it; what is
-//! to be cut has such a checksum.
+//! Invariants for code that changes a frame: bytes added or removed in front of the transport header are reported by
+//! [`Offload::shift`]; while `csum` is set, the checksum field contains the sum of the pseudo header, **not**
+//! complemented, so a change of IP addresses is added to it, and a change of ports does not affect it; a frame to be
+//! segmented has such a checksum.
 
 use crate::segment;
 pub use crate::segment::GsoKind;
 
-/// So many segments come of one frame at most: 64 KB in pieces smaller than any TCP makes. Who asks for more wants to keep
-/// the switch busy with thousands of packets for each of his own.
+/// Maximum number of segments per frame: 64 KB in segments smaller than those of any TCP. A sender that asks for more
+/// could make the switch send thousands of packets for one.
 pub const SEGMENTS_MAX: usize = 2048;
 
 const TCP_DATA_OFFSET: usize = 12;
 const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
 
-/// A checksum of which only the pseudo header is in its field.
+/// A checksum whose field contains only the sum of the pseudo header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialChecksum {
-    /// Where the sum starts, from the start of the frame.
+    /// Start of the checksummed data, from the start of the frame.
     pub start: u16,
-    /// Where its field is, from `start`.
+    /// Offset of the checksum field, from `start`.
     pub offset: u16,
 }
 
-/// A frame to be cut.
+/// A frame to be segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
-    /// What it is.
+    /// Protocol of the frame.
     pub kind: GsoKind,
     /// Bytes of payload in each segment.
     pub size: u16,
@@ -40,27 +40,27 @@ pub struct Gso {
     pub ecn: bool,
 }
 
-/// The note beside a frame. The default says that nothing is left to do.
+/// The unfinished offloads of a frame. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// The checksum is to be finished.
+    /// The checksum must be finished.
     pub csum: Option<PartialChecksum>,
-    /// The frame is to be cut.
+    /// The frame must be segmented.
     pub gso: Option<Gso>,
 }
 
-/// What [`Note`] has a bit for.
+/// Bits of [`Note`]: which offloads are set.
 const CSUM: u64 = 1;
 const GSO: u64 = 2;
 const ECN: u64 = 4;
 
-/// An [`Offload`] in one word, so that a frame that carries one moves like one that does not: where the checksum
-/// starts, its offset, segment size (16 bits each, from the most significant), kind (8), what there is (8).
+/// An [`Offload`] in one word, so that every frame has the same size: start of the checksum, its offset, segment size
+/// (16 bits each, from the most significant), kind (8), which offloads are set (8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Note(u64);
 
 impl Note {
-    /// Something is left to do.
+    /// Returns whether any offload is unfinished.
     #[inline]
     pub(crate) fn is_some(self) -> bool {
         self.0 != 0
@@ -89,20 +89,20 @@ impl Note {
 }
 
 impl Offload {
-    /// Something is left to do.
+    /// Returns whether any offload is unfinished.
     #[inline]
     pub fn is_some(&self) -> bool {
         self.csum.is_some() || self.gso.is_some()
     }
 
-    /// `by` bytes were put in front of the transport header (negative: taken away).
+    /// Updates the offsets after `by` bytes were inserted in front of the transport header (negative: removed).
     pub fn shift(&mut self, by: i16) {
         if let Some(csum) = &mut self.csum {
             csum.start = csum.start.saturating_add_signed(by);
         }
     }
 
-    /// What the note says lies within `frame`, and is a thing that senders ask for. To be asked of notes from outside.
+    /// Checks that the record lies within `frame` and is plausible. Must be called for records from outside.
     pub fn fits(&self, frame: &[u8]) -> bool {
         let Some(csum) = self.csum else { return self.gso.is_none() };
         if usize::from(csum.start) + usize::from(csum.offset) + 2 > frame.len() {
@@ -113,8 +113,8 @@ impl Offload {
         payload.is_some_and(|payload| payload <= SEGMENTS_MAX * usize::from(gso.size))
     }
 
-    /// Bytes in front of the payload of a frame that is to be cut: each segment has them. `None`: its transport header
-    /// is cut off or says nonsense.
+    /// Length of the headers in front of the payload of a frame to be segmented; each segment has them. `None`: its
+    /// transport header is truncated or invalid.
     pub fn headers(&self, frame: &[u8]) -> Option<usize> {
         let start = usize::from(self.csum?.start);
         match self.gso?.kind {
@@ -126,7 +126,7 @@ impl Offload {
         }
     }
 
-    /// The length of the longest packet that comes of `frame`: what an MTU is about.
+    /// Length of the longest packet that results from `frame`, to compare with an MTU.
     pub fn longest(&self, frame: &[u8]) -> usize {
         match (self.gso, self.headers(frame)) {
             (Some(gso), Some(headers)) => frame.len().min(headers + usize::from(gso.size)),
@@ -134,7 +134,7 @@ impl Offload {
         }
     }
 
-    /// The bytes of all packets that come of `frame`: what a rate is about. Each has the headers.
+    /// Total bytes of the packets that result from `frame`, with the headers of each, to compare with a rate.
     pub fn total(&self, frame: &[u8]) -> u64 {
         let len = frame.len() as u64;
         match (self.gso, self.headers(frame)) {
@@ -146,12 +146,13 @@ impl Offload {
         }
     }
 
-    /// Does the work on `frame` and hands the packet, or each of the packets, to `emit`. `None`: the note does not
-    /// fit the frame, and nothing was emitted.
+    /// Finishes the offloads of `frame` and passes each resulting packet to `emit`. Returns `None`, and emits
+    /// nothing, if the record does not fit the frame.
     pub fn finish(&self, frame: &mut [u8], mut emit: impl FnMut(&[u8])) -> Option<usize> {
         if let Some(gso) = self.gso {
             let layout = segment::layout(frame)?;
-            // What is inside of a tunnel is not cut here: the headers outside would have to be, too.
+            // The inner packet of a tunnel is not segmented here, because the outer headers would have to be
+            // repeated, too.
             if layout.kind()? != gso.kind || self.csum.is_some_and(|c| usize::from(c.start) != layout.l4) {
                 return None;
             }
@@ -216,7 +217,7 @@ mod tests {
         for (start, offset) in [(99, 0), (34, 65), (65535, 65535)] {
             assert!(!Offload { csum: csum(start, offset), gso: None }.fits(&frame));
         }
-        // A header of no length, one that ends beyond the frame, one that begins there.
+        // A header without length, one that ends beyond the frame, one that begins at its end.
         for (start, words) in [(34, 4), (50, 15), (98, 5)] {
             let mut frame = [0u8; 100];
             if let Some(byte) = frame.get_mut(start + TCP_DATA_OFFSET) {

@@ -1,14 +1,14 @@
-//! What a device gives to the datapath: rx queues and tx queues.
+//! Rx queues and tx queues: the interface that a device provides to the datapath.
 //!
-//! The worker that polls a queue owns it (`&mut`); a tx queue that several workers use stands behind a lock of the
-//! datapath. Neither call may block.
+//! The worker that polls an rx queue owns it (`&mut`). A tx queue that several workers use is behind a lock of the
+//! datapath. No call may block.
 
 use crate::frame::{FrameBatch, FramePool};
 
-/// How many frames one `rx` call may bring.
+/// Maximum number of frames that one `rx` call returns.
 pub const RX_BURST: usize = 64;
 
-/// What a receive brought beside the frames.
+/// Result of a receive besides the frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RxResult {
     /// Packets that the queue had but could not deliver (too long, no buffer).
@@ -19,52 +19,53 @@ pub struct RxResult {
 
 /// One receive queue of a device.
 pub trait RxQueue: Send {
-    /// Appends up to `max` received frames to `out`, their buffers from `pool`. Returns at once when there is none.
+    /// Appends up to `max` received frames to `out`, in buffers from `pool`. Returns at once if there are none.
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult;
-    /// How many packets of a guest wait in it; `None` for a queue that is no guest's. Asked by who measures.
+    /// Number of packets that wait in a guest's queue; `None` for other queues. Used for measurements only.
     fn waiting(&mut self) -> Option<u32> {
         None
     }
-    /// Asks the device to tell when frames come (`on`), or no more; how it tells is between it and who owns its
-    /// descriptor. False: it cannot. What came before it was asked is to be looked for afterwards.
+    /// Enables (`on`) or disables notification when frames arrive. The device defines how it notifies the owner of
+    /// its descriptor. Returns false if it cannot. Frames that arrived before this call are not notified: poll once
+    /// afterwards.
     fn arm(&mut self, _on: bool) -> bool {
         false
     }
 }
 
-/// What became of the frames of a send: `sent + dropped + too_long` is the number given, but of a
-/// policer or a shaper (`TxQueue::take_qos`).
+/// Result of a send. `sent + dropped + too_long` is the number of frames that were passed, except for a policer or a
+/// shaper (`TxQueue::take_qos`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxResult {
-    /// Frames the device took.
+    /// Frames that the device accepted.
     pub sent: u32,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub sent_bytes: u64,
-    /// Frames it did not take since its ring was full or the link refused.
+    /// Frames that the device refused because its ring was full or the link was down.
     pub dropped: u32,
-    /// Frames it did not take since they were longer than its MTU.
+    /// Frames that the device refused because they exceeded its MTU.
     pub too_long: u32,
 }
 
-/// What a policer or a shaper did with the frames of a send, and with those that a shaper held before.
+/// Result of a policer or shaper for the frames of a send, and for frames that a shaper held before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosResult {
-    /// Frames the device took.
+    /// Frames that the device accepted.
     pub sent: u32,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub sent_bytes: u64,
-    /// Frames it did not take since its ring was full or the link refused.
+    /// Frames that the device refused because its ring was full or the link was down.
     pub dropped: u32,
-    /// Frames it did not take since they were longer than its MTU.
+    /// Frames that the device refused because they exceeded its MTU.
     pub too_long: u32,
-    /// Frames that exceed a rate, or whose queue was full: the last ones of those that are left in the batch.
+    /// Frames that exceed a rate, or whose queue was full; they are the last ones left in the batch.
     pub refused: u32,
-    /// Frames are held: the sender has to come back, with or without more.
+    /// The shaper holds frames: the sender must call again, even without more frames.
     pub holds: bool,
 }
 
 impl QosResult {
-    /// Adds what the device did with frames.
+    /// Adds the device's result.
     pub fn add(&mut self, sent: &TxResult) {
         self.sent += sent.sent;
         self.sent_bytes += sent.sent_bytes;
@@ -75,30 +76,32 @@ impl QosResult {
 
 /// One transmit queue of a device.
 pub trait TxQueue: Send {
-    /// Sends the frames in their order. What the device keeps, it removes from `frames`; the caller frees the rest,
+    /// Sends the frames in order. Frames that the device keeps are removed from `frames`; the caller frees the rest,
     /// sent or not.
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult;
-    /// The receiver takes TCP frames of up to 64 KB that are to be cut: it is worth while to merge what comes in segments.
+    /// Returns whether the receiver accepts TCP frames of up to 64 KB, so that merging segments is useful.
     fn takes_large(&self) -> bool {
         false
     }
-    /// The same of frames that name QoS queues (`set_queue`), one each; a device without such queues does not care.
+    /// As `tx`, for frames that each select a QoS queue (`set_queue`). A device without such queues ignores the
+    /// selection.
     fn tx_queued(&mut self, frames: &mut FrameBatch, _queues: &[u32]) -> TxResult {
         self.tx(frames)
     }
-    /// What a policer or a shaper did in the last `tx` or `tx_queued`, whose result was all zeros; asked only then. `None`: it is
-    /// neither.
+    /// Result of a policer or a shaper for the last `tx` or `tx_queued`; called only if the result of that call was
+    /// all zeros. `None` if this is neither.
     fn take_qos(&mut self) -> Option<QosResult> {
         None
     }
-    /// The bytes of a frame that the last `tx` dropped, or the first of them; asked only if it dropped one. `None`: it dropped
-    /// the last of those that it left in `frames`, as a device does that takes frames up to the first that it cannot take.
+    /// The bytes of a frame that the last `tx` dropped, or their beginning; called only if it dropped one. `None`: it
+    /// dropped the last frame that it left in `frames`, which is what a device does that stops at the first frame it
+    /// cannot send.
     fn refused(&self) -> Option<&[u8]> {
         None
     }
 }
 
-/// Takes all frames and keeps none: a device without a cost, to measure what is in front of it.
+/// Accepts and frees all frames: a device without costs, for measurements.
 #[derive(Debug)]
 pub struct Sink;
 

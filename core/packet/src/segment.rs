@@ -1,9 +1,8 @@
-//! Work that a sender left undone and the receiving port cannot take over, done in software: the
-//! checksum of a packet, the cutting of a 64 KB TCP or UDP packet into wire-sized ones.
+//! Offloads in software, for a port that does not support them: finishing the checksum of a packet, and segmentation
+//! of a TCP or UDP packet of up to 64 KB.
 //!
-//! Frames come from outside and the metadata may not fit them: whatever does not parse is refused
-//! with `None`, and the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; the
-//! meaning of the metadata is that of [`crate::offload`].
+//! Frames come from outside, and the metadata may not fit them: a frame that cannot be parsed is refused with `None`,
+//! and the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; metadata as in [`crate::offload`].
 
 const ETHERNET: usize = 12;
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -15,7 +14,7 @@ const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 const MAX_FRAME: usize = 1 << 17;
 
-/// Sum of 16-bit words, not folded; an odd last byte is the high half of its word.
+/// Sum of 16-bit words, not folded; an odd last byte is the upper half of its word.
 fn sum(bytes: &[u8], start: u64) -> u64 {
     let mut words = bytes.chunks_exact(8);
     let mut total = start;
@@ -38,8 +37,8 @@ fn fold(mut total: u64) -> u16 {
     total as u16
 }
 
-/// Finishes a checksum of which the pseudo header is already in its field. That of SCTP, known by where its field is, is
-/// a CRC (RFC 9260 6.8) of which nothing is there.
+/// Finishes a checksum whose field contains the sum of the pseudo header. The checksum of SCTP, recognised by the
+/// offset of its field, is a CRC (RFC 9260 6.8) that is computed completely.
 pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     let start = usize::from(start);
     let at = start.checked_add(usize::from(offset))?;
@@ -51,7 +50,7 @@ pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
         return Some(());
     }
     let mut checksum = !fold(sum(frame.get(start..)?, 0));
-    // To UDP 0 means "no checksum"; to TCP both zeros are the same number.
+    // In UDP 0 means "no checksum"; in TCP both zeros are the same number.
     if checksum == 0 {
         checksum = 0xffff;
     }
@@ -59,7 +58,7 @@ pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     Some(())
 }
 
-/// The kind of a frame that is to be cut.
+/// The kind of a frame to be segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GsoKind {
     /// TCP over IPv4.
@@ -70,7 +69,7 @@ pub enum GsoKind {
     Udp,
 }
 
-/// Where the headers of a TCP or UDP packet are.
+/// Header offsets of a TCP or UDP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Start of the IP header.
@@ -84,7 +83,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// What such a packet is as one that is to be cut.
+    /// The kind of such a packet for segmentation.
     pub fn kind(&self) -> Option<GsoKind> {
         match (self.protocol, self.v6) {
             (IPPROTO_TCP, false) => Some(GsoKind::Tcp4),
@@ -94,7 +93,7 @@ impl Layout {
         }
     }
 
-    /// Where, from the start of the transport header, its checksum is.
+    /// Offset of the checksum from the start of the transport header.
     pub fn checksum(&self) -> Option<u16> {
         match self.protocol {
             IPPROTO_TCP => Some(16),
@@ -104,7 +103,7 @@ impl Layout {
     }
 }
 
-/// Finds the headers of an unfragmented TCP or UDP packet, VLAN tags skipped.
+/// Finds the headers of an unfragmented TCP or UDP packet; VLAN tags are skipped.
 pub fn layout(frame: &[u8]) -> Option<Layout> {
     let mut at = ETHERNET;
     let mut kind = be16(frame, at)?;
@@ -155,9 +154,8 @@ fn pseudo_header(frame: &[u8], l: &Layout, l4_len: usize) -> Option<u64> {
     Some(sum(addresses, u64::from(l.protocol) + l4_len as u64))
 }
 
-/// Turns a packet with a finished checksum into one with only the pseudo header's sum in its field.
-/// Gives start and offset. A merged packet that came from a wire is made so, because only such a
-/// packet can be handed on to be cut again.
+/// Replaces a finished checksum by the sum of the pseudo header, and returns start and offset. Used for merged
+/// packets that came from a wire, because only such a packet can be segmented again.
 pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
     let l = layout(frame)?;
     let offset = l.checksum()?;
@@ -167,20 +165,20 @@ pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
     Some((u16::try_from(l.l4).ok()?, offset))
 }
 
-/// The checksum of the IP header is right; that of IPv6 has none.
+/// Returns whether the checksum of the IP header is right; IPv6 has none.
 pub(crate) fn ip_checksum_holds(frame: &[u8], l: &Layout) -> bool {
     l.v6 || frame.get(l.l3..l.l4).is_some_and(|header| fold(sum(header, 0)) == 0xffff)
 }
 
-/// The transport checksum of a packet that ends with its frame is right.
+/// Returns whether the transport checksum of a packet that ends with its frame is right.
 pub(crate) fn checksum_holds(frame: &[u8], l: &Layout) -> bool {
     let segment = frame.get(l.l4..).unwrap_or_default();
     pseudo_header(frame, l, segment.len()).is_some_and(|pseudo| fold(sum(segment, pseudo)) == 0xffff)
 }
 
-/// Finds out that the sender left the checksum to a device that could not say so: the field holds the pseudo header's
-/// sum. Gives start and offset. Of packets with a finished checksum one in 65,536 looks the same; finishing it again
-/// gives the same number, so that mistake changes nothing.
+/// Detects that the sender left the checksum to a device that could not record this: the field contains the sum of
+/// the pseudo header. Returns start and offset. One in 65,536 packets with a finished checksum looks the same;
+/// finishing it again gives the same value, so this error is harmless.
 pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {
     let l = layout(frame)?;
     let offset = l.checksum()?;
@@ -188,7 +186,7 @@ pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {
         false => usize::from(be16(frame, l.l3 + 2)?),
         true => usize::from(be16(frame, l.l3 + 4)?) + 40,
     };
-    // What stands behind the IP packet would be summed, too.
+    // Bytes after the IP packet would be included in the sum.
     if l.l3 + ip_len != frame.len() {
         return None;
     }
@@ -197,8 +195,8 @@ pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {
     (be16(frame, l.l4 + usize::from(offset))? == pseudo).then_some((u16::try_from(l.l4).ok()?, offset))
 }
 
-/// Cuts a packet into segments of `mss` bytes of payload, each complete with lengths and checksums,
-/// and hands them to `emit` one after another. `l` is its layout. `None`: it is not such a packet; nothing was emitted.
+/// Segments a packet into packets with `mss` bytes of payload, with correct lengths and checksums, and passes each to
+/// `emit`. `l`: layout of the packet. Returns `None`, and emits nothing, if it is not such a packet.
 pub fn segment(frame: &[u8], l: &Layout, mss: u16, mut emit: impl FnMut(&[u8])) -> Option<usize> {
     let header = match l.protocol {
         IPPROTO_TCP => l.l4 + usize::from(*frame.get(l.l4 + 12)? >> 4) * 4,
@@ -239,7 +237,7 @@ fn fix_ip(out: &mut [u8], l: &Layout, i: usize) -> Option<()> {
     set_ip_length(out, l)
 }
 
-/// The IP header says how long the frame is; that of IPv4 has its checksum.
+/// Sets the length in the IP header to that of the frame, and the checksum of IPv4.
 pub(crate) fn set_ip_length(out: &mut [u8], l: &Layout) -> Option<()> {
     if l.v6 {
         return put16(out, l.l3 + 4, u16::try_from(out.len() - l.l3 - 40).ok()?);

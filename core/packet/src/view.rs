@@ -1,4 +1,4 @@
-//! What all header views share.
+//! The common parts of all header views.
 
 /// Declares a view: a header of a fixed size at the front of some bytes.
 macro_rules! view {
@@ -11,7 +11,7 @@ macro_rules! view {
             /// Size of the header without options.
             pub const LEN: usize = $len;
 
-            /// The header at the front of the data, and what follows it; `None` if the data is too short.
+            /// The header at the front of the data, and the rest; `None` if the data is too short.
             #[inline]
             pub fn parse(data: &'a [u8]) -> Option<($name<'a>, &'a [u8])> {
                 data.split_first_chunk().map(|(header, rest)| ($name(header), rest))

@@ -1,4 +1,4 @@
-//! The header that says what is left to do on a frame: `struct virtio_net_hdr` in its 10-byte form.
+//! The header for offloads: `struct virtio_net_hdr` in its 10-byte form.
 //!
 //! Packet sockets (`PACKET_VNET_HDR`) and tun devices (`IFF_VNET_HDR`) put it before each frame, in
 //! the byte order of the machine. Sources: Virtual I/O Device specification 5.1.6; linux/virtio_net.h.
@@ -15,8 +15,8 @@ const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
-/// Reads what came with `frame`. A merged packet whose checksum is finished is made partial, as only
-/// such a one can be handed on. `None`: a kind of packet that cannot be handed on.
+/// Decodes the header of `frame`. A merged packet with a finished checksum gets an unfinished one, because only such
+/// a packet can be segmented again. `None`: offloads that are not supported.
 pub fn decode(header: &[u8; LEN], frame: &mut [u8]) -> Option<Offload> {
     let [flags, kind, _, _, size_a, size_b, start_a, start_b, offset_a, offset_b] = *header;
     let mut csum = (flags & NEEDS_CSUM != 0).then_some(PartialChecksum {
@@ -43,7 +43,7 @@ pub fn decode(header: &[u8; LEN], frame: &mut [u8]) -> Option<Offload> {
     offload.fits(frame).then_some(offload)
 }
 
-/// The header for a frame that goes out.
+/// Encodes the header for a frame to be sent.
 pub fn encode(offload: &Offload, frame: &[u8]) -> [u8; LEN] {
     let mut header = [0; LEN];
     if let Some(csum) = offload.csum {

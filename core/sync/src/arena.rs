@@ -1,10 +1,10 @@
-//! Records of fixed index, read without locks.
+//! Records with fixed indices, read without locks.
 //!
-//! A record is put by the publisher, found by its index (which caches and hash tables keep), removed by the publisher,
-//! and dropped, its index free again, when no reader can hold a reference. An index may be stale: `get` then finds
-//! nothing, or another record that lives there now. The reader must verify what it gets.
+//! The publisher inserts a record, readers find it by its index (which caches and hash tables store), the publisher
+//! removes it, and when no reader can hold a reference any more it drops the record and reuses the index. An index
+//! may be stale: `get` then finds nothing, or another record. The reader must verify the record.
 //!
-//! One publisher: the methods that change take `&mut Publisher`, of which there is one per arena.
+//! There is one publisher per arena: methods that change the arena take `&mut Publisher`.
 
 use crate::atomic::{Arc, AtomicU32, Ordering, zeros};
 use crate::epoch::{Epochs, Slot};
@@ -24,9 +24,9 @@ struct Record<'a, T> {
     value: &'a Value<T>,
 }
 
-/// Both slices have room for all records from the start: no step lies between an index and its record. Memory that
-/// nobody has touched yet costs addresses alone. The states are apart from the values, which may fill whole cache lines:
-/// sixteen states share one.
+/// Both slices have their full length from the start, so an index leads to its record without indirection. Memory that was never
+/// touched costs only address space. The states are separate from the values, which may fill whole cache lines: sixteen states
+/// share one.
 struct Shared<T> {
     states: Box<[AtomicU32]>,
     values: Box<[Value<T>]>,
@@ -79,7 +79,7 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Room for `n` values, untouched; for fewer where there are not so many addresses.
+/// Allocates `n` values without touching them, or fewer if there is not enough address space.
 fn room<T>(mut n: usize) -> Box<[Value<T>]> {
     let mut room = Vec::new();
     while room.try_reserve_exact(n).is_err() {
@@ -90,7 +90,7 @@ fn room<T>(mut n: usize) -> Box<[Value<T>]> {
     room.into_boxed_slice()
 }
 
-/// The shared side: from it come readers.
+/// The shared side, which creates readers.
 pub struct Arena<T> {
     shared: Arc<Shared<T>>,
 }
@@ -101,7 +101,7 @@ impl<T> Clone for Arena<T> {
     }
 }
 
-/// The changing side: one per arena.
+/// The writing side: one per arena.
 pub struct Publisher<T> {
     shared: Arc<Shared<T>>,
     free: Vec<u32>,
@@ -110,7 +110,8 @@ pub struct Publisher<T> {
 }
 
 impl<T> Arena<T> {
-    /// An empty arena for up to `capacity` records, and its publisher. Without memory there is room for none.
+    /// Makes an empty arena for up to `capacity` records, and its publisher. If memory is missing, its capacity is
+    /// zero.
     pub fn new(capacity: usize) -> (Arena<T>, Publisher<T>) {
         let values = room(capacity);
         // FREE is zero.
@@ -127,16 +128,16 @@ impl<T> Arena<T> {
     }
 }
 
-/// One thread's right to read.
+/// The handle of one reading thread.
 pub struct Reader<T> {
     shared: Arc<Shared<T>>,
     slot: Arc<Slot>,
 }
 
 impl<T> Reader<T> {
-    /// Starts to read; ends when the guard goes. To be held for one batch, never while asleep.
+    /// Begins reading, which ends when the guard is dropped. Hold the guard for one batch, and never while sleeping.
     ///
-    /// `&mut self`: a reader has one slot, so one guard.
+    /// `&mut self`, because a reader has one slot and so one guard.
     #[inline]
     pub fn enter(&mut self) -> Guard<'_, T> {
         self.shared.epochs.enter(&self.slot);
@@ -144,27 +145,28 @@ impl<T> Reader<T> {
     }
 }
 
-/// While it lives, what `get` returned stays.
+/// Records returned by `get` stay valid while the guard lives.
 pub struct Guard<'r, T> {
     shared: &'r Shared<T>,
     slot: &'r Slot,
 }
 
 impl<T> Guard<'_, T> {
-    /// The live record of this index, if there is one. It may be another than the index was remembered for.
+    /// The live record with this index, if there is one. It may be another record than the one that had this index
+    /// before.
     #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&T> {
         self.records().get(index)
     }
 
-    /// The same for who gets many records: where the arena's memory is stays in registers.
+    /// The same for callers that get many records: the address of the arena's memory can stay in registers.
     #[inline(always)]
     pub fn records(&self) -> Records<'_, T> {
         Records(self.shared.places())
     }
 }
 
-/// What a guard reads. It cannot outlive the guard.
+/// The records as a guard reads them. It cannot outlive the guard.
 pub struct Records<'g, T>(Places<'g, T>);
 
 impl<'g, T> Records<'g, T> {
@@ -183,7 +185,7 @@ impl<'g, T> Records<'g, T> {
 }
 
 impl<T> Guard<'_, T> {
-    /// Starts to bring what `get` of this index reads into the processor's cache.
+    /// Prefetches what `get` of this index reads.
     #[inline]
     pub fn prefetch(&self, index: u32) {
         if let Some(record) = self.shared.record(index) {
@@ -229,7 +231,7 @@ impl<T: Send + Sync> Publisher<T> {
         Some(unsafe { (*record.value.get()).assume_init_ref() })
     }
 
-    /// Takes the record out of sight. It is dropped by a later [`Publisher::reclaim`].
+    /// Removes the record. A later [`Publisher::reclaim`] drops it.
     pub fn remove(&mut self, index: u32) -> bool {
         let Some(record) = self.shared.record(index) else { return false };
         if record.state.load(Ordering::Relaxed) != LIVE {
@@ -240,8 +242,8 @@ impl<T: Send + Sync> Publisher<T> {
         true
     }
 
-    /// Drops what no reader can see any more and frees its index; tells of each, so that what else hangs on the
-    /// index can be cleared before it is used again.
+    /// Drops removed records that no reader can see any more and frees their indices. `freed` is called with each
+    /// index before it can be reused, so that data that belongs to the index can be cleared.
     pub fn reclaim(&mut self, mut freed: impl FnMut(u32)) {
         if self.limbo.is_empty() {
             return;
@@ -263,7 +265,7 @@ impl<T: Send + Sync> Publisher<T> {
         }
     }
 
-    /// Removed records that wait for readers.
+    /// Number of removed records that are not dropped yet.
     pub fn in_limbo(&self) -> usize {
         self.limbo.len()
     }

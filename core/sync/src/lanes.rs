@@ -1,9 +1,9 @@
 //! Per-worker counters of arena records: 16 bytes per record and worker.
 //!
 //! A lane is written by one thread, which loads and stores without atomic read-modify-write; the folding thread reads
-//! it at any time. The two words of a cell may be read at different moments: what one fold misses, the next finds,
-//! since only differences are added up. Counters wrap: packets at 32 bits, bytes at 48, times at 32 bits of
-//! milliseconds; a fold must come sooner than that.
+//! it at any time. The two words of a cell may be read at different moments: what one fold misses, the next one
+//! finds, because only differences are added. Counters wrap: packets at 32 bits, bytes at 48, times at 32 bits of
+//! milliseconds. A fold must happen before a counter wraps twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ struct Cell {
     bytes_flags: AtomicU64,
 }
 
-/// What a cell holds.
+/// The contents of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCount {
     /// Packets, wrapping.
@@ -44,28 +44,28 @@ impl LaneCount {
     }
 }
 
-/// Room for all of them; what was never counted costs addresses, no memory.
+/// The cells of all records. Untouched cells cost address space, not memory.
 type Cells = Arc<Box<[Cell]>>;
 
-/// The writing end: one worker's.
+/// The writing side: one worker's.
 pub struct Lane {
     cells: Cells,
 }
 
-/// The reading end of the same lane.
+/// The reading side of the same lane.
 #[derive(Clone)]
 pub struct Lanes {
     cells: Cells,
 }
 
 impl Lane {
-    /// A lane for an arena of `capacity` records, and its reading end.
+    /// Makes a lane for an arena of `capacity` records, and its reading side.
     pub fn new(capacity: usize) -> (Lane, Lanes) {
         let cells = Cells::new(<[Cell]>::new_box_zeroed_with_elems(capacity).unwrap_or_default());
         (Lane { cells: Arc::clone(&cells) }, Lanes { cells })
     }
 
-    /// Starts to bring what `count` of this index changes into the processor's cache.
+    /// Prefetches what `count` of this index changes.
     #[inline]
     pub fn prefetch(&self, index: u32) {
         if let Some(cell) = self.cells.get(index as usize) {
@@ -77,7 +77,7 @@ impl Lane {
     #[inline]
     pub fn count(&mut self, index: u32, packets: u32, bytes: u64, now: u32, tcp_flags: u16) {
         let Some(cell) = self.cells.get(index as usize) else { return };
-        // Both sums are the high parts of their words: what wraps is lost, and the low parts stay as they are.
+        // Both sums are the high parts of their words: overflow is lost, and the low parts are not affected.
         let packets = (cell.packets_used.load(Ordering::Relaxed) >> 32).wrapping_add(packets.into());
         cell.packets_used.store(packets << 32 | u64::from(now), Ordering::Relaxed);
         let bytes = cell.bytes_flags.load(Ordering::Relaxed).wrapping_add(bytes << 16);
@@ -86,14 +86,14 @@ impl Lane {
 }
 
 impl Lanes {
-    /// What the lane holds for the record; zeroes if nothing was ever counted.
+    /// The contents of the record's cell; zero if nothing was counted.
     pub fn read(&self, index: u32) -> LaneCount {
         let Some(cell) = self.cells.get(index as usize) else { return LaneCount::default() };
         let (a, b) = (cell.packets_used.load(Ordering::Relaxed), cell.bytes_flags.load(Ordering::Relaxed));
         LaneCount { packets: (a >> 32) as u32, used: a as u32, bytes: b >> 16, tcp_flags: b as u16 }
     }
 
-    /// Clears the cell of a record that nobody counts any more: its index is about to be used again.
+    /// Clears the cell of a record for which no worker counts any more, before its index is reused.
     pub fn clear(&self, index: u32) {
         if let Some(cell) = self.cells.get(index as usize) {
             cell.packets_used.store(0, Ordering::Relaxed);

@@ -1,14 +1,16 @@
-//! State that workers read while another thread changes it: no worker ever waits.
+//! State that workers read while another thread changes it, without waiting.
 //!
-//! * [`arena`]: records of fixed index, published by one thread, read by all, reclaimed when no reader can see them.
+//! * [`arena`]: records with fixed indices, published by one thread, read by all, reclaimed when no reader can see
+//! them.
 //! * [`lanes`]: per-worker counters of the records, written by one thread each and folded by another.
-//! * [`Snapshot`]: a whole structure replaced at once. A worker reads it for every batch through a [`Cached`], which keeps
-//!   what it saw last and asks with one load whether that is still it.
-//! * [`mailbox`]: a list that many threads add to and one takes from, and the hand-shake before that one sleeps.
+//! * [`Snapshot`]: a whole structure that is replaced at once. A worker reads it for every batch through a [`Cached`], which keeps
+//!   the last version and checks with one load whether it is still current.
+//! * [`mailbox`]: a list to which many threads add and from which one takes, and the synchronisation before that one
+//! sleeps.
 //!
-//! Memory is reclaimed by epochs: a reader announces the epoch it entered in when it starts a batch and withdraws
-//! when it ends (a sleeping worker is therefore never in the way); what was removed is freed once every announced
-//! epoch is younger.
+//! Memory is reclaimed by epochs: a reader announces the current epoch when it starts a batch and withdraws it when
+//! the batch ends (so a sleeping worker never delays reclamation). Removed data is freed once every announced epoch
+//! is newer.
 
 pub mod arena;
 mod atomic;

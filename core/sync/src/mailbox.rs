@@ -1,16 +1,18 @@
-//! A list that many threads add to and one thread takes from, and the hand-shake before that thread sleeps.
+//! A list to which many threads add and from which one thread takes, and the synchronisation before that thread
+//! sleeps.
 //!
-//! The taker looks at every turn of its loop, which costs one load while nothing is there. Posting never waits for the
-//! taker: locks are held for moving a few words. tests/model.rs tries all orders of both.
+//! The taker checks the list in every iteration of its loop, which costs one load while it is empty. Posting never
+//! waits for the taker: locks are held only while a few words are moved. tests/model.rs checks every interleaving of
+//! both.
 
 use crate::atomic::{AtomicBool, Mutex, MutexGuard, Ordering, TryLockError, fence};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// See the module.
+/// A list to which many threads add and from which one thread takes.
 #[derive(Debug)]
 pub struct Mailbox<T> {
-    /// Set while `items` has some. Changed under the lock.
+    /// Whether `items` is not empty. Changed under the lock.
     any: AtomicBool,
     items: Mutex<VecDeque<T>>,
 }
@@ -22,30 +24,30 @@ impl<T> Default for Mailbox<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// A panic of another thread leaves the list usable: each operation on it is complete in itself.
+    /// After a panic of another thread the list is still usable: each operation on it is complete in itself.
     fn lock(&self) -> MutexGuard<'_, VecDeque<T>> {
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an item. The caller wakes the taker, should it sleep.
+    /// Adds an item. The caller wakes the taker if it sleeps.
     pub fn post(&self, item: T) {
         self.post_all(std::iter::once(item));
     }
 
-    /// Adds items. True: the list was empty before, so no other poster has woken the taker for them.
+    /// Adds items. Returns true if the list was empty before, so no other poster has woken the taker for them.
     pub fn post_all(&self, more: impl IntoIterator<Item = T>) -> bool {
         let mut items = self.lock();
         items.extend(more);
         !self.any.swap(true, Ordering::AcqRel)
     }
 
-    /// There is an item. May be false shortly after a post, and becomes true without another one.
+    /// Returns whether there may be items. May be false shortly after a post, and becomes true without another post.
     #[inline]
     pub fn has_mail(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// There is no item, for certain: what the taker asks before it sleeps.
+    /// Returns whether there certainly are no items; the taker checks this before it sleeps.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
@@ -58,7 +60,8 @@ impl<T> Mailbox<T> {
         item
     }
 
-    /// Moves all items to `out`, which is empty, unless a poster holds the lock. True: there were items, or may be.
+    /// Moves all items to `out`, which is empty, unless a poster holds the lock. Returns true if there were items or
+    /// the lock was held.
     #[inline]
     pub fn try_take_all(&self, out: &mut VecDeque<T>) -> bool {
         if !self.has_mail() {
@@ -75,9 +78,10 @@ impl<T> Mailbox<T> {
     }
 }
 
-/// Says that a thread sleeps, or is about to.
+/// Tells posters that a thread sleeps, or is about to.
 ///
-/// The sleeper announces, then looks for work once more, then sleeps. A poster queues its work, then asks [`is_announced`]:
+/// The sleeper announces, then checks for work once more, then sleeps. A poster queues its work, then calls
+/// [`is_announced`]:
 /// either it sees the announcement and wakes the sleeper, or the sleeper's last look finds the work.
 ///
 /// [`is_announced`]: SleepFlag::is_announced
@@ -91,9 +95,9 @@ impl Default for SleepFlag {
 }
 
 impl SleepFlag {
-    /// The calling thread is about to sleep. It must look for work between this and its sleep.
+    /// The calling thread is about to sleep. It must check for work between this call and its sleep.
     pub fn announce(&self) {
-        // An exchange, as that of `claim` is: exchanges are in one order.
+        // An exchange, like that of `claim`, because exchanges have a total order.
         self.0.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
@@ -103,13 +107,13 @@ impl SleepFlag {
         self.0.swap(false, Ordering::AcqRel);
     }
 
-    /// The thread sleeps or is about to. Asked after work was queued for it.
+    /// Returns whether the thread sleeps or is about to. Called after work was queued for it.
     pub fn is_announced(&self) -> bool {
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Relaxed)
     }
 
-    /// As [`SleepFlag::is_announced`], for one of several posters: the others need not wake it any more.
+    /// As [`SleepFlag::is_announced`], for several posters: only one of them gets true and wakes the thread.
     pub fn claim(&self) -> bool {
         self.is_announced() && self.0.swap(false, Ordering::AcqRel)
     }

@@ -1,7 +1,7 @@
-//! Models: every order of the steps of some threads, and every value that a relaxed load may see, as the model checker
-//! loom tries them. A lost wake-up shows as a deadlock, a value freed too early as two accesses of which none is first.
+//! Models: the model checker loom tries every interleaving of some threads, and every value that a relaxed load may
+//! return. A lost wake-up shows as a deadlock, a value that is freed too early as two unordered accesses.
 //!
-//! `scripts/models` builds this with `--cfg loom`; in other builds there is nothing here.
+//! `scripts/models` builds this with `--cfg loom`; in other builds this file is empty.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::{Arena, Mailbox, SleepFlag};
 
-/// A value whose every access the checker sees: its making, its reading, its end.
+/// A value whose creation, reads and drop the checker tracks.
 struct Seen(UnsafeCell<u32>);
 
 // SAFETY: the checker fails the test at the first access that another thread could make at the same time.
@@ -46,14 +46,14 @@ fn read(p: *const u32) -> u32 {
     unsafe { *p }
 }
 
-/// Tries all orders in which the threads interrupt each other at most so many times.
+/// Checks all interleavings with at most this many preemptions.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
-/// A reader sees a record whole or not at all, while the publisher removes it, frees it and uses its place again.
+/// A reader sees a record completely or not at all, while the publisher removes it, frees it and reuses its index.
 #[test]
 fn a_record_outlives_its_readers() {
     loom::model(|| {
@@ -69,7 +69,7 @@ fn a_record_outlives_its_readers() {
         });
         publisher.remove(index);
         publisher.reclaim(|_| ());
-        // Its place is free, or the reader was inside.
+        // Either its index was free, or the reader was reading.
         assert_eq!(publisher.insert(Seen::new(8)).is_ok(), publisher.in_limbo() == 0);
         reads.join().unwrap();
         publisher.reclaim(|_| ());
@@ -77,7 +77,7 @@ fn a_record_outlives_its_readers() {
     });
 }
 
-/// Two readers: the slower one counts.
+/// Two readers: the slower one decides.
 #[test]
 fn a_record_outlives_the_slower_reader() {
     check(3, || {
@@ -98,7 +98,7 @@ fn a_record_outlives_the_slower_reader() {
     });
 }
 
-/// What `std::thread::park` and `unpark` do. (Those of the checker also wake a thread that waits for a lock.)
+/// Equivalent of `std::thread::park` and `unpark`. (Those of the checker also wake a thread that waits for a lock.)
 struct Parker {
     token: Mutex<bool>,
     unparked: Condvar,
@@ -123,7 +123,7 @@ impl Parker {
     }
 }
 
-/// A thread with a mailbox that sleeps when there is nothing, as a poll thread without queues and a handler do.
+/// A thread with a mailbox that sleeps while it is empty, as PMD threads without queues and handlers do.
 struct Sleeper<T> {
     mailbox: Mailbox<T>,
     flag: SleepFlag,
@@ -135,7 +135,7 @@ impl<T> Sleeper<T> {
         Arc::new(Sleeper { mailbox: Mailbox::default(), flag: SleepFlag::default(), parker: Parker::new() })
     }
 
-    /// The taker: the next item, after sleep if need be.
+    /// The taker: returns the next item, after sleeping if necessary.
     fn wait(&self) -> T {
         loop {
             if self.mailbox.has_mail() {
@@ -160,7 +160,7 @@ impl<T> Sleeper<T> {
     }
 }
 
-/// No wake-up is lost: two posters, and a taker that sleeps between their items.
+/// No wake-up is lost with two posters and a taker that sleeps between their items.
 #[test]
 fn a_sleeper_hears_of_every_item() {
     check(3, || {
@@ -174,7 +174,7 @@ fn a_sleeper_hears_of_every_item() {
     });
 }
 
-/// Work that is no list behind a lock, as the packets of a ring are: the fences of the hand-shake alone order it.
+/// Work that is not in a list behind a lock, such as packets in a ring: only the fences of the hand-shake order it.
 #[test]
 fn a_sleeper_sees_work_without_a_lock() {
     loom::model(|| {
@@ -196,7 +196,8 @@ fn a_sleeper_sees_work_without_a_lock() {
     });
 }
 
-/// Answers of handlers to a worker: the worker takes all at once, does not wait for the lock, and is woken for the first.
+/// Answers of handlers to a worker: the worker takes all at once, does not wait for the lock, and is woken for the
+/// first.
 #[test]
 fn answers_that_come_together_wake_once() {
     check(3, || {
@@ -211,7 +212,7 @@ fn answers_that_come_together_wake_once() {
             let (mut sum, mut out) = (0, VecDeque::new());
             while sum < 3 {
                 match taker.mailbox.try_take_all(&mut out) {
-                    // A poster holds the lock, or did: another turn.
+                    // A poster holds or held the lock: try again in the next iteration.
                     true => thread::yield_now(),
                     false => taker.parker.park(),
                 }
@@ -225,18 +226,19 @@ fn answers_that_come_together_wake_once() {
     });
 }
 
-/// What poll threads are told about an rx queue.
+/// Orders to a PMD thread about an rx queue.
 enum Order {
-    /// The queue comes.
+    /// Take over the queue.
     Take(u32),
-    /// The queue goes to the other thread.
+    /// Hand the queue over to the other thread.
     Give,
-    /// The queue goes for good.
+    /// Remove the queue.
     Drop,
 }
 
-/// A queue that travels: its thread is told to give it to another, which may be told to drop it before it has it. The
-/// orders of a queue take effect in their order, and the queue ends at the thread that was told last.
+/// Hand-over of a queue: its thread is ordered to give it to another thread, which may be ordered to remove it before
+/// it has it. The orders of a queue take effect in sequence, and the queue ends at the thread that got the last
+/// order.
 #[test]
 fn a_queue_on_its_way_meets_its_orders() {
     check(2, || {

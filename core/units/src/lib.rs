@@ -1,6 +1,6 @@
-//! The shared newtypes: a number with a unit is a type.
+//! Shared newtypes: each kind of number with a unit has its own type.
 //!
-//! No logic beyond conversion lives here, so that every crate may depend on it.
+//! They contain only conversions, so that every crate may depend on this one.
 
 mod ofport;
 mod time;

@@ -12,15 +12,15 @@ impl OfPort {
     pub const MAX: OfPort = OfPort(0xff00);
     /// No port set: for `actset_output` and the like (OpenFlow 1.5 `OFPP_UNSET`).
     pub const UNSET: OfPort = OfPort(0xfff7);
-    /// Back where it came from.
+    /// The ingress port.
     pub const IN_PORT: OfPort = OfPort(0xfff8);
-    /// Through the tables; only in a packet-out.
+    /// Processing by the flow tables; only in a packet-out.
     pub const TABLE: OfPort = OfPort(0xfff9);
-    /// As an ordinary learning switch does.
+    /// Processing as by a learning switch.
     pub const NORMAL: OfPort = OfPort(0xfffa);
-    /// All ports but the one it came from and those with flooding off.
+    /// All ports except the ingress port and ports with flooding disabled.
     pub const FLOOD: OfPort = OfPort(0xfffb);
-    /// All ports but the one it came from.
+    /// All ports except the ingress port.
     pub const ALL: OfPort = OfPort(0xfffc);
     /// To the controllers.
     pub const CONTROLLER: OfPort = OfPort(0xfffd);
@@ -29,7 +29,7 @@ impl OfPort {
     /// No port; as a match of a request: any.
     pub const NONE: OfPort = OfPort(0xffff);
 
-    /// An ordinary port number, one that a device can have.
+    /// Returns whether it is an ordinary port number, which a device can have.
     pub fn is_ordinary(self) -> bool {
         self.0 != 0 && self < OfPort::MAX
     }
@@ -39,7 +39,7 @@ impl OfPort {
         if self < OfPort::MAX { u32::from(self.0) } else { 0xffff_0000 | u32::from(self.0) }
     }
 
-    /// From the number of OpenFlow 1.1 and later; `None` where it lies between 0xff00 and 0xffffff00.
+    /// From the number of OpenFlow 1.1 and later; `None` between 0xff00 and 0xffffff00.
     pub fn from_u32(v: u32) -> Option<OfPort> {
         match v {
             0..=0xfeff => Some(OfPort(v as u16)),
@@ -64,7 +64,7 @@ impl OfPort {
         })
     }
 
-    /// The reserved port of a name, in any case; `NONE` and `ANY` are one.
+    /// The reserved port with a name, in any case; `NONE` and `ANY` are the same.
     pub fn from_reserved_name(name: &str) -> Option<OfPort> {
         const NAMES: [(&str, OfPort); 10] = [
             ("UNSET", OfPort::UNSET),

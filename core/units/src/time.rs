@@ -1,4 +1,4 @@
-//! Times. All are told, none is read: a clock is a matter of the shell.
+//! Times. Callers pass them: only the shell reads clocks.
 
 use std::ops::{Add, Sub};
 
@@ -15,7 +15,7 @@ impl Millis {
         Millis(secs * 1000)
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// Time since `earlier`; zero if that is later.
     pub fn since(self, earlier: Millis) -> Millis {
         Millis(self.0.saturating_sub(earlier.0))
     }
@@ -49,7 +49,7 @@ pub struct Cycles(pub u64);
 
 impl Sub for Cycles {
     type Output = Cycles;
-    /// The counter may step back when a thread changes its socket: clamp, do not wrap.
+    /// The counter may go back when a thread moves to another CPU socket: clamp, do not wrap.
     fn sub(self, earlier: Cycles) -> Cycles {
         Cycles(self.0.saturating_sub(earlier.0))
     }

@@ -1,7 +1,7 @@
-//! Between `Flow` and the datapath's keys, for keys and masks alike.
+//! Conversion between `Flow` and the datapath's keys, for keys and masks.
 //!
-//! What a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output) has no
-//! meaning in the datapath and is left out.
+//! Fields that a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output)
+//! have no meaning in the datapath and are left out.
 
 use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, Options, Rest, Words};
 use cpu::Line;
@@ -95,7 +95,7 @@ pub fn tunnel_words(tunnel: &Tunnel) -> &[u64; TUNNEL_LEN] {
     zerocopy::transmute_ref!(tunnel)
 }
 
-/// The flow of a line and the rest but for tunnel options; exactly what [`line_of`] and [`ext_of`] keep.
+/// The flow of a line and an [`Ext`], without tunnel options: the inverse of [`line_of`] and [`ext_of`].
 pub fn flow_of(line: &Line, e: &Ext) -> Flow {
     let mut f = Flow::ZERO;
     let (high, low) = (|w: u64| (w >> 32) as u32, |w: u64| w as u32);
@@ -132,12 +132,12 @@ pub fn flow_of(line: &Line, e: &Ext) -> Flow {
 }
 
 impl Key {
-    /// The key of a flow that was extracted to the end.
+    /// The key of a flow that was extracted completely.
     pub fn from_flow(f: &Flow) -> Key {
         Key { line: line_of(f), ext: ext_of(f), options: options_of(f), depth: Depth::Wide }
     }
 
-    /// The flow of a key, as deep as the key is.
+    /// The flow of a key, to the depth of the key.
     pub fn to_flow(&self) -> Flow {
         let tlv = self.options.as_deref().map_or(Tlv::NONE, tlv_of_options);
         Flow { tlv, ..flow_of(&self.line, &self.ext) }
@@ -145,7 +145,7 @@ impl Key {
 }
 
 impl KeyMask {
-    /// The mask of a datapath flow. The ingress port and the recirculation id always count.
+    /// The mask of a datapath flow. The ingress port and the recirculation id are always matched.
     pub fn from_flow(mask: &Flow) -> KeyMask {
         let mut line = line_of(mask);
         line[0] |= u64::MAX << 16;
@@ -153,7 +153,8 @@ impl KeyMask {
         KeyMask::new(line, Rest::new(&ext, options.as_deref()))
     }
 
-    /// The mask as a flow. Fields wider in a flow than in a key (port, packet type) are whole or nothing.
+    /// The mask as a flow. Fields that are wider in a flow than in a key (port, packet type) are matched as a whole
+    /// or not at all.
     pub fn to_flow(&self) -> Flow {
         let (ext, options) = self.full_rest();
         let mut f = Flow { tlv: tlv_of_options(&options), ..flow_of(&self.line, &ext) };

@@ -1,4 +1,4 @@
-//! Keys of the datapath: one cache line for most packets, four more words by four for the rest.
+//! Keys of the datapath: one cache line for most packets, four more lines for the rest.
 //!
 //! Layout of the line (most significant part of each word first):
 //!
@@ -13,8 +13,8 @@
 //! | 6 | pkt_mark 32, dp_hash 32 |
 //! | 7 | tcp_flags 16, outer TPID 16, inner TPID 16, packet type 16 |
 //!
-//! Options of a tunnel's header, another 33 words, are in no key: the few packets that have any carry them beside it, and
-//! masks name their words as if they followed the others.
+//! Options of a tunnel header, another 33 words, are not part of a key: the few packets that have any store them
+//! beside the key, and masks number their words as if they followed the others.
 //!
 //! The packet type is 0 for Ethernet and the ethertype for a packet of layer 3.
 
@@ -25,24 +25,24 @@ use flow::Tlv;
 /// Words of an [`Ext`].
 pub const EXT_WORDS: usize = 32;
 
-/// What does not fit the line: IPv6 and ND addresses, ARP addresses, MPLS, tunnel, NSH, connection tuple and
+/// Fields that are not in the line: IPv6 and ND addresses, ARP addresses, MPLS, tunnel, NSH, connection tuple and
 /// label.
 pub type Ext = [u64; EXT_WORDS];
 
-/// Words of tunnel options: how many bytes there are, and the bytes.
+/// Words of tunnel options: their length in bytes, and the bytes.
 pub const OPTION_WORDS: usize = size_of::<Tlv>() / 8;
 
-/// The options of a tunnel's header. Hardly a packet has any, so keys do not hold them: they stand beside.
+/// The options of a tunnel header. Few packets have any, so they are stored beside keys.
 pub type Options = [u64; OPTION_WORDS];
 
-/// Words of the line, whose secrets come first.
+/// Words of the line, which have the first secrets of the hash.
 const LINE_WORDS: usize = size_of::<Line>() / 8;
 const _: () = assert!(LINE_WORDS + EXT_WORDS + OPTION_WORDS <= cpu::hash::WORDS);
 
-/// A set of words behind the line: a bit for each of an [`Ext`], and one for all of the options together.
+/// A set of words after the line: a bit for each word of an [`Ext`], and one for all words of the options.
 pub type Words = u64;
 
-/// All words behind the line.
+/// All words after the line.
 pub const ALL_WORDS: Words = (2 << EXT_WORDS) - 1;
 
 /// The set of one word.
@@ -51,27 +51,27 @@ fn word_bit(at: u8) -> Words {
     1 << usize::from(at).min(EXT_WORDS)
 }
 
-/// One word of an [`Ext`], of all packets of a batch. A batch holds its exts by columns: what looks at one word of all
-/// packets, as hashing does, reads memory in order, and words that no megaflow looks at are in no cache line that is read.
+/// One word of an [`Ext`], for all packets of a batch. A batch stores its exts by columns: an operation on one word
+/// of all packets, such as hashing, reads memory in order, and words that no megaflow matches cause no cache misses.
 pub type Column = [u64; BATCH];
 
-/// All of a key but its line. Words from [`EXT_WORDS`] on are those of the options.
+/// A key without its line. Words from [`EXT_WORDS`] on are those of the options.
 #[derive(Clone, Copy)]
 pub struct Rest<'a> {
-    /// The words of the ext, `step` places apart. Those that are not there are zero.
+    /// The words of the ext, `step` elements apart. Missing words are zero.
     ext: &'a [u64],
     step: usize,
-    /// `None`: no options, as if all their words were zero.
+    /// `None`: no options, which is as if all their words were zero.
     options: Option<&'a Options>,
-    /// Which words are filled. The others may be anything.
+    /// The words that are filled. The others have any value.
     pub known: Words,
 }
 
 impl<'a> Rest<'a> {
-    /// Of a key that was parsed less deeply.
+    /// The rest of a key that was parsed to a depth below `Wide`.
     pub const NONE: Rest<'static> = Rest { ext: &[], step: 1, options: None, known: 0 };
 
-    /// Of a key that was parsed to the end.
+    /// The rest of a key that was parsed completely.
     #[inline]
     pub fn new(ext: &'a Ext, options: Option<&'a Options>) -> Rest<'a> {
         Rest { ext, step: 1, options, known: ALL_WORDS }
@@ -90,19 +90,19 @@ impl<'a> Rest<'a> {
 /// The rests of the keys of a batch.
 #[derive(Clone, Copy)]
 pub struct Rests<'a> {
-    /// Their exts, a column for each word; none where the packets were parsed less deeply.
+    /// Their exts, a column for each word; empty if the packets were parsed to a depth below `Wide`.
     pub exts: &'a [Column],
-    /// Of each; none where no packet has any.
+    /// Options of each packet; empty if no packet has any.
     pub options: &'a [Option<Box<Options>>],
-    /// Which words are filled, of all.
+    /// The words that are filled in all rests.
     pub known: Words,
 }
 
 impl<'a> Rests<'a> {
-    /// Of packets that were parsed less deeply.
+    /// The rests of packets that were parsed to a depth below `Wide`.
     pub const NONE: Rests<'static> = Rests { exts: &[], options: &[], known: 0 };
 
-    /// That of packet `i`.
+    /// The rest of packet `i`.
     #[inline(always)]
     pub fn of(&self, i: usize) -> Rest<'a> {
         let options = self.options.get(i).and_then(|o| o.as_deref());
@@ -111,10 +111,10 @@ impl<'a> Rests<'a> {
     }
 }
 
-/// How deep a packet was, or must be, parsed. Each depth fills its fields and those of the depths before.
+/// How deep a packet was, or must be, parsed. Each depth also fills the fields of the depths before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Depth {
-    /// Metadata alone: the packet is not read.
+    /// Metadata only: the packet's bytes are not read.
     #[default]
     Port,
     /// Ethernet and VLAN.
@@ -130,54 +130,54 @@ pub enum Depth {
 /// A packet's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// What most packets have.
+    /// The fields that most packets have.
     pub line: Line,
     /// The rest; all zero unless `depth` is `Wide`.
     pub ext: Ext,
     /// Tunnel options.
     pub options: Option<Box<Options>>,
-    /// How deep the packet was parsed.
+    /// The depth to which the packet was parsed.
     pub depth: Depth,
 }
 
 impl Key {
-    /// All but the line.
+    /// The key without its line.
     #[inline]
     pub fn rest(&self) -> Rest<'_> {
         Rest::new(&self.ext, self.options.as_deref())
     }
 }
 
-/// One word of a [`Rest`] that counts.
+/// One word of a [`Rest`] that is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExtWord {
-    /// Which word.
+    /// Index of the word.
     pub at: u8,
-    /// Which bits.
+    /// The matched bits.
     pub mask: u64,
     /// Their values; zero in a mask.
     pub value: u64,
 }
 
-/// Which bits of a key count.
+/// The bits of a key that are matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyMask {
     /// Bits of the line.
     pub line: Line,
-    /// Words of the rest that count, in order.
+    /// The matched words of the rest, in order.
     pub ext: Box<[ExtWord]>,
 }
 
-/// Bits of the line that a depth fills, beyond those of the depth before.
+/// Bits of the line that each depth fills in addition to the previous depth.
 const L2_BITS: Line = [0xffff, u64::MAX, u64::MAX, 0, 0, 0, 0, 0x0000_ffff_ffff_0000];
 const L3_BITS: Line = [0, 0, 0, u64::MAX, 0xffff_ffff, 0, 0, 0];
 const L4_BITS: Line = [0, 0, 0, 0, 0xffff_ffff_0000_0000, 0, 0, 0xffff_0000_0000_0000];
 
-/// Bits of the line that packets of one kind have in common: metadata, VLAN tags, Ethernet type, fragment bits.
+/// Bits of the line that all packets of one kind share: metadata, VLAN tags, Ethernet type, fragment bits.
 pub const KIND_BITS: Line = [u64::MAX, 0xffff, 0xffff, 0, 0xff, u64::MAX, u64::MAX, 0x0000_ffff_ffff_ffff];
 
 impl KeyMask {
-    /// Every bit of the line, and of what else this mask looks at: the rest, options.
+    /// A mask of every bit of the line, and of the parts that this mask matches: the rest, options.
     pub fn exact(&self) -> KeyMask {
         let words = match self.ext.last() {
             None => 0,
@@ -188,14 +188,14 @@ impl KeyMask {
         KeyMask { line: [u64::MAX; 8], ext: (0..words).map(every).collect() }
     }
 
-    /// From the line and all words of the rest.
+    /// Makes a mask from the line and all words of the rest.
     pub fn new(line: Line, rest: Rest<'_>) -> KeyMask {
         let all = (0..(EXT_WORDS + OPTION_WORDS) as u8).map(|at| (at, rest.word(at)));
         let words = all.filter(|(_, mask)| *mask != 0).map(|(at, mask)| ExtWord { at, mask, value: 0 });
         KeyMask { line, ext: words.collect() }
     }
 
-    /// The words of the rest that count.
+    /// The matched words of the rest.
     pub fn words(&self) -> Words {
         self.ext.iter().fold(0, |words, w| words | word_bit(w.at))
     }
@@ -205,7 +205,7 @@ impl KeyMask {
         full_rest(self.ext.iter().map(|w| (w.at, w.mask)))
     }
 
-    /// The bits of both.
+    /// Union of both masks.
     pub fn or(&self, other: &KeyMask) -> KeyMask {
         let (mut line, (mut ext, mut options)) = (self.line, self.full_rest());
         let (other_ext, other_options) = other.full_rest();
@@ -215,7 +215,7 @@ impl KeyMask {
         KeyMask::new(line, Rest::new(&ext, Some(&options)))
     }
 
-    /// How deep a packet must be parsed for this mask.
+    /// The depth to which packets must be parsed for this mask.
     pub fn depth(&self) -> Depth {
         let any = |bits: &Line| self.line.iter().zip(bits).any(|(m, b)| m & b != 0);
         if !self.ext.is_empty() {
@@ -231,12 +231,12 @@ impl KeyMask {
         }
     }
 
-    /// Nothing but [`KIND_BITS`] counts.
+    /// Returns whether only [`KIND_BITS`] are matched.
     pub fn is_by_kind(&self) -> bool {
         self.ext.is_empty() && self.line.iter().zip(KIND_BITS).all(|(m, kind)| m & !kind == 0)
     }
 
-    /// Hash of the bits of a key that count.
+    /// Hash of the matched bits of a key.
     #[inline]
     pub fn hash(&self, line: &Line, rest: Rest<'_>, secret: &Secret) -> u32 {
         if self.ext.is_empty() {
@@ -275,7 +275,7 @@ impl KeyMask {
     }
 }
 
-/// Words at their places.
+/// Puts words at their indices.
 pub(super) fn full_rest(words: impl Iterator<Item = (u8, u64)>) -> (Ext, Options) {
     let mut all = [0; EXT_WORDS + OPTION_WORDS];
     for (at, word) in words {
@@ -287,7 +287,7 @@ pub(super) fn full_rest(words: impl Iterator<Item = (u8, u64)>) -> (Ext, Options
     (ext, options)
 }
 
-/// The words that do not describe one packet more than another of its flow: what the cache's hash covers. TOS, TTL,
+/// The bits that are the same in all packets of a flow; the hash of caches without masks covers them. TOS, TTL,
 /// fragment bits, TCP flags and the like differ between packets of one flow.
 pub const FLOW_BITS: Line =
     [u64::MAX, u64::MAX, u64::MAX, u64::MAX, 0xffff_ffff_ff00_0000, u64::MAX, u64::MAX, 0];

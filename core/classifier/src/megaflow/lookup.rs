@@ -6,17 +6,17 @@ use super::table::{Context, Megaflow};
 use cpu::Line;
 use sync::Guard;
 
-/// The most packets in a batch.
+/// Maximum number of packets in a batch.
 pub const BATCH: usize = 64;
 
-/// The index of no megaflow: none was found.
+/// Stands for the index of a megaflow where none was found.
 pub const NONE: u32 = u32::MAX;
 
-/// Megaflows of a subtable that is too large for the processor's nearest cache.
+/// Number of megaflows from which on a subtable is too large for the L1 cache.
 const LARGE: usize = 256;
 
 impl Context {
-    /// The megaflow of a packet, if it is in the subtable of this number.
+    /// The megaflow of a packet, if it is in the subtable with this number.
     #[inline]
     pub fn lookup_in<P>(
         &self,
@@ -44,9 +44,10 @@ impl Context {
         (None, visited)
     }
 
-    /// The megaflows of the packets whose bit is set in `pending`; bits are cleared as packets are found, and `found` is
-    /// told of a subtable, a bit for each packet that was found there, and its megaflow at the packet's place. All packets
-    /// were parsed to `depth`. Returns how many subtables were visited, summed over the packets *found*.
+    /// Finds the megaflows of the packets whose bit is set in `pending`, and clears the bits of packets that are
+    /// found. `found` is called with a subtable, a bit for each packet that was found in it, and their megaflows,
+    /// indexed by packet. All packets must have been parsed to `depth`. Returns the number of visited subtables,
+    /// summed over the packets *found*.
     #[inline(always)]
     pub fn lookup_batch<P>(
         &self,
@@ -56,7 +57,7 @@ impl Context {
         mut found: impl FnMut(&Subtable, u64, &[u32; BATCH]),
     ) -> u64 {
         let (mut visits, mut visited) = (0, 0);
-        // Of the subtable that is asked: those of packets that are found.
+        // Hashes and candidates in the present subtable; indices are valid for packets that are found.
         let (mut hashes, mut indices) = ([0; BATCH], [NONE; BATCH]);
         let lines = &lines[..lines.len().min(BATCH)];
         let keys = (lines, rests, depth);
@@ -71,12 +72,12 @@ impl Context {
             if all {
                 table.mask().hash_all(lines, rests, table.secret(), &mut hashes);
                 candidates(table, &view, guard, &hashes[..lines.len()], &mut indices);
-                // Of traffic that many subtables have to be asked about, most name nothing.
+                // If many subtables must be searched, most of them contain no candidate at all.
                 if indices[..lines.len()].iter().fold(NONE, |all, index| all & index) != NONE {
                     hits = belonging(guard, &indices, keys) & *pending;
                 }
             }
-            // What is left is not there, or not where most are.
+            // The remaining packets have no megaflow here, or one outside the first slots.
             for i in bits(*pending & !hits).take_while(|&i| i < lines.len()) {
                 let (line, rest) = (&lines[i], rests.of(i));
                 let hash = if all { hashes[i % BATCH] } else { table.hash(line, rest) };
@@ -97,7 +98,7 @@ impl Context {
     }
 }
 
-/// What the first slots of each packet name, or [`NONE`].
+/// The candidate in the first slots for each packet, or [`NONE`].
 #[inline(always)]
 fn candidates<P>(
     table: &Subtable,
@@ -119,7 +120,7 @@ fn candidates<P>(
     }
 }
 
-/// Which packets belong to their candidates: a bit for each. An index of no megaflow has no packet.
+/// Returns a bit for each packet that matches its candidate. No packet matches [`NONE`].
 #[inline(always)]
 pub fn belonging<P>(
     guard: &Guard<'_, Megaflow<P>>,
@@ -127,7 +128,7 @@ pub fn belonging<P>(
     (lines, rests, depth): (&[Line], Rests<'_>, Depth),
 ) -> u64 {
     let (records, mut hits, pairs) = (guard.records(), 0, candidates.iter().zip(lines).enumerate());
-    // Compiled twice: the rests of most batches are nothing.
+    // Compiled twice, because the rests of most batches are empty.
     if depth == Depth::Wide {
         for (i, (&index, line)) in pairs {
             hits |= u64::from(records.get(index).is_some_and(|m| m.matches(line, rests.of(i), depth))) << i;
@@ -140,7 +141,7 @@ pub fn belonging<P>(
     hits
 }
 
-/// The positions of the bits that are set, from the lowest.
+/// The positions of the set bits, from the lowest.
 #[inline(always)]
 pub fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

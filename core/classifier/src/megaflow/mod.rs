@@ -1,17 +1,18 @@
-//! The megaflow table: what the workers look packets up in.
+//! The megaflow table, in which workers look packets up.
 //!
-//! One table for all workers of a NUMA node. Readers take no lock: they load the context of their port (subtables
-//! ranked by hits), probe each subtable's hash table of atomic words, and verify against records of an
-//! [`sync::arena`]. One publisher (behind its owner's lock) inserts and removes.
+//! One table for all workers. Readers take no lock: they load the context of their port (subtables ranked by hits),
+//! probe each subtable's hash table of atomic words, and verify against records of an [`sync::arena`]. One publisher
+//! (behind its owner's lock) inserts and removes.
 //!
-//! * A **context** is an ingress port. It knows how deep packets must be parsed for its megaflows ([`Depth`]).
+//! * A **context** belongs to an ingress port. It has the depth to which packets must be parsed for its megaflows
+//! ([`Depth`]).
 //! * A **subtable** holds the megaflows of one mask.
-//! * The number of masks in a context is **bounded**; a translation whose mask would be one too many gets an exact
-//!   mask instead, which costs megaflows but keeps every look-up short, whatever the traffic.
+//! * The number of masks in a context is **bounded**; a translation whose mask would exceed the bound gets an exact mask
+//!   instead, which costs more megaflows but keeps every look-up short, whatever the traffic.
 //!
-//! Megaflows may overlap as long as all of them agree with the control half: then whichever is found is right. That
-//! is also why a reader may meet a recycled index or a table that is being changed: what it finds is verified against
-//! the record itself, and a record that matches is right.
+//! Megaflows may overlap as long as all of them agree with the control half: then each of them is right. For the same
+//! reason a reader may find a reused index or a table that is being changed: it verifies each candidate against the
+//! record itself, and a record that matches is right.
 
 pub mod convert;
 pub mod key;

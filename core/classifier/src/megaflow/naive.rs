@@ -1,11 +1,12 @@
-//! The look-up once more, as simple as can be: all megaflows of the port one after the other, word by word, of a key that has
-//! every field. The fast way (depths, hashes, vector instructions) is compared with it where somebody asks for that.
+//! Reference implementation of the look-up: searches all megaflows of the port, word by word, with a key that has
+//! every field. The optimised look-up (depths, hashes, vector instructions) is compared with it on request
+//! (`validate`).
 
 use super::{Context, Key, Megaflow};
 use sync::Guard;
 
 impl<P> Megaflow<P> {
-    /// A packet of this key, which has every field, belongs to the megaflow.
+    /// Returns whether a packet with this key, which has every field, matches the megaflow.
     pub fn holds(&self, key: &Key) -> bool {
         for at in 0..self.line.len() {
             if key.line[at] & self.mask[at] != self.line[at] & self.mask[at] {
@@ -22,7 +23,7 @@ impl<P> Megaflow<P> {
 }
 
 impl Context {
-    /// Some megaflow of the port holds a packet of this key, which has every field.
+    /// Finds a megaflow of the port that matches a packet with this key, which has every field.
     pub fn find_naively<P>(&self, guard: &Guard<'_, Megaflow<P>>, key: &Key) -> Option<u32> {
         let all = self.subtables().iter().flat_map(|table| table.indices());
         all.into_iter().find(|&index| guard.get(index).is_some_and(|m| m.holds(key)))

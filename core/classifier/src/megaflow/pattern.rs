@@ -1,24 +1,24 @@
-//! Which megaflows have a packet in common with a match: what a change of the tables asks of each of many.
+//! Tests whether a megaflow and a match have a packet in common, to find the megaflows that a table change affects.
 
 use super::convert::{ext_of, line_of};
 use super::key::{KeyMask, Rest, full_rest};
 use super::table::Megaflow;
 use flow::{Flow, Match};
 
-/// The word of the line that tells most megaflows apart: the addresses of IPv4 and ARP.
+/// The word of the line that distinguishes most megaflows: the addresses of IPv4 and ARP.
 const ADDRESSES: usize = 3;
 
-/// A match on packets, in the words of keys. What a key cannot hold is not asked.
+/// A match on packets, in words of keys. Fields that are not in keys are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     line: Box<[Word]>,
     ext: Box<[Word]>,
-    /// Mask and value of the addresses; zero if they are not asked.
+    /// Mask and value of the addresses; zero if they are not matched.
     addresses: (u64, u64),
 }
 
-/// What a megaflow matches of addresses: small enough that those of all megaflows can be gone through. Most are told by it
-/// to have nothing in common with a match, and need not be looked at themselves.
+/// What a megaflow matches of the address word: small enough that those of all megaflows can be scanned. It excludes
+/// most megaflows without reading their records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Brief {
     value: u64,
@@ -26,7 +26,7 @@ pub struct Brief {
 }
 
 impl Brief {
-    /// `false`: no packet belongs to both. `true`: perhaps.
+    /// Returns `false` if no packet can belong to both.
     #[inline]
     pub fn may_meet(&self, pattern: &Pattern) -> bool {
         let (mask, value) = pattern.addresses;
@@ -58,7 +58,7 @@ fn words(masks: &[u64], values: &[u64]) -> Box<[Word]> {
 }
 
 impl<P> Megaflow<P> {
-    /// Some packet may belong to both.
+    /// Returns whether some packet may belong to both.
     pub fn meets(&self, pattern: &Pattern) -> bool {
         let line = |w: &Word| {
             let at = usize::from(w.at) % self.line.len();
@@ -71,7 +71,7 @@ impl<P> Megaflow<P> {
         pattern.line.iter().all(line) && pattern.ext.iter().all(ext)
     }
 
-    /// What it matches of addresses.
+    /// The megaflow's match on the address word.
     pub fn brief(&self) -> Brief {
         Brief { value: self.line[ADDRESSES], mask: self.mask[ADDRESSES] }
     }

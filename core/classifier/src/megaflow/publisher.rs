@@ -1,4 +1,4 @@
-//! The changing side: inserts, removals, ranking. One per table, behind the owner's lock.
+//! The writing side of the table: inserts, removals, ranking. One per table, behind the owner's lock.
 
 use super::key::{Depth, Key, KeyMask, Rest, Words, full_rest};
 use super::subtable::Subtable;
@@ -11,18 +11,18 @@ use sync::arena::Publisher;
 /// The largest port number that can have a context.
 pub const MAX_PORT: u32 = 0xffff;
 
-/// Answer of [`MegaflowPublisher::insert`].
+/// Result of [`MegaflowPublisher::insert`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// The megaflow was published at this index.
     New(u32),
-    /// A live megaflow of the same masked key and mask is there already.
+    /// A megaflow with the same masked key and mask exists already.
     Same(u32),
     /// The arena is full, or the port number is out of range.
     Full,
 }
 
-/// See the module.
+/// The writing side of a megaflow table.
 pub struct MegaflowPublisher<P> {
     arena: Publisher<Megaflow<P>>,
     contexts: Arc<Snapshot<Vec<Option<Arc<Context>>>>>,
@@ -57,7 +57,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.contexts.store(Arc::new(all));
     }
 
-    /// Takes bits that nobody looks at any more out of the port's union.
+    /// Removes bits that no megaflow matches any more from the port's union.
     fn forget_bits(&self, in_port: u32, context: &Context) {
         let mut all = Vec::clone(&self.contexts.load());
         all[in_port as usize] =
@@ -65,8 +65,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.contexts.store(Arc::new(all));
     }
 
-    /// Packets of this port are parsed as deep as this, and these words are filled, whatever is matched: programs read them.
-    /// It holds until the port has no megaflow any more.
+    /// Ensures that packets of this port are parsed at least to this depth and with these words, because programs
+    /// read them. This holds until the port has no megaflow any more.
     pub fn read_to(&mut self, in_port: u32, (depth, words): (Depth, Words)) {
         let Some(context) = self.context(in_port) else { return };
         let before = context.read();
@@ -79,8 +79,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         }
     }
 
-    /// The mask that a megaflow of this port gets: the given one, or an exact one that contains it where the port
-    /// has as many masks as it may have.
+    /// The mask that a megaflow of this port gets: the given one, or an exact one that contains it if the port has
+    /// the maximum number of masks.
     pub fn bounded_mask(&self, in_port: u32, mask: KeyMask) -> KeyMask {
         let Some(context) = self.context(in_port) else { return mask };
         let known = context.subtables().iter().any(|t| *t.mask() == mask);
@@ -125,7 +125,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         Found::New(index)
     }
 
-    /// A live megaflow that a packet of this fully parsed key belongs to.
+    /// A megaflow that matches a packet with this completely parsed key.
     pub fn find(&self, in_port: u32, key: &Key) -> Option<u32> {
         self.context(in_port)?.subtables().iter().find_map(|t| {
             let hash = t.hash(&key.line, key.rest());
@@ -138,7 +138,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.arena.get(index)
     }
 
-    /// Takes the megaflow out of sight of all readers that enter from now on.
+    /// Removes the megaflow for all readers that enter from now on.
     pub fn remove(&mut self, index: u32) -> bool {
         let Some((in_port, table, hash)) = self.locate(index) else { return false };
         table.remove(hash, index);
@@ -149,8 +149,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.arena.remove(index)
     }
 
-    /// Gives a megaflow another payload: the new record (whose index is returned) is found before the old one is
-    /// gone, so that no packet misses. `None` if there is no such megaflow or no room.
+    /// Replaces the payload of a megaflow. The new record (whose index is returned) is found before the old one is
+    /// removed, so no packet misses. `None` if the megaflow does not exist or the arena is full.
     pub fn replace(&mut self, index: u32, payload: P) -> Option<u32> {
         let (_, table, hash) = self.locate(index)?;
         let old = self.arena.get(index)?;
@@ -181,13 +181,13 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         Some((in_port, Arc::clone(table), table.hash(&record.line, rest)))
     }
 
-    /// Frees what no reader sees any more; tells of each index before it can be used again.
+    /// Frees removed records that no reader can see any more; `freed` is called with each index before it can be
+    /// reused.
     pub fn reclaim(&mut self, freed: impl FnMut(u32)) {
         self.arena.reclaim(freed);
     }
 
-    /// Puts the subtables of every port in the order of their hits, or sees that its union is up to date. To be called about
-    /// once a second.
+    /// Sorts the subtables of every port by hits, and updates its union. Call it about once a second.
     pub fn rank(&mut self) {
         let all = self.contexts.load_full();
         for (port, context) in all.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?))) {
@@ -204,13 +204,13 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         }
     }
 
-    /// How many masks the contexts have, summed.
+    /// Number of masks, summed over the contexts.
     pub fn mask_count(&self) -> usize {
         self.contexts.load().iter().flatten().map(|c| c.subtables().len()).sum()
     }
 }
 
-/// The least number that no subtable of the port has.
+/// The smallest number that no subtable of the port has.
 fn free_number(context: Option<&Context>) -> u16 {
     let taken: Vec<u16> = context.map_or(&[][..], Context::subtables).iter().map(|t| t.number()).collect();
     (0..u16::MAX).find(|n| !taken.contains(n)).unwrap_or(u16::MAX - 1)

@@ -1,8 +1,8 @@
 //! The megaflows of one mask: an open hash table of atomic words, read while it is changed.
 //!
-//! A slot is the hash (32 bits) and the arena index (32 bits). An insert stores one word; a removal leaves a tombstone,
-//! so that a reader that passes at that moment still finds what lies behind. A table that is too full is built anew
-//! and replaced as a whole.
+//! A slot contains the hash (32 bits) and the arena index (32 bits). An insertion stores one word. A removal leaves a
+//! tombstone, so that a concurrent reader still finds the entries after it. A table that is too full is rebuilt and
+//! replaced as a whole.
 
 use super::key::{Depth, KeyMask, Rest};
 use cpu::{Line, Secret};
@@ -13,11 +13,11 @@ use sync::{Held, Snapshot};
 const EMPTY: u64 = u64::MAX;
 const TOMBSTONE: u64 = u64::MAX - 1;
 const MIN_SLOTS: usize = 16;
-/// Fewer megaflows get so much room that hardly one is found behind another's slot: that would cost a look-up more than
-/// the memory, of which they need little.
+/// Below this number of megaflows the table gets so many slots that nearly every megaflow is in its home slot: longer
+/// probes would cost more than the memory of a small table.
 const SMALL: usize = 256;
 
-/// See the module.
+/// The megaflows of one mask.
 pub struct Subtable {
     mask: KeyMask,
     depth: Depth,
@@ -48,12 +48,12 @@ impl Subtable {
         }
     }
 
-    /// Which bits count.
+    /// The matched bits.
     pub fn mask(&self) -> &KeyMask {
         &self.mask
     }
 
-    /// How deep a packet must be parsed to be looked up here.
+    /// The depth to which a packet must be parsed to be looked up here.
     pub fn depth(&self) -> Depth {
         self.depth
     }
@@ -63,12 +63,12 @@ impl Subtable {
         self.number
     }
 
-    /// Of the hashes that megaflows are found by.
+    /// The secret of the hashes by which megaflows are found.
     pub fn secret(&self) -> &Secret {
         &self.secret
     }
 
-    /// The hash of a key, of the bits that count here.
+    /// The hash of the matched bits of a key.
     #[inline]
     pub fn hash(&self, line: &Line, rest: Rest<'_>) -> u32 {
         self.mask.hash(line, rest, &self.secret)
@@ -79,12 +79,12 @@ impl Subtable {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// No megaflow is left.
+    /// Returns whether no megaflow is left.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Packets found here; ranks the subtables.
+    /// Number of packets found here; ranks the subtables.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
@@ -94,32 +94,32 @@ impl Subtable {
         self.hits.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Older hits count half.
+    /// Halves the number of hits.
     pub(super) fn age_hits(&self) {
         let half = self.hits() / 2;
         self.hits.fetch_sub(half, Ordering::Relaxed);
     }
 
-    /// The first index under this hash that `verify` accepts.
+    /// The first index with this hash that `verify` accepts.
     #[inline]
     pub fn find(&self, hash: u32, verify: impl FnMut(u32) -> bool) -> Option<u32> {
         self.view().find(hash, verify)
     }
 
-    /// The hash table as it is now: to be taken once for a batch.
+    /// The present hash table; loaded once for a batch.
     #[inline]
     pub fn view(&self) -> View {
         View(self.slots.load())
     }
 
-    /// The megaflows' indices, as they are at this moment.
+    /// The indices of its megaflows at this moment.
     pub(super) fn indices(&self) -> Vec<u32> {
         let slots = self.slots.load();
         let slots = slots.iter().map(|slot| slot.load(Ordering::Acquire));
         slots.filter(|&slot| slot != EMPTY && slot != TOMBSTONE).map(|slot| slot as u32).collect()
     }
 
-    /// How far its megaflows lie from where their hashes say.
+    /// Distances of its megaflows from their home slots.
     pub fn probes(&self) -> Probes {
         let slots = self.slots.load();
         let mut probes = Probes::default();
@@ -146,7 +146,7 @@ impl Subtable {
         self.live.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A table with room, without tombstones, published.
+    /// Makes a table with free slots and without tombstones, and publishes it.
     fn rebuild(&self, old: &[AtomicU64]) -> Arc<Box<[AtomicU64]>> {
         let room = if self.len() < SMALL { 8 } else { 2 };
         let n = ((self.len() + 1) * room).next_power_of_two().max(MIN_SLOTS);
@@ -182,19 +182,19 @@ impl Subtable {
     }
 }
 
-/// How many slots look-ups of the megaflows that are there ask.
+/// Number of slots that look-ups of the existing megaflows probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probes {
     /// Megaflows.
     pub megaflows: u64,
-    /// Slots, summed over them.
+    /// Sum of probed slots.
     pub slots: u64,
-    /// Of the one that is furthest from its place.
+    /// Maximum of probed slots.
     pub longest: u64,
 }
 
 impl Probes {
-    /// One megaflow more, so many slots behind its first.
+    /// Counts a megaflow that is `behind` slots after its home slot.
     fn count(&mut self, behind: usize) {
         let slots = behind as u64 + 1;
         self.megaflows += 1;
@@ -202,7 +202,7 @@ impl Probes {
         self.longest = self.longest.max(slots);
     }
 
-    /// Of both.
+    /// Sum of both.
     pub fn and(self, other: Probes) -> Probes {
         Probes {
             megaflows: self.megaflows + other.megaflows,
@@ -211,7 +211,7 @@ impl Probes {
         }
     }
 
-    /// Slots of a look-up on average.
+    /// Average number of slots per look-up.
     pub fn mean(&self) -> f64 {
         self.slots as f64 / self.megaflows.max(1) as f64
     }
@@ -221,7 +221,7 @@ impl Probes {
 pub struct View(Held<Arc<Box<[AtomicU64]>>>);
 
 impl View {
-    /// Starts to bring the slot of this hash into the processor's cache.
+    /// Prefetches the slot of this hash.
     #[inline]
     pub fn prefetch(&self, hash: u32) {
         let slots: &[AtomicU64] = &self.0;
@@ -230,13 +230,13 @@ impl View {
         }
     }
 
-    /// The slots, for a caller that looks up many hashes: their address stays in registers.
+    /// The slots, for a caller that looks up many hashes: their address can stay in registers.
     #[inline(always)]
     pub fn slots(&self) -> Slots<'_> {
         Slots(&self.0)
     }
 
-    /// The first index under this hash that `verify` accepts.
+    /// The first index with this hash that `verify` accepts.
     #[inline]
     pub fn find(&self, hash: u32, mut verify: impl FnMut(u32) -> bool) -> Option<u32> {
         let slots: &[AtomicU64] = &self.0;
@@ -260,8 +260,8 @@ impl View {
 pub struct Slots<'v>(&'v [AtomicU64]);
 
 impl Slots<'_> {
-    /// An index that `find` of this hash may ask about: of the first two slots, where nearly all megaflows are. No branch
-    /// depends on which of the two it is.
+    /// A candidate for this hash in the first two slots, which hold nearly all megaflows. Selecting between them
+    /// needs no branch.
     #[inline(always)]
     pub fn candidate(&self, hash: u32) -> Option<u32> {
         let slots = self.0;
@@ -274,8 +274,8 @@ impl Slots<'_> {
     }
 }
 
-/// Into the first slot that was never used: a slot that was may still be passed by readers of another probe sequence,
-/// which is harmless, but keeping tombstones makes the count of used slots exact.
+/// Stores into the first slot that was never used. A tombstone could be reused without harm to readers, but keeping
+/// tombstones makes the count of used slots exact.
 fn put(slots: &[AtomicU64], hash: u32, index: u32) {
     let mask = slots.len() - 1;
     let mut at = hash as usize & mask;

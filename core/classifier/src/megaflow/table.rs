@@ -1,4 +1,4 @@
-//! The reading side: megaflows, and the contexts that they are found by.
+//! The reading side: megaflows and their contexts.
 
 use super::key::{Depth, EXT_WORDS, ExtWord, KeyMask, Rest, Rests, Words};
 use super::publisher::MegaflowPublisher;
@@ -7,22 +7,22 @@ use cpu::{Line, masked_eq};
 use std::sync::Arc;
 use sync::{Arena, Cached, Reader, Snapshot};
 
-/// A megaflow: the line and its mask first, since every verification reads them.
+/// A megaflow. The line and its mask come first, because every verification reads them.
 #[repr(C, align(64))]
 pub struct Megaflow<P> {
     pub(super) line: Line,
     pub(super) mask: Line,
     pub(super) ext: Box<[ExtWord]>,
     pub(super) depth: Depth,
-    /// The words of `ext`.
+    /// The words in `ext`.
     pub(super) words: Words,
-    /// What the datapath does with it.
+    /// The datapath's data.
     pub payload: P,
 }
 
 impl<P> Megaflow<P> {
-    /// Which of these packets, all parsed to `depth`, belong to the megaflow: a bit for each. No packet belongs to a
-    /// megaflow that looks at tunnel options.
+    /// Returns a bit for each of these packets, all parsed to `depth`, that matches the megaflow. A megaflow that
+    /// matches tunnel options gets no packets here.
     #[inline]
     pub fn matching(&self, lines: &[Line], rests: Rests<'_>, depth: Depth) -> u64 {
         if self.depth > depth || self.words & (!rests.known | 1 << EXT_WORDS) != 0 {
@@ -36,8 +36,8 @@ impl<P> Megaflow<P> {
         hits
     }
 
-    /// A packet of this key, parsed deep enough, belongs to the megaflow. A key that was parsed less deeply, or lacks a word
-    /// that the megaflow looks at, does not match: what is missing would be taken for something else.
+    /// Returns whether a packet with this key matches the megaflow. A key that was parsed less deeply, or lacks a
+    /// word that the megaflow matches, does not match, because its missing fields would be read as zero.
     #[inline(always)]
     pub fn matches(&self, line: &Line, rest: Rest<'_>, depth: Depth) -> bool {
         self.matches_line(line, depth)
@@ -45,7 +45,8 @@ impl<P> Megaflow<P> {
             && self.ext.iter().all(|w| (rest.word(w.at) ^ w.value) & w.mask == 0)
     }
 
-    /// The same of packets without rests: a megaflow that looks at any is [`Depth::Wide`], and they are not.
+    /// The same for packets without rests: a megaflow that matches a rest has depth [`Depth::Wide`], and these
+    /// packets have not.
     #[inline(always)]
     pub(super) fn matches_line(&self, line: &Line, depth: Depth) -> bool {
         masked_eq(&self.line, line, &self.mask) & (self.depth <= depth)
@@ -60,17 +61,17 @@ pub struct Context {
     by_kind: bool,
     union: KeyMask,
     words: Words,
-    /// What programs read, whatever is matched.
+    /// What programs read, independent of the masks.
     read: Read,
-    /// The place of each subtable by its number.
+    /// Index of each subtable, by its number.
     places: Vec<u16>,
 }
 
-/// How deep packets are parsed, and which words behind the line are filled.
+/// The depth to which packets are parsed, and the words after the line that are filled.
 pub(super) type Read = (Depth, Words);
 
 impl Context {
-    /// `seen`: bits to be part of the union in any case. `read`: what is parsed in any case.
+    /// `seen`: bits that are part of the union in any case. `read`: fields that are parsed in any case.
     pub(super) fn new(subtables: Vec<Arc<Subtable>>, seen: &KeyMask, read: Read) -> Context {
         let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port).max(read.0);
         let by_kind = subtables.iter().all(|t| t.mask().is_by_kind()) && read.0 == Depth::Port;
@@ -84,16 +85,16 @@ impl Context {
         Context { subtables, depth, by_kind, union, words, read, places }
     }
 
-    /// Every bit that a megaflow looks at. Packets that agree in them have the same megaflow.
+    /// Every bit that a megaflow matches. Packets that are equal in these bits have the same megaflow.
     ///
-    /// While the port has megaflows, bits are added at once and taken away seldom: caches that hash by the union find
-    /// nothing again after a change.
+    /// While the port has megaflows, bits are added at once and removed rarely, because caches that hash the bits of
+    /// the union lose all entries by a change.
     pub fn union(&self) -> &KeyMask {
         &self.union
     }
 
-    /// Every word behind the line that a megaflow or its program looks at: what must be parsed of packets of this port, as deep as
-    /// [`depth`](Self::depth).
+    /// Every word after the line that a megaflow or its program reads: packets of this port must be parsed with these
+    /// words, to [`depth`](Self::depth).
     pub fn words(&self) -> Words {
         self.words
     }
@@ -103,18 +104,18 @@ impl Context {
         self.read
     }
 
-    /// The union holds bits that no megaflow looks at any more.
+    /// Returns whether the union contains bits that no megaflow matches any more.
     pub(super) fn is_union_stale(&self) -> bool {
         self.union != union_of(&self.subtables, &KeyMask::default())
     }
 
-    /// How deep packets of this port must be parsed.
+    /// The depth to which packets of this port must be parsed.
     pub fn depth(&self) -> Depth {
         self.depth
     }
 
-    /// No megaflow looks at more of a packet than its kind: VLAN tags, Ethernet type, fragment bits
-    /// ([`KIND_BITS`](super::key::KIND_BITS)). Packets of one kind are the same to all of them.
+    /// Returns whether no megaflow matches more than the kind of a packet: VLAN tags, Ethernet type, fragment bits
+    /// ([`KIND_BITS`](super::key::KIND_BITS)). All packets of one kind then have the same megaflow.
     pub fn is_by_kind(&self) -> bool {
         self.by_kind
     }
@@ -124,12 +125,12 @@ impl Context {
         &self.subtables
     }
 
-    /// All megaflows share one mask: a cache in front would be as long a way.
+    /// Returns whether all megaflows share one mask: then a cache in front is not faster.
     pub fn is_single(&self) -> bool {
         self.subtables.len() <= 1
     }
 
-    /// Where the subtable of this number is among the [`subtables`](Self::subtables).
+    /// Index of the subtable with this number in [`subtables`](Self::subtables).
     pub(super) fn place(&self, number: u16) -> Option<usize> {
         self.places.get(usize::from(number)).map(|&place| usize::from(place))
     }
@@ -142,26 +143,26 @@ fn union_of(subtables: &[Arc<Subtable>], seen: &KeyMask) -> KeyMask {
 /// The contexts of all ports, by number.
 type ByPort = Vec<Option<Arc<Context>>>;
 
-/// One worker's look at the contexts: it costs a load as long as none of them changes.
+/// One worker's view of the contexts: it costs one load as long as none of them changes.
 pub struct Contexts(Cached<Arc<Snapshot<ByPort>>, Arc<ByPort>>);
 
 impl Contexts {
-    /// The context of a port, if it has any megaflow.
+    /// The context of a port, if it has megaflows.
     #[inline]
     pub fn of(&mut self, in_port: u32) -> Option<&Context> {
         self.0.load().get(in_port as usize)?.as_deref()
     }
 }
 
-/// What all workers share.
+/// The table that all workers share.
 pub struct MegaflowTable<P> {
     arena: Arena<Megaflow<P>>,
     pub(super) contexts: Arc<Snapshot<ByPort>>,
 }
 
 impl<P> MegaflowTable<P> {
-    /// An empty table for up to `capacity` megaflows with at most `max_masks` masks in a context, and its publisher.
-    /// `seed` is secret and of this boot, so that nobody can craft packets that collide.
+    /// Makes an empty table for up to `capacity` megaflows with at most `max_masks` masks in a context, and its
+    /// publisher. `seed` must be secret and different at each start, so that senders cannot produce collisions.
     pub fn new(capacity: usize, max_masks: usize, seed: u64) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
         let (arena, publisher) = Arena::new(capacity);
         let contexts = Arc::new(Snapshot::from_pointee(Vec::new()));
@@ -179,21 +180,21 @@ impl<P> MegaflowTable<P> {
         Contexts(Cached::new(Arc::clone(&self.contexts)))
     }
 
-    /// How many ports have megaflows, and how many subtables those have together.
+    /// Number of ports with megaflows, and the sum of their subtables.
     pub fn subtables(&self) -> (usize, usize) {
         let contexts = self.contexts.load();
         let there = || contexts.iter().flatten();
         (there().count(), there().map(|c| c.subtables.len()).sum())
     }
 
-    /// How far megaflows lie from where their hashes say, over all subtables.
+    /// Distances of megaflows from their home slots, over all subtables.
     pub fn probes(&self) -> Probes {
         let contexts = self.contexts.load();
         let tables = contexts.iter().flatten().flat_map(|c| &c.subtables);
         tables.map(|t| t.probes()).fold(Probes::default(), Probes::and)
     }
 
-    /// The context of a port, if it has any megaflow.
+    /// The context of a port, if it has megaflows.
     pub fn context(&self, in_port: u32) -> Option<Arc<Context>> {
         self.contexts.load().get(in_port as usize)?.clone()
     }

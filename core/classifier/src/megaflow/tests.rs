@@ -102,7 +102,7 @@ fn a_batch_is_looked_up_as_its_packets_are() {
     assert_eq!(lookup(&table, &packet(1, 3, 5)), Some(3));
 }
 
-/// What a learning switch has to match: 2^15 stations whose addresses collide under any CRC are found as fast as others.
+/// A learning switch with 2^15 stations whose addresses collide under any CRC: they are found as fast as others.
 #[test]
 fn chosen_addresses_make_no_chains() {
     let station = Flow { dl_src: Mac([255; 6]), dl_dst: Mac([255; 6]), dl_type: u16::MAX, ..Flow::ZERO };
@@ -123,7 +123,7 @@ fn chosen_addresses_make_no_chains() {
     }
 }
 
-/// The same of the words behind the line: addresses of IPv6 that differ in any of their halves.
+/// The same for words after the line: IPv6 addresses that differ in any of their halves.
 #[test]
 fn wide_keys_make_no_chains() {
     let both = Flow { ipv6_src: [255; 16], ipv6_dst: [255; 16], dl_type: u16::MAX, ..Flow::ZERO };
@@ -156,7 +156,7 @@ proptest! {
         prop_assert_eq!(Key::from_flow(&f).to_flow(), f);
     }
 
-    /// Options tell packets apart as far as the mask looks at them, also those that have none.
+    /// Options distinguish packets as far as the mask matches them, including packets without options.
     #[test]
     fn options_are_matched(
         word in 0..6usize,
@@ -190,7 +190,7 @@ proptest! {
         }
     }
 
-    /// The table against a list that is scanned.
+    /// The table compared with a list that is searched linearly.
     #[test]
     fn as_a_linear_scan(
         flows in prop::collection::vec((0..3u32, 0..4u32, 0..4u16, 0..4usize), 1..60),

@@ -1,14 +1,14 @@
-//! The rules of one subtable whose masked bits have one hash, the highest priority first.
+//! The rules of one subtable whose masked bits have the same hash, the highest priority first.
 
 use super::classifier::Classified;
 use super::sparse::SparseMatch;
 use std::sync::Arc;
 
-/// Nearly always one rule; more where rules differ in priority alone, or hashes collide.
+/// Nearly always one rule; several if rules differ only in priority, or hashes collide.
 #[derive(Debug)]
 pub(super) enum Bucket<R> {
     One(Arc<R>),
-    /// Shared, which keeps the other kind small.
+    /// Behind an `Arc`, which keeps the enum small.
     Many(Arc<Vec<Arc<R>>>),
 }
 
@@ -29,7 +29,7 @@ impl<R: Classified> Bucket<R> {
         }
     }
 
-    /// Adds a rule; the one with the same match and priority, if any, goes.
+    /// Adds a rule. Returns the rule with the same match and priority that it replaces, if any.
     pub(super) fn insert(&mut self, rule: Arc<R>) -> Option<Arc<R>> {
         if let Some(at) = self.position(rule.matching(), rule.priority()) {
             return match self {
@@ -44,7 +44,7 @@ impl<R: Classified> Bucket<R> {
         None
     }
 
-    /// Takes a rule out. A bucket that was `One` is to be dropped then.
+    /// Removes a rule. The caller must drop a bucket that was `One`.
     pub(super) fn remove(&mut self, m: &SparseMatch, priority: u32) -> Option<Arc<R>> {
         let at = self.position(m, priority)?;
         match self {

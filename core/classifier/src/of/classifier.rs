@@ -1,4 +1,4 @@
-//! The table of rules: changes, exact searches and iteration. Looking up a packet is in `lookup`.
+//! The table of rules: changes, exact searches and iteration. The look-up of packets is in `lookup`.
 
 use super::memo::Memo;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
@@ -11,27 +11,27 @@ use std::sync::Arc;
 /// One dimension of a conjunctive match: "clause `clause` of `n_clauses` of conjunction `id`".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conjunction {
-    /// What `conj_id` will be when all clauses are met.
+    /// Value of `conj_id` when all clauses are met.
     pub id: u32,
-    /// From 0.
+    /// Number of the clause, from 0.
     pub clause: u8,
-    /// 2 to 64.
+    /// Number of clauses, 2 to 64.
     pub n_clauses: u8,
 }
 
-/// What a table holds: anything with a match and a priority, neither of which changes.
+/// A rule in a table: it has a match and a priority, which never change.
 pub trait Classified {
-    /// What it matches.
+    /// The match.
     fn matching(&self) -> &SparseMatch;
-    /// The higher wins.
+    /// The priority; the highest wins.
     fn priority(&self) -> u32;
-    /// The conjunctions that it is a part of; a rule with some is never itself the result of a look-up.
+    /// Its conjunctions. A rule with conjunctions is never the result of a look-up itself.
     fn conjunctions(&self) -> &[Conjunction] {
         &[]
     }
 }
 
-/// A subtable in its place in the order of look-ups.
+/// A subtable and its rank in the order of look-ups.
 #[derive(Debug)]
 pub(super) struct Slot<R> {
     pub(super) max_priority: u32,
@@ -45,14 +45,14 @@ impl<R> Clone for Slot<R> {
     }
 }
 
-/// A table of rules by priority. A clone is a snapshot: it costs one pointer a subtable and never changes.
+/// A table of rules by priority. A clone is an immutable snapshot and costs one pointer per subtable.
 #[derive(Debug)]
 pub struct Classifier<R> {
     /// The highest priority first; among equals the older first.
     pub(super) slots: Vec<Slot<R>>,
     pub(super) tries: Vec<(PrefixField, Trie)>,
     pub(super) memo: Memo<R>,
-    /// Hashes the values of rules and packets. Packets choose both where a rule learns other rules from them.
+    /// Hashes the values of rules and packets. With `learn`, packets determine both, so the hash is keyed.
     chain: Chain,
     len: usize,
 }
@@ -69,7 +69,7 @@ impl<R> Clone for Classifier<R> {
     }
 }
 
-/// With secrets that everybody knows: for tests.
+/// With fixed secrets, for tests.
 impl<R: Classified> Default for Classifier<R> {
     fn default() -> Self {
         Classifier::new(&PrefixField::DEFAULT, Chain::new(0))
@@ -77,23 +77,23 @@ impl<R: Classified> Default for Classifier<R> {
 }
 
 impl<R: Classified> Classifier<R> {
-    /// An empty table that tracks prefixes of `fields` (no more than four). `chain` has secrets of the process.
+    /// Makes an empty table that tracks prefixes of `fields` (at most four). `chain` contains secrets of the process.
     pub fn new(fields: &[PrefixField], chain: Chain) -> Self {
         let tries = fields.iter().take(PREFIX_FIELDS_MAX).map(|&f| (f, Trie::default())).collect();
         Classifier { slots: Vec::new(), tries, memo: Memo::default(), chain, len: 0 }
     }
 
-    /// How many rules there are.
+    /// Number of rules.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// There is no rule.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many different masks the rules have.
+    /// Number of different masks.
     pub fn n_masks(&self) -> usize {
         self.slots.len()
     }
@@ -103,7 +103,7 @@ impl<R: Classified> Classifier<R> {
         self.tries.iter().map(|(f, _)| *f).collect()
     }
 
-    /// Tracks other fields from now on. True if that is a change; the table has then been built anew.
+    /// Changes the tracked fields. Returns true if this is a change; the table has then been rebuilt.
     pub fn set_prefix_fields(&mut self, fields: &[PrefixField]) -> bool {
         let mut wanted: Vec<PrefixField> = Vec::new();
         for &f in fields {
@@ -122,12 +122,12 @@ impl<R: Classified> Classifier<R> {
         true
     }
 
-    /// An empty table that is configured as this one.
+    /// Makes an empty table with the same configuration.
     pub fn emptied(&self) -> Self {
         Classifier::new(&self.prefix_fields(), self.chain)
     }
 
-    /// The table's own copy of a mask, for a match to share; `mask` itself where no rule has it yet.
+    /// The table's own copy of a mask, so that a match can share it; `mask` itself if no rule has it yet.
     pub fn shared_mask(&self, mask: &Arc<SparseMask>) -> Arc<SparseMask> {
         Arc::clone(self.slot_of(mask).map_or(mask, |at| &self.slots[at].table.shape.mask))
     }
@@ -152,7 +152,7 @@ impl<R: Classified> Classifier<R> {
         old
     }
 
-    /// Takes out the rule with exactly this match and priority.
+    /// Removes the rule with exactly this match and priority.
     pub fn remove(&mut self, m: &SparseMatch, priority: u32) -> Option<Arc<R>> {
         let at = self.slot_of(m.mask())?;
         let flow = m.expand_flow();
@@ -183,7 +183,7 @@ impl<R: Classified> Classifier<R> {
         self.slots.iter().flat_map(|s| s.table.iter())
     }
 
-    /// The rules that match nothing that `m` does not match: what a non-strict request with `m` means.
+    /// The rules whose match is contained in `m`: the rules of a non-strict request with `m`.
     pub fn iter_within<'a, 'm>(
         &'a self,
         m: &'m SparseMatch,
@@ -195,7 +195,7 @@ impl<R: Classified> Classifier<R> {
             .filter(|r| r.matching().within(m))
     }
 
-    /// The rules of this very priority that share some packet with `m`.
+    /// The rules with exactly this priority that overlap `m`.
     pub fn iter_overlapping<'a, 'm>(
         &'a self,
         m: &'m SparseMatch,
@@ -220,7 +220,7 @@ impl<R: Classified> Classifier<R> {
         self.slots.len() - 1
     }
 
-    /// Moves a subtable to its place after its highest priority may have changed.
+    /// Moves a subtable to its rank after its highest priority may have changed.
     fn reorder(&mut self, at: usize) {
         let new = self.slots[at].table.max_priority();
         self.slots[at].max_priority = new;

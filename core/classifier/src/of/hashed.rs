@@ -1,31 +1,32 @@
-//! A persistent map from hashes: a clone shares everything, and a change copies only the way to what it changes.
+//! A persistent map from hashes: a clone shares everything, and a change copies only the path to the changed entry.
 //!
-//! A table of a million rules has one entry for each rule, and up to three more for what shortens its look-ups, so entries
-//! are small and lie side by side: in pages of up to [`PAGE`] entries, ascending. Pages hang in a trie of nodes of 64 slots,
-//! by the hash's highest bits first; a page stands for a run of slots of its node, as long as it is not full. So pages stay
-//! at two thirds on average, whatever the number of entries.
+//! A table of a million rules has one entry for each rule, and up to three more for the indices of its stages. So
+//! entries are small and stored contiguously: in sorted pages of up to [`PAGE`] entries. Pages are in a trie of nodes
+//! with 64 slots, indexed by the highest bits of the hash first; a page covers a run of slots of its node until it is
+//! full. So pages are two thirds full on average, whatever the number of entries.
 //!
-//! A look-up in a large table waits for memory and little else: nodes and pages have what they hold within them, so that
-//! each is one place to wait for.
+//! The time of a look-up in a large table is that of its cache misses. Nodes and pages store their contents inline,
+//! so that each causes only one.
 //!
 //! # Invariants
 //!
-//! * A run is 2ⁿ slots long and begins at a multiple of that; the first begins at slot 0.
-//! * A page has no more than [`PAGE`] entries but while it is split. It can be: where all bits that choose slots are used
-//!   up, four are left, by which no more than [`PAGE`] hashes differ.
+//! * A run has 2ⁿ slots and starts at a multiple of 2ⁿ; the first starts at slot 0.
+//! * A page has more than [`PAGE`] entries only while it is split. Splitting always ends: when all bits that select slots are
+//!   used up, four bits are left, and at most [`PAGE`] different hashes.
 
 use arrayvec::ArrayVec;
 use std::slice;
 use std::sync::Arc;
 
-/// Entries of a full page: a search looks at five of them, and a change copies them all where a snapshot has the page.
+/// Entries of a full page: a search compares five of them, and a change copies the whole page if a snapshot shares
+/// it.
 const PAGE: usize = 16;
-/// Bits of the hash that choose a slot.
+/// Bits of the hash that select a slot.
 const BITS: u32 = 6;
 /// Slots of a node.
 const SLOTS: usize = 1 << BITS;
 
-/// See the module.
+/// A persistent map from hashes to values.
 #[derive(Debug)]
 pub(super) struct Hashed<V> {
     root: Child<V>,
@@ -37,14 +38,14 @@ enum Child<V> {
     Node(Arc<Node<V>>),
 }
 
-/// Full, and the entry for which it is split.
+/// A full page, plus the entry for which it is split.
 type Page<V> = ArrayVec<(u64, V), { PAGE + 1 }>;
 
 #[derive(Clone, Debug)]
 struct Node<V> {
-    /// The slots at which runs begin.
+    /// Bit set of the slots where runs start.
     begins: u64,
-    /// One for each run, in order.
+    /// The child of each run, in order.
     children: ArrayVec<Child<V>, SLOTS>,
 }
 
@@ -105,7 +106,7 @@ impl<V: Clone> Hashed<V> {
         }
     }
 
-    /// Puts a value in the place of what was there.
+    /// Inserts or replaces a value.
     pub(super) fn insert(&mut self, hash: u64, value: V) {
         if self.root.insert(0, hash, value) {
             self.root = Child::Node(Arc::new(Node::of(std::mem::take(self).root, 0)));
@@ -113,7 +114,7 @@ impl<V: Clone> Hashed<V> {
     }
 
     pub(super) fn remove(&mut self, hash: u64) {
-        // What is not there is not to be copied.
+        // Without this check, removing a missing entry would copy pages.
         if self.get(hash).is_some() {
             self.root.remove(0, hash);
         }
@@ -121,7 +122,7 @@ impl<V: Clone> Hashed<V> {
 }
 
 impl<V: Clone> Child<V> {
-    /// Whether it is a page that is to be split now.
+    /// Returns whether the child is a page that must be split now.
     fn insert(&mut self, depth: u32, hash: u64, value: V) -> bool {
         match self {
             Child::Page(page) => {
@@ -143,7 +144,7 @@ impl<V: Clone> Child<V> {
         }
     }
 
-    /// Takes out what is there.
+    /// Removes an entry, which must exist.
     fn remove(&mut self, depth: u32, hash: u64) {
         match self {
             Child::Page(page) => {
@@ -168,12 +169,12 @@ impl<V: Clone> Child<V> {
 }
 
 impl<V> Node<V> {
-    /// Of the run with this slot.
+    /// Index of the run that contains this slot.
     fn index(&self, slot: u32) -> usize {
         (self.begins << (63 - slot)).count_ones() as usize - 1
     }
 
-    /// The slots of a run: where it begins, and where the next one does.
+    /// The slots of a run: its start, and the start of the next one.
     fn run(&self, index: usize) -> (u32, u32) {
         let rest = (0..index).fold(self.begins, |rest, _| rest & (rest - 1));
         (rest.trailing_zeros(), (rest & (rest - 1)).trailing_zeros())
@@ -181,14 +182,15 @@ impl<V> Node<V> {
 }
 
 impl<V: Clone> Node<V> {
-    /// A node in the place of a page that has too many entries.
+    /// Makes a node from a page with too many entries.
     fn of(page: Child<V>, depth: u32) -> Node<V> {
         let mut node = Node { begins: 1, children: ArrayVec::from_iter([page]) };
         node.split(0, depth);
         node
     }
 
-    /// Splits the run of a page that has too many entries until none has, or puts a node in its place if it has one slot.
+    /// Splits the run of a page with too many entries until no page has too many, or replaces the page by a node if
+    /// its run has one slot.
     fn split(&mut self, index: usize, depth: u32) {
         let (begin, end) = self.run(index);
         let Child::Page(page) = &mut self.children[index] else { return };
@@ -211,7 +213,7 @@ impl<V: Clone> Node<V> {
         }
     }
 
-    /// Joins a page with the one that it was split from, where both together are half a page; which run has both then.
+    /// Joins a page with its sibling if both together are at most half full; returns the index of the joined run.
     fn join(&mut self, index: usize) -> Option<usize> {
         let (begin, end) = self.run(index);
         let length = end - begin;
@@ -268,7 +270,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Hashes that are near each other and far apart, so that pages are split at every depth.
+    /// Hashes that are close together and far apart, so that pages are split at every depth.
     fn hash() -> impl Strategy<Value = u64> {
         prop_oneof![
             any::<u64>(),

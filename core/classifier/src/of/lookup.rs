@@ -1,10 +1,10 @@
-//! Which rule a packet matches, and the bits that decided it.
+//! Finds the rule that a packet matches, and the bits that decided it.
 //!
-//! **Conjunctive matches.** A rule with conjunctions is a *soft* match: it says that one clause is met, not what to do.
-//! The look-up collects soft matches that are better than the best hard one; where those of one priority meet all
-//! clauses of a conjunction, it looks up once more with `conj_id` set, for hard matches only. Otherwise each soft match gives
-//! way to the next lower rule with its match, and the search goes on. All subtables visited have added their bits
-//! to the mask already, so that both outcomes are decided by it.
+//! **Conjunctive matches.** A rule with conjunctions is a *soft* match: it states that one clause is met, and has no
+//! actions. The look-up collects soft matches with a higher priority than the best hard one. If those of one priority
+//! meet all clauses of a conjunction, it looks up once more with `conj_id` set, for hard matches only. Otherwise each
+//! soft match is replaced by the next lower rule with the same match, and the search continues. All visited subtables
+//! have added their bits to the mask already, so the mask covers both results.
 
 use super::classifier::{Classified, Classifier, Conjunction};
 use super::memo::Known;
@@ -14,16 +14,16 @@ use super::trie::{Found, Trie};
 use flow::Flow;
 use std::sync::Arc;
 
-/// The prefix tries as one look-up sees them: each is asked once, and only when needed.
+/// The prefix tries for one look-up: each is searched at most once, and only when needed.
 struct Prefixes<'a> {
     tries: &'a [(PrefixField, Trie)],
     found: [Option<Found>; PREFIX_FIELDS_MAX],
-    /// Another flow that is equal under the mask, or the same after other tables, might have been excluded by other bits.
+    /// Whether an equal flow might have been excluded by other bits, so that the mask is not the only right one.
     by_chance: bool,
 }
 
 impl Prefixes<'_> {
-    /// The tries tell that stage `stage` of `table` cannot match. The bits that tell it are added to `wildcards`.
+    /// Returns whether the tries exclude stage `stage` of `table`. The bits that exclude it are added to `wildcards`.
     fn exclude<R>(&mut self, table: &Subtable<R>, stage: usize, flow: &Flow, wildcards: &mut Flow) -> bool {
         let uses = table.shape.prefixes.iter();
         let mut another = false;
@@ -36,7 +36,7 @@ impl Prefixes<'_> {
                 another = true;
                 continue;
             }
-            // The trie is that of all subtables: it may have examined more bits than this subtable has. Then it saves
+            // The trie contains all subtables, so it may have examined more bits than this subtable matches. Then it saves
             // nothing, unless those bits have been examined anyway.
             let fits = found.bits <= used.len;
             self.by_chance |= another || !fits;
@@ -53,7 +53,7 @@ impl Prefixes<'_> {
     }
 }
 
-/// A part of a conjunctive match: the rules that have its match, and which of them is meant.
+/// A part of a conjunctive match: the rules with the same match, and the current one of them.
 struct Soft<'a, R> {
     bucket: &'a [Arc<R>],
     at: usize,
@@ -73,8 +73,8 @@ impl<'a, R: Classified> Soft<'a, R> {
 }
 
 impl<R: Classified> Classifier<R> {
-    /// The rule of the highest priority that matches `flow`. The bits that decided it are added to `wildcards`, which is a mask
-    /// of examined bits. Where two rules of one priority match, either may be returned.
+    /// The rule with the highest priority that matches `flow`. The bits that decided it are added to `wildcards`, a
+    /// mask of examined bits. If two rules of one priority match, either may be returned.
     pub fn lookup(&self, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<R>> {
         let mut by_chance = false;
         let Some(wildcards) = wildcards else { return self.search(flow, None, true, None, &mut by_chance) };
@@ -96,7 +96,7 @@ impl<R: Classified> Classifier<R> {
         rule
     }
 
-    /// As `lookup`; the rules whose conjunctions led to the result are added to `parts`.
+    /// As `lookup`; adds the rules whose conjunctions led to the result to `parts`.
     pub fn lookup_with_parts<'a>(
         &'a self,
         flow: &Flow,
@@ -106,7 +106,7 @@ impl<R: Classified> Classifier<R> {
         self.search(flow, wildcards, true, Some(parts), &mut false)
     }
 
-    /// `by_chance` is set where another flow that is equal under the mask might get another mask, both being right.
+    /// Sets `by_chance` if an equal flow might get another mask; both masks are right.
     pub(super) fn search<'a>(
         &'a self,
         flow: &Flow,
@@ -183,13 +183,13 @@ impl<R: Classified> Classifier<R> {
     }
 }
 
-/// The conjunctions of which every clause is met by one of the sets, in the order in which they become complete.
+/// The conjunctions that have every clause in one of the sets, in the order in which they become complete.
 fn complete<'a>(sets: impl Iterator<Item = &'a [Conjunction]>) -> Vec<u32> {
     let mut met: Vec<(u32, u64)> = Vec::new();
     let mut out = Vec::new();
     for c in sets.flatten() {
         let at = met.iter().position(|(id, _)| *id == c.id).unwrap_or_else(|| {
-            // Clauses that the conjunction does not have count as met.
+            // Bits of clauses that the conjunction does not have are set from the start.
             met.push((c.id, u64::MAX.checked_shl(u32::from(c.n_clauses)).unwrap_or(0)));
             met.len() - 1
         });
@@ -217,7 +217,8 @@ fn find_wc<'a, R: Classified>(
     let last = stages.len() - 1;
     let mut hash = chain.start();
     for (i, stage) in stages.iter().enumerate() {
-        // A trie that excludes the subtable has examined the field of this stage; earlier stages have been folded.
+        // A trie that excludes the subtable has examined the field of this stage; the bits of earlier stages have
+        // been added.
         if table.shape.asks_tries(i) && prefixes.exclude(table, i, flow, wildcards) {
             return None;
         }
@@ -233,7 +234,7 @@ fn find_wc<'a, R: Classified>(
     let ports_before = (wildcards.tp_src, wildcards.tp_dst);
     stages[last].fold_into(wildcards);
     if found.is_none() && table.shape.ports_mask != 0 {
-        // Some leading bits of the ports may tell that no rule of this subtable has them.
+        // The leading bits of the ports may exclude all rules of this subtable.
         let mask = table.shape.ports_mask;
         let bits = table.ports.lookup(u128::from(ports(flow) & mask) << 96).bits;
         let examined = mask & if bits == 0 { 0 } else { u32::MAX << (32 - bits) };

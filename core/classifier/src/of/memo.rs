@@ -1,13 +1,13 @@
-//! What look-ups in a table have found lately, by the bits that decided it.
+//! Memo: results of recent look-ups in a table, by the bits that decided them.
 //!
-//! Packets of many flows walk through the same tables, and most tables look at few bits that are the same for many of them. By
-//! the law of the module, a flow that is equal to an earlier one under the mask of that one's look-up has the same
-//! result: a hash over a few words finds it, where the search visits every subtable. Noted are only searches that would
-//! examine the same bits again, so that megaflows do not depend on which packet was first.
+//! Packets of many flows pass the same tables, and most tables examine few bits, which are the same for many flows.
+//! By the rule of un-wildcarding, a flow that equals an earlier one under the mask of that look-up has the same
+//! result. A hash over a few words finds this result, whereas a search visits every subtable. Only searches that
+//! would examine the same bits again are stored, so that megaflows do not depend on which packet came first.
 //!
-//! A table that changes begins with an empty memo. What was noted first stays: nothing is ever replaced, so that readers need
-//! no lock, and a table that is asked for ever other values costs a probe more, and no more memory. So the hash needs no
-//! secret: whoever makes values collide can do no more than whoever sends many.
+//! A changed table starts with an empty memo. Entries are never replaced, so readers need no lock. A table that is
+//! looked up with ever-changing values costs one more probe, and no more memory. So the hash needs no secret:
+//! colliding values have no more effect than many different values.
 
 use super::sparse::mix;
 use flow::{FLOW_WORDS, Flow};
@@ -15,16 +15,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// So many masks are noted.
+/// Maximum number of masks.
 const MASKS: usize = 3;
-/// So many results of each, each in one of two places by hash.
+/// Number of entries per mask; each result may be in one of two places.
 const PLACES: usize = 128;
-/// Words of a mask that is worth noting.
+/// Maximum number of words of a mask.
 const WORDS: usize = 8;
-/// So often at most a search is made for being noted: it costs more than another.
+/// Maximum number of searches that are made for storing: such a search is slower.
 const NOTES: u32 = 256;
 
-/// See the module.
+/// The memo of one table.
 pub(super) struct Memo<R> {
     masks: [OnceLock<OneMask<R>>; MASKS],
     notes: AtomicU32,
@@ -35,7 +35,7 @@ struct OneMask<R> {
     places: Box<[OnceLock<Box<Noted<R>>>]>,
 }
 
-/// The network protocol, which decides what prefixes are of use, and the values under a mask.
+/// The network protocol, which decides which prefixes are used, and the values under a mask.
 type Values = [u64; 1 + WORDS];
 
 struct Noted<R> {
@@ -44,20 +44,20 @@ struct Noted<R> {
 }
 
 impl<R> Noted<R> {
-    /// A comparison of few words, without a call.
+    /// Compares a few words without a function call.
     fn is_of(&self, values: &Values, words: usize) -> bool {
         let both = self.values.iter().zip(values).take(1 + words);
         both.fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
     }
 }
 
-/// What is known of a flow.
+/// Result of looking in the memo.
 pub(super) enum Known<'a, R> {
-    /// The result; the mask has been added.
+    /// The result of the look-up; its mask has been added.
     Found(Option<&'a Arc<R>>),
-    /// Nothing, and there is room for it.
+    /// Not found, and it can be stored.
     Room,
-    /// Nothing.
+    /// Not found.
     No,
 }
 
@@ -79,7 +79,7 @@ impl<R> OneMask<R> {
         OneMask { words: words.to_vec(), places }
     }
 
-    /// The flow's values under the mask, and their places.
+    /// The flow's values under the mask, and their two places.
     fn places(&self, flow: &Flow) -> (Values, [&OnceLock<Box<Noted<R>>>; 2]) {
         let (words, mut values) = (flow.words(), [0; 1 + WORDS]);
         values[0] = flow.network_type().into();
@@ -93,7 +93,7 @@ impl<R> OneMask<R> {
 }
 
 impl<R> Memo<R> {
-    /// What was noted of a flow like this.
+    /// Finds the result of an equal flow.
     pub(super) fn get(&self, flow: &Flow, wildcards: &mut Flow) -> Known<'_, R> {
         let mut room = self.masks[0].get().is_none();
         for mask in self.masks.iter().map_while(OnceLock::get) {
@@ -113,7 +113,7 @@ impl<R> Memo<R> {
         if room && self.notes.load(Relaxed) < NOTES { Known::Room } else { Known::No }
     }
 
-    /// Notes what a search has found that examined just the bits of `mask`.
+    /// Stores the result of a search that examined exactly the bits of `mask`.
     pub(super) fn note(&self, flow: &Flow, mask: &Flow, rule: Option<&Arc<R>>) {
         self.notes.fetch_add(1, Relaxed);
         let examined = mask.words().iter().enumerate().filter(|(_, word)| **word != 0);
@@ -129,7 +129,7 @@ impl<R> Memo<R> {
             if mask.words == words {
                 let (values, places) = mask.places(flow);
                 if let Some(free) = places.into_iter().find(|place| place.get().is_none()) {
-                    // Another thread may be faster.
+                    // Another thread may have stored it meanwhile.
                     let _ = free.set(Box::new(Noted { values, rule: rule.cloned() }));
                 }
                 return;
@@ -137,7 +137,7 @@ impl<R> Memo<R> {
         }
     }
 
-    /// A search was made for being noted, and its mask is not the only right one: it is not noted.
+    /// Counts a search for storing whose mask is not the only right one, so that its result is not stored.
     pub(super) fn note_nothing(&self) {
         self.notes.fetch_add(1, Relaxed);
     }

@@ -1,9 +1,9 @@
-//! The fields that a table may track prefixes of.
+//! The fields whose prefixes a table may track.
 
 use super::sparse::SparseMask;
 use flow::Flow;
 
-/// How many fields one table tracks at most.
+/// Maximum number of fields that a table tracks.
 pub const PREFIX_FIELDS_MAX: usize = 4;
 
 /// A field with prefix tracking (`Flow_Table:prefixes`).
@@ -36,11 +36,11 @@ const NAMES: [(&str, PrefixField); 11] = [
 ];
 
 impl PrefixField {
-    /// What a table tracks unless told otherwise.
+    /// The fields that a table tracks by default.
     pub const DEFAULT: [PrefixField; 4] =
         [PrefixField::NwDst, PrefixField::NwSrc, PrefixField::Ipv6Dst, PrefixField::Ipv6Src];
 
-    /// By its name in the database; `None` for a field that cannot be tracked.
+    /// The field with this name in the database; `None` if its prefixes cannot be tracked.
     pub fn from_name(name: &str) -> Option<PrefixField> {
         NAMES.iter().find(|(n, _)| *n == name).map(|(_, f)| *f)
     }
@@ -60,7 +60,7 @@ impl PrefixField {
         }
     }
 
-    /// The packet has the field. ARP's addresses are in the place of those of IPv4, but are not they.
+    /// Returns whether the packet has the field. ARP addresses use the place of IPv4 addresses, but do not count.
     pub fn applies(self, flow: &Flow) -> bool {
         match self {
             PrefixField::NwSrc | PrefixField::NwDst => flow.network_type() == 0x0800,
@@ -102,7 +102,7 @@ impl PrefixField {
         }
     }
 
-    /// The length of the prefix of this field that a mask matches; 0 if it matches none, or bits that are no prefix.
+    /// The length of this field's prefix in a mask; 0 if the mask matches none, or bits that are not a prefix.
     pub fn prefix_len(self, mask: &SparseMask) -> u32 {
         let bits = self.value(&mask.expand());
         let len = bits.leading_ones();

@@ -1,7 +1,9 @@
 //! A mask or a match that stores only the words with a bit in them.
 //!
-//! A full `Flow` is some 600 bytes, a typical rule matches three words of it: a table of a million rules must not pay for the rest.
-//! **Invariant**: no stored mask word is zero; a match has one value for each word of its mask, zero outside the mask.
+//! A full `Flow` has some 600 bytes, and a typical rule matches three words of it: a table of a million rules must
+//! not store the rest.
+//! **Invariant**: no stored mask word is zero; a match has one value for each word of its mask, and the value is zero
+//! outside the mask.
 
 use flow::{FLOW_WORDS, Flow};
 use std::fmt;
@@ -33,14 +35,14 @@ impl SparseMask {
         SparseMask { map, words: words.into_boxed_slice(), hash }
     }
 
-    /// It is the sparse form of this mask.
+    /// Returns whether it is the sparse form of this mask.
     pub fn is_of(&self, mask: &Flow) -> bool {
-        // Mostly a word of its own tells another mask.
+        // Comparing the stored words first finds most differences.
         let all = mask.words();
         self.iter().all(|(i, w)| all[i] == w) && all.iter().filter(|w| **w != 0).count() == self.words.len()
     }
 
-    /// The stored words with their places in a `Flow`.
+    /// The stored words with their indices in a `Flow`.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         Bits(self.map).zip(self.words.iter().copied())
     }
@@ -54,22 +56,22 @@ impl SparseMask {
         out
     }
 
-    /// Nothing is matched.
+    /// Returns whether nothing is matched.
     pub fn is_empty(&self) -> bool {
         self.map == 0
     }
 
-    /// A number that differs for most different masks.
+    /// A hash of the mask.
     pub fn hash_value(&self) -> u64 {
         self.hash
     }
 
-    /// Every bit of `other` is also in `self`.
+    /// Returns whether every bit of `other` is also in `self`.
     pub fn covers(&self, other: &SparseMask) -> bool {
         other.map & !self.map == 0 && other.iter().all(|(i, w)| w & !self.word(i) == 0)
     }
 
-    /// The word at place `i` of a `Flow`.
+    /// The word at index `i` of a `Flow`.
     pub fn word(&self, i: usize) -> u64 {
         self.position(i).map_or(0, |at| self.words[at])
     }
@@ -92,17 +94,17 @@ impl fmt::Debug for SparseMask {
     }
 }
 
-/// What a rule matches. Clones share everything.
+/// The match of a rule. Clones share everything.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SparseMatch {
     mask: Arc<SparseMask>,
     values: Values,
 }
 
-/// So many words most rules match at most: their values need no memory of their own.
+/// Number of words up to which the values are stored inline, which is enough for most rules.
 const FEW: usize = 4;
 
-/// The values of a match, one for each word of its mask. **Invariant**: of few ones the rest is zero.
+/// The values of a match, one for each word of its mask. **Invariant**: unused inline values are zero.
 #[derive(Clone, PartialEq, Eq)]
 enum Values {
     Few(u8, [u64; FEW]),
@@ -137,24 +139,24 @@ impl FromIterator<u64> for Values {
 }
 
 impl SparseMatch {
-    /// From a flow and the mask of its bits that matter.
+    /// Makes a match from a flow and a mask.
     pub fn new(flow: &Flow, mask: &Flow) -> SparseMatch {
         SparseMatch::with_mask(flow, Arc::new(SparseMask::new(mask)))
     }
 
-    /// From a flow, with a mask that others have too.
+    /// Makes a match from a flow, with a shared mask.
     pub fn with_mask(flow: &Flow, mask: Arc<SparseMask>) -> SparseMatch {
         let words = flow.words();
         let values = mask.iter().map(|(i, m)| words[i] & m).collect();
         SparseMatch { mask, values }
     }
 
-    /// Which bits matter.
+    /// The mask.
     pub fn mask(&self) -> &Arc<SparseMask> {
         &self.mask
     }
 
-    /// The same match, sharing `mask`, which is equal to its own.
+    /// Replaces its mask by an equal one, to share memory.
     pub fn share_mask(&mut self, mask: &Arc<SparseMask>) {
         debug_assert_eq!(self.mask, *mask);
         self.mask = Arc::clone(mask);
@@ -169,23 +171,23 @@ impl SparseMatch {
         out
     }
 
-    /// `flow` has this match's values.
+    /// Returns whether `flow` matches.
     pub fn matches(&self, flow: &Flow) -> bool {
         let words = flow.words();
         self.mask.iter().zip(self.values.iter()).all(|((i, m), v)| words[i] & m == *v)
     }
 
-    /// Every flow that matches `self` also matches `other`: `self` is the same or more specific.
+    /// Returns whether every flow that matches `self` also matches `other`: `self` is equal or more specific.
     pub fn within(&self, other: &SparseMatch) -> bool {
         self.mask.covers(&other.mask) && self.agrees(other)
     }
 
-    /// Some flow can match both.
+    /// Returns whether some flow can match both.
     pub fn overlaps(&self, other: &SparseMatch) -> bool {
         self.agrees(other)
     }
 
-    /// The two have equal values in the bits that both match.
+    /// Returns whether the two have equal values in the bits that both match.
     fn agrees(&self, other: &SparseMatch) -> bool {
         other.mask.iter().zip(other.values.iter()).all(|((i, om), ov)| match self.mask.position(i) {
             Some(at) => (self.values[at] ^ ov) & self.mask.words[at] & om == 0,
@@ -206,7 +208,7 @@ impl fmt::Debug for SparseMatch {
     }
 }
 
-/// The places of the one bits.
+/// Iterates over the indices of the set bits.
 struct Bits(u128);
 
 impl Iterator for Bits {
@@ -222,7 +224,8 @@ impl Iterator for Bits {
     }
 }
 
-/// One step of a hash of masks, which packets have no part in: a folded multiplication. All 64 bits of the result may be used.
+/// One step of a hash of masks, which packets cannot influence: a folded multiplication. All 64 bits of the result
+/// may be used.
 pub(super) fn mix(hash: u64, word: u64) -> u64 {
     let p = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xa076_1d64_78bd_642fu64);
     (p as u64) ^ ((p >> 64) as u64).rotate_left(23)

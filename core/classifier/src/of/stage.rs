@@ -1,14 +1,14 @@
-//! The stages of a look-up: which fields are looked at before which.
+//! The stages of a look-up: the order in which fields are examined.
 //!
-//! A packet's metadata is known for nothing, its L2 addresses differ less than its L3 addresses, and L4 ports differ most:
-//! a look-up that fails in an early stage leaves all later fields wildcarded.
+//! Metadata costs nothing to match, L2 addresses differ less than L3 addresses, and L4 ports differ most. A look-up
+//! that fails in an early stage leaves all later fields wildcarded.
 
 use super::sparse::SparseMask;
 use cpu::Chain;
 use flow::{FLOW_WORDS, Flow};
 use std::mem::offset_of;
 
-/// How many stages there are: metadata, L2, L3, L4.
+/// Number of stages: metadata, L2, L3, L4.
 pub const STAGES: usize = 4;
 
 type Bytes = [u8; FLOW_WORDS * 8];
@@ -41,7 +41,7 @@ const L4: Bytes = fields!([0; FLOW_WORDS * 8], 0xff;
     nsh: flow::Nsh, nd_target: [u8; 16], arp_sha: flow::Mac, arp_tha: flow::Mac, tcp_flags: u16, igmp_group_ip4: u32,
     tp_src: u16, tp_dst: u16, ct_tp_src: u16, ct_tp_dst: u16);
 
-/// Everything that is in no later stage, so that a field added to `Flow` is at worst examined too early.
+/// Everything that is in no later stage, so that a new field of `Flow` is at worst examined too early.
 const METADATA: Bytes = {
     let mut bytes = [0xff; FLOW_WORDS * 8];
     let mut i = 0;
@@ -54,7 +54,7 @@ const METADATA: Bytes = {
     bytes
 };
 
-/// One mask a stage; together they are all bits, and no two share one.
+/// One mask per stage; together they contain all bits, and no bit is in two of them.
 static STAGE_MASKS: [[u64; FLOW_WORDS]; STAGES] = [
     zerocopy::transmute!(METADATA),
     zerocopy::transmute!(L2),
@@ -69,7 +69,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Splits a mask in its stages: those that have bits, or one without any for the mask that matches everything.
+    /// Splits a mask into its stages: those with bits, or an empty one for the mask that matches everything.
     pub fn split(mask: &SparseMask) -> Vec<Stage> {
         let mut out: Vec<Stage> = Vec::new();
         for stage in &STAGE_MASKS {
@@ -99,7 +99,7 @@ impl Stage {
         }
     }
 
-    /// This stage has all the bits that are in `mask`'s word at a place where `mask` has some.
+    /// Returns whether `mask` has all bits of some word of this stage in which it has any.
     pub fn touches(&self, mask: &Flow) -> bool {
         let words = mask.words();
         self.words.iter().any(|&(i, m)| m & words[usize::from(i)] != 0)

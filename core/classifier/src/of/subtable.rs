@@ -1,4 +1,4 @@
-//! The rules of one mask: a persistent hash table, with what the shortcuts of a look-up need beside it.
+//! The rules with the same mask: a persistent hash table, and the data for the shortcuts of a look-up.
 
 use super::bucket::Bucket;
 use super::classifier::Classified;
@@ -12,23 +12,23 @@ use flow::Flow;
 use rpds::RedBlackTreeMapSync;
 use std::sync::Arc;
 
-/// Where a subtable meets one of the table's prefix tries.
+/// Use of one of the table's prefix tries in a subtable.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PrefixUse {
-    /// The length of the prefix that the mask matches; 0: the trie is of no use here.
+    /// The length of the prefix that the mask matches; 0: the trie is not used.
     pub(super) len: u32,
-    /// The stage that holds the field.
+    /// The stage that contains the field.
     pub(super) stage: usize,
 }
 
-/// What follows from the mask alone.
+/// Data that depends only on the mask.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) chain: Chain,
     pub(super) mask: Arc<SparseMask>,
     pub(super) stages: Vec<Stage>,
     pub(super) prefixes: [PrefixUse; PREFIX_FIELDS_MAX],
-    /// The stages in which tries are of use, a bit each.
+    /// The stages in which tries are used, as a bit set.
     trie_stages: u8,
     /// The mask of `tp_src << 16 | tp_dst`.
     pub(super) ports_mask: u32,
@@ -49,7 +49,7 @@ impl Shape {
         Shape { chain, mask, stages, prefixes, trie_stages, ports_mask }
     }
 
-    /// Some trie may tell that this stage cannot match.
+    /// Returns whether a trie may exclude this stage.
     pub(super) fn asks_tries(&self, stage: usize) -> bool {
         self.trie_stages >> stage & 1 != 0
     }
@@ -68,16 +68,16 @@ pub(super) fn ports(flow: &Flow) -> u32 {
     u32::from(flow.tp_src) << 16 | u32::from(flow.tp_dst)
 }
 
-/// The rules of one mask. A clone shares everything.
+/// The rules with the same mask. A clone shares everything.
 #[derive(Debug)]
 pub(super) struct Subtable<R> {
     pub(super) shape: Arc<Shape>,
     rules: Hashed<Bucket<R>>,
-    /// For every stage but the last: how many rules have this hash up to there.
+    /// For every stage but the last: the number of rules by the hash up to that stage.
     indices: Vec<Hashed<u32>>,
     /// Prefixes of the ports that the rules match.
     pub(super) ports: Trie,
-    /// How many rules have each priority.
+    /// Number of rules of each priority.
     priorities: RedBlackTreeMapSync<u32, u32>,
     len: usize,
 }
@@ -112,7 +112,7 @@ impl<R: Classified> Subtable<R> {
         self.len
     }
 
-    /// The highest priority of a rule; 0 when there is none.
+    /// The highest priority of a rule; 0 if there are no rules.
     pub(super) fn max_priority(&self) -> u32 {
         self.priorities.last().map_or(0, |(p, _)| *p)
     }
@@ -126,19 +126,20 @@ impl<R: Classified> Subtable<R> {
         self.rules.get(hash).map_or(&[], Bucket::as_slice)
     }
 
-    /// Whether some rule has this hash after stage `stage`, which is not the last.
+    /// Returns whether some rule has this hash after stage `stage`, which is not the last.
     pub(super) fn index_has(&self, stage: usize, hash: u64) -> bool {
         self.indices[stage].get(hash).is_some()
     }
 
-    /// The rule with this match and priority; `flow` is the match in full.
+    /// The rule with this match and priority; `flow` is the expanded match.
     pub(super) fn find(&self, m: &SparseMatch, flow: &Flow, priority: u32) -> Option<&Arc<R>> {
         let hash = self.shape.hash(flow);
         let bucket = self.rules.get(hash)?;
         bucket.position(m, priority).map(|at| &bucket.as_slice()[at])
     }
 
-    /// Adds a rule, the match of which is `flow` in full; one with the same match and priority is replaced and returned.
+    /// Adds a rule, whose expanded match is `flow`; returns the rule with the same match and priority that it
+    /// replaces.
     pub(super) fn insert(&mut self, rule: Arc<R>, flow: &Flow) -> Option<Arc<R>> {
         let priority = rule.priority();
         let hash = self.shape.hash(flow);
@@ -166,7 +167,7 @@ impl<R: Classified> Subtable<R> {
         Some(rule)
     }
 
-    /// Keeps indices, ports and priorities in step with a rule that came or went.
+    /// Updates indices, ports and priorities for a rule that was added or removed.
     fn count(&mut self, flow: &Flow, priority: u32, came: bool) {
         self.len = if came { self.len + 1 } else { self.len - 1 };
         step_ordered(&mut self.priorities, priority, came);

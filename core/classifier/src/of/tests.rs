@@ -1,4 +1,4 @@
-//! The classifier against a list of rules, and the soundness of its masks.
+//! The classifier compared with a list of rules, and the soundness of its masks.
 
 use super::*;
 use flow::Flow;
@@ -56,7 +56,7 @@ fn an_early_stage_that_fails_leaves_later_fields_wildcarded() {
     assert_eq!(wc, mask);
 }
 
-/// Rules that a rule learned from packets: values of two words whose hash would be one if it had no secret.
+/// Rules learned from packets: values of two words that would have the same hash if it had no secret.
 #[test]
 fn learned_rules_make_no_long_buckets() {
     let addresses = Flow { ipv6_src: [255; 16], ipv6_dst: [255; 16], ..Flow::ZERO };
@@ -68,7 +68,7 @@ fn learned_rules_make_no_long_buckets() {
         flow
     };
     let mask = with(u64::MAX, u64::MAX);
-    // The second word undoes what the first has changed.
+    // The second word cancels the difference of the first one.
     let flow = |i: u64| with(1 + i, 7 ^ sparse::mix(0, 1) ^ sparse::mix(0, 1 + i));
     let without_secret = |flow: &Flow| places.iter().fold(0, |hash, &i| sparse::mix(hash, flow.words()[i]));
     let mut c = Classifier::new(&[], cpu::Chain::new(9));
@@ -180,7 +180,7 @@ fn loose_and_overlapping() {
     assert_eq!(c.iter_overlapping(&port, 2).count(), 0);
 }
 
-/// Un-wildcarded bits of a look-up in a table whose rules are (priority, values, mask).
+/// Un-wildcarded bits of a look-up in a table with these rules (priority, values, mask).
 fn megaflow(rules: &[(u32, Flow, Flow)], packet: Flow) -> (Option<usize>, Flow) {
     let mut c = Classifier::default();
     for (tag, (priority, flow, mask)) in rules.iter().enumerate() {
@@ -208,7 +208,7 @@ fn packet(in_port: u32, nw_dst: [u8; 4], tp_dst: u16) -> Flow {
     }
 }
 
-/// What Open vSwitch's users see as megaflows of such tables.
+/// Megaflows of such tables as users of Open vSwitch see them.
 #[test]
 fn megaflows_of_a_table_with_prefixes_and_ports() {
     let dst = |bits: u32| Flow { nw_dst: u32::MAX << (32 - bits), ..TCP };
@@ -234,7 +234,7 @@ fn megaflows_of_a_table_with_prefixes_and_ports() {
     assert_eq!(megaflow(&rules, packet(1, [10, 1, 2, 15], 79)), (Some(1), some));
 }
 
-/// The ports' trie narrows the ports alone: other fields of the last stage are examined whole.
+/// The trie of ports narrows only the ports: other fields of the last stage are examined completely.
 #[test]
 fn megaflows_of_the_last_stage() {
     const PSH: u16 = 8;
@@ -286,7 +286,7 @@ fn naive<'a>(rules: &'a [Arc<TestRule>], flow: &Flow) -> Option<&'a Arc<TestRule
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Priorities are unique here but among identical rules, so the answer is unique too.
+    /// Priorities are unique here except among identical rules, so the result is unique too.
     #[test]
     fn same_rule_as_a_list_and_sound_masks(
         specs in prop::collection::vec((small_flow(), small_mask(), 0u32..40, prop::bool::weighted(0.2)), 1..40),
@@ -318,7 +318,7 @@ proptest! {
             let mut wc = Flow::ZERO;
             prop_assert_eq!(c.lookup(f, Some(&mut wc)).map(|r| r.tag), want);
             for other in &probes {
-                // A flow that is equal under the mask and otherwise as different as can be.
+                // A flow that is equal under the mask and different in all other bits.
                 let mut alike = *other;
                 for ((t, o), m) in alike.words_mut().iter_mut().zip(f.words()).zip(wc.words()) {
                     *t = *t & !m | o & m;
@@ -326,7 +326,7 @@ proptest! {
                 prop_assert_eq!(naive(&list, &alike).map(|r| r.tag), want, "{:?} under {:?}", alike, wc);
             }
         }
-        // What has been noted by now is what a search says, whatever had been examined before.
+        // Results in the memo equal those of a search, whatever was examined before.
         for (f, (_, before, ..)) in probes.iter().zip(specs.iter().cycle()) {
             let (mut noted, mut searched) = (*before, *before);
             let rules = [

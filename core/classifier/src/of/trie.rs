@@ -1,42 +1,43 @@
-//! A persistent binary trie of prefixes, with edges compressed.
+//! A persistent binary trie of prefixes, with path compression.
 //!
-//! It answers, for a value, which prefix lengths of the stored prefixes contain it, and how many leading bits had to be
-//! examined to know that. Values are left-aligned in 128 bits, so one trie serves IPv4, IPv6 and the ports.
+//! For a value it returns the lengths of the stored prefixes that contain it, and how many leading bits had to be
+//! examined to determine this. Values are left-aligned in 128 bits, so one implementation serves IPv4, IPv6 and the
+//! ports.
 
 use std::sync::Arc;
 
-/// What a look-up found.
+/// Result of a look-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Bit `n - 1` is set when a stored prefix of length `n` contains the value.
     pub lengths: u128,
-    /// So many leading bits decide it: every value that begins with them has the same `lengths`.
+    /// Number of leading bits that decide the result: every value with the same leading bits has the same `lengths`.
     pub bits: u32,
 }
 
 impl Found {
-    /// A stored prefix of this length contains the value.
+    /// Returns whether a stored prefix of this length contains the value.
     pub fn has_length(&self, len: u32) -> bool {
         len != 0 && self.lengths >> (len - 1) & 1 != 0
     }
 }
 
-/// The trie. A clone shares all nodes.
+/// A trie. Clones share all nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
     root: Link,
 }
 
-/// A prefix that rules have; `rules` is 0 where two others part.
+/// A prefix of `rules` rules; `rules` is 0 where only two others branch.
 #[derive(Clone, Copy, Debug)]
 struct Prefix {
-    /// In four parts, so that it needs no more room than its bytes.
+    /// In four parts, so that it is not padded.
     parts: [u32; 4],
     len: u8,
     rules: u32,
 }
 
-/// What is below a bit. Most prefixes have nothing below them and lie in their parent.
+/// The child for a bit. Most prefixes have no children and are stored in their parent.
 #[derive(Clone, Debug, Default)]
 enum Link {
     #[default]
@@ -95,22 +96,22 @@ fn common(a: u128, b: u128, at_most: u32) -> u32 {
 }
 
 impl Trie {
-    /// No prefix is stored.
+    /// Returns whether no prefix is stored.
     pub fn is_empty(&self) -> bool {
         self.root.is_nothing()
     }
 
-    /// Counts one rule more with the prefix `value/len`; `len` is 1 to 128.
+    /// Adds one rule with the prefix `value/len`; `len` is 1 to 128.
     pub fn insert(&mut self, value: u128, len: u32) {
         insert(&mut self.root, top_bits(value, len), len);
     }
 
-    /// Counts one rule less with this prefix, which has been inserted before.
+    /// Removes one rule with this prefix, which must exist.
     pub fn remove(&mut self, value: u128, len: u32) {
         remove(&mut self.root, top_bits(value, len), len);
     }
 
-    /// Which lengths contain `value`.
+    /// Returns the lengths of the prefixes that contain `value`.
     pub fn lookup(&self, value: u128) -> Found {
         let mut found = Found::default();
         let mut link = &self.root;
@@ -142,7 +143,7 @@ fn insert(link: &mut Link, bits: u128, len: u32) {
     };
     let same = common(there.bits(), bits, there.len().min(len));
     if same < there.len() {
-        // A fork above what is there: where the two part, or where the shorter ends.
+        // Adds a node above the existing one: where the two prefixes branch, or where the shorter one ends.
         let mut children = [Link::Nothing, Link::Nothing];
         children[bit(there.bits(), same)] = std::mem::take(link);
         let prefix = Prefix::new(top_bits(bits, same), same, 0);

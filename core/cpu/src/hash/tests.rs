@@ -2,7 +2,7 @@ use super::*;
 use crate::adversary::{colliding_macs, crc_step};
 use std::collections::HashMap;
 
-/// Numbers without a pattern, the same in every run.
+/// Random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -54,7 +54,7 @@ fn secrets_and_places_count() {
     assert_eq!(hashes.len(), 16);
 }
 
-/// The hash that was here before: two CRC chains over the words that the mask selects, multiplied and folded.
+/// An earlier hash: two CRC chains over the words that the mask selects, multiplied and folded.
 fn linear(line: &Line, mask: &Line, seed: u32) -> u32 {
     let mut chains = [seed, !seed];
     for (i, at) in (0..8).filter(|&at| mask[at] != 0).enumerate() {
@@ -67,13 +67,13 @@ fn linear(line: &Line, mask: &Line, seed: u32) -> u32 {
 /// A mask like that of a learning switch: ingress port, both Ethernet addresses, type and VLAN.
 const BY_STATION: Line = [u64::MAX, u64::MAX, u64::MAX, 0, 0, 0, 0, 0];
 
-/// The packet of a source address.
+/// The key of a packet with a source address.
 fn from(mac: u64) -> Line {
     [1 << 16, 0x0200_0000_0002_0800, mac << 16, 0, 0, 0, 0, 0]
 }
 
-/// How uneven hashes lie in 2ᵇⁱᵗˢ buckets, chosen by the bits from `shift` on: pairs in one bucket, divided by how many there
-/// are on average of random numbers; and the longest chain.
+/// The unevenness of hashes in 2ᵇⁱᵗˢ buckets, selected by the bits from `shift` on: pairs in one bucket, divided by
+/// their expected number for random numbers; and the longest chain.
 fn unevenness(hashes: &[u32], bits: u32, shift: u32) -> (f64, u64) {
     let mut buckets: HashMap<u32, u64> = HashMap::new();
     hashes.iter().for_each(|h| *buckets.entry(h >> shift & ((1 << bits) - 1)).or_default() += 1);
@@ -82,7 +82,7 @@ fn unevenness(hashes: &[u32], bits: u32, shift: u32) -> (f64, u64) {
     (pairs as f64 / (n * (n - 1.0) / 2.0 / f64::from(1 << bits)), *buckets.values().max().unwrap())
 }
 
-/// Buckets by low, middle and high bits hold what they hold of random numbers.
+/// Checks that buckets by low, middle and high bits are as even as with random numbers.
 fn assert_even(hashes: &[u32], what: &str) {
     let bits = hashes.len().ilog2();
     for shift in [0, (32 - bits) / 2, 32 - bits] {
@@ -95,7 +95,7 @@ fn assert_even(hashes: &[u32], what: &str) {
     let mut all = hashes.to_vec();
     all.sort_unstable();
     all.dedup();
-    // 2^15 random numbers of 32 bits have an eighth of a pair.
+    // 2^15 random numbers of 32 bits have an eighth of a pair on average.
     assert!(hashes.len() - all.len() <= 3, "{what}: {} equal hashes", hashes.len() - all.len());
 }
 
@@ -115,7 +115,7 @@ fn addresses_that_collide_under_a_crc_do_not_collide() {
     }
 }
 
-/// Sets of keys with much structure, as scans and counters make them.
+/// Sets of keys with much structure, as scans and counters generate them.
 #[test]
 fn keys_in_order_are_spread_as_random_ones() {
     type Keys = fn(u64) -> Line;
@@ -139,14 +139,14 @@ fn keys_in_order_are_spread_as_random_ones() {
     }
 }
 
-/// Who does not know the seed can still search for differences that collide under more seeds than they should, and use
-/// those that are best. `hash` has no such difference if the best of many under some seeds is no good under others.
+/// An attacker without the seed can still search for differences that collide under many seeds and use the best ones. `hash` has
+/// no such difference if the best of many under some seeds is no better than chance under other seeds.
 fn best_difference(hash: impl Fn(&Line, u64) -> u32) -> f64 {
     const LEARN: u64 = 200;
     const USE: u64 = 4000;
     const BITS: u32 = 6;
     let base = from(0x0211_2233_4455);
-    // Pairs that collide in the bits that choose a bucket, or in as many bits of a signature.
+    // Pairs that collide in the bits that select a bucket, or in as many bits of a signature.
     let share = |other: &Line, seeds: std::ops::Range<u64>| {
         let n = (seeds.end - seeds.start) as f64;
         let (mut low, mut high) = (0.0, 0.0);
@@ -166,7 +166,7 @@ fn best_difference(hash: impl Fn(&Line, u64) -> u32) -> f64 {
         let mut sum = base;
         sum[w] = sum[w].wrapping_add(1 << b);
         others.push(sum);
-        // Pairs of bits: neighbours, and those half a word or a whole word away, where terms might cancel.
+        // Pairs of bits: neighbours, and bits half a word or a whole word apart, where terms might cancel.
         for step in [1, 32, 64] {
             if let Some(&(v, c)) = bits.get(i + step) {
                 let mut two = one;
@@ -193,7 +193,7 @@ fn no_difference_collides_under_more_seeds_than_it_should() {
     let best = best_difference(|line, seed| hash_line(line, &BY_STATION, &secrets[seed as usize]));
     // Of 20 differences and 4,000 seeds, 62.5 of which collide by chance, the best has 1.4 times as many.
     assert!(best < 1.8, "a difference collides {best} times as often as by chance");
-    // The search finds what is there to be found: the CRC, and a product without a secret in it.
+    // The search does find weaknesses: those of the CRC, and of a product without a secret.
     assert!(best_difference(|line, seed| linear(line, &BY_STATION, seed as u32)) > 3.0);
     let product = |line: &Line, seed: u64| {
         let x = line[..3].iter().fold(seed, |x, w| (x ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -202,7 +202,7 @@ fn no_difference_collides_under_more_seeds_than_it_should() {
     assert!(best_difference(product) > 3.0);
 }
 
-/// Words that cancel each other in a chain without secrets: the second undoes the difference of the first.
+/// Words that cancel each other in a chain without secrets: the second removes the difference of the first.
 #[test]
 fn a_chain_has_no_words_that_cancel() {
     let step = |hash: u64, word: u64| {

@@ -1,4 +1,4 @@
-//! Actions from text. `tnl_push` is not read: its header is made by the control half only.
+//! Parses actions. `tnl_push` is not parsed: only the control half makes its header.
 
 use super::key_in::{KeyReader, exact_mac, geneve_options, tunnel};
 use super::scan::{DEPTH_MAX, Item, items, masked, number};
@@ -12,7 +12,7 @@ use flow::VLAN_CFI;
 use std::net::IpAddr;
 use units::PortNo;
 
-/// The actions of a text. `drop` alone is no action.
+/// Parses a list of actions. `drop` alone means no action.
 pub fn parse_actions(text: &str, names: &dyn DpPortNames) -> Result<Vec<DpAction>, TextError> {
     Reader { names }.list(text, 0)
 }
@@ -175,7 +175,7 @@ fn set(item: &Item<'_>) -> Result<SetField, TextError> {
     }
     let mut reader = KeyReader::new(&NoNames);
     reader.part(&part)?;
-    // Names of the places of a key that no header has are no names of ports either.
+    // The names of metadata keys are not port names either.
     from_flows(part.name, &reader.key, &reader.mask).ok_or_else(|| item.error())
 }
 

@@ -9,7 +9,7 @@ use crate::userspace::{SlowReason, Userspace, UserspaceCookie};
 use flow::text::address::ipv6_addr;
 use std::net::IpAddr;
 
-/// The actions with commas between; `drop` for none.
+/// The actions separated by commas; `drop` for an empty list.
 pub fn actions_text(actions: &[DpAction], names: &dyn DpPortNames) -> String {
     if actions.is_empty() {
         return "drop".to_owned();

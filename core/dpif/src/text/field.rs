@@ -1,11 +1,11 @@
-//! The fields inside of one part of a key: `src=1.2.3.4/255.0.0.0,ttl=64`.
+//! The fields in one part of a key: `src=1.2.3.4/255.0.0.0,ttl=64`.
 
 use super::hex;
 use flow::Mac;
 use flow::text::address::{self, ipv6_addr};
 use std::net::Ipv4Addr;
 
-/// Collects fields. Without a mask all of them are exact; with one, fields that it does not have are left out unless
+/// Collects fields. Without a mask all fields are exact; with a mask, fields that are not matched are left out unless
 /// the text is verbose.
 pub(super) struct Fields {
     pub(super) verbose: bool,
@@ -66,7 +66,7 @@ impl Fields {
         self.put(name, hex(value.into()), mask.into(), full.into());
     }
 
-    /// Always `0x`, and never shown exact unless verbose: the text of `tun_id`.
+    /// Always with `0x`, and with a mask unless verbose: the text of `tun_id`.
     pub(super) fn tun_id(&mut self, (value, mask): Pair<u64>) {
         if self.verbose || self.masked && mask != 0 {
             let partial = self.masked && mask != u64::MAX;
@@ -99,7 +99,7 @@ impl Fields {
         }
     }
 
-    /// Fragments are matched whole or not at all.
+    /// Fragment bits are matched as a whole or not at all.
     pub(super) fn frag(&mut self, (value, mask): Pair<u8>) {
         if !self.masked || mask != 0 {
             let text = match (value & flow::flow::frag::ANY != 0, value & flow::flow::frag::LATER != 0) {

@@ -1,4 +1,4 @@
-//! A key and its mask from text.
+//! Parses a key and its mask.
 
 use super::scan::{DEPTH_MAX, Item, items, masked};
 use super::{DpPortNames, TextError, nsh};
@@ -10,7 +10,7 @@ use flow::{Flow, Mac, Tlv, Tunnel};
 use packet::ethertype;
 use units::PortNo;
 
-/// The key and the mask of a text. A field without a mask is exact; a field that is not there is not matched.
+/// Parses a key and a mask. A field without a mask is exact; a missing field is not matched.
 pub fn parse_key(text: &str, names: &dyn DpPortNames) -> Result<(Flow, Flow), TextError> {
     let mut reader = KeyReader::new(names);
     reader.key.in_port = PortNo::NONE.0;
@@ -21,16 +21,16 @@ pub fn parse_key(text: &str, names: &dyn DpPortNames) -> Result<(Flow, Flow), Te
     Ok((reader.key, reader.mask))
 }
 
-/// What was read so far.
+/// State of the parser.
 pub(super) struct KeyReader<'a> {
     pub(super) key: Flow,
     pub(super) mask: Flow,
     names: &'a dyn DpPortNames,
     tags: usize,
     has_type: bool,
-    /// The frame ends in the tag that was read.
+    /// The frame ends within the parsed tag.
     truncated: bool,
-    /// The type that goes with the network header, for a text that does not say the type.
+    /// The Ethernet type implied by the network header, for a text without the type.
     header_type: u16,
 }
 
@@ -65,7 +65,7 @@ impl<'a> KeyReader<'a> {
         }
         for item in items(text)? {
             match item.name {
-                // The identifier of the flow stands in front of a verbose key.
+                // A verbose key starts with the identifier of the flow.
                 name if name.starts_with("ufid:") => {}
                 "encap" if self.truncated => {
                     if !item.list()?.is_empty() {
@@ -82,7 +82,7 @@ impl<'a> KeyReader<'a> {
         Ok(())
     }
 
-    /// Reads one part, other than `encap`.
+    /// Parses one part, other than `encap`.
     pub(super) fn part(&mut self, item: &Item<'_>) -> Result<(), TextError> {
         let inside = item.list()?;
         match item.name {
@@ -191,7 +191,7 @@ impl<'a> KeyReader<'a> {
         Some(())
     }
 
-    /// A zero type under a mask means that the frame has none.
+    /// A zero type with a mask means that the frame has no type.
     fn eth_type(&mut self, s: &str) -> Option<()> {
         let (value, mask) = masked::<u16>(s, 0xffff)?;
         self.has_type = value != 0;
@@ -199,8 +199,8 @@ impl<'a> KeyReader<'a> {
         Some(())
     }
 
-    /// A tag: the type that was read is its TPID. One without even the bit that says so is what a frame has that ends
-    /// in its tag; its type is that of the frame, then.
+    /// Parses a tag: the type that was parsed before is its TPID. A tag without the CFI bit describes a frame that
+    /// ends in its tag; the type is then that of the frame.
     fn vlan(&mut self, s: &str) -> Option<()> {
         let i = self.tags;
         if i >= VLANS_MAX || self.truncated {
@@ -285,7 +285,7 @@ impl<'a> KeyReader<'a> {
         Some(())
     }
 
-    /// What both versions have.
+    /// Fields that IPv4 and IPv6 have in common.
     fn ip_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
             "proto" => put(slots!(self.nw_proto), masked(v, 0xff)?),
@@ -443,7 +443,7 @@ fn gtpu_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
     Some(())
 }
 
-/// TLV options and their masks: `{class=..,type=..,len=..,0x../0x..}` one after another.
+/// TLV options and their masks: a sequence of `{class=..,type=..,len=..,0x../0x..}`.
 pub(super) fn geneve_options(s: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut out, mut masks) = (Vec::new(), Vec::new());
     let mut rest = s;

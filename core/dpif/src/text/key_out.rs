@@ -6,8 +6,8 @@ use flow::text::flags;
 use flow::{Flow, VLAN_CFI};
 use units::PortNo;
 
-/// The parts of a key, with commas between. Parts that the mask does not have are left out unless the text is verbose;
-/// without a mask everything is exact.
+/// The parts of a key separated by commas. Parts that the mask does not match are left out unless the text is
+/// verbose; without a mask everything is exact.
 pub fn key_text(key: &Flow, mask: Option<&Flow>, verbose: bool, names: &dyn DpPortNames) -> String {
     let mut w = KeyWriter::new(key, mask, verbose, names);
     w.metadata();
@@ -15,12 +15,12 @@ pub fn key_text(key: &Flow, mask: Option<&Flow>, verbose: bool, names: &dyn DpPo
     w.parts.join(",")
 }
 
-/// Writes parts of a key. Each method writes one part, whatever the key says it is.
+/// Writes parts of a key. Each method writes one part, without checking that the key has it.
 pub(super) struct KeyWriter<'a> {
     key: &'a Flow,
     mask: Option<&'a Flow>,
     verbose: bool,
-    /// A part is written even if nothing of it is matched.
+    /// Parts are written even if nothing of them is matched.
     pub(super) empty_parts: bool,
     names: &'a dyn DpPortNames,
     pub(super) parts: Vec<String>,
@@ -45,7 +45,7 @@ impl<'a> KeyWriter<'a> {
         Fields::new(self.verbose, self.mask.is_some())
     }
 
-    /// A part whose mask, `wild` says, is empty or not.
+    /// Writes a part; `wild` tells whether its mask is empty.
     fn part(&mut self, name: &str, wild: bool, inside: String) {
         if self.empty_parts || !wild {
             self.parts.push(format!("{name}({inside})"));
@@ -160,7 +160,7 @@ impl<'a> KeyWriter<'a> {
         let type_wild = self.mask.is_some_and(|m| m.packet_type == 0);
         let before = self.parts.len();
         self.eth();
-        // An Ethernet packet of which neither kind nor addresses are matched is still one.
+        // An Ethernet packet of which neither type nor addresses are matched is still written.
         if self.parts.len() == before && type_wild {
             self.parts.push("eth()".to_owned());
         }
@@ -175,10 +175,10 @@ impl<'a> KeyWriter<'a> {
         self.part("eth", src.1.to_u64() | dst.1.to_u64() == 0, fields.finish());
     }
 
-    /// A VLAN tag holds all that follows it.
+    /// Writes a VLAN tag, which contains everything that follows it.
     fn tag(&mut self, i: usize) {
         let tag = self.key.vlans.get(i).filter(|t| t.tci != 0);
-        // A tag that the frame ends in is no tag, but its type is there.
+        // A tag in which the frame ends counts as no tag, but its type is known.
         let truncated = i == 0 && tag.is_none() && matches!(self.key.dl_type, 0x8100 | 0x88a8);
         let Some(tpid) = tag.map(|t| t.tpid).or(truncated.then_some(self.key.dl_type)) else {
             return self.ethertype_and_up();
@@ -197,7 +197,7 @@ impl<'a> KeyWriter<'a> {
     fn ethertype_and_up(&mut self) {
         let dl_type = self.key.dl_type;
         if dl_type < packet::ethertype::MIN {
-            // Seen from the mask: any frame that has no type.
+            // In the mask: any frame without a type.
             if self.mask.is_some() && self.key.vlans[0].tci == 0 {
                 self.parts.push("eth_type(0/0xffff)".to_owned());
             }
@@ -327,7 +327,7 @@ impl<'a> KeyWriter<'a> {
         self.part("mpls", pairs.iter().all(|p| p.1 == 0), text.join(","));
     }
 
-    /// Written even where the mask has nothing of it, as the peer does.
+    /// Written even if the mask matches nothing of it, as Open vSwitch does.
     fn nsh(&mut self) {
         let mask = self.mask.map(|m| &m.nsh);
         self.part("nsh", false, nsh::of_key(&self.key.nsh, mask));
@@ -369,7 +369,7 @@ impl<'a> KeyWriter<'a> {
     }
 }
 
-/// VID, PCP, and whether there is a tag.
+/// VID, PCP, and the CFI bit if there is no tag.
 pub(super) fn vlan_text((tci, mask): Pair<u16>, verbose: bool) -> String {
     let mut parts = Vec::new();
     for (name, keep, shift) in [("vid", 0x0fff, 0), ("pcp", 0xe000, 13)] {
@@ -385,7 +385,7 @@ pub(super) fn vlan_text((tci, mask): Pair<u16>, verbose: bool) -> String {
     parts.join(",")
 }
 
-/// A label stack entry that is known whole.
+/// A label stack entry that is matched completely.
 pub(super) fn mpls_text(lse: u32) -> String {
     format!("label={},tc={},ttl={},bos={}", lse >> 12, lse >> 9 & 7, lse & 0xff, lse >> 8 & 1)
 }

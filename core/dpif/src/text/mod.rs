@@ -1,8 +1,8 @@
-//! Datapath flows and actions as text, in the words of ovs-dpctl(8): what `dpctl/dump-flows` prints and
-//! `dpctl/add-flow` takes.
+//! Datapath flows and actions as text, in the syntax of ovs-dpctl(8), as `dpctl/dump-flows` prints and
+//! `dpctl/add-flow` accepts it.
 //!
 //! Scripts compare this text byte for byte. Keys and masks are [`Flow`](flow::Flow)s whose `in_port` is a datapath
-//! number. A `set` action is written and read as the part of a key that it changes, so both have one code.
+//! number. A `set` action is written and parsed as the part of a key that it changes, so both share their code.
 
 mod action_in;
 mod action_out;
@@ -25,13 +25,13 @@ use units::{PortNo, Ufid};
 
 /// The names of a datapath's ports.
 pub trait DpPortNames {
-    /// The name to print; `None` prints the number.
+    /// The name of a port to print; `None` prints the number.
     fn name(&self, port: PortNo) -> Option<String>;
-    /// The port of a name.
+    /// The port with this name.
     fn number(&self, name: &str) -> Option<PortNo>;
 }
 
-/// Ports have numbers only.
+/// Prints and accepts only numbers.
 pub struct NoNames;
 
 impl DpPortNames for NoNames {
@@ -44,13 +44,13 @@ impl DpPortNames for NoNames {
     }
 }
 
-/// Why a text is no flow or no actions.
+/// Why a text is not a flow or a list of actions.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TextError {
-    /// What stands here is not understood.
+    /// This part cannot be parsed.
     #[error("syntax error at {0}")]
     Syntax(String),
-    /// Lists in lists in lists.
+    /// Lists are nested too deeply.
     #[error("too deeply nested")]
     Depth,
 }

@@ -7,7 +7,7 @@ use packet::nsh::{LEN_MAX, MD_TYPE_1, MD_TYPE_2};
 
 const SPI_MAX: u32 = 0xff_ffff;
 
-/// The fields inside of `nsh(...)`: those that the mask has, or all of them without a mask.
+/// The fields in `nsh(...)`: the matched ones, or all without a mask.
 pub(super) fn fields(nsh: &Nsh, mask: Option<&Nsh>) -> String {
     let Some(mask) = mask else { return exact(nsh) };
     let mut parts = Vec::new();
@@ -33,8 +33,8 @@ pub(super) fn fields(nsh: &Nsh, mask: Option<&Nsh>) -> String {
     parts.join(",")
 }
 
-/// What a key tells of a header. Contexts that it does not have, as of type 2 or cut off, are told as zeros, matched or not: so
-/// Open vSwitch says it.
+/// The text of a header in a key. Context headers that it does not have (type 2, or truncated) are printed as zeros,
+/// as Open vSwitch does, whether matched or not.
 pub(super) fn of_key(nsh: &Nsh, mask: Option<&Nsh>) -> String {
     let there = nsh.md_type == MD_TYPE_1 || nsh.context != [0; 4];
     let widened = mask.map(|m| Nsh { context: if there { m.context } else { [u32::MAX; 4] }, ..*m });
@@ -108,7 +108,7 @@ pub(super) fn parse(inside: &str, key: &mut Nsh, mask: &mut Nsh) -> Option<()> {
     Some(())
 }
 
-/// Reads the arguments of `push_nsh`; what is not there is as in a new header.
+/// Parses the arguments of `push_nsh`; missing fields have the values of a new header.
 pub(super) fn parse_push(inside: &str) -> Option<PushNsh> {
     let mut push = PushNsh { nsh: Nsh { np: packet::nsh::next::ETHERNET, ..Nsh::NEW }, md2: Vec::new() };
     for item in items(inside).ok()? {
@@ -131,7 +131,7 @@ pub(super) fn parse_push(inside: &str) -> Option<PushNsh> {
     Some(push)
 }
 
-/// The words of a number, which is written without zeros in front.
+/// The words of a number, which is written without leading zeros.
 fn context_headers(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text).trim_start_matches('0');
     let bytes = packet::hex::parse(&format!("{}{digits}", "0".repeat(digits.len().wrapping_neg() % 8)))?;

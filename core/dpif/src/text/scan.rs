@@ -3,20 +3,20 @@
 use super::TextError;
 use flow::text::parse_integer;
 
-/// How deep lists may be in lists.
+/// Maximum nesting depth of lists.
 pub(super) const DEPTH_MAX: usize = 10;
 
 /// One item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item<'a> {
     pub(super) name: &'a str,
-    /// After `=`.
+    /// The text after `=`.
     pub(super) value: Option<&'a str>,
-    /// Between the parentheses.
+    /// The text between the parentheses.
     pub(super) inside: Option<&'a str>,
     /// The whole item.
     pub(super) text: &'a str,
-    /// The item and what follows it in its list.
+    /// The item and the rest of its list.
     pub(super) rest: &'a str,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Item<'a> {
         TextError::Syntax(self.rest.to_owned())
     }
 
-    /// What stands in parentheses; it must be there.
+    /// The text in parentheses, which are required.
     pub(super) fn list(&self) -> Result<&'a str, TextError> {
         self.inside.ok_or_else(|| self.error())
     }
@@ -45,7 +45,7 @@ pub(super) fn number<T: TryFrom<u128>>(text: &str) -> Option<T> {
     parse_integer(text.trim_start(), 16).and_then(|v| T::try_from(v).ok())
 }
 
-/// Value and mask; no mask is `full`.
+/// Parses a value and a mask; a missing mask is `full`.
 pub(super) fn masked<T: TryFrom<u128> + Copy>(text: &str, full: T) -> Option<(T, T)> {
     match text.split_once('/') {
         Some((value, mask)) => Some((number(value)?, number(mask)?)),
@@ -55,7 +55,7 @@ pub(super) fn masked<T: TryFrom<u128> + Copy>(text: &str, full: T) -> Option<(T,
 
 const SPACE: &[char] = &[',', ' ', '\t', '\r', '\n'];
 
-/// The items of a list. Parentheses and braces must be balanced.
+/// Splits a list into items. Parentheses and braces must be balanced.
 pub(super) fn items(text: &str) -> Result<Vec<Item<'_>>, TextError> {
     let mut out = Vec::new();
     let mut rest = text.trim_start_matches(SPACE);
@@ -72,7 +72,7 @@ fn item_len(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut value_begins = false;
     for (at, c) in text.char_indices() {
-        // Space may stand before a value.
+        // White space may precede a value.
         let skipped = value_begins && c.is_ascii_whitespace();
         value_begins = c == '=' || skipped;
         match c {

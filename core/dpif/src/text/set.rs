@@ -1,4 +1,4 @@
-//! A `set` action as the part of a key that it changes, and back.
+//! A `set` action as the part of a key that it changes: printing and parsing.
 
 use super::key_out::KeyWriter;
 use super::{NoNames, nsh, tunnel_key};
@@ -16,7 +16,7 @@ pub(super) fn set_text(set: &SetField) -> String {
     let (mut key, mut mask) = (Flow::ZERO, Flow::ZERO);
     to_flows(set, &mut key, &mut mask);
     let mut w = KeyWriter::new(&key, Some(&mask), false, &NoNames);
-    // One that changes nothing still says what it is about.
+    // A `set` that changes nothing still names its header.
     w.empty_parts = true;
     match set {
         SetField::Priority(_) => w.skb_priority(),
@@ -81,7 +81,7 @@ fn both<T>(m: &Masked<T>, key: &mut Flow, mask: &mut Flow, put: impl Fn(&mut Flo
     put(mask, &m.mask);
 }
 
-/// The `set` of a part of a key that was read; `None` if that part cannot be set.
+/// Makes the `set` for a parsed part of a key; `None` if that part cannot be set.
 pub(super) fn from_flows(part: &str, key: &Flow, mask: &Flow) -> Option<SetField> {
     fn masked<T>(key: &Flow, mask: &Flow, get: impl Fn(&Flow) -> T) -> Masked<T> {
         Masked::new(get(key), get(mask))

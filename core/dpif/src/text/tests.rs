@@ -1,4 +1,4 @@
-//! What is read is written again, as `tests/odp.at` of Open vSwitch has it.
+//! Parsed text is printed unchanged, with examples from `tests/odp.at` of Open vSwitch.
 
 use super::*;
 use crate::DpAction;

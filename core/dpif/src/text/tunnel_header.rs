@@ -1,4 +1,4 @@
-//! The header of `tnl_push` as text, read back from its bytes.
+//! The header of `tnl_push` as text, made from its bytes.
 
 use super::tunnel_key::{Options, geneve_text};
 use crate::action::TunnelPush;
@@ -8,7 +8,7 @@ use packet::ether::{Ethernet, TypeField};
 use packet::{Ipv4, Ipv6, Udp};
 use std::net::Ipv4Addr;
 
-/// Numbers of the kinds of tunnel, as the text has them.
+/// Tunnel types in the text.
 const GRE: u32 = 3;
 const VXLAN: u32 = 4;
 const GENEVE: u32 = 5;
@@ -18,7 +18,7 @@ const IP6GRE: u32 = 109;
 const GTPU: u32 = 110;
 const SRV6: u32 = 112;
 
-/// `header(size=..,type=..,eth(..),..)`; parts that the bytes do not hold are left out.
+/// `header(size=..,type=..,eth(..),..)`; parts beyond the end of the bytes are left out.
 pub(super) fn header_text(push: &TunnelPush) -> String {
     let bytes = &push.header.0;
     let mut parts = vec![format!("size={}", bytes.len()), format!("type={}", push.tunnel_type)];
@@ -104,7 +104,7 @@ fn words(data: &[u8]) -> Option<(u32, u32)> {
     Some((u32::from_be_bytes(*first), u32::from_be_bytes(*rest.first_chunk::<4>()?)))
 }
 
-/// What follows the base header and the sequence number of GRE.
+/// The part after the base header and the sequence number of GRE.
 fn erspan(data: &[u8]) -> Option<String> {
     let (session, index) = words(data.get(8..)?)?;
     let (version, id) = (session >> 28, session & 0x3ff);
@@ -116,7 +116,7 @@ fn erspan(data: &[u8]) -> Option<String> {
     Some(format!("erspan(ver={version},sid=0x{id:x},dir={dir},hwid=0x{hardware:x})"))
 }
 
-/// A segment routing header. Its segments stand in it from the last to the first.
+/// A segment routing header. It contains the segments in reverse order.
 fn srv6(data: &[u8]) -> Option<String> {
     let (&[_, _, _, left, last, ..], rest) = data.split_first_chunk::<8>()?;
     let segments = rest.get(..(usize::from(last) + 1) * 16)?.as_chunks::<16>().0;

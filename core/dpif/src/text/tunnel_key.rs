@@ -1,4 +1,4 @@
-//! `tunnel(...)`: the outer header that a packet came in, or goes out with.
+//! `tunnel(...)`: the outer header with which a packet was received, or will be sent.
 
 use super::field::Fields;
 use flow::Tunnel;
@@ -9,14 +9,14 @@ const DF: u16 = 2;
 const CSUM: u16 = 4;
 const KEY: u16 = 8;
 
-/// The options of a header, and their mask where the whole has one.
+/// The options of a header, and their mask if there is one.
 pub(super) struct Options<'a> {
     pub(super) bytes: &'a [u8],
-    /// As long as `bytes`.
+    /// Has the length of `bytes`.
     pub(super) mask: Option<&'a [u8]>,
 }
 
-/// What stands in the parentheses.
+/// The text in the parentheses.
 pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, options: Options<'_>, verbose: bool) -> String {
     let zero = Tunnel::default();
     let m = mask.unwrap_or(&zero);
@@ -91,8 +91,8 @@ fn erspan(key: &Tunnel, m: &Tunnel, verbose: bool, masked: bool) -> String {
     out.finish()
 }
 
-/// TLV options as `{class=..,type=..,len=..,0x..}`; what is cut off ends the list. Of the length's byte five bits count:
-/// a mask that has them all is one of all of its bits.
+/// TLV options as `{class=..,type=..,len=..,0x..}`; a truncated option ends the list. Five bits of the length's byte
+/// are significant: a mask with these bits counts as a full mask.
 pub(super) fn geneve_text(options: Options<'_>, verbose: bool) -> String {
     let (mut out, mut at) = (String::new(), 0);
     while let Some(&[class_high, class_low, kind, words]) = options.bytes[at..].first_chunk::<4>() {

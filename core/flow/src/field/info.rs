@@ -1,8 +1,8 @@
-//! What is known of a field, and the vocabulary of the table.
+//! The description of a field, and the types used in the table.
 
 use super::FieldId;
 
-/// May a match test some bits of the field only?
+/// Whether a match may test single bits of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maskable {
     /// The whole field or nothing.
@@ -32,7 +32,7 @@ pub enum Form {
     PacketType,
 }
 
-/// What a packet must be for the field to mean anything.
+/// The condition under which a packet has the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Prereq {
@@ -56,7 +56,7 @@ pub enum Prereq {
     Nsh,
 }
 
-/// The protocols that can express something.
+/// The protocols that can express a match on the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usable {
     /// None.
@@ -72,10 +72,10 @@ pub enum Usable {
 /// A header that denotes a field in NXM or OXM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Vendor in bits 63..32 (0: none), class in 31..16, field in 15..9, has-mask in bit 8, length in 7..0. The length
-    /// counts the four bytes of the vendor where there is one.
+    /// Vendor in bits 63..32 (0: none), class in 31..16, field in 15..9, has-mask in bit 8, length in 7..0. The
+    /// length includes the four bytes of a vendor.
     pub bits: u64,
-    /// The first OpenFlow version whose standard has it, as in the header of messages (1 is 1.0); 0 for NXM.
+    /// The first OpenFlow version whose standard defines it, as in the header of messages (1 is 1.0); 0 for NXM.
     pub of_version: u8,
     /// As in `NXM_OF_IN_PORT`.
     pub name: &'static str,
@@ -90,9 +90,9 @@ pub struct FieldInfo {
     pub name: &'static str,
     /// Another name in text; empty for none.
     pub extra_name: &'static str,
-    /// Size on the wire; of a field of tunnel options the most that it can be.
+    /// Size on the wire in bytes; for a field of tunnel options its maximum.
     pub n_bytes: u8,
-    /// How many of those bits count.
+    /// Number of significant bits.
     pub n_bits: u16,
     /// Whether parts can be matched.
     pub maskable: Maskable,

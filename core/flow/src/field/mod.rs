@@ -1,11 +1,11 @@
-//! Match fields: one table, and one way to read and write any field of a [`Flow`].
+//! Match fields: one table, and common code that reads and writes any field of a [`Flow`].
 //!
-//! Values are numbers of up to 128 bits; of the fields of tunnel options, which may be wider, a number is the low 128
-//! bits, and `tlv` has the rest. An address is the number that its bytes make in wire order. A field may lie
-//! in fewer or more bits of a `Flow` than it has on the wire (`ct_state`, `ipv6_label`): setting a mask to all ones
-//! fills the place, so that equal matches are equal flows.
+//! Values are numbers of up to 128 bits. Fields of tunnel options may be wider: their number is the low 128 bits, and
+//! `tlv` has the rest. An address is the number that its bytes form in wire order. A field may have fewer or more
+//! bits in a `Flow` than on the wire (`ct_state`, `ipv6_label`): setting its mask to all ones sets all bits in the
+//! `Flow`, so that equal matches are equal flows.
 //!
-//! **Invariant**: the table is the only place that knows a field; nothing else lists them all.
+//! **Invariant**: fields are defined only in the table; no other code lists them all.
 
 mod info;
 mod place;
@@ -33,7 +33,7 @@ impl FieldId {
         table::FIELDS.iter().map(|f| f.id)
     }
 
-    /// All that is known of it.
+    /// The row of the field.
     pub fn info(self) -> &'static FieldInfo {
         &table::FIELDS[self as usize]
     }
@@ -58,7 +58,7 @@ impl FieldId {
         FieldId::numbered(FieldId::TunMetadata0, n, tlv::FIELDS)
     }
 
-    /// Which of the fields of tunnel options it is.
+    /// The number of the field of tunnel options, if it is one.
     pub fn tlv_index(self) -> Option<usize> {
         (self as usize).checked_sub(FieldId::TunMetadata0 as usize).filter(|i| *i < tlv::FIELDS)
     }
@@ -67,7 +67,7 @@ impl FieldId {
         (n < count).then(|| table::FIELDS[first as usize + n].id)
     }
 
-    /// A field of the outer header of a tunnel, or of its options.
+    /// Returns whether it is a field of the outer header of a tunnel, or of its options.
     pub fn is_tunnel(self) -> bool {
         (FieldId::TunId..=FieldId::TunMetadata63).contains(&self)
     }
@@ -77,7 +77,7 @@ impl FieldId {
         self as usize
     }
 
-    /// By one of its names in text.
+    /// The field with this name in text.
     pub fn from_name(name: &str) -> Option<FieldId> {
         static NAMED: LazyLock<HashMap<&str, FieldId>> = LazyLock::new(|| {
             let of = |f: &'static FieldInfo| [(f.name, f.id), (f.extra_name, f.id)];
@@ -86,23 +86,23 @@ impl FieldId {
         NAMED.get(name).copied()
     }
 
-    /// By a header, whose has-mask bit and length are not looked at: a masked header is twice as long.
+    /// The field of a header; the has-mask bit and the length, which is doubled with a mask, are ignored.
     pub fn from_nxm_header(header: u64) -> Option<FieldId> {
         static NUMBERED: LazyLock<HashMap<u64, FieldId>> = LazyLock::new(|| {
             let of = |f: &'static FieldInfo| f.headers.iter().map(|h| (h.bits & TYPE, f.id));
-            // Of fields that share a header the first is meant: it comes last, and stays.
+            // If several fields share a header, the first one is used: it is inserted last.
             table::FIELDS.iter().flat_map(of).rev().collect()
         });
         const TYPE: u64 = !0x1ff;
         NUMBERED.get(&(header & TYPE)).copied()
     }
 
-    /// By the name of a header, as in `NXM_OF_IN_PORT`.
+    /// The field with this header name, as in `NXM_OF_IN_PORT`.
     pub fn from_nxm_name(name: &str) -> Option<FieldId> {
         table::FIELDS.iter().find(|f| f.headers.iter().any(|h| h.name == name)).map(|f| f.id)
     }
 
-    /// The header to use in this OpenFlow version; 0 prefers NXM. `None` where no header denotes the field.
+    /// The header to use in this OpenFlow version; 0 prefers NXM. `None` if the field has no header.
     pub fn nxm_header(self, of_version: u8) -> Option<&'static Header> {
         let headers = self.info().headers;
         headers.iter().rfind(|h| of_version >= h.of_version).or(headers.first())
@@ -112,7 +112,7 @@ impl FieldId {
         &table::PLACES[self as usize]
     }
 
-    /// The value in a flow. Meaningful only where the prerequisites hold.
+    /// The value in a flow. It has a meaning only if the prerequisites hold.
     pub fn get(self, flow: &Flow) -> u128 {
         if let Some(index) = self.tlv_index() {
             return flow.tlv_bits(index, 0, 128);
@@ -133,7 +133,7 @@ impl FieldId {
         }
     }
 
-    /// As `set`, but for the value of a match: a tag's TPID stays untouched.
+    /// As `set`, for the value of a match: the TPID of a tag is not changed.
     pub(crate) fn set_parts(self, flow: &mut Flow, value: u128) {
         if let Some(index) = self.tlv_index() {
             return flow.set_tlv(index, &value.to_be_bytes());
@@ -154,23 +154,24 @@ impl FieldId {
         }
     }
 
-    /// It lies in the VLAN tag, the rest of which may change with it.
+    /// Returns whether it is part of the VLAN tag, whose other bits may change with it.
     const fn is_of_tag(self) -> bool {
         use FieldId::*;
         matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp)
     }
 
-    /// The words of a flow that writing it may change, a bit each. `None`: it is not one place alone, or one that moves.
+    /// The words of a flow that writing the field may change, as a bit set. `None` if it is in several places or in
+    /// no fixed place.
     pub fn words(self) -> Option<u128> {
         (!self.is_of_tag() && self.tlv_index().is_none()).then(|| self.place().words())
     }
 
-    /// As `words`, but every bit that may be set where the field moves.
+    /// As `words`, with all possible words for a field without a fixed place.
     pub(crate) fn words_at_most(self) -> u128 {
         if self.tlv_index().is_some() { u128::MAX } else { self.place().words() }
     }
 
-    /// Writes those bits of the value that are set in `mask`.
+    /// Writes the bits of the value that are set in `mask`.
     #[inline]
     pub fn set_masked(self, flow: &mut Flow, value: u128, mask: u128) {
         let place = self.place();
@@ -189,21 +190,22 @@ impl FieldId {
         self.set(flow, old & !mask | value & mask);
     }
 
-    /// The bits of the field that a mask has, as a value of the field.
+    /// The field's bits in a mask, as a value of the field.
     pub fn mask_of(self, mask: &Flow) -> u128 {
         if let Some(index) = self.tlv_index() {
             return mask.tlv_bits(index, 0, 128);
         }
         let bits = self.place().get(mask);
         match self {
-            // Eight bits of it can be matched, and all eight are not the whole field.
+            // Eight bits of it can be matched, and these are not the whole field.
             FieldId::CtState => bits,
             _ if bits == self.place().ones() => self.ones(),
             _ => bits & self.ones(),
         }
     }
 
-    /// Writes the bits into a mask. All ones fill the whole place of the field, wider or narrower than it.
+    /// Writes the bits into a mask. All ones set all bits of the field in the `Flow`, even if these are more or
+    /// fewer.
     pub fn set_mask(self, mask: &mut Flow, bits: u128) {
         if let Some(index) = self.tlv_index() {
             return match bits {
@@ -236,7 +238,7 @@ impl FieldId {
         self.set_mask(mask, all);
     }
 
-    /// The widest mask of the field: the bits that it can have in text and on the wire.
+    /// The widest mask of the field in text and on the wire.
     pub fn ones(self) -> u128 {
         match self {
             FieldId::VlanVid => 0x1fff,
@@ -245,7 +247,7 @@ impl FieldId {
         }
     }
 
-    /// The mask has every bit of the field.
+    /// Returns whether the mask has all bits of the field.
     pub fn is_all_ones(self, mask: &Flow) -> bool {
         if let Some(index) = self.tlv_index() {
             return mask.has_tlv(index) && mask.tlv(index).iter().all(|b| *b == 0xff);
@@ -253,7 +255,7 @@ impl FieldId {
         self.place().get(mask) == self.place().ones() || self.mask_of(mask) == self.ones()
     }
 
-    /// The mask has no bit of the field.
+    /// Returns whether the mask has no bit of the field.
     pub fn is_all_zero(self, mask: &Flow) -> bool {
         if let Some(index) = self.tlv_index() {
             return !mask.has_tlv(index);
@@ -261,12 +263,12 @@ impl FieldId {
         self.place().get(mask) == 0
     }
 
-    /// In a mask for translation: match the whole field.
+    /// Sets the whole field in the wildcards of a translation.
     pub fn unwildcard(self, mask: &mut Flow) {
         self.set_mask(mask, u128::MAX);
     }
 
-    /// The value could be part of a match: it has no bit that the field never has.
+    /// Returns whether the value can be part of a match: it has no bits beyond those of the field.
     pub fn is_value_valid(self, value: u128) -> bool {
         match self {
             FieldId::InPortOxm | FieldId::ActsetOutput => {
@@ -278,7 +280,7 @@ impl FieldId {
         }
     }
 
-    /// Fields narrower than their wire form whose spare bits must be zero. (Those of ERSPAN are not looked at.)
+    /// Returns whether spare bits of the wire form must be zero. (Those of ERSPAN are not checked.)
     fn checks_bits(self) -> bool {
         !matches!(
             self,

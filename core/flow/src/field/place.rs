@@ -1,12 +1,12 @@
-//! Where a field lies in a `Flow`, so that one piece of code reads and writes them all.
+//! The place of a field in a `Flow`, so that common code reads and writes all fields.
 
 use super::FieldId;
 use crate::flow::{Flow, Vlan};
 use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
-/// `count` units of `unit` bytes at `offset`, the most significant first, each in host order; of the number that they
-/// make, the bits `keep`, shifted right by `shift`. Addresses are units of one byte.
+/// `count` units of `unit` bytes at `offset`, the most significant first, each in host order. The value is the bits
+/// `keep` of this number, shifted right by `shift`. Addresses have units of one byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     offset: usize,
@@ -14,13 +14,13 @@ pub(super) struct Place {
     count: u8,
     keep: u128,
     shift: u8,
-    /// The words of a flow that it lies in, a bit each.
+    /// The words of a flow that contain it, as a bit set.
     words: u128,
-    /// Where a single unit lies: a word of the flow, its bits there, and how far left of the lowest.
+    /// For a single unit: index of the word in the flow, the field's bits there, and their shift.
     word: usize,
     kept: u64,
     left: u8,
-    /// Writing bits of the field has no other effect, and all of them lie in here.
+    /// Writing the field has no side effect, and all its bits are in this word.
     plain: bool,
 }
 
@@ -55,11 +55,11 @@ pub(super) const fn mpls(keep: u128, shift: u8) -> Place {
     at(offset_of!(Flow, mpls_lse), 4, 1, keep, shift)
 }
 
-/// The place of a field of tunnel options is its flow's own; see `tlv`.
+/// The place of a field of tunnel options depends on the flow; see `tlv`.
 pub(super) const TLV: Place = at(0, 1, 0, 0, 0);
 
 impl Place {
-    /// The place of a field of so many bits.
+    /// The place of a field with this number of bits.
     pub(super) const fn of_field(self, field: FieldId, n_bits: u16) -> Place {
         let fits = self.keep >> self.shift == super::low_bits(n_bits as u32);
         let port = matches!(field, FieldId::InPortOxm | FieldId::ActsetOutput);
@@ -88,7 +88,7 @@ impl Place {
         self.set_masked(flow, value, self.ones());
     }
 
-    /// Writes the bits of the value that are in `mask`.
+    /// Writes the bits of the value that are set in `mask`.
     #[inline(always)]
     pub(super) fn set_masked(&self, flow: &mut Flow, value: u128, mask: u128) {
         if self.count == 1 {
@@ -106,7 +106,7 @@ impl Place {
         self.store(flow, old & !bits | value & bits);
     }
 
-    /// The whole number that the place is part of.
+    /// Loads the whole number that contains the field.
     fn load(&self, flow: &Flow) -> u128 {
         let (bytes, unit) = (flow.as_bytes(), usize::from(self.unit));
         if unit == 1 {
@@ -142,7 +142,7 @@ impl Place {
     }
 }
 
-/// A number of so many bytes.
+/// Loads a number of this many bytes.
 #[inline]
 fn load_unit(bytes: &[u8], offset: usize, unit: u8) -> u64 {
     let rest = bytes.get(offset..).unwrap_or(&[]);

@@ -1,4 +1,4 @@
-//! Prerequisites: what a packet must be for a field to exist.
+//! Prerequisites: the conditions under which a packet has a field.
 
 use super::{FieldId, Prereq};
 use crate::flow::{Flow, VLAN_CFI, ct_state, frag};
@@ -17,13 +17,13 @@ fn is_nd(flow: &Flow, types: &[u16]) -> bool {
 }
 
 impl FieldId {
-    /// A packet of this flow has the field.
+    /// Returns whether a packet of this flow has the field.
     pub fn prereqs_ok(self, flow: &Flow) -> bool {
         let valid = ct_state::NEW | ct_state::ESTABLISHED | ct_state::REPLY_DIR;
         self.prereq_holds(flow, flow.ct_state & valid != 0)
     }
 
-    /// All packets that a match lets through have the field.
+    /// Returns whether all packets of a match have the field.
     pub fn prereqs_ok_match(self, m: &Match) -> bool {
         use ct_state::*;
         let state = m.flow.ct_state;
@@ -56,7 +56,7 @@ impl FieldId {
         }
     }
 
-    /// In a mask for translation: match the field and all that its prerequisites look at.
+    /// Sets the field and the fields of its prerequisites in the wildcards of a translation.
     pub fn unwildcard_with_prereqs(self, mask: &mut Flow) {
         self.unwildcard(mask);
         let needs: &[FieldId] = match self.info().prereq {

@@ -5,20 +5,20 @@ use crate::flow::Flow;
 use std::fmt;
 use thiserror::Error;
 
-/// `n_bits` bits of a field from bit `ofs` up.
+/// `n_bits` bits of a field, from bit `ofs` upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subfield {
     /// The field.
     pub field: FieldId,
     /// Lowest bit.
     pub ofs: u16,
-    /// How many.
+    /// Number of bits.
     pub n_bits: u16,
-    /// Bytes of the whole field on the wire: of a field of tunnel options they differ from switch to switch.
+    /// Size of the whole field on the wire in bytes. For a field of tunnel options it differs from switch to switch.
     pub n_bytes: u8,
 }
 
-/// Why a text is no subfield. The texts are those that scripts know.
+/// Why a text is not a subfield. Scripts compare these texts.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)]
 pub enum SubfieldError {
@@ -46,7 +46,7 @@ fn number(bytes: &[u8]) -> u128 {
     u128::from_be_bytes(low)
 }
 
-/// The numbers between the brackets: `[]` is none, `[3]` one, `[0..3]` two. Also what follows.
+/// The numbers between brackets, and the rest of the text: `[]` has none, `[3]` one, `[0..3]` two.
 fn brackets(s: &str) -> Option<(Option<(i64, i64)>, &str)> {
     let (inside, rest) = s.strip_prefix('[')?.split_once(']')?;
     if inside.is_empty() {
@@ -67,18 +67,18 @@ impl Subfield {
         Subfield { field, ofs: 0, n_bits: info.n_bits, n_bytes: info.n_bytes }
     }
 
-    /// Bits `ofs..ofs + n_bits`; `None` if the field has not that many, or for no bits at all.
+    /// Bits `ofs..ofs + n_bits`; `None` if the field does not have these bits, or if `n_bits` is 0.
     pub fn new(field: FieldId, ofs: u16, n_bits: u16) -> Option<Subfield> {
         Subfield::whole(field).part(ofs, n_bits)
     }
 
-    /// Bits `ofs..ofs + n_bits` of the field that this is a part of.
+    /// Bits `ofs..ofs + n_bits` of this subfield.
     pub fn part(self, ofs: u16, n_bits: u16) -> Option<Subfield> {
         let end = ofs.checked_add(n_bits)?;
         (n_bits > 0 && end <= self.field.info().n_bits).then_some(Subfield { ofs, n_bits, ..self })
     }
 
-    /// Parts of at most 128 bits, the lowest first, that make up the whole.
+    /// Splits it into parts of at most 128 bits, the lowest first.
     pub fn parts(self) -> impl Iterator<Item = Subfield> {
         (0..self.n_bits.div_ceil(128)).map(move |i| Subfield {
             ofs: self.ofs + 128 * i,
@@ -87,17 +87,17 @@ impl Subfield {
         })
     }
 
-    /// All of these bits, as a value of the subfield.
+    /// All bits set, as a value of the subfield.
     pub fn ones(self) -> u128 {
         low_bits(u32::from(self.n_bits))
     }
 
-    /// These bits, as a mask of the field.
+    /// The bits as a mask of the field.
     pub fn field_mask(self) -> u128 {
         self.ones().checked_shl(self.ofs.into()).unwrap_or(0)
     }
 
-    /// The value in a flow; of more than 128 bits the low ones, see [`Subfield::parts`].
+    /// The value in a flow; of more than 128 bits the low ones (see [`Subfield::parts`]).
     pub fn get(self, flow: &Flow) -> u128 {
         if let Some(index) = self.field.tlv_index() {
             return flow.tlv_bits(index, self.ofs.into(), self.n_bits.into());
@@ -113,7 +113,7 @@ impl Subfield {
         self.field.set_masked(flow, value << self.ofs, self.field_mask());
     }
 
-    /// The value in a flow as bytes, the most significant first: of any width.
+    /// The value in a flow as bytes, the most significant first, of any width.
     pub fn bytes(self, flow: &Flow) -> Vec<u8> {
         if self.n_bits <= 128 {
             let unused = 16 - usize::from(self.n_bits.div_ceil(8));
@@ -128,7 +128,7 @@ impl Subfield {
         out
     }
 
-    /// Writes the low bits of such a value into a flow.
+    /// Writes the low bits of a value in bytes into a flow.
     pub fn set_bytes(self, flow: &mut Flow, value: &[u8]) {
         if self.n_bits <= 128 {
             return self.set(flow, number(value));
@@ -140,7 +140,7 @@ impl Subfield {
         }
     }
 
-    /// In a mask for translation: match these bits.
+    /// Sets these bits in the wildcards of a translation.
     pub fn unwildcard(self, mask: &mut Flow) {
         if self.field.tlv_index().is_some() {
             return self.parts().for_each(|part| part.set(mask, u128::MAX));
@@ -148,7 +148,7 @@ impl Subfield {
         self.field.add_to_mask(mask, self.field_mask());
     }
 
-    /// Reads a subfield from the front of a text; returns what follows.
+    /// Parses a subfield at the front of a text; returns the rest.
     pub fn parse_prefix(text: &str) -> Result<(Subfield, &str), SubfieldError> {
         let own = || text.to_owned();
         let name_len = text.find(['[', '-']).unwrap_or(text.len());
@@ -176,7 +176,7 @@ impl Subfield {
         Ok((Subfield { ofs: start as u16, n_bits, ..Subfield::whole(field) }, rest))
     }
 
-    /// Reads a whole text.
+    /// Parses a whole text.
     pub fn parse(text: &str) -> Result<Subfield, SubfieldError> {
         match Subfield::parse_prefix(text)? {
             (sf, "") => Ok(sf),

@@ -1,8 +1,8 @@
-//! The one table of match fields: a row for each, with all that is known of it.
+//! The table of match fields, with a row for each field.
 //!
-//! A row reads: `Id: "name" "other name", bytes bits maskable form prerequisite access protocols,` then where the
-//! field lies in a [`Flow`] and the headers that denote it in NXM and OXM (class, number, first OpenFlow version,
-//! name). Sources: OpenFlow 1.5.1 §7.2.3.8, the ONF extensions, and ovs-fields(7) for the Nicira fields.
+//! A row is: `Id: "name" "other name", bytes bits maskable form prerequisite access protocols,` then the place of the
+//! field in a [`Flow`], and its headers in NXM and OXM (class, number, first OpenFlow version, name). Sources:
+//! OpenFlow 1.5.1 §7.2.3.8, the ONF extensions, and ovs-fields(7) for the Nicira fields.
 
 use super::FieldId;
 use super::info::{FieldInfo, Form, Header, Maskable, Prereq, Usable};
@@ -34,7 +34,7 @@ const OF11_ANY: Protocols = [Usable::Of11Up; 3];
 const OXM_EXACT: Protocols = [Usable::NxmOxm, Usable::None, Usable::None];
 const OXM_ANY: Protocols = [Usable::NxmOxm; 3];
 
-/// May actions write the field?
+/// Whether actions may write the field.
 #[allow(non_upper_case_globals)]
 const Ro: bool = false;
 #[allow(non_upper_case_globals)]
@@ -50,7 +50,7 @@ macro_rules! fields {
     ($($id:ident: $name:literal $extra:literal, $bytes:literal $bits:literal $mask:ident $form:ident $pre:ident
         $access:ident $protocols:ident, $place:expr,
         [$(($class:ident, $number:literal, $version:literal, $nxm:literal)),*];)*) => {
-        /// A match field. In the order of the table.
+        /// A match field, in the order of the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs)]
         #[repr(u8)]

@@ -1,4 +1,4 @@
-//! The table agrees with itself, and fields with the flow they lie in.
+//! Consistency of the table, and of fields with the flow.
 
 use super::*;
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use super::TextError;
 use crate::Mac;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The length of the prefix that a mask of `width` bits is; `None` if its bits are not all at the front.
+/// The prefix length of a mask of `width` bits; `None` if it is not a prefix.
 fn prefix_len(mask: u128, width: u32) -> Option<u32> {
     let ones = (mask << (128 - width)).leading_ones().min(width);
     let prefix = prefix_mask(ones, width);

@@ -1,18 +1,18 @@
-//! The value and mask of one field from text.
+//! Parses the value and mask of one field.
 
 use super::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
 use super::{NameMap, TextError, flags, port_from_text};
 use crate::field::{FieldId, FieldInfo, Form, Maskable, low_bits};
 
-/// Why digits are no number of a field.
+/// Why a text is not a number of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadInteger {
     Syntax,
     TooLarge,
 }
 
-/// A number as C reads it, base by its prefix, that fits `n_bytes`; also what follows. Hexadecimal digits may have
-/// white space between them and fill up to 128 bits.
+/// Parses a number as C does, with the base by its prefix, that fits in `n_bytes`; returns the rest, too. Hexadecimal
+/// digits may have white space between them and form up to 128 bits.
 pub(crate) fn integer_prefix(text: &str, n_bytes: u8) -> Result<(u128, &str), BadInteger> {
     let limit = low_bits(8 * u32::from(n_bytes));
     let Some(mut rest) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) else {

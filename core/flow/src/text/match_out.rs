@@ -15,7 +15,7 @@ impl fmt::Display for Match {
 }
 
 impl Match {
-    /// The fields that are matched, with commas between. A priority, where it is to be seen, goes before it.
+    /// The matched fields, separated by commas. If a priority is printed, it precedes them.
     pub fn text(&self, names: &dyn NameMap) -> String {
         Writer { f: &self.flow, m: &self.mask, names, parts: Vec::new() }.write()
     }
@@ -28,7 +28,7 @@ struct Writer<'a> {
     parts: Vec<String>,
 }
 
-/// What the protocol's short name has said already.
+/// What the protocol's short name already implies.
 #[derive(Clone, Copy, Default)]
 struct Said {
     dl_type: bool,
@@ -142,7 +142,7 @@ impl Writer<'_> {
         self.parts.join(",")
     }
 
-    /// What belongs to the pipeline, not to the packet.
+    /// Fields of the pipeline, not of the packet.
     fn pipeline(&mut self) {
         let (f, m) = (self.f, self.m);
         self.hex("pkt_mark", f.pkt_mark.into(), m.pkt_mark.into(), 32);

@@ -1,7 +1,7 @@
-//! Matches, fields and flows as text, in the words of ovs-ofctl(8) and ovs-fields(7).
+//! Matches, fields and flows as text, in the syntax of ovs-ofctl(8) and ovs-fields(7).
 //!
-//! Scripts compare this text, messages of errors too, so both are fixed byte for byte. Parsers take any text: they
-//! return an error that names what is wrong, and keep no more than the text itself.
+//! Scripts compare this text, including error messages, so both are fixed byte for byte. Parsers accept any text:
+//! they return an error that names the fault, and use no more memory than the text itself.
 
 pub mod address;
 mod field_in;
@@ -27,7 +27,7 @@ pub use tlv::{bytes_text, parse_bytes};
 
 use thiserror::Error;
 
-/// Why a text means nothing, in the words that scripts know.
+/// Why a text is invalid. Scripts compare these texts.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct TextError(pub String);

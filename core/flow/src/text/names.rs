@@ -1,27 +1,27 @@
-//! The names that ports and tables have beside their numbers.
+//! Names of ports and tables.
 
 use super::quotes::{quoted, unquoted};
 use units::OfPort;
 
 /// The names of a bridge's ports and tables.
 pub trait NameMap {
-    /// The name to print; `None` prints the number.
+    /// The name of a port to print; `None` prints the number.
     fn port_name(&self, port: OfPort) -> Option<String>;
-    /// The port of a name.
+    /// The port with this name.
     fn port_number(&self, name: &str) -> Option<OfPort>;
 
-    /// The same of a table. Most know of ports only.
+    /// The name of a table. Most implementations know only ports.
     fn table_name(&self, _table: u8) -> Option<String> {
         None
     }
 
-    /// The table of a name.
+    /// The table with this name.
     fn table_number(&self, _name: &str) -> Option<u8> {
         None
     }
 }
 
-/// There are numbers only.
+/// Prints and accepts only numbers.
 pub struct NoNames;
 
 impl NameMap for NoNames {

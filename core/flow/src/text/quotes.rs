@@ -1,6 +1,6 @@
-//! Names in quotes, for those that could be taken for something else.
+//! Quoting of names that would otherwise be ambiguous.
 
-/// The name, in quotes where it needs them.
+/// The name, in quotes if necessary.
 pub(super) fn quoted(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric());
@@ -25,7 +25,7 @@ pub(super) fn quoted(name: &str) -> String {
     out
 }
 
-/// What the quotes hold; escapes of one character only.
+/// The text inside the quotes, with escapes of one character only.
 pub(super) fn unquoted(text: &str) -> Option<String> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut out = String::with_capacity(inside.len());

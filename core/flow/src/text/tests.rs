@@ -1,4 +1,4 @@
-//! Text as scripts see it, and parsers that take anything.
+//! Text as scripts see it, and parsers with random input.
 
 use super::*;
 use crate::extract::extract_from;

@@ -1,11 +1,11 @@
-//! Values of tunnel options as text: hexadecimal digits, more than a number has room for.
+//! Values of tunnel options as text: hexadecimal digits of any length.
 
 use super::TextError;
 use super::field_in::{BadInteger, integer_prefix};
 use crate::field::FieldId;
 use crate::tlv::{FIELD_BYTES_MAX, TlvMatch, significant};
 
-/// `0x` and digits without zeros before them; `0` for none.
+/// `0x` and digits without leading zeros; `0` for none.
 pub fn bytes_text(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
     match digits.trim_start_matches('0') {
@@ -14,7 +14,7 @@ pub fn bytes_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Digits at the front of a text, as the bytes of the number without zeros before them; and what follows.
+/// Parses digits at the front of a text to bytes without leading zeros; returns the rest, too.
 fn bytes_prefix(text: &str, n_bytes: usize) -> Result<(Vec<u8>, &str), BadInteger> {
     let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) else {
         let (value, rest) = integer_prefix(text, 8)?;
@@ -36,16 +36,16 @@ fn fitting(bytes: &[u8], n_bytes: usize) -> Result<Vec<u8>, BadInteger> {
     if used.len() > n_bytes { Err(BadInteger::TooLarge) } else { Ok(used.to_vec()) }
 }
 
-/// A whole text that is a number of at most so many bytes, as its bytes without zeros before them.
+/// Parses a whole text as a number of at most this many bytes, to bytes without leading zeros.
 pub fn parse_bytes(text: &str, n_bytes: usize) -> Option<Vec<u8>> {
     bytes_prefix(text, n_bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(v, _)| v)
 }
 
-/// A value, and its mask where one is given.
+/// A value, and its mask if one is given.
 pub type Masked = (Vec<u8>, Option<Vec<u8>>);
 
 impl FieldId {
-    /// The value and mask of a field of tunnel options; `*` is no bits at all.
+    /// Parses the value and mask of a field of tunnel options; `*` matches no bits.
     pub fn parse_tlv(self, text: &str) -> Result<Masked, TextError> {
         if text == "*" {
             return Ok((Vec::new(), Some(Vec::new())));
@@ -69,7 +69,7 @@ impl FieldId {
     }
 }
 
-/// `tun_metadata0=0xa/0xf`, `tun_metadata0` where it is enough that the option is there, and `=NP` where it shall not be.
+/// `tun_metadata0=0xa/0xf`, `tun_metadata0` if only the presence of the option is matched, and `=NP` for its absence.
 pub(super) fn match_text(t: &TlvMatch) -> String {
     let name = format!("tun_metadata{}", t.index);
     match t {

@@ -1,16 +1,16 @@
-//! Reading and writing a field of a flow, or of a mask.
+//! Reads and writes a field of tunnel options in a flow or mask.
 
 use super::layout::SLOT;
 use super::{FIELD_BYTES_MAX, TlvValue};
 use crate::flow::Flow;
 
 impl Flow {
-    /// The packet has the option. In a mask: it is matched whether it has.
+    /// Returns whether the packet has the option. In a mask: whether its presence is matched.
     pub fn has_tlv(&self, index: usize) -> bool {
         self.layout.has(index) && self.tlv.present & 1 << index != 0
     }
 
-    /// The value of a field; no bytes where none is mapped.
+    /// The value of a field; empty if it is not mapped.
     pub fn tlv(&self, index: usize) -> TlvValue {
         let mut out = TlvValue { bytes: [0; FIELD_BYTES_MAX], len: 0 };
         for slot in self.layout.slots(index) {
@@ -21,7 +21,7 @@ impl Flow {
         out
     }
 
-    /// Writes a whole field; zeros go before what is too short. A field that is not mapped stays absent.
+    /// Writes a whole field; a shorter value is padded with leading zeros. A field that is not mapped stays absent.
     pub fn set_tlv(&mut self, index: usize, value: &[u8]) {
         if !self.layout.has(index) {
             return;
@@ -34,7 +34,7 @@ impl Flow {
         self.tlv.present |= 1 << index;
     }
 
-    /// Takes a field away.
+    /// Removes a field.
     pub fn delete_tlv(&mut self, index: usize) {
         if self.layout.has(index) {
             self.set_tlv(index, &[]);
@@ -42,7 +42,7 @@ impl Flow {
         }
     }
 
-    /// Up to 128 bits of a field from bit `ofs` up; zero where it has none.
+    /// Up to 128 bits of a field from bit `ofs` upwards; zero for bits that it does not have.
     pub fn tlv_bits(&self, index: usize, ofs: usize, n_bits: usize) -> u128 {
         let value = self.tlv(index);
         (0..n_bits.min(128)).fold(0, |v, i| v | u128::from(bit(&value, ofs + i)) << i)

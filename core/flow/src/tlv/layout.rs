@@ -1,21 +1,21 @@
-//! Where each field lies among the bytes of [`Tlv::data`](super::Tlv::data).
+//! The places of fields in [`Tlv::data`](super::Tlv::data).
 
 use super::{FIELDS, SPACE};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Fields are made of slots of this many bytes, which is the unit of an option's length (RFC 8926 §3.5).
+/// Fields consist of slots of this many bytes, which is the unit of an option's length (RFC 8926 §3.5).
 pub(super) const SLOT: usize = 4;
 const SLOTS: usize = SPACE / SLOT;
 
-/// Which slots belong to which field. It goes with a flow, so that whoever has the flow can read its fields.
+/// The slots of each field. It is part of a flow, so that the fields can be read from the flow alone.
 ///
-/// A field's slots need not be neighbours: a place that became free is used again, whatever its size, and a field that
-/// is there never moves. **Invariant**: a slot has an owner only if that field is mapped.
+/// The slots of a field need not be adjacent: free slots are reused for fields of any size, and an existing field
+/// never moves. **Invariant**: a slot has an owner only if that field is mapped.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Layout {
     mapped: u64,
-    /// Field of each slot, plus one; 0: nobody's.
+    /// Field of each slot, plus one; 0: free.
     owner: [u8; SLOTS],
 }
 
@@ -34,17 +34,17 @@ impl Layout {
         self.mapped == 0
     }
 
-    /// The field has a place, be it of no bytes.
+    /// Returns whether the field is mapped, even with no bytes.
     pub fn has(&self, index: usize) -> bool {
         index < FIELDS && self.mapped & 1 << index != 0
     }
 
-    /// Bytes of a field.
+    /// Length of a field in bytes.
     pub fn len(&self, index: usize) -> usize {
         SLOT * self.slots(index).count()
     }
 
-    /// Bytes of all fields.
+    /// Length of all fields in bytes.
     pub fn used(&self) -> usize {
         SLOT * self.owner.iter().filter(|&&o| o != 0).count()
     }
@@ -55,7 +55,7 @@ impl Layout {
         self.owner.iter().enumerate().filter(move |(_, o)| **o == owner).map(|(slot, _)| slot)
     }
 
-    /// Finds room for a field that has none yet. False, and nothing is changed: there is not enough.
+    /// Allocates slots for a field that has none. Returns false and changes nothing if too few are free.
     pub fn allocate(&mut self, index: usize, len: usize) -> bool {
         let wanted = len.div_ceil(SLOT);
         if index >= FIELDS || self.has(index) || self.used() + SLOT * wanted > SPACE {
@@ -68,7 +68,7 @@ impl Layout {
         true
     }
 
-    /// Gives a field's room back.
+    /// Frees the slots of a field.
     pub fn release(&mut self, index: usize) {
         if self.has(index) {
             self.owner.iter_mut().filter(|o| **o == index as u8 + 1).for_each(|o| *o = 0);

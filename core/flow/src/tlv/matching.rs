@@ -1,41 +1,41 @@
 //! Fields of options in a match.
 //!
-//! A match that was read from text or a message brings its own layout, with the fields in their order. Before a switch uses
-//! it, it is laid out as the switch's flows are.
+//! A match that was parsed from text or a message has its own layout, with the fields in their order. Before a switch
+//! uses it, it is converted to the layout of the switch's flows.
 
 use super::{FIELD_BYTES_MAX, FIELDS, Layout, SPACE, TlvValue, significant};
 use crate::matching::Match;
 use thiserror::Error;
 
-/// What a match asks of one field.
+/// The match on one field.
 #[derive(Clone, Copy)]
 pub struct TlvMatch {
-    /// Which field.
+    /// Index of the field.
     pub index: usize,
-    /// The packet has the option, or has it not.
+    /// Whether the packet must have the option, or must not have it.
     pub present: bool,
-    /// Value, zero where `mask` is.
+    /// Value, zero where `mask` is zero.
     pub value: TlvValue,
-    /// Which bits count; none: it is enough that the option is there.
+    /// The matched bits; none if only the presence is matched.
     pub mask: TlvValue,
 }
 
 impl TlvMatch {
-    /// All bits of the field count, and there are some.
+    /// Returns whether all bits of the field are matched, and there are some.
     pub fn is_exact(&self) -> bool {
         !self.mask.is_empty() && self.mask.iter().all(|b| *b == 0xff)
     }
 
-    /// No bit counts.
+    /// Returns whether no bits are matched.
     pub fn is_presence(&self) -> bool {
         self.mask.iter().all(|b| *b == 0)
     }
 }
 
-/// Why a field finds no place in a match.
+/// Why a field cannot be added to a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TlvMatchError {
-    /// It is there already.
+    /// The match contains it already.
     #[error("field tun_metadata{0} set multiple times")]
     Again(usize),
     /// All fields together are too long.
@@ -44,15 +44,15 @@ pub enum TlvMatchError {
         SPACE
     )]
     Space {
-        /// Which one.
+        /// Index of the field.
         index: usize,
-        /// Bytes with it.
+        /// Total bytes including the field.
         used: usize,
     },
 }
 
 impl Match {
-    /// The fields that are looked at.
+    /// The matched fields.
     pub fn tlvs(&self) -> impl Iterator<Item = TlvMatch> + '_ {
         let mut rest = self.mask.tlv.present;
         std::iter::from_fn(move || {
@@ -63,7 +63,7 @@ impl Match {
         .filter_map(|index| self.tlv(index))
     }
 
-    /// What is asked of a field; `None`: nothing.
+    /// The match on a field; `None` if it is not matched.
     pub fn tlv(&self, index: usize) -> Option<TlvMatch> {
         self.mask.has_tlv(index).then(|| TlvMatch {
             index,
@@ -73,28 +73,29 @@ impl Match {
         })
     }
 
-    /// Asks for an option and for the bits of its value that are in `mask`.
+    /// Matches the presence of an option and the bits of its value that are set in `mask`.
     pub fn set_tlv(&mut self, index: usize, value: &[u8], mask: &[u8]) {
         self.mask.set_tlv(index, mask);
         self.flow.set_tlv(index, value);
         self.flow = self.flow.masked(&self.mask);
     }
 
-    /// As `set_tlv`, and makes room for the field, as much as its mask asks for. Without a mask all bits of the value
-    /// count.
+    /// As `set_tlv`, after allocating slots for the field, as many as its mask needs. Without a mask all bits of the
+    /// value are matched.
     pub fn place_tlv(
         &mut self,
         index: usize,
         value: &[u8],
         mask: Option<&[u8]>,
     ) -> Result<(), TlvMatchError> {
-        // A value, be it zero, has a byte: only so it differs from the mere presence of the option.
+        // A value, even zero, has at least one byte, which distinguishes it from matching only the presence of the
+        // option.
         let len = mask.map_or(value.len().max(1), |m| significant(m).len());
         let old = self.flow.layout;
         if old.has(index) {
             return Err(TlvMatchError::Again(index));
         }
-        // In whatever order fields come, equal matches are equal.
+        // Fields are ordered by index, so that equal matches are equal structures.
         let len_of = |i| if i == index { len } else { old.len(i) };
         let mut layout = Layout::EMPTY;
         for i in (0..FIELDS).filter(|i| *i == index || old.has(*i)) {
@@ -107,12 +108,12 @@ impl Match {
         Ok(())
     }
 
-    /// From here on the fields lie as this says; those that are there must lie so already.
+    /// Sets the layout. The existing fields must already be at these places.
     pub fn set_layout(&mut self, layout: Layout) {
         (self.flow.layout, self.mask.layout) = (layout, layout);
     }
 
-    /// The same match, laid out as the flows of a switch, without the fields that the switch does not know.
+    /// Converts the match to the layout of a switch's flows, without fields that the switch has not mapped.
     pub fn laid_out(&self, layout: &Layout) -> Match {
         let mut out = *self;
         for f in [&mut out.flow, &mut out.mask] {

@@ -1,12 +1,12 @@
-//! TLV options of a tunnel's header (Geneve, RFC 8926 §3.5) and the fields `tun_metadata0` to `tun_metadata63`.
+//! TLV options of a tunnel header (Geneve, RFC 8926 §3.5) and the fields `tun_metadata0` to `tun_metadata63`.
 //!
-//! A switch is told which option is which field ([`TlvTable`]). In the control half each field has its place among the
-//! bytes of [`Tlv`], so that classifiers and masks work on it as on all else; the [`Layout`] that says where is part of
-//! the flow. In `dpif` a flow has the options as they stand in the header, and no layout: the datapath does not know
-//! what they mean.
+//! A controller tells the switch which option is which field ([`TlvTable`]). In the control half each field has a
+//! place among the bytes of [`Tlv`], so that classifiers and masks handle it like other fields; the [`Layout`] with
+//! these places is part of the flow. In `dpif` a flow has the options as bytes of the header, and no layout: the
+//! datapath does not know their meaning.
 //!
-//! Values are bytes, the most significant first, since they are wider than any number; shorter ones are meant to have
-//! zeros before them.
+//! Values are bytes, the most significant first, because they may be wider than any number type; shorter values are
+//! padded with leading zeros.
 
 mod access;
 mod layout;
@@ -27,20 +27,20 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `tun_metadata0` to `tun_metadata63`.
 pub const FIELDS: usize = 64;
-/// Bytes that all fields of a packet have together.
+/// Total bytes of all fields of a packet.
 pub const SPACE: usize = 256;
-/// The longest option: five bits of its header count four bytes each.
+/// Maximum bytes of an option: five bits of its header count units of four bytes.
 pub const FIELD_BYTES_MAX: usize = 124;
-/// Bytes of options that a header can have: six bits count four bytes each.
+/// Maximum bytes of all options in a header: six bits count units of four bytes.
 pub const OPTIONS_MAX: usize = 252;
 
-/// The options of one packet. See the module for its two forms.
+/// The options of one packet, in one of the two forms of the module documentation.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Tlv {
-    /// Control half: a bit for each field that the packet has. `dpif`: how many bytes of options.
+    /// Control half: a bit for each field that the packet has. `dpif`: length of the options in bytes.
     pub present: u64,
-    /// Control half: the fields, each at its place; zero where it is absent. `dpif`: the options.
+    /// Control half: the fields at their places; zero where absent. `dpif`: the options.
     pub data: [u8; SPACE],
 }
 
@@ -56,7 +56,7 @@ impl Tlv {
     pub const NONE: Tlv = Tlv { present: 0, data: [0; SPACE] };
 }
 
-/// The value of a field: so many bytes as it has.
+/// The value of a field, with the field's length.
 #[derive(Clone, Copy)]
 pub struct TlvValue {
     bytes: [u8; FIELD_BYTES_MAX],
@@ -64,7 +64,7 @@ pub struct TlvValue {
 }
 
 impl TlvValue {
-    /// The low `len` bytes of a value; what it is too short for is zero.
+    /// The low `len` bytes of a value, padded with zeros.
     pub fn of_len(value: &[u8], len: usize) -> TlvValue {
         let len = len.min(FIELD_BYTES_MAX);
         let mut bytes = [0; FIELD_BYTES_MAX];
@@ -74,7 +74,7 @@ impl TlvValue {
         TlvValue { bytes, len }
     }
 
-    /// Every bit of `len` bytes.
+    /// `len` bytes with all bits set.
     pub fn ones(len: usize) -> TlvValue {
         TlvValue { bytes: [0xff; FIELD_BYTES_MAX], len: len.min(FIELD_BYTES_MAX) }
     }
@@ -88,7 +88,7 @@ impl Deref for TlvValue {
     }
 }
 
-/// The bytes without the zeros before the first that is not.
+/// The bytes without leading zeros.
 pub fn significant(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|b| **b == 0).count();
     &bytes[zeros..]

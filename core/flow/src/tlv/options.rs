@@ -1,10 +1,10 @@
-//! Options as they stand in a header, and their way to fields and back.
+//! Conversion between the options of a header and fields.
 
 use super::{OPTIONS_MAX, Tlv, TlvTable};
 use crate::flow::Flow;
 use thiserror::Error;
 
-/// A packet with an option of such a type must be dropped by who does not know it (RFC 8926 §3.5).
+/// A packet with an unknown option of such a type must be dropped (RFC 8926 §3.5).
 const CRITICAL: u8 = 0x80;
 /// Bytes before an option's data: class, type, length in units of four bytes.
 const HEADER: usize = 4;
@@ -12,20 +12,20 @@ const HEADER: usize = 4;
 /// One option of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlvOption<'a> {
-    /// Who defines it.
+    /// Option class.
     pub class: u16,
-    /// Which of theirs.
+    /// Option type.
     pub kind: u8,
-    /// What it says.
+    /// Option data.
     pub data: &'a [u8],
 }
 
-/// Options that a switch cannot take in: cut off, of another length than it was told, or critical and unknown.
+/// Options that a switch refuses: truncated, of another length than configured, or critical and unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("Invalid Geneve tunnel metadata")]
 pub struct OptionsError;
 
-/// Splits the first option off.
+/// Splits off the first option.
 fn split(bytes: &[u8]) -> Result<(TlvOption<'_>, &[u8]), OptionsError> {
     let (&[class_high, class_low, kind, len], rest) =
         bytes.split_first_chunk::<HEADER>().ok_or(OptionsError)?;
@@ -34,14 +34,14 @@ fn split(bytes: &[u8]) -> Result<(TlvOption<'_>, &[u8]), OptionsError> {
 }
 
 impl Tlv {
-    /// As `dpif` has them; `None`: more than a header can have.
+    /// The form of `dpif`; `None` if they are longer than a header allows.
     pub fn from_options(options: &[u8]) -> Option<Tlv> {
         let mut out = Tlv { present: options.len() as u64, ..Tlv::NONE };
         out.data.get_mut(..options.len()).filter(|_| options.len() <= OPTIONS_MAX)?.copy_from_slice(options);
         Some(out)
     }
 
-    /// The options, of the form that `dpif` has.
+    /// The options in the form of `dpif`.
     pub fn options(&self) -> &[u8] {
         let len = usize::try_from(self.present).unwrap_or(OPTIONS_MAX).min(OPTIONS_MAX);
         &self.data[..len]
@@ -49,14 +49,14 @@ impl Tlv {
 }
 
 impl Flow {
-    /// The options are as they stand in a header: fields cannot be read.
+    /// Returns whether the options are in the form of `dpif`, so that fields cannot be read.
     pub fn has_raw_options(&self) -> bool {
         self.tlv.present != 0 && self.layout.is_empty()
     }
 }
 
 impl TlvTable {
-    /// Puts the options of a `dpif` flow to their fields' places. Those of no field are left out.
+    /// Copies the options of a `dpif` flow to the places of their fields. Options without a field are ignored.
     pub fn to_fields(&self, raw: &Tlv, flow: &mut Flow) -> Result<(), OptionsError> {
         (flow.tlv, flow.layout) = (Tlv::NONE, *self.layout());
         let mut rest = raw.options();
@@ -73,7 +73,7 @@ impl TlvTable {
         Ok(())
     }
 
-    /// The options of a flow's fields, as a header has them. Fields that are mapped no more are left out.
+    /// The options for the fields of a flow, as bytes of a header. Fields that are not mapped any more are left out.
     pub fn to_options(&self, flow: &Flow) -> Vec<u8> {
         let mut out = Vec::new();
         for (index, m) in self.iter().filter(|(i, _)| flow.has_tlv(*i)) {
@@ -84,8 +84,8 @@ impl TlvTable {
         out
     }
 
-    /// The mask of a `dpif` flow with these options, from one of fields. How many bytes there are always counts; which
-    /// options they are counts if any field is looked at, as one that is absent may stand anywhere.
+    /// Converts a mask of fields to the mask of a `dpif` flow with these options. The total length is always matched.
+    /// If any field is matched, so are the class and type of all options, because an absent field could be anywhere.
     pub fn to_options_mask(&self, raw: &Tlv, mask: &Flow) -> Tlv {
         let mut out = Tlv { present: u64::MAX, ..Tlv::NONE };
         if mask.tlv.present == 0 {

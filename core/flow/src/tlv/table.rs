@@ -1,14 +1,14 @@
-//! Which option is which field: what `NXT_TLV_TABLE_MOD` changes.
+//! The mapping of options to fields, which `NXT_TLV_TABLE_MOD` changes.
 
 use super::{FIELD_BYTES_MAX, FIELDS, Layout};
 use thiserror::Error;
 
-/// An option that a field stands for.
+/// The option of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Who defines the option (RFC 8926 §3.5).
+    /// Option class (RFC 8926 §3.5).
     pub class: u16,
-    /// Which of theirs.
+    /// Option type.
     pub kind: u8,
     /// Bytes of data: a multiple of four, 124 at most.
     pub len: u8,
@@ -17,24 +17,24 @@ pub struct Mapping {
 /// Why a field cannot be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TlvError {
-    /// There are not so many fields.
+    /// The field index is too large.
     #[error("no such field")]
     Index,
-    /// No option has such a length.
+    /// The length is not valid for an option.
     #[error("bad length of an option")]
     Length,
-    /// It has an option already.
+    /// The field is mapped already.
     #[error("the field is mapped")]
     AlreadyMapped,
-    /// Another field has the option.
+    /// The option is mapped to another field already.
     #[error("the option is mapped")]
     Duplicate,
-    /// No room is left.
+    /// Too few slots are free.
     #[error("the table is full")]
     Full,
 }
 
-/// The options that a switch knows.
+/// The mapped options of a switch.
 #[derive(Clone, Debug)]
 pub struct TlvTable {
     layout: Layout,
@@ -48,7 +48,7 @@ impl Default for TlvTable {
 }
 
 impl TlvTable {
-    /// Where the fields lie.
+    /// The places of the fields.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -58,7 +58,7 @@ impl TlvTable {
         self.mappings.get(index).copied().flatten()
     }
 
-    /// All fields with their options.
+    /// All mapped fields with their options.
     pub fn iter(&self) -> impl Iterator<Item = (usize, Mapping)> + '_ {
         self.mappings.iter().enumerate().filter_map(|(i, m)| Some((i, (*m)?)))
     }
@@ -89,7 +89,7 @@ impl TlvTable {
         Ok(())
     }
 
-    /// Maps a field no more.
+    /// Unmaps a field.
     pub fn remove(&mut self, index: usize) {
         if let Some(mapping) = self.mappings.get_mut(index) {
             *mapping = None;

@@ -1,4 +1,4 @@
-//! Layout and access against a map of byte strings; options there and back.
+//! Layout and access compared with a map of byte strings; conversion of options to fields and back.
 
 use super::*;
 use crate::flow::Flow;
@@ -26,7 +26,7 @@ fn a_table_refuses_what_it_cannot_hold() {
     assert_eq!(t.add(3, option(3, 124)), Err(TlvError::Full));
     t.add(3, option(3, 4)).unwrap();
     t.add(4, option(4, 112)).unwrap();
-    // The room that is left is not in one piece.
+    // The free slots are not adjacent.
     t.remove(3);
     t.add(3, option(3, 8)).unwrap();
     assert_eq!(t.add(5, option(5, 4)), Err(TlvError::Full));
@@ -43,7 +43,7 @@ fn options_become_fields_and_fields_options() {
     t.to_fields(&raw, &mut flow).unwrap();
     assert_eq!(FieldId::TunMetadata0.get(&flow), 9);
     assert_eq!(&flow.tlv(1)[..], [1, 2, 3, 4, 5, 6, 7, 8]);
-    // In the order of fields, whatever the order of options was.
+    // In the order of fields, whatever the order of the options was.
     let options = t.to_options(&flow);
     assert_eq!(options, [0xff, 0xff, 0, 1, 0, 0, 0, 9, 0xff, 0xff, 1, 2, 1, 2, 3, 4, 5, 6, 7, 8]);
     let mut mask = Flow { layout: flow.layout, ..Flow::ZERO };
@@ -121,7 +121,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same by strings of bytes: the least significant first.
+/// Reference implementation with byte strings, the least significant byte first.
 #[derive(Default)]
 struct Reference {
     lens: BTreeMap<usize, usize>,
@@ -163,7 +163,7 @@ proptest! {
                     }
                 }
                 Step::Unmap(i) => {
-                    // Who unmaps a field has seen to it that no flow has it.
+                    // A field is unmapped only when no flow has it.
                     flow.delete_tlv(i);
                     flow.layout.release(i);
                     reference.lens.remove(&i); reference.values.remove(&i);

@@ -1,4 +1,4 @@
-//! What is merged, and that cutting gives it back.
+//! Merging, and that segmentation restores the segments.
 
 use super::*;
 use proptest::prelude::*;
@@ -92,7 +92,7 @@ fn a_short_or_last_segment_ends_a_run() {
     assert_eq!(lengths(&[SPEC, pushed.clone(), following(2), following(3)]), [2000, 2000]);
     let whole = merged(&[bytes(&SPEC), bytes(&pushed)]);
     assert_eq!(whole[0].bytes()[47], ACK | PSH);
-    // One longer than the first cannot have been cut from the same frame.
+    // A segment that is longer than the first cannot come from the same frame.
     assert_eq!(lengths(&[SPEC, Spec { payload: 1001, ..following(1) }]), [1000, 1001]);
 }
 
@@ -161,7 +161,7 @@ fn stream() -> impl Strategy<Value = Vec<Spec>> {
 }
 
 proptest! {
-    /// Cut again, each connection has the packets that it had, in their order.
+    /// After segmentation, each connection has its packets in their order.
     #[test]
     fn cutting_gives_back_what_was_merged(specs in stream()) {
         let packets: Vec<Vec<u8>> = specs.iter().map(bytes).collect();
@@ -180,7 +180,7 @@ proptest! {
         }
     }
 
-    /// No bytes make it panic.
+    /// No input makes it panic.
     #[test]
     fn any_bytes_are_taken(
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 0..6),

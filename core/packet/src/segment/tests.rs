@@ -1,4 +1,4 @@
-//! The segmenter against a sender that needs none.
+//! Segmentation compared with a sender that does not use it.
 
 use super::*;
 use crate::checksum::{add, finish};
@@ -83,7 +83,7 @@ fn a_partial_checksum_is_found_by_its_value() {
     }
 }
 
-/// A frame to be cut, field by field.
+/// A frame to be segmented, field by field.
 #[derive(Debug)]
 struct Sent {
     v6: bool,
@@ -97,7 +97,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// What goes over a wire with this part of the payload: written from the RFCs, sums and all, by nothing of the module.
+    /// The packet on the wire for a part of the payload, written from the RFCs without using the tested module.
     fn packet(&self, id: u16, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
         let mut tcp = vec![0x12, 0x34, 0, 80];
         tcp.extend(sequence.to_be_bytes());
@@ -108,7 +108,7 @@ impl Sent {
         let len = tcp.len() as u32;
         let pseudo = add(add(add(0, &addresses), &len.to_be_bytes()), &[0, 6]);
         let sum = finish(add(pseudo, &tcp));
-        // RFC 1624: the two zeros are one number; senders write the one that is not zero.
+        // RFC 1624: the two zeros are one number; senders write 0xffff.
         tcp[16..18].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         for tag in &self.tags {
@@ -137,7 +137,7 @@ impl Sent {
         frame
     }
 
-    /// The packets of a sender that has no offload: whole segments, the rest in the last.
+    /// The packets of a sender without offloads: full segments, the rest in the last one.
     fn cut(&self, mss: usize) -> Vec<Vec<u8>> {
         let n = self.payload.len().div_ceil(mss);
         let one = |i: usize| {
