@@ -1,39 +1,39 @@
-//! The words that DPDK's environment is started with, made of `Open_vSwitch.other_config`.
+//! The arguments of DPDK's environment, from `Open_vSwitch.other_config`.
 //!
-//! `dpdk-extra` comes first and wins; what it says is not said again. Names, meaning and defaults are those of Open
-//! vSwitch (ovs-vswitchd.conf.db(5)), with one addition: where the kernel has no huge page left and the user did not
-//! choose, the environment gets ordinary memory instead of failing.
+//! `dpdk-extra` comes first and takes precedence: what it sets is not set again. Names, meaning and defaults are those
+//! of Open vSwitch (ovs-vswitchd.conf.db(5)), with one addition: if the kernel has no free huge page and the user did
+//! not choose, the environment gets ordinary memory instead of failing.
 
 use crate::log::{Level, Note};
 use std::collections::BTreeMap;
 
-/// Megabytes without huge pages, where nobody says how much. They are taken when they are first used.
+/// Megabytes of ordinary memory if the user sets no amount. They are allocated at first use.
 const PLAIN_MEGABYTES: u64 = 1024;
-/// DPDK knows so many lcores (`RTE_MAX_LCORE`).
+/// Lcores that DPDK supports (`RTE_MAX_LCORE`).
 const LCORES_MAX: usize = 128;
 
-/// What of the machine matters here.
+/// Facts about the machine that the arguments depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Cores that are on line, ascending.
+    /// Cores that are online, ascending.
     pub cores: Vec<u32>,
-    /// Those that this process may use, ascending.
+    /// Cores that this process may use, ascending.
     pub allowed: Vec<u32>,
-    /// The kernel has huge pages that nobody uses.
+    /// Whether the kernel has free huge pages.
     pub has_huge_pages: bool,
 }
 
-/// The words, the program's name first, and what to tell about them.
+/// The arguments, the program's name first, and messages about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
-    /// See the module.
+    /// The arguments.
     pub words: Vec<String>,
-    /// In order.
+    /// Messages to log, in order.
     pub notes: Vec<Note>,
 }
 
 impl Arguments {
-    /// Makes them.
+    /// Builds the arguments.
     pub fn new(program: &str, config: &BTreeMap<String, String>, machine: &Machine) -> Arguments {
         let mut made = Arguments { words: vec![program.to_owned()], notes: Vec::new() };
         let get = |key: &str| config.get(key).map(String::as_str);
@@ -59,7 +59,7 @@ impl Arguments {
         self.notes.push(Note { level, text });
     }
 
-    /// Whether one of the options is there, as a word of its own or with its value attached.
+    /// Whether one of the options is present, either as an argument of its own or with its value attached.
     fn has(&self, options: &[&str]) -> bool {
         self.words.iter().skip(1).any(|word| {
             options.iter().any(|option| match word.strip_prefix(option) {
@@ -85,7 +85,7 @@ impl Arguments {
         }
     }
 
-    /// Without huge pages, because the user or the machine wants it so: true, and the words for it are there.
+    /// Adds options for ordinary memory if the user or the machine requires it. Returns whether it does.
     fn choose_memory<'a>(&mut self, get: impl Fn(&str) -> Option<&'a str>, machine: &Machine) -> bool {
         let asked = self.has(&["--no-huge"]);
         if !asked && (machine.has_huge_pages || self.has(&["-m", "--socket-mem", "--huge-dir"])) {
@@ -94,7 +94,7 @@ impl Arguments {
         if !asked {
             self.words.push("--no-huge".to_owned());
         }
-        // The environment refuses the two together.
+        // The environment refuses `--in-memory` together with `--no-huge`.
         if self.has(&["--in-memory"]) {
             self.words.retain(|word| word != "--in-memory");
             self.note(Level::Warning, "--in-memory is left out, since it excludes --no-huge".to_owned());
@@ -103,7 +103,7 @@ impl Arguments {
             let megabytes = plain_megabytes(get);
             self.words.extend(["-m".to_owned(), megabytes.to_string()]);
         }
-        // Several may run at a time, as with --in-memory.
+        // Allows several processes at a time, as `--in-memory` would.
         if !self.has(&["--no-shconf", "--file-prefix", "--proc-type"]) {
             self.words.push("--no-shconf".to_owned());
         }
@@ -136,7 +136,7 @@ impl Arguments {
         self.words.extend(["--lcores".to_owned(), list.join(",")]);
     }
 
-    /// `dpdk-alloc-mem` or `dpdk-socket-mem`; of both, the latter.
+    /// Adds `dpdk-alloc-mem` or `dpdk-socket-mem`; if both are set, the latter.
     fn add_huge_memory<'a>(&mut self, get: impl Fn(&str) -> Option<&'a str>) {
         let given = |key| get(key).filter(|v| !v.is_empty());
         let (all, by_node) = (given("dpdk-alloc-mem"), given("dpdk-socket-mem"));
@@ -156,13 +156,13 @@ impl Arguments {
     }
 }
 
-/// Whether the process is to share another one's environment. It would wait for that one, for ever; and threads cannot
-/// be registered in it.
+/// Whether the process would be a secondary one of DPDK. It would wait for its primary process for ever, and no thread
+/// could be registered in it.
 pub(crate) fn is_secondary(words: &[String]) -> bool {
     values(words, "--proc-type").any(|value| value != "primary")
 }
 
-/// What the words say of an option that takes a value, in order: the next word, or what is attached to it.
+/// The values of an option that takes one, in order: the next argument, or the text attached to the option.
 pub(crate) fn values<'a>(words: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
     let with_next = words.iter().zip(words.iter().skip(1).map(String::as_str).chain([""]));
     with_next.filter_map(move |(word, next)| match word.strip_prefix(option)? {
@@ -171,7 +171,7 @@ pub(crate) fn values<'a>(words: &'a [String], option: &'a str) -> impl Iterator<
     })
 }
 
-/// How much ordinary memory stands for the huge pages that the database asks for.
+/// Megabytes of ordinary memory that replace the huge pages that the database requests.
 fn plain_megabytes<'a>(get: impl Fn(&str) -> Option<&'a str>) -> u64 {
     let sum = |key| {
         let numbers = get(key)?.split(',').map(|n| n.trim().parse::<u32>());
@@ -180,7 +180,7 @@ fn plain_megabytes<'a>(get: impl Fn(&str) -> Option<&'a str>) -> u64 {
     sum("dpdk-socket-mem").or_else(|| sum("dpdk-alloc-mem")).unwrap_or(PLAIN_MEGABYTES)
 }
 
-/// The cores of a hexadecimal mask, ascending; `None` if it is not one.
+/// The cores of a hexadecimal mask, ascending; `None` if the text is not a mask.
 fn cores_of_mask(mask: &str) -> Option<Vec<u32>> {
     let digits = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X")).unwrap_or(mask);
     let mut cores = Vec::new();
@@ -191,7 +191,7 @@ fn cores_of_mask(mask: &str) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// Splits as a shell does: at white space, unless quoted or after a backslash.
+/// Splits text as a shell does: at white space, except in quotes or after a backslash.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said() {
+    fn defaults_without_settings() {
         assert_eq!(line(&[]), "ovs-vswitchd --in-memory --lcores 0@1");
         assert!(made(&[], true).notes.is_empty());
     }
@@ -250,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn of_two_kinds_of_memory_the_nodes_win_and_it_is_told() {
+    fn socket_mem_overrides_alloc_mem_with_a_note() {
         let made = made(&[("dpdk-alloc-mem", "512"), ("dpdk-socket-mem", "256")], true);
         assert!(made.words.join(" ").contains("--socket-mem 256") && !made.words.contains(&"-m".to_owned()));
         assert!(made.notes.iter().any(|n| n.level == Level::Error && n.text.contains("memory type")));
     }
 
     #[test]
-    fn extra_wins() {
+    fn dpdk_extra_takes_precedence() {
         let extra = ("dpdk-extra", "--no-pci -l 2 -m 128 --legacy-mem");
         let made = made(&[extra, ("dpdk-lcore-mask", "1"), ("dpdk-socket-mem", "256")], true);
         assert_eq!(made.words.join(" "), "ovs-vswitchd --no-pci -l 2 -m 128 --legacy-mem");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_masks_are_told() {
+    fn bad_masks_are_reported() {
         for mask in ["", "0x", "zz", "0xf0"] {
             let made = made(&[("dpdk-lcore-mask", mask)], true);
             assert!(made.words.join(" ").ends_with("--lcores 0@1"), "{mask}");
@@ -286,14 +286,14 @@ mod tests {
             "ovs-vswitchd --no-pci --no-huge -m 192 --no-shconf --lcores 0@1"
         );
         assert_eq!(made_lab.notes.len(), 2);
-        // The user chose.
+        // The user chose ordinary memory.
         let chosen = ("dpdk-extra", "--no-huge -m 64");
         assert_eq!(text(&[chosen], true), "ovs-vswitchd --no-huge -m 64 --no-shconf --lcores 0@1");
         assert!(text(&[("dpdk-extra", "--socket-mem 64")], false).ends_with("--in-memory --lcores 0@1"));
     }
 
     #[test]
-    fn only_a_primary_process_will_do() {
+    fn only_a_primary_process_is_accepted() {
         let secondary = |extra| is_secondary(&made(&[("dpdk-extra", extra)], true).words);
         assert!(secondary("--proc-type=secondary") && secondary("--proc-type auto"));
         assert!(!secondary("--proc-type=primary") && !secondary("--no-pci"));

@@ -1,13 +1,13 @@
-//! The time-stamp counter. It needs no environment.
+//! The time-stamp counter. It does not need the environment.
 
 #[cfg(not(target_arch = "x86_64"))]
 use dpdk_sys as sys;
 use units::Cycles;
 
-/// Now, in cycles of the processor's constant-rate counter.
+/// The current value of the processor's constant-rate cycle counter.
 #[inline]
 pub fn now() -> Cycles {
-    // Several times a turn: where it is one instruction, it is not worth a call.
+    // Read several times per iteration, so it is inlined where it is one instruction.
     #[cfg(target_arch = "x86_64")]
     // SAFETY: reads a register.
     let counter = unsafe { std::arch::x86_64::_rdtsc() };
@@ -17,7 +17,7 @@ pub fn now() -> Cycles {
     Cycles(counter)
 }
 
-/// Whether the counter ticks at one rate, whatever state the processor is in, so that it tells time.
+/// Whether the counter runs at a constant rate in all power states of the processor, so that it measures time.
 #[cfg(target_arch = "x86_64")]
 pub fn tells_time() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -27,8 +27,8 @@ pub fn tells_time() -> bool {
     __cpuid(0x8000_0000).eax >= LEAF && __cpuid(LEAF).edx & INVARIANT_TSC != 0
 }
 
-/// Whether the counter ticks at one rate, whatever state the processor is in, so that it tells time: the generic timer of
-/// other processors does.
+/// Whether the counter runs at a constant rate in all power states, so that it measures time: always true for the
+/// generic timer of processors other than x86-64.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn tells_time() -> bool {
     true

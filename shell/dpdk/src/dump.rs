@@ -1,4 +1,4 @@
-//! What DPDK prints of its state. `None` before it is up.
+//! State of DPDK as text. `None` before the environment is initialized.
 
 use crate::{eal, memstream};
 use dpdk_sys as sys;
@@ -7,29 +7,30 @@ fn text(print: unsafe fn(*mut sys::FILE)) -> Option<String> {
     if !eal::initialized() {
         return None;
     }
-    // SAFETY: the environment is up, and the stream is open while this runs: all that the functions below ask for.
+    // SAFETY: the environment is initialized, and the stream is open while this runs: that is all that the functions
+    // below require.
     memstream::written(|stream| unsafe { print(stream) })
 }
 
-/// The lcores: main, workers, registered threads.
+/// The lcores: main, workers, registered threads (`rte_lcore_dump`).
 pub fn lcores() -> Option<String> {
     // SAFETY: as `text` says.
     text(|stream| unsafe { sys::rte_lcore_dump(stream) })
 }
 
-/// The levels of the log.
+/// The log levels (`rte_log_dump`).
 pub fn log_levels() -> Option<String> {
     // SAFETY: as `text` says.
     text(|stream| unsafe { sys::rte_log_dump(stream) })
 }
 
-/// The heaps.
+/// The heaps (`rte_malloc_dump_stats`).
 pub fn malloc_stats() -> Option<String> {
-    // SAFETY: as `text` says; no kind means all.
+    // SAFETY: as `text` says; a null type means all types.
     text(|stream| unsafe { sys::rte_malloc_dump_stats(stream, std::ptr::null()) })
 }
 
-/// The reserved zones of memory.
+/// The memory zones (`rte_memzone_dump`).
 pub fn memzones() -> Option<String> {
     // SAFETY: as `text` says.
     text(|stream| unsafe { sys::rte_memzone_dump(stream) })

@@ -1,8 +1,8 @@
 //! DPDK's environment: memory, buses, its own threads.
 //!
-//! It is started once in the life of the process, on a thread of its own: the environment pins the thread that starts it
-//! to its main lcore, and the thread then sleeps for ever, so no other thread's affinity changes. A start that fails
-//! cannot be repeated, and one that goes wrong badly would end the process: see `rehearsal`.
+//! It is started once per process, on a thread of its own: the environment pins the starting thread to its main lcore.
+//! That thread then sleeps for ever, so no other thread's affinity changes. A failed start cannot be repeated, and
+//! some errors would end the process: see `rehearsal`.
 
 use crate::args::{self, Arguments, Machine};
 use crate::log::{self, Level, Note, Sink, Speaker};
@@ -18,34 +18,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// So long a start may take. Clearing many gigabytes of huge pages takes its time.
+/// Longest duration of a start. Clearing many gigabytes of huge pages takes long.
 const LIMIT: Duration = Duration::from_secs(60);
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the environment is up. It never goes down again before the process ends.
+/// Whether the environment is initialized. It stays so until the process ends.
 pub fn initialized() -> bool {
     INITIALIZED.load(Ordering::Acquire)
 }
 
-/// `DPDK 22.11.11`
+/// DPDK's version, for example `DPDK 22.11.11`.
 pub fn version() -> String {
-    // SAFETY: gives a string that lives in the library for ever.
+    // SAFETY: returns a static string of the library.
     let text = unsafe { CStr::from_ptr(sys::rte_version()) };
     text.to_string_lossy().into_owned()
 }
 
-/// What the environment is started with.
+/// Options of the environment's start.
 #[derive(Clone, Debug)]
 pub struct EalOptions {
-    /// The name that messages bear.
+    /// The program's name in log messages.
     pub program: String,
     /// `Open_vSwitch.other_config`.
     pub config: BTreeMap<String, String>,
-    /// Where sockets go.
+    /// The run directory, for sockets.
     pub rundir: PathBuf,
-    /// Where DPDK's messages go, and ours about it.
+    /// Receives DPDK's log, and our messages about it.
     pub sink: Sink,
 }
 
@@ -61,10 +61,10 @@ impl fmt::Display for EalError {
 
 impl std::error::Error for EalError {}
 
-/// Starts the environment; waits until it is up or has failed. The second call in a process is refused.
+/// Starts the environment; blocks until it is initialized or has failed. A second call in a process fails.
 pub fn init(options: &EalOptions) -> Result<(), EalError> {
     if STARTED.swap(true, Ordering::AcqRel) {
-        return Err(EalError("it was tried before in this process".to_owned()));
+        return Err(EalError("DPDK was started before in this process".to_owned()));
     }
     let tell =
         |who: Speaker, notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(who, n.level, &n.text));
@@ -72,7 +72,7 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     tell(Speaker::Environment, notes);
     (options.sink)(Speaker::Environment, Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
     if args::is_secondary(&words) {
-        return Err(EalError("a secondary process of DPDK cannot be a switch".to_owned()));
+        return Err(EalError("a secondary process of DPDK cannot run the switch".to_owned()));
     }
     rehearse(&words, options.sink).map_err(EalError)?;
     let (settings, notes) = Settings::read(&options.config, &options.rundir);
@@ -86,7 +86,7 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
 
 fn rehearse(words: &[String], sink: Sink) -> Result<(), String> {
     let outcome = rehearsal::rehearse(words, LIMIT);
-    // A good start logs the same again.
+    // A successful start logs the same lines again.
     if outcome.failure.is_some() {
         outcome.lines.iter().for_each(|(level, line)| sink(Speaker::Environment, *level, line));
     }
@@ -100,7 +100,7 @@ fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
         let result = bring_up(&words);
         let up = result.is_ok();
         let _ = tell.send(result);
-        // The environment takes it for alive as long as it is up.
+        // The environment regards the thread as alive as long as it is initialized.
         if up {
             loop {
                 std::thread::park();
@@ -109,28 +109,28 @@ fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
     };
     let thread = std::thread::Builder::new().name("dpdk-main".to_owned()).spawn(main_lcore);
     thread.map_err(|e| format!("cannot start a thread ({e})"))?;
-    let late = || format!("it was not up after {} seconds", LIMIT.as_secs());
+    let late = || format!("it was not initialized after {} seconds", LIMIT.as_secs());
     told.recv_timeout(LIMIT).map_err(|_| late()).flatten()
 }
 
-/// Starts the environment in this process, on this thread, which becomes its main lcore. The words, the program's name
-/// first, stay in memory: the environment keeps pointers to them.
+/// Starts the environment in this process, on this thread, which becomes its main lcore. The arguments, the program's
+/// name first, are leaked: the environment keeps pointers to them.
 pub(crate) fn bring_up(words: &[String]) -> Result<(), String> {
     let strings: Result<Vec<CString>, _> = words.iter().map(|w| CString::new(w.as_bytes())).collect();
     let strings = strings.map_err(|_| "an option with a zero byte in it".to_owned())?;
     let mut argv: Vec<_> = strings.into_iter().map(CString::into_raw).collect();
     let n = argv.len() as i32;
     argv.push(std::ptr::null_mut());
-    // SAFETY: `n` C strings and a null pointer, all writable and never freed. The callers see to it that this is called
+    // SAFETY: `n` C strings and a null pointer, all writable and never freed. The callers ensure that this is called
     // once in a process.
     if unsafe { sys::rte_eal_init(n, argv.leak().as_mut_ptr()) } < 0 {
-        // SAFETY: reads a variable of this thread.
+        // SAFETY: reads a thread-local variable.
         let reason = log::error_text(unsafe { sys::sluice_errno() });
-        let grave = log::grave();
-        return Err(if grave.is_empty() { reason } else { grave });
+        let severe = log::severe();
+        return Err(if severe.is_empty() { reason } else { severe });
     }
-    // Without this, threads that the environment did not make cannot be registered.
-    // SAFETY: the environment is up.
+    // Otherwise threads that the environment did not create cannot be registered.
+    // SAFETY: the environment is initialized.
     if !unsafe { sys::rte_mp_disable() } {
         return Err("could not disable multiprocess".to_owned());
     }

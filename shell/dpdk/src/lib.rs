@@ -1,7 +1,7 @@
-//! DPDK, safe to call.
+//! Safe interface to DPDK.
 //!
-//! `eal` brings the environment up, once per process; before that (or without it) everything here says so instead of
-//! failing in C. Threads that touch packet buffers hold a `thread::Registration`.
+//! `eal` initializes the environment, once per process. Before that, or without it, the functions here return errors
+//! or `None` instead of failing in C. Threads that use packet buffers hold a `thread::Registration`.
 
 pub mod args;
 pub mod cycles;

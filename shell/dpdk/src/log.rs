@@ -1,13 +1,13 @@
-//! Messages: DPDK's own, and ours about it.
+//! Messages of DPDK, and ours about it.
 //!
-//! DPDK writes to a stream of the C library; ours hands each line to a function that the program gives, on whatever
-//! thread logs. The last grave lines are kept, to tell why something failed.
+//! DPDK writes to a stream of the C library. Our stream passes each line to a function of the program, on the thread
+//! that logs. The last severe messages are kept to explain why something failed.
 
 use dpdk_sys as sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// How grave a message is, in DPDK's words; graver is less.
+/// Severity of a message, by DPDK's names; lower is more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -41,69 +41,69 @@ impl Level {
         (Level::Debug, "debug"),
     ];
 
-    /// Of DPDK's number; what it does not know is a detail.
+    /// The level of DPDK's number; unknown numbers count as `Debug`.
     pub fn from_number(n: u32) -> Level {
         Level::ALL.iter().map(|(level, _)| *level).find(|l| *l as u32 == n).unwrap_or(Level::Debug)
     }
 
-    /// Of DPDK's word.
+    /// The level of DPDK's name.
     pub fn from_name(name: &str) -> Option<Level> {
         Level::ALL.iter().find(|(_, n)| *n == name).map(|(level, _)| *level)
     }
 }
 
-/// Something to tell the user.
+/// A message for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// How grave it is.
+    /// Its severity.
     pub level: Level,
-    /// One line.
+    /// One line of text.
     pub text: String,
 }
 
-/// Who speaks: Open vSwitch logs the two under modules of their own, which scripts name.
+/// Origin of a message. Open vSwitch logs the two under separate modules, which scripts refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
-    /// DPDK itself, and what we tell about its start.
+    /// DPDK itself, and our messages about its start.
     Environment,
-    /// Our ports on it.
+    /// Our ports that use DPDK.
     Ports,
 }
 
-/// Where lines go. It must not call DPDK.
+/// Receives log lines. It must not call DPDK.
 pub type Sink = fn(Speaker, Level, &str);
 
-/// So many grave lines are kept.
+/// Severe messages that are kept.
 const KEPT: usize = 3;
 
 static SINK: OnceLock<Sink> = OnceLock::new();
-static GRAVE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static SEVERE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Diverts what DPDK logs to `sink`, for good. The first one stays.
+/// Redirects DPDK's log to `sink` for the rest of the process. Later calls do nothing.
 pub(crate) fn divert(sink: Sink) {
     if SINK.set(sink).is_err() {
         return;
     }
     let io = CookieIo { read: None, write: Some(write), seek: None, close: None };
-    // SAFETY: the mode is a C string, and `io` has the layout of `cookie_io_functions_t`; `write` keeps to its contract
+    // SAFETY: the mode is a C string, and `io` has the layout of `cookie_io_functions_t`; `write` follows the contract
     // and does not use the cookie, which may thus be null.
     let stream = unsafe { fopencookie(std::ptr::null_mut(), c"w".as_ptr(), io) };
     if !stream.is_null() {
-        // SAFETY: an open stream, which is never closed. May be called before the environment is up.
+        // SAFETY: an open stream that is never closed. May be called before the environment is initialized.
         unsafe { sys::rte_openlog_stream(stream) };
     }
 }
 
-/// A line of ours about ports, from whatever thread.
+/// Logs a line of ours about ports; may be called on any thread.
 pub fn say(level: Level, text: &str) {
     if let Some(sink) = SINK.get() {
         sink(Speaker::Ports, level, text);
     }
 }
 
-/// The last grave lines, as one; empty where there is none.
-pub(crate) fn grave() -> String {
-    GRAVE.lock().unwrap_or_else(PoisonError::into_inner).join("; ")
+/// The last severe messages in one line; empty if there are none.
+pub(crate) fn severe() -> String {
+    SEVERE.lock().unwrap_or_else(PoisonError::into_inner).join("; ")
 }
 
 /// `cookie_io_functions_t` (fopencookie(3)).
@@ -119,16 +119,16 @@ unsafe extern "C" {
     fn fopencookie(cookie: *mut c_void, mode: *const c_char, io: CookieIo) -> *mut sys::FILE;
 }
 
-/// What the stream calls for text that it has gathered: one message, as DPDK flushes after each.
+/// Called by the stream with buffered text: one message, because DPDK flushes after each.
 unsafe extern "C" fn write(_: *mut c_void, text: *const c_char, n: usize) -> isize {
-    // SAFETY: the stream hands over `n` bytes, which stay until this returns.
+    // SAFETY: the stream passes `n` bytes that stay valid until this returns.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), n) };
-    // SAFETY: reads a variable of this thread.
+    // SAFETY: reads a thread-local variable.
     let level = Level::from_number(unsafe { sys::rte_log_cur_msg_loglevel() } as u32);
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
         if level <= Level::Error {
-            keep(&mut GRAVE.lock().unwrap_or_else(PoisonError::into_inner), line);
+            keep(&mut SEVERE.lock().unwrap_or_else(PoisonError::into_inner), line);
         }
         if let Some(sink) = SINK.get() {
             sink(Speaker::Environment, level, line);
@@ -137,7 +137,7 @@ unsafe extern "C" fn write(_: *mut c_void, text: *const c_char, n: usize) -> isi
     n as isize
 }
 
-/// Keeps a line with the last ones, unless it is there: the environment logs its last words twice, once as fatal.
+/// Appends a line to the kept ones unless it is there: the environment logs its last error twice, once as fatal.
 pub(crate) fn keep(lines: &mut Vec<String>, line: &str) {
     let line = line.replacen(" FATAL: ", " ", 1);
     if lines.contains(&line) {
@@ -149,16 +149,16 @@ pub(crate) fn keep(lines: &mut Vec<String>, line: &str) {
     lines.push(line);
 }
 
-/// Sets the level of the components whose names match a shell pattern. `false`: DPDK refuses it.
+/// Sets the level of the components whose names match a shell pattern. Returns false if DPDK refuses.
 pub fn set_level(pattern: &str, level: Level) -> bool {
     let Ok(pattern) = CString::new(pattern) else { return false };
     // SAFETY: a C string that lives during the call.
     unsafe { sys::rte_log_set_level_pattern(pattern.as_ptr(), level as u32) >= 0 }
 }
 
-/// DPDK's words for an error number, positive or negative.
+/// DPDK's text for an error number, positive or negative.
 pub fn error_text(number: c_int) -> String {
-    // SAFETY: gives a string of the library or of this thread, which is copied before anything can change it.
+    // SAFETY: returns a string of the library or of this thread, which is copied before anything can change it.
     let text = unsafe { CStr::from_ptr(sys::rte_strerror(number.saturating_abs())) };
     text.to_string_lossy().into_owned()
 }

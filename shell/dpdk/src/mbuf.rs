@@ -1,15 +1,15 @@
-//! Packets of DPDK as frames, and back.
+//! Conversion between DPDK's packets (mbufs) and frames.
 //!
-//! A packet that lies in one piece becomes a frame by handing over its buffer: no byte moves. One that lies in pieces, or
-//! whose bytes somebody else may touch (a clone, memory that is not its pool's), is copied. Back, a frame whose buffer is a
-//! packet of DPDK gets its length and offset written; any other is copied into one.
+//! A packet in one segment becomes a frame by passing on its buffer, without a copy. A packet in several segments, or
+//! one whose bytes may be shared (a clone, memory outside its pool), is copied. In the other direction, a frame whose
+//! buffer is an mbuf gets its length and offset written to the mbuf; any other frame is copied into one.
 //!
 //! # Invariants
 //!
-//! * A handle of [`SOURCE`] points to a packet that is whole: one reference, one segment, its bytes those of its pool or
-//!   memory that was taken for it alone. [`is_whole`] says which are, and nobody else has the pointer afterwards.
+//! - A handle of [`SOURCE`] points to a whole packet: one reference, one segment, and its bytes are those of its pool
+//!   or memory that was allocated for it alone. [`is_whole`] checks this, and nothing else has the pointer afterwards.
 //!
-//! Runs on whatever thread polls the queue.
+//! Runs on the thread that polls the queue.
 
 use crate::mempool::{HEADROOM, Mempool};
 use crate::undone::Undone;
@@ -20,30 +20,30 @@ use packet::queue::RX_BURST;
 use std::ptr::NonNull;
 use std::vec::Drain;
 
-/// A packet of DPDK that is ours.
+/// An mbuf that we own.
 pub(crate) type Mbuf = NonNull<sys::rte_mbuf>;
 
-/// Frames in packets of DPDK.
+/// The source of frames that lie in mbufs.
 pub(crate) static SOURCE: Source = Source { name: "dpdk", free, another };
 
-/// How many segments a packet that is sent may have.
+/// Segments that a packet may have when it is sent.
 const SEGMENTS_MAX: usize = 64;
-/// Flags of a packet whose bytes are not its own.
+/// Flags of a packet whose bytes may be shared.
 const FOREIGN: u64 = EXTERNAL | sys::SLUICE_RTE_MBUF_F_INDIRECT;
-/// Flag of a packet whose bytes are not those of its pool: it is freed in another way.
+/// Flag of a packet whose bytes are outside its pool: it is freed differently.
 const EXTERNAL: u64 = sys::SLUICE_RTE_MBUF_F_EXTERNAL;
-/// Reference count and number of segments of a packet that is whole.
+/// Reference count and number of segments of a whole packet, read as one word.
 const WHOLE: u32 = 0x0001_0001;
 
 unsafe fn free(handles: &[Handle]) {
     let mbufs = handles.as_ptr().cast_mut().cast::<*mut sys::rte_mbuf>();
-    // SAFETY: a handle is a pointer and nothing else; the caller owns these packets. The array is only read.
+    // SAFETY: a handle is exactly a pointer; the caller owns these packets. The array is only read.
     unsafe { sys::sluice_free_bulk(mbufs, handles.len() as u32) }
 }
 
 unsafe fn another(handle: Handle) -> Option<Memory> {
     let like: Mbuf = handle.0.cast();
-    // SAFETY: the caller owns the packet, so its pool lives; the new one is ours.
+    // SAFETY: the caller owns the packet, so its pool is alive; the new packet is ours.
     unsafe {
         let mbuf = NonNull::new(sys::sluice_alloc((*like.as_ptr()).pool))?;
         Some(memory_of(mbuf))
@@ -63,16 +63,16 @@ unsafe fn memory_of(mbuf: Mbuf) -> Memory {
     }
 }
 
-/// The packet is whole, and its bytes lie within its buffer. None of the `foreign` flags may be set.
+/// Whether the packet is whole and its bytes lie within its buffer. None of the `foreign` flags may be set.
 ///
 /// # Safety
 ///
-/// `mbuf` is a packet as a driver gives it, and the caller's.
+/// The caller owns `mbuf`, which is a packet as a driver returns it.
 #[inline(always)]
 unsafe fn is_whole(mbuf: Mbuf, foreign: u64) -> bool {
     let m = mbuf.as_ptr();
-    // SAFETY: the caller's promise. The two numbers are beside each other (asserted below); who holds a clone may change
-    // the first, and then what is read is not `WHOLE` either.
+    // SAFETY: the caller's promise. The two numbers are adjacent (asserted below). The owner of a clone may change the
+    // first number concurrently, but then the word read differs from `WHOLE` in any case.
     unsafe {
         let whole = (&raw const (*m).refcnt).cast::<u32>().read_unaligned() == WHOLE;
         let fits = u32::from((*m).data_off) + u32::from((*m).data_len) <= u32::from((*m).buf_len);
@@ -80,14 +80,14 @@ unsafe fn is_whole(mbuf: Mbuf, foreign: u64) -> bool {
     }
 }
 
-/// Appends the frames of received packets to `out`. Gives how many made no frame: they make no sense or are longer than any
-/// packet, and were freed.
+/// Appends the frames of received packets to `out`. Returns how many packets were freed because they are malformed or
+/// longer than any packet may be.
 ///
-/// Frames are made of all packets on the chance that all are whole, and are there only if that held.
+/// Frames are built for all packets on the assumption that all are whole, and are used only if that is the case.
 ///
 /// # Safety
 ///
-/// `mbufs` are packets as a driver gives them (none is null), and the caller's, who forgets them.
+/// The caller owns `mbufs`, which are packets as a driver returns them (not null), and does not use them afterwards.
 #[inline]
 pub(crate) unsafe fn append(
     mbufs: &[*mut sys::rte_mbuf],
@@ -99,7 +99,7 @@ pub(crate) unsafe fn append(
     out.reserve(mbufs.len());
     let mut whole = true;
     for (slot, m) in out.spare_capacity_mut().iter_mut().zip(packets.clone()) {
-        // SAFETY: the caller's promise. What was made of a packet that is not whole is forgotten below, unused.
+        // SAFETY: the caller's promise. Frames of packets that are not whole are discarded below without being used.
         unsafe {
             whole &= is_whole(m, FOREIGN);
             slot.write(frame_of(m));
@@ -109,14 +109,15 @@ pub(crate) unsafe fn append(
         // SAFETY: the caller's promise.
         return packets.filter(|&m| unsafe { !append_any(m, FOREIGN, pool, out) }).count();
     }
-    // SAFETY: so many more were written, of whole packets that nobody else has.
+    // SAFETY: that many frames were written, of whole packets that nothing else uses.
     unsafe { out.set_len(out.len() + mbufs.len()) };
     0
 }
 
 /// # Safety
 ///
-/// `mbuf` is a packet as a driver gives it. The frame may be used only if it is whole and the caller's, who forgets it.
+/// `mbuf` is a packet as a driver returns it. The frame may be used only if the packet is whole, and the caller owns
+/// it and does not use it afterwards.
 #[inline(always)]
 unsafe fn frame_of(mbuf: Mbuf) -> Frame {
     // SAFETY: the caller's promise.
@@ -127,11 +128,12 @@ unsafe fn frame_of(mbuf: Mbuf) -> Frame {
     }
 }
 
-/// Appends the frame of one packet whose memory, its pool's or not, is nobody else's. `true`: it makes none, and was freed.
+/// Appends the frame of one packet whose memory, in its pool or not, is not shared. Returns true if the packet made no
+/// frame and was freed.
 ///
 /// # Safety
 ///
-/// As for [`append`], and memory that is not its pool's was taken for it alone.
+/// As for [`append`]; memory outside its pool was allocated for this packet alone.
 pub(crate) unsafe fn append_alone(
     mbuf: *mut sys::rte_mbuf,
     pool: &mut FramePool,
@@ -141,11 +143,11 @@ pub(crate) unsafe fn append_alone(
     unsafe { !append_any(NonNull::new_unchecked(mbuf), FOREIGN & !EXTERNAL, pool, out) }
 }
 
-/// Appends the frame of one packet, a copy if it is not whole; `false` if it makes none.
+/// Appends the frame of one packet, a copy if it is not whole. Returns false if the packet made no frame.
 ///
 /// # Safety
 ///
-/// As for [`append`]; without the flag of memory outside its pool among the `foreign` ones, as for [`append_alone`].
+/// As for [`append`]; if `foreign` lacks the flag for memory outside the pool, as for [`append_alone`].
 #[cold]
 unsafe fn append_any(mbuf: Mbuf, foreign: u64, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
     // SAFETY: the caller's promise.
@@ -160,14 +162,14 @@ const _: () = assert!(
     "read as one word"
 );
 
-/// A copy of a packet's segments, in a frame of the switch's own; the packet is freed.
+/// Copies a packet's segments into a frame of the switch's arena and frees the packet.
 ///
 /// # Safety
 ///
 /// As for [`append`].
 unsafe fn joined(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
-    // SAFETY: the segments of a packet live as long as it does, and each has its bytes within its buffer, which is
-    // checked; the walk ends where the chain does or where it is longer than it says.
+    // SAFETY: the segments of a packet live as long as it does, and it is checked that the bytes of each lie within
+    // its buffer; the loop ends where the chain ends or exceeds the announced number of segments.
     unsafe {
         let len = (*mbuf.as_ptr()).pkt_len as usize;
         let mut frame = pool.alloc(len);
@@ -191,16 +193,16 @@ unsafe fn joined(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
     }
 }
 
-/// Puts the bytes of a packet in the place of those of `out`: all of its segments.
+/// Replaces `out` by the bytes of all segments of a packet.
 ///
 /// # Safety
 ///
-/// The packet is the caller's, and whole.
+/// The caller owns the packet, which is whole.
 #[cold]
 unsafe fn copy_out(mbuf: *const sys::rte_mbuf, out: &mut Vec<u8>) {
     out.clear();
-    // SAFETY: the segments of a packet live as long as it does, and each has its bytes within its buffer, which is
-    // checked; the walk ends where the chain does or where it is longer than it says.
+    // SAFETY: the segments of a packet live as long as it does, and it is checked that the bytes of each lie within
+    // its buffer; the loop ends where the chain ends or exceeds the announced number of segments.
     unsafe {
         let mut segment = mbuf;
         for _ in 0..(*mbuf).nb_segs {
@@ -216,13 +218,13 @@ unsafe fn copy_out(mbuf: *const sys::rte_mbuf, out: &mut Vec<u8>) {
     }
 }
 
-/// A burst of pointers, as DPDK's functions take it.
+/// An array of mbuf pointers, as DPDK's burst functions take it.
 pub(crate) struct Burst {
     mbufs: [*mut sys::rte_mbuf; RX_BURST],
     len: usize,
 }
 
-// SAFETY: whoever has the burst owns its packets.
+// SAFETY: the owner of the burst owns its packets.
 unsafe impl Send for Burst {}
 
 impl Burst {
@@ -238,17 +240,19 @@ impl Burst {
         self.len == RX_BURST
     }
 
-    /// Puts one at the end. There must be room: `is_full` tells.
+    /// Appends a packet. The burst must not be full.
     #[inline]
     pub(crate) fn push(&mut self, mbuf: Mbuf) {
         self.mbufs[self.len] = mbuf.as_ptr();
         self.len += 1;
     }
 
-    /// Puts frames that lie in packets of DPDK, are not longer than `longest` and have nothing left undone at the end: as
-    /// many as there is room for, up to one that is none of these, which comes back. Also gives the sum of their bytes.
+    /// Moves frames to the end of the burst as long as there is room and the frame lies in an mbuf, is at most
+    /// `longest` bytes long and has no offload request. Returns the sum of their bytes, and the first frame that does
+    /// not qualify.
     ///
-    /// Numbers are kept apart from the burst until the end: in it, each packet would wait for the one before.
+    /// The sum and length are kept in local variables until the end: updates in memory would make each packet wait for
+    /// the previous one.
     #[inline(always)]
     pub(crate) fn fill(&mut self, frames: &mut Drain<'_, Frame>, longest: usize) -> (u64, Option<Frame>) {
         let (mut n, mut bytes, mut odd) = (0, 0, None);
@@ -273,12 +277,12 @@ impl Burst {
         (bytes, odd)
     }
 
-    /// Has `receive` write up to `max` pointers and say how many it wrote, then appends their frames to `out`. Gives how
-    /// many there were, and how many made no frame. The burst must be empty, and is.
+    /// Calls `receive`, which writes up to `max` pointers and returns their number, and appends their frames to `out`.
+    /// Returns the numbers of packets and of those that made no frame. The burst must be empty, and stays so.
     ///
     /// # Safety
     ///
-    /// `receive` writes that many packets that are the caller's, as a driver gives them.
+    /// The caller owns the packets that `receive` writes, which are as a driver returns them.
     #[inline]
     pub(crate) unsafe fn receive(
         &mut self,
@@ -292,20 +296,21 @@ impl Burst {
         (n, unsafe { append(&self.mbufs[..n], pool, out) })
     }
 
-    /// Frees each packet that `look` does not like: it says how many of the first it does. Gives how many bytes those had.
+    /// Frees each packet that `accept` rejects: `accept` returns how many of the first packets it accepts. Returns the
+    /// bytes of the freed packets.
     ///
     /// # Safety
     ///
-    /// `look` keeps nothing, and the packets stay whole.
-    pub(crate) unsafe fn keep(&mut self, look: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16) -> u64 {
+    /// `accept` keeps no pointer, and the packets stay whole.
+    pub(crate) unsafe fn keep(&mut self, accept: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16) -> u64 {
         let (mut good, mut freed) = (0, 0);
         while good < self.len {
             let rest = &mut self.mbufs[good..self.len];
-            good += usize::from(look(rest.as_mut_ptr(), rest.len() as u16)).min(rest.len());
+            good += usize::from(accept(rest.as_mut_ptr(), rest.len() as u16)).min(rest.len());
             if good == self.len {
                 break;
             }
-            // SAFETY: it is ours, and forgotten: those behind it move up.
+            // SAFETY: the packet is ours and leaves the array: the ones behind it move up.
             unsafe {
                 freed += u64::from((*self.mbufs[good]).pkt_len);
                 sys::sluice_free_bulk(&raw mut self.mbufs[good], 1);
@@ -316,13 +321,13 @@ impl Burst {
         freed
     }
 
-    /// Has `send` take the packets (it says how many of the first), again and again while it takes some, and frees the
-    /// others. Gives how many were taken, and how many bytes were not. The bytes of the first that was not replace those of
-    /// `refused`.
+    /// Calls `send`, which returns how many of the first packets it took, until it takes none, and frees the rest.
+    /// Returns the number of packets taken and the bytes of those that were not. `refused` is replaced by the bytes of
+    /// the first packet that was not taken.
     ///
     /// # Safety
     ///
-    /// Packets that `send` says it took are no longer the caller's.
+    /// The caller no longer owns the packets that `send` took.
     #[inline]
     pub(crate) unsafe fn send(
         &mut self,
@@ -342,7 +347,7 @@ impl Burst {
         if left.is_empty() {
             return (sent, 0);
         }
-        // SAFETY: they are ours and forgotten: the length is 0.
+        // SAFETY: the packets are ours and no longer in the burst: its length is 0.
         unsafe {
             copy_out(left[0], refused);
             let bytes = left.iter().map(|m| u64::from((**m).pkt_len)).sum();
@@ -355,21 +360,21 @@ impl Burst {
 impl Drop for Burst {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: they are ours, and nobody sees them again.
+            // SAFETY: the packets are ours, and nothing uses them afterwards.
             unsafe { sys::sluice_free_bulk(self.mbufs.as_mut_ptr(), self.len as u32) };
         }
     }
 }
 
-/// The frame lies in a packet of DPDK.
+/// Whether the frame lies in an mbuf.
 #[inline]
 pub(crate) fn is_ours(frame: &Frame) -> bool {
     frame.source().is_some_and(|s| std::ptr::eq(s, &SOURCE))
 }
 
-/// The packet that a frame lies in; `Err`: it lies in none.
+/// The mbuf that a frame lies in; `Err` if it lies in none.
 ///
-/// What the frame's `offload` says is the caller's affair: the packet's flags say that nothing is left to do.
+/// The frame's `offload` is not copied: the mbuf's flags request no offload.
 #[inline]
 pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
     if !is_ours(&frame) {
@@ -378,7 +383,7 @@ pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
     let len = frame.len();
     let (buffer, start) = frame.into_buffer();
     let mbuf: Mbuf = buffer.into_handle(&SOURCE).map_err(|_| ()).expect("its source was looked at").0.cast();
-    // SAFETY: a whole packet, ours. Both numbers are at most its buffer's length, which has 16 bits.
+    // SAFETY: a whole packet that we own. Both numbers are at most its buffer's length, which has 16 bits.
     unsafe {
         let m = mbuf.as_ptr();
         (*m).data_off = start as u16;
@@ -389,9 +394,9 @@ pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
     Ok(mbuf)
 }
 
-/// Notes on a packet what is left to do on it. `true`: something is.
-pub(crate) fn leave(mbuf: Mbuf, undone: &Undone) -> bool {
-    // SAFETY: a packet that is ours. Both words are numbers.
+/// Writes an offload request to a packet. Returns whether it requests anything.
+pub(crate) fn set_undone(mbuf: Mbuf, undone: &Undone) -> bool {
+    // SAFETY: we own the packet. Both words are plain numbers.
     unsafe {
         let m = mbuf.as_ptr();
         (*m).ol_flags |= undone.flags;
@@ -400,9 +405,10 @@ pub(crate) fn leave(mbuf: Mbuf, undone: &Undone) -> bool {
     undone.flags != 0
 }
 
-/// A packet with these bytes, in as many segments as it takes. `None`: the pool has no more, or there are too many bytes.
+/// Copies bytes into a new packet, with as many segments as needed. `None`: the pool is empty, or there are too many
+/// bytes.
 pub(crate) fn copied(bytes: &[u8], pool: &Mempool) -> Option<Mbuf> {
-    // SAFETY: the pool is alive and of packets; what it gives is ours and whole.
+    // SAFETY: the pool is alive and of packets; packets that it returns are ours and whole.
     unsafe {
         let first = NonNull::new(sys::sluice_alloc(pool.raw()))?;
         let room = usize::from((*first.as_ptr()).buf_len) - HEADROOM as usize;

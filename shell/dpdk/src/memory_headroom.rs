@@ -36,7 +36,7 @@ impl Growth {
             return Growth::None;
         }
         let limits = args::values(words, "--socket-limit").last().unwrap_or_default();
-        // 0, and what is no number, is no limit.
+        // Zero or text that is no number means no limit.
         let megabytes = limits.split(',').map(|n| n.trim().parse::<u64>().unwrap_or(0));
         Growth::UpTo(megabytes.map(|n| if n == 0 { u64::MAX } else { n.saturating_mul(1 << 20) }).collect())
     }
@@ -57,7 +57,7 @@ impl Growth {
 pub(crate) fn left(numa: NumaId) -> u64 {
     // SAFETY: all zeros are valid for this structure of numbers.
     let mut stats: sys::rte_malloc_socket_stats = unsafe { std::mem::zeroed() };
-    // SAFETY: the facts are written to `stats`; a node without a heap is an error, and leaves it alone.
+    // SAFETY: the facts are written to `stats`; for a node without a heap the call fails and leaves `stats` alone.
     unsafe { sys::rte_malloc_get_socket_stats(numa.0 as i32, &mut stats) };
     let growth = GROWTH.get().unwrap_or(&Growth::None);
     let pages = if *growth == Growth::None { 0 } else { free_pages(numa) };

@@ -1,15 +1,15 @@
-//! `Mempool`: the memory that packets of DPDK devices lie in.
+//! `Mempool`: the memory of packets of DPDK devices.
 //!
-//! As Open vSwitch has it: ports whose MTU asks for the same size of buffer on the same NUMA node share a pool, or each
-//! has its own, sized for its queues, when `per-port-memory` says so. A pool is made as large as it is wished, or half,
-//! or half of that, down to [`MIN_MBUFS`]; only the last try may take what [`memory_headroom::RESERVE`] leaves to others.
+//! As in Open vSwitch: ports on one NUMA node whose MTUs need the same buffer size share a pool; with
+//! `per-port-memory`, each port has its own, sized for its queues. If memory is short, half the wanted size is tried,
+//! then a quarter, and so on down to [`MIN_MBUFS`]; only the last attempt may use [`memory_headroom::RESERVE`].
 //!
 //! # Invariants
 //!
-//! * A pool is freed only when no [`Mempool`] names it and all its packets are back: frames in flight, and in the rings of
-//!   devices of other ports, hold pointers into it. One that waits for packets is looked at whenever another is asked for
-//!   or goes, and is taken up again by a port that wishes the same.
-//! * The list's lock is held while a pool is made, found, or freed; never on the way of packets.
+//! - A pool is freed only when no [`Mempool`] refers to it and all its packets have been returned: frames in flight,
+//!   and in the rings of other ports' devices, point into it. A pool that waits for packets is checked whenever
+//!   another pool is requested or released, and is reused by a port with the same requirements.
+//! - The list's lock is held while a pool is created, found, or freed; never while packets are forwarded.
 //!
 //! Source: Open vSwitch's `Documentation/topics/dpdk/memory.rst`.
 
@@ -22,54 +22,54 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use units::NumaId;
 
-/// Packets in a shared pool.
+/// Packets in a shared pool with buffers for a full Ethernet MTU.
 const MAX_MBUFS: u32 = 4096 * 64;
-/// The smallest pool there is, and what one of a port has beyond the port's queues.
+/// The smallest pool; also what a port's own pool has in addition to the packets for its queues.
 const MIN_MBUFS: u32 = 4096 * 4;
-/// The most packets of one pool: more digits its name has no room for, and no machine has memory for so many.
+/// Upper limit for one pool: the pool's name has room for 7 digits, and no machine has memory for more.
 const MBUFS_MAX: u32 = 9_999_999;
-/// Packets a lcore keeps to itself: more than a burst, few enough to stay in its cache.
+/// Packets cached per lcore: more than a burst, few enough to stay in the core's cache.
 const CACHE: u32 = 256;
-/// Room in front of a packet, as drivers expect it.
+/// Bytes in front of a packet, as drivers expect them.
 pub const HEADROOM: u32 = 128;
 const ALIGN: u32 = 1024;
-/// Ethernet's header and check sequence.
+/// Bytes of the Ethernet header and the check sequence.
 const ETHER: u32 = 18;
-/// The same with two tags.
+/// The same with two VLAN tags.
 const ETHER_MAX: u32 = ETHER + 8;
 const ETHER_MTU: u32 = 1500;
 const BURST: u32 = 32;
 const MAX_LCORE: u32 = 128;
 
-/// What a port needs of its pool.
+/// A port's requirements for its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MempoolWish {
     /// The port's name.
     pub port: String,
-    /// Longest packet's payload.
+    /// MTU in bytes.
     pub mtu: u32,
-    /// Node of the device.
+    /// NUMA node of the device.
     pub numa: NumaId,
     /// Receive queues.
     pub n_rxq: u32,
-    /// Packets in each of them.
+    /// Descriptors of each receive queue.
     pub n_rxq_desc: u32,
     /// Transmit queues.
     pub n_txq: u32,
-    /// Packets in each of them.
+    /// Descriptors of each transmit queue.
     pub n_txq_desc: u32,
 }
 
-/// There is no pool: not even of the least size.
+/// No pool could be created, not even of the smallest size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MempoolError {
-    /// Its port.
+    /// The port's name.
     pub port: String,
-    /// MTU asked for.
+    /// The requested MTU.
     pub mtu: u32,
-    /// Node asked for.
+    /// The requested NUMA node.
     pub numa: NumaId,
-    /// What is wrong.
+    /// The reason.
     pub why: String,
 }
 
@@ -78,7 +78,7 @@ impl MempoolError {
         MempoolError { port: wish.port.clone(), mtu: wish.mtu, numa: wish.numa, why }
     }
 
-    /// The port's queues ask for more packets than a pool can have.
+    /// Error: the port's queues need more packets than a pool can have.
     fn too_many(wish: &MempoolWish, n: u32) -> MempoolError {
         let queues = |n: u32, desc: u32| format!("{n} of {desc}");
         let (rx, tx) = (queues(wish.n_rxq, wish.n_rxq_desc), queues(wish.n_txq, wish.n_txq_desc));
@@ -101,13 +101,13 @@ impl fmt::Display for MempoolError {
 
 impl std::error::Error for MempoolError {}
 
-/// The pool itself.
+/// A pool in use.
 struct Pool {
     raw: NonNull<sys::rte_mempool>,
 }
 
-// SAFETY: a pool is used through DPDK's functions, which any thread may call at the same time; it is freed only under
-// the list's lock when nobody names it.
+// SAFETY: a pool is used through DPDK's functions, which are thread-safe; it is freed only under the list's lock when
+// no `Pool` refers to it.
 unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
@@ -118,7 +118,7 @@ impl Drop for Pool {
     }
 }
 
-/// See the module.
+/// A reference to a memory pool.
 #[derive(Clone)]
 pub struct Mempool(Arc<Pool>);
 
@@ -129,14 +129,14 @@ impl fmt::Debug for Mempool {
 }
 
 impl Mempool {
-    /// The pool for such a port, by the settings in force.
+    /// Returns the pool for these requirements, by the settings in force.
     pub fn request(wish: &MempoolWish) -> Result<Mempool, MempoolError> {
         if !eal::initialized() {
             return Err(MempoolError::new(wish, log::error_text(libc::ENODEV)));
         }
         let settings = settings();
         let size = buffer_size(wish, settings);
-        // The owner's name, where it is not shared.
+        // The owner of a pool that is not shared.
         let owner = settings.per_port_memory.then(|| wish.port.clone());
         let n = n_mbufs(wish, size, settings);
         if n > MBUFS_MAX {
@@ -147,23 +147,23 @@ impl Mempool {
         if let Some(found) = list.find(&key) {
             return Ok(found);
         }
-        // Its memory may be just what is missing.
+        // Unused pools may hold the memory that is missing.
         list.sweep();
         let raw = create(&key, wish)?;
         let pool = Arc::new(Pool { raw });
-        list.entries.push(Entry { key, raw: Raw(raw), named: Arc::downgrade(&pool) });
+        list.entries.push(Entry { key, raw: Raw(raw), references: Arc::downgrade(&pool) });
         Ok(Mempool(pool))
     }
 
-    /// DPDK's.
+    /// DPDK's pointer.
     #[inline]
     pub(crate) fn raw(&self) -> *mut sys::rte_mempool {
         self.0.raw.as_ptr()
     }
 
-    /// Packets that are not in use.
+    /// Packets that are free.
     pub fn available(&self) -> u32 {
-        // SAFETY: the pool lives while it is named.
+        // SAFETY: the pool lives while a reference exists.
         unsafe { sys::rte_mempool_avail_count(self.raw()) }
     }
 
@@ -173,26 +173,26 @@ impl Mempool {
         unsafe { sys::rte_mempool_in_use_count(self.raw()) }
     }
 
-    /// What `netdev-dpdk/get-mempool-info` says of it.
+    /// The text of `netdev-dpdk/get-mempool-info` for this pool.
     pub fn info(&self) -> String {
-        // SAFETY: the pool lives while it is named; the stream while the closure runs.
+        // SAFETY: the pool lives while a reference exists; the stream while the closure runs.
         let dump = memstream::written(|f| unsafe { sys::rte_mempool_dump(f, self.raw()) });
         let (available, used) = (self.available(), self.in_use());
         format!("{}    count: avail ({available}), in use ({used})\n", dump.unwrap_or_default())
     }
 }
 
-/// What `netdev-dpdk/get-mempool-info` says of all pools; nothing while DPDK is not in use.
+/// The text of `netdev-dpdk/get-mempool-info` for all pools; empty while DPDK is not initialized.
 pub fn info_of_all() -> String {
     if !eal::initialized() {
         return String::new();
     }
     let _list = list();
-    // SAFETY: no pool of ours is freed while the list is locked; the stream is good while the closure runs.
+    // SAFETY: no pool of ours is freed while the list is locked; the stream is valid while the closure runs.
     memstream::written(|f| unsafe { sys::rte_mempool_list_dump(f) }).unwrap_or_default()
 }
 
-/// What makes two wishes one pool.
+/// Ports whose requirements have equal keys share a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
     size: u32,
@@ -201,7 +201,7 @@ struct Key {
     n: u32,
 }
 
-/// A pool's address in the list.
+/// A pool's address, in the list.
 struct Raw(NonNull<sys::rte_mempool>);
 
 // SAFETY: used only with the list's lock held, see `Pool`.
@@ -210,8 +210,8 @@ unsafe impl Send for Raw {}
 struct Entry {
     key: Key,
     raw: Raw,
-    /// Who names it; nobody: it waits for its packets.
-    named: Weak<Pool>,
+    /// The references; if none is left, the pool waits for its packets.
+    references: Weak<Pool>,
 }
 
 struct List {
@@ -227,20 +227,20 @@ fn list() -> MutexGuard<'static, List> {
 impl List {
     fn find(&mut self, key: &Key) -> Option<Mempool> {
         let entry = self.entries.iter_mut().find(|e| e.key == *key)?;
-        let pool = entry.named.upgrade().unwrap_or_else(|| Arc::new(Pool { raw: entry.raw.0 }));
-        entry.named = Arc::downgrade(&pool);
+        let pool = entry.references.upgrade().unwrap_or_else(|| Arc::new(Pool { raw: entry.raw.0 }));
+        entry.references = Arc::downgrade(&pool);
         Some(Mempool(pool))
     }
 
-    /// Frees what nobody names and no packet is out of.
+    /// Frees unreferenced pools whose packets have all been returned.
     fn sweep(&mut self) {
         self.entries.retain(|entry| {
-            if entry.named.strong_count() > 0 {
+            if entry.references.strong_count() > 0 {
                 return true;
             }
             let raw = entry.raw.0.as_ptr();
-            // SAFETY: freed only here, and then no longer in the list. Nobody names it (a name is given only under this
-            // lock), so no packet leaves it any more; when as many are back as there are, none is out.
+            // SAFETY: freed only here, and then removed from the list. No reference exists (they are created only
+            // under this lock), so no packet leaves the pool any more; if all packets are available, none is in use.
             unsafe {
                 if sys::rte_mempool_avail_count(raw) < (*raw).size {
                     return true;
@@ -252,7 +252,7 @@ impl List {
     }
 }
 
-/// Bytes of a buffer with its headroom.
+/// Bytes of a buffer, with its headroom.
 fn buffer_size(wish: &MempoolWish, settings: &Settings) -> u32 {
     let size = aligned(wish.mtu);
     if settings.per_port_memory {
@@ -268,7 +268,7 @@ fn aligned(mtu: u32) -> u32 {
         + HEADROOM
 }
 
-/// How many packets it is to have.
+/// Packets in the pool for these requirements.
 fn n_mbufs(wish: &MempoolWish, size: u32, settings: &Settings) -> u32 {
     match settings.per_port_memory {
         false if size - ETHER >= ETHER_MTU => MAX_MBUFS,
@@ -280,7 +280,7 @@ fn n_mbufs(wish: &MempoolWish, size: u32, settings: &Settings) -> u32 {
     }
 }
 
-/// Makes one, smaller than wished where there is no memory for more.
+/// Creates a pool, smaller than wanted if memory is short.
 fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, MempoolError> {
     let (mut n, left) = (key.n, memory_headroom::left(key.numa));
     while n / 2 >= MIN_MBUFS && left < bytes(n, key.size) + memory_headroom::RESERVE {
@@ -295,7 +295,7 @@ fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, Me
         if let Some(raw) = NonNull::new(raw) {
             return Ok(raw);
         }
-        // SAFETY: reads a variable of this thread.
+        // SAFETY: reads a thread-local variable.
         let errno = unsafe { sys::sluice_errno() };
         n /= 2;
         if ![libc::ENOMEM, libc::ENOBUFS].contains(&errno) || n < MIN_MBUFS {
@@ -304,19 +304,20 @@ fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, Me
     }
 }
 
-/// What a pool takes.
+/// Bytes of memory that a pool of `n` packets takes.
 fn bytes(n: u32, size: u32) -> u64 {
     let element = size + size_of::<sys::rte_mbuf>() as u32;
-    // SAFETY: reckons only; the details are not asked for.
+    // SAFETY: only computes; a null pointer requests no details.
     let object = unsafe { sys::rte_mempool_calc_obj_size(element, 0, std::ptr::null_mut()) };
-    // A pointer to each, in a ring whose size is a power of two; what is left over at the ends of pages.
+    // The ring has a pointer to each packet, and a power of two of entries; 1/64 is added for unused space at the ends
+    // of pages.
     let (objects, ring) = (u64::from(n) * u64::from(object), u64::from(n.next_power_of_two()) * 8);
     objects + objects / 64 + ring
 }
 
-/// A name that only this pool has, at most 25 bytes.
+/// A unique name of at most 25 bytes.
 fn name_of(key: &Key, port: &str, n: u32) -> CString {
-    // FNV-1a: the pools of two ports differ by it.
+    // FNV-1a, to distinguish the pools of two ports.
     let hash = port.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     CString::new(format!("ovs{hash:08x}{:02}{:05}{n:07}", key.numa.0 % 100, key.size - ETHER))
         .unwrap_or_default()
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_queues_are_told_as_that() {
+    fn too_many_queues_are_reported() {
         let own = Settings { per_port_memory: true, ..Settings::default() };
         let most = MempoolWish {
             n_rxq: 65_535,

@@ -1,11 +1,11 @@
-//! What DPDK writes to a C stream, as text.
+//! Text that DPDK writes to a C stream.
 
 use dpdk_sys as sys;
 use std::ffi::c_char;
 
-/// Calls `write` with a stream and gives what it wrote. `None`: no memory for the stream.
+/// Calls `write` with a stream and returns the text that it wrote. `None`: no memory for the stream.
 ///
-/// The stream is good only while `write` runs.
+/// The stream is valid only while `write` runs.
 pub(crate) fn written(write: impl FnOnce(*mut sys::FILE)) -> Option<String> {
     let mut text: *mut c_char = std::ptr::null_mut();
     let mut len = 0;

@@ -1,10 +1,10 @@
-//! Starting the environment in another process first.
+//! Trial start of the environment in a child process.
 //!
-//! DPDK ends the process on some errors: a word that it takes for a call for help, memory that it cannot lay out, a driver
-//! that gives up. So the program is started again (`/proc/self/exe`) with a hidden first argument and the environment's
-//! words; it starts the environment, without looking for physical devices (those are to be touched once), says on its
-//! standard output that it is up, and ends. Only then the real process does the same. What the child logs comes by its
-//! standard error, each line with its level before it.
+//! On some errors DPDK ends the process: an argument that it takes for a request for help, memory that it cannot map,
+//! a driver that gives up. So the program first starts itself (`/proc/self/exe`) with a hidden first argument and the
+//! environment's arguments. This child starts the environment without probing physical devices (which must be touched
+//! only once), reports success on its standard output, and exits. Only then the real process starts the environment.
+//! The child logs to its standard error, each line preceded by its level.
 
 use crate::eal;
 use crate::log::{self, Level};
@@ -18,49 +18,49 @@ use std::time::{Duration, Instant};
 
 /// The hidden argument.
 const ROLE: &str = "--dpdk-role=rehearsal";
-/// What the child writes when its environment is up.
+/// The child writes this when its environment is initialized.
 const UP: &str = "dpdk is up\n";
-/// Of what a child writes, the end is read.
+/// Bytes that are read of a child's output, from its end.
 const OUTPUT_MAX: u64 = 64 * 1024;
-/// How often a child is looked after.
+/// Interval at which the parent checks whether the child has exited.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// In the program's `main`, first of all: if this process is a child of `rehearse`, what it ends with.
+/// To be called first in `main`: if this process is a child of `rehearse`, runs the trial and returns its exit code.
 pub fn run_if_child(argv: &[String]) -> Option<ExitCode> {
     let (role, words) = argv.get(1..)?.split_first()?;
     (role == ROLE).then(|| play(argv.first(), words))
 }
 
 fn play(program: Option<&String>, words: &[String]) -> ExitCode {
-    // It must not outlive who waits for it, nor leave its memory in a file if it crashes.
+    // The child must not outlive its parent, nor leave its memory in a core file if it crashes.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
     log::divert(|_, level, line| eprintln!("<{}>{line}", level as u8));
     let words: Vec<String> = program.into_iter().chain(words).cloned().collect();
     if let Err(text) = eal::bring_up(&words) {
-        // Grave lines are out already.
-        if log::grave().is_empty() {
+        // Severe messages are logged already.
+        if log::severe().is_empty() {
             eprintln!("<{}>{text}", Level::Error as u8);
         }
         return ExitCode::FAILURE;
     }
     let mut out = std::io::stdout();
     let _ = out.write_all(UP.as_bytes()).and_then(|()| out.flush());
-    // SAFETY: the environment is up, and no other thread of ours uses it. What it left in files goes with it.
+    // SAFETY: the environment is initialized, and no other thread uses it. This also removes its files.
     unsafe { sys::rte_eal_cleanup() };
     ExitCode::SUCCESS
 }
 
-/// What a rehearsal brought.
+/// The result of a trial start.
 pub(crate) struct Outcome {
-    /// What was logged: level and line.
+    /// The child's log: level and line.
     pub lines: Vec<(Level, String)>,
-    /// Why it failed.
+    /// Why the start failed; `None` if it succeeded.
     pub failure: Option<String>,
 }
 
-/// Starts the environment in a child, for `limit` at the longest.
+/// Starts the environment in a child process, for at most `limit`.
 pub(crate) fn rehearse(words: &[String], limit: Duration) -> Outcome {
     let failed = |text: String| Outcome { lines: Vec::new(), failure: Some(text) };
     let file = |name| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).map(File::from);
@@ -74,7 +74,7 @@ pub(crate) fn rehearse(words: &[String], limit: Duration) -> Outcome {
     let ended = wait(child, limit);
     let lines = log_lines(&end_of(&mut err));
     let failure = match ended {
-        // It was up; that it may not have ended well harms nobody.
+        // The environment was initialized; a bad exit afterwards does not matter.
         Some(_) if end_of(&mut out).ends_with(UP) => None,
         Some(status) => Some(why(&lines, &status_text(status))),
         None => Some(why(&lines, &format!("it was not up after {} seconds", limit.as_secs()))),
@@ -92,7 +92,7 @@ fn launch(words: &[String], out: &File, err: &File) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?).spawn()
 }
 
-/// The child's end; `None` if it had to be killed.
+/// Waits for the child to exit; `None` if it had to be killed.
 fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
     let started = Instant::now();
     while started.elapsed() < limit {
@@ -115,7 +115,7 @@ fn end_of(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Lines with their levels; one without was not logged by the environment but printed by what it uses, on an error.
+/// Log lines with their levels. A line without a level was printed by a library on an error.
 fn log_lines(text: &str) -> Vec<(Level, String)> {
     let line = |line: &str| {
         let marked = line.strip_prefix('<').and_then(|l| l.split_once('>'));
@@ -127,7 +127,7 @@ fn log_lines(text: &str) -> Vec<(Level, String)> {
     text.lines().filter(|l| !l.trim().is_empty()).map(line).collect()
 }
 
-/// The last grave lines, or how the child ended.
+/// The last severe messages, or how the child ended.
 fn why(lines: &[(Level, String)], end: &str) -> String {
     let mut kept = Vec::new();
     lines.iter().filter(|(level, _)| *level <= Level::Error).for_each(|(_, line)| log::keep(&mut kept, line));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_child_that_does_not_come_up_is_a_failure() {
-        // The program that is started again is this test, which knows no such argument.
+        // The program that is started again is this test binary, which does not know the argument.
         let outcome = rehearse(&["test".to_owned(), "-m".to_owned()], Duration::from_secs(20));
         assert!(outcome.failure.is_some());
         assert!(outcome.lines.iter().all(|(level, _)| *level == Level::Error));

@@ -1,4 +1,4 @@
-//! What `Open_vSwitch.other_config` says of memory pools and vhost-user sockets: read once, when DPDK starts.
+//! Settings of memory pools and vhost-user sockets from `Open_vSwitch.other_config`, read once when DPDK starts.
 //!
 //! Names and meaning are those of Open vSwitch (ovs-vswitchd.conf.db(5)).
 
@@ -11,24 +11,24 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The longest name of a file (Linux: `NAME_MAX`).
+/// The longest file name (Linux: `NAME_MAX`).
 const NAME_MAX: usize = 255;
-/// More pools than any machine has; bounds what is read from outside.
+/// More pools than any machine has; bounds what is read from the database.
 const POOLS_MAX: usize = 1024;
 
-/// A pool that the user wants to be shared by ports of that MTU and less.
+/// A pool that ports with this MTU or less shall share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedPool {
-    /// As the user gave it, before rounding to the size of buffers.
+    /// The MTU in bytes as configured, before rounding to a buffer size.
     pub mtu: u32,
     /// The NUMA node; `None` for all.
     pub numa: Option<u32>,
 }
 
-/// See the module.
+/// The settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the sockets of `dpdkvhostuser` ports are made (`vhost-sock-dir`, below the run directory).
+    /// Directory of the sockets of `dpdkvhostuser` ports (`vhost-sock-dir`, below the run directory).
     pub vhost_sock_dir: PathBuf,
     /// `vhost-iommu-support`
     pub vhost_iommu: bool,
@@ -36,28 +36,28 @@ pub struct Settings {
     pub vhost_postcopy: bool,
     /// `per-port-memory`
     pub per_port_memory: bool,
-    /// Not `userspace-tso-enable`: devices are not asked to cut TCP into segments, as their drivers may send small packets
-    /// faster then.
+    /// Inverse of `userspace-tso-enable`: devices are not asked to segment TCP, because their drivers may then send
+    /// small packets faster.
     pub segment_in_software: bool,
-    /// `shared-mempool-config`, in the order given.
+    /// `shared-mempool-config`, in the order of the setting.
     pub shared_pools: Vec<SharedPool>,
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// The settings that are in force; the defaults where DPDK was never asked for.
+/// The settings in force; the defaults if DPDK was not initialized.
 pub fn settings() -> &'static Settings {
     static DEFAULT: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get().unwrap_or_else(|| DEFAULT.get_or_init(Settings::default))
 }
 
-/// Puts settings in force; the first ones stay.
+/// Puts settings in force; later calls do nothing.
 pub(crate) fn put_in_force(settings: Settings) {
     let _ = SETTINGS.set(settings);
 }
 
 impl Settings {
-    /// Reads `other_config`. What is wrong is told in the notes and left at its default.
+    /// Reads `other_config`. Invalid settings keep their defaults and are reported in the notes.
     pub fn read(config: &BTreeMap<String, String>, rundir: &Path) -> (Settings, Vec<Note>) {
         let mut notes = Vec::new();
         let mut note = |level, text| notes.push(Note { level, text });

@@ -1,17 +1,17 @@
-//! Threads that touch packet buffers.
+//! Registration of threads that use packet buffers.
 //!
-//! A thread that is registered has an lcore number of its own, and by that a cache in every memory pool. One that is not
-//! works all the same, but takes and gives every buffer through the pool's shared ring.
+//! A registered thread has an lcore number of its own, and with it a cache in every memory pool. An unregistered
+//! thread works as well, but gets and frees each buffer through the pool's shared ring.
 
 use crate::eal;
 use dpdk_sys as sys;
 use std::marker::PhantomData;
 
-/// What `sluice_lcore_id` says of a thread without a number (`LCORE_ID_ANY`).
+/// The result of `sluice_lcore_id` for a thread without lcore number (`LCORE_ID_ANY`).
 const NO_LCORE: u32 = u32::MAX;
 
-/// Keeps the thread that made it registered with DPDK until it is dropped, which has to happen on the same thread: so it
-/// is not `Send`.
+/// Keeps the current thread registered with DPDK until it is dropped. It must be dropped on the same thread, so it is
+/// not `Send`.
 #[derive(Debug)]
 pub struct Registration {
     lcore: u32,
@@ -19,21 +19,21 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Registers the calling thread. `None` if DPDK is not in use, if the thread is registered already, or if there is no
-    /// number left (DPDK has 128): it then works without caches.
+    /// Registers the calling thread. `None` if DPDK is not initialized, if the thread is registered already, or if no
+    /// lcore number is free (DPDK has 128): the thread then works without caches.
     pub fn new() -> Option<Registration> {
         if !eal::initialized() || lcore() != NO_LCORE {
             return None;
         }
-        // SAFETY: the environment is up, and the thread is not registered yet; a second registration would leak the first
-        // one's number.
+        // SAFETY: the environment is initialized, and the thread is not registered yet; a second registration would
+        // leak the first lcore number.
         if unsafe { sys::rte_thread_register() } < 0 {
             return None;
         }
         Some(Registration { lcore: lcore(), here: PhantomData })
     }
 
-    /// The number that the thread got.
+    /// The thread's lcore number.
     pub fn lcore(&self) -> u32 {
         self.lcore
     }
@@ -41,14 +41,14 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // SAFETY: this is the thread that `new` registered (the guard cannot leave it), and it is registered still: only
-        // this undoes it.
+        // SAFETY: this is the thread that `new` registered (the guard cannot move to another thread), and only this
+        // drop unregisters it.
         unsafe { sys::rte_thread_unregister() }
     }
 }
 
 fn lcore() -> u32 {
-    // SAFETY: reads a variable of this thread, which is there from the start.
+    // SAFETY: reads a thread-local variable that always exists.
     unsafe { sys::sluice_lcore_id() }
 }
 

@@ -1,6 +1,6 @@
-//! What is left to do on a packet, in DPDK's words: flags and header lengths of an `rte_mbuf`.
+//! A packet's offload request in DPDK's form: flags and header lengths of an `rte_mbuf`.
 //!
-//! Who sends such a packet asks first whether who gets it (a device, a guest) does that kind of work.
+//! A sender checks first whether the receiver (a device or a guest) supports the request.
 //!
 //! Source: rte_mbuf_core.h.
 
@@ -8,28 +8,29 @@ use dpdk_sys as sys;
 use packet::offload::{GsoKind, Offload};
 use packet::segment;
 
-/// Where `tso_segsz`, of 16 bits, is in the word of lengths: behind 7 bits of `l2_len`, 9 of `l3_len`, 8 of `l4_len`.
+/// Position of the 16-bit `tso_segsz` in the word `tx_offload`: after 7 bits of `l2_len`, 9 of `l3_len`, 8 of
+/// `l4_len`.
 pub(crate) const SEGMENT_SIZE_SHIFT: u32 = 24;
 
-/// The least that a header of the kind has.
+/// Minimum header lengths in bytes.
 const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
 
-/// See the module. The default: nothing.
+/// An offload request; the default requests nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Undone {
-    /// Of the packet.
+    /// The mbuf's `ol_flags`.
     pub(crate) flags: u64,
-    /// Of its headers, and of the payload of its segments.
+    /// The mbuf's `tx_offload`: header lengths, and payload bytes of a segment.
     pub(crate) lengths: u64,
-    /// Where the transport header starts.
+    /// Offset of the transport header.
     pub(crate) l4: usize,
-    /// What is to be cut.
+    /// The kind of segmentation, if requested.
     pub(crate) cut: Option<GsoKind>,
 }
 
 impl Undone {
-    /// Of a packet with this note. `None`: DPDK has no words for it, or the note does not fit.
+    /// Translates a frame's offload request. `None`: DPDK cannot express it, or it does not fit the packet.
     pub(crate) fn of(bytes: &[u8], offload: &Offload) -> Option<Undone> {
         let (csum, layout) = (offload.csum?, segment::layout(bytes)?);
         let kind = layout.kind()?;
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
     use packet::offload::{Gso, PartialChecksum};
 
-    /// A tagged TCP packet over IPv4 with 12 bytes of options and some payload.
+    /// A TCP packet over IPv4 with a VLAN tag, 12 bytes of TCP options and some payload.
     fn packet() -> Vec<u8> {
         let mut packet = vec![0; 400];
         packet[12..14].copy_from_slice(&[0x81, 0]);
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_do_not_fit_have_no_words() {
+    fn requests_that_do_not_fit_are_refused() {
         let of = |start, offset, kind| {
             let gso = Some(Gso { kind, size: 100, ecn: false });
             Undone::of(&packet(), &Offload { csum: Some(PartialChecksum { start, offset }), gso })

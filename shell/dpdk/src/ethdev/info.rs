@@ -1,22 +1,22 @@
-//! What a device is and what state it is in; the settings that need no restart.
+//! Capabilities and state of a device, and the settings that need no restart.
 
 use super::{DeviceError, Ethdev, TxWork, check};
 use dpdk_sys as sys;
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::Ordering;
 
-/// Bounds of a queue's length.
+/// Limits of a queue's length, in descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// At most.
+    /// The maximum.
     pub max: u16,
-    /// At least.
+    /// The minimum.
     pub min: u16,
-    /// A multiple of it.
+    /// The length must be a multiple of this.
     pub align: u16,
 }
 
-/// What a device can.
+/// Capabilities of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "DPDK's names say it")]
 pub struct Info {
@@ -32,52 +32,52 @@ pub struct Info {
     pub max_vmdq_pools: u16,
     pub rx_desc: Limits,
     pub tx_desc: Limits,
-    /// It tells of its link by itself.
+    /// Reports link changes by interrupts.
     pub has_link_interrupt: bool,
-    /// It checks the checksums of received packets.
+    /// Verifies the checksums of received packets.
     pub has_rx_checksum: bool,
-    /// What it does on packets that it sends; while it does not run, what it can.
+    /// Offloads on transmission: those in use while the device runs, those it supports while it is stopped.
     pub tx_work: TxWork,
 }
 
 /// State of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// It is up.
+    /// Whether the link is up.
     pub up: bool,
-    /// Megabits per second; `None` where it is not known.
+    /// Megabits per second; `None` if unknown.
     pub speed_mbps: Option<u32>,
-    /// Full, not half.
+    /// Full duplex rather than half.
     pub full_duplex: bool,
-    /// Both ends agreed on it.
+    /// Whether the parameters were autonegotiated.
     pub autoneg: bool,
 }
 
-/// Which pause frames are used.
+/// Use of Ethernet pause frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowControl {
-    /// Those that we send when our queue is full.
+    /// The device sends pause frames when its receive queue is full.
     pub rx: bool,
-    /// Those that we obey.
+    /// The device obeys received pause frames.
     pub tx: bool,
-    /// Negotiated.
+    /// Pause frames are autonegotiated.
     pub autoneg: bool,
 }
 
-/// `UINT32_MAX`: DPDK does not know the speed.
+/// `UINT32_MAX`: DPDK's value for an unknown speed.
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
-/// A string that lives in DPDK.
+/// Copies a string that DPDK owns.
 ///
 /// # Safety
 ///
-/// `text` is null or a string that lives during the call.
+/// `text` is null or a C string that lives during the call.
 unsafe fn text(text: *const c_char) -> Option<String> {
     // SAFETY: the caller's promise.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// DPDK's own description.
+/// DPDK's description of the device.
 pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
     // SAFETY: plain data, filled by the call; an invalid port is refused by it.
     unsafe {
@@ -87,10 +87,11 @@ pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
     }
 }
 
-/// Drivers that say they cut TCP and do not cut what comes of an MTU: this one counts its Ethernet header, too.
+/// Drivers that announce TCP segmentation but fail for segments of full MTU: net_tap counts the Ethernet header
+/// towards the MTU.
 const CANNOT_SEGMENT: [&str; 1] = ["net_tap"];
 
-/// What it can do on packets that it sends.
+/// Offloads on transmission that the device supports.
 pub(super) fn tx_work(raw: &sys::rte_eth_dev_info) -> TxWork {
     let mut work = TxWork::of(raw.tx_offload_capa);
     // SAFETY: the driver's name lives as long as the driver.
@@ -99,7 +100,7 @@ pub(super) fn tx_work(raw: &sys::rte_eth_dev_info) -> TxWork {
     work
 }
 
-/// The port's address; zeros where the driver tells none.
+/// The port's MAC address; zeros if the driver has none.
 pub(super) fn mac(port: u16) -> [u8; 6] {
     let mut mac = sys::rte_ether_addr { addr_bytes: [0; 6] };
     // SAFETY: filled by the call; an invalid port is refused by it.
@@ -112,7 +113,7 @@ fn limits(raw: &sys::rte_eth_desc_lim) -> Limits {
 }
 
 impl Ethdev {
-    /// What it can.
+    /// Capabilities of the device.
     pub fn info(&self) -> Result<Info, DeviceError> {
         let raw = raw(self.port())?;
         // SAFETY: the strings and the device live as long as the port, which is ours.
@@ -142,12 +143,12 @@ impl Ethdev {
         })
     }
 
-    /// Its address.
+    /// The MAC address.
     pub fn mac(&self) -> [u8; 6] {
         mac(self.port())
     }
 
-    /// Changes its address.
+    /// Changes the MAC address.
     pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), DeviceError> {
         let mut raw = sys::rte_ether_addr { addr_bytes: mac };
         // SAFETY: the port is ours.
@@ -155,14 +156,14 @@ impl Ethdev {
         check("Failed to set requested mac", code).map(|_| ())
     }
 
-    /// Its MTU as the driver has it.
+    /// The driver's MTU in bytes; `None` if the driver does not tell.
     pub fn mtu(&self) -> Option<u16> {
         let mut mtu = 0;
         // SAFETY: the port is ours.
         (unsafe { sys::rte_eth_dev_get_mtu(self.port(), &raw mut mtu) } == 0).then_some(mtu)
     }
 
-    /// State of its link; down where the driver cannot tell.
+    /// The state of the link; down if the driver does not tell.
     pub fn link(&self) -> Link {
         let mut raw =
             sys::sluice_link { speed: SPEED_UNKNOWN, up: false, full_duplex: false, autoneg: false };
@@ -178,8 +179,8 @@ impl Ethdev {
         }
     }
 
-    /// Takes the link up or down. `Ok(false)`: the driver cannot. A device that is down brings and sends nothing, whatever
-    /// its driver does.
+    /// Takes the link up or down. Returns `Ok(false)` if the driver cannot. A device that is down neither receives nor
+    /// sends, regardless of what its driver does.
     pub fn set_link(&self, up: bool) -> Result<bool, DeviceError> {
         // SAFETY: the port is ours.
         let code = unsafe {
@@ -192,11 +193,11 @@ impl Ethdev {
         if can {
             check("link change error", code)?;
         }
-        self.plug.up.store(up, Ordering::Relaxed);
+        self.claim.up.store(up, Ordering::Relaxed);
         Ok(can)
     }
 
-    /// Its pause frames; `None`: the driver knows of none.
+    /// The use of pause frames; `None` if the driver does not support them.
     pub fn flow_control(&self) -> Result<Option<FlowControl>, DeviceError> {
         let Some(raw) = self.raw_flow_control()? else { return Ok(None) };
         let both = raw.mode == sys::RTE_ETH_FC_FULL;
@@ -207,7 +208,7 @@ impl Ethdev {
         }))
     }
 
-    /// Changes which pause frames are used.
+    /// Changes the use of pause frames.
     pub fn set_flow_control(&self, wish: FlowControl) -> Result<(), DeviceError> {
         let Some(mut raw) = self.raw_flow_control()? else { return Ok(()) };
         raw.mode = match (wish.rx, wish.tx) {

@@ -1,16 +1,16 @@
-//! Ethernet devices: found or hot-plugged, owned by one port each.
+//! Ethernet devices: found or hot-plugged, each owned by one port.
 //!
-//! A device that was there before us (probed by the environment at its start) is only stopped when its port goes; one
-//! that we attached is closed and unplugged, once.
+//! A device that the environment probed at its start is only stopped when its port is removed; one that this module
+//! attached is closed and unplugged, once.
 //!
 //! # Invariants
 //!
-//! * [`Plug`] is the one claim on a device; the list of claims keeps a second port from having it. It is dropped last,
-//!   after every queue: a driver's memory is never taken from under a burst.
-//! * A device is configured and stopped only while no queue of it is out ([`Ethdev::stop`] waits, and says so where that
-//!   takes too long).
+//! - [`Claim`] is the only claim on a device; the list of claims keeps a second port from using it. It is dropped
+//!   last, after all queues: a driver's memory is never freed during a burst.
+//! - A device is configured and stopped only while none of its queues is in use ([`Ethdev::stop`] waits for that, and
+//!   fails if it takes too long).
 //!
-//! The main thread, or a helper of it, owns the [`Ethdev`]; queues go to workers.
+//! The main thread, or a helper thread of it, owns the [`Ethdev`]; its queues are moved to workers.
 
 mod info;
 mod queue;
@@ -36,30 +36,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::NumaId;
 
-/// Of DPDK's port numbers, the one that is none.
+/// The first invalid port number of DPDK (`RTE_MAX_ETHPORTS`).
 const NO_PORT: u16 = 32;
 const BY_MAC: &str = "class=eth,mac=";
-/// How long queues that are still out are waited for, and how often they are looked at.
-const PATIENCE: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(1);
+/// How long to wait for queues that are still in use, and the interval of checks.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Why a port has no device.
+/// Why a device could not be attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachError {
-    /// DPDK is not in use.
+    /// DPDK is not initialized.
     NoDpdk,
-    /// No device by these words, and none could be made.
+    /// No device has this name, and none could be probed.
     NotFound,
-    /// Another port has it.
+    /// The port of this name uses the device.
     InUse(String),
 }
 
 /// An operation that the driver refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceError {
-    /// What it was, in words that a message goes on with.
+    /// The operation, as the beginning of an error message.
     pub what: String,
-    /// The error number, positive.
+    /// The error number (errno), positive.
     pub errno: i32,
 }
 
@@ -77,41 +77,41 @@ impl fmt::Display for DeviceError {
 
 impl std::error::Error for DeviceError {}
 
-/// `Ok` if a call of DPDK gave no negative number.
+/// Returns an error if a call of DPDK gave a negative number.
 pub(crate) fn check(what: &str, code: i32) -> Result<i32, DeviceError> {
     if code < 0 { Err(DeviceError::new(what, code)) } else { Ok(code) }
 }
 
-/// Who has which device.
+/// Claimed devices: port number of DPDK, and name of the switch's port.
 static CLAIMS: Mutex<Vec<(u16, String)>> = Mutex::new(Vec::new());
 
 fn claims() -> MutexGuard<'static, Vec<(u16, String)>> {
     CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A claimed device, see the module.
-pub(crate) struct Plug {
+/// The claim on a device; see the module.
+pub(crate) struct Claim {
     pub(crate) port: u16,
-    /// The words by which we made it; `None`: it was there.
+    /// The device arguments by which this module attached it; `None` if it was probed at start.
     attached: Option<String>,
-    /// The administrator wants it up. Many a driver cannot take its link down: queues look here.
+    /// Administrative state. Many drivers cannot take their link down, so the queues check this flag.
     up: AtomicBool,
     pub(crate) counters: OwnCounters,
 }
 
-impl Plug {
+impl Claim {
     #[inline]
     pub(crate) fn is_up(&self) -> bool {
         self.up.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Plug {
+impl Drop for Claim {
     fn drop(&mut self) {
         let mut claims = claims();
         if let Some(devargs) = &self.attached {
             let in_use = |other| other != self.port && claims.iter().any(|(port, _)| *port == other);
-            // SAFETY: the port is ours, and stopped: what runs holds this.
+            // SAFETY: the port is ours and stopped: `Running` holds the claim.
             match unsafe { remove(self.port, in_use) } {
                 true => log::say(Level::Info, &format!("Device '{devargs}' has been removed and detached")),
                 false => log::say(Level::Error, &format!("Device '{devargs}' can not be detached")),
@@ -121,15 +121,16 @@ impl Drop for Plug {
     }
 }
 
-/// Closes the port and unplugs its device, unless another of its ports is in use. `false`: it could not be unplugged.
+/// Closes the port and unplugs its device, unless another port of the device is in use. Returns false if the device
+/// could not be unplugged.
 ///
 /// # Safety
 ///
-/// The port is valid, stopped, and nobody has a queue of it.
+/// The port is valid and stopped, and none of its queues is in use.
 unsafe fn remove(port: u16, in_use: impl Fn(u16) -> bool) -> bool {
     let device = device_of(port);
     let shared = siblings(port).into_iter().any(in_use);
-    // SAFETY: the caller's promise; the device is that of the port and outlives the port's closing.
+    // SAFETY: the caller's promise; the device belongs to the port and outlives the port's closing.
     unsafe {
         sys::rte_eth_dev_close(port);
         shared || device.is_some_and(|device| sys::rte_dev_remove(device.as_ptr()) >= 0)
@@ -140,12 +141,12 @@ fn device_of(port: u16) -> Option<NonNull<sys::rte_device>> {
     info::raw(port).ok().and_then(|raw| NonNull::new(raw.device))
 }
 
-/// The ports of the same device, this one among them.
+/// All ports of the device that `port` belongs to, including `port`.
 fn siblings(port: u16) -> Vec<u16> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < NO_PORT {
-        // SAFETY: only looks at DPDK's table of ports.
+        // SAFETY: only reads DPDK's table of ports.
         at = unsafe { sys::rte_eth_find_next_sibling(at, port) };
         if at < NO_PORT {
             found.push(at);
@@ -156,13 +157,13 @@ fn siblings(port: u16) -> Vec<u16> {
 }
 
 fn is_valid(port: u16) -> bool {
-    // SAFETY: only looks at DPDK's table of ports.
+    // SAFETY: only reads DPDK's table of ports.
     port < NO_PORT && unsafe { sys::rte_eth_dev_is_valid_port(port) } != 0
 }
 
-/// The port that these words name, if it is there.
+/// The existing port that these device arguments name.
 fn find(devargs: &CString) -> Option<u16> {
-    // SAFETY: an iterator is plain data; it is initialised by the call, and cleaned up where it is left early.
+    // SAFETY: an iterator is plain data; the call initialises it, and it is cleaned up if the loop ends early.
     unsafe {
         let mut iterator: sys::rte_dev_iterator = std::mem::zeroed();
         if sys::rte_eth_iterator_init(&raw mut iterator, devargs.as_ptr()) != 0 {
@@ -176,7 +177,7 @@ fn find(devargs: &CString) -> Option<u16> {
     }
 }
 
-/// The port with this address.
+/// The port with this MAC address.
 fn find_by_mac(text: &str) -> Option<u16> {
     let wanted = parse_mac(text)?;
     (0..NO_PORT).filter(|port| is_valid(*port)).find(|port| info::mac(*port) == wanted)
@@ -192,7 +193,7 @@ fn parse_mac(text: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(mac)
 }
 
-/// Unplugs the device that these words name (`netdev-dpdk/detach`); the error is what the user is told.
+/// Unplugs the device that these arguments name (`netdev-dpdk/detach`). The error is the text for the user.
 pub fn detach(devargs: &str) -> Result<(), String> {
     let not_found = || format!("Device '{devargs}' not found in DPDK");
     let words = CString::new(devargs).map_err(|_| not_found())?;
@@ -206,21 +207,21 @@ pub fn detach(devargs: &str) -> Result<(), String> {
             "Device '{devargs}' is being used by the following interfaces:{users}. Remove them before detaching."
         ));
     }
-    // SAFETY: valid and claimed by nobody, so it was never started by us, or stopped with its last claim.
+    // SAFETY: the port is valid and not claimed, so it was never started by us, or stopped with its last claim.
     match unsafe { remove(port, |_| false) } {
         true => Ok(()),
         false => Err(format!("Device '{devargs}' can not be detached")),
     }
 }
 
-/// A device that a port has.
+/// A device that is owned by a port.
 pub struct Ethdev {
-    plug: Arc<Plug>,
+    claim: Arc<Claim>,
     running: Option<Arc<Running>>,
 }
 
 impl Ethdev {
-    /// Finds the device, or makes it, and claims it for the port `user`.
+    /// Finds the device, or probes it, and claims it for the port `user`.
     pub fn attach(devargs: &str, user: &str) -> Result<Ethdev, AttachError> {
         if !eal::initialized() {
             return Err(AttachError::NoDpdk);
@@ -245,76 +246,76 @@ impl Ethdev {
         if attached.is_some() {
             log::say(Level::Info, &format!("Device '{devargs}' attached to DPDK"));
         }
-        let plug = Plug { port, attached, up: AtomicBool::new(true), counters: OwnCounters::default() };
-        Ok(Ethdev { plug: Arc::new(plug), running: None })
+        let claim = Claim { port, attached, up: AtomicBool::new(true), counters: OwnCounters::default() };
+        Ok(Ethdev { claim: Arc::new(claim), running: None })
     }
 
-    /// DPDK's number of it.
+    /// DPDK's port number.
     pub fn port(&self) -> u16 {
-        self.plug.port
+        self.claim.port
     }
 
-    /// The node of its memory.
+    /// NUMA node of the device.
     pub fn numa_id(&self) -> NumaId {
         // SAFETY: the port is valid.
-        let socket = unsafe { sys::rte_eth_dev_socket_id(self.plug.port) };
+        let socket = unsafe { sys::rte_eth_dev_socket_id(self.claim.port) };
         NumaId(u32::try_from(socket).unwrap_or(0))
     }
 
-    /// Configures it and starts it. It must be stopped.
+    /// Configures and starts the device. It must be stopped.
     pub fn start(&mut self, config: &Config) -> Result<(), DeviceError> {
         self.stop()?;
-        self.running = Some(Arc::new(Running::start(Arc::clone(&self.plug), config)?));
+        self.running = Some(Arc::new(Running::start(Arc::clone(&self.claim), config)?));
         Ok(())
     }
 
-    /// It brings packets.
+    /// Whether the device is started.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Stops it when its queues have been dropped, for which it waits some time.
+    /// Stops the device. Waits up to 2 s until its queues have been dropped.
     pub fn stop(&mut self) -> Result<(), DeviceError> {
-        if !self.queues_are_back() {
+        if !self.queues_are_dropped() {
             return Err(DeviceError::new("its queues are still in use", libc::EBUSY));
         }
         self.running = None;
         Ok(())
     }
 
-    /// Waits until nobody has a queue, for a bounded time. New ones are made only through `self`.
-    fn queues_are_back(&self) -> bool {
+    /// Waits for a bounded time until no queue is in use. New queues are only created through `self`.
+    fn queues_are_dropped(&self) -> bool {
         let Some(running) = &self.running else { return true };
-        let looks = PATIENCE.as_millis() / LOOK.as_millis();
+        let looks = STOP_TIMEOUT.as_millis() / CHECK_INTERVAL.as_millis();
         for _ in 0..looks {
             if Arc::strong_count(running) == 1 {
                 return true;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
         Arc::strong_count(running) == 1
     }
 
-    /// Number of receive and of transmit queues; none while it is stopped.
+    /// Numbers of receive and of transmit queues; zero while the device is stopped.
     pub fn queues(&self) -> (usize, usize) {
         self.running.as_ref().map_or((0, 0), |r| (r.n_rxq(), r.n_txq()))
     }
 
-    /// Its memory pool; `None` while it is stopped.
+    /// The memory pool; `None` while the device is stopped.
     pub fn mempool(&self) -> Option<&Mempool> {
         self.running.as_ref().map(|running| &running.mempool)
     }
 
-    /// Its receive queues; each may be polled by one thread. To be called once after a start.
+    /// The receive queues, each to be polled by one thread. To be called once after each start.
     pub fn rx_queues(&mut self) -> Vec<EthRx> {
         let Some(running) = &self.running else { return Vec::new() };
-        match running.give_rx() {
+        match running.take_rx_once() {
             true => (0..running.n_rxq()).map(|q| EthRx::new(Arc::clone(running), q as u16)).collect(),
             false => Vec::new(),
         }
     }
 
-    /// The `nth` sender's queue, alone its own where there are enough of them.
+    /// The transmit queue of sender number `nth`; not shared if there are enough queues.
     pub fn tx_queue(&self, nth: usize) -> Option<EthTx> {
         let running = self.running.as_ref()?;
         Some(EthTx::new(Arc::clone(running), (nth % running.n_txq().max(1)) as u16))
@@ -323,8 +324,8 @@ impl Ethdev {
 
 impl Drop for Ethdev {
     fn drop(&mut self) {
-        // Mostly they are back already; where not, the last of them closes the device.
-        self.queues_are_back();
+        // Usually the queues are dropped already. Otherwise the last of them closes the device.
+        self.queues_are_dropped();
     }
 }
 

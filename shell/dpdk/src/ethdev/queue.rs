@@ -1,6 +1,6 @@
 //! Bursts: from a receive queue into frames, from frames into a transmit queue.
 //!
-//! The driver is called once per burst through the shim; what happens to each packet happens here.
+//! The driver is called once per burst through the shim; the work per packet is done here.
 
 use super::run::Running;
 use crate::mbuf::{self, Burst, Mbuf};
@@ -29,32 +29,32 @@ impl EthRx {
 impl RxQueue for EthRx {
     #[inline]
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
-        if !self.running.plug.is_up() {
+        if !self.running.claim.is_up() {
             return RxResult::default();
         }
-        let (port, queue) = (self.running.plug.port, self.queue);
+        let (port, queue) = (self.running.claim.port, self.queue);
         // SAFETY: the device runs as long as `running` is held, and this queue is polled only through `self`.
         let (n, lost) = unsafe {
             self.burst.receive(max, pool, out, |mbufs, n| sys::sluice_rx_burst(port, queue, mbufs, n))
         };
         if lost > 0 {
-            self.running.plug.counters.count_rx_lost(lost as u64);
+            self.running.claim.counters.count_rx_lost(lost as u64);
         }
         RxResult { dropped: lost as u32, more: n > 0 && n >= max.min(packet::queue::RX_BURST) }
     }
 }
 
-/// A transmit queue; several may be the same one of the device.
+/// A transmit queue. Several of these may share one queue of the device.
 pub struct EthTx {
     running: Arc<Running>,
     queue: u16,
     burst: Burst,
-    /// Bytes in `burst`.
+    /// Total length of the packets in `burst`.
     bytes: u64,
-    /// The driver has to look at the burst first: something is left to do on a packet of it.
+    /// The burst has a packet with an offload request, so the driver has to prepare the burst first.
     undone: bool,
     given: FrameBatch,
-    /// A packet of the last burst that the device did not take.
+    /// The bytes of the last packet that the device did not accept.
     refused: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl EthTx {
         EthTx { running, queue, burst, bytes: 0, undone: false, given, refused: Vec::new() }
     }
 
-    /// Puts a packet into the burst, which is sent when it is full.
+    /// Appends a packet to the burst, which is sent when it is full.
     fn put(&mut self, mbuf: Mbuf, len: usize, result: &mut TxResult) {
         self.bytes += len as u64;
         self.burst.push(mbuf);
@@ -73,7 +73,8 @@ impl EthTx {
         }
     }
 
-    /// Puts packets that are sent as they are into the burst, which is sent when it is full, up to one that is not.
+    /// Appends packets that need no work to the burst, which is sent whenever it is full. Stops at, and returns, the
+    /// first frame that needs work.
     #[inline]
     fn put_all(&mut self, frames: &mut Drain<'_, Frame>, result: &mut TxResult) -> Option<Frame> {
         loop {
@@ -86,16 +87,16 @@ impl EthTx {
         }
     }
 
-    /// Sends the burst; what the device does not take is freed.
+    /// Sends the burst; packets that the device does not accept are freed.
     fn send(&mut self, result: &mut TxResult) {
         let (given, mut bytes) = (self.burst.len(), std::mem::take(&mut self.bytes));
-        let (port, queue) = (self.running.plug.port, self.queue);
+        let (port, queue) = (self.running.claim.port, self.queue);
         let alone = self.running.txq(queue).lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut self.undone) {
-            // SAFETY: as below; the driver writes headers of packets that are ours.
+            // SAFETY: as below; the driver writes to headers of packets that are ours.
             bytes -= unsafe { self.burst.keep(|mbufs, n| sys::sluice_tx_prepare(port, queue, mbufs, n)) };
         }
-        // SAFETY: the device runs as long as `running` is held, and the lock keeps others off the queue.
+        // SAFETY: the device runs as long as `running` is held, and the lock keeps other senders off the queue.
         let (sent, unsent_bytes) = unsafe {
             self.burst.send(&mut self.refused, |mbufs, n| sys::sluice_tx_burst(port, queue, mbufs, n))
         };
@@ -105,16 +106,16 @@ impl EthTx {
         result.dropped += (given - sent) as u32;
     }
 
-    /// How to leave to the device what is left to do; `None`: it does no such work.
-    fn leave(&self, frame: &Frame) -> Option<Undone> {
+    /// The frame's offload request in DPDK's form; `None` if the device does not support it.
+    fn undone_for_device(&self, frame: &Frame) -> Option<Undone> {
         let work = self.running.work;
         let mut undone = Undone::of(frame.bytes(), &frame.offload()).filter(|_| work.checksum)?;
         if undone.cut.is_some() {
             if !work.segmentation {
                 return None;
             }
-            // Each segment has a length of its own in its IP header. A device that does not sum that header here is one
-            // behind which somebody else cuts.
+            // Each segment gets its own length in its IP header. A device without IPv4 checksum offload (virtio)
+            // leaves the segmentation to a receiver that also completes the header checksum.
             if work.ip_checksum && undone.cut == Some(GsoKind::Tcp4) {
                 undone.flags |= sys::SLUICE_RTE_MBUF_F_TX_IP_CKSUM;
             }
@@ -122,9 +123,9 @@ impl EthTx {
         Some(undone)
     }
 
-    /// Does what the frame's sender left undone, and puts what comes of it.
+    /// Performs the frame's offload request in software and appends the resulting packets.
     #[cold]
-    fn finish(&mut self, frame: &mut Frame, result: &mut TxResult) {
+    fn finish_in_software(&mut self, frame: &mut Frame, result: &mut TxResult) {
         let offload = frame.offload();
         frame.set_offload(Offload::default());
         let running = Arc::clone(&self.running);
@@ -140,8 +141,9 @@ impl EthTx {
     }
 }
 
-/// Completes a checksum where that is all there is to do; `false`: there is more, or the note does not fit.
-fn completed(frame: &mut Frame) -> bool {
+/// Completes the checksum if that is all the frame requests. Returns false if it requests more, or the request does
+/// not fit the frame.
+fn complete_checksum(frame: &mut Frame) -> bool {
     let Offload { csum: Some(csum), gso: None } = frame.offload() else { return false };
     let done = segment::complete(frame.bytes_mut(), csum.start, csum.offset).is_some();
     if done {
@@ -151,7 +153,8 @@ fn completed(frame: &mut Frame) -> bool {
 }
 
 impl EthTx {
-    /// Any frame: one that needs work or a copy, or is too long, among them. What is not kept of it is given back.
+    /// Handles a frame that needs work or a copy, or is too long. Returns the frame if it was not moved into the
+    /// burst.
     #[cold]
     fn put_odd(&mut self, mut frame: Frame, result: &mut TxResult) -> Option<Frame> {
         let len = frame.len();
@@ -161,11 +164,11 @@ impl EthTx {
         }
         let mut left = Undone::default();
         if frame.is_undone() {
-            match self.leave(&frame) {
+            match self.undone_for_device(&frame) {
                 Some(undone) => left = undone,
-                None if completed(&mut frame) => {}
+                None if complete_checksum(&mut frame) => {}
                 None => {
-                    self.finish(&mut frame, result);
+                    self.finish_in_software(&mut frame, result);
                     return Some(frame);
                 }
             }
@@ -176,7 +179,7 @@ impl EthTx {
         };
         match mbuf {
             Some(mbuf) => {
-                self.undone |= mbuf::leave(mbuf, &left);
+                self.undone |= mbuf::set_undone(mbuf, &left);
                 self.put(mbuf, len, result);
             }
             None => result.dropped += 1,
@@ -193,9 +196,9 @@ impl TxQueue for EthTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         let mut result = TxResult::default();
         self.refused.clear();
-        if !self.running.plug.is_up() {
+        if !self.running.claim.is_up() {
             result.dropped = frames.len() as u32;
-            self.running.plug.counters.count_tx_lost(&result);
+            self.running.claim.counters.count_tx_lost(&result);
             return result;
         }
         let mut given = std::mem::replace(frames, std::mem::take(&mut self.given));
@@ -209,7 +212,7 @@ impl TxQueue for EthTx {
             self.send(&mut result);
         }
         if result.dropped + result.too_long > 0 {
-            self.running.plug.counters.count_tx_lost(&result);
+            self.running.claim.counters.count_tx_lost(&result);
         }
         result
     }

@@ -1,53 +1,53 @@
-//! A device that runs: its configuration, and what its queues share.
+//! A running device: its configuration, and the state that its queues share.
 
-use super::{DeviceError, Plug, check, info};
+use super::{Claim, DeviceError, check, info};
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use units::NumaId;
 
-/// Above it, a packet may need more than one buffer.
+/// Above this MTU a packet may need more than one buffer.
 const ETHER_MTU: u16 = 1500;
-/// Ethernet's header and check sequence.
+/// Bytes of the Ethernet header and the check sequence.
 const ETHER: usize = 18;
 
-/// How a device is to run.
+/// Configuration with which a device is started.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Receive queues; fewer where the device has no more.
+    /// Receive queues; reduced to the number that the device has.
     pub n_rxq: u16,
-    /// Transmit queues; fewer where the device has no more.
+    /// Transmit queues; reduced to the number that the device has.
     pub n_txq: u16,
-    /// Packets in each receive queue.
+    /// Descriptors of each receive queue.
     pub n_rxq_desc: u16,
-    /// Packets in each transmit queue.
+    /// Descriptors of each transmit queue.
     pub n_txq_desc: u16,
-    /// Longest payload.
+    /// MTU in bytes.
     pub mtu: u16,
-    /// It is to tell of its link by itself.
+    /// Request interrupts for link changes.
     pub link_interrupt: bool,
-    /// Node of the queues' memory.
+    /// NUMA node of the queues' memory.
     pub numa: NumaId,
-    /// Where received packets lie.
+    /// The pool for received packets.
     pub mempool: Mempool,
-    /// It is to cut what is to be cut, if it can.
+    /// Use the device's TCP segmentation, if it has it.
     pub segmentation: bool,
 }
 
-/// What work on a packet that it sends a device does itself.
+/// Offloads that a device performs on transmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxWork {
-    /// The checksum of an IPv4 header.
+    /// Checksum of the IPv4 header.
     pub ip_checksum: bool,
-    /// The checksums of TCP and UDP.
+    /// Checksums of TCP and UDP.
     pub checksum: bool,
-    /// Cutting TCP into segments.
+    /// Segmentation of TCP.
     pub segmentation: bool,
 }
 
 impl TxWork {
-    /// What these capabilities are good for.
+    /// The offloads that these capabilities (`RTE_ETH_TX_OFFLOAD_*`) allow.
     pub(super) fn of(capabilities: u64) -> TxWork {
         let has = |flags: u64| capabilities & flags == flags;
         let checksum =
@@ -55,13 +55,13 @@ impl TxWork {
         TxWork {
             ip_checksum: has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM),
             checksum,
-            // What is to be cut lies in many buffers.
+            // Packets to be segmented consist of several buffers.
             segmentation: checksum
                 && has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO | sys::SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
         }
     }
 
-    /// In DPDK's flags.
+    /// As DPDK's flags.
     fn offloads(self) -> u64 {
         let of = |on, flags| if on { flags } else { 0 };
         of(self.ip_checksum, sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)
@@ -76,23 +76,23 @@ impl TxWork {
     }
 }
 
-/// What the queues of a started device have in common.
+/// State that the queues of a started device share.
 pub(crate) struct Running {
-    pub(crate) plug: Arc<Plug>,
+    pub(crate) claim: Arc<Claim>,
     pub(crate) mempool: Mempool,
-    /// The longest packet that it sends.
+    /// The longest packet that may be sent, in bytes.
     pub(crate) max_len: usize,
-    /// What it does on packets that it sends.
+    /// Offloads that are in use.
     pub(crate) work: TxWork,
     n_rxq: u16,
-    /// For each transmit queue: several senders may have the same.
+    /// A lock for each transmit queue: several senders may share one.
     txqs: Vec<Mutex<()>>,
-    rx_given: AtomicBool,
+    rx_taken: AtomicBool,
 }
 
 impl Running {
-    pub(super) fn start(plug: Arc<Plug>, config: &Config) -> Result<Running, DeviceError> {
-        let port = plug.port;
+    pub(super) fn start(claim: Arc<Claim>, config: &Config) -> Result<Running, DeviceError> {
+        let port = claim.port;
         let info = info::raw(port)?;
         let n_rxq = config.n_rxq.min(info.max_rx_queues).max(1);
         let n_txq = config.n_txq.min(info.max_tx_queues).max(1);
@@ -104,18 +104,18 @@ impl Running {
         // SAFETY: the port is ours and configured.
         unsafe {
             check("start error", sys::rte_eth_dev_start(port))?;
-            // A driver that can neither has nothing to filter by.
+            // Errors are ignored: a driver that supports neither does not filter.
             sys::rte_eth_promiscuous_enable(port);
             sys::rte_eth_allmulticast_enable(port);
         }
         Ok(Running {
-            plug,
+            claim,
             mempool: config.mempool.clone(),
             max_len: usize::from(config.mtu) + ETHER,
             work,
             n_rxq,
             txqs: (0..n_txq).map(|_| Mutex::new(())).collect(),
-            rx_given: AtomicBool::new(false),
+            rx_taken: AtomicBool::new(false),
         })
     }
 
@@ -127,9 +127,9 @@ impl Running {
         self.txqs.len()
     }
 
-    /// `true` the first time.
-    pub(super) fn give_rx(&self) -> bool {
-        !self.rx_given.swap(true, Ordering::Relaxed)
+    /// Returns true at the first call.
+    pub(super) fn take_rx_once(&self) -> bool {
+        !self.rx_taken.swap(true, Ordering::Relaxed)
     }
 
     pub(crate) fn txq(&self, queue: u16) -> &Mutex<()> {
@@ -139,12 +139,12 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: the port is ours; queues hold this, so none is left.
-        unsafe { sys::rte_eth_dev_stop(self.plug.port) };
+        // SAFETY: the port is ours; queues hold this structure, so none is left.
+        unsafe { sys::rte_eth_dev_stop(self.claim.port) };
     }
 }
 
-/// Configures the device with as many of the queues as it gives: some promise more than they have.
+/// Configures the device with as many of the queues as it provides: some drivers promise more than they have.
 fn configure(
     port: u16,
     config: &Config,
@@ -157,7 +157,7 @@ fn configure(
         // SAFETY: the port is ours and stopped; `conf` outlives the call.
         let code = unsafe { sys::rte_eth_dev_configure(port, n_rxq, n_txq, conf) };
         if code < 0 && n_rxq != n_txq {
-            // Some (tap) want as many of the one as of the other. Senders can share.
+            // Some drivers (tap) need as many receive as transmit queues. Senders can share a queue.
             (n_rxq, n_txq) = (n_rxq.min(n_txq), n_rxq.min(n_txq));
             continue;
         }
@@ -175,7 +175,8 @@ fn configure(
             n_txq = fewer(queue, "txq", code)?;
             continue;
         }
-        // SAFETY: as above; the pool lives as long as the queue: `Running` has it, and whoever gets a queue has that.
+        // SAFETY: as above; the pool lives as long as the queue, because `Running` holds it and every queue holds
+        // `Running`.
         let refused = each(n_rxq, |q| unsafe {
             let pool = config.mempool.raw();
             sys::rte_eth_rx_queue_setup(port, q, config.n_rxq_desc, socket, std::ptr::null(), pool)
@@ -187,7 +188,7 @@ fn configure(
     }
 }
 
-/// The first queue whose setup fails, and how.
+/// Sets up all queues. The error names the first queue that failed and its error number.
 fn each(n: u16, setup: impl Fn(u16) -> i32) -> Result<(), (u16, i32)> {
     (0..n).try_for_each(|q| match setup(q) {
         0 => Ok(()),
@@ -195,7 +196,7 @@ fn each(n: u16, setup: impl Fn(u16) -> i32) -> Result<(), (u16, i32)> {
     })
 }
 
-/// As many queues as were set up before `queue` failed.
+/// The number of queues that were set up before `queue` failed.
 fn fewer(queue: u16, kind: &str, code: i32) -> Result<u16, DeviceError> {
     match queue {
         0 => Err(DeviceError::new(format!("unable to setup {kind}(0)"), code)),
@@ -204,7 +205,7 @@ fn fewer(queue: u16, kind: &str, code: i32) -> Result<u16, DeviceError> {
 }
 
 fn device_conf(config: &Config, info: &sys::rte_eth_dev_info) -> sys::rte_eth_conf {
-    // SAFETY: plain data whose zeros mean: nothing asked for.
+    // SAFETY: plain data; zero requests nothing.
     let mut conf: sys::rte_eth_conf = unsafe { std::mem::zeroed() };
     let scatter = sys::SLUICE_RTE_ETH_RX_OFFLOAD_SCATTER;
     if config.mtu > ETHER_MTU && info.rx_offload_capa & scatter != 0 {

@@ -1,4 +1,4 @@
-//! What a device has counted, and what we have.
+//! Counters of a device: the driver's, and packets that were lost outside the driver.
 
 use super::{DeviceError, Ethdev, check};
 use dpdk_sys as sys;
@@ -6,10 +6,10 @@ use packet::queue::TxResult;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// More than any driver has; bounds what is asked of one.
+/// More extended counters than any driver has; bounds the memory asked of one.
 const XSTATS_MAX: usize = 16_384;
 
-/// Packets lost on our side of the driver. No order among the counters is promised.
+/// Packets lost outside the driver. The counters are independent: no order among them is promised.
 #[derive(Default)]
 pub(crate) struct OwnCounters {
     rx_lost: AtomicU64,
@@ -38,22 +38,22 @@ pub struct Counters {
     pub tx_bytes: u64,
     pub rx_errors: u64,
     pub tx_errors: u64,
-    /// Lost for want of room in the receive queue.
+    /// Dropped by the device because the receive queue was full.
     pub rx_missed: u64,
-    /// Lost for want of a buffer.
+    /// Dropped by the device because no buffer was free.
     pub rx_no_buffer: u64,
-    /// Received, but they made no frame.
+    /// Received, but dropped because they made no frame.
     pub rx_lost: u64,
-    /// The device did not take them.
+    /// Not accepted by the device.
     pub tx_failed: u64,
-    /// They were longer than the MTU lets.
+    /// Longer than the MTU allows.
     pub tx_too_long: u64,
-    /// The driver's own, by its names.
+    /// The driver's extended counters, by the driver's names.
     pub extended: Vec<(String, u64)>,
 }
 
 impl Ethdev {
-    /// Reads all of them.
+    /// Reads all counters.
     pub fn counters(&self) -> Result<Counters, DeviceError> {
         // SAFETY: plain data, filled by the call; the port is ours.
         let raw = unsafe {
@@ -61,7 +61,7 @@ impl Ethdev {
             check("Can't get ETH statistics", sys::rte_eth_stats_get(self.port(), &raw mut raw))?;
             raw
         };
-        let own = &self.plug.counters;
+        let own = &self.claim.counters;
         Ok(Counters {
             rx_packets: raw.ipackets,
             tx_packets: raw.opackets,
@@ -78,7 +78,7 @@ impl Ethdev {
         })
     }
 
-    /// The driver's own; none where it does not say how they are called.
+    /// The driver's extended counters; empty if the driver does not name them.
     fn extended(&self) -> Vec<(String, u64)> {
         let port = self.port();
         // SAFETY: with no room given, the call only counts.

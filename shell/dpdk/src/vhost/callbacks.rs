@@ -1,16 +1,15 @@
-//! What the library tells of sockets and guests, and to whom it goes.
+//! The library's callbacks about connections, guests and rings.
 //!
-//! The callbacks run on the library's thread (`vhost-events`). They find the [`Link`] by the path at which the library
-//! listens, set atomics, and log a line. None of
-//! them may panic; `ring_state` runs under the library's locks of the rings and must not wait for a worker
-//! (see [`super::gate`]). `interrupted` runs on the thread that serves the ring, in the middle of a burst, and counts for
-//! that thread alone.
+//! They run on the library's thread (`vhost-events`), find the port by the path at which the library listens, set
+//! atomics, and log a line. None of them may panic. `ring_state` runs under the library's locks of the rings and must
+//! not wait for a worker (see [`super::device_access`]). `interrupted` runs on the thread that polls the ring, during a burst,
+//! and counts for that thread only.
 
-use super::guard;
-use super::link::Link;
+use super::blocked_writes;
 use super::lost_memory;
+use super::message_checks;
+use super::port_state::PortState;
 use super::rules::Rules;
-use super::vet;
 use crate::log::{Level, say};
 use dpdk_sys as sys;
 use std::cell::Cell;
@@ -19,12 +18,12 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-static LINKS: Mutex<BTreeMap<String, Arc<Link>>> = Mutex::new(BTreeMap::new());
+static PORTS: Mutex<BTreeMap<String, Arc<PortState>>> = Mutex::new(BTreeMap::new());
 
-/// The table of callbacks, as the library keeps it.
+/// The table of callbacks in the library's form.
 pub(super) struct Callbacks(sys::rte_vhost_device_ops);
 
-// SAFETY: never written; a pointer in it is null and reserved.
+// SAFETY: never written; the pointers in it are null and reserved.
 unsafe impl Sync for Callbacks {}
 
 impl Callbacks {
@@ -44,69 +43,70 @@ pub(super) static CALLBACKS: Callbacks = Callbacks(sys::rte_vhost_device_ops {
     ..NONE
 });
 
-/// No callbacks. What else there is depends on DPDK's version.
-// SAFETY: functions that are not there are null, and so are pointers that are reserved.
+/// A table without callbacks. Its further fields depend on DPDK's version.
+// SAFETY: absent functions are null, and so are reserved pointers.
 const NONE: sys::rte_vhost_device_ops = unsafe { std::mem::zeroed() };
 
 thread_local! {
-    /// Interrupts that this thread gave guests and nobody has counted yet.
+    /// Interrupts that this thread sent to guests and that were not yet taken by [`take_interrupts`].
     static INTERRUPTS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The guest was told of what a burst did to its ring.
+/// The library interrupted the guest after a burst on its ring.
 unsafe extern "C" fn interrupted(_vid: c_int) {
     INTERRUPTS.set(INTERRUPTS.get() + 1);
 }
 
-/// How many interrupts this thread gave since it last asked.
+/// Returns how many interrupts this thread sent since the last call.
 #[inline]
 pub(super) fn take_interrupts() -> u64 {
     INTERRUPTS.take()
 }
 
-fn links() -> MutexGuard<'static, BTreeMap<String, Arc<Link>>> {
-    LINKS.lock().unwrap_or_else(PoisonError::into_inner)
+fn ports() -> MutexGuard<'static, BTreeMap<String, Arc<PortState>>> {
+    PORTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a port known; `false`: there is one with this path.
-pub(super) fn add(link: &Arc<Link>) -> bool {
-    let mut links = links();
-    if links.values().any(|l| l.path == link.path && !l.is_retired()) {
+/// Registers a port. Returns false if a port with this path exists.
+pub(super) fn add(port: &Arc<PortState>) -> bool {
+    let mut ports = ports();
+    if ports.values().any(|l| l.path == port.path && !l.is_retired()) {
         return false;
     }
-    links.insert(link.inner.clone(), link.clone());
+    ports.insert(port.inner.clone(), port.clone());
     true
 }
 
-/// Forgets a port by the library's name for it.
+/// Removes a port by the path at which the library listens for it.
 pub(super) fn remove(inner: &str) {
-    links().remove(inner);
+    ports().remove(inner);
 }
 
-pub(super) fn find(vid: c_int) -> Option<Arc<Link>> {
+pub(super) fn find(vid: c_int) -> Option<Arc<PortState>> {
     let mut path = [0u8; 128];
-    // SAFETY: the library calls us with a valid number; the buffer is as long as said. It ends what it copies with 0.
+    // SAFETY: the library calls us with a valid number; the buffer is as long as stated. The library ends the text
+    // with 0.
     if unsafe { sys::rte_vhost_get_ifname(vid, path.as_mut_ptr().cast(), path.len()) } != 0 {
         return None;
     }
     let path = CStr::from_bytes_until_nul(&path).ok()?.to_str().ok()?;
-    links().get(path).cloned()
+    ports().get(path).cloned()
 }
 
-/// The front connected, for a guest; nothing is negotiated yet. There is no other connection of this port's: the front
-/// waits until the last one has gone.
+/// The proxy connected on behalf of a guest; nothing is negotiated yet. The port has no other connection: the proxy
+/// waits until the previous one is gone.
 unsafe extern "C" fn connected(vid: c_int) -> c_int {
-    let Some(link) = find(vid).filter(|link| link.is_expected()) else { return -1 };
-    *link.rules.lock().unwrap_or_else(PoisonError::into_inner) = Rules::default();
-    vet::watch(vid);
-    link.all_off();
-    link.set_joined(true);
+    let Some(port) = find(vid).filter(|port| port.take_expected()) else { return -1 };
+    *port.rules.lock().unwrap_or_else(PoisonError::into_inner) = Rules::default();
+    message_checks::watch(vid);
+    port.all_off();
+    port.set_library_connected(true);
     0
 }
 
 /// The first rings are ready: traffic may begin.
 unsafe extern "C" fn guest_ready(vid: c_int) -> c_int {
-    let Some(link) = find(vid) else {
+    let Some(port) = find(vid) else {
         say(Level::Info, &format!("vHost Device {vid} can't be added - name not found"));
         return -1;
     };
@@ -118,22 +118,22 @@ unsafe extern "C" fn guest_ready(vid: c_int) -> c_int {
     if unsafe { sys::rte_vhost_get_negotiated_features(vid, &mut features) } != 0 {
         features = 0;
     }
-    link.set_pairs(pairs);
-    link.numa.store(numa, Ordering::Relaxed);
-    link.features.store(features, Ordering::Relaxed);
-    if link.door.open(vid) {
-        quiet(vid);
+    port.set_pairs(pairs);
+    port.numa.store(numa, Ordering::Relaxed);
+    port.features.store(features, Ordering::Relaxed);
+    if port.access.attach(vid) {
+        disable_kicks(vid);
     }
-    link.came_or_went();
-    let text = format!("vHost Device '{}' has been added on numa node {}", link.path, numa.max(0));
+    port.guest_changed();
+    let text = format!("vHost Device '{}' has been added on numa node {}", port.path, numa.max(0));
     say(Level::Info, &text);
     0
 }
 
-/// Asks the guest not to kick: its rings are polled.
-pub(super) fn quiet(vid: c_int) {
-    // SAFETY: the number is valid: we are in a callback with it, or inside its door. Takes the lock of each ring,
-    // which nobody who called us holds.
+/// Asks the guest not to kick any ring, because workers poll them.
+pub(super) fn disable_kicks(vid: c_int) {
+    // SAFETY: the number is valid: we are in a callback with it, or inside an access. Takes the lock of each ring; no
+    // caller of this function holds one.
     unsafe {
         for ring in 0..sys::rte_vhost_get_vring_num(vid) {
             sys::rte_vhost_enable_guest_notification(vid, ring, 0);
@@ -141,39 +141,39 @@ pub(super) fn quiet(vid: c_int) {
     }
 }
 
-/// The guest's memory goes away when this returns.
+/// The library unmaps the guest's memory when this returns.
 unsafe extern "C" fn guest_gone(vid: c_int) {
-    let Some(link) = find(vid) else { return };
-    if link.door.vid() == Some(vid) {
-        link.door.shut();
-        // The front has seen to it that nobody is inside before it asked for this, or (where the library ends the connection
-        // by itself) that no worker was held up there: what is left is a burst.
-        while !link.door.is_empty() {
+    let Some(port) = find(vid) else { return };
+    if port.access.vid() == Some(vid) {
+        port.access.detach();
+        // The proxy made sure that no worker is inside before it asked for this, or (if the library ends the
+        // connection by itself) that no worker was blocked inside: at most a burst is left.
+        while !port.access.is_idle() {
             std::thread::yield_now();
         }
-        link.features.store(0, Ordering::Relaxed);
-        link.came_or_went();
+        port.features.store(0, Ordering::Relaxed);
+        port.guest_changed();
     }
-    say(Level::Info, &format!("vHost Device '{}' has been removed", link.path));
+    say(Level::Info, &format!("vHost Device '{}' has been removed", port.path));
 }
 
-/// The guest, or the library for it, switched a ring on or off.
+/// The guest, or the library on its behalf, enabled or disabled a ring.
 unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
-    let Some(link) = find(vid) else { return 0 };
+    let Some(port) = find(vid) else { return 0 };
     let (pair, from_guest, on) = (usize::from(ring / 2), ring % 2 == 1, on != 0);
     if on {
-        guard::never_block(vid, ring);
+        blocked_writes::never_block(vid, ring);
     }
     if from_guest {
-        link.set_from_guest(pair, on);
+        port.set_from_guest(pair, on);
     } else {
-        link.set_to_guest(pair, on);
+        port.set_to_guest(pair, on);
     }
-    if on && link.door.vid() == Some(vid) {
-        link.reach_pair(pair);
+    if on && port.access.vid() == Some(vid) {
+        port.include_pair(pair);
     }
     let (side, state) = (if from_guest { "rx" } else { "tx" }, if on { "enabled" } else { "disabled" });
-    let path = &link.path;
+    let path = &port.path;
     say(
         Level::Info,
         &format!("State of queue {ring} ( {side}_qid {pair} ) of vhost device '{path}' changed to '{state}'"),
@@ -181,18 +181,18 @@ unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
     0
 }
 
-/// The peer is gone; the rings are gone already.
+/// The connection ended; the rings were removed before.
 unsafe extern "C" fn disconnected(vid: c_int) {
-    let Some(link) = find(vid) else { return };
-    if link.door.vid() == Some(vid) {
+    let Some(port) = find(vid) else { return };
+    if port.access.vid() == Some(vid) {
         say(
             Level::Error,
-            &format!("Connection on socket '{}' destroyed while vhost device still attached.", link.path),
+            &format!("Connection on socket '{}' destroyed while vhost device still attached.", port.path),
         );
-        link.door.shut();
+        port.access.detach();
     }
-    lost_memory::tell();
-    link.set_pairs(1);
-    link.all_off();
-    link.set_joined(false);
+    lost_memory::log_replaced();
+    port.set_pairs(1);
+    port.all_off();
+    port.set_library_connected(false);
 }

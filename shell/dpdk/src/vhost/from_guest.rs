@@ -1,9 +1,9 @@
-//! What a guest sends: its ring's packets as frames.
+//! Receiving from a guest: the packets of its ring become frames.
 
 use super::callbacks::take_interrupts;
-use super::gate::Pass;
+use super::device_access::Accessor;
 use super::kick::Kick;
-use super::link::Link;
+use super::port_state::PortState;
 use crate::mbuf;
 use crate::mempool::Mempool;
 use crate::undone::SEGMENT_SIZE_SHIFT;
@@ -15,41 +15,41 @@ use packet::segment;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Where in TCP's header its flags are, and the one of a sender that has slowed down (RFC 3168).
+/// Offset of the flags in a TCP header, and the flag CWR, which a sender sets when it slowed down (RFC 3168).
 const TCP_FLAGS: usize = 13;
 const CWR: u8 = 0x80;
 
-/// What a burst brought beside its frames.
+/// The result of a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Packets taken off the ring.
     pub packets: usize,
-    /// Those that made no frame: the guest left work undone that it was told not to.
+    /// Packets that became no frame: the guest requested an offload that was not negotiated.
     pub refused: usize,
-    /// Interrupts that told the guest of it.
+    /// Interrupts sent to the guest during this burst.
     pub interrupts: u64,
 }
 
-/// One receive queue. A worker owns it.
+/// One receive queue, owned by one worker.
 #[derive(Debug)]
 pub struct FromGuest {
-    link: Arc<Link>,
-    pass: Pass,
+    port: Arc<PortState>,
+    accessor: Accessor,
     pair: usize,
     pool: Mempool,
     kick: Option<Kick>,
 }
 
 impl FromGuest {
-    pub(super) fn new(link: &Arc<Link>, pair: usize, pool: Mempool) -> FromGuest {
-        FromGuest { pass: link.door.pass(), link: link.clone(), pair, pool, kick: Kick::new() }
+    pub(super) fn new(port: &Arc<PortState>, pair: usize, pool: Mempool) -> FromGuest {
+        FromGuest { accessor: port.access.accessor(), port: port.clone(), pair, pool, kick: Kick::new() }
     }
 
     /// Appends up to `max` packets to `out`.
     #[inline]
     pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
-        let Some(inside) = self.link.door.enter(&mut self.pass) else { return Received::default() };
-        if !self.link.guest_sends(self.pair) {
+        let Some(inside) = self.port.access.enter(&mut self.accessor) else { return Received::default() };
+        if !self.port.guest_sends(self.pair) {
             return Received::default();
         }
         let mut mbufs = [std::ptr::null_mut(); RX_BURST];
@@ -57,8 +57,8 @@ impl FromGuest {
         let (mut n, mut interrupts) = (0, 0);
         while n < max {
             let room = &mut mbufs[n..max];
-            // SAFETY: the number is valid while we are inside; there is room for so many pointers; the pool is alive.
-            // The library checks the ring's number and takes its lock.
+            // SAFETY: the number is valid while we are inside; `room` has space for its length of pointers; the pool
+            // is alive. The library checks the ring's number and takes its lock.
             let got = unsafe {
                 let (to, len) = (room.as_mut_ptr(), room.len() as u16);
                 sys::rte_vhost_dequeue_burst(inside.vid(), ring, self.pool.raw(), to, len)
@@ -71,81 +71,86 @@ impl FromGuest {
         }
         drop(inside);
         let (before, mbufs) = (out.len(), &mbufs[..n]);
-        // SAFETY: packets of ours, not yet given away.
+        // SAFETY: these packets are ours and not yet passed on.
         let flags = |m: &*mut sys::rte_mbuf| unsafe { (**m).ol_flags };
-        if mbufs.iter().all(|m| flags(m) & UNDONE == 0) {
-            // SAFETY: the packets are ours, and forgotten.
+        if mbufs.iter().all(|m| flags(m) & OFFLOAD == 0) {
+            // SAFETY: these packets are ours, and their pointers are not used afterwards.
             unsafe { mbuf::append(mbufs, pool, out) };
         } else {
             // SAFETY: as above.
-            mbufs.iter().for_each(|m| unsafe { one(*m, flags(m), pool, out) });
+            mbufs.iter().for_each(|m| unsafe { append_one(*m, flags(m), pool, out) });
         }
         Received { packets: n, refused: n - (out.len() - before), interrupts }
     }
 
-    /// What becomes readable when the guest sends, while it is asked to tell.
+    /// The descriptor that becomes readable when the guest sends while kicks are enabled; `None` if kicks are not
+    /// available.
     pub fn kick_fd(&self) -> Option<Arc<OwnedFd>> {
         self.kick.as_ref().map(Kick::fd)
     }
 
-    /// Asks the guest to tell when it sends, or no more. False: it cannot. Of a guest that is not there nothing comes.
+    /// Enables or disables kicks. Returns false if the guest cannot kick. Without a guest nothing can arrive, so that
+    /// counts as success.
     pub fn arm(&mut self, on: bool) -> bool {
         let Some(kick) = &self.kick else { return false };
         if !on {
-            kick.forget();
+            kick.drain();
         }
-        let Some(inside) = self.link.door.enter(&mut self.pass) else { return true };
-        if !self.link.guest_sends(self.pair) {
+        let Some(inside) = self.port.access.enter(&mut self.accessor) else { return true };
+        if !self.port.guest_sends(self.pair) {
             return true;
         }
         let ring = self.pair as u16 * 2 + 1;
         if on {
-            return kick.watch(inside.vid(), ring);
+            return kick.enable(inside.vid(), ring);
         }
-        Kick::leave(inside.vid(), ring);
+        Kick::disable(inside.vid(), ring);
         true
     }
 
-    /// How many packets wait in the ring.
+    /// Packets that wait in the ring.
     pub fn waiting(&mut self) -> u32 {
-        let Some(inside) = self.link.door.enter(&mut self.pass) else { return 0 };
+        let Some(inside) = self.port.access.enter(&mut self.accessor) else { return 0 };
         let ring = self.pair as u16 * 2 + 1;
         // SAFETY: the number is valid while we are inside. The library checks the ring's number and takes its lock.
         unsafe { sys::rte_vhost_rx_queue_count(inside.vid(), ring) }
     }
 }
 
-/// The bits of a word that says how the checksum is; all of them: it is left to do.
+/// Bits of `ol_flags` for the state of the checksum; all set: the sender left it to us.
 const CHECKSUM: u64 = sys::SLUICE_RTE_MBUF_F_RX_L4_CKSUM_NONE;
-const CUT: u64 = sys::SLUICE_RTE_MBUF_F_RX_LRO;
-/// Without any of these nothing is left to do.
-const UNDONE: u64 = CUT | CHECKSUM;
+const SEGMENTED: u64 = sys::SLUICE_RTE_MBUF_F_RX_LRO;
+/// If none of these bits is set, the packet requests no offload.
+const OFFLOAD: u64 = SEGMENTED | CHECKSUM;
 
-/// Appends the frame of one packet, which may have been left undone.
+/// Appends the frame of one packet, with its offload request if it has one.
 ///
 /// # Safety
 ///
-/// It is the caller's, who forgets it, and its memory nobody else's.
-unsafe fn one(mbuf: *mut sys::rte_mbuf, flags: u64, pool: &mut FramePool, out: &mut FrameBatch) {
-    // SAFETY: the caller's promise; the word is initialised, and says something where the flags say so.
+/// The caller owns the packet and no longer uses its pointer; nothing else uses its memory.
+unsafe fn append_one(mbuf: *mut sys::rte_mbuf, flags: u64, pool: &mut FramePool, out: &mut FrameBatch) {
+    // SAFETY: the caller's promise; the word is initialised, and its content is meaningful if the flags say so.
     let size = unsafe { (*mbuf).tx_offload } >> SEGMENT_SIZE_SHIFT;
     // SAFETY: as above.
     let refused = unsafe { mbuf::append_alone(mbuf, pool, out) };
-    let undone = flags & CUT != 0 || flags & CHECKSUM == CHECKSUM;
-    if undone && !refused && out.last_mut().is_some_and(|frame| note(frame, flags, size as u16).is_none()) {
+    let undone = flags & SEGMENTED != 0 || flags & CHECKSUM == CHECKSUM;
+    if undone
+        && !refused
+        && out.last_mut().is_some_and(|frame| set_offload(frame, flags, size as u16).is_none())
+    {
         out.pop().into_iter().for_each(|frame| pool.free(frame));
     }
 }
 
-/// Carries over what is left to do. `None`: it does not fit the packet, or is not what was offered.
+/// Copies the offload request from the packet to the frame. `None`: it does not fit the packet, or was not negotiated.
 #[cold]
-fn note(frame: &mut Frame, flags: u64, size: u16) -> Option<()> {
+fn set_offload(frame: &mut Frame, flags: u64, size: u16) -> Option<()> {
     let bytes = frame.bytes();
     let layout = segment::layout(bytes)?;
     let start = u16::try_from(layout.l4).ok()?;
     let kind = layout.kind()?;
     let gso = match kind {
-        _ if flags & CUT == 0 => None,
+        _ if flags & SEGMENTED == 0 => None,
         GsoKind::Udp => return None,
         GsoKind::Tcp4 | GsoKind::Tcp6 => {
             Some(Gso { kind, size, ecn: *bytes.get(layout.l4 + TCP_FLAGS)? & CWR != 0 })

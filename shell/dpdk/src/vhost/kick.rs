@@ -1,70 +1,72 @@
-//! A guest wakes the worker that polls its ring: while the worker wants to sleep, and then only.
+//! Kicks: a guest wakes the worker that polls its ring, only while the worker wants to sleep.
 //!
-//! A guest kicks a ring by an event counter, and only if the ring asks for it, which costs the guest an exit of its
-//! virtual machine: workers that poll do not ask ([`super::callbacks::quiet`]). A worker that is about to sleep asks, looks
-//! at the ring once more, since what came before the question brings no kick, and waits for a descriptor of ours.
+//! A guest kicks a ring through an eventfd, and only if the ring asks for it, because each kick costs the guest an
+//! exit of its virtual machine. Workers that poll do not ask ([`super::callbacks::disable_kicks`]). A worker that is about to
+//! sleep enables kicks, checks the ring once more (packets that were queued before cause no kick), and then waits for
+//! a descriptor of the switch.
 //!
-//! That is an `epoll` instance which watches the counter by its edges. So the counter, which the peer shares and could
-//! make a reader wait, is never read; and the instance stays valid when the library closes the counter.
+//! That descriptor is an edge-triggered `epoll` instance that watches the eventfd. So the eventfd, which the peer
+//! shares and could make block, is never read; and the instance stays valid when the library closes the eventfd.
 
 use dpdk_sys as sys;
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// The instance of one ring.
+/// The epoll instance of one ring.
 #[derive(Debug)]
 pub(super) struct Kick(Arc<OwnedFd>);
 
 impl Kick {
-    /// `None` where there are no descriptors left: the worker goes on polling.
+    /// `None` if no descriptor is free: the worker then keeps polling.
     pub(super) fn new() -> Option<Kick> {
         // SAFETY: makes a descriptor, or fails.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        // SAFETY: it is new and nobody else's.
+        // SAFETY: the descriptor is new; nothing else owns it.
         (fd >= 0).then(|| Kick(Arc::new(unsafe { OwnedFd::from_raw_fd(fd) })))
     }
 
-    /// What to wait for.
+    /// The descriptor that becomes readable at a kick.
     pub(super) fn fd(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.0)
     }
 
-    /// Begins to watch this ring. To be called inside the door. False: the guest has no counter to kick by.
-    pub(super) fn watch(&self, vid: c_int, ring: u16) -> bool {
+    /// Asks the guest to kick this ring, and watches for kicks. To be called inside an access. Returns false if the
+    /// guest has no eventfd for kicks.
+    pub(super) fn enable(&self, vid: c_int, ring: u16) -> bool {
         // SAFETY: all zeros are valid for this structure of numbers and pointers.
         let mut vring: sys::rte_vhost_vring = unsafe { std::mem::zeroed() };
-        // SAFETY: the number is valid inside the door; the facts are copied to `vring`.
+        // SAFETY: the number is valid inside an access; the facts are copied to `vring`.
         if unsafe { sys::rte_vhost_get_vhost_vring(vid, ring, &mut vring) } != 0 || vring.kickfd < 0 {
             return false;
         }
         let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: 0 };
-        // SAFETY: the event lives through the call. The counter may be closed by the library meanwhile, and its number
-        // given anew: then a stranger's event ends a sleep, which is harmless. One that is watched already (EEXIST) is
-        // what we want.
+        // SAFETY: the event outlives the call. The library may close the eventfd meanwhile, and its number may be
+        // reused: then an unrelated event ends a sleep early, which is harmless. If the eventfd is watched already
+        // (EEXIST), that is what we want.
         let added =
             unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, vring.kickfd, &mut event) };
         let watched = added == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST);
-        ask(vid, ring, watched);
+        set_notification(vid, ring, watched);
         watched
     }
 
-    /// Asks the guest to kick no more. To be called inside the door.
-    pub(super) fn leave(vid: c_int, ring: u16) {
-        ask(vid, ring, false);
+    /// Asks the guest not to kick. To be called inside an access.
+    pub(super) fn disable(vid: c_int, ring: u16) {
+        set_notification(vid, ring, false);
     }
 
-    /// Forgets kicks that came.
-    pub(super) fn forget(&self) {
+    /// Discards kicks that were received.
+    pub(super) fn drain(&self) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
-        // SAFETY: there is room for four events; it does not wait.
+        // SAFETY: there is room for four events; the timeout is zero, so it does not block.
         unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as c_int, 0) };
     }
 }
 
-fn ask(vid: c_int, ring: u16, on: bool) {
-    // SAFETY: the number is valid inside the door. The library checks the ring's number and takes its lock.
+fn set_notification(vid: c_int, ring: u16, on: bool) {
+    // SAFETY: the number is valid inside an access. The library checks the ring's number and takes its lock.
     unsafe { sys::rte_vhost_enable_guest_notification(vid, ring, c_int::from(on)) };
-    // The guest must see the question before the ring is looked at.
+    // The guest must see the request before the worker checks the ring.
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }

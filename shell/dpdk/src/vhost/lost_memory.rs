@@ -1,15 +1,16 @@
-//! Guests that take their memory away.
+//! Guests that truncate their memory: the handler of `SIGBUS`.
 //!
-//! A guest's memory is a file that its process shares with us. If that process makes the file shorter, or said that it is
-//! longer than it is, touching what is not there raises `SIGBUS`, which ends a process that does not handle it: one
-//! guest's process could end the switch. So the signal's handler puts zeros in the place of that whole mapping and the
-//! access is done again. That guest's rings are empty from then on; every other port goes on.
+//! A guest's memory is a file that its process shares with the switch. If that process truncates the file, or claimed
+//! a length beyond its end, an access to the missing part raises `SIGBUS`, which by default ends the process: one
+//! guest could end the switch. So the handler replaces the whole mapping by zeros and returns, which repeats the
+//! access. From then on the rings of that guest are empty; all other ports continue.
 //!
-//! Only shared mappings of files are mended (nothing of the switch's own is one but DPDK's huge pages, which nobody can
-//! make shorter); any other `SIGBUS` ends the process as it always does.
+//! Only shared mappings of files are replaced. The switch itself has no such mappings except DPDK's huge pages, which
+//! no other process can truncate. Any other `SIGBUS` ends the process as usual.
 //!
-//! The handler runs on whatever thread touched the memory, in the middle of whatever it does: it calls the kernel, uses
-//! its stack, and nothing else. The list of mappings is opened beforehand: there may be no descriptor left by then.
+//! The handler runs on the thread that touched the memory, at any point of its code: it makes system calls and uses
+//! its stack, nothing else. `/proc/self/maps` is opened in advance, because no free descriptor may be left when the
+//! signal comes.
 
 use crate::log::{Level, say};
 use std::ffi::{c_int, c_void};
@@ -18,18 +19,18 @@ use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-static MENDED: AtomicU64 = AtomicU64::new(0);
-static TOLD: AtomicU64 = AtomicU64::new(0);
+static REPLACED: AtomicU64 = AtomicU64::new(0);
+static LOGGED: AtomicU64 = AtomicU64::new(0);
 
-/// `/proc/self/maps`, open for the handler; negative: not yet.
+/// `/proc/self/maps`, open for the handler; negative: not opened yet.
 static MAPS: AtomicI32 = AtomicI32::new(-1);
 
-/// Installs the handler, once.
-pub(super) fn mend() -> std::io::Result<()> {
+/// Installs the handler; later calls do nothing.
+pub(super) fn install_handler() -> std::io::Result<()> {
     static ONCE: Mutex<()> = Mutex::new(());
     let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
     if MAPS.load(Ordering::Relaxed) < 0 {
-        // Open as long as the process lives.
+        // Stays open until the process ends.
         MAPS.store(File::open("/proc/self/maps")?.into_raw_fd(), Ordering::Relaxed);
         // SAFETY: all zeros are valid for this structure; the handler has the type that SA_SIGINFO asks for and keeps to
         // what a handler may do.
@@ -43,36 +44,39 @@ pub(super) fn mend() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Says how often it happened since the last call. Not in the handler, which must not log.
-pub(super) fn tell() {
-    let now = MENDED.load(Ordering::Relaxed);
-    let n = now - TOLD.swap(now, Ordering::Relaxed).min(now);
+/// Logs how many mappings were replaced since the last call. Called outside the handler, which must not log.
+pub(super) fn log_replaced() {
+    let now = REPLACED.load(Ordering::Relaxed);
+    let n = now - LOGGED.swap(now, Ordering::Relaxed).min(now);
     if n > 0 {
-        say(Level::Error, &format!("vhost: memory of a guest was taken away under us ({n} mappings)"));
+        say(
+            Level::Error,
+            &format!("vhost: a guest truncated its memory; {n} mappings were replaced by zeros"),
+        );
     }
 }
 
 unsafe extern "C" fn on_sigbus(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    /// "Nonexistent physical address" (sigaction(2)); the others are failures of memory itself.
+    /// "Nonexistent physical address" (sigaction(2)); the other codes are memory errors of the hardware.
     const BUS_ADRERR: c_int = 2;
     // SAFETY: the kernel gives the information of this signal; the variable is this thread's.
     let (address, code, errno) =
         unsafe { ((*info).si_addr() as usize, (*info).si_code, libc::__errno_location()) };
     // SAFETY: as above.
     let before = unsafe { *errno };
-    let mended =
+    let replaced =
         code == BUS_ADRERR && shared_mapping(address).is_some_and(|(start, end)| replace(start, end));
-    if mended {
-        MENDED.fetch_add(1, Ordering::Relaxed);
+    if replaced {
+        REPLACED.fetch_add(1, Ordering::Relaxed);
     } else {
-        // SAFETY: the access is done again when this returns, and then ends the process.
+        // SAFETY: with the default action restored, the repeated access ends the process.
         unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
     }
     // SAFETY: as above.
     unsafe { *errno = before };
 }
 
-/// Puts zeros where `start..end` is mapped.
+/// Maps zeroed memory over `start..end`.
 fn replace(start: usize, end: usize) -> bool {
     let (rights, how) = (
         libc::PROT_READ | libc::PROT_WRITE,
@@ -82,19 +86,20 @@ fn replace(start: usize, end: usize) -> bool {
     unsafe { libc::mmap(start as *mut c_void, end - start, rights, how, -1, 0) != libc::MAP_FAILED }
 }
 
-/// Bounds of the mapping with this address, if it is a shared one of a file.
+/// Returns start and end of the mapping that contains `address` if it is a shared file mapping.
 fn shared_mapping(address: usize) -> Option<(usize, usize)> {
     let mut text = [0u8; 1024];
     let fd = MAPS.load(Ordering::Relaxed);
     let (mut line, mut found, mut at) = (Line::default(), None, 0);
     loop {
-        // SAFETY: the buffer is as long as said. At a position of this call's own: other threads may read, too.
+        // SAFETY: the buffer is as long as stated. `pread` does not move the descriptor's offset, which other threads
+        // share.
         let n = unsafe { libc::pread(fd, text.as_mut_ptr().cast(), text.len(), at) };
         let Ok(n @ 1..) = usize::try_from(n) else { break };
         at += n as libc::off_t;
         for &byte in text.iter().take(n) {
             if byte != b'\n' {
-                line.take(byte);
+                line.push(byte);
                 continue;
             }
             if (line.start..line.end).contains(&address) {
@@ -106,7 +111,7 @@ fn shared_mapping(address: usize) -> Option<(usize, usize)> {
     found
 }
 
-/// What is wanted of a line `start-end rwxs …` (proc(5)), read byte by byte: lines may be longer than any buffer.
+/// One line `start-end rwxs …` of the file (proc(5)), parsed byte by byte because lines can be longer than any buffer.
 #[derive(Default)]
 struct Line {
     start: usize,
@@ -117,7 +122,7 @@ struct Line {
 }
 
 impl Line {
-    fn take(&mut self, byte: u8) {
+    fn push(&mut self, byte: u8) {
         let digit = (byte as char).to_digit(16).unwrap_or(0) as usize;
         match (self.field, byte) {
             (0, b'-') | (1, b' ') | (2, b' ') => {
@@ -139,10 +144,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_is_taken_away_reads_as_zero() {
-        mend().unwrap();
+    fn truncated_memory_reads_as_zero() {
+        install_handler().unwrap();
         let len = 64 << 10;
-        // SAFETY: a file in memory of our own, mapped, made shorter, and read through a raw pointer.
+        // SAFETY: a memfd of this test, mapped, truncated, and read through a raw pointer.
         unsafe {
             let fd = libc::memfd_create(c"guest".as_ptr(), 0);
             assert_eq!(libc::ftruncate(fd, len), 0);
@@ -157,7 +162,7 @@ mod tests {
             libc::munmap(at.cast(), len as usize);
             libc::close(fd);
         }
-        assert!(MENDED.load(Ordering::Relaxed) >= 1);
+        assert!(REPLACED.load(Ordering::Relaxed) >= 1);
         let local = 0;
         assert_eq!(shared_mapping(&raw const local as usize), None);
     }

@@ -1,20 +1,20 @@
-//! Whom to tell that something about a guest changed.
+//! A callback for changes of a guest's state.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Called from the library's threads, some of them holding the locks of rings: it must be quick, wait for nobody and
-/// never panic. To wake a loop by its descriptor is what it is for. The default tells nobody.
+/// Called from the library's threads, some of which hold the locks of rings: it must be quick and must neither block
+/// nor panic. Intended to wake an event loop through its descriptor. The default does nothing.
 #[derive(Clone, Default)]
 pub struct Notify(Option<Arc<dyn Fn() + Send + Sync>>);
 
 impl Notify {
-    /// Calls this.
+    /// Notifies by calling `call`.
     pub fn new(call: impl Fn() + Send + Sync + 'static) -> Notify {
         Notify(Some(Arc::new(call)))
     }
 
-    pub(super) fn tell(&self) {
+    pub(super) fn call(&self) {
         if let Some(call) = &self.0 {
             call();
         }
@@ -23,6 +23,6 @@ impl Notify {
 
 impl fmt::Debug for Notify {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Notify(..)" } else { "Notify(nobody)" })
+        f.write_str(if self.0.is_some() { "Notify(..)" } else { "Notify(none)" })
     }
 }

@@ -1,23 +1,23 @@
-//! What a front-end may ask for, and when: the order that the vhost-user specification has in mind, enforced.
+//! Which message a front-end may send at which time: the order that the vhost-user specification intends, enforced.
 //!
-//! The library does what it is asked. It looks up the addresses of a ring once, for the size that the ring has then, and
-//! allocates what belongs to a ring with its size; so a front-end that gives the size again afterwards, starts a ring
-//! that has none, or changes the layout under rings that have addresses would have the library read and write
-//! beyond the guest's memory. These rules refuse that before the library sees it: the connection ends, or the front-end
-//! is told if it wanted a reply.
+//! The library does what it is asked without checking the order. It looks up the addresses of a ring once, for the
+//! ring's size at that time, and allocates memory of a ring by its size. So a front-end that changes the size
+//! afterwards, starts a ring without size, or changes the layout of rings that have addresses would make the library
+//! read and write beyond the guest's memory. These rules refuse such messages before the library sees them: the
+//! connection ends, or the front-end gets a negative reply if it asked for one.
 //!
-//! The order: features; for each ring its size, then its addresses, then its kick; and to change any of these the ring
-//! is stopped first (`GET_VRING_BASE`). QEMU, rust-vmm's front-ends and DPDK's virtio-user keep to it.
+//! The order: features; for each ring its size, then its addresses, then its kick; before any of these changes, the
+//! ring is stopped (`GET_VRING_BASE`). QEMU, rust-vmm's front-ends and DPDK's virtio-user follow it.
 //!
-//! [`Rules::before`] judges, and assumes the worse until [`Rules::after`] tells that the library did it: it may still
-//! refuse. Both run under the locks of the rings, on the library's thread.
+//! [`Rules::before`] checks a message, and assumes the worse outcome until [`Rules::after`] reports that the library
+//! executed it: the library may still refuse. Both run on the library's thread, under the locks of the rings.
 //!
 //! Sources: the vhost-user specification ("Starting and stopping rings", "Message types"); virtio 1.1, 2.6 and 2.7.
 
 use super::feature;
 use std::fmt;
 
-/// The requests of which something is to be known (vhost-user specification, "Front-end message types").
+/// The requests that the switch treats specially (vhost-user specification, "Front-end message types").
 pub(super) mod request {
     pub const GET_FEATURES: u32 = 1;
     pub const SET_FEATURES: u32 = 2;
@@ -52,16 +52,17 @@ pub(super) mod request {
 }
 use request::*;
 
-/// Descriptors of one ring (virtio 1.1, 2.6).
+/// Descriptors of one ring at most (virtio 1.1, 2.6).
 const RING_MAX: u32 = 1 << 15;
-/// Descriptors of all rings of a guest: what the library allocates for them comes from memory that all ports share.
+/// Descriptors of all rings of a guest at most: the library allocates memory for each from a heap that all ports
+/// share.
 const DESCRIPTORS_MAX: u32 = 1 << 18;
-/// Bits of a packed ring's base that are an index; the other is its wrap counter.
+/// Index bits of a packed ring's base; the remaining bit is the wrap counter.
 const PACKED_INDEX: u32 = 0x7fff;
-/// The bits of `SET_VRING_KICK` that are the ring's number.
+/// Bits of `SET_VRING_KICK` that are the ring's number.
 const KICK_RING: u64 = 0xff;
 
-/// One message: its number, what came with it.
+/// One message: request number and payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message<'a> {
     pub request: u32,
@@ -70,12 +71,13 @@ pub(super) struct Message<'a> {
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Objection {
+pub(super) enum Refusal {
     Short,
     NotOffered,
-    /// Something of a ring that has its addresses, and was not stopped since.
+    /// The ring has addresses and was not stopped since.
     InUse(u32),
-    /// Addresses or a kick for a ring that was not told its size, or a packed one its base, or a kick without addresses.
+    /// Addresses or a kick for a ring without size; addresses for a packed ring without base; a kick without
+    /// addresses.
     Unprepared(u32),
     Size(u32),
     TooMany,
@@ -84,81 +86,81 @@ pub(super) enum Objection {
     FeaturesInUse,
     LogOffset,
     Table(&'static str),
-    /// A file or socket that nothing waits for safely, or one that does not belong there.
+    /// A file or socket on which calls may block, or one that does not belong to this message.
     Descriptor,
     NoMemory,
 }
 
-impl fmt::Display for Objection {
+impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Objection::Short => f.write_str("it is too short"),
-            Objection::NotOffered => f.write_str("this was not offered"),
-            Objection::InUse(ring) => write!(f, "ring {ring} is in use"),
-            Objection::Unprepared(ring) => write!(f, "ring {ring} is not prepared"),
-            Objection::Size(size) => write!(f, "no ring has {size} descriptors"),
-            Objection::TooMany => {
+            Refusal::Short => f.write_str("the message is too short"),
+            Refusal::NotOffered => f.write_str("this feature was not offered"),
+            Refusal::InUse(ring) => write!(f, "ring {ring} is in use"),
+            Refusal::Unprepared(ring) => write!(f, "ring {ring} is not prepared"),
+            Refusal::Size(size) => write!(f, "no ring has {size} descriptors"),
+            Refusal::TooMany => {
                 write!(f, "the rings have more than {DESCRIPTORS_MAX} descriptors together")
             }
-            Objection::Base(ring) => write!(f, "the base of ring {ring} is beyond its end"),
-            Objection::FeaturesInUse => f.write_str("rings are in use"),
-            Objection::LogOffset => f.write_str("the log does not begin where its file does"),
-            Objection::Table(why) => f.write_str(why),
-            Objection::Descriptor => f.write_str("a descriptor of another kind belongs there"),
-            Objection::NoMemory => f.write_str("there is no memory left for it"),
+            Refusal::Base(ring) => write!(f, "the base of ring {ring} is beyond its end"),
+            Refusal::FeaturesInUse => f.write_str("rings are in use"),
+            Refusal::LogOffset => f.write_str("the log does not begin where its file does"),
+            Refusal::Table(why) => f.write_str(why),
+            Refusal::Descriptor => f.write_str("a descriptor is of the wrong kind"),
+            Refusal::NoMemory => f.write_str("no memory is left for it"),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Ring {
-    /// As given since it was made or stopped.
+    /// The size set since the ring was created or stopped.
     size: Option<u32>,
-    /// Where the library goes on in it; not known after a stop.
+    /// The next index that the library will use; unknown after a stop.
     index: Option<u32>,
-    /// The library has its addresses.
-    placed: bool,
+    /// The library has the ring's addresses.
+    has_addresses: bool,
 }
 
 impl Ring {
-    /// As the library makes it.
-    const NEW: Ring = Ring { size: None, index: Some(0), placed: false };
-    const STOPPED: Ring = Ring { size: None, index: None, placed: false };
+    /// The state in which the library creates a ring.
+    const NEW: Ring = Ring { size: None, index: Some(0), has_addresses: false };
+    const STOPPED: Ring = Ring { size: None, index: None, has_addresses: false };
 }
 
-/// What one connection has said so far.
+/// What one connection has set so far.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    /// As they were when the last message was judged.
+    /// The features when the last message was checked.
     features: u64,
     rings: Vec<Ring>,
 }
 
 impl Rules {
-    /// May the library see this? `features` are those that it has taken.
-    pub fn before(&mut self, features: u64, message: Message<'_>) -> Result<(), Objection> {
+    /// Checks whether the library may get this message. `features` are those negotiated so far.
+    pub fn before(&mut self, features: u64, message: Message<'_>) -> Result<(), Refusal> {
         self.features = features;
         let fields = Fields(message.payload);
         if message.payload.len() < needed(message.request) {
-            return Err(Objection::Short);
+            return Err(Refusal::Short);
         }
         match message.request {
-            SET_FEATURES => self.may_change(fields.long(0)?),
-            SET_VRING_NUM => self.size(fields.word(0)?, fields.word(4)?),
-            SET_VRING_BASE => self.base(fields.word(0)?, fields.word(4)?),
-            SET_VRING_ADDR => self.place(fields.word(0)?),
-            SET_VRING_KICK => self.start((fields.long(0)? & KICK_RING) as u32),
-            SET_LOG_BASE if fields.long(8)? != 0 => Err(Objection::LogOffset),
-            GET_INFLIGHT_FD | SET_INFLIGHT_FD => Err(Objection::NotOffered),
+            SET_FEATURES => self.check_features(fields.long(0)?),
+            SET_VRING_NUM => self.check_size(fields.word(0)?, fields.word(4)?),
+            SET_VRING_BASE => self.check_base(fields.word(0)?, fields.word(4)?),
+            SET_VRING_ADDR => self.set_addresses(fields.word(0)?),
+            SET_VRING_KICK => self.check_kick((fields.long(0)? & KICK_RING) as u32),
+            SET_LOG_BASE if fields.long(8)? != 0 => Err(Refusal::LogOffset),
+            GET_INFLIGHT_FD | SET_INFLIGHT_FD => Err(Refusal::NotOffered),
             _ => Ok(()),
         }
     }
 
-    /// The library did what was judged last.
-    pub fn after(&mut self, message: Message<'_>) -> Result<(), Objection> {
+    /// The library executed the message that was checked last.
+    pub fn after(&mut self, message: Message<'_>) -> Result<(), Refusal> {
         let (packed, fields) = (self.packed(), Fields(message.payload));
         match message.request {
-            SET_FEATURES => self.changed(fields.long(0)?),
+            SET_FEATURES => self.features_changed(fields.long(0)?),
             SET_VRING_NUM => self.ring(fields.word(0)?).size = Some(fields.word(4)?),
             SET_VRING_BASE => {
                 self.ring(fields.word(0)?).index = Some(index_of(packed, fields.word(4)?));
@@ -170,7 +172,7 @@ impl Rules {
         Ok(())
     }
 
-    /// The library has looked at the number: it is below its bound.
+    /// `number` is below the library's bound, which it has checked.
     fn ring(&mut self, number: u32) -> &mut Ring {
         let number = number as usize % (2 * super::MAX_PAIRS);
         if self.rings.len() <= number {
@@ -183,13 +185,18 @@ impl Rules {
         self.features & feature::RING_PACKED != 0
     }
 
-    fn may_change(&self, features: u64) -> Result<(), Objection> {
+    fn check_features(&self, features: u64) -> Result<(), Refusal> {
         let changed = (self.features ^ features) & !feature::LOG_ALL != 0;
-        if changed && self.rings.iter().any(|r| r.placed) { Err(Objection::FeaturesInUse) } else { Ok(()) }
+        if changed && self.rings.iter().any(|r| r.has_addresses) {
+            Err(Refusal::FeaturesInUse)
+        } else {
+            Ok(())
+        }
     }
 
-    /// What was allocated for one layout is not there for the other; rings beyond the first pair go with `MQ`.
-    fn changed(&mut self, features: u64) {
+    /// A change of the layout discards the allocations of all rings; without `MQ` only the first pair of rings
+    /// remains.
+    fn features_changed(&mut self, features: u64) {
         if (self.features ^ features) & feature::RING_PACKED != 0 {
             self.rings.iter_mut().for_each(|r| r.size = None);
         }
@@ -198,56 +205,56 @@ impl Rules {
         }
     }
 
-    fn size(&mut self, number: u32, size: u32) -> Result<(), Objection> {
+    fn check_size(&mut self, number: u32, size: u32) -> Result<(), Refusal> {
         if size == 0 || size > RING_MAX || !(self.packed() || size.is_power_of_two()) {
-            return Err(Objection::Size(size));
+            return Err(Refusal::Size(size));
         }
         let ring = self.ring(number);
-        if ring.placed {
-            return Err(Objection::InUse(number));
+        if ring.has_addresses {
+            return Err(Refusal::InUse(number));
         }
-        // If the library runs out of memory the ring has nothing.
+        // If the library runs out of memory, the ring has no size.
         ring.size = None;
         let others: u32 = self.rings.iter().filter_map(|r| r.size).sum();
-        if others + size > DESCRIPTORS_MAX { Err(Objection::TooMany) } else { Ok(()) }
+        if others + size > DESCRIPTORS_MAX { Err(Refusal::TooMany) } else { Ok(()) }
     }
 
-    fn base(&mut self, number: u32, base: u32) -> Result<(), Objection> {
+    fn check_base(&mut self, number: u32, base: u32) -> Result<(), Refusal> {
         let packed = self.packed();
         let ring = self.ring(number);
-        if !ring.placed {
+        if !ring.has_addresses {
             ring.index = None;
         } else if packed && ring.size.is_none_or(|size| index_of(packed, base) >= size) {
-            return Err(Objection::Base(number));
+            return Err(Refusal::Base(number));
         }
         Ok(())
     }
 
-    /// The indexes of a split ring wrap by themselves; those of a packed one do not.
-    fn place(&mut self, number: u32) -> Result<(), Objection> {
+    /// The indexes of a split ring wrap by themselves; those of a packed ring do not.
+    fn set_addresses(&mut self, number: u32) -> Result<(), Refusal> {
         let packed = self.packed();
         let ring = self.ring(number);
         match (ring.size, ring.index) {
-            _ if ring.placed => {}
-            (None, _) => return Err(Objection::Unprepared(number)),
-            (_, None) if packed => return Err(Objection::Unprepared(number)),
-            (Some(size), Some(index)) if packed && index >= size => return Err(Objection::Base(number)),
-            _ => ring.placed = true,
+            _ if ring.has_addresses => {}
+            (None, _) => return Err(Refusal::Unprepared(number)),
+            (_, None) if packed => return Err(Refusal::Unprepared(number)),
+            (Some(size), Some(index)) if packed && index >= size => return Err(Refusal::Base(number)),
+            _ => ring.has_addresses = true,
         }
         Ok(())
     }
 
-    fn start(&mut self, number: u32) -> Result<(), Objection> {
-        if self.ring(number).placed { Ok(()) } else { Err(Objection::Unprepared(number)) }
+    fn check_kick(&mut self, number: u32) -> Result<(), Refusal> {
+        if self.ring(number).has_addresses { Ok(()) } else { Err(Refusal::Unprepared(number)) }
     }
 }
 
-/// The index that the library makes of a base.
+/// The index that the library extracts from a base.
 fn index_of(packed: bool, base: u32) -> u32 {
     base & if packed { PACKED_INDEX } else { 0xffff }
 }
 
-/// Bytes that the library reads of a payload, however long it is.
+/// Bytes that the library reads of a payload, regardless of its length.
 fn needed(request: u32) -> usize {
     match request {
         SET_FEATURES | SET_PROTOCOL_FEATURES | SET_MEM_TABLE | SET_STATUS => 8,
@@ -260,18 +267,18 @@ fn needed(request: u32) -> usize {
     }
 }
 
-/// Numbers in a payload, in the machine's order.
+/// Integer fields of a payload, in the machine's byte order.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(pub &'a [u8]);
 
 impl Fields<'_> {
-    pub fn word(self, at: usize) -> Result<u32, Objection> {
-        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk).ok_or(Objection::Short)?;
+    pub fn word(self, at: usize) -> Result<u32, Refusal> {
+        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk).ok_or(Refusal::Short)?;
         Ok(u32::from_ne_bytes(*bytes))
     }
 
-    pub fn long(self, at: usize) -> Result<u64, Objection> {
-        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk).ok_or(Objection::Short)?;
+    pub fn long(self, at: usize) -> Result<u64, Refusal> {
+        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk).ok_or(Refusal::Short)?;
         Ok(u64::from_ne_bytes(*bytes))
     }
 }

@@ -1,13 +1,13 @@
-//! A socket's life, and what is to be known of its guest.
+//! [`Socket`]: a registered vhost-user path, and the facts about its guest.
 
 use super::callbacks;
+use super::device_access::Accessor;
 use super::feature;
 use super::from_guest::FromGuest;
-use super::front;
-use super::gate::Pass;
-use super::link::Link;
 use super::lost_memory;
 use super::notify::Notify;
+use super::port_state::PortState;
+use super::proxy;
 use super::to_guest::ToGuest;
 use crate::eal;
 use crate::log::{Level, say};
@@ -18,30 +18,30 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 
-/// Bytes of a path that a socket's address has room for, without the 0 at its end.
+/// Bytes that a socket path may have: `sun_path` without its final zero.
 pub(super) const PATH_MAX: usize = 107;
 
-/// Who makes the socket.
+/// Which side creates the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The guest; we connect, and again when it went away.
+    /// The guest creates it; the switch connects, and reconnects after the guest disappeared.
     Client,
-    /// We do.
+    /// The switch creates it and the guest connects.
     Server,
 }
 
-/// Why there is no socket.
+/// Why [`Socket::open`] failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketError {
-    /// DPDK is not in use.
+    /// DPDK is not initialized.
     NoEnvironment,
-    /// The path is longer than a socket's address.
+    /// The path is longer than [`PATH_MAX`].
     TooLong,
-    /// The path is empty, or no text that C can hold.
+    /// The path is empty or contains a zero byte.
     Invalid,
-    /// Another port has this path.
+    /// Another port uses this path.
     Taken,
-    /// The library refused, at this step.
+    /// This step failed.
     Refused(&'static str),
 }
 
@@ -59,28 +59,29 @@ impl fmt::Display for SocketError {
 
 impl std::error::Error for SocketError {}
 
-/// What is known of a connected guest.
+/// Facts about a connected guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guest {
-    /// What was negotiated.
+    /// Negotiated feature bits (virtio 1.1).
     pub features: u64,
-    /// The MTU that it was told, if that was negotiated.
+    /// The MTU that the guest was told, if `VIRTIO_NET_F_MTU` was negotiated.
     pub mtu: Option<u16>,
-    /// Node of its memory.
+    /// NUMA node of the guest's memory.
     pub numa: Option<u32>,
-    /// Descriptors of each ring; ring 2n is filled by us, ring 2n + 1 by the guest.
+    /// Descriptors of each ring. The switch fills ring 2n, the guest fills ring 2n + 1.
     pub rings: Vec<u16>,
 }
 
-/// A registered path. Dropping it ends the connection; queues that are left then bring nothing and take nothing.
+/// A registered path. Dropping it ends the connection; receivers and senders that are left then receive and send
+/// nothing.
 #[derive(Debug)]
 pub struct Socket {
-    link: Arc<Link>,
-    pass: Pass,
+    port: Arc<PortState>,
+    accessor: Accessor,
 }
 
 impl Socket {
-    /// Registers `path` and begins to listen there, or to connect. A server's path must not exist. `notify` is told
+    /// Registers `path` and begins to listen or to connect. As server, `path` must not exist. `notify` is called
     /// whenever [`Socket::seq`] changes.
     pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
         if !eal::initialized() {
@@ -92,93 +93,94 @@ impl Socket {
         if path.is_empty() || path.contains('\0') {
             return Err(SocketError::Invalid);
         }
-        lost_memory::mend().map_err(|_| SocketError::Refused("opening /proc/self/maps"))?;
+        lost_memory::install_handler().map_err(|_| SocketError::Refused("opening /proc/self/maps"))?;
         if role == Role::Server {
-            deprecate();
+            warn_deprecated();
         }
-        let inner = front::new_path(path)?;
+        let inner = proxy::new_path(path)?;
         let c_inner = CString::new(inner.as_str()).map_err(|_| SocketError::Invalid)?;
-        let link = Arc::new(Link::new(path, &inner, takes_postcopy(role), notify));
-        if !callbacks::add(&link) {
+        let port = Arc::new(PortState::new(path, &inner, allows_postcopy(role), notify));
+        if !callbacks::add(&port) {
             return Err(SocketError::Taken);
         }
         register(&c_inner, role).inspect_err(|_| callbacks::remove(&inner))?;
-        let opened = front::open(&link, role).map_err(|_| SocketError::Refused("opening the socket"));
+        let opened = proxy::open(&port, role).map_err(|_| SocketError::Refused("opening the socket"));
         if let Err(e) = opened {
-            // SAFETY: registered above; nobody connected.
+            // SAFETY: registered above, and no guest has connected.
             unsafe { sys::rte_vhost_driver_unregister(c_inner.as_ptr()) };
             callbacks::remove(&inner);
             return Err(e);
         }
-        // From here on, dropping it undoes all.
-        Ok(Socket { pass: link.door.pass(), link })
+        // From here on, dropping the socket undoes everything.
+        Ok(Socket { accessor: port.access.accessor(), port })
     }
 
-    /// Its path.
+    /// The path that was registered.
     pub fn path(&self) -> &str {
-        &self.link.path
+        &self.port.path
     }
 
-    /// Changes whenever what is known of the guest does.
+    /// A number that changes whenever a fact about the guest changes.
     pub fn seq(&self) -> u64 {
-        self.link.seq()
+        self.port.seq()
     }
 
-    /// How often a guest came or went.
+    /// How often a guest connected or disconnected: up, down, up is 3.
     pub fn changes(&self) -> u64 {
-        self.link.changes()
+        self.port.changes()
     }
 
-    /// A guest is there.
+    /// Whether a guest is connected and ready.
     pub fn is_connected(&self) -> bool {
-        self.link.door.vid().is_some()
+        self.port.access.vid().is_some()
     }
 
-    /// A worker has not come back from the guest's rings: the port is out of service until it does.
+    /// Whether a worker has been inside the guest's rings for more than 2 s: the port is out of service until the
+    /// worker leaves.
     pub fn is_stuck(&self) -> bool {
-        self.link.is_stuck()
+        self.port.is_stuck()
     }
 
-    /// Queue pairs of the guest; 1 without one.
+    /// Queue pairs of the guest; 1 while none is connected.
     pub fn pairs(&self) -> usize {
-        self.link.pairs()
+        self.port.pairs()
     }
 
-    /// Node of the guest's memory, if that is known.
+    /// NUMA node of the guest's memory, if known.
     pub fn numa(&self) -> Option<u32> {
-        u32::try_from(self.link.numa.load(Ordering::Relaxed)).ok()
+        u32::try_from(self.port.numa.load(Ordering::Relaxed)).ok()
     }
 
-    /// Whether the guest sends on this queue.
+    /// Whether the guest has enabled the ring that it sends on in this pair.
     pub fn is_from_guest(&self, pair: usize) -> bool {
-        self.link.guest_sends(pair)
+        self.port.guest_sends(pair)
     }
 
-    /// Spreads senders over so many pairs, and asks the guest not to kick rings that came late.
+    /// Spreads the senders over `pairs` queue pairs, and asks the guest not to kick rings that were added since.
     pub fn spread_over(&mut self, pairs: usize) {
-        self.link.spread_over(pairs);
-        if let Some(inside) = self.link.door.enter(&mut self.pass) {
-            callbacks::quiet(inside.vid());
+        self.port.spread_over(pairs);
+        if let Some(inside) = self.port.access.enter(&mut self.accessor) {
+            callbacks::disable_kicks(inside.vid());
         }
     }
 
-    /// The receiver of this queue, into buffers of `pool`.
+    /// Creates the receiver of queue pair `pair`; packets are received into buffers of `pool`.
     pub fn receiver(&self, pair: usize, pool: Mempool) -> FromGuest {
-        FromGuest::new(&self.link, pair, pool)
+        FromGuest::new(&self.port, pair, pool)
     }
 
-    /// A sender; the `slot`-th of the port.
+    /// Creates sender number `slot` of the port.
     pub fn sender(&self, slot: usize) -> ToGuest {
-        ToGuest::new(&self.link, slot)
+        ToGuest::new(&self.port, slot)
     }
 
-    /// What is known of the guest; `None`: there is none.
+    /// Facts about the guest; `None` if none is connected.
     pub fn guest(&mut self) -> Option<Guest> {
-        let inside = self.link.door.enter(&mut self.pass)?;
+        let inside = self.port.access.enter(&mut self.accessor)?;
         let vid = inside.vid();
         let mut guest = Guest::default();
         let mut mtu = 0;
-        // SAFETY: the number is valid while we are inside; these copy facts and take no lock.
+        // SAFETY: the number is valid while we are inside; these functions copy facts and take no lock.
         unsafe {
             sys::rte_vhost_get_negotiated_features(vid, &mut guest.features);
             guest.mtu = (sys::rte_vhost_get_mtu(vid, &mut mtu) == 0).then_some(mtu);
@@ -195,9 +197,9 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.link.retire();
-        if !front::retire(&self.link) {
-            let path = &self.link.path;
+        self.port.retire();
+        if !proxy::retire(&self.port) {
+            let path = &self.port.path;
             say(
                 Level::Error,
                 &format!(
@@ -208,15 +210,15 @@ impl Drop for Socket {
     }
 }
 
-/// Has the library listen at `inner`.
+/// Makes the library listen at `inner`.
 fn register(inner: &CStr, role: Role) -> Result<(), SocketError> {
     let path = inner.as_ptr();
-    // SAFETY: a string of C.
+    // SAFETY: a C string that outlives the call.
     if unsafe { sys::rte_vhost_driver_register(path, flags(role)) } != 0 {
         return Err(SocketError::Refused("rte_vhost_driver_register"));
     }
     let unwanted = feature::HOST_UFO;
-    // SAFETY: the path is registered; the table of callbacks lives for ever.
+    // SAFETY: the path is registered; the table of callbacks is static.
     let failed = unsafe {
         if sys::rte_vhost_driver_callback_register(path, callbacks::CALLBACKS.as_ptr()) != 0 {
             Some("rte_vhost_driver_callback_register")
@@ -234,12 +236,12 @@ fn register(inner: &CStr, role: Role) -> Result<(), SocketError> {
     Err(SocketError::Refused(step))
 }
 
-fn takes_postcopy(role: Role) -> bool {
+fn allows_postcopy(role: Role) -> bool {
     role == Role::Client && crate::settings().vhost_postcopy
 }
 
-/// Says once that a guest has to start again when the switch does, where the socket is ours.
-fn deprecate() {
+/// Logs once that guests must restart when the switch restarts, if the switch creates the socket.
+fn warn_deprecated() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         say(
@@ -251,15 +253,15 @@ fn deprecate() {
 
 fn flags(role: Role) -> u64 {
     let settings = crate::settings();
-    // A packet is one piece of memory to the rest of the switch, also one that no buffer has room for. Notes of work left
-    // undone are wanted as a NIC's are.
+    // The rest of the switch expects a packet in one piece, also if it does not fit one buffer. Offload requests are
+    // reported in the flags that NICs use.
     let mut flags = sys::SLUICE_RTE_VHOST_USER_LINEARBUF_SUPPORT
         | sys::SLUICE_RTE_VHOST_USER_EXTBUF_SUPPORT
         | sys::SLUICE_RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS;
     if role == Role::Client && settings.vhost_iommu {
         flags |= sys::SLUICE_RTE_VHOST_USER_IOMMU_SUPPORT;
     }
-    if takes_postcopy(role) {
+    if allows_postcopy(role) {
         flags |= sys::SLUICE_RTE_VHOST_USER_POSTCOPY_SUPPORT;
     }
     flags

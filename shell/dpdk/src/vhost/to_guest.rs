@@ -1,14 +1,14 @@
-//! What a guest is sent.
+//! Sending to a guest.
 //!
-//! The library copies a packet into the guest's memory while it is called, and keeps nothing. So a frame needs no packet
-//! buffer of DPDK's to be sent, wherever it lies: the library is shown a descriptor of our own that points at the
-//! frame's bytes. The descriptors of a sender are used over and over and stay in its core's cache; those of the packets
-//! received are not touched, and frames of kernel ports are copied once, not twice.
+//! The library copies a packet into the guest's memory during the call and keeps no reference. So a frame can be sent
+//! from any memory, without a DPDK packet buffer: the library gets an mbuf of the sender that points at the frame's
+//! bytes. The mbufs of a sender are reused and stay in its core's cache. Those of received packets are not touched,
+//! and frames of kernel ports are copied once, not twice.
 
 use super::callbacks::take_interrupts;
+use super::device_access::{Accessor, Inside};
 use super::feature;
-use super::gate::{Inside, Pass};
-use super::link::Link;
+use super::port_state::PortState;
 use crate::undone::Undone;
 use dpdk_sys as sys;
 use packet::offload::{GsoKind, Offload};
@@ -16,23 +16,23 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What is offered beyond what the library takes at a time would look as if the ring were full.
+/// Packets per call. If more were offered than the library takes in one call, the ring would look full.
 const BURST: usize = super::BURST;
 
-/// Descriptors that point at frames, and the list of them that the library wants.
+/// The sender's mbufs, which point at frames, and the array of pointers that the library takes.
 struct Descriptors {
     mbufs: [sys::rte_mbuf; BURST],
-    /// What follows the first part of a packet that is described in two.
+    /// The second segments of packets that need two.
     tails: [sys::rte_mbuf; BURST],
     list: [*mut sys::rte_mbuf; BURST],
 }
 
-// SAFETY: the pointers are written and used while a `Sending` borrows what they lead to, and by nobody afterwards.
+// SAFETY: the pointers are only used while a `Sending` borrows the frames that they point at.
 unsafe impl Send for Descriptors {}
 
 impl Descriptors {
     fn new() -> Box<Descriptors> {
-        // SAFETY: all zeros are valid for these structures: numbers and pointers, none of them a reference.
+        // SAFETY: all zeros are valid for these structures: numbers and pointers, no references.
         let mut new: Box<Descriptors> = unsafe { Box::new(std::mem::zeroed()) };
         for mbuf in &mut new.mbufs {
             mbuf.refcnt = 1;
@@ -44,32 +44,37 @@ impl Descriptors {
     }
 }
 
-/// One sender. Several may fill the same ring; the library has a lock for each.
+/// One sender. Several senders may fill the same ring; the library has a lock for each ring.
 pub struct ToGuest {
-    link: Arc<Link>,
-    pass: Pass,
+    port: Arc<PortState>,
+    accessor: Accessor,
     slot: usize,
     descriptors: Box<Descriptors>,
 }
 
 impl ToGuest {
-    pub(super) fn new(link: &Arc<Link>, slot: usize) -> ToGuest {
-        ToGuest { pass: link.door.pass(), link: link.clone(), slot, descriptors: Descriptors::new() }
+    pub(super) fn new(port: &Arc<PortState>, slot: usize) -> ToGuest {
+        ToGuest {
+            accessor: port.access.accessor(),
+            port: port.clone(),
+            slot,
+            descriptors: Descriptors::new(),
+        }
     }
 
-    /// The guest takes TCP frames that are to be cut, of both versions of IP.
+    /// Whether the guest accepts TCP frames that need segmentation, over IPv4 and IPv6.
     pub fn takes_large(&self) -> bool {
         let wants = feature::GUEST_CSUM | feature::GUEST_TSO4 | feature::GUEST_TSO6;
-        self.link.features.load(Ordering::Relaxed) & wants == wants
+        self.port.features.load(Ordering::Relaxed) & wants == wants
     }
 
-    /// Begins to send to a ring that is on; `None`: there is none. A burst that was accepted in part is offered again
-    /// up to `retries` times.
+    /// Begins a transmission to an enabled ring; `None` if no ring is enabled. If the ring takes only part of a burst,
+    /// the rest is offered again, up to `retries` times.
     #[inline]
     pub fn begin<'q, 'f>(&'q mut self, retries: u32) -> Option<Sending<'q, 'f>> {
-        let ring = self.link.ring_of(self.slot)? * 2;
-        let inside = self.link.door.enter(&mut self.pass)?;
-        let features = self.link.features.load(Ordering::Relaxed);
+        let ring = self.port.ring_of(self.slot)? * 2;
+        let inside = self.port.access.enter(&mut self.accessor)?;
+        let features = self.port.features.load(Ordering::Relaxed);
         Some(Sending {
             inside,
             ring,
@@ -84,7 +89,7 @@ impl ToGuest {
     }
 }
 
-/// Frames on their way to one ring; the guest cannot go away meanwhile. It borrows the frames until it is dropped.
+/// A transmission to one ring. Until it is dropped, it borrows the frames, and the guest cannot be removed.
 pub struct Sending<'q, 'f> {
     inside: Inside<'q>,
     ring: u16,
@@ -98,7 +103,7 @@ pub struct Sending<'q, 'f> {
 }
 
 impl<'f> Sending<'_, 'f> {
-    /// The next `push` needs a `flush` first.
+    /// Whether `flush` must be called before the next `push`.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.len == BURST
@@ -110,25 +115,26 @@ impl<'f> Sending<'_, 'f> {
         usize::from(self.ring / 2)
     }
 
-    /// Whether the guest does what is left to do on such a packet.
+    /// Whether the guest accepts this packet with its offload request.
     pub fn takes(&self, bytes: &[u8], offload: &Offload) -> bool {
         self.undone(bytes, offload).is_some()
     }
 
-    /// Appends a packet; `false`: no room, or too long for any ring.
+    /// Appends a packet. Returns false if there is no room, or the packet is too long for any ring.
     #[inline]
     pub fn push(&mut self, bytes: &'f [u8]) -> bool {
         self.put(bytes.as_ptr().cast_mut(), bytes.len(), &Undone::default())
     }
 
-    /// Appends a packet of which the guest is to do the rest. `false`: no room, or the guest cannot.
+    /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
+    /// request.
     pub fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
         let Some(undone) = self.undone(bytes, offload) else { return false };
-        // The library writes the sum of the pseudo header, which is there already, once more: hence `mut`.
+        // The library writes the checksum of the pseudo header again, hence `mut`.
         self.put(bytes.as_mut_ptr(), bytes.len(), &undone)
     }
 
-    /// How DPDK says what the guest is to do; `None`: it cannot.
+    /// The request in DPDK's form; `None` if the guest does not support it.
     fn undone(&self, bytes: &[u8], offload: &Offload) -> Option<Undone> {
         let undone = Undone::of(bytes, offload)?;
         let wants = feature::GUEST_CSUM
@@ -143,8 +149,9 @@ impl<'f> Sending<'_, 'f> {
 
     #[inline]
     fn put(&mut self, data: *mut u8, len: usize, undone: &Undone) -> bool {
-        // Of a packet to be cut the library would write the sum of a pseudo header without the length, as NICs want it;
-        // guests want it with the length, as it is here. It leaves headers alone that are not in one piece.
+        // For a packet to be segmented, the library would write a pseudo-header checksum without the length, as NICs
+        // want it; guests want it with the length, as it is here. The library leaves headers alone that are not in one
+        // segment, so the packet is split after its headers.
         let first = if undone.cut.is_some() { undone.l4 } else { len };
         let (Ok(first), Ok(rest)) = (u16::try_from(first), u16::try_from(len - first)) else { return false };
         let Some(mbuf) = self.descriptors.mbufs.get_mut(self.len) else { return false };
@@ -167,8 +174,7 @@ impl<'f> Sending<'_, 'f> {
         true
     }
 
-    /// Sends at once a packet that lives only now; what was pushed before goes first, as by `flush`. Gives how many were
-    /// not sent.
+    /// Sends a packet at once, after those that were pushed before. Returns how many packets were not sent.
     pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8])) -> usize {
         let before = self.flush(&mut sent);
         if !self.put(bytes.as_ptr().cast_mut(), bytes.len(), &Undone::default()) {
@@ -177,8 +183,8 @@ impl<'f> Sending<'_, 'f> {
         before + self.flush(&mut sent)
     }
 
-    /// Sends what was pushed and tells `sent` of each packet that the ring took. Gives the number of the others. Once
-    /// the ring is full, it stays so for this `Sending`.
+    /// Sends the pushed packets and calls `sent` for each packet that the ring took. Returns the number of the others.
+    /// Once the ring is full, this `Sending` sends nothing more.
     #[inline]
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8])) -> usize {
         let n = std::mem::take(&mut self.len);
@@ -186,9 +192,9 @@ impl<'f> Sending<'_, 'f> {
         while at < n && !self.stuck {
             let list = &mut self.descriptors.list[at..n];
             // SAFETY: the number is valid while we are inside. Each pointer leads to a descriptor whose packet is
-            // borrowed by `self` ('f), or by the caller of `send_now`, which is this call's. The library reads those
-            // and, where a checksum is left undone, writes a packet that is borrowed as `mut`; it keeps no pointer,
-            // frees nothing, checks the ring's number and takes its lock.
+            // borrowed by `self` ('f), or by the caller of `send_now` during this call. The library reads those and,
+            // if a checksum is requested, writes to a packet that is borrowed as `mut`; it keeps no pointer, frees
+            // nothing, checks the ring's number and takes its lock.
             let k = unsafe {
                 sys::rte_vhost_enqueue_burst(
                     self.inside.vid(),
@@ -199,7 +205,7 @@ impl<'f> Sending<'_, 'f> {
             };
             let k = usize::from(k).min(n - at);
             for mbuf in &self.descriptors.mbufs[at..at + k] {
-                // SAFETY: as above: the packet is borrowed, in one piece and that long.
+                // SAFETY: as above: the packet is borrowed, in one piece and of this length.
                 sent(unsafe { std::slice::from_raw_parts(mbuf.buf_addr.cast(), mbuf.pkt_len as usize) });
             }
             at += k;
@@ -216,13 +222,13 @@ impl<'f> Sending<'_, 'f> {
         n - at
     }
 
-    /// Interrupts that told the guest of packets since this was last asked.
+    /// Interrupts sent to guests by this thread since the last call.
     #[inline]
     pub fn interrupts(&mut self) -> u64 {
         take_interrupts()
     }
 
-    /// How often a burst was offered again.
+    /// How often the rest of a burst was offered again.
     #[inline]
     pub fn retries(&self) -> u32 {
         self.retries

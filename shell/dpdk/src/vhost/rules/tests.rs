@@ -15,7 +15,7 @@ fn address(number: u32) -> Vec<u8> {
     out
 }
 
-/// One that keeps to the protocol gets through, whatever it does in what order within it.
+/// Front-ends that follow the protocol pass, in whatever order they send messages within it.
 #[test]
 fn well_behaved_front_ends_pass() {
     for features in [0, feature::RING_PACKED, feature::MQ] {
@@ -29,7 +29,7 @@ fn well_behaved_front_ends_pass() {
             say(SET_FEATURES, long(features));
             for ring in 0..2 {
                 say(SET_VRING_NUM, pair(ring, 256));
-                // QEMU gives the base first, rust-vmm's front-ends the addresses.
+                // QEMU sends the base first, rust-vmm's front-ends the addresses.
                 for request in if ring == 0 { [SET_VRING_BASE, SET_VRING_ADDR] } else { [SET_VRING_BASE; 2] }
                 {
                     let payload = if request == SET_VRING_BASE { pair(ring, 255) } else { address(ring) };
@@ -39,7 +39,7 @@ fn well_behaved_front_ends_pass() {
                 say(SET_VRING_KICK, long(u64::from(ring)));
                 say(SET_VRING_ENABLE, pair(ring, 1));
             }
-            // A migration begins: the log of writes is switched on while rings run, and their addresses come again.
+            // A migration begins: the log of writes is enabled while rings run, and their addresses are sent again.
             say(SET_LOG_BASE, [1u64 << 20, 0].map(u64::to_ne_bytes).concat());
             say(SET_FEATURES, long(features | feature::LOG_ALL));
             say(SET_VRING_ADDR, address(0));
@@ -63,34 +63,31 @@ fn what_would_leave_a_ring_with_less_than_it_needs_is_refused() {
         said
     };
     let packed = feature::RING_PACKED;
-    assert_eq!(ask(0, SET_VRING_ADDR, address(1)), Err(Objection::Unprepared(1)));
-    assert_eq!(ask(0, SET_VRING_KICK, long(1)), Err(Objection::Unprepared(1)));
+    assert_eq!(ask(0, SET_VRING_ADDR, address(1)), Err(Refusal::Unprepared(1)));
+    assert_eq!(ask(0, SET_VRING_KICK, long(1)), Err(Refusal::Unprepared(1)));
     for size in [0, 3, 32769, u32::MAX] {
-        assert_eq!(ask(0, SET_VRING_NUM, pair(1, size)), Err(Objection::Size(size)));
+        assert_eq!(ask(0, SET_VRING_NUM, pair(1, size)), Err(Refusal::Size(size)));
     }
     assert_eq!(ask(0, SET_VRING_NUM, pair(1, 256)), Ok(()));
     assert_eq!(ask(0, SET_VRING_ADDR, address(1)), Ok(()));
-    assert_eq!(ask(0, SET_VRING_NUM, pair(1, 32768)), Err(Objection::InUse(1)));
-    assert_eq!(ask(0, SET_FEATURES, long(packed)), Err(Objection::FeaturesInUse));
+    assert_eq!(ask(0, SET_VRING_NUM, pair(1, 32768)), Err(Refusal::InUse(1)));
+    assert_eq!(ask(0, SET_FEATURES, long(packed)), Err(Refusal::FeaturesInUse));
     assert_eq!(ask(0, GET_VRING_BASE, pair(1, 0)), Ok(()));
-    assert_eq!(ask(0, SET_VRING_KICK, long(1)), Err(Objection::Unprepared(1)));
+    assert_eq!(ask(0, SET_VRING_KICK, long(1)), Err(Refusal::Unprepared(1)));
     assert_eq!(ask(0, SET_VRING_NUM, pair(1, 256)), Ok(()));
     assert_eq!(ask(0, SET_FEATURES, long(packed)), Ok(()));
-    assert_eq!(ask(packed, SET_VRING_ADDR, address(1)), Err(Objection::Unprepared(1)));
+    assert_eq!(ask(packed, SET_VRING_ADDR, address(1)), Err(Refusal::Unprepared(1)));
     assert_eq!(ask(packed, SET_VRING_NUM, pair(1, 100)), Ok(()));
     assert_eq!(ask(packed, SET_VRING_BASE, pair(1, 100)), Ok(()));
-    assert_eq!(ask(packed, SET_VRING_ADDR, address(1)), Err(Objection::Base(1)));
+    assert_eq!(ask(packed, SET_VRING_ADDR, address(1)), Err(Refusal::Base(1)));
     assert_eq!(ask(packed, SET_VRING_BASE, pair(1, 0x8063)), Ok(()));
     assert_eq!(ask(packed, SET_VRING_ADDR, address(1)), Ok(()));
-    assert_eq!(ask(packed, SET_VRING_BASE, pair(1, 0x8064)), Err(Objection::Base(1)));
+    assert_eq!(ask(packed, SET_VRING_BASE, pair(1, 0x8064)), Err(Refusal::Base(1)));
     assert_eq!(ask(packed, RESET_OWNER, Vec::new()), Ok(()));
-    assert_eq!(ask(0, SET_VRING_ADDR, address(1)), Err(Objection::Unprepared(1)));
-    assert_eq!(
-        ask(0, SET_LOG_BASE, [4096u64, 4096].map(u64::to_ne_bytes).concat()),
-        Err(Objection::LogOffset)
-    );
-    assert_eq!(ask(0, SET_INFLIGHT_FD, vec![0; 20]), Err(Objection::NotOffered));
-    assert_eq!(ask(0, SET_VRING_NUM, vec![0; 7]), Err(Objection::Short));
+    assert_eq!(ask(0, SET_VRING_ADDR, address(1)), Err(Refusal::Unprepared(1)));
+    assert_eq!(ask(0, SET_LOG_BASE, [4096u64, 4096].map(u64::to_ne_bytes).concat()), Err(Refusal::LogOffset));
+    assert_eq!(ask(0, SET_INFLIGHT_FD, vec![0; 20]), Err(Refusal::NotOffered));
+    assert_eq!(ask(0, SET_VRING_NUM, vec![0; 7]), Err(Refusal::Short));
 }
 
 #[test]
@@ -99,25 +96,25 @@ fn all_rings_together_are_bounded() {
     for ring in 0..9 {
         let payload = pair(ring, RING_MAX);
         let message = Message { request: SET_VRING_NUM, payload: &payload };
-        let wanted = if ring < 8 { Ok(()) } else { Err(Objection::TooMany) };
+        let wanted = if ring < 8 { Ok(()) } else { Err(Refusal::TooMany) };
         assert_eq!(rules.before(0, message), wanted);
         rules.after(message).unwrap();
     }
 }
 
-/// What the library (22.11) keeps of a ring, as far as memory depends on it.
+/// What the library (22.11) stores of a ring, as far as memory safety depends on it.
 #[derive(Clone, Copy, Default, Debug)]
 struct Queue {
     size: u32,
     index: u32,
-    /// The layout and the size for which there is memory of its own.
+    /// The layout and the size for which memory is allocated.
     shadow: Option<(bool, u32)>,
-    /// The features and the size for which its addresses were looked up.
+    /// The features and the size for which the addresses were looked up.
     mapped: Option<(u64, u32)>,
     kicked: bool,
 }
 
-/// The three that matter, in any combination.
+/// The three features that matter, in any combination.
 fn features_of(value: u32) -> u64 {
     let bits = [feature::RING_PACKED, feature::MQ, feature::LOG_ALL];
     bits.into_iter().enumerate().filter(|(i, _)| value >> i & 1 == 1).map(|(_, bit)| bit).sum()
@@ -143,7 +140,7 @@ impl Library {
             SET_VRING_NUM => (q.size, q.shadow) = (value, Some((packed, value))),
             SET_VRING_BASE => q.index = value & if packed { 0x7fff } else { 0xffff },
             SET_VRING_ADDR => {
-                // It may or may not look the addresses up at once; at the latest with the kick.
+                // The library may look the addresses up at once, or with the kick at the latest.
                 q.mapped = Some((features, q.size));
             }
             SET_VRING_KICK => {
@@ -172,7 +169,7 @@ impl Library {
 }
 
 proptest! {
-    /// Whatever comes in whatever order, also where the library refuses what was let through.
+    /// Random messages in random order, also if the library refuses what the rules allowed.
     #[test]
     fn no_ring_runs_with_less_than_it_needs(
         talk in prop::collection::vec((0usize..9, 0usize..4, 0u32..9, 0u8..8), 1..120)
@@ -195,7 +192,7 @@ proptest! {
             if rules.before(library.features, message).is_err() {
                 continue;
             }
-            // It came with descriptors, which the library does not take with these.
+            // The message came with descriptors, which the library does not accept for these requests.
             if luck == 0 && request != SET_VRING_KICK {
                 continue;
             }

@@ -1,11 +1,11 @@
-//! What is known of a socket and its guest, shared by the library's threads, the main thread and the workers.
+//! State of one socket and its guest, shared by the library's threads, the main thread and the workers.
 //!
-//! The library's callbacks write it, with atomics only: some of them run while the library holds the locks of the
-//! rings. The main thread compares [`Link::seq`]. Workers read where to send, one word per burst.
+//! The library's callbacks write it, with atomics only, since some run while the library holds the locks of the rings.
+//! The main thread compares [`PortState::seq`]. Workers read which ring to send to, one word per burst.
 
-use super::front;
-use super::gate::Door;
+use super::device_access::DeviceAccess;
 use super::notify::Notify;
+use super::proxy;
 use super::rules::Rules;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ impl Bits {
     fn get(&self, i: usize) -> bool {
         self.0.get(i / 64).is_some_and(|w| w.load(Ordering::Relaxed) & (1 << (i % 64)) != 0)
     }
-    /// Whether it was another.
+    /// Returns whether the bit changed.
     fn set(&self, i: usize, on: bool) -> bool {
         let Some(word) = self.0.get(i / 64) else { return false };
         let bit = 1 << (i % 64);
@@ -35,32 +35,32 @@ impl Bits {
     }
 }
 
-/// See the module.
+/// The shared state of one port.
 #[derive(Debug)]
-pub(super) struct Link {
-    /// Where the guest is met.
+pub(super) struct PortState {
+    /// The path at which the guest connects, or to which the switch connects.
     pub path: String,
-    /// Where the library listens for it; its name for the port.
+    /// The path at which the library listens; the library's name for the port.
     pub inner: String,
-    /// Guests may ask that pages of theirs come later (`vhost-postcopy-support`).
+    /// The guest may use post-copy migration (`vhost-postcopy-support`).
     pub postcopy: bool,
-    pub door: Door,
-    /// What the connection has said so far. The library's thread alone takes it.
+    pub access: DeviceAccess,
+    /// What the connection has set so far. Only the library's thread locks it.
     pub rules: Mutex<Rules>,
-    /// The front is about to connect: nobody else may.
+    /// The proxy is about to connect to the library; any other connection is refused.
     expected: AtomicBool,
     /// The library has a connection.
-    joined: AtomicBool,
-    /// A worker has not come back from the rings.
+    library_connected: AtomicBool,
+    /// A worker has been inside the rings for too long.
     stuck: AtomicBool,
-    /// The port is going; another one may have its path.
+    /// The port is being removed; another port may use its path.
     retired: AtomicBool,
-    /// Queue pairs of the guest; 1 without one.
+    /// Queue pairs of the guest; 1 while none is connected.
     pairs: AtomicUsize,
-    /// Queue pairs over which senders are spread: those of the port, which follows `pairs` when it is restarted.
+    /// Queue pairs of the port, over which senders are spread; the port follows `pairs` when it is restarted.
     spread: AtomicUsize,
     pub features: AtomicU64,
-    /// Node of the guest's memory; negative: not known.
+    /// NUMA node of the guest's memory; negative: unknown.
     pub numa: AtomicI32,
     seq: AtomicU64,
     connections: AtomicU64,
@@ -68,21 +68,21 @@ pub(super) struct Link {
     to_guest: Bits,
     /// For each sender, the pair whose ring it fills.
     map: [AtomicU16; MAX_PAIRS],
-    /// Held while `map` is made anew: the library's threads and the main thread do that.
+    /// Held while `map` is recomputed, by the library's threads and the main thread.
     mapping: Mutex<()>,
     notify: Notify,
 }
 
-impl Link {
-    pub fn new(path: &str, inner: &str, postcopy: bool, notify: Notify) -> Link {
-        Link {
+impl PortState {
+    pub fn new(path: &str, inner: &str, postcopy: bool, notify: Notify) -> PortState {
+        PortState {
             path: path.to_owned(),
             inner: inner.to_owned(),
             postcopy,
-            door: Door::new(),
+            access: DeviceAccess::new(),
             rules: Mutex::default(),
             expected: AtomicBool::new(false),
-            joined: AtomicBool::new(false),
+            library_connected: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             pairs: AtomicUsize::new(1),
@@ -99,55 +99,55 @@ impl Link {
         }
     }
 
-    /// The port is going: its path is free.
+    /// The port is being removed: another port may use its path.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }
 
-    /// The port is going, and its path may be another's.
+    /// Whether the port is being removed.
     pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// The next connection to the library is the front's.
+    /// Announces that the next connection to the library is the proxy's.
     pub fn expect_connection(&self) {
         self.expected.store(true, Ordering::Release);
     }
 
-    /// A connection came: the one that is expected.
-    pub fn is_expected(&self) -> bool {
+    /// Whether a connection was announced; the announcement is consumed.
+    pub fn take_expected(&self) -> bool {
         self.expected.swap(false, Ordering::AcqRel)
     }
 
-    /// The library has, or no longer has, a connection.
-    pub fn set_joined(&self, joined: bool) {
-        self.joined.store(joined, Ordering::Release);
-        front::wake();
+    /// The library got a connection, or has finished removing it.
+    pub fn set_library_connected(&self, library_connected: bool) {
+        self.library_connected.store(library_connected, Ordering::Release);
+        proxy::wake();
     }
 
-    /// The library has a connection, or is still taking one away.
-    pub fn is_joined(&self) -> bool {
-        self.joined.load(Ordering::Acquire)
+    /// Whether the library has a connection, or is still removing one.
+    pub fn is_library_connected(&self) -> bool {
+        self.library_connected.load(Ordering::Acquire)
     }
 
-    /// Whether that is new.
+    /// Returns whether this is a change.
     pub fn set_stuck(&self, stuck: bool) -> bool {
         let new = self.stuck.swap(stuck, Ordering::Relaxed) != stuck;
         if new {
-            self.touch();
+            self.report_change();
         }
         new
     }
 
-    /// A worker has not come back from the rings for so long that the port is out of service.
+    /// Whether the port is out of service because a worker has been inside the rings for too long.
     pub fn is_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed)
     }
 
-    /// Something changed that the main thread shows or acts upon.
-    pub fn touch(&self) {
+    /// Reports a change that the main thread shows or acts upon.
+    pub fn report_change(&self) {
         self.seq.fetch_add(1, Ordering::Release);
-        self.notify.tell();
+        self.notify.call();
     }
 
     pub fn seq(&self) -> u64 {
@@ -158,69 +158,70 @@ impl Link {
         self.pairs.load(Ordering::Relaxed)
     }
 
-    /// So many queue pairs the guest has.
+    /// Sets the number of the guest's queue pairs.
     pub fn set_pairs(&self, pairs: usize) {
         self.pairs.store(pairs.clamp(1, MAX_PAIRS), Ordering::Relaxed);
     }
 
-    /// The guest has this pair, too.
-    pub fn reach_pair(&self, pair: usize) {
+    /// Raises the number of the guest's queue pairs so that it includes `pair`.
+    pub fn include_pair(&self, pair: usize) {
         let reached = (pair + 1).min(MAX_PAIRS);
         if self.pairs.fetch_max(reached, Ordering::Relaxed) < reached {
-            self.touch();
+            self.report_change();
         }
     }
 
-    /// The port has so many queue pairs now.
+    /// Sets the number of the port's queue pairs.
     pub fn spread_over(&self, pairs: usize) {
         self.spread.store(pairs.clamp(1, MAX_PAIRS), Ordering::Relaxed);
         self.remap();
     }
 
-    /// Guests came or went so often: up, down, up is 3.
+    /// How often a guest connected or disconnected: up, down, up is 3.
     pub fn changes(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
 
-    pub fn came_or_went(&self) {
+    pub fn guest_changed(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
-        self.touch();
+        self.report_change();
     }
 
-    /// The guest sends on this pair.
+    /// Whether the guest has enabled the ring that it sends on in this pair.
     pub fn guest_sends(&self, pair: usize) -> bool {
         self.from_guest.get(pair)
     }
 
     pub fn set_from_guest(&self, pair: usize, on: bool) {
         if self.from_guest.set(pair, on) {
-            self.touch();
+            self.report_change();
         }
     }
 
     pub fn set_to_guest(&self, pair: usize, on: bool) {
         if self.to_guest.set(pair, on) {
             self.remap();
-            self.touch();
+            self.report_change();
         }
     }
 
-    /// No ring is on.
+    /// Marks all rings as disabled.
     pub fn all_off(&self) {
         self.from_guest.clear();
         self.to_guest.clear();
         self.remap();
-        self.touch();
+        self.report_change();
     }
 
-    /// Whose ring sender `slot` fills; `None`: none is on.
+    /// The pair whose ring sender `slot` fills; `None` if no ring is enabled.
     #[inline]
     pub fn ring_of(&self, slot: usize) -> Option<u16> {
         let pair = self.map[slot % MAX_PAIRS].load(Ordering::Relaxed);
         (pair != NOWHERE).then_some(pair)
     }
 
-    /// A sender has the pair of its number if that is on; those whose pair is off share the others in turn.
+    /// Each sender fills the ring of its own pair if that is enabled. The other senders share the enabled pairs in
+    /// turn.
     fn remap(&self) {
         let _one = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
         let pairs = self.spread.load(Ordering::Relaxed);
@@ -241,20 +242,20 @@ mod tests {
 
     #[test]
     fn senders_follow_the_rings_that_are_on() {
-        let link = Link::new("/s", "/i", false, Notify::default());
-        assert_eq!(link.ring_of(0), None);
-        link.set_to_guest(0, true);
-        assert_eq!((link.ring_of(0), link.ring_of(7)), (Some(0), Some(0)));
+        let port = PortState::new("/s", "/i", false, Notify::default());
+        assert_eq!(port.ring_of(0), None);
+        port.set_to_guest(0, true);
+        assert_eq!((port.ring_of(0), port.ring_of(7)), (Some(0), Some(0)));
         for pair in 1..4 {
-            link.set_to_guest(pair, true);
+            port.set_to_guest(pair, true);
         }
-        link.spread_over(4);
-        assert_eq!([0, 1, 2, 3, 5].map(|s| link.ring_of(s)), [0, 1, 2, 3, 1].map(Some));
-        link.set_to_guest(1, false);
-        link.set_to_guest(3, false);
-        assert_eq!([0, 1, 2, 3].map(|s| link.ring_of(s)), [0, 0, 2, 2].map(Some));
-        link.all_off();
-        assert_eq!(link.ring_of(2), None);
+        port.spread_over(4);
+        assert_eq!([0, 1, 2, 3, 5].map(|s| port.ring_of(s)), [0, 1, 2, 3, 1].map(Some));
+        port.set_to_guest(1, false);
+        port.set_to_guest(3, false);
+        assert_eq!([0, 1, 2, 3].map(|s| port.ring_of(s)), [0, 0, 2, 2].map(Some));
+        port.all_off();
+        assert_eq!(port.ring_of(2), None);
     }
 
     #[test]
@@ -264,16 +265,16 @@ mod tests {
         let notify = Notify::new(move || {
             teller.fetch_add(1, Ordering::Relaxed);
         });
-        let link = Link::new("/s", "/i", false, notify);
-        let before = link.seq();
-        link.set_from_guest(5, true);
-        link.set_from_guest(5, true);
-        assert_eq!((link.seq(), link.guest_sends(5), link.guest_sends(4)), (before + 1, true, false));
-        link.reach_pair(5);
-        link.reach_pair(2);
-        assert_eq!((link.pairs(), link.seq()), (6, before + 2));
+        let port = PortState::new("/s", "/i", false, notify);
+        let before = port.seq();
+        port.set_from_guest(5, true);
+        port.set_from_guest(5, true);
+        assert_eq!((port.seq(), port.guest_sends(5), port.guest_sends(4)), (before + 1, true, false));
+        port.include_pair(5);
+        port.include_pair(2);
+        assert_eq!((port.pairs(), port.seq()), (6, before + 2));
         assert_eq!(told.load(Ordering::Relaxed), 2);
-        link.set_from_guest(MAX_PAIRS, true);
-        assert!(!link.guest_sends(MAX_PAIRS));
+        port.set_from_guest(MAX_PAIRS, true);
+        assert!(!port.guest_sends(MAX_PAIRS));
     }
 }

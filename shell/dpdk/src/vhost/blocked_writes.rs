@@ -1,14 +1,16 @@
-//! Workers that write to what a peer gave.
+//! Workers that block on a descriptor that a peer provided.
 //!
-//! A worker notifies a guest by an event counter, and asks for translations by a socket. [`never_block`] makes the
-//! counter non-blocking; a peer that keeps its own copy of the descriptor can undo that, and fill it. A worker that waits
-//! there is seen by the front ([`is_writing`]) and interrupted ([`interrupt`]); its guest's connection ends.
+//! A worker notifies a guest through an eventfd, and requests address translations through a socket. [`never_block`]
+//! makes the eventfd non-blocking, but a peer that keeps its own copy of the descriptor can undo that and fill the
+//! counter. The proxy detects a worker that blocks there ([`is_writing`]), interrupts it ([`interrupt`]), and ends the
+//! connection of its guest.
 
 use dpdk_sys as sys;
 use std::ffi::c_int;
 use std::sync::Once;
 
-/// For the event counter by which ring `ring` notifies the guest. To be called from a callback with this number.
+/// Makes the eventfd by which ring `ring` notifies its guest non-blocking. To be called from a callback with this
+/// number.
 pub(super) fn never_block(vid: c_int, ring: u16) {
     // SAFETY: all zeros are valid for this structure of numbers and pointers.
     let mut vring: sys::rte_vhost_vring = unsafe { std::mem::zeroed() };
@@ -16,7 +18,7 @@ pub(super) fn never_block(vid: c_int, ring: u16) {
     if unsafe { sys::rte_vhost_get_vhost_vring(vid, ring, &mut vring) } != 0 || vring.callfd < 0 {
         return;
     }
-    // SAFETY: flags of a descriptor that the library holds open while it calls us.
+    // SAFETY: reads and sets flags of a descriptor that the library holds open during the callback.
     unsafe {
         let flags = libc::fcntl(vring.callfd, libc::F_GETFL);
         if flags >= 0 && flags & libc::O_NONBLOCK == 0 {
@@ -25,28 +27,28 @@ pub(super) fn never_block(vid: c_int, ring: u16) {
     }
 }
 
-/// Whether this thread of ours waits in a call that writes.
+/// Whether this thread of the process is in a system call that writes.
 pub(super) fn is_writing(thread: c_int) -> bool {
-    // "running", or the number of the call and its arguments (proc_pid_syscall(5)).
+    // The file has "running", or the number of the system call and its arguments (proc_pid_syscall(5)).
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).unwrap_or_default();
     let call = text.split(' ').next().and_then(|number| number.parse().ok());
     call.is_some_and(|call: libc::c_long| [libc::SYS_write, libc::SYS_sendmsg].contains(&call))
 }
 
-/// Ends the call of the kernel that this thread of ours waits in, if that can be ended: it fails.
+/// Interrupts the system call that this thread of the process is in: it fails with `EINTR`, if it can be interrupted.
 pub(super) fn interrupt(thread: c_int) {
     extern "C" fn nothing(_: c_int) {}
     static HANDLER: Once = Once::new();
     HANDLER.call_once(|| {
-        // SAFETY: all zeros are valid for this structure; a handler that does nothing may run anywhere. Calls are not begun
-        // anew after it (no SA_RESTART).
+        // SAFETY: all zeros are valid for this structure; a handler that does nothing may run anywhere. Without
+        // SA_RESTART, interrupted calls fail instead of starting again.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as *const () as usize;
             libc::sigaction(libc::SIGRTMIN(), &action, std::ptr::null_mut());
         }
     });
-    // SAFETY: sends a signal that has a handler. If the thread has ended, there is none of that number in this process.
+    // SAFETY: sends a signal that has a handler. If the thread has ended, this process has no thread of that number.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGRTMIN()) };
 }
 

@@ -1,4 +1,4 @@
-//! Where the library listens: in a directory that only this process uses.
+//! The directory of the sockets at which the library listens; only this process uses it.
 
 use crate::vhost::SocketError;
 use crate::vhost::socket::PATH_MAX;
@@ -12,18 +12,20 @@ use std::sync::{Mutex, PoisonError};
 
 const PREFIX: &str = ".vhost-";
 
-/// The directory, locked as long as this process lives: one whose lock is free was left behind.
-static PLACE: Mutex<Option<(PathBuf, OwnedFd)>> = Mutex::new(None);
+/// The directory, locked until this process ends: an unlocked one was left by a process that has ended.
+static DIRECTORY: Mutex<Option<(PathBuf, OwnedFd)>> = Mutex::new(None);
 
-/// A path of its own for each call. Its name tells the library's messages apart.
+/// Returns a new path for each call. It ends in the name of the guest's socket, which then appears in the library's
+/// messages.
 pub(in crate::vhost) fn new_path(shown: &str) -> Result<String, SocketError> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    let mut place = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
-    if place.is_none() {
+    let mut directory_and_lock = DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
+    if directory_and_lock.is_none() {
         let under = &crate::settings().vhost_sock_dir;
-        *place = Some(make(under).map_err(|_| SocketError::Refused("making a directory for sockets"))?);
+        *directory_and_lock =
+            Some(make(under).map_err(|_| SocketError::Refused("making a directory for sockets"))?);
     }
-    let (directory, _lock) = place.as_ref().ok_or(SocketError::Invalid)?;
+    let (directory, _lock) = directory_and_lock.as_ref().ok_or(SocketError::Invalid)?;
     let directory = directory.to_str().ok_or(SocketError::Invalid)?;
     let mut path = format!("{directory}/{}-", NEXT.fetch_add(1, Ordering::Relaxed));
     let room = PATH_MAX
@@ -50,7 +52,7 @@ fn lock(path: &Path) -> Option<OwnedFd> {
     Some(fd)
 }
 
-/// Removes what processes that are gone left behind.
+/// Removes directories that ended processes left.
 fn remove_left(under: &Path) {
     let Ok(entries) = std::fs::read_dir(under) else { return };
     for entry in entries.flatten() {
@@ -67,7 +69,7 @@ mod tests {
 
     #[test]
     fn only_what_was_left_behind_is_removed() {
-        let under = std::env::temp_dir().join(format!("vhost-place-{}", std::process::id()));
+        let under = std::env::temp_dir().join(format!("vhost-sockets-{}", std::process::id()));
         let (left, other) = (under.join(".vhost-0"), under.join("other"));
         [&left, &other].into_iter().for_each(|d| std::fs::create_dir_all(d).unwrap());
         std::fs::write(left.join("1-v0"), "").unwrap();

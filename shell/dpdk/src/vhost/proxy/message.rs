@@ -1,4 +1,4 @@
-//! Messages of vhost-user as bytes on a socket, read and written without waiting.
+//! vhost-user messages on a socket, read and written without blocking.
 
 use crate::vhost::descriptors::Descriptors;
 use crate::vhost::memory_table::REGIONS_MAX;
@@ -20,7 +20,7 @@ const REPLY: u32 = 4;
 const NEED_REPLY: u32 = 8;
 const VERSION: u32 = 1;
 
-/// A whole message, and what came with it.
+/// A whole message with its descriptors.
 #[derive(Debug)]
 pub(super) struct Message {
     bytes: Vec<u8>,
@@ -28,14 +28,14 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Without descriptors.
+    /// A message without descriptors.
     pub fn new(request: u32, payload: &[u8], closing: &Arc<AtomicUsize>) -> Message {
         let mut bytes = [request, VERSION, payload.len() as u32].map(u32::to_ne_bytes).concat();
         bytes.extend(payload);
         Message { bytes, fds: Descriptors::new(closing) }
     }
 
-    /// That a request was done, or was not.
+    /// An acknowledgement that a request succeeded or failed.
     pub fn ack(request: u32, done: bool, closing: &Arc<AtomicUsize>) -> Message {
         let mut ack = Message::new(request, &u64::from(!done).to_ne_bytes(), closing);
         ack.set_flags(VERSION | REPLY);
@@ -58,7 +58,7 @@ impl Message {
         &self.bytes[HEADER..]
     }
 
-    /// The sender wants to hear whether it was done.
+    /// Whether the sender requested an acknowledgement.
     pub fn needs_reply(&self) -> bool {
         self.word(4) & NEED_REPLY != 0
     }
@@ -67,13 +67,13 @@ impl Message {
         self.set_flags(self.word(4) | NEED_REPLY);
     }
 
-    /// Of an [`Message::ack`]: it was done.
+    /// Of an [`Message::ack`]: whether it reports success.
     pub fn says_done(&self) -> bool {
         self.payload() == [0; 8]
     }
 }
 
-/// A message on its way in.
+/// A message that is being received.
 #[derive(Debug)]
 pub(super) struct Inbox {
     bytes: Vec<u8>,
@@ -81,11 +81,11 @@ pub(super) struct Inbox {
     closing: Arc<AtomicUsize>,
 }
 
-/// What reading brought.
+/// The result of a read.
 #[derive(Debug)]
 pub(super) enum Read {
     Message(Message),
-    /// Not all of it is there yet.
+    /// The message is not complete yet.
     Nothing,
     /// The peer closed, or the socket failed.
     Ended,
@@ -98,7 +98,7 @@ impl Inbox {
         Inbox { bytes: Vec::new(), fds: Descriptors::new(closing), closing: Arc::clone(closing) }
     }
 
-    /// The length of the message, as far as it is known.
+    /// Total length of the message; the header's until the header has been received.
     fn wanted(&self) -> usize {
         let size = self.bytes.get(8..HEADER).and_then(<[u8]>::first_chunk);
         HEADER + size.map_or(0, |size| u32::from_ne_bytes(*size) as usize)
@@ -109,7 +109,7 @@ impl Inbox {
         loop {
             let wanted = self.wanted();
             if wanted > HEADER + sys::VHOST_USER_PAYLOAD {
-                return Read::Broken("it is too long");
+                return Read::Broken("the message is too long");
             }
             if self.bytes.len() >= HEADER && self.bytes.len() == wanted {
                 let fresh = Inbox::new(&self.closing);
@@ -127,7 +127,7 @@ impl Inbox {
         }
     }
 
-    /// Up to `wanted` bytes in all. `None`: more descriptors came than any message has.
+    /// Receives until the message has `wanted` bytes. `None`: more descriptors came than any message has.
     fn receive(&mut self, socket: &OwnedFd, wanted: usize) -> Result<Option<usize>, Errno> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGIONS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -147,18 +147,18 @@ impl Inbox {
     }
 }
 
-/// A message on its way out.
+/// A message that is being sent.
 #[derive(Debug)]
 pub(super) struct Outbox {
     message: Message,
     sent: usize,
 }
 
-/// What writing did.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     All,
-    /// The rest has to wait for the peer.
+    /// The rest waits for the peer to read.
     Part,
     /// The peer is gone.
     Ended,
@@ -169,7 +169,7 @@ impl Outbox {
         Outbox { message, sent: 0 }
     }
 
-    /// Writes what there is room for; descriptors go with the first byte.
+    /// Writes as much as the socket takes; descriptors go with the first byte.
     pub fn write(&mut self, socket: &OwnedFd) -> Written {
         while self.sent < self.message.bytes.len() {
             let fds = if self.sent == 0 { self.message.fds.borrowed() } else { Vec::new() };
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told() {
+    fn malformed_messages_are_reported() {
         let (mut peer, ours) = ends();
         peer.write_all(&[1u32, 1, u32::MAX].map(u32::to_ne_bytes).concat()).unwrap();
         assert!(matches!(Inbox::new(&closing()).read(&ours), Read::Broken(_)));

@@ -1,0 +1,291 @@
+//! Access of workers to a guest's rings, which the library may free.
+//!
+//! The library identifies a connected guest by a number (vid). The number is valid until the `destroy_device` callback
+//! has returned; then the memory is unmapped, and the number may be given to another guest of another port. So nothing
+//! may make the library remove a guest, or change its memory, while a worker is in a library call with that number.
+//!
+//! [`DeviceAccess`] holds the number. Each caller of the library owns an [`Accessor`]: a counter of its own that is
+//! odd while the caller is inside.
+//!
+//! - A worker makes its counter odd, then reads the number. If that is absent, it makes the counter even and returns.
+//! - [`super::proxy`] makes the number absent ([`DeviceAccess::block`]), then reads all counters, and proceeds when
+//!   all are even ([`DeviceAccess::is_idle`]).
+//!
+//! All four operations are sequentially consistent, so they have one order: either the worker reads "absent", or the
+//! proxy reads the counter as odd. The counter becomes even with Release and is read with Acquire, so what the worker
+//! did inside happened before the library frees anything. A counter that becomes odd after the access was blocked
+//! becomes even at once, because the number is absent by then.
+//!
+//! An access lasts one burst, or a few queries of the main thread. It has no upper bound if a worker waits for
+//! something that its guest withholds. So nothing here waits for an access to end: the proxy checks again later, and
+//! everything else continues ([`Accesses`]).
+//!
+//! Sources: `rte_vhost.h`; the order of locks in the library's handling of messages (22.11).
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+const ABSENT: i32 = -1;
+
+/// The counter of one accessor, on a cache line of its own: one worker writes it with each burst.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct AccessCounter {
+    /// Odd while the owner is inside.
+    count: AtomicU64,
+    /// The thread that was inside last (gettid(2)).
+    thread: AtomicI32,
+}
+
+thread_local! {
+    static THREAD: i32 = rustix::thread::gettid().as_raw_nonzero().get();
+}
+
+/// The number of the connected guest, and the counters of all that may use it.
+#[derive(Debug)]
+pub(super) struct DeviceAccess {
+    /// The number that workers read: `attached`, or absent while access is blocked.
+    visible_vid: AtomicI32,
+    state: Mutex<State>,
+    accessors: Mutex<Vec<Weak<AccessCounter>>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The guest that the library declared ready, or absent.
+    attached: i32,
+    blocked: bool,
+    /// The guest became ready while access was blocked.
+    attached_while_blocked: bool,
+}
+
+/// The right of one thread at a time to enter.
+#[derive(Debug)]
+pub(super) struct Accessor(Arc<AccessCounter>);
+
+/// Proof of being inside: the number stays valid until this is dropped.
+pub(super) struct Inside<'a> {
+    counter: &'a AccessCounter,
+    odd_count: u64,
+    vid: i32,
+}
+
+/// The accesses that were in progress when this was made.
+#[derive(Debug, Default)]
+pub(super) struct Accesses(Vec<(Arc<AccessCounter>, u64)>);
+
+impl DeviceAccess {
+    pub fn new() -> DeviceAccess {
+        DeviceAccess {
+            visible_vid: AtomicI32::new(ABSENT),
+            state: Mutex::new(State { attached: ABSENT, blocked: false, attached_while_blocked: false }),
+            accessors: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Creates an accessor; each caller has its own. If access is blocked, it reads "absent" at its first use.
+    pub fn accessor(&self) -> Accessor {
+        let counter = Arc::new(AccessCounter::default());
+        let mut accessors = self.accessors.lock().unwrap_or_else(PoisonError::into_inner);
+        accessors.retain(|f| f.strong_count() > 0);
+        accessors.push(Arc::downgrade(&counter));
+        Accessor(counter)
+    }
+
+    /// Enters; `None` if there is no guest or access is blocked.
+    #[inline]
+    pub fn enter<'a>(&self, accessor: &'a mut Accessor) -> Option<Inside<'a>> {
+        let counter = &*accessor.0;
+        let thread = THREAD.with(|thread| *thread);
+        if counter.thread.load(Ordering::Relaxed) != thread {
+            counter.thread.store(thread, Ordering::Relaxed);
+        }
+        let odd_count = counter.count.load(Ordering::Relaxed) + 1;
+        counter.count.store(odd_count, Ordering::SeqCst);
+        let vid = self.visible_vid.load(Ordering::SeqCst);
+        // Dropping it makes the counter even again, also if there is no guest.
+        let inside = Inside { counter, odd_count, vid };
+        (vid != ABSENT).then_some(inside)
+    }
+
+    /// The connected guest, also while access is blocked. Only for comparison: the number may be invalid by now.
+    pub fn vid(&self) -> Option<i32> {
+        Some(self.state().attached).filter(|v| *v != ABSENT)
+    }
+
+    /// The library declared a guest ready. Returns whether workers can enter.
+    pub fn attach(&self, vid: i32) -> bool {
+        let mut state = self.state();
+        (state.attached, state.attached_while_blocked) = (vid, state.blocked);
+        if !state.blocked {
+            self.visible_vid.store(vid, Ordering::SeqCst);
+        }
+        !state.blocked
+    }
+
+    /// The library removes the guest.
+    pub fn detach(&self) {
+        let mut state = self.state();
+        (state.attached, state.attached_while_blocked) = (ABSENT, false);
+        self.visible_vid.store(ABSENT, Ordering::SeqCst);
+    }
+
+    /// From now on no worker enters; those inside may still be on their way out.
+    pub fn block(&self) {
+        let mut state = self.state();
+        state.blocked = true;
+        self.visible_vid.store(ABSENT, Ordering::SeqCst);
+    }
+
+    /// Lets workers enter again if there is a guest. Returns the guest if it became ready while access was blocked.
+    pub fn unblock(&self) -> Option<i32> {
+        let mut state = self.state();
+        state.blocked = false;
+        self.visible_vid.store(state.attached, Ordering::SeqCst);
+        std::mem::take(&mut state.attached_while_blocked).then_some(state.attached)
+    }
+
+    /// Whether no worker is inside. This stays true only if access was blocked, or the guest detached, before.
+    pub fn is_idle(&self) -> bool {
+        self.in_progress().0.is_empty()
+    }
+
+    /// The accesses in progress.
+    pub fn in_progress(&self) -> Accesses {
+        let accessors = self.accessors.lock().unwrap_or_else(PoisonError::into_inner);
+        let counter = accessors.iter().filter_map(Weak::upgrade);
+        let access = |counter: Arc<AccessCounter>| {
+            let odd_count = counter.count.load(Ordering::SeqCst);
+            (odd_count % 2 == 1).then_some((counter, odd_count))
+        };
+        Accesses(counter.filter_map(access).collect())
+    }
+}
+
+impl Accesses {
+    /// Whether all of them have ended. A worker that left and entered again is not counted.
+    pub fn have_ended(&mut self) -> bool {
+        self.0.retain(|(counter, odd_count)| counter.count.load(Ordering::SeqCst) == *odd_count);
+        self.0.is_empty()
+    }
+}
+
+impl Accesses {
+    /// The threads whose accesses had not ended at the last [`Accesses::have_ended`].
+    pub fn threads(&self) -> impl Iterator<Item = i32> {
+        self.0.iter().map(|(counter, _)| counter.thread.load(Ordering::Relaxed))
+    }
+}
+
+impl Inside<'_> {
+    #[inline]
+    pub fn vid(&self) -> i32 {
+        self.vid
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.counter.count.store(self.odd_count + 1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    fn bar_and_wait(access: &DeviceAccess) {
+        access.block();
+        while !access.is_idle() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn nobody_is_inside_without_a_guest() {
+        let access = DeviceAccess::new();
+        let mut accessor = access.accessor();
+        assert!(access.enter(&mut accessor).is_none() && access.is_idle());
+        assert!(access.attach(3));
+        assert_eq!(access.enter(&mut accessor).map(|i| i.vid()), Some(3));
+        access.detach();
+        assert!(access.enter(&mut accessor).is_none() && access.vid().is_none());
+    }
+
+    #[test]
+    fn a_barred_door_keeps_its_guest() {
+        let access = DeviceAccess::new();
+        let mut accessor = access.accessor();
+        access.attach(3);
+        access.block();
+        assert!(access.enter(&mut accessor).is_none());
+        assert_eq!(access.vid(), Some(3));
+        assert_eq!(access.unblock(), None);
+        assert_eq!(access.enter(&mut accessor).map(|i| i.vid()), Some(3));
+        // A guest that gets ready behind it is let in with the next `unblock`.
+        access.detach();
+        access.block();
+        assert!(!access.attach(4) && access.enter(&mut accessor).is_none());
+        assert_eq!(access.unblock(), Some(4));
+        assert_eq!(access.enter(&mut accessor).map(|i| i.vid()), Some(4));
+        access.block();
+        access.detach();
+        access.unblock();
+        assert!(access.enter(&mut accessor).is_none());
+    }
+
+    #[test]
+    fn a_stay_ends_when_its_worker_left_once() {
+        let access = DeviceAccess::new();
+        let (mut accessor, mut other) = (access.accessor(), access.accessor());
+        access.attach(3);
+        let inside = access.enter(&mut accessor).unwrap();
+        let _elsewhere = access.enter(&mut other);
+        let mut both = access.in_progress();
+        assert!(!both.have_ended() && !access.is_idle());
+        drop(inside);
+        let _back = access.enter(&mut accessor);
+        assert_eq!((both.have_ended(), both.0.len()), (false, 1));
+        drop(_elsewhere);
+        assert!(both.have_ended() && !access.is_idle());
+    }
+
+    #[test]
+    fn a_barred_door_is_empty_when_all_have_left() {
+        let access = Arc::new(DeviceAccess::new());
+        // What a guest's number stands for: 0 is "freed".
+        let memory = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                let (access, memory, stop) = (access.clone(), memory.clone(), stop.clone());
+                std::thread::spawn(move || {
+                    let mut accessor = access.accessor();
+                    while !stop.load(Ordering::Relaxed) {
+                        if let Some(inside) = access.enter(&mut accessor) {
+                            assert_eq!(memory.load(Ordering::Relaxed), inside.vid() as u64 + 1);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for vid in 0..2000 {
+            memory.store(vid as u64 + 1, Ordering::Relaxed);
+            access.unblock();
+            access.attach(vid);
+            bar_and_wait(&access);
+            access.detach();
+            memory.store(0, Ordering::Relaxed);
+        }
+        stop.store(true, Ordering::Relaxed);
+        for w in workers {
+            w.join().unwrap();
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The socket of a port, at which one guest at a time connects.
+//!
+//! A guest that connects while another is connected is disconnected. If the other has closed its end already, the new
+//! guest waits until the library has removed the old one, and gets a connection of its own. So the state of a
+//! connection (its rules, rings and memory) never applies to another guest.
+
+use super::session::Session;
+use super::wake;
+use crate::log::{Level, say};
+use crate::vhost::callbacks;
+use crate::vhost::port_state::PortState;
+use crate::vhost::socket::Role;
+use dpdk_sys as sys;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
+};
+use std::ffi::CString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+/// Interval between attempts to connect.
+const RETRY: Duration = Duration::from_secs(1);
+/// A guest that blocked a worker, for 100 to 200 ms, cannot connect again for this time: workers serve all guests.
+const HOLD_OFF: Duration = Duration::from_secs(10);
+/// Messages with descriptors that are still being closed, each by a thread of its own. Above this, no guest can
+/// connect.
+const CLOSING_MAX: usize = 4;
+/// Guests that wait in the listen queue, to be accepted or disconnected.
+const BACKLOG: i32 = 16;
+
+/// How the connection to the guest is made.
+#[derive(Debug)]
+enum SocketRole {
+    /// The port listens on this socket.
+    Listener(OwnedFd),
+    /// The port connects to the guest's socket, at this time at the earliest.
+    Connect(Instant),
+}
+
+/// The socket of one port.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    port: Arc<PortState>,
+    socket_role: SocketRole,
+    session: Option<Session>,
+    /// A guest that connected after the previous one closed its end; it waits for a session.
+    next: Option<OwnedFd>,
+    /// Messages with descriptors that are still being closed.
+    closing: Arc<AtomicUsize>,
+    last_check: Instant,
+    /// No guest can connect before this time.
+    no_guest_before: Instant,
+    /// Notified when the library has forgotten the port.
+    retiring: Option<SyncSender<()>>,
+}
+
+fn unix_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+fn connected_to(path: &str) -> io::Result<OwnedFd> {
+    let fd = unix_socket()?;
+    connect(&fd, &SocketAddrUnix::new(path)?)?;
+    Ok(fd)
+}
+
+impl Endpoint {
+    /// Starts listening if the switch creates the socket. Only its owner and group may connect.
+    pub fn open(port: &Arc<PortState>, role: Role) -> io::Result<Endpoint> {
+        let socket_role = match role {
+            Role::Client => SocketRole::Connect(Instant::now()),
+            Role::Server => {
+                let fd = unix_socket()?;
+                // The umask still applies.
+                fchmod(&fd, Mode::from_raw_mode(0o770))?;
+                bind(&fd, &SocketAddrUnix::new(port.path.as_str())?)?;
+                listen(&fd, BACKLOG)?;
+                SocketRole::Listener(fd)
+            }
+        };
+        Ok(Endpoint {
+            port: Arc::clone(port),
+            socket_role,
+            session: None,
+            next: None,
+            closing: Arc::default(),
+            last_check: Instant::now(),
+            no_guest_before: Instant::now(),
+            retiring: None,
+        })
+    }
+
+    /// Whether this is the endpoint of that port.
+    pub fn is_of(&self, port: &Arc<PortState>) -> bool {
+        Arc::ptr_eq(&self.port, port)
+    }
+
+    /// Ends the session, then unregisters the port from the library and notifies `done`.
+    pub fn retire(&mut self, done: SyncSender<()>) {
+        if let SocketRole::Listener(_) = &self.socket_role {
+            let _ = std::fs::remove_file(&self.port.path);
+        }
+        self.socket_role = SocketRole::Connect(Instant::now());
+        self.next = None;
+        self.retiring = Some(done);
+        if let Some(session) = &mut self.session {
+            session.close(&self.port);
+        }
+    }
+
+    /// Makes all progress that is possible without blocking. `had_event`: there was an event. Returns false when the
+    /// endpoint is finished.
+    pub fn run(&mut self, now: Instant, had_event: bool) -> bool {
+        if let Some(session) = &mut self.session {
+            if had_event || session.next_check_in(now).is_some() {
+                session.run(&self.port);
+            }
+            if now - self.last_check >= super::CHECK_INTERVAL {
+                self.last_check = now;
+                if session.watch(&self.port, now) {
+                    self.no_guest_before = now + HOLD_OFF;
+                }
+            }
+            if session.is_over(&self.port) {
+                self.session = None;
+                self.report_recovery();
+            }
+        }
+        if self.session.is_none()
+            && let Some(done) = self.retiring.take()
+        {
+            forget(&self.port);
+            let _ = done.send(());
+            return false;
+        }
+        self.connect_guest(now, had_event);
+        true
+    }
+
+    fn report_recovery(&mut self) {
+        if self.port.set_stuck(false) {
+            say(Level::Notice, &format!("vhost '{}': in service again", self.port.path));
+        }
+    }
+
+    /// Accepts a guest or connects to one, or starts the session of a guest that waits.
+    fn connect_guest(&mut self, now: Instant, had_event: bool) {
+        let closing = self.closing.load(Ordering::Relaxed);
+        let free = self.session.is_none() && closing < CLOSING_MAX && self.no_guest_before <= now;
+        if self.retiring.is_some() {
+            return;
+        }
+        if free && let Some(guest) = self.next.take() {
+            return self.start_session(guest);
+        }
+        match &mut self.socket_role {
+            SocketRole::Connect(at) if free && *at <= now => {
+                *at = now + RETRY;
+                if let Ok(guest) = connected_to(&self.port.path) {
+                    // When this guest has gone, connect again at once.
+                    *at = now;
+                    self.start_session(guest);
+                }
+            }
+            SocketRole::Listener(listener) if had_event && self.next.is_none() => {
+                let Ok(guest) = accept_with(&*listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
+                    return;
+                };
+                match &self.session {
+                    None if free => self.start_session(guest),
+                    Some(session) if !session.has_hung_up() => {
+                        let path = &self.port.path;
+                        say(Level::Warning, &format!("vhost '{path}': a second guest was sent away"));
+                    }
+                    _ => self.next = Some(guest),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Connects to the library on behalf of a guest and starts their session.
+    fn start_session(&mut self, guest: OwnedFd) {
+        self.port.expect_connection();
+        match connected_to(&self.port.inner) {
+            Ok(library) => {
+                let mut session = Session::new(guest, library, &self.closing);
+                session.run(&self.port);
+                self.session = Some(session);
+            }
+            Err(e) => {
+                let path = &self.port.path;
+                say(Level::Error, &format!("vhost '{path}': the library takes no connection: {e}"));
+                if let SocketRole::Connect(at) = &mut self.socket_role {
+                    *at = Instant::now() + RETRY;
+                }
+            }
+        }
+    }
+
+    /// Adds the descriptors that the endpoint waits for; returns the longest time to wait.
+    pub fn poll_fds<'a>(&'a self, now: Instant, fds: &mut Vec<PollFd<'a>>) -> Option<Duration> {
+        match (&self.session, &self.socket_role) {
+            (session, SocketRole::Listener(fd)) if self.next.is_none() => {
+                fds.push(PollFd::new(fd, PollFlags::IN));
+                session.as_ref().and_then(|s| self.poll_session(s, now, fds))
+            }
+            (Some(session), _) => self.poll_session(session, now, fds),
+            (None, SocketRole::Connect(at)) if *at > now => Some(at.saturating_duration_since(now)),
+            // The endpoint waits for something without a descriptor.
+            (None, _) => Some(super::CHECK_INTERVAL),
+        }
+    }
+
+    fn poll_session<'a>(
+        &'a self,
+        session: &'a Session,
+        now: Instant,
+        fds: &mut Vec<PollFd<'a>>,
+    ) -> Option<Duration> {
+        session.poll_fds(fds);
+        let watch = self.port.access.vid().map(|_| super::CHECK_INTERVAL);
+        session.next_check_in(now).into_iter().chain(watch).min()
+    }
+}
+
+/// Unregisters a port without a connection from the library.
+fn forget(port: &PortState) {
+    if let Ok(path) = CString::new(port.inner.as_str()) {
+        // SAFETY: a C string. There is no connection, so only what belongs to the path is freed.
+        unsafe { sys::rte_vhost_driver_unregister(path.as_ptr()) };
+    }
+    port.all_off();
+    callbacks::remove(&port.inner);
+    wake();
+}
