@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use switch::Backer;
 use translation::published::Published;
-use translation::trace_text::{ViewNames, Words};
+use translation::trace_text::{ViewNames, TraceText};
 use units::{Millis, OfPort, PortNo};
 use xlate::{BridgeId, Fork, Input, Output, Start, trace_report};
 
@@ -108,7 +108,7 @@ fn one(
     queue: &mut VecDeque<Fork>,
 ) -> (String, Output) {
     let snapshot = &traced.published.snapshot;
-    let words = Words { names: traced.names };
+    let words = TraceText { names: traced.names };
     let input = Input {
         bridge: traced.bridge,
         flow,

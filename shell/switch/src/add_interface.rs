@@ -1,4 +1,4 @@
-//! Adding one device to a bridge, and changing one that is there.
+//! Adding an interface to a bridge, and changing an existing one.
 
 use crate::backer::{AddError, Backer};
 use crate::log::LOG;
@@ -20,7 +20,7 @@ use units::{OfPort, PortNo};
 static DPIF: Module = Module::new("dpif_netdev");
 static NETDEV: Module = Module::new("netdev");
 
-/// What a row wants: the bridge's configuration, the name of the Port row, the interface.
+/// The configuration of an interface: its bridge, the name of its Port row, and the interface.
 fn wanted<'a>(
     desired: &'a Desired,
     bridge: &str,
@@ -31,13 +31,14 @@ fn wanted<'a>(
     Some((config, row.name.as_str(), interface))
 }
 
-/// Adds a device. A failure is told in the log and in the row.
+/// Adds an interface. The reason of a failure goes to the log and to the row.
 pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
     let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
     let (row, interface) = (row.to_owned(), interface.clone());
     let there = switch.bridges.get(bridge).and_then(|running| running.port_named(name));
     if let Some(there) = there {
-        // The row of an interface stands in several rows of ports. Opened twice, each would take the other's packets.
+        // Several Port rows refer to this interface. If the device were opened twice, each port would receive a part
+        // of the packets.
         runtime::warn!(LOG, "bridge {bridge}: interface {name} is in port {} already", there.port_row);
         return;
     }
@@ -59,7 +60,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             running.conns.send_port_status(PortReason::Add, &message, None, None);
             crate::bfd::configure(switch, bridge, &interface);
         }
-        // It is tried again with every change; what is known already is not said again.
+        // It is tried again at each change; a known failure is not logged again.
         Err(text) if running.failed.get(name).is_some_and(|f| f.why == text) => {}
         Err(text) => {
             if !known {
@@ -70,7 +71,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
                 runtime::warn!(LOG, "{name}: {why}");
             }
             let ofport = numbers.last().copied();
-            // Others take it only if no number is free that was not in use lately.
+            // New ports get this number only if there is no other that was not in use recently.
             ofport
                 .filter(|p| !running.ports.contains_key(p))
                 .iter()
@@ -80,15 +81,15 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
     }
 }
 
-/// The OpenFlow numbers that an interface should have, the best first: the one asked for, then the one that it had, in
-/// this run or, as its row tells, before it.
+/// The OpenFlow port numbers for an interface in order of preference: the requested one, then the one that it had in
+/// this run, or (as its row says) before it.
 fn numbers(switch: &Switch, desired: &Desired, bridge: &str, interface: &InterfaceConfig) -> Vec<OfPort> {
     let failed = switch.bridges.get(bridge).and_then(|b| b.failed.get(&interface.name));
     let held = failed.and_then(|f| f.ofport).or_else(|| desired.ofports.get(&interface.uuid).copied());
     interface.ofport_request.map(OfPort).into_iter().chain(held).collect()
 }
 
-/// A port that asks for another number than it has gets it when it becomes free.
+/// Records that a port requests another number than it has; it gets that when it becomes free.
 fn note_number(bridge: &mut Bridge, interface: &InterfaceConfig) {
     let has = bridge.port_named(&interface.name).map(|port| port.ofport);
     if interface.ofport_request.is_some_and(|wanted| has != Some(OfPort(wanted))) {
@@ -96,7 +97,7 @@ fn note_number(bridge: &mut Bridge, interface: &InterfaceConfig) {
     }
 }
 
-/// Opens the device and makes it a port of the datapath; the text is the row's error.
+/// Opens the device and makes it a port of the datapath; the error is the text for the row.
 fn open(
     switch: &mut Switch,
     bridge: &str,
@@ -160,14 +161,14 @@ fn open(
     })
 }
 
-/// A device that is open and no port yet.
+/// A device that is open but not a port yet.
 struct Opened {
     netdev: Box<dyn Netdev>,
     facts: Facts,
     warning: Option<String>,
 }
 
-/// Opens a device for a datapath of type `kind` and asks of it what the row asks.
+/// Opens a device for a datapath of type `kind` and applies the requests of the row.
 fn device(
     switch: &mut Switch,
     kind: &str,
@@ -179,9 +180,9 @@ fn device(
     let opened = switch.devices.netdevs.open(&interface.name, &open_kind, &interface.options);
     let (mut netdev, refused) =
         opened.map_err(|e| match e.is_unknown_type() && switch.options.own_versions {
-            // The system's words alone do not tell an operator what is wrong with the row.
-            true => format!("{}: {}", told(&e), not_there(switch, device_kind)),
-            false => told(&e),
+            // The system's error text alone does not tell an operator what is wrong with the row.
+            true => format!("{}: {}", row_error(&e), not_there(switch, device_kind)),
+            false => row_error(&e),
         })?;
     let warning = refused.as_ref().map(told);
     request_mtu(&mut *netdev, interface);
@@ -209,15 +210,15 @@ fn join(
     Ok(())
 }
 
-/// What the row says of a refusal; what it does not say goes to the log.
-fn told(error: &NetdevError) -> String {
+/// The row's text for an error; the rest goes to the log.
+fn row_error(error: &NetdevError) -> String {
     if let Some(detail) = error.detail() {
         runtime::err!(LOG, "{detail}");
     }
     error.to_string()
 }
 
-/// Whether there are ports of this type, or will be. Those of DPDK are there when DPDK is.
+/// Whether ports of this type exist or may exist later. Types of DPDK exist when DPDK is started.
 fn is_known(switch: &Switch, kind: &str) -> bool {
     kind == "patch"
         || tunnels::is_kind(kind)
@@ -225,13 +226,13 @@ fn is_known(switch: &Switch, kind: &str) -> bool {
         || switch.devices.netdevs.types().contains(&kind)
 }
 
-/// Why there are no ports of this type.
+/// Why ports of this type cannot be created.
 fn not_there(switch: &Switch, kind: &str) -> String {
     let dpdk = crate::dpdk_start::why_not(kind, switch.machine.dpdk).map(str::to_owned);
     dpdk.unwrap_or_else(|| format!("unknown type \"{kind}\""))
 }
 
-/// An MTU that the device cannot have is a matter for the log: column `mtu` shows the one that it has.
+/// If the device refuses the MTU, that is logged: column `mtu` shows the actual one.
 fn request_mtu(netdev: &mut dyn Netdev, interface: &InterfaceConfig) {
     if let Some(mtu) = interface.mtu_request
         && let Err(e) = netdev.set_mtu(mtu)
@@ -240,7 +241,7 @@ fn request_mtu(netdev: &mut dyn Netdev, interface: &InterfaceConfig) {
     }
 }
 
-/// Column `mac` is for internal ports. The bridge's own port has the bridge's address.
+/// Column `mac` applies to internal ports. The bridge's own port has the bridge's address.
 fn request_mac(netdev: &mut dyn Netdev, interface: &InterfaceConfig, is_local: bool) {
     let wanted = interface.mac.as_deref().and_then(parse_mac);
     let Some(mac) = wanted.filter(|_| interface.kind == "internal") else { return };
@@ -257,7 +258,7 @@ fn request_mac(netdev: &mut dyn Netdev, interface: &InterfaceConfig, is_local: b
     }
 }
 
-/// `pmd-rxq-affinity`: which queues of a poll-mode port are pinned. A text that is no list of them changes nothing.
+/// Applies `pmd-rxq-affinity`, the cores of rx queues. An invalid list changes nothing.
 fn pin(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
     let text = PMD_RXQ_AFFINITY.get(&interface.other_config).unwrap_or_default();
     match pmd::affinity::parse(text) {
@@ -266,7 +267,7 @@ fn pin(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
     }
 }
 
-/// `tx-steering`: by which tx queues packets go.
+/// Applies `tx-steering`, how tx queues are chosen.
 fn steer(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
     let by_hash = TX_STEERING.word(&interface.other_config) == "hash";
     if backer.datapath.set_tx_hash(number, by_hash) {
@@ -285,7 +286,7 @@ fn peer(interface: &InterfaceConfig) -> Result<String, String> {
     }
 }
 
-/// Applies changed settings to a device that is there; one that is not is tried again.
+/// Applies changed settings to an interface; one that could not be created is tried again.
 pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
     let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
     if switch.bridges.get(bridge).is_none_or(|b| b.port_named(name).is_none()) {
@@ -303,7 +304,7 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
     crate::bfd::configure(switch, bridge, &interface);
 }
 
-/// The rows of a port may be others than those that it was made for, of the same names.
+/// Updates the row ids of a port: rows may have been replaced by others of the same names.
 fn adopt(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) {
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
     let Some(port) = running.port_named_mut(&interface.name) else { return };
@@ -317,7 +318,7 @@ fn adopt(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
     note_number(running, interface);
 }
 
-/// Takes an interface out of its bridge, to be tried again later. It gets the same OpenFlow number then.
+/// Removes an interface from its bridge, to be tried again later with the same OpenFlow port number.
 fn give_up(switch: &mut Switch, bridge: &str, name: &str, why: String) {
     runtime::warn!(LOG, "{why}");
     let ofport = switch.bridges.get(bridge).and_then(|b| b.port_named(name)).map(|p| p.ofport);
@@ -327,12 +328,12 @@ fn give_up(switch: &mut Switch, bridge: &str, name: &str, why: String) {
     }
 }
 
-/// The kernel has no device any more for a port: deleted, renamed or moved to another namespace. The port goes out of
-/// service until a device of its name appears. Devices that the switch makes itself are made anew at once.
+/// The kernel device of a port was deleted, renamed or moved to another namespace. The port is out of service until a
+/// device of its name appears. Devices that the switch itself creates are created again at once.
 pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
     let why = NetdevError::gone(name).to_string();
     give_up(switch, bridge, name, why);
-    // Another device may have the name already.
+    // A new device may have the name already.
     let desired = switch.applied.clone();
     add(switch, &desired, bridge, name);
 }
@@ -344,7 +345,7 @@ fn apply(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Resu
     let Some(port) = running.port_named_mut(&interface.name) else { return Ok(()) };
     match &mut port.backing {
         Backing::Patch { peer: known } => *known = peer(interface)?,
-        // They are changed elsewhere.
+        // Tunnels are changed in `tunnels`.
         Backing::Tunnel { .. } => {}
         Backing::Device { netdev, number } => {
             let mut warning = None;
@@ -355,7 +356,7 @@ fn apply(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Resu
                     }
                 }
                 Ok(false) => {}
-                Err(e) => warning = Some(told(&e)),
+                Err(e) => warning = Some(row_error(&e)),
             }
             if let Some(backer) = backer {
                 pin(backer, *number, interface);

@@ -1,4 +1,4 @@
-//! One datapath with what all bridges of its type share: ports by number, workers, the published snapshot.
+//! One datapath with everything that the bridges of its type share: ports by number, workers, the published snapshot.
 
 use crate::next_snapshot::NextSnapshot;
 use crate::timeouts::TimeoutPolicies;
@@ -19,71 +19,71 @@ use translation::{
 };
 use units::{Millis, PortNo};
 
-/// A port of the datapath, for tables.
+/// A port of the datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortInfo {
-    /// Its device.
+    /// Name of its device.
     pub name: String,
-    /// The type that the datapath shows: `internal` is `tap` or `dummy-internal` there.
+    /// Its type in the datapath: an `internal` port is `tap` or `dummy-internal` there.
     pub kind: String,
-    /// So many tunnels share it; 0: it is a device's.
+    /// Number of tunnels that share it; 0 for a port with a device.
     pub tunnels: u32,
 }
 
-/// See the module.
+/// A datapath and its threads.
 pub struct Backer {
     /// `system`, `netdev` or `dummy`.
     pub kind: String,
-    /// Its name after the `@`: `ovs-` and the type, but for those that commands make.
+    /// The part of its name after `@`: `ovs-` and the type, except for datapaths created by commands.
     pub dp_name: String,
     /// The datapath.
     pub datapath: Arc<Datapath>,
-    /// Shared with the workers.
+    /// State shared with the threads that translate.
     pub shared: Arc<SharedState>,
-    /// Answers the workers.
+    /// Serves upcalls.
     pub handler: Arc<Handler>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
-    /// Who looks at the clocks of protocols.
+    /// Runs the timers of BFD and LACP.
     pub timers: Timers,
-    /// Who translates for those who poll.
+    /// The handler threads.
     pub handlers: Handlers,
-    /// Hashes what translations ask.
+    /// The connection tracker's hash of a translation's questions.
     pub chain: Chain,
-    /// Who polls.
+    /// The PMD threads, or the main loop's worker.
     pub workers: Workers,
     /// Its ports.
     pub ports: BTreeMap<PortNo, PortInfo>,
-    /// What changed that translations depend on, to be published and to be looked at in megaflows.
+    /// Changes that translations depend on, to be published and revalidated.
     pub changes: Changes,
-    /// How many changes of learning tables are in `changes`, or were before it was last published.
+    /// Number of the last change of a learning table that is in `changes` or was published.
     pub noted: u64,
-    /// Who keeps megaflows right.
+    /// Revalidates megaflows.
     pub revalidator: Revalidator,
-    /// Devices whose last restart failed: when the next may be tried, and the `change_seq` that it left.
+    /// Devices whose last restart failed: time of the next attempt, and their `change_seq` after the failure.
     pub retry: BTreeMap<PortNo, (Millis, u64)>,
-    /// Most megaflows ever seen.
+    /// The largest number of megaflows so far.
     pub flows_max: u64,
-    /// What the database wants of it.
+    /// Its configuration from the database.
     pub config: DatapathConfig,
     /// Timeouts of connections, by zone.
     pub(crate) timeouts: TimeoutPolicies,
     /// What is published next.
     pub(crate) next: NextSnapshot,
-    /// No lower number of a port is free.
+    /// All lower port numbers are in use.
     first_free: u32,
-    /// Its bonds, and the ports that speak LACP.
+    /// Bonds, and ports that run LACP.
     pub uplinks: Uplinks,
 }
 
-/// Whether workers are threads.
+/// Which threads poll and translate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// The main loop polls and translates: dummy mode.
+    /// The main loop polls and translates (dummy mode).
     None,
-    /// The main loop polls, and handler threads translate.
+    /// The main loop polls; handler threads translate.
     Handlers,
-    /// They are.
+    /// PMD threads poll, handler threads translate.
     Real,
 }
 
@@ -133,7 +133,7 @@ impl Backer {
             handlers: Handlers::default(),
             chain: Chain::new(cpu::derive(seed, b"xlations")),
             workers,
-            // The datapath's own port: it has a name and a number, and no bridge uses it.
+            // The datapath's own port has a name and a number; no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),
             changes,
             noted: 0,
@@ -149,12 +149,12 @@ impl Backer {
         })
     }
 
-    /// Everything that translations depend on may have changed.
+    /// Records that everything that translations depend on may have changed.
     pub fn changed(&mut self) {
         self.changes.all();
     }
 
-    /// Takes on what has changed in learning tables.
+    /// Takes the changes of learning tables.
     pub fn take_live_changes(&mut self) {
         if let Some((changes, noted)) = self.shared.live.take() {
             self.changes.append(changes);
@@ -162,17 +162,17 @@ impl Backer {
         }
     }
 
-    /// Some megaflows may not be what the tables and the learning tables say, because a change has not got to them yet.
+    /// Whether some megaflows may differ from the tables because a change has not reached them yet.
     pub fn is_unsettled(&self) -> bool {
         !self.changes.is_empty() || self.revalidator.is_behind() || self.shared.live.is_ahead()
     }
 
-    /// `netdev@ovs-netdev`
+    /// The full name, for example `netdev@ovs-netdev`.
     pub fn name(&self) -> String {
         format!("{}@{}", self.kind, self.dp_name)
     }
 
-    /// The type by which the datapath shows and opens a device.
+    /// The type by which the datapath opens and shows a device.
     pub fn open_kind<'a>(&self, kind: &'a str) -> &'a str
     where
         'static: 'a,
@@ -180,8 +180,8 @@ impl Backer {
         if kind == "internal" { internal_kind(&self.kind) } else { kind }
     }
 
-    /// A number for a new port. In a dummy datapath the first number in its name, plus 100 for a name that begins with
-    /// "br", so that tests can tell numbers from names; else the lowest free one.
+    /// Chooses the number of a new port. In a dummy datapath it is the first number in the port's name, plus 100 if
+    /// the name begins with "br", so that tests can predict numbers; otherwise the lowest free one.
     pub fn free_number(&self, name: &str) -> PortNo {
         if self.kind == "dummy" {
             let digits: String =
@@ -198,7 +198,7 @@ impl Backer {
         (self.first_free..).map(PortNo).find(|n| !self.ports.contains_key(n)).unwrap_or(PortNo::NONE)
     }
 
-    /// Notes a port under its number.
+    /// Records a port under its number.
     fn take_number(&mut self, number: PortNo, info: PortInfo) {
         self.ports.insert(number, info);
         while self.ports.contains_key(&PortNo(self.first_free)) {
@@ -206,7 +206,7 @@ impl Backer {
         }
     }
 
-    /// No port has that number any more.
+    /// Releases a port number.
     fn free(&mut self, number: PortNo) {
         self.ports.remove(&number);
         self.next.snapshot.ingress.remove(&number);
@@ -235,7 +235,7 @@ impl Backer {
         self.workers.add(number, port, netdev.take_rx_queues());
     }
 
-    /// A share in the datapath's port of this tunnel's kind, which is made for the first that wants one.
+    /// Adds a tunnel to the datapath's port for its kind; the first tunnel creates the port.
     pub fn share_tunnel(&mut self, config: &TunnelConfig) -> PortNo {
         self.changed();
         self.next.tunnels_changed = true;
@@ -253,13 +253,13 @@ impl Backer {
             }
         };
         if let Some(kind) = tunnel::Kind::of_name(&config.kind, config.gbp) {
-            // The number is in range: it is a free one.
+            // Cannot fail: the number is in range and free.
             let _ = self.datapath.set_tunnel(number, kind);
         }
         number
     }
 
-    /// Gives such a share back.
+    /// Removes a tunnel from such a port.
     pub fn leave_tunnel(&mut self, number: PortNo) {
         let Some(info) = self.ports.get_mut(&number).filter(|p| p.tunnels > 0) else { return };
         info.tunnels -= 1;
@@ -271,11 +271,11 @@ impl Backer {
         self.changed();
     }
 
-    /// Takes a port away; the device may be closed afterwards. Queues that a worker which does not answer still has keep what
-    /// is theirs of it.
+    /// Removes a port; the device may be closed afterwards. If a worker does not answer, the queues that it still has
+    /// keep their resources of the device.
     pub fn remove_port(&mut self, number: PortNo) {
         self.workers.remove(number);
-        // The port exists: it is in our list. Nobody else removes any.
+        // Cannot fail: the port is in our list, and only this code removes ports.
         let _ = self.datapath.del_port(number);
         let _ = self.workers.settle();
         self.free(number);
@@ -283,21 +283,21 @@ impl Backer {
         self.changed();
     }
 
-    /// Its queues were replaced: workers take the new ones.
+    /// The device's queues were replaced: passes the new ones to the workers.
     pub fn renew_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
-        // The old ones are dead, whoever still has them.
+        // The old queues are dead, even if a worker still has them.
         let _ = self.workers.take_back(number);
         let _ = self.datapath.set_tx_queues(number, tx_queues(netdev));
         self.give_queues(number, netdev);
     }
 
-    /// Stops a device, puts in force what waits for that, and starts it. Only this port pauses. After a failure it has no
-    /// queues: it brings nothing, and what is sent there is dropped and counted. It fails where a worker does not answer that
-    /// may be using the device.
+    /// Stops a device, applies settings that need that, and starts it. Only this port pauses. After a failure the
+    /// device has no queues: it receives nothing, and packets sent to it are dropped and counted. Fails if a worker
+    /// that may be using the device does not answer.
     pub fn restart(&mut self, number: PortNo, netdev: &mut dyn Netdev) -> Result<(), NetdevError> {
         let held_up = |silent: Silent| NetdevError::plain(&silent.to_string());
         self.workers.take_back(number).map_err(held_up)?;
-        // The port is there: it is in our list.
+        // Cannot fail: the port is in our list.
         let _ = self.datapath.set_tx_queues(number, Vec::new());
         self.workers.settle().map_err(held_up)?;
         netdev.restart()?;
@@ -307,10 +307,10 @@ impl Backer {
     }
 }
 
-/// Why a device did not become a port.
+/// Why a device could not become a port.
 #[derive(Debug)]
 pub enum AddError {
-    /// There are too many.
+    /// No port number is free.
     NoRoom,
     /// The device does not start.
     Device(NetdevError),
@@ -320,7 +320,7 @@ fn tx_queues(netdev: &dyn Netdev) -> Vec<Box<dyn packet::queue::TxQueue>> {
     (0..netdev.n_txq().max(1)).map(|_| netdev.tx_queue()).collect()
 }
 
-/// What an internal port is in a datapath of this type.
+/// The type of internal ports in a datapath of this type.
 fn internal_kind(datapath_kind: &str) -> &'static str {
     if datapath_kind == "dummy" { "dummy-internal" } else { "tap" }
 }

@@ -1,20 +1,20 @@
-//! What a datapath can do, by the names that commands and rows give it.
+//! Features of a datapath, by their names in commands and rows.
 
 use dpif::Capabilities;
 
-/// A value of a feature.
+/// The value of a feature.
 pub enum Slot<'a> {
-    /// Has it or not.
+    /// Supported or not.
     Flag(&'a mut bool),
-    /// How much.
+    /// A number of levels.
     Size(&'a mut usize),
-    /// As much as the highest number of an algorithm.
+    /// The highest number of an algorithm.
     Number(&'a mut u32),
-    /// It is so, and no command changes it.
+    /// Fixed; no command can change it.
     Fixed(bool),
 }
 
-/// All features in their order: the name in commands, the name in text.
+/// All features in order: the name in commands, the name in text.
 pub const FEATURES: [(&str, &str); 27] = [
     ("masked_set_action", "Masked set action"),
     ("tnl_push_pop", "Tunnel push pop"),
@@ -61,16 +61,16 @@ pub fn slot<'a>(c: &'a mut Capabilities, name: &str) -> Slot<'a> {
         "max_vlan_headers" => Slot::Size(&mut c.max_vlan_headers),
         "max_mpls_depth" => Slot::Size(&mut c.max_mpls_depth),
         "recirc" => Slot::Flag(&mut c.recirc),
-        // No events are sent, so those that a mask leaves out are not sent either.
+        // No connection events are sent, so an event mask is trivially respected.
         "ufid" | "nd_ext" | "ct_eventmask" | "ct_timeout" => Slot::Fixed(true),
         "psample" => Slot::Fixed(false),
         "ct_state_nat" | "ct_zero_snat" => Slot::Flag(&mut c.ct_nat),
-        // Of connection tracking without that there is all or nothing.
+        // The remaining features belong to connection tracking as a whole.
         _ => Slot::Flag(&mut c.ct),
     }
 }
 
-/// The value as text; truth in the two words given.
+/// The value as text, with the given words for true and false.
 pub fn value_text(slot: &Slot<'_>, [yes, no]: [&str; 2]) -> String {
     let word = |b: bool| if b { yes.to_owned() } else { no.to_owned() };
     match slot {
@@ -81,12 +81,12 @@ pub fn value_text(slot: &Slot<'_>, [yes, no]: [&str; 2]) -> String {
     }
 }
 
-/// What a row of `Datapath` says of this datapath.
+/// The columns of a row of `Datapath` for this datapath.
 pub(crate) fn row() -> impl Iterator<Item = (&'static str, String)> {
     let text = |(name, _): (&'static str, _)| {
         let mut all = Capabilities::USERSPACE;
         match slot(&mut all, name) {
-            // How deep, nobody asks there.
+            // The row only tells whether it is supported.
             Slot::Size(n) if name == "sample_nesting" => (name, (*n != 0).to_string()),
             slot => (name, value_text(&slot, ["true", "false"])),
         }

@@ -1,4 +1,4 @@
-//! Everything of a bridge but its devices: addresses, datapath id, connections, learning, table settings.
+//! Configuration of a bridge except its ports: addresses, datapath id, connections, learning, table settings.
 
 use crate::controller_paths;
 use crate::log::LOG;
@@ -22,12 +22,12 @@ use units::{Millis, OfPort};
 static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);
 static PREFIX_LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// The connections of a new bridge.
+/// Creates the connections of a new bridge.
 pub(crate) fn connections(name: &str, _options: &Options) -> ConnManager {
     ConnManager::new(name)
 }
 
-/// Applies the configuration of a bridge, in which these ports' rows are new, gone or changed.
+/// Applies the configuration of a bridge; the given ports' rows were added, removed or changed.
 pub(crate) fn configure(
     bridge: &mut Bridge,
     (config, ports): (&BridgeConfig, &[String]),
@@ -47,7 +47,7 @@ pub(crate) fn configure(
     bridge.configured = true;
 }
 
-/// Sees to the bridge's connections. While flows are restored there are none to controllers.
+/// Configures the bridge's connections. While flows are being restored, controllers are not connected.
 pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, now: Millis) {
     let config = &bridge.config;
     let (refused, allowed): (Vec<_>, Vec<_>) = config
@@ -66,7 +66,7 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
         versions: versions(config),
         controllers: targets,
         queue_size,
-        // What `debug_slow` and the like are for.
+        // For `debug_slow` and similar actions.
         debug_actions: options.dummy_mode(),
     };
     for text in bridge.conns.configure(&manager, now) {
@@ -74,7 +74,7 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
     }
 }
 
-/// `queue_size`: that of the bridge.
+/// `queue_size` is that of the bridge.
 fn target(c: &config::ControllerConfig, queue_size: usize) -> ControllerTarget {
     ControllerTarget {
         target: c.target.clone(),
@@ -87,7 +87,7 @@ fn target(c: &config::ControllerConfig, queue_size: usize) -> ControllerTarget {
     }
 }
 
-/// `Bridge.protocols`; all where it is empty.
+/// `Bridge.protocols`; if empty, all versions.
 fn versions(config: &BridgeConfig) -> VersionSet {
     let named = config.protocols.iter().filter_map(|p| Version::from_name(p));
     let set = named.fold(VersionSet(0), VersionSet::with);
@@ -106,7 +106,7 @@ fn learning(bridge: &mut Bridge) {
     }
 }
 
-/// Stations behind a port whose VLANs changed were learned for the wrong VLAN.
+/// Removes stations behind ports whose VLANs changed: they were learned for the wrong VLAN.
 fn vlans(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
     for name in ports {
         let (Some(old), Some(new)) = (old.ports.get(name), bridge.config.ports.get(name)) else { continue };
@@ -155,13 +155,13 @@ fn settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings 
     }
 }
 
-/// A controller is configured whom the bridge connects to. A target of no known kind is as none.
+/// Whether a controller is configured that the bridge connects to. Targets of unknown kinds are ignored.
 fn has_controller(config: &BridgeConfig) -> bool {
     let is_active = |target: &str| ["tcp:", "ssl:", "unix:"].iter().any(|kind| target.starts_with(kind));
     config.controllers.iter().any(|c| is_active(&c.target))
 }
 
-/// The fields of column `prefixes`; `None` where it names none that can be used, unless it says "none".
+/// The fields of column `prefixes`; `None` if it names none that is supported, unless it says "none".
 fn prefixes(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
     if names.iter().any(|n| n == "none") {
         return Some(Vec::new());
@@ -178,8 +178,8 @@ fn prefixes(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
     (!fields.is_empty()).then_some(fields)
 }
 
-/// A bridge without controllers forwards as a learning switch unless it is `secure`: a flow says so, which users see and
-/// may change. Whenever it gets or loses its controllers, or changes its mind, it begins anew.
+/// A bridge without controllers acts as a learning switch unless it is `secure`: by a flow that users can see and
+/// change. Whenever the bridge gets or loses its controllers, or changes the mode, the flows are reset.
 fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
     let had = has_controller(old);
     let has = has_controller(&bridge.config);
@@ -197,12 +197,12 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
             matching: Match::CATCHALL,
             ..FlowMod::default()
         };
-        // An empty table takes any flow.
+        // Cannot fail: an empty table accepts any flow.
         let _ = bridge.ofproto.handle_flow_mod(&fm, now);
     }
 }
 
-/// Address and MTU of a bridge follow its ports.
+/// Derives the address and MTU of a bridge from its ports.
 pub(crate) fn follow_ports(bridge: &mut Bridge) {
     let touched = bridge.ports.take_for_bridge();
     note_addresses(bridge, &touched);
@@ -212,9 +212,9 @@ pub(crate) fn follow_ports(bridge: &mut Bridge) {
 
 /// Chooses the bridge's Ethernet address and datapath id.
 ///
-/// The address is `other_config:hwaddr`, or the lowest of its ports' that somebody assigned, or the one that the bridge's
-/// first row gives: addresses that were made up come and go with their devices, and controllers know a bridge by its datapath
-/// id, which is `other_config:datapath-id`, or that address.
+/// The address is `other_config:hwaddr`, or the lowest assigned address of its ports, or the one derived from the
+/// bridge's first row. Generated addresses of ports are not used, because they change with each creation of a device.
+/// Controllers identify a bridge by its datapath id, which is `other_config:datapath-id` or that address.
 fn pick_addresses(bridge: &mut Bridge) {
     let asked = bridge.config.hwaddr.as_deref().and_then(flow::text::address::parse_mac);
     if let (None, Some(text)) = (asked, &bridge.config.hwaddr) {
@@ -233,13 +233,13 @@ fn pick_addresses(bridge: &mut Bridge) {
     }
 }
 
-/// It can be the address of a device.
+/// Whether this can be the address of a device.
 fn usable(mac: &Mac) -> bool {
     !mac.is_multicast() && *mac != Mac::default()
 }
 
-/// Notes the addresses that stand for ports, as Open vSwitch chooses them: that of the Port row, else that of the row's first
-/// device by name. The bridge's own port does not count, nor do addresses that were made up.
+/// Records the addresses that represent ports, as Open vSwitch chooses them: that of the Port row, else that of the
+/// row's first device by name. The bridge's own port and generated addresses do not count.
 fn note_addresses(bridge: &mut Bridge, touched: &Touched) {
     let of_device = |p: &config::PortConfig| {
         let device = p.interfaces.iter().find_map(|i| bridge.ports.named(&i.name));

@@ -1,4 +1,4 @@
-//! `Open_vSwitch.other_config` as far as it concerns megaflows.
+//! Settings of megaflows in `Open_vSwitch.other_config`.
 
 use crate::switch::Switch;
 use config::Desired;
@@ -16,7 +16,8 @@ pub(crate) fn bundle_idle(config: &Desired) -> Option<Millis> {
     Some(Millis::from_secs(secs as u64))
 }
 
-/// `flow-cache`, and those knobs of the peer's caches that it heeds: others may change without a new cache.
+/// `flow-cache`, and those settings of the peer's caches that the chosen cache uses: a change of others does not
+/// replace the cache.
 fn flow_cache(config: &BTreeMap<String, String>) -> Choice {
     let kind = Kind::parse(FLOW_CACHE.word(config)).unwrap_or_default();
     match kind {
@@ -30,7 +31,7 @@ fn flow_cache(config: &BTreeMap<String, String>) -> Choice {
 }
 
 impl Switch {
-    /// Applies what changed in `other_config`.
+    /// Applies changes of `other_config`.
     pub(crate) fn configure_limits(&mut self, desired: &Desired) {
         let config = &desired.other_config;
         self.limits.idle = Millis(MAX_IDLE.number(config) as u64);
@@ -49,7 +50,7 @@ impl Switch {
         }
     }
 
-    /// `vlan-limit`: how many tags a packet's type is looked for behind. Megaflows know only one such number.
+    /// Applies `vlan-limit`, the number of VLAN tags behind which a packet's type is parsed. All bridges share it.
     fn configure_vlans(&mut self, config: &BTreeMap<String, String>) {
         let all = flow::flow::VLANS_MAX as u8;
         let vlans = match VLAN_LIMIT.number(config) {

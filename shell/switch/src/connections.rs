@@ -1,4 +1,5 @@
-//! Connections are forgotten on demand, of OpenFlow (`NXT_CT_FLUSH`) or of a command; zones are held to the database's limits.
+//! Removal of tracked connections on request of OpenFlow (`NXT_CT_FLUSH`) or a command, and the database's limits of
+//! zones.
 //!
 //! **Thread**: the main loop.
 
@@ -16,12 +17,12 @@ static TABLE_LOG: Module = Module::new("conntrack");
 
 static EXHAUSTED: RateLimit = RateLimit::new(5, 5);
 
-/// The one connection that was meant is not there.
+/// The requested connection does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFound;
 
-/// Forgets the connections that are meant. One whose ends are all given is looked for in zone 0 if no zone is, in both
-/// directions, and has to be there.
+/// Removes the connections that match. A connection with both ends given is looked up in zone 0 if no zone is given,
+/// in both directions, and must exist.
 pub fn flush(backer: &Backer, wanted: &CtFlush) -> Result<(), NotFound> {
     let what = match (wanted.zone, ct_flush_text(wanted)) {
         (zone, Some(text)) => format!("zone={} {text}", zone.unwrap_or(0)),
@@ -37,8 +38,7 @@ pub fn flush(backer: &Backer, wanted: &CtFlush) -> Result<(), NotFound> {
     Ok(())
 }
 
-/// Holds zones to the limits that the database has, and gives them its timeouts. Limits that it had before and has no more
-/// are removed.
+/// Applies the database's limits and timeouts of zones. Limits that the database no longer has are removed.
 pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
     if backer.config == *wanted {
         return;
@@ -60,7 +60,7 @@ pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
     backer.config = wanted.clone();
 }
 
-/// Removes connections whose time is over, and tells of those that found no address or port.
+/// Removes expired connections, and logs if connections found no free address or port for NAT.
 pub fn expire(backer: &Backer, now: Millis) {
     let table = backer.datapath.conntrack();
     table.sweep(now);
@@ -73,7 +73,7 @@ pub fn expire(backer: &Backer, now: Millis) {
     }
 }
 
-/// Limits a zone, or all that have no limit of their own.
+/// Limits a zone, or all zones without a limit of their own.
 pub fn set_limit(backer: &Backer, zone: Option<u16>, limit: u32) {
     let known = backer.datapath.conntrack().set_limit(zone, limit);
     match (zone, known) {
@@ -105,7 +105,7 @@ fn flush_one(table: &Conntrack, wanted: &CtFlush) -> Result<(), NotFound> {
     Ok(())
 }
 
-/// Both ends are given, and nothing else.
+/// Whether both ends are given, and nothing else.
 fn is_one(wanted: &CtFlush) -> bool {
     let CtTuple { src, dst, src_port, dst_port, .. } = wanted.original;
     let ports = is_icmp(wanted.ip_proto) || src_port.is_some() && dst_port.is_some();
@@ -127,7 +127,7 @@ fn filter(wanted: &CtFlush) -> Filter {
     }
 }
 
-/// Zeros say nothing, but for ICMP between ends that are given: tools send them for what they were not told.
+/// Zeros mean "any", except for ICMP between given ends: tools send zeros for values that were not given.
 fn tuple(t: &CtTuple) -> TupleFilter {
     let icmp = (t.icmp_id.unwrap_or(0), t.icmp_type.unwrap_or(0), t.icmp_code.unwrap_or(0));
     let told = t.icmp_id.is_some() || t.icmp_type.is_some() || t.icmp_code.is_some();
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tools_send_of_a_tuple_that_nobody_gave_says_nothing() {
+    fn zeros_in_a_tuple_match_anything() {
         let zeros =
             CtTuple { icmp_id: Some(0), icmp_type: Some(0), icmp_code: Some(0), ..CtTuple::default() };
         let ends =

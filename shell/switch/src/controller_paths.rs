@@ -1,12 +1,12 @@
-//! Which sockets of the file system a row of table `Controller` may name.
+//! Which Unix sockets a row of table `Controller` may name.
 //!
-//! Who may write to the database need not be who may use this machine: a controller's target must not reach sockets of
-//! other programs nor put a file where it does not belong. So it is either a socket to connect to in the run directory, or
-//! one to listen at there whose name begins with the bridge's.
+//! Users who may write to the database may have no rights on this machine: a controller's target must not connect to
+//! sockets of other programs, nor create a file elsewhere. So it is either a socket in the run directory to connect
+//! to, or one to listen at there whose name begins with the bridge's name.
 
 use std::path::Path;
 
-/// Why a target is refused, if it is.
+/// Why a target is refused; `None` if it is allowed.
 pub(crate) fn refused(bridge: &str, target: &str, rundir: &Path) -> Option<String> {
     let rundir = rundir.display();
     let mgmt =
@@ -34,7 +34,7 @@ pub(crate) fn refused(bridge: &str, target: &str, rundir: &Path) -> Option<Strin
     }
 }
 
-/// What follows the allowed beginning; several slashes in a row are as good as one.
+/// The rest of a target after the allowed prefix; several slashes in a row count as one.
 fn rest_after(target: &str, allowed: &str) -> Option<String> {
     let single = |text: &str| {
         let mut out = String::with_capacity(text.len());

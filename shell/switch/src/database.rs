@@ -1,7 +1,7 @@
-//! The connection to the database: keeps the replica current, and writes back what the switch found out.
+//! The connection to the database: keeps the replica current, and writes state of the switch to it.
 //!
-//! One transaction is in flight at a time. Its operations are made anew from the state of the switch whenever the last
-//! one has been answered, so nothing needs to be remembered when the server goes away in the middle.
+//! At most one transaction is in progress. After its reply, the next operations are computed from the state of the
+//! switch, so nothing needs to be remembered if the server disappears in between.
 
 use config::{Desired, Follower, Touched};
 use ovsdb::Change;
@@ -42,32 +42,32 @@ const TABLES: [&str; 19] = [
     "Flow_Sample_Collector_Set",
 ];
 
-/// Only one daemon may act on a database at a time; this lock says who.
+/// Only one daemon may act on a database at a time: the one that has this lock.
 const DAEMON_LOCK: &str = "ovs_vswitchd";
 /// The default port of a database server (RFC 7047 §6).
 const PORT: u16 = 6640;
-/// No server of ours sends a longer message.
+/// Bytes of the longest message that is accepted.
 const MESSAGE_MAX: usize = 1 << 30;
-/// So much is read in one turn of the main loop.
+/// Bytes that are read in one iteration of the main loop at most.
 const READ_MAX: usize = 1 << 20;
 
-/// See the module.
+/// The database client.
 pub struct DbClient {
     /// The copy.
     pub replica: Replica,
-    /// What it describes.
+    /// Derives the desired configuration from the replica.
     follower: Follower,
     /// Where the database is: one server, or those of a cluster.
     places: Vec<(String, Target)>,
-    /// The next of them to try.
+    /// Index of the next address to try.
     next: usize,
     reconnect: Reconnect,
     connection: Option<Connection>,
     in_flight: Option<TransactionId>,
-    /// The last transaction failed; its operations are not repeated before something changes.
+    /// Operations of the last transaction if it failed; they are not repeated before something changes.
     refused: Option<Vec<String>>,
     warned_lock: bool,
-    /// Something that was sent may not be in the database.
+    /// Whether some transaction may not have been applied.
     unsure: bool,
 }
 
@@ -79,7 +79,7 @@ struct Connection {
 }
 
 impl DbClient {
-    /// A client of `remote` (`unix:…`, `tcp:…`), or of the servers of a cluster with commas between.
+    /// Creates a client of `remote` (`unix:…`, `tcp:…`), or of a cluster whose servers are separated by commas.
     pub fn new(remote: &str, now: Millis) -> Result<DbClient, String> {
         let place = |text: &str| Target::parse(text, PORT).map(|target| (text.to_owned(), target));
         let names = remote.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -90,11 +90,11 @@ impl DbClient {
         let config = Config { lock, leader_only: several, ..Config::open_vswitch(&TABLES) };
         let mut reconnect = Reconnect::new(first, Wording::Ovsdb, now);
         if places.iter().all(|(_, target)| matches!(target, Target::Unix(_))) {
-            // The kernel tells when the other end is gone.
+            // Over a local socket the kernel reports when the peer is gone.
             reconnect.set_probe_interval(0);
         }
         if several {
-            // That one server will not do says nothing about the next.
+            // In a cluster, a failure of one server does not delay the attempt to connect to the next.
             reconnect.set_max_backoff(0);
         }
         Ok(DbClient {
@@ -111,7 +111,7 @@ impl DbClient {
         })
     }
 
-    /// One turn: connects, reads, writes. True if the copy changed.
+    /// One iteration: connects, reads, writes. Returns whether the replica changed.
     pub fn run(&mut self, now: Millis) -> bool {
         let before = self.replica.seqno();
         match self.reconnect.run(now) {
@@ -130,7 +130,7 @@ impl DbClient {
         self.replica.seqno() != before
     }
 
-    /// What the copy describes now, where that may be something else than at the last call, and the rows that changed since.
+    /// The desired configuration with what may have changed since the last call, and the rows that changed.
     pub fn follow(&mut self) -> (Desired, Touched, Vec<Change>) {
         let changes = self.replica.take_changes();
         let touched = self.follower.follow(&self.replica, &changes);
@@ -151,7 +151,7 @@ impl DbClient {
         }
     }
 
-    /// The next attempt goes to the next place.
+    /// Closes the connection; the next attempt uses the next address.
     fn drop_connection(&mut self) {
         self.connection = None;
         self.replica.disconnected();
@@ -216,7 +216,7 @@ impl DbClient {
                 TransactionResult::Failed(error) => {
                     runtime::err!(BRIDGE, "the database refuses a status update: {error}");
                 }
-                // What is still to be written shows itself in the next comparison.
+                // Columns that are still to be written are found by the next comparison.
                 _ => self.refused = None,
             }
         }
@@ -236,22 +236,22 @@ impl DbClient {
         self.warned_lock = denied;
     }
 
-    /// The copy is complete, and this process is the one that may act on it.
+    /// Whether the replica is complete and this process has the lock.
     pub fn is_ready(&self) -> bool {
         self.replica.has_ever_synced() && (self.replica.has_lock() || !self.replica.is_synced())
     }
 
-    /// A transaction may be sent.
+    /// Whether a transaction may be sent.
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_none() && self.replica.is_synced() && self.replica.has_lock()
     }
 
-    /// Whether something that was sent since the last call may not be in the database: all is to be compared with it.
+    /// Whether a transaction since the last call may not have been applied: then all rows are to be compared.
     pub fn take_unsure(&mut self) -> bool {
         std::mem::take(&mut self.unsure)
     }
 
-    /// Sends a transaction, unless it is the one that was refused last.
+    /// Sends a transaction, unless it equals the one that failed last.
     pub fn transact(&mut self, operations: &[Operation]) {
         let text: Vec<String> = operations.iter().map(|o| o.to_json().to_string()).collect();
         if operations.is_empty() {
@@ -267,12 +267,12 @@ impl DbClient {
             while let Some(message) = self.replica.poll_send() {
                 c.out.push(message.to_json().to_string().as_bytes());
             }
-            // A failure shows itself in the next read.
+            // A failure is found by the next read.
             let _ = c.out.flush(&mut c.stream);
         }
     }
 
-    /// What to wait for.
+    /// Adds what ends the main loop's sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         if let Some(c) = &self.connection {
             let interest = match c.up {

@@ -1,16 +1,16 @@
-//! All datapaths: those that bridges use, one of each type, and those that commands made.
+//! All datapaths: those of bridges, one for each type, and those created by commands.
 
 use crate::backer::Backer;
 use crate::unbridged::UnbridgedDatapath;
 use openflow_service::Bridge;
 use std::collections::BTreeMap;
 
-/// See the module. In iterations those of bridges come first.
+/// The datapaths. Iterations begin with those of bridges.
 #[derive(Default)]
 pub struct Datapaths {
-    /// By type.
+    /// Those of bridges, by type.
     of_bridges: BTreeMap<String, Backer>,
-    /// By their full names.
+    /// Those of commands, by full name.
     unbridged: BTreeMap<String, UnbridgedDatapath>,
 }
 
@@ -20,7 +20,7 @@ impl Datapaths {
         self.of_bridges.get(kind)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn of_mut(&mut self, kind: &str) -> Option<&mut Backer> {
         self.of_bridges.get_mut(kind)
     }
@@ -30,82 +30,82 @@ impl Datapaths {
         self.of(&bridge.config.datapath_type)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn of_bridge_mut(&mut self, bridge: &Bridge) -> Option<&mut Backer> {
         self.of_mut(&bridge.config.datapath_type)
     }
 
-    /// Those that bridges use, by type.
+    /// The datapaths of bridges, by type.
     pub fn of_bridges(&self) -> impl ExactSizeIterator<Item = &Backer> {
         self.of_bridges.values()
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn of_bridges_mut(&mut self) -> impl Iterator<Item = &mut Backer> {
         self.of_bridges.values_mut()
     }
 
-    /// The only one that bridges use, if there is one.
+    /// The only datapath of bridges, if there is exactly one.
     pub fn only(&self) -> Option<&Backer> {
         self.of_bridges.values().next().filter(|_| self.of_bridges.len() == 1)
     }
 
-    /// The types of those that bridges use.
+    /// The types of the bridges' datapaths.
     pub fn kinds(&self) -> Vec<String> {
         self.of_bridges.keys().cloned().collect()
     }
 
-    /// All of them.
+    /// All datapaths.
     pub fn all(&self) -> impl Iterator<Item = &Backer> {
         self.of_bridges.values().chain(self.unbridged.values().map(|u| &u.backer))
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Backer> {
         self.of_bridges.values_mut().chain(self.unbridged.values_mut().map(|u| &mut u.backer))
     }
 
-    /// Those that commands made.
+    /// The datapaths created by commands.
     pub fn unbridged(&self) -> impl Iterator<Item = &UnbridgedDatapath> {
         self.unbridged.values()
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn unbridged_mut(&mut self) -> impl Iterator<Item = &mut UnbridgedDatapath> {
         self.unbridged.values_mut()
     }
 
-    /// One that a command made, by its full name.
+    /// A datapath created by a command, by full name.
     pub fn made(&self, name: &str) -> Option<&UnbridgedDatapath> {
         self.unbridged.get(name)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn made_mut(&mut self, name: &str) -> Option<&mut UnbridgedDatapath> {
         self.unbridged.get_mut(name)
     }
 
-    /// Adds the one that bridges of its type use.
+    /// Adds the datapath of a type for bridges.
     pub(crate) fn add(&mut self, backer: Backer) {
         self.of_bridges.insert(backer.kind.clone(), backer);
     }
 
-    /// Adds one that a command made.
+    /// Adds a datapath created by a command.
     pub fn add_made(&mut self, made: UnbridgedDatapath) {
         self.unbridged.insert(made.backer.name(), made);
     }
 
-    /// Takes one away that a command made.
+    /// Removes a datapath created by a command.
     pub fn remove_made(&mut self, name: &str) -> Option<UnbridgedDatapath> {
         self.unbridged.remove(name)
     }
 
-    /// Keeps those for which a bridge is there.
+    /// Removes datapaths of types that no bridge has.
     pub(crate) fn retain_used(&mut self, bridges: &BTreeMap<String, Bridge>) {
         self.of_bridges.retain(|kind, _| bridges.values().any(|b| b.config.datapath_type == *kind));
     }
 
-    /// Ends those that bridges use.
+    /// Ends the datapaths of bridges.
     pub(crate) fn close(&mut self) {
         self.of_bridges.clear();
     }

@@ -1,8 +1,8 @@
 //! Starting DPDK when the database says so.
 //!
-//! `other_config:dpdk-init` asks for it, at the start or later; it is tried once. A start that fails leaves the switch
-//! as it is, with `true` as with `try`: ports that need DPDK are refused, and the log says why. This blocks the main
-//! loop, as long as memory is cleared and devices are looked for.
+//! `other_config:dpdk-init` requests it, at the start or later; it is tried once. If it fails, the switch runs on,
+//! with `true` as with `try`: ports that need DPDK are refused, and the log has the reason. The start blocks the main
+//! loop while memory is cleared and devices are probed.
 
 use crate::log::LOG as BRIDGE;
 use crate::machine::DpdkStart;
@@ -21,7 +21,7 @@ static PORTS: Module = Module::new("netdev_dpdk");
 static LIMIT: RateLimit = RateLimit::new(600, 600);
 
 impl Switch {
-    /// Starts DPDK if the database asks for it and it was not tried before. `true`: it has come up just now.
+    /// Starts DPDK if the database requests it and it was not tried before. Returns true if it was started now.
     pub(crate) fn start_dpdk(&mut self, desired: &Desired) -> bool {
         if self.machine.dpdk == DpdkStart::Tried {
             self.tell_late_changes(desired);
@@ -69,24 +69,24 @@ impl Switch {
     }
 }
 
-/// Why ports of this type cannot be: for the log, since the row has only the words of Open vSwitch.
+/// Why ports of this type cannot be created, for the log: the row has only the text of Open vSwitch.
 pub(crate) fn why_not(kind: &str, start: DpdkStart) -> Option<&'static str> {
     if !kind.starts_with("dpdk") || eal::initialized() {
         return None;
     }
     Some(match start {
-        DpdkStart::Tried => "DPDK could not be initialized, as was told then",
+        DpdkStart::Tried => "DPDK could not be initialized; the log has the reason",
         DpdkStart::Unknown | DpdkStart::Off => "DPDK is not enabled; other_config:dpdk-init enables it",
     })
 }
 
-/// `dpdk-init` is `true` or `try`.
+/// Whether `dpdk-init` is `true` or `try`.
 fn asked_for(desired: &Desired) -> bool {
     let value = DPDK_INIT.word(&desired.other_config);
     value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("try")
 }
 
-/// Logs a line of DPDK's, or of our ports on it. On any thread.
+/// Logs a line of DPDK, or of our ports that use it. Called on any thread.
 fn log_line(who: dpdk::log::Speaker, level: dpdk::log::Level, line: &str) {
     use dpdk::log::{Level as Theirs, Speaker};
     let level = match level {

@@ -1,5 +1,5 @@
-//! Drops are counted by the datapath, reason by reason. They are made known to the process's coverage counters here, so that
-//! `coverage/show` has them under the names that scripts know.
+//! Publishes the datapath's drop counters as coverage counters of the process, so that `coverage/show` has them under
+//! the names that scripts use.
 
 use crate::switch::Switch;
 use dpif::DropReason;
@@ -14,7 +14,7 @@ struct Drops {
 
 static DROPS: OnceLock<Vec<Drops>> = OnceLock::new();
 
-/// Brings the coverage counters of drops up to date; to be called before each sample of the rates, too.
+/// Updates the coverage counters of drops; also to be called before each sample of the rates.
 pub fn publish_drops(switch: &Switch) {
     let fresh =
         |reason: &DropReason| Drops { counter: Counter::new(reason.name()), known: AtomicU64::new(0) };
@@ -22,7 +22,7 @@ pub fn publish_drops(switch: &Switch) {
     let tallies: Vec<_> = switch.datapaths.of_bridges().map(|b| b.datapath.tally()).collect();
     for (reason, drops) in DropReason::ALL.iter().zip(all) {
         let total: u64 = tallies.iter().map(|t| t.dropped(*reason)).sum();
-        // A datapath that is gone takes its counts along: the counter stays where it was.
+        // The counts of a datapath disappear with it: the coverage counter keeps its value then.
         let known = drops.known.swap(total, Ordering::Relaxed);
         drops.counter.register();
         drops.counter.add(total.saturating_sub(known));

@@ -1,7 +1,7 @@
-//! A bridge whose controllers are all out of reach forwards on its own, if it is `standalone`.
+//! Fail-open: a `standalone` bridge whose controllers are all unreachable forwards by itself.
 //!
-//! While it lasts a hidden flow of a priority above all that controllers can use sends everything to NORMAL; the
-//! controllers' own flows stay and count again as soon as one is back.
+//! Meanwhile a hidden flow with a priority above all that controllers can use sends all packets to NORMAL. The
+//! controllers' flows remain and are used again when a controller is back.
 
 use crate::log::LOG;
 use config::FailMode;
@@ -11,12 +11,12 @@ use openflow::action::Action;
 use openflow_service::Bridge;
 use units::{Millis, OfPort};
 
-/// Above every priority of OpenFlow.
+/// Above all priorities of OpenFlow.
 const PRIORITY: u32 = 0x00f0_f0f0;
-/// Three probes of the default interval.
+/// Three probes at the default interval (5 s).
 const PATIENCE: Millis = Millis(15_000);
 
-/// Enters or leaves the mode. True if flows changed.
+/// Enters or leaves the mode. Returns whether flows changed.
 pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
     let lost = bridge.config.fail_mode == FailMode::Standalone
         && bridge.conns.has_controllers()
@@ -45,11 +45,11 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
         actions: vec![Action::output(OfPort::NORMAL)],
         ..FlowMod::default()
     };
-    // The switch's own flow: nothing limits it.
+    // A flow of the switch itself: no limit applies.
     bridge.ofproto.handle_own_flow(&fm, PRIORITY, wanted, now).is_ok()
 }
 
-/// When `run` has something to do next.
+/// When `run` has to be called next.
 pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
     bridge.controllers.alone_since.filter(|_| !bridge.controllers.fallback).map(|since| since + PATIENCE)
 }

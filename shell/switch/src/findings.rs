@@ -1,4 +1,4 @@
-//! What is wrong with settings: of each row, kept current by the rows that change.
+//! Problems in settings: of each row, updated when rows change.
 
 use config::settings::check::{Checker, Finding, Problem, TYPE};
 use ovsdb::replica::RowRef;
@@ -6,31 +6,31 @@ use ovsdb::{Change, Replica, Schema, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The columns of a row that ask in vain, by row: the text for its `error` or `status` column.
+/// Rows with settings that have no effect: the text for their `error` or `status` column.
 pub(crate) type InVain = BTreeMap<Uuid, String>;
 
-/// See the module.
+/// The problems found so far.
 #[derive(Default)]
 pub(crate) struct Findings {
     checkers: BTreeMap<&'static str, Checker>,
-    /// What rows were checked by; `None`: all are to be checked.
+    /// The schema that rows were checked with; `None`: all rows are to be checked.
     schema: Option<Arc<Schema>>,
     of_rows: BTreeMap<Uuid, Vec<Finding>>,
-    /// In how many rows each is.
+    /// In how many rows each problem occurs.
     rows_with: BTreeMap<Finding, usize>,
-    /// Of these some row less has them than at the last call of `follow`.
+    /// Problems that occur in fewer rows than at the last call of `follow`.
     forgotten: Vec<Finding>,
-    /// What rows say of what they ask for in vain.
+    /// The rows' texts about settings without effect.
     pub(crate) in_vain: InVain,
 }
 
 impl Findings {
-    /// What is right may have changed without the rows.
+    /// Requests a check of all rows: conditions outside of the rows changed.
     pub(crate) fn look_at_all(&mut self) {
         self.schema = None;
     }
 
-    /// Takes in changed rows; what is wrong now that was not before. `is_dummy`: see [`Checker::row`].
+    /// Checks changed rows and returns new problems. `is_dummy`: see [`Checker::row`].
     pub(crate) fn follow(
         &mut self,
         db: &Replica,
@@ -60,7 +60,7 @@ impl Findings {
                 }
             }
         }
-        // What was forgotten and found again is nothing new.
+        // A problem that disappeared and was found again is not new.
         for finding in std::mem::take(&mut self.forgotten) {
             if self.rows_with.get(&finding) == Some(&0) {
                 self.rows_with.remove(&finding);
@@ -78,7 +78,7 @@ impl Findings {
     ) {
         let Some(checker) = self.checkers.get(table) else { return };
         let mut found = row.map(|row| checker.row(|column| row.datum(column), is_dummy)).unwrap_or_default();
-        // A port that is not made for its type says so itself; in tests of translation it is made.
+        // A port whose type is not available reports that itself; in tests of translation the type is available.
         found.retain(|finding| finding.name != TYPE);
         for finding in self.of_rows.remove(&uuid).unwrap_or_default() {
             self.forget(finding);
@@ -107,7 +107,7 @@ impl Findings {
     }
 }
 
-/// What a row says of what it asks for in vain.
+/// The row's text about settings without effect.
 fn in_vain(found: &[Finding]) -> Option<String> {
     let of_parts = found.iter().filter(|finding| matches!(finding.problem, Problem::NotBuilt(_)));
     let texts: Vec<String> =

@@ -1,4 +1,4 @@
-//! What the log says of fragments.
+//! Log messages about fragments.
 
 use datapath::Datapath;
 use runtime::{Module, RateLimit};
@@ -6,7 +6,7 @@ use runtime::{Module, RateLimit};
 static LOG: Module = Module::new("ipf");
 static LIMIT: RateLimit = RateLimit::new(10, 10);
 
-/// Reports a datagram that was complete and too long to be handled, in the words that scripts look for.
+/// Logs a datagram that was complete but too long, in the text that scripts search for.
 pub(crate) fn report(datapath: &Datapath) {
     let Some(oversize) = datapath.reassembly().take_oversize() else { return };
     let version = if oversize.v6 { "v6" } else { "v4" };

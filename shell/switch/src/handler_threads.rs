@@ -1,4 +1,4 @@
-//! How many handler threads each datapath has, and on which cores.
+//! Number and cores of the handler threads of each datapath.
 
 use crate::backer::Threads;
 use crate::switch::Switch;
@@ -13,14 +13,15 @@ fn asked(config: &BTreeMap<String, String>) -> Option<usize> {
 }
 
 impl Switch {
-    /// Brings the threads to what the database and the poll threads leave room for. To be called after these changed.
+    /// Starts and ends handler threads as the database and the PMD threads' cores require. To be called after these
+    /// changed.
     pub(crate) fn run_handlers(&mut self) {
         let threads = self.options.threads();
         if threads == Threads::None {
             return;
         }
         let places = self.datapaths.all().flat_map(|b| b.workers.places());
-        // Who is polled by the main loop has a core in name only.
+        // If the main loop polls, the cores of workers are nominal only.
         let pinned = |core: &CoreId| *core != CoreId::UNPINNED && threads == Threads::Real;
         let polled = places.map(|p| p.core).filter(pinned).map(|core| core.0).collect();
         let plan = Plan::new(asked(&self.applied.other_config), &self.machine.cores, &polled);

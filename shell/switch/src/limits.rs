@@ -1,25 +1,25 @@
-//! The limits of megaflows.
+//! Limits of megaflows, and other settings of the datapath.
 
 use crate::backer::Backer;
 use flowcache::Choice;
 use units::Millis;
 
-/// What is known of the limits of megaflows (`upcall/show`).
+/// The settings that `upcall/show` reports, among others.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// A megaflow unused for this long goes.
+    /// Time after which an unused megaflow is removed.
     pub idle: Millis,
-    /// There may be this many megaflows; `None`: as many as there is memory for.
+    /// Megaflows at most; `None`: as many as there is memory for.
     pub flows: Option<usize>,
-    /// Megaflows may take so many bytes.
+    /// Bytes of memory for megaflows at most.
     pub bytes: usize,
-    /// This many VLAN tags of a packet are looked at.
+    /// VLAN tags of a packet that are parsed.
     pub vlans: u8,
-    /// The cache that workers use.
+    /// The flow cache of the workers.
     pub cache: Choice,
-    /// Of so many packets one is translated again and compared; 0: none.
+    /// One of this many packets is translated again and compared; 0: none.
     pub shadow_check: u32,
-    /// Microseconds that packets to send wait for more.
+    /// Microseconds that packets to be sent wait for more.
     pub tx_hold: u32,
 }
 
@@ -38,7 +38,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Puts in force how many megaflows there may be, and for how long.
+    /// Applies the limits of number and idle time of megaflows.
     pub fn give_room(&self, backer: &Backer) {
         backer.datapath.set_flow_limits(self.flows.unwrap_or(usize::MAX), self.bytes);
         backer.revalidator.set_idle(self.idle);

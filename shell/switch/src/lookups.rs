@@ -1,11 +1,12 @@
-//! The implementations of the look-up in subtables, and which of them is in force (`dpif-netdev/subtable-lookup-prio-set`).
+//! The implementations of the subtable look-up, and which one is in use (`dpif-netdev/subtable-lookup-prio-set`).
 //!
-//! `generic` is the one there is; `autovalidator` compares every look-up of it with a naive one, and tells what differs.
+//! `generic` is the only real one; `autovalidator` compares each of its look-ups with a naive one and logs
+//! differences.
 
 const AUTOVALIDATOR: &str = "autovalidator";
 const GENERIC: &str = "generic";
 
-/// Their priorities.
+/// The priorities of the implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookups {
     autovalidator: u8,
@@ -19,12 +20,12 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// Look-ups are compared. Of equal ones the first in the list is in force.
+    /// Whether look-ups are compared. At equal priority the first in the list is used.
     pub fn validate(self) -> bool {
         self.autovalidator >= self.generic
     }
 
-    /// With another priority; `None`: there is no such implementation.
+    /// Sets a priority; `None`: there is no such implementation.
     pub fn with(mut self, name: &str, priority: u8) -> Option<Lookups> {
         match name {
             AUTOVALIDATOR => self.autovalidator = priority,
@@ -34,7 +35,7 @@ impl Lookups {
         Some(self)
     }
 
-    /// `used`: subtables that there are.
+    /// The text of the command. `used`: number of subtables.
     pub fn text(self, used: usize) -> String {
         let line = |name, in_force, priority| {
             format!("  {name} (Use count: {}, Priority: {priority})\n", if in_force { used } else { 0 })

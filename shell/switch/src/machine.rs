@@ -4,7 +4,7 @@ use pmd::Topology;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// See the module.
+/// Facts about the machine.
 pub struct Machine {
     /// Its cores.
     pub topology: Arc<Topology>,
@@ -12,12 +12,12 @@ pub struct Machine {
     pub(crate) cores: BTreeSet<u32>,
     /// Name and version of the operating system.
     pub(crate) system: (String, String),
-    /// What became of DPDK.
+    /// State of DPDK.
     pub(crate) dpdk: DpdkStart,
 }
 
 impl Machine {
-    /// This machine. `described`: the cores to believe in instead of those that are there.
+    /// Reads the facts. `described`: use these cores instead of the real ones.
     pub(crate) fn new(described: Option<&Topology>) -> Machine {
         let uname = rustix::system::uname();
         Machine {
@@ -32,14 +32,14 @@ impl Machine {
     }
 }
 
-/// What became of DPDK.
+/// State of DPDK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DpdkStart {
-    /// Nothing was read yet.
+    /// The database was not read yet.
     #[default]
     Unknown,
-    /// It is not asked for, and the log says so.
+    /// Not requested; the log says so.
     Off,
-    /// It was tried; `eal::initialized` says how it went.
+    /// A start was tried; `eal::initialized` has the result.
     Tried,
 }

@@ -1,7 +1,7 @@
-//! Mirrors of a bridge: from rows to what translations see, and their counters back to the rows.
+//! Mirrors of a bridge: from rows to the snapshot, and their counters back to the rows.
 //!
-//! A mirror keeps its counters as long as its row lives. **Threads**: the main loop; the counters are credited by who
-//! folds statistics.
+//! A mirror keeps its counters as long as its row exists. **Threads**: the main loop; counters are credited by the
+//! threads that collect statistics.
 
 use crate::log::LOG;
 use crate::wanted_row::Wanted;
@@ -13,9 +13,9 @@ use ovsdb::Datum;
 use std::sync::Arc;
 use xlate::{Mirror, MirrorTo};
 
-/// Follows the mirrors of a bridge's row.
+/// Applies the mirrors of a bridge's row.
 pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig) {
-    // A port may come or go: whether a mirror is usable is asked again then.
+    // When a port is added or removed, it is checked again whether mirrors are usable.
     if bridge.configured
         && old.mirrors == bridge.config.mirrors
         && (old.mirrors.is_empty() || old.ports.keys().eq(bridge.config.ports.keys()))
@@ -41,7 +41,7 @@ pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig) {
     bridge.mirrors = mirrors;
 }
 
-/// The mirror says where its copies go.
+/// Whether the mirror has a usable output; otherwise logs why not.
 fn has_output(bridge: &Bridge, config: &MirrorConfig) -> bool {
     let (name, mirror) = (&bridge.name, &config.name);
     match (&config.output_port, config.output_vlan) {
@@ -66,7 +66,7 @@ fn has_output(bridge: &Bridge, config: &MirrorConfig) -> bool {
     }
 }
 
-/// The flow and the mask of column `filter`; an error after a line in the log.
+/// The flow and the mask of column `filter`; an error is logged.
 fn filter(bridge: &Bridge, config: &MirrorConfig) -> Result<Option<Arc<(Flow, Flow)>>, ()> {
     let Some(text) = &config.filter else { return Ok(None) };
     match flow::text::parse_exact_flow(text, &Names(bridge), bridge.ofproto.tlv().layout()) {

@@ -1,7 +1,8 @@
-//! Internal ports follow the smallest MTU of their bridge, so that a host does not send through it what would not fit.
+//! MTU of internal ports: the smallest MTU of the bridge, so that a host does not send packets through it that do not
+//! fit.
 //!
-//! An internal port whose row asks for an MTU keeps that. What the administrator sets by other means stays until the
-//! smallest MTU changes or is less.
+//! An internal port whose row requests an MTU keeps that. An MTU that the administrator set by other means stays until
+//! the smallest MTU changes or becomes lower.
 
 use openflow_service::{Bridge, BridgePort, Touched};
 use runtime::Module;
@@ -12,7 +13,7 @@ static LOG: Module = Module::new("ofproto");
 /// The MTU of an Ethernet without ports.
 const ETHERNET: u32 = 1500;
 
-/// Brings the internal ports of a bridge to its MTU, after some of its ports changed.
+/// Sets the MTU of a bridge's internal ports after some of its ports changed.
 pub(crate) fn follow(bridge: &mut Bridge, touched: &Touched) {
     touched.ports.iter().for_each(|port| note(bridge, *port));
     let least = bridge.common.mtus.iter().next().map_or(ETHERNET, |(_, mtu)| *mtu);
@@ -36,7 +37,7 @@ pub(crate) fn follow(bridge: &mut Bridge, touched: &Touched) {
     }
 }
 
-/// Notes what a port has to do with its bridge's MTU.
+/// Records a port's effect on the MTU of its bridge.
 fn note(bridge: &mut Bridge, ofport: OfPort) {
     let port = bridge.ports.get(&ofport);
     let asks = |p: &BridgePort| {

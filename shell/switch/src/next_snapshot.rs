@@ -1,4 +1,4 @@
-//! The next snapshot of a datapath, kept from one publication to the next: what did not change is shared.
+//! The next snapshot of a datapath, kept between publications: unchanged parts are shared.
 
 use std::collections::HashMap;
 use units::OfPort;
@@ -7,13 +7,13 @@ use xlate::{BridgeId, Snapshot};
 /// Patch ports and their peers.
 pub(crate) type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
 
-/// See the module.
+/// The next snapshot.
 #[derive(Default)]
 pub(crate) struct NextSnapshot {
-    /// As it was published last, but for ports of the datapath that have gone since.
+    /// The last published one, without datapath ports that were removed since.
     pub(crate) snapshot: Snapshot,
-    /// The peers of patch ports in it.
+    /// The peers of its patch ports.
     pub(crate) peers: Peers,
-    /// Tunnels came, went or changed.
+    /// Tunnels were added, removed or changed.
     pub(crate) tunnels_changed: bool,
 }

@@ -1,4 +1,4 @@
-//! What the command line says.
+//! Options from the command line.
 
 use crate::backer::Threads;
 use netdev::open::DummyLevel;
@@ -6,10 +6,10 @@ use pmd::Topology;
 use std::path::PathBuf;
 use transport::tls::Files;
 
-/// Options of the daemon that are not those of every daemon.
+/// Options of the daemon beyond those of all daemons.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where sockets go.
+    /// Directory of the sockets.
     pub rundir: PathBuf,
     /// Name of the program, for messages.
     pub progname: String,
@@ -17,36 +17,36 @@ pub struct Options {
     pub database: String,
     /// `--enable-dummy[=…]`
     pub dummy: DummyLevel,
-    /// `--disable-system`: there is no datapath of type `system`; devices of the kernel are there all the same.
+    /// `--disable-system`: no datapath of type `system`; kernel devices can be used all the same.
     pub disable_system: bool,
     /// `--disable-system-route`: the kernel's routes, rules and addresses are not followed.
     pub disable_system_route: bool,
-    /// `ovs_version` and the like are ours to write: nobody else does, since no `ovs-ctl` starts us.
+    /// The daemon writes `ovs_version` and the like itself, because no `ovs-ctl` started it.
     pub own_versions: bool,
-    /// `--dummy-handlers`: misses leave the workers in dummy mode, too, so that tests of all kinds see what follows.
+    /// `--dummy-handlers`: handler threads translate in dummy mode, too, so that tests cover them.
     pub dummy_handlers: bool,
-    /// `--enable-panic`: the command `panic` is offered, for tests.
+    /// `--enable-panic`: offers the command `panic`, for tests.
     pub panics: bool,
-    /// `--dummy-numa=…`: the cores to believe in.
+    /// `--dummy-numa=…`: cores to use instead of the real ones.
     pub topology: Option<Topology>,
-    /// Random, and new at each start.
+    /// A random number, new at each start.
     pub seed: u64,
-    /// The identity for TLS that the command line gives; table SSL comes before it.
+    /// TLS files from the command line; table SSL takes precedence.
     pub tls: Files,
 }
 
-/// A list of the NUMA nodes of cores, as in `0,0,1,1`.
+/// Parses a list of the NUMA nodes of cores, as `0,0,1,1`.
 pub fn topology(text: &str) -> Option<Topology> {
     Topology::parse(text)
 }
 
 impl Options {
-    /// Time is virtual and workers run in the main loop.
+    /// Whether time is virtual and workers run in the main loop.
     pub fn dummy_mode(&self) -> bool {
         self.dummy != DummyLevel::Off
     }
 
-    /// Who polls and who translates.
+    /// Which threads poll and translate.
     pub fn threads(&self) -> Threads {
         match (self.dummy_mode(), self.dummy_handlers) {
             (false, _) => Threads::Real,
@@ -55,7 +55,7 @@ impl Options {
         }
     }
 
-    /// The datapath type that a bridge's type means: with `--enable-dummy=override` every one is a dummy.
+    /// The datapath type for a bridge's type: with `--enable-dummy=override` always dummy.
     pub fn datapath_type(&self, configured: &str) -> Option<&'static str> {
         match (configured, self.dummy) {
             ("dummy", DummyLevel::Off) => None,

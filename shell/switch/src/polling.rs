@@ -1,7 +1,7 @@
-//! Poll threads as the database wants them, and devices that have to be restarted for it.
+//! Settings of PMD threads, and restarts of devices that the settings require.
 //!
-//! A change of settings is noted by the workers and carried out by `run_workers`, which the main loop calls at every turn
-//! and around every command.
+//! A change of settings is recorded by the workers and carried out by `run_workers`, which the main loop calls in each
+//! iteration and around every command.
 
 use crate::backer::Backer;
 use crate::log::LOG;
@@ -25,11 +25,11 @@ use units::{Millis, PortNo, QueueId};
 
 static DPIF: Module = Module::new("dpif_netdev");
 
-/// A device that failed to restart, and still asks for it, is left in peace for so long, unless it changes: waiting for it
-/// to stop takes the main loop's time.
+/// If the restart of a device failed, the next attempt is made after this time, or when the device changes: waiting
+/// for a device to stop blocks the main loop.
 const RETRY: Millis = Millis(1000);
 
-/// Reads the settings. What does not fit together is told, and not obeyed.
+/// Reads the settings. Settings that contradict each other are logged and ignored.
 fn read(config: &BTreeMap<String, String>) -> Polling {
     let algorithm = Algorithm::parse(PMD_RXQ_ASSIGN.word(config)).unwrap_or_else(|| {
         runtime::warn!(
@@ -61,7 +61,7 @@ fn read_balance(config: &BTreeMap<String, String>) -> Settings {
         hot: if given { load } else { HOT },
         policy: PMD_AUTO_LB_POLICY.get(config).map(|word| Policy::parse(word).unwrap_or(Policy::Predictive)),
         improvement: PMD_AUTO_LB_IMPROVEMENT_THRESHOLD.number(config) as u8,
-        // 0 is the default, too.
+        // 0 means the default, 1 minute.
         minutes: PMD_AUTO_LB_REBAL_INTERVAL.number(config).max(1) as u64,
     }
 }
@@ -76,7 +76,7 @@ fn read_sleep(config: &BTreeMap<String, String>, faults: &mut Vec<String>) -> Sl
     SleepMax::parse_and_tell(text, |why| faults.push(format!("{}: {why}", PMD_SLEEP_MAX.key)))
 }
 
-/// Says what changed.
+/// Logs what changed.
 fn tell(old: &Polling, new: &Polling) {
     if old.algorithm != new.algorithm {
         runtime::info!(DPIF, "Rxq to PMD assignment mode changed to: '{}'.", new.algorithm.name());
@@ -89,7 +89,7 @@ fn tell(old: &Polling, new: &Polling) {
 }
 
 impl Switch {
-    /// `other_config` as far as it concerns poll threads.
+    /// Applies the settings of PMD threads in `other_config`.
     pub(crate) fn configure_polling(&mut self, config: &BTreeMap<String, String>) {
         let polling = read(config);
         tell(&self.poll.polling, &polling);
@@ -113,9 +113,9 @@ impl Switch {
         self.tell_sleep_faults(faults);
     }
 
-    /// Each fault is told once, as long as it lasts.
+    /// Logs each fault once, as long as it lasts.
     fn tell_sleep_faults(&mut self, faults: Vec<String>) {
-        // Scripts that test Open vSwitch look for warnings that it does not give.
+        // Scripts that test Open vSwitch fail on warnings that it does not log.
         let level = if self.options.dummy_mode() { Level::Info } else { Level::Warn };
         for fault in faults.iter().filter(|f| !self.poll.faults.contains(f)) {
             DPIF.log(level, format_args!("{fault}"));
@@ -123,13 +123,13 @@ impl Switch {
         self.poll.faults = faults;
     }
 
-    /// Lets every recorder of poll threads know which turns are told to the log.
+    /// Sets, for all PMD threads, which iterations are logged.
     pub fn watch_turns(&mut self, watch: Watch) {
         self.poll.watch = watch;
         self.datapaths.all_mut().for_each(|b| b.workers.watch(watch));
     }
 
-    /// Whether the queue brings packets: a guest may have fewer in use than the device has.
+    /// Whether the queue is in use: a guest may use fewer queues than the device has.
     pub fn is_rxq_enabled(&self, backer: &Backer, no: PortNo, queue: QueueId) -> bool {
         let made = self.datapaths.made(&backer.name()).and_then(|m| m.devices.get(&no));
         let of_bridges = || {
@@ -142,7 +142,7 @@ impl Switch {
         made.or_else(of_bridges).is_none_or(|netdev| netdev.rxq_enabled(queue))
     }
 
-    /// Carries out what was noted: restarts devices that ask for it, makes and ends poll threads, moves queues.
+    /// Carries out recorded changes: restarts devices that request it, starts and ends PMD threads, moves queues.
     pub(crate) fn run_workers(&mut self) {
         let now = self.clock.now();
         for bridge in self.bridges.values_mut() {
@@ -174,7 +174,7 @@ impl Switch {
     }
 }
 
-/// Restarts a device if it asks for that; what became of it.
+/// Restarts a device if it requests that; returns the result.
 fn restart(
     backer: &mut Backer,
     number: PortNo,

@@ -1,7 +1,7 @@
-//! Publishing what translations see of the bridges of the main loop.
+//! Publishes the snapshot that translations read.
 //!
-//! The snapshot is brought up to date where ports, rows and peers were touched since the last one. Made from nothing, with all
-//! touched, it is the same (`tests::what_is_published_is_what_is_there`).
+//! Only what changed since the last snapshot is updated (ports, rows, peers). The result equals a snapshot made from
+//! scratch (`tests::what_is_published_is_what_is_there`).
 
 use crate::backer::Backer;
 use crate::next_snapshot::{NextSnapshot, Peers};
@@ -42,7 +42,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     backer.shared.publish(snapshot.clone(), macs);
 }
 
-/// Brings a bridge up to date in a snapshot. Whether some tunnel was touched.
+/// Updates a bridge in a snapshot. Returns whether a tunnel was among the changes.
 fn follow(bridge: &mut Bridge, snapshot: &mut Snapshot, peers: &Peers, uplinks: &Uplinks) -> bool {
     let touched = bridge.ports.take_for_view();
     let mut tunnels = false;
@@ -73,8 +73,8 @@ fn tunnels(bridges: &[&mut Bridge]) -> TunnelPorts {
     tunnels
 }
 
-/// Patch ports with their peers: two that name each other, in bridges of one datapath. Ports whose peer is another than before
-/// are touched.
+/// Finds the peers of patch ports: two ports that name each other, in bridges of one datapath. Ports whose peer
+/// changed are marked as changed.
 fn follow_peers(known: &mut Peers, bridges: &mut [&mut Bridge]) {
     let now = peers(bridges);
     let differs = |at: &(BridgeId, OfPort)| known.get(at) != now.get(at);
@@ -103,7 +103,7 @@ fn peers(bridges: &[&mut Bridge]) -> Peers {
     by_name.iter().filter_map(of).collect()
 }
 
-/// What a snapshot has of a bridge's ports.
+/// The parts of a bridge's snapshot that describe ports.
 #[derive(Default)]
 struct Shown {
     ports: Numbered<OfPort, Port>,
@@ -143,7 +143,7 @@ fn view(
     }
 }
 
-/// Brings a row of table Port up to date, with its interfaces. Floods go out in the order in which the rows came.
+/// Updates a row of table Port with its interfaces. Packets are flooded in the order in which rows were added.
 fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peers, &Uplinks)) {
     let Some(id) = bridge.known_bundle(name) else { return };
     let had = shown.bundles.get(&id).map(|bundle| bundle.ports.clone());
@@ -184,14 +184,14 @@ fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peer
     shown.bundles.insert(id, bundle);
 }
 
-/// The DSCP of packets of queues, in its place in the TOS byte.
+/// The DSCP of queues, in its position in the TOS byte.
 fn queue_dscp(row: &PortConfig) -> Vec<(u32, u8)> {
     let queues = row.qos.iter().flat_map(|qos| &qos.queues);
     queues.filter_map(|(number, queue)| Some((*number, queue.dscp? << 2))).collect()
 }
 
-/// Bundles are numbered as they come; of those that come together the bridge's own is first, then by port number. Rows
-/// without a port come after them.
+/// Assigns numbers to bundles in order of arrival; among new ones the bridge's own is first, then by port number. Rows
+/// without a port are last.
 fn number_bundles(bridge: &mut Bridge, mut ports: Vec<(OfPort, String)>, rows: &BTreeSet<String>) {
     ports.retain(|(_, row)| bridge.known_bundle(row).is_none());
     ports.sort_by_key(|(port, _)| port.0.wrapping_sub(OfPort::LOCAL.0));

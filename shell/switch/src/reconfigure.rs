@@ -1,4 +1,4 @@
-//! The sequence that brings the running switch to what the database wants.
+//! The sequence that applies the database to the running switch.
 
 use crate::add_interface;
 use crate::configure_bridge;
@@ -12,19 +12,28 @@ use std::sync::Arc;
 use translation::Changes;
 
 impl Switch {
-    /// Brings the switch to what the database wants now. `true`: DPDK has come up.
+    /// Applies the database's configuration to the switch. Returns whether DPDK was started.
     ///
     /// The order matters:
     ///
-    /// 1. Commits of bundles come to their end: what was tried for them holds only while nothing else changes.
-    /// 2. The plan: what differs between the database and the running switch.
-    /// 3. What ports and bridges are made of: the identity for TLS, and DPDK. Findings about settings are told before their
-    ///    effects are.
-    /// 4. The steps of the plan: those that remove, then ports that change numbers, then those that add and change.
-    /// 5. If flows have been restored, packets are translated and controllers connected from now on. The bridges have their
-    ///    ports by then.
+    /// 1. Commits of bundles are completed: their checks hold only while nothing else changes.
+    ///
+    /// 2. The plan: the differences between the database and the running switch.
+    ///
+    /// 3. Prerequisites of ports and bridges: the TLS identity, and DPDK. Problems of settings are logged before their
+    /// effects appear.
+    ///
+    /// 4. The steps of the plan: first those that remove, then ports that change numbers, then those that add and
+    /// change.
+    ///
+    /// 5. If flows have been restored, translation and connections to controllers begin. The bridges have their ports
+    /// by then.
+    ///
     /// 6. Datapaths: those without a bridge end, the others follow their rows and `other_config`.
-    /// 7. What follows from the ports of bridges: addresses, MTUs, BFD, bonds, QoS. Then all of it is published in this turn.
+    ///
+    /// 7. What depends on the ports of bridges: addresses, MTUs, BFD, bonds, QoS. All of it is published in this
+    /// iteration.
+    ///
     /// 8. Interfaces that waited for DPDK are tried again, which needs the configuration in force.
     pub fn reconfigure(&mut self) -> bool {
         self.finish_commits();
@@ -57,7 +66,7 @@ impl Switch {
         names.iter().for_each(|name| self.go_on(name, true));
     }
 
-    /// The log's first words about the switch, once there is a configuration.
+    /// Logs the first lines about the switch, once there is a configuration.
     fn greet(&mut self) {
         if !self.greeted {
             runtime::info!(LOG, "{}", runtime::version_text(&self.options.progname));
@@ -65,7 +74,7 @@ impl Switch {
         }
     }
 
-    /// Flows were being restored, and the database says that this is over.
+    /// Whether flows were being restored and the database says that this is complete.
     fn is_restored_by(&mut self, desired: &Desired) -> bool {
         let restored = self.restoring && !FLOW_RESTORE_WAIT.flag_of(&desired.other_config);
         self.restoring &= !restored;
@@ -76,7 +85,7 @@ impl Switch {
         if steps.is_empty() {
             return;
         }
-        // Learning tables are changed on the way, long before all of it is published.
+        // Learning tables change during the steps, long before all of it is published.
         self.datapaths.of_bridges().for_each(|b| b.shared.live.note(Changes::everything()));
         let (leave, stay): (Vec<_>, Vec<_>) = steps
             .iter()
@@ -112,7 +121,7 @@ impl Switch {
         self.mark_all_dirty();
     }
 
-    /// Flows have been restored.
+    /// Ends the restoring of flows: begins to translate and to connect controllers.
     fn begin_to_forward(&mut self) {
         for backer in self.datapaths.of_bridges() {
             backer.datapath.set_handler(Arc::clone(&backer.handler) as Arc<dyn dpif::UpcallHandler>);
@@ -123,7 +132,7 @@ impl Switch {
         }
     }
 
-    /// Everything has to be published again.
+    /// Marks everything as changed, to be published again.
     pub fn mark_all_dirty(&mut self) {
         self.datapaths.of_bridges_mut().for_each(|b| b.changed());
     }

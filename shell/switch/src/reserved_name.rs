@@ -1,6 +1,6 @@
-//! Names that interfaces may not have.
+//! Names that interfaces cannot have.
 
-/// A name that a datapath of Open vSwitch, or its end of tunnels, has.
+/// Whether a datapath or a tunnel device of Open vSwitch has this name.
 pub(crate) fn is_reserved(name: &str) -> bool {
     const TUNNELS: [&str; 9] = [
         "genev_sys",

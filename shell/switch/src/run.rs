@@ -1,4 +1,4 @@
-//! One turn of the main loop, and what it waits for afterwards.
+//! One iteration of the main loop, and what ends the sleep after it.
 
 use crate::backer::Backer;
 use crate::connections;
@@ -20,23 +20,24 @@ use units::{Millis, OfPort};
 
 static LOG: Module = Module::new("bridge");
 
-/// Flow timeouts are looked at this often.
+/// Interval at which timeouts of flows are checked.
 const EXPIRY_INTERVAL: Millis = Millis(1000);
-/// Megaflows are looked at for idleness this often.
+/// Interval at which idle megaflows are searched.
 const IDLE_INTERVAL: Millis = Millis(500);
-/// In one turn requests to a bridge are taken for so long. What they cost is the peer's choice (a dump of all groups, a
-/// bundle), and control commands, the database and other bridges wait for the end of the turn.
+/// Time for requests to a bridge in one iteration. Their cost is the peer's choice (a dump of all groups, a bundle);
+/// control commands, the database and other bridges wait meanwhile.
 const REQUESTS_TIME: Duration = Duration::from_millis(5);
-/// Devices that do not tell of their links are looked at this often.
+/// Interval at which devices are read that do not report link changes.
 const LOOK_INTERVAL: Millis = Millis(1000);
-/// States that nothing announces (how long a controller has been connected) are written this often.
+/// Interval at which states are written that change without an event (how long a controller has been connected).
 const STATUS_INTERVAL: Millis = Millis(1000);
-/// In dummy mode the workers are polled at most this many times before something else gets its turn: two dummies
-/// that send to each other must not keep the loop for ever.
+/// In dummy mode the workers are polled at most this often before other work: two dummy ports that send to each other
+/// must not block the loop.
 const INLINE_POLLS: usize = 1000;
 
 impl Switch {
-    /// One turn, but for the commands of the control socket, which come after it. True: DPDK has come up.
+    /// One iteration, except for the commands of the control socket, which follow it. Returns whether DPDK was
+    /// started.
     pub fn run(&mut self) -> bool {
         let now = self.clock.now();
         runtime::ordered_panic::obey();
@@ -48,7 +49,7 @@ impl Switch {
         let changed = self.db.run(now);
         if changed && self.db.is_ready() {
             dpdk_came_up = self.reconfigure();
-            self.run_port_news();
+            self.run_port_status();
             self.status.due = true;
         }
         self.run_links();
@@ -65,13 +66,13 @@ impl Switch {
         dpdk_came_up
     }
 
-    /// The end of a turn, after commands have been served: gives back memory that was freed.
+    /// Ends an iteration, after commands have been served: returns freed memory to the system.
     pub fn end_turn(&self) {
         openflow_service::reclaim::tidy();
     }
 
-    /// In dummy mode: lets packets through until nothing is left to do, so that all that was caused has happened when
-    /// this returns. Otherwise packets have a thread of their own, and changes are published once a turn.
+    /// In dummy mode, forwards packets until nothing is left to do, so that all consequences are complete when this
+    /// returns. Otherwise other threads forward, and changes are published once per iteration.
     pub fn run_packets(&mut self) {
         self.run_workers();
         self.run_handlers();
@@ -100,11 +101,11 @@ impl Switch {
                 return;
             }
         }
-        // There is more: the loop comes back at once.
+        // Packets are left: continue in the next iteration, at once.
         self.waker.wake();
     }
 
-    /// Publishes what changed, and hands it to who keeps megaflows right; in dummy mode that is done at once.
+    /// Publishes changes and hands them to the revalidator; in dummy mode revalidation is complete afterwards.
     pub fn publish_changes(&mut self) {
         let now = self.clock.now();
         for backer in self.datapaths.of_bridges_mut() {
@@ -120,7 +121,7 @@ impl Switch {
         }
     }
 
-    /// Kernel devices that came, went or changed.
+    /// Handles kernel devices that were added, removed or changed.
     fn run_links(&mut self) {
         let mut events = Vec::new();
         if let Some(links) = &mut self.devices.links {
@@ -132,7 +133,7 @@ impl Switch {
                 LinkEvent::Changed(link) => {
                     self.underlay.device_changed(link.ifindex, Some((&link.name, link.up)));
                     appeared |= self.bridges.values().any(|b| b.failed.contains_key(&link.name));
-                    // A device that was renamed is known by its number.
+                    // A renamed device is identified by its interface index.
                     let is_meant =
                         |port: &BridgePort| port.name == link.name || port.has_ifindex(link.ifindex);
                     self.refresh_devices(&self.ports_where(is_meant));
@@ -149,7 +150,7 @@ impl Switch {
         }
     }
 
-    /// Dummies have streams to serve; guests and cards change without the kernel's knowledge.
+    /// Serves the sockets of dummies, and reads devices that change without a kernel event (guests and DPDK devices).
     fn run_devices(&mut self, now: Millis) {
         self.devices.netdevs.run(now);
         let look = now.since(self.last.looks) >= LOOK_INTERVAL;
@@ -175,13 +176,13 @@ impl Switch {
         self.refresh_devices(&changed);
     }
 
-    /// Ports of a name, each with its bridge.
+    /// The ports of a name, each with its bridge.
     fn ports_named(&self, name: &str) -> Vec<(String, OfPort)> {
         let there = |b: &Bridge| Some((b.name.clone(), b.ports.named(name)?.ofport));
         self.bridges.values().filter_map(there).collect()
     }
 
-    /// Ports of some kind, each with its bridge.
+    /// The ports that `which` accepts, each with its bridge.
     pub(crate) fn ports_where(&self, which: impl Fn(&BridgePort) -> bool) -> Vec<(String, OfPort)> {
         let of = |b: &Bridge| {
             let ports = b.ports.values().filter(|port| which(port));
@@ -190,8 +191,8 @@ impl Switch {
         self.bridges.values().flat_map(of).collect()
     }
 
-    /// Tells controllers the rest of what they have heard of ports.
-    fn run_port_news(&mut self) {
+    /// Sends controllers the remaining port status messages.
+    fn run_port_status(&mut self) {
         for bridge in self.bridges.values_mut() {
             for ofport in std::mem::take(&mut bridge.port_news) {
                 let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
@@ -202,7 +203,7 @@ impl Switch {
         }
     }
 
-    /// Reads some devices again and tells controllers what changed. Ports whose device is gone go out of service.
+    /// Reads some devices again and reports changes to controllers. Ports whose device is gone go out of service.
     pub(crate) fn refresh_devices(&mut self, ports: &[(String, OfPort)]) {
         if ports.is_empty() {
             return;
@@ -220,7 +221,7 @@ impl Switch {
                     vanished.push((bridge.name.clone(), port.name.clone()));
                     continue;
                 }
-                // A device that does not tell its state has no link.
+                // A device whose state cannot be read counts as down.
                 Err(_) => {
                     let Some(f) = port.facts.clone().filter(|f| f.link_up || f.admin_up) else { continue };
                     Facts { link_up: false, admin_up: false, ..f }
@@ -253,7 +254,7 @@ impl Switch {
             self.go_on(&name, false);
             let until = Instant::now() + REQUESTS_TIME;
             while self.serve(&name, now, until) {
-                self.run_port_news();
+                self.run_port_status();
                 self.run_packets();
             }
             let Some(bridge) = self.bridges.get_mut(&name) else { continue };
@@ -278,7 +279,7 @@ impl Switch {
         }
     }
 
-    /// Timeouts of flows, ages of stations, idleness of megaflows.
+    /// Expires flows, stations and megaflows.
     fn run_expiry(&mut self, now: Millis) {
         if now.since(self.last.idle) >= IDLE_INTERVAL && !self.paused {
             self.last.idle = now;
@@ -302,7 +303,8 @@ impl Switch {
         for bridge in self.bridges.values_mut().filter(|b| b.unfinished.commit.is_none()) {
             let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             if bridge.ofproto.next_deadline() <= now {
-                // Whether a flow is idle depends on what has been credited, which takes long where megaflows are many.
+                // Whether a flow is idle depends on credited statistics, whose collection takes long if there are many
+                // megaflows.
                 backer.datapath.maintain(now);
             }
             let id = bridge.id;
@@ -313,7 +315,7 @@ impl Switch {
         }
     }
 
-    /// Tries interfaces again that could not be made.
+    /// Tries again to create interfaces that failed.
     pub(crate) fn retry_failed(&mut self) {
         let failed: Vec<(String, String)> = self
             .bridges
@@ -327,16 +329,16 @@ impl Switch {
         self.ports_changed();
     }
 
-    /// What follows from the ports of bridges, after some came or went without a change of the database.
+    /// Updates what depends on the ports of bridges, after ports changed without a change of the database.
     fn ports_changed(&mut self) {
         self.bridges.values_mut().for_each(crate::configure_bridge::follow_ports);
         self.configure_uplinks();
         self.mark_all_dirty();
-        self.run_port_news();
+        self.run_port_status();
         self.status.due = true;
     }
 
-    /// What ends the next sleep.
+    /// Adds what ends the next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         let now = self.clock.now();
         self.db.wait(set, now);
@@ -368,17 +370,17 @@ impl Switch {
         protocols.for_each(|deadline| set.deadline(deadline));
     }
 
-    /// The first configuration is in force.
+    /// Whether the first configuration is in force.
     pub fn is_up(&self) -> bool {
         self.greeted
     }
 
-    /// The end. The devices that the switch made go with their descriptors; with clean-up ports are taken down one by
-    /// one, as if the database had asked for it.
+    /// Ends the switch. Devices that the switch made disappear with their descriptors. With `cleanup`, ports are
+    /// removed one by one, as if the database had requested it.
     pub fn close(&mut self, cleanup: bool) {
         runtime::debug!(LOG, "closing {} bridges", self.bridges.len());
         if !cleanup {
-            // The workers first: a device that goes waits for the queues that they have.
+            // The workers are ended first: removing a device waits for the queues that they have.
             self.datapaths.close();
             return;
         }
@@ -395,7 +397,7 @@ impl Switch {
     }
 }
 
-/// What is done about idle megaflows by the main loop: the log hears of them all; in dummy mode they go.
+/// The main loop's part of expiry: logs all megaflows; in dummy mode, removes idle ones.
 pub fn expire(backer: &mut Backer, now: Millis) {
     translation::log_dump(&backer.name(), &backer.datapath, now);
     backer.flows_max = backer.flows_max.max(backer.datapath.flow_count() as u64);

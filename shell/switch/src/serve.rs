@@ -1,7 +1,7 @@
-//! What an OpenFlow request of one bridge needs of the rest of the switch.
+//! The parts of the switch that an OpenFlow request of one bridge needs.
 //!
-//! The bridge is taken out of the switch while its request is served. Packet-outs wait until it is back, since they go
-//! through the published state of all bridges; their effects still come before the next request of any connection.
+//! The bridge is taken out of the switch while its request is served. Packet-outs wait until it is back, because they
+//! go through the published state of all bridges; they are still executed before the next request of any connection.
 
 use crate::connections;
 use crate::switch::Switch;
@@ -31,8 +31,8 @@ struct Rest<'a> {
 }
 
 impl Switch {
-    /// Serves requests of a bridge's connections, up to one that caused something outside of the bridge; in dummy mode
-    /// one. False: there are no more in this turn, which ends at `until`.
+    /// Serves requests of a bridge's connections until `until`, or until one has an effect outside of the bridge; in
+    /// dummy mode only one. Returns false if no more are waiting.
     pub(crate) fn serve(&mut self, name: &str, now: Millis, until: Instant) -> bool {
         let one_by_one = self.options.dummy_mode();
         let more = self.with_service(name, |bridge, rest| {
@@ -55,7 +55,7 @@ impl Switch {
         more.unwrap_or(false)
     }
 
-    /// Goes on with what takes a bridge several turns; `wait`: a commit is brought to its end.
+    /// Continues work on a bridge that takes several iterations. `wait`: complete a commit.
     pub(crate) fn go_on(&mut self, name: &str, wait: bool) {
         if self.bridges.get(name).is_some_and(Bridge::is_at_work) {
             self.with_service(name, |bridge, host| service::go_on(bridge, host, wait));
@@ -97,7 +97,7 @@ impl Switch {
         self.inject(from, packet_out.metadata.flow, &packet_out.packet);
     }
 
-    /// Goes on with a packet that a controller has had.
+    /// Resumes a packet that was sent to a controller.
     fn resume(&mut self, kind: &str, resumed: Resumed) {
         let Some(backer) = self.datapaths.of(kind) else { return };
         let Resumed { packet, metadata, state, port: number } = resumed;
@@ -106,7 +106,7 @@ impl Switch {
         flow.copy_conntrack(&metadata);
         state.metadata.restore(&mut flow);
         let control = Arc::clone(&backer.shared);
-        // The state is thawed like that of any packet that comes back.
+        // The state is restored like that of any recirculated packet.
         let Some(id) = control.freeze(state) else { return };
         flow.recirc_id = id;
         let from = Origin { kind, bridge, number, start: Start::Tables, packet_out: false, tables: None };
@@ -114,7 +114,7 @@ impl Switch {
         control.release(&[id]);
     }
 
-    /// Translates a packet that comes from a controller, with the metadata of `flow`, and executes what comes out.
+    /// Translates a packet of a controller, with the metadata of `flow`, and executes the actions.
     fn inject(&mut self, from: Origin<'_>, mut flow: Flow, packet: &[u8]) {
         self.publish_changes();
         let now = self.clock.now();
@@ -140,14 +140,14 @@ impl Switch {
 
 /// Where a controller's packet enters.
 struct Origin<'a> {
-    /// The type of datapath.
+    /// The datapath's type.
     kind: &'a str,
     bridge: BridgeId,
-    /// As if received by this port of the datapath.
+    /// The datapath port that appears to have received it.
     number: PortNo,
     start: Start<'a>,
     packet_out: bool,
-    /// These tables of the bridge instead of those of now.
+    /// Use these tables of the bridge instead of the current ones.
     tables: Option<Arc<Tables>>,
 }
 
@@ -157,12 +157,12 @@ impl Host for Rest<'_> {
     }
 
     fn complaint_level(&self) -> Level {
-        // Scripts that test Open vSwitch look for warnings that it does not give.
+        // Scripts that test Open vSwitch fail on warnings that it does not log.
         if self.switch.options.dummy_mode() { Level::Info } else { Level::Warn }
     }
 
     fn waker(&self) -> Option<Waker> {
-        // In dummy mode all that a request causes has happened when it is answered.
+        // In dummy mode, all consequences of a request are complete before its reply.
         (!self.switch.options.dummy_mode()).then(|| self.switch.waker.clone())
     }
 
@@ -225,7 +225,7 @@ impl Host for Rest<'_> {
     }
 
     fn is_done(&self, version: u64) -> bool {
-        // In dummy mode it will be before anything else happens, and while it is told to pause nothing is done.
+        // In dummy mode revalidation is complete before anything else happens; while it is suspended, nothing is done.
         let backer = self.switch.datapaths.of(&self.kind);
         let waits = !self.switch.options.dummy_mode() && !self.switch.paused;
         !waits || backer.is_none_or(|b| b.revalidator.is_done(version))
@@ -245,7 +245,7 @@ impl Host for Rest<'_> {
 
     fn flush_connections(&mut self, wanted: &CtFlush) {
         if let Some(backer) = self.switch.datapaths.of(&self.kind) {
-            // That the one connection which was meant is not there is in the log, and no error to a controller.
+            // If a single requested connection does not exist, that is logged but not an error for the controller.
             let _ = connections::flush(backer, wanted);
         }
     }
@@ -262,7 +262,7 @@ impl Host for Rest<'_> {
     }
 }
 
-/// The same moment but for the tables of one bridge.
+/// The snapshot with other tables for one bridge.
 fn with_tables(snapshot: &Snapshot, bridge: BridgeId, tables: Arc<Tables>) -> Snapshot {
     let mut changed = snapshot.clone();
     if let Some(b) = changed.bridges.get_mut(&bridge) {
@@ -271,7 +271,7 @@ fn with_tables(snapshot: &Snapshot, bridge: BridgeId, tables: Arc<Tables>) -> Sn
     changed
 }
 
-/// What a device counts, in OpenFlow's words. What it does not count is not known.
+/// A device's counters in OpenFlow's form; counters that the device does not have are unknown.
 fn device_stats(known: PortStats, s: &netdev::stats::Stats) -> PortStats {
     let n = |v: Option<u64>| v.unwrap_or(openflow::stats::UNKNOWN);
     PortStats {

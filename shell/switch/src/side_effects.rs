@@ -1,4 +1,4 @@
-//! What packets and flow changes cause in the main loop: learned flows, packet-ins, messages about flows that went.
+//! Side effects of packets and flow changes in the main loop: learned flows, packet-ins, messages about removed flows.
 
 use crate::switch::Switch;
 use ofconn::PacketInEvent;
@@ -12,8 +12,8 @@ use xlate::{BridgeId, LearnedFlow};
 static LOG: Module = Module::new("ofproto_dpif");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Keeps what a packet asked for until the tables can be changed. What is beyond the bound is lost, as it is where handlers
-/// ask for too much at once: the packets that follow ask again.
+/// Queues a side effect until the tables can be changed. Beyond the bound it is dropped, as handlers do: later packets
+/// repeat the request.
 fn defer(bridge: &mut Bridge, effect: SideEffect) {
     if bridge.unfinished.deferred.len() < SIDE_EFFECTS_MAX {
         bridge.unfinished.deferred.push(effect);
@@ -28,7 +28,7 @@ fn defer(bridge: &mut Bridge, effect: SideEffect) {
 }
 
 impl Switch {
-    /// Does what packets asked for since the last call. True if there was anything.
+    /// Carries out the side effects that were queued since the last call. Returns whether there were any.
     pub(crate) fn run_side_effects(&mut self) -> bool {
         let kinds: Vec<String> = self.datapaths.kinds();
         let mut any = false;
@@ -57,7 +57,7 @@ impl Switch {
                 _ => self.learn(&flow, used, now),
             },
             SideEffect::FinTimeout(fin) => {
-                // The rule knows its timeouts; only the bridge that has it takes note.
+                // Only the bridge that has the rule acts on it.
                 for bridge in self.bridges.values_mut() {
                     if bridge.unfinished.commit.is_some() {
                         defer(bridge, SideEffect::FinTimeout(fin.clone()));
@@ -77,7 +77,7 @@ impl Switch {
         }
     }
 
-    /// Does what packets asked a bridge for while its tables could not be changed.
+    /// Carries out side effects that were queued for a bridge while its tables could not be changed.
     pub(crate) fn do_deferred(&mut self, name: &str) {
         let Some(bridge) = self.bridges.get_mut(name).filter(|b| b.unfinished.commit.is_none()) else {
             return;

@@ -1,8 +1,8 @@
-//! What the switch writes into the database: numbers, addresses, states, errors, counters.
+//! State that the switch writes to the database: numbers, addresses, states, errors, counters.
 //!
-//! The wanted values are computed from the running switch, of interfaces where something of them changed here or there, and
-//! compared with the replica; what differs goes into one transaction. After a transaction that may not have come about all
-//! rows are compared. A column that the server's schema does not have is left out.
+//! Wanted values are computed from the running switch, for interfaces only if something changed on either side, and
+//! compared with the replica; differences go into one transaction. After a transaction whose outcome is unknown, all
+//! rows are compared. Columns that the server's schema lacks are left out.
 
 use crate::backer::Backer;
 use crate::findings::InVain;
@@ -24,11 +24,11 @@ fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
     Datum::set(value)
 }
 
-/// The counters of so many ports are looked at in one turn of the main loop, at most.
+/// Ports whose counters are read in one iteration of the main loop at most.
 const ROUND_MAX: usize = 256;
 
 impl Switch {
-    /// Writes what differs, if the last transaction has been answered.
+    /// Writes differences, unless a transaction is in progress.
     pub(crate) fn write_status(&mut self, now: Millis) {
         if !self.db.is_idle() {
             return;
@@ -36,7 +36,7 @@ impl Switch {
         self.status.due = false;
         self.last.status = now;
         if self.applied.root.is_none() {
-            // Where nobody else prepares the database (`ovs-vsctl init`), its one row is ours to make.
+            // Without `ovs-vsctl init`, the daemon itself creates the one row of `Open_vSwitch`.
             if self.options.own_versions && self.greeted {
                 self.db.transact(&[Operation::insert("Open_vSwitch", "")]);
             }
@@ -54,7 +54,7 @@ impl Switch {
         self.db.transact(&operations);
     }
 
-    /// The rows that may be other ones than they should be.
+    /// The rows that may differ from their wanted values.
     pub(crate) fn wanted_rows(&mut self, now: Millis) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         self.root_row(&mut wanted);
@@ -83,7 +83,7 @@ impl Switch {
         wanted
     }
 
-    /// Rows of interfaces and ports changed: what they should have is compared with what they have.
+    /// Rows of interfaces and ports changed: compare them with their wanted values.
     pub(crate) fn note_rows(&mut self, changes: &[Change]) {
         let Some(schema) = self.db.replica.schema() else { return };
         for change in changes {
@@ -107,7 +107,7 @@ impl Switch {
         }
     }
 
-    /// Which link of a bond is active: the same one is after a restart.
+    /// The active link of each bond, so that it is the same after a restart.
     fn bond_rows(&self, wanted: &mut Vec<Wanted>) {
         let bonds = self.datapaths.of_bridges().flat_map(|b| &b.uplinks.bonds);
         for (key, bond) in bonds {
@@ -123,7 +123,7 @@ impl Switch {
         }
     }
 
-    /// What a datapath can do is known as long as a bridge has it.
+    /// Features of a datapath are known while a bridge uses it.
     fn datapath_rows(&self, wanted: &mut Vec<Wanted>) {
         for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| self.datapaths.of(kind).is_some())
         {
@@ -155,7 +155,7 @@ impl Switch {
         wanted.push(row);
     }
 
-    /// The counters of ports, a part of all at a time.
+    /// The counters of the next ports.
     fn statistics_rows(&mut self, now: Millis, wanted: &mut Vec<Wanted>) {
         let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
         if self.status.round.is_none() && now.since(self.last.statistics) >= interval {
@@ -177,7 +177,7 @@ impl Switch {
             }
             match ports.last() {
                 Some(last) if ports.len() == left => after = Some(*last),
-                // No name lies between a name and the same with a zero behind it.
+                // No name sorts between a name and the same name followed by a zero byte.
                 _ => (name, after) = (format!("{name}\0"), None),
             }
             left -= ports.len();
@@ -187,7 +187,7 @@ impl Switch {
     }
 }
 
-/// What the database has not been told yet, with the ports of rows among it.
+/// Changes that were not written yet, with the ports of changed rows.
 fn with_rows(bridge: &mut Bridge) -> Touched {
     let mut touched = bridge.ports.take_for_status();
     let rows = touched.rows.iter().filter_map(|row| bridge.config.ports.get(row));
@@ -196,7 +196,7 @@ fn with_rows(bridge: &mut Bridge) -> Touched {
     touched
 }
 
-/// The counters of a port, unless its row shows them.
+/// The counters of a port, unless its row has them already.
 fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Option<Wanted> {
     let id = bridge.id;
     let port = bridge.ports.to_ask(&ofport)?;
@@ -240,7 +240,7 @@ fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Optio
     Some(row)
 }
 
-/// The key of a `status` column that tells what the row asks for in vain.
+/// The key of a `status` column for settings of the row that have no effect.
 const NOT_BUILT: &str = "not_built";
 
 fn bridge_row(bridge: &Bridge, in_vain: &InVain, wanted: &mut Vec<Wanted>) {
@@ -266,7 +266,7 @@ fn controller_rows(bridge: &mut Bridge, now: Millis, in_vain: &InVain, wanted: &
     }
 }
 
-/// The row of an interface that has a port.
+/// The row of an interface with a port.
 fn interface_row(bridge: &Bridge, port: &BridgePort, peers: &Peers, in_vain: &InVain) -> Wanted {
     let mut row = device_row(port);
     let of_port = bridge.config.ports.get(&port.port_row).map(|p| p.uuid);
@@ -285,13 +285,13 @@ fn interface_row(bridge: &Bridge, port: &BridgePort, peers: &Peers, in_vain: &In
     row
 }
 
-/// The row of an interface that could not be made, or lost its device.
+/// The row of an interface that could not be created, or whose device is gone.
 fn failed_row(bridge: &Bridge, name: &str) -> Option<Wanted> {
     let failed = bridge.failed.get(name)?;
     let (_, interface) = bridge.config.interface(name)?;
     let mut row = Wanted::new("Interface", interface.uuid);
     row.set("ofport", Datum::scalar(-1));
-    // What is wrong with a reserved name is for the log alone.
+    // The error of a reserved name is only logged.
     let told = (!is_reserved(name)).then_some(failed.why.as_str());
     row.set("error", optional(told));
     for column in ["admin_state", "link_state", "mac_in_use", "duplex"] {
@@ -314,7 +314,7 @@ fn device_row(port: &BridgePort) -> Wanted {
     row.set("ofport", Datum::scalar(number));
     match &port.facts {
         None => {
-            // A patch port is as good as a wire.
+            // A patch port always has link.
             row.set("admin_state", Datum::scalar("up"));
             row.set("link_state", Datum::scalar("up"));
             row.set("ifindex", Datum::scalar(0));
@@ -323,7 +323,7 @@ fn device_row(port: &BridgePort) -> Wanted {
         Some(f) => {
             let state = |up: bool| Datum::scalar(if up { "up" } else { "down" });
             row.set("admin_state", state(f.admin_up));
-            // A device that is set down has no link, whatever its driver says.
+            // A device that is administratively down has no link, regardless of its driver.
             row.set("link_state", state(f.admin_up && f.link_up));
             row.set("link_resets", Datum::scalar(f.link_resets as i64));
             row.set("ifindex", Datum::scalar(f.ifindex.map_or(0, i64::from)));

@@ -1,7 +1,7 @@
 //! The steps of a plan.
 //!
-//! Each step can fail alone: the reason goes to the log and to the row, and nothing else is touched. A device that could
-//! not be made is tried again whenever its row changes or its device appears.
+//! Each step can fail independently: the reason goes to the log and to the row, and other steps are not affected. A
+//! device that could not be created is tried again whenever its row changes or its device appears.
 
 use crate::add_interface;
 use crate::configure_bridge;
@@ -15,8 +15,8 @@ use units::OfPort;
 use xlate::BridgeId;
 
 impl Switch {
-    /// Ports whose requested number became free, or is held by a port that did not ask for it, get it. Two that ask for
-    /// the same number cannot both have it: the one that has it keeps it. A port that is new takes no number from another
+    /// Gives ports their requested numbers if those became free or are held by a port that did not request them. If
+    /// two ports request the same number, the present holder keeps it. A new port does not take a number from another
     /// before the next change.
     pub(crate) fn renumber(&mut self, steps: &[Step], desired: &Desired) {
         for step in steps {
@@ -82,7 +82,7 @@ impl Switch {
 
     fn add_bridge(&mut self, name: &str, desired: &Desired) {
         let Some(config) = desired.bridges.get(name) else { return };
-        // It names sockets and files.
+        // The name is used for sockets and files.
         if name.contains(['/', '\\']) {
             runtime::warn!(LOG, "ignoring bridge with invalid name \"{name}\"");
             return;
@@ -102,7 +102,7 @@ impl Switch {
         let conns = configure_bridge::connections(name, &self.options);
         let mut bridge = Bridge::new(id, config.clone(), conns, now, self.options.seed);
         bridge.config.datapath_type = kind.to_owned();
-        // Numbers that its ports had before a restart are for those ports: no other takes one while it is not asked for.
+        // The numbers that its ports had before a restart are reserved for them until requested otherwise.
         let rows = config.ports.values().flat_map(|p| &p.interfaces);
         let held = rows.filter_map(|i| desired.ofports.get(&i.uuid));
         held.for_each(|number| bridge.retire_ofport(*number, now));
@@ -112,7 +112,7 @@ impl Switch {
         self.bridges.insert(name.to_owned(), bridge);
     }
 
-    /// Takes a device out of its bridge and closes it.
+    /// Removes a device from its bridge and closes it.
     pub fn remove_interface(&mut self, bridge: &str, name: &str) {
         let now = self.clock.now();
         let Some(running) = self.bridges.get_mut(bridge) else { return };
@@ -142,9 +142,9 @@ impl Switch {
             }
             backer.changed();
         }
-        // A machine that moves to another host leaves its addresses behind in all bridges that it was seen through.
+        // When a virtual machine moves to another host, its address is removed from all bridges that learned it.
         for other in self.bridges.values().filter(|_| !stations.is_empty()) {
-            // It may be a bridge of another datapath, whose megaflows have to hear of it, too.
+            // The bridge may belong to another datapath, whose megaflows have to be revalidated as well.
             let Some(backer) = self.datapaths.of_bridge(other) else { continue };
             other.macs.change(&backer.shared.live, |table| {
                 stations.iter().for_each(|(vlan, mac)| table.forget(*vlan, *mac));

@@ -1,4 +1,4 @@
-//! The switch: owns everything, and takes its turns in the main loop.
+//! The switch: owns all state, and runs in the main loop.
 
 use crate::backer::Backer;
 use crate::database::DbClient;
@@ -20,31 +20,31 @@ use runtime::{Clock, Waker};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Millis, OfPort};
 
-/// See the module. Fields are in the order in which they are torn down.
+/// The switch. Fields are in the order in which they are dropped.
 pub struct Switch {
-    /// What the command line says.
+    /// Options from the command line.
     pub options: Options,
     /// The time.
     pub clock: Clock,
-    /// The main loop's.
+    /// Wakes the main loop.
     pub waker: Waker,
     /// Bridges by name.
     pub bridges: BTreeMap<String, Bridge>,
     /// Datapaths.
     pub datapaths: Datapaths,
-    /// Bridges' ports (bridge, name) that a command took from the datapath, until the next reconfiguration.
+    /// Ports (bridge, name) that a command removed from the datapath, until the next reconfiguration.
     pub taken: BTreeSet<(String, String)>,
-    /// What poll threads are to do.
+    /// Settings of PMD threads.
     pub(crate) poll: PollSettings,
-    /// Which look-up in subtables is in force.
+    /// The look-up in subtables that is in use.
     pub lookups: Lookups,
-    /// Opens devices, and hears of them.
+    /// Opens devices, and reports their changes.
     pub devices: Devices,
-    /// The network under tunnels.
+    /// Routes and neighbours for tunnels.
     pub underlay: Underlay,
-    /// The database.
+    /// The database client.
     pub db: DbClient,
-    /// What the running switch has been brought to.
+    /// The configuration that is in force.
     pub applied: Desired,
     /// Limits of megaflows.
     pub limits: Limits,
@@ -52,61 +52,61 @@ pub struct Switch {
     pub(crate) next_bridge: u32,
     /// When periodic work was last done.
     pub(crate) last: Periodic,
-    /// Megaflows are left as they are until `revalidator/resume`.
+    /// Revalidation is suspended until `revalidator/resume`.
     pub paused: bool,
-    /// What is to be written to the database.
+    /// State to be written to the database.
     pub status: StatusDue,
-    /// The first configuration has been read.
+    /// The first configuration was applied.
     pub(crate) greeted: bool,
-    /// Flows are being restored (`flow-restore-wait`): nothing is translated, and controllers wait. Once it is over it
-    /// does not come back.
+    /// Flows are being restored (`flow-restore-wait`): nothing is translated, and controllers are not connected.
+    /// Happens at most once, after the start.
     pub(crate) restoring: bool,
-    /// What was found wrong with settings.
+    /// Problems that were found in settings.
     pub(crate) findings: Findings,
-    /// The machine.
+    /// Facts about the machine.
     pub machine: Machine,
 }
 
-/// What poll threads are to do.
+/// Settings of PMD threads.
 #[derive(Default)]
 pub(crate) struct PollSettings {
-    /// What the database says of them.
+    /// Settings from the database.
     pub(crate) polling: Polling,
-    /// How long it lets them sleep.
+    /// The longest sleep, `pmd-sleep-max`.
     pub(crate) sleep: SleepMax,
-    /// How long it lets packets wait for sleeping ones.
+    /// The longest time that packets may wait for a sleeping thread, `pmd-latency-target`.
     pub(crate) latency: LatencyTarget,
-    /// What of the settings of both is not obeyed as it stands.
+    /// Faults in the settings of both.
     pub(crate) faults: Vec<String>,
-    /// Which of their turns are told to the log.
+    /// Which iterations are logged.
     pub(crate) watch: Watch,
 }
 
-/// Opens devices, and hears of them.
+/// Opens devices, and reports their changes.
 pub struct Devices {
-    /// Opens them.
+    /// Opens devices.
     pub netdevs: Netdevs,
-    /// Kernel events about them.
+    /// Kernel notifications about devices.
     pub(crate) links: Option<LinkMonitor>,
 }
 
-/// What is to be written to the database at the next occasion.
+/// State to be written to the database by the next transaction.
 #[derive(Debug, Default)]
 pub struct StatusDue {
     /// A state changed that the database shows.
     pub due: bool,
-    /// Every row is to be compared.
+    /// All rows are to be compared.
     pub(crate) all: bool,
-    /// Where the round through the counters of all ports is, if one is under way.
+    /// Progress of the pass over the counters of all ports, if one is in progress.
     pub(crate) round: Option<Round>,
 }
 
-/// A place in all bridges and ports.
+/// A position in the list of all bridges and ports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Round {
     /// The bridge, by name.
     pub(crate) bridge: String,
-    /// The port in it whose turn was last.
+    /// The last port of the bridge that was handled.
     pub(crate) after: Option<OfPort>,
 }
 
@@ -117,9 +117,9 @@ pub struct Periodic {
     pub expiry: Millis,
     /// Folding statistics, expiring megaflows.
     pub idle: Millis,
-    /// Telling BFD what ports have received.
+    /// Updating BFD's counts of received packets.
     pub counts: Millis,
-    /// Looking at devices' links.
+    /// Reading link states of devices.
     pub looks: Millis,
     /// Writing statistics to the database.
     pub statistics: Millis,
@@ -128,10 +128,10 @@ pub struct Periodic {
 }
 
 impl Switch {
-    /// A switch that follows the database of `options`. Nothing runs before the first turn.
+    /// Creates a switch that follows the database of `options`. It does nothing before the first iteration.
     pub fn new(options: Options, clock: Clock, waker: Waker) -> Result<Switch, String> {
         let now = clock.now();
-        // The database itself may be reached by TLS.
+        // The database itself may be connected by TLS.
         transport::tls::configure(&options.tls)?;
         let db = DbClient::new(&options.database, now)?;
         let kernel = options.dummy != DummyLevel::OverrideAll;
@@ -164,7 +164,7 @@ impl Switch {
         })
     }
 
-    /// The datapath of a type, made when it is first asked for.
+    /// The datapath of a type, which is created if necessary.
     pub fn backer(&mut self, kind: &str) -> std::io::Result<&mut Backer> {
         if self.datapaths.of(kind).is_none() {
             let threads = self.options.threads();

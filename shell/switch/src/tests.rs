@@ -1,4 +1,4 @@
-//! What is kept current by changes is what would be made from scratch: snapshots, addresses, rows.
+//! State that is updated by changes equals state made from scratch: snapshots, addresses, rows.
 
 use crate::next_snapshot::NextSnapshot;
 use crate::{Options, Switch, publish};
@@ -12,7 +12,7 @@ use runtime::{Clock, PollLoop};
 use serde_json::json;
 use xlate::Snapshot;
 
-/// A switch with dummies, and its database; both without sockets.
+/// A switch with dummy ports and its database, without sockets.
 struct Bench {
     db: Database,
     monitor: Option<Monitor>,
@@ -40,13 +40,13 @@ impl Bench {
         bench
     }
 
-    /// A number below `n`, by the seed.
+    /// A random number below `n`.
     fn any(&mut self, n: u64) -> u64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.seed >> 33) % n
     }
 
-    /// Answers what the switch asks of its database; whether there was anything.
+    /// Answers the switch's requests to its database; returns whether there were any.
     fn serve(&mut self) -> bool {
         let mut any = false;
         while let Some(message) = self.switch.db.replica.poll_send() {
@@ -93,7 +93,7 @@ impl Bench {
         Json::Array(prepared.results)
     }
 
-    /// The switch follows its database, and tells what it found, until there is nothing more to tell.
+    /// Runs the switch and its database until the switch has nothing more to write.
     fn settle(&mut self) {
         loop {
             self.switch.reconfigure();
@@ -112,7 +112,7 @@ impl Bench {
         json!(["uuid", row.map_or(Uuid::nil(), |row| row.uuid()).to_string()])
     }
 
-    /// Some change of the database.
+    /// A random change of the database.
     fn change(&mut self) -> Vec<Json> {
         let (port, bridge) = (format!("p{}", self.any(8)), format!("br{}", self.any(2)));
         let (kind, value) = (self.any(13), self.any(4));
@@ -166,7 +166,7 @@ impl Bench {
     }
 }
 
-/// What translations see of ports, in words.
+/// The ports of a snapshot as text.
 fn text(snapshot: &Snapshot) -> String {
     let mut bridges: Vec<_> = snapshot.bridges.values().collect();
     bridges.sort_by_key(|bridge| bridge.id);
@@ -186,13 +186,13 @@ fn published(switch: &mut Switch) -> Vec<String> {
         .collect()
 }
 
-/// The updates that the rows would get if all were compared.
+/// The updates that rows would get if all were compared.
 fn missing(switch: &mut Switch) -> Vec<Json> {
     for bridge in switch.bridges.values_mut() {
         bridge.ports.touch_all_status();
         bridge.failed.keys().for_each(|name| bridge.ports.touch_status(name));
     }
-    // Counters have rounds of their own.
+    // Counters are written at their own interval.
     switch.last.statistics = switch.clock.now();
     let wanted = switch.wanted_rows(switch.clock.now());
     let operations = wanted.into_iter().filter_map(|row| row.operation(&switch.db.replica));
@@ -252,7 +252,7 @@ fn one_of_many_ports_concerns_few_rows() {
     let all: Vec<Json> = names.iter().flat_map(of).chain([bridge, list]).collect();
     bench.transact(&all);
     bench.settle();
-    // The bridge's own port has got the bridge's address last.
+    // The bridge's own port got the bridge's address last.
     bench.switch.bridges.get_mut("br").unwrap().ports.take_for_bridge();
     bench.transact(&[json!({"op": "update", "table": "Interface", "where": [["name", "==", "p7"]],
         "row": {"external_ids": ["map", [["iface-id", "x"]]]}})]);

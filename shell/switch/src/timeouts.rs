@@ -1,4 +1,4 @@
-//! Timeout policies of a datapath: zones of the database that set the same timeouts share one, which has a number.
+//! Timeout policies of connections: zones with equal timeouts in the database share a policy, which has a number.
 //!
 //! **Thread**: the main loop.
 
@@ -7,7 +7,7 @@ use conntrack::{Conntrack, TimeoutPolicy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// See the module.
+/// The timeout policies of a datapath.
 #[derive(Debug, Default)]
 pub struct TimeoutPolicies {
     numbers: BTreeMap<Timeouts, u16>,
@@ -21,8 +21,8 @@ impl TimeoutPolicies {
         &self.zones
     }
 
-    /// Gives zones the timeouts that the database wants, and returns whether a zone has another policy than before. A
-    /// policy that no zone has any more goes; its connections are then as without one.
+    /// Applies the timeouts of the database; returns whether a zone's policy changed. Policies that no zone uses are
+    /// removed; their connections then have the default timeouts.
     pub fn configure(&mut self, table: &Conntrack, wanted: &BTreeMap<u16, Timeouts>) -> bool {
         self.numbers.retain(|timeouts, number| {
             let stays = wanted.values().any(|w| w == timeouts);
@@ -40,7 +40,7 @@ impl TimeoutPolicies {
         changed
     }
 
-    /// The number of a policy, which is made if it is new. `None`: all numbers are in use.
+    /// The number of a policy, which is created if necessary. `None`: all numbers are in use.
     fn number(&mut self, table: &Conntrack, timeouts: &Timeouts) -> Option<u16> {
         if let Some(number) = self.numbers.get(timeouts) {
             return Some(*number);

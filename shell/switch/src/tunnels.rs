@@ -1,4 +1,4 @@
-//! Tunnel ports: made, changed, told apart.
+//! Tunnel ports: created, changed, distinguished by their configuration.
 //!
 //! **Threads**: the main loop.
 
@@ -15,7 +15,7 @@ pub(crate) fn is_kind(kind: &str) -> bool {
     bridge::tunnel::KINDS.contains(&kind)
 }
 
-/// The configuration of a row; the text is the row's error.
+/// Reads the configuration of a row; the error is the text for the row.
 fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<TunnelConfig, String> {
     let name = &interface.name;
     let refused = |why: String, errno: &str| {
@@ -46,7 +46,7 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
     Ok(config)
 }
 
-/// A tunnel in a datapath of this type.
+/// Creates a tunnel in a datapath of this type.
 pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig) -> Result<Backing, String> {
     let config = read(switch, kind, interface)?;
     let backer = switch.datapaths.of_mut(kind).ok_or("no datapath")?;
@@ -54,7 +54,7 @@ pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig)
     Ok(Backing::Tunnel { config: Arc::new(config), number })
 }
 
-/// Follows a row of a tunnel that is there.
+/// Applies a changed row to an existing tunnel.
 pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Result<(), String> {
     let Some(running) = switch.bridges.get(bridge) else { return Ok(()) };
     let kind = running.config.datapath_type.clone();
@@ -64,7 +64,7 @@ pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceCon
     Ok(())
 }
 
-/// Puts a configuration in force; another kind or UDP port is another port of the datapath.
+/// Applies a configuration; another kind or UDP port needs another port of the datapath.
 fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, new: TunnelConfig) {
     let Some(backer) = switch.datapaths.of_mut(kind) else { return };
     let Some(port) = switch.bridges.get_mut(bridge).and_then(|b| b.ports.get_mut(&ofport)) else { return };

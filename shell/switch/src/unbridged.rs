@@ -1,12 +1,12 @@
-//! Datapaths made by a command (`dpctl/add-dp`): no bridge uses them, their misses are dropped, and their flows are those
-//! that commands put.
+//! Datapaths created by a command (`dpctl/add-dp`): no bridge uses them, their misses are dropped, and their flows are
+//! added by commands.
 
 use crate::backer::{Backer, PortInfo};
 use netdev::device::Netdev;
 use std::collections::BTreeMap;
 use units::PortNo;
 
-/// See the module.
+/// A datapath without bridges.
 pub struct UnbridgedDatapath {
     /// The datapath.
     pub backer: Backer,
@@ -15,13 +15,13 @@ pub struct UnbridgedDatapath {
 }
 
 impl UnbridgedDatapath {
-    /// Names a fresh datapath, and its own port after it.
+    /// Names a new datapath and its own port.
     pub fn new(mut backer: Backer, name: &str) -> UnbridgedDatapath {
         name.clone_into(&mut backer.dp_name);
         let kind = backer.open_kind("internal").to_owned();
         backer.ports =
             BTreeMap::from([(PortNo::LOCAL, PortInfo { name: name.to_owned(), kind, tunnels: 0 })]);
-        // There is no control half: what no flow matches is lost.
+        // Without a handler, packets that match no flow are dropped.
         backer.datapath.clear_handler();
         UnbridgedDatapath { backer, devices: BTreeMap::new() }
     }

@@ -1,11 +1,11 @@
-//! A row of the database as the switch wants it.
+//! The values that columns of a database row should have.
 
 use ovsdb::operation::Operation;
 use ovsdb::replica::RowRef;
 use ovsdb::{Datum, Replica, Uuid};
 use std::collections::BTreeMap;
 
-/// A row and the columns that are to have these values.
+/// A row, and the values that its columns should have.
 pub(crate) struct Wanted {
     table: &'static str,
     row: Uuid,
@@ -25,7 +25,7 @@ impl Wanted {
         self.set(column, Datum::map(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))));
     }
 
-    /// An update of those columns that differ.
+    /// An update of the columns that differ, if any do.
     pub(crate) fn operation(self, replica: &Replica) -> Option<Operation> {
         let row: RowRef<'_> = replica.row(self.table, self.row)?;
         let mut update = None;

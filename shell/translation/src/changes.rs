@@ -1,12 +1,12 @@
-//! What changed that translations depend on, since megaflows were last brought in line with it.
+//! Changes that translations depend on and that megaflows were not revalidated for yet.
 
 use ofproto::Effects;
 use xlate::{BridgeId, Change};
 
-/// More changes than so many concern everything: looking at megaflows for each of them would take longer.
-const MANY: usize = 64;
+/// With more changes than this, everything is revalidated: searching the megaflows for each change would take longer.
+const CHANGES_MAX: usize = 64;
 
-/// A list of changes, or "everything".
+/// A list of changes, or "everything changed".
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     all: bool,
@@ -24,33 +24,33 @@ impl Changes {
         !self.all && self.list.is_empty()
     }
 
-    /// Every translation may be different now.
+    /// Whether every translation may be different.
     pub fn is_all(&self) -> bool {
         self.all
     }
 
-    /// The changes, unless everything changed.
+    /// The changes; empty if everything changed.
     pub fn list(&self) -> &[Change] {
         &self.list
     }
 
-    /// Everything changes.
+    /// Records that everything changed.
     pub fn all(&mut self) {
         *self = Changes::everything();
     }
 
-    /// One thing more.
+    /// Adds one change.
     pub fn push(&mut self, change: Change) {
         if self.all {
             return;
         }
         self.list.push(change);
-        if self.list.len() > MANY {
+        if self.list.len() > CHANGES_MAX {
             self.all();
         }
     }
 
-    /// All that has been collected elsewhere.
+    /// Adds the changes of another list.
     pub fn append(&mut self, other: Changes) {
         if other.all {
             self.all();
@@ -58,9 +58,9 @@ impl Changes {
         other.list.into_iter().for_each(|change| self.push(change));
     }
 
-    /// What happened to the tables of a bridge.
+    /// Adds the changes of a bridge's tables.
     pub fn push_effects(&mut self, bridge: BridgeId, effects: &Effects) {
-        if !effects.meters.is_empty() || effects.flows.len() + effects.groups.len() > MANY {
+        if !effects.meters.is_empty() || effects.flows.len() + effects.groups.len() > CHANGES_MAX {
             return self.all();
         }
         for change in &effects.flows {
@@ -81,8 +81,8 @@ mod tests {
         let mut changes = Changes::default();
         assert!(changes.is_empty());
         let group = |group| Change::Group { bridge: BridgeId(1), group };
-        (0..MANY as u32).for_each(|i| changes.push(group(i)));
-        assert!(!changes.is_all() && changes.list().len() == MANY);
+        (0..CHANGES_MAX as u32).for_each(|i| changes.push(group(i)));
+        assert!(!changes.is_all() && changes.list().len() == CHANGES_MAX);
         let mut other = Changes::default();
         other.push(group(0));
         changes.append(other);

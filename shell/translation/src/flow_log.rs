@@ -1,7 +1,7 @@
-//! Lines of the log about datapath flows, for those who ask for that much detail: misses, new flows, dumps.
+//! Log lines about datapath flows at debug level: misses, new flows, dumps.
 //!
-//! Names of modules and words are those of Open vSwitch's datapath, since scripts that look for a flow's birth look for
-//! them. **Threads**: workers and the main loop.
+//! Module names and texts are those of Open vSwitch's datapath, because scripts search for them. **Threads**: workers
+//! and the main loop.
 
 use crate::flow_text::{Style, flow_line, key_only};
 use datapath::Datapath;
@@ -17,7 +17,7 @@ static DATAPATH_LIMIT: RateLimit = RateLimit::new(600, 600);
 static DPIF: Module = Module::new("dpif");
 static DPIF_LIMIT: RateLimit = RateLimit::new(600, 600);
 
-/// No megaflow matched a packet.
+/// Logs that no megaflow matched a packet.
 pub fn missed(datapath: &str, flow: &Flow, packet: &[u8]) {
     if DATAPATH.enabled(Level::Dbg) {
         let key = key_only(flow);
@@ -26,12 +26,12 @@ pub fn missed(datapath: &str, flow: &Flow, packet: &[u8]) {
     }
 }
 
-/// Whether the log wants to hear of megaflows that are made.
-pub fn hears_of_added() -> bool {
+/// Whether new megaflows are logged.
+pub fn logs_added() -> bool {
     DATAPATH.enabled(Level::Dbg)
 }
 
-/// A megaflow was made.
+/// Logs a new megaflow.
 pub fn added(flow: &DpFlow) {
     if DATAPATH.enabled(Level::Dbg) {
         let ufid = ufid_text(flow.ufid);
@@ -44,7 +44,7 @@ pub fn added(flow: &DpFlow) {
     }
 }
 
-/// A megaflow does something else from now on.
+/// Logs that a megaflow's actions change.
 pub fn modified(datapath: &str, flow: &DpFlow, actions: &[DpAction]) {
     let ufid = || ufid_text(flow.ufid);
     let text = |actions: &[DpAction]| actions_text(actions, &NoNames);
@@ -58,7 +58,7 @@ pub fn modified(datapath: &str, flow: &DpFlow, actions: &[DpAction]) {
     });
 }
 
-/// All megaflows, now and then.
+/// Logs all megaflows, at a limited rate.
 pub fn dumped(name: &str, datapath: &Datapath, now: Millis) {
     if DPIF.enabled(Level::Dbg) {
         let style = Style { verbose: true, names: None, after_ufid: " ", layer: "", now };

@@ -4,27 +4,27 @@ use dpif::text::{DpPortNames, NoNames, actions_text, key_text, ufid_text};
 use dpif::{DpFlow, FlowStats};
 use units::Millis;
 
-/// How a flow is to be shown.
+/// How a flow is formatted.
 #[derive(Clone, Copy)]
 pub struct Style<'a> {
-    /// With the identifier, and with fields that are not matched.
+    /// Show the identifier, and fields that are not matched.
     pub verbose: bool,
-    /// Names of ports instead of numbers.
+    /// Show names of ports instead of numbers.
     pub names: Option<&'a dyn DpPortNames>,
-    /// What stands after the identifier.
+    /// Text after the identifier.
     pub after_ufid: &'static str,
-    /// What a verbose line says before the actions.
+    /// Text before the actions in a verbose line.
     pub layer: &'static str,
-    /// Now.
+    /// The current time.
     pub now: Millis,
 }
 
-/// The fields of a packet, all of them.
+/// All fields of a packet.
 pub fn key_only(key: &flow::Flow) -> String {
     key_text(key, None, true, &NoNames)
 }
 
-/// The line, without its end.
+/// The line, without a newline.
 pub fn flow_line(flow: &DpFlow, style: Style<'_>) -> String {
     let names = style.names.unwrap_or(&NoNames);
     let ufid = if style.verbose { ufid_text(flow.ufid) + style.after_ufid } else { String::new() };
@@ -34,7 +34,7 @@ pub fn flow_line(flow: &DpFlow, style: Style<'_>) -> String {
     format!("{ufid}{key}, {stats}{layer}, actions:{}", actions_text(&flow.actions, names))
 }
 
-/// `packets:2, bytes:236, used:0.500s, flags:S.`
+/// For example `packets:2, bytes:236, used:0.500s, flags:S.`
 pub fn stats_text(stats: &FlowStats, now: Millis) -> String {
     let used = match stats.used {
         Some(used) => format!("{:.3}s", now.since(used).0 as f64 / 1000.0),

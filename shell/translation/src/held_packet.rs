@@ -3,12 +3,12 @@
 use units::Millis;
 use xlate::Held;
 
-/// See the module.
+/// A held packet.
 pub struct HeldPacket {
-    /// What is to be done with it.
+    /// What to do with the packet when the next hop is known.
     pub held: Held,
-    /// Its bytes.
+    /// The packet's bytes.
     pub packet: Vec<u8>,
-    /// Since when it waits.
+    /// When the packet was held.
     pub(crate) since: Millis,
 }

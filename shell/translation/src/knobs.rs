@@ -1,4 +1,4 @@
-//! What commands set and other parts of the switch heed.
+//! Settings of a datapath that only commands change.
 //!
 //! **Threads**: set by the main loop, read by any.
 
@@ -34,7 +34,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Knobs {
-    /// Flows of the datapath match every field of the packet (`upcall/disable-megaflows`).
+    /// Whether megaflows match every field of the packet (`upcall/disable-megaflows`).
     pub fn exact(&self) -> bool {
         self.exact.load(Ordering::Relaxed)
     }
@@ -44,7 +44,7 @@ impl Knobs {
         self.exact.store(on, Ordering::Relaxed);
     }
 
-    /// Flows are shown with their identifiers (`upcall/disable-ufid`).
+    /// Whether flows are shown with their identifiers (`upcall/disable-ufid`).
     pub fn ufid(&self) -> bool {
         self.ufid.load(Ordering::Relaxed)
     }
@@ -54,7 +54,7 @@ impl Knobs {
         self.ufid.store(on, Ordering::Relaxed);
     }
 
-    /// What translations may ask of the datapath: what it can, less what `dpif/set-dp-features` took away.
+    /// The features of the datapath that translations may use: all, without those disabled by `dpif/set-dp-features`.
     pub fn capabilities(&self) -> Capabilities {
         *lock(&self.capabilities)
     }
@@ -64,24 +64,24 @@ impl Knobs {
         *lock(&self.capabilities) = capabilities;
     }
 
-    /// What a worker had counted when its counters were cleared.
+    /// A worker's counters when they were last cleared.
     pub fn cleared(&self, worker: WorkerId) -> Tally {
         lock(&self.cleared).get(&worker).map(|(tally, _)| *tally).unwrap_or_default()
     }
 
-    /// The same of all workers together.
+    /// The sum of the same over all workers.
     pub fn all_cleared(&self) -> Tally {
         let mut sum = Tally::default();
         lock(&self.cleared).values().for_each(|(t, _)| sum.merge(t));
         sum
     }
 
-    /// When they were.
+    /// When a worker's counters were last cleared.
     pub fn cleared_at(&self, worker: WorkerId) -> Option<Millis> {
         lock(&self.cleared).get(&worker).map(|(_, at)| *at)
     }
 
-    /// A worker's counters are cleared: they read so now.
+    /// Clears a worker's counters by recording their current values.
     pub fn clear(&self, worker: WorkerId, counted: Tally, now: Millis) {
         lock(&self.cleared).insert(worker, (counted, now));
     }

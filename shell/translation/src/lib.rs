@@ -1,15 +1,15 @@
-//! The translation service: answers upcalls from the published snapshot, and keeps megaflows right when it changes.
+//! The translation service: answers upcalls from the published snapshot, and revalidates megaflows when it changes.
 //!
 //! | where | what | threads |
 //! |---|---|---|
 //! | `upcall/` | the upcall path, stage by stage, with the threads that serve upcalls | handlers, workers |
 //! | `shared_state.rs` | what translating threads and the main loop share: snapshot, frozen states, queues | any |
-//! | `changes.rs`, `live_changes.rs`, `macs.rs` | what changed that translations depend on; the learning tables | any |
+//! | `changes.rs`, `live_changes.rs`, `macs.rs` | changes that translations depend on; the learning tables | any |
 //! | `neighbours.rs` | the next hops of tunnels | any |
-//! | `revalidate/` | megaflows that a change concerns are translated again | revalidator |
-//! | `timers/`, `bfd/`, `lacp/` | protocols that the switch speaks itself, with a thread for their clocks | timers |
-//! | `patch_counters.rs` | what crossed patch ports and tunnels | any |
-//! | `knobs.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | what commands set; text about flows and traces | any |
+//! | `revalidate/` | revalidates the megaflows that a change concerns | revalidator |
+//! | `timers/`, `bfd/`, `lacp/` | BFD and LACP, with a thread for their timers | timers |
+//! | `patch_counters.rs` | counters of patch ports and tunnels | any |
+//! | `knobs.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |
 //!
 //! The main loop publishes a snapshot (`SharedState::publish`), hands the changes to the revalidator (`Revalidator::take`), and
 //! carries out the side effects that packets queued (`SharedState::take_side_effects`).

@@ -1,31 +1,31 @@
-//! Changes of the learning tables, the one thing that translations read past the snapshot.
+//! Changes of learning tables and neighbours: translations read these tables directly, not from the snapshot.
 //!
-//! **Threads**: any notes; the main loop takes them and hands them to the revalidator.
+//! **Threads**: any thread reports changes; the main loop takes them and hands them to the revalidator.
 
 use crate::changes::Changes;
 use runtime::Waker;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What the main loop has not taken, and the number of the last change.
+/// Changes that the main loop has not taken, and the number of the last one.
 #[derive(Default)]
 struct Waiting {
     changes: Changes,
     noted: u64,
 }
 
-/// See the module.
+/// The changes that were reported and not yet taken.
 pub struct LiveChanges {
     waiting: Mutex<Waiting>,
     any: AtomicBool,
-    /// How many changes there have been, and how many of these the revalidator has been given.
+    /// How many changes were reported, and how many of them the revalidator has been given.
     noted: AtomicU64,
     handed: AtomicU64,
     waker: Waker,
 }
 
 impl LiveChanges {
-    /// None yet; `waker` is the main loop's.
+    /// No changes yet; `waker` is the main loop's.
     pub fn new(waker: Waker) -> LiveChanges {
         LiveChanges {
             waiting: Mutex::default(),
@@ -36,7 +36,8 @@ impl LiveChanges {
         }
     }
 
-    /// A learning table has changed. To be called while its lock is still held: nobody can see the change before it is noted.
+    /// Reports a change of a learning table. To be called while the table's lock is held, so no thread can see the
+    /// change before it is reported.
     pub fn note(&self, changes: Changes) {
         if changes.is_empty() {
             return;
@@ -51,8 +52,8 @@ impl LiveChanges {
         }
     }
 
-    /// The changes of learning tables since the last call, and how many there have been in all: [`LiveChanges::hand_over`] is to
-    /// be told once the revalidator has them.
+    /// The changes since the last call, and the number of all changes so far, to be passed to
+    /// [`LiveChanges::hand_over`] once the revalidator has them.
     pub fn take(&self) -> Option<(Changes, u64)> {
         self.any.swap(false, Ordering::AcqRel).then(|| {
             let mut live = self.waiting();
@@ -60,17 +61,17 @@ impl LiveChanges {
         })
     }
 
-    /// The revalidator has been given so many changes of learning tables.
+    /// The revalidator has been given the first `noted` changes.
     pub fn hand_over(&self, noted: u64) {
         self.handed.store(noted, Ordering::Release);
     }
 
-    /// Some change of a learning table has not got to the revalidator.
+    /// Whether the revalidator lacks a change.
     pub fn is_ahead(&self) -> bool {
         self.noted.load(Ordering::Acquire) != self.handed.load(Ordering::Acquire)
     }
 
-    /// A panic of another holder leaves it usable: each operation is complete in itself.
+    /// Stays usable after a panic of another thread: each operation is complete.
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

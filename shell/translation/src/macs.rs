@@ -1,7 +1,7 @@
 //! The learning table of a bridge, shared by the threads that translate and the main loop.
 //!
-//! **Threads**: any. The lock is held for one look-up or one update; under it a change is noted in [`LiveChanges`], so that the
-//! revalidator's slow pass never sees a change that nobody knows of.
+//! **Threads**: any. The lock is held for one look-up or one update. Under it a change is reported to [`LiveChanges`],
+//! so the revalidator's sweep never sees a change that was not reported.
 
 use crate::changes::Changes;
 use crate::live_changes::LiveChanges;
@@ -15,17 +15,17 @@ use xlate::{BridgeId, Change};
 /// A station with a static entry was seen at another port.
 static STATIC_ELSEWHERE: Counter = Counter::new("mac_learning_static_none_move");
 
-/// A locked [`MacTable`].
+/// A [`MacTable`] behind a lock.
 #[derive(Debug, Default)]
 pub struct SharedMacs(Mutex<MacTable>);
 
 impl SharedMacs {
-    /// The table itself. A panic elsewhere does not make a table of addresses untrustworthy.
+    /// The table itself. It stays usable after a panic of another thread.
     pub fn lock(&self) -> MutexGuard<'_, MacTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns or renews a station of a bridge, and notes what translations may no longer be right about.
+    /// Learns or renews a station of a bridge, and reports the translations that this may change.
     pub fn learn(&self, live: &LiveChanges, bridge: BridgeId, need: &LearnNeed, now: Millis) {
         let mut table = self.lock();
         let known = table.get(need.vlan, need.mac);
@@ -37,14 +37,14 @@ impl SharedMacs {
             let mut changes = Changes::default();
             match table.generation() - before {
                 1 => changes.push(Change::Station { bridge, mac: need.mac }),
-                // It took the place of others.
+                // Entries of other stations were evicted.
                 _ => changes.all(),
             }
             live.note(changes);
         }
     }
 
-    /// Changes the table of a bridge in a way that any translation may have to do with, and notes that if it did.
+    /// Applies a change that may affect any translation, and reports it if the table changed.
     pub fn change<T>(&self, live: &LiveChanges, change: impl FnOnce(&mut MacTable) -> T) -> T {
         let mut table = self.lock();
         let before = table.generation();
@@ -55,7 +55,7 @@ impl SharedMacs {
         result
     }
 
-    /// Forgets stations that aged out, and notes them.
+    /// Removes stations that aged out, and reports them.
     pub fn expire(&self, live: &LiveChanges, bridge: BridgeId, now: Millis) {
         let mut table = self.lock();
         let mut changes = Changes::default();

@@ -1,7 +1,7 @@
-//! The neighbours, shared by the threads that translate and the main loop, and what was asked about them.
+//! Next hops of tunnels, and packets that wait for them; shared by all threads that translate and the main loop.
 //!
-//! **Threads**: any. A lock is held for one look-up or one update; under it a change is noted in
-//! [`LiveChanges`](crate::live_changes::LiveChanges), so that the revalidator never sees a change that nobody knows of.
+//! **Threads**: any. A lock is held for one look-up or one update. Under the table's lock a change is reported to
+//! [`LiveChanges`](crate::live_changes::LiveChanges), so the revalidator never sees a change that was not reported.
 
 use crate::held_packet::HeldPacket;
 use flow::Mac;
@@ -12,22 +12,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 use xlate::{BridgeId, Held, Neighbours, Room};
 
-/// A next hop that does not answer is asked for this often while packets want it.
+/// Interval of requests (ARP, ND) for a next hop that does not answer, while packets want it.
 const ASK_INTERVAL: Millis = Millis(1000);
-/// Questions that are remembered. Beyond that the oldest may be asked again too soon.
+/// Requests that are remembered. Beyond that number a next hop may be asked again too early.
 const ASKED_MAX: usize = 4096;
 
-/// Packets that are held for one next hop.
-const HELD_EACH: usize = 16;
-/// Next hops for which packets are held at once.
-const HELD_FOR: usize = 256;
-/// A packet that was held for longer is lost.
-const HELD_TIME: Millis = Millis(3000);
+/// Packets held for one next hop.
+const HELD_PER_HOP_MAX: usize = 16;
+/// Next hops for which packets are held at a time.
+const HELD_HOPS_MAX: usize = 256;
+/// A packet that was held longer than this is dropped.
+const HELD_TIME_MAX: Millis = Millis(3000);
 
-/// The packets that wait, by bridge and next hop.
+/// The held packets, by bridge and next hop.
 type Waiting = HashMap<(String, IpAddr), Vec<HeldPacket>>;
 
-/// A locked [`NeighbourTable`], and the packets that wait for entries of it.
+/// A [`NeighbourTable`] behind a lock, and the packets that wait for its entries.
 #[derive(Default)]
 pub struct SharedNeighbours {
     table: Mutex<NeighbourTable>,
@@ -40,52 +40,52 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SharedNeighbours {
-    /// The table itself. Each operation on it is complete in itself, so a panic elsewhere leaves it usable.
+    /// The table itself. Each operation on it is complete, so it stays usable after a panic of another thread.
     pub fn lock(&self) -> MutexGuard<'_, NeighbourTable> {
         lock(&self.table)
     }
 
-    /// Keeps a packet until its next hop is known, if there is room.
+    /// Holds a packet until its next hop is known, if there is room.
     pub(crate) fn hold(&self, held: Held, packet: &[u8], now: Millis) {
         let mut waiting = lock(&self.held);
         let key = (held.next_bridge.clone(), held.next);
-        if waiting.len() >= HELD_FOR && !waiting.contains_key(&key) {
+        if waiting.len() >= HELD_HOPS_MAX && !waiting.contains_key(&key) {
             return;
         }
         let list = waiting.entry(key).or_default();
-        list.retain(|p| now.since(p.since) < HELD_TIME);
-        if list.len() < HELD_EACH {
+        list.retain(|p| now.since(p.since) < HELD_TIME_MAX);
+        if list.len() < HELD_PER_HOP_MAX {
             list.push(HeldPacket { held, packet: packet.to_vec(), since: now });
         }
     }
 
-    /// Forgets the neighbours that were neither used nor seen for long, and the packets that waited for too long. Returns the
-    /// addresses of the former, and those for which packets can wait again.
+    /// Removes neighbours that were neither used nor confirmed for long, and packets that were held too long. Returns
+    /// the addresses of the removed neighbours, and of next hops for which packets can be held again.
     pub fn expire(&self, now: Millis) -> Vec<IpAddr> {
         let mut changed = Vec::new();
         lock(&self.held).retain(|(_, ip), list| {
-            let stays = list.iter().any(|p| now.since(p.since) < HELD_TIME);
-            changed.extend((!stays && list.len() >= HELD_EACH).then_some(*ip));
+            let stays = list.iter().any(|p| now.since(p.since) < HELD_TIME_MAX);
+            changed.extend((!stays && list.len() >= HELD_PER_HOP_MAX).then_some(*ip));
             stays
         });
         changed.extend(self.lock().expire(now).into_iter().map(|(_, ip)| ip));
         changed
     }
 
-    /// The packets that waited for a next hop.
+    /// Takes the packets that were held for a next hop, without those that were held too long.
     pub(crate) fn release(&self, bridge: &str, ip: IpAddr, now: Millis) -> Vec<HeldPacket> {
         let mut list = lock(&self.held).remove(&(bridge.to_owned(), ip)).unwrap_or_default();
-        list.retain(|p| now.since(p.since) < HELD_TIME);
+        list.retain(|p| now.since(p.since) < HELD_TIME_MAX);
         list
     }
 
-    /// Forgets the neighbours of a bridge, or all; they may be asked for at once. True: there were some.
+    /// Removes the neighbours of a bridge, or all; they may be requested at once. Returns whether there were any.
     pub fn flush(&self, bridge: Option<&str>) -> bool {
         lock(&self.asked).clear();
         self.lock().flush(bridge)
     }
 
-    /// It is time to ask for a next hop. Notes that it is asked for now.
+    /// Whether a next hop may be requested now. If so, records the request.
     pub fn may_ask(&self, bridge: BridgeId, ip: IpAddr, now: Millis) -> bool {
         let mut asked = lock(&self.asked);
         if asked.get(&(bridge, ip)).is_some_and(|at| now.since(*at) < ASK_INTERVAL) {
@@ -109,8 +109,8 @@ impl Neighbours for SharedNeighbours {
     fn room(&self, bridge: &str, ip: IpAddr) -> Room {
         let waiting = lock(&self.held);
         match waiting.get(&(bridge.to_owned(), ip)) {
-            Some(list) if list.len() >= HELD_EACH => Room::FullForIt,
-            None if waiting.len() >= HELD_FOR => Room::Full,
+            Some(list) if list.len() >= HELD_PER_HOP_MAX => Room::FullForIt,
+            None if waiting.len() >= HELD_HOPS_MAX => Room::Full,
             _ => Room::Free,
         }
     }
@@ -133,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn a_next_hop_that_has_room_again_has_changed() {
+    fn a_next_hop_with_room_again_is_reported() {
         let neighbours = SharedNeighbours::default();
-        (0..HELD_EACH).for_each(|_| neighbours.hold(held(1), &[0; 60], Millis(0)));
+        (0..HELD_PER_HOP_MAX).for_each(|_| neighbours.hold(held(1), &[0; 60], Millis(0)));
         neighbours.hold(held(2), &[0; 60], Millis(0));
         let room = |last: u8| neighbours.room("br0", [10, 0, 0, last].into());
         assert_eq!((room(1), room(2)), (Room::FullForIt, Room::Free));

@@ -1,4 +1,4 @@
-//! A packet or a command told where a next hop is.
+//! Learning next hops from packets and commands.
 
 use crate::changes::Changes;
 use crate::shared_state::SharedState;
@@ -10,7 +10,7 @@ use units::Millis;
 use xlate::{Change, Held, Neighbours};
 
 impl SharedState {
-    /// Notes where a next hop is, and what translations may no longer be right about.
+    /// Records the address of a next hop, and the translations that this may change.
     pub fn note_neighbour(&self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) {
         let mut table = self.neighbours.lock();
         if table.note(bridge, ip, mac, now) == Noted::Changed {
@@ -22,7 +22,7 @@ impl SharedState {
         }
     }
 
-    /// Keeps a packet until its next hop is known. It may have become known since the packet was translated.
+    /// Holds a packet until its next hop is known; sends it at once if that has become known since the translation.
     pub(crate) fn hold(&self, held: Held, packet: &[u8], now: Millis) {
         let (bridge, next) = (held.next_bridge.clone(), held.next);
         self.neighbours.hold(held, packet, now);

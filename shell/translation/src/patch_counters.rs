@@ -1,4 +1,5 @@
-//! Counters of patch ports and tunnels: packets cross them inside a translation, so the megaflows' statistics are credited here.
+//! Counters of patch ports and tunnels. Packets cross these inside a translation, so they are credited from the
+//! statistics of megaflows.
 
 use dpif::FlowStats;
 use std::collections::HashMap;
@@ -6,25 +7,25 @@ use std::sync::{Mutex, PoisonError};
 use units::OfPort;
 use xlate::BridgeId;
 
-/// What crossed one patch port.
+/// Counters of one patch port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatchStats {
     /// Packets received by the port.
     pub rx_packets: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub rx_bytes: u64,
     /// Packets sent by the port.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub tx_bytes: u64,
 }
 
-/// Counters of all patch ports. Written by who folds statistics, read by the main loop.
+/// Counters of all patch ports and tunnels. Written by threads that collect statistics, read by the main loop.
 #[derive(Debug, Default)]
 pub struct PatchCounters(Mutex<HashMap<(BridgeId, OfPort), PatchStats>>);
 
 impl PatchCounters {
-    /// Packets went out by `tx` and in by `rx`.
+    /// Counts packets that left a bridge by `tx` and entered the next by `rx`.
     pub fn credit(&self, tx: (BridgeId, OfPort), rx: (BridgeId, OfPort), delta: &FlowStats) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = all.entry(tx).or_default();
@@ -35,7 +36,7 @@ impl PatchCounters {
         receiver.rx_bytes += delta.bytes;
     }
 
-    /// Packets went into a tunnel by a port (`out`), or came out of it.
+    /// Counts packets that entered a tunnel by a port (`out`), or came out of it.
     pub fn credit_one(&self, at: (BridgeId, OfPort), out: bool, delta: &FlowStats) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let port = all.entry(at).or_default();
@@ -57,7 +58,7 @@ impl PatchCounters {
             .unwrap_or_default()
     }
 
-    /// A port is gone; one that comes later begins at zero.
+    /// Removes a port; a later port with its number starts at zero.
     pub fn forget(&self, bridge: BridgeId, port: OfPort) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(bridge, port));
     }

@@ -1,16 +1,16 @@
-//! What is published for the threads that translate.
+//! What the main loop publishes for the threads that translate.
 
 use crate::macs::SharedMacs;
 use std::collections::HashMap;
 use std::sync::Arc;
 use xlate::{BridgeId, Snapshot};
 
-/// A snapshot with its number and with the learning tables behind it.
+/// A snapshot with its version and the learning tables that belong to it.
 pub struct Published {
-    /// Grows with each publication.
+    /// Increases with each publication.
     pub version: u64,
-    /// What translations see.
+    /// What translations read.
     pub snapshot: Snapshot,
-    /// The learning tables of its bridges.
+    /// The learning tables of the snapshot's bridges.
     pub macs: HashMap<BridgeId, Arc<SharedMacs>>,
 }

@@ -1,8 +1,8 @@
-//! What the threads that translate share with the main loop: the published snapshot, frozen states, and a queue of
+//! State shared by the threads that translate and the main loop: the published snapshot, frozen states, and a queue of
 //! side effects for the main loop.
 //!
-//! **Threads**: workers and the main loop. Workers read the snapshot without a lock; the queue and the frozen states
-//! stand behind locks that are held for one operation.
+//! **Threads**: workers, handlers and the main loop. The snapshot is read without a lock; the queue and the frozen
+//! states have locks that are held for one operation.
 
 use crate::live_changes::LiveChanges;
 use crate::macs::SharedMacs;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xlate::{BridgeId, Dependencies, DependencySets, Frozen, Recirc, RecircTable, Snapshot};
 
-/// See the module.
+/// The shared state.
 pub struct SharedState {
     /// Next hops of tunnels.
     pub neighbours: Arc<SharedNeighbours>,
@@ -24,7 +24,7 @@ pub struct SharedState {
     recirc: Mutex<RecircTable>,
     side_effects: Mutex<Vec<SideEffect>>,
     lost: AtomicU64,
-    /// Changes of learning tables, which translations read past the snapshot.
+    /// Changes of learning tables, which translations read directly, not from the snapshot.
     pub live: LiveChanges,
     dependency_sets: Mutex<DependencySets>,
     waker: Waker,
@@ -51,7 +51,7 @@ impl SharedState {
         self.published.load_full()
     }
 
-    /// Publishes; the version is the next one.
+    /// Publishes a snapshot with the next version.
     pub fn publish(&self, snapshot: Snapshot, macs: HashMap<BridgeId, Arc<SharedMacs>>) {
         let version = self.published.load().version + 1;
         self.published.store(Arc::new(Published { version, snapshot, macs }));
@@ -62,7 +62,7 @@ impl SharedState {
         self.published.load().version
     }
 
-    /// Ends the main loop's sleep.
+    /// Wakes the main loop.
     pub fn wake(&self) {
         self.waker.wake();
     }
@@ -79,17 +79,17 @@ impl SharedState {
         }
     }
 
-    /// All side effects since the last call.
+    /// Takes all queued side effects.
     pub fn take_side_effects(&self) -> Vec<SideEffect> {
         std::mem::take(&mut *lock(&self.side_effects))
     }
 
-    /// The number of what a translation consulted.
+    /// The number of a set of dependencies; equal sets share a number.
     pub fn number(&self, dependencies: &Dependencies) -> u32 {
         lock(&self.dependency_sets).number(dependencies)
     }
 
-    /// What a number stands for.
+    /// The set of dependencies with this number.
     pub fn dependencies(&self, number: u32) -> Option<Arc<Dependencies>> {
         lock(&self.dependency_sets).get(number)
     }
@@ -99,22 +99,22 @@ impl SharedState {
         lock(&self.dependency_sets).all()
     }
 
-    /// Three quarters of the numbers of dependencies are in use.
+    /// Whether three quarters of the numbers of dependencies are in use.
     pub fn has_many_dependency_sets(&self) -> bool {
         lock(&self.dependency_sets).is_crowded()
     }
 
-    /// Forgets the sets of dependencies that no megaflow has.
+    /// Removes the sets of dependencies that no megaflow has.
     pub fn retain_dependency_sets(&self, used: &HashSet<u32>) {
         lock(&self.dependency_sets).retain(used);
     }
 
-    /// Side effects that were lost since the last call.
+    /// Takes the number of side effects dropped since the last call.
     pub fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 
-    /// Gives references to frozen states back.
+    /// Releases references to frozen states.
     pub fn release(&self, ids: &[u32]) {
         if !ids.is_empty() {
             let mut table = lock(&self.recirc);
@@ -122,7 +122,7 @@ impl SharedState {
         }
     }
 
-    /// Frees frozen states that nothing has referred to for a while; to be called about once a second.
+    /// Frees frozen states that have been unreferenced for a while; to be called about once a second.
     pub fn expire_frozen(&self) {
         lock(&self.recirc).expire();
     }
@@ -142,7 +142,7 @@ impl Recirc for SharedState {
     }
 }
 
-/// A panic of another holder leaves each of them usable: each operation on them is complete in itself.
+/// The state stays usable after a panic of another thread: each operation is complete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

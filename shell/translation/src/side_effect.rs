@@ -1,4 +1,4 @@
-//! What a packet causes in the main loop besides being forwarded.
+//! Side effects of packets that the main loop has to carry out.
 
 use crate::held_packet::HeldPacket;
 use crate::upcall::packet_in::PacketInParts;
@@ -7,21 +7,21 @@ use std::sync::Arc;
 use units::Millis;
 use xlate::{FinTimeout, LearnedFlow, Solicitation};
 
-/// Something for the main loop, caused by a packet.
+/// A side effect of a packet.
 pub enum SideEffect {
-    /// Put the flow that a `learn` action made, of a packet of this time.
+    /// Add the flow that a `learn` action made; the time is the packet's.
     Learn(Arc<LearnedFlow>, Millis),
-    /// Shorten a rule's timeouts.
+    /// Shorten the timeouts of a rule (`fin_timeout`).
     FinTimeout(FinTimeout),
-    /// Send a packet to controllers.
+    /// Send a packet-in to controllers.
     PacketIn(Box<PacketInParts>),
-    /// Look whether a megaflow is wrong.
+    /// Check whether a megaflow is wrong.
     Suspect(Box<Suspect>),
-    /// Ask for a next hop of tunnels.
+    /// Request the next hop of a tunnel (ARP, ND).
     Solicit(Arc<Solicitation>),
-    /// Send packets whose next hop is known now.
+    /// Send packets whose next hop is now known.
     Release(Vec<HeldPacket>),
 }
 
-/// How many side effects may wait. What packets cause beyond that is lost, and counted.
+/// Side effects that may be queued. More are dropped and counted.
 pub const SIDE_EFFECTS_MAX: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! How a trace shows actions, matches and ports.
+//! Text of actions, matches and ports in traces.
 
 use flow::Match;
 use flow::text::{NameMap, NoNames};
@@ -6,13 +6,13 @@ use openflow::Action;
 use units::OfPort;
 use xlate::Text;
 
-/// The parts of a trace, in the words of ovs-ofctl(8).
-pub struct Words {
-    /// Names of ports instead of numbers.
+/// Formats the parts of a trace in the syntax of ovs-ofctl(8).
+pub struct TraceText {
+    /// Show names of ports instead of numbers.
     pub names: bool,
 }
 
-impl Text for Words {
+impl Text for TraceText {
     fn actions(&self, bridge: &xlate::Bridge, actions: &[Action]) -> String {
         match self.names {
             true => openflow::text::actions_text(actions, &ViewNames(bridge)),
@@ -25,7 +25,7 @@ impl Text for Words {
     }
 }
 
-/// The ports of a published bridge.
+/// Names of the ports of a published bridge.
 pub struct ViewNames<'a>(pub &'a xlate::Bridge);
 
 impl NameMap for ViewNames<'_> {

@@ -1,4 +1,4 @@
-//! Sessions follow rows and devices, and ports follow what sessions say. **Thread**: the main loop.
+//! Applies rows and devices to BFD sessions, and reports of sessions to ports. **Thread**: the main loop.
 
 use super::settings;
 use crate::backer::Backer;
@@ -12,16 +12,16 @@ use openflow_service::{Backing, BridgePort};
 use runtime::Module;
 use std::collections::BTreeMap;
 use translation::PatchCounters;
-use translation::bfd::sessions::{At, Report};
+use translation::bfd::sessions::{PortKey, Report};
 use units::Millis;
 use xlate::BridgeId;
 
 static LOG: Module = Module::new("bfd");
 
-/// How many packets ports have received is told to sessions that ask for it this often.
+/// Interval at which sessions get the number of received packets, if they need it.
 const COUNT_INTERVAL: Millis = Millis(100);
 
-/// The row of an interface says whether it has a session; the interface is there.
+/// Creates, changes or removes the session of an existing interface as its row says.
 pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) {
     let now = switch.clock.now();
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
@@ -40,24 +40,24 @@ pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &Interface
             backer.handler.bfd.configure(at, &interface.name, settings, facts, now);
             match &mut port.bfd {
                 Some(known) => known.filter = filter,
-                // What the session says itself is heard before anything else happens.
+                // The session's first report arrives before anything else happens.
                 None => port.bfd = Some(PortBfd { filter, forwarding: false, status: BTreeMap::new() }),
             }
         }
     }
-    // Who has not been told of the port yet hears of all at once.
+    // If controllers have not been told of the port yet, they get its full state then.
     if port.told.is_none() {
         let new = port_message(port);
         running.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
     }
 }
 
-/// A port is gone.
-pub(crate) fn forget(backer: &Backer, at: At) {
+/// Removes the session of a port.
+pub(crate) fn forget(backer: &Backer, at: PortKey) {
     backer.handler.bfd.forget(at);
 }
 
-/// How many packets the port has received.
+/// Packets that the port has received.
 fn received(port: &mut BridgePort, bridge: BridgeId, patches: &PatchCounters) -> u64 {
     match &mut port.backing {
         Backing::Device { netdev, .. } => netdev.stats().ok().and_then(|s| s.rx_packets).unwrap_or_default(),
@@ -66,8 +66,8 @@ fn received(port: &mut BridgePort, bridge: BridgeId, patches: &PatchCounters) ->
 }
 
 impl Switch {
-    /// Tells sessions what their ports have received, looks at their clocks where no thread does, and passes on what they
-    /// say. True if anything happened.
+    /// Updates counts of received packets, runs the sessions' timers if no thread does, and applies their reports.
+    /// Returns whether anything happened.
     pub(crate) fn run_bfd(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
@@ -76,9 +76,9 @@ impl Switch {
         for kind in kinds {
             let Some(backer) = self.datapaths.of_mut(&kind) else { continue };
             any |= backer.timers.run(now);
-            for (at, report) in backer.handler.bfd.take_news(now) {
+            for (at, report) in backer.handler.bfd.take_changed_reports(now) {
                 any = true;
-                self.pass_on(&kind, at, report);
+                self.apply_report(&kind, at, report);
             }
         }
         any
@@ -100,7 +100,7 @@ impl Switch {
         }
     }
 
-    fn pass_on(&mut self, kind: &str, at: At, report: Report) {
+    fn apply_report(&mut self, kind: &str, at: PortKey, report: Report) {
         let Some(bridge) = self.bridges.values_mut().find(|b| b.id == at.0) else { return };
         let Some(port) = bridge.ports.get_mut(&at.1) else { return };
         let old = port_message(port);
@@ -120,7 +120,7 @@ impl Switch {
         }
     }
 
-    /// Messages come from the addresses of ports, which may have changed.
+    /// Updates sessions with the MAC addresses of their ports.
     pub(crate) fn tell_bfd_addresses(&self) {
         let now = self.clock.now();
         for bridge in self.bridges.values() {
@@ -131,14 +131,14 @@ impl Switch {
         }
     }
 
-    /// When the main loop has to count for sessions next.
+    /// When the main loop has to update counts next.
     pub(crate) fn bfd_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
         let counting = |b: &&Backer| !b.handler.bfd.is_empty() && !b.handler.bfd.counting().is_empty();
         self.datapaths.of_bridges().filter(counting).map(|_| self.last.counts + COUNT_INTERVAL)
     }
 }
 
-/// Ports of a bridge that goes.
+/// Removes the sessions of a bridge that is removed.
 pub(crate) fn forget_all(backer: &Backer, bridge: &Bridge) {
     bridge.ports.keys().for_each(|ofport| forget(backer, (bridge.id, *ofport)));
 }

@@ -1,4 +1,4 @@
-//! BFD on ports: sessions (`translation::bfd`) follow rows and devices, ports follow what sessions say.
+//! BFD on ports: sessions (`translation::bfd`) follow rows and devices; ports follow the sessions' reports.
 //!
 //! | file | what |
 //! |---|---|

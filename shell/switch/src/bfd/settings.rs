@@ -1,4 +1,4 @@
-//! Column `bfd` of a row, read.
+//! Reads column `bfd` of an interface.
 
 use bridge::bfd::Settings;
 use config::settings::Setting;
@@ -12,7 +12,7 @@ use units::Millis;
 
 type Row = BTreeMap<String, String>;
 
-/// The settings and what is wrong with them; `None`: there is to be no session.
+/// The settings and the errors in them; `None`: no session is configured.
 pub(super) fn read(row: &Row) -> Option<(Settings, Vec<String>)> {
     if !BFD_ENABLE.flag_of(row) {
         return None;
@@ -35,7 +35,7 @@ pub(super) fn read(row: &Row) -> Option<(Settings, Vec<String>)> {
         if mac.is_none() {
             wrong.push(format!("\"{text}\" is not a valid Ethernet address"));
         }
-        // All zeros stand for none.
+        // All zeros mean no address.
         mac.filter(|mac| *mac != flow::Mac::default())
     };
     settings.local_src = mac(BFD_LOCAL_SRC_MAC);

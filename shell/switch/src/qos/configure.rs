@@ -1,4 +1,4 @@
-//! From rows to ports.
+//! Applies QoS rows to ports.
 
 use super::rates::Device;
 use super::{egress, kernel};
@@ -32,7 +32,7 @@ pub(crate) fn police(backer: &Backer, number: PortNo, interface: &InterfaceConfi
 }
 
 impl Switch {
-    /// Rows or ports changed.
+    /// To be called when rows or ports changed.
     pub(crate) fn configure_qos(&mut self) {
         let now = self.clock.now();
         let clock = self.egress_clock();
@@ -49,7 +49,7 @@ impl Switch {
         }
     }
 
-    /// What shapers go by: virtual time where there is such.
+    /// The clock of shapers: virtual time if there is one.
     fn egress_clock(&self) -> EgressClock {
         if self.options.dummy_mode() {
             let clock = self.clock.clone();
@@ -93,7 +93,7 @@ fn apply(
                 (None, _) => Ok(()),
             };
             if let Err(e) = result {
-                tell_failure(name, wanted, &e);
+                log_failure(name, wanted, &e);
             }
             backer.datapath.set_device_queues(number, !port.qos.queues.is_empty());
         }
@@ -104,7 +104,7 @@ fn apply(
     }
 }
 
-fn tell_failure(name: &str, wanted: Option<&QosConfig>, error: &io::Error) {
+fn log_failure(name: &str, wanted: Option<&QosConfig>, error: &io::Error) {
     let text = runtime::error_text(error);
     match wanted {
         Some(config) => {
@@ -141,13 +141,13 @@ fn in_datapath(
     }
     let in_force = wanted.filter(|_| !invalid && !unknown);
     let Some(config) = in_force else {
-        // A row that cannot be leaves nothing in force.
+        // An invalid row leaves no QoS in force.
         let _ = backer.datapath.set_egress(number, None, clock);
         *qos = PortQos::default();
         return;
     };
     (qos.kind, qos.details) = (config.kind.clone(), details);
-    // Queues with rates that none can have are not there.
+    // Queues with invalid rates are left out.
     let egress = backer.datapath.egress(number);
     let is_there = |queue: &u32| match &spec {
         Some(EgressSpec::TwoRate(_)) => egress.as_ref().is_some_and(|e| e.counts(*queue).is_some()),

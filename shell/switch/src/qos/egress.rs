@@ -1,4 +1,4 @@
-//! Policers and shapers of ports that have no kernel behind them: from settings to what the datapath does.
+//! Policers and shapers of ports without a kernel device: from settings to the datapath.
 
 use super::rates::{Device, Htb, Map, bits, port_rate};
 use config::qos::{QosConfig, unsigned};
@@ -7,13 +7,13 @@ use openflow_service::Details;
 use qos::{ClassSpec, ShaperSpec, SingleRateSpec, TwoRateSpec, TwoRateTree};
 use std::collections::BTreeMap;
 
-/// The types that these ports can have.
+/// The QoS types of these ports.
 pub(super) const TYPES: [&str; 3] = ["egress-policer", "trtcm-policer", "linux-htb"];
 
-/// What is shown of queues, by number.
+/// The text of queues for `qos/show`, by number.
 pub(super) type Queues = BTreeMap<u32, Details>;
 
-/// What a row asks for, as it is shown and as the datapath does it; `None`: there is no such type.
+/// The datapath's settings for a row, and the text to show; `None`: there is no such type.
 pub(super) fn wanted(config: &QosConfig, device: Device) -> Option<(EgressSpec, Details, Queues)> {
     match config.kind.as_str() {
         "egress-policer" => Some(single_rate(config)),
@@ -42,7 +42,7 @@ fn two_rate(config: &QosConfig) -> (EgressSpec, Details, Queues) {
     let port = read(&config.other_config);
     let mut queues: BTreeMap<u32, TwoRateSpec> =
         config.queues.iter().map(|(number, queue)| (*number, read(&queue.other_config))).collect();
-    // The first queue has the rates of the port if it has none of its own.
+    // The first queue has the rates of the port unless it has its own.
     if config.queues.get(&0).is_none_or(|queue| queue.other_config.is_empty()) {
         queues.insert(0, port);
     }

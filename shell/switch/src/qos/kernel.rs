@@ -1,4 +1,4 @@
-//! Queueing disciplines of kernel devices: from settings to what the kernel is told.
+//! Queueing disciplines of kernel devices: from settings to the kernel.
 
 use super::rates::{Device, Htb, Map, bits, hfsc, port_rate};
 use config::qos::{QosConfig, unsigned};
@@ -7,14 +7,14 @@ use openflow_service::{Details, PortQos, PortQueue};
 use std::io;
 use units::Millis;
 
-/// The types that these ports can have.
+/// The QoS types of these ports.
 pub(super) const TYPES: [&str; 7] =
     ["linux-codel", "linux-fq_codel", "linux-hfsc", "linux-htb", "linux-netem", "linux-noop", "linux-sfq"];
 
-/// Whoever set up the device's discipline, it stays as it is.
+/// With this type the device's discipline is left alone.
 const LEAVE: &str = "linux-noop";
 
-/// Brings the device's discipline to what the row asks for. `qos` says what is in force, before and after.
+/// Changes the device's discipline as the row requires. `qos` holds what is in force, before and after.
 pub(super) fn apply(
     ifindex: u32,
     config: &QosConfig,
@@ -37,7 +37,7 @@ pub(super) fn apply(
         _ => None,
     };
     match &inner {
-        // Queues stay where only the rate of all changes.
+        // If only the rate of the port changes, the queues stay.
         Some(inner) if qos.kind == config.kind => qdisc::set_inner(ifindex, inner)?,
         _ if qos.kind == config.kind && qos.details == details => {}
         _ => {
@@ -54,7 +54,7 @@ pub(super) fn apply(
 
 const OPERATION_NOT_SUPPORTED: i32 = 95;
 
-/// The kernel's default again.
+/// Restores the kernel's default.
 pub(super) fn remove(ifindex: u32, qos: &mut PortQos) -> io::Result<()> {
     if !qos.kind.is_empty() && qos.kind != LEAVE {
         qdisc::remove(ifindex)?;
@@ -63,7 +63,7 @@ pub(super) fn remove(ifindex: u32, qos: &mut PortQos) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings the queues to what the row asks for. There is always the first, for packets that name none.
+/// Changes the queues as the row requires. Queue 0 always exists, for packets without a queue.
 fn set_queues(
     ifindex: u32,
     config: &QosConfig,
@@ -106,12 +106,12 @@ fn queue(kind: &str, settings: &Map, rate: u64, device: Device) -> (Class, Detai
     (Class::Htb(HtbClass { min, max, burst, priority, mtu: device.mtu }), htb.details())
 }
 
-/// HFSC knows no rate above 32 bits.
+/// HFSC rates have 32 bits.
 fn narrow(rate: u64) -> u32 {
     rate.try_into().unwrap_or(u32::MAX)
 }
 
-/// A discipline and how it is shown; `None`: there is no such type.
+/// A discipline and its text; `None`: there is no such type.
 fn discipline(kind: &str, settings: &Map, rate: u64, device: Device) -> Option<(Qdisc, Details)> {
     let or = |key, default| match unsigned(settings, key) {
         0 => default,

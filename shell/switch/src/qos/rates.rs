@@ -1,4 +1,4 @@
-//! What the settings of `linux-htb` and `linux-hfsc` mean, in bytes per second. Source: ovs-vswitchd.conf.db(5), tables QoS and Queue.
+//! Rates of `linux-htb` and `linux-hfsc` in bytes per second. Source: ovs-vswitchd.conf.db(5), tables QoS and Queue.
 
 use config::qos::unsigned;
 use netdev::device::Facts;
@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 /// Settings of a row.
 pub(super) type Map = BTreeMap<String, String>;
 
-/// Bits per second of a kernel device that does not tell its speed.
+/// Assumed speed, in bit/s, of a kernel device that does not report one.
 const DEFAULT_SPEED: u64 = 100_000_000;
-/// The same of a port without a device of the kernel: no guest or driver is faster.
+/// Assumed speed, in bit/s, of a port without a kernel device: above that of any guest or driver.
 const NO_SPEED: u64 = 400_000_000_000;
-/// Bytes beyond the MTU that a burst has room for: headers.
+/// Bytes beyond the MTU that a burst allows for headers.
 const HEADERS: u64 = 64;
 
-/// What is known of a device.
+/// Facts about a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Device {
-    /// Bytes per second of all queues where none are set.
+    /// Bytes per second of all queues, if not configured.
     pub(super) speed: u64,
-    /// Bytes.
+    /// MTU in bytes.
     pub(super) mtu: u32,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn port_rate(settings: &Map, device: Device) -> u64 {
     }
 }
 
-/// A queue of `linux-htb`.
+/// Settings of a queue of `linux-htb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Htb {
     pub(super) min: u64,
@@ -53,7 +53,7 @@ pub(super) struct Htb {
 }
 
 impl Htb {
-    /// Less than an MTU per second would send nothing; no queue has more than the port.
+    /// The rate is at least one MTU per second, and at most that of the port.
     pub(super) fn read(settings: &Map, port: u64, device: Device) -> Htb {
         let mtu = u64::from(device.mtu);
         let min = (unsigned(settings, "min-rate") / 8).max(mtu).min(port);
@@ -69,7 +69,7 @@ impl Htb {
         }
     }
 
-    /// As it is shown.
+    /// The text for `qos/show`.
     pub(super) fn details(&self) -> openflow_service::Details {
         let mut details = vec![("min-rate", bits(self.min))];
         if self.min != self.max {
@@ -83,14 +83,14 @@ impl Htb {
     }
 }
 
-/// Least and highest rate of a queue of `linux-hfsc`.
+/// Minimum and maximum rate of a queue of `linux-hfsc`.
 pub(super) fn hfsc(settings: &Map, port: u64) -> (u64, u64) {
     let min = (unsigned(settings, "min-rate") / 8).max(1).min(port);
     let max = if settings.contains_key("max-rate") { unsigned(settings, "max-rate") / 8 } else { port };
     (min, max.max(min).min(port))
 }
 
-/// A rate in bytes as text in bits.
+/// Text in bit/s of a rate in bytes per second.
 pub(super) fn bits(bytes: u64) -> String {
     (u128::from(bytes) * 8).to_string()
 }

@@ -1,4 +1,4 @@
-//! What commands and controllers ask of the QoS of ports.
+//! Queries of commands and controllers about QoS.
 
 use super::{egress, kernel};
 use crate::switch::Switch;
@@ -12,7 +12,7 @@ use qos::QueueCounts;
 use std::io;
 use units::PortNo;
 
-/// A device's counters, with what policers and shapers in front of it dropped.
+/// A device's counters, including drops by policers and shapers in front of it.
 pub fn statistics(
     datapath: Option<&Datapath>,
     number: PortNo,
@@ -25,7 +25,7 @@ pub fn statistics(
     Ok(stats)
 }
 
-/// What passed a queue of a port.
+/// Counters of a queue of a port.
 pub fn queue_counts(datapath: Option<&Datapath>, port: &BridgePort, queue: u32) -> io::Result<QueueCounts> {
     let no_queue = || io::Error::from(io::ErrorKind::NotFound);
     let Backing::Device { netdev, number } = &port.backing else { return Err(no_queue()) };

@@ -1,4 +1,4 @@
-//! What follows when routes or neighbours change.
+//! Consequences of changes of routes and neighbours.
 
 use super::Underlay;
 use crate::backer::Backer;
@@ -10,7 +10,7 @@ use units::Millis;
 use xlate::Change;
 
 impl Switch {
-    /// Takes in what the kernel told of routes.
+    /// Applies the kernel's route changes.
     pub(crate) fn run_routes(&mut self) {
         let Underlay { kernel, router, .. } = &mut self.underlay;
         if kernel.as_mut().is_some_and(|kernel| kernel.run(router)) {
@@ -18,8 +18,8 @@ impl Switch {
         }
     }
 
-    /// Routes, rules or addresses changed: translations that asked for them are made again. A datapath without tunnels
-    /// does not ask, and the first tunnel publishes what there is then.
+    /// Routes, rules or addresses changed: translations that used them are made again. A datapath without tunnels does
+    /// not use them; its first tunnel publishes the current ones.
     pub fn routes_changed(&mut self) {
         let with_tunnels = |b: &&mut Backer| b.ports.values().any(|p| p.tunnels > 0);
         for backer in self.datapaths.of_bridges_mut().filter(with_tunnels) {
@@ -28,13 +28,13 @@ impl Switch {
         }
     }
 
-    /// Outer UDP headers have source ports of this range from now on.
+    /// Sets the range of source ports of outer UDP headers.
     pub fn set_tunnel_source_ports(&mut self, first: u16, last: u16) {
         self.underlay.source_ports = (first, last);
         self.datapaths.all().for_each(|b| b.datapath.set_tunnel_source_ports(first, last));
     }
 
-    /// A neighbour is there.
+    /// Records a neighbour that was learned.
     pub fn note_neighbour(&mut self, bridge: &str, ip: IpAddr, mac: Mac) {
         let now = self.clock.now();
         if self.underlay.neighbours.lock().note(bridge, ip, mac, now) == Noted::Changed {
@@ -42,14 +42,14 @@ impl Switch {
         }
     }
 
-    /// Forgets the neighbours of a bridge, or all.
+    /// Removes the neighbours of a bridge, or all.
     pub fn flush_neighbours(&mut self, bridge: Option<&str>) {
         if self.underlay.neighbours.flush(bridge) {
             self.mark_all_dirty();
         }
     }
 
-    /// Forgets the neighbours that were neither used nor seen for long.
+    /// Removes neighbours that were neither used nor confirmed for long.
     pub(crate) fn expire_neighbours(&mut self, now: Millis) {
         let gone = self.underlay.neighbours.expire(now);
         self.neighbours_changed(gone);

@@ -1,4 +1,4 @@
-//! Where tunnels leave, as the `status` column and the log tell it.
+//! The egress device of tunnels, for the `status` column and the log.
 
 use crate::switch::Switch;
 use bridge::TunnelConfig;
@@ -21,13 +21,13 @@ fn address(choice: Choice<Address>) -> Option<IpAddr> {
     Some(as_ipv4(a).map_or_else(|| Ipv6Addr::from(a).into(), |v4| Ipv4Addr::from_bits(v4).into()))
 }
 
-/// What keeps a tunnel's packets from leaving by a device.
+/// The reason why a tunnel cannot send through a device.
 fn not_a_port(device: &str) -> String {
     format!("the route to the remote end leads to {device}, which is not a port of a bridge")
 }
 
 impl Switch {
-    /// The `status` columns of tunnels, by row. What keeps a tunnel from working is logged when that is new.
+    /// The `status` columns of tunnels, by row. A new reason why a tunnel does not work is logged.
     pub(crate) fn tunnel_status(&mut self) -> BTreeMap<Uuid, Status> {
         let mut out = BTreeMap::new();
         let mut troubles = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Following the kernel's routes, rules and addresses.
 //!
-//! A dump fills a router of its own, some datagrams in each turn of the main loop, and takes the old one's place when it
-//! is complete; changes are made in place. Routes of tables that no rule names are left out.
+//! A dump fills a separate router, a bounded number of datagrams per iteration of the main loop, and replaces the old
+//! one when it is complete; changes are applied in place. Routes of tables that no rule refers to are left out.
 
 use netdev::routes::{KernelAddress, KernelRoute, KernelRule, RouteEvent, RouteMonitor};
 use router::{NewRoute, Prefix, Router, Rule};
@@ -9,27 +9,27 @@ use runtime::WaitSet;
 use runtime::poll_loop::Interest;
 use std::collections::HashMap;
 
-/// Datagrams of the kernel in a turn of the main loop: some 16,000 routes, which take about 10 ms.
+/// Datagrams of the kernel per iteration of the main loop: some 16,000 routes, which take about 10 ms.
 const DATAGRAMS: usize = 64;
 
-/// See the module.
+/// The kernel's tables, as far as they are known.
 pub(crate) struct KernelTables {
     monitor: RouteMonitor,
-    /// Names of devices, and whether they are set up.
+    /// Names of devices, and whether they are administratively up.
     devices: HashMap<u32, (String, bool)>,
     /// What a dump has filled so far, and whether it had any rules.
     next: Option<(Router, bool)>,
     /// Some route is left out because there is a better one: it is needed when that goes.
     left_out: bool,
     /// Some route is left out because its device has no address for it: the kernel tells of routes of IPv6 first.
-    homeless: bool,
+    without_source_address: bool,
 }
 
 impl KernelTables {
-    /// `None`: the kernel does not tell.
+    /// `None`: the kernel does not report routes.
     pub(crate) fn open() -> Option<KernelTables> {
         let monitor = RouteMonitor::open().ok()?;
-        Some(KernelTables { monitor, devices: HashMap::new(), next: None, left_out: false, homeless: false })
+        Some(KernelTables { monitor, devices: HashMap::new(), next: None, left_out: false, without_source_address: false })
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
@@ -39,7 +39,8 @@ impl KernelTables {
         }
     }
 
-    /// A device is as told, or gone (`None`). The kernel drops the routes of one that is set down without a word.
+    /// A device is as given, or removed (`None`). When a device is set down, the kernel removes its routes without
+    /// notification.
     pub(crate) fn device_changed(&mut self, ifindex: u32, device: Option<(&str, bool)>) {
         let new = device.map(|(name, up)| (name.to_owned(), up));
         let old = match &new {
@@ -65,7 +66,7 @@ impl KernelTables {
         Some(link.name)
     }
 
-    /// Takes in what the kernel told. True: something is other than before.
+    /// Applies the kernel's notifications. Returns whether anything changed.
     pub(super) fn run(&mut self, router: &mut Router) -> bool {
         let mut events = Vec::new();
         self.monitor.take(DATAGRAMS, &mut events);
@@ -81,7 +82,7 @@ impl KernelTables {
             RouteEvent::Reset => {
                 let mut next = router.clone();
                 next.clear_kernel();
-                (self.left_out, self.homeless) = (false, false);
+                (self.left_out, self.without_source_address) = (false, false);
                 self.next = Some((next, false));
                 false
             }
@@ -110,7 +111,7 @@ impl KernelTables {
         list.retain(|a| *a != address);
         if added {
             list.push(address);
-            if self.homeless {
+            if self.without_source_address {
                 self.monitor.refresh();
             }
         }
@@ -127,7 +128,7 @@ impl KernelTables {
             return false;
         }
         if added && !router.rules.names_table(rule.table) {
-            // Its routes were left out.
+            // The routes of its table were left out so far.
             self.monitor.refresh();
         }
         if added {
@@ -163,7 +164,7 @@ impl KernelTables {
         }
         let alone = router.add_of_kernel(route.table, &new);
         self.left_out |= alone == Ok(false);
-        self.homeless |= alone.is_err();
+        self.without_source_address |= alone.is_err();
         alone.is_ok() && !is_dump
     }
 }

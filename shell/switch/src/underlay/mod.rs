@@ -1,7 +1,7 @@
-//! The network under tunnels: routes, addresses and neighbours, one set for all datapaths.
+//! The underlay: routes, addresses and neighbours through which tunnels send, one set for all datapaths.
 //!
-//! The main loop owns the routes and publishes them with each snapshot. Neighbours are learned from packets by every
-//! thread that translates, and stand behind a lock.
+//! The main loop owns the routes and publishes them with each snapshot. Neighbours are learned from packets by all
+//! threads that translate, and are protected by a lock.
 
 mod changed;
 mod egress;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use translation::SharedNeighbours;
 
-/// See the module.
+/// The underlay of the switch.
 pub struct Underlay {
     /// Routes, rules and addresses.
     pub router: Router,
@@ -25,9 +25,9 @@ pub struct Underlay {
     pub neighbours: Arc<SharedNeighbours>,
     /// The first source port of outer UDP headers, and the last.
     pub source_ports: (u16, u16),
-    /// What follows the kernel's tables; `None`: nothing does.
+    /// Follows the kernel's tables; `None`: they are not followed.
     pub(crate) kernel: Option<KernelTables>,
-    /// What keeps tunnels from working, as it was logged.
+    /// The reasons why tunnels do not work, as logged last.
     pub(crate) troubles: BTreeMap<Uuid, String>,
 }
 
@@ -44,12 +44,12 @@ impl Default for Underlay {
 }
 
 impl Underlay {
-    /// An empty one. `follows`: the kernel's routes, rules and addresses come to it.
+    /// An empty underlay. `follows`: the kernel's routes, rules and addresses are followed.
     pub(crate) fn new(follows: bool) -> Underlay {
         Underlay { kernel: follows.then(KernelTables::open).flatten(), ..Underlay::default() }
     }
 
-    /// A dummy device got an address: with it come a local route and one to its network, as the kernel would make them.
+    /// Adds an address of a dummy device, with the local route and the route to its network that the kernel would add.
     pub fn add_dummy_address(&mut self, dev: &str, address: Prefix) -> Result<(), RouteError> {
         let mut addresses = self.router.addresses.of(dev).to_vec();
         addresses.push(address);
@@ -70,7 +70,7 @@ impl Underlay {
 }
 
 impl Underlay {
-    /// A device of the kernel came or changed, or (`None`) went.
+    /// A kernel device was added, changed, or removed (`None`).
     pub(crate) fn device_changed(&mut self, ifindex: u32, device: Option<(&str, bool)>) {
         if let Some(kernel) = &mut self.kernel {
             kernel.device_changed(ifindex, device);

@@ -1,4 +1,4 @@
-//! Asking for next hops, and sending what waited for them.
+//! Requests for next hops, and packets that waited for the answers.
 
 use crate::switch::Switch;
 use openflow::Action;
@@ -7,7 +7,7 @@ use units::{OfPort, PortNo};
 use xlate::{Input, Solicitation, Start};
 
 impl Switch {
-    /// Sends the question, as if the port with the device had received it, unless it was asked lately.
+    /// Sends the request, as if the device's port had received it, unless it was sent recently.
     pub(crate) fn solicit(&mut self, kind: &str, asked: &Solicitation) {
         let now = self.clock.now();
         let Some(backer) = self.datapaths.of(kind) else { return };
@@ -22,7 +22,7 @@ impl Switch {
         backer.handler.send(&backer.datapath, &published, &own, now);
     }
 
-    /// Sends packets whose next hop is known now.
+    /// Sends packets whose next hop is now known.
     pub(crate) fn release(&mut self, kind: &str, packets: &[HeldPacket]) {
         let now = self.clock.now();
         let Some(backer) = self.datapaths.of(kind) else { return };

@@ -1,4 +1,4 @@
-//! The network under tunnels as translations see it.
+//! Routes and tunnel ports as translations see them.
 
 use super::Underlay;
 use bridge::TunnelConfig;
@@ -10,7 +10,7 @@ use tunnel::Kind;
 use units::PortNo;
 use xlate::{HostPort, Listener, Neighbours, Termini};
 
-/// Of the bridges of one datapath type.
+/// Those of the bridges of one datapath type.
 pub(crate) fn view(underlay: &Underlay, kind: &str, bridges: &BTreeMap<String, Bridge>) -> xlate::Underlay {
     let mut ports = HashMap::new();
     let mut tunnels: BTreeMap<PortNo, &TunnelConfig> = BTreeMap::new();
@@ -32,7 +32,7 @@ pub(crate) fn view(underlay: &Underlay, kind: &str, bridges: &BTreeMap<String, B
     xlate::Underlay { router: underlay.router.clone(), neighbours, ports, termini }
 }
 
-/// A tunnel port of the datapath, once for each protocol by which its packets come.
+/// A tunnel port of the datapath, once for each protocol over which its packets arrive.
 fn listeners(number: PortNo, config: &TunnelConfig) -> Vec<Listener> {
     let protocols = Kind::of_name(&config.kind, config.gbp).map_or(&[][..], Kind::protocols);
     let listener = |proto: &u8| Listener {

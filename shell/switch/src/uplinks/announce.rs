@@ -1,5 +1,4 @@
-//! Tells other switches where stations are, after traffic has moved from one link of a bond to another: they have learned the
-//! stations by the old one.
+//! Informs other switches when traffic of a bond moves to another link: they learned the stations at the old one.
 
 use crate::backer::Backer;
 use bond::{Choice, View};
@@ -10,7 +9,7 @@ use translation::OwnFrame;
 use translation::lacp::groups::Key;
 use units::Millis;
 
-/// Sends a frame of each station behind other ports of the bridge, by the link that its frames leave by.
+/// Sends a frame of each station behind other ports of the bridge, by the link that its traffic uses now.
 pub(super) fn stations(backer: &Backer, bridge: &Bridge, key: &Key, view: &View, now: Millis) {
     let own = bridge.known_bundle(&key.1);
     let stations: Vec<(Mac, u16)> = {
@@ -32,10 +31,10 @@ pub(super) fn stations(backer: &Backer, bridge: &Bridge, key: &Key, view: &View,
     }
 }
 
-/// A question of RARP (RFC 903) who the station is, which nobody answers.
+/// A RARP request (RFC 903) from the station, which needs no answer.
 fn frame(mac: Mac, vlan: u16) -> Vec<u8> {
     const RARP: [u8; 2] = [0x80, 0x35];
-    /// Ethernet, IPv4, lengths of their addresses, "request reverse".
+    /// Ethernet, IPv4, the lengths of their addresses, opcode "request reverse".
     const QUESTION: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 3];
     let tag = if vlan == 0 { Vec::new() } else { [[0x81, 0x00], vlan.to_be_bytes()].concat() };
     [&Mac::BROADCAST.0[..], &mac.0, &tag, &RARP, &QUESTION, &mac.0, &[0; 4], &mac.0, &[0; 4]].concat()

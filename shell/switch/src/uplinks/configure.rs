@@ -18,7 +18,7 @@ use xlate::{Frozen, Recirc};
 static LOG: Module = Module::new("bridge");
 
 impl Switch {
-    /// Rows or ports changed.
+    /// To be called when rows or ports changed.
     pub(crate) fn configure_uplinks(&mut self) {
         let now = self.clock.now();
         for backer in self.datapaths.of_bridges_mut() {
@@ -32,7 +32,7 @@ impl Switch {
                 }
                 let id = bridge.id;
                 let links = before.iter().filter(|(key, _)| key.0 == id).flat_map(|(_, links)| links);
-                links.for_each(|port| silence(bridge, *port));
+                links.for_each(|port| remove_lacp(bridge, *port));
             }
             forget_others(backer);
         }
@@ -40,8 +40,8 @@ impl Switch {
     }
 }
 
-/// The port's row has no LACP any more.
-fn silence(bridge: &mut Bridge, port: OfPort) {
+/// Removes LACP from a port.
+fn remove_lacp(bridge: &mut Bridge, port: OfPort) {
     let speaks = |p: &BridgePort| bridge.config.ports.get(&p.port_row).is_some_and(|row| row.lacp.is_some());
     let wrong = bridge.ports.get(&port).is_some_and(|p| p.lacp.is_some() && !speaks(p));
     if wrong && let Some(port) = bridge.ports.get_mut(&port) {
@@ -49,7 +49,7 @@ fn silence(bridge: &mut Bridge, port: OfPort) {
     }
 }
 
-/// Rows that are no longer there, or ask for neither.
+/// Removes bonds and LACP of rows that are gone or request neither.
 fn forget_others(backer: &mut Backer) {
     let wanted = &backer.uplinks.links;
     let gone = |key: &&Key| !wanted.contains_key(*key);
@@ -70,7 +70,7 @@ fn forget_lacp(backer: &mut Backer, key: &Key) {
     backer.uplinks.lacp.remove(key);
 }
 
-/// The row's interfaces that are ports, by name.
+/// The interfaces of a row that are ports, by name.
 fn members<'a>(bridge: &Bridge, row: &'a PortConfig) -> Vec<(OfPort, &'a InterfaceConfig)> {
     let port = |i: &'a InterfaceConfig| Some((bridge.port_named(&i.name)?.ofport, i));
     row.interfaces.iter().filter_map(port).collect()
@@ -137,7 +137,7 @@ fn configure_lacp(
     let settings = Settings {
         name: row.name.clone(),
         system: system.unwrap_or(bridge.mac),
-        // A port of several links comes before one of one.
+        // Ports with several links have precedence over ports with one.
         priority: lacp.priority.unwrap_or(u16::MAX - u16::from(row.interfaces.len() > 1)),
         active: lacp.active,
         fast: lacp.fast,
@@ -148,7 +148,7 @@ fn configure_lacp(
         let Some(port) = bridge.ports.get_mut(ofport) else { continue };
         let facts = port.lacp_facts();
         let (mac, carrier) = (facts.mac, facts.up);
-        // Other facts of a link that is known are told in the next turn.
+        // Other facts of a known link are passed on in the next iteration.
         port.lacp.get_or_insert_with(|| PortLacp { facts, ..PortLacp::default() });
         links.push(LinkSetup {
             port: *ofport,

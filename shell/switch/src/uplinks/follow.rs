@@ -1,4 +1,4 @@
-//! Each turn: link states go in, choices of links come out.
+//! In each iteration: link states are passed to bonds and LACP, and their choices are applied.
 
 use super::PortBond;
 use crate::backer::Backer;
@@ -13,19 +13,19 @@ use translation::lacp::groups::{Key, Report};
 use units::Millis;
 
 static LOG: Module = Module::new("bond");
-/// A link that goes up and down all the time does not fill the log.
+/// Limits the messages about links that change all the time.
 static LIMIT: RateLimit = RateLimit::new(2, 30);
 
 type Bridges = BTreeMap<String, Bridge>;
 
 impl Switch {
-    /// Passes link states to bonds and LACP, and on what these say. True if anything happened.
+    /// Passes link states to bonds and LACP, and applies their results. Returns whether anything changed.
     pub(crate) fn run_uplinks(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
         for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.links.is_empty()) {
             tell_lacp(backer, &mut self.bridges, now);
-            for (key, report) in backer.handler.lacp.take_news() {
+            for (key, report) in backer.handler.lacp.take_changed_reports() {
                 any |= take_report(backer, &mut self.bridges, key, report);
             }
             any |= run_bonds(backer, &mut self.bridges, now);
@@ -34,7 +34,7 @@ impl Switch {
         any
     }
 
-    /// When the main loop has to look at bonds next.
+    /// When the main loop has to run bonds next.
     pub(crate) fn uplink_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
         let bonds = self.datapaths.of_bridges().flat_map(|b| b.uplinks.bonds.values());
         bonds.filter_map(|b| b.bond.deadline())
@@ -45,7 +45,7 @@ fn bridge_of<'a>(bridges: &'a mut Bridges, key: &Key) -> Option<&'a mut Bridge> 
     bridges.values_mut().find(|b| b.id == key.0)
 }
 
-/// Links that came up or went down, or have another address.
+/// Reports links whose state or address changed to LACP.
 fn tell_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
     if backer.handler.lacp.is_empty() {
         return;
@@ -66,7 +66,7 @@ fn tell_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
     }
 }
 
-/// What LACP says now of a port. True: something else than before.
+/// Applies LACP's report about a port. Returns whether it changed anything.
 fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Report) -> bool {
     if backer.uplinks.lacp.get(&key) == Some(&report) {
         return false;
@@ -77,7 +77,7 @@ fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Rep
         let old = port_message(port);
         let Some(lacp) = &mut port.lacp else { continue };
         (lacp.may_enable, lacp.is_current) = (*may_enable, *is_current);
-        // Who has not been told of the port yet hears of all at once.
+        // If controllers have not been told of the port yet, they get its full state then.
         if port.told.is_none() {
             let new = port_message(port);
             bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
@@ -113,7 +113,7 @@ fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
     any
 }
 
-/// The links' states.
+/// Passes the states of the links to the bond.
 fn tell_bond(backer: &Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond) {
     for ofport in backer.uplinks.links.get(key).into_iter().flatten() {
         let Some(port) = bridge.ports.get(ofport) else { continue };

@@ -1,5 +1,5 @@
-//! Bonds and LACP: they follow rows and devices, and ports follow what they say. **Thread**: the main loop; messages of LACP
-//! have the timers thread (`translation::lacp`).
+//! Bonds and LACP follow rows and devices, and ports follow their results. **Thread**: the main loop; LACP messages
+//! are sent by the timers thread (`translation::lacp`).
 //!
 //! | file | what |
 //! |---|---|
@@ -21,27 +21,27 @@ use units::OfPort;
 
 /// A bond of a bridge.
 pub struct PortBond {
-    /// What it decides.
+    /// The bond's decisions.
     pub(crate) bond: Bond,
-    /// Under which id packets come back with their hash; 0: they do not.
+    /// The recirculation id for packets that return with their hash; 0: none.
     pub(crate) recirc: u32,
-    /// As it was last published.
+    /// As published last.
     pub(crate) view: Arc<View>,
 }
 
-/// The bonds of a datapath, and the ports that speak LACP.
+/// The bonds of a datapath, and its ports with LACP.
 #[derive(Default)]
 pub struct Uplinks {
-    /// By row.
+    /// By row of table Port.
     pub(crate) bonds: BTreeMap<Key, PortBond>,
-    /// What LACP says, by row.
+    /// Reports of LACP, by row.
     pub(crate) lacp: BTreeMap<Key, Report>,
-    /// Links of both, by row.
+    /// Links of bonds and of LACP ports, by row.
     pub(crate) links: BTreeMap<Key, Vec<OfPort>>,
 }
 
 impl Uplinks {
-    /// How a row's ports share traffic, if they do.
+    /// How the links of a row share traffic; `None` if the row is no bond.
     pub(crate) fn view(&self, key: &Key) -> Option<Arc<View>> {
         self.bonds.get(key).map(|b| Arc::clone(&b.view))
     }

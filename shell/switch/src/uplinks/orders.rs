@@ -1,4 +1,4 @@
-//! What commands ask and order.
+//! Commands about bonds and LACP.
 
 use super::PortBond;
 use crate::switch::Switch;
@@ -19,7 +19,7 @@ impl Switch {
         format!("bond\ttype\trecircID\tmembers\n{lines}")
     }
 
-    /// `bond/show` of one or all; `None`: there is no such bond.
+    /// `bond/show` of one or all bonds; `None`: there is no such bond.
     pub fn show_bonds(&mut self, name: Option<&str>) -> Option<String> {
         self.fold_bond_counters();
         let now: Millis = self.clock.now();
@@ -29,7 +29,7 @@ impl Switch {
         found.then(|| meant.iter().map(|b| b.bond.show(b.recirc, now)).collect())
     }
 
-    /// Orders something of a bond.
+    /// Applies a command to a bond.
     pub fn order_bond(
         &mut self,
         name: &str,
@@ -52,7 +52,7 @@ impl Switch {
         (name.is_none() || !texts.is_empty()).then(|| texts.concat())
     }
 
-    /// Takes in what megaflows have sent so far.
+    /// Adds the bytes that megaflows have sent so far to the bonds' counters.
     fn fold_bond_counters(&mut self) {
         let now = self.clock.now();
         for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.bonds.is_empty()) {

@@ -1,7 +1,7 @@
-//! The sessions of a datapath, by port, with a queue of their clocks.
+//! BFD sessions of a datapath, by port, with a queue of their timers.
 //!
-//! **Threads**: who receives a message, who sends those that are due, and the main loop. One lock is held for one operation,
-//! and nothing is sent or logged meanwhile.
+//! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
+//! during which nothing is sent or logged.
 
 use crate::published::Published;
 use crate::shared_state::SharedState;
@@ -19,58 +19,58 @@ static LOG: Module = Module::new("bfd");
 static LIMIT: RateLimit = RateLimit::new(20, 20);
 
 /// A port of a bridge.
-pub type At = (BridgeId, OfPort);
+pub type PortKey = (BridgeId, OfPort);
 
-/// See the module.
+/// The BFD sessions of a datapath.
 pub struct Sessions {
     inner: Mutex<Inner>,
-    /// How many there are.
+    /// Number of sessions.
     len: AtomicUsize,
-    any_news: AtomicBool,
+    any_changed_reports: AtomicBool,
     shared: Arc<SharedState>,
     wakeup: Arc<Wakeup>,
 }
 
 #[derive(Default)]
 struct Inner {
-    all: BTreeMap<At, Entry>,
-    /// Those that have a clock, in order.
-    queue: BTreeSet<(Millis, At)>,
-    /// Those that say something else than before.
-    news: BTreeSet<At>,
-    /// So many have been made.
+    all: BTreeMap<PortKey, Entry>,
+    /// Sessions with a running timer, in order of time.
+    queue: BTreeSet<(Millis, PortKey)>,
+    /// Ports whose reported state has changed.
+    changed_reports: BTreeSet<PortKey>,
+    /// Number of sessions created so far.
     made: u16,
-    /// For discriminators and jitter.
+    /// Seed of discriminators and jitter.
     seed: u64,
 }
 
 struct Entry {
     name: String,
     session: Session,
-    /// Its place in the queue.
+    /// Its time in the queue.
     due: Option<Millis>,
 }
 
-/// What is to be sent from a port.
+/// A message to be sent from a port.
 pub struct Due {
     /// The port.
-    pub at: At,
+    pub at: PortKey,
     /// The frame.
     pub frame: Vec<u8>,
-    /// It is marked in tunnels that have such a mark.
+    /// Mark it as OAM in tunnels that support this.
     pub oam: bool,
 }
 
-/// What a session says of its port.
+/// What a session reports about its port.
 pub struct Report {
-    /// Packets may be sent by the port.
+    /// Packets may be forwarded to the port.
     pub forwarding: bool,
     /// Column `bfd_status`.
     pub status: BTreeMap<String, String>,
 }
 
 impl Inner {
-    /// Another random number (splitmix64, Steele et al. 2014).
+    /// The next random number (splitmix64, Steele et al. 2014).
     fn random(&mut self) -> u64 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.seed ^ self.seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -90,14 +90,14 @@ impl Inner {
         Identity { discriminator, number, seed: self.random() }
     }
 
-    fn unqueue(&mut self, at: At) {
+    fn unqueue(&mut self, at: PortKey) {
         if let Some(due) = self.all.get_mut(&at).and_then(|e| e.due.take()) {
             self.queue.remove(&(due, at));
         }
     }
 
-    /// Puts a session where its clock says; true if that is before where it was.
-    fn requeue(&mut self, at: At, now: Millis) -> bool {
+    /// Moves a session to its timer's place in the queue. Returns whether that is earlier than before.
+    fn requeue(&mut self, at: PortKey, now: Millis) -> bool {
         let Some(entry) = self.all.get_mut(&at) else { return false };
         let (old, new) = (entry.due, entry.session.deadline(now));
         if old != new {
@@ -110,23 +110,24 @@ impl Inner {
 }
 
 impl Sessions {
-    /// None yet. `seed`: the secret of the process. Discriminators, which other hosts see, are made of another.
+    /// No sessions. `seed`: the secret of the process. Discriminators, which other hosts see, are derived from another
+    /// number.
     pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>, seed: u64) -> Sessions {
         Sessions {
             inner: Mutex::new(Inner { seed: cpu::derive(seed, b"bfd-disc"), ..Inner::default() }),
             len: AtomicUsize::new(0),
-            any_news: AtomicBool::new(false),
+            any_changed_reports: AtomicBool::new(false),
             shared: Arc::clone(shared),
             wakeup: Arc::clone(wakeup),
         }
     }
 
-    /// There is none.
+    /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.len.load(Ordering::Acquire) == 0
     }
 
-    /// When a clock is due next.
+    /// When the next timer is due.
     pub fn deadline(&self) -> Option<Millis> {
         if self.is_empty() {
             return None;
@@ -134,10 +135,10 @@ impl Sessions {
         self.with(|inner| inner.queue.first().map(|(due, _)| *due))
     }
 
-    /// A port has a session with these settings from now on.
+    /// Creates or reconfigures the session of a port.
     pub fn configure(
         &self,
-        at: At,
+        at: PortKey,
         name: &str,
         settings: Settings,
         (mac, rx_packets): (Mac, u64),
@@ -158,42 +159,43 @@ impl Sessions {
         });
     }
 
-    /// A port has no session any more.
-    pub fn forget(&self, at: At) {
+    /// Removes the session of a port.
+    pub fn forget(&self, at: PortKey) {
         if self.is_empty() {
             return;
         }
         self.with(|inner| {
             inner.unqueue(at);
             inner.all.remove(&at);
-            inner.news.remove(&at);
+            inner.changed_reports.remove(&at);
             self.len.store(inner.all.len(), Ordering::Release);
         });
     }
 
-    /// A frame with a message came for a port.
-    pub fn receive(&self, at: At, frame: &[u8], ttl: u8, now: Millis) {
+    /// Handles a received frame with a message for a port.
+    pub fn receive(&self, at: PortKey, frame: &[u8], ttl: u8, now: Millis) {
         self.change(at, now, |session| session.receive(frame, ttl, now));
     }
 
-    /// So many packets a port has received.
-    pub fn count_traffic(&self, at: At, rx_packets: u64, now: Millis) {
+    /// Updates the number of packets that a port has received.
+    pub fn count_traffic(&self, at: PortKey, rx_packets: u64, now: Millis) {
         self.change(at, now, |session| session.count_traffic(rx_packets, now));
     }
 
-    /// Those that want to know how many packets their ports have received.
-    pub fn counting(&self) -> Vec<At> {
+    /// Ports whose sessions need the number of received packets.
+    pub fn counting(&self) -> Vec<PortKey> {
         self.with(|inner| {
             inner.all.iter().filter(|(_, e)| e.session.counts_traffic()).map(|(at, _)| *at).collect()
         })
     }
 
-    /// Another address of a port.
-    pub fn set_mac(&self, at: At, mac: Mac, now: Millis) {
+    /// Changes the MAC address of a port.
+    pub fn set_mac(&self, at: PortKey, mac: Mac, now: Millis) {
         self.change(at, now, |session| session.set_mac(mac));
     }
 
-    /// A command says whether packets may be sent: by the port of that name, or by all. `false`: there is no such port.
+    /// Forces the forwarding state of the port of that name, or of all (`bfd/set-forwarding`). Returns false if there
+    /// is no such port.
     pub fn force_forwarding(&self, name: Option<&str>, answer: Option<bool>, now: Millis) -> bool {
         let meant = self.named(name);
         meant.iter().for_each(|at| {
@@ -202,9 +204,9 @@ impl Sessions {
         name.is_none() || !meant.is_empty()
     }
 
-    /// The port of that name, or all, with what `bfd/show` says of it.
+    /// The port of that name, or all, with their text for `bfd/show`.
     pub fn show(&self, name: Option<&str>, now: Millis) -> Vec<(String, String)> {
-        let one = |at: &At| {
+        let one = |at: &PortKey| {
             let text = self.change(*at, now, |session| session.show(now))?;
             let name = self.with(|inner| inner.all.get(at).map(|e| e.name.clone()))?;
             Some((name, text))
@@ -212,34 +214,34 @@ impl Sessions {
         self.named(name).iter().filter_map(one).collect()
     }
 
-    fn named(&self, name: Option<&str>) -> Vec<At> {
+    fn named(&self, name: Option<&str>) -> Vec<PortKey> {
         self.with(|inner| {
             let meant = inner.all.iter().filter(|(_, e)| name.is_none_or(|n| e.name == n));
             meant.map(|(at, _)| *at).collect()
         })
     }
 
-    /// Those that say something else than they did before.
-    pub fn take_news(&self, now: Millis) -> Vec<(At, Report)> {
-        if !self.any_news.swap(false, Ordering::AcqRel) {
+    /// Takes the sessions whose reported state has changed.
+    pub fn take_changed_reports(&self, now: Millis) -> Vec<(PortKey, Report)> {
+        if !self.any_changed_reports.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
-        let news = self.with(|inner| std::mem::take(&mut inner.news));
-        let report = |at: At| {
+        let changed_reports = self.with(|inner| std::mem::take(&mut inner.changed_reports));
+        let report = |at: PortKey| {
             let (forwarding, status) =
                 self.change(at, now, |session| (session.is_forwarding(now), session.status(now)))?;
             let status = status.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
             Some((at, Report { forwarding, status }))
         };
-        news.into_iter().filter_map(report).collect()
+        changed_reports.into_iter().filter_map(report).collect()
     }
 
-    /// Looks at the clocks that are due. A port that nobody who translates knows yet has nothing to send: it is looked
-    /// at when it is published.
+    /// Runs the timers that are due and returns the messages to send. A port that is not in the published snapshot yet
+    /// sends nothing; its session is checked when it is published.
     pub fn take_due(&self, published: &Published, now: Millis) -> Vec<Due> {
-        let due: Vec<At> = self
+        let due: Vec<PortKey> = self
             .with(|inner| inner.queue.iter().take_while(|(due, _)| *due <= now).map(|(_, at)| *at).collect());
-        let is_known = |at: &At| {
+        let is_known = |at: &PortKey| {
             let bridge = published.snapshot.bridge(at.0);
             bridge.and_then(|b| b.port(at.1)).is_some_and(|p| p.bfd.is_some())
         };
@@ -260,13 +262,13 @@ impl Sessions {
         frames
     }
 
-    /// Ports may have become known to who translates.
+    /// To be called after a publication: ports may have become known to the translation.
     pub fn published(&self, now: Millis) {
         if self.is_empty() {
             return;
         }
         let any = self.with(|inner| {
-            let waiting: Vec<At> =
+            let waiting: Vec<PortKey> =
                 inner.all.iter().filter(|(_, e)| e.due.is_none()).map(|(at, _)| *at).collect();
             waiting.into_iter().fold(false, |any, at| any | inner.requeue(at, now))
         });
@@ -275,22 +277,22 @@ impl Sessions {
         }
     }
 
-    /// Does something to a session, and what follows from it: its place in the queue, news, lines of the log.
-    fn change<T>(&self, at: At, now: Millis, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
-        let (result, sooner, news, lines) = self.with(|inner| {
+    /// Applies `work` to a session, then updates its place in the queue, records state changes and writes log lines.
+    fn change<T>(&self, at: PortKey, now: Millis, work: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        let (result, sooner, changed_reports, lines) = self.with(|inner| {
             let entry = inner.all.get_mut(&at)?;
             let result = work(&mut entry.session);
-            let news = entry.session.take_news();
+            let changed_reports = entry.session.take_news();
             let lines = lines(&entry.name, entry.session.take_events());
-            if news {
-                inner.news.insert(at);
+            if changed_reports {
+                inner.changed_reports.insert(at);
             }
-            Some((result, inner.requeue(at, now), news, lines))
+            Some((result, inner.requeue(at, now), changed_reports, lines))
         })?;
         if sooner {
             self.wakeup.wake();
         }
-        if news && !self.any_news.swap(true, Ordering::AcqRel) {
+        if changed_reports && !self.any_changed_reports.swap(true, Ordering::AcqRel) {
             self.shared.wake();
         }
         for (level, line) in lines {
@@ -299,13 +301,13 @@ impl Sessions {
         Some(result)
     }
 
-    /// A panic of another holder leaves sessions usable.
+    /// Sessions stay usable after a panic of another thread.
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Events as the log shows them, those that it wants.
+/// Events as log lines, without those that are not logged.
 fn lines(name: &str, events: Vec<Event>) -> Vec<(log::Level, String)> {
     let level = |event: &Event| match event.level() {
         Level::Warn => log::Level::Warn,

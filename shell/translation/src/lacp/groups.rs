@@ -1,7 +1,7 @@
-//! The ports of a datapath that speak LACP, with the links of each.
+//! The ports of a datapath that run LACP, with their links.
 //!
-//! **Threads**: who receives a message, who sends those that are due, and the main loop. One lock is held for one operation,
-//! and nothing is sent or logged meanwhile.
+//! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
+//! during which nothing is sent or logged.
 
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
@@ -20,18 +20,18 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 /// Length of an Ethernet header without tags.
 const ETHERNET: usize = 14;
 
-/// A row of table Port of a bridge, by name.
+/// A port of a bridge (row of table Port), by name.
 pub type Key = (BridgeId, String);
 
-/// A port of a bridge.
-type At = (BridgeId, OfPort);
+/// An OpenFlow port of a bridge.
+type PortKey = (BridgeId, OfPort);
 
-/// See the module.
+/// The ports with LACP of a datapath.
 pub struct Groups {
     inner: Mutex<Inner>,
-    /// How many there are.
+    /// Number of ports.
     len: AtomicUsize,
-    any_news: AtomicBool,
+    any_changed_reports: AtomicBool,
     shared: Arc<SharedState>,
     wakeup: Arc<Wakeup>,
 }
@@ -39,55 +39,55 @@ pub struct Groups {
 #[derive(Default)]
 struct Inner {
     all: BTreeMap<Key, Group>,
-    by_link: BTreeMap<At, Key>,
-    news: BTreeSet<Key>,
+    by_link: BTreeMap<PortKey, Key>,
+    changed_reports: BTreeSet<Key>,
 }
 
 struct Group {
     aggregation: Aggregation,
-    /// Addresses of the links.
+    /// MAC addresses of the links.
     macs: BTreeMap<OfPort, Mac>,
 }
 
-/// A link as the main loop knows it.
+/// Configuration of a link.
 pub struct LinkSetup {
-    /// Its OpenFlow number.
+    /// OpenFlow port number.
     pub port: OfPort,
-    /// How it presents itself.
+    /// LACP parameters.
     pub settings: MemberSettings,
-    /// Its address.
+    /// MAC address.
     pub mac: Mac,
-    /// It has a carrier.
+    /// Whether it has a carrier.
     pub carrier: bool,
 }
 
-/// What LACP says of a port.
+/// What LACP reports about a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Whether any link is attached.
     pub negotiation: Negotiation,
-    /// Of each link: traffic may flow, and something is known of the other end.
+    /// For each link: traffic may flow, and the partner is known.
     pub links: BTreeMap<OfPort, (bool, bool)>,
 }
 
 impl Groups {
-    /// None yet.
+    /// No ports.
     pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>) -> Groups {
         Groups {
             inner: Mutex::default(),
             len: AtomicUsize::new(0),
-            any_news: AtomicBool::new(false),
+            any_changed_reports: AtomicBool::new(false),
             shared: Arc::clone(shared),
             wakeup: Arc::clone(wakeup),
         }
     }
 
-    /// There is none.
+    /// Whether there are no ports.
     pub fn is_empty(&self) -> bool {
         self.len.load(Ordering::Acquire) == 0
     }
 
-    /// A port speaks with these settings by these links from now on.
+    /// Creates or reconfigures a port.
     pub fn configure(&self, key: &Key, settings: Settings, links: Vec<LinkSetup>, now: Millis) {
         self.with(|inner| {
             let new = || Group { aggregation: Aggregation::new(Settings::default()), macs: BTreeMap::new() };
@@ -106,14 +106,14 @@ impl Groups {
                 group.macs.insert(link.port, link.mac);
                 inner.by_link.insert((key.0, link.port), key.clone());
             }
-            inner.news.insert(key.clone());
+            inner.changed_reports.insert(key.clone());
             self.len.store(inner.all.len(), Ordering::Release);
         });
-        self.any_news.store(true, Ordering::Release);
+        self.any_changed_reports.store(true, Ordering::Release);
         self.wakeup.wake();
     }
 
-    /// The keys of all.
+    /// The keys of all ports.
     pub fn keys(&self) -> Vec<Key> {
         if self.is_empty() {
             return Vec::new();
@@ -121,31 +121,31 @@ impl Groups {
         self.with(|inner| inner.all.keys().cloned().collect())
     }
 
-    /// A port does not speak any more.
+    /// Removes a port.
     pub fn forget(&self, key: &Key) {
         self.with(|inner| {
             inner.all.remove(key);
             inner.by_link.retain(|_, k| k != key);
-            inner.news.remove(key);
+            inner.changed_reports.remove(key);
             self.len.store(inner.all.len(), Ordering::Release);
         });
     }
 
-    /// The state of a link.
-    pub fn set_link(&self, at: At, mac: Mac, carrier: bool, now: Millis) {
+    /// Sets MAC address and carrier of a link.
+    pub fn set_link(&self, at: PortKey, mac: Mac, carrier: bool, now: Millis) {
         self.change(at, |group, port| {
             group.macs.insert(port, mac);
             group.aggregation.set_carrier(port, carrier, now);
         });
     }
 
-    /// A frame with a message came by a link.
-    pub fn receive(&self, at: At, frame: &[u8], now: Millis) {
+    /// Handles a received frame with a message for a link.
+    pub fn receive(&self, at: PortKey, frame: &[u8], now: Millis) {
         let payload = frame.get(ETHERNET..).unwrap_or_default();
         self.change(at, |group, port| group.aggregation.receive(port, payload, now));
     }
 
-    /// When a clock is due next.
+    /// When the next timer is due.
     pub fn deadline(&self) -> Option<Millis> {
         if self.is_empty() {
             return None;
@@ -153,8 +153,8 @@ impl Groups {
         self.with(|inner| inner.all.values().filter_map(|g| g.aggregation.deadline()).min())
     }
 
-    /// Looks at the clocks; the frames that are due, and by which ports.
-    pub fn take_due(&self, now: Millis) -> Vec<(At, Vec<u8>)> {
+    /// Runs the timers; returns the frames to send and their ports.
+    pub fn take_due(&self, now: Millis) -> Vec<(PortKey, Vec<u8>)> {
         if self.is_empty() {
             return Vec::new();
         }
@@ -169,30 +169,30 @@ impl Groups {
                 lines.extend(group.aggregation.take_lines());
                 if group.aggregation.take_news() {
                     any = true;
-                    inner.news.insert((*bridge, name.clone()));
+                    inner.changed_reports.insert((*bridge, name.clone()));
                 }
             }
         });
-        self.tell(any, &lines);
+        self.report_changes(any, &lines);
         frames
     }
 
-    /// What those say now that say something else than before.
-    pub fn take_news(&self) -> Vec<(Key, Report)> {
-        if !self.any_news.swap(false, Ordering::AcqRel) {
+    /// Takes the reports that have changed.
+    pub fn take_changed_reports(&self) -> Vec<(Key, Report)> {
+        if !self.any_changed_reports.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
         self.with(|inner| {
-            let news = std::mem::take(&mut inner.news);
+            let changed_reports = std::mem::take(&mut inner.changed_reports);
             let report = |key: Key| {
                 let group = inner.all.get(&key)?;
                 Some((key, group.report()))
             };
-            news.into_iter().filter_map(report).collect()
+            changed_reports.into_iter().filter_map(report).collect()
         })
     }
 
-    /// The port of that name, or all, as `lacp/show` (or `lacp/show-stats`) has them. `None`: there is no such port.
+    /// Text of `lacp/show` or `lacp/show-stats` for the port of that name, or all. `None`: there is no such port.
     pub fn show(&self, name: Option<&str>, stats: bool) -> Option<String> {
         self.with(|inner| {
             let meant = inner.all.values().map(|g| &g.aggregation);
@@ -202,26 +202,26 @@ impl Groups {
         })
     }
 
-    /// Does something to a port by one of its links; the thread that has the clocks looks at what follows.
-    fn change(&self, at: At, work: impl FnOnce(&mut Group, OfPort)) {
-        let news = self.with(|inner| {
+    /// Applies `work` to the port of a link, then wakes the timers thread.
+    fn change(&self, at: PortKey, work: impl FnOnce(&mut Group, OfPort)) {
+        let changed_reports = self.with(|inner| {
             let key = inner.by_link.get(&at)?;
             let group = inner.all.get_mut(key)?;
             work(group, at.1);
-            let news = group.aggregation.take_news();
-            if news {
-                inner.news.insert(key.clone());
+            let changed_reports = group.aggregation.take_news();
+            if changed_reports {
+                inner.changed_reports.insert(key.clone());
             }
-            Some(news)
+            Some(changed_reports)
         });
-        if let Some(news) = news {
-            self.tell(news, &[]);
+        if let Some(changed_reports) = changed_reports {
+            self.report_changes(changed_reports, &[]);
             self.wakeup.wake();
         }
     }
 
-    fn tell(&self, news: bool, lines: &[String]) {
-        if news && !self.any_news.swap(true, Ordering::AcqRel) {
+    fn report_changes(&self, changed_reports: bool, lines: &[String]) {
+        if changed_reports && !self.any_changed_reports.swap(true, Ordering::AcqRel) {
             self.shared.wake();
         }
         for line in lines {
@@ -229,7 +229,7 @@ impl Groups {
         }
     }
 
-    /// A panic of another holder leaves groups usable.
+    /// Groups stay usable after a panic of another thread.
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -9,41 +9,42 @@ use dpif::{DpFlow, Translation};
 use flow::Flow;
 use units::Millis;
 
-/// What a megaflow turned out to be.
+/// Result of checking a megaflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// As it should.
+    /// It is correct.
     Right,
-    /// Right for the packet that made it; the tables look at more bits now, so it was removed.
+    /// It was correct for the packet that made it, but the tables look at more bits now; it was removed.
     TooWide,
-    /// It did something else, or should not be there. It is repaired.
+    /// Its actions were wrong, or it should not exist. It was repaired.
     Wrong,
 }
 
-/// How a megaflow compares with what there should be.
+/// Comparison of a megaflow with its translation.
 pub enum Finding {
-    /// It does what it should; with what it was found by.
+    /// It is correct; the translation, if there was one.
     Right(Option<Translation>),
-    /// It does what it should for the packet that made it, and matches packets that the translation says nothing about.
+    /// Correct for the packet that made it, but its mask is too wide: it matches packets that the translation does not
+    /// cover.
     TooWide,
-    /// It does something else.
+    /// Its actions are wrong.
     Wrong {
-        /// What there should be.
+        /// The translation.
         wanted: Translation,
-        /// Other actions are all that it needs.
+        /// The mask is right: replacing the actions is enough.
         covered: bool,
     },
-    /// There should be none.
+    /// There should be no megaflow.
     Unwanted,
 }
 
 impl Finding {
-    /// The packet that made it would be treated otherwise now.
+    /// Whether the packet that made it would be treated differently now.
     pub fn is_wrong(&self) -> bool {
         matches!(self, Finding::Wrong { .. } | Finding::Unwanted)
     }
 
-    /// What the megaflow should do, for the log.
+    /// Text of the actions that the megaflow should have, for the log.
     pub fn wanted(&self) -> String {
         match self {
             Finding::Right(_) | Finding::TooWide => "that".to_owned(),
@@ -57,7 +58,7 @@ impl Finding {
 pub fn compare(handler: &Handler, published: &Published, flow: &DpFlow) -> Finding {
     match handler.retranslate(published, &flow.key) {
         Retranslation::Unassociated if *flow.actions == [UNASSOCIATED] => Finding::Right(None),
-        Retranslation::OneByOne | Retranslation::Unassociated => Finding::Unwanted,
+        Retranslation::Uncached | Retranslation::Unassociated => Finding::Unwanted,
         Retranslation::Megaflow(wanted) => {
             match (*wanted.actions == *flow.actions, covers(&flow.mask, &wanted.mask)) {
                 (true, true) => Finding::Right(Some(wanted)),
@@ -68,7 +69,7 @@ pub fn compare(handler: &Handler, published: &Published, flow: &DpFlow) -> Findi
     }
 }
 
-/// Does with a megaflow what `compare` has shown to be necessary.
+/// Repairs a megaflow according to `compare`'s result.
 pub(super) fn repair(
     datapath: &Datapath,
     name: &str,
@@ -87,11 +88,11 @@ pub(super) fn repair(
         }
         Finding::Wrong { wanted: t, covered: true } => {
             crate::flow_log::modified(name, flow, &t.actions);
-            // The flow may be gone by now; then there is nothing to repair.
+            // If the flow has been removed meanwhile, there is nothing to repair.
             let _ = datapath.flow_modify(flow.ufid, t.actions, Some((t.owner, t.dependency_set)), now);
             Verdict::Wrong
         }
-        // Same actions, but perhaps by other rules: those are to be credited from now on.
+        // The same actions may come from other rules, which are to be credited from now on.
         Finding::Right(translation) => {
             if let Some(t) = translation {
                 let _ = datapath.flow_set_owner(flow.ufid, (t.owner, t.dependency_set), now);
@@ -101,8 +102,8 @@ pub(super) fn repair(
     }
 }
 
-/// Every bit that `wanted` matches, of those that a megaflow can match, is matched by `installed`, which may match more:
-/// the datapath narrows megaflows when there are too many masks.
+/// Whether `installed` matches every bit of `wanted` that a megaflow can match. It may match more: the datapath
+/// narrows megaflows if there are too many masks.
 fn covers(installed: &Flow, wanted: &Flow) -> bool {
     let wanted = KeyMask::from_flow(wanted).to_flow();
     wanted.words().iter().zip(installed.words()).all(|(w, i)| w & !i == 0)

@@ -1,6 +1,5 @@
-//! What changed lately, and the log line about a megaflow that was wrong although no change had found it: it says what the
-//! megaflow's translation had consulted, and which changes there were since the megaflow was made, so that the dependency
-//! that is missing can be read from it.
+//! Recent changes, and the log line about a wrong megaflow that no change had found. The line says what the megaflow's
+//! translation had consulted and which changes came since, so that the missing dependency can be identified.
 
 use super::check::Finding;
 use crate::changes::Changes;
@@ -13,8 +12,8 @@ use std::collections::VecDeque;
 use units::Millis;
 use xlate::{BridgeId, Change, Dependencies};
 
-/// So many sets of changes are remembered.
-const SETS: usize = 32;
+/// Sets of changes that are remembered.
+const SETS_MAX: usize = 32;
 /// Bytes of a log line at most.
 const LINE_MAX: usize = 4096;
 
@@ -32,11 +31,11 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn note(&mut self, changes: &Changes, at: Millis) {
-        self.sets.truncate(SETS - 1);
+        self.sets.truncate(SETS_MAX - 1);
         self.sets.push_front(Set { at, changes: changes.clone() });
     }
 
-    /// The line about a megaflow. `dependency_set`: the number of what its translation had consulted.
+    /// The log line about a megaflow. `dependency_set`: the number of its translation's dependencies.
     pub(super) fn line(
         &self,
         shared: &SharedState,
@@ -50,7 +49,7 @@ impl History {
         };
         let dependencies = shared.dependencies(dependency_set);
         let consulted =
-            dependencies.as_ref().map_or("is not known".to_owned(), |dependencies| dependencies.text(&name));
+            dependencies.as_ref().map_or("unknown".to_owned(), |dependencies| dependencies.text(&name));
         let mut line = format!(
             "megaflow {} was wrong and is repaired: it did {}, and should do {}; {}; its translation consulted: {consulted}; \
              changes since it was made, the newest first: ",
@@ -86,18 +85,18 @@ impl History {
                 parts.push(format!("{} ({ago} ms ago{found})", change.text(name)));
             }
         }
-        let rest = if self.sets.len() == SETS { " and perhaps others" } else { "" };
+        let rest = if self.sets.len() == SETS_MAX { " and perhaps others" } else { "" };
         if parts.is_empty() { format!("none{rest}") } else { parts.join(", ") + rest }
     }
 }
 
-/// Whether the change finds the megaflow.
+/// Whether revalidation for the change includes the megaflow.
 fn concerns(dependencies: &Dependencies, change: &Change, flow: &DpFlow) -> bool {
     let meets = |m: &Match| m.flow.masked(&flow.mask) == flow.key.masked(&m.mask).masked(&flow.mask);
     dependencies.concerned_by(change).iter().any(meets)
 }
 
-/// Lines of the log are bounded.
+/// Cuts a log line to its maximum length.
 fn cut(mut line: String) -> String {
     if line.len() > LINE_MAX {
         let end = (0..=LINE_MAX).rev().find(|i| line.is_char_boundary(*i)).unwrap_or(0);

@@ -1,16 +1,16 @@
-//! Keeping megaflows right. A change is looked up in what megaflows were made from: those that it may concern are translated
-//! again and compared, the others are left alone (`xlate::Dependencies`). What concerns everything, as a port's coming does, has all
-//! of them translated again.
+//! Revalidation: keeps megaflows consistent with the tables. The dependencies of megaflows' translations tell which
+//! megaflows a change may concern (`xlate::Dependencies`): these are translated again and compared, the others are
+//! left alone. After a change that concerns everything, like a new port, all are translated again.
 //!
-//! Nothing here holds a lock while it translates; a megaflow published meanwhile was made from the snapshot that is used
-//! here or from a newer one (`UpcallHandler::is_current`), so nothing escapes.
+//! No lock is held during a translation. A megaflow that is published meanwhile was made from the snapshot used here
+//! or from a newer one (`UpcallHandler::is_current`), so none is missed.
 //!
 //! | file | what |
 //! |---|---|
 //! | `check.rs` | one megaflow: translated again, compared, repaired |
-//! | `history.rs` | what changed lately, for the log line about a megaflow that no change had found |
-//! | `passes.rs` | which megaflows: those of a change, all, and a few at a time to be safe |
-//! | `thread.rs` | the thread that does it, beside the main loop |
+//! | `history.rs` | recent changes, for the log line about a megaflow that no change had found |
+//! | `passes.rs` | which megaflows: those of a change, all, and the sweep |
+//! | `thread.rs` | the thread |
 
 pub mod check;
 mod history;

@@ -1,10 +1,10 @@
-//! Which megaflows are translated again.
+//! Which megaflows are translated again, and when.
 //!
-//! * **Of a change**: those that it may concern, at once. A change that turns out to concern very many is treated as one of
-//!   everything from there on, so that other changes are not held up.
-//! * **Of everything**: all of them, some at a time; changes come between.
-//! * **To be safe**: all of them, over and over, so slowly that it costs nothing. What is found wrong there has escaped the
-//!   above: it is repaired, counted and logged with what is needed to find the reason, and should not happen.
+//! - **After a change**: the megaflows that it may concern, at once. A change that concerns very many is treated as a
+//!   change of everything, so that it does not delay other changes.
+//! - **After a change of everything**: all megaflows, step by step; other changes are handled between steps.
+//! - **Sweep**: all megaflows over and over, slowly enough to cost nothing. A wrong megaflow found by it was missed by
+//!   the above: it is repaired, counted and logged with what is needed to find the reason. This should not happen.
 
 use super::check::{Verdict, compare, repair};
 use super::history::History;
@@ -21,37 +21,37 @@ use units::{Millis, Ufid};
 
 static LOG: Module = Module::new("ofproto_dpif_upcall");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
-/// Megaflows that were wrong although nothing had said so.
+/// Wrong megaflows that only the sweep found.
 static REPAIRED: Counter = Counter::new("revalidate_repaired");
 /// Megaflows that a change may have concerned.
 static CONCERNED: Counter = Counter::new("revalidate_concerned");
 
-/// Indices that are searched for concerned megaflows in one go.
-const SEARCH: u32 = 8192;
-/// A change that concerns more than so many megaflows is everything's.
-const VERY_MANY: usize = 4096;
-/// Megaflows translated in a step of a pass over all.
+/// Indices of megaflows that are searched in one step for those that changes concern.
+const SEARCH_STEP: u32 = 8192;
+/// A change that concerns more megaflows than this is treated as a change of everything.
+const CONCERNED_MAX: usize = 4096;
+/// Megaflows translated in one step of a pass over all.
 const STEP: u32 = 256;
-/// Megaflows whose statistics are taken, and which go if they are idle, in a step of the look for those.
+/// Megaflows in one step of expiry: statistics are collected, idle megaflows removed.
 const IDLE_STEP: u32 = 1024;
-/// The slow pass is once round after so many of its steps.
-const SAFETY_STEPS: u32 = 600;
-/// Pairs of a change and a set of dependencies. To compare more takes longer than to translate all megaflows again.
-const PAIRS: usize = 20_000;
+/// Steps of one sweep over all megaflows.
+const SWEEP_STEPS: u32 = 600;
+/// Pairs of a change and a set of dependencies to compare. Beyond that, translating all megaflows again is faster.
+const PAIRS_MAX: usize = 20_000;
 
-/// What is to be done, and how far it is.
+/// Pending work and its progress.
 pub(super) struct Passes {
     datapath: Arc<Datapath>,
     shared: Arc<SharedState>,
     handler: Arc<Handler>,
     name: String,
-    /// Indices that a pass over all has still to look at, and where it goes on.
+    /// Indices that the pass over all still has to check, and the next one.
     left: u32,
     next: u32,
-    /// Where the look for idle megaflows goes on; `None`: it has been round.
+    /// The next index of the expiry pass; `None`: the pass is complete.
     idle: Option<u32>,
-    /// Where the slow pass goes on, and which megaflows seemed wrong to it when all was settled.
-    safety: u32,
+    /// The next index of the sweep, and megaflows that seemed wrong to it although no change was pending.
+    sweep_at: u32,
     suspects: Vec<Ufid>,
     /// The switch ends: no further megaflow is translated.
     stop: Arc<AtomicBool>,
@@ -65,7 +65,7 @@ impl Passes {
         shared: &Arc<SharedState>,
         handler: &Arc<Handler>,
     ) -> Passes {
-        // That it is 0 can be asked from the start.
+        // Registered at the start so that it is shown as 0.
         REPAIRED.register();
         Passes {
             datapath: Arc::clone(datapath),
@@ -75,15 +75,15 @@ impl Passes {
             left: 0,
             next: 0,
             idle: None,
-            safety: 0,
+            sweep_at: 0,
             suspects: Vec::new(),
             stop: Arc::default(),
             history: History::default(),
         }
     }
 
-    /// Set by another thread, it ends a step between two megaflows: a step may have thousands of them, and a translation
-    /// may take some ten milliseconds where tables loop.
+    /// A flag by which another thread ends the current step between two megaflows: a step may have thousands of them,
+    /// and a translation may take some ten milliseconds if tables loop.
     pub(super) fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -92,30 +92,30 @@ impl Passes {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Ends the main loop's sleep.
+    /// Wakes the main loop.
     pub(super) fn wake(&self) {
         self.shared.wake();
     }
 
-    /// A pass over all has not come to its end.
+    /// Whether a pass over all is in progress.
     pub(super) fn is_under_way(&self) -> bool {
         self.left != 0
     }
 
-    /// Takes changes on that have been published.
+    /// Takes over published changes.
     pub(super) fn take(&mut self, changes: &Changes, now: Millis) {
         if changes.is_empty() {
             return;
         }
         self.history.note(changes, now);
         match self.concerns(changes) {
-            Some(concerns) => self.look_at(&concerns, now),
+            Some(concerns) => self.check_concerned(&concerns, now),
             None => self.begin(0),
         }
         self.datapath.reclaim(now);
     }
 
-    /// All are to be looked at.
+    /// Begins a pass over all.
     fn begin(&mut self, next: u32) {
         let end = self.datapath.flow_end();
         (self.left, self.next) = (end, if next < end { next } else { 0 });
@@ -124,7 +124,7 @@ impl Passes {
     /// The megaflows that the changes concern; `None`: all.
     fn concerns(&self, changes: &Changes) -> Option<Concerns> {
         let dependency_sets = self.shared.dependency_sets();
-        if changes.is_all() || changes.list().len() * dependency_sets.len() > PAIRS {
+        if changes.is_all() || changes.list().len() * dependency_sets.len() > PAIRS_MAX {
             return None;
         }
         let mut concerns = Concerns::default();
@@ -135,19 +135,19 @@ impl Passes {
         Some(concerns)
     }
 
-    fn look_at(&mut self, concerns: &Concerns, now: Millis) {
+    fn check_concerned(&mut self, concerns: &Concerns, now: Millis) {
         let published = self.shared.published();
         let (mut from, mut found) = (0, 0);
         while from < self.datapath.flow_end() {
-            for flow in self.datapath.flows_concerned(concerns, from..from + SEARCH) {
+            for flow in self.datapath.flows_concerned(concerns, from..from + SEARCH_STEP) {
                 if self.is_stopped() {
                     return;
                 }
                 self.check(&published, &flow, now);
                 found += 1;
             }
-            from += SEARCH;
-            if found > VERY_MANY {
+            from += SEARCH_STEP;
+            if found > CONCERNED_MAX {
                 return self.begin(from);
             }
         }
@@ -159,8 +159,8 @@ impl Passes {
         repair(&self.datapath, &self.name, flow, finding, now)
     }
 
-    /// Some more of a pass over all.
-    pub(super) fn go_on(&mut self, now: Millis) {
+    /// Does the next step of a pass over all.
+    pub(super) fn continue_pass(&mut self, now: Millis) {
         let published = self.shared.published();
         let step = STEP.min(self.left);
         for flow in self.datapath.flows_at(self.next..self.next + step) {
@@ -173,33 +173,33 @@ impl Passes {
         self.next = if self.next + step < self.datapath.flow_end() { self.next + step } else { 0 };
         if self.left == 0 {
             self.datapath.reclaim(now);
-            self.tidy();
+            self.remove_unused_dependency_sets();
         }
     }
 
-    /// A pass over all, to its end.
-    pub(super) fn finish(&mut self, now: Millis) {
+    /// Completes a pass over all.
+    pub(super) fn complete_pass(&mut self, now: Millis) {
         while self.is_under_way() {
-            self.go_on(now);
+            self.continue_pass(now);
         }
     }
 
-    /// All megaflows are to be looked at for idleness.
+    /// Begins an expiry pass.
     pub(super) fn begin_expiry(&mut self) {
         self.idle.get_or_insert(0);
     }
 
-    /// That has not come to its end.
+    /// Whether an expiry pass is in progress.
     pub(super) fn is_expiring(&self) -> bool {
         self.idle.is_some()
     }
 
-    /// Steps that are left of it.
+    /// Remaining steps of the expiry pass.
     pub(super) fn expiry_steps(&self) -> u32 {
         self.idle.map_or(0, |from| self.datapath.flow_end().saturating_sub(from).div_ceil(IDLE_STEP))
     }
 
-    /// Of some more megaflows statistics are taken, and those that no packet has used for this long go.
+    /// Does a step of expiry: collects statistics and removes megaflows that were unused for `idle`.
     pub(super) fn expire_some(&mut self, idle: Millis, now: Millis) {
         let Some(from) = self.idle else { return };
         let to = from + IDLE_STEP;
@@ -211,24 +211,25 @@ impl Passes {
         }
     }
 
-    /// The same of all.
+    /// Does expiry for all megaflows.
     pub(super) fn expire(&self, idle: Millis, now: Millis) {
         self.datapath.expire(now.since(idle), now);
         self.datapath.tidy(now);
     }
 
-    /// Forgets sets of dependencies that no megaflow has, if there are many.
-    fn tidy(&self) {
+    /// If there are many sets of dependencies, removes those that no megaflow has.
+    fn remove_unused_dependency_sets(&self) {
         if self.shared.has_many_dependency_sets() {
             self.shared.retain_dependency_sets(&self.datapath.dependency_sets());
         }
     }
 
-    /// A step of the slow pass. `settled`: this version of the tables has been dealt with; nothing is said of another.
-    pub(super) fn be_safe(&mut self, settled: u64, now: Millis) {
+    /// Does a step of the sweep. `settled`: the version for which revalidation is complete; with another version
+    /// nothing is reported.
+    pub(super) fn sweep(&mut self, settled: u64, now: Millis) {
         let published = self.shared.published();
         let quiet = || published.version == settled && !self.shared.live.is_ahead();
-        // A second look, so that what was just changing when the first one fell on it is not taken for a fault.
+        // Checks suspects a second time, so that a change during the first check is not taken for a bug.
         let suspects = std::mem::take(&mut self.suspects);
         for flow in suspects.iter().filter_map(|ufid| self.datapath.flow_get(*ufid, now)) {
             let dependency_set = self.datapath.flow_dependency_set(flow.ufid).unwrap_or_default();
@@ -242,8 +243,8 @@ impl Passes {
             }
         }
         let end = self.datapath.flow_end();
-        let step = end.div_ceil(SAFETY_STEPS);
-        for flow in self.datapath.flows_at(self.safety..self.safety + step) {
+        let step = end.div_ceil(SWEEP_STEPS);
+        for flow in self.datapath.flows_at(self.sweep_at..self.sweep_at + step) {
             if self.is_stopped() {
                 return;
             }
@@ -251,6 +252,6 @@ impl Passes {
                 self.suspects.push(flow.ufid);
             }
         }
-        self.safety = if self.safety + step < end { self.safety + step } else { 0 };
+        self.sweep_at = if self.sweep_at + step < end { self.sweep_at + step } else { 0 };
     }
 }

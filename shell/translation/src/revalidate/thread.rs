@@ -1,5 +1,5 @@
-//! The thread that revalidates, beside the main loop, which hands it the changes that it has published. In dummy mode, where
-//! scheduling must not show, there is none: the main loop does at once what there is to do.
+//! The revalidator thread, which runs beside the main loop and gets from it the changes that were published. In dummy
+//! mode, where scheduling must not be visible, there is no thread: the main loop revalidates immediately.
 
 use super::passes::Passes;
 use crate::changes::Changes;
@@ -17,17 +17,17 @@ use units::Millis;
 
 static LOG: Module = Module::new("ofproto_dpif_upcall");
 
-/// With nothing else to do the thread looks at some megaflows this often, to be safe.
-const SAFETY_INTERVAL: Millis = Millis(100);
-/// Megaflows are looked at for idleness this often, if that takes no longer.
+/// Interval of sweep steps while the thread has nothing else to do.
+const SWEEP_INTERVAL: Millis = Millis(100);
+/// Shortest interval between two expiry passes over all megaflows.
 const IDLE_INTERVAL: Millis = Millis(500);
-/// After a step of that the thread rests for so many times as long as the step took: a table of hundreds of thousands
-/// of megaflows does not cost a processor.
-const REST: u32 = 9;
-/// All have been looked at in this part of the time after which an idle one goes.
+/// After a step of expiry the thread sleeps 9 times as long as the step took, so that a table of hundreds of thousands
+/// of megaflows costs at most a tenth of a core.
+const REST_FACTOR: u32 = 9;
+/// An expiry pass takes at most a quarter of the idle timeout.
 const IDLE_PART: u64 = 4;
 
-/// What the main loop has for the thread.
+/// What the main loop hands to the thread.
 #[derive(Default)]
 struct Inbox {
     changes: Changes,
@@ -35,7 +35,7 @@ struct Inbox {
     version: u64,
     paused: bool,
     closing: bool,
-    /// Cores to be on, if they changed.
+    /// The cores to run on, if they changed.
     cores: Option<BTreeSet<u32>>,
     idle: Millis,
 }
@@ -44,36 +44,36 @@ struct Inbox {
 struct Shared {
     inbox: Mutex<Inbox>,
     wakeup: Condvar,
-    /// Something that was handed over is not done.
+    /// Some changes that were handed over are not done.
     behind: AtomicBool,
-    /// No megaflow is of an older version than this.
+    /// All megaflows are at least of this version.
     done: AtomicU64,
-    /// The main loop wants to be woken when `done` grows.
+    /// The main loop wants to be woken when `done` increases.
     awaited: AtomicBool,
-    /// How long the last pass over all took, milliseconds.
+    /// Duration of the last pass over all megaflows, in milliseconds.
     took_ms: AtomicU64,
 }
 
 impl Shared {
-    /// A panic elsewhere leaves the inbox usable: each change to it is complete in itself.
+    /// The inbox stays usable after a panic of another thread: each change to it is complete.
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// See the module.
+/// The revalidator of one datapath, with or without a thread.
 pub struct Revalidator {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// Ends what the thread is at.
+    /// Makes the thread abandon its current step.
     stop: Arc<AtomicBool>,
-    /// Without a thread.
+    /// The passes, if there is no thread.
     inline: Option<Passes>,
     cores: BTreeSet<u32>,
 }
 
 impl Revalidator {
-    /// One that works when it is called.
+    /// A revalidator without a thread.
     pub fn inline(
         name: &str,
         datapath: &Arc<Datapath>,
@@ -85,7 +85,7 @@ impl Revalidator {
         Revalidator { shared: Arc::default(), thread: None, stop, inline, cores: BTreeSet::new() }
     }
 
-    /// One with a thread.
+    /// A revalidator with a thread.
     pub fn threaded(
         name: &str,
         datapath: &Arc<Datapath>,
@@ -104,7 +104,7 @@ impl Revalidator {
         Ok(Revalidator { shared, thread: Some(thread), stop, inline: None, cores: BTreeSet::new() })
     }
 
-    /// Takes on what was published as this version.
+    /// Hands over the changes that were published as this version.
     pub fn take(&mut self, changes: Changes, version: u64) {
         let mut inbox = self.shared.inbox();
         inbox.changes.append(changes);
@@ -114,7 +114,7 @@ impl Revalidator {
         self.shared.wakeup.notify_one();
     }
 
-    /// Without a thread: does what there is to do.
+    /// Without a thread: does all pending revalidation.
     pub fn run(&mut self, now: Millis) {
         let Some(passes) = &mut self.inline else { return };
         let mut inbox = self.shared.inbox();
@@ -124,7 +124,7 @@ impl Revalidator {
         let (changes, version) = (std::mem::take(&mut inbox.changes), inbox.version);
         drop(inbox);
         passes.take(&changes, now);
-        passes.finish(now);
+        passes.complete_pass(now);
         self.shared.done.store(version, Ordering::SeqCst);
         self.shared.behind.store(false, Ordering::SeqCst);
     }
@@ -135,18 +135,18 @@ impl Revalidator {
         self.inline.iter().for_each(|passes| passes.expire(idle, now));
     }
 
-    /// Leaves megaflows as they are, or goes on.
+    /// Suspends or resumes revalidation.
     pub fn pause(&self, paused: bool) {
         self.shared.inbox().paused = paused;
         self.shared.wakeup.notify_one();
     }
 
-    /// Megaflows that no packet has used for this long go.
+    /// Sets the time after which an unused megaflow is removed.
     pub fn set_idle(&self, idle: Millis) {
         self.shared.inbox().idle = idle;
     }
 
-    /// The thread stays on these cores.
+    /// Pins the thread to these cores.
     pub fn stay_on(&mut self, cores: &BTreeSet<u32>) {
         if self.cores != *cores {
             self.cores = cores.clone();
@@ -155,7 +155,7 @@ impl Revalidator {
         }
     }
 
-    /// No megaflow is of an older version than this. If some are, the main loop is woken when there is progress.
+    /// Whether all megaflows are at least of this version. If not, the main loop will be woken when there is progress.
     pub fn is_done(&self, version: u64) -> bool {
         let done = || self.shared.done.load(Ordering::SeqCst) >= version;
         if done() {
@@ -165,12 +165,12 @@ impl Revalidator {
         done()
     }
 
-    /// Some megaflows may not be what the published tables say.
+    /// Whether some megaflows may differ from the published tables.
     pub fn is_behind(&self) -> bool {
         self.shared.behind.load(Ordering::SeqCst)
     }
 
-    /// How long the last pass over all megaflows took, milliseconds.
+    /// Duration of the last pass over all megaflows, in milliseconds.
     pub fn took_ms(&self) -> u64 {
         self.shared.took_ms.load(Ordering::Relaxed)
     }
@@ -187,26 +187,26 @@ impl Drop for Revalidator {
     }
 }
 
-/// The thread.
+/// The thread's state.
 struct Worker {
     shared: Arc<Shared>,
     clock: Clock,
     passes: Passes,
-    /// The version that has been dealt with.
+    /// The version for which revalidation is complete.
     settled: u64,
-    /// When a pass over all began.
-    began: Option<Instant>,
-    /// When the last look at megaflows for idleness began, and when it goes on.
-    idled: Millis,
+    /// When the current pass over all began.
+    pass_began: Option<Instant>,
+    /// When the last expiry pass began, and when its next step is due.
+    expiry_began: Millis,
     resting: Instant,
-    /// When some megaflows were last looked at to be safe.
-    made_safe: Millis,
+    /// When the last sweep step was done.
+    last_sweep: Millis,
 }
 
 impl Worker {
     fn new(shared: Arc<Shared>, clock: Clock, passes: Passes) -> Worker {
-        let (idled, made_safe, resting) = (Millis(0), Millis(0), Instant::now());
-        Worker { shared, clock, passes, settled: 0, began: None, idled, resting, made_safe }
+        let (expiry_began, last_sweep, resting) = (Millis(0), Millis(0), Instant::now());
+        Worker { shared, clock, passes, settled: 0, pass_began: None, expiry_began, resting, last_sweep }
     }
 
     fn run(mut self) {
@@ -219,18 +219,18 @@ impl Worker {
             }
             self.passes.take(&changes, now);
             if self.passes.is_under_way() {
-                self.began.get_or_insert_with(Instant::now);
-                self.passes.go_on(now);
+                self.pass_began.get_or_insert_with(Instant::now);
+                self.passes.continue_pass(now);
             }
             if !self.passes.is_under_way() {
                 self.finished(version);
             }
             self.expire(now);
-            self.be_safe(now);
+            self.sweep(now);
         }
     }
 
-    /// What to do next; `None`: nothing any more. Waits if there is nothing.
+    /// Waits for work and returns it; `None` if the thread has to end.
     fn next(&mut self) -> Option<(Changes, u64, bool)> {
         let shared = Arc::clone(&self.shared);
         let mut inbox = shared.inbox();
@@ -240,7 +240,7 @@ impl Worker {
             let wait = if self.passes.is_expiring() && !inbox.paused {
                 rest
             } else {
-                Duration::from_millis(SAFETY_INTERVAL.0)
+                Duration::from_millis(SWEEP_INTERVAL.0)
             };
             (inbox, _) = shared.wakeup.wait_timeout(inbox, wait).unwrap_or_else(PoisonError::into_inner);
         }
@@ -254,10 +254,10 @@ impl Worker {
         Some((changes, inbox.version, inbox.paused))
     }
 
-    /// Nothing is left of what was taken on up to this version.
+    /// Records that revalidation is complete up to this version.
     fn finished(&mut self, version: u64) {
-        if let Some(began) = self.began.take() {
-            let took = began.elapsed().as_millis() as u64;
+        if let Some(pass_began) = self.pass_began.take() {
+            let took = pass_began.elapsed().as_millis() as u64;
             self.shared.took_ms.store(took, Ordering::Relaxed);
         }
         self.shared.done.store(version, Ordering::SeqCst);
@@ -271,31 +271,31 @@ impl Worker {
         }
     }
 
-    /// A step of the look at megaflows for idleness, if it is time.
+    /// Does a step of expiry if it is due.
     fn expire(&mut self, now: Millis) {
-        if now.since(self.idled) >= IDLE_INTERVAL && !self.passes.is_expiring() {
-            self.idled = now;
+        if now.since(self.expiry_began) >= IDLE_INTERVAL && !self.passes.is_expiring() {
+            self.expiry_began = now;
             self.passes.begin_expiry();
         }
-        let began = Instant::now();
-        if !self.passes.is_expiring() || began < self.resting {
+        let pass_began = Instant::now();
+        if !self.passes.is_expiring() || pass_began < self.resting {
             return;
         }
         let idle = self.shared.inbox().idle;
         self.passes.expire_some(idle, now);
-        let time = (idle.0 / IDLE_PART).saturating_sub(now.since(self.idled).0);
+        let time = (idle.0 / IDLE_PART).saturating_sub(now.since(self.expiry_began).0);
         let most = Duration::from_millis(time) / self.passes.expiry_steps().max(1);
-        self.resting = began + (began.elapsed() * (REST + 1)).min(most);
+        self.resting = pass_began + (pass_began.elapsed() * (REST_FACTOR + 1)).min(most);
     }
 
-    /// Some megaflows are translated again although nothing has changed, if it is time and nothing else is to be done.
-    fn be_safe(&mut self, now: Millis) {
-        if now.since(self.made_safe) < SAFETY_INTERVAL || self.passes.is_under_way() {
+    /// Does a step of the sweep if it is due and nothing else is to be done.
+    fn sweep(&mut self, now: Millis) {
+        if now.since(self.last_sweep) < SWEEP_INTERVAL || self.passes.is_under_way() {
             return;
         }
         if self.shared.inbox().changes.is_empty() {
-            self.made_safe = now;
-            self.passes.be_safe(self.settled, now);
+            self.last_sweep = now;
+            self.passes.sweep(self.settled, now);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The clocks of protocols that must not wait for anybody: a thread of its own for each datapath that has such a protocol on
-//! a port. In dummy mode, where scheduling must not show, there is none: the main loop looks at the clocks in each turn.
+//! Timers of protocols (BFD, LACP) whose messages must not be delayed: one thread for each datapath with such a
+//! protocol on a port. In dummy mode, where scheduling must not be visible, there is no thread: the main loop checks
+//! the timers in each iteration.
 //!
-//! The thread sleeps until the next clock is due, or until it is woken because one is due sooner.
+//! The thread sleeps until the next timer is due, or until it is woken because a timer is due sooner.
 
 pub mod send;
 pub mod wakeup;
@@ -18,21 +19,21 @@ use units::Millis;
 
 static LOG: Module = Module::new("ofproto_dpif_monitor");
 
-/// Far before others, and behind what the kernel itself has to do.
+/// Ahead of other threads, but behind the kernel's own.
 const NICE: i32 = -15;
 
-/// See the module.
+/// The timers of one datapath.
 pub struct Timers {
     datapath: Arc<Datapath>,
     handler: Arc<Handler>,
-    /// For the thread; `None`: there is to be none.
+    /// The thread's clock; `None`: there is no thread.
     clock: Option<Clock>,
     cores: BTreeSet<u32>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Timers {
-    /// Those of a datapath; with a clock they have a thread.
+    /// The timers of a datapath; with a clock they have a thread.
     pub fn new(datapath: &Arc<Datapath>, handler: &Arc<Handler>, clock: Option<&Clock>) -> Timers {
         Timers {
             datapath: Arc::clone(datapath),
@@ -43,12 +44,12 @@ impl Timers {
         }
     }
 
-    /// The main loop's part: without a thread it looks at the clocks, else it sees to it that there is one if there is
-    /// anything for it to do. True if anything was done.
+    /// The main loop's part: without a thread it checks the timers, otherwise it starts the thread when there is a
+    /// session. Returns whether anything was done.
     pub fn run(&mut self, now: Millis) -> bool {
         let needed = !self.handler.bfd.is_empty() || !self.handler.lacp.is_empty();
         match (&self.clock, &self.thread) {
-            (None, _) => return needed && look(&self.handler, &self.datapath, now),
+            (None, _) => return needed && send_due_now(&self.handler, &self.datapath, now),
             (Some(clock), None) if needed => self.start(clock.clone()),
             (Some(_), Some(_)) if !needed => self.stop(),
             _ => {}
@@ -56,12 +57,12 @@ impl Timers {
         false
     }
 
-    /// When the main loop has to look again, if it is who looks.
+    /// When the main loop has to check the timers next, if there is no thread.
     pub fn deadline(&self) -> Option<Millis> {
         deadline(&self.handler).filter(|_| self.clock.is_none())
     }
 
-    /// The thread stays on these cores.
+    /// Pins the thread to these cores.
     pub fn stay_on(&mut self, cores: &BTreeSet<u32>) {
         if self.cores != *cores {
             self.cores = cores.clone();
@@ -76,7 +77,7 @@ impl Timers {
             runtime::log::set_thread_name("timers");
             runtime::log::never_wait();
             runtime::info!(LOG, "monitor thread created");
-            come_first();
+            raise_priority();
             serve(&handler, &datapath, &clock);
             runtime::info!(LOG, "monitor thread terminated");
         });
@@ -102,19 +103,19 @@ impl Drop for Timers {
     }
 }
 
-/// Among threads that want the same processor the calling one comes first: it wants little of it, and that soon. Who has no
-/// right to say so takes his turn.
-fn come_first() {
-    // The 0th process is the calling thread to the kernel.
+/// Raises the priority of the calling thread: it needs little time, but promptly. Without the right to do so, it keeps
+/// the usual priority.
+fn raise_priority() {
+    // For the kernel, process 0 is the calling thread.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// The thread.
+/// The timers thread.
 fn serve(handler: &Handler, datapath: &Datapath, clock: &Clock) {
     loop {
         runtime::ordered_panic::obey();
         let now = clock.now();
-        while look(handler, datapath, now) {}
+        while send_due_now(handler, datapath, now) {}
         let time = deadline(handler).map(|at| Duration::from_millis(at.since(clock.now()).0));
         if !handler.wakeup.sleep(time) {
             return;
@@ -122,12 +123,12 @@ fn serve(handler: &Handler, datapath: &Datapath, clock: &Clock) {
     }
 }
 
-/// When a clock is due next.
+/// When the next timer is due.
 fn deadline(handler: &Handler) -> Option<Millis> {
     [handler.bfd.deadline(), handler.lacp.deadline()].into_iter().flatten().min()
 }
 
-/// Does what is due; true if a packet was sent.
-fn look(handler: &Handler, datapath: &Datapath, now: Millis) -> bool {
+/// Sends what is due. Returns whether a packet was sent.
+fn send_due_now(handler: &Handler, datapath: &Datapath, now: Millis) -> bool {
     send_due(handler, datapath, now)
 }

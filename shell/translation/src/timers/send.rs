@@ -1,5 +1,5 @@
-//! Sending messages: out of their ports as any packet of the switch, so that a patch port takes them to the next bridge and
-//! a tunnel gets its header. No table sees them.
+//! Sends protocol messages through their ports like other packets of the switch: a patch port passes them to the next
+//! bridge, and a tunnel adds its header. They do not go through the OpenFlow tables.
 
 use crate::bfd::sessions::Due;
 use crate::published::Published;
@@ -10,10 +10,10 @@ use flow::FieldId;
 use openflow::Action;
 use units::Millis;
 
-/// Bit of the field `tun_flags`: the packet is one for operation and maintenance.
+/// Bit of the field `tun_flags` that marks packets of operation and maintenance (OAM).
 const OAM: u128 = 1;
 
-/// Sends what is due, of LACP as well; true if that was anything.
+/// Sends the BFD and LACP messages that are due. Returns whether there were any.
 pub fn send_due(handler: &Handler, datapath: &Datapath, now: Millis) -> bool {
     let published = handler.shared.published();
     let plain = |(at, frame)| Due { at, frame, oam: false };

@@ -1,6 +1,6 @@
-//! The control half as the workers see it: translates what misses, takes what `userspace` hands over.
+//! The upcall handler: translates misses and handles `userspace` actions.
 //!
-//! **Threads**: any worker, inline in its poll. Nothing here waits for the main loop.
+//! **Threads**: handler threads, and any worker during its poll. Nothing here waits for the main loop.
 
 use crate::bfd::sessions::Sessions;
 use crate::knobs::Knobs;
@@ -10,7 +10,7 @@ use crate::published::Published;
 use crate::shared_state::SharedState;
 use crate::side_effect::SideEffect;
 use crate::timers::wakeup::Wakeup;
-use crate::trace_text::Words;
+use crate::trace_text::TraceText;
 use crate::upcall::owner::Owner;
 use crate::upcall::packet_in::PacketInParts;
 use crate::upcall::verdicts::Verdicts;
@@ -26,28 +26,28 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 static UPCALL: Module = Module::new("ofproto_dpif_upcall");
 static LOOP_LIMIT: RateLimit = RateLimit::new(1, 1);
 
-/// See the module.
+/// The handler of one datapath.
 pub struct Handler {
-    /// What is shared with the main loop.
+    /// State shared with the main loop.
     pub shared: Arc<SharedState>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
-    /// What commands set.
+    /// Settings made by commands.
     pub knobs: Knobs,
     /// The datapath's name, for the log.
     pub name: String,
-    /// What came of packets that workers showed.
+    /// Results of shadow checks.
     pub verdicts: Verdicts,
-    /// BFD on its ports.
+    /// BFD sessions on its ports.
     pub bfd: Sessions,
     /// LACP on its ports.
     pub lacp: Groups,
-    /// Woken when a clock of these protocols is due sooner than it was.
+    /// Wakes the timers thread when a timer is due sooner than before.
     pub wakeup: Arc<Wakeup>,
 }
 
 impl Handler {
-    /// A handler that shares these. `seed`: a random number.
+    /// Creates a handler. `seed`: a random number.
     pub fn new(kind: &str, shared: Arc<SharedState>, patches: Arc<PatchCounters>, seed: u64) -> Handler {
         let wakeup = Arc::default();
         Handler {
@@ -83,7 +83,7 @@ impl Handler {
         translate(&published.snapshot, &input)
     }
 
-    /// Carries out what a translation of `packet` asks to be done once.
+    /// Carries out the effects of a translation of `packet`, once per packet.
     pub fn carry_out(&self, published: &Published, effects: Vec<Effect>, packet: &[u8], now: Millis) {
         for effect in effects {
             match effect {
@@ -103,7 +103,7 @@ impl Handler {
         }
     }
 
-    /// Writes the lines that a translation left.
+    /// Logs the lines that a translation produced.
     pub fn log(output: &Output) {
         for line in &output.log {
             let text = if line.text.ends_with("while processing ") {
@@ -119,8 +119,8 @@ impl Handler {
         }
     }
 
-    /// Tables that loop are hard to find without a trace: it goes to the log, once a minute at most. The trace is cut after
-    /// 1 MB, and translating once more is bounded as the first time was.
+    /// Logs a trace of a translation that looped, at most once a minute: loops in tables are hard to find otherwise.
+    /// The trace is cut after 1 MB, and the second translation has the same bounds as the first.
     fn log_loop(&self, published: &Published, bridge: BridgeId, flow: &Flow, packet: &[u8]) {
         let input = Input {
             bridge,
@@ -131,7 +131,7 @@ impl Handler {
             side_effects: false,
             pretend: true,
             recirc: &*self.shared,
-            trace: Some(&Words { names: false }),
+            trace: Some(&TraceText { names: false }),
         };
         UPCALL.log_lazily(&LOOP_LIMIT, runtime::log::Level::Warn, || {
             let names = (&flow::text::NoNames, &dpif::text::NoNames);
@@ -141,13 +141,13 @@ impl Handler {
         });
     }
 
-    /// Translates a megaflow again: what there should be now for its key.
+    /// Translates the key of a megaflow again.
     pub fn retranslate(&self, published: &Published, key: &Flow) -> Retranslation {
         let Some((bridge, flow)) = received(published, self, key) else { return Retranslation::Unassociated };
         let output = self.translate(published, bridge, &flow, None);
         let translation = self.translation(published, output, (bridge, key), false);
         // A packet that cannot be translated is dropped by a megaflow like any other.
-        if translation.install { Retranslation::Megaflow(translation) } else { Retranslation::OneByOne }
+        if translation.install { Retranslation::Megaflow(translation) } else { Retranslation::Uncached }
     }
 
     fn translation(
@@ -181,20 +181,21 @@ impl Handler {
     }
 }
 
-/// What there should be for the key of a megaflow.
+/// What the tables say about the key of a megaflow.
 pub enum Retranslation {
-    /// This megaflow.
+    /// It should have this megaflow.
     Megaflow(Translation),
-    /// None: each packet has to be translated.
-    OneByOne,
-    /// None but the one that drops packets of ports that no bridge has.
+    /// It should have no megaflow: each packet is translated.
+    Uncached,
+    /// It should have no megaflow except the one that drops packets of ports that belong to no bridge.
     Unassociated,
 }
 
-/// What the megaflow does that drops packets of ports that no bridge has.
+/// The action of a megaflow that drops packets of ports that belong to no bridge.
 pub const UNASSOCIATED: DpAction = DpAction::Drop(DropReason::ActionOfPipeline);
 
-/// In which bridge a datapath flow is, and the flow as OpenFlow sees it. A recirculated packet's frozen state knows.
+/// The bridge of a datapath flow, and the flow as OpenFlow sees it. For a recirculated packet both come from its
+/// frozen state.
 fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
     if let Some(found) = published.snapshot.receive(flow) {
         return Some(found);
@@ -206,12 +207,12 @@ fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(Br
     Some((state.bridge, openflow))
 }
 
-/// A packet that no bridge wants, dropped by a megaflow of its own so that the next one costs nothing. One that came out of
-/// a tunnel says nothing of others: tunnels of a kind share a port.
+/// Drops a packet of a port that belongs to no bridge, by a megaflow of its own so that further packets cost nothing.
+/// For a tunnel the megaflow matches the outer header, because all tunnels of a kind share a port.
 fn unassociated(published: &Published, flow: &Flow) -> Translation {
     let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO };
     let none = Tunnel::default();
-    let tunnel = if flow.tunnel == none { none } else { outer() };
+    let tunnel = if flow.tunnel == none { none } else { outer_header_mask() };
     Translation {
         actions: Arc::new([UNASSOCIATED]),
         mask: Box::new(Flow { tunnel, ..mask }),
@@ -223,15 +224,15 @@ fn unassociated(published: &Published, flow: &Flow) -> Translation {
     }
 }
 
-/// The mask of the fields of an outer header by which packets are known to be a tunnel's.
-fn outer() -> Tunnel {
+/// The mask of the outer header fields that identify a tunnel.
+fn outer_header_mask() -> Tunnel {
     let (v4, v6) = (u32::MAX, [0xff; 16]);
     Tunnel { tun_id: u64::MAX, ipv6_src: v6, ipv6_dst: v6, ip_src: v4, ip_dst: v4, ..Tunnel::default() }
 }
 
 impl UpcallHandler for Handler {
     fn hears_of_flows(&self) -> bool {
-        crate::flow_log::hears_of_added()
+        crate::flow_log::logs_added()
     }
 
     fn flow_added(&self, flow: &dpif::DpFlow) {
@@ -285,11 +286,11 @@ impl UpcallHandler for Handler {
     }
 
     fn shadow(&self, packet: &[u8], flow: &Flow, megaflow: &dpif::DpFlow) {
-        self.look_again(packet, flow, megaflow);
+        self.recheck(packet, flow, megaflow);
     }
 
     fn lookups_differ(&self, packet: &[u8], found: Option<Ufid>, naive: Option<Ufid>) {
-        self.tell_lookups(packet, found, naive);
+        self.log_lookup_difference(packet, found, naive);
     }
 
     fn is_current(&self, version: u64) -> bool {

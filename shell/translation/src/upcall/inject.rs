@@ -1,4 +1,4 @@
-//! Packets that no port received: a controller's, and the switch's own.
+//! Packets that no port received: those of controllers and of the switch itself.
 
 use crate::published::Published;
 use crate::upcall::handler::Handler;
@@ -11,25 +11,25 @@ use openflow::Action;
 use units::{Millis, OfPort, PortNo};
 use xlate::{BridgeId, Input, Snapshot, Start, translate};
 
-/// A frame that the switch itself has made, and what becomes of it.
+/// A frame that the switch itself made, with its actions.
 pub struct OwnFrame<'a> {
     /// The bridge where it starts.
     pub bridge: BridgeId,
-    /// The port that seems to have received it: OpenFlow's number and the datapath's.
+    /// The port that it appears to come from: OpenFlow port number and datapath port number.
     pub from: (OfPort, PortNo),
     /// From the Ethernet header on.
     pub frame: &'a [u8],
-    /// What is done with it; no table sees it unless an output asks for that.
+    /// Its actions. The frame goes through the tables only if an output action says so.
     pub actions: &'a [Action],
 }
 
 impl OwnFrame<'_> {
-    /// Received by no port: no session takes it for a message to itself.
+    /// No in port: no protocol session takes the frame for a message to itself.
     pub const NOWHERE: (OfPort, PortNo) = (OfPort::NONE, PortNo::NONE);
 }
 
 impl Handler {
-    /// Sends a frame of the switch's own. **Threads**: any.
+    /// Sends a frame of the switch itself. **Threads**: any.
     pub fn send(&self, datapath: &Datapath, published: &Published, own: &OwnFrame<'_>, now: Millis) {
         let (in_port, number) = own.from;
         let input = Input {
@@ -46,8 +46,8 @@ impl Handler {
         self.inject(datapath, (published, &published.snapshot), &input, number, now);
     }
 
-    /// Translates the packet of `input` in `snapshot` and executes what comes out, as if it had been received by this
-    /// port of the datapath. **Threads**: any.
+    /// Translates the packet of `input` with `snapshot` and executes the actions as if this datapath port had received
+    /// it. **Threads**: any.
     pub fn inject(
         &self,
         datapath: &Datapath,

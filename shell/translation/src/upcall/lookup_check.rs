@@ -1,4 +1,4 @@
-//! Look-ups in subtables that are compared with naive ones (`autovalidator`).
+//! Comparison of subtable look-ups with the naive implementation (`autovalidator`).
 
 use crate::upcall::handler::Handler;
 use runtime::log::Level;
@@ -9,8 +9,8 @@ static LOG: Module = Module::new("dpif_lookup_autovalidator");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
 impl Handler {
-    /// A worker's look-up of a packet differed from the naive one.
-    pub(crate) fn tell_lookups(&self, packet: &[u8], found: Option<Ufid>, naive: Option<Ufid>) {
+    /// Logs that a worker's look-up of a packet differed from the naive one.
+    pub(crate) fn log_lookup_difference(&self, packet: &[u8], found: Option<Ufid>, naive: Option<Ufid>) {
         let text = |ufid: Option<Ufid>| ufid.map_or("nothing".to_owned(), dpif::text::ufid_text);
         let hex: String = packet.iter().map(|b| format!("{b:02x}")).collect();
         runtime::log_rl!(

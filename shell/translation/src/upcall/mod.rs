@@ -3,12 +3,12 @@
 //! | stage | where | what happens |
 //! |---|---|---|
 //! | 1. miss | `core/datapath/src/path/upcall.rs` | a worker finds no megaflow; it parks the packet and queues an upcall |
-//! | 2. wake | `threads.rs` (`HandlerPool::notify`) | one sleeping handler thread is woken, unless one looks by itself soon (`coalescing.rs`) |
+//! | 2. wake | `threads.rs` (`HandlerPool::notify`) | wakes one sleeping handler, unless one is about to check the queue (`coalescing.rs`) |
 //! | 3. serve | `threads.rs` (`serve`) | the thread takes upcalls fairly over ports; under a long load it lowers its priority (`priority.rs`) |
-//! | 4. receive | `handler.rs` (`miss`) | the snapshot says which bridge and port the packet came in by |
+//! | 4. receive | `handler.rs` (`miss`) | the bridge and in port are looked up in the snapshot |
 //! | 5. translate | `handler.rs` (`translate`), `core/xlate` | the OpenFlow tables are walked: datapath actions, mask, dependencies |
 //! | 6. effects | `handler.rs` (`carry_out`) | a station is learned; side effects for the main loop are queued (`side_effect.rs`) |
-//! | 7. answer | `handler.rs` (`translation`), `owner.rs` | actions, mask, and who is credited for the packets of the megaflow |
+//! | 7. answer | `handler.rs` (`translation`), `owner.rs` | actions, mask, and the rules and ports to credit for the megaflow's packets |
 //! | 8. install | `core/datapath/src/path/upcall.rs` | the megaflow is published and the parked packets are executed |
 //!
 //! Where there is no handler thread (dummy mode, or every core polls) the worker does stages 4 to 7 itself.

@@ -1,4 +1,5 @@
-//! The control half's side of a megaflow: whom to credit for its packets, which frozen states it needs.
+//! The owner of a megaflow in the control half: the rules and ports to credit for its packets, and the frozen states
+//! it refers to.
 
 use crate::patch_counters::PatchCounters;
 use crate::published::Published;
@@ -17,12 +18,13 @@ pub struct Owner {
     patches: Arc<PatchCounters>,
     credits: Box<[Credit]>,
     recircs: Box<[u32]>,
-    /// The packet that made the megaflow has learned already what a credit would teach.
+    /// The packet that made the megaflow had its side effects carried out: its learning need not be repeated by the
+    /// first credit.
     fresh: AtomicBool,
 }
 
 impl Owner {
-    /// Of a translation. `fresh`: a packet asked for it, and its effects were carried out.
+    /// From a translation. `fresh`: a packet caused it, and its side effects were carried out.
     pub fn new(
         shared: &Arc<SharedState>,
         patches: &Arc<PatchCounters>,
@@ -39,12 +41,12 @@ impl Owner {
         }
     }
 
-    /// Whom it credits.
+    /// The credits: what its packets are counted for.
     pub fn credits(&self) -> &[Credit] {
         &self.credits
     }
 
-    /// What the translation says of tunnels' next hops.
+    /// Marks the next hop of a tunnel as used.
     fn credit_next_hop(&self, credit: &Credit, used: Millis) {
         match credit {
             Credit::Neighbour { bridge, ip } => self.shared.neighbours.lock().renew(bridge, *ip, used),
@@ -84,7 +86,7 @@ impl Owner {
             Credit::Tunnel { at, out } => self.patches.credit_one(*at, *out, delta),
             Credit::Bond { tally, bucket } => tally.credit(*bucket, delta.bytes),
             Credit::Mirror(tally) => tally.credit(delta.packets, delta.bytes),
-            // The first packet's own effects did it.
+            // Already done by the side effects of the first packet.
             Credit::Mac { .. } | Credit::Learn(_) if fresh => {}
             Credit::Mac { bridge, need } => {
                 if let Some(macs) = tables.published.macs.get(bridge) {
@@ -104,10 +106,10 @@ impl Owner {
     }
 }
 
-/// Where the tables to be credited are. A megaflow has a credit for each table that its packets went through.
+/// Finds the tables to credit. A megaflow has a credit for each table that its packets passed.
 struct CreditedTables<'p> {
     published: &'p Published,
-    /// The bridge asked for last, which is nearly always the next one, too.
+    /// The bridge of the previous look-up, which is nearly always the next one as well.
     last: Option<(BridgeId, &'p Bridge)>,
 }
 
@@ -139,7 +141,7 @@ impl FlowOwner for Owner {
         let used = delta.used.unwrap_or_default();
         let published = self.shared.published();
         let mut tables = CreditedTables { published: &published, last: None };
-        // Below a tunnel packets are longer, by what its header has.
+        // Behind a tunnel packets are longer by the tunnel's header.
         let mut longer = 0;
         for credit in &self.credits {
             if let Credit::Header { longer_by } = credit {

@@ -1,4 +1,4 @@
-//! A packet on its way to controllers: what the handler thread knows of it, and the message it becomes.
+//! Packet-in messages: built by the thread that handles the upcall, sent by the main loop.
 
 use flow::tlv::{FIELD_BYTES_MAX, TlvValue};
 use flow::{FieldId, Flow, Match};
@@ -7,19 +7,19 @@ use openflow::{Action, Continuation, OfError};
 use units::PortNo;
 use xlate::{BridgeId, Frozen, FrozenMetadata, Step};
 
-/// A packet that a `controller` action sent, with the state that was frozen for it.
+/// A packet of a `controller` action, with the state that was frozen for it.
 pub struct PacketInParts {
-    /// From this bridge.
+    /// The bridge that sends the message.
     pub bridge: BridgeId,
-    /// To controllers of this id.
+    /// The id of the controllers that receive it.
     pub controller_id: u16,
     /// The message, with the whole packet.
     pub message: PacketIn,
-    /// What is left to do, if the packet is paused.
+    /// The steps to resume later, if the packet is paused.
     pub continuation: Option<Continuation>,
 }
 
-/// The discriminants of `OFPR_*` as the datapath's cookie carries them.
+/// The reason `OFPR_*` by the number that the datapath's cookie carries.
 fn reason(number: u8) -> PacketInReason {
     match number {
         0 => PacketInReason::NoMatch,
@@ -33,7 +33,7 @@ fn reason(number: u8) -> PacketInReason {
     }
 }
 
-/// What a message says of the packet's metadata: those fields that are not zero, and the in port always.
+/// The metadata of a packet-in: the in port, and all metadata fields that are not zero.
 pub fn metadata(flow: &Flow) -> Match {
     let mut m = Match::CATCHALL;
     m.set(FieldId::InPort, u128::from(flow.in_port));
@@ -70,11 +70,11 @@ pub fn metadata(flow: &Flow) -> Match {
     m
 }
 
-/// What is known of the packet's connection.
+/// Adds the fields of the packet's connection.
 fn connection(m: &mut Match, flow: &Flow) {
     if flow.ct_state != 0 {
         m.set(FieldId::CtState, flow.ct_state.into());
-        // By it the rest is understood.
+        // The Ethernet type is the prerequisite of the fields below.
         m.set(FieldId::EthType, flow.dl_type.into());
         let valid = flow.ct_nw_proto != 0 && FieldId::CtNwProto.prereqs_ok(flow);
         let addresses: &[FieldId] = match flow.dl_type {
@@ -94,7 +94,7 @@ fn connection(m: &mut Match, flow: &Flow) {
     }
 }
 
-/// A frozen state in OpenFlow's words.
+/// Translates a frozen state to an OpenFlow continuation.
 fn continuation(state: &Frozen, port: PortNo) -> Continuation {
     let mut actions: Vec<(u8, u64, Vec<Action>)> = Vec::new();
     for step in &state.steps {
@@ -104,7 +104,7 @@ fn continuation(state: &Frozen, port: PortNo) -> Continuation {
                 Some((_, _, list)) => list.push(action.clone()),
                 None => actions.push((0, 0, vec![action.clone()])),
             },
-            // No controller sees such a packet.
+            // Packets in this step are never sent to controllers.
             Step::Bond(_) => {}
         }
     }
@@ -119,7 +119,7 @@ fn continuation(state: &Frozen, port: PortNo) -> Continuation {
     }
 }
 
-/// What a controller gives back: the state to go on from. An error: its bridge is gone.
+/// The frozen state of a continuation that a controller sent back. Fails if its bridge no longer exists.
 pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
     let bridge = u32::try_from(c.bridge).map_err(|_| OfError::NxrStale)?;
     let mut steps = Vec::new();
@@ -128,7 +128,7 @@ pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
         steps.extend(list.into_iter().map(Step::Do));
     }
     if steps.is_empty() {
-        // Without any step the packet would be looked up anew; this one does nothing.
+        // Without any step the packet would be looked up again; this step does nothing.
         steps.push(Step::Do(Action::Note(Vec::new())));
     }
     Ok(Frozen {
@@ -145,7 +145,8 @@ pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
 }
 
 impl PacketInParts {
-    /// From a `userspace` action: the packet's datapath flow, the frozen state, the rest of the cookie.
+    /// Builds the message from a `userspace` action: the packet's datapath flow, the frozen state, the rest of the
+    /// cookie.
     pub fn new(
         packet: &[u8],
         flow: &Flow,

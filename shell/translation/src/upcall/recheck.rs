@@ -1,11 +1,12 @@
-//! The control half's side of `other_config:shadow-check`: is what a megaflow did what the tables say?
+//! `other_config:shadow-check`: checks that what a megaflow did is what the tables say.
 //!
-//! A worker shows a packet and the megaflow that answered it. That the megaflow matches the packet is checked field by
-//! field; then the packet is translated again. Where the two differ the tables may just have changed, or a station may
-//! have moved: the packet goes to the main loop, which alone knows whether all changes have been published and swept. What
-//! still differs then is a fault of the switch: it is counted and logged, with the packet.
+//! A worker passes a sampled packet and the megaflow that matched it. First it is checked field by field that the
+//! megaflow matches the packet; then the packet is translated again. If the results differ, the tables may just have
+//! changed, or a station may have moved. So the packet goes to the main loop, which alone knows whether all changes
+//! have been published and revalidated. If they still differ then, the switch has a bug: it is counted and logged with
+//! the packet.
 //!
-//! **Threads**: [`Handler::look_again`] on workers, [`confirm`] on the main loop.
+//! **Threads**: [`Handler::recheck`] on workers, [`confirm`] on the main loop.
 
 use crate::published::Published;
 use crate::side_effect::SideEffect;
@@ -23,28 +24,29 @@ use units::Millis;
 static LOG: Module = Module::new("dpif_shadow");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Every field that the megaflow matches has the packet's value.
+/// Whether every field that the megaflow matches has the packet's value.
 fn matches(flow: &Flow, megaflow: &DpFlow) -> bool {
     let keys = flow.words().iter().zip(megaflow.key.words());
     keys.zip(megaflow.mask.words()).all(|((f, k), m)| (f ^ k) & m == 0)
 }
 
-/// What the tables say the packet's actions are, unless the megaflow says so, too.
+/// The actions that the tables give the packet, unless the megaflow has the same.
 ///
-/// That they look at more fields is no fault: a rule that came since may stand in the way of the search and have no part in
-/// the answer, and then the megaflow was rightly left alone. A mask that is too wide shows in packets that it answers wrongly.
+/// A translation that looks at more fields is not a bug: a rule that was added since may be found on the way of the
+/// search without affecting the result, and then the megaflow was rightly kept. A mask that is too wide shows in
+/// packets that get wrong actions.
 fn difference(handler: &Handler, published: &Published, flow: &Flow, actions: &[DpAction]) -> Option<String> {
     match handler.retranslate(published, flow) {
         Retranslation::Megaflow(t) if *t.actions == *actions => None,
         Retranslation::Megaflow(t) => Some(dpif::text::actions_text(&t.actions, &NoNames)),
         Retranslation::Unassociated if *actions == [UNASSOCIATED] => None,
-        Retranslation::OneByOne | Retranslation::Unassociated => Some("not to be cached".to_owned()),
+        Retranslation::Uncached | Retranslation::Unassociated => Some("not to be cached".to_owned()),
     }
 }
 
 impl Handler {
-    /// See the module.
-    pub fn look_again(&self, packet: &[u8], flow: &Flow, megaflow: &DpFlow) {
+    /// Checks one packet, on a worker.
+    pub fn recheck(&self, packet: &[u8], flow: &Flow, megaflow: &DpFlow) {
         self.verdicts.checked.fetch_add(1, Ordering::Relaxed);
         let published = self.shared.published();
         if !matches(flow, megaflow) {
@@ -61,7 +63,7 @@ impl Handler {
     }
 }
 
-/// Whether it was the switch's fault. `unsettled`: some change has not got to all megaflows.
+/// Checks a packet on the main loop, and logs a bug. `unsettled`: a change has not reached all megaflows yet.
 pub fn confirm(handler: &Handler, datapath: &Datapath, unsettled: bool, suspect: &Suspect, now: Millis) {
     let published = handler.shared.published();
     let settled = !unsettled && published.version == suspect.version;
@@ -95,7 +97,7 @@ mod tests {
     use units::Ufid;
 
     #[test]
-    fn only_what_the_mask_says_counts() {
+    fn only_masked_bits_count() {
         let key = Flow { in_port: 1, nw_src: 0x0a00_0001, nw_dst: 7, ..Flow::ZERO };
         let megaflow = DpFlow {
             key,

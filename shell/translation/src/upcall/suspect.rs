@@ -1,13 +1,13 @@
-//! A packet on its way to the main loop, which decides whether its megaflow was wrong.
+//! A packet that the main loop has to check: its megaflow may be wrong.
 
 use dpif::DpAction;
 use flow::Flow;
 use std::sync::Arc;
 use units::Ufid;
 
-/// A packet that seems to have been answered wrongly.
+/// A packet whose megaflow's actions differ from its translation.
 pub struct Suspect {
-    /// The snapshot that it was translated with.
+    /// Version of the snapshot that it was translated with.
     pub(crate) version: u64,
     pub(crate) packet: Vec<u8>,
     pub(crate) flow: Flow,

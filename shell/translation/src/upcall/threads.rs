@@ -1,13 +1,13 @@
-//! The threads that translate misses, so that the workers need not: how many there are, on which cores, and their sleep.
+//! Handler threads: their number, their cores, and how they sleep.
 //!
-//! They run where no poll thread does; if every core polls there are none, and the workers translate by themselves. In
-//! dummy mode, where scheduling must not show, there are none unless they are asked for (`--dummy-handlers`); commands then
-//! wait for what they translate. A change of their number or of the cores ends all of them and starts others; what waits
-//! meanwhile goes back to the workers.
+//! They run on cores without PMD thread. If all cores poll there are none, and the workers translate by themselves. In
+//! dummy mode, where scheduling must not be visible, there are none unless requested (`--dummy-handlers`); commands
+//! then wait for the translations they cause. When their number or cores change, all threads are ended and new ones
+//! started; upcalls that wait meanwhile return to the workers.
 //!
-//! A thread that finds nothing to do parks, or pauses where much is to be done (`coalescing.rs`). Enqueueing an upcall wakes one
-//! sleeping thread; if none sleeps it costs one atomic load for each. A thread that wakes to more than it can do alone wakes
-//! the next.
+//! A thread without work parks, or pauses under load (`coalescing.rs`). Enqueueing an upcall wakes one sleeping
+//! thread; if none sleeps it costs one atomic load per upcall. A thread that finds more work than it can do alone
+//! wakes the next.
 
 use crate::upcall::coalescing::Coalescing;
 use crate::upcall::priority::HandlerPriority;
@@ -22,23 +22,24 @@ use sync::SleepFlag;
 
 static LOG: Module = Module::new("ofproto_dpif_upcall");
 
-/// The most threads of a datapath.
-const MOST: usize = 128;
+/// Handler threads of a datapath at most.
+const THREADS_MAX: usize = 128;
 
-/// What threads there are to be.
+/// The threads that a datapath shall have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// So many.
+    /// Number of threads.
     pub threads: usize,
-    /// On these cores.
+    /// The cores that they run on.
     pub cores: BTreeSet<u32>,
 }
 
 impl Plan {
-    /// `asked`: `n-handler-threads`. `allowed`: the cores of this process; `polled`: those that poll threads have.
+    /// Computes number and cores. `asked`: `n-handler-threads`; `allowed`: the cores of this process; `polled`: the
+    /// cores of PMD threads.
     ///
-    /// Unasked, there are as many as Open vSwitch has (a quarter of the cores and one are for revalidators), but no
-    /// more than there are cores for them.
+    /// Without `n-handler-threads` the number is that of Open vSwitch (the cores, less a quarter and one for
+    /// revalidators), but at most one per core that does not poll.
     pub fn new(asked: Option<usize>, allowed: &BTreeSet<u32>, polled: &BTreeSet<u32>) -> Plan {
         let cores: BTreeSet<u32> = allowed.difference(polled).copied().collect();
         if cores.is_empty() {
@@ -46,11 +47,11 @@ impl Plan {
         }
         let n = allowed.len();
         let unasked = n.saturating_sub(n / 4 + 1).min(cores.len());
-        Plan { threads: asked.unwrap_or(unasked).clamp(1, MOST), cores }
+        Plan { threads: asked.unwrap_or(unasked).clamp(1, THREADS_MAX), cores }
     }
 }
 
-/// Where a thread sleeps.
+/// A thread's parking place.
 #[derive(Default)]
 struct Sleeper {
     asleep: SleepFlag,
@@ -64,14 +65,14 @@ struct HandlerPool {
 }
 
 impl HandlerPool {
-    /// Something waits: wakes one that sleeps, if any does, and none will look by itself.
+    /// Called when an upcall was queued: wakes one sleeping thread, unless one is about to check the queue.
     fn notify(&self) {
         if !self.coalescing.is_pausing() {
             self.wake_one();
         }
     }
 
-    /// Wakes one that sleeps, if any does.
+    /// Wakes one thread if any sleeps.
     fn wake_one(&self) {
         for sleeper in &self.sleepers {
             if sleeper.asleep.claim() {
@@ -89,7 +90,7 @@ impl HandlerPool {
     }
 }
 
-/// The threads of one datapath.
+/// The handler threads of one datapath.
 #[derive(Default)]
 pub struct Handlers {
     plan: Plan,
@@ -98,7 +99,7 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    /// Brings the threads to what is planned.
+    /// Starts and ends threads so that they are as planned.
     pub fn set(&mut self, datapath: &Arc<Datapath>, plan: &Plan) {
         if self.plan == *plan {
             return;
@@ -159,13 +160,13 @@ fn serve(pool: &HandlerPool, i: usize, datapath: &Datapath, mut server: UpcallSe
         let served = server.serve();
         if served != 0 {
             pool.coalescing.served(served);
-            priority.worked();
+            priority.round_done();
             continue;
         }
-        if pool.coalescing.is_worth_it(runtime::cpu_time::monotonic()) {
+        if pool.coalescing.should_pause(runtime::cpu_time::monotonic()) {
             pool.coalescing.pause();
         } else {
-            priority.rests();
+            priority.queue_emptied();
             sleep(pool, sleeper, datapath);
         }
         if datapath.upcalls_waiting() > 1 {
@@ -177,14 +178,15 @@ fn serve(pool: &HandlerPool, i: usize, datapath: &Datapath, mut server: UpcallSe
 /// Sleeps until a worker queues an upcall.
 fn sleep(pool: &HandlerPool, sleeper: &Sleeper, datapath: &Datapath) {
     sleeper.asleep.announce();
-    // A worker that queues an upcall after this look sees the flag; a wake before the park makes that return at once.
+    // A worker that queues an upcall after this check sees the flag; a wake-up before the park makes the park return
+    // at once.
     if datapath.upcalls_waiting() == 0 && !pool.closing.load(Ordering::SeqCst) {
         std::thread::park();
     }
     sleeper.asleep.withdraw();
 }
 
-/// Keeps the calling thread off other cores; also that of who keeps megaflows right.
+/// Pins the calling thread to these cores; also used by the revalidator.
 pub fn stay_on(cores: &BTreeSet<u32>) {
     let mut set = CpuSet::new();
     cores.iter().map(|&c| c as usize).filter(|&c| c < CpuSet::MAX_CPU).for_each(|c| set.set(c));

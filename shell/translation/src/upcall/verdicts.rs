@@ -2,13 +2,13 @@
 
 use std::sync::atomic::AtomicU64;
 
-/// What came of the packets that were shown.
+/// Results of shadow checks.
 #[derive(Debug, Default)]
 pub struct Verdicts {
-    /// Translated again.
+    /// Packets translated again.
     pub checked: AtomicU64,
-    /// The control half was changing: nothing can be said.
+    /// Checks without result because the tables were changing.
     pub unsettled: AtomicU64,
-    /// The megaflow was not what the tables say, or did not match the packet.
+    /// Wrong megaflows: the actions are not those of the tables, or the megaflow does not match the packet.
     pub wrong: AtomicU64,
 }

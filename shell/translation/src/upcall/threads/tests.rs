@@ -1,4 +1,4 @@
-//! Real threads against a worker that is polled by the test.
+//! Real handler threads against a worker that the test polls.
 
 use super::{Handlers, Plan, allowed_cores};
 use datapath::park::Limits;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// The cycle counter: nanoseconds do.
+/// A cycle counter; nanoseconds serve as cycles.
 fn count() -> Cycles {
     Cycles(runtime::cpu_time::monotonic())
 }
@@ -23,7 +23,7 @@ fn cores(list: &[u32]) -> BTreeSet<u32> {
 }
 
 #[test]
-fn as_many_as_there_is_room_for() {
+fn one_thread_per_core_at_most() {
     let all = cores(&[0, 1, 2, 3, 4, 5, 6, 7]);
     let n = |asked, polled: &[u32]| Plan::new(asked, &all, &cores(polled)).threads;
     assert_eq!((n(None, &[]), n(None, &[1, 2, 3, 4, 5]), n(None, &[0, 1, 2, 3, 4, 5, 6, 7])), (5, 3, 0));
@@ -34,7 +34,7 @@ fn as_many_as_there_is_room_for() {
 }
 
 #[test]
-fn threads_start_and_end_and_hold_nothing_back() {
+fn threads_start_and_end_without_losing_upcalls() {
     let datapath = Datapath::new(&datapath::Config::default());
     let mut handlers = Handlers::default();
     let all = allowed_cores();
@@ -46,7 +46,7 @@ fn threads_start_and_end_and_hold_nothing_back() {
     assert_eq!(Arc::strong_count(&datapath), 1);
 }
 
-/// Packets to be received; what is sent is only counted, by port.
+/// A port that receives queued packets and counts, by port, those sent.
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<VecDeque<Vec<u8>>>>, Arc<AtomicU64>);
 
@@ -69,12 +69,12 @@ impl TxQueue for Wire {
     }
 }
 
-/// A megaflow for each source, to port 2, after a while.
+/// A slow handler: after a delay, a megaflow for each source that outputs to port 2.
 #[derive(Default)]
 struct Slow {
     takes: Duration,
     served: AtomicU64,
-    /// How many had been served when a packet of port 3 was; 0: none was.
+    /// How many upcalls had been served when a packet of port 3 was; 0: none of port 3 yet.
     served_before_port_3: AtomicU64,
 }
 
@@ -113,9 +113,9 @@ fn parking(datapath: &Arc<Datapath>) -> Worker {
     worker
 }
 
-/// A port goes while its upcalls are out, again and again.
+/// Removes a port while its upcalls are in progress, repeatedly.
 #[test]
-fn a_port_that_goes_takes_its_parked_packets_with_it() {
+fn removing_a_port_drops_its_parked_packets() {
     let datapath = Datapath::new(&Config::default());
     datapath.set_handler(Arc::new(Slow { takes: Duration::from_micros(50), ..Slow::default() }));
     let mut handlers = Handlers::default();
@@ -152,10 +152,10 @@ fn a_port_that_goes_takes_its_parked_packets_with_it() {
     assert_eq!(tx.1.load(Ordering::Relaxed) + tally.dropped(DropReason::PortRemoved), 8000);
 }
 
-/// A storm of new flows at one port, served slowly: what is established at that port, and a new flow at another one,
-/// hardly notice. What is asserted are numbers of packets and translations: how fast they go is the machine's affair.
+/// A storm of new flows at one port, served slowly, hardly delays established flows of that port and new flows of
+/// another. Only numbers of packets and translations are asserted; speed depends on the machine.
 #[test]
-fn a_storm_leaves_the_others_alone() {
+fn a_storm_does_not_delay_other_ports() {
     let datapath = Datapath::new(&Config::default());
     let slow = Arc::new(Slow { takes: Duration::from_millis(1), ..Slow::default() });
     datapath.set_handler(slow.clone());
