@@ -1,9 +1,10 @@
-//! Actions and instructions: one enum over all versions, in the order in which they are executed.
+//! Actions and instructions of all versions as one enum.
 //!
-//! A flow's instructions are a list too: what is outside `ApplyActions` on the wire (`Meter`, `ClearActions`,
-//! `WriteActions`, `WriteMetadata`, `GotoTable`) stands in the same list, after (`Meter`: before) the actions.
-//! What the standard says in different ways in different versions is one variant, with a flag where the ways
-//! differ in effect (`SetVlanVid::push`) or where they are printed differently (`RegLoad` and `SetField`).
+//! A flow's instructions and actions are one list, in order of execution. What stands outside of
+//! `ApplyActions` on the wire (`Meter`, `ClearActions`, `WriteActions`, `WriteMetadata`, `GotoTable`) follows
+//! the actions in this list; `Meter` precedes them. If versions encode the same action differently, there is
+//! one variant, with a flag where the effect differs (`SetVlanVid::push`) or the text differs (`RegLoad` and
+//! `SetField`).
 
 mod nested;
 
@@ -17,30 +18,30 @@ use flow::{FieldId, Mac, Subfield};
 use std::net::Ipv4Addr;
 use units::OfPort;
 
-/// One action or instruction. Names in text are in brackets.
+/// One action or instruction. Its name in text is in brackets.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// To a port; `max_len` counts only for `CONTROLLER`. (`output`)
+    /// Sends to a port; `max_len` applies to `CONTROLLER` only. (`output`)
     Output { port: OfPort, max_len: u16 },
-    /// To the port whose number is in a field. (`output:reg0[]`)
+    /// Sends to the port whose number a field holds. (`output:reg0[]`)
     OutputReg { src: Subfield, max_len: u16 },
-    /// To a port, cut to `max_len` bytes. (`output(port=…,max_len=…)`)
+    /// Sends to a port, truncated to `max_len` bytes. (`output(port=…,max_len=…)`)
     OutputTrunc { port: OfPort, max_len: u32 },
-    /// To a controller, with more to say than `Output` has. (`controller(…)`)
+    /// Sends to a controller, with parameters that `Output` does not have. (`controller(…)`)
     Controller(Box<Controller>),
-    /// Through a group. (`group`)
+    /// Sends through a group. (`group`)
     Group(u32),
-    /// To a queue of a port. (`enqueue`)
+    /// Sends to a queue of a port. (`enqueue`)
     Enqueue { port: OfPort, queue: u32 },
-    /// Chooses one of several ports. (`bundle`, `bundle_load`)
+    /// Selects one of several ports. (`bundle`, `bundle_load`)
     Bundle(Box<Bundle>),
 
-    /// Writes the bits of `mask`. (`set_field`)
+    /// Writes those bits of the field that are set in `mask`. (`set_field`)
     SetField { field: FieldId, value: u128, mask: u128 },
-    /// The same for a field of tunnel options. (`set_field`)
+    /// Writes a field of tunnel options. (`set_field`)
     SetTlv(Box<SetTlv>),
-    /// The same in Nicira's older form. (`load`)
+    /// Writes a subfield, in Nicira's older form. (`load`)
     RegLoad { dst: Subfield, value: u128 },
     /// Copies bits. (`move`)
     RegMove { src: Subfield, dst: Subfield },
@@ -48,11 +49,12 @@ pub enum Action {
     StackPush(Subfield),
     /// (`pop`)
     StackPop(Subfield),
-    /// Sets the VID; `push`: adds a tag where there is none, as OpenFlow 1.0 does. (`mod_vlan_vid`, `set_vlan_vid`)
+    /// Sets the VID. `push`: adds a tag to packets without one, as OpenFlow 1.0 does. (`mod_vlan_vid`,
+    /// `set_vlan_vid`)
     SetVlanVid { vid: u16, push: bool },
-    /// Sets the priority; `push` as above. (`mod_vlan_pcp`, `set_vlan_pcp`)
+    /// Sets the priority; `push` as in `SetVlanVid`. (`mod_vlan_pcp`, `set_vlan_pcp`)
     SetVlanPcp { pcp: u8, push: bool },
-    /// Takes the outer tag off; `pop`: by the name that OpenFlow 1.1 gave it. (`strip_vlan`, `pop_vlan`)
+    /// Removes the outer tag. `pop`: the form and name of OpenFlow 1.1. (`strip_vlan`, `pop_vlan`)
     StripVlan { pop: bool },
     /// Adds a tag with this Ethernet type. (`push_vlan`)
     PushVlan(u16),
@@ -64,7 +66,7 @@ pub enum Action {
     SetIpv4Src(Ipv4Addr),
     /// (`mod_nw_dst`)
     SetIpv4Dst(Ipv4Addr),
-    /// The upper six bits of the TOS byte, in place. (`mod_nw_tos`)
+    /// Sets the DSCP; the value is that of the TOS byte, with the two lowest bits 0. (`mod_nw_tos`)
     SetIpDscp(u8),
     /// (`mod_nw_ecn`)
     SetIpEcn(u8),
@@ -74,7 +76,8 @@ pub enum Action {
     SetL4Src(u16),
     /// (`mod_tp_dst`)
     SetL4Dst(u16),
-    /// One off the TTL; packets whose TTL ends go to the controllers with these ids: without Nicira's form, `[0]`. (`dec_ttl`)
+    /// Decrements the TTL; a packet whose TTL expires goes to the controllers with these ids. The standard's
+    /// form (`nicira` unset) has the ids `[0]`. (`dec_ttl`)
     DecTtl { ids: Vec<u16>, nicira: bool },
     /// (`set_mpls_label`)
     SetMplsLabel(u32),
@@ -86,38 +89,38 @@ pub enum Action {
     DecMplsTtl,
     /// Adds a label with this Ethernet type. (`push_mpls`)
     PushMpls(u16),
-    /// Takes a label away; the rest has this Ethernet type. (`pop_mpls`)
+    /// Removes a label; the packet then has this Ethernet type. (`pop_mpls`)
     PopMpls(u16),
     /// (`delete_field`)
     DeleteField(Subfield),
     /// Adds an outer header. (`encap`)
     Encap(Encap),
-    /// Takes the outer header away; the packet type that is left. (`decap`)
+    /// Removes the outer header; `packet_type` is the type of what remains. (`decap`)
     Decap { packet_type: u32 },
     /// (`dec_nsh_ttl`)
     DecNshTtl,
 
-    /// The key of a tunnel; `wide`: in the 64-bit form. (`set_tunnel`, `set_tunnel64`)
+    /// Sets the tunnel key; `wide`: encoded in the 64-bit form. (`set_tunnel`, `set_tunnel64`)
     SetTunnel { id: u64, wide: bool },
     /// (`set_queue`)
     SetQueue(u32),
     /// (`pop_queue`)
     PopQueue,
-    /// Shorter timeouts once a TCP connection ends. (`fin_timeout`)
+    /// Shortens the flow's timeouts when a TCP connection ends; in seconds. (`fin_timeout`)
     FinTimeout { idle: u16, hard: u16 },
 
-    /// Looks up again; `None` is the in port or the table of now. (`resubmit`)
+    /// Looks up the packet again; `None` is the current in_port or the current table. (`resubmit`)
     Resubmit { port: Option<OfPort>, table: Option<u8>, with_ct: bool },
-    /// Makes a flow. (`learn`)
+    /// Adds a flow. (`learn`)
     Learn(Box<Learn>),
     /// Part of a conjunctive match; `clause` counts from 0. (`conjunction`)
     Conjunction { id: u32, clause: u8, n_clauses: u8 },
-    /// Hashes to a link number. (`multipath`)
+    /// Writes a link number selected by a hash. (`multipath`)
     Multipath(Box<Multipath>),
 
-    /// Nothing: for the reader. (`note`)
+    /// Has no effect; carries bytes for people who read the flow. (`note`)
     Note(Vec<u8>),
-    /// Ends the table's work. (`exit`)
+    /// Ends the processing of this packet in this and all calling tables. (`exit`)
     Exit,
     /// Samples for IPFIX. (`sample`)
     Sample(Box<Sample>),
@@ -127,13 +130,13 @@ pub enum Action {
     Nat(Box<Nat>),
     /// (`ct_clear`)
     CtClear,
-    /// Does these, then has the packet as it was. (`clone`)
+    /// Runs the actions on a copy of the packet. (`clone`)
     Clone(Vec<Action>),
-    /// Puts 1 where the packet is longer. (`check_pkt_larger`)
+    /// Writes 1 to `dst` if the packet is longer than `len` bytes, otherwise 0. (`check_pkt_larger`)
     CheckPktLarger { len: u16, dst: Subfield },
-    /// Tests only. (`debug_recirc`)
+    /// For tests only. (`debug_recirc`)
     DebugRecirc,
-    /// Tests only. (`debug_slow`)
+    /// For tests only. (`debug_slow`)
     DebugSlow,
 
     /// (`meter`)
@@ -149,15 +152,15 @@ pub enum Action {
 }
 
 impl Action {
-    /// `OFPCML_NO_BUFFER`: the whole packet to the controller.
+    /// `OFPCML_NO_BUFFER`: send the whole packet to the controller.
     pub const NO_BUFFER: u16 = 0xffff;
 
-    /// To a port, whole.
+    /// An output of the whole packet to a port.
     pub fn output(port: OfPort) -> Action {
         Action::Output { port, max_len: if port == OfPort::CONTROLLER { Action::NO_BUFFER } else { 0 } }
     }
 
-    /// An instruction of OpenFlow 1.1 and later other than `ApplyActions`.
+    /// Returns whether this is an instruction of OpenFlow 1.1 and later other than `ApplyActions`.
     pub fn is_instruction(&self) -> bool {
         matches!(
             self,
@@ -178,8 +181,8 @@ impl Action {
         }
     }
 
-    /// This action names the port as `out_port` asks for it. As in Open vSwitch, `output(port=,max_len=)` and the members of a
-    /// bundle are no such names.
+    /// Returns whether the action outputs to the port in the sense of `out_port`. As in Open vSwitch,
+    /// `output(port=,max_len=)` and the members of a bundle do not count.
     pub fn outputs_to(&self, wanted: OfPort) -> bool {
         match self {
             Action::Output { port, .. } | Action::Enqueue { port, .. } => *port == wanted,
@@ -188,7 +191,7 @@ impl Action {
         }
     }
 
-    /// The packet could pass this group through this action.
+    /// Returns whether the action sends packets through the group.
     pub fn outputs_to_group(&self, wanted: u32) -> bool {
         matches!(self, Action::Group(id) if *id == wanted)
             || self.nested().iter().any(|a| a.outputs_to_group(wanted))

@@ -1,8 +1,8 @@
 //! OpenFlow errors: one list over all versions and vendors, with the numbers each version gives them.
 //!
-//! Where a version has no number for an error, the codec sends `NXBRC_UNENCODABLE_ERROR` in its place, as Open vSwitch does.
-//! Where one number means two errors in a version, the first in the list is what it decodes to.
-//! Sources: the error sections of the OpenFlow specifications 1.0 to 1.5, Open vSwitch's `ofp-errors.h` for its vendor codes.
+//! An error without a number in some version is sent as `NXBRC_UNENCODABLE_ERROR`, as Open vSwitch does. If
+//! one number means two errors in a version, it decodes to the first of the list. Sources: the error sections
+//! of the OpenFlow specifications 1.0 to 1.5; Open vSwitch's `ofp-errors.h` for its vendor codes.
 
 mod code;
 mod table;
@@ -13,17 +13,17 @@ pub use code::{NX_VENDOR, ONF_VENDOR};
 use std::fmt;
 pub use table::OfError;
 
-/// The type that marks an error of a vendor: OpenFlow 1.0 and 1.1 (Nicira), 1.2 and later.
+/// The error type that announces a vendor's error: in OpenFlow 1.0 and 1.1 (Nicira), in 1.2 and later.
 const NX_TYPE_OLD: u16 = 0xb0c2;
 const EXPERIMENTER_TYPE: u16 = 0xffff;
 
 impl OfError {
-    /// The error's name, as every tool prints it: `OFPBAC_BAD_OUT_PORT`.
+    /// The error's name as tools print it, e.g. `OFPBAC_BAD_OUT_PORT`.
     pub fn name(self) -> &'static str {
         self.row().0
     }
 
-    /// The error of a name.
+    /// The error with this name.
     pub fn from_name(name: &str) -> Option<OfError> {
         OfError::ALL.iter().copied().find(|e| e.name() == name)
     }
@@ -53,7 +53,7 @@ impl OfError {
         out.extend_from_slice(data);
     }
 
-    /// The body of an error message: the error, if it is known, and the rest of the body.
+    /// Decodes the body of an error message: the error, if it is known, and the rest of the body.
     pub(crate) fn decode(version: Version, body: &[u8]) -> Option<(Option<OfError>, &[u8])> {
         let word = |at: usize| body.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
         let (kind, code) = (word(0)?, word(2)?);
@@ -67,7 +67,7 @@ impl OfError {
             }
             _ => (Code { vendor: 0, kind, code }, 4),
         };
-        // No vendor is the standard. Of an error that is not known nothing is taken apart.
+        // Vendor 0 is the standard. For an unknown error, keep the whole body.
         let known = OfError::from_code(version, code).filter(|_| code.vendor != 0 || used == 4);
         Some(match known {
             Some(error) => (Some(error), body.get(used..)?),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_comes_back_but_merged_ones() {
+    fn errors_survive_encoding_except_merged_ones() {
         for v in Version::ALL {
             for e in OfError::ALL.iter().copied().filter(|e| e.code(v).is_some()) {
                 let back = round(e, v).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_error_is_left_whole() {
+    fn an_unknown_error_keeps_its_body() {
         let body = [0xff, 0xff, 0, 1, 0, 0x12, 0x34, 0x56, 7];
         assert_eq!(OfError::decode(Version::V13, &body), Some((None, &body[4..])));
         assert_eq!(OfError::decode(Version::V13, &[0xff, 0xff, 0, 0, 0, 0, 0, 0]), Some((None, &[0; 4][..])));

@@ -1,35 +1,36 @@
-//! Flow mods and what a switch says about flows that go.
+//! Flow mods and flow-removed messages.
 
 use crate::action::Action;
 use flow::Match;
 use units::OfPort;
 
-/// What a flow mod does.
+/// Command of a flow mod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowCommand {
-    /// Adds, in the place of an equal flow.
+    /// Adds a flow; it replaces a flow with the same match and priority.
     #[default]
     Add,
-    /// Changes actions of all flows that are matched.
+    /// Changes the actions of all flows that the match covers.
     Modify,
-    /// Changes actions of the flow with this very match and priority.
+    /// Changes the actions of the flow with exactly this match and priority.
     ModifyStrict,
-    /// Deletes all flows that are matched.
+    /// Deletes all flows that the match covers.
     Delete,
-    /// Deletes the flow with this very match and priority.
+    /// Deletes the flow with exactly this match and priority.
     DeleteStrict,
 }
 
 /// Flags of a flow (`OFPFF_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowFlags {
-    /// Tell the controllers when it goes.
+    /// Send a flow-removed message when the flow is removed.
     pub send_flow_rem: bool,
-    /// Refuse if it overlaps a flow of the same priority. A matter of the request: flows do not keep it.
+    /// Refuse the flow if it overlaps one of the same priority. Part of the request; not stored with the
+    /// flow.
     pub check_overlap: bool,
     /// OpenFlow 1.0 `EMERG`.
     pub emergency: bool,
-    /// Set the counters to zero. A matter of the request.
+    /// Reset the counters. Part of the request; not stored with the flow.
     pub reset_counts: bool,
     /// Packets need not be counted.
     pub no_pkt_counts: bool,
@@ -37,47 +38,47 @@ pub struct FlowFlags {
     pub no_byt_counts: bool,
 }
 
-/// "Any table", "all tables".
+/// Any table, all tables.
 pub const TABLE_ALL: u8 = 0xff;
-/// "Any group".
+/// Any group.
 pub const GROUP_ANY: u32 = 0xffff_ffff;
-/// "No buffer".
+/// No buffer.
 pub const NO_BUFFER: u32 = 0xffff_ffff;
 
-/// A flow mod. Make one with `FlowMod { …, ..FlowMod::default() }`.
+/// A flow mod. Construct it with `FlowMod { …, ..FlowMod::default() }`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
-    /// What to do.
+    /// Command.
     pub command: FlowCommand,
-    /// The table; [`TABLE_ALL`]: all tables, or on `Add` the switch's choice.
+    /// The table. [`TABLE_ALL`]: all tables; for `Add` the switch chooses.
     pub table: u8,
-    /// Flows to be changed have this cookie …
+    /// Change only flows with this cookie …
     pub cookie: u64,
     /// … in these bits.
     pub cookie_mask: u64,
-    /// The cookie of new and changed flows; all ones: changed flows keep theirs.
+    /// Cookie of new and changed flows; all ones: changed flows keep their cookie.
     pub new_cookie: u64,
-    /// `Modify`: changed flows take the new cookie.
+    /// `Modify`: write `new_cookie` to changed flows.
     pub modify_cookie: bool,
-    /// Seconds without packets; 0 is for ever.
+    /// Seconds without packets; 0: no timeout.
     pub idle_timeout: u16,
-    /// Seconds; 0 is for ever.
+    /// Seconds; 0: no timeout.
     pub hard_timeout: u16,
-    /// Higher goes first.
+    /// The flow with the higher number wins.
     pub priority: u16,
-    /// A packet to send through the new flow.
+    /// Buffered packet to send through the new flow.
     pub buffer_id: u32,
-    /// Delete only flows that send here; `NONE` is any.
+    /// Delete only flows that output to this port; `NONE`: any.
     pub out_port: OfPort,
     /// Delete only flows that use this group.
     pub out_group: u32,
     /// Flags.
     pub flags: FlowFlags,
-    /// Which to evict first (OpenFlow 1.4).
+    /// Flows of lower importance are evicted first (OpenFlow 1.4).
     pub importance: u16,
-    /// Which packets.
+    /// Match.
     pub matching: Match,
-    /// What happens to them.
+    /// Actions and instructions.
     pub actions: Vec<Action>,
 }
 
@@ -104,11 +105,11 @@ impl Default for FlowMod {
     }
 }
 
-/// Why a flow went (`OFPRR_*`); the discriminant is the number on the wire.
+/// Reason of a flow's removal (`OFPRR_*`); the discriminant is the number on the wire.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovedReason {
-    /// No packets for a while.
+    /// Hard timeout.
     IdleTimeout = 0,
     /// Its time was over.
     HardTimeout = 1,
@@ -118,11 +119,11 @@ pub enum RemovedReason {
     GroupDelete = 3,
     /// Its meter was deleted.
     MeterDelete = 4,
-    /// Evicted for another flow.
+    /// Evicted to make space for another flow.
     Eviction = 5,
 }
 
-/// A flow has gone.
+/// A flow was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRemoved {
     /// Its match.
@@ -131,27 +132,27 @@ pub struct FlowRemoved {
     pub priority: u16,
     /// Its cookie.
     pub cookie: u64,
-    /// Why it went.
+    /// Reason.
     pub reason: RemovedReason,
-    /// Its table; [`TABLE_ALL`] where the form does not say it.
+    /// Its table; [`TABLE_ALL`] if the message's form does not carry it.
     pub table: u8,
-    /// How long it was there.
+    /// Time since the flow was added.
     pub duration: Duration,
-    /// As in the flow mod.
+    /// As in the flow mod, seconds.
     pub idle_timeout: u16,
-    /// As in the flow mod.
+    /// As in the flow mod, seconds.
     pub hard_timeout: u16,
-    /// All ones: not known.
+    /// Packets; all ones: not known.
     pub packets: u64,
-    /// All ones: not known.
+    /// Bytes; all ones: not known.
     pub bytes: u64,
 }
 
-/// Seconds and nanoseconds, as counters of flows and ports carry them. All ones: not known.
+/// Seconds and nanoseconds, as in counters of flows and ports. All ones: not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Duration {
     /// Whole seconds.
     pub sec: u32,
-    /// The rest.
+    /// Nanoseconds within the second.
     pub nsec: u32,
 }

@@ -5,7 +5,7 @@ use crate::flow_mod::Duration;
 use flow::FieldId;
 use units::OfPort;
 
-/// The first group number that is reserved.
+/// The first reserved group number.
 pub const GROUP_MAX: u32 = 0xffff_ff00;
 /// All groups.
 pub const GROUP_ALL: u32 = 0xffff_fffc;
@@ -15,25 +15,25 @@ pub const BUCKET_ALL: u32 = 0xffff_ffff;
 pub const BUCKET_FIRST: u32 = 0xffff_fffd;
 /// The last bucket of a group (1.5).
 pub const BUCKET_LAST: u32 = 0xffff_fffe;
-/// The first bucket number that is reserved.
+/// The first reserved bucket number.
 pub const BUCKET_MAX: u32 = 0xffff_ff00;
 
-/// How a group uses its buckets; the discriminant is the number on the wire.
+/// Type of a group; the discriminant is the number on the wire.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupType {
-    /// All of them.
+    /// Sends through all buckets.
     #[default]
     All = 0,
-    /// One by hash.
+    /// Sends through one bucket, selected by hash.
     Select = 1,
-    /// The only one.
+    /// Has one bucket.
     Indirect = 2,
-    /// The first live one.
+    /// Sends through the first live bucket.
     FastFailover = 3,
 }
 
-/// What a group mod does; the discriminant is the number on the wire.
+/// Command of a group mod; the discriminant is the number on the wire.
 #[repr(u16)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupCommand {
@@ -44,26 +44,26 @@ pub enum GroupCommand {
     Modify = 1,
     /// Deletes a group.
     Delete = 2,
-    /// Puts buckets into a group (1.5).
+    /// Adds buckets to a group (1.5).
     InsertBucket = 3,
-    /// Takes buckets out of a group (1.5).
+    /// Removes buckets from a group (1.5).
     RemoveBucket = 5,
-    /// Adds or changes (Nicira).
+    /// Adds or changes a group (Nicira).
     AddOrModify = 0x8000,
 }
 
 /// A bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its number (1.5; elsewhere its place).
+    /// Bucket number (1.5; otherwise the position in the group).
     pub id: u32,
-    /// Share of the packets of a select group.
+    /// Weight in a select group.
     pub weight: u16,
-    /// Live if this port is.
+    /// The bucket is live if this port is.
     pub watch_port: OfPort,
-    /// Live if this group is.
+    /// The bucket is live if this group is.
     pub watch_group: u32,
-    /// What it does.
+    /// Actions.
     pub actions: Vec<Action>,
 }
 
@@ -79,35 +79,35 @@ impl Default for Bucket {
     }
 }
 
-/// How a select group selects (Nicira's property).
+/// Selection method of a select group (Nicira's property).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// `hash`, `dp_hash`; empty: the switch's default.
     pub method: String,
-    /// Its parameter.
+    /// Parameter of the method.
     pub param: u64,
-    /// Fields of the hash, each with the bits that count.
+    /// Fields to hash, each with the mask of the hashed bits.
     pub fields: Vec<(FieldId, u128)>,
 }
 
 /// A group mod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupMod {
-    /// What to do.
+    /// Command.
     pub command: GroupCommand,
     /// Type.
     pub kind: GroupType,
     /// Number.
     pub group: u32,
-    /// Which bucket the command is about (1.5).
+    /// Bucket that the command refers to (1.5).
     pub command_bucket: u32,
     /// Buckets.
     pub buckets: Vec<Bucket>,
-    /// How to select.
+    /// Selection method.
     pub selection: Selection,
 }
 
-/// A group, as its description says.
+/// A group's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupDesc {
     /// Number.
@@ -116,7 +116,7 @@ pub struct GroupDesc {
     pub kind: GroupType,
     /// Buckets.
     pub buckets: Vec<Bucket>,
-    /// How it selects.
+    /// Selection method.
     pub selection: Selection,
 }
 
@@ -125,27 +125,27 @@ pub struct GroupDesc {
 pub struct GroupStats {
     /// Number.
     pub group: u32,
-    /// How many flows and groups use it.
+    /// Number of flows and groups that use it.
     pub ref_count: u32,
     /// Packets.
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Age.
+    /// Time since it was added.
     pub duration: Duration,
     /// Packets and bytes of each bucket.
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// What groups the switch has; arrays are by [`GroupType`].
+/// Group features of a switch; arrays are indexed by [`GroupType`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupFeatures {
-    /// Bit by [`GroupType`].
+    /// Bits by [`GroupType`].
     pub types: u32,
     /// `OFPGFC_*`
     pub capabilities: u32,
-    /// How many.
+    /// Maximum number of groups.
     pub max_groups: [u32; 4],
-    /// Bit by OpenFlow 1.1+ action number.
+    /// Bits by action number of OpenFlow 1.1 and later.
     pub actions: [u32; 4],
 }

@@ -1,4 +1,4 @@
-//! Messages: a header and one of the bodies.
+//! Messages: a header and a body.
 
 use crate::error::OfError;
 use crate::flow_mod::{FlowMod, FlowRemoved};
@@ -22,17 +22,17 @@ use units::OfPort;
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Transaction.
+    /// Transaction id.
     pub xid: Xid,
-    /// Version in which it is, or is to be, written.
+    /// The version in which the message was, or will be, encoded.
     pub version: Version,
-    /// In the extended form, where the version has the standard's and one of Nicira or ONF (OpenFlow 1.0: flow mods,
-    /// flow statistics, flow removed; role and asynchronous configuration in later ones). A reply takes it from its
-    /// request. Where there is but one form it says nothing.
+    /// Selects the extended form if the version has both the standard's form and one of Nicira or ONF: in
+    /// OpenFlow 1.0 of flow mods, flow statistics and flow removed, later of roles and asynchronous
+    /// configuration. A reply has the value of its request. Ignored where there is one form only.
     pub extended: bool,
-    /// More parts of the same multipart message follow.
+    /// Another part of the same multipart message follows.
     pub more: bool,
-    /// What it says.
+    /// Body.
     pub body: Body,
 }
 
@@ -52,24 +52,24 @@ impl Message {
 /// An error message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorBody {
-    /// The error; `None`: one that this codec does not know.
+    /// The error; `None`: unknown to this codec.
     pub error: Option<OfError>,
     /// Type and code on the wire.
     pub wire: (u16, u16),
-    /// The first bytes of the request; for "hello failed" a text.
+    /// The first bytes of the request; a text for "hello failed".
     pub data: Vec<u8>,
 }
 
 /// A hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// What the peer speaks.
+    /// The versions that the peer supports.
     pub versions: VersionSet,
-    /// The version byte of its header, which may be newer than any that we know.
+    /// The version byte of the header; it may be newer than any known version.
     pub header_version: u8,
 }
 
-/// What a message says. `…Request` is from the controller, `…Reply` from the switch.
+/// Body of a message. Controllers send `…Request`, switches `…Reply`.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
@@ -112,7 +112,7 @@ pub enum Body {
     QueueStatsReply(Vec<QueueStats>),
     /// Also `OFPMP_QUEUE_DESC`.
     QueueConfigRequest(QueueRequest),
-    /// The port counts where there are no queues.
+    /// Configuration of queues; the port is used if the list is empty.
     QueueConfigReply(OfPort, Vec<QueueConfig>),
     /// `GROUP_ALL`: all.
     GroupStatsRequest(u32),
@@ -127,7 +127,7 @@ pub enum Body {
     MeterConfigReply(Vec<MeterConfig>),
     MeterFeaturesRequest,
     MeterFeaturesReply(MeterFeatures),
-    /// With features: asks to set them.
+    /// With a list: asks the switch to set the features.
     TableFeaturesRequest(Vec<TableFeatures>),
     TableFeaturesReply(Vec<TableFeatures>),
     TableDescRequest,
@@ -149,18 +149,18 @@ pub enum Body {
     SetAsync(AsyncConfig),
     BundleControl(BundleControl),
     BundleAdd(BundleAdd),
-    /// The request of another controller, for this one to know.
+    /// A request of another controller, forwarded for information.
     RequestForward(Box<Message>),
 
     /// `NXT_SET_FLOW_FORMAT`: true for NXM.
     SetFlowFormat(bool),
-    /// `NXT_FLOW_MOD_TABLE_ID`: flow mods of OpenFlow 1.0 say their table.
+    /// `NXT_FLOW_MOD_TABLE_ID`: flow mods of OpenFlow 1.0 carry a table number.
     FlowModTableId(bool),
     SetPacketInFormat(PacketInFormat),
     SetControllerId(u16),
     /// `NXT_FLOW_AGE`, long obsolete.
     FlowAge,
-    /// `NXT_RESUME`: a packet-in comes back.
+    /// `NXT_RESUME`: the packet-in of a paused translation, sent back.
     Resume(Box<PacketIn>),
     TlvTableMod(TlvTableMod),
     TlvTableRequest,

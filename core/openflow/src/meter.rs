@@ -4,11 +4,11 @@ use crate::flow_mod::Duration;
 
 /// All meters.
 pub const METER_ALL: u32 = 0xffff_ffff;
-/// The meter of packets to the controller.
+/// The meter of packets sent to the controller.
 pub const METER_CONTROLLER: u32 = 0xffff_fffe;
-/// The meter of packets to the slow path.
+/// The meter of packets sent to the slow path.
 pub const METER_SLOWPATH: u32 = 0xffff_fffd;
-/// The last number of an ordinary meter.
+/// The highest number of an ordinary meter.
 pub const METER_MAX: u32 = 0xffff_0000;
 
 /// Flags of a meter (`OFPMF13_*`).
@@ -20,7 +20,7 @@ pub mod meter_flags {
     pub const STATS: u16 = 8;
 }
 
-/// What a meter mod does; the discriminant is the number on the wire.
+/// Command of a meter mod; the discriminant is the number on the wire.
 #[repr(u16)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -31,14 +31,14 @@ pub enum MeterCommand {
     Delete = 2,
 }
 
-/// A band: what happens above its rate.
+/// A band: what happens to packets above its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterBand {
-    /// `None` drops; otherwise the drop precedence is raised by so much (DSCP remark).
+    /// `None`: drop; otherwise raise the drop precedence of DSCP by this number.
     pub dscp_remark: Option<u8>,
     /// kbit/s or packets/s.
     pub rate: u32,
-    /// Burst.
+    /// Burst size in kbit or packets.
     pub burst: u32,
 }
 
@@ -56,7 +56,7 @@ pub struct MeterConfig {
 /// A meter mod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterMod {
-    /// What to do.
+    /// Command.
     pub command: MeterCommand,
     /// The meter.
     pub config: MeterConfig,
@@ -67,29 +67,29 @@ pub struct MeterMod {
 pub struct MeterStats {
     /// Number.
     pub meter: u32,
-    /// Flows that use it.
+    /// Number of flows that use it.
     pub flow_count: u32,
-    /// Packets in.
+    /// Packets received.
     pub packets: u64,
-    /// Bytes in.
+    /// Bytes received.
     pub bytes: u64,
-    /// Age.
+    /// Time since it was added.
     pub duration: Duration,
     /// Packets and bytes of each band.
     pub bands: Vec<(u64, u64)>,
 }
 
-/// What meters the switch has.
+/// Meter features of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterFeatures {
-    /// How many.
+    /// Maximum number of meters.
     pub max_meters: u32,
-    /// Bit by band type: 1 drop, 2 DSCP remark.
+    /// Bits by band type: 1 drop, 2 DSCP remark.
     pub band_types: u32,
     /// See [`meter_flags`].
     pub capabilities: u32,
-    /// Bands of a meter.
+    /// Maximum bands per meter.
     pub max_bands: u8,
-    /// Colours.
+    /// Maximum colour value.
     pub max_color: u8,
 }

@@ -1,30 +1,31 @@
-//! Flow monitors: a controller follows the changes of a flow table.
+//! Flow monitors report changes of a flow table to a controller.
 
 use crate::action::Action;
 use crate::flow_mod::{GROUP_ANY, RemovedReason, TABLE_ALL};
 use flow::Match;
 use units::OfPort;
 
-/// What to report (OpenFlow 1.4.1 §7.3.5.18).
+/// Events to report (OpenFlow 1.4.1 §7.3.5.18).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorFlags {
-    /// What is there now.
+    /// The existing flows.
     pub initial: bool,
-    /// New flows.
+    /// Added flows.
     pub add: bool,
-    /// Flows that go.
+    /// Removed flows.
     pub removed: bool,
-    /// Flows that change.
+    /// Changed flows.
     pub modify: bool,
-    /// With actions.
+    /// Include the actions.
     pub instructions: bool,
-    /// The controller's own changes in full, too.
+    /// Report the controller's own changes in full, too.
     pub no_abbrev: bool,
-    /// `OFPFMF_ONLY_OWN`. Open vSwitch takes it for what its older forms call "own": the controller's own changes in full.
+    /// `OFPFMF_ONLY_OWN`. Open vSwitch treats it as the "own" flag of older forms: the controller's own
+    /// changes are reported in full.
     pub only_own: bool,
 }
 
-/// What a monitor request does; the discriminant is the number on the wire.
+/// Command of a monitor request; the discriminant is the number on the wire.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -35,22 +36,22 @@ pub enum MonitorCommand {
     Delete = 2,
 }
 
-/// A monitor.
+/// Request for a monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMonitorRequest {
-    /// Its number.
+    /// Number of the monitor.
     pub id: u32,
-    /// What to do with it.
+    /// Command.
     pub command: MonitorCommand,
-    /// What to report.
+    /// Events to report.
     pub flags: MonitorFlags,
-    /// Flows that send here; `NONE` is any.
+    /// Report only flows that output to this port; `NONE`: any.
     pub out_port: OfPort,
-    /// Flows that use this group.
+    /// Report only flows that use this group.
     pub out_group: u32,
-    /// In this table.
+    /// Report only flows of this table.
     pub table: u8,
-    /// That this match covers.
+    /// Report only flows that this match covers.
     pub matching: Match,
 }
 
@@ -72,7 +73,7 @@ impl Default for FlowMonitorRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FlowUpdate {
-    /// The controller's own change, of this transaction.
+    /// A change by this controller's own message with this transaction id.
     Abbreviated(crate::xid::Xid),
     Initial(Box<FlowEvent>),
     Added(Box<FlowEvent>),
@@ -90,6 +91,6 @@ pub struct FlowEvent {
     pub hard_timeout: u16,
     pub cookie: u64,
     pub matching: Match,
-    /// Empty if the monitor did not ask for them.
+    /// Empty if the monitor does not ask for actions.
     pub actions: Vec<Action>,
 }

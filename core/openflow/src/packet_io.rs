@@ -4,16 +4,16 @@ use crate::action::Action;
 use flow::Match;
 use units::OfPort;
 
-/// Why a packet came to the controller (`OFPR_*`), in OpenFlow 1.4's numbers.
+/// Reason of a packet-in (`OFPR_*`), with OpenFlow 1.4's numbers.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketInReason {
     /// No flow matched.
     #[default]
     NoMatch = 0,
-    /// An action sent it.
+    /// An output action.
     Action = 1,
-    /// Its TTL ended.
+    /// The TTL expired.
     InvalidTtl = 2,
     /// An action of the action set (1.4).
     ActionSet = 3,
@@ -21,17 +21,17 @@ pub enum PacketInReason {
     Group = 4,
     /// A packet-out (1.4).
     PacketOut = 5,
-    /// No flow matched but the table-miss flow: "no match" on the wire of 1.3, "action" before it.
+    /// The table-miss flow matched: "no match" in 1.3 and later, "action" before.
     ExplicitMiss = 6,
-    /// The implicit miss of a table: "no match" on the wire.
+    /// No flow matched, not even a table-miss flow: "no match" on the wire.
     ImplicitMiss = 7,
 }
 
-/// The form in which a connection wants its packet-ins.
+/// Format of packet-ins on a connection.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketInFormat {
-    /// That of the standard.
+    /// The standard's format.
     #[default]
     Standard = 0,
     /// `NXT_PACKET_IN`
@@ -40,26 +40,26 @@ pub enum PacketInFormat {
     Nxt2 = 2,
 }
 
-/// A packet for the controller.
+/// A packet sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn {
-    /// The packet, already cut to what is to be sent.
+    /// The packet, already truncated to the length to send.
     pub packet: Vec<u8>,
-    /// How long it was.
+    /// Full length of the packet in bytes.
     pub total_len: u32,
-    /// The switch keeps it; `NO_BUFFER` if it does not.
+    /// Id of the packet in the switch's buffer; `NO_BUFFER`: not buffered.
     pub buffer_id: u32,
-    /// Why.
+    /// Reason.
     pub reason: PacketInReason,
-    /// The table that sent it.
+    /// Table of the flow that sent it.
     pub table: u8,
-    /// The cookie of the flow that sent it; all ones is none.
+    /// Cookie of the flow that sent it; all ones: none.
     pub cookie: u64,
     /// Metadata: in port, tunnel, registers.
     pub metadata: Match,
-    /// From the controller action (`NXT_PACKET_IN2`).
+    /// `userdata` of the controller action (`NXT_PACKET_IN2`).
     pub userdata: Vec<u8>,
-    /// What to hand back in a resume (`NXT_PACKET_IN2`): opaque to the controller.
+    /// State of a paused translation, sent back in a resume (`NXT_PACKET_IN2`); opaque to the controller.
     pub continuation: Vec<u8>,
 }
 
@@ -79,21 +79,21 @@ impl Default for PacketIn {
     }
 }
 
-/// A packet from the controller.
+/// A packet sent by the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOut {
-    /// A packet that the switch keeps, instead of `packet`.
+    /// Id of a buffered packet to use instead of `packet`.
     pub buffer_id: u32,
-    /// Metadata: in port always, other pipeline fields from OpenFlow 1.5.
+    /// Metadata: always the in_port; other pipeline fields from OpenFlow 1.5.
     pub metadata: Match,
-    /// What to do with it.
+    /// Actions.
     pub actions: Vec<Action>,
     /// The packet.
     pub packet: Vec<u8>,
 }
 
 impl PacketOut {
-    /// The port that it is as if it had come in by.
+    /// The in_port to assume for the packet.
     pub fn in_port(&self) -> OfPort {
         OfPort(self.metadata.flow.in_port as u16)
     }

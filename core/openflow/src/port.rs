@@ -1,4 +1,4 @@
-//! Ports as OpenFlow shows and changes them.
+//! Port descriptions and port mods.
 
 use flow::Mac;
 use units::OfPort;
@@ -10,15 +10,15 @@ pub struct PortConfig {
     pub port_down: bool,
     /// No spanning tree on this port (1.0).
     pub no_stp: bool,
-    /// Drop what it receives.
+    /// Drop received packets.
     pub no_recv: bool,
-    /// Drop even what spanning tree receives (1.0).
+    /// Drop received packets, spanning tree packets included (1.0).
     pub no_recv_stp: bool,
-    /// Not part of a flood (1.0 and Nicira).
+    /// Exclude from floods (1.0 and Nicira).
     pub no_flood: bool,
-    /// Send nothing.
+    /// Drop packets sent to it.
     pub no_fwd: bool,
-    /// No packet-in for misses.
+    /// Send no packet-in for misses on this port.
     pub no_packet_in: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct PortState {
     pub stp: StpState,
 }
 
-/// Features of a port, in the bits of OpenFlow 1.1 and later; the codec converts to 1.0's.
+/// Features of a port, in the bits of OpenFlow 1.1 and later; the codec converts those of 1.0.
 pub mod features {
     #![allow(missing_docs)]
     pub const HD_10MB: u32 = 1 << 0;
@@ -74,27 +74,27 @@ pub struct Port {
     pub number: OfPort,
     /// Its Ethernet address.
     pub hw_addr: Mac,
-    /// Its name; cut to 15 bytes on the wire.
+    /// Its name; truncated to 15 bytes on the wire.
     pub name: String,
     /// Configuration.
     pub config: PortConfig,
     /// State.
     pub state: PortState,
-    /// What it does now, see [`features`].
+    /// Current features, see [`features`].
     pub current: u32,
-    /// What it advertises.
+    /// Advertised features.
     pub advertised: u32,
-    /// What it could do.
+    /// Supported features.
     pub supported: u32,
-    /// What its peer advertises.
+    /// Features advertised by the link partner.
     pub peer: u32,
-    /// kbit/s, 0 is unknown (1.1 and later).
+    /// kbit/s; 0: unknown (1.1 and later).
     pub current_speed: u32,
-    /// kbit/s, 0 is unknown (1.1 and later).
+    /// kbit/s; 0: unknown (1.1 and later).
     pub max_speed: u32,
 }
 
-/// Why a port status is sent (`OFPPR_*`); the discriminant is the number on the wire.
+/// Reason of a port status message (`OFPPR_*`); the discriminant is the number on the wire.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -104,26 +104,26 @@ pub enum PortReason {
     Modify = 2,
 }
 
-/// A port has come, gone or changed.
+/// A port was added, removed or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
-    /// What happened.
+    /// Reason.
     pub reason: PortReason,
-    /// How the port is now.
+    /// The port after the change.
     pub port: Port,
 }
 
-/// Changes a port.
+/// A port mod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortMod {
-    /// Which port.
+    /// Number.
     pub number: OfPort,
-    /// Must be its address; all zero with OpenFlow 1.1 and later asks for no check.
+    /// Must equal the port's address; with OpenFlow 1.1 and later all zero skips this check.
     pub hw_addr: Mac,
     /// New configuration …
     pub config: PortConfig,
-    /// … of these bits.
+    /// … for these bits.
     pub mask: PortConfig,
-    /// Features to advertise; 0 for no change.
+    /// Features to advertise; 0: no change.
     pub advertise: u32,
 }

@@ -1,9 +1,9 @@
-//! What a connection and a switch say about themselves: features, roles, bundles, tunnel options.
+//! Features, configuration, roles, bundles, tunnel option maps and connection tracking flushes.
 
 use crate::port::Port;
 use crate::version::VersionSet;
 
-/// Capabilities of a switch (`OFPC_*`), each version's bits converted.
+/// Capabilities of a switch (`OFPC_*`), independent of the version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Capabilities {
@@ -26,59 +26,59 @@ pub struct Capabilities {
 /// `OFPT_FEATURES_REPLY`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwitchFeatures {
-    /// The switch.
+    /// Datapath id.
     pub datapath_id: u64,
-    /// Packets it can keep.
+    /// Maximum number of buffered packets.
     pub n_buffers: u32,
-    /// Tables.
+    /// Number of tables.
     pub n_tables: u8,
-    /// Which of its connections (1.3).
+    /// Id of an auxiliary connection; 0: the main connection (1.3).
     pub auxiliary_id: u8,
     /// Capabilities.
     pub capabilities: Capabilities,
-    /// Actions it has: bit by number of a 1.0 action (1.0 only).
+    /// Supported actions: bits by number of a 1.0 action (1.0 only).
     pub actions: u32,
     /// Its ports, in versions before 1.3.
     pub ports: Vec<Port>,
 }
 
-/// How fragments are handled; the discriminant is the number on the wire.
+/// Handling of IP fragments; the discriminant is the number on the wire.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FragMode {
-    /// As every packet; ports of later ones are zero.
+    /// Like other packets; transport ports of later fragments are zero.
     #[default]
     Normal = 0,
-    /// Dropped.
+    /// Drop them.
     Drop = 1,
-    /// Put together.
+    /// Reassemble them.
     Reassemble = 2,
-    /// Matched as such (Nicira).
+    /// Match them with `ip_frag` (Nicira).
     NxMatch = 3,
 }
 
 /// `OFPT_SET_CONFIG`, `OFPT_GET_CONFIG_REPLY`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchConfig {
-    /// Fragments.
+    /// Handling of fragments.
     pub frag: FragMode,
-    /// Packets with a bad TTL go to the controller (1.1, 1.2); `None`: not said.
+    /// Send packets with an invalid TTL to the controller (1.1, 1.2); `None`: not in the message.
     pub invalid_ttl_to_controller: Option<bool>,
-    /// How much of a packet that missed is sent.
+    /// Maximum bytes of a packet to send on a miss.
     pub miss_send_len: u16,
 }
 
 /// The role of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// As it is: only asks.
+    /// Do not change the role; report it.
     NoChange,
-    /// All are alike.
+    /// Full access, like all other equal controllers.
     #[default]
     Equal,
-    /// Alone may change the switch.
+    /// Full access; there is one primary at most.
     Primary,
-    /// May only read.
+    /// Read-only access.
     Secondary,
 }
 
@@ -87,9 +87,9 @@ pub enum Role {
 pub struct RoleReply {
     /// The role.
     pub role: Role,
-    /// `None`: not said.
+    /// Generation id; `None`: not in the message.
     pub generation_id: Option<u64>,
-    /// Which controller (1.5); `None`: not said.
+    /// Controller id (1.5); `None`: not in the message.
     pub controller_id: Option<u16>,
 }
 
@@ -100,11 +100,12 @@ pub struct RoleStatus {
     pub role: Role,
     /// `OFPCRR_*`: 0 another became primary, 1 configuration, 2 experimenter.
     pub reason: u8,
-    /// All ones: not known.
+    /// Generation id; all ones: not known.
     pub generation_id: u64,
 }
 
-/// Which asynchronous messages a controller wants, as bits by reason: first as equal or primary, then as secondary.
+/// Asynchronous messages that a controller wants, as bits by reason: `[0]` in the roles equal and primary,
+/// `[1]` as secondary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct AsyncConfig {
@@ -116,7 +117,7 @@ pub struct AsyncConfig {
     pub request_forward: [Option<u32>; 2],
 }
 
-/// What a bundle control message asks or answers; the discriminant is the number on the wire.
+/// Type of a bundle control message; the discriminant is the number on the wire.
 #[repr(u16)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -133,18 +134,18 @@ pub enum BundleControlType {
 
 /// Flags of a bundle.
 pub mod bundle_flags {
-    /// All or nothing, and no packet sees a half.
+    /// All messages take effect or none, and no packet sees a part of them.
     pub const ATOMIC: u16 = 1;
-    /// In the order in which they were added.
+    /// Apply the messages in the order in which they were added.
     pub const ORDERED: u16 = 2;
 }
 
 /// `OFPT_BUNDLE_CONTROL`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleControl {
-    /// The bundle.
+    /// Bundle id.
     pub bundle: u32,
-    /// What to do.
+    /// Type.
     pub kind: BundleControlType,
     /// See [`bundle_flags`].
     pub flags: u16,
@@ -153,24 +154,24 @@ pub struct BundleControl {
 /// `OFPT_BUNDLE_ADD_MESSAGE`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleAdd {
-    /// The bundle.
+    /// Bundle id.
     pub bundle: u32,
     /// See [`bundle_flags`].
     pub flags: u16,
-    /// The message to add, whole.
+    /// The complete message to add.
     pub message: Vec<u8>,
 }
 
-/// A Geneve option and the `tun_metadata` field it is matched as.
+/// A Geneve option and the `tun_metadata` field that it is mapped to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlvMap {
     /// Option class.
     pub class: u16,
     /// Option type.
     pub kind: u8,
-    /// Its length in bytes.
+    /// Length of its data in bytes.
     pub len: u8,
-    /// Which `tun_metadata`.
+    /// Number of the `tun_metadata` field.
     pub index: u16,
 }
 
@@ -186,15 +187,15 @@ pub enum TlvTableMod {
 /// `NXT_TLV_TABLE_REPLY`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlvTableReply {
-    /// Bytes that all options may have.
+    /// Maximum bytes of all options together.
     pub max_space: u32,
-    /// How many fields there are.
+    /// Number of fields.
     pub max_fields: u16,
-    /// What is mapped.
+    /// Current mappings.
     pub maps: Vec<TlvMap>,
 }
 
-/// One direction of a connection to flush; `None` matches any.
+/// Filter for one direction of a connection; `None` matches any value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct CtTuple {
@@ -207,24 +208,24 @@ pub struct CtTuple {
     pub icmp_code: Option<u8>,
 }
 
-/// Which connections to forget.
+/// Filter of the connections to flush.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CtFlush {
     /// `None`: all zones.
     pub zone: Option<u16>,
     /// 0: any protocol.
     pub ip_proto: u8,
-    /// Of the first packet.
+    /// Filter of the original direction.
     pub original: CtTuple,
-    /// Of the answers.
+    /// Filter of the reply direction.
     pub reply: CtTuple,
-    /// Mark and the bits of it that count.
+    /// Mark: value, mask.
     pub mark: Option<(u32, u32)>,
-    /// Label and the bits of it that count.
+    /// Label: value, mask.
     pub labels: Option<(u128, u128)>,
 }
 
-/// What both sides of a connection speak.
+/// The newest version that both sides support.
 pub fn negotiate(ours: VersionSet, theirs: VersionSet) -> Option<crate::Version> {
     ours.and(theirs).newest()
 }

@@ -5,10 +5,10 @@ use crate::flow_mod::{Duration, FlowFlags, GROUP_ANY, TABLE_ALL};
 use flow::Match;
 use units::OfPort;
 
-/// A counter that is not known.
+/// Value of an unknown counter.
 pub const UNKNOWN: u64 = u64::MAX;
 
-/// What the switch is (`OFPMP_DESC`).
+/// Description of the switch (`OFPMP_DESC`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Desc {
@@ -19,20 +19,20 @@ pub struct Desc {
     pub datapath: String,
 }
 
-/// Which flows: for flow and aggregate statistics.
+/// Filter of flow and aggregate statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatsRequest {
-    /// Those that this match covers.
+    /// Only flows that this match covers.
     pub matching: Match,
-    /// In this table.
+    /// Only flows of this table.
     pub table: u8,
-    /// With this cookie …
+    /// Only flows with this cookie …
     pub cookie: u64,
     /// … in these bits.
     pub cookie_mask: u64,
-    /// That send here; `NONE` is any.
+    /// Only flows that output to this port; `NONE`: any.
     pub out_port: OfPort,
-    /// That use this group.
+    /// Only flows that use this group.
     pub out_group: u32,
 }
 
@@ -60,34 +60,34 @@ pub struct FlowStats {
     pub cookie: u64,
     /// Its priority.
     pub priority: u16,
-    /// As in the flow mod.
+    /// As in the flow mod, seconds.
     pub idle_timeout: u16,
-    /// As in the flow mod.
+    /// As in the flow mod, seconds.
     pub hard_timeout: u16,
     /// As in the flow mod.
     pub importance: u16,
     /// As in the flow mod.
     pub flags: FlowFlags,
-    /// How long it is there.
+    /// Time since the flow was added.
     pub duration: Duration,
-    /// Seconds since the last packet, if that is asked for (`NXT_FLOW_AGE`).
+    /// Seconds since the last packet, if requested (`NXT_FLOW_AGE`).
     pub idle_age: Option<u32>,
-    /// Seconds since the last change, if that is asked for.
+    /// Seconds since the last change, if requested.
     pub hard_age: Option<u32>,
-    /// Packets; [`UNKNOWN`].
+    /// Packets; [`UNKNOWN`] if not counted.
     pub packets: u64,
-    /// Bytes; [`UNKNOWN`].
+    /// Bytes; [`UNKNOWN`] if not counted.
     pub bytes: u64,
-    /// What it does.
+    /// Actions and instructions.
     pub actions: Vec<Action>,
 }
 
 /// Sums over flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AggregateStats {
-    /// Packets; [`UNKNOWN`].
+    /// Packets; [`UNKNOWN`] if not counted.
     pub packets: u64,
-    /// Bytes; [`UNKNOWN`].
+    /// Bytes; [`UNKNOWN`] if not counted.
     pub bytes: u64,
     /// Flows.
     pub flows: u32,
@@ -98,7 +98,7 @@ pub struct AggregateStats {
 #[allow(missing_docs)]
 pub struct PortStats {
     pub port: OfPort,
-    /// All ones: not known. From OpenFlow 1.3.
+    /// Time since the port was added, from OpenFlow 1.3; all ones: not known.
     pub duration: Duration,
     pub rx_packets: u64,
     pub tx_packets: u64,
@@ -112,14 +112,14 @@ pub struct PortStats {
     pub rx_over_errors: u64,
     pub rx_crc_errors: u64,
     pub collisions: u64,
-    /// RFC 2819 counters (1.4 and later, Intel's property), in the order of that property; `None`: not counted.
+    /// RFC 2819 counters in the order of Intel's property (1.4 and later); `None`: not counted.
     pub rfc2819: Option<Box<[u64; 21]>>,
-    /// Named counters of the device (1.4 and later, Intel's property).
+    /// Named counters of the device, in Intel's property (1.4 and later).
     pub custom: Vec<(String, u64)>,
 }
 
 impl Default for PortStats {
-    /// Nothing is known.
+    /// All counters unknown.
     fn default() -> PortStats {
         PortStats {
             port: OfPort::NONE,
@@ -145,12 +145,12 @@ impl Default for PortStats {
 /// All queues of a port.
 pub const QUEUE_ALL: u32 = 0xffff_ffff;
 
-/// Which queues.
+/// Filter of queue statistics and configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRequest {
-    /// Port; `ALL` is all.
+    /// Port; `ALL`: all.
     pub port: OfPort,
-    /// Queue; [`QUEUE_ALL`].
+    /// Queue; [`QUEUE_ALL`]: all.
     pub queue: u32,
 }
 
@@ -167,7 +167,7 @@ pub struct QueueStats {
     pub tx_packets: u64,
     /// Packets dropped.
     pub tx_errors: u64,
-    /// Age (1.3); all ones: not known.
+    /// Time since it was added (1.3); all ones: not known.
     pub duration: Duration,
 }
 
@@ -178,8 +178,8 @@ pub struct QueueConfig {
     pub port: OfPort,
     /// Its number.
     pub queue: u32,
-    /// In tenths of a percent; `None`: not set.
+    /// Minimum rate in tenths of a percent; `None`: not set.
     pub min_rate: Option<u16>,
-    /// In tenths of a percent; `None`: not set.
+    /// Maximum rate in tenths of a percent; `None`: not set.
     pub max_rate: Option<u16>,
 }

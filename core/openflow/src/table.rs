@@ -1,46 +1,46 @@
-//! Tables: what they can do, how they are set.
+//! Features, configuration and statistics of tables.
 
 use flow::FieldId;
 
-/// What happens to a packet that no flow of the table matches.
+/// What happens to a packet that matches no flow of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableMiss {
-    /// As the version's standard says.
+    /// The default of the protocol version.
     #[default]
     Default,
-    /// To the controller.
+    /// Send it to the controller.
     Controller,
-    /// To the next table.
+    /// Continue in the next table.
     Continue,
-    /// Dropped.
+    /// Drop it.
     Drop,
 }
 
 /// Thresholds of vacancy events, in percent (1.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vacancy {
-    /// Event when it falls below.
+    /// Send an event when the vacancy falls below this.
     pub down: u8,
-    /// Event when it rises above.
+    /// Send an event when the vacancy rises above this.
     pub up: u8,
-    /// How vacant it is now.
+    /// Current vacancy.
     pub now: u8,
 }
 
-/// How a table is set, asked or told (`OFPT_TABLE_MOD`, `OFPMP_TABLE_DESC`).
+/// Configuration of a table (`OFPT_TABLE_MOD`, `OFPMP_TABLE_DESC`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableConfig {
-    /// The table; all ones is all.
+    /// The table; all ones: all tables.
     pub table: u8,
-    /// Miss (1.1, 1.2).
+    /// Handling of misses (1.1, 1.2).
     pub miss: TableMiss,
-    /// Flows may be evicted (1.4); `None`: not said.
+    /// Flows may be evicted (1.4); `None`: not in the message.
     pub eviction: Option<bool>,
-    /// `OFPTMPEF14_*`, where the message says it.
+    /// `OFPTMPEF14_*`, if in the message.
     pub eviction_flags: Option<u32>,
-    /// Vacancy events are wanted (1.4); `None`: not said.
+    /// Vacancy events are enabled (1.4); `None`: not in the message.
     pub vacancy_events: Option<bool>,
-    /// Their thresholds, where the message says them.
+    /// Their thresholds, if in the message.
     pub vacancy: Option<Vacancy>,
 }
 
@@ -49,15 +49,15 @@ pub struct TableConfig {
 pub struct TableStatus {
     /// [`VACANCY_DOWN`] or [`VACANCY_UP`].
     pub reason: u8,
-    /// The table as it is now.
+    /// The current configuration.
     pub desc: TableConfig,
 }
 
-/// A set of actions of OpenFlow 1.2 and later, by their numbers, as 1.1 has it: with an action for each field in place of set-field,
-/// whose number 1.1 does not have (OpenFlow 1.1 §A.2.5).
+/// Converts a set of action numbers of OpenFlow 1.2 and later to that of 1.1. Version 1.1 has no set-field;
+/// an action for each field takes its place (OpenFlow 1.1 §A.2.5).
 pub fn actions_in_11(bits: u32) -> u32 {
     const SET_FIELD: u32 = 1 << 25;
-    // From OFPAT_SET_VLAN_VID to OFPAT_SET_TP_DST, and label and traffic class of MPLS.
+    // OFPAT_SET_VLAN_VID to OFPAT_SET_TP_DST, and label and traffic class of MPLS.
     const OF_FIELDS: u32 = 0x7fe | 3 << 13;
     if bits & SET_FIELD == 0 { bits } else { bits & !SET_FIELD | OF_FIELDS }
 }
@@ -67,16 +67,16 @@ pub const VACANCY_DOWN: u8 = 3;
 /// `OFPTR_VACANCY_UP`
 pub const VACANCY_UP: u8 = 4;
 
-/// What a table can do on a match or on a miss.
+/// Supported instructions, on a match or on a miss.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstructionFeatures {
-    /// Instructions: bit by number on the wire (1 goto-table … 6 meter).
+    /// Instructions: bits by number on the wire (1 goto-table … 6 meter).
     pub instructions: u32,
-    /// Tables that goto-table may name.
+    /// Tables that goto-table may select.
     pub next_tables: Vec<u8>,
-    /// In write-actions: bit by number of a 1.3 action.
+    /// Actions in write-actions: bits by number of a 1.3 action.
     pub write_actions: u32,
-    /// In apply-actions: bit by number of a 1.3 action.
+    /// Actions in apply-actions: bits by number of a 1.3 action.
     pub apply_actions: u32,
     /// Fields of set-field in write-actions.
     pub write_set_fields: Vec<FieldId>,
@@ -84,38 +84,38 @@ pub struct InstructionFeatures {
     pub apply_set_fields: Vec<FieldId>,
 }
 
-/// What a request does with the tables that it names; the discriminant is the number on the wire (OpenFlow 1.5.1
-/// §7.3.5.18.1). Before 1.5 it always replaces.
+/// What a request does to tables; the discriminant is the number on the wire (OpenFlow 1.5.1 §7.3.5.18.1).
+/// Before 1.5 it always replaces.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableCommand {
-    /// These are all tables.
+    /// The pipeline consists of exactly these tables.
     #[default]
     Replace = 0,
-    /// Others stay as they are.
+    /// Changes these tables and no others.
     Modify = 1,
-    /// These are in the pipeline.
+    /// Adds these tables to the pipeline.
     Enable = 2,
-    /// These are not.
+    /// Removes these tables from the pipeline.
     Disable = 3,
 }
 
 impl TableCommand {
-    /// By number.
+    /// The command with this number.
     pub fn from_wire(n: u8) -> Option<TableCommand> {
         use TableCommand::*;
         [Replace, Modify, Enable, Disable].get(usize::from(n)).copied()
     }
 }
 
-/// What a table can do (`OFPMP_TABLE_FEATURES`, and the table statistics of OpenFlow 1.0 to 1.2).
+/// Features of a table (`OFPMP_TABLE_FEATURES`, and in the table statistics of OpenFlow 1.0 to 1.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableFeatures {
     /// The table.
     pub table: u8,
-    /// What a request does.
+    /// Command of a request.
     pub command: TableCommand,
-    /// A request leaves alone what the table can do.
+    /// The request does not change the table's properties.
     pub keeps_properties: bool,
     /// Its name.
     pub name: String,
@@ -123,19 +123,19 @@ pub struct TableFeatures {
     pub metadata_match: u64,
     /// Bits of metadata that can be written.
     pub metadata_write: u64,
-    /// Miss configurations it has, as bits of `OFPTC11_*`.
+    /// Supported handling of misses, as bits of `OFPTC11_*`.
     pub miss_config: u32,
-    /// Eviction is there (1.4).
+    /// Supports eviction (1.4).
     pub supports_eviction: bool,
-    /// Vacancy events are there (1.4).
+    /// Supports vacancy events (1.4).
     pub supports_vacancy_events: bool,
-    /// How many flows.
+    /// Maximum number of flows.
     pub max_entries: u32,
-    /// For flows.
+    /// For flows other than the table-miss flow.
     pub nonmiss: InstructionFeatures,
     /// For the table-miss flow.
     pub miss: InstructionFeatures,
-    /// Fields that can be matched; those in `mask` with masks, those in `wildcard` left out.
+    /// Fields that can be matched. A field in `mask` may have a mask; one in `wildcard` may be left out.
     pub matching: Vec<FieldId>,
     /// See `matching`.
     pub mask: Vec<FieldId>,
@@ -143,16 +143,16 @@ pub struct TableFeatures {
     pub wildcard: Vec<FieldId>,
 }
 
-/// Counters of a table; what only 1.0 to 1.2 say is in `features`.
+/// Counters of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
-    /// What 1.0 to 1.2 say along with the counters.
+    /// Features that the statistics of OpenFlow 1.0 to 1.2 include.
     pub features: TableFeatures,
     /// Flows.
     pub active: u32,
     /// Packets looked up.
     pub lookups: u64,
-    /// Packets that hit.
+    /// Packets that matched.
     pub matched: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Fields of tunnel options in messages, as a switch understands them.
+//! Resolves fields of tunnel options in messages with the switch's table.
 //!
-//! A message says of a field how long its sender takes it to be. What is mapped, and how long it is, the switch's table
-//! says ([`TlvTable`]): before a message is obeyed, its matches and actions are brought in line with the table, or it is
-//! refused. What the switch says later has the lengths of its table.
+//! A message states the length that its sender assumes for a field. The switch's table ([`TlvTable`])
+//! determines which fields are mapped and how long they are: before a message is executed, its matches and
+//! actions are adjusted to the table, or the message is refused. Replies use the lengths of the table.
 
 use crate::action::{
     Action, Ct, Learn, LearnSource, LearnSpec, LearnTarget, Multipath, NumberOrField, Sample, SetTlv,
@@ -11,8 +11,8 @@ use crate::error::OfError;
 use flow::tlv::{FIELD_BYTES_MAX, TlvValue, significant};
 use flow::{FieldId, Flow, Match, Subfield, TlvTable};
 
-/// Calls `f` for every field that an action names, itself or in an action inside it: which part of it, and whether it is
-/// the field as a whole that is meant, however wide.
+/// Defines a function that calls `f` for each field that an action names, also in nested actions: the
+/// subfield, and whether it stands for the whole field, whatever its width.
 macro_rules! subfields {
     ($name:ident, $action:ty, $subfield:ty, $iter:ident, $as:ident) => {
         fn $name(action: $action, f: &mut impl FnMut($subfield, bool)) {
@@ -71,7 +71,7 @@ macro_rules! subfields {
 subfields!(each_subfield, &Action, &Subfield, iter, as_ref);
 subfields!(each_subfield_mut, &mut Action, &mut Subfield, iter_mut, as_mut);
 
-/// The fields of tunnel options that actions name, a bit each.
+/// The fields of tunnel options that the actions use, as bits.
 pub fn named_by(actions: &[Action]) -> u64 {
     let mut named = 0;
     for action in actions {
@@ -80,10 +80,10 @@ pub fn named_by(actions: &[Action]) -> u64 {
     named
 }
 
-/// Brings actions in line with a switch's table.
+/// Adjusts actions to a switch's table.
 ///
 /// # Errors
-/// A field is not mapped, or not as wide as the action takes it to be.
+/// A field is not mapped, or is narrower than the action assumes.
 pub fn lay_out(actions: &mut [Action], table: &TlvTable) -> Result<(), OfError> {
     if named_by(actions) == 0 {
         return Ok(());
@@ -107,7 +107,7 @@ fn lay_out_subfield(sf: &mut Subfield, index: usize, whole: bool, table: &TlvTab
     if fits { Ok(()) } else { Err(OfError::BacBadSetLen) }
 }
 
-/// Values to be set, once the length of their fields is known.
+/// Adjusts a value to write, after the length of its field has been set.
 fn lay_out_value(action: &mut Action) -> Result<(), OfError> {
     match action {
         Action::SetTlv(t) => {
@@ -118,7 +118,7 @@ fn lay_out_value(action: &mut Action) -> Result<(), OfError> {
                 }
                 *bytes = TlvValue::of_len(bytes, len).to_vec();
             }
-            // All bits of the field, as it turns out.
+            // The mask covers the whole field: no mask is needed.
             t.mask.take_if(|mask| mask.iter().all(|b| *b == 0xff));
             Ok(())
         }
@@ -128,10 +128,10 @@ fn lay_out_value(action: &mut Action) -> Result<(), OfError> {
     }
 }
 
-/// A match in line with a switch's table.
+/// Adjusts a match to a switch's table.
 ///
 /// # Errors
-/// A field is not mapped, or not as wide as the match takes it to be.
+/// A field is not mapped, or is narrower than the match assumes.
 pub fn lay_out_match(m: &Match, table: &TlvTable) -> Result<Match, OfError> {
     for t in m.tlvs() {
         let mapping = table.mapping(t.index).ok_or(OfError::NxfmfcInvalidTlvField)?;
@@ -143,7 +143,7 @@ pub fn lay_out_match(m: &Match, table: &TlvTable) -> Result<Match, OfError> {
     Ok(m.laid_out(table.layout()))
 }
 
-/// `set_field` as a controller says it, who does not know how wide the field is.
+/// A `set_field` as a controller sends it, which does not know the field's width.
 pub(crate) fn set_field(field: FieldId, value: Vec<u8>, mask: Option<Vec<u8>>) -> SetTlv {
     let len = mask.as_ref().map_or(value.len(), |m| significant(m).len()).min(FIELD_BYTES_MAX);
     let sized = |bytes: Vec<u8>| TlvValue::of_len(&bytes, len).to_vec();
@@ -157,7 +157,7 @@ pub(crate) fn set_field(field: FieldId, value: Vec<u8>, mask: Option<Vec<u8>>) -
     SetTlv { field: Subfield { n_bytes: len as u8, ..Subfield::whole(field) }, value, mask: mask.map(sized) }
 }
 
-/// `load` of some bits of a field, in the form in which it is sent.
+/// A `load` to some bits of a field, in the form used on the wire.
 pub(crate) fn set_bits(dst: Subfield, value: u128) -> SetTlv {
     let index = dst.field.tlv_index().unwrap_or(0);
     let mut bits = Flow::ZERO;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_mapped_and_wide_enough_pass() {
+    fn mapped_and_wide_enough_fields_pass() {
         for text in [
             "move:NXM_NX_TUN_METADATA0[0..31]->NXM_NX_REG0[]",
             "move:NXM_NX_REG0[]->NXM_NX_TUN_METADATA2[960..991]",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused() {
+    fn unmapped_or_too_narrow_fields_are_refused() {
         for text in [
             "push:tun_metadata1[0..31]",
             "clone(move:tun_metadata1[0..31]->reg0[])",

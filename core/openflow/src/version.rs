@@ -26,17 +26,17 @@ impl Version {
     pub const ALL: [Version; 6] =
         [Version::V10, Version::V11, Version::V12, Version::V13, Version::V14, Version::V15];
 
-    /// From the version byte of a header.
+    /// The version with this byte in the header.
     pub fn from_wire(byte: u8) -> Option<Version> {
         Version::ALL.get(usize::from(byte).checked_sub(1)?).copied()
     }
 
-    /// The version byte of a header.
+    /// The version byte of the header.
     pub fn wire(self) -> u8 {
         self as u8
     }
 
-    /// From the names that `Bridge.protocols` and `ovs-ofctl -O` take: `OpenFlow13`, `OpenFlow1.3`.
+    /// Parses a name of `Bridge.protocols` or `ovs-ofctl -O`: `OpenFlow13`, `OpenFlow1.3`.
     pub fn from_name(name: &str) -> Option<Version> {
         let digit = ["OpenFlow1.", "OpenFlow1"].iter().find_map(|prefix| {
             let head = name.get(..prefix.len())?;
@@ -60,13 +60,13 @@ impl Version {
 }
 
 impl fmt::Display for Version {
-    /// As messages are printed: `OF1.3`.
+    /// Prints it as in messages: `OF1.3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OF1.{}", self.wire() - 1)
     }
 }
 
-/// A set of versions: bit `n` stands for wire byte `n`, as in the bitmap of a hello.
+/// A set of versions: bit `n` is the version with byte `n`, as in the bitmap of a hello.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VersionSet(pub u32);
 
@@ -79,24 +79,24 @@ impl VersionSet {
         VersionSet(1 << v.wire())
     }
 
-    /// All versions up to `byte`: what a hello without a bitmap announces.
+    /// All versions up to `byte`: the meaning of a hello without a bitmap.
     pub fn up_to(byte: u8) -> VersionSet {
         VersionSet(if byte >= 31 { !1 } else { (2u32 << byte) - 2 })
     }
 
-    /// Both sets.
+    /// The set and this version.
     #[must_use]
     pub fn with(self, v: Version) -> VersionSet {
         VersionSet(self.0 | 1 << v.wire())
     }
 
-    /// What both sides speak.
+    /// The versions in both sets.
     #[must_use]
     pub fn and(self, other: VersionSet) -> VersionSet {
         VersionSet(self.0 & other.0)
     }
 
-    /// The version is in the set.
+    /// Returns whether the version is in the set.
     pub fn contains(self, v: Version) -> bool {
         self.0 & 1 << v.wire() != 0
     }

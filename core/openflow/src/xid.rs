@@ -1,5 +1,5 @@
-//! Which messages belong together.
+//! Transaction ids.
 
-/// A transaction: a reply has its request's.
+/// A transaction id: a reply has that of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Xid(pub u32);

@@ -1,4 +1,4 @@
-//! The actions that have parts of their own.
+//! Actions with structured parameters.
 
 use super::Action;
 use flow::{FieldId, Subfield};
@@ -8,17 +8,17 @@ use units::OfPort;
 /// `controller(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Controller {
-    /// How much of the packet to send.
+    /// Maximum number of packet bytes to send.
     pub max_len: u16,
-    /// Which controller.
+    /// Id of the controller.
     pub controller_id: u16,
     /// `OFPR_*`: 0 no match, 1 action, 2 invalid TTL, 3 action set, 4 group, 5 packet-out.
     pub reason: u8,
-    /// Sent along as it is.
+    /// Opaque bytes that are sent along.
     pub userdata: Vec<u8>,
-    /// Stop here; the controller resumes the packet.
+    /// Pause the translation here; the controller resumes it.
     pub pause: bool,
-    /// A meter for these messages; 0 is none.
+    /// Meter of these messages; 0: none.
     pub meter: u32,
 }
 
@@ -50,7 +50,7 @@ pub enum HashFields {
     SymmetricL3 = 6,
 }
 
-/// How `bundle` chooses; the discriminant is the number on the wire.
+/// Selection algorithm of `bundle`; the discriminant is the number on the wire.
 #[repr(u16)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BundleAlgorithm {
@@ -64,19 +64,19 @@ pub enum BundleAlgorithm {
 /// `bundle(…)`, and with `dst` `bundle_load(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bundle {
-    /// How to choose.
+    /// Selection algorithm.
     pub algorithm: BundleAlgorithm,
-    /// What to hash.
+    /// Fields to hash.
     pub fields: HashFields,
-    /// Start of the hash.
+    /// Initial value of the hash.
     pub basis: u16,
-    /// Where to put the number of the port instead of sending the packet there.
+    /// Write the port number to this field instead of sending the packet (`bundle_load`).
     pub dst: Option<Subfield>,
     /// The ports.
     pub members: Vec<OfPort>,
 }
 
-/// How `multipath` chooses; the discriminant is the number on the wire.
+/// Link selection of `multipath`; the discriminant is the number on the wire.
 #[repr(u16)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MultipathAlgorithm {
@@ -94,46 +94,46 @@ pub enum MultipathAlgorithm {
 /// `multipath(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Multipath {
-    /// What to hash.
+    /// Fields to hash.
     pub fields: HashFields,
-    /// Start of the hash.
+    /// Initial value of the hash.
     pub basis: u16,
-    /// How to choose.
+    /// Selection algorithm.
     pub algorithm: MultipathAlgorithm,
-    /// Number of links less one.
+    /// Number of links minus one.
     pub max_link: u16,
-    /// For `IterHash`.
+    /// Parameter of `IterHash`.
     pub arg: u32,
-    /// Where to put the link.
+    /// Field to write the link number to.
     pub dst: Subfield,
 }
 
 /// `learn(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Learn {
-    /// Of the new flow, seconds.
+    /// Idle timeout of the new flow, seconds.
     pub idle_timeout: u16,
-    /// Of the new flow, seconds.
+    /// Hard timeout of the new flow, seconds.
     pub hard_timeout: u16,
-    /// Of the new flow.
+    /// Priority of the new flow.
     pub priority: u16,
-    /// Of the new flow.
+    /// Table of the new flow.
     pub table: u8,
-    /// Of the new flow.
+    /// Cookie of the new flow.
     pub cookie: u64,
-    /// The new flow tells when it goes.
+    /// Send a flow-removed message when the new flow is removed.
     pub send_flow_rem: bool,
-    /// Learned flows go with this one.
+    /// Delete the learned flows when this flow is removed.
     pub delete_learned: bool,
-    /// The new flow's timeouts after FIN or RST; 0 is none.
+    /// Idle timeout of the new flow after FIN or RST, seconds; 0: none.
     pub fin_idle_timeout: u16,
-    /// The new flow's timeouts after FIN or RST; 0 is none.
+    /// Hard timeout of the new flow after FIN or RST, seconds; 0: none.
     pub fin_hard_timeout: u16,
-    /// At most so many flows with this cookie; 0 is no limit.
+    /// Maximum number of flows with this cookie; 0: no limit.
     pub limit: u32,
-    /// Where to put whether the flow could be made.
+    /// One-bit field that receives whether the flow was added.
     pub result_dst: Option<Subfield>,
-    /// What the new flow matches and does.
+    /// What the new flow matches, and its actions.
     pub specs: Vec<LearnSpec>,
 }
 
@@ -156,23 +156,23 @@ impl Default for Learn {
     }
 }
 
-/// One part of what a learned flow matches or does.
+/// One part of the match or actions of a learned flow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LearnSpec {
-    /// How many bits are copied.
+    /// Number of bits.
     pub n_bits: u16,
-    /// From where.
+    /// Source of the bits.
     pub src: LearnSource,
-    /// To where.
+    /// Destination of the bits.
     pub dst: LearnTarget,
 }
 
-/// Where the bits of a [`LearnSpec`] come from.
+/// Source of the bits of a [`LearnSpec`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LearnSource {
-    /// The packet that caused it.
+    /// A field of the packet that runs `learn`.
     Field(Subfield),
-    /// A number.
+    /// A constant.
     Value(u128),
 }
 
@@ -181,9 +181,9 @@ pub enum LearnSource {
 pub enum LearnTarget {
     /// The new flow matches them.
     Match(Subfield),
-    /// The new flow loads them.
+    /// The new flow has an action that loads them.
     Load(Subfield),
-    /// The new flow sends packets there.
+    /// The new flow outputs to the port with this number.
     Output,
 }
 
@@ -192,35 +192,36 @@ pub enum LearnTarget {
 pub struct SetTlv {
     /// The whole field.
     pub field: Subfield,
-    /// What to write, as long as the sender made it until the switch has seen to it ([`crate::tlv::lay_out`]).
+    /// The value, with the length that the sender chose, until [`crate::tlv::lay_out`] adjusts it to the
+    /// field.
     pub value: Vec<u8>,
-    /// The bits of it to write; `None` is all.
+    /// Bits of the value to write; `None`: all.
     pub mask: Option<Vec<u8>>,
 }
 
-/// A number in the action or a field of the packet.
+/// A constant, or a field of the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NumberOrField {
-    /// The number.
+    /// A constant.
     Number(u32),
-    /// Read it there.
+    /// The value of this field.
     Field(Subfield),
 }
 
 /// `ct(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ct {
-    /// Keep the connection.
+    /// Commit the connection.
     pub commit: bool,
-    /// Forget a connection of the other direction first.
+    /// Remove an existing connection of the opposite direction first.
     pub force: bool,
     /// The zone.
     pub zone: NumberOrField,
-    /// Go on in this table with what is known of the connection.
+    /// Recirculate, and continue in this table with the connection's state.
     pub recirc_table: Option<u8>,
-    /// 0, or the port of the helper: 21 for FTP, 69 for TFTP.
+    /// Server port of the helper: 21 for FTP, 69 for TFTP; 0: none.
     pub alg: u16,
-    /// `nat`, and set-field of `ct_mark` and `ct_label`.
+    /// `nat`, and `set_field` of `ct_mark` and `ct_label`.
     pub actions: Vec<Action>,
 }
 
@@ -240,23 +241,23 @@ impl Default for Ct {
 /// The addresses of a [`Nat`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NatRange {
-    /// None given.
+    /// No range.
     #[default]
     None,
-    /// First and last; the last may be unspecified.
+    /// First and last address; the last may be unspecified.
     V4(Ipv4Addr, Ipv4Addr),
-    /// First and last; the last may be unspecified.
+    /// First and last address; the last may be unspecified.
     V6(Ipv6Addr, Ipv6Addr),
 }
 
-/// `nat(…)`. Neither `src` nor `dst`: translate as the connection says.
+/// `nat(…)`. With neither `src` nor `dst`: translate as the existing connection says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Nat {
     /// Translate the source.
     pub src: bool,
     /// Translate the destination.
     pub dst: bool,
-    /// The same translation after a restart.
+    /// Choose the same translation after a restart.
     pub persistent: bool,
     /// Choose ports by hash.
     pub hash: bool,
@@ -264,51 +265,51 @@ pub struct Nat {
     pub random: bool,
     /// Addresses.
     pub range: NatRange,
-    /// Ports, first and last; 0 is not given.
+    /// First and last port; 0: not given.
     pub ports: (u16, u16),
 }
 
-/// Which way a sampled packet goes; the discriminant is the number on the wire.
+/// Direction of a sampled packet; the discriminant is the number on the wire.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SampleDirection {
-    /// Found out from the port.
+    /// Derived from the port.
     #[default]
     Default = 0,
-    /// Coming in.
+    /// Received.
     Ingress = 1,
-    /// Going out.
+    /// Sent.
     Egress = 2,
 }
 
 /// `sample(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sample {
-    /// Of 65535; never 0.
+    /// Sampling probability in 1/65535; never 0.
     pub probability: u16,
-    /// Row of `Flow_Sample_Collector_Set`.
+    /// `id` of a row of `Flow_Sample_Collector_Set`.
     pub collector_set_id: u32,
     /// Observation domain.
     pub obs_domain: NumberOrField,
     /// Observation point.
     pub obs_point: NumberOrField,
-    /// Port to say in the record; `NONE` is none.
+    /// Port to report in the record; `NONE`: none.
     pub sampling_port: OfPort,
-    /// Which way.
+    /// Direction to report.
     pub direction: SampleDirection,
 }
 
-/// "Whatever comes next decides": the packet type of a bare `decap`.
+/// Packet type of a `decap` without argument: the type follows from the removed header.
 pub const PACKET_TYPE_NEXT: u32 = 0xfffe;
 
 /// `encap(…)`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Encap {
-    /// The new outer header.
+    /// Packet type of the new outer header.
     pub packet_type: u32,
-    /// Its size; 0 is not said.
+    /// Size of the new header; 0: not given.
     pub header_size: u16,
-    /// What to put into it.
+    /// Values for the new header.
     pub properties: Vec<EncapProperty>,
 }
 
@@ -323,7 +324,7 @@ pub enum EncapProperty {
 }
 
 impl EncapProperty {
-    /// How many bytes a TLV may have, so that its length and that of its property fit a byte each.
+    /// Maximum data bytes of a TLV: its length and that of its property are one byte each on the wire.
     pub const TLV_MAX: usize = 240;
 }
 

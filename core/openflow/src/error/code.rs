@@ -1,11 +1,11 @@
-//! Numbers of errors.
+//! Numeric codes of errors.
 
 /// Nicira's vendor (experimenter) number.
 pub const NX_VENDOR: u32 = 0x0000_2320;
 /// The Open Networking Foundation's experimenter number.
 pub const ONF_VENDOR: u32 = 0x4f4e_4600;
 
-/// How one version numbers an error.
+/// The numbers of an error in one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code {
     /// 0 for the standard itself.

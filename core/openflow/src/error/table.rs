@@ -1,4 +1,4 @@
-//! The table of errors: name, then by range of versions (0 is 1.0, 5 is 1.5) the vendor, type and code.
+//! The table of errors: the name, then vendor, type and code by range of versions (0 is 1.0, 5 is 1.5).
 
 #![allow(missing_docs)]
 
@@ -13,14 +13,14 @@ type Row = (&'static str, &'static [(RangeInclusive<u8>, Code)]);
 
 macro_rules! errors {
     ($($variant:ident $name:literal $({ $vendor:ident $range:expr, $kind:literal $code:literal })*;)*) => {
-        /// An error that a switch answers. See `name()` for the name of the standard.
+        /// An error reported by a switch. `name()` returns the name in the standard.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum OfError {
             $($variant,)*
         }
 
         impl OfError {
-            /// All of them.
+            /// All errors.
             pub const ALL: &'static [OfError] = &[$(OfError::$variant,)*];
 
             pub(super) fn row(self) -> Row {

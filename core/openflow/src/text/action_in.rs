@@ -1,4 +1,4 @@
-//! Actions from text.
+//! Parses actions.
 
 use super::arguments::{
     arrow, dotted_hex, error, field, subfield, u8_value, u16_value, u32_value, u64_value,
@@ -14,7 +14,7 @@ use flow::text::{
 };
 use units::OfPort;
 
-/// Reads a list of actions. `drop` stands alone and is the empty list.
+/// Parses a list of actions. `drop` must stand alone and gives the empty list.
 pub fn parse_actions(text: &str, names: &dyn NameMap) -> Result<Vec<Action>, TextError> {
     actions_at(text, names, 0)
 }
@@ -40,7 +40,7 @@ pub(super) fn actions_at(text: &str, names: &dyn NameMap, depth: usize) -> Resul
     Ok(actions)
 }
 
-/// The instruction that an action is, or is part of, in the order of execution.
+/// Rank in the order of execution and name of the instruction that an action is part of.
 fn instruction(a: &Action) -> (u8, &'static str) {
     match a {
         Action::Meter(_) => (0, "meter"),
@@ -52,7 +52,7 @@ fn instruction(a: &Action) -> (u8, &'static str) {
     }
 }
 
-/// Instructions stand in the order in which they are executed, each once.
+/// Checks that instructions are in order of execution and occur once.
 fn in_order(actions: &[Action]) -> Result<(), TextError> {
     for pair in actions.windows(2) {
         let [(before, first), (now, second)] = [instruction(&pair[0]), instruction(&pair[1])];
@@ -120,7 +120,7 @@ fn action(key: &str, value: &str, names: &dyn NameMap, depth: usize) -> Result<A
     })
 }
 
-/// The actions that change the packet or its metadata.
+/// Parses an action that changes the packet or its metadata.
 fn header_action(key: &str, value: &str, names: &dyn NameMap) -> Result<Option<Action>, TextError> {
     let mac = || address::parse_mac(value).map_or_else(|| error(format!("invalid mac address {value}")), Ok);
     let ip = || value.parse().or_else(|_| error(format!("{value}: could not convert to IP address")));
@@ -203,7 +203,7 @@ fn header_action(key: &str, value: &str, names: &dyn NameMap) -> Result<Option<A
     }))
 }
 
-/// A port named without `output`.
+/// Parses a port without `output:`.
 fn bare_port(key: &str, value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
     match port_from_text(key, names) {
         Some(port) if value.is_empty() => Ok(Action::output(port)),
@@ -311,7 +311,7 @@ fn resubmit(value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
         Some("ct") => true,
         Some(other) => return error(format!("{other}: unknown parameter")),
     };
-    // "The in port" spelt out is the same as saying nothing.
+    // An explicit `in_port` is the same as leaving the port out.
     let in_port = in_port.filter(|&p| p != OfPort::IN_PORT);
     if in_port.is_none() && table.is_none() {
         return error("at least one \"in_port\" or \"table\" must be specified on resubmit");
@@ -348,7 +348,7 @@ fn conjunction(value: &str) -> Result<Action, TextError> {
     Ok(Action::Conjunction { id, clause: clause - 1, n_clauses })
 }
 
-/// A set of hashed fields by name.
+/// Parses the name of a set of hashed fields.
 fn hash_fields(name: &str, whole: &str) -> Result<HashFields, TextError> {
     const ALL: [HashFields; 7] = [
         HashFields::EthSrc,

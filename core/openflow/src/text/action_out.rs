@@ -1,4 +1,4 @@
-//! Actions as text.
+//! Prints actions.
 
 use super::learn_out::learn_text;
 use crate::action::{
@@ -9,7 +9,7 @@ use flow::FieldId;
 use flow::text::{NameMap, bytes_text, port_text, table_text};
 use units::OfPort;
 
-/// A list of actions; the empty one is `drop`.
+/// Prints a list of actions; the empty list is `drop`.
 pub fn actions_text(actions: &[Action], names: &dyn NameMap) -> String {
     if actions.is_empty() { "drop".to_owned() } else { joined(actions, names) }
 }
@@ -19,7 +19,7 @@ fn joined(actions: &[Action], names: &dyn NameMap) -> String {
     parts.join(",")
 }
 
-/// One action.
+/// Prints one action.
 pub fn action_text(action: &Action, names: &dyn NameMap) -> String {
     match action {
         Action::Output { port, max_len } => output_text(*port, *max_len, names),
@@ -57,7 +57,7 @@ pub fn action_text(action: &Action, names: &dyn NameMap) -> String {
     }
 }
 
-/// The actions that change the packet or its metadata.
+/// Prints an action that changes the packet or its metadata.
 fn header_text(action: &Action, names: &dyn NameMap) -> String {
     match action {
         Action::SetField { field, value, mask } => set_field_text(*field, *value, *mask, names),
@@ -126,7 +126,7 @@ fn output_text(port: OfPort, max_len: u16, names: &dyn NameMap) -> String {
     }
 }
 
-/// `0` without the prefix of other hexadecimal numbers.
+/// Hexadecimal; 0 has no `0x` prefix.
 pub(super) fn hex(v: u128) -> String {
     if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
 }
@@ -137,7 +137,7 @@ pub(super) fn dotted_hex(bytes: &[u8]) -> String {
     parts.join(".")
 }
 
-/// Names of `OFPR_*`; the last two, which no controller asks for, have none.
+/// Name of an `OFPR_*`; the last two are internal and have none.
 fn reason_name(reason: u8) -> String {
     const NAMES: [&str; 8] =
         ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out", "", ""];
@@ -280,7 +280,7 @@ fn ct_text(c: &Ct, names: &dyn NameMap) -> String {
     if c.zone != NumberOrField::Number(0) {
         parts.push(format!("zone={}", number_or_field(c.zone)));
     }
-    // The translation stands outside `exec`, wherever it is in the list.
+    // `nat` is printed outside of `exec`, wherever it is in the list.
     let (nats, exec): (Vec<&Action>, Vec<&Action>) =
         c.actions.iter().partition(|a| matches!(a, Action::Nat(_)));
     parts.extend(nats.iter().map(|a| action_text(a, names)));
@@ -312,7 +312,7 @@ fn nat_text(n: &Nat) -> String {
             }
         }
         NatRange::V6(first, last) => {
-            // Brackets keep the ports apart from the address.
+            // Brackets separate ports from the address.
             text += &if v6_ports { format!("=[{first}]") } else { format!("={first}") };
             if !last.is_unspecified() && last != first {
                 text += &if v6_ports { format!("-[{last}]") } else { format!("-{last}") };

@@ -1,4 +1,4 @@
-//! Small pieces of argument syntax: numbers with their ranges, arrows, hexadecimal bytes.
+//! Parses parts of arguments: numbers with their ranges, arrows, hexadecimal bytes.
 
 use flow::text::TextError;
 use flow::{FieldId, Subfield};
@@ -18,11 +18,11 @@ pub(super) fn integer(text: &str) -> Option<u64> {
 }
 
 fn digits(text: &str, radix: u32) -> Option<u64> {
-    // Without signs, which the standard library would take.
+    // `from_str_radix` accepts a sign, which is wrong here.
     text.starts_with(|c: char| c.is_ascii_hexdigit()).then(|| u64::from_str_radix(text, radix).ok())?
 }
 
-/// The complaint about a text that is no number.
+/// Error for a text that is not a number.
 fn no_number<T>(text: &str) -> Result<T, TextError> {
     match text {
         "" => error("missing required numeric argument"),
@@ -30,7 +30,7 @@ fn no_number<T>(text: &str) -> Result<T, TextError> {
     }
 }
 
-/// A 64-bit number; a negative one counts from the top, as in masks like `-1`.
+/// A 64-bit number; a negative one is converted to two's complement, for masks like `-1`.
 pub(super) fn u64_value(text: &str) -> Result<u64, TextError> {
     let number = match text.strip_prefix('-') {
         Some(positive) => integer(positive).map(u64::wrapping_neg),
@@ -68,7 +68,7 @@ pub(super) fn field(name: &str) -> Option<FieldId> {
     FieldId::from_name(name).or_else(|| FieldId::from_nxm_name(name))
 }
 
-/// `value->destination`
+/// Splits `value->destination`.
 pub(super) fn arrow<'a>(text: &'a str, whole: &str) -> Result<(&'a str, &'a str), TextError> {
     match text.split_once("->") {
         Some((_, "")) => error(format!("{whole}: missing field name following `->'")),
@@ -77,7 +77,7 @@ pub(super) fn arrow<'a>(text: &'a str, whole: &str) -> Result<(&'a str, &'a str)
     }
 }
 
-/// Bytes as hexadecimal digits with dots between.
+/// Parses bytes written as hexadecimal digits with dots between.
 pub(super) fn dotted_hex(text: &str) -> Result<Vec<u8>, TextError> {
     let digits: Vec<u8> = text.bytes().filter(|b| *b != b'.').collect();
     let digits = std::str::from_utf8(&digits).unwrap_or("");

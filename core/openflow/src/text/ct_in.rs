@@ -1,4 +1,4 @@
-//! `ct(…)` and `nat(…)` from text.
+//! Parses `ct(…)` and `nat(…)`.
 
 use super::action_in::actions_at;
 use super::arguments::{error, integer, subfield, u16_value};
@@ -30,7 +30,7 @@ pub(super) fn ct(value: &str, names: &dyn NameMap, depth: usize) -> Result<Ct, T
     if c.force && !c.commit {
         return error("\"force\" flag requires \"commit\" flag.");
     }
-    // Translations are shown outside of `exec`, wherever they stood.
+    // `nat` comes first, as in the text, where it stands outside of `exec`.
     let (nats, others): (Vec<Action>, Vec<Action>) =
         exec.into_iter().partition(|a| matches!(a, Action::Nat(_)));
     c.actions.extend(nats.into_iter().chain(others));
@@ -85,7 +85,7 @@ pub(super) fn nat(value: &str) -> Result<Nat, TextError> {
     Ok(n)
 }
 
-/// `first[-last][:port[-port]]`; IPv6 addresses stand in brackets where ports follow.
+/// Parses `first[-last][:port[-port]]`; an IPv6 address needs brackets if ports follow.
 fn range(text: &str, n: &mut Nat) -> Result<(), TextError> {
     if text.is_empty() {
         return Ok(());
@@ -117,7 +117,7 @@ fn range(text: &str, n: &mut Nat) -> Result<(), TextError> {
         let (low, high) = ports.split_once('-').unwrap_or((ports, ""));
         let low = low.parse::<u16>().map_err(|_| bad())?;
         let high = if high.is_empty() { low } else { high.parse().map_err(|_| bad())? };
-        // Zero is how the action says that there is no first port.
+        // Port 0 means "not given" in the action, so it cannot start a range.
         if low == 0 && high != 0 {
             return error("invalid nat range: ports begin with 1");
         }
@@ -126,7 +126,7 @@ fn range(text: &str, n: &mut Nat) -> Result<(), TextError> {
     Ok(())
 }
 
-/// The end of a range; `none` says that there is one value only, which a range from a value to itself is, too.
+/// The end of a range; `none` if the range is a single value.
 fn upper<T: Ord>(first: T, last: T, none: T) -> Result<T, TextError> {
     if last == first || last == none {
         return Ok(none);

@@ -1,13 +1,13 @@
-//! `encap(…)` and `decap(…)` from text.
+//! Parses `encap(…)` and `decap(…)`.
 
 use super::arguments::{error, u8_value, u16_value};
 use crate::action::{Encap, EncapProperty, PACKET_TYPE_NEXT};
 use flow::text::{TextError, next_key_value};
 
-/// Name spaces of packet types (OpenFlow 1.5.1 §7.2.3.11, and those of the extension).
+/// Number of name spaces of packet types (OpenFlow 1.5.1 §7.2.3.11 and the extension's).
 const NAME_SPACES: u16 = 5;
 
-/// The argument of `encap`: a header, with properties in parentheses.
+/// Parses the argument of `encap`: a header, with properties in parentheses.
 pub(super) fn encap(value: &str) -> Result<Encap, TextError> {
     let mut rest = value;
     let Some((header, inside)) = next_key_value(&mut rest) else {
@@ -39,7 +39,7 @@ fn property(header: &str, key: &str, value: &str) -> Result<EncapProperty, TextE
     }
 }
 
-/// `0xCLASS,TYPE,0xDATA`
+/// Parses `0xCLASS,TYPE,0xDATA`.
 fn tlv(text: &str) -> Option<EncapProperty> {
     let mut parts = text.splitn(3, ',');
     let class = u16::from_str_radix(parts.next()?.strip_prefix("0x")?, 16).ok()?;
@@ -49,7 +49,7 @@ fn tlv(text: &str) -> Option<EncapProperty> {
     fits.then_some(EncapProperty::NshTlv { class, kind, data })
 }
 
-/// The argument of `decap`: the packet type that is left.
+/// Parses the argument of `decap`: the packet type of what remains.
 pub(super) fn decap(value: &str) -> Result<u32, TextError> {
     let mut rest = value;
     match next_key_value(&mut rest) {
@@ -78,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_wrong_part() {
         let of_encap = |text| encap(text).unwrap_err().0;
         for (text, why) in [
             (",", "Missing encap hdr: ,"),

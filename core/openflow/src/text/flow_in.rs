@@ -1,4 +1,4 @@
-//! Flows from text: what `ovs-ofctl add-flow` and the others take.
+//! Parses flows as `ovs-ofctl add-flow` and related commands take them.
 
 use super::action_in::parse_actions;
 use super::arguments::{error, u16_value, u64_value};
@@ -9,12 +9,12 @@ use crate::stats::FlowStatsRequest;
 use flow::text::{NameMap, TextError, next_key_value, port_from_text, table_from_text};
 use flow::{FieldId, Match};
 
-/// Which parts a flow's text may have; it depends on the command.
+/// The parts that a flow's text may have; they depend on the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowText {
     /// `priority`
     pub priority: bool,
-    /// `actions`, which then has to be there.
+    /// `actions`; required if allowed.
     pub actions: bool,
     /// `out_port`
     pub out_port: bool,
@@ -25,7 +25,7 @@ pub struct FlowText {
 }
 
 impl FlowText {
-    /// What a command's flow may say.
+    /// The parts that the command allows.
     pub fn of(command: FlowCommand) -> FlowText {
         let delete = matches!(command, FlowCommand::Delete | FlowCommand::DeleteStrict);
         FlowText {
@@ -37,23 +37,24 @@ impl FlowText {
         }
     }
 
-    /// A filter of `dump-flows`.
+    /// The parts that a filter of `dump-flows` allows.
     pub const FILTER: FlowText =
         FlowText { priority: false, actions: false, out_port: true, timeouts: false, importance: false };
 }
 
-/// What a text says.
+/// A parsed flow.
 #[derive(Clone, Debug)]
 pub struct ParsedFlow {
     /// The flow mod.
     pub flow: Box<FlowMod>,
-    /// The formats that can carry it.
+    /// The formats that can encode it.
     pub usable: Protocols,
-    /// The match as it was written, if parts of it were dropped: no packet can have them without other parts.
+    /// The match as written, if the returned match leaves parts of it out because their prerequisites are
+    /// missing.
     pub written: Option<Box<Match>>,
 }
 
-/// A flow mod from text.
+/// Parses a flow mod.
 pub fn parse_flow_mod(
     text: &str,
     command: FlowCommand,
@@ -70,7 +71,7 @@ pub fn parse_flow_mod(
     Ok(ParsedFlow { flow: m, usable, written })
 }
 
-/// A line of a file of flows: the command may stand in front, otherwise the flow is added.
+/// Parses a line of a file of flows. The line may begin with a command; otherwise the flow is added.
 pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<ParsedFlow, TextError> {
     let line = line.trim_start_matches([' ', '\t', '\r', '\n']);
     let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
@@ -87,11 +88,11 @@ pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<ParsedFlow, Te
     }
 }
 
-/// A filter of flow statistics from text, and the formats that can carry it.
+/// Parses a filter of flow statistics; also returns the formats that can encode it.
 pub fn parse_flow(text: &str, names: &dyn NameMap) -> Result<(FlowStatsRequest, Protocols), TextError> {
     let mut m = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
     let (mut usable, _) = parse_into(text, FlowText::FILTER, names, &mut m)?;
-    // Requests say their table in every format.
+    // Requests carry the table in every format.
     usable = Protocols(usable.0 | (usable.0 & 10) >> 1);
     let request = FlowStatsRequest {
         matching: m.matching,
@@ -127,15 +128,15 @@ fn parse_into(
         }
     }
     let matching = &mut m.matching;
-    // The type of a packet that starts behind Ethernet is the one that its kind says.
+    // A matched Ethernet type equals the packet type, if that is in the Ethertype name space.
     let kind = matching.flow.packet_type;
     if (matching.mask.packet_type, kind >> 16) == (u32::MAX, 1) && matching.get(FieldId::EthType).1 != 0 {
         matching.set(FieldId::EthType, u128::from(kind as u16));
     }
-    // What no packet of the match can have is dropped, as a switch would.
+    // Remove fields without their prerequisites, as a switch would.
     let written = matching.normalized();
-    // Of IPv6, OpenFlow's own matches before 1.2 know the addresses only. ECN they do not know: Open vSwitch says that
-    // those of 1.1 do, and then leaves it out of what it sends.
+    // The matches of OpenFlow 1.0 and 1.1 have no IPv6 fields other than addresses, and no ECN. Open vSwitch
+    // claims that 1.1 has ECN, and then omits it when encoding.
     let mask = &matching.mask;
     let inner = mask.nw_proto != 0 || mask.nw_tos != 0 || mask.tp_src != 0 || mask.tp_dst != 0;
     if matching.flow.dl_type == 0x86dd && inner || matching.get(FieldId::IpEcn).1 != 0 {
@@ -157,7 +158,7 @@ fn inconsistent<T>(e: OfError) -> Result<T, TextError> {
     error(format!("actions are invalid with specified match ({e})"))
 }
 
-/// The text before the actions and their text. The first "action" anywhere starts them.
+/// Splits the text at the first "action" into the part before and the text of the actions.
 pub(super) fn split_actions(text: &str) -> (&str, Option<&str>) {
     let starts = text.match_indices('a').map(|(at, _)| at);
     match starts.into_iter().find(|at| text[*at..].starts_with("action")) {
@@ -166,7 +167,7 @@ pub(super) fn split_actions(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What has no value. False: the key is none of these.
+/// Parses a keyword without a value. Returns false if the key is none of these.
 fn flag(key: &str, allowed: FlowText, m: &mut FlowMod, usable: &mut Protocols) -> bool {
     let f = &mut m.flags;
     let since = match key {
@@ -198,7 +199,7 @@ fn flag(key: &str, allowed: FlowText, m: &mut FlowMod, usable: &mut Protocols) -
     true
 }
 
-/// What belongs to the flow but not to its match.
+/// Parses a setting that is not part of the match.
 fn setting(
     key: &str,
     value: &str,
@@ -207,7 +208,7 @@ fn setting(
     usable: &mut Protocols,
 ) -> Result<(), TextError> {
     match key {
-        // Old dumps may be fed back: their counters say nothing here.
+        // Ignored, so that the output of `dump-flows` can be read back.
         "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
         "table" => {
             let table = table_from_text(value, names);
@@ -236,7 +237,7 @@ fn setting(
     Ok(())
 }
 
-/// `cookie=V` sets, `cookie=V/M` selects.
+/// Parses a cookie: `cookie=V` sets, `cookie=V/M` selects.
 fn cookie(value: &str, m: &mut FlowMod, usable: &mut Protocols) -> Result<(), TextError> {
     match value.split_once('/') {
         Some(_) if m.command == FlowCommand::Add => return error("flow additions cannot use a cookie mask"),

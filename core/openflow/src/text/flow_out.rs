@@ -1,4 +1,4 @@
-//! Flows and flow mods as text.
+//! Prints flows and flow mods.
 
 use super::action_out::actions_text;
 use crate::flow_mod::{Duration, FlowCommand, FlowFlags, FlowMod, NO_BUFFER};
@@ -8,7 +8,7 @@ use flow::Match;
 use flow::text::{NameMap, table_text};
 use units::OfPort;
 
-/// `priority=7,tcp,in_port=1`: the priority only where it is not the default.
+/// Prints a match, e.g. `priority=7,tcp,in_port=1`; the priority only if it is not the default.
 pub fn match_text(m: &Match, priority: u16, names: &dyn NameMap) -> String {
     let text = m.text(names);
     match (priority, text.as_str()) {
@@ -18,7 +18,7 @@ pub fn match_text(m: &Match, priority: u16, names: &dyn NameMap) -> String {
     }
 }
 
-/// Seconds, with as many decimals as it takes but three if milliseconds are all.
+/// Prints seconds with three decimals, or more if milliseconds are not precise enough.
 pub(super) fn duration_text(d: Duration) -> String {
     match d.nsec {
         0 => format!("{}s", d.sec),
@@ -38,7 +38,7 @@ fn flags_text(f: &FlowFlags) -> String {
     names.iter().filter(|(on, _)| *on).map(|(_, name)| format!("{name} ")).collect()
 }
 
-/// One line of `dump-flows`, without the leading space and the newline.
+/// Prints a line of `dump-flows`, without the leading space and the newline.
 pub fn flow_stats_text(s: &FlowStats, names: &dyn NameMap) -> String {
     let table = table_text(s.table, names);
     let head = format!("cookie={:#x}, duration={}, table={table}, ", s.cookie, duration_text(s.duration));
@@ -57,7 +57,7 @@ pub fn flow_stats_text(s: &FlowStats, names: &dyn NameMap) -> String {
     flow_text(s, (&(head + &counters), &ages), names)
 }
 
-/// The same without counters and times; the table only if it is not the first or has a name.
+/// Prints a flow without counters and times; the table only if it is not 0 or has a name.
 pub fn flow_stats_text_short(s: &FlowStats, names: &dyn NameMap) -> String {
     let cookie = if s.cookie == 0 { String::new() } else { format!("cookie={:#x}, ", s.cookie) };
     let is_first = s.table == 0 && names.table_name(0).is_none();
@@ -85,7 +85,7 @@ fn flow_text(s: &FlowStats, (head, ages): (&str, &str), names: &dyn NameMap) -> 
     text + "actions=" + &actions_text(&s.actions, names)
 }
 
-/// A flow mod as `ovs-ofctl parse-flows` prints it.
+/// Prints a flow mod as `ovs-ofctl parse-flows` does.
 pub fn flow_mod_text(m: &FlowMod, names: &dyn NameMap) -> String {
     let command = match m.command {
         FlowCommand::Add => "ADD",
@@ -124,7 +124,7 @@ pub fn flow_mod_text(m: &FlowMod, names: &dyn NameMap) -> String {
     text + "actions=" + &actions_text(&m.actions, names)
 }
 
-/// The same of a message: in its first versions a flag that they do not have is not shown.
+/// Prints a flow mod of a message; omits flags that early versions do not have.
 pub(super) fn flow_mod_in(m: &FlowMod, version: Version, names: &dyn NameMap) -> String {
     if version <= Version::V11 && m.flags.reset_counts {
         let flags = FlowFlags { reset_counts: false, ..m.flags };

@@ -1,4 +1,4 @@
-//! Groups from text: what `ovs-ofctl add-group` and the others take.
+//! Parses groups as `ovs-ofctl add-group` and related commands take them.
 
 use super::action_in::parse_actions;
 use super::arguments::{error, integer, u16_value, u32_value, u64_value};
@@ -9,13 +9,13 @@ use flow::FieldId;
 use flow::text::{NameMap, TextError, next_key_value, port_from_text};
 use units::OfPort;
 
-/// The longest name of a selection method.
+/// Maximum length of a selection method's name in bytes.
 const METHOD_MAX: usize = 15;
 
-/// Nicira's form over OpenFlow 1.0, and 1.5: both have bucket numbers and properties.
+/// Formats with bucket numbers and properties: Nicira's form over OpenFlow 1.0, and 1.5.
 const WITH_PROPERTIES: Protocols = Protocols(0x10f);
 
-/// A group's number, `all` or `any`.
+/// Parses a group's number, `all` or `any`.
 pub(super) fn group_number(text: &str) -> Option<u32> {
     match text.to_ascii_lowercase().as_str() {
         "all" => Some(GROUP_ALL),
@@ -24,7 +24,7 @@ pub(super) fn group_number(text: &str) -> Option<u32> {
     }
 }
 
-/// A line of a file of groups: the command may stand in front, otherwise the group is added.
+/// Parses a line of a file of groups. The line may begin with a command; otherwise the group is added.
 pub fn parse_group_line(line: &str, names: &dyn NameMap) -> Result<(GroupMod, Protocols), TextError> {
     const COMMANDS: [(&str, GroupCommand); 6] = [
         ("add", GroupCommand::Add),
@@ -49,7 +49,7 @@ struct Parser {
     had_command_bucket: bool,
 }
 
-/// A group mod from text, and the formats that can carry it.
+/// Parses a group mod; also returns the formats that can encode it.
 pub fn parse_group_mod(
     text: &str,
     command: GroupCommand,
@@ -90,7 +90,7 @@ pub fn parse_group_mod(
     Ok((p.m, p.usable))
 }
 
-/// Buckets without a number get the lowest that are free.
+/// Gives buckets without a number the lowest free numbers.
 fn number(buckets: &mut [Bucket]) {
     let mut used: std::collections::BTreeSet<u32> = buckets.iter().map(|b| b.id).collect();
     let mut next = 0;
@@ -194,7 +194,7 @@ impl Parser {
         Ok(())
     }
 
-    /// What holds between the parts before the buckets.
+    /// Checks the parts before the buckets against each other.
     fn check(&self) -> Result<(), TextError> {
         let m = &self.m;
         if m.group == GROUP_ANY {

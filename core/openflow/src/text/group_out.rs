@@ -1,4 +1,4 @@
-//! Groups as text.
+//! Prints groups.
 
 use super::action_out::actions_text;
 use super::flow_out::duration_text;
@@ -9,7 +9,7 @@ use crate::version::Version;
 use flow::text::{NameMap, port_text};
 use units::OfPort;
 
-/// A group's number, or `all`, `any`.
+/// Prints a group's number, `all` or `any`.
 pub(super) fn group_name(group: u32) -> String {
     match group {
         GROUP_ALL => "all".to_owned(),
@@ -27,7 +27,7 @@ fn type_name(kind: GroupType) -> &'static str {
     }
 }
 
-/// Bucket numbers exist in 1.5 and in Nicira's form for 1.0.
+/// Prints a bucket number, which exists in 1.5 and in Nicira's form for 1.0.
 fn bucket_id_text(label: &str, id: u32, version: Version) -> String {
     if !matches!(version, Version::V10 | Version::V15) {
         return String::new();
@@ -92,7 +92,7 @@ fn body_text(
     text.trim_end_matches(',').to_owned()
 }
 
-/// A group as its description shows it.
+/// Prints a group's description.
 pub fn group_desc_text(g: &GroupDesc, version: Version, names: &dyn NameMap) -> String {
     let head = format!("group_id={},type={}", g.group, type_name(g.kind));
     body_text(head, (g.kind, &g.buckets, &g.selection), version, names)
@@ -132,7 +132,7 @@ pub(super) fn group_stats_text(s: &GroupStats) -> String {
     text
 }
 
-/// Names of actions by their number in OpenFlow 1.1 and later, in the order in which tools list them.
+/// Action names by number in OpenFlow 1.1 and later, in the order in which tools print them.
 const ACTIONS: [(u32, &str); 21] = [
     (0, "output"),
     (22, "group"),
@@ -158,7 +158,7 @@ const ACTIONS: [(u32, &str); 21] = [
 ];
 const LATE_ACTIONS: [(u32, &str); 3] = [(19, "push_mpls"), (20, "pop_mpls"), (21, "set_queue")];
 
-/// The names of a set of actions of OpenFlow 1.1 and later.
+/// Prints a set of actions of OpenFlow 1.1 and later.
 pub(super) fn action_bits_text(bits: u32) -> String {
     let all = ACTIONS.iter().chain(&LATE_ACTIONS);
     let names: Vec<&str> = all.filter(|(bit, _)| bits & 1 << bit != 0).map(|(_, name)| *name).collect();
@@ -178,7 +178,7 @@ pub(super) fn group_features_text(f: &GroupFeatures, version: Version) -> String
     text
 }
 
-/// The names of a set of actions of OpenFlow 1.0.
+/// Prints a set of actions of OpenFlow 1.0.
 pub(super) fn old_action_bits_text(bits: u32) -> String {
     const NAMES: [(u32, &str); 12] = [
         (0, "output"),

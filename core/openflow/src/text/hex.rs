@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Sixteen bytes a line, with offsets; `ascii` adds what can be printed.
+/// Prints sixteen bytes a line, with offsets; `ascii` adds the printable characters.
 pub fn hex_dump(bytes: &[u8], ascii: bool) -> String {
     let mut out = String::new();
     for (line, chunk) in bytes.chunks(16).enumerate() {
@@ -22,7 +22,7 @@ pub fn hex_dump(bytes: &[u8], ascii: bool) -> String {
     out
 }
 
-/// The bytes of hexadecimal digits, white space between them; what follows them is returned too.
+/// Parses hexadecimal digits, possibly with white space between; also returns the rest of the text.
 pub fn hex_bytes(text: &str) -> (Vec<u8>, &str) {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     let mut rest = text;
@@ -35,7 +35,7 @@ pub fn hex_bytes(text: &str) -> (Vec<u8>, &str) {
     }
 }
 
-/// Printable characters as they are, the others escaped.
+/// Prints printable characters as they are and escapes others.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let mut out = String::new();
     for &b in bytes {

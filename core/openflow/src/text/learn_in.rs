@@ -1,11 +1,11 @@
-//! `learn(…)` from text.
+//! Parses `learn(…)`.
 
 use super::arguments::{arrow, error, field, subfield, u16_value, u32_value, u64_value};
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
 use flow::text::{NameMap, TextError, next_key_value, parse_integer, table_from_text};
 use flow::{FieldId, Subfield};
 
-/// The arguments of `learn`.
+/// Parses the arguments of `learn`.
 pub(super) fn learn(value: &str, names: &dyn NameMap) -> Result<Learn, TextError> {
     let mut l = Learn::default();
     let mut rest = value;
@@ -67,7 +67,7 @@ fn load(value: &str) -> Result<LearnSpec, TextError> {
     Ok(LearnSpec { n_bits, src: LearnSource::Field(src), dst: LearnTarget::Load(dst) })
 }
 
-/// `NXM_OF_ETH_SRC[]`, `NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[]`, `eth_type=0x800`, `reg0[0..3]=5`
+/// Parses e.g. `NXM_OF_ETH_SRC[]`, `NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[]`, `eth_type=0x800`, `reg0[0..3]=5`.
 fn matching(key: &str, value: &str, names: &dyn NameMap) -> Result<LearnSpec, TextError> {
     let whole = || if value.is_empty() { key.to_owned() } else { format!("{key}={value}") };
     let dst = match field(key).filter(|_| !key.contains('[')) {
@@ -93,7 +93,8 @@ fn matching(key: &str, value: &str, names: &dyn NameMap) -> Result<LearnSpec, Te
     Ok(of(LearnSource::Value(fit(number, dst, &whole())?)))
 }
 
-/// A packet type is written as a match has it, behind the field's name: `packet_type=packet_type=(1,2)`, `packet_type=eth`.
+/// The value of a packet type, which is written as in a match: `packet_type=packet_type=(1,2)`,
+/// `packet_type=eth`.
 fn packet_type(value: &str) -> &str {
     if value == "eth" { "(0,0)" } else { value.strip_prefix("packet_type=").unwrap_or(value) }
 }

@@ -1,11 +1,11 @@
-//! `learn(…)` as text.
+//! Prints `learn(…)`.
 
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
 use crate::flow_mod::FlowMod;
 use flow::Subfield;
 use flow::text::{NameMap, table_text};
 
-/// The action.
+/// Prints the action.
 pub(super) fn learn_text(l: &Learn, names: &dyn NameMap) -> String {
     let mut parts = vec![format!("table={}", table_text(l.table, names))];
     let mut nonzero = |name: &str, value: u64| {
@@ -54,7 +54,7 @@ fn spec_text(s: &LearnSpec, names: &dyn NameMap) -> String {
     }
 }
 
-/// The subfield is its whole field.
+/// Returns whether the subfield is its whole field.
 pub(super) fn is_whole(field: &Subfield) -> bool {
     *field == Subfield::whole(field.field)
 }

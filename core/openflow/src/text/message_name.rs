@@ -1,9 +1,9 @@
-//! What messages are called.
+//! Names of messages.
 
 use crate::message::{Body, Message};
 use crate::version::Version;
 
-/// `OFPT_FLOW_MOD`, `NXST_FLOW reply`: the name that the specification that defines the message's form gives it.
+/// The message's name in the specification of its form, e.g. `OFPT_FLOW_MOD`, `NXST_FLOW reply`.
 pub(super) fn message_name(m: &Message) -> String {
     let (stem, kind) = stem(&m.body);
     let prefix = prefix(m);
@@ -25,7 +25,7 @@ enum Kind {
     Queue(&'static str),
 }
 
-/// Whether the message is part of a multipart exchange.
+/// Returns whether the message is part of a multipart exchange.
 pub(super) fn is_multipart(m: &Message) -> bool {
     match stem(&m.body).1 {
         Kind::Plain => false,

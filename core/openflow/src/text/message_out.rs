@@ -1,4 +1,4 @@
-//! Whole messages as text: what tools print of what they receive, and debug logs of what passes.
+//! Prints whole messages, for tools and debug logs.
 
 use super::hex::{hex_dump, printable};
 use super::message_name::{is_multipart, message_name};
@@ -13,11 +13,11 @@ use crate::version::Version;
 use crate::wire::{Dialect, HEADER, decode};
 use flow::text::{NameMap, port_text, table_text};
 
-/// Messages in errors and in bundles are printed inside others; no deeper than this.
+/// Maximum depth of messages inside errors and bundles.
 const DEPTH_MAX: u8 = 4;
 
-/// A message from its bytes, with a line end. `verbosity` 0 is short, 1 with packets and ports, 2 with payloads, from 3
-/// on with more and more bytes.
+/// Prints a message from its bytes, with a newline. `verbosity` 0 is short, 1 adds packets and ports, 2
+/// payloads, 3 and more add hex dumps.
 pub fn message_text(bytes: &[u8], names: &dyn NameMap, verbosity: u8) -> String {
     text_at(bytes, names, verbosity, 0)
 }
@@ -63,7 +63,7 @@ fn text_at(bytes: &[u8], names: &dyn NameMap, verbosity: u8, depth: u8) -> Strin
     ended(text)
 }
 
-/// The head of a message whose body is not all there or wrong: its type from an empty message of its kind.
+/// Prints the head of a message whose body is truncated or invalid, from its type alone.
 fn truncated_head(bytes: &[u8]) -> Option<String> {
     let head = bytes.first_chunk::<HEADER>()?;
     let version = Version::from_wire(head[0])?;
@@ -84,7 +84,7 @@ fn head_text(m: &Message) -> String {
     message_name(m) + &version_text(m.version, m.xid) + more
 }
 
-/// How much to print, how deep inside other messages, of how many bytes.
+/// How much to print (verbosity), the depth inside other messages, and the length in bytes.
 #[derive(Clone, Copy)]
 struct Scope {
     verbosity: u8,
@@ -240,7 +240,7 @@ fn vendor_text(body: &Body, names: &dyn NameMap) -> String {
     }
 }
 
-/// The name of a form of packet-ins.
+/// Name of a packet-in format.
 pub fn packet_in_format_name(format: PacketInFormat) -> &'static str {
     match format {
         PacketInFormat::Standard => "standard",

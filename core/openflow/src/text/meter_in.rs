@@ -1,13 +1,13 @@
-//! Meters from text: what `ovs-ofctl add-meter` and the others take.
+//! Parses meters as `ovs-ofctl add-meter` and related commands take them.
 
 use super::arguments::{error, u8_value, u32_value};
 use crate::meter::*;
 use flow::text::TextError;
 
-/// Between words, and between a word and its value.
+/// Separators between words, and between a word and its value.
 const BLANKS: [char; 5] = [',', ' ', '\t', '\r', '\n'];
 
-/// A meter mod; without a command the text names a meter only, to ask about it.
+/// Parses a meter mod; without a command the text only selects the meter to ask about.
 pub fn parse_meter_mod(text: &str, command: Option<MeterCommand>) -> Result<MeterMod, TextError> {
     let whole = matches!(command, Some(MeterCommand::Add | MeterCommand::Modify));
     let (head, bands) = match text.split_once("band").filter(|_| whole) {
@@ -32,7 +32,7 @@ pub fn parse_meter_mod(text: &str, command: Option<MeterCommand>) -> Result<Mete
     Ok(MeterMod { command: command.unwrap_or_default(), config })
 }
 
-/// The next word, and what is left behind it.
+/// The next word; `rest` becomes the text after it.
 fn word<'a>(rest: &mut &'a str, ends: &[char]) -> Option<&'a str> {
     *rest = rest.trim_start_matches(ends);
     let (word, left) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read() {
+    fn printed_meters_are_parsed() {
         let m = add(
             "meter=5 kbps burst stats bands=type=drop rate=100 burst_size=50,type=dscp_remark,rate=7 burst_size=1 prec_level=2",
         );
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_part() {
         for (text, why) in [
             ("meter=1", "must specify bands"),
             ("kbps bands=type=drop rate=1", "must specify 'meter'"),

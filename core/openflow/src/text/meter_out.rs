@@ -1,11 +1,11 @@
-//! Meters as text.
+//! Prints meters.
 
 use super::flow_out::duration_text;
 use super::port_out::bits_text;
 use crate::meter::*;
 use std::fmt::Write;
 
-/// `meter=5`, `meter=all`.
+/// Prints `meter=5`, `meter=all`.
 pub(super) fn meter_id_text(meter: u32, separator: char) -> String {
     let name = match meter {
         n if n <= METER_MAX => n.to_string(),
@@ -72,7 +72,7 @@ pub(super) fn meter_stats_text(s: &MeterStats) -> String {
 }
 
 pub(super) fn meter_features_text(f: &MeterFeatures) -> String {
-    // Band types count from 1.
+    // Band types are numbered from 1.
     format!(
         "\nmax_meter:{} max_bands:{} max_color:{}\nband_types: {}\ncapabilities: {}\n",
         f.max_meters,

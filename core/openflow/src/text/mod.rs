@@ -1,7 +1,7 @@
-//! The text syntax of ovs-ofctl(8) over the types of this crate: actions, flows, statistics, in and out.
+//! The text syntax of ovs-ofctl(8): parses and prints actions, flows, statistics and messages.
 //!
-//! The text is what scripts compare, so it is fixed byte for byte, error messages included. Parsers take any text,
-//! return an error that names what is wrong, and nest no deeper than [`DEPTH_MAX`].
+//! Scripts compare the text, so it is fixed byte for byte, error messages included. Parsers accept any input,
+//! return an error that names the wrong part, and nest no deeper than [`DEPTH_MAX`].
 
 mod action_in;
 mod action_out;
@@ -50,7 +50,7 @@ pub use table_out::TablesText;
 
 pub use flow::text::{NameMap, NoNames, TextError};
 
-/// How deep actions may stand in actions (`clone(clone(…))`).
+/// Maximum nesting of actions (`clone(clone(…))`).
 pub const DEPTH_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Flow monitors from text: what `ovs-ofctl monitor` takes behind `watch:`.
+//! Parses flow monitors: the argument of `ovs-ofctl monitor` after `watch:`.
 
 use super::arguments::error;
 use super::protocol::Protocols;
 use crate::monitor::{FlowMonitorRequest, MonitorFlags};
 use flow::text::{NameMap, TextError, next_key_value, port_from_text, table_from_text};
 
-/// A monitor with this number, and the formats that can carry it. It reports all changes of all flows, with their actions, but
-/// for what the text leaves out.
+/// Parses a monitor with this number; also returns the formats that can encode it. By default it reports all
+/// changes of all flows, with actions; the text excludes some.
 pub fn parse_flow_monitor(
     text: &str,
     id: u32,
@@ -41,7 +41,7 @@ pub fn parse_flow_monitor(
     Ok((m, usable))
 }
 
-/// What can be left out, by name.
+/// The flag that `!NAME` clears.
 fn flag<'a>(flags: &'a mut MonitorFlags, name: &str) -> Option<&'a mut bool> {
     Some(match name {
         "initial" => &mut flags.initial,
@@ -55,7 +55,7 @@ fn flag<'a>(flags: &'a mut MonitorFlags, name: &str) -> Option<&'a mut bool> {
     })
 }
 
-/// What belongs to the monitor but not to its match.
+/// Parses a setting that is not part of the match.
 fn setting(
     m: &mut FlowMonitorRequest,
     (key, value): (&str, &str),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched() {
+    fn parses_monitors() {
         assert_eq!(shown(""), "\n id=1 flags=initial,add,delete,modify,actions,own");
         assert_eq!(
             shown("!initial,!own,table=3,out_port=LOCAL,tcp"),

@@ -1,4 +1,4 @@
-//! Flows that go and flows that are watched, as text.
+//! Prints flow-removed messages and flow monitors.
 
 use super::action_out::actions_text;
 use super::flow_out::{duration_text, match_text};
@@ -8,7 +8,7 @@ use flow::text::{NameMap, port_text, table_text};
 use std::fmt::Write;
 use units::OfPort;
 
-/// Why a flow went.
+/// Name of a removal reason.
 pub(super) fn removed_reason_text(reason: u8) -> String {
     const NAMES: [&str; 6] = ["idle", "hard", "delete", "group_delete", "meter_delete", "eviction"];
     NAMES.get(usize::from(reason)).map_or_else(|| reason.to_string(), |n| (*n).to_owned())

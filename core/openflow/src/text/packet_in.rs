@@ -1,4 +1,4 @@
-//! Packet-outs from text.
+//! Parses packet-outs.
 
 use super::action_in::parse_actions;
 use super::arguments::{error, integer};
@@ -11,10 +11,10 @@ use flow::text::{NameMap, TextError, next_key_value, port_from_text};
 use flow::{FieldId, Match};
 use units::OfPort;
 
-/// The size of an Ethernet header, which a packet has at least.
+/// Size of an Ethernet header in bytes, the minimum of a packet.
 const ETHERNET_HEADER: usize = 14;
 
-/// A packet from hexadecimal digits.
+/// Parses a packet written in hexadecimal digits.
 pub fn parse_packet(hex: &str) -> Result<Vec<u8>, TextError> {
     match hex_bytes(hex) {
         (_, rest) if !rest.is_empty() => error("Trailing garbage in packet data"),
@@ -23,7 +23,7 @@ pub fn parse_packet(hex: &str) -> Result<Vec<u8>, TextError> {
     }
 }
 
-/// `in_port=… packet=… actions=…`, and the formats that can carry it.
+/// Parses `in_port=… packet=… actions=…`; also returns the formats that can encode it.
 pub fn parse_packet_out(text: &str, names: &dyn NameMap) -> Result<(PacketOut, Protocols), TextError> {
     let (mut fields, actions) = split_actions(text);
     let mut usable = Protocols::ANY;

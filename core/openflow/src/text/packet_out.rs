@@ -1,4 +1,4 @@
-//! Packets and the messages that carry them as text.
+//! Prints packets, packet-ins and packet-outs.
 
 use super::action_out::{actions_text, dotted_hex};
 use super::hex::hex_dump;
@@ -14,7 +14,7 @@ const ICMP: (u8, usize, usize) = (1, 8, 2);
 const ICMPV6: (u8, usize, usize) = (58, 4, 2);
 const SCTP: u8 = 132;
 
-/// What a packet says, in one line.
+/// Prints a packet's headers in one line.
 pub fn packet_text(data: &[u8], packet_type: u32) -> String {
     let mut flow = Flow { packet_type, ..Flow::ZERO };
     let layers = extract(data, flow::flow::VLANS_MAX, &mut flow);

@@ -1,4 +1,4 @@
-//! Ports and their counters as text.
+//! Prints ports and their counters.
 
 use super::flow_out::duration_text;
 use crate::port::{Port, PortConfig, PortMod, PortReason, PortState, PortStatus, StpState};
@@ -25,7 +25,8 @@ const FEATURES: [&str; 16] = [
     "AUTO_PAUSE_ASYM",
 ];
 
-/// The names of the bits that are set, with spaces between; none: `0`. Bits without a name are in hexadecimal.
+/// Prints the names of the bits that are set, separated by spaces; `0` if none is set. Bits without a name
+/// are printed in hexadecimal.
 pub(super) fn bits_text(bits: u32, names: &[&str]) -> String {
     let mut parts = Vec::new();
     let mut left = bits;
@@ -41,7 +42,7 @@ pub(super) fn bits_text(bits: u32, names: &[&str]) -> String {
     parts.join(" ")
 }
 
-/// The names of what holds; none: `0`.
+/// Prints the names of the flags that are set; `0` if none is set.
 pub(super) fn flags_text(flags: &[(bool, &str)]) -> String {
     let parts: Vec<&str> = flags.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
     if parts.is_empty() { "0".to_owned() } else { parts.join(" ") }
@@ -61,7 +62,7 @@ fn config_text(c: &PortConfig) -> String {
 
 fn state_text(s: &PortState) -> String {
     let flags = flags_text(&[(s.link_down, "LINK_DOWN"), (s.blocked, "BLOCKED"), (s.live, "LIVE")]);
-    // "Listen" is also what switches without spanning tree say.
+    // Switches without spanning tree also report "listen".
     let stp = match s.stp {
         StpState::Listen => return flags,
         StpState::Learn => "STP_LEARN",
@@ -71,7 +72,7 @@ fn state_text(s: &PortState) -> String {
     if flags == "0" { stp.to_owned() } else { stp.to_owned() + &flags }
 }
 
-/// One port, in lines.
+/// Prints one port, in several lines.
 fn port_lines(p: &Port) -> String {
     let name: String = p.name.chars().take_while(|c| c.is_ascii_graphic() || *c == ' ').collect();
     let mut text = format!(" {}({name}): addr:{}\n", port_text(p.number, &NoNames), p.hw_addr);
@@ -89,7 +90,7 @@ fn port_lines(p: &Port) -> String {
     text + &format!("     speed: {} Mbps now, {} Mbps max\n", p.current_speed / 1000, p.max_speed / 1000)
 }
 
-/// Ports, by number.
+/// Prints ports, sorted by number.
 pub(super) fn ports_text(ports: &[Port]) -> String {
     let mut ports: Vec<&Port> = ports.iter().collect();
     ports.sort_by_key(|p| p.number.0);
@@ -128,7 +129,7 @@ fn counters(list: &[(&str, u64)]) -> String {
     parts.join(", ")
 }
 
-/// The counters of RFC 2819 in the order in which they are carried: twelve received, the rest sent.
+/// Names of the RFC 2819 counters in wire order.
 const RFC2819: [&str; 21] = [
     "1_to_64_packets",
     "65_to_127_packets",
@@ -152,7 +153,7 @@ const RFC2819: [&str; 21] = [
     "rx_fragmented_errors",
     "rx_jabber_errors",
 ];
-/// Which of them are about packets sent.
+/// Indices of those that count sent packets.
 const RFC2819_SENT: [usize; 9] = [7, 8, 9, 10, 11, 12, 13, 14, 16];
 
 fn rfc2819_text(values: &[u64; 21]) -> String {
@@ -209,7 +210,7 @@ pub(super) fn port_stats_text(s: &PortStats, names: &dyn NameMap) -> String {
     text + &custom_text(&s.custom)
 }
 
-/// A queue's number; all of them.
+/// Prints a queue's number or `ALL`.
 pub(super) fn queue_text(queue: u32) -> String {
     if queue == crate::stats::QUEUE_ALL { "ALL".to_owned() } else { queue.to_string() }
 }

@@ -1,6 +1,6 @@
-//! Flow formats: which forms of which versions can carry a flow, and the names that options and messages give them.
+//! Flow formats: which form of which version can encode a flow, and their names in options and messages.
 //!
-//! OpenFlow 1.0 counts four times: its own match or NXM, each with and without a table in flow mods.
+//! OpenFlow 1.0 has four: its own match or NXM, each with and without a table number in flow mods.
 
 use crate::action::Action;
 use crate::flow_mod::TABLE_ALL;
@@ -16,7 +16,7 @@ use units::OfPort;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocols(pub u16);
 
-/// One format's name.
+/// Name of each format.
 const NAMES: [&str; 9] = [
     "OpenFlow10-table_id",
     "OpenFlow10+table_id",
@@ -29,14 +29,14 @@ const NAMES: [&str; 9] = [
     "OXM-OpenFlow15",
 ];
 
-/// Sets that have a name of their own.
+/// Sets with a name of their own.
 const ABBREVIATIONS: [(Protocols, &str); 4] =
     [(Protocols::ANY, "any"), (Protocols(3), "OpenFlow10"), (Protocols(12), "NXM"), (Protocols::OXM, "OXM")];
 
 impl Protocols {
-    /// OpenFlow 1.0 without tables, with its own match.
+    /// OpenFlow 1.0 without table numbers, with its own match.
     pub const OF10_STD: Protocols = Protocols(1);
-    /// The same with NXM.
+    /// OpenFlow 1.0 without table numbers, with NXM.
     pub const OF10_NXM: Protocols = Protocols(4);
     /// All of OpenFlow 1.0.
     pub const OF10: Protocols = Protocols(15);
@@ -48,7 +48,7 @@ impl Protocols {
     pub const OF13_UP: Protocols = Protocols(0x1c0);
     /// OpenFlow 1.5.
     pub const OF15: Protocols = Protocols(0x100);
-    /// Flow mods that say their table.
+    /// Formats whose flow mods carry a table number.
     pub const WITH_TABLE: Protocols = Protocols(0x1fa);
     /// NXM over 1.0, and 1.1 and later.
     pub const NXM_OF11_UP: Protocols = Protocols(0x1fc);
@@ -57,7 +57,7 @@ impl Protocols {
     /// All.
     pub const ANY: Protocols = Protocols(0x1ff);
 
-    /// Those of a version.
+    /// The formats of a version.
     pub fn of_version(v: Version) -> Protocols {
         match v {
             Version::V10 => Protocols::OF10,
@@ -65,7 +65,7 @@ impl Protocols {
         }
     }
 
-    /// Those of several versions.
+    /// The formats of several versions.
     pub fn of_versions(set: VersionSet) -> Protocols {
         set.iter().map(Protocols::of_version).fold(Protocols(0), BitOr::bitor)
     }
@@ -75,12 +75,12 @@ impl Protocols {
         Version::ALL.into_iter().filter(|&v| !(self & Protocols::of_version(v)).is_empty()).collect()
     }
 
-    /// The format in which a connection of this version starts.
+    /// The format that a connection of this version starts with.
     pub fn initial(v: Version) -> Protocols {
         Protocols::of_version(v).first().unwrap_or(Protocols::OF10_STD)
     }
 
-    /// No format is left.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -95,17 +95,17 @@ impl Protocols {
         (0..9).map(|bit| Protocols(1 << bit)).filter(move |&p| !(self & p).is_empty())
     }
 
-    /// The formats are written with NXM over OpenFlow 1.0.
+    /// Returns whether the formats use NXM over OpenFlow 1.0.
     pub fn is_nxm(self) -> bool {
         self.0 & 12 != 0
     }
 
-    /// Flow mods of OpenFlow 1.0 say their table in this format.
+    /// Returns whether flow mods of OpenFlow 1.0 carry a table number in this format.
     pub fn has_table_id(self) -> bool {
         self.0 & 10 != 0
     }
 
-    /// The set of a comma-separated list of names; the error is for standard error.
+    /// Parses a comma-separated list of names; the error is a text for standard error.
     pub fn parse(text: &str) -> Result<Protocols, String> {
         let parts = text.split([',', ' ', '\t', '\r', '\n']).filter(|p| !p.is_empty());
         parts.map(named).try_fold(Protocols(0), |set, p| Ok(set | p?))
@@ -120,12 +120,13 @@ impl Protocols {
         }
     }
 
-    /// The formats that can carry these actions.
+    /// The formats that can encode these actions.
     pub fn of_actions(actions: &[Action]) -> Protocols {
         actions.iter().map(of_action).fold(Protocols::ANY, BitAnd::bitand)
     }
 
-    /// What is left once the actions are held against the match: some do nothing there, which only OpenFlow 1.0 allows.
+    /// The formats in which these actions are allowed with this match: some have no effect with it, which
+    /// only OpenFlow 1.0 allows.
     pub fn consistent(actions: &[Action], matching: &Match, table: u8) -> Result<Protocols, crate::OfError> {
         let limits = check::Limits { max_port: OfPort::MAX, table, n_tables: TABLE_ALL };
         match check::consistency(actions, matching, limits, Version::V13) {
@@ -154,7 +155,7 @@ fn named(name: &str) -> Result<Protocols, String> {
     if let Some((set, _)) = ABBREVIATIONS.iter().find(|(_, n)| any_case(n)) {
         return Ok(*set);
     }
-    // Names of versions stand for all formats of the version but NXM.
+    // The name of a version means all its formats except NXM.
     Version::from_name(name).map_or_else(
         || Err(format!("{name}: unknown flow protocol")),
         |v| Ok(if v == Version::V10 { Protocols(3) } else { Protocols::of_version(v) }),

@@ -1,11 +1,11 @@
-//! Tunnel options and connections to flush, from the arguments of `ovs-ofctl`.
+//! Parses tunnel option maps and connection filters from arguments of `ovs-ofctl`.
 
 use super::arguments::{error, integer, u8_value, u16_value};
 use crate::session::{CtFlush, CtTuple, TlvMap};
 use flow::text::{TextError, next_key_value};
 use std::net::IpAddr;
 
-/// `{class=0xffff,type=0,len=4}->tun_metadata0`, several with commas between.
+/// Parses `{class=0xffff,type=0,len=4}->tun_metadata0`; several are separated by commas.
 pub fn parse_tlv_maps(text: &str) -> Result<Vec<TlvMap>, TextError> {
     let mut rest = text;
     let mut maps = Vec::new();
@@ -33,7 +33,7 @@ fn tlv_map(text: &str) -> Option<(TlvMap, &str)> {
     Some((map, rest))
 }
 
-/// `[zone=N] [mark=V[/M]] [labels=V[/M]] [ORIGINAL [REPLY]]`, each an argument.
+/// Parses `[zone=N] [mark=V[/M]] [labels=V[/M]] [ORIGINAL [REPLY]]`, one per argument.
 pub fn parse_ct_flush(args: &[String]) -> Result<CtFlush, TextError> {
     let mut flush = CtFlush::default();
     let mut rest = args.iter().map(String::as_str).peekable();
@@ -57,7 +57,7 @@ pub fn parse_ct_flush(args: &[String]) -> Result<CtFlush, TextError> {
     if rest.next().is_some() { error("invalid arguments") } else { Ok(flush) }
 }
 
-/// A value and the bits of it that count, all without a mask.
+/// Parses a value and its mask; without a mask, all bits.
 fn masked<T: TryFrom<u128>>(text: &str) -> Option<(T, T)> {
     let number = |text: &str| -> Option<T> {
         let value = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

@@ -1,4 +1,4 @@
-//! What connections and switches say about themselves, as text.
+//! Prints features, configuration, roles, bundles and tunnel option maps.
 
 use super::group_out::old_action_bits_text;
 use super::monitor_out::removed_reason_text;
@@ -38,7 +38,7 @@ pub(super) fn features_text(f: &SwitchFeatures) -> String {
     text + &ports_text(&f.ports)
 }
 
-/// The name of a way to handle fragments.
+/// Name of a fragment handling mode.
 pub fn frag_mode_name(mode: FragMode) -> &'static str {
     match mode {
         FragMode::Normal => "normal",
@@ -48,7 +48,7 @@ pub fn frag_mode_name(mode: FragMode) -> &'static str {
     }
 }
 
-/// The way to handle fragments of this name.
+/// The fragment handling mode with this name.
 pub fn frag_mode_from_name(name: &str) -> Option<FragMode> {
     let all = [FragMode::Normal, FragMode::Drop, FragMode::Reassemble, FragMode::NxMatch];
     all.into_iter().find(|m| frag_mode_name(*m).eq_ignore_ascii_case(name))
@@ -67,7 +67,7 @@ pub(super) fn desc_text(d: &Desc) -> String {
 }
 
 pub(super) fn hello_text(h: &Hello) -> String {
-    // Bits beyond what we know are versions too.
+    // Print unknown versions as well.
     let known = (1..32u8).filter(|byte| h.versions.0 & 1 << byte != 0);
     let list: Vec<String> = known.map(|byte| format!("{byte:#04x}")).collect();
     format!("\n version bitmap: {}", list.join(", "))
@@ -111,7 +111,7 @@ const REQUEST_REASONS: [&str; 2] = ["group_mod_request", "meter_mod_request"];
 fn async_reason(kind: usize, bit: u32) -> String {
     let from = |names: &[&str]| names.get(bit as usize).map_or_else(|| bit.to_string(), |n| (*n).to_owned());
     match kind {
-        // Both kinds of miss without their difference in the standard print as nothing here.
+        // The internal reasons 6 and 7 have no name in this message.
         0 if bit >= 6 => String::new(),
         0 => from(&PACKET_IN_REASONS),
         1 => from(&PORT_REASONS),
@@ -170,12 +170,12 @@ pub(super) fn bundle_control_text(b: &BundleControl) -> String {
     format!("\n bundle_id={} type={kind} flags={flags}", hex(b.bundle))
 }
 
-/// The head of a message in a bundle; the message follows.
+/// Prints the head of a bundle-add message; the added message follows.
 pub(super) fn bundle_add_text(b: &BundleAdd) -> String {
     format!("\n bundle_id={} flags={}\n", hex(b.bundle), bits_text(b.flags.into(), &BUNDLE_FLAGS))
 }
 
-/// `0` without the prefix of other hexadecimal numbers.
+/// Hexadecimal; 0 has no `0x` prefix.
 fn hex(v: u32) -> String {
     if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
 }
@@ -240,7 +240,7 @@ pub(super) fn table_mod_text(t: &TableConfig, version: Version, names: &dyn Name
     text
 }
 
-/// Which connections are to be forgotten, all zones aside; `None`: all of them.
+/// Prints a connection filter without its zone; `None`: it matches all connections.
 pub fn ct_flush_text(f: &CtFlush) -> Option<String> {
     let mark = f.mark.map(|(value, mask)| (u128::from(value), u128::from(mask)));
     let parts = [("mark", mark, u32::MAX.into()), ("labels", f.labels, u128::MAX)];

@@ -1,4 +1,5 @@
-//! Tables as text: counters, features, settings. Tables that are as the one before are said to be so.
+//! Prints counters, features and configuration of tables. A table equal to the previous one is printed as
+//! "ditto".
 
 use super::group_out::action_bits_text;
 use crate::table::*;
@@ -6,13 +7,13 @@ use flow::FieldId;
 use flow::text::{NameMap, table_text};
 use std::fmt::Write;
 
-/// How long the beginning is that two names share, up to an underscore.
+/// Length of the common prefix of two names, up to and including an underscore.
 fn common_prefix(a: &str, b: &str) -> usize {
     let same = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
     a[..same].rfind('_').map_or(0, |at| at + 1)
 }
 
-/// How many names at the front share a beginning, and how long that is.
+/// Number of leading names with a common prefix, and the length of that prefix.
 fn prefix_run(names: &[&str]) -> (usize, usize) {
     let [first, second, ..] = names else { return (names.len(), 0) };
     let mut len = common_prefix(first, second);
@@ -35,14 +36,14 @@ fn split_number(name: &str) -> Option<(&str, u32)> {
     Some((head, name[head.len()..].parse().ok()?))
 }
 
-/// How many names at the front are numbered in sequence.
+/// Number of leading names that are numbered in sequence.
 fn number_run(names: &[&str]) -> usize {
     let Some((head, start)) = names.first().and_then(|n| split_number(n)) else { return names.len().min(1) };
     let follows = |(i, n): &(usize, &&str)| split_number(n) == Some((head, start + *i as u32));
     names.iter().enumerate().take_while(follows).count()
 }
 
-/// `eth_{src,dst} reg0...reg3`
+/// Prints names in short form: `eth_{src,dst} reg0...reg3`.
 fn names_text(names: &[&str], separator: &str) -> String {
     let mut parts = Vec::new();
     let mut rest = names;
@@ -72,12 +73,12 @@ fn fields_line(label: &str, fields: &[FieldId]) -> String {
     if names.is_empty() { String::new() } else { format!("{label}: {}\n", names_text(&names, " ")) }
 }
 
-/// A set of fields has them all in order.
+/// Returns whether two lists hold the same fields.
 fn same_fields(a: &[FieldId], b: &[FieldId]) -> bool {
     sorted(a.iter().copied()) == sorted(b.iter().copied())
 }
 
-/// A table cannot go to itself or to earlier ones: that difference between neighbours does not count.
+/// Compares next tables of neighbours. Ignores that the later table cannot go to itself.
 fn same_next(a: (&[u8], u8), b: (&[u8], u8)) -> bool {
     let ((first, second), later) = match (a.1, b.1) {
         (x, y) if u16::from(x) + 1 == y.into() => ((a.0, b.0), y),
@@ -222,7 +223,7 @@ fn matching_lines(f: &TableFeatures, before: Option<&TableFeatures>) -> String {
         + &fields_line("      must exact match", &those(false, false))
 }
 
-/// `0` without the prefix of other hexadecimal numbers.
+/// Hexadecimal; 0 has no `0x` prefix.
 fn hex(v: u64) -> String {
     if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
 }
@@ -244,10 +245,10 @@ fn features_lines(f: &TableFeatures, before: Option<&TableFeatures>, capabilitie
     text + &all_instructions_lines(f, before) + &matching_lines(f, before)
 }
 
-/// Counters of a table: active flows, look-ups, matches.
+/// Counters of a table: active flows, lookups, matches.
 type Counters = (u32, u64, u64);
 
-/// Writes tables one after the other; "ditto" for those that are like the one before.
+/// Prints tables one after the other; "ditto" for those equal to the previous one.
 #[derive(Default)]
 pub struct TablesText {
     text: String,
@@ -257,17 +258,17 @@ pub struct TablesText {
 }
 
 impl TablesText {
-    /// For messages of a version: since 1.4 tables say whether they can evict.
+    /// For messages of a version: tables report since 1.4 whether they can evict.
     pub fn new(version: crate::Version) -> TablesText {
         TablesText { capabilities: version >= crate::Version::V14, ..TablesText::default() }
     }
 
-    /// One more table.
+    /// Appends a table.
     pub fn features(&mut self, f: &TableFeatures) {
         self.table(f, None);
     }
 
-    /// One more table with its counters.
+    /// Appends a table with its counters.
     pub fn stats(&mut self, s: &TableStats) {
         self.table(&s.features, Some((s.active, s.lookups, s.matched)));
     }
@@ -329,14 +330,14 @@ impl TablesText {
         }
     }
 
-    /// The text of all of them.
+    /// The text of all tables.
     pub fn finish(mut self) -> String {
         self.end_ditto();
         self.text
     }
 }
 
-/// How a table is set (`OFPMP_TABLE_DESC`).
+/// Prints the configuration of a table (`OFPMP_TABLE_DESC`).
 pub(super) fn table_desc_text(t: &TableConfig, names: &dyn NameMap) -> String {
     let on = |set: Option<bool>| if set == Some(true) { "on" } else { "off" };
     let flags = eviction_flags_text(t.eviction_flags);
@@ -372,14 +373,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_put_together() {
+    fn names_are_abbreviated() {
         let names =
             ["eth_src", "eth_dst", "metadata", "reg0", "reg1", "reg2", "nsh_flags", "nsh_c1", "nsh_c2"];
         assert_eq!(names_text(&names, " "), "eth_{src,dst} metadata reg0...reg2 nsh_{flags,c1...c2}");
     }
 
     #[test]
-    fn tables_that_are_alike() {
+    fn equal_tables_are_ditto() {
         let mut t = TablesText::new(crate::Version::V13);
         for table in 0..4 {
             t.features(&TableFeatures { table, max_entries: 9, ..TableFeatures::default() });

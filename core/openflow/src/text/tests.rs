@@ -4,7 +4,7 @@ use crate::flow_mod::FlowCommand;
 use proptest::prelude::*;
 use units::OfPort;
 
-/// What is read and written again, where it is not the text itself.
+/// Parses a text and prints the result.
 fn written(text: &str) -> String {
     match parse_actions(text, &NoNames) {
         Ok(actions) => actions_text(&actions, &NoNames),
@@ -13,7 +13,7 @@ fn written(text: &str) -> String {
 }
 
 #[test]
-fn actions_come_back_as_they_were() {
+fn actions_survive_parsing_and_printing() {
     for text in [
         "drop",
         "output:1",
@@ -59,7 +59,7 @@ fn actions_come_back_as_they_were() {
 }
 
 #[test]
-fn other_ways_to_say_it() {
+fn other_spellings() {
     for (text, same) in [
         ("1,2", "output:1,output:2"),
         ("all", "ALL"),
@@ -73,7 +73,7 @@ fn other_ways_to_say_it() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_name_the_wrong_part() {
     for (text, message) in [
         ("bad", "unknown action bad"),
         ("drop,output:1", "\"drop\" must not be accompanied by any other action or instruction"),
@@ -103,7 +103,7 @@ fn a_flow_mod() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "[a-z_:=(),0-9\\[\\]./>\\-]{0,80}") {
+    fn no_text_panics(text in "[a-z_:=(),0-9\\[\\]./>\\-]{0,80}") {
         let _ = parse_actions(&text, &NoNames);
         let _ = parse_flow_mod(&text, FlowCommand::Add, &NoNames);
     }

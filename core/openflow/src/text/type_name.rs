@@ -1,9 +1,9 @@
-//! The name of a message from its type alone, for messages whose rest is missing or wrong.
+//! Names of messages from the type alone, for messages whose body is missing or invalid.
 
 use crate::error::NX_VENDOR;
 use crate::version::Version;
 
-/// OpenFlow 1.0; later ones agree up to 14.
+/// Types of OpenFlow 1.0; later versions agree up to 14.
 const OLD: [&str; 22] = [
     "HELLO",
     "ERROR",
@@ -28,7 +28,7 @@ const OLD: [&str; 22] = [
     "QUEUE_GET_CONFIG_REQUEST",
     "QUEUE_GET_CONFIG_REPLY",
 ];
-/// From 15 on, since OpenFlow 1.1.
+/// Types from 15 on, since OpenFlow 1.1.
 const NEW: [&str; 14] = [
     "GROUP_MOD",
     "PORT_MOD",
@@ -82,7 +82,7 @@ const NICIRA: [(u32, &str); 16] = [
     (31, "GROUP_MOD"),
 ];
 
-/// The name, if the type is one that we know.
+/// The name of the message's type; `None`: unknown.
 pub(super) fn type_name(bytes: &[u8], version: Version) -> Option<String> {
     let kind = usize::from(*bytes.get(1)?);
     let long = |at: usize| bytes.get(at..at + 4)?.first_chunk().map(|b| u32::from_be_bytes(*b));

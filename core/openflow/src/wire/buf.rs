@@ -1,8 +1,8 @@
-//! Reading and writing of big-endian numbers.
+//! Reads and writes big-endian numbers.
 
 use crate::error::OfError;
 
-/// What is left of some bytes. Reading past the end gives the error it was made with.
+/// The unread rest of some bytes. Reading past the end returns the error given to `new`.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     data: &'a [u8],
@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// The next `n` bytes as a reader of their own.
+    /// The next `n` bytes as a separate reader.
     pub fn sub(&mut self, n: usize) -> Result<Reader<'a>, OfError> {
         Ok(Reader { data: self.take(n)?, short: self.short })
     }
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         self.take(n).map(|_| ())
     }
 
-    /// Bytes that must be zero.
+    /// Skips `n` bytes, which must be zero.
     pub fn zeros(&mut self, n: usize, otherwise: OfError) -> Result<(), OfError> {
         if self.take(n)?.iter().all(|&b| b == 0) { Ok(()) } else { Err(otherwise) }
     }
@@ -85,22 +85,22 @@ impl<'a> Reader<'a> {
         Ok(self.take(n)?.iter().fold(0, |v, &b| v << 8 | u128::from(b)))
     }
 
-    /// A text of at most `n` bytes that ends at the first zero. Of what is no UTF-8 each byte is a `?`, so that the text
-    /// fits where it was.
+    /// A text of `n` bytes, which ends at the first zero if there is one. Bytes that are not UTF-8 become
+    /// `?`, so that the text keeps its length.
     pub fn label(&mut self, n: usize) -> Result<String, OfError> {
         let bytes = self.take(n)?.split(|&b| b == 0).next().unwrap_or_default();
         let ascii = |b: &u8| if b.is_ascii() { char::from(*b) } else { '?' };
         Ok(std::str::from_utf8(bytes).map_or_else(|_| bytes.iter().map(ascii).collect(), str::to_owned))
     }
 
-    /// The same in `n` bytes of which the last is a zero, whatever it was.
+    /// A text of `n` bytes, the last of which is ignored, as it should be zero.
     pub fn text(&mut self, n: usize) -> Result<String, OfError> {
         let text = self.label(n.saturating_sub(1));
         self.skip(1).and(text)
     }
 }
 
-/// Writing at the end of a vector.
+/// Appends to a vector.
 pub(crate) trait Put {
     fn u8(&mut self, v: u8) -> &mut Self;
     fn u16(&mut self, v: u16) -> &mut Self;
@@ -110,7 +110,7 @@ pub(crate) trait Put {
     fn zeros(&mut self, n: usize) -> &mut Self;
     /// The low `n` bytes of a number.
     fn number(&mut self, v: u128, n: usize) -> &mut Self;
-    /// A text in `n` bytes, the last of which is zero.
+    /// A text in `n` bytes; the last is zero.
     fn text(&mut self, v: &str, n: usize) -> &mut Self;
     /// Zeros up to a multiple of eight bytes since `start`.
     fn pad8(&mut self, start: usize) -> &mut Self;

@@ -1,6 +1,7 @@
-//! Are the actions of a flow in order, and do they fit its match?
+//! Checks the order of a flow's actions, and that they fit its match.
 //!
-//! `verify` looks at the list alone and is part of decoding; `consistency` needs the match and the switch.
+//! `verify` needs only the list and is part of decoding; `consistency` needs the match and the switch's
+//! limits.
 
 use crate::action::{Action, Ct, LearnSource, LearnTarget};
 use crate::error::OfError;
@@ -9,7 +10,7 @@ use crate::version::Version;
 use flow::{FieldId as F, Match, Subfield, VLAN_CFI};
 use units::OfPort;
 
-/// Place of an action in the order of instructions.
+/// Position of an action's instruction in the order of execution.
 fn rank(a: &Action, version: Version) -> u8 {
     match a {
         Action::Meter(_) if version < Version::V15 => 0,
@@ -21,7 +22,8 @@ fn rank(a: &Action, version: Version) -> u8 {
     }
 }
 
-/// Instructions stand in their order, each once; conjunction stands with notes only; `nat` stands in `ct` only.
+/// Checks that instructions are in order and occur once, that conjunction stands with notes only, and `nat`
+/// in `ct` only.
 pub fn verify(actions: &[Action], version: Version) -> Result<(), OfError> {
     if actions.iter().any(|a| matches!(a, Action::Conjunction { .. })) {
         let alone = actions.iter().all(|a| matches!(a, Action::Conjunction { .. } | Action::Note(_)));
@@ -40,7 +42,7 @@ pub fn verify(actions: &[Action], version: Version) -> Result<(), OfError> {
     Ok(())
 }
 
-/// A list that may hold actions only: packet-outs, buckets, `clone`.
+/// Checks a list without instructions: of packet-outs, buckets, `clone`.
 pub fn verify_actions(actions: &[Action], version: Version) -> Result<(), OfError> {
     verify(actions, version)?;
     match actions
@@ -75,19 +77,19 @@ fn verify_nested(a: &Action, outer: Option<&Action>) -> Result<(), OfError> {
     a.nested().iter().try_for_each(|inner| verify_nested(inner, Some(a)))
 }
 
-/// What a switch has, for the check of a flow.
+/// Limits of a switch that restrict flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Ports from here on are out of range.
+    /// Port numbers from this on are out of range.
     pub max_port: OfPort,
     /// The flow's table; [`TABLE_ALL`]: not known.
     pub table: u8,
-    /// How many tables there are.
+    /// Number of tables.
     pub n_tables: u8,
 }
 
-/// The actions make sense for packets of this match. With OpenFlow 1.0
-/// the actions of its standard that do not fit are let through: they do nothing.
+/// Checks that the actions are possible for packets of this match. With OpenFlow 1.0, standard actions that
+/// do not fit the match are accepted, and have no effect.
 pub fn consistency(
     actions: &[Action],
     matching: &Match,
@@ -102,7 +104,7 @@ pub fn consistency(
 #[derive(Clone, Copy)]
 struct Cx {
     limits: Limits,
-    /// What does not fit the match is an error.
+    /// Refuse actions that do not fit the match.
     strict: bool,
 }
 
@@ -241,8 +243,8 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
             let mut inner = *m;
             list.iter().try_for_each(|a| one(a, &mut inner, cx))
         }
-        // In which order a set is executed, and on what, is not known yet: what does not fit the match may fit then, but for fields
-        // by name.
+        // When the set runs and on which packet is not known here, so an action that does not fit this match
+        // may fit then. Set-field is checked all the same.
         Action::WriteActions(list) => {
             let (mut inner, cx) = (*m, Cx { strict: false, ..cx });
             list.iter().try_for_each(|a| one(a, &mut inner, cx))
@@ -258,7 +260,7 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
     }
 }
 
-/// What follows sees the new outer header.
+/// Following actions see the new outer header.
 fn encapsulated(packet_type: u32, m: &mut Match) {
     m.set(F::PacketType, u128::from(packet_type));
     if packet_type != 0 {
@@ -269,7 +271,7 @@ fn encapsulated(packet_type: u32, m: &mut Match) {
     }
 }
 
-/// What follows sees what was behind Ethernet; what is behind another header nobody knows yet.
+/// Following actions see what followed the Ethernet header; what follows other headers is unknown.
 fn decapsulated(m: &mut Match) {
     const UNKNOWN: u128 = 0xffff_ffff;
     if m.flow.packet_type == 0 {
@@ -285,7 +287,7 @@ fn set_tag(m: &mut Match) {
     m.flow.vlans[0].tci |= VLAN_CFI;
 }
 
-/// Writing the whole TCI makes or takes away a tag.
+/// Writing the whole TCI adds or removes a tag.
 fn after_write(field: F, value: u128, m: &mut Match) -> Result<(), OfError> {
     if field == F::VlanTci {
         m.set(F::VlanTci, value);
@@ -343,10 +345,10 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_held_to_the_match_for_fields_by_name() {
+    fn set_field_in_an_action_set_must_fit_the_match() {
         let field = |field| Action::SetField { field, value: 0, mask: u128::MAX };
         let set = |a: Action| checked(&[Action::WriteActions(vec![a])]);
-        assert_eq!(set(Action::SetL4Dst(1)), Ok(()), "what this is done to is not known yet");
+        assert_eq!(set(Action::SetL4Dst(1)), Ok(()), "the packet at that time is not known yet");
         assert_eq!(checked(&[Action::SetL4Dst(1)]), Err(OfError::BacMatchInconsistent));
         assert_eq!(set(field(F::IpDscp)), Ok(()));
         assert_eq!(set(field(F::ArpOp)), Err(OfError::BacMatchInconsistent));

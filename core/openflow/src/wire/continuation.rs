@@ -1,7 +1,7 @@
-//! What a paused packet takes along in `NXT_PACKET_IN2`, and brings back in `NXT_RESUME`.
+//! The continuation: state of a paused translation, sent in `NXT_PACKET_IN2` and returned in `NXT_RESUME`.
 //!
-//! To the controller it is opaque; it is laid out as Open vSwitch does, because its tools print what is in it. It comes
-//! back from the peer, so it is read with as much care as anything else.
+//! It is opaque to the controller. The layout is that of Open vSwitch, because its tools print the content.
+//! It is read back from the peer, so decoding checks it like any other message.
 
 use super::action::{Context, actions, put_actions};
 use super::buf::Reader;
@@ -10,26 +10,26 @@ use crate::action::Action;
 use crate::error::OfError;
 use crate::version::Version;
 
-/// The rest of a translation.
+/// The state of a paused translation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuation {
-    /// In which bridge: opaque.
+    /// Id of the bridge.
     pub bridge: u128,
-    /// What `push` has pushed, the top last.
+    /// Values pushed by `push`; the top is last.
     pub stack: Vec<Vec<u8>>,
-    /// The mirrors that have the packet, a bit each.
+    /// Mirrors that already got the packet, as bits.
     pub mirrors: u32,
-    /// The packet went through connection tracking.
+    /// The packet has been through connection tracking.
     pub conntracked: bool,
-    /// What is left to do, each list with the table and cookie of its rule.
+    /// Remaining actions: lists with the table and cookie of their flow.
     pub actions: Vec<(u8, u64, Vec<Action>)>,
     /// The action set.
     pub action_set: Vec<Action>,
-    /// The datapath port that the packet came in by.
+    /// Datapath port that received the packet.
     pub datapath_port: u32,
 }
 
-/// The widest field that can be pushed.
+/// Bytes of the widest field that can be pushed.
 const STACK_BYTES_MAX: usize = flow::tlv::FIELD_BYTES_MAX;
 
 mod kind {
@@ -85,7 +85,7 @@ impl Continuation {
         out
     }
 
-    /// What `encode` wrote for a connection of this version. `debug`: actions for tests are accepted.
+    /// Decodes what `encode` wrote for a connection of this version. `debug`: accept actions for tests.
     pub fn decode(bytes: &[u8], version: Version, debug: bool) -> Result<Continuation, OfError> {
         let mut out = Continuation::default();
         let (mut table, mut cookie) = (0, 0);
@@ -114,7 +114,7 @@ impl Continuation {
                 _ => return Err(OfError::BpcBadType),
             }
         }
-        // The top comes first on the wire.
+        // The wire has the top first.
         out.stack.reverse();
         Ok(out)
     }
@@ -127,7 +127,7 @@ mod tests {
     use units::OfPort;
 
     #[test]
-    fn comes_back_as_it_went() {
+    fn survives_encoding() {
         let output = |n| vec![Action::output(OfPort(n))];
         let c = Continuation {
             bridge: 7,

@@ -1,4 +1,4 @@
-//! From bytes to a message: the header and the choice by type.
+//! Decodes messages: the header, then the body by type.
 
 use super::action::Context;
 use super::buf::Reader;
@@ -11,7 +11,7 @@ use crate::packet_io::PacketInFormat;
 use crate::version::Version;
 use units::OfPort;
 
-/// What is read along with every body.
+/// What decoding of a body depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Scope {
     pub version: Version,
@@ -24,7 +24,7 @@ impl Scope {
     }
 }
 
-/// A body, and where the message does not say it: the extended form, more to follow.
+/// A decoded body, with flags of the message that are read with it: the extended form, more parts to follow.
 pub(super) struct Decoded {
     pub body: Body,
     pub extended: bool,
@@ -37,7 +37,7 @@ impl From<Body> for Decoded {
     }
 }
 
-/// Reads one whole message.
+/// Decodes one complete message.
 pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
     let mut r = Reader::new(bytes, OfError::BrcBadLen);
     let (version_byte, kind, len) = (r.u8()?, r.u8()?, usize::from(r.u16()?));
@@ -45,7 +45,7 @@ pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
     if len != bytes.len() {
         return Err(OfError::BrcBadLen);
     }
-    // These four are the same in every version, also in those to come.
+    // Hello, error and the two echo messages are the same in all versions, future ones included.
     let version = match Version::from_wire(version_byte) {
         Some(v) => v,
         None if kind <= 3 && version_byte != 0 => Version::V15,
@@ -67,7 +67,7 @@ fn rest(r: &mut Reader) -> Result<Vec<u8>, OfError> {
     Ok(r.take(r.len())?.to_vec())
 }
 
-/// Drops what a body's own reader has used up.
+/// Skips what a body's own reader has consumed.
 fn all(r: &mut Reader) -> Result<(), OfError> {
     r.skip(r.len())
 }
@@ -217,7 +217,7 @@ fn async_config(r: &mut Reader, version: Version) -> Result<crate::session::Asyn
     }
 }
 
-/// The request inside a request-forward: only group and meter mods are forwarded.
+/// Decodes the request in a request-forward; only group and meter mods are forwarded.
 pub(super) fn forwarded(r: &mut Reader, s: Scope) -> Result<Message, OfError> {
     let bytes = r.take(r.len())?;
     let len = super::next_frame(bytes)?.filter(|&n| n >= HEADER).ok_or(OfError::BrcBadLen)?;

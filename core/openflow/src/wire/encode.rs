@@ -1,4 +1,4 @@
-//! From a message to bytes: one frame, or several where a multipart reply is too long for one.
+//! Encodes messages: one frame, or several if a multipart reply is too long for one.
 
 use super::buf::Put;
 use super::multipart::{is_standard, kind};
@@ -12,10 +12,10 @@ use crate::monitor::{FlowMonitorRequest, MonitorCommand};
 use crate::packet_io::PacketInFormat;
 use crate::version::Version;
 
-/// What fits into a message.
+/// Maximum length of a message in bytes.
 const MAX: usize = 0xffff;
 
-/// Writes a message. An error: the version has no such message, or it does not fit.
+/// Encodes a message. Fails if the version has no such message, or it is too long.
 pub fn encode(m: &Message, dialect: Dialect) -> Result<Vec<Vec<u8>>, OfError> {
     if let Some(parts) = parts(m) {
         return parts;
@@ -40,7 +40,8 @@ fn finish(mut out: Vec<u8>) -> Result<Vec<u8>, OfError> {
     Ok(out)
 }
 
-/// Types that have other numbers in 1.0: `(1.0, later)`; 0 is "no such message".
+/// The number of a type in this version, where 1.0 numbers it differently: `(1.0, later)`; 0: no such
+/// message.
 fn pick(version: Version, v10: u8, later: u8) -> Result<u8, OfError> {
     let kind = if version == Version::V10 { v10 } else { later };
     if kind == 0 { Err(OfError::BrcBadType) } else { Ok(kind) }
@@ -63,7 +64,7 @@ fn onf_or(m: &Message, out: &mut Vec<u8>, subtype: u32, kind: u8) -> Result<u8, 
     since(m.version, Version::V14, kind)
 }
 
-/// Writes the body; returns the type for the header.
+/// Encodes the body; returns the type for the header.
 fn body(m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let v = m.version;
     Ok(match &m.body {
@@ -228,7 +229,8 @@ fn rarer(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Resul
     })
 }
 
-/// Nicira has two forms: one with the three kinds of message of OpenFlow 1.3, all told, and one like that of 1.4.
+/// Encodes the asynchronous configuration. Nicira has two forms: one with the three kinds of message of
+/// OpenFlow 1.3, if the configuration concerns no others, and one like that of 1.4.
 fn asynchronous(a: &crate::session::AsyncConfig, m: &Message, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let get = matches!(m.body, Body::GetAsyncReply(_));
     let nx = !get && (m.version < Version::V13 || m.extended && m.version == Version::V13);
@@ -246,7 +248,7 @@ fn asynchronous(a: &crate::session::AsyncConfig, m: &Message, out: &mut Vec<u8>)
     Ok(kind)
 }
 
-/// Messages that are always a vendor's.
+/// Encodes messages that are a vendor's in all versions.
 fn extension(body: &Body, m: &Message, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let monitor = |out: &mut Vec<u8>, nx: u32, onf: u32| match m.version {
         Version::V13 => {
@@ -419,7 +421,7 @@ fn replied(m: &Message) -> Option<(u16, Records)> {
     })
 }
 
-/// The frames of a multipart message; `None`: it is another message.
+/// Encodes a multipart message as frames; `None`: it is not a multipart message.
 fn parts(m: &Message) -> Option<Result<Vec<Vec<u8>>, OfError>> {
     let (request, (kind, records)) = match requested(m) {
         Some(found) => (true, found),
@@ -448,7 +450,7 @@ fn frames(m: &Message, request: bool, kind: u16, records: Records) -> Result<Vec
     all.into_iter().map(finish).collect()
 }
 
-/// Headers of a multipart message.
+/// The headers of a multipart message.
 fn start(m: &Message, request: bool, kind: u16) -> Result<Vec<u8>, OfError> {
     let v10 = m.version == Version::V10;
     let type_ = u8::from(!request) + if v10 { 16 } else { 18 };

@@ -8,7 +8,7 @@ use crate::flow_mod::*;
 use crate::version::Version;
 use units::OfPort;
 
-/// Flags by bit, and the versions that have them.
+/// Decodes flags; a bit that the version does not have is an error.
 fn flags(raw: u16, version: Version) -> Result<FlowFlags, OfError> {
     let old = version == Version::V10;
     let known = match version {
@@ -43,7 +43,7 @@ pub(super) fn flag_bits(f: FlowFlags, version: Version) -> u16 {
     raw
 }
 
-/// Flags of a flow in statistics: unknown ones are left out.
+/// Decodes flags in statistics: unknown ones are ignored.
 pub(super) fn stats_flags(raw: u16, version: Version) -> FlowFlags {
     flags(raw & 0x1f, version).unwrap_or_default()
 }
@@ -77,12 +77,12 @@ fn finish(
     Ok(())
 }
 
-/// A flow mod consists of units of eight bytes; that is looked at before anything that it says.
+/// Checks that a flow mod is a multiple of eight bytes, before its content is decoded.
 fn whole_units(r: &Reader) -> Result<(), OfError> {
     if r.len().is_multiple_of(8) { Ok(()) } else { Err(OfError::BrcBadLen) }
 }
 
-/// Table and command share a number in 1.0.
+/// With `flow_mod_table_id`, 1.0 has table and command in one number.
 fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
     fm.modify_cookie = fm.new_cookie != u64::MAX;
     if dialect.flow_mod_table_id {
@@ -94,7 +94,7 @@ fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
     }
 }
 
-/// A flow mod in the form of a message of this version. It is made once, where it stays: it is large.
+/// Decodes a flow mod in the standard's form. It is filled in place on the heap, because it is large.
 pub(super) fn decode(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<Box<FlowMod>, OfError> {
     let mut fm = Box::<FlowMod>::default();
     match cx.version {
@@ -197,7 +197,7 @@ pub(super) fn encode_11(out: &mut Vec<u8>, fm: &FlowMod, version: Version) {
     let own_cookie = add || version == Version::V11 && fm.new_cookie != u64::MAX && fm.cookie_mask == 0;
     let cookie = if own_cookie { (fm.new_cookie, 0) } else { (fm.cookie & fm.cookie_mask, fm.cookie_mask) };
     let delete = matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
-    // "Any table" is said only where it can be: deletes of 1.2 and later.
+    // Only deletes of 1.2 and later can name all tables.
     let table = if fm.table == TABLE_ALL && !(delete && version >= Version::V12) { 0 } else { fm.table };
     let importance = if version >= Version::V14 && add { fm.importance } else { 0 };
     out.u64(cookie.0).u64(cookie.1).u8(table).u8(fm.command as u8);
@@ -215,7 +215,7 @@ fn reason(raw: u8) -> Result<RemovedReason, OfError> {
         .ok_or(OfError::NxbrcBadReason)
 }
 
-/// The reason as a number that the version knows.
+/// The reason as a number of this version.
 pub(super) fn reason_number(reason: RemovedReason, version: Version) -> u8 {
     match reason {
         RemovedReason::MeterDelete | RemovedReason::Eviction if version < Version::V14 => {
@@ -291,7 +291,7 @@ pub(super) fn removed_15(r: &mut Reader) -> Result<FlowRemoved, OfError> {
     Ok(fr)
 }
 
-/// A flow-removed message in the form of the version; `nicira`: 1.0 with NXM.
+/// Encodes a flow-removed message; `nicira`: the NXM form of 1.0.
 pub(super) fn encode_removed(out: &mut Vec<u8>, fr: &FlowRemoved, version: Version, nicira: bool) {
     let why = reason_number(fr.reason, version);
     match version {

@@ -14,9 +14,9 @@ const WEIGHT: u16 = 0;
 const WATCH_PORT: u16 = 1;
 const WATCH_GROUP: u16 = 2;
 const EXPERIMENTER: u16 = 0xffff;
-/// Netronome's number, and its property of a group.
+/// Netronome's vendor number; the selection method is its property.
 const NTR_VENDOR: u32 = 0x0000_154d;
-/// The number that Open vSwitch 2.4 sent in its place.
+/// The number that Open vSwitch 2.4 sent instead.
 const NTR_OLD: u32 = 0x0000_1540;
 const SELECTION_METHOD: u32 = 1;
 
@@ -32,7 +32,7 @@ fn command(raw: u16, old: bool) -> Result<GroupCommand, OfError> {
     found.filter(|c| !old || !matches!(c, InsertBucket | RemoveBucket)).ok_or(OfError::GmfcBadCommand)
 }
 
-/// Groups in Nicira's form are those of 1.5.
+/// Returns whether the version uses the layout of 1.5; Nicira's form for 1.0 does.
 fn is_15(version: Version) -> bool {
     version >= Version::V15 || version == Version::V10
 }
@@ -140,7 +140,7 @@ fn put_selection(out: &mut Vec<u8>, s: &Selection) {
     let mut body = Vec::new();
     body.u32(NTR_VENDOR).u32(SELECTION_METHOD).zeros(4).text(&s.method, 16).u64(s.param);
     for &(field, mask) in &s.fields {
-        // Of a wider field the low 16 bytes are hashed.
+        // Only the low 16 bytes of a wider field are hashed.
         let whole = Subfield::whole(field);
         let sf = Subfield { n_bytes: whole.n_bytes.min(16), ..whole };
         nxm::put_header(&mut body, sf, Version::V15.wire(), false);

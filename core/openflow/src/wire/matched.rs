@@ -1,13 +1,14 @@
-//! Which fields a match has, in the order in which Open vSwitch writes them: controllers and tests see it.
+//! Lists the fields of a match in the order in which Open vSwitch encodes them, which controllers and tests
+//! can see.
 //!
-//! A match has a handful of a hundred and fifty fields. They are kept in groups, and a group none of whose words the match
-//! looks at is passed over at once.
+//! A match uses few of about 150 fields. They are kept in groups; a group is skipped if the match's mask has
+//! no bit in the group's words.
 
 use crate::version::Version;
 use flow::{FieldId as F, Match, VLAN_CFI};
 use std::sync::LazyLock;
 
-/// Fields that follow each other, and the words of a flow in which they lie.
+/// Consecutive fields, and the words of a flow that hold them.
 struct Group {
     fields: &'static [F],
     words: LazyLock<u128>,
@@ -53,15 +54,15 @@ groups! {
     METADATA: Metadata;
 }
 
-/// Fields of the VLAN tag say nothing of their words: they are always looked at.
+/// The words of these fields. VLAN fields have no words here: their group is always visited.
 fn words(fields: &[F]) -> u128 {
     fields.iter().fold(0, |all, field| all | field.words().unwrap_or(u128::MAX))
 }
 
-/// The groups that this match can have, before the fields of tunnel options and behind them.
+/// The groups that this match can have: those before the fields of tunnel options and those after.
 fn groups(m: &Match, version: u8) -> ([&'static Group; 7], [&'static Group; 4]) {
     let pick = |nxm, oxm| if version == 0 { nxm } else { oxm };
-    // Without the bit that says so there is no tag, and no priority.
+    // Without the CFI bit there is no tag, so no priority.
     let tagged = m.flow.vlans[0].tci & VLAN_CFI != 0;
     let network = match m.flow.network_type() {
         0x8847 | 0x8848 => &MPLS,
@@ -77,7 +78,7 @@ fn groups(m: &Match, version: u8) -> ([&'static Group; 7], [&'static Group; 4]) 
     ([&FIRST, port, tag, network, transport, neighbor, &TUNNEL], [&NSH, regs, &CT, &METADATA])
 }
 
-/// What lies behind IP, and behind that.
+/// The groups of the IP payload and of what follows it.
 fn transport(m: &Match) -> (&'static Group, &'static Group) {
     match (m.flow.network_type(), m.flow.nw_proto) {
         (0x0800 | 0x86dd, 6) => (&TCP, &NONE),
@@ -89,7 +90,7 @@ fn transport(m: &Match) -> (&'static Group, &'static Group) {
     }
 }
 
-/// A match that leaves the code open may still ask for the target.
+/// A match without an ICMPv6 code can still have the target.
 fn neighbor_discovery(m: &Match) -> &'static Group {
     match (m.flow.tp_src, m.flow.tp_dst) {
         (135, 0) => &SOLICITATION,
@@ -98,7 +99,7 @@ fn neighbor_discovery(m: &Match) -> &'static Group {
     }
 }
 
-/// Calls `f` for each field that the match looks at, those of tunnel options included; `version` 0 is NXM.
+/// Calls `f` for each field in the match, fields of tunnel options included; `version` 0 is NXM.
 pub(super) fn for_each_matched(m: &Match, version: u8, mut f: impl FnMut(F)) {
     let matched = m.words();
     let (first, last) = groups(m, version);

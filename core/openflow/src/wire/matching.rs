@@ -1,4 +1,4 @@
-//! Matches of a fixed size: OpenFlow 1.0 and 1.1; and the choice of a form by version.
+//! Matches of fixed size: OpenFlow 1.0 and 1.1; and the choice of the form by version.
 
 use super::buf::{Put, Reader};
 use super::nxm::{self, need_ethernet};
@@ -20,7 +20,7 @@ const NW_DST_SHIFT: u32 = 14;
 const W_VLAN_PCP: u32 = 1 << 20;
 const W_NW_TOS: u32 = 1 << 21;
 
-/// The VLAN of packets without a tag, in either version.
+/// VLAN number that matches packets without a tag, in 1.0 and 1.1.
 const VID_NONE: u16 = 0xffff;
 
 fn netmask(bits: u32) -> u32 {
@@ -32,7 +32,8 @@ fn wild_bits(mask: u32) -> u32 {
     32 - mask.leading_ones()
 }
 
-/// The match of OpenFlow 1.0 (40 bytes). Fields whose prerequisites it does not have are left out, as the standard asks.
+/// Decodes the match of OpenFlow 1.0 (40 bytes). Ignores fields without their prerequisites, as the standard
+/// asks.
 pub(crate) fn pull_10(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
     let wild = r.u32()?;
     let in_port = r.u16()?;
@@ -88,7 +89,7 @@ pub(crate) fn pull_10(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
     if exact(W_TP_DST) {
         (f.tp_dst, k.tp_dst) = (tp_dst, u16::MAX);
     }
-    // OpenFlow 1.0 lets a controller fill in what its packets cannot have.
+    // OpenFlow 1.0 allows fields without their prerequisites; ignore them.
     m.normalize();
     Ok(())
 }
@@ -109,7 +110,7 @@ fn vlan_from(m: &mut Match, vid: Option<u16>, pcp: Option<u8>) {
     }
 }
 
-/// The match of OpenFlow 1.0, as far as it can say it.
+/// Encodes the match of OpenFlow 1.0; leaves out fields that it does not have.
 pub(crate) fn put_10(out: &mut Vec<u8>, m: &Match) {
     let (f, k) = (&m.flow, &m.mask);
     let bit = |absent: bool, bit: u32| if absent { bit } else { 0 };
@@ -139,7 +140,7 @@ pub(crate) fn put_10(out: &mut Vec<u8>, m: &Match) {
     out.u32(f.nw_src).u32(f.nw_dst).u16(f.tp_src).u16(f.tp_dst);
 }
 
-/// Wildcard bits that 1.1 has otherwise than 1.0.
+/// Wildcard bits of 1.1 that differ from 1.0.
 mod w11 {
     pub const IN_PORT: u32 = 1 << 0;
     pub const DL_VLAN: u32 = 1 << 1;
@@ -153,10 +154,10 @@ mod w11 {
     pub const MPLS_TC: u32 = 1 << 9;
 }
 
-/// Packets with a tag of whichever VLAN, in 1.1.
+/// VLAN number that matches packets with any tag, in 1.1.
 const VID_ANY: u16 = 0xfffe;
 
-/// The match of OpenFlow 1.1 (88 bytes).
+/// Decodes the match of OpenFlow 1.1 (88 bytes).
 fn pull_11(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
     let short = |_| OfError::BmcBadLen;
     let mut r = r.sub(88).map_err(short)?;
@@ -230,7 +231,8 @@ fn pull_11(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
     Ok(())
 }
 
-/// A tag of any VLAN is one that may have a priority; no tag has none (OpenFlow 1.1.0 A.2.3).
+/// Packets with a tag of any VLAN may be matched by priority; packets without a tag have none (OpenFlow 1.1.0
+/// A.2.3).
 fn vlan_11(m: &mut Match, vid: u16, pcp: Option<u8>) -> Result<(), OfError> {
     match (vid, pcp) {
         (VID_NONE, _) => m.set(F::VlanTci, 0),
@@ -254,7 +256,7 @@ fn ports_11(m: &mut Match, wild: u32, ports: (u16, u16)) -> Result<(), OfError> 
             }
         }
         (6 | 17 | 132, _) => {}
-        // "Ignored", says the standard (OpenFlow 1.1.0 A.2.3).
+        // The standard says to ignore them (OpenFlow 1.1.0 A.2.3).
         _ => return Ok(()),
     }
     let (f, k) = (&mut m.flow, &mut m.mask);
@@ -299,11 +301,11 @@ fn put_11(out: &mut Vec<u8>, m: &Match) {
     out.u32(label as u32).u8(tc as u8).zeros(3).u64(f.metadata).u64(!k.metadata);
 }
 
-/// Reads a match of this version into one of all packets.
+/// Decodes a match of this version into `m`, which matches all packets on entry.
 pub(crate) fn pull(r: &mut Reader, version: Version, m: &mut Match) -> Result<(), OfError> {
     match version {
         Version::V10 => pull_10(r, m),
-        // The type of the match, not the version of the message, says which form it has.
+        // The match's own type determines its form, not the version of the message.
         _ => match r.rest().first_chunk::<2>() {
             Some([0, 0]) => pull_11(r, m),
             Some([0, 1]) => nxm::pull_oxm(r, true, m),
@@ -313,7 +315,7 @@ pub(crate) fn pull(r: &mut Reader, version: Version, m: &mut Match) -> Result<()
     }
 }
 
-/// A match in the form of the version.
+/// Encodes a match in the form of the version.
 pub(crate) fn put(out: &mut Vec<u8>, m: &Match, version: Version) {
     match version {
         Version::V10 => put_10(out, m),

@@ -1,7 +1,7 @@
-//! The wire codec: bytes to types and back, for every version.
+//! The wire codec: decodes and encodes messages of every version.
 //!
-//! Reading is total: any bytes give a message or the error that the peer must be told. Nothing is read by index;
-//! nesting (`clone`, `ct`) is bounded. Lengths come from a 16-bit header, so memory is bounded too.
+//! Decoding accepts any bytes: it returns a message, or the error to send to the peer. It does not index, and
+//! limits nesting (`clone`, `ct`). Lengths come from a 16-bit header, so memory is bounded too.
 //! Sources: OpenFlow 1.0.0 to 1.5.1, and Open vSwitch's headers for the numbers of its extensions.
 
 pub(crate) mod action;
@@ -35,36 +35,36 @@ pub use encode::encode;
 
 use crate::error::OfError;
 
-/// Size of the header that all messages have.
+/// Size of a message header in bytes.
 pub const HEADER: usize = 8;
 
-/// What a connection agreed on besides its version.
+/// Options of a connection besides its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dialect {
-    /// `NXT_FLOW_MOD_TABLE_ID`: flow mods of OpenFlow 1.0 say their table.
+    /// `NXT_FLOW_MOD_TABLE_ID`: flow mods of OpenFlow 1.0 carry a table number.
     pub flow_mod_table_id: bool,
-    /// Actions for tests are accepted (`--enable-dummy`).
+    /// Accept actions for tests (`--enable-dummy`).
     pub debug_actions: bool,
 }
 
-/// How long the message at the start of these bytes is: `None` until its header is there. The bytes may hold less.
-/// A length shorter than a header is an error after which the stream cannot be read on.
+/// Length of the message that starts these bytes, possibly more than there are; `None` until its header is
+/// complete. A length shorter than a header is an error; the stream cannot be read further.
 pub fn next_frame(bytes: &[u8]) -> Result<Option<usize>, OfError> {
     let Some(head) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     let len = usize::from(u16::from_be_bytes([head[2], head[3]]));
     if len < HEADER { Err(OfError::BrcBadLen) } else { Ok(Some(len)) }
 }
 
-/// The transaction in a header, for an error about a message that cannot be decoded.
+/// The transaction id in a header, for an error about a message that cannot be decoded.
 pub fn peek_xid(bytes: &[u8]) -> Option<crate::message::Xid> {
     let head = bytes.first_chunk::<HEADER>()?;
     Some(crate::message::Xid(u32::from_be_bytes([head[4], head[5], head[6], head[7]])))
 }
 
-/// Writes the length and the transaction of a message into its header.
+/// Writes the length and the transaction id of a message into its header.
 ///
 /// # Errors
-/// It has no whole header, or is longer than a message can be: 65,535 bytes.
+/// The header is incomplete, or the message is longer than 65,535 bytes.
 pub fn set_len_and_xid(frame: &mut [u8], xid: crate::message::Xid) -> Result<(), OfError> {
     let len = u16::try_from(frame.len()).map_err(|_| OfError::BrcBadLen)?.to_be_bytes();
     let head = frame.first_chunk_mut::<HEADER>().ok_or(OfError::BrcBadLen)?;

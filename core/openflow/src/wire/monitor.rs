@@ -1,4 +1,5 @@
-//! Flow monitors: Nicira's form up to 1.2, that form with OXM and wide port numbers in 1.3 (ONF), that of 1.4.
+//! Flow monitors: Nicira's form up to 1.2, in 1.3 the same form with OXM and 32-bit port numbers (ONF), the
+//! standard's from 1.4.
 
 use super::action::{Context, actions, instructions, put_actions, put_instructions};
 use super::buf::{Put, Reader};
@@ -11,12 +12,12 @@ use crate::monitor::*;
 use crate::version::Version;
 use units::OfPort;
 
-/// Nicira's form or ONF's, which is much the same.
+/// Returns whether the version uses Nicira's or ONF's form.
 fn is_old(version: Version) -> bool {
     version < Version::V14
 }
 
-/// `OFPFMF_ONLY_OWN`, and the same flag (`NXFMF_OWN`) in the old forms.
+/// `OFPFMF_ONLY_OWN`, and the corresponding flag of the old forms (`NXFMF_OWN`).
 const OWN: u16 = 1 << 6;
 const OLD_OWN: u16 = 1 << 5;
 
@@ -114,7 +115,7 @@ pub(super) fn encode_request(out: &mut Vec<u8>, q: &FlowMonitorRequest, version:
     }
 }
 
-/// The match, NXM or OXM; returns its length without padding.
+/// Encodes the match as NXM or OXM; returns its length without padding.
 fn put_match(out: &mut Vec<u8>, m: &flow::Match, version: Version) -> u16 {
     if version < Version::V13 {
         return nxm::put_nxm(out, m, (0, 0));
@@ -124,7 +125,7 @@ fn put_match(out: &mut Vec<u8>, m: &flow::Match, version: Version) -> u16 {
     u16::from_be_bytes([out[start + 2], out[start + 3]])
 }
 
-/// Number of the event in this form: Nicira's has no "initial".
+/// The number of an event in this form: Nicira's has no "initial".
 fn shifted(raw: u16, version: Version) -> u16 {
     if is_old(version) { raw + 1 } else { raw }
 }
@@ -168,7 +169,7 @@ pub(super) fn decode_update(r: &mut Reader, cx: Context) -> Result<FlowUpdate, O
         matching::pull(&mut r, cx.version, &mut e.matching)?;
     }
     e.actions = match cx.version {
-        // Nicira's form has actions, whatever the version.
+        // Nicira's form has actions in all versions, not instructions.
         v if v < Version::V13 => actions(r.rest(), cx)?,
         _ => instructions(r.rest(), cx)?,
     };

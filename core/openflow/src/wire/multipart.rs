@@ -9,7 +9,7 @@ use crate::message::Body;
 use crate::version::Version;
 use units::OfPort;
 
-/// Numbers of the types, as in OpenFlow 1.1 and later.
+/// Types, numbered as in OpenFlow 1.1 and later.
 pub(super) mod kind {
     pub const DESC: u16 = 0;
     pub const FLOW: u16 = 1;
@@ -29,11 +29,11 @@ pub(super) mod kind {
     pub const QUEUE_DESC: u16 = 15;
     pub const FLOW_MONITOR: u16 = 16;
     pub const VENDOR: u16 = 0xffff;
-    /// Not on the wire: Nicira's IPFIX statistics.
+    /// Internal numbers for Nicira's IPFIX statistics; not on the wire.
     pub const IPFIX_BRIDGE: u16 = 0xfff0;
     pub const IPFIX_FLOW: u16 = 0xfff1;
 
-    /// Nicira's numbers.
+    /// Nicira's numbers of types.
     pub const NX: [(u32, u16); 8] = [
         (0, FLOW),
         (1, AGGREGATE),
@@ -47,7 +47,7 @@ pub(super) mod kind {
     pub const ONF_FLOW_MONITOR: u32 = 1870;
 }
 
-/// The version has this type in the standard's form.
+/// Returns whether the version has this type in the standard's form.
 pub(super) fn is_standard(kind: u16, v: Version) -> bool {
     match kind {
         kind::DESC..=kind::QUEUE | kind::PORT_DESC => true,
@@ -68,7 +68,7 @@ fn is_nicira(kind: u16, v: Version) -> bool {
     }
 }
 
-/// Type, "more follows", and whether a vendor's form.
+/// Decodes the header: type, "more follows", and whether it is a vendor's form.
 fn header(r: &mut Reader, s: Scope) -> Result<(u16, bool, bool), OfError> {
     let (mut kind, flags) = (r.u16()?, r.u16()?);
     if s.version >= Version::V11 {
@@ -109,7 +109,7 @@ fn list<'a, T>(
     Ok(all)
 }
 
-/// A group's or a meter's number and four bytes.
+/// Decodes the number of a group or meter and four bytes of padding.
 fn number(r: &mut Reader) -> Result<u32, OfError> {
     let n = r.u32()?;
     r.skip(4)?;

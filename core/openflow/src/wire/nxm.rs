@@ -10,14 +10,14 @@ use flow::tlv::{FIELD_BYTES_MAX, TlvMatchError};
 use flow::{FieldId, Match, Subfield};
 
 const HAS_MASK: u64 = 1 << 8;
-/// `NXM_NX_COOKIE`: stands in the match of Nicira's flow mods and flow statistics requests.
+/// `NXM_NX_COOKIE`, allowed in the match of Nicira's flow mods and flow statistics requests.
 const COOKIE: u64 = 0x0001_3c08;
 const MASKED_COOKIE: u64 = 0x0001_3d10;
 
-/// Cookie and mask that stood in a match.
+/// Cookie and mask found in a match.
 pub(crate) type Cookie = Option<(u64, u64)>;
 
-/// Where an entry is read: decides which errors tell the peer what is wrong.
+/// Where an entry is decoded; determines which errors are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Match,
@@ -35,7 +35,7 @@ impl Header {
         self.bits & HAS_MASK != 0
     }
 
-    /// How many bytes follow.
+    /// Number of bytes that follow the header.
     fn payload(&self) -> usize {
         let vendor = if self.bits >> 32 != 0 { 4 } else { 0 };
         ((self.bits & 0xff) as usize).saturating_sub(vendor)
@@ -47,7 +47,8 @@ fn wide(bits: u32, r: &mut Reader) -> Result<u64, OfError> {
     Ok(u64::from(vendor) << 32 | u64::from(bits))
 }
 
-/// An unknown field is an error too, but the reader is past its header then: see `Err(_, Some(length))`.
+/// Decodes a header. For an unknown field the reader is past the header, and the error carries the length:
+/// `Err(_, Some(length))`.
 fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (OfError, Option<usize>)> {
     let (unknown, bad_len) = match place {
         Place::Match => (OfError::BmcBadField, OfError::BmcBadField),
@@ -76,19 +77,19 @@ fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (
     Ok(Header { bits, field: Some(field) })
 }
 
-/// The length of the value alone in the header of an entry with a mask.
+/// The header with the length of the value alone, from that of an entry with a mask.
 fn half(bits: u64) -> u64 {
     let vendor = if bits >> 32 != 0 { 4 } else { 0 };
     ((bits & 0xff).saturating_sub(vendor)) / 2 + vendor
 }
 
-/// The whole field of a header, with the length that the header says.
+/// The whole field of a header, with the header's length.
 fn whole(field: FieldId, len: u64) -> Subfield {
     let n_bytes = if field.tlv_index().is_some() { len as u8 } else { field.info().n_bytes };
     Subfield { n_bytes, ..Subfield::whole(field) }
 }
 
-/// A header that stands alone in an action: no mask.
+/// Decodes a header without a value, in an action; it must not have the mask bit.
 pub(crate) fn field_header(r: &mut Reader) -> Result<Subfield, OfError> {
     let h = header_or_len(r, false, Place::Match).map_err(|e| e.0)?;
     if h.masked() {
@@ -97,7 +98,7 @@ pub(crate) fn field_header(r: &mut Reader) -> Result<Subfield, OfError> {
     h.field.map(|f| whole(f, h.bits & 0xff)).ok_or(OfError::BmcBadField)
 }
 
-/// The field of a 32-bit header inside a fixed structure. Its mask bit says nothing there.
+/// The field of a 32-bit header inside a fixed structure; its mask bit is ignored.
 pub(crate) fn field_of_u32(bits: u32) -> Result<Subfield, OfError> {
     if bits >> 16 == 0xffff {
         return Err(OfError::BacBadSetType);
@@ -128,7 +129,7 @@ fn payload(h: &Header, n_bytes: usize, r: &mut Reader) -> Result<(u128, u128), O
     Ok((value, mask))
 }
 
-/// The bytes of value and mask of a field of tunnel options: as many as the header says.
+/// The value and mask of a field of tunnel options, with the header's length.
 fn payload_bytes(h: &Header, r: &mut Reader) -> Result<(Vec<u8>, Option<Vec<u8>>), OfError> {
     let short = |_| OfError::BmcBadLen;
     if !h.masked() {
@@ -143,15 +144,15 @@ fn payload_bytes(h: &Header, r: &mut Reader) -> Result<(Vec<u8>, Option<Vec<u8>>
     Ok((value, Some(mask)))
 }
 
-/// What an action sets.
+/// A value that an action writes.
 pub(crate) enum Entry {
-    /// Field, value, mask (all ones where none is given).
+    /// Field, value, mask (all ones if not given).
     Number(FieldId, u128, u128),
     /// A field of tunnel options.
     Tlv(SetTlv),
 }
 
-/// An entry of an action.
+/// Decodes an entry in an action.
 pub(crate) fn entry(r: &mut Reader, may_mask: bool) -> Result<Entry, OfError> {
     let h = header_or_len(r, false, Place::Action).map_err(|e| e.0)?;
     let field = h.field.ok_or(OfError::BacBadSetType)?;
@@ -168,7 +169,7 @@ pub(crate) fn entry(r: &mut Reader, may_mask: bool) -> Result<Entry, OfError> {
     if h.masked() && !may_mask { Err(OfError::BmcBadMask) } else { Ok(entry) }
 }
 
-/// An entry of an action, as a number: of a field of tunnel options, if it is no wider than one.
+/// Decodes an entry in an action as a number; a field of tunnel options must be at most 16 bytes wide.
 pub(crate) fn number_entry(r: &mut Reader, may_mask: bool) -> Result<(FieldId, u128, u128), OfError> {
     match entry(r, may_mask)? {
         Entry::Number(field, value, mask) => Ok((field, value, mask)),
@@ -180,8 +181,9 @@ pub(crate) fn number_entry(r: &mut Reader, may_mask: bool) -> Result<(FieldId, u
     }
 }
 
-/// Reads the entries of a match, `bytes` without padding, into one of all packets: as a large value it is written where it
-/// is to be. Not `strict`: unknown fields and missing prerequisites pass, as they must in the metadata of a packet-in.
+/// Decodes the entries of a match, `bytes` without padding, into `m`, which matches all packets on entry: a
+/// match is large, so it is not returned by value. Without `strict`, unknown fields and missing prerequisites
+/// are accepted, as needed for the metadata of a packet-in.
 pub(crate) fn decode(
     bytes: &[u8],
     allow_cookie: bool,
@@ -193,7 +195,7 @@ pub(crate) fn decode(
     while !r.is_empty() {
         let h = match header_or_len(&mut r, allow_cookie, Place::Match) {
             Ok(h) => h,
-            // That it is cut short is the graver fault of a field that nobody knows.
+            // If an entry of an unknown field is truncated, report that instead.
             Err((OfError::BmcBadField, Some(len))) => {
                 r.skip(len)?;
                 if strict {
@@ -250,14 +252,14 @@ fn add(m: &mut Match, field: FieldId, value: u128, mask: u128, strict: bool) -> 
     Ok(())
 }
 
-/// A match of packet fields is one of Ethernet packets, unless it says otherwise.
+/// Matches Ethernet packets if packet fields are matched and no packet type is.
 pub(crate) fn need_ethernet(m: &mut Match) {
     if m.mask.packet_type == 0 {
         m.set(FieldId::PacketType, 0);
     }
 }
 
-/// A match with its type and length before it and its padding after it (`struct ofp_match` of 1.2 and later).
+/// Decodes a match with type, length and padding (`struct ofp_match` of 1.2 and later).
 pub(crate) fn pull_oxm(r: &mut Reader, strict: bool, m: &mut Match) -> Result<(), OfError> {
     let mut head = *r;
     let short = |_| OfError::BmcBadLen;
@@ -272,7 +274,7 @@ pub(crate) fn pull_oxm(r: &mut Reader, strict: bool, m: &mut Match) -> Result<()
     decode(bytes.get(4..len).ok_or(OfError::BmcBadLen)?, false, strict, m).map(drop)
 }
 
-/// A match of Nicira's form: `len` bytes and padding.
+/// Decodes a match in Nicira's form: `len` bytes and padding.
 pub(crate) fn pull_nxm(r: &mut Reader, len: usize, cookie: bool, m: &mut Match) -> Result<Cookie, OfError> {
     let bytes = r.take(len.next_multiple_of(8)).map_err(|_| OfError::BmcBadLen)?;
     decode(bytes.get(..len).ok_or(OfError::BmcBadLen)?, cookie, true, m)
@@ -284,7 +286,8 @@ fn header_bits(sf: Subfield, version: u8) -> Option<u64> {
     Some(if sf.field.tlv_index().is_some() { bits & !0xff | u64::from(sf.n_bytes) } else { bits })
 }
 
-/// The header of a field in this version; 0 is NXM. A field that has none is not written.
+/// Encodes the header of a field in this version; 0 is NXM. Writes nothing for a field without a header in
+/// it.
 pub(crate) fn put_header(out: &mut Vec<u8>, sf: Subfield, version: u8, masked: bool) {
     let Some(mut bits) = header_bits(sf, version) else { return };
     let vendor = bits >> 32;
@@ -297,7 +300,7 @@ pub(crate) fn put_header(out: &mut Vec<u8>, sf: Subfield, version: u8, masked: b
     }
 }
 
-/// The 32-bit NXM header of a field, where it has one.
+/// The 32-bit NXM header of a field, if it has one.
 pub(crate) fn u32_header(sf: Subfield) -> Option<u32> {
     header_bits(sf, 0).and_then(|bits| u32::try_from(bits).ok())
 }
@@ -312,13 +315,13 @@ pub(crate) fn put_entry(out: &mut Vec<u8>, field: FieldId, version: u8, value: u
     }
 }
 
-/// The entry of a field of tunnel options.
+/// Encodes the entry of a field of tunnel options.
 pub(crate) fn put_tlv(out: &mut Vec<u8>, field: FieldId, version: u8, value: &[u8], mask: Option<&[u8]>) {
     put_header(out, whole(field, value.len() as u64), version, mask.is_some());
     out.bytes(value).bytes(mask.unwrap_or_default());
 }
 
-/// The entries of a match without padding; `version` 0 is NXM.
+/// Encodes the entries of a match without padding; `version` 0 is NXM.
 pub(crate) fn put_raw(out: &mut Vec<u8>, m: &Match, version: u8, cookie: (u64, u64)) {
     let start = out.len();
     let (packet_type, type_mask) = m.get(FieldId::PacketType);
@@ -346,7 +349,7 @@ pub(crate) fn put_raw(out: &mut Vec<u8>, m: &Match, version: u8, cookie: (u64, u
     }
 }
 
-/// The entry of a field that is matched.
+/// Encodes the entry of a matched field.
 fn put_matched(out: &mut Vec<u8>, m: &Match, field: FieldId, version: u8) {
     if let Some(t) = field.tlv_index().and_then(|index| m.tlv(index)) {
         let mask = (!t.is_exact()).then_some(&t.mask[..]);
@@ -363,7 +366,7 @@ fn put_matched(out: &mut Vec<u8>, m: &Match, field: FieldId, version: u8) {
     }
 }
 
-/// A match of Nicira's form with its padding; returns its length without it.
+/// Encodes a match in Nicira's form with padding; returns its length without padding.
 pub(crate) fn put_nxm(out: &mut Vec<u8>, m: &Match, cookie: (u64, u64)) -> u16 {
     let start = out.len();
     put_raw(out, m, 0, cookie);
@@ -372,7 +375,7 @@ pub(crate) fn put_nxm(out: &mut Vec<u8>, m: &Match, cookie: (u64, u64)) -> u16 {
     len as u16
 }
 
-/// A match of 1.2 and later with its header and padding.
+/// Encodes a match of 1.2 and later with its header and padding.
 pub(crate) fn put_oxm(out: &mut Vec<u8>, m: &Match, version: Version) {
     let start = out.len();
     out.u16(1).u16(0);

@@ -19,7 +19,7 @@ fn reason(raw: u8) -> Result<PacketInReason, OfError> {
         .ok_or(OfError::NxbrcBadReason)
 }
 
-/// The reason as a number that the version knows.
+/// The reason as a number of this version.
 fn number(reason: PacketInReason, version: Version) -> u8 {
     use PacketInReason::*;
     match reason {
@@ -127,7 +127,7 @@ pub(super) fn decode_nxt2(r: &mut Reader) -> Result<PacketIn, OfError> {
     Ok(pin)
 }
 
-/// The standard's form.
+/// Encodes the standard's form.
 pub(super) fn encode_in(out: &mut Vec<u8>, pin: &PacketIn, version: Version) {
     let (why, total) = (number(pin.reason, version), pin.total_len.min(0xffff) as u16);
     let port = OfPort(pin.metadata.flow.in_port as u16);
@@ -227,7 +227,7 @@ pub(super) fn decode_out(r: &mut Reader, cx: Context) -> Result<PacketOut, OfErr
     Ok(PacketOut { buffer_id, metadata, actions, packet })
 }
 
-/// A field of the packet itself, which a packet-out's metadata may not have.
+/// Returns whether the field is of the packet itself; the metadata of a packet-out must not have such fields.
 fn is_header(field: FieldId) -> bool {
     !matches!(field.info().prereq, Prereq::None | Prereq::CtValid)
 }

@@ -9,7 +9,7 @@ use crate::stats::{PortStats, UNKNOWN};
 use crate::version::Version;
 use units::OfPort;
 
-/// Configuration bits; spanning tree's are of 1.0 only.
+/// Decodes configuration bits; those of spanning tree exist in 1.0 only.
 fn config(raw: u32, version: Version) -> PortConfig {
     let v10 = version == Version::V10;
     PortConfig {
@@ -49,12 +49,13 @@ fn state_bits(s: PortState, version: Version) -> u32 {
     }
 }
 
-/// 1.0 has no speeds above 10G: the medium and what follows lie four bits lower.
+/// Converts feature bits from 1.0, which has no speeds above 10 Gbit/s: the medium and later bits are four
+/// lower.
 fn features_10(raw: u32) -> u32 {
     raw & 0x7f | (raw & 0xf80) << 4
 }
 
-/// The highest speed among features, in kbps; 0 if they name none.
+/// The highest speed among the features in kbit/s; 0 if there is none.
 fn features_speed(f: u32) -> u32 {
     match f {
         f if f & features::FD_10GB != 0 => 10_000_000,
@@ -79,7 +80,7 @@ pub(super) fn decode(r: &mut Reader, version: Version) -> Result<Port, OfError> 
             for f in [&mut p.current, &mut p.advertised, &mut p.supported, &mut p.peer] {
                 *f = features_10(r.u32()?);
             }
-            // 1.0 carries no speeds: they are those of the features.
+            // 1.0 carries no speeds; derive them from the features.
             (p.current_speed, p.max_speed) = (features_speed(p.current), features_speed(p.supported));
             Ok(p)
         }
@@ -261,7 +262,7 @@ pub(super) fn encode_request(out: &mut Vec<u8>, port: OfPort, version: Version) 
     };
 }
 
-/// The counters in the order of 1.0 to 1.3.
+/// The counters in wire order of 1.0 to 1.3.
 fn counters(s: &mut PortStats) -> [&mut u64; 12] {
     [
         &mut s.rx_packets,

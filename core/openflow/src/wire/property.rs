@@ -1,11 +1,11 @@
-//! Properties: type, length, bytes, padding to eight (OpenFlow 1.3 and later, and Nicira's messages).
+//! Properties: type, length, bytes, padding to eight bytes (OpenFlow 1.3 and later, and Nicira's messages).
 
 use super::buf::{Put, Reader};
 use crate::error::OfError;
 
 pub(super) use super::action::property as pull;
 
-/// A number of eight bytes, which is aligned to eight.
+/// Decodes an eight-byte number, which is aligned to eight bytes.
 pub(super) fn u64(p: &mut Reader) -> Result<u64, OfError> {
     p.skip(4)?;
     p.u64()
@@ -16,12 +16,13 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u16, payload: &[u8]) {
     out.u16(kind).u16((4 + payload.len()) as u16).bytes(payload).pad8(start);
 }
 
-/// A number of one byte. OpenFlow has no such property; the length says that it is one byte, as Open vSwitch does.
+/// Encodes a one-byte number. OpenFlow has no such property; as in Open vSwitch, the length counts one byte
+/// of payload.
 pub(super) fn put_u8(out: &mut Vec<u8>, kind: u16, v: u8) {
     put(out, kind, &[v]);
 }
 
-/// A number of two bytes.
+/// Encodes a two-byte number.
 pub(super) fn put_u16(out: &mut Vec<u8>, kind: u16, v: u16) {
     put(out, kind, &[(v >> 8) as u8, v as u8, 0, 0]);
 }

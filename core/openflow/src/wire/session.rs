@@ -1,4 +1,5 @@
-//! Features, configuration, roles, asynchronous configuration, bundles, tunnel options, connection flush.
+//! Features, configuration, roles, asynchronous configuration, bundles, tunnel option maps, connection
+//! tracking flushes.
 
 use super::buf::{Put, Reader};
 use super::{port, property};
@@ -96,7 +97,7 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &SwitchFeatures, version: Ve
     });
     if version < Version::V13 {
         for p in &f.ports {
-            // A message holds so many ports; the rest is found by the port description.
+            // A message cannot hold more ports; the port description reports all.
             if out.len() < 0xff00 {
                 port::encode(out, p, version);
             }
@@ -106,7 +107,7 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &SwitchFeatures, version: Ve
 
 pub(super) fn decode_config(r: &mut Reader, version: Version) -> Result<SwitchConfig, OfError> {
     let flags = r.u16()?;
-    // OpenFlow 1.0 does not have the flag, but switches of that version take it.
+    // The flag is not in OpenFlow 1.0, but its switches accept it.
     let ttl = version < Version::V13;
     if flags & !(3 | if ttl { 4 } else { 0 }) != 0 {
         return Err(OfError::ScfcBadFlags);
@@ -124,7 +125,7 @@ pub(super) fn encode_config(out: &mut Vec<u8>, c: &SwitchConfig, version: Versio
     out.u16(c.frag as u16 | if ttl { 4 } else { 0 }).u16(c.miss_send_len);
 }
 
-/// Nicira numbers the roles from "other" on.
+/// Decodes a role. Nicira numbers the roles from 0 for equal ("other").
 pub(super) fn decode_role(r: &mut Reader, version: Version, nicira: bool) -> Result<RoleReply, OfError> {
     let raw = r.u32()?;
     if nicira {
@@ -187,7 +188,7 @@ pub(super) fn decode_async_13(r: &mut Reader) -> Result<AsyncConfig, OfError> {
     Ok(a)
 }
 
-/// It says all that the form of OpenFlow 1.3 says, and no more.
+/// Returns whether the form of OpenFlow 1.3 can express the configuration.
 pub(super) fn is_async_13(a: &AsyncConfig) -> bool {
     let mut a = *a;
     let [told @ .., role, table, forward] = masks(&mut a);
@@ -201,7 +202,7 @@ pub(super) fn encode_async_13(out: &mut Vec<u8>, a: &AsyncConfig) {
     }
 }
 
-/// Properties come in pairs: first for the secondary role, then for the others.
+/// Decodes properties, which come in pairs: for the secondary role, then for the others.
 pub(super) fn decode_async_14(r: &mut Reader) -> Result<AsyncConfig, OfError> {
     let mut a = AsyncConfig::default();
     while !r.is_empty() {
@@ -332,7 +333,7 @@ pub(super) fn decode_ct_flush(r: &mut Reader) -> Result<CtFlush, OfError> {
         let (kind, mut p) = property::pull(r)?;
         match kind {
             0 | 1 => {
-                // The tuple's own properties start at a multiple of eight.
+                // The properties inside the tuple are aligned to eight bytes.
                 p.skip(4.min(p.len()))?;
                 let t = tuple(p)?;
                 if kind == 0 { f.original = t } else { f.reply = t }

@@ -56,7 +56,7 @@ pub(super) fn decode_request(
             r.skip(4)?;
             (q.cookie, q.cookie_mask) = (r.u64()?, r.u64()?);
             matching::pull(r, version, &mut q.matching)?;
-            // Later versions may say more here.
+            // Ignore additions of later versions.
             r.skip(r.len())?;
         }
     }
@@ -103,7 +103,7 @@ fn empty(table: u8) -> FlowStats {
     }
 }
 
-/// One flow of a reply.
+/// Decodes one flow of a reply.
 pub(super) fn decode_flow(r: &mut Reader, cx: Context, nicira: bool) -> Result<FlowStats, OfError> {
     let mut peek = *r;
     let len = usize::from(peek.u16()?);
@@ -235,11 +235,11 @@ pub(super) fn encode_aggregate(out: &mut Vec<u8>, s: &AggregateStats, version: V
     out.u64(known(s.packets)).u64(known(s.bytes)).u32(s.flows).zeros(4);
 }
 
-/// Fields that 1.0 can leave out, for the wildcards of its table statistics.
+/// Fields that 1.0 can leave out, in the wildcards of its table statistics.
 const WILDCARDS_10: u32 = 0x003f_ffff;
-/// `OFPFMF_*` of 1.1: fields that are matched, and may be left out; all but that of the type of a match.
+/// `OFPFMF_*` of 1.1: fields that can be matched and left out; all except that of the match type.
 const FIELDS_11: u32 = 0xfbff;
-/// Instructions that 1.1 and 1.2 have: goto-table to clear-actions, by number.
+/// Instructions of 1.1 and 1.2, by number: goto-table to clear-actions.
 const INSTRUCTIONS_11: u32 = 0x3e;
 
 pub(super) fn decode_table(r: &mut Reader, version: Version) -> Result<TableStats, OfError> {
@@ -363,7 +363,8 @@ pub(super) fn encode_queue(out: &mut Vec<u8>, s: &QueueStats, version: Version) 
 const MIN_RATE: u16 = 1;
 const MAX_RATE: u16 = 2;
 
-/// One queue of `OFPT_QUEUE_GET_CONFIG_REPLY` or `OFPMP_QUEUE_DESC`. `port`: that of the message, for 1.0.
+/// Decodes one queue of `OFPT_QUEUE_GET_CONFIG_REPLY` or `OFPMP_QUEUE_DESC`. `port`: the port in the message,
+/// for 1.0.
 pub(super) fn decode_config(r: &mut Reader, port: OfPort, version: Version) -> Result<QueueConfig, OfError> {
     let mut q = QueueConfig { port, ..QueueConfig::default() };
     let (at, head) = match version {
@@ -382,7 +383,7 @@ pub(super) fn decode_config(r: &mut Reader, port: OfPort, version: Version) -> R
             q.queue = fixed.u32()?;
         }
         _ => {
-            // The port is that of the message.
+            // The port is in the message.
             q.queue = fixed.u32()?;
         }
     }

@@ -29,7 +29,7 @@ fn config_14(t: &mut TableConfig, raw: u32) {
     t.vacancy_events = Some(raw & VACANCY != 0);
 }
 
-/// Properties that are not known are left out where a table is described, and refused where it is set.
+/// Decodes properties. Unknown ones are ignored in a description and refused in a table mod.
 fn properties(t: &mut TableConfig, r: &mut Reader, is_mod: bool) -> Result<(), OfError> {
     while !r.is_empty() {
         let (kind, mut p) = property::pull(r)?;
@@ -43,7 +43,7 @@ fn properties(t: &mut TableConfig, r: &mut Reader, is_mod: bool) -> Result<(), O
     Ok(())
 }
 
-/// Whoever sets thresholds cannot say how vacant the table is.
+/// Decodes thresholds; a table mod must not contain the current vacancy.
 fn vacancy(p: &mut Reader, is_mod: bool) -> Result<Vacancy, OfError> {
     if p.len() != 4 {
         return Err(OfError::BpcBadLen);
@@ -132,7 +132,7 @@ pub(super) fn encode_desc(out: &mut Vec<u8>, t: &TableConfig) {
     out.set16(start, len as u16);
 }
 
-/// Types and lengths of four bytes each; as bits by type.
+/// Decodes a list of types, each with a length of four bytes; returns them as bits.
 fn bitmap(mut p: Reader) -> Result<u32, OfError> {
     let mut bits = 0;
     while p.len() >= 4 {
@@ -143,7 +143,7 @@ fn bitmap(mut p: Reader) -> Result<u32, OfError> {
     Ok(bits)
 }
 
-/// Headers of fields: the field, once, and whether the mask bit is set. Unknown fields are left out.
+/// Decodes field headers: each field once, and whether the mask bit is set. Unknown fields are ignored.
 fn fields(mut p: Reader) -> Result<Vec<(FieldId, bool)>, OfError> {
     let mut list: Vec<(FieldId, bool)> = Vec::new();
     while p.len() >= 4 {
@@ -193,7 +193,8 @@ pub(super) fn decode_features(r: &mut Reader, version: Version) -> Result<TableF
     Ok(f)
 }
 
-/// What is not said of the miss flow is as for the others. `seen`: properties by their number.
+/// Copies properties of the table-miss flow that are missing from those of other flows. `seen`: present
+/// properties, as bits by number.
 fn miss_as_others(f: &mut TableFeatures, seen: u32) {
     let (miss, others) = (&mut f.miss, &f.nonmiss);
     let unsaid = |kind: u32| seen & 1 << kind == 0;
@@ -217,7 +218,7 @@ fn miss_as_others(f: &mut TableFeatures, seen: u32) {
     }
 }
 
-/// Instructions that the version has: in OpenFlow 1.5 a meter is an action.
+/// The instructions that the version has: in OpenFlow 1.5 meter is an action.
 fn instructions(bits: u32, version: Version) -> u32 {
     if version >= Version::V15 { bits & !METER } else { bits }
 }

@@ -1,4 +1,4 @@
-//! Whole messages, there and back; and that no bytes make the decoder panic.
+//! Messages survive encoding and decoding, and no input makes the decoder panic.
 
 use super::*;
 use crate::action::*;
@@ -137,7 +137,7 @@ fn subfield() -> impl Strategy<Value = Subfield> {
     })
 }
 
-/// Actions that all versions keep as they are.
+/// Actions that all versions preserve.
 fn action() -> impl Strategy<Value = Action> {
     let port = (1u16..0xff00).prop_map(OfPort);
     prop_oneof![
@@ -319,7 +319,7 @@ fn a_tag_is_pushed_once_where_setting_a_vlan_pushes() {
     assert_eq!(pushed(tagged), 0);
 }
 
-/// OpenFlow 1.1.0 A.2.3: the VLAN 0xfffe is any, with a priority or without; there is no priority 8.
+/// OpenFlow 1.1.0 A.2.3: VLAN 0xfffe is any VLAN, with or without a priority; there is no priority 8.
 #[test]
 fn a_priority_of_any_vlan_comes_back_in_1_1() {
     let mut matching = Match::CATCHALL;
@@ -346,18 +346,18 @@ proptest! {
         let dialect = Dialect { flow_mod_table_id: true, debug_actions: false };
         let mut fm = fm;
         if version == Version::V11 {
-            // Its match is of a fixed size: no registers, no IPv6 addresses.
+            // Its match has a fixed size: no registers, no IPv6 addresses.
             fm.matching.wildcard(F::Reg3);
             fm.matching.wildcard(F::Ipv6Src);
             (0..64).filter_map(F::tun_metadata).for_each(|f| fm.matching.wildcard(f));
         }
         if version == Version::V10 {
-            // It has the one name only.
+            // 1.0 has one form of this action only.
             let strip = |a: &mut Action| if let Action::StripVlan { pop } = a { *pop = false };
             fm.actions.iter_mut().for_each(strip);
         }
         if version == Version::V15 {
-            // Loads are set-field there.
+            // Loads become set-field there.
             fm.actions.retain(|a| !matches!(a, Action::Ct(_)));
         }
         let extended = version == Version::V10;

@@ -1,4 +1,4 @@
-//! Messages of Nicira and of the Open Networking Foundation.
+//! Messages of vendors: Nicira and the Open Networking Foundation.
 
 use super::buf::{Put, Reader};
 use super::decode::{Decoded, Scope, forwarded};
@@ -19,7 +19,7 @@ pub(super) fn decode(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         NX_VENDOR => nicira(subtype, r, s)?,
         _ => onf(subtype, r, s)?,
     };
-    // From 1.4 on its content is that of the standard message, and so it is written.
+    // From 1.4 on it has the standard's content, so it is encoded in the standard's form.
     let standard = matches!(body, Body::SetAsync(_)) && s.version > Version::V13;
     Ok(Decoded { extended: !standard, ..Decoded::from(body) })
 }
@@ -119,7 +119,7 @@ fn nicira(subtype: u32, r: &mut Reader, s: Scope) -> Result<Body, OfError> {
     })
 }
 
-/// Starts a vendor's message after its header.
+/// Writes the vendor header of a message.
 pub(super) fn start(out: &mut Vec<u8>, vendor: u32, subtype: u32) {
     out.u32(vendor).u32(subtype);
 }

@@ -1,4 +1,4 @@
-//! Reading lists of actions, and the actions of the standard.
+//! Decodes lists of actions, and the actions of the standard.
 
 use super::{Context, MAX_DEPTH, copied, nicira};
 use crate::action::Action;
@@ -10,7 +10,7 @@ use flow::FieldId;
 use std::net::Ipv4Addr;
 use units::OfPort;
 
-/// A list of actions, without looking at their order.
+/// Decodes a list of actions without checking their order.
 pub(crate) fn actions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError> {
     if cx.depth > MAX_DEPTH {
         return Err(OfError::BacTooMany);
@@ -34,7 +34,7 @@ pub(crate) fn actions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError>
     Ok(list)
 }
 
-/// The actions of an action set: only those that can be in one.
+/// Decodes an action set; refuses actions that cannot be in one.
 pub(crate) fn action_set(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError> {
     let list = actions(bytes, cx)?;
     if list.iter().all(may_be_in_set) { Ok(list) } else { Err(OfError::BacBadType) }
@@ -139,7 +139,7 @@ fn standard_10(kind: u16, len: usize, mut r: Reader) -> Result<Action, OfError> 
     })
 }
 
-/// The actions that set addresses and ports, by their numbers in 1.1.
+/// Decodes the actions that set addresses and ports, by their numbers in 1.1.
 fn set_address(kind: u16, mut r: Reader) -> Result<Action, OfError> {
     Ok(match kind {
         3 => Action::SetEthSrc(r.mac()?),

@@ -1,4 +1,4 @@
-//! Writing lists of actions, and the actions of the standard in each version.
+//! Encodes lists of actions, and the actions of the standard in each version.
 
 use super::nicira_encode as nicira;
 use crate::action::{Action, SetTlv};
@@ -8,13 +8,14 @@ use crate::wire::nxm;
 use flow::{FieldId as F, Mac, Subfield, VLAN_CFI};
 use units::OfPort;
 
-/// Actions, without the instructions among them where the version has instructions.
+/// Encodes the actions of a list; leaves out instructions if the version encodes them separately.
 pub(crate) fn put_actions(out: &mut Vec<u8>, actions: &[Action], version: Version) {
     put_actions_of(out, actions, version, false);
 }
 
-/// The same, for packets that are known to have a VLAN tag when `tagged`: where setting a VLAN pushes a tag only onto
-/// packets without one, what 1.1 and later would push must be left out for the others.
+/// Encodes actions; `tagged`: all packets already have a VLAN tag. In 1.0, setting a VLAN pushes a tag if
+/// there is none. Versions from 1.1 on encode this as a push and a set, so the push is left out for tagged
+/// packets.
 pub(super) fn put_actions_of(out: &mut Vec<u8>, actions: &[Action], version: Version, mut tagged: bool) {
     for action in actions {
         if version == Version::V10
@@ -36,12 +37,12 @@ pub(super) fn put_actions_of(out: &mut Vec<u8>, actions: &[Action], version: Ver
     }
 }
 
-/// The actions of an action set, in the order in which they were given.
+/// Encodes an action set, in the order of the list.
 pub(crate) fn put_action_set(out: &mut Vec<u8>, actions: &[Action], version: Version) {
     put_actions(out, actions, version);
 }
 
-/// A standard action: its type and length, then what `body` writes, padded.
+/// Encodes a standard action: type, length, the bytes that `body` writes, padding.
 fn standard(out: &mut Vec<u8>, kind: u16, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.u16(kind).u16(0);
@@ -53,7 +54,8 @@ fn standard(out: &mut Vec<u8>, kind: u16, body: impl FnOnce(&mut Vec<u8>)) {
 
 fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
     let v10 = version == Version::V10;
-    // Numbers of 1.1 are one less than those of 1.0 for addresses; ports are the same.
+    // Actions that set addresses have numbers in 1.1 that are one less than in 1.0; those that set ports have
+    // the same.
     let address = |kind: u16| if v10 { kind + 1 } else { kind };
     match action {
         Action::Output { port, max_len } => output(out, *port, *max_len, v10),
@@ -86,7 +88,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
         Action::PushVlan(tpid) if !v10 => standard(out, 17, |o| {
             o.u16(*tpid);
         }),
-        // 1.0 has no such action: its set-vlan actions push by themselves.
+        // 1.0 has no push action: its set-vlan actions push a tag.
         Action::PushVlan(_) => {}
         Action::SetEthSrc(mac) => mac_or_field(out, address(3), F::EthSrc, *mac, version),
         Action::SetEthDst(mac) => mac_or_field(out, address(4), F::EthDst, *mac, version),
@@ -146,7 +148,7 @@ fn output(out: &mut Vec<u8>, port: OfPort, max_len: u16, v10: bool) {
     });
 }
 
-/// A number after the header up to 1.1, the field later.
+/// Encodes a number: in an action of its own up to 1.1, as set-field later.
 fn number(out: &mut Vec<u8>, kind: u16, field: F, value: u128, size: usize, version: Version) {
     if version >= Version::V12 {
         return field_entry(out, field, (value, field.ones()), version);
@@ -160,7 +162,8 @@ fn mac_or_field(out: &mut Vec<u8>, kind: u16, field: F, mac: Mac, version: Versi
     number(out, kind, field, u128::from(mac.to_u64()), 6, version);
 }
 
-/// Which field the port is depends on the match, which the wire does not say here: the old action in all versions.
+/// Encodes a port with the action of 1.1 in all versions: set-field would need the protocol, which only the
+/// match tells.
 fn l4_port(out: &mut Vec<u8>, kind: u16, port: u16) {
     standard(out, kind, |o| {
         o.u16(port);
@@ -187,7 +190,7 @@ fn vlan_pcp(out: &mut Vec<u8>, pcp: u8, push: bool, version: Version) {
     number(out, 2, F::VlanPcp, u128::from(pcp), 1, version);
 }
 
-/// `OFPAT_SET_FIELD`: with a mask from 1.5 on.
+/// Encodes `OFPAT_SET_FIELD`; with a mask from 1.5 on.
 fn field_entry(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version: Version) {
     standard(out, 25, |o| nxm::put_entry(o, field, version.wire(), value, mask));
 }
@@ -202,7 +205,7 @@ fn set_field(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version: 
     }
 }
 
-/// A field of tunnel options has no older form than that with a mask.
+/// Encodes a write to a field of tunnel options; older versions have the form with a mask only.
 fn set_tlv(out: &mut Vec<u8>, t: &SetTlv, version: Version) {
     if version >= Version::V15 || version >= Version::V12 && t.mask.is_none() {
         return standard(out, 25, |o| {
@@ -212,7 +215,7 @@ fn set_tlv(out: &mut Vec<u8>, t: &SetTlv, version: Version) {
     nicira::put_tlv(out, t);
 }
 
-/// The actions of 1.0 and 1.1 that set a field; false if there is none.
+/// Encodes a write as an action of 1.0 or 1.1; returns false if there is none for the field.
 fn legacy(out: &mut Vec<u8>, field: F, value: u128, version: Version) -> bool {
     let v = value as u16;
     let mut one = |a: Action| put_action(out, &a, version);

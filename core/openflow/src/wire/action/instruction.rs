@@ -1,4 +1,5 @@
-//! Instructions (OpenFlow 1.1 and later): a list on the wire becomes one list of actions in order of execution.
+//! Instructions (OpenFlow 1.1 and later): encoded as a list of instructions, decoded to one list of actions
+//! in order of execution.
 
 use super::Context;
 use super::decode::{action_set, actions};
@@ -19,7 +20,7 @@ const METER: u16 = 6;
 /// Order of execution.
 const ORDER: [u16; 6] = [METER, APPLY_ACTIONS, CLEAR_ACTIONS, WRITE_ACTIONS, WRITE_METADATA, GOTO_TABLE];
 
-/// What a flow does, from the rest of its message: instructions, or in 1.0 actions.
+/// Decodes a flow's actions from the rest of its message: a list of instructions, in 1.0 of actions.
 pub(crate) fn instructions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError> {
     if cx.version == Version::V10 {
         if !bytes.len().is_multiple_of(8) {
@@ -85,7 +86,7 @@ fn one(kind: u16, mut r: Reader, cx: Context, list: &mut Vec<Action>) -> Result<
     Ok(())
 }
 
-/// Writes what a flow with this match does.
+/// Encodes the actions and instructions of a flow with this match.
 pub(crate) fn put_instructions(out: &mut Vec<u8>, list: &[Action], matching: &Match, version: Version) {
     let tagged = matching.flow.vlans[0].tci & VLAN_CFI != 0;
     if version == Version::V10 {

@@ -83,7 +83,7 @@ fn subfield(r: &mut Reader, n_bits: u16) -> Result<Subfield, OfError> {
     source(field, r.u16()?, n_bits)
 }
 
-/// The body after the vendor's header; `true`: in the second form.
+/// Returns whether the action needs the second form, `NXAST_LEARN2`.
 pub(super) fn needs_second(learn: &Learn) -> bool {
     learn.limit != 0 || learn.result_dst.is_some()
 }

@@ -18,14 +18,14 @@ use crate::error::OfError;
 use crate::version::Version;
 use flow::Subfield;
 
-/// How deep actions may lie in actions: `clone(clone(…))`.
+/// Maximum nesting of actions: `clone(clone(…))`.
 pub(super) const MAX_DEPTH: u32 = 16;
 
-/// What reading of actions depends on.
+/// What decoding of actions depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
     pub version: Version,
-    /// `debug_slow` and `debug_recirc` are known.
+    /// Accept `debug_slow` and `debug_recirc`.
     pub debug: bool,
     pub depth: u32,
 }
@@ -36,18 +36,18 @@ impl Context {
     }
 }
 
-/// A part of a field that is read: the numbers come from the peer.
+/// A subfield to read; checks offset and width, which come from the peer.
 pub(super) fn source(whole: Subfield, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
     whole.part(ofs, n_bits).ok_or(OfError::BacBadSetLen)
 }
 
-/// A part of a field that is written.
+/// A subfield to write; checks offset and width, and that the field is writable.
 pub(super) fn target(whole: Subfield, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
     let sf = source(whole, ofs, n_bits)?;
     if whole.field.info().writable { Ok(sf) } else { Err(OfError::BacBadSetArgument) }
 }
 
-/// Offset and width in one number: `ofs << 6 | (n_bits - 1)`.
+/// Splits a number that holds offset and width: `ofs << 6 | (n_bits - 1)`.
 pub(super) fn ofs_nbits(v: u16) -> (u16, u16) {
     (v >> 6, (v & 0x3f) + 1)
 }
@@ -56,7 +56,7 @@ pub(super) fn to_ofs_nbits(sf: Subfield) -> u16 {
     sf.ofs << 6 | (sf.n_bits.max(1) - 1) & 0x3f
 }
 
-/// Offset, two fields as headers: what `move` and its relatives hold.
+/// Decodes the two fields of `move` and similar actions; offsets and width are already decoded.
 pub(super) fn copied(
     r: &mut Reader,
     n_bits: u16,

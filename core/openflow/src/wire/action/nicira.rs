@@ -1,4 +1,4 @@
-//! Reading Nicira's actions. Their layouts are those of Open vSwitch; numbers in the table of `decode`.
+//! Decodes Nicira's actions. Layouts as in Open vSwitch; the numbers are in the table of `decode`.
 
 use super::decode::{actions, exact, mpls_label, mpls_tc, push_mpls};
 use super::{Context, copied, learn, ofs_nbits, source, target};
@@ -10,7 +10,7 @@ use crate::wire::nxm;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use units::OfPort;
 
-/// Their lengths: the least, and whether there may be more.
+/// Minimum length of an action in bytes, and whether it may be longer.
 fn lengths(subtype: u16) -> Option<(usize, bool)> {
     Some(match subtype {
         1 | 2 | 4 | 5 | 14 | 17..=20 | 22..=26 | 30 | 31 | 34 | 39 | 40 | 43 | 44 | 48 | 254 | 255 => {
@@ -139,7 +139,7 @@ fn in_port(port: u16) -> Option<OfPort> {
 fn resubmit(mut r: Reader, with_ct: bool) -> Result<Action, OfError> {
     let (port, table) = (in_port(r.u16()?), r.u8()?);
     r.zeros(3, OfError::BacBadArgument)?;
-    // 255 is the table that the packet is in.
+    // 255 means the current table.
     Ok(Action::Resubmit { port, table: Some(table).filter(|t| *t != 0xff), with_ct })
 }
 
@@ -153,7 +153,7 @@ fn reg_load(mut r: Reader) -> Result<Action, OfError> {
     Ok(Action::RegLoad { dst, value: u128::from(value) })
 }
 
-/// The entry follows the subtype, where other actions have padding.
+/// Decodes `load2`; its field entry follows the subtype without padding.
 fn reg_load2(mut r: Reader) -> Result<Action, OfError> {
     let entry = nxm::entry(&mut r, true)?;
     if !r.all_zero() {
@@ -248,7 +248,7 @@ fn controller(mut r: Reader) -> Result<Action, OfError> {
     Ok(Action::Controller(Box::new(Controller { max_len, controller_id, reason, ..Controller::default() })))
 }
 
-/// One property: type, its bytes. Properties are padded to eight bytes.
+/// Decodes a property: its type and bytes. Properties are padded to eight bytes.
 pub(crate) fn property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), OfError> {
     let mut head = *r;
     let bad = |_| OfError::BpcBadLen;
@@ -393,7 +393,7 @@ fn nat(mut r: Reader) -> Result<Action, OfError> {
     Ok(Action::Nat(Box::new(nat)))
 }
 
-/// `None`: it makes no sense.
+/// Decodes a range of addresses and ports; `None`: invalid.
 fn nat_range(nat: &mut Nat, present: u16, mut r: Reader) -> Option<()> {
     let has = |n: u16| present >> n & 1 != 0;
     match (has(0), has(2)) {
@@ -438,7 +438,7 @@ fn encap(mut r: Reader) -> Result<Action, OfError> {
     Ok(Action::Encap(Encap { packet_type, header_size, properties }))
 }
 
-/// A property and its padding to a multiple of eight bytes.
+/// Decodes a property of `encap`, with its padding to a multiple of eight bytes.
 fn encap_property(r: &mut Reader) -> Result<EncapProperty, OfError> {
     const HEADER: usize = 4;
     const TLV_HEADER: usize = 8;

@@ -1,4 +1,4 @@
-//! Writing Nicira's actions.
+//! Encodes Nicira's actions.
 
 use super::{encode, learn, to_ofs_nbits};
 use crate::action::*;
@@ -9,7 +9,7 @@ use crate::wire::{nxm, property};
 use flow::{FieldId, Subfield};
 use units::OfPort;
 
-/// An action with Nicira's header, what `body` writes after it, and padding.
+/// Encodes an action: Nicira's header, the bytes that `body` writes, padding.
 fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.u16(0xffff).u16(0).u32(NX_VENDOR).u16(subtype);
@@ -23,7 +23,7 @@ fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
     out.set16(start + 2, len as u16);
 }
 
-/// An action that Nicira's form is right for; nothing is written for those that have no form in this version.
+/// Encodes an action in Nicira's form; writes nothing if it has none in this version.
 pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
     let word = |o: &mut Vec<u8>, v: u32| {
         o.zeros(2).u32(v);
@@ -84,7 +84,7 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
             o.u16(*idle).u16(*hard);
         }),
         Action::Resubmit { port, table, with_ct } => resubmit(out, *port, *table, *with_ct),
-        // 1.0 has no instructions: going to a table is a resubmit there.
+        // 1.0 has no instructions: goto-table becomes a resubmit.
         Action::GotoTable(table) if version == Version::V10 => resubmit(out, None, Some(*table), false),
         Action::Learn(l) => {
             action(out, if learn::needs_second(l) { 45 } else { 16 }, |o| learn::encode(o, l))
@@ -128,13 +128,13 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
     }
 }
 
-/// Zeros after the header of a field that stands in `room` bytes.
+/// Pads a field header to `room` bytes.
 fn pad_field(out: &mut Vec<u8>, sf: Subfield, room: usize) {
     let used = if nxm::u32_header(sf).is_some() { 4 } else { 8 };
     out.zeros(room - used);
 }
 
-/// A field with bits that are set: in the form for 64-bit loads, or that with a mask where the field has no short header.
+/// Encodes a write to a field: as 64-bit loads, or as `load2` if the field has no 32-bit header.
 pub(super) fn put_field(out: &mut Vec<u8>, field: FieldId, value: u128, mask: u128) {
     if nxm::u32_header(Subfield::whole(field)).is_none() {
         return action(out, 33, |o| {
@@ -153,7 +153,7 @@ pub(super) fn put_field(out: &mut Vec<u8>, field: FieldId, value: u128, mask: u1
     }
 }
 
-/// A field of tunnel options: there is one form for all.
+/// Encodes a write to a field of tunnel options; there is one form for all.
 pub(super) fn put_tlv(out: &mut Vec<u8>, t: &SetTlv) {
     action(out, 33, |o| nxm::put_tlv(o, t.field.field, 0, &t.value, t.mask.as_deref()));
 }
