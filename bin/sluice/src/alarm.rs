@@ -1,4 +1,4 @@
-//! `--timeout`: the end of a tool that took too long, by the signal that callers of the peer's tools look for.
+//! `--timeout`: ends a tool that takes too long with SIGALRM, as the peer's tools do.
 
 use runtime::Module;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 static FATAL_SIGNAL: Module = Module::new("fatal_signal");
 const SIGALRM: i32 = 14;
 
-/// Ends the process in so many seconds, if it still runs then.
+/// Ends the process with SIGALRM after `seconds`, unless it has ended before.
 pub fn set(seconds: u32) {
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(seconds.into()));
-        ring()
+        expire()
     });
 }
 
-/// Ends the process now.
-pub fn ring() -> ! {
+/// Ends the process with SIGALRM.
+pub fn expire() -> ! {
     runtime::warn!(FATAL_SIGNAL, "terminating with signal {SIGALRM} (Alarm clock)");
     runtime::signals::Signals::die(SIGALRM)
 }

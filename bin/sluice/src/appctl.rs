@@ -1,6 +1,7 @@
-//! `sluice appctl` (`ovs-appctl`): sends one command to a daemon and prints its answer.
+//! `sluice appctl` (`ovs-appctl`): sends a command to a daemon and prints its reply.
 //!
-//! Exit status: 0 answered, 1 not reached, 2 answered with an error.
+//! Exit status: 0 the command succeeded, 1 the daemon could not be reached, 2 the daemon replied with an
+//! error.
 
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
@@ -23,10 +24,10 @@ const OPTIONS: [Opt; 7] = [
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
     opt("pretty", None, Takes::Nothing).says("", "indents JSON; needs --format=json"),
     opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
-    opt("timeout", Some('T'), Takes::Value).says("SECS", "waits at most SECS seconds for the answer"),
+    opt("timeout", Some('T'), Takes::Value).says("SECS", "waits at most SECS seconds for the reply"),
 ];
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Job {
     target: Option<String>,
     timeout: Option<Duration>,
@@ -36,15 +37,15 @@ struct Job {
     args: Vec<String>,
 }
 
-/// Why there is no answer to print.
+/// Why there is no reply to print.
 pub enum Failure {
-    /// Nothing was answered.
+    /// No reply was received.
     Fatal(String),
-    /// The daemon's own words, and the target as the user named it.
+    /// The daemon refused the command: its error text, and the target as the user named it.
     Refused(String, String),
-    /// The answer is not of the kind asked for.
-    Odd(String),
-    /// Time is up.
+    /// The reply has an unexpected JSON type.
+    Unexpected(String),
+    /// The timeout has passed.
     TimeOut,
 }
 
@@ -77,12 +78,12 @@ pub fn main(call: &Call) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
-        Err(failure) => complain(&call.name, failure),
+        Err(failure) => report_failure(&call.name, failure),
     }
 }
 
-/// Says why there is no answer.
-pub fn complain(name: &str, failure: Failure) -> ExitCode {
+/// Prints why there is no reply, and returns the exit status.
+pub fn report_failure(name: &str, failure: Failure) -> ExitCode {
     match failure {
         Failure::Fatal(text) => {
             eprintln!("{name}: {text}");
@@ -93,11 +94,11 @@ pub fn complain(name: &str, failure: Failure) -> ExitCode {
             eprintln!("{name}: {target}: server returned an error");
             ExitCode::from(2)
         }
-        Failure::Odd(text) => {
+        Failure::Unexpected(text) => {
             eprintln!("{name}: {text}");
             ExitCode::from(2)
         }
-        Failure::TimeOut => crate::alarm::ring(),
+        Failure::TimeOut => crate::alarm::expire(),
     }
 }
 
@@ -111,7 +112,7 @@ fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
                 return Err("-t or --target may be specified only once".into());
             }
             "target" => target = value,
-            // Once the way to give the command; still written in scripts.
+            // The old way to give the command; scripts still use it.
             "execute" => executes += 1,
             "format" => {
                 format = Format::from_name(&text)
@@ -140,7 +141,7 @@ fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
     Ok(Job { target, timeout, format, pretty, command, args: rest.collect() })
 }
 
-/// The daemon's answer to a command with its arguments.
+/// Sends a command with its arguments to the daemon and returns the reply.
 pub fn ask(
     call: &Call,
     dirs: &Dirs,
@@ -159,7 +160,7 @@ pub fn ask(
     perform(&job, call, dirs)
 }
 
-/// A connection to the daemon, for tools that ask more than once.
+/// A connection to the daemon, for tools that send more than one command.
 pub struct Asking {
     client: Client,
     target: String,
@@ -167,7 +168,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Connects to the daemon that is meant.
+    /// Connects to the daemon of `target`, or to the switch.
     pub fn new(call: &Call, target: Option<&str>) -> Result<Asking, Failure> {
         Asking::within(call, target, &Dirs::from_env(&call.argv0), None)
     }
@@ -192,12 +193,12 @@ impl Asking {
         Ok(Asking { client, target, format: Format::Text })
     }
 
-    /// The answer to a command without arguments, as JSON.
+    /// Sends a command without arguments and returns the reply as JSON.
     pub fn ask(&mut self, command: &str) -> Result<Json, Failure> {
         self.transact(Format::Json, command, &[])
     }
 
-    /// The same as text.
+    /// Sends a command without arguments and returns the reply as text.
     pub fn ask_text(&mut self, command: &str) -> Result<String, Failure> {
         match self.transact(Format::Text, command, &[])? {
             Json::String(text) => Ok(ended(text)),
@@ -205,11 +206,11 @@ impl Asking {
         }
     }
 
-    /// The refusal of an unknown command, with the one of the daemon's commands that may have been meant.
+    /// Adds to the refusal of an unknown command the most similar command of the daemon.
     fn with_hint(&mut self, failure: Failure, command: &str) -> Failure {
         match failure {
             Failure::Refused(text, target)
-                if text.contains("is not a valid command") && !suggest::is_silent() =>
+                if text.contains("is not a valid command") && !suggest::is_off() =>
             {
                 let known = self.ask("list-commands").unwrap_or_default();
                 let names = known.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str));
@@ -263,7 +264,7 @@ fn render(answer: Json, job: &Job) -> Result<String, Failure> {
     }
 }
 
-/// JSON over many lines, as scripts know it: sorted members, brackets closed without a new line.
+/// Pretty-prints JSON in the peer's format: sorted members, closing brackets without a new line.
 pub fn indented(value: &Json, depth: usize, out: &mut String) {
     let line = |out: &mut String, first: bool| {
         out.push_str(if first { "\n" } else { ",\n" });
@@ -308,10 +309,10 @@ fn odd(answer: &Json) -> Failure {
         Json::Array(_) => "array",
         Json::Object(_) => "object",
     };
-    Failure::Odd(format!("Unexpected reply type in JSON rpc reply: {kind}"))
+    Failure::Unexpected(format!("Unexpected reply type in JSON rpc reply: {kind}"))
 }
 
-/// With a line end, if there is anything to end.
+/// Appends a line end to a text that is not empty and has none.
 fn ended(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -319,10 +320,10 @@ fn ended(mut text: String) -> String {
     text
 }
 
-/// The target as messages name it, and its socket.
+/// Returns the target's name for messages, and the path of its socket.
 fn locate(given: Option<&str>, call: &Call, dirs: &Dirs) -> Result<(String, PathBuf), String> {
     let Some(name) = given else {
-        // Our daemon goes by its own name or by the one of the daemon it stands in for.
+        // The pid file of our daemon has either its own name or `ovs-vswitchd`.
         if !call.compat && dirs.in_run("sluiced.pid").exists() {
             return by_name("sluiced", dirs).or_else(|why| by_name("ovs-vswitchd", dirs).map_err(|_| why));
         }
@@ -341,16 +342,16 @@ fn by_name(name: &str, dirs: &Dirs) -> Result<(String, PathBuf), String> {
     Ok((name.into(), dirs.in_run(&format!("{name}.{pid}.ctl"))))
 }
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "appctl", peers: &["ovs-appctl"] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     let commands = ctl::all().iter().filter(|c| c.common && c.by.intersects(By::ANY_SWITCH));
     let line = |c: &ctl::Command| Line { name: c.name.into(), usage: c.usage.into(), text: c.help };
     Page {
         names: NAMES,
-        title: "asks a running daemon, or tells it what to do",
+        title: "sends a command to a running daemon",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands.map(line).collect(),
         options: OPTIONS.into_iter().chain([own::JSON]).chain(LOGGING).collect(),

@@ -1,12 +1,13 @@
 //! Colours on terminals.
 //!
-//! Text is coloured where standard output is a terminal that can show it and `NO_COLOR` is not set (no-color.org: any value but the
-//! empty one); in pipes and files, and under a name of Open vSwitch, it is plain unless `--color` asks for it.
+//! Text is coloured if standard output is a terminal that supports colours and `NO_COLOR` is unset or empty
+//! (no-color.org). In pipes and files, and under a name of Open vSwitch, text is plain unless `--color` asks
+//! for colours.
 
 use crate::suggest;
 use std::io::IsTerminal;
 
-/// An appearance, by its SGR parameters (ECMA-48).
+/// A style, as its SGR parameters (ECMA-48).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style(&'static str);
 
@@ -14,7 +15,7 @@ pub struct Style(&'static str);
 pub const HEADING: Style = Style("1");
 /// Problems, and `actions=`.
 pub const BAD: Style = Style("1;31");
-/// Warnings, and what sends a packet somewhere.
+/// Warnings, and actions that send a packet somewhere.
 pub const WARN: Style = Style("33");
 /// Advice, and names of fields.
 pub const NAME: Style = Style("36");
@@ -27,14 +28,14 @@ pub const CALL: Style = Style("35");
 /// `learn`.
 pub const LEARN: Style = Style("31");
 
-/// Whether text is coloured where nothing was said.
+/// Returns whether text is coloured by default.
 pub fn is_wanted() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let can = set("TERM").is_some_and(|term| term != "dumb");
-    !suggest::is_silent() && can && set("NO_COLOR").is_none() && std::io::stdout().is_terminal()
+    !suggest::is_off() && can && set("NO_COLOR").is_none() && std::io::stdout().is_terminal()
 }
 
-/// The text in this style if `on`.
+/// The text in this style if `on`, else as it is.
 pub fn paint(on: bool, style: Style, text: &str) -> String {
     if !on || text.is_empty() {
         return text.to_owned();
@@ -42,11 +43,11 @@ pub fn paint(on: bool, style: Style, text: &str) -> String {
     format!("\x1b[{}m\x1b[K{text}\x1b[m\x1b[K", style.0)
 }
 
-/// What sends a packet somewhere, and what ranks a flow.
+/// Words in a style of their own: actions that send a packet or set a field, and what ranks a flow.
 const SPECIAL: [&str; 9] =
     ["table=", "priority=", "load:", "output:", "move:", "group:", "CONTROLLER:", "set_field:", "resubmit:"];
 
-/// The lines of a dump of flows, each word in the style of what it is.
+/// Colours a dump of flows, word by word.
 pub fn flows(text: &str) -> String {
     text.split_inclusive('\n')
         .map(|line| if line.contains("actions=") { flow(line) } else { line.to_owned() })
@@ -55,7 +56,7 @@ pub fn flows(text: &str) -> String {
 
 fn flow(line: &str) -> String {
     let mut out = String::new();
-    // The styles of the parentheses that are open.
+    // The styles of the open parentheses.
     let mut open: Vec<Option<Style>> = Vec::new();
     let mut rest = line;
     while let Some(at) = rest.find([',', ' ', '(', ')', '=', ':', '\n']) {
@@ -75,7 +76,7 @@ fn flow(line: &str) -> String {
             "=" | ":" if word == "actions" => out += &paint(true, BAD, &keyed),
             "=" | ":" if SPECIAL.contains(&keyed.as_str()) => out += &paint(true, WARN, &keyed),
             "=" => out += &paint(true, NAME, &keyed),
-            // Addresses have colons, too.
+            // Addresses contain colons, too.
             ":" if word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.contains('_') => {
                 out += &paint(true, NAME, &keyed);
             }
@@ -83,7 +84,7 @@ fn flow(line: &str) -> String {
             _ => out += &(lone(word) + mark),
         }
         rest = after;
-        // A value goes up to the end of its argument.
+        // A value ends where its argument ends.
         if mark == "=" && word != "actions" {
             let end = rest.find([',', ' ', '(', ')', '\n']).unwrap_or(rest.len());
             let (value, after) = rest.split_at(end);

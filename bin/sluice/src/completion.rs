@@ -1,9 +1,9 @@
-//! Scripts that make shells complete tools, commands and options, from what `--help` is made from.
+//! Shell completion scripts for tools, commands and options, made from the help pages.
 
 use crate::page::Page;
 use std::fmt::Write;
 
-/// The script for a shell.
+/// The script for a shell, or an error that lists the shells.
 pub fn script(shell: &str, overview: &Page, tools: &[Page]) -> Result<String, String> {
     match shell {
         "bash" => Ok(bash(overview, tools)),
@@ -25,7 +25,7 @@ fn options(page: &Page) -> String {
     options.join(" ")
 }
 
-/// Bridges stand where a command of `ofctl` wants a switch, so they are offered after any command.
+/// Bridges are offered after any command of `ofctl`, since most commands take a switch.
 fn bash(overview: &Page, tools: &[Page]) -> String {
     let mut cases = String::new();
     for page in tools {
@@ -71,7 +71,7 @@ complete -F _sluice sluice
     )
 }
 
-/// Without what has a meaning within single quotes of shells, or within `NAME:TEXT`.
+/// Replaces characters with a meaning within single quotes of a shell, or within `NAME:TEXT` of zsh.
 fn plain(text: &str) -> String {
     text.replace('\'', "").replace(['[', '('], "(").replace([']', ')'], ")").replace(':', ",")
 }

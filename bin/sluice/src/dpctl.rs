@@ -1,7 +1,7 @@
-//! `sluice dpctl` (`ovs-dpctl`): looks at datapaths and changes them.
+//! `sluice dpctl` (`ovs-dpctl`): shows and changes datapaths.
 //!
-//! A userspace datapath lives in the daemon, so each command is the daemon's `dpctl/` command of that name; options go
-//! with it. Exit status: 0 done, 1 failed.
+//! A userspace datapath exists only in the daemon, so each command is sent to the daemon as its `dpctl/`
+//! command of the same name, with the options. Exit status: 0 success, 1 failure.
 
 use crate::appctl::{self, Failure};
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
@@ -15,10 +15,10 @@ use unixctl::Format;
 const OWN: [Opt; 11] = [
     opt("statistics", Some('s'), Takes::Nothing).says("", "prints statistics, too"),
     opt("more", Some('m'), Takes::Nothing).says("", "prints more"),
-    opt("names", None, Takes::Nothing).says("", "ports by name"),
-    opt("no-names", None, Takes::Nothing).says("", "ports by number"),
+    opt("names", None, Takes::Nothing).says("", "prints ports by name"),
+    opt("no-names", None, Takes::Nothing).says("", "prints ports by number"),
     opt("clear", None, Takes::Nothing).says("", "mod-flow sets the flow's statistics to zero"),
-    opt("may-create", None, Takes::Nothing).says("", "mod-flow adds a flow that is not there"),
+    opt("may-create", None, Takes::Nothing).says("", "mod-flow adds a missing flow"),
     opt("read-only", None, Takes::Nothing).says("", "refuses commands that change something"),
     opt("target", Some('T'), Takes::Value)
         .says("TARGET", "name of the daemon, or absolute path of its control socket"),
@@ -27,7 +27,7 @@ const OWN: [Opt; 11] = [
     opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
 ];
 
-/// Commands that leave everything as it is.
+/// Returns whether a command changes nothing.
 fn only_reads(command: &str) -> bool {
     ["dump-", "show", "get-", "cache-get", "ct-get", "ct-stats", "ct-bkts", "ipf-get", "offload-", "parse-"]
         .iter()
@@ -55,13 +55,13 @@ pub fn main(call: &Call) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(Failure::Refused(text, _)) => {
-            // The daemon signs with its own name; here the tool speaks.
+            // Remove the daemon's name from its message: the message is printed under the tool's name.
             let daemon = ["ovs-vswitchd: ", "sluiced: "].iter().find_map(|name| text.strip_prefix(name));
             eprintln!("{}: {}", call.name, daemon.unwrap_or(&text).trim_end());
             ExitCode::FAILURE
         }
         Err(other) => {
-            _ = appctl::complain(&call.name, other);
+            _ = appctl::report_failure(&call.name, other);
             ExitCode::FAILURE
         }
     }
@@ -111,16 +111,16 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
     appctl::ask(call, dirs, (target.as_deref(), timeout), format, (known.name, &args))
 }
 
-/// The commands that the daemon has, with their names without the prefix.
+/// The daemon's commands, with their names without the prefix.
 fn commands() -> impl Iterator<Item = (&'static str, &'static ctl::Command)> {
     let of_switch = ctl::all().iter().filter(|c| c.by.intersects(ctl::By::ANY_SWITCH));
     of_switch.filter_map(|c| Some((c.name.strip_prefix("dpctl/")?, c)))
 }
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "dpctl", peers: &["ovs-dpctl"] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     let line = |(name, c): (&'static str, &ctl::Command)| Line {
         name: name.into(),
@@ -129,7 +129,7 @@ pub fn page() -> Page {
     };
     Page {
         names: NAMES,
-        title: "looks at datapaths, their ports and flows, and changes them",
+        title: "shows and changes datapaths, their ports and flows",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands().map(line).collect(),
         options: OWN.into_iter().chain(own::FORMAT).chain(LOGGING).collect(),

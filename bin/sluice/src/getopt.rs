@@ -1,57 +1,57 @@
-//! Command lines in the manner of GNU `getopt_long`: clustered short options, values in the
-//! same argument or the next, long options by any unambiguous beginning.
+//! Command lines in the style of GNU `getopt_long`: clustered short options, values in the same argument or
+//! in the next one, unambiguous abbreviations of long options.
 
 use crate::suggest;
 
 /// Whether an option has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Never.
+    /// No value.
     Nothing,
-    /// Only in the same argument.
+    /// An optional value, only in the same argument.
     Maybe,
-    /// Always.
+    /// A required value.
     Value,
 }
 
 /// An option that a tool knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Opt {
-    /// The long name, which also names the option in `Parsed`.
+    /// The long name, also used in `Parsed`.
     pub name: &'static str,
-    /// The short one.
+    /// The short name.
     pub short: Option<char>,
-    /// Its value.
+    /// Whether it has a value.
     pub takes: Takes,
-    /// What its value is called.
+    /// The name of the value in help texts.
     pub arg: &'static str,
-    /// What it does; empty if nobody need know.
+    /// Description for help texts; empty if the option is not listed.
     pub text: &'static str,
 }
 
-/// For tables of options.
+/// An option without a description.
 pub const fn opt(name: &'static str, short: Option<char>, takes: Takes) -> Opt {
     Opt { name, short, takes, arg: "", text: "" }
 }
 
 impl Opt {
-    /// With the name of its value and a sentence.
+    /// Adds the name of the value and a description.
     pub const fn says(self, arg: &'static str, text: &'static str) -> Opt {
         Opt { arg, text, ..self }
     }
 }
 
-/// The logging options, which every tool has; `log_option` carries them out.
+/// The logging options, which every tool has; `log_option` handles them.
 pub const LOGGING: [Opt; 4] = [
     opt("verbose", Some('v'), Takes::Maybe)
         .says("SPEC", "log levels: MODULE:DESTINATION:LEVEL, each optional; alone: everything"),
     opt("log-file", None, Takes::Maybe).says("FILE", "logs to a file"),
     opt("syslog-method", None, Takes::Value)
         .says("METHOD", "how to reach the system's log: libc, null, unix:FILE, udp:IP:PORT"),
-    opt("syslog-target", None, Takes::Value).says("HOST:PORT", "logs to a syslog server, too"),
+    opt("syslog-target", None, Takes::Value).says("HOST:PORT", "also logs to a syslog server"),
 ];
 
-/// Carries out one of the `LOGGING` options; the error is for standard error.
+/// Handles one of the `LOGGING` options; the error is for standard error.
 pub fn log_option(name: &str, value: Option<&str>, logfile: &std::path::Path) -> Result<(), String> {
     use runtime::log;
     match (name, value) {
@@ -70,12 +70,12 @@ pub fn log_option(name: &str, value: Option<&str>, logfile: &std::path::Path) ->
     Ok(())
 }
 
-/// A command line taken apart.
+/// A parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// Options by long name, in the order given.
     pub options: Vec<(&'static str, Option<String>)>,
-    /// What is no option.
+    /// The arguments that are not options.
     pub rest: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl Parsed {
         self.options.iter().any(|(name, _)| *name == option)
     }
 
-    /// The value that an option was given last.
+    /// The last value given for an option.
     pub fn value(&self, option: &str) -> Option<&str> {
         self.options.iter().rev().find(|(name, _)| *name == option)?.1.as_deref()
     }
@@ -94,13 +94,13 @@ impl Parsed {
 /// Where options may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Before everything else: what follows may look like options and is not ours.
+    /// Before all other arguments: later ones may look like options of another program.
     First,
     /// Anywhere.
     Anywhere,
 }
 
-/// Takes a command line apart; the error is `getopt_long`'s text after the program's name.
+/// Parses a command line; the error is the text of `getopt_long` without the program's name.
 pub fn parse(known: &[Opt], order: Order, args: &[String]) -> Result<Parsed, String> {
     let mut parsed = Parsed::default();
     let mut args = args.iter();

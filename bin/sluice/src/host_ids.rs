@@ -1,7 +1,8 @@
-//! `sluice host-ids`: records in the database which host this is, where it does not say so yet.
+//! `sluice host-ids`: records the host's identity in the database, unless it is already recorded.
 //!
-//! What `ovs-ctl start` does for Open vSwitch: OVN and other controllers know a host by `external_ids:system-id` and
-//! `external_ids:hostname`. A random system-id is kept in `system-id.conf`, so that it outlives the database.
+//! Does what `ovs-ctl start` does for Open vSwitch: OVN and other controllers identify a host by
+//! `external_ids:system-id` and `external_ids:hostname`. A random system-id is stored in `system-id.conf`, so
+//! that it survives a new database.
 
 use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::page::{Names, Page};
@@ -18,19 +19,19 @@ const OPTIONS: [Opt; 4] = [
         .says("DATABASE", "where the database is (default: unix:db.sock in the run directory)"),
     opt("system-id", None, Takes::Value).says(
         "ID",
-        "the system-id where there is none (default: that of system-id.conf, or a new random one)",
+        "the system-id to record if there is none (default: that of system-id.conf, or a new random one)",
     ),
     opt("hostname", None, Takes::Value)
-        .says("NAME", "the hostname where there is none (default: what hostname -f prints)"),
+        .says("NAME", "the hostname to record if there is none (default: the output of hostname -f)"),
     opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds (default: 20)"),
 ];
-/// A name server that does not answer holds nothing up for longer.
+/// Time limit for `hostname -f`, which waits for name servers.
 const HOSTNAME_LIMIT: Duration = Duration::from_secs(5);
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "host-ids", peers: &[] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     Page {
         names: NAMES,
@@ -72,7 +73,7 @@ pub fn main(call: &Call) -> ExitCode {
     let mut args = vec!["--no-wait".to_owned(), format!("--timeout={timeout}")];
     args.extend(given("db").map(|db| format!("--db={db}")));
     args.extend(words(&["--", "add", "Open_vSwitch", ".", "external_ids"]));
-    // `add` leaves a key that is there as it is.
+    // `add` does not change an existing key.
     args.extend([pair("system-id", &id), pair("hostname", &hostname)]);
     args.extend(words(&["--", "set", "Open_vSwitch", "."]));
     args.push(format!("external_ids:{}", pair("rundir", &dirs.run.to_string_lossy())));
@@ -83,12 +84,12 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// A key and a value as command lines of the database have them.
+/// A key and a value in the notation of the database's command line.
 fn pair(key: &str, value: &str) -> String {
     format!("{key}={}", ovsdb::json::quoted(value))
 }
 
-/// The identity in the file; a new one, which is stored there, if there is none.
+/// The system-id in the file; if there is none, a new one, which is stored there.
 fn system_id(folder: &Path) -> Result<String, String> {
     let path = folder.join("system-id.conf");
     let failed = |e: std::io::Error| format!("{}: {}", path.display(), runtime::error_text(&e));
@@ -99,7 +100,7 @@ fn system_id(folder: &Path) -> Result<String, String> {
     }
     let id = Uuid::new_v4().to_string();
     std::fs::create_dir_all(folder).map_err(failed)?;
-    // In one step: half an identity would be another host.
+    // Written to a temporary file and renamed: a partly written system-id would be a different host.
     let fresh = folder.join(format!("system-id.conf.tmp{}", std::process::id()));
     let mut file = std::fs::File::create(&fresh).map_err(failed)?;
     writeln!(file, "{id}").and_then(|()| file.sync_all()).map_err(failed)?;
@@ -107,7 +108,7 @@ fn system_id(folder: &Path) -> Result<String, String> {
     Ok(id)
 }
 
-/// The full name of the host, or the kernel's where name servers do not tell.
+/// The host's full name; the kernel's host name if `hostname -f` fails.
 fn hostname() -> String {
     let full = Command::new("hostname")
         .arg("-f")

@@ -1,6 +1,6 @@
-//! One program for every tool: `sluice vsctl …`, or under the name `ovs-vsctl`, and so on.
+//! One program for all tools: `sluice vsctl …`, or under the name `ovs-vsctl`, and so on.
 //!
-//! Under a name of Open vSwitch a tool behaves as the tool of that name, down to its messages.
+//! Under a name of Open vSwitch a tool behaves like the tool of that name, including its messages.
 
 mod alarm;
 mod appctl;
@@ -28,17 +28,17 @@ use page::{Line, Names, Page};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Flow tables of a million rules are read, and written.
+/// mimalloc: tools read and write flow tables of a million rules.
 #[global_allocator]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How a tool was called.
 pub struct Call {
-    /// The program as it was called, for complaints about options.
+    /// `argv[0]`, for messages about options.
     pub argv0: String,
-    /// What the tool calls itself.
+    /// The tool's name in messages.
     pub name: String,
-    /// Whether it goes by its Open vSwitch name.
+    /// Whether the tool was called by its Open vSwitch name.
     pub compat: bool,
     /// The arguments after the tool's name.
     pub args: Vec<String>,
@@ -51,7 +51,7 @@ struct Tool {
     page: fn() -> Page,
 }
 
-/// All of them, the most used first.
+/// All tools, the most used first.
 static TOOLS: [Tool; 11] = [
     Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
     Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
@@ -66,7 +66,7 @@ static TOOLS: [Tool; 11] = [
     Tool { names: pmd::NAMES, run: pmd::main, page: pmd::page },
 ];
 
-/// The pages of all tools.
+/// The help pages of all tools.
 fn pages() -> Vec<Page> {
     TOOLS.iter().map(|tool| (tool.page)()).collect()
 }
@@ -81,10 +81,10 @@ fn main() -> ExitCode {
     let mut args: Vec<String> = args.collect();
     let base = Path::new(&argv0).file_name().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(tool) = tool(|names| names.peers.contains(&base.as_str())) {
-        suggest::keep_silent();
+        suggest::turn_off();
         return (tool.run)(&Call { argv0, name: base, compat: true, args });
     }
-    // A tool in the background is told so before it is told which tool it is.
+    // The arguments that the background process adds come before the tool's name; move them behind it.
     let own = args.iter().take_while(|arg| runtime::daemon::is_own_argument(arg)).count();
     args.get_mut(..=own).unwrap_or_default().rotate_left(own);
     let Some((first, rest)) = args.split_first() else {
@@ -107,7 +107,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The texts about the program.
+/// Handles `help`, `man`, `completion` and `version`.
 fn about(what: &str, args: &[String]) -> Result<String, String> {
     let subject = args.first().map(String::as_str);
     let page = |name: Option<&str>| match name {
@@ -139,13 +139,13 @@ fn no_tool(name: &str) -> String {
     format!("no tool \"{name}\"{hint} (there are: {}; see sluice --help)", all.join(", "))
 }
 
-/// What there is to say about the program itself.
+/// The help page of the program itself.
 fn overview() -> Page {
     let tool = |page: Page| Line { name: page.names.tool.into(), usage: String::new(), text: page.title };
     let own = [
-        ("help", "[TOOL]", "prints this text, or that about a tool"),
+        ("help", "[TOOL]", "prints this text, or the help of a tool"),
         ("man", "[TOOL]", "prints a manual page: sluice man vsctl | man -l -"),
-        ("completion", "bash|zsh|fish", "prints what makes a shell complete the tools' commands"),
+        ("completion", "bash|zsh|fish", "prints the completion script for a shell"),
     ];
     let own = own.map(|(name, usage, text)| Line { name: name.into(), usage: usage.into(), text });
     Page {

@@ -1,7 +1,6 @@
-//! Values as command lines write them (`[a, b]`, `{k=v}`, `1-5`, quoted strings) and their
-//! way back to text.
+//! Values in the notation of command lines (`[a, b]`, `{k=v}`, `1-5`, quoted strings): parser and printer.
 //!
-//! The words of the complaints are an interface: they equal those of ovs-vsctl.
+//! The error texts are an interface: they equal those of ovs-vsctl.
 
 use ovsdb::json::parse_uuid;
 use ovsdb::types::{AtomicType, BaseType, Type};
@@ -9,7 +8,7 @@ use ovsdb::value::Real;
 use ovsdb::{Atom, Datum, Uuid};
 use std::collections::BTreeMap;
 
-/// Most integers that a range may stand for.
+/// Maximum number of integers in a range.
 const MAX_RANGE: i64 = 4096;
 
 /// A row that a command line names (`--id=@name`).
@@ -17,20 +16,20 @@ const MAX_RANGE: i64 = 4096;
 pub struct Symbol {
     /// The row.
     pub uuid: Uuid,
-    /// Whether a command made or found the row.
+    /// Whether a command created or found the row.
     pub created: bool,
-    /// Whether something refers to it so that it stays.
+    /// Whether there is a strong reference to it, or it needs none.
     pub strong: bool,
-    /// Whether something refers to it at all.
+    /// Whether there is any reference to it.
     pub weak: bool,
 }
 
-/// The names of one run of the commands.
+/// The symbols of one run of the commands.
 #[derive(Default)]
 pub struct Symbols(pub BTreeMap<String, Symbol>);
 
 impl Symbols {
-    /// The symbol of this name, made at its first mention.
+    /// Returns the symbol of this name; it is created at its first mention.
     pub fn mention(&mut self, name: &str) -> &mut Symbol {
         let fresh = || Symbol { uuid: Uuid::new_v4(), created: false, strong: false, weak: false };
         self.0.entry(name.to_owned()).or_insert_with(fresh)
@@ -41,8 +40,8 @@ fn is_delimiter(c: char) -> bool {
     ":=, []{}!<>".contains(c)
 }
 
-/// Takes a token off the front of `text`: up to a delimiter that is neither quoted nor
-/// escaped. Quotation marks stay in the token.
+/// Splits the first token off `text`: it ends at a delimiter that is neither quoted nor escaped. Quotation
+/// marks stay in the token.
 pub fn token(text: &str) -> Result<(String, &str), String> {
     let mut out = String::new();
     let mut quoted = false;
@@ -69,7 +68,7 @@ pub fn token(text: &str) -> Result<(String, &str), String> {
     Ok((out, rest))
 }
 
-/// The integer at the front of `text`, and what follows it.
+/// The integer at the beginning of `text`, and the rest.
 pub fn leading_integer(text: &str) -> Option<(i64, &str)> {
     let trimmed = text.trim_start();
     let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
@@ -83,7 +82,7 @@ fn integer(text: &str) -> Option<i64> {
     leading_integer(text).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
-/// Two integers with a hyphen between.
+/// Parses a range: two integers with a hyphen between.
 fn range(text: &str) -> Option<(i64, i64)> {
     let (start, rest) = leading_integer(text)?;
     Some((start, integer(rest.strip_prefix('-')?)?))
@@ -104,7 +103,7 @@ fn unquote(text: &str) -> Result<String, String> {
     if escaped {
         return Err(format!("{text}: quoted string may not end with backslash"));
     }
-    // Control characters may stand for themselves here, though not in JSON.
+    // Unlike in JSON, control characters are allowed unescaped here.
     let json: String = inner.chars().fold(String::new(), |mut json, c| {
         match c.is_control() {
             true => json.push_str(&format!("\\u{:04x}", u32::from(c))),
@@ -144,7 +143,7 @@ fn uuid(base: &BaseType, text: &str, symbols: &mut Symbols) -> Result<Uuid, Stri
     Ok(symbol.uuid)
 }
 
-/// Reads one atom and checks its constraints.
+/// Parses one atom and checks its constraints.
 pub fn atom(base: &BaseType, text: &str, symbols: &mut Symbols) -> Result<Atom, String> {
     let atom = match base.kind {
         AtomicType::Integer => {
@@ -166,7 +165,7 @@ pub fn atom(base: &BaseType, text: &str, symbols: &mut Symbols) -> Result<Atom, 
     Ok(atom)
 }
 
-/// Reads one atom, or the several that a range of integers stands for.
+/// Parses one atom, or a range of integers.
 fn atoms(base: &BaseType, text: &str, symbols: &mut Symbols) -> Result<Vec<Atom>, String> {
     let range = if base.kind == AtomicType::Integer { range(text) } else { None };
     let Some((start, end)) = range else {
@@ -188,7 +187,7 @@ fn atoms(base: &BaseType, text: &str, symbols: &mut Symbols) -> Result<Vec<Atom>
     Ok(all)
 }
 
-/// The elements read so far of a set or a map.
+/// The elements of a set or a map.
 type Elements = Vec<(Atom, Option<Atom>)>;
 
 fn element<'a>(
@@ -203,7 +202,7 @@ fn element<'a>(
     if let Some(base) = &ty.value {
         rest = rest.trim_start();
         let Some(after) = rest.strip_prefix('=') else {
-            // At the end of the text the established complaint breaks off.
+            // At the end of the text the peer's message ends here.
             let found = rest.chars().next().map(|c| format!("{c}\" expecting \"=\""));
             return Err(format!("{text}: syntax error at \"{}", found.unwrap_or_default()));
         };
@@ -215,7 +214,7 @@ fn element<'a>(
     Ok(rest)
 }
 
-/// Reads a whole value of a column.
+/// Parses a whole value of a column.
 pub fn datum(ty: &Type, text: &str, symbols: &mut Symbols) -> Result<Datum, String> {
     let (open, close) = if ty.is_map() { ('{', '}') } else { ('[', ']') };
     let mut rest = text.trim_start();
@@ -262,7 +261,7 @@ fn collect(ty: &Type, text: &str, elements: Elements) -> Result<Datum, String> {
     if datum.len() < len { Err(format!("{text}: {kind}")) } else { Ok(datum) }
 }
 
-/// An atom without any quotation.
+/// An atom without quotation marks.
 pub fn bare_atom(atom: &Atom) -> String {
     atom.as_str().map_or_else(|| atom.to_string(), str::to_owned)
 }
@@ -275,7 +274,7 @@ fn join(datum: &Datum, separator: &str, show: impl Fn(&Atom) -> String) -> Strin
     words.join(separator)
 }
 
-/// The value of a column of type `ty`, so that [`datum`] can read it again.
+/// The value of a column of type `ty` in the notation that [`datum`] reads.
 pub fn text(datum: &Datum, ty: &Type) -> String {
     let inner = join(datum, ", ", Atom::to_string);
     match (ty.max > 1 || datum.is_empty(), ty.is_map()) {
@@ -285,7 +284,7 @@ pub fn text(datum: &Datum, ty: &Type) -> String {
     }
 }
 
-/// The value of a column for programs that read words.
+/// The value of a column as words separated by blanks (`--data=bare`).
 pub fn bare(datum: &Datum) -> String {
     join(datum, " ", bare_atom)
 }

@@ -1,4 +1,4 @@
-//! What all tools have in common: the options that only inform, JSON under either of its two names, and complaints.
+//! Common parts of all tools: `--help`, `--version`, `--json`, and error messages.
 
 use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::Page;
@@ -10,13 +10,13 @@ pub const INFORMATIVE: [Opt; 2] = [
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
     opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
 ];
-/// JSON, in tools whose other format is text.
+/// The output format, in tools whose default format is text.
 pub const FORMAT: [Opt; 2] =
     [opt("format", Some('f'), Takes::Value).says("FORMAT", "text or json (default: text)"), JSON];
-/// The short form, in tools that have a `--format` of their own.
+/// The short form, for tools with a `--format` of their own.
 pub const JSON: Opt = opt("json", None, Takes::Nothing).says("", "the same as --format=json");
 
-/// Whether JSON is asked for by the options of `FORMAT`; the last one counts.
+/// Returns whether the options of `FORMAT` select JSON; the last one counts.
 pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
     let mut json = false;
     for (name, value) in &parsed.options {
@@ -32,7 +32,7 @@ pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
     Ok(json)
 }
 
-/// What `--version` prints: the product, and under our own name what it stands in for.
+/// The text of `--version`: the product, and under our own name also the peer that the tool replaces.
 pub fn version(call: &Call, peers: &[&str]) -> String {
     if call.compat {
         return runtime::version_text(&call.name);
@@ -44,7 +44,7 @@ pub fn version(call: &Call, peers: &[&str]) -> String {
     }
 }
 
-/// Carries out `--help` and `--version` of a tool without a counterpart.
+/// Handles `--help` and `--version` of a tool without a counterpart in Open vSwitch.
 pub fn informed(call: &Call, parsed: &Parsed, page: fn() -> Page) -> Option<ExitCode> {
     let text = if parsed.has("help") {
         page().help(&call.name)
@@ -57,8 +57,8 @@ pub fn informed(call: &Call, parsed: &Parsed, page: fn() -> Page) -> Option<Exit
     Some(ExitCode::SUCCESS)
 }
 
-/// Reads the arguments of a tool without a counterpart, and whether it has to answer in JSON. An exit code: the arguments are
-/// wrong, or `--help` or `--version` has been carried out.
+/// Parses the arguments of a tool without a counterpart; also returns whether output is JSON. An exit code:
+/// the arguments are wrong, or `--help` or `--version` has been handled.
 pub fn arguments(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Parsed, bool), ExitCode> {
     let parsed = getopt::parse(options, Order::Anywhere, &call.args);
     let (parsed, json) = parsed
@@ -70,20 +70,21 @@ pub fn arguments(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Pa
     }
 }
 
-/// Ends the tool with a complaint.
+/// Prints an error and returns the exit status of a failure.
 pub fn refuse(call: &Call, text: &str) -> ExitCode {
     eprintln!("{}: {text}", call.name);
     ExitCode::FAILURE
 }
 
-/// The complaint about a word that means nothing here.
+/// Reports an unexpected argument.
 pub fn no_such_argument(call: &Call, word: &str) -> ExitCode {
     refuse(call, &format!("no such argument \"{word}\" (use --help for help)"))
 }
 
-/// What to put behind a reason why a socket cannot be had: rights are no matter of whether the switch runs.
+/// The hint after the reason why a connection failed. If permission is missing, it is about the user, else
+/// `otherwise`.
 pub fn hint_about(why: &str, otherwise: &'static str) -> &'static str {
-    match (suggest::is_silent(), why.starts_with("Permission denied")) {
+    match (suggest::is_off(), why.starts_with("Permission denied")) {
         (true, _) => "",
         (false, true) => {
             "; the switch's sockets belong to its user, mostly root: try it as that user, as with sudo -E"

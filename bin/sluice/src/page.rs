@@ -1,13 +1,14 @@
-//! What there is to say about a tool: the source of its `--help`, its man page and its completion.
+//! The description of a tool: the source of its `--help`, its man page and its completion.
 //!
-//! A tool states its commands and options once, each with a sentence; here they become text for a terminal and roff.
+//! A tool lists its commands and options once, each with a sentence; this module renders them as text for a
+//! terminal and as roff.
 
 use crate::color;
 use crate::getopt::{Opt, Takes};
 
-/// Width of the column of names in `--help`.
+/// Width of the column of names in `--help`, in characters.
 const NAMES: usize = 25;
-/// Longest line of `--help`.
+/// Longest line of `--help`, in characters.
 const WIDTH: usize = 100;
 
 /// A command.
@@ -17,45 +18,45 @@ pub struct Line {
     pub name: String,
     /// Its arguments.
     pub usage: String,
-    /// What it does.
+    /// Its description.
     pub text: &'static str,
 }
 
-/// What a tool is called.
+/// The names of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// Its name after `sluice`; empty for the program itself.
+    /// The name after `sluice`; empty for the program itself.
     pub tool: &'static str,
-    /// The programs that it stands in for.
+    /// The programs that it replaces.
     pub peers: &'static [&'static str],
 }
 
 impl Names {
-    /// It goes by this name.
+    /// Returns whether the tool has this name.
     pub fn include(&self, name: &str) -> bool {
         self.tool == name || self.peers.contains(&name)
     }
 }
 
-/// What there is to say about a tool.
+/// The description of a tool.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// What it is called.
+    /// The names of the tool.
     pub names: Names,
-    /// What it is for, in a few words.
+    /// Its purpose, in a few words.
     pub title: &'static str,
-    /// What follows its name.
+    /// The usage line without the tool's name.
     pub synopsis: &'static str,
     /// Its commands.
     pub commands: Vec<Line>,
-    /// Its options; those without a sentence are left out.
+    /// Its options; those without a description are omitted.
     pub options: Vec<Opt>,
-    /// Headings, and what stands below them.
+    /// Headings and their texts.
     pub notes: Vec<(&'static str, String)>,
 }
 
 impl Page {
-    /// The text of `--help` under a name.
+    /// The text of `--help`, under the name by which the tool was called.
     pub fn help(&self, name: &str) -> String {
         let mut out = format!("{name}: {}\nusage: {name} {}\n", self.title, self.synopsis);
         let colored = color::is_wanted();
@@ -116,7 +117,7 @@ impl Page {
         for (heading, text) in &self.notes {
             out.push_str(&format!(".SH {}\n", roff(&heading.to_uppercase())));
             let blocks: Vec<&str> = text.lines().collect();
-            // Lines that begin with blanks stand as they are.
+            // Lines that begin with blanks are printed as they are.
             out.push_str(".nh\n");
             for line in blocks {
                 match line.starts_with(' ') {
@@ -129,7 +130,7 @@ impl Page {
     }
 }
 
-/// An option as it is written: `-t, --timeout=SECS`.
+/// The forms of an option: `-t, --timeout=SECS`.
 fn forms(option: &Opt) -> String {
     let value = match option.takes {
         Takes::Nothing => String::new(),
@@ -140,7 +141,7 @@ fn forms(option: &Opt) -> String {
     format!("{short}--{}{value}", option.name)
 }
 
-/// A name and its sentence, side by side where there is room.
+/// A name and its description, on one line if the name is short enough.
 fn entry(out: &mut String, name: &str, text: &str) {
     let name = name.trim_end();
     out.push_str(&format!("  {name}"));
@@ -156,7 +157,7 @@ fn entry(out: &mut String, name: &str, text: &str) {
     }
 }
 
-/// Words in lines that begin with so many blanks; a text with blanks of its own in front stays as it is.
+/// Wraps words to lines indented by `indent` blanks; a text that begins with blanks is printed as it is.
 fn wrap(out: &mut String, text: &str, indent: usize) {
     if text.starts_with(' ') {
         out.push_str(&format!("{}{text}\n", " ".repeat(indent)));
@@ -178,14 +179,14 @@ fn wrap(out: &mut String, text: &str, indent: usize) {
     }
 }
 
-/// Text without meaning for roff.
+/// Escapes a text for roff.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('"', "\\(dq");
-    // A dot in front would be a request.
+    // A dot at the beginning of a line would be a roff request.
     if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
-/// With a capital and a full stop.
+/// Adds a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase()).into_iter();

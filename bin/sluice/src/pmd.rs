@@ -1,6 +1,6 @@
-//! `sluice pmd plan`: what a rebalance would do, without doing it.
+//! `sluice pmd plan`: shows the result of an rxq reassignment without applying it.
 
-use crate::appctl::{Asking, complain};
+use crate::appctl::{Asking, report_failure};
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Line, Names, Page};
 use crate::{Call, own, suggest};
@@ -13,21 +13,18 @@ fn options() -> Vec<Opt> {
     [TARGET].into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
 }
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "pmd", peers: &[] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     let line = |name: &str, text| Line { name: name.into(), usage: String::new(), text };
     Page {
         names: NAMES,
-        title: "says what is decided about poll threads",
+        title: "shows the assignment of rx queues to poll threads",
         synopsis: "[--json] COMMAND",
         commands: vec![
-            line(
-                "plan",
-                "which queues would move: to even loads by forecast, and by dpif-netdev/pmd-rxq-rebalance",
-            ),
+            line("plan", "the queues that auto load balance and dpif-netdev/pmd-rxq-rebalance would move"),
             line("state", "all counters of poll threads and queues, as JSON"),
         ],
         options: options(),
@@ -61,6 +58,6 @@ pub fn main(call: &Call) -> ExitCode {
             print!("{text}");
             ExitCode::SUCCESS
         }
-        Err(failure) => complain(&call.name, failure),
+        Err(failure) => report_failure(&call.name, failure),
     }
 }

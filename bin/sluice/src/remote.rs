@@ -1,7 +1,8 @@
-//! Blocking streams to databases and switches, and the options that say who we are over TLS.
+//! Blocking streams to databases and switches, and the TLS options.
 //!
-//! A tool does one thing at a time, so here the non-blocking streams of `transport` are waited for. Where the other end is
-//! to call (`punix:`, `ptcp:`, `pssl:`), one call is taken and the socket is gone.
+//! A tool does one thing at a time, so this module waits for the non-blocking streams of `transport`. For a
+//! passive target (`punix:`, `ptcp:`, `pssl:`) one connection is accepted, and the listening socket is
+//! closed.
 
 use crate::getopt::{Opt, Takes, opt};
 use runtime::{Dirs, Module};
@@ -15,17 +16,17 @@ use transport::tls::{Files, configure};
 use transport::{Listener, Target, TargetError};
 
 static STREAM_SSL: Module = Module::new("stream_ssl");
-/// A Unix socket whose queue is full is tried again after this.
+/// Time after which a connection to a Unix socket with a full backlog is tried again.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// The options that tools with connections have.
+/// The TLS options of tools with connections.
 pub const TLS: [Opt; 8] = [
     opt("private-key", Some('p'), Takes::Value).says("FILE", "private key, for connections over TLS"),
     opt("certificate", Some('c'), Takes::Value).says("FILE", "certificate of that key (X.509 version 3)"),
     opt("ca-cert", Some('C'), Takes::Value)
-        .says("FILE", "certificates of those who may vouch for the other end"),
+        .says("FILE", "certificates of the authorities that may sign the peer's certificate"),
     opt("bootstrap-ca-cert", None, Takes::Value)
-        .says("FILE", "the same; a missing FILE is written with what the first other end shows"),
+        .says("FILE", "like --ca-cert; if FILE is missing, the authority of the first peer is stored in it"),
     opt("ssl-protocols", None, Takes::Value)
         .says("LIST", "versions of TLS, such as TLSv1.3 (default: 1.2 and 1.3)"),
     opt("ssl-ciphers", None, Takes::Value).says("LIST", "ciphers for TLS 1.2"),
@@ -33,42 +34,42 @@ pub const TLS: [Opt; 8] = [
     opt("ssl-server-name", None, Takes::Value),
 ];
 
-/// Who we are, as the options say.
+/// The TLS files that the options name.
 #[derive(Clone, Debug, Default)]
 pub struct Identity(Files);
 
 impl Identity {
-    /// Takes one of the `TLS` options; false if it is none.
+    /// Handles one of the `TLS` options; returns false for another option.
     pub fn take(&mut self, name: &str, value: Option<&str>) -> bool {
         if name == "ssl-server-name" {
-            // Certificates are checked for their chain, whatever name they bear.
+            // The name in a certificate is not checked, only its chain.
             runtime::warn!(STREAM_SSL, "--{name} has no effect");
             return true;
         }
         self.0.set(&format!("--{name}"), value.unwrap_or_default())
     }
 
-    /// Makes it the program's; to be done once, when all options are read.
+    /// Applies the options to the process; call once, after all options are parsed.
     pub fn settle(&self) {
-        // What is missing or cannot be read is told of where it is needed.
+        // Errors are reported when a connection needs the files.
         let _ = configure(&self.0);
     }
 }
 
-/// A connected stream that waits, until `deadline` if there is one; then the error is `TimedOut`.
+/// A connected stream whose functions wait, until `deadline` if there is one; then the error is `TimedOut`.
 #[derive(Debug)]
 pub struct Stream {
     stream: transport::Stream,
-    /// When waiting ends.
+    /// The end of waiting.
     pub deadline: Option<Instant>,
 }
 
 impl Stream {
-    /// Connects to a target, or waits there for a call.
+    /// Connects to a target, or listens there and waits for a connection.
     pub fn open(target: &Target, deadline: Option<Instant>) -> io::Result<Stream> {
         let again = |e: &io::Error| e.kind() == ErrorKind::ConnectionReset && e.get_ref().is_some();
         match Stream::attempt(target, deadline) {
-            // The first connection went into learning whom to trust.
+            // The first connection was used up by storing the peer's authority.
             Err(e) if again(&e) => Stream::attempt(target, deadline),
             other => other,
         }
@@ -99,7 +100,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for bytes; 0 at the end of the stream.
+    /// Waits for bytes; returns 0 at the end of the stream.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.receive_now(buffer)? {
@@ -109,7 +110,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that are there; 0 at the end of the stream, none if there may be some later.
+    /// Reads available bytes: 0 at the end of the stream, `None` if there are none yet.
     pub fn receive_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match self.stream.read(buffer) {
@@ -121,12 +122,12 @@ impl Stream {
         }
     }
 
-    /// What can be waited for, for more bytes.
+    /// The socket, to wait for more bytes.
     pub fn socket(&self) -> &impl AsFd {
         &self.stream
     }
 
-    /// Waits, if that is what the error asks for.
+    /// Waits for the socket if the error is `WouldBlock`.
     fn again_after(&self, error: io::Error, flags: PollFlags) -> io::Result<()> {
         match error.kind() {
             ErrorKind::WouldBlock => wait(&self.stream, flags, self.deadline),
@@ -158,7 +159,7 @@ fn called(target: &Target, deadline: Option<Instant>) -> io::Result<transport::S
     }
 }
 
-/// The time until the deadline, none for ever; an error once it has passed.
+/// The time until the deadline, `None` without one; an error once it has passed.
 pub fn time_left(deadline: Option<Instant>) -> io::Result<Option<Duration>> {
     let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
     if left == Some(Duration::ZERO) { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -175,7 +176,7 @@ fn wait(on: &impl AsFd, flags: PollFlags, deadline: Option<Instant>) -> io::Resu
     }
 }
 
-/// Errors of TLS by the system's numbers, whose texts users and scripts know; what is behind them goes to the log.
+/// Replaces TLS errors by the system's error numbers, whose texts users and scripts know; logs the cause.
 fn plain(error: io::Error) -> io::Error {
     if error.get_ref().is_none() {
         return error;
@@ -193,7 +194,8 @@ fn plain(error: io::Error) -> io::Error {
     number.into()
 }
 
-/// The targets that a text stands for: one, or an address each of a host's name. Files are taken in the run directory.
+/// The targets that a text stands for: one, or one for each address of a host name. Paths are relative to the
+/// run directory.
 pub fn targets(text: &str, default_port: u16, dirs: &Dirs) -> Result<Vec<Target>, TargetError> {
     let error = match Target::parse(text, default_port) {
         Ok(target) => return Ok(vec![target.within(&dirs.run)]),
@@ -216,12 +218,12 @@ pub fn targets(text: &str, default_port: u16, dirs: &Dirs) -> Result<Vec<Target>
     found.map(|list| list.map(make).collect()).map_err(|_| error)
 }
 
-/// Whether the other end is to call.
+/// Returns whether the target is passive: the peer connects to us.
 pub fn is_passive(remote: &str) -> bool {
     ["punix:", "ptcp:", "pssl:"].iter().any(|kind| remote.starts_with(kind))
 }
 
-/// The error for a place that there is no way to.
+/// The error for a target of an unknown kind.
 pub fn unsupported() -> io::Error {
     Errno::AFNOSUPPORT.into()
 }

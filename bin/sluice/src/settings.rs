@@ -1,4 +1,4 @@
-//! `sluice settings [PATTERN]`: what can be set in the database, and what becomes of it.
+//! `sluice settings [PATTERN]`: lists the settings in the database, and how the switch uses them.
 
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
@@ -8,7 +8,7 @@ use ovsdb::Json;
 use std::io::Write;
 use std::process::ExitCode;
 
-const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints docs/settings.md, all of it");
+const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints the whole of docs/settings.md");
 
 const NOT_BUILT: Opt = opt("not-built", None, Takes::Nothing).says("", "prints docs/not-built.md");
 
@@ -16,14 +16,14 @@ fn options() -> Vec<Opt> {
     own::FORMAT.into_iter().chain([MARKDOWN, NOT_BUILT]).chain(own::INFORMATIVE).collect()
 }
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "settings", peers: &[] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     Page {
         names: NAMES,
-        title: "says what can be set in the database, and what becomes of it",
+        title: "lists the settings in the database, and how the switch uses them",
         synopsis: "[--json | --markdown | --not-built] [PATTERN]",
         commands: Vec::new(),
         options: options(),
@@ -59,10 +59,10 @@ pub fn main(call: &Call) -> ExitCode {
         true => format!("{}\n", Json::Array(found.iter().map(|s| entry(s)).collect())),
         false => found.iter().map(|s| text::plain(s)).collect::<Vec<_>>().join("\n"),
     };
-    // Who closes the pipe has seen enough.
+    // Ignore errors: the reader may have closed the pipe.
     let _ = std::io::stdout().write_all(out.as_bytes());
     if found.is_empty() {
-        eprintln!("{}: nothing is known of \"{pattern}\"", call.name);
+        eprintln!("{}: no setting matches \"{pattern}\"", call.name);
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

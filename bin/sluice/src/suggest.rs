@@ -1,30 +1,30 @@
-//! "Did you mean": the known name that a mistyped one is nearest to.
+//! "Did you mean": suggests the known name that is most similar to a mistyped one.
 //!
-//! Under a name of Open vSwitch a tool says what that tool says and no more, so there is no suggestion.
+//! Under a name of Open vSwitch there are no suggestions, since the messages equal those of that tool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static SILENT: AtomicBool = AtomicBool::new(false);
+static OFF: AtomicBool = AtomicBool::new(false);
 
-/// No suggestions in this process.
-pub fn keep_silent() {
-    SILENT.store(true, Ordering::Relaxed);
+/// Turns suggestions off in this process.
+pub fn turn_off() {
+    OFF.store(true, Ordering::Relaxed);
 }
 
-/// Whether the tool goes by a name of Open vSwitch.
-pub fn is_silent() -> bool {
-    SILENT.load(Ordering::Relaxed)
+/// Returns whether suggestions are off: the tool has a name of Open vSwitch.
+pub fn is_off() -> bool {
+    OFF.load(Ordering::Relaxed)
 }
 
-/// What to put behind a complaint about `given`; empty if no name is near.
+/// The hint after an error message about `given`; empty if no name is similar.
 pub fn hint<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    if is_silent() {
+    if is_off() {
         return String::new();
     }
     nearest(given, names).map(|name| format!(" (did you mean \"{name}\"?)")).unwrap_or_default()
 }
 
-/// The name that takes the fewest edits, at most one in three letters.
+/// The name with the fewest edits, at most one edit per three letters.
 fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = plain(given);
     let limit = (given.len() / 3).clamp(1, 3);
@@ -32,12 +32,12 @@ fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<
     rated.filter(|(edits, _)| *edits <= limit).min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
 }
 
-/// Letter case and the kind of dash are no typing errors.
+/// Ignores letter case, and the difference between dash and underscore.
 fn plain(name: &str) -> Vec<char> {
     name.chars().map(|c| if c == '_' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that make one word of the other.
+/// Number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

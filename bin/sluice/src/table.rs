@@ -7,7 +7,7 @@ use ovsdb::json::{parse_uuid, sorted_string};
 use ovsdb::types::Type;
 use ovsdb::{Datum, Json};
 
-/// The options about tables.
+/// The options for tables.
 pub const TABLE: [Opt; 6] = [
     opt("format", Some('f'), Takes::Value).says("FORMAT", "layout of tables: table, list, html, csv or json"),
     opt("data", Some('d'), Takes::Value).says("FORMAT", "values in tables: string, bare or json"),
@@ -35,11 +35,11 @@ pub enum Layout {
 /// How values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cells {
-    /// As command lines read them.
+    /// In the notation of command lines.
     String,
     /// Without punctuation.
     Bare,
-    /// As the protocol has them.
+    /// As in the OVSDB protocol.
     Json,
 }
 
@@ -50,7 +50,7 @@ pub struct Style {
     pub layout: Layout,
     /// `--data`
     pub cells: Cells,
-    /// Not `--no-headings`
+    /// The opposite of `--no-headings`.
     pub headings: bool,
     /// `--pretty`
     pub pretty: bool,
@@ -59,11 +59,11 @@ pub struct Style {
 }
 
 impl Style {
-    /// What holds without options.
+    /// The style without options.
     pub const DEFAULT: Style =
         Style { layout: Layout::List, cells: Cells::String, headings: true, pretty: false, max_width: 0 };
 
-    /// Carries out one of the `TABLE` options; false if it is none.
+    /// Handles one of the `TABLE` options; returns false for another option.
     pub fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, String> {
         let text = value.unwrap_or_default();
         match name {
@@ -102,17 +102,17 @@ impl Style {
     }
 }
 
-/// What stands in one place of a table.
+/// The content of a table cell.
 #[derive(Clone, Debug, Default)]
 pub enum Cell {
     /// Nothing.
     #[default]
     Empty,
-    /// Words.
+    /// A text.
     Text(String),
     /// A value of a column.
     Value(Datum, Box<Type>),
-    /// Anything else that JSON can say.
+    /// Another JSON value.
     Json(Json),
 }
 
@@ -145,16 +145,16 @@ impl Cell {
 pub struct Table {
     /// One per column.
     pub headings: Vec<String>,
-    /// What stands in each row.
+    /// The cells of each row.
     pub rows: Vec<Vec<Cell>>,
-    /// What stands above it.
+    /// The text above the table.
     pub caption: Option<String>,
-    /// When it was made.
+    /// The time of the table's data.
     pub time: Option<String>,
 }
 
 impl Table {
-    /// The text of the table; `first` tells whether no other table came before.
+    /// Renders the table; `first`: no table was printed before.
     pub fn render(&self, style: &Style, first: bool) -> String {
         if style.layout == Layout::Json {
             return self.json(style);
@@ -250,7 +250,7 @@ impl Table {
     }
 }
 
-/// One line of cells cut and filled to their widths, which count bytes.
+/// One line of cells, cut and padded to their widths in bytes.
 fn line(out: &mut String, cells: &[String], widths: &[usize]) {
     let padded = cells.iter().zip(widths).map(|(text, width)| {
         let end = (0..=*width.min(&text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -273,7 +273,7 @@ fn html_text(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A cell whose UUIDs lead to the rows they name.
+/// A cell in which UUIDs are links to the rows they name.
 fn html_cell(element: &str, text: &str) -> String {
     let mut content = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What is measured: cells of experiments.
+//! The experiments and their cells: which cache is measured under which traffic.
 
 use super::traffic::Distribution;
 use flowcache::{Choice, Kind};
@@ -6,16 +6,16 @@ use flowcache::{Choice, Kind};
 /// One measurement.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// What the cache is called here.
+    /// Name of the cache in the report.
     pub cache: &'static str,
     pub choice: Choice,
     pub flows: usize,
     pub subtables: usize,
     pub megaflows: usize,
     pub distribution: Distribution,
-    /// Megaflows that are replaced, in a thousand packets.
+    /// Megaflows that are replaced per thousand packets.
     pub churn: f64,
-    /// Packets before, and in each of the windows.
+    /// Number of packets before the measurement, and in each of its windows.
     pub packets: (usize, usize),
 }
 
@@ -24,7 +24,7 @@ pub struct Experiment {
     pub cells: Vec<Cell>,
 }
 
-/// The contestants: name, kind, `emc-insert-inv-prob`, SMC.
+/// A cache configuration: name, kind, `emc-insert-inv-prob`, SMC.
 type Contestant = (&'static str, Kind, u32, bool);
 
 const UNIFIED: Contestant = ("unified", Kind::Unified, 0, false);
@@ -44,7 +44,7 @@ fn choice((_, kind, emc_insert_inv_prob, smc): Contestant) -> Choice {
     }
 }
 
-/// How many flows are the most, and packets a window.
+/// Scale of the experiments: maximum number of flows, and packets in a window.
 #[derive(Clone, Copy)]
 struct Size {
     flows: usize,
@@ -77,7 +77,8 @@ impl Experiment {
     }
 }
 
-/// (a) 10k flows, 3 subtables, one and two places, each size, let in always and one in a hundred.
+/// (a) Exact match caches at 10k flows and 3 subtables: one and two places for a flow, both sizes, insertion
+/// always and with probability 1/100.
 fn emc_ways(size: Size) -> Experiment {
     let kinds = [
         ("1-hash 8k", Kind::Emc1),
@@ -89,7 +90,7 @@ fn emc_ways(size: Size) -> Experiment {
     for inv_prob in [1, 100] {
         for (name, kind) in kinds {
             let cell = size.cell((name, kind, inv_prob, false), 10_000);
-            // One in a hundred needs a hundred times the packets to settle.
+            // Insertion with probability 1/100 takes longer to reach a steady state: 20 times the packets.
             let before = cell.packets.0 * if inv_prob == 1 { 1 } else { 20 };
             cells.push(Cell { subtables: 3, packets: (before, cell.packets.1), ..cell });
         }
@@ -97,7 +98,7 @@ fn emc_ways(size: Size) -> Experiment {
     Experiment { letter: 'a', cells }
 }
 
-/// (b) The table of the discussion, and every cache in its cells.
+/// (b) Every cache, by number of flows and subtables.
 fn by_subtables(size: Size) -> Experiment {
     let contestants = [DPCLS, EMC, EMC_SMC, SMC, DFC, CD, EMC_DFC, EMC_CD, UNIFIED];
     let mut cells = Vec::new();
@@ -109,7 +110,7 @@ fn by_subtables(size: Size) -> Experiment {
     Experiment { letter: 'b', cells }
 }
 
-/// (c) Distributions by megaflows, without and with churn.
+/// (c) Distributions by number of megaflows, without and with churn.
 fn by_traffic(size: Size) -> Experiment {
     let contestants = [EMC, EMC_SMC, DFC, CD, UNIFIED];
     let distributions = [Distribution::Uniform, Distribution::Zipf(0.9), Distribution::Zipf(1.1)];
@@ -127,7 +128,7 @@ fn by_traffic(size: Size) -> Experiment {
     Experiment { letter: 'c', cells }
 }
 
-/// (d) The large tables at a million flows.
+/// (d) The large caches at a million flows: the effect of huge pages.
 fn pages(size: Size) -> Experiment {
     let cells = [SMC, DFC, CD, UNIFIED].map(|c| Cell { subtables: 10, ..size.cell(c, 1_000_000) });
     Experiment { letter: 'd', cells: cells.to_vec() }

@@ -1,11 +1,12 @@
-//! `sluice bench`: parts of the switch measured in this process, without DPDK and without devices. `caches`: the flow caches
-//! beside each other. `path`: what each stage costs a packet.
+//! `sluice bench`: measures parts of the switch in this process, without DPDK and without devices. `caches`
+//! compares the flow caches; `path` measures the cost of each stage per packet.
 //!
-//! The whole path of the datapath runs: mock ports make packets and take them, megaflows are put by hand. Time is the
-//! thread's own, so that other load on the machine is not counted, though it empties the processor's caches.
+//! The whole path of the datapath runs: mock ports make and consume the packets, and the benchmark adds the
+//! megaflows. Times are CPU time of the thread, so other load on the machine is not counted, except that it
+//! evicts data from the processor's caches.
 
-mod bed;
 mod cells;
+mod fixture;
 mod path;
 mod plot;
 mod report;
@@ -22,26 +23,27 @@ use std::process::ExitCode;
 
 const OPTIONS: [Opt; 3] = [
     opt("out", Some('o'), Takes::Value).says("DIR", "writes caches.csv, caches.md and SVG plots there"),
-    opt("only", None, Takes::Value).says("LETTERS", "of the experiments, as in \"ab\""),
-    opt("quick", Some('q'), Takes::Nothing).says("", "shorter windows and fewer flows: to see that it runs"),
+    opt("only", None, Takes::Value).says("LETTERS", "runs only these experiments, as in \"ab\""),
+    opt("quick", Some('q'), Takes::Nothing)
+        .says("", "shorter windows and fewer flows: a quick check that it works"),
 ];
 
 fn options() -> Vec<Opt> {
     OPTIONS.into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
 }
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "bench", peers: &[] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     Page {
         names: NAMES,
         title: "measures parts of the switch in this process",
         synopsis: "{caches [-o DIR] [--only LETTERS] | path} [--quick]",
         commands: vec![
-            command("caches", "the flow caches beside each other"),
-            command("path", "what each stage of the path costs a packet, by families of packets and actions"),
+            command("caches", "compares the flow caches"),
+            command("path", "measures the cost of each stage per packet, by families of packets and actions"),
         ],
         options: options(),
         notes: vec![(
@@ -72,7 +74,7 @@ struct Asked {
     out: Option<PathBuf>,
     only: String,
     quick: bool,
-    /// One array of rows instead of lines of CSV.
+    /// Print one array of rows instead of CSV lines.
     json: bool,
 }
 
@@ -131,7 +133,8 @@ fn run(asked: &Asked) -> std::io::Result<()> {
     let mut rows = Vec::new();
     for experiment in wanted {
         for cell in &experiment.cells {
-            let row = Row { experiment: experiment.letter, cell: cell.clone(), result: bed::measure(cell) };
+            let row =
+                Row { experiment: experiment.letter, cell: cell.clone(), result: fixture::measure(cell) };
             if !asked.json {
                 println!("{}", row.csv());
             }

@@ -1,6 +1,6 @@
-//! `sluice bench path`: what each stage of the path costs a packet, by families of packets and actions.
+//! `sluice bench path`: the cost of each stage per packet, by families of packets and actions.
 
-use super::bed::thread_ns;
+use super::fixture::thread_ns;
 use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, Sink};
 use datapath::stages::{PathStage, StageTimes};
 use datapath::{Config, Datapath, Worker};
@@ -15,14 +15,14 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Packets that differ, in twenty megaflows of five masks.
+/// Different packets, in twenty megaflows with five masks.
 const FLOWS: u32 = 10_000;
 const MEGAFLOWS: u32 = 20;
-/// Packets of one window: so few that on a busy machine some windows are not disturbed. The window in which a packet took the
-/// least time counts.
+/// Packets of one window. Windows are short, so that on a busy machine some run undisturbed; the fastest
+/// window counts.
 const WINDOW: u64 = 6_400;
 
-/// Packets of a family.
+/// The kind of packets of a family.
 #[derive(Clone, Copy, PartialEq)]
 enum Frames {
     V4,
@@ -30,7 +30,7 @@ enum Frames {
     Vlan,
 }
 
-/// Packets, what is done with them, and how many come at once.
+/// A family: its packets, their actions, and the number of packets in a burst.
 struct Family {
     name: &'static str,
     frames: Frames,
@@ -108,7 +108,7 @@ impl Family {
     }
 }
 
-/// Brings the same packets for ever, in order.
+/// Receives the same packets repeatedly, in order.
 struct Source {
     packets: Vec<Vec<u8>>,
     next: usize,
@@ -131,7 +131,7 @@ fn clock() -> u64 {
     START.elapsed().as_nanos() as u64
 }
 
-/// What reading the clock takes, in nanoseconds.
+/// Nanoseconds that a clock reading takes.
 fn clock_cost() -> f64 {
     const READS: u32 = 1000;
     let one = || {
@@ -144,21 +144,21 @@ fn clock_cost() -> f64 {
     (0..10).map(|_| one()).fold(f64::MAX, f64::min)
 }
 
-/// Nanoseconds a packet: by stage, and of the thread's time without a look at the stages.
+/// Nanoseconds per packet: of each stage, and in total as measured without timing the stages.
 struct Row {
     stages: [f64; PathStage::ALL.len()],
     total: f64,
 }
 
-struct Bed {
+struct Fixture {
     worker: Worker,
     turn: u64,
     burst: u64,
     _datapath: Arc<Datapath>,
 }
 
-impl Bed {
-    fn new(family: &Family) -> Result<Bed, String> {
+impl Fixture {
+    fn new(family: &Family) -> Result<Fixture, String> {
         let datapath = Datapath::new(&Config { max_flows: 1000, seed: 42, ..Config::default() });
         for no in 1..=3 {
             datapath.add_port(PortNo(no), vec![Box::new(Sink)]).map_err(|e| format!("{e:?}"))?;
@@ -181,10 +181,10 @@ impl Bed {
         let packets = (0..FLOWS).map(|n| compose(&family.packet(n), &[0; 18])).collect();
         let mut worker = datapath.worker(WorkerId(0), 0);
         worker.add_rxq(PortNo(1), QueueId(0), Box::new(Source { packets, next: 0, burst: family.burst }));
-        Ok(Bed { worker, turn: 0, burst: family.burst as u64, _datapath: datapath })
+        Ok(Fixture { worker, turn: 0, burst: family.burst as u64, _datapath: datapath })
     }
 
-    /// Nanoseconds of the thread that a packet took.
+    /// Runs one window and returns CPU nanoseconds per packet.
     fn window(&mut self) -> f64 {
         let start = thread_ns();
         for _ in 0..WINDOW / self.burst {
@@ -196,15 +196,15 @@ impl Bed {
 }
 
 fn measure(family: &Family, windows: usize, clock_cost: f64) -> Result<Row, String> {
-    let mut bed = Bed::new(family)?;
-    (0..10).for_each(|_| _ = bed.window());
-    let total = (0..windows).map(|_| bed.window()).fold(f64::MAX, f64::min);
-    bed.worker.time_stages(clock);
+    let mut fixture = Fixture::new(family)?;
+    (0..10).for_each(|_| _ = fixture.window());
+    let total = (0..windows).map(|_| fixture.window()).fold(f64::MAX, f64::min);
+    fixture.worker.time_stages(clock);
     let mut before = StageTimes::default();
     let mut best = [f64::MAX; PathStage::ALL.len()];
     for _ in 0..windows {
-        bed.window();
-        let now = bed.worker.stage_times();
+        fixture.window();
+        let now = fixture.worker.stage_times();
         let stages: [f64; PathStage::ALL.len()] = std::array::from_fn(|i| {
             let (time, ends) = (now[i].time - before[i].time, now[i].ends - before[i].ends);
             (time as f64 - ends as f64 * clock_cost).max(0.0) / WINDOW as f64
@@ -222,7 +222,7 @@ pub fn run(quick: bool, as_json: bool) -> Result<(), String> {
     let (windows, cost) = (if quick { 20 } else { 400 }, clock_cost());
     if !as_json {
         let names = PathStage::ALL.map(|stage| format!("{:>9}", stage.name())).concat();
-        println!("{:18}{names}{:>9}   nanoseconds a packet", "", "total");
+        println!("{:18}{names}{:>9}   nanoseconds per packet", "", "total");
     }
     let mut rows = Vec::new();
     for family in &FAMILIES {
@@ -254,14 +254,14 @@ mod tests {
         let names: BTreeSet<&str> = FAMILIES.iter().map(|family| family.name).collect();
         assert_eq!(names.len(), FAMILIES.len());
         for family in &FAMILIES {
-            let mut bed = Bed::new(family).unwrap();
+            let mut fixture = Fixture::new(family).unwrap();
             for _ in 0..300 {
-                bed.worker.poll(Millis(0), Cycles(0));
+                fixture.worker.poll(Millis(0), Cycles(0));
             }
-            let tally = bed.worker.tally();
+            let tally = fixture.worker.tally();
             let (received, sent) = (tally.get(Event::Received), tally.get(Event::Sent));
             let copies = if family.name == "v4:two" { 2 } else { 1 };
-            assert_eq!((received, sent), (300 * bed.burst, copies * received), "{}", family.name);
+            assert_eq!((received, sent), (300 * fixture.burst, copies * received), "{}", family.name);
             assert_eq!(tally.get(Event::Missed), 0, "{}", family.name);
         }
     }

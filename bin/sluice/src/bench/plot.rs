@@ -1,4 +1,4 @@
-//! Plots as SVG: lines over a few places on the axis, one plot for each number of flows.
+//! Plots as SVG: lines over a few places on the x axis, one plot for each number of flows.
 
 use super::report::{Row, caches};
 use std::collections::BTreeSet;
@@ -12,13 +12,13 @@ const RIGHT: f64 = 430.0;
 const COLOURS: [&str; 9] =
     ["#888", "#1f77b4", "#17becf", "#9467bd", "#8c564b", "#e377c2", "#bcbd22", "#2ca02c", "#d62728"];
 
-/// A line of a plot: its name, and a value for each place on the axis.
+/// A line of a plot: its name, and a value for each place on the x axis.
 struct Line {
     name: String,
     values: Vec<f64>,
 }
 
-/// Files of the experiments that were run.
+/// Returns name and content of the plot files for experiment (b).
 pub fn all(rows: &[Row]) -> Vec<(String, String)> {
     let rows: Vec<&Row> = rows.iter().filter(|r| r.experiment == 'b').collect();
     let flows: BTreeSet<usize> = rows.iter().map(|r| r.cell.flows).collect();

@@ -1,7 +1,7 @@
-//! What was measured, as lines of CSV and as a page of markdown beside the figures of the source.
+//! The results as CSV, and as a page of markdown next to the published figures.
 
-use super::bed::Measured;
 use super::cells::Cell;
+use super::fixture::Measured;
 use ovsdb::Json;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ impl Row {
         )
     }
 
-    /// The same as `csv`, with names.
+    /// The same values as `csv`, as a JSON object.
     pub fn json(&self) -> Json {
         let (c, m) = (&self.cell, &self.result);
         json!({
@@ -65,20 +65,21 @@ impl Row {
         })
     }
 
-    /// Million packets a second of the thread's time: median.
+    /// Million packets per second of CPU time: median.
     pub fn mpps(&self) -> f64 {
         1000.0 / self.result.ns[1].max(1e-3)
     }
 }
 
-/// CD over DFC in the discussion of 2018, an EMC in front of both: flows, then 1, 3, 5, 10 and 20 subtables.
+/// CD over DFC in the measurements of 2018, with an EMC in front of both: flows, then the ratios for 1, 3, 5,
+/// 10 and 20 subtables.
 pub const SOURCE_RATIOS: [(usize, [f64; 5]); 3] = [
     (10_000, [1.00, 1.00, 0.85, 1.00, 1.00]),
     (100_000, [0.81, 1.15, 1.17, 1.35, 1.55]),
     (1_000_000, [0.80, 1.12, 1.31, 1.37, 1.63]),
 ];
 
-/// The page.
+/// The report as markdown.
 pub fn page(rows: &[Row]) -> String {
     let of = |letter| rows.iter().filter(|r| r.experiment == letter).collect::<Vec<_>>();
     let mut out = "# Flow caches beside each other\n\nMade by `sluice bench caches`. Packets come from a mock port and go to one; times are \
@@ -120,7 +121,7 @@ fn unique<T: Ord>(all: impl Iterator<Item = T>) -> BTreeSet<T> {
     all.collect()
 }
 
-/// The caches in the order in which they were measured.
+/// The names of the caches, in the order in which they were measured.
 pub fn caches(rows: &[&Row]) -> Vec<&'static str> {
     let mut names = Vec::new();
     for r in rows {
@@ -155,7 +156,7 @@ fn subtables(rows: &[&Row]) -> String {
         out += &format!("| {f} |{}\n", ratios.collect::<String>());
     }
     for &f in &flows {
-        out += &format!("\nNanoseconds a packet, {f} flows:\n{}", head("cache \\ subtables"));
+        out += &format!("\nNanoseconds per packet, {f} flows:\n{}", head("cache \\ subtables"));
         for name in caches(rows) {
             let cells =
                 tables.iter().map(|&t| find(name, f, t).map_or(" |".into(), |r| format!(" {} |", ns(r))));
@@ -171,7 +172,7 @@ fn figure(x: Option<f64>) -> String {
 
 fn traffic(rows: &[&Row]) -> String {
     let mut out = "\n## (c) Distributions by megaflows and churn\n\n200,000 flows (fewer if `--quick`), 5 subtables. Churn: megaflows that get another \
-                   place, in a thousand packets. Each field: nanoseconds a packet, and the share that no cache found.\n"
+                   place, in a thousand packets. Each field: nanoseconds per packet, and the share that no cache found.\n"
         .to_owned();
     let names = caches(rows);
     out += &format!(

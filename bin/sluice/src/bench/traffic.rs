@@ -1,15 +1,15 @@
-//! The packets of an experiment: which flow each belongs to.
+//! The packets of an experiment: the order of their flows.
 
 use std::sync::Arc;
 
-/// How often each flow comes.
+/// How often each flow occurs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Each once, in an order of chance, again and again: what a traffic generator sends.
+    /// Each flow once, in random order, repeatedly: like a traffic generator.
     Equal,
-    /// Each packet's flow is drawn, all alike.
+    /// Uniformly distributed.
     Uniform,
-    /// Drawn by Zipf's law with this exponent.
+    /// By Zipf's law with this exponent.
     Zipf(f64),
 }
 
@@ -23,7 +23,7 @@ impl Distribution {
     }
 }
 
-/// Even numbers that are the same in each run (splitmix64, Steele et al. 2014).
+/// Uniformly distributed random numbers, equal in each run (splitmix64, Steele et al. 2014).
 pub struct Random(pub u64);
 
 impl Random {
@@ -39,10 +39,10 @@ impl Random {
     }
 }
 
-/// Draws before they come again.
+/// Length of a random sequence, after which it repeats.
 const DRAWS: usize = 1 << 20;
 
-/// The flow of each packet, to be repeated.
+/// The flow number of each packet; the caller repeats the sequence.
 pub fn order(flows: usize, distribution: Distribution) -> Arc<[u32]> {
     let mut random = Random(flows as u64);
     match distribution {
@@ -55,7 +55,7 @@ pub fn order(flows: usize, distribution: Distribution) -> Arc<[u32]> {
                 sum += (rank as f64).powf(-s);
                 sums.push(sum);
             }
-            // Neighbours in rank are no neighbours otherwise.
+            // Flow numbers are shuffled, so that flows of neighbouring rank have no similar addresses.
             let names = shuffled(flows, &mut random);
             let draw = || {
                 let at = random.next() as f64 / u64::MAX as f64 * sum;
@@ -90,7 +90,7 @@ mod tests {
             f64::from(counts.into_iter().max().unwrap()) / DRAWS as f64
         };
         assert!(most(Distribution::Uniform) < 0.0015);
-        // The first of a thousand has 1 / (1 + 1/2^1.1 + ...) of all.
+        // The most frequent flow of a thousand has the share 1 / (1 + 1/2^1.1 + ...).
         let zipf = most(Distribution::Zipf(1.1));
         assert!((0.15..0.20).contains(&zipf), "{zipf}");
     }

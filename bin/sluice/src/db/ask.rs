@@ -1,4 +1,4 @@
-//! Commands that ask a server once, or wait for it.
+//! Commands that send one request to a server, or wait for it.
 
 use super::background::{Background, Next};
 use super::server::{
@@ -74,16 +74,16 @@ pub fn list_columns(cx: &Context, args: &[String]) -> Done {
     print(&table.render(&cx.options.style, true))
 }
 
-/// JSON from the command line.
+/// Parses JSON from the command line.
 pub fn parse(text: &str) -> Result<Json, Fail> {
-    text.parse().map_err(|e| Fail::Says(format!("\"{text}\": {e}")))
+    text.parse().map_err(|e| Fail::Message(format!("\"{text}\": {e}")))
 }
 
 fn run(cx: &Context, args: &[String], transaction: Json) -> Result<Json, Fail> {
     let database = transaction.get(0).and_then(Json::as_str).ok_or("not a valid OVSDB query")?.to_owned();
-    // In the background one may wait for what is not yet so.
+    // Detach first: a transaction with `wait` may take long.
     let mut daemon = runtime::daemon::start(&cx.options.daemon, runtime::daemon::Capabilities::empty())
-        .map_err(Fail::Says)?;
+        .map_err(Fail::Message)?;
     let mut place = connect_for(cx, args, 1, &database)?;
     if cx.options.change_aware == Some(true) {
         set_change_aware(cx, &mut place.rpc)?;
@@ -102,7 +102,7 @@ pub fn transact(cx: &Context, args: &[String]) -> Done {
     print(&cx.json(&answer))
 }
 
-/// `query`: a transaction that ends with `abort` changes nothing.
+/// `query`: a transaction that ends with `abort`, so it changes nothing.
 pub fn query(cx: &Context, args: &[String]) -> Done {
     let Json::Array(mut items) = parse(last(args))? else { return Err("not a valid OVSDB query".into()) };
     let asked = items.len().saturating_sub(1);
@@ -132,14 +132,14 @@ pub fn needs_conversion(cx: &Context, args: &[String]) -> Done {
     let mut place = connect_for(cx, args, 1, &new.name)?;
     let model = describe(&mut place.rpc, &new.name).and_then(|row| row.get("model").cloned());
     if model.as_ref().and_then(Json::as_str) == Some("clustered") {
-        // In a cluster every column is kept.
+        // In a cluster every column is persistent.
         new.tables.iter_mut().flat_map(|t| &mut t.columns).for_each(|c| c.persistent = true);
     }
     let there = schema(&mut place.rpc, &new.name)?;
     print(if new == there { "no\n" } else { "yes\n" })
 }
 
-/// `wait`: over as many connections as it takes.
+/// `wait`: connects again until the database has the wanted state.
 pub fn wait(cx: &Context, args: &[String]) -> Done {
     let [.., database, state] = args else { return Ok(()) };
     let (columns, rows) = match state.as_str() {
@@ -173,8 +173,8 @@ fn hold(cx: &Context, args: &[String], method: &str) -> Done {
     let mut place = connect(cx, args, 1)?;
     let name = place.rpc.name.clone();
     let lock = place.args.first().map_or("", String::as_str);
-    let failed = |e: std::io::Error| Fail::Says(format!("{name}: receive failed ({})", error_text(&e)));
-    // One after another: each waits for the answer to the one before.
+    let failed = |e: std::io::Error| Fail::Message(format!("{name}: receive failed ({})", error_text(&e)));
+    // Requests are sent one at a time: each waits for the reply to the previous one.
     let mut waiting = VecDeque::from([(method.to_owned(), lock.to_owned())]);
     let mut asked = None;
     loop {
@@ -182,27 +182,27 @@ fn hold(cx: &Context, args: &[String], method: &str) -> Done {
             asked = Some(place.rpc.send(&method, json!([lock])).map_err(failed)?);
         }
         match background.next(&mut place.rpc, false).map_err(failed)? {
-            Next::Said(Message::Reply { result: said, id } | Message::Error { error: said, id })
+            Next::Message(Message::Reply { result: said, id } | Message::Error { error: said, id })
                 if asked.as_ref() == Some(&id) =>
             {
                 asked = None;
                 print(&cx.json(&said))?;
                 background.is_up();
             }
-            Next::Said(Message::Notify { method, params }) => {
+            Next::Message(Message::Notify { method, params }) => {
                 print(&format!("{method}\n{}", cx.json(&params)))?;
             }
-            Next::Said(_) => {}
-            Next::Asked(Request { id, method, args, .. }) => {
+            Next::Message(_) => {}
+            Next::Control(Request { id, method, args, .. }) => {
                 waiting.extend(args.into_iter().map(|lock| (method.clone(), lock)));
                 background.reply(id, Ok(String::new()));
             }
-            Next::End => return Ok(()),
+            Next::Exit => return Ok(()),
         }
     }
 }
 
-/// `lock`: asks for it, and tells what becomes of it for as long as the connection lasts.
+/// `lock`: requests the lock, and prints its notifications until the connection ends.
 pub fn lock(cx: &Context, args: &[String]) -> Done {
     hold(cx, args, "lock")
 }

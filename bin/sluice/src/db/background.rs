@@ -1,8 +1,8 @@
-//! Commands that go on until somebody ends them: in the foreground, or with `--detach` in a process of their own.
+//! Commands that run until they are stopped: in the foreground, or with `--detach` in a background process.
 //!
-//! In the background they print where they printed before, and a control socket tells them what to do, in the place where
-//! `ovs-appctl` looks for it. The process is started again (see `runtime::daemon`), so all of this comes before anything
-//! else that a command does; the first one returns when the other has its first answer.
+//! The background process keeps standard output, and listens on a control socket where `ovs-appctl` looks for
+//! it. The program is executed again for it (see `runtime::daemon`), so a command detaches before it does
+//! anything else. The foreground process returns when the background process has its first reply.
 
 use super::rpc::Rpc;
 use super::{Context, Fail};
@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 use std::io;
 use unixctl::{Reply, Request, RequestId, Server};
 
-/// What every such process does on request.
+/// Control commands of every such process.
 const ALWAYS: [&str; 6] = ["exit", "vlog/close", "vlog/list", "vlog/list-pattern", "vlog/reopen", "vlog/set"];
 
-/// A command that goes on.
+/// A command that runs until it is stopped.
 pub struct Background {
     daemon: Daemon,
     control: Server,
@@ -28,21 +28,23 @@ pub struct Background {
     up: bool,
 }
 
-/// What is to be done next.
+/// The next event.
 pub enum Next {
-    /// The database server said something.
-    Said(Message),
-    /// Somebody asks for one of the command's own commands.
-    Asked(Request),
-    /// Somebody wants the process to end.
-    End,
+    /// A message from the database server.
+    Message(Message),
+    /// A request for one of the command's own control commands.
+    Control(Request),
+    /// A signal or a control command asks the process to exit.
+    Exit,
 }
 
 impl Background {
-    /// Goes where the options say; returns in the process that does the work. `commands`: of the control socket.
+    /// Detaches as the options say; returns in the process that does the work. `commands`: its control
+    /// commands besides the common ones.
     pub fn start(cx: &Context, commands: &[&'static str]) -> Result<Background, Fail> {
-        let wrong = |e: io::Error| Fail::Says(error_text(&e));
-        let daemon = daemon::start(&cx.options.daemon, daemon::Capabilities::empty()).map_err(Fail::Says)?;
+        let wrong = |e: io::Error| Fail::Message(error_text(&e));
+        let daemon =
+            daemon::start(&cx.options.daemon, daemon::Capabilities::empty()).map_err(Fail::Message)?;
         let offered: Vec<&str> = ALWAYS.iter().chain(commands).copied().collect();
         let version = runtime::version_text(&cx.name);
         let control = match cx.options.daemon.detach {
@@ -58,40 +60,40 @@ impl Background {
         Ok(Background { daemon, control, requests: VecDeque::new(), signals, poll, up: false })
     }
 
-    /// The command has begun: whoever started it need not wait any longer.
+    /// Reports that the command has begun, so that the foreground process can exit.
     pub fn is_up(&mut self) {
         if !std::mem::replace(&mut self.up, true) {
             self.daemon.ready_to_print();
         }
     }
 
-    /// Waits; while `deaf`, the database server is not listened to.
-    pub fn next(&mut self, rpc: &mut Rpc, deaf: bool) -> io::Result<Next> {
+    /// Waits for the next event; with `ignore_server`, not for messages of the database server.
+    pub fn next(&mut self, rpc: &mut Rpc, ignore_server: bool) -> io::Result<Next> {
         loop {
             if let Some(signal) = self.signals.received() {
                 runtime::info!(super::LOG, "ending on signal {signal}");
-                return Ok(Next::End);
+                return Ok(Next::Exit);
             }
             if let Some(request) = self.requests.pop_front() {
                 match request.method.as_str() {
                     "exit" => {
                         self.reply(request.id, Ok(String::new()));
-                        return Ok(Next::End);
+                        return Ok(Next::Exit);
                     }
                     name => match runtime::log::command(name, &request.args) {
                         Some(answer) => self.reply(request.id, answer),
-                        None => return Ok(Next::Asked(request)),
+                        None => return Ok(Next::Control(request)),
                     },
                 }
                 continue;
             }
-            if !deaf && let Some(message) = rpc.poll()? {
-                return Ok(Next::Said(message));
+            if !ignore_server && let Some(message) = rpc.poll()? {
+                return Ok(Next::Message(message));
             }
             let mut set = WaitSet::new();
             self.control.wait(&mut set);
             self.signals.wait(&mut set);
-            if !deaf {
+            if !ignore_server {
                 rpc.wait(&mut set);
             }
             self.poll.block(set);
@@ -99,7 +101,7 @@ impl Background {
         }
     }
 
-    /// Answers what was asked for on the control socket.
+    /// Replies to a request on the control socket.
     pub fn reply(&mut self, id: RequestId, answer: Result<String, String>) {
         self.control.reply(id, answer.map(Reply::Text));
     }

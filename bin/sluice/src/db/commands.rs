@@ -1,4 +1,4 @@
-//! The commands: names, arguments, who carries them out.
+//! The commands: names, arguments, and the functions that run them.
 
 use super::{Context, Fail, ask, dump, files, monitor, options, print, server};
 use crate::Call;
@@ -28,7 +28,7 @@ const fn c(
 
 const ANY: usize = usize::MAX;
 
-/// Those that ask a server; the server and the database in front are not counted.
+/// Commands for servers. The argument limits do not include the server and the database in front.
 const OF_SERVERS: &[Command] = &[
     c("list-dbs", "[SERVER]", (0, 0), ask::list_dbs, "lists the databases"),
     c("get-schema", "[SERVER] [DATABASE]", (0, 0), ask::get_schema, "prints the schema as JSON"),
@@ -54,48 +54,54 @@ const OF_SERVERS: &[Command] = &[
         ask::list_columns,
         "lists the columns of a table, or of all, with their types",
     ),
-    c("transact", "[SERVER] TRANSACTION", (1, 2), ask::transact, "carries out a transaction (JSON)"),
-    c("query", "[SERVER] TRANSACTION", (1, 2), ask::query, "carries out a transaction that changes nothing"),
+    c("transact", "[SERVER] TRANSACTION", (1, 2), ask::transact, "executes a transaction (JSON)"),
+    c("query", "[SERVER] TRANSACTION", (1, 2), ask::query, "executes a transaction and rolls it back"),
     c(
         "monitor",
         "[SERVER] [DATABASE] TABLE [COLUMN,...]... | ALL",
         (1, ANY),
         monitor::monitor,
-        "prints rows as they are, and then as they change; !initial, !insert, !delete, !modify among the columns leave out such changes",
+        "prints rows and their changes; !initial, !insert, !delete, !modify among the columns exclude such changes",
     ),
     c(
         "monitor-cond",
         "[SERVER] [DATABASE] CONDITION TABLE [COLUMN,...]...",
         (2, 3),
         monitor::monitor_cond,
-        "the same for rows that meet a condition",
+        "like monitor, for rows that meet a condition",
     ),
     c(
         "monitor-cond-since",
         "[SERVER] [DATABASE] [LASTID] CONDITION TABLE [COLUMN,...]...",
         (2, 4),
         monitor::monitor_cond_since,
-        "the same from a transaction on that was seen before",
+        "like monitor-cond, starting after the transaction with the given ID",
     ),
-    c("dump", "[SERVER] [DATABASE] [TABLE [COLUMN]...]", (0, ANY), dump::dump, "prints what tables hold"),
+    c(
+        "dump",
+        "[SERVER] [DATABASE] [TABLE [COLUMN]...]",
+        (0, ANY),
+        dump::dump,
+        "prints the contents of tables",
+    ),
     c("backup", "[SERVER] [DATABASE] > FILE", (0, 0), dump::backup, "writes the database as a database file"),
     c(
         "restore",
         "[SERVER] [DATABASE] < FILE",
         (0, 0),
         dump::restore,
-        "replaces what the database holds by what a backup holds",
+        "replaces the contents of the database by those of a backup",
     ),
     c(
         "wait",
         "[SERVER] DATABASE added|connected|removed",
         (2, 3),
         ask::wait,
-        "waits until the server has the database, is connected to its cluster, or has it no more",
+        "waits until the server has added the database, connected it to its cluster, or removed it",
     ),
-    c("lock", "[SERVER] LOCK", (1, 1), ask::lock, "asks for a lock, holds it, and tells of it"),
-    c("steal", "[SERVER] LOCK", (1, 1), ask::steal, "takes a lock from whoever has it"),
-    c("unlock", "[SERVER] LOCK", (1, 1), ask::unlock, "gives a lock back"),
+    c("lock", "[SERVER] LOCK", (1, 1), ask::lock, "requests a lock, holds it, and prints its notifications"),
+    c("steal", "[SERVER] LOCK", (1, 1), ask::steal, "takes a lock from its present owner"),
+    c("unlock", "[SERVER] LOCK", (1, 1), ask::unlock, "releases a lock"),
     c(
         "convert",
         "[SERVER] SCHEMA",
@@ -108,28 +114,40 @@ const OF_SERVERS: &[Command] = &[
         "[SERVER] SCHEMA",
         (1, 2),
         ask::needs_conversion,
-        "says whether the server's database has another schema than the file (yes or no)",
+        "prints whether the server's database has another schema than the file (yes or no)",
     ),
     c("help", "", (0, ANY), help, "prints the commands and options"),
 ];
 
-/// Those about files.
+/// Commands for files.
 const OF_FILES: &[Command] = &[
     c("create", "[FILE [SCHEMA]]", (0, 2), files::create, "creates a database file"),
-    c("compact", "[FILE [TARGET]]", (0, 2), files::compact, "writes the file anew, without its history"),
+    c("compact", "[FILE [TARGET]]", (0, 2), files::compact, "rewrites the file without its history"),
     c("convert", "[FILE [SCHEMA [TARGET]]]", (0, 3), files::convert, "converts the file to a schema"),
     c(
         "needs-conversion",
         "[FILE [SCHEMA]]",
         (0, 2),
         files::needs_conversion,
-        "says whether the file has another schema (yes or no)",
+        "prints whether the file has another schema (yes or no)",
     ),
     c("db-name", "[FILE]", (0, 1), files::db_name, "prints the name of the database in a file"),
     c("db-version", "[FILE]", (0, 1), files::db_version, "prints the version of its schema"),
     c("db-cksum", "[FILE]", (0, 1), files::db_cksum, "prints the checksum of its schema"),
-    c("db-is-clustered", "FILE", (1, 1), files::db_is_clustered, "succeeds if the file belongs to a cluster"),
-    c("db-is-standalone", "FILE", (1, 1), files::db_is_standalone, "succeeds if it does not"),
+    c(
+        "db-is-clustered",
+        "FILE",
+        (1, 1),
+        files::db_is_clustered,
+        "exits with 0 if the file belongs to a cluster",
+    ),
+    c(
+        "db-is-standalone",
+        "FILE",
+        (1, 1),
+        files::db_is_standalone,
+        "exits with 0 if the file does not belong to a cluster",
+    ),
     c("schema-name", "[SCHEMA]", (0, 1), files::schema_name, "prints the name of a schema"),
     c("schema-version", "[SCHEMA]", (0, 1), files::schema_version, "prints its version"),
     c("schema-cksum", "[SCHEMA]", (0, 1), files::schema_cksum, "prints its checksum"),
@@ -145,9 +163,9 @@ const OF_FILES: &[Command] = &[
         "[FILE] TRANSACTION",
         (1, 2),
         files::query,
-        "carries out a transaction on a file that it leaves as it is",
+        "executes a transaction on a file without changing the file",
     ),
-    c("transact", "[FILE] TRANSACTION", (1, 2), files::transact, "carries out a transaction on a file"),
+    c("transact", "[FILE] TRANSACTION", (1, 2), files::transact, "executes a transaction on a file"),
     c(
         "show-log",
         "[FILE]",
@@ -158,7 +176,7 @@ const OF_FILES: &[Command] = &[
     c("help", "", (0, ANY), help, "prints the commands and options"),
 ];
 
-/// Carries out what the arguments say.
+/// Runs the command that the arguments name.
 pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
     if cx.options.help {
         return help(&cx, &[]);
@@ -173,7 +191,8 @@ pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
         (true, _) => false,
         (false, _) => {
             let file = args.first().is_some_and(|arg| !server::is_remote(arg) && Path::new(arg).is_file());
-            // A schema alone is about a server, a database with a schema about the file.
+            // `convert` and `needs-conversion` with only a schema are for a server; with a database file and
+            // a schema they are for the file.
             let meant = file && (args.len() > 1 || !name.contains("conver"));
             find(OF_SERVERS).is_none() || meant && find(OF_FILES).is_some()
         }
@@ -187,7 +206,7 @@ pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
     if of_files && args.len() < min {
         return Err(format!("'{name}' command requires at least {min} arguments").into());
     }
-    // A server and a database may stand in front.
+    // A server and a database may precede the command's own arguments.
     let most = if of_files { max } else { max.saturating_add(2) };
     if args.len() < min || args.len() > most {
         return Err(match of_files {
@@ -204,15 +223,15 @@ fn help(cx: &Context, _: &[String]) -> Result<(), Fail> {
     print(&page().help(&cx.name))
 }
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "db", peers: &["ovsdb-client", "ovsdb-tool"] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     let line = |c: &Command| Line { name: c.name.into(), usage: c.usage.into(), text: c.text };
     Page {
         names: NAMES,
-        title: "asks a database server, and works on database files",
+        title: "sends requests to a database server, and works on database files",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: OF_SERVERS.iter().chain(OF_FILES).filter(|c| c.name != "help").map(line).collect(),
         options: options::all().into_iter().chain([crate::own::JSON]).collect(),

@@ -1,4 +1,4 @@
-//! Commands that copy what a database holds: for people, to a file, from a file.
+//! Commands that copy the contents of a database: `dump`, `backup`, `restore`.
 
 use super::server::{check_results, connect_to_database, schema};
 use super::{Context, Fail, print};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 type Done = Result<(), Fail>;
 
-/// Asks for all rows of tables, those columns of each.
+/// A transaction that selects the given columns of all rows of the tables.
 fn select(database: &str, tables: &[(&TableSchema, Vec<&Column>)]) -> Json {
     let operation = |(table, columns): &(&TableSchema, Vec<&Column>)| {
         let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
@@ -25,7 +25,7 @@ fn select(database: &str, tables: &[(&TableSchema, Vec<&Column>)]) -> Json {
     Json::Array(std::iter::once(database.into()).chain(tables.iter().map(operation)).collect())
 }
 
-/// The rows of each table in the answer.
+/// The rows of each table in the reply.
 fn rows<'a>(answer: &'a Json, tables: &[(&TableSchema, Vec<&Column>)]) -> Result<Vec<&'a Vec<Json>>, Fail> {
     let results = answer.as_array().filter(|list| list.len() == tables.len());
     let results = results.ok_or_else(|| {
@@ -34,7 +34,7 @@ fn rows<'a>(answer: &'a Json, tables: &[(&TableSchema, Vec<&Column>)]) -> Result
     let of = |(result, (table, _)): (&'a Json, &(&TableSchema, Vec<&Column>))| {
         result.get("rows").and_then(Json::as_array).ok_or_else(|| {
             let (name, text) = (&table.name, sorted_string(result));
-            Fail::Says(format!("{name} table reply is not an object with a \"rows\" member array: {text}"))
+            Fail::Message(format!("{name} table reply is not an object with a \"rows\" member array: {text}"))
         })
     };
     results.iter().zip(tables).map(of).collect()
@@ -93,7 +93,7 @@ fn table_of(table: &TableSchema, columns: &[&Column], rows: &[Json]) -> Result<T
         }
         data.push(values);
     }
-    // UUIDs are random: what else there is makes the better order.
+    // UUIDs are random, so sort by the other columns first.
     let is_uuid = |x: &usize| columns.get(*x).is_some_and(|c| c.ty.key.kind == AtomicType::Uuid);
     let (random, telling): (Vec<usize>, Vec<usize>) = (0..columns.len()).partition(is_uuid);
     data.sort_by(|a, b| {
@@ -111,7 +111,7 @@ fn table_of(table: &TableSchema, columns: &[&Column], rows: &[Json]) -> Result<T
     })
 }
 
-/// Fewer elements first, then by the keys, then by the values.
+/// Orders by number of elements, then by keys, then by values.
 fn compare(a: &Datum, b: &Datum) -> Ordering {
     let keys = || a.keys().cmp(b.keys());
     a.len().cmp(&b.len()).then_with(keys).then_with(|| a.values().cmp(b.values()))
@@ -151,12 +151,12 @@ pub fn backup(cx: &Context, args: &[String]) -> Done {
         .write_all(&log::record(&schema.to_json()))
         .and_then(|()| out.write_all(&log::record(&Json::Object(body))))
         .and_then(|()| out.flush());
-    written.map_err(|e| Fail::Says(format!("write to stdout failed ({})", runtime::error_text(&e))))
+    written.map_err(|e| Fail::Message(format!("write to stdout failed ({})", runtime::error_text(&e))))
 }
 
-/// The database in a file's bytes.
+/// Parses the content of a database file.
 fn read(bytes: &[u8]) -> Result<Database, Fail> {
-    let records = log::read(bytes).map_err(|e| Fail::Says(format!("/dev/stdin: {e}")))?;
+    let records = log::read(bytes).map_err(|e| Fail::Message(format!("/dev/stdin: {e}")))?;
     let mut bodies = records.records.iter();
     let (_, first) = bodies.next().ok_or("/dev/stdin: the file holds no schema")?;
     let mut db = Database::new(Arc::new(Schema::from_json(first)?), Uuid::new_v4());
@@ -167,7 +167,7 @@ fn read(bytes: &[u8]) -> Result<Database, Fail> {
     Ok(db)
 }
 
-/// `restore`: all that is there goes, and rows like those of the backup come, under new UUIDs.
+/// `restore`: deletes all rows, and inserts the rows of the backup with new UUIDs.
 pub fn restore(cx: &Context, args: &[String]) -> Done {
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
@@ -208,12 +208,12 @@ fn insertion(table: &TableSchema, row: &Row) -> Json {
     json!({"op": "insert", "table": table.name, "uuid-name": row_name(row.uuid()), "row": columns})
 }
 
-/// The name that a row goes by within the transaction.
+/// The name of a row within the transaction.
 fn row_name(uuid: Uuid) -> String {
     format!("row{}", uuid.to_string().replace('-', "_"))
 }
 
-/// References to rows by their names instead of their UUIDs.
+/// Replaces the UUIDs of references by row names.
 fn by_name(json: Json) -> Json {
     let Json::Array(items) = json else { return json };
     if let [Json::String(kind), Json::String(uuid)] = items.as_slice()

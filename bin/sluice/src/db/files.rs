@@ -1,4 +1,4 @@
-//! Commands about files: databases and schemas.
+//! Commands for files: databases and schemas.
 
 use super::{Context, Fail, ask, print, show_log};
 use ovsdb::log::{self, LogError};
@@ -15,19 +15,19 @@ impl From<OpenError> for Fail {
         match error {
             OpenError::Io { path, cause } => {
                 let (path, why) = (path.display(), runtime::error_text(&cause));
-                Fail::Says(format!("I/O error: {path}: open failed ({why})"))
+                Fail::Message(format!("I/O error: {path}: open failed ({why})"))
             }
-            other => Fail::Says(other.to_string()),
+            other => Fail::Message(other.to_string()),
         }
     }
 }
 
-/// The file that an argument names, or the one of this machine.
+/// The database file that an argument names; default: `conf.db` of this machine.
 fn database(cx: &Context, args: &[String], at: usize) -> PathBuf {
     args.get(at).map_or_else(|| cx.dirs.db.join("conf.db"), PathBuf::from)
 }
 
-/// The schema in a file.
+/// Reads a schema from a file.
 pub fn schema(path: &Path) -> Result<Schema, Fail> {
     let name = path.display();
     let unreadable =
@@ -38,7 +38,7 @@ pub fn schema(path: &Path) -> Result<Schema, Fail> {
     Ok(Schema::from_json(&json).map_err(|e| format!("failed to parse \"{name}\" as ovsdb schema ({e})"))?)
 }
 
-/// The same; without an argument it is that of Open vSwitch, which is part of the program.
+/// The schema in the file that an argument names; default: the built-in schema of Open vSwitch.
 fn schema_of(args: &[String], at: usize) -> Result<Schema, Fail> {
     args.get(at)
         .map_or_else(|| Ok(ovsdb::schema::open_vswitch().as_ref().clone()), |path| schema(Path::new(path)))
@@ -68,10 +68,10 @@ pub fn convert(cx: &Context, args: &[String]) -> Done {
     })
 }
 
-/// Writes what a file holds, changed, in its place or to another file.
+/// Rewrites a database after `change`, in place or to another file.
 fn rewrite(from: &Path, to: Option<&Path>, change: impl FnOnce(Database) -> Result<Database, Fail>) -> Done {
     let failed = |path: &Path, e: std::io::Error| {
-        Fail::Says(format!("I/O error: {}: write failed ({})", path.display(), runtime::error_text(&e)))
+        Fail::Message(format!("I/O error: {}: write failed ({})", path.display(), runtime::error_text(&e)))
     };
     match to {
         None => {
@@ -132,7 +132,7 @@ pub fn schema_cksum(_: &Context, args: &[String]) -> Done {
     print(&(schema_of(args, 0)?.cksum + "\n"))
 }
 
-/// Whether a file belongs to a cluster.
+/// Returns whether a file belongs to a cluster.
 fn clustered(cx: &Context, args: &[String]) -> Result<bool, Fail> {
     let path = database(cx, args, 0);
     let bytes = std::fs::read(&path).map_err(|cause| OpenError::Io { path: path.clone(), cause })?;
@@ -209,17 +209,17 @@ fn execute(db: &Database, request: &Json) -> Outcome {
     transaction::execute(db, &request, &ovsdb::Context::default(), &mut Uuid::new_v4)
 }
 
-/// The answer of a transaction that changes nothing.
+/// Prints the result of a transaction that changes nothing.
 fn answer(cx: &Context, db: &Database, request: &Json, outcome: Outcome) -> Done {
     match outcome {
         Outcome::Failed(results) => {
-            // What is wrong with the request as a whole is no list.
+            // If the request as a whole is wrong, the result is a single error, not a list.
             let whole = request.get(0).and_then(Json::as_str) != Some(&db.schema().name);
             let answer = Json::Array(results);
             print(&cx.json(answer.get(0).filter(|_| whole).unwrap_or(&answer)))
         }
-        // Nobody else can change the file meanwhile: what is not so now will not come.
-        _ => Err("the transaction waits for what cannot come".into()),
+        // No other process changes the file meanwhile, so a `wait` that fails now would fail forever.
+        _ => Err("the transaction waits for a condition that cannot become true".into()),
     }
 }
 

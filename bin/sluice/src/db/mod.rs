@@ -1,8 +1,10 @@
-//! `sluice db` (`ovsdb-client`, `ovsdb-tool`): asks a database server, and works on database files.
+//! `sluice db` (`ovsdb-client`, `ovsdb-tool`): sends requests to a database server, and works on database
+//! files.
 //!
-//! Under a name of the peer only that program's commands are there. `sluice db` has both; where both have one of a name
-//! (`transact`, `query`, `convert`, `needs-conversion`), a database file as the first argument means that file, and
-//! otherwise a server is asked. Exit status: 0 done, 1 failed, 2 for `db-is-clustered` and its like: no.
+//! Under a name of the peer only that program's commands exist. `sluice db` has the commands of both. Where
+//! both have a command of the same name (`transact`, `query`, `convert`, `needs-conversion`), it works on a
+//! file if the first argument is a database file, and otherwise on a server. Exit status: 0 success, 1
+//! failure; `db-is-clustered` and `db-is-standalone` exit with 2 for "no".
 
 mod ask;
 mod background;
@@ -24,47 +26,47 @@ pub use commands::{NAMES, page};
 
 static LOG: Module = Module::new("ovsdb_client");
 
-/// Why a command ends without success.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Fail {
-    /// The words for standard error.
-    Says(String),
-    /// The exit status says it.
+    /// The text for standard error.
+    Message(String),
+    /// The exit status, without a text.
     Exit(u8),
 }
 
 impl From<String> for Fail {
     fn from(text: String) -> Fail {
-        Fail::Says(text)
+        Fail::Message(text)
     }
 }
 
 impl From<&str> for Fail {
     fn from(text: &str) -> Fail {
-        Fail::Says(text.to_owned())
+        Fail::Message(text.to_owned())
     }
 }
 
 impl From<ovsdb::Error> for Fail {
     fn from(error: ovsdb::Error) -> Fail {
-        Fail::Says(error.to_string())
+        Fail::Message(error.to_string())
     }
 }
 
-/// What a command has to work with.
+/// Data that every command needs.
 pub struct Context {
     /// From the options.
     pub options: Options,
-    /// Where files and sockets are.
+    /// The directories of files and sockets.
     pub dirs: Dirs,
-    /// What the tool calls itself.
+    /// The tool's name in messages.
     pub name: String,
-    /// The command, and how many arguments it has at most, without a server and a database.
+    /// The command's name, and its maximum number of arguments without server and database.
     pub command: (&'static str, usize),
 }
 
 impl Context {
-    /// JSON as `--pretty` wants it, with a line end.
+    /// The JSON text in the format of `--pretty`, with a line end.
     pub fn json(&self, json: &ovsdb::Json) -> String {
         let mut text = String::new();
         match self.options.style.pretty {
@@ -88,7 +90,7 @@ pub fn main(call: &Call) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let done = options::settings(parsed, &dirs).map_err(Fail::Says).and_then(|(options, args)| {
+    let done = options::settings(parsed, &dirs).map_err(Fail::Message).and_then(|(options, args)| {
         if let Some(limit) = options.timeout {
             crate::alarm::set(limit);
         }
@@ -98,14 +100,14 @@ pub fn main(call: &Call) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(Fail::Exit(status)) => ExitCode::from(status),
-        Err(Fail::Says(text)) => {
+        Err(Fail::Message(text)) => {
             eprintln!("{}: {text}", call.name);
             ExitCode::FAILURE
         }
     }
 }
 
-/// To standard output; a reader that is gone ends the command.
+/// Prints to standard output; an error (the reader has closed the pipe) ends the command.
 pub fn print(text: &str) -> Result<(), Fail> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();

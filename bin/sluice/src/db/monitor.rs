@@ -1,4 +1,4 @@
-//! `monitor`, `monitor-cond`, `monitor-cond-since`: what changes, as it changes.
+//! `monitor`, `monitor-cond`, `monitor-cond-since`: print changes as they happen.
 
 use super::background::{Background, Next};
 use super::server::{Place, connect_to_database, schema, set_change_aware};
@@ -13,10 +13,10 @@ use unixctl::Request;
 
 type Done = Result<(), Fail>;
 
-/// What the process in the background does on request.
+/// Control commands of the background process.
 const CONTROL: [&str; 3] = ["ovsdb-client/block", "ovsdb-client/unblock", "ovsdb-client/cond_change"];
 
-/// How updates come.
+/// The form of updates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `update`: old and new values.
@@ -37,7 +37,7 @@ impl Form {
     }
 }
 
-/// A table that is watched, and its columns in the order in which they are shown.
+/// A monitored table, and its columns in the order of output.
 struct Watched<'a> {
     table: &'a TableSchema,
     columns: Vec<&'a Column>,
@@ -96,31 +96,36 @@ fn watch(
         params.push(since.unwrap_or_default().to_string().into());
     }
     let server = place.rpc.name.clone();
-    let failed = |e: std::io::Error| Fail::Says(format!("{server}: receive failed ({})", error_text(&e)));
+    let failed = |e: std::io::Error| Fail::Message(format!("{server}: receive failed ({})", error_text(&e)));
     let asked = place.rpc.send(form.methods().0, Json::Array(params)).map_err(failed)?;
     let mut printer = Printer { cx, watched, form, first: true };
     let mut blocked = false;
     loop {
         match background.next(&mut place.rpc, blocked).map_err(failed)? {
-            Next::Said(message) => {
-                if heard(&mut printer, &place, message, &asked)? {
+            Next::Message(message) => {
+                if print_updates(&mut printer, &place, message, &asked)? {
                     background.is_up();
                 }
             }
-            Next::Asked(Request { id, method, args, .. }) => {
+            Next::Control(Request { id, method, args, .. }) => {
                 let answer = match method.as_str() {
                     "ovsdb-client/cond_change" => change_condition(&mut place, &args),
                     name => Ok(block(&mut blocked, name == "ovsdb-client/block").to_owned()),
                 };
                 background.reply(id, answer);
             }
-            Next::End => return Ok(()),
+            Next::Exit => return Ok(()),
         }
     }
 }
 
-/// Prints what the server says; true for the answer to the request to monitor.
-fn heard(printer: &mut Printer<'_>, place: &Place<'_>, message: Message, asked: &Json) -> Result<bool, Fail> {
+/// Handles a message of the server and prints its updates. Returns true for the reply to the monitor request.
+fn print_updates(
+    printer: &mut Printer<'_>,
+    place: &Place<'_>,
+    message: Message,
+    asked: &Json,
+) -> Result<bool, Fail> {
     let (server, database) = (&place.rpc.name, &place.database);
     match message {
         Message::Reply { result, id } if id == *asked => {
@@ -148,7 +153,7 @@ fn heard(printer: &mut Printer<'_>, place: &Place<'_>, message: Message, asked: 
     Ok(false)
 }
 
-/// `ovsdb-client/block` and `unblock`: while it is blocked the process does not listen to the server.
+/// `ovsdb-client/block` and `unblock`: while blocked, the process does not read messages of the server.
 fn block(blocked: &mut bool, wanted: bool) -> &'static str {
     match (std::mem::replace(blocked, wanted), wanted) {
         (true, true) => "already blocking",
@@ -166,7 +171,7 @@ fn change_condition(place: &mut Place<'_>, args: &[String]) -> Result<String, St
     sent.map(|_| "condition changed".to_owned()).map_err(|e| error_text(&e))
 }
 
-/// The tables and columns that the arguments name, and the requests for them.
+/// The tables and columns that the arguments name, and the monitor requests for them.
 fn tables<'s>(
     place: &Place<'_>,
     schema: &'s Schema,
@@ -206,13 +211,13 @@ fn tables<'s>(
     Ok((watched, Json::Object(requests)))
 }
 
-/// All of a table's own columns, and `_version`.
+/// All columns of a table that its schema lists, and `_version`.
 fn default_columns(table: &TableSchema) -> Vec<&Column> {
     let own = table.columns.iter().skip(ovsdb::schema::FIRST_COLUMN);
     own.chain(table.columns.get(ovsdb::schema::VERSION_COLUMN)).collect()
 }
 
-/// One argument: names of columns, and `!initial` and its like.
+/// Parses one argument: names of columns, and `!initial`, `!insert`, `!delete`, `!modify`.
 fn group<'a>(
     table: &'a TableSchema,
     text: &str,
@@ -236,7 +241,7 @@ fn group<'a>(
     Ok((columns, kinds))
 }
 
-/// Kinds of changes that may be left out.
+/// Kinds of changes that an argument may exclude.
 const KINDS: [&str; 4] = ["initial", "insert", "delete", "modify"];
 
 fn request(columns: &[&Column], kinds: [bool; 4], condition: Option<&Json>) -> Json {
@@ -259,7 +264,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// The answer to the request.
+    /// Prints the reply to the monitor request.
     fn initial(&mut self, result: &Json) -> Done {
         if self.form != Form::Update3 {
             return self.updates(result, true);
@@ -294,7 +299,7 @@ impl Printer<'_> {
         print(&out)
     }
 
-    /// The lines about one row: its UUID, what happened, the values.
+    /// The lines for one row: its UUID, the kind of change, the values.
     fn lines<'a>(
         &self,
         uuid: &'a str,

@@ -9,11 +9,11 @@ use runtime::daemon::DaemonArgs;
 
 const OWN: [Opt; 12] = [
     opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
-    opt("timestamp", None, Takes::Nothing).says("", "monitor says when"),
-    opt("force", None, Takes::Nothing).says("", "restore goes on where schemas differ"),
-    opt("more", Some('m'), Takes::Nothing).says("", "show-log prints more; twice: still more"),
-    opt("leader-only", None, Takes::Nothing).says("", "of a cluster only the leader will do (default)"),
-    opt("no-leader-only", None, Takes::Nothing).says("", "any member of a cluster will do"),
+    opt("timestamp", None, Takes::Nothing).says("", "monitor prints the time of each change"),
+    opt("force", None, Takes::Nothing).says("", "restore continues although schemas differ"),
+    opt("more", Some('m'), Takes::Nothing).says("", "show-log prints rows; twice: columns, too"),
+    opt("leader-only", None, Takes::Nothing).says("", "connects only to the leader of a cluster (default)"),
+    opt("no-leader-only", None, Takes::Nothing).says("", "connects to any member of a cluster"),
     opt("db-change-aware", None, Takes::Nothing),
     opt("no-db-change-aware", None, Takes::Nothing),
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
@@ -22,15 +22,16 @@ const OWN: [Opt; 12] = [
     opt("election-timer", None, Takes::Value),
 ];
 
-/// For commands that go on: `monitor` and its like, `lock` and its like.
+/// Options of commands that run until they are stopped: `monitor`, `lock` and the like.
 const DAEMON: [Opt; 8] = [
     opt("detach", None, Takes::Nothing)
-        .says("", "monitor, lock, transact: in the background, once it has begun"),
-    opt("monitor", None, Takes::Nothing).says("", "with --detach: starts it again when it crashes"),
-    opt("no-chdir", None, Takes::Nothing).says("", "with --detach: stays in the present directory"),
+        .says("", "monitor, lock, transact: continue in the background after the first reply"),
+    opt("monitor", None, Takes::Nothing).says("", "with --detach: restarts the process when it crashes"),
+    opt("no-chdir", None, Takes::Nothing).says("", "with --detach: keeps the current directory"),
     opt("pidfile", None, Takes::Maybe).says("FILE", "with --detach: writes its process ID to a file"),
-    opt("overwrite-pidfile", None, Takes::Nothing).says("", "even if it is that of a running process"),
-    // Nothing confines it.
+    opt("overwrite-pidfile", None, Takes::Nothing)
+        .says("", "with --pidfile: even if the file belongs to a running process"),
+    // Accepted without effect: the process is not confined.
     opt("no-self-confinement", None, Takes::Nothing),
     opt("daemon-role", None, Takes::Value),
     opt("daemon-state", None, Takes::Value),
@@ -41,7 +42,7 @@ pub fn all() -> Vec<Opt> {
     OWN.into_iter().chain(DAEMON).chain(TABLE).chain(TLS).chain(LOGGING).collect()
 }
 
-/// What the options say.
+/// The parsed options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How tables are printed.
@@ -50,30 +51,30 @@ pub struct Options {
     pub timestamp: bool,
     /// `--force`
     pub force: bool,
-    /// How often `-m` is there.
+    /// How often `-m` is given.
     pub more: u8,
-    /// Whether a follower in a cluster will not do.
+    /// Whether only the leader of a cluster is acceptable.
     pub leader_only: bool,
-    /// Whether to stay connected when a database comes or goes; none: if the server can tell.
+    /// Whether to stay connected when a database is added or removed; `None`: if the server supports it.
     pub change_aware: Option<bool>,
-    /// `--detach` and what belongs to it.
+    /// `--detach` and related options.
     pub daemon: DaemonArgs,
     /// `--help`
     pub help: bool,
     /// `--version`
     pub version: bool,
-    /// Seconds.
+    /// `--timeout`, in seconds.
     pub timeout: Option<u32>,
 }
 
-/// Takes the command line apart.
+/// Parses the command line.
 pub fn parse(call: &Call) -> Result<Parsed, String> {
     let json = (!call.compat).then_some(crate::own::JSON);
     let known: Vec<Opt> = all().into_iter().chain(json).collect();
     getopt::parse(&known, Order::Anywhere, &call.args)
 }
 
-/// What the options say, and the arguments.
+/// Returns the parsed options and the other arguments.
 pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Options, Vec<String>), String> {
     let mut o = Options {
         style: Style { layout: Layout::Table, ..Style::DEFAULT },

@@ -1,4 +1,4 @@
-//! A connection to a database server for one request after another.
+//! A connection to a database server, for one request at a time.
 
 use crate::remote::{self, Stream};
 use ovsdb::stream::Limits;
@@ -8,12 +8,12 @@ use runtime::{Dirs, error_text};
 use std::collections::VecDeque;
 use std::io;
 
-/// A copy of a whole database is one message.
+/// Longest message, in bytes: a copy of a whole database is one message.
 const MAX_MESSAGE: usize = 1 << 30;
 
 /// The connection.
 pub struct Rpc {
-    /// The server, as it was named.
+    /// The server, as the user named it.
     pub name: String,
     stream: Stream,
     splitter: Splitter,
@@ -22,7 +22,7 @@ pub struct Rpc {
 }
 
 impl Rpc {
-    /// Connects, or waits to be called.
+    /// Connects, or listens and waits for a connection.
     pub fn open(server: &str, dirs: &Dirs) -> Result<Rpc, String> {
         let failed = |e: &io::Error| {
             let or_listen = match e.raw_os_error() == remote::unsupported().raw_os_error() {
@@ -53,7 +53,7 @@ impl Rpc {
         Err(failed(&why))
     }
 
-    /// Sends a request; the answer will bear the ID.
+    /// Sends a request and returns its ID; the reply has the same ID.
     pub fn send(&mut self, method: &str, params: Json) -> io::Result<Json> {
         self.last_id += 1;
         let id = Json::from(self.last_id);
@@ -61,7 +61,7 @@ impl Rpc {
         Ok(id)
     }
 
-    /// The next message that is not about the connection itself.
+    /// Returns the next message; echo requests are answered here.
     pub fn receive(&mut self) -> io::Result<Message> {
         let mut buffer = [0; 65536];
         loop {
@@ -73,7 +73,7 @@ impl Rpc {
         }
     }
 
-    /// The same without waiting; see [`Rpc::wait`].
+    /// Like [`Rpc::receive`], but returns `None` instead of waiting; see [`Rpc::wait`].
     pub fn poll(&mut self) -> io::Result<Option<Message>> {
         let mut buffer = [0; 65536];
         loop {
@@ -85,7 +85,7 @@ impl Rpc {
         }
     }
 
-    /// Waits until [`Rpc::poll`] may find more.
+    /// Registers the socket, to wait until [`Rpc::poll`] may return a message.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         set.fd(self.stream.socket(), Interest::Read);
     }
@@ -114,7 +114,8 @@ impl Rpc {
         Ok(None)
     }
 
-    /// One request and its answer, good or bad; what comes before the answer is kept.
+    /// Sends a request and returns its reply or its error. Messages that arrive before the reply are kept for
+    /// `receive`.
     pub fn call(&mut self, method: &str, params: Json) -> io::Result<Result<Json, Json>> {
         let id = self.send(method, params)?;
         let mut early = VecDeque::new();
@@ -129,7 +130,7 @@ impl Rpc {
         Ok(answer)
     }
 
-    /// The same; anything but a good answer is the end.
+    /// Like [`Rpc::call`], but an error reply is an error.
     pub fn ask(&mut self, method: &str, params: Json) -> Result<Json, String> {
         match self.call(method, params) {
             Ok(Ok(result)) => Ok(result),

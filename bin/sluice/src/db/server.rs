@@ -1,22 +1,22 @@
-//! Which server and which database a command is about, from what is written and what is there.
+//! Chooses the server and the database of a command, from the arguments and from what the server has.
 
 use super::rpc::Rpc;
 use super::{Context, Fail};
 use ovsdb::{Json, Schema};
 use serde_json::json;
 
-/// What is left of a command's arguments once server and database are known.
+/// A connection for a command, and its arguments without server and database.
 pub struct Place<'a> {
     /// The connection.
     pub rpc: Rpc,
-    /// The database, where one is needed.
+    /// The database, if the command needs one.
     pub database: String,
-    /// The other arguments.
+    /// The remaining arguments.
     pub args: &'a [String],
 }
 
 impl<'a> Place<'a> {
-    /// Unless there are too many arguments left.
+    /// Returns an error if too many arguments remain.
     fn checked(self, cx: &Context) -> Result<Place<'a>, Fail> {
         let (command, max) = cx.command;
         if self.args.len() > max {
@@ -26,12 +26,12 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether an argument has the form of a server's address.
+/// Returns whether an argument has the form of a server's address.
 pub fn is_remote(arg: &str) -> bool {
     arg.starts_with(|c: char| c.is_ascii_alphabetic()) && arg.contains(':')
 }
 
-/// The server that `args` begin with, or the one of this machine.
+/// Splits off the server that `args` begin with; default: the server of this machine.
 fn split_server<'a>(cx: &Context, args: &'a [String], min: usize) -> (String, &'a [String]) {
     match args.split_first() {
         Some((first, rest)) if args.len() > min && is_remote(first) => (first.clone(), rest),
@@ -47,7 +47,7 @@ pub fn connect<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Place
     Place { rpc, database: String::new(), args }.checked(cx)
 }
 
-/// The same for a known database.
+/// The same for a database whose name is already known.
 pub fn connect_for<'a>(
     cx: &Context,
     args: &'a [String],
@@ -62,12 +62,12 @@ pub fn connect_for<'a>(
     Place { rpc, database: database.to_owned(), args }.checked(cx)
 }
 
-/// The same where the database is among the arguments, or can be guessed.
+/// The same if the database is an argument or can be guessed.
 pub fn connect_to_database<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Place<'a>, Fail> {
     let (server, rest) = split_server(cx, args, min);
     let named = rest.split_first().filter(|_| rest.len() > min);
     if server.contains(',') {
-        // To guess over several servers would surprise.
+        // With several servers the database must be given: they may have different ones.
         let (database, rest) = named.ok_or("database name is required with multiple remotes")?;
         let rpc = first_fit(cx, &server, Some(database))?;
         return Place { rpc, database: database.clone(), args: rest }.checked(cx);
@@ -86,7 +86,7 @@ pub fn connect_to_database<'a>(cx: &Context, args: &'a [String], min: usize) -> 
     Place { rpc, database, args: rest }.checked(cx)
 }
 
-/// The databases of a server, sorted.
+/// The names of the databases of a server, sorted.
 pub fn databases(rpc: &mut Rpc) -> Result<Vec<String>, Fail> {
     let answer = rpc.ask("list_dbs", json!([]))?;
     let list = answer.as_array().ok_or("list_dbs response is not array")?;
@@ -99,7 +99,7 @@ pub fn databases(rpc: &mut Rpc) -> Result<Vec<String>, Fail> {
     Ok(names)
 }
 
-/// The first of several servers that is there and fit to serve the database.
+/// Connects to the first of several servers that answers and serves the database.
 fn first_fit(cx: &Context, servers: &str, database: Option<&str>) -> Result<Rpc, Fail> {
     for server in servers.split(',').map(str::trim).filter(|s| !s.starts_with("cid:")) {
         let Ok(mut rpc) = Rpc::open(server, &cx.dirs) else { continue };
@@ -114,7 +114,7 @@ fn first_fit(cx: &Context, servers: &str, database: Option<&str>) -> Result<Rpc,
     Err("no servers were available".into())
 }
 
-/// What the server says about one of its databases.
+/// The row of the database in the server's `_Server` database.
 pub fn describe(rpc: &mut Rpc, database: &str) -> Option<Json> {
     let select = json!({"op": "select", "table": "Database", "where": [["name", "==", database]]});
     let answer = rpc.ask("transact", json!(["_Server", select])).ok()?;
@@ -127,7 +127,7 @@ pub fn schema(rpc: &mut Rpc, database: &str) -> Result<Schema, Fail> {
     Ok(Schema::from_json(&answer)?)
 }
 
-/// Tells the server that a change of its databases need not end the connection.
+/// Tells the server not to end the connection when its databases change.
 pub fn set_change_aware(cx: &Context, rpc: &mut Rpc) -> Result<(), Fail> {
     if cx.options.change_aware == Some(false) {
         return Ok(());
@@ -142,7 +142,7 @@ pub fn set_change_aware(cx: &Context, rpc: &mut Rpc) -> Result<(), Fail> {
     }
 }
 
-/// The results of a transaction must all be good.
+/// Returns an error unless all operations of a transaction succeeded.
 pub fn check_results(answer: &Json) -> Result<(), Fail> {
     let results = answer.as_array().ok_or("result is not array")?;
     for result in results {

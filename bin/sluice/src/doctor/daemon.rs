@@ -1,4 +1,5 @@
-//! The switch of the run directory: the process that holds its pid file, whether it answers, and its event counters.
+//! The running switch: the process that holds the pid file of the run directory, whether it answers, and its
+//! event counters.
 
 use super::host::line;
 use doctor::facts::Daemon;
@@ -9,18 +10,18 @@ use std::path::Path;
 use std::time::Duration;
 use unixctl::Client;
 
-/// A switch that does not answer for so long has its main thread stuck.
+/// If the switch does not answer within this time, its main thread is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Ours goes by its own name, or by the one of the daemon that it stands in for.
+/// Names of our daemon: its own, and the name of the daemon that it replaces.
 const NAMES: [&str; 2] = ["sluiced", "ovs-vswitchd"];
 
 /// Event counters by name.
 type Counters = BTreeMap<&'static str, u64>;
 
-/// Looks for the switch, and asks it for its version and for its counters.
+/// Finds the switch, and reads its version and its counters.
 pub fn find(dirs: &Dirs) -> (Daemon, Counters) {
-    // The lock on the file, not the file, says that the process lives.
+    // The lock on the pid file shows that the process lives, not the file itself.
     let holder = |name| {
         runtime::daemon::read_pidfile(&dirs.in_run(&format!("{name}.pid"))).ok().map(|pid| (name, pid))
     };
@@ -35,25 +36,25 @@ pub fn find(dirs: &Dirs) -> (Daemon, Counters) {
     }
 }
 
-/// The process runs our program, whatever its name.
+/// Returns whether the process runs our program, under any name.
 fn is_ours(pid: u32) -> bool {
     let file = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let file = file.and_then(|f| Some(f.file_name()?.to_string_lossy().into_owned())).unwrap_or_default();
-    // Another user's process does not show its file.
+    // The executable of another user's process cannot be read; compare its name instead.
     file.starts_with("sluiced")
         || line(format!("/proc/{pid}/comm")).is_some_and(|name| name.starts_with("sluiced"))
 }
 
 fn ask(dirs: &Dirs, name: &str, pid: u32) -> Result<Counters, (ErrorKind, String)> {
     let places = [format!("{name}.{pid}.ctl"), format!("{name}.ctl")].map(|file| dirs.in_run(&file));
-    // With --unixctl its socket is elsewhere: then it is taken to answer.
+    // With --unixctl the socket is elsewhere; assume that the daemon answers.
     let Some(place) = places.iter().find(|place| place.exists()) else { return Ok(Counters::new()) };
     ask_at(place).map_err(|e| (e.kind(), format!("{}: {}", place.display(), runtime::error_text(&e))))
 }
 
 fn ask_at(place: &Path) -> std::io::Result<Counters> {
     let mut client = Client::connect(place, Some(PATIENCE))?;
-    // A reply that refuses the command is an answer, too.
+    // An error reply to the command is an answer, too.
     let _ = client.call("version", &[])?;
     let mut counters = Counters::new();
     for name in doctor::counters::names() {

@@ -1,4 +1,4 @@
-//! The configuration: from the database's server, or from its file.
+//! Reads the configuration from the database server, or from the database file.
 
 use super::devices;
 use crate::vsctl::connection::{Broken, Connection};
@@ -14,16 +14,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A server that does not answer for so long is none.
+/// If the server does not answer within this time, the file is read instead.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The column that every row has.
+/// Every row has this column.
 const UUID: &str = "_uuid";
 
-/// Rows by table, each with its columns.
+/// Rows by table; a row is a map of columns.
 pub type Rows = BTreeMap<String, Vec<BTreeMap<String, Datum>>>;
 
-/// All rows, and where they come from.
+/// Reads all rows; also returns a description of the source (server or file).
 pub fn open(dirs: &Dirs, server: Option<String>) -> Result<(Rows, String), String> {
     if let Some(file) = server.as_deref().filter(|place| place.starts_with(['/', '.'])) {
         return read_file(Path::new(file)).map(|rows| (rows, file.to_owned()));
@@ -66,7 +66,7 @@ fn ask(dirs: &Dirs, remote: &str) -> Result<Rows, String> {
     Ok(rows)
 }
 
-/// The file as the server would read it; nothing is written.
+/// Reads the file like the server does, without writing to it.
 fn read_file(path: &Path) -> Result<Rows, String> {
     let db = ovsdb_server::read(path).map_err(|e| e.to_string())?;
     let mut rows = Rows::new();
@@ -92,7 +92,7 @@ fn text(row: &BTreeMap<String, Datum>, column: &str) -> String {
     atom.and_then(|a| a.as_str()).unwrap_or_default().to_owned()
 }
 
-/// Fills in what the database says.
+/// Fills in the facts from the database.
 pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
     let of = |table: &str| rows.get(table).map(Vec::as_slice).unwrap_or_default();
     let is_empty = of("Bridge").is_empty();
@@ -126,7 +126,7 @@ pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
     facts.settings.extend(found.iter().map(|(table, f)| setting(table, f)));
 }
 
-/// The name of the bridge that has this interface; empty: none has.
+/// The name of the bridge with this interface; empty if none has it.
 fn bridge_of(rows: &Rows, interface: &Atom) -> String {
     let row_with = |table: &str, column: &str, uuid: &Atom| {
         let has =
@@ -137,7 +137,7 @@ fn bridge_of(rows: &Rows, interface: &Atom) -> String {
     port.and_then(|port| row_with("Bridge", "ports", port)).map_or_else(String::new, |b| text(b, "name"))
 }
 
-/// The error of an interface without what the findings say of it and of its port; `None` if nothing is left.
+/// The error of an interface without the parts that the findings already report; `None` if nothing is left.
 fn without(error: String, name: &str, found: &[(&str, Finding)]) -> Option<String> {
     let not_built = || found.iter().filter(|(_, f)| matches!(f.problem, Problem::NotBuilt(_)));
     let refused = |f: &Finding| f.name == TYPE && f.row == format!("Interface {name}");
@@ -152,7 +152,7 @@ fn without(error: String, name: &str, found: &[(&str, Finding)]) -> Option<Strin
     (!rest.is_empty()).then_some(rest)
 }
 
-/// What a column holds that always has a number.
+/// The default of a column that always has a number.
 fn number(table: &str, column: &str) -> Option<i64> {
     match config::settings::find(table, column, "", "")?.value {
         Value::Int { default, .. } => default,
@@ -160,7 +160,7 @@ fn number(table: &str, column: &str) -> Option<i64> {
     }
 }
 
-/// The finding with the command that takes the setting away.
+/// The finding with the command that removes the setting.
 fn setting(table: &str, finding: &Finding) -> Setting {
     let level = match finding.problem {
         Problem::NotBuilt(_) => Level::Problem,
@@ -175,7 +175,7 @@ fn setting(table: &str, finding: &Finding) -> Setting {
     };
     let mend = match finding.name.split_once(':') {
         None if finding.name == TYPE => format!("sluice vsctl del-port {row}"),
-        // A port has to have an interface; which one to leave is for the user to say.
+        // A port must have an interface; the user decides which one to keep.
         None if finding.name == "interfaces" => format!("sluice vsctl list {table} {row}"),
         None if finding.value == "true" => format!("sluice vsctl set {table} {row} {}=false", finding.name),
         Some((column, key)) => format!("sluice vsctl remove {table} {row} {column} {key}"),

@@ -1,4 +1,4 @@
-//! Devices of ports: PCI, drivers, folders of sockets.
+//! Devices of ports: PCI, drivers, directories of sockets.
 
 use super::host::line;
 use config::settings::options::{DPDK_DEVARGS, VHOST_SERVER_PATH};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What gives user space its devices.
+/// The kernel drivers that give devices to user space.
 pub fn drivers() -> Drivers {
     let noiommu = line("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     let groups = std::fs::read_dir("/sys/kernel/iommu_groups");
@@ -21,13 +21,13 @@ pub fn drivers() -> Drivers {
     }
 }
 
-/// The name of the driver that a link in sysfs names.
+/// The name of the driver that a link in sysfs points to.
 fn driver(device: &Path) -> Option<String> {
     let driver = std::fs::read_link(device.join("driver")).ok()?;
     Some(driver.file_name()?.to_string_lossy().into_owned())
 }
 
-/// The PCI address that the arguments begin with, in full.
+/// The PCI address at the beginning of the device arguments, with its domain.
 fn pci_address(devargs: &str) -> Option<String> {
     let first = devargs.split(',').next()?;
     let full = if first.matches(':').count() == 1 { format!("0000:{first}") } else { first.to_owned() };
@@ -38,7 +38,7 @@ fn pci_address(devargs: &str) -> Option<String> {
     (ok && hex(function, 1)).then_some(full)
 }
 
-/// Fills in what the host knows of a port's device.
+/// Fills in the host's information about a port's device.
 pub fn learn(
     interface: &mut Interface,
     options: &BTreeMap<String, String>,
@@ -71,7 +71,7 @@ pub fn learn(
     }
 }
 
-/// The kernel answers ARP requests that come by the device for any address of the host.
+/// Returns whether the kernel answers ARP requests on this device for any address of the host.
 fn answers_arp(name: &str) -> bool {
     const UP: u32 = 1;
     const NOARP: u32 = 0x80;
@@ -88,7 +88,7 @@ fn missing(folder: &Path) -> Option<String> {
     (!folder.as_os_str().is_empty() && !folder.exists()).then(|| folder.display().to_string())
 }
 
-/// The driver, and whether checksums are left to the device; unknown without `ethtool`.
+/// Returns the driver, and whether checksum offload is on; `None` without `ethtool`.
 fn ethtool(name: &str) -> (Option<String>, Option<bool>) {
     if name.starts_with('-') {
         return (None, None);

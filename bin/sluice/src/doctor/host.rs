@@ -1,4 +1,4 @@
-//! What `/proc` and `/sys` say of processors, memory and processes.
+//! Reads `/proc` and `/sys`: processors, memory and processes.
 
 use doctor::facts::{Boot, Cores, HugePages, Memory};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,23 +8,23 @@ use std::path::Path;
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
 
-/// The content of a small file without the line's end.
+/// The content of a small file, trimmed.
 pub fn line(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// The names in a folder.
+/// The names of the entries of a directory.
 fn names(folder: impl AsRef<Path>) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().into_string().ok()).collect()
 }
 
-/// The numbers of the entries `<prefix><number>`.
+/// The numbers of the directory entries `<prefix><number>`.
 fn numbered(folder: impl AsRef<Path>, prefix: &str) -> Vec<u32> {
     names(folder).iter().filter_map(|n| n.strip_prefix(prefix)?.parse().ok()).collect()
 }
 
-/// `0-2,5`
+/// Parses a list of CPUs: `0-2,5`.
 fn list(text: &str) -> BTreeSet<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -59,7 +59,7 @@ pub fn cores() -> Cores {
     cores
 }
 
-/// `hugepages-2048kB` of one node.
+/// The huge pages of one NUMA node.
 fn huge_of(folder: &Path, numa: u32) -> Vec<HugePages> {
     let pages = |name: &String| {
         let kilobytes = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
@@ -78,7 +78,7 @@ fn huge() -> Vec<HugePages> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// The memory; the limit is that of the switch's process, else our own.
+/// Reads the memory facts; the locked-memory limit is that of the switch's process, or our own without one.
 pub fn memory(switch: Option<u32>) -> Memory {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let mount = |l: &str| {
@@ -113,7 +113,7 @@ fn memlock(limits: &str) -> Option<u64> {
     }
 }
 
-/// What edits the boot loader's configuration.
+/// Which tools to edit the boot loader's configuration exist.
 pub fn boot() -> Boot {
     let has = |name: &str| {
         ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(name).exists())

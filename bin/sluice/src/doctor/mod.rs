@@ -1,7 +1,7 @@
-//! `sluice doctor`: what in this host or in its configuration hurts, and the command that mends it.
+//! `sluice doctor`: reports problems of this host and its configuration, each with the command that fixes it.
 //!
-//! Works without a running switch: the database is asked if its server answers, else its file is read, else only the
-//! host is looked at.
+//! Works without a running switch: the configuration is read from the database server if it answers, else
+//! from its file; without either, only the host is examined.
 
 mod daemon;
 mod database;
@@ -17,21 +17,21 @@ use runtime::Dirs;
 use std::io::Write;
 use std::process::ExitCode;
 
-const DB: Opt =
-    opt("db", None, Takes::Value).says("DATABASE", "the database's server, or its file, and no other place");
+const DB: Opt = opt("db", None, Takes::Value)
+    .says("DATABASE", "reads the configuration only from this database server or file");
 
 fn options() -> Vec<Opt> {
     own::FORMAT.into_iter().chain([DB]).chain(own::INFORMATIVE).collect()
 }
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "doctor", peers: &[] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     Page {
         names: NAMES,
-        title: "looks for what hurts the switch in this host and in its configuration",
+        title: "reports problems of this host and of the switch's configuration",
         synopsis: "[--json] [--db=DATABASE]",
         commands: Vec::new(),
         options: options(),
@@ -60,12 +60,12 @@ pub fn main(call: &Call) -> ExitCode {
     let (facts, source) = gather(&dirs, server);
     let found = doctor::diagnose(&facts);
     let text = if json { as_json(&found, &source) } else { as_text(&found, &source, color::is_wanted()) };
-    // Who closes the pipe has seen enough.
+    // Ignore errors: the reader may have closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
     if doctor::needs_care(&found) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// All that can be learned, and where the configuration comes from.
+/// Collects all facts; also returns the source of the configuration.
 fn gather(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
     let (daemon, counters) = daemon::find(dirs);
     let mut facts = Facts { daemon, counters, boot: host::boot(), ..Facts::default() };
@@ -78,7 +78,7 @@ fn gather(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
             place
         }
         Err(why) => {
-            // The socket and the file are tried one after the other, and the text names both.
+            // The socket and the file were both tried, and the text names both.
             let denied = why.contains("Permission denied");
             facts.configuration = if denied { Configuration::Denied(why) } else { Configuration::None(why) };
             "none".to_owned()

@@ -1,4 +1,4 @@
-//! Many requests as one (OpenFlow 1.4.1 §6.9).
+//! Sends several requests as one bundle (OpenFlow 1.4.1 §6.9).
 
 use super::conn::{Conn, xid_of};
 use super::context::{Context, Fail, fail};
@@ -9,22 +9,22 @@ use openflow::text::message_text;
 use openflow::{Dialect, decode};
 use runtime::error_text;
 
-/// The number of the one bundle of a connection.
+/// The bundle ID; a connection has only one bundle.
 const BUNDLE: u32 = 0;
 const FLAGS: u16 = bundle_flags::ATOMIC | bundle_flags::ORDERED;
 
-/// Does all of these in one step or none of them.
+/// Applies all requests in one step, or none of them.
 pub fn transact(cx: &mut Context, conn: &mut Conn, target: &str, requests: &Requests) -> Result<(), Fail> {
     let header = requests.bundle_header(BUNDLE, FLAGS)?;
     step(cx, conn, target, requests, BundleControlType::OpenRequest)?;
     let sent = conn.send_frames(requests.frames(), &header);
-    sent.map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
+    sent.map_err(|e| Fail::Message(format!("talking to {} ({})", conn.name, error_text(&e))))?;
     step(cx, conn, target, requests, BundleControlType::CloseRequest)?;
     step(cx, conn, target, requests, BundleControlType::CommitRequest)
 }
 
-/// One control message and its answer. Errors of the bundle's messages may come before it: they have their own
-/// transactions.
+/// Sends one bundle control message and receives its reply. Errors of the bundle's messages may arrive before
+/// the reply; they have other transaction IDs.
 fn step(
     cx: &mut Context,
     conn: &mut Conn,
@@ -35,7 +35,7 @@ fn step(
     let control = BundleControl { bundle: BUNDLE, kind, flags: FLAGS };
     let request = cx.message(conn.version, Body::BundleControl(control));
     let broken =
-        |name: &str, e: std::io::Error| Fail::Says(format!("talking to {name} ({})", error_text(&e)));
+        |name: &str, e: std::io::Error| Fail::Message(format!("talking to {name} ({})", error_text(&e)));
     conn.send(&request).map_err(|e| broken(&conn.name, e))?;
     loop {
         let frame = conn.receive().map_err(|e| broken(&conn.name, e))?;
@@ -54,7 +54,7 @@ fn step(
     }
 }
 
-/// "Error … for: " and the message that it is about.
+/// Prints "Error … for: " and the message that the error is about.
 fn explain(cx: &mut Context, target: &str, error: &[u8], about: Option<&[u8]>) -> Result<(), Fail> {
     let Ok(Message { body: Body::Error(body), .. }) = decode(error, Dialect::default()) else {
         eprint!("***decode error***");

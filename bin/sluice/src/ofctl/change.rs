@@ -1,4 +1,4 @@
-//! Commands that change flows, and packets sent out.
+//! Commands that change flows, and `packet-out`.
 
 use super::bundle;
 use super::conn::Conn;
@@ -12,11 +12,11 @@ use openflow::message::Body;
 use openflow::packet_io::PacketOut;
 use openflow::text::{Protocols, hex_dump, parse_actions, parse_packet, parse_packet_out};
 
-/// Flow mods that are sent before the answer to the first of them is waited for. For each barrier a switch publishes its tables,
-/// and what changes next is copied: the more, the more rules there are.
+/// Number of flow mods in flight before the first reply is awaited. At each barrier the switch publishes its
+/// tables, and copies what changes afterwards; this costs more with more rules, so barriers are rare.
 pub const WINDOW: usize = 1024;
 
-/// Connects and agrees on a format that can carry the changes.
+/// Connects and negotiates a flow format that can carry the changes.
 pub fn open_for_change(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
     let allowed = cx.settings.protocols;
     if (usable & allowed).is_empty() {
@@ -36,7 +36,8 @@ pub fn open_for_change(cx: &mut Context, target: &str, usable: Protocols) -> Res
     fail(format!("switch does not support any of the usable flow formats ({usable})"))
 }
 
-/// Sends requests: all in one step or none of them, or each by itself, `window` of them at a time.
+/// Sends requests: all in one step or none of them (`--bundle`), or each by itself with `window` of them in
+/// flight.
 pub fn send(
     cx: &mut Context,
     conn: &mut Conn,
@@ -51,7 +52,7 @@ pub fn send(
     conn.execute_all(cx, target, requests, window)
 }
 
-/// What requests are on the wire, for those who ask for it often (`-v`).
+/// Prints the requests as they are sent, with `-m` given at least five times.
 fn print_sent(cx: &Context, requests: &Requests) -> Result<(), Fail> {
     let text: String = match cx.settings.verbosity {
         ..5 => return Ok(()),
@@ -65,8 +66,8 @@ fn hex_text(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Sends flow mods. They are written as they are read, in the format that the connection will most likely have; only
-/// where it comes to have another one they are read again.
+/// Sends flow mods. They are encoded while the file is read, in the format that the connection will most
+/// likely have. If the connection has another format, the file is read again.
 fn change(cx: &mut Context, target: &str, source: &Source, command: FlowCommand) -> Result<(), Fail> {
     let names = cx.names_to_accept(target)?;
     let usable = if cx.settings.bundle { Protocols::OF13_UP } else { Protocols::ANY };
@@ -83,7 +84,7 @@ fn change(cx: &mut Context, target: &str, source: &Source, command: FlowCommand)
     if cx.settings.bundle { Ok(()) } else { print_sent(cx, &requests) }
 }
 
-/// The format that `open_for_change` agrees on with a switch that can do all.
+/// The format that `open_for_change` negotiates with a switch that supports all of them.
 fn likely(cx: &Context, wanted: Protocols) -> Format {
     let first = Format::initial(cx.settings.versions.newest().unwrap_or_default());
     match wanted.first() {
@@ -120,7 +121,7 @@ pub fn del_flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     one_or_file(cx, args, if cx.settings.strict { FlowCommand::DeleteStrict } else { FlowCommand::Delete })
 }
 
-/// `packet-out`: one text, or port, actions and packets as arguments.
+/// `packet-out`: one text, or port, actions and packets as separate arguments.
 pub fn packet_out(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let names = cx.names_to_accept(&args[0])?;
     let (packets, usable) = match args {

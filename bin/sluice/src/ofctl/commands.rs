@@ -1,4 +1,4 @@
-//! The commands: names, arguments, who carries them out.
+//! The commands: names, arguments, and the functions that run them.
 
 use super::context::{Context, Fail, fail, print};
 use super::{change, diff, extensions, groups, meters, monitor, parse, ports, query, recorded, tables};
@@ -32,7 +32,7 @@ const fn changes(
     Command { name, arguments, min, max, changes: true, run }
 }
 
-/// All of them.
+/// All commands.
 pub const COMMANDS: &[Command] = &[
     reads("show", "switch", (1, 1), query::show),
     reads("monitor", "switch [misslen] [invalid_ttl] [watch:[...]]", (1, 3), monitor::monitor),
@@ -106,7 +106,7 @@ pub const COMMANDS: &[Command] = &[
     changes("ofp-print", "", (1, 2), parse::ofp_print),
 ];
 
-/// Carries out what the arguments say.
+/// Runs the command that the arguments name.
 pub fn run(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let Some((name, args)) = args.split_first() else {
         return fail("missing command name; use --help for help");

@@ -1,4 +1,4 @@
-//! One connection to a switch: blocking, a request at a time.
+//! A blocking connection to a switch, for one request at a time.
 
 use super::context::{Context, Fail, fail};
 use super::requests::{Format, Requests};
@@ -15,34 +15,35 @@ use transport::{OPENFLOW_PORT, Target};
 
 static VCONN: Module = Module::new("vconn");
 
-/// Bytes that are sent at once.
+/// Maximum number of bytes in one write.
 const SEND_SIZE: usize = 64 << 10;
 
-/// A connection whose version is agreed on.
+/// A connection with a negotiated version.
 pub struct Conn {
     stream: Stream,
     received: Vec<u8>,
-    /// As messages call it.
+    /// The connection's name in messages.
     pub name: String,
-    /// The version.
+    /// The negotiated version.
     pub version: Version,
     /// The flow format in which the switch expects flow mods.
     pub protocol: Protocols,
 }
 
 impl Conn {
-    /// Connects to the management socket of a bridge, or to a target.
+    /// Connects to the management socket of a bridge, or to another target.
     pub fn open(cx: &mut Context, target: &str) -> Result<Conn, Fail> {
         Conn::open_socket(cx, target, "mgmt")
     }
 
-    /// Connects to the bridge's socket that ends in `suffix`.
+    /// Connects to the bridge's socket whose name ends in `suffix`.
     pub fn open_socket(cx: &mut Context, target: &str, suffix: &str) -> Result<Conn, Fail> {
         let (stream, name) = connect(cx, target, suffix)?;
         let start = Version::V10;
         let mut conn = Conn { stream, received: Vec::new(), name, version: start, protocol: Protocols(0) };
-        let failed =
-            |e: io::Error| Fail::Says(format!("{target}: failed to connect to socket ({})", error_text(&e)));
+        let failed = |e: io::Error| {
+            Fail::Message(format!("{target}: failed to connect to socket ({})", error_text(&e)))
+        };
         let snoops = suffix == "snoop";
         let ours = if snoops { VersionSet::ALL } else { cx.settings.versions };
         conn.version = conn.hello(cx, ours).map_err(failed)?;
@@ -50,7 +51,7 @@ impl Conn {
         Ok(conn)
     }
 
-    /// How it writes requests.
+    /// The format of requests on this connection.
     pub fn format(&self) -> Format {
         Format { version: self.version, protocol: self.protocol }
     }
@@ -93,8 +94,8 @@ impl Conn {
         self.stream.send(&frames.concat())
     }
 
-    /// Sends messages, many at a time, each inside one that begins with `header` and has its transaction. An empty header:
-    /// each by itself.
+    /// Sends frames, many in one write. `header` is put before each frame and gets the frame's transaction
+    /// ID; if it is empty, frames are sent as they are.
     pub fn send_frames<'m>(
         &mut self,
         frames: impl IntoIterator<Item = &'m [u8]>,
@@ -117,7 +118,7 @@ impl Conn {
         self.stream.send(&bytes)
     }
 
-    /// The next message.
+    /// Receives one message.
     pub fn receive(&mut self) -> io::Result<Vec<u8>> {
         loop {
             match next_frame(&self.received) {
@@ -137,8 +138,8 @@ impl Conn {
 
     fn talking(&self, e: &io::Error) -> Fail {
         let why = error_text(e);
-        // The end of the stream is no error of the system: it is named without parentheses of one.
-        Fail::Says(format!("talking to {} ({why})", self.name))
+        // The end of the stream is not a system error; the message omits the parentheses of one.
+        Fail::Message(format!("talking to {} ({why})", self.name))
     }
 
     fn receive_of(&mut self, is_ours: impl Fn(Xid) -> bool) -> Result<Vec<u8>, Fail> {
@@ -150,13 +151,13 @@ impl Conn {
         }
     }
 
-    /// Sends a request and returns the first answer.
+    /// Sends a request and returns the first reply.
     pub fn transact(&mut self, request: &Message) -> Result<Vec<u8>, Fail> {
         self.send(request).map_err(|e| self.talking(&e))?;
         self.receive_of(|xid| xid == request.xid)
     }
 
-    /// Sends a multipart request and returns all parts of the answer, bytes and meaning.
+    /// Sends a multipart request and returns all parts of the reply, as bytes.
     pub fn transact_frames(&mut self, request: &Message) -> Result<Vec<Vec<u8>>, Fail> {
         self.send(request).map_err(|e| self.talking(&e))?;
         let mut parts = Vec::new();
@@ -170,7 +171,7 @@ impl Conn {
         }
     }
 
-    /// The same, decoded; an error is the end.
+    /// Like `transact_frames`, but decoded; an error reply is an error.
     pub fn transact_all(&mut self, request: &Message) -> Result<Vec<Message>, Fail> {
         let frames = self.transact_frames(request)?;
         frames
@@ -185,20 +186,21 @@ impl Conn {
             .collect()
     }
 
-    /// Sends a request that is answered only if it fails: the answer, if one comes before that to the barrier behind it.
+    /// Sends a request that is answered only if it fails, followed by a barrier: returns the error if one
+    /// arrives before the barrier reply.
     pub fn transact_noreply(&mut self, cx: &mut Context, request: &Message) -> Result<Option<Vec<u8>>, Fail> {
         self.send(request).map_err(|e| self.talking(&e))?;
         self.failure_before_barrier(cx, |xid| xid == request.xid)
     }
 
-    /// The same; an answer is printed and ends the command.
+    /// The same; an error is printed and ends the command.
     pub fn execute(&mut self, cx: &mut Context, target: &str, request: &Message) -> Result<(), Fail> {
         let answer = self.transact_noreply(cx, request)?;
         answer.map_or(Ok(()), |error| refused(cx, target, &error))
     }
 
-    /// The same with many, of which `window` are sent before the first answer is waited for. Those behind one that fails
-    /// may have been done; none of a later window is sent.
+    /// The same with many requests, with `window` of them in flight. Requests after a failed one may have
+    /// been executed; none of a later window is sent.
     pub fn execute_all(
         &mut self,
         cx: &mut Context,
@@ -232,7 +234,7 @@ impl Conn {
         }
     }
 
-    /// Changes the flow format; false if the switch does not want to.
+    /// Changes the flow format; returns false if the switch refuses.
     pub fn set_protocol(&mut self, cx: &mut Context, want: Protocols) -> Result<bool, Fail> {
         while self.protocol != want {
             if (Protocols::of_version(self.version) & want).is_empty() {
@@ -254,7 +256,7 @@ impl Conn {
     }
 }
 
-/// Prints what a switch refused.
+/// Prints the switch's error.
 fn refused(cx: &mut Context, target: &str, error: &[u8]) -> Result<(), Fail> {
     let names = cx.names_to_show(target)?;
     eprint!("{}", message_text(error, &*names, cx.settings.verbosity.saturating_add(2)));
@@ -265,7 +267,7 @@ fn protocol_error() -> io::Error {
     io::Error::other("Protocol error")
 }
 
-/// The transaction of a message.
+/// The transaction ID of a message.
 pub fn xid_of(frame: &[u8]) -> Option<Xid> {
     openflow::wire::peek_xid(frame)
 }
@@ -273,7 +275,7 @@ pub fn xid_of(frame: &[u8]) -> Option<Xid> {
 fn connect(cx: &Context, target: &str, suffix: &str) -> Result<(Stream, String), Fail> {
     if target.contains(':') {
         let at = Target::parse(target, OPENFLOW_PORT)
-            .map_err(|e| Fail::Says(e.to_string()))?
+            .map_err(|e| Fail::Message(e.to_string()))?
             .within(Path::new(""));
         let failed = |why: &str| fail(format!("connecting to {target} ({why})"));
         if at.is_passive() {

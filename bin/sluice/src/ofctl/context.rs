@@ -1,4 +1,4 @@
-//! What all commands share: settings, transaction numbers, the ports' names.
+//! State that all commands share: settings, transaction IDs, port names.
 
 use super::conn::Conn;
 use super::names::{Names, Ports, Tables};
@@ -16,36 +16,36 @@ use units::OfPort;
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Fail {
-    /// For standard error, after the tool's name.
-    Says(String),
-    /// All has been said: the exit status.
+    /// The text for standard error, after the tool's name.
+    Message(String),
+    /// The exit status; everything has been printed.
     Printed(u8),
 }
 
 /// Fails with this text.
 pub fn fail<T>(text: impl Into<String>) -> Result<T, Fail> {
-    Err(Fail::Says(text.into()))
+    Err(Fail::Message(text.into()))
 }
 
 impl From<flow::text::TextError> for Fail {
     fn from(e: flow::text::TextError) -> Fail {
-        Fail::Says(e.0)
+        Fail::Message(e.0)
     }
 }
 
-/// To standard output; a reader that is gone ends the command.
+/// Prints to standard output; an error (the reader has closed the pipe) ends the command.
 pub fn print(text: &str) -> Result<(), Fail> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::Printed(1))
 }
 
-/// What all commands share.
+/// State that all commands share.
 pub struct Context {
-    /// From the options.
+    /// The parsed options.
     pub settings: Settings,
-    /// Where the sockets are.
+    /// The directory of sockets, and others.
     pub dirs: Dirs,
-    /// What the tool calls itself.
+    /// The tool's name in messages.
     pub progname: String,
     xid: u32,
     ports: HashMap<String, Arc<Ports>>,
@@ -54,7 +54,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// At the start.
+    /// The state at the start.
     pub fn new(settings: Settings, dirs: Dirs, progname: String) -> Context {
         let interactive = std::io::stdout().is_terminal();
         Context {
@@ -68,34 +68,34 @@ impl Context {
         }
     }
 
-    /// A new transaction.
+    /// Returns a new transaction ID.
     pub fn xid(&mut self) -> Xid {
         self.xids(1)
     }
 
-    /// So many new transactions: the first of them.
+    /// Reserves `n` consecutive transaction IDs and returns the first.
     pub fn xids(&mut self, n: u32) -> Xid {
         let first = self.xid + 1;
         self.xid += n;
         Xid(first)
     }
 
-    /// A message of a new transaction.
+    /// A message with a new transaction ID.
     pub fn message(&mut self, version: Version, body: Body) -> Message {
         Message::new(version, self.xid(), body)
     }
 
-    /// Names are to be printed.
+    /// Returns whether output has port and table names: `--names`, by default on a terminal.
     pub fn shows_names(&self) -> bool {
         self.settings.names.unwrap_or(self.interactive)
     }
 
-    /// The names to print.
+    /// The names of ports and tables for output.
     pub fn names_to_show(&mut self, target: &str) -> Result<Arc<dyn NameMap + Send + Sync>, Fail> {
         if self.shows_names() { self.all_names(target) } else { Ok(Arc::new(NoNames)) }
     }
 
-    /// The names that arguments may use.
+    /// The names of ports and tables that arguments may use.
     pub fn names_to_accept(&mut self, target: &str) -> Result<Arc<dyn NameMap + Send + Sync>, Fail> {
         if self.settings.names != Some(false) { self.all_names(target) } else { Ok(Arc::new(NoNames)) }
     }
@@ -109,7 +109,7 @@ impl Context {
         Ok(names)
     }
 
-    /// The names of ports alone.
+    /// The names of ports only.
     pub fn port_names(&mut self, target: &str) -> Result<Arc<Ports>, Fail> {
         if let Some(known) = self.ports.get(target) {
             return Ok(known.clone());
@@ -119,10 +119,10 @@ impl Context {
         Ok(ports)
     }
 
-    /// The ports of a switch.
+    /// Requests the ports of a switch.
     pub fn fetch_ports(&mut self, target: &str) -> Result<Vec<Port>, Fail> {
         let mut conn = Conn::open(self, target)?;
-        let bad = || Fail::Says(format!("{target}: received bad features reply"));
+        let bad = || Fail::Message(format!("{target}: received bad features reply"));
         if conn.version < Version::V13 {
             let request = self.message(conn.version, Body::FeaturesRequest);
             let reply = conn.transact(&request)?;
@@ -142,7 +142,8 @@ impl Context {
         Ok(ports)
     }
 
-    /// The names of a switch's tables: its counters tell them, since OpenFlow 1.3 its features.
+    /// Requests the names of a switch's tables: from the table statistics, since OpenFlow 1.3 from the table
+    /// features.
     fn fetch_tables(&mut self, target: &str) -> Result<Tables, Fail> {
         let mut conn = Conn::open(self, target)?;
         let body = match conn.version < Version::V13 {

@@ -1,4 +1,4 @@
-//! `replace-flows` and `diff-flows`: two sets of flows side by side.
+//! `replace-flows` and `diff-flows`: compare two sets of flows.
 
 use super::change::{WINDOW, send};
 use super::context::{Context, Fail, print};
@@ -13,7 +13,7 @@ use openflow::stats::{FlowStats, FlowStatsRequest};
 use openflow::text::{Protocols, actions_text, match_text, parse_flow_mod};
 use std::collections::BTreeMap;
 
-/// What makes two flows the same flow.
+/// Two flows with equal keys are the same flow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     table: u8,
@@ -22,7 +22,7 @@ struct Key {
     matching: String,
 }
 
-/// A flow's rest.
+/// The flow in one of the two sets.
 #[derive(Clone)]
 struct Version {
     flow: FlowMod,
@@ -47,11 +47,11 @@ fn insert(table: &mut Table, flow: FlowMod, side: usize, names: &dyn NameMap) {
 }
 
 fn from_file(table: &mut Table, file: &str, side: usize, names: &dyn NameMap) -> Result<Protocols, Fail> {
-    let text = flow_file::read(file).map_err(|e| Fail::Says(format!("{file}: open ({e})")))?;
+    let text = flow_file::read(file).map_err(|e| Fail::Message(format!("{file}: open ({e})")))?;
     let mut usable = Protocols::ANY;
     for (number, line) in lines(&text) {
         let parsed = parse_flow_mod(line, FlowCommand::Add, names);
-        let parsed = parsed.map_err(|e| Fail::Says(format!("{file}:{number}: {}", e.0)))?;
+        let parsed = parsed.map_err(|e| Fail::Message(format!("{file}:{number}: {}", e.0)))?;
         usable &= parsed.usable;
         let mut m = *parsed.flow;
         if m.table == TABLE_ALL {
@@ -111,7 +111,8 @@ pub fn replace(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     send(cx, &mut conn, &args[0], &mut requests, WINDOW)
 }
 
-/// The formats of OpenFlow 1.0 without tables, where those with tables can carry the flows: dumps go with either.
+/// The OpenFlow 1.0 formats without table IDs, for those with table IDs that can carry the flows: dumps are
+/// equal in both.
 fn without_table(usable: Protocols) -> Protocols {
     Protocols((usable.0 & 10) >> 1)
 }

@@ -1,4 +1,4 @@
-//! Commands of Open vSwitch's own messages: tunnel options, connection tracking, IPFIX.
+//! Commands that use extension messages of Open vSwitch: tunnel options, connection tracking, IPFIX.
 
 use super::change::open_for_change;
 use super::conn::Conn;
@@ -24,7 +24,7 @@ pub fn add_tlv(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     tlv(cx, args, TlvTableMod::Add)
 }
 
-/// `del-tlv-map`: all of them, unless some are named.
+/// `del-tlv-map`: deletes the named mappings, or all.
 pub fn delete_tlv(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     tlv(cx, args, if args.len() > 1 { TlvTableMod::Delete } else { |_| TlvTableMod::Clear })
 }
@@ -48,8 +48,8 @@ pub fn ct_flush_zone(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 
 /// `ct-flush`
 pub fn ct_flush(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    let what =
-        parse_ct_flush(&args[1..]).map_err(|e| Fail::Says(format!("Failed to parse CT match: {}", e.0)))?;
+    let what = parse_ct_flush(&args[1..])
+        .map_err(|e| Fail::Message(format!("Failed to parse CT match: {}", e.0)))?;
     flush(cx, &args[0], what)
 }
 

@@ -1,4 +1,4 @@
-//! The text of flow mods: one argument, a file, or standard input.
+//! Flow mods as text: from an argument, a file, or standard input.
 
 use super::context::Fail;
 use flow::text::{NameMap, TextError};
@@ -8,7 +8,7 @@ use runtime::error_text;
 use std::io::Read;
 use std::ops::Range;
 
-/// A file, or standard input, as it is: comments and empty lines too.
+/// Reads a file, or standard input, including comments and empty lines.
 pub fn read(file: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     let read = match file {
@@ -19,34 +19,34 @@ pub fn read(file: &str) -> Result<String, String> {
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// The lines of a text, with their numbers: without comments and empty ones.
+/// The lines of a text with their numbers, without comments and empty lines.
 pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("")));
     lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Where flow mods are written.
+/// The source of flow mods.
 pub enum Source {
-    /// One, given as it is.
+    /// One flow mod, as an argument.
     Text(String),
-    /// One in each line of a file: its name and what it holds.
+    /// One flow mod in each line of a file: its name and content.
     File(String, String),
 }
 
 impl Source {
-    /// A file or standard input.
+    /// A file, or standard input.
     pub fn file(name: &str) -> Result<Source, Fail> {
-        let text = read(name).map_err(|e| Fail::Says(format!("{name}: open failed ({e})")))?;
+        let text = read(name).map_err(|e| Fail::Message(format!("{name}: open failed ({e})")))?;
         Ok(Source::File(name.to_owned(), text))
     }
 
-    /// All that it holds, in bytes.
+    /// The range of the whole text, in bytes.
     pub fn whole(&self) -> Range<usize> {
         let (Source::Text(text) | Source::File(_, text)) = self;
         0..text.len()
     }
 
-    /// The same in parts of whole lines, of about `size` bytes each, in order.
+    /// Ranges of whole lines, of about `size` bytes each, in order.
     pub fn parts(&self, size: usize) -> Vec<Range<usize>> {
         let (mut parts, mut rest) = (Vec::new(), self.whole());
         while let Source::File(_, text) = self
@@ -61,7 +61,7 @@ impl Source {
         parts
     }
 
-    /// The formats that can carry the first flow mod; what is wrong with it is found when it is read again.
+    /// The formats that can carry the first flow mod. Errors are reported later, when it is parsed again.
     pub fn first_usable(&self, command: FlowCommand, names: &dyn NameMap) -> Protocols {
         let first = match self {
             Source::Text(text) => Some(parse_flow_mod(text, command, names)),
@@ -70,7 +70,7 @@ impl Source {
         first.and_then(Result::ok).map_or(Protocols::ANY, |parsed| parsed.usable)
     }
 
-    /// Reads the flow mods of a part, in order.
+    /// Parses the flow mods of a part, in order.
     pub fn each(
         &self,
         part: Range<usize>,
@@ -85,7 +85,7 @@ impl Source {
                 for (number, line) in lines(&rest[..part.len()]) {
                     let at = || before.lines().count() + number;
                     let parsed = parse_line(line, command, names);
-                    f(parsed.map_err(|e| Fail::Says(format!("{file}:{}: {}", at(), e.0)))?);
+                    f(parsed.map_err(|e| Fail::Message(format!("{file}:{}: {}", at(), e.0)))?);
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Source {
     }
 }
 
-/// Only where flows are added lines may say what to do.
+/// Only `add-flow` and `add-flows` allow a line to begin with a command such as `delete`.
 fn parse_line(line: &str, command: FlowCommand, names: &dyn NameMap) -> Result<ParsedFlow, TextError> {
     match command {
         FlowCommand::Add => parse_flow_line(line, names),

@@ -1,4 +1,4 @@
-//! Commands about groups, and bundles of flows and groups.
+//! Commands for groups, and bundles of flow and group mods.
 
 use super::bundle::transact;
 use super::change::{open_for_change, send as send_requests};
@@ -18,14 +18,14 @@ fn read_groups(
     names: &dyn NameMap,
     command: GroupCommand,
 ) -> Result<(Vec<GroupMod>, Protocols), Fail> {
-    let text = flow_file::read(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;
+    let text = flow_file::read(file).map_err(|e| Fail::Message(format!("{file}: open failed ({e})")))?;
     let (mut mods, mut usable) = (Vec::new(), Protocols::ANY);
     for (number, line) in lines(&text) {
         let parsed = match command {
             GroupCommand::Add => parse_group_line(line, names),
             command => parse_group_mod(line, command, names),
         };
-        let (m, set) = parsed.map_err(|e| Fail::Says(format!("{file}:{number}: {}", e.0)))?;
+        let (m, set) = parsed.map_err(|e| Fail::Message(format!("{file}:{number}: {}", e.0)))?;
         usable &= set;
         mods.push(m);
     }
@@ -87,7 +87,7 @@ pub fn remove_buckets(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     one_or_file(cx, args, GroupCommand::RemoveBucket)
 }
 
-/// `dump-groups`: before OpenFlow 1.5 always all of them.
+/// `dump-groups`: before OpenFlow 1.5 the reply always has all groups.
 pub fn dump(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let mut conn = Conn::open(cx, &args[0])?;
     let group = args.get(1).and_then(|n| n.parse().ok()).unwrap_or(GROUP_ALL);
@@ -108,7 +108,7 @@ pub fn features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     ask(cx, &args[0], Body::GroupFeaturesRequest)
 }
 
-/// A line of a bundle's file.
+/// Parses a line of a bundle file.
 fn request(line: &str, names: &dyn NameMap) -> Result<(Body, Protocols), String> {
     let line = line.trim_start();
     let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
@@ -125,7 +125,7 @@ fn request(line: &str, names: &dyn NameMap) -> Result<(Body, Protocols), String>
 pub fn bundle(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let names = cx.names_to_accept(&args[0])?;
     let file = &args[1];
-    let text = flow_file::read(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;
+    let text = flow_file::read(file).map_err(|e| Fail::Message(format!("{file}: open failed ({e})")))?;
     let (mut bodies, mut usable) = (Vec::new(), Protocols::OF13_UP);
     for (number, line) in lines(&text) {
         match request(line, &*names) {

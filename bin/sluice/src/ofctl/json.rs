@@ -1,7 +1,7 @@
-//! `--json`: the answers of some commands for programs, one JSON value each.
+//! `--json`: the output of some commands as JSON values, one per command.
 //!
-//! What is not known is null. Ports have number and name; matches are objects of fields and their values as flows write
-//! them; actions are a list of texts.
+//! Unknown values are null. Ports have a number and a name; a match is an object of fields, with values in
+//! flow syntax; actions are a list of texts.
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
@@ -19,7 +19,7 @@ use units::OfPort;
 
 type Run = fn(&mut Context, &[String]) -> Result<Json, Fail>;
 
-/// What stands in for a command under `--json`.
+/// The JSON version of a command.
 fn command(name: &str) -> Option<Run> {
     Some(match name {
         "show" => show,
@@ -31,7 +31,7 @@ fn command(name: &str) -> Option<Run> {
     })
 }
 
-/// Carries out a command.
+/// Runs a command with JSON output.
 pub fn run(cx: &mut Context, name: &str, args: &[String]) -> Result<(), Fail> {
     let Some(run) = command(name) else {
         return fail(format!(
@@ -87,7 +87,7 @@ fn port(p: &Port) -> Json {
     })
 }
 
-/// Numbers, but for the ports that only have names.
+/// The number of a port; reserved ports are written by name.
 fn number(port: OfPort) -> Json {
     let text = flow::text::port_text(port, &flow::text::NoNames);
     text.parse::<u32>().map_or(Json::from(text), Json::from)
@@ -120,13 +120,13 @@ fn flow(f: &FlowStats, names: &dyn NameMap) -> Json {
         "hard_timeout": f.hard_timeout,
         "importance": f.importance,
         "send_flow_rem": f.flags.send_flow_rem,
-        // At the default priority the text has none.
+        // Passing the default priority omits it from the text.
         "match": fields(&match_text(&f.matching, 0x8000, names)),
         "actions": f.actions.iter().map(|a| action_text(a, names)).collect::<Vec<_>>(),
     })
 }
 
-/// `tcp,in_port=1` as an object; a word alone is true.
+/// Converts `tcp,in_port=1` to an object; a word without a value becomes true.
 fn fields(text: &str) -> Json {
     let mut depth = 0i32;
     let parts = text.split(|c| {

@@ -1,4 +1,4 @@
-//! Commands about meters.
+//! Commands for meters.
 
 use super::change::open_for_change;
 use super::context::{Context, Fail};

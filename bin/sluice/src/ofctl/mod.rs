@@ -1,6 +1,6 @@
-//! `sluice ofctl` (`ovs-ofctl`): asks an OpenFlow switch, or tells it what to do.
+//! `sluice ofctl` (`ovs-ofctl`): shows and controls an OpenFlow switch.
 //!
-//! Exit status: 0 done, 1 failed or refused by the switch, 2 flows differ (`diff-flows`).
+//! Exit status: 0 success, 1 failed or refused by the switch, 2 flows differ (`diff-flows`).
 
 mod bundle;
 mod change;
@@ -47,7 +47,7 @@ pub fn main(call: &Call) -> ExitCode {
     };
     match run(parsed, dirs, call) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Fail::Says(text)) => {
+        Err(Fail::Message(text)) => {
             eprintln!("{}: {text}", call.name);
             ExitCode::FAILURE
         }

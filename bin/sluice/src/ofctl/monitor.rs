@@ -1,4 +1,4 @@
-//! `monitor` and `snoop`: print what a switch says.
+//! `monitor` and `snoop`: print the messages of a switch.
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
@@ -55,7 +55,7 @@ pub fn monitor(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     follow(cx, conn, &args[0], true)
 }
 
-/// Later versions have no such setting, so they are not offered to the switch.
+/// OpenFlow 1.3 and later have no such setting, so they are not offered to the switch.
 fn only_with_invalid_ttl(cx: &mut Context) -> Result<(), Fail> {
     let with: VersionSet = [Version::V10, Version::V11, Version::V12].into_iter().collect();
     let both = cx.settings.versions.and(with);
@@ -69,7 +69,7 @@ fn only_with_invalid_ttl(cx: &mut Context) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Asks for a flow monitor, and prints what it begins with.
+/// Requests a flow monitor, and prints the reply with the initial flows.
 fn watch(cx: &mut Context, conn: &mut Conn, target: &str, (id, what): (u32, &str)) -> Result<(), Fail> {
     let names = cx.names_to_accept(target)?;
     let (monitor, usable) = parse_flow_monitor(what, id, &*names)?;
@@ -81,7 +81,7 @@ fn watch(cx: &mut Context, conn: &mut Conn, target: &str, (id, what): (u32, &str
     }
     let request = cx.message(conn.version, Body::FlowMonitorRequest(vec![monitor]));
     if cx.settings.verbosity > 0 {
-        let frames = encode(&request, Dialect::default()).map_err(|e| Fail::Says(e.name().to_owned()))?;
+        let frames = encode(&request, Dialect::default()).map_err(|e| Fail::Message(e.name().to_owned()))?;
         print(&message_text(&frames.concat(), &NoNames, cx.settings.verbosity.saturating_add(2)))?;
     }
     dump(cx, conn, target, &request)
@@ -94,18 +94,19 @@ fn set_config(cx: &mut Context, conn: &mut Conn, target: &str, config: SwitchCon
 
 /// `snoop`
 pub fn snoop(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    // Names cannot be asked for on this socket.
+    // Names cannot be requested on this socket.
     cx.settings.names = Some(false);
     let conn = Conn::open_socket(cx, &args[0], "snoop")?;
     follow(cx, conn, &args[0], false)
 }
 
-/// Prints everything to standard error until the connection ends.
+/// Prints all messages to standard error until the connection ends. With `answers`, echo requests are
+/// answered.
 fn follow(cx: &mut Context, mut conn: Conn, target: &str, answers: bool) -> Result<(), Fail> {
     let names = cx.names_to_show(target)?;
     let verbosity = cx.settings.verbosity.saturating_add(2);
     loop {
-        let frame = conn.receive().map_err(|e| Fail::Says(format!("vconn_recv ({})", error_text(&e))))?;
+        let frame = conn.receive().map_err(|e| Fail::Message(format!("vconn_recv ({})", error_text(&e))))?;
         let stamp = if cx.settings.timestamp { now() } else { String::new() };
         eprint!("{stamp}{}", message_text(&frame, &*names, verbosity));
         if !answers {
@@ -116,12 +117,12 @@ fn follow(cx: &mut Context, mut conn: Conn, target: &str, answers: bool) -> Resu
         {
             let reply = Message::new(version, xid, Body::EchoReply(data));
             conn.send(&reply)
-                .map_err(|e| Fail::Says(format!("failed to send echo reply ({})", error_text(&e))))?;
+                .map_err(|e| Fail::Message(format!("failed to send echo reply ({})", error_text(&e))))?;
         }
     }
 }
 
-/// The date and time of day in UTC, to the millisecond.
+/// The date and time of day in UTC, in milliseconds.
 fn now() -> String {
     let ms = runtime::clock::wall_ms();
     let (days, of_day) = (ms / 86_400_000, ms % 86_400_000);
@@ -130,7 +131,7 @@ fn now() -> String {
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}.{ms:03}: ")
 }
 
-/// The date so many days after 1970-01-01, in the Gregorian calendar.
+/// The date `days` days after 1970-01-01, in the Gregorian calendar.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
     let mut year = 1970;

@@ -1,4 +1,4 @@
-//! The names of a switch's ports and tables, as it tells them.
+//! The names of a switch's ports and tables, as the switch reports them.
 
 use flow::text::NameMap;
 use openflow::port::Port;
@@ -21,19 +21,19 @@ impl NameMap for Ports {
     }
 }
 
-/// The names of tables, those that have one.
+/// The names of the tables that have one.
 #[derive(Debug, Default)]
 pub struct Tables(BTreeMap<u8, String>);
 
 impl Tables {
-    /// One more table.
+    /// Adds a table.
     pub fn add(&mut self, table: &TableFeatures) {
         if !table.name.is_empty() {
             self.0.entry(table.table).or_insert_with(|| table.name.clone());
         }
     }
 
-    /// Where two tables have the same name, neither goes by it.
+    /// The number of the table with this name; `None` if two tables have it.
     fn number(&self, name: &str) -> Option<u8> {
         let mut found = self.0.iter().filter(|(_, n)| *n == name);
         let (number, _) = found.next()?;

@@ -15,37 +15,37 @@ use std::io::IsTerminal;
 const OPTIONS: [Opt; 20] = [
     opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
     opt("strict", None, Takes::Nothing)
-        .says("", "flows are changed and deleted by their match and priority alone"),
-    opt("readd", None, Takes::Nothing).says("", "replace-flows adds flows again that are there"),
+        .says("", "changes and deletes only the flow with exactly this match and priority"),
+    opt("readd", None, Takes::Nothing).says("", "replace-flows also adds flows that already exist"),
     opt("flow-format", Some('F'), Takes::Value).says("LIST", "flow formats to use"),
     opt("packet-in-format", Some('P'), Takes::Value)
         .says("FORMAT", "form of packet-ins of monitor: standard, nxt_packet_in, nxt_packet_in2"),
     opt("more", Some('m'), Takes::Nothing).says("", "prints more"),
-    opt("timestamp", None, Takes::Nothing).says("", "monitor and snoop say when"),
+    opt("timestamp", None, Takes::Nothing).says("", "monitor and snoop print the time of each message"),
     opt("sort", None, Takes::Maybe).says("FIELD", "sorts flows by a field, or by priority"),
-    opt("rsort", None, Takes::Maybe).says("FIELD", "the same, largest first"),
-    opt("names", None, Takes::Nothing).says("", "ports by name"),
-    opt("no-names", None, Takes::Nothing).says("", "ports by number"),
+    opt("rsort", None, Takes::Maybe).says("FIELD", "like --sort, in descending order"),
+    opt("names", None, Takes::Nothing).says("", "prints ports by name"),
+    opt("no-names", None, Takes::Nothing).says("", "prints ports by number"),
     opt("stats", None, Takes::Nothing).says("", "dump-flows with counters (default)"),
     opt("no-stats", None, Takes::Nothing).says("", "dump-flows without counters"),
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-    opt("bundle", None, Takes::Nothing).says("", "changes in one step, all or none"),
+    opt("bundle", None, Takes::Nothing).says("", "changes flows in one step, all or none"),
     opt("color", None, Takes::Maybe)
         .says("WHEN", "dump-flows in colours: always, never or auto (default: auto; NO_COLOR is obeyed)"),
-    opt("may-create", None, Takes::Nothing).says("", "mod-group adds groups that are not there"),
+    opt("may-create", None, Takes::Nothing).says("", "mod-group adds missing groups"),
     opt("read-only", None, Takes::Nothing).says("", "refuses commands that change something"),
     opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
     opt("protocols", Some('O'), Takes::Value)
         .says("LIST", "OpenFlow versions to speak, such as OpenFlow13 (default: OpenFlow10)"),
 ];
 
-/// All of them; JSON is not for scripts that were written for the peer.
+/// All options; those for JSON exist only under our own name.
 pub fn all(compat: bool) -> Vec<Opt> {
     let json = own::FORMAT.into_iter().filter(|_| !compat);
     OPTIONS.into_iter().chain(json).chain(TLS).chain(LOGGING).collect()
 }
 
-/// What a dump is sorted by.
+/// A sort criterion of a dump.
 #[derive(Clone, Copy, Debug)]
 pub struct Criterion {
     /// `None`: the priority.
@@ -54,12 +54,12 @@ pub struct Criterion {
     pub descending: bool,
 }
 
-/// What the options say.
+/// The parsed options.
 #[derive(Debug)]
 pub struct Settings {
-    /// Flow formats that may be used.
+    /// Allowed flow formats.
     pub protocols: Protocols,
-    /// Versions that may be used.
+    /// Allowed OpenFlow versions.
     pub versions: VersionSet,
     /// `--json`
     pub json: bool,
@@ -77,7 +77,7 @@ pub struct Settings {
     pub names: Option<bool>,
     /// `--stats`
     pub stats: bool,
-    /// How often `-m` is there.
+    /// How often `-m` is given.
     pub verbosity: u8,
     /// `--timestamp`
     pub timestamp: bool,
@@ -87,24 +87,24 @@ pub struct Settings {
     pub color: bool,
     /// `--sort`, `--rsort`
     pub criteria: Vec<Criterion>,
-    /// Seconds.
+    /// `--timeout`, in seconds.
     pub timeout: Option<u32>,
 }
 
-/// Takes the command line apart.
+/// Parses the command line.
 pub fn parse(call: &Call) -> Result<Parsed, String> {
     getopt::parse(&all(call.compat), Order::Anywhere, &call.args)
 }
 
-/// When to use colours; without a word, if the output is a terminal.
+/// Values of `--color`; an empty value means `auto`.
 const COLOR: [&str; 10] = ["", "always", "yes", "force", "never", "no", "none", "auto", "tty", "if-tty"];
 
-/// What the options say, and the arguments.
+/// Returns the parsed options and the other arguments.
 pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), Fail> {
     let mut s = Settings {
         protocols: Protocols::ANY,
         versions: VersionSet::only(Version::V10),
-        json: own::wants_json(&parsed).map_err(Fail::Says)?,
+        json: own::wants_json(&parsed).map_err(Fail::Message)?,
         strict: false,
         readd: false,
         bundle: false,
@@ -142,7 +142,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
             "no-stats" => s.stats = false,
             "more" => s.verbosity = s.verbosity.saturating_add(1),
             "timestamp" => s.timestamp = true,
-            "flow-format" => s.protocols = Protocols::parse(text).map_err(Fail::Says)?,
+            "flow-format" => s.protocols = Protocols::parse(text).map_err(Fail::Message)?,
             "packet-in-format" => s.packet_in_format = Some(packet_in_format(text)?),
             "sort" | "rsort" => s.criteria.push(criterion(value.as_deref(), name == "rsort")?),
             "protocols" => s.versions = versions(text)?,
@@ -151,7 +151,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
             }
             "color" => s.color = is_colored(&text.to_ascii_lowercase()),
             _ if identity.take(name, value.as_deref()) => {}
-            _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Says)?,
+            _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Message)?,
         }
     }
     identity.settle();
@@ -162,7 +162,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
     Ok((s, parsed.rest))
 }
 
-/// Versions and formats bound each other.
+/// Reconciles allowed versions and flow formats: each excludes some of the other.
 fn restrict(s: &mut Settings) -> Result<(), Fail> {
     if s.bundle && Protocols::OF13_UP.versions().and(s.versions).newest().is_none() {
         s.versions = VersionSet::only(Version::V14);
@@ -193,7 +193,7 @@ fn versions(text: &str) -> Result<VersionSet, Fail> {
     Ok(set)
 }
 
-/// What `--color=WHEN` comes to.
+/// Returns whether `--color=WHEN` asks for colours.
 fn is_colored(when: &str) -> bool {
     match when {
         "always" | "yes" | "force" => true,

@@ -1,4 +1,4 @@
-//! All that there is to say about the tool.
+//! The help page of the tool.
 
 use super::commands::COMMANDS;
 use super::options;
@@ -6,22 +6,22 @@ use crate::page::{Line, Names, Page};
 
 /// What each command does.
 const SENTENCES: &[(&str, &str)] = &[
-    ("show", "prints what the switch can do, and its ports"),
-    ("monitor", "prints packets and notices that come to a controller, as they come"),
-    ("snoop", "prints what a bridge and its controllers say to each other"),
-    ("dump-desc", "prints who made the switch"),
+    ("show", "prints the features of a switch, and its ports"),
+    ("monitor", "prints the messages that the switch sends to a controller, as they arrive"),
+    ("snoop", "prints the messages between a bridge and its controllers"),
+    ("dump-desc", "prints manufacturer, hardware, software and serial number of a switch"),
     ("dump-tables", "prints the counters of flow tables"),
-    ("dump-table-features", "prints what each flow table can do"),
-    ("dump-table-desc", "prints how flow tables are configured"),
+    ("dump-table-features", "prints the features of flow tables"),
+    ("dump-table-desc", "prints the configuration of flow tables"),
     ("dump-flows", "prints flows, all or those that match"),
     ("dump-aggregate", "prints the sums of flows' counters"),
     ("queue-stats", "prints the counters of queues"),
-    ("queue-get-config", "prints how queues are configured"),
+    ("queue-get-config", "prints the configuration of queues"),
     ("add-flow", "adds a flow"),
     ("add-flows", "adds the flows in a file, or standard input (-)"),
     ("mod-flows", "changes the actions of flows that match"),
     ("del-flows", "deletes flows, all or those that match"),
-    ("replace-flows", "makes the flows those in a file, with as few changes as possible"),
+    ("replace-flows", "replaces all flows by those in a file, with as few changes as possible"),
     ("diff-flows", "prints how the flows of two switches or files differ"),
     ("add-meter", "adds a meter"),
     ("mod-meter", "changes a meter"),
@@ -30,16 +30,16 @@ const SENTENCES: &[(&str, &str)] = &[
     ("dump-meter", "prints a meter"),
     ("dump-meters", "prints meters"),
     ("meter-stats", "prints the counters of meters"),
-    ("meter-features", "prints what meters can do"),
+    ("meter-features", "prints the features of meters"),
     ("packet-out", "sends a packet through actions"),
     ("dump-ports", "prints the counters of ports"),
-    ("dump-ports-desc", "prints what the ports are"),
+    ("dump-ports-desc", "prints the descriptions of ports"),
     ("mod-port", "changes a port: up, down, flood, no-flood, forward, no-forward, packet-in, ..."),
     ("mod-table", "changes what a flow table does with packets that match nothing"),
-    ("get-frags", "prints what happens to IP fragments"),
-    ("set-frags", "sets it: normal, drop, reassemble or nx-match"),
-    ("probe", "succeeds if the switch answers"),
-    ("ping", "measures how fast the switch answers"),
+    ("get-frags", "prints the handling of IP fragments"),
+    ("set-frags", "sets the handling of IP fragments: normal, drop, reassemble or nx-match"),
+    ("probe", "exits with 0 if the switch answers"),
+    ("ping", "measures the time until the switch answers"),
     ("add-group", "adds a group"),
     ("add-groups", "adds the groups in a file"),
     ("mod-group", "changes a group"),
@@ -48,30 +48,30 @@ const SENTENCES: &[(&str, &str)] = &[
     ("remove-buckets", "removes buckets from a group"),
     ("dump-groups", "prints groups"),
     ("dump-group-stats", "prints the counters of groups"),
-    ("dump-group-features", "prints what groups can do"),
-    ("bundle", "carries out the changes in a file, all or none"),
-    ("add-tlv-map", "gives tunnel options fields"),
-    ("del-tlv-map", "takes them away, all or those named"),
-    ("dump-tlv-map", "prints which tunnel options have fields"),
-    ("ct-flush-zone", "forgets the tracked connections of a zone"),
-    ("ct-flush", "forgets tracked connections, all or those that match"),
-    ("dump-ipfix-bridge", "prints what a bridge has exported by IPFIX"),
-    ("dump-ipfix-flow", "prints what flows have exported by IPFIX"),
-    ("benchmark", "measures how fast the switch answers many messages"),
+    ("dump-group-features", "prints the features of groups"),
+    ("bundle", "applies the flow and group changes in a file, all or none"),
+    ("add-tlv-map", "maps tunnel options to fields"),
+    ("del-tlv-map", "removes mappings of tunnel options, all or those given"),
+    ("dump-tlv-map", "prints the mappings of tunnel options to fields"),
+    ("ct-flush-zone", "removes the tracked connections of a zone"),
+    ("ct-flush", "removes tracked connections, all or those that match"),
+    ("dump-ipfix-bridge", "prints the IPFIX statistics of a bridge"),
+    ("dump-ipfix-flow", "prints the IPFIX statistics of flows"),
+    ("benchmark", "measures the rate at which the switch answers messages"),
     ("ofp-parse", "prints the OpenFlow messages in a file"),
     ("ofp-parse-pcap", "prints the OpenFlow messages in a capture of TCP"),
     ("help", "prints this text"),
     ("list-commands", "lists the commands"),
-    ("parse-flow", "prints a flow as it is understood"),
-    ("parse-flows", "prints the flows of a file as they are understood"),
-    ("parse-group", "prints a group as it is understood"),
+    ("parse-flow", "parses a flow and prints it"),
+    ("parse-flows", "parses the flows in a file and prints them"),
+    ("parse-group", "parses a group and prints it"),
     ("ofp-print", "prints an OpenFlow message given in hexadecimal digits"),
 ];
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "ofctl", peers: &["ovs-ofctl"] };
 
-/// The page.
+/// The help page.
 pub fn page() -> Page {
     let commands = COMMANDS.iter().map(|c| Line {
         name: c.name.into(),
@@ -80,7 +80,7 @@ pub fn page() -> Page {
     });
     Page {
         names: NAMES,
-        title: "asks an OpenFlow switch, or tells it what to do",
+        title: "shows and controls an OpenFlow switch",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands.collect(),
         options: options::all(false),

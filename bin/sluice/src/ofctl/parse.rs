@@ -1,4 +1,4 @@
-//! Commands that need no switch: what a text means, what bytes mean.
+//! Commands that need no switch: they parse and print flows, groups and messages.
 
 use super::context::{Context, Fail, fail, print};
 use super::flow_file::read_flows;
@@ -19,7 +19,7 @@ fn choose(cx: &Context, usable: Protocols) -> Result<Format, Fail> {
 }
 
 fn show(cx: &Context, m: &Message, format: Format) -> Result<(), Fail> {
-    let frames = encode(m, format.dialect()).map_err(|e| Fail::Says(e.name().to_owned()))?;
+    let frames = encode(m, format.dialect()).map_err(|e| Fail::Message(e.name().to_owned()))?;
     frames.iter().try_for_each(|f| print(&message_text(f, &NoNames, cx.settings.verbosity)))
 }
 

@@ -1,4 +1,4 @@
-//! Commands about ports.
+//! Commands for ports.
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail};
@@ -8,7 +8,7 @@ use openflow::message::Body;
 use openflow::port::{PortConfig, PortMod};
 use units::OfPort;
 
-/// The number of a port that is named or numbered.
+/// Returns the number of a port, given by name or number.
 pub fn number(cx: &mut Context, target: &str, text: &str) -> Result<OfPort, Fail> {
     if let Some(port) = port_from_text(text, &NoNames) {
         return Ok(port);
@@ -44,7 +44,7 @@ pub fn desc(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     dump(cx, &mut conn, &args[0], &request)
 }
 
-/// A configuration bit, and whether an action of `mod-port` without "no" sets it.
+/// A configuration bit, and whether the action of `mod-port` without "no" sets it.
 type Bit = (fn(&mut PortConfig) -> &mut bool, bool);
 
 /// The bit that an action of `mod-port` changes.

@@ -1,4 +1,4 @@
-//! Commands that ask and print.
+//! Commands that send requests and print the replies.
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::time::Instant;
 use units::OfPort;
 
-/// Sends a request and prints all answers.
+/// Sends a request and prints all replies.
 pub fn dump(cx: &mut Context, conn: &mut Conn, target: &str, request: &Message) -> Result<(), Fail> {
     dump_with(cx, conn, target, request, false)
 }
@@ -32,7 +32,7 @@ fn dump_with(
     frames.iter().try_for_each(|frame| print(&if colored { color::flows(&text(frame)) } else { text(frame) }))
 }
 
-/// Asks in a connection of its own.
+/// Sends a request on a new connection and prints the replies.
 pub fn ask(cx: &mut Context, target: &str, body: Body) -> Result<(), Fail> {
     let mut conn = Conn::open(cx, target)?;
     let request = cx.message(conn.version, body);
@@ -72,7 +72,7 @@ pub fn table_desc(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     dump(cx, &mut conn, &args[0], &request)
 }
 
-/// `dump-table-features`: as one text over all parts.
+/// `dump-table-features`: printed as one text over all parts.
 pub fn table_features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let mut conn = Conn::open(cx, &args[0])?;
     if conn.version < Version::V13 {
@@ -89,11 +89,12 @@ pub fn table_features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     print(&format!("{}\n", text.strip_prefix('\n').unwrap_or(&text)))
 }
 
-/// Connects and agrees on a format of flows that can carry the request.
+/// Connects and negotiates a flow format that can carry the request.
 pub fn open_for_dump(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
     let mut conn = Conn::open(cx, target)?;
     let allowed = cx.settings.protocols;
-    // Newest first; over OpenFlow 1.0 NXM before its own; with or without tables is the same for requests.
+    // Newest first, and NXM before OpenFlow 1.0's own. Formats with and without table IDs are equal for
+    // requests.
     for format in [0x100, 0x80, 0x40, 0x20, 0x10, 4, 1].map(Protocols) {
         if !(format & usable & allowed).is_empty() && conn.set_protocol(cx, format)? {
             return Ok(conn);
@@ -124,7 +125,7 @@ fn filter(cx: &mut Context, args: &[String]) -> Result<(Conn, FlowStatsRequest),
     Ok((open_for_dump(cx, &args[0], usable)?, request))
 }
 
-/// All flows that a request selects.
+/// Requests all selected flows.
 pub fn fetch_flows(
     cx: &mut Context,
     conn: &mut Conn,
@@ -134,7 +135,7 @@ pub fn fetch_flows(
     let mut flows = Vec::new();
     for m in conn.transact_all(&request)? {
         let Body::FlowStatsReply(list) = m.body else { continue };
-        // Where flows are put in order, ages are shown only if they belong to the version, not to an extension of it.
+        // For sorted output, print ages only if the OpenFlow version has them, not if an extension adds them.
         match m.version < Version::V15 {
             true => flows.extend(list.into_iter().map(|f| FlowStats { idle_age: None, hard_age: None, ..f })),
             false => flows.extend(list),
@@ -143,7 +144,7 @@ pub fn fetch_flows(
     Ok(flows)
 }
 
-/// The flows that the arguments select, in the order of `--sort`.
+/// The flows that the arguments select, sorted by `--sort`.
 pub fn selected_flows(cx: &mut Context, args: &[String]) -> Result<Vec<FlowStats>, Fail> {
     let (mut conn, request) = filter(cx, args)?;
     let mut flows = fetch_flows(cx, &mut conn, request)?;
@@ -167,7 +168,7 @@ pub fn flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     flows.iter().try_for_each(|f| print(&if cx.settings.color { color::flows(&text(f)) } else { text(f) }))
 }
 
-/// Flows that lack a field come last, whichever way the others go.
+/// Orders two flows by `--sort`. Flows without the field come last, in ascending and descending order.
 fn compare(cx: &Context, a: &FlowStats, b: &FlowStats) -> Ordering {
     let order = |c: &super::options::Criterion| {
         let ordered = match c.field {
@@ -213,7 +214,7 @@ pub fn queue_stats(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     dump(cx, &mut conn, &args[0], &request)
 }
 
-/// `queue-get-config`: OpenFlow 1.0 asks port by port.
+/// `queue-get-config`: OpenFlow 1.0 needs one request per port.
 pub fn queue_config(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let asked = queue_request(cx, args, OfPort::NONE)?;
     let mut conn = Conn::open(cx, &args[0])?;

@@ -1,4 +1,4 @@
-//! OpenFlow that was recorded: a file of messages, a capture of TCP.
+//! Recorded OpenFlow: a file of messages, or a capture of TCP packets.
 
 use super::context::{Context, Fail, fail, print};
 use flow::text::NoNames;
@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use transport::OPENFLOW_PORT;
 
 static PCAP: Module = Module::new("pcap");
-/// The port before it was assigned one.
+/// The port that OpenFlow used before IANA assigned 6653.
 const OLD_PORT: u16 = 6633;
 
 fn read(file: &str) -> std::io::Result<Vec<u8>> {
@@ -27,7 +27,7 @@ fn read(file: &str) -> std::io::Result<Vec<u8>> {
 /// `ofp-parse`
 pub fn messages(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let file = &args[0];
-    let bytes = read(file).map_err(|e| Fail::Says(format!("{file}: open ({})", error_text(&e))))?;
+    let bytes = read(file).map_err(|e| Fail::Message(format!("{file}: open ({})", error_text(&e))))?;
     let mut rest = bytes.as_slice();
     while !rest.is_empty() {
         let len = match next_frame(rest) {
@@ -46,14 +46,14 @@ pub fn messages(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Who speaks to whom.
+/// Source and destination of a TCP segment: address and port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Direction {
     from: (u32, u16),
     to: (u32, u16),
 }
 
-/// One direction of a connection: what was not a whole message yet, and the number of the byte that is next.
+/// One direction of a connection: bytes of an incomplete message, and the next sequence number.
 #[derive(Default)]
 struct Stream {
     next: u32,
@@ -66,7 +66,7 @@ pub fn capture(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let bytes = read(file).map_err(|e| {
         let why = error_text(&e);
         runtime::warn!(PCAP, "{file}: failed to open pcap file for reading ({why})");
-        Fail::Says(format!("{file}: open failed ({why})"))
+        Fail::Message(format!("{file}: open failed ({why})"))
     })?;
     let Some(frames) = frames(&bytes) else {
         runtime::warn!(PCAP, "{file}: failed to read pcap header");
@@ -97,7 +97,7 @@ pub fn capture(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     Ok(())
 }
 
-/// The frames of a capture (the classic format, in either byte order); `None`: it is none.
+/// The frames of a capture file (the classic pcap format, in either byte order); `None`: not a capture file.
 fn frames(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     const HEADER: usize = 24;
     const RECORD: usize = 16;
@@ -118,7 +118,7 @@ fn frames(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     Some(frames)
 }
 
-/// The segment in a frame of TCP over IPv4.
+/// The TCP segment in an IPv4 frame.
 fn segment(frame: &[u8]) -> Option<(Direction, Tcp<'_>, &[u8])> {
     let mut flow = flow::Flow::default();
     let layers = flow::extract::extract(frame, 0, &mut flow);
@@ -132,7 +132,8 @@ fn segment(frame: &[u8]) -> Option<(Direction, Tcp<'_>, &[u8])> {
     Some((Direction { from: (flow.nw_src, flow.tp_src), to: (flow.nw_dst, flow.tp_dst) }, tcp, payload))
 }
 
-/// Adds what is next in its stream; `None` for a segment that begins or ends a stream or is not next.
+/// Appends a segment to its stream. Returns `None` for a segment that begins or ends a stream or is out of
+/// order.
 fn follow<'a>(
     streams: &'a mut HashMap<Direction, Stream>,
     at: Direction,

@@ -1,4 +1,4 @@
-//! Commands that set tables and the handling of fragments.
+//! Commands for table settings and fragment handling.
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
@@ -10,7 +10,7 @@ use openflow::table::{TableCommand, TableConfig, TableFeatures, TableMiss, Vacan
 use openflow::text::{NoNames, frag_mode_from_name, frag_mode_name, message_text};
 use openflow::{Dialect, Version, VersionSet, decode};
 
-/// Asks how the switch is set.
+/// Requests the switch configuration.
 pub fn fetch_config(cx: &mut Context, conn: &mut Conn) -> Result<SwitchConfig, Fail> {
     let request = cx.message(conn.version, Body::GetConfigRequest);
     let reply = conn.transact(&request)?;
@@ -27,7 +27,7 @@ pub fn get_frags(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     print(&format!("{}\n", frag_mode_name(config.frag)))
 }
 
-/// `set-frags`: switches may ignore a mode that they do not have, so look whether it was taken.
+/// `set-frags`: reads the mode back, since switches may ignore a mode that they do not support.
 pub fn set_frags(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let Some(frag) = frag_mode_from_name(&args[1]) else {
         return fail(format!("{}: unknown fragment handling mode", args[1]));
@@ -49,7 +49,7 @@ pub fn set_frags(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     ))
 }
 
-/// What `mod-table` is told, and the versions that have it.
+/// Parses the setting of `mod-table`; also returns the versions that support it.
 fn change(text: &str) -> Result<(TableConfig, VersionSet), Fail> {
     let mut t = TableConfig::default();
     let old: VersionSet = [Version::V11, Version::V12].into_iter().collect();
@@ -72,7 +72,7 @@ fn change(text: &str) -> Result<(TableConfig, VersionSet), Fail> {
     Ok((t, if t.miss == TableMiss::Default { new } else { old }))
 }
 
-/// `DOWN,UP`, in percent.
+/// Parses `DOWN,UP`, in percent.
 fn thresholds(text: &str) -> Result<Vacancy, Fail> {
     let mut parts = text.split(',').filter(|p| !p.is_empty());
     let mut threshold = |name: &str| match parts.next() {
@@ -91,7 +91,7 @@ fn thresholds(text: &str) -> Result<Vacancy, Fail> {
     Ok(Vacancy { down, up, now: 0 })
 }
 
-/// Only the versions that can do it are offered to the switch.
+/// Restricts the versions offered to the switch to those that support the setting.
 fn only(cx: &mut Context, setting: &str, versions: VersionSet) -> Result<(), Fail> {
     let both = cx.settings.versions.and(versions);
     if both.newest().is_none() {
@@ -105,7 +105,8 @@ fn only(cx: &mut Context, setting: &str, versions: VersionSet) -> Result<(), Fai
     Ok(())
 }
 
-/// `mod-table TABLE name:NAME`: before OpenFlow 1.5 tables are set all at once, so the others are sent as they are.
+/// `mod-table TABLE name:NAME`: before OpenFlow 1.5 all tables are set at once, so the other tables are sent
+/// unchanged.
 fn rename(cx: &mut Context, target: &str, table: u8, name: &str) -> Result<(), Fail> {
     let mut conn = Conn::open(cx, target)?;
     let mut tables: Vec<TableFeatures> = Vec::new();
@@ -131,7 +132,8 @@ fn rename(cx: &mut Context, target: &str, table: u8, name: &str) -> Result<(), F
     Ok(())
 }
 
-/// `mod-table`: since OpenFlow 1.4 a table is set as a whole, so what is not to change is asked for first.
+/// `mod-table`: since OpenFlow 1.4 all settings of a table are set at once, so the present ones are requested
+/// first.
 pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let text = args[1].as_str();
     let known = match text.eq_ignore_ascii_case("all") {
@@ -164,7 +166,7 @@ pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     for now in present.into_iter().filter(|t| table == TABLE_ALL || t.table == table) {
         let mut next = now;
         if wanted.eviction.is_some() {
-            // Open vSwitch takes flags for the setting itself, so they are not sent along.
+            // Open vSwitch treats eviction flags as part of the setting, so they are not sent.
             (next.eviction, next.eviction_flags) = (wanted.eviction, None);
         } else {
             (next.vacancy_events, next.vacancy) = (wanted.vacancy_events, wanted.vacancy);

@@ -1,4 +1,4 @@
-//! Flow mods from text to requests. A file may hold a million of them: parts of it are read side by side.
+//! Encodes flow mods from text. A file may have a million of them, so threads encode parts of it in parallel.
 
 use super::context::Fail;
 use super::flow_file::Source;
@@ -14,18 +14,19 @@ use std::thread;
 
 static OFP_MATCH: Module = Module::new("ofp_match");
 
-/// Bytes of text that a thread takes at a time: some thousand flows.
+/// Bytes of text that a thread takes at a time: a few thousand flows.
 const PART: usize = 128 << 10;
-/// Threads that read, if there are so many processors. More would gain nothing: a flow takes the switch's one thread longer.
+/// Maximum number of threads, if there are as many cores. More would not help: the switch takes longer per
+/// flow, in one thread.
 const THREADS_MAX: usize = 4;
 
-/// The flow mods of a source, all in one format.
+/// The encoded flow mods of a source, all in one format.
 pub struct Written {
-    /// As requests.
+    /// The encoded requests.
     pub requests: Requests,
     /// The formats that can carry them.
     pub usable: Protocols,
-    /// Matches of which a part was dropped: before and after.
+    /// Matches from which fields were removed: before and after.
     normalized: Vec<(String, String)>,
 }
 
@@ -48,7 +49,8 @@ impl Written {
         self.requests.append(other.requests);
     }
 
-    /// Says what the switch will not match, since the fields that it needs are missing: mostly a slip of the author's.
+    /// Logs the fields that were removed because their prerequisites are missing: usually a mistake of the
+    /// user.
     pub fn note_normalization(&self) {
         for (written, kept) in &self.normalized {
             runtime::info!(OFP_MATCH, "normalization changed ofp_match, details:");
@@ -58,10 +60,10 @@ impl Written {
     }
 }
 
-/// What became of a part: what there is of it, and why there is no more.
+/// The result of a part: its flow mods up to the first error, and that error.
 type Part = (Written, Result<(), Fail>);
 
-/// Writes all flow mods of a source, in order, up to the first that is wrong.
+/// Encodes all flow mods of a source, in order, up to the first error.
 pub fn write(
     source: &Source,
     command: FlowCommand,
@@ -74,7 +76,7 @@ pub fn write(
         (written, read)
     };
     let mut all = Written::new(format);
-    for (written, read) in side_by_side(&source.parts(PART), one) {
+    for (written, read) in in_parallel(&source.parts(PART), one) {
         all.append(written);
         if read.is_err() {
             return (all, read);
@@ -83,9 +85,9 @@ pub fn write(
     (all, Ok(()))
 }
 
-/// Does parts of a work by several threads; the results are in the order of the parts. Behind the first that fails some may
-/// be missing.
-fn side_by_side(parts: &[Range<usize>], one: impl Fn(Range<usize>) -> Part + Sync) -> Vec<Part> {
+/// Processes parts in several threads; the results are in the order of the parts. Parts after the first error
+/// may be missing.
+fn in_parallel(parts: &[Range<usize>], one: impl Fn(Range<usize>) -> Part + Sync) -> Vec<Part> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -101,7 +103,7 @@ fn side_by_side(parts: &[Range<usize>], one: impl Fn(Range<usize>) -> Part + Syn
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX).min(parts.len());
     let mut done = thread::scope(|scope| {
-        // Where the system has no thread to give, the others do its part.
+        // If the system cannot start a thread, the others process its parts.
         let others: Vec<_> =
             (1..threads).filter_map(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mut done = work();
@@ -135,7 +137,7 @@ mod tests {
         )
     }
 
-    /// As one thread would have written them.
+    /// The parts give the same requests as one thread.
     #[test]
     fn parts_come_in_order() {
         let text: String = (0..20_000).map(flow).collect();
@@ -155,7 +157,7 @@ mod tests {
         for wrong in [19_999, 12_345, 6_789] {
             lines[wrong] = "nonsense=1,actions=drop\n".to_owned();
             let (all, read) = written(&lines.concat());
-            let Err(Fail::Says(why)) = read else { panic!("line {wrong}") };
+            let Err(Fail::Message(why)) = read else { panic!("line {wrong}") };
             assert!(why.starts_with(&format!("flows.txt:{}: ", wrong + 1)), "{why}");
             assert_eq!(all.requests.frames().count(), wrong - 1);
         }

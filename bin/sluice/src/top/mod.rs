@@ -1,9 +1,9 @@
-//! `sluice top`: what poll threads and rx queues do, live.
+//! `sluice top`: live view of poll threads and rx queues.
 //!
-//! Each second the daemon is asked for its counters (`dpif-netdev/pmd-state`); rates are differences of two answers, so
-//! the daemon keeps nothing for it.
+//! Reads the daemon's counters (`dpif-netdev/pmd-state`) every second and computes rates from two samples, so
+//! the daemon keeps no state for it.
 //!
-//! * [`sample`]: the differences.  * [`view`]: their lines, and JSON.  * [`screen`]: the terminal.
+//! * [`sample`]: rates between two samples.  * [`view`]: their lines, and JSON.  * [`screen`]: the terminal.
 
 mod sample;
 mod screen;
@@ -12,7 +12,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use crate::appctl::{Asking, Failure, complain};
+use crate::appctl::{Asking, Failure, report_failure};
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use crate::{Call, own};
@@ -27,8 +27,8 @@ use view::{Sort, View};
 const OPTIONS: [Opt; 3] = [
     opt("target", Some('t'), Takes::Value)
         .says("TARGET", "name of the daemon, or absolute path of its socket"),
-    opt("once", Some('1'), Takes::Nothing).says("", "prints one screen and ends"),
-    opt("interval", Some('i'), Takes::Value).says("SECONDS", "time between two looks (default: 1)"),
+    opt("once", Some('1'), Takes::Nothing).says("", "prints one screen and exits"),
+    opt("interval", Some('i'), Takes::Value).says("SECONDS", "time between two samples (default: 1)"),
 ];
 
 fn options() -> Vec<Opt> {
@@ -37,14 +37,14 @@ fn options() -> Vec<Opt> {
 
 const COMMAND: &str = "dpif-netdev/pmd-state";
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "top", peers: &[] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     Page {
         names: NAMES,
-        title: "shows what poll threads and receive queues do, live",
+        title: "shows the load of poll threads and receive queues, live",
         synopsis: "[--once] [--json] [--interval SECONDS]",
         commands: Vec::new(),
         options: options(),
@@ -57,7 +57,7 @@ pub fn page() -> Page {
     }
 }
 
-struct Wish {
+struct Arguments {
     target: Option<String>,
     once: bool,
     json: bool,
@@ -73,39 +73,39 @@ pub fn main(call: &Call) -> ExitCode {
     if let Some(word) = parsed.rest.first() {
         return own::no_such_argument(call, word);
     }
-    // JSON is printed once.
-    let mut wish = Wish { target: None, once: json, json, interval: Duration::from_secs(1) };
+    // JSON is printed only once.
+    let mut arguments = Arguments { target: None, once: json, json, interval: Duration::from_secs(1) };
     for (name, value) in parsed.options {
         let seconds = || value.as_ref()?.parse::<f64>().ok().filter(|n| (0.1..=3600.0).contains(n));
         match name {
-            "target" => wish.target = value,
-            "once" => wish.once = true,
+            "target" => arguments.target = value,
+            "once" => arguments.once = true,
             "interval" => match seconds() {
-                Some(n) => wish.interval = Duration::from_secs_f64(n),
+                Some(n) => arguments.interval = Duration::from_secs_f64(n),
                 None => return own::refuse(call, "--interval takes 0.1 to 3600 seconds"),
             },
             _ => {}
         }
     }
-    let asking = match Asking::new(call, wish.target.as_deref()) {
+    let asking = match Asking::new(call, arguments.target.as_deref()) {
         Ok(asking) => asking,
-        Err(failure) => return complain(&call.name, failure),
+        Err(failure) => return report_failure(&call.name, failure),
     };
-    match if wish.once { once(asking, &wish) } else { live(asking, &wish) } {
+    match if arguments.once { once(asking, &arguments) } else { live(asking, &arguments) } {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => complain(&call.name, failure),
+        Err(failure) => report_failure(&call.name, failure),
     }
 }
 
-fn once(mut asking: Asking, wish: &Wish) -> Result<(), Failure> {
+fn once(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
     let before = asking.ask(COMMAND)?;
-    std::thread::sleep(wish.interval);
+    std::thread::sleep(arguments.interval);
     let datapaths = sample::between(&before, &asking.ask(COMMAND)?);
-    let text = match wish.json {
+    let text = match arguments.json {
         true => format!("{}\n", Json::Array(datapaths.iter().map(view::object).collect())),
         false => screen_lines(&datapaths, &View::default(), false).join("\n") + "\n",
     };
-    // Who closes the pipe has seen enough.
+    // Ignore errors: the reader may have closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
@@ -117,13 +117,13 @@ fn screen_lines(datapaths: &[Datapath], view: &View, mark: bool) -> Vec<String> 
     datapaths.iter().map(|d| view::lines(d, view, mark)).collect::<Vec<_>>().join(&String::new())
 }
 
-fn live(mut asking: Asking, wish: &Wish) -> Result<(), Failure> {
+fn live(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
     let fatal = |e: std::io::Error| Failure::Fatal(format!("the terminal: {}", runtime::error_text(&e)));
     let screen = Screen::open().map_err(fatal)?;
     let mut view = View::default();
     let mut before = asking.ask(COMMAND)?;
     let mut shown: Vec<Datapath> = Vec::new();
-    let mut next = Instant::now() + wish.interval;
+    let mut next = Instant::now() + arguments.interval;
     loop {
         screen.show(&screen_lines(&shown, &view, true)).map_err(fatal)?;
         let left = next.saturating_duration_since(Instant::now());
@@ -137,7 +137,7 @@ fn live(mut asking: Asking, wish: &Wish) -> Result<(), Failure> {
             let now = asking.ask(COMMAND)?;
             shown = sample::between(&before, &now);
             before = now;
-            next = Instant::now() + wish.interval;
+            next = Instant::now() + arguments.interval;
         }
     }
 }

@@ -1,25 +1,25 @@
-//! What a daemon counted, and the rates between two such samples.
+//! Samples of the daemon's counters, and the rates between two of them.
 
 use ovsdb::Json;
 
-/// A poll thread, or the thread of the kernel's ports, between two samples.
+/// A poll thread, or the thread of kernel ports, between two samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
-    /// `None`: it is pinned to none.
+    /// `None`: not pinned to a core.
     pub core: Option<u64>,
     pub numa: u64,
     pub isolated: bool,
-    /// Shares of the time, from 0 to 1.
+    /// Shares of the time, 0 to 1.
     pub busy: f64,
     pub asleep: f64,
-    /// A second.
+    /// Rates per second.
     pub packets: f64,
     pub sleeps: f64,
     pub misses: f64,
     pub drops: f64,
-    /// Of what it looked up.
+    /// Share of the look-ups that the flow cache answered, 0 to 1.
     pub cached: f64,
-    /// Cycles of processing for each packet.
+    /// Processing cycles per packet.
     pub cost: f64,
     pub queues: usize,
 }
@@ -31,14 +31,14 @@ pub struct Queue {
     pub queue: u64,
     pub core: Option<u64>,
     pub enabled: bool,
-    /// Of a core.
+    /// Load and forecast, as shares of a core.
     pub load: f64,
     pub forecast: f64,
-    /// A second.
+    /// Packets per second.
     pub packets: f64,
-    /// Packets that come at once.
+    /// Average number of packets in a burst.
     pub burst: f64,
-    /// Of the bursts.
+    /// Share of bursts that were full, 0 to 1.
     pub full: f64,
 }
 
@@ -48,11 +48,11 @@ pub struct Datapath {
     pub name: String,
     pub policy: String,
     pub auto_lb: bool,
-    /// Moves of queues, ever and between the two.
+    /// Number of queue moves: in total, and between the samples.
     pub moves: (u64, u64),
     pub threads: Vec<Thread>,
     pub queues: Vec<Queue>,
-    /// Reasons, a second.
+    /// Drops per second by reason.
     pub drops: Vec<(String, f64)>,
 }
 
@@ -68,7 +68,7 @@ fn share(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
 
-/// Differences between two objects of counters.
+/// Differences between the counters of two JSON objects.
 struct Since<'a> {
     before: &'a Json,
     now: &'a Json,
@@ -85,7 +85,8 @@ impl Since<'_> {
     }
 }
 
-/// What happened between two answers of `dpif-netdev/pmd-state`. What one of them lacks began at zero.
+/// The rates between two replies of `dpif-netdev/pmd-state`. Counters that the first one lacks count from
+/// zero.
 pub fn between(before: &Json, now: &Json) -> Vec<Datapath> {
     let cycles = number(now, "now").saturating_sub(number(before, "now")) as f64;
     let seconds = share(cycles, number(now, "cycles-per-second") as f64);
@@ -114,7 +115,7 @@ fn datapath(name: &str, before: &Json, now: &Json, time: (f64, f64)) -> Datapath
             }
         }
         for rxq in list(thread, "rxqs") {
-            // It may have been another thread's before.
+            // Another thread may have polled the queue before.
             let same = |q: &&&Json| q["port"] == rxq["port"] && q["queue"] == rxq["queue"];
             let was = old_rxqs.iter().find(same).copied().unwrap_or(&Json::Null);
             let since = Since { before: was, now: rxq, seconds: time.0 };

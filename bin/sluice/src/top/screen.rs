@@ -1,11 +1,11 @@
-//! A terminal that shows lines and gives keys: plain ANSI sequences, and the terminal's mode as POSIX has it.
+//! A terminal that shows lines and reads keys, by ANSI escape sequences and the terminal mode of POSIX.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{self, Write, stdin, stdout};
 use std::time::Duration;
 
-/// A key that means something.
+/// A key that `top` uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Up,
@@ -14,7 +14,7 @@ pub enum Key {
     Char(char),
 }
 
-/// The terminal while it is ours. Dropped, it is as it was.
+/// The terminal in the mode of `top`; dropping it restores the previous mode.
 pub struct Screen {
     before: Termios,
 }
@@ -23,7 +23,7 @@ impl Screen {
     pub fn open() -> io::Result<Screen> {
         let before = tcgetattr(stdin())?;
         let mut mode = before.clone();
-        // Keys come one by one and are not shown. Ctrl-C still ends the program.
+        // Keys are read one by one without echo. Ctrl-C still ends the program.
         mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         tcsetattr(stdin(), OptionalActions::Now, &mode)?;
         write("\x1b[?1049h\x1b[?25l")?;
@@ -41,7 +41,7 @@ impl Screen {
         write(&(text + "\x1b[J"))
     }
 
-    /// The next key, within a time.
+    /// Waits for a key for at most `within`.
     pub fn key(&self, within: Duration) -> io::Result<Option<Key>> {
         let input = stdin();
         let mut fds = [PollFd::new(&input, PollFlags::IN)];
@@ -57,7 +57,7 @@ impl Screen {
     }
 }
 
-/// The key that these bytes are.
+/// The key of these bytes.
 fn key(bytes: &[u8]) -> Option<Key> {
     match bytes {
         b"\x1b[A" | b"\x1bOA" | b"k" => Some(Key::Up),

@@ -1,4 +1,4 @@
-//! Two answers of a daemon, and what is shown between them.
+//! Compares two replies of a daemon, and checks rates and output.
 
 use super::sample::{Datapath, between};
 use super::view::{Sort, View, lines, object};
@@ -35,7 +35,7 @@ fn rates_are_differences_over_time() {
     assert_eq!((thread.busy, thread.asleep, thread.cached), (0.4, 0.1, 0.5));
     assert_eq!((thread.packets, thread.cost, thread.drops), (2000.0, 200.0, 100.0));
     assert_eq!((datapath.moves, datapath.drops.clone()), ((4, 2), vec![("tx_full".to_owned(), 200.0)]));
-    // A queue that moved goes on where it was.
+    // A queue that moved to another thread continues its counters.
     let p1 = datapath.queues.iter().find(|q| q.port == "p1").unwrap();
     assert_eq!((p1.core, p1.packets, p1.burst, p1.full), (Some(2), 1000.0, 4.0, 0.5));
     assert!((p1.load - 0.3).abs() < 1e-9);
@@ -46,7 +46,7 @@ fn nonsense_is_nothing() {
     assert_eq!(between(&Json::Null, &Json::Null), []);
     let odd = json!({ "now": -1, "datapaths": { "x": { "threads": 3, "moves": "many" } } });
     assert_eq!(between(&odd, &odd)[0].threads, []);
-    // Counters that began anew, and no time between the two.
+    // Counters that restarted, and no time between the two samples.
     assert_eq!(between(&state(4, 1), &state(2, 1))[0].threads[0].packets, 0.0);
 }
 

@@ -4,7 +4,7 @@ use super::sample::{Datapath, Queue, Thread};
 use ovsdb::Json;
 use serde_json::json;
 
-/// What queues are sorted by.
+/// Sort order of queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     #[default]
@@ -13,18 +13,18 @@ pub enum Sort {
     Name,
 }
 
-/// What is looked at.
+/// The state of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     pub sort: Sort,
-    /// The line of the queue that is marked.
+    /// The index of the marked queue.
     pub marked: usize,
-    /// Only this port, with more of it.
+    /// Shows only this port, in more detail.
     pub port: Option<String>,
 }
 
 impl View {
-    /// The queues that are shown, in their order.
+    /// The shown queues, in their order.
     pub fn queues<'a>(&self, datapath: &'a Datapath) -> Vec<&'a Queue> {
         let mut all: Vec<&Queue> = datapath
             .queues
@@ -42,7 +42,7 @@ impl View {
     }
 }
 
-/// A rate in few characters.
+/// A rate in a few characters.
 fn rate(n: f64) -> String {
     match n {
         n if n >= 1e6 => format!("{:.2}M", n / 1e6),
@@ -59,7 +59,7 @@ fn core(core: Option<u64>) -> String {
     core.map_or("main".to_owned(), |core| core.to_string())
 }
 
-/// The lines of a datapath. `mark`: one is marked.
+/// The lines of a datapath. `mark`: mark the selected queue.
 pub fn lines(datapath: &Datapath, view: &View, mark: bool) -> Vec<String> {
     let auto = if datapath.auto_lb { "on" } else { "off" };
     let sum = |of: fn(&Thread) -> f64| datapath.threads.iter().map(of).fold(0.0, |sum, n| sum + n);
@@ -102,7 +102,7 @@ pub fn lines(datapath: &Datapath, view: &View, mark: bool) -> Vec<String> {
     }
     if view.port.is_some() {
         out.push(String::new());
-        out.push("drops of all ports by reason, a second:".to_owned());
+        out.push("drops of all ports by reason, per second:".to_owned());
         out.extend(datapath.drops.iter().map(|(reason, n)| format!("  {reason}: {}", rate(*n))));
     }
     out
@@ -140,7 +140,7 @@ fn queue(q: &Queue) -> String {
     )
 }
 
-/// All of it, for programs.
+/// The same data as JSON.
 pub fn object(datapath: &Datapath) -> Json {
     let threads: Vec<Json> = datapath.threads.iter().map(thread_object).collect();
     let queues: Vec<Json> = datapath.queues.iter().map(queue_object).collect();

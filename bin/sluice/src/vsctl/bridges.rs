@@ -1,4 +1,4 @@
-//! Commands about bridges.
+//! Commands for bridges.
 
 use super::context::{Answer, Context, Needs, ROOT, Stop};
 use super::model::{BridgeId, check_conflicts, find_bridge, try_bridge};
@@ -8,7 +8,7 @@ use ovsdb::{Atom, Datum, Json, Uuid};
 
 type Done = Result<Answer, Stop>;
 
-/// What the tree of bridges, ports and interfaces is read from.
+/// Columns for the tree of bridges, ports and interfaces.
 pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns(ROOT, ["bridges"]);
     needs.columns("Bridge", ["name", "controller", "fail_mode", "ports"]);
@@ -17,7 +17,7 @@ pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
     Ok(())
 }
 
-/// The same, with external IDs.
+/// The same columns, with external IDs.
 pub fn prepare_ids(command: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns("Bridge", ["external_ids"]);
     needs.columns("Port", ["external_ids"]);
@@ -71,11 +71,11 @@ pub fn add(ctx: &mut Context<'_>, command: &Command) -> Done {
         }
     }
     ctx.new_interfaces.push(iface);
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
-/// Whether a bridge that exists is the one that was to be added.
+/// Checks that an existing bridge is equal to the bridge to be added.
 fn fits(ctx: &mut Context<'_>, id: BridgeId, fake: Option<(&str, i64)>) -> Result<(), Stop> {
     let model = ctx.model();
     let Some(bridge) = model.bridges.get(id) else { return Ok(()) };
@@ -96,7 +96,7 @@ fn fits(ctx: &mut Context<'_>, id: BridgeId, fake: Option<(&str, i64)>) -> Resul
     Err(format!("\"--may-exist add-br {name} {parent} {vlan}\" but {name} {but}").into())
 }
 
-/// The row of the bridge that a fake bridge is to live in.
+/// The row of the parent bridge of a new fake bridge.
 fn find_parent(ctx: &mut Context<'_>, name: &str, vlan: i64) -> Result<Uuid, Stop> {
     let id = try_bridge(ctx, name).ok_or_else(|| format!("parent bridge {name} does not exist"))?;
     let model = ctx.model();
@@ -134,7 +134,7 @@ pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
         ctx.tx.delete("Bridge", row);
         ctx.tx.drop_reference(ROOT, ctx.root, "bridges", row);
     }
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
@@ -165,7 +165,7 @@ pub fn to_parent(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::word(model.bridge_name(model.real(id))))
 }
 
-/// Where the external IDs of a bridge are: table, row, and what their keys begin with.
+/// The place of a bridge's external IDs: table, row, and the prefix of their keys.
 fn ids_of(ctx: &mut Context<'_>, name: &str) -> Result<(&'static str, Uuid, &'static str), Stop> {
     let id = find_bridge(ctx, name)?;
     let model = ctx.model();

@@ -1,8 +1,7 @@
-//! The tables and columns that commands may name, abbreviated or whole, and how commands
-//! name rows.
+//! The tables and columns that commands may name, abbreviated or in full, and how commands name rows.
 //!
-//! Commands are checked against the schema that is part of the program, before any
-//! connection: what the server has beyond it is not shown, what it lacks reads as default.
+//! Commands are checked against the built-in schema, before a connection is made. Columns that only the
+//! server has are not shown; columns that it lacks read as their default.
 
 use crate::notation::token;
 use crate::suggest;
@@ -10,15 +9,15 @@ use ovsdb::Schema;
 use ovsdb::schema::{Column, FIRST_COLUMN, TableSchema};
 use std::sync::{Arc, LazyLock};
 
-/// The schema that is part of the program.
+/// The built-in schema.
 pub fn schema() -> &'static Schema {
     static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(ovsdb::schema::open_vswitch);
     &SCHEMA
 }
 
-/// The table of exactly this name.
+/// The table with exactly this name.
 pub fn known_table(name: &str) -> &'static TableSchema {
-    // Names in the program's own text; a test goes through the schema.
+    // All names are constants of this program; a test looks them up in the schema.
     schema().table(name).expect("table of the built-in schema")
 }
 
@@ -27,14 +26,14 @@ pub fn columns(table: &'static TableSchema) -> &'static [Column] {
     table.columns.get(FIRST_COLUMN..).unwrap_or_default()
 }
 
-/// Another way than a UUID to name a row.
+/// A way to name a row other than by UUID.
 #[derive(Clone, Copy, Debug)]
 pub struct RowName {
     /// The table of the column compared with the name.
     pub table: &'static str,
     /// The column compared with the name.
     pub column: &'static str,
-    /// The column of the same row that refers to the row meant, unless it is that row.
+    /// The column of the same row that refers to the named row; `None`: it is the named row itself.
     pub reference: Option<&'static str>,
 }
 
@@ -60,7 +59,7 @@ pub fn row_name(table: &str) -> Option<RowName> {
     }
 }
 
-/// How well `given` stands for `name`: 0 not at all, more is better.
+/// How well `given` matches `name`: 0 not at all, more is better.
 fn score(name: &str, given: &str) -> usize {
     if name == given {
         return usize::MAX;
@@ -74,14 +73,14 @@ fn score(name: &str, given: &str) -> usize {
     }
 }
 
-/// The items that `given` stands for equally well.
+/// The items that `given` matches best.
 fn best<T>(items: &'static [T], name: impl Fn(&T) -> &str, given: &str) -> Vec<&'static T> {
     let scored: Vec<_> = items.iter().map(|item| (score(name(item), given), item)).collect();
     let top = scored.iter().map(|(score, _)| *score).max().unwrap_or(0);
     scored.into_iter().filter(|(score, _)| *score > 0 && *score == top).map(|(_, item)| item).collect()
 }
 
-/// The table that `given` stands for.
+/// The table that `given` names.
 pub fn table(given: &str) -> Result<&'static TableSchema, String> {
     match best(&schema().tables, |t| &t.name, given).as_slice() {
         [] => {
@@ -96,7 +95,7 @@ pub fn table(given: &str) -> Result<&'static TableSchema, String> {
     }
 }
 
-/// The column of `table` that `given` stands for.
+/// The column of `table` that `given` names.
 pub fn column(table: &'static TableSchema, given: &str) -> Result<&'static Column, String> {
     match best(columns(table), |c| &c.name, given).as_slice() {
         [] => {
@@ -115,12 +114,12 @@ pub fn column(table: &'static TableSchema, given: &str) -> Result<&'static Colum
     }
 }
 
-/// Whether an argument means the UUID of the row.
+/// Returns whether an argument names the UUID column.
 pub fn is_uuid_column(given: &str) -> bool {
     given.eq_ignore_ascii_case("_uuid") || given.eq_ignore_ascii_case("-uuid")
 }
 
-/// The columns of a `--columns` list, where `None` is the UUID; all of them without a list.
+/// The columns of a `--columns` list, where `None` is the UUID; without a list all columns.
 pub fn column_list(
     table: &'static TableSchema,
     list: Option<&str>,
@@ -137,7 +136,7 @@ pub fn column_list(
     if found.is_empty() { Err("must specify at least one column name".into()) } else { Ok(found) }
 }
 
-/// The column that an argument `COLUMN[:KEY]...` begins with, and the rest.
+/// Splits the column off an argument `COLUMN[:KEY]...`; also returns the rest.
 pub fn leading_column<'a>(
     table: &'static TableSchema,
     argument: &'a str,
@@ -156,7 +155,7 @@ fn key_of(rest: &str) -> Result<(Option<String>, &str), String> {
     }
 }
 
-/// Takes `COLUMN[:KEY]` apart.
+/// Parses `COLUMN[:KEY]`.
 pub fn column_key(
     table: &'static TableSchema,
     argument: &str,
@@ -169,7 +168,7 @@ pub fn column_key(
     Ok((column, key))
 }
 
-/// `COLUMN[:KEY]OPERATORVALUE` taken apart.
+/// A parsed `COLUMN[:KEY]OPERATORVALUE`.
 pub struct Clause<'a> {
     /// The column.
     pub column: &'static Column,
@@ -181,7 +180,7 @@ pub struct Clause<'a> {
     pub value: &'a str,
 }
 
-/// Takes `COLUMN[:KEY]OPERATORVALUE` apart.
+/// Parses `COLUMN[:KEY]OPERATORVALUE`.
 pub fn clause<'a>(
     table: &'static TableSchema,
     argument: &'a str,

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 const OPERATORS: [&str; 14] =
     ["=", "!=", "<", ">", "<=", ">=", "{=}", "{!=}", "{<}", "{>}", "{<=}", "{>=}", "{in}", "{not-in}"];
 
-/// Whether a row meets a condition.
+/// Returns whether a row meets a condition.
 pub fn holds(
     ctx: &mut Context<'_>,
     table: &'static TableSchema,
@@ -37,7 +37,7 @@ pub fn holds(
     Ok((by_sets || !have.is_empty()) && compare(&have, &want, clause.operator))
 }
 
-/// Fewer elements come first, then the elements decide, keys before values.
+/// Orders by number of elements, then by keys, then by values.
 fn order(a: &Datum, b: &Datum) -> Ordering {
     let keys = || a.keys().cmp(b.keys());
     a.len().cmp(&b.len()).then_with(keys).then_with(|| a.values().cmp(b.values()))

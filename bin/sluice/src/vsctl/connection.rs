@@ -1,5 +1,4 @@
-//! A connection to the database server that waits: one thread, one socket, and the copy of
-//! the database that it feeds.
+//! A blocking connection to the database server, and the copy of the database that it updates.
 
 use crate::remote::{self, Stream};
 use ovsdb::replica::{Config, TransactionResult};
@@ -9,23 +8,23 @@ use runtime::Dirs;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
-/// Longest message taken from a server: a copy of a whole database is one message.
+/// Longest message, in bytes: a copy of a whole database is one message.
 const MAX_MESSAGE: usize = 1 << 30;
 /// Pause between two attempts to connect.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Why the server cannot be talked to.
+/// Why the server cannot be used.
 #[derive(Debug)]
 pub enum Broken {
     /// The connection failed; the reason is for the user.
     Connection(String),
-    /// Time is up.
+    /// The timeout has passed.
     TimeOut,
 }
 
-/// The connection and the copy.
+/// The connection and its copy of the database.
 pub struct Connection<'a> {
-    /// The copy.
+    /// The copy of the database.
     pub replica: Replica,
     /// Whether to connect again when the connection fails.
     pub persistent: bool,
@@ -37,7 +36,7 @@ pub struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    /// Not connected; `remotes` are places of the server, with commas between.
+    /// A connection that is not connected yet; `remotes` are the server's addresses, separated by commas.
     pub fn new(remotes: &'a str, dirs: &'a Dirs, config: Config, deadline: Option<Instant>) -> Self {
         Connection {
             replica: Replica::new(config),
@@ -58,7 +57,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Carries out a transaction.
+    /// Executes a transaction and waits for its result.
     pub fn transact(&mut self, operations: &[Operation]) -> Result<TransactionResult, Broken> {
         let Some(id) = self.replica.transact(operations) else { return Ok(TransactionResult::TryAgain) };
         loop {
@@ -71,7 +70,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Sends what is due and takes in what comes next.
+    /// Sends what is due and processes the next message.
     fn step(&mut self) -> Result<(), Broken> {
         match self.try_step() {
             Ok(()) => Ok(()),
@@ -117,7 +116,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// How long there is left; none for ever.
+    /// The time until the timeout; `None` without one.
     fn time_left(&self) -> Result<Option<Duration>, Broken> {
         let Some(deadline) = self.deadline else { return Ok(None) };
         match deadline.checked_duration_since(Instant::now()) {
@@ -134,7 +133,7 @@ impl<'a> Connection<'a> {
             for target in targets {
                 match Stream::open(&target, self.deadline) {
                     Ok(stream) => return Ok(stream),
-                    // The network's own time-outs come as system errors.
+                    // Timeouts of the network are system errors; this one is our own.
                     Err(error) if error.kind() == ErrorKind::TimedOut && error.raw_os_error().is_none() => {
                         return Err(Broken::TimeOut);
                     }

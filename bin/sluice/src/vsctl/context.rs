@@ -1,4 +1,4 @@
-//! What commands work with while they run.
+//! The state of running commands.
 
 use super::model::Model;
 use super::transaction::Transaction;
@@ -9,25 +9,25 @@ use ovsdb::{Json, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// The table whose one row is the root of the configuration.
+/// The table whose only row is the root of the configuration.
 pub const ROOT: &str = "Open_vSwitch";
 
-/// The columns that commands read: no others are copied from the server.
+/// The tables and columns that commands read; nothing else is copied from the server.
 #[derive(Default)]
 pub struct Needs(BTreeMap<&'static str, BTreeSet<&'static str>>);
 
 impl Needs {
-    /// The rows of a table.
+    /// Adds the rows of a table, without columns.
     pub fn table(&mut self, table: &'static str) {
         self.0.entry(table).or_default();
     }
 
-    /// Columns of a table.
+    /// Adds columns of a table.
     pub fn columns(&mut self, table: &'static str, columns: impl IntoIterator<Item = &'static str>) {
         self.0.entry(table).or_default().extend(columns);
     }
 
-    /// What to keep a copy of.
+    /// The tables and columns as configuration of the copy.
     pub fn config(self) -> Config {
         let columns = |c: BTreeSet<&str>| Some(c.into_iter().map(str::to_owned).collect());
         let tables = self.0.into_iter().map(|(table, c)| (table.to_owned(), columns(c))).collect();
@@ -35,14 +35,14 @@ impl Needs {
     }
 }
 
-/// Why a command does not end with an answer.
+/// Why a command ends without an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The words for standard error.
+    /// An error, with its text.
     Fatal(String),
-    /// The program is to end with this status, without words.
+    /// Exit with this status, without a text.
     Exit(u8),
-    /// The database is not yet as the command wants it.
+    /// The database is not yet in the wanted state; run again after its next change.
     Again,
 }
 
@@ -58,31 +58,31 @@ impl From<&str> for Stop {
     }
 }
 
-/// What a command prints.
+/// The output of a command.
 #[derive(Debug)]
 pub enum Answer {
-    /// Lines.
+    /// Text.
     Text(String),
-    /// Lines, and what they say as JSON.
+    /// Text, and the same value as JSON.
     Value(String, Json),
     /// A table.
     Table(Table),
-    /// The UUID that the server gives to this new row.
+    /// The UUID that the server assigns to this new row.
     Row(Uuid),
 }
 
 impl Answer {
-    /// Nothing.
+    /// No output.
     pub const NONE: Answer = Answer::Text(String::new());
 
-    /// Lines in sorted order.
+    /// Sorted lines.
     pub fn sorted(mut lines: Vec<String>) -> Answer {
         lines.sort_unstable();
         let json = lines.iter().map(|line| Json::from(line.as_str())).collect();
         Answer::Value(lines.into_iter().map(|line| line + "\n").collect(), json)
     }
 
-    /// One word on a line.
+    /// A word on its own line.
     pub fn word(word: &str) -> Answer {
         Answer::Value(format!("{word}\n"), word.into())
     }
@@ -90,22 +90,22 @@ impl Answer {
 
 /// The state of one run of the commands.
 pub struct Context<'a> {
-    /// The copy of the database with the changes made so far.
+    /// The copy of the database with the transaction's changes.
     pub tx: Transaction<'a>,
     /// The row of the root table.
     pub root: Uuid,
-    /// Rows with names.
+    /// Names of rows.
     pub symbols: Symbols,
     /// Whether this is the last command.
     pub last: bool,
-    /// Interfaces to look after once the switch has taken the change up.
+    /// Interfaces to check once the switch has applied the change.
     pub new_interfaces: Vec<Uuid>,
     verified_ports: bool,
     model: Option<Rc<Model>>,
 }
 
 impl<'a> Context<'a> {
-    /// The start of a run.
+    /// The state before the first command.
     pub fn new(mut tx: Transaction<'a>) -> Self {
         let stored = tx.rows(ROOT).first().copied();
         let root = stored.unwrap_or_else(|| tx.insert(ROOT, None));
@@ -120,23 +120,23 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Before each command.
+    /// Prepares for the next command.
     pub fn begin(&mut self, last: bool) {
         self.last = last;
         self.verified_ports = false;
     }
 
-    /// Bridges, ports and interfaces as they are by now.
+    /// Bridges, ports and interfaces after the changes so far.
     pub fn model(&mut self) -> Rc<Model> {
         self.model.get_or_insert_with(|| Rc::new(Model::build(&self.tx, self.root))).clone()
     }
 
-    /// After a change to anything that the model tells of.
-    pub fn outdate_model(&mut self) {
+    /// Must be called after a change to bridges, ports or interfaces.
+    pub fn invalidate_model(&mut self) {
         self.model = None;
     }
 
-    /// Holds the server to the whole tree of bridges, ports and interfaces.
+    /// Makes the transaction depend on the present tree of bridges, ports and interfaces.
     pub fn verify_ports(&mut self) {
         if std::mem::replace(&mut self.verified_ports, true) {
             return;

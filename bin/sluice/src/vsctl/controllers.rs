@@ -1,4 +1,4 @@
-//! Commands about controllers, managers and fail modes.
+//! Commands for controllers, managers and fail modes.
 
 use super::VSCTL;
 use super::bridges::{self, lenient_integer};
@@ -9,20 +9,20 @@ use ovsdb::{Datum, Uuid};
 
 type Done = Result<Answer, Stop>;
 
-/// What commands about controllers read.
+/// Columns for commands about controllers.
 pub fn prepare(command: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns("Controller", ["target", "inactivity_probe"]);
     bridges::prepare(command, needs)
 }
 
-/// What commands about managers read.
+/// Columns for commands about managers.
 pub fn prepare_managers(_: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns(ROOT, ["manager_options"]);
     needs.columns("Manager", ["target", "inactivity_probe"]);
     Ok(())
 }
 
-/// Rows with a target, and the column that refers to them.
+/// The row and the column that refer to rows with a target.
 #[derive(Clone, Copy)]
 struct Place {
     owner: &'static str,
@@ -31,7 +31,7 @@ struct Place {
     table: &'static str,
 }
 
-/// Beginnings of the targets that make sense.
+/// Prefixes of valid targets.
 const METHODS: [&str; 6] = ["tcp:", "ssl:", "unix:", "ptcp:", "pssl:", "punix:"];
 
 fn controllers(bridge: Uuid) -> Place {
@@ -42,7 +42,7 @@ fn managers(ctx: &Context<'_>) -> Place {
     Place { owner: ROOT, row: ctx.root, column: "manager_options", table: "Manager" }
 }
 
-/// The rows, which the server is held to.
+/// The referenced rows; the transaction depends on the present values.
 fn verified(ctx: &mut Context<'_>, place: Place) -> Vec<Uuid> {
     ctx.tx.verify(place.owner, place.row, place.column);
     let rows = ctx.tx.references(place.owner, place.row, place.column);

@@ -13,7 +13,7 @@ use ovsdb::{Datum, Uuid};
 
 type Done = Result<Answer, Stop>;
 
-/// The row of a command's first two arguments; none if it need not exist.
+/// The row that a command's first two arguments name; `None` if it does not exist and `--if-exists` is given.
 fn row_of(ctx: &mut Context<'_>, command: &Command) -> Result<(&'static TableSchema, Option<Uuid>), Stop> {
     let table = catalog::table(command.arg(0))?;
     let row = match command.has("--if-exists") {
@@ -23,7 +23,7 @@ fn row_of(ctx: &mut Context<'_>, command: &Command) -> Result<(&'static TableSch
     Ok((table, row))
 }
 
-/// Columns fixed at insertion cannot be changed later.
+/// Returns an error for a column that is fixed once the row is inserted.
 fn check_mutable(ctx: &Context<'_>, table: &TableSchema, row: Uuid, column: &Column) -> Result<(), Stop> {
     if column.mutable || ctx.tx.is_new(row) {
         return Ok(());
@@ -31,8 +31,8 @@ fn check_mutable(ctx: &Context<'_>, table: &TableSchema, row: Uuid, column: &Col
     Err(format!("cannot modify read-only column {} in table {}", column.name, table.name).into())
 }
 
-/// Carries out one `COLUMN[:KEY]=VALUE`. With `alone`, a pair of a map goes in regardless
-/// of what others do to its other keys.
+/// Executes one `COLUMN[:KEY]=VALUE`. With `alone`, a pair of a map is written without a dependency on the
+/// map's other keys.
 pub fn set_column(
     ctx: &mut Context<'_>,
     table: &str,
@@ -65,7 +65,7 @@ pub fn set_column(
     Ok(())
 }
 
-/// What `set` reads.
+/// Columns that `set` reads.
 pub fn prepare_set(command: &Command, needs: &mut Needs) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
@@ -79,11 +79,11 @@ pub fn set(ctx: &mut Context<'_>, command: &Command) -> Done {
     for argument in command.args_from(2) {
         set_column(ctx, &table.name, row, argument, alone)?;
     }
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
-/// What `add` and `remove` read.
+/// Columns that `add` and `remove` read.
 pub fn prepare_column(command: &Command, needs: &mut Needs) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
@@ -127,11 +127,11 @@ fn change(ctx: &mut Context<'_>, command: &Command, verb: &str) -> Done {
     }
     ctx.tx.verify(&table.name, row, &column.name);
     ctx.tx.write(&table.name, row, &column.name, datum);
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
-/// What to remove; from a map either pairs or keys.
+/// The elements to remove; from a map either pairs or keys.
 fn removal(ctx: &mut Context<'_>, ty: Type, argument: &str) -> Result<Datum, Stop> {
     match notation::datum(&ty, argument, &mut ctx.symbols) {
         Err(_) if ty.is_map() => {
@@ -141,7 +141,7 @@ fn removal(ctx: &mut Context<'_>, ty: Type, argument: &str) -> Result<Datum, Sto
     }
 }
 
-/// What `clear` reads.
+/// Columns that `clear` reads.
 pub fn prepare_clear(command: &Command, needs: &mut Needs) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
@@ -166,11 +166,11 @@ pub fn clear(ctx: &mut Context<'_>, command: &Command) -> Done {
         }
         ctx.tx.write(&table.name, row, &column.name, Datum::default_of(&column.ty));
     }
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
-/// Warns of a row that would not stay.
+/// Warns of a row that would be deleted at once because no row refers to it.
 pub fn prepare_create(command: &Command, _: &mut Needs) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     if !command.has("--id") && !table.is_root {
@@ -191,7 +191,7 @@ pub fn create(ctx: &mut Context<'_>, command: &Command) -> Done {
         Some((_, Some(uuid))) => ctx.tx.insert(&table.name, Some(uuid)),
         Some((id, None)) => {
             let symbol = make_symbol(ctx, id)?;
-            // Rows of root tables stay without a reference.
+            // Rows of root tables need no reference.
             symbol.strong |= table.is_root;
             let row = symbol.uuid;
             ctx.tx.insert_as(&table.name, row);
@@ -204,7 +204,7 @@ pub fn create(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::Row(row))
 }
 
-/// What `destroy` reads.
+/// Rows that `destroy` reads.
 pub fn prepare_destroy(command: &Command, needs: &mut Needs) -> Result<(), String> {
     lookup::prepare(catalog::table(command.arg(0))?, needs);
     Ok(())
@@ -234,6 +234,6 @@ pub fn destroy(ctx: &mut Context<'_>, command: &Command) -> Done {
         };
         row.into_iter().for_each(|row| ctx.tx.delete(&table.name, row));
     }
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }

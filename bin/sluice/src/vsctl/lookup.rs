@@ -1,4 +1,4 @@
-//! From the user's name of a row to the row.
+//! Finds rows by the user's names for them.
 
 use super::catalog::{RowName, known_table, row_name};
 use super::context::{Context, Needs, Stop};
@@ -7,7 +7,7 @@ use ovsdb::schema::TableSchema;
 use ovsdb::types::AtomicType;
 use ovsdb::{Atom, Uuid};
 
-/// What finding rows of a table reads.
+/// Columns that are needed to find rows of a table.
 pub fn prepare(table: &'static TableSchema, needs: &mut Needs) {
     needs.table(&table.name);
     if let Some(name) = row_name(&table.name) {
@@ -15,7 +15,7 @@ pub fn prepare(table: &'static TableSchema, needs: &mut Needs) {
     }
 }
 
-/// The row that `given` names.
+/// The row that `given` names; an error if there is none.
 pub fn find(ctx: &mut Context<'_>, table: &'static TableSchema, given: &str) -> Result<Uuid, Stop> {
     let none = || format!("no row \"{given}\" in table {}", table.name);
     try_find(ctx, table, given)?.ok_or_else(|| none().into())
@@ -80,7 +80,7 @@ fn by_name(ctx: &mut Context<'_>, name: RowName, given: &str) -> Result<Option<U
 
 fn is_named(atom: &Atom, given: &str) -> bool {
     match atom {
-        // A name in the form of a UUID may be abbreviated as one.
+        // A name that has the form of a UUID may be abbreviated like one.
         Atom::String(name) => {
             &**name == given || (given.len() >= 4 && parse_uuid(name).is_some() && name.starts_with(given))
         }
@@ -90,7 +90,7 @@ fn is_named(atom: &Atom, given: &str) -> bool {
     }
 }
 
-/// Whether `text` can stand for the UUID that it begins.
+/// Returns whether `text` has the form of the beginning of a UUID.
 fn is_uuid_beginning(text: &str) -> bool {
     let fits = |(at, c): (usize, u8)| match at {
         8 | 13 | 18 | 23 => c == b'-',

@@ -1,10 +1,10 @@
 //! `sluice vsctl` (`ovs-vsctl`): reads and changes the configuration database.
 //!
-//! All commands of one call make one transaction. They run against a copy of the database;
-//! when what they rest on has changed meanwhile, the server refuses the transaction and all
-//! of them run again on the newer copy. Then the tool waits until the switch says (in
-//! `cur_cfg`) that it has taken the change up. Exit status: 0 done, 1 failed, 2 the
-//! bridge asked for does not exist, 65 the switch could not set up a new interface.
+//! All commands of one call make one transaction. They run against a copy of the database. If values that
+//! they depend on have changed meanwhile, the server refuses the transaction, and all commands run again on
+//! the newer copy. Then the tool waits until the switch reports (in `cur_cfg`) that it has applied the
+//! change. Exit status: 0 success, 1 failure, 2 the bridge does not exist (`br-exists`), 65 the switch could
+//! not set up a new interface.
 
 mod bridges;
 mod catalog;
@@ -44,7 +44,7 @@ use transaction::{Request, Transaction, refusal};
 
 static VSCTL: Module = Module::new("vsctl");
 static OVSDB_IDL: Module = Module::new("ovsdb_idl");
-/// The switch took the change up but could not carry it out (`EX_DATAERR`).
+/// The switch applied the change but could not set up an interface (`EX_DATAERR`).
 const NOT_SET_UP: u8 = 65;
 
 /// Why the tool ends early.
@@ -65,7 +65,7 @@ pub fn main(call: &Call) -> ExitCode {
     let mut dirs = Dirs::from_env(&call.argv0);
     dirs.progname.clone_from(&call.name);
     runtime::log::init(&call.name, &Clock::new());
-    // Unlike other tools this one leaves a trace of its calls in the system's log.
+    // Unlike other tools, this one logs its calls to the system's log.
     if let Err(why) = runtime::log::set("console:warn") {
         eprintln!("{}: {why}", call.name);
     }
@@ -91,7 +91,7 @@ pub fn main(call: &Call) -> ExitCode {
             eprintln!("{}: {text}", call.name);
             ExitCode::FAILURE
         }
-        Err(End::TimeOut) => crate::alarm::ring(),
+        Err(End::TimeOut) => crate::alarm::expire(),
     }
 }
 
@@ -110,7 +110,7 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
     }
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut connection = Connection::new(&options.db, dirs, needs.config(), deadline);
-    // Who waits to be called waits for ever, too.
+    // With a passive target, waiting for a connection has no end either.
     connection.persistent = options.retry || options.db.split(',').any(remote::is_passive);
     let broken = |broken| match broken {
         Broken::TimeOut => End::TimeOut,
@@ -142,7 +142,7 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
         }
     };
     print(options, done.answers);
-    // While the switch is at work, the server may be restarted under it.
+    // The server may restart while the switch applies the change, so reconnect.
     connection.persistent = true;
     let Some(wanted) = done.next_cfg else { return Ok(ExitCode::SUCCESS) };
     while !connection.replica.rows(ROOT).any(|root| root.int("cur_cfg") >= wanted) {
@@ -151,7 +151,7 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
     Ok(report_interfaces(call, dirs, &connection, &done.interfaces))
 }
 
-/// The first word of the command line of whoever called the tool.
+/// The first word of the command line of the parent process.
 fn invoker() -> String {
     let parent = std::os::unix::process::parent_id();
     let line = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
@@ -159,14 +159,14 @@ fn invoker() -> String {
     String::from_utf8_lossy(word).into_owned()
 }
 
-/// The outcome of the commands on one state of the database.
+/// The result of the commands on one state of the database.
 struct Plan {
     answers: Vec<Answer>,
     interfaces: Vec<Uuid>,
     request: Request,
 }
 
-/// Runs the commands; none if the database must change first.
+/// Runs the commands; `None` if the database must change first.
 fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result<Option<Plan>, End> {
     let mut ctx = Context::new(Transaction::new(&connection.replica));
     let mut answers = Vec::new();
@@ -184,7 +184,7 @@ fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result
     Ok(Some(Plan { answers, interfaces: ctx.new_interfaces, request }))
 }
 
-/// Every name must be some row's, and a row without a reference would not stay.
+/// Every symbol must name a row, and each new row needs a reference or it would not stay.
 fn check_symbols(symbols: &Symbols) -> Result<(), String> {
     for (name, symbol) in &symbols.0 {
         if !symbol.created {
@@ -216,14 +216,14 @@ fn commit(
         return Ok(TransactionResult::Success(Vec::new()));
     }
     let result = connection.transact(&request.operations)?;
-    // A connection that broke leaves it open what became of the transaction.
+    // If the connection broke, it is unknown whether the transaction was executed.
     match result {
         TransactionResult::Unknown if !options.retry => Err(Broken::Connection("End of file".into())),
         result => Ok(result),
     }
 }
 
-/// The root row must still be there for its counter to grow.
+/// The root row must still exist, or its counter was not increased.
 fn check_counter(request: &Request, results: &[ovsdb::Json]) -> Result<(), String> {
     let Some(increase) = request.counter.and_then(|at| results.get(at.checked_sub(1)?)) else {
         return Ok(());
@@ -238,11 +238,11 @@ fn check_counter(request: &Request, results: &[ovsdb::Json]) -> Result<(), Strin
     }
 }
 
-/// What is left to do once the transaction is stored.
+/// What remains to be done after the transaction.
 struct Finished {
     answers: Vec<Answer>,
     interfaces: Vec<Uuid>,
-    /// What the switch must have reached.
+    /// The value of `cur_cfg` to wait for.
     next_cfg: Option<i64>,
 }
 
@@ -270,7 +270,7 @@ fn print(options: &Options, answers: Vec<Answer>) {
                 out.push_str(&table.render(&options.style, first));
                 first = false;
             }
-            // Each answer is a value on a line of its own.
+            // Each answer is a JSON value on its own line.
             Answer::Value(_, json) if options.json => out.push_str(&(sorted_string(&json) + "\n")),
             Answer::Text(text) | Answer::Value(text, _) if options.oneline => {
                 let line = text.strip_suffix('\n').unwrap_or(&text);
@@ -281,15 +281,15 @@ fn print(options: &Options, answers: Vec<Answer>) {
             Answer::Row(row) => out.push_str(&format!("{row}\n")),
         }
     }
-    // Nobody reads on: there is nobody to tell, either.
+    // Ignore errors: the reader may have closed the pipe.
     let mut stdout = std::io::stdout();
     let _ = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
 }
 
-/// Says which new interfaces the switch could not set up.
+/// Reports new interfaces that the switch could not set up.
 fn report_interfaces(call: &Call, dirs: &Dirs, connection: &Connection<'_>, rows: &[Uuid]) -> ExitCode {
     let mut failed = false;
-    // Our daemon's log goes by our daemon's name.
+    // Our daemon's log file has our daemon's name.
     let daemon = if call.compat { "ovs-vswitchd" } else { "sluiced" };
     let new = rows.iter().filter_map(|row| connection.replica.row("Interface", *row));
     for iface in new.filter(|iface| iface.opt_int("ofport").unwrap_or(-1) == -1) {

@@ -1,12 +1,12 @@
-//! Bridges, ports and interfaces by name, with fake bridges (a port with a VLAN that passes
-//! for a bridge) told from real ones.
+//! Bridges, ports and interfaces by name. Separates fake bridges (ports with a VLAN that act as a bridge)
+//! from real ones.
 
 use super::VSCTL;
 use super::context::{Context, ROOT, Stop};
 use super::transaction::Transaction;
 use ovsdb::Uuid;
 
-/// A bridge, by its place in the model.
+/// Index of a bridge in the model.
 pub type BridgeId = usize;
 
 /// A bridge.
@@ -16,7 +16,7 @@ pub struct Bridge {
     pub row: Option<Uuid>,
     /// Its name.
     pub name: String,
-    /// The real bridge that a fake one lives in.
+    /// The real bridge of a fake bridge.
     pub parent: Option<BridgeId>,
     /// The VLAN of a fake bridge, else 0.
     pub vlan: i64,
@@ -29,7 +29,7 @@ pub struct Port {
     pub row: Uuid,
     /// Its name.
     pub name: String,
-    /// The bridge it belongs to, a fake one by preference.
+    /// Its bridge; if a fake bridge includes the port, the fake one.
     pub bridge: BridgeId,
 }
 
@@ -46,7 +46,7 @@ pub struct Iface {
     pub bridge: BridgeId,
 }
 
-/// All of them.
+/// All bridges, ports and interfaces.
 #[derive(Debug, Default)]
 pub struct Model {
     /// Bridges, real and fake.
@@ -57,7 +57,7 @@ pub struct Model {
     pub ifaces: Vec<Iface>,
 }
 
-/// A VLAN in the range where it counts.
+/// The VLAN of a port, if it is valid (0 to 4095).
 fn vlan_of(tx: &Transaction<'_>, port: Uuid) -> Option<i64> {
     tx.integer("Port", port, "tag").filter(|tag| (0..=4095).contains(tag))
 }
@@ -149,7 +149,7 @@ impl Model {
         self.bridges.iter().position(|b| b.parent == Some(parent) && b.vlan == vlan)
     }
 
-    /// The place of the bridge of this name.
+    /// The index of the bridge with this name.
     pub fn bridge(&self, name: &str) -> Option<BridgeId> {
         self.bridges.iter().position(|b| b.name == name)
     }
@@ -159,12 +159,12 @@ impl Model {
         self.bridges.get(id).map_or("", |b| &b.name)
     }
 
-    /// The bridge itself, or the one it lives in.
+    /// The bridge itself, or the real bridge of a fake one.
     pub fn real(&self, id: BridgeId) -> BridgeId {
         self.bridges.get(id).and_then(|b| b.parent).unwrap_or(id)
     }
 
-    /// The row of the bridge, or of the one it lives in.
+    /// The row of the bridge, or of the real bridge of a fake one.
     pub fn real_row(&self, id: BridgeId) -> Uuid {
         self.bridges.get(self.real(id)).and_then(|b| b.row).unwrap_or_default()
     }
@@ -180,12 +180,12 @@ impl Model {
     }
 }
 
-/// The bridge of this name.
+/// The bridge with this name; an error if there is none.
 pub fn find_bridge(ctx: &mut Context<'_>, name: &str) -> Result<BridgeId, Stop> {
     try_bridge(ctx, name).ok_or_else(|| format!("no bridge named {name}").into())
 }
 
-/// The bridge of this name, if there is one.
+/// The bridge with this name, if there is one. The transaction depends on the present list of bridges.
 pub fn try_bridge(ctx: &mut Context<'_>, name: &str) -> Option<BridgeId> {
     let found = ctx.model().bridge(name);
     ctx.tx.verify(ROOT, ctx.root, "bridges");
@@ -202,7 +202,7 @@ pub fn find_real_bridge(ctx: &mut Context<'_>, name: &str) -> Result<Uuid, Stop>
     }
 }
 
-/// Refuses a name that a bridge, a port or an interface has; `what` says what for.
+/// Returns an error if a bridge, a port or an interface has this name; `what` begins its text.
 pub fn check_conflicts(ctx: &mut Context<'_>, name: &str, what: &str) -> Result<(), Stop> {
     let model = ctx.model();
     ctx.verify_ports();

@@ -1,4 +1,4 @@
-//! The options before the first command, and `--help`, `--commands` and `--options`.
+//! The options before the first command; `--help`, `--commands` and `--options`.
 
 use super::VSCTL;
 use super::catalog;
@@ -15,46 +15,47 @@ use std::time::Duration;
 const BEFORE_LOGGING: [Opt; 13] = [
     opt("db", None, Takes::Value)
         .says("DATABASE", "where the database is (default: unix:db.sock in the run directory)"),
-    opt("no-syslog", None, Takes::Nothing).says("", "leaves no trace in the system's log"),
-    opt("no-wait", None, Takes::Nothing).says("", "does not wait until the switch has taken the change up"),
+    opt("no-syslog", None, Takes::Nothing).says("", "does not log the call to the system's log"),
+    opt("no-wait", None, Takes::Nothing).says("", "does not wait until the switch has applied the change"),
     opt("dry-run", None, Takes::Nothing).says("", "does not change the database"),
     opt("oneline", None, Takes::Nothing).says("", "prints one line per command"),
     opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
-    opt("retry", None, Takes::Nothing).says("", "goes on trying to connect"),
+    opt("retry", None, Takes::Nothing).says("", "retries until it is connected"),
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
     opt("commands", None, Takes::Nothing).says("", "lists the commands, for completion scripts"),
     opt("options", None, Takes::Nothing).says("", "lists the options, for completion scripts"),
-    opt("leader-only", None, Takes::Nothing).says("", "of a cluster only the leader will do"),
-    opt("no-leader-only", None, Takes::Nothing).says("", "any member of a cluster will do"),
+    opt("leader-only", None, Takes::Nothing).says("", "connects only to the leader of a cluster"),
+    opt("no-leader-only", None, Takes::Nothing).says("", "connects to any member of a cluster"),
     opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
 ];
 const AFTER_LOGGING: [Opt; 2] = [
     opt("shuffle-remotes", None, Takes::Nothing).says("", "tries the members of a cluster in any order"),
-    opt("no-shuffle-remotes", None, Takes::Nothing).says("", "tries them in the order given"),
+    opt("no-shuffle-remotes", None, Takes::Nothing)
+        .says("", "tries the members of a cluster in the order given"),
 ];
 
-/// All of them, but for those of commands.
+/// All options except those of single commands.
 pub fn all() -> Vec<Opt> {
     BEFORE_LOGGING.into_iter().chain(LOGGING).chain(AFTER_LOGGING).chain(TABLE).chain(TLS).collect()
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 pub struct Options {
     /// Where the database is.
     pub db: String,
-    /// Whether to wait until the switch has taken the change up.
+    /// Whether to wait until the switch has applied the change.
     pub wait: bool,
-    /// Whether to leave the database as it is.
+    /// Whether to leave the database unchanged.
     pub dry_run: bool,
-    /// Whether each command prints one line.
+    /// Whether the output of each command is one line.
     pub oneline: bool,
-    /// Whether to go on trying to connect.
+    /// Whether to retry connecting.
     pub retry: bool,
-    /// How long all may take.
+    /// Time limit of the whole call.
     pub timeout: Option<Duration>,
     /// How tables are printed.
     pub style: Style,
-    /// Whether what is no table is JSON, too: under the peer's name it stays text.
+    /// Whether answers other than tables are JSON, too; under the peer's name they stay text.
     pub json: bool,
     /// The commands.
     pub commands: Vec<Command>,
@@ -64,15 +65,15 @@ pub struct Options {
 pub enum Task {
     /// Run commands.
     Run(Options),
-    /// Print this.
+    /// Print this text.
     Print(String),
 }
 
-/// Why there is nothing to do.
+/// Why the command line is wrong.
 pub enum Fault {
-    /// The words of `getopt_long`, after the program as it was called.
+    /// A message of `getopt_long`, printed after `argv[0]`.
     Usage(String),
-    /// Words after the program's name.
+    /// A message printed after the tool's name.
     Fatal(String),
 }
 
@@ -82,7 +83,7 @@ impl From<String> for Fault {
     }
 }
 
-/// The options of single commands, which may also stand before the first `--`.
+/// The options of single commands, which may also precede the first `--`.
 fn command_options() -> Vec<Opt> {
     let mut known: Vec<Opt> = Vec::new();
     for option in COMMANDS.iter().flat_map(|c| c.options) {
@@ -98,7 +99,7 @@ fn command_options() -> Vec<Opt> {
     known
 }
 
-/// Takes the command line apart.
+/// Parses the command line.
 pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let own = command_options();
     let json = (!call.compat).then_some(own::JSON);
@@ -119,7 +120,7 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let mut identity = Identity::default();
     for (name, value) in parsed.options {
         if own.iter().any(|o| o.name == name) {
-            // Given twice, the later one counts here; after a `--` it is refused.
+            // Given twice here, the later one counts; after a `--` it is an error.
             local.push((format!("--{name}"), value));
         } else if let Some(text) = informative(name, call) {
             return Ok(Task::Print(text));
@@ -152,7 +153,7 @@ impl Options {
                 self.timeout = Some(Duration::from_secs(seconds.ok_or_else(wrong)?.into()));
             }
             "no-syslog" => getopt::log_option("verbose", Some("vsctl:syslog:warn"), &dirs.logfile())?,
-            // A single server is its own leader, and the order of remotes is as given.
+            // A single server is its own leader, and remotes are tried in the given order.
             "leader-only" | "no-leader-only" | "shuffle-remotes" | "no-shuffle-remotes" => {
                 runtime::debug!(VSCTL, "--{name} has no effect");
             }
@@ -163,7 +164,7 @@ impl Options {
     }
 }
 
-/// The text that an option asks for instead of any command.
+/// The text for `--help`, `--commands`, `--options` and `--version`.
 fn informative(name: &str, call: &Call) -> Option<String> {
     match name {
         "help" => Some(super::page().help(&call.name)),
@@ -177,7 +178,7 @@ fn informative(name: &str, call: &Call) -> Option<String> {
     }
 }
 
-/// A command for the completion scripts of shells.
+/// The line of a command for shell completion scripts.
 fn completion(command: &syntax::Syntax) -> String {
     let options: String = command.options.iter().map(|o| format!("[{o}] ")).collect();
     format!("{options},{},{}\n", command.name, command.usage)

@@ -1,4 +1,4 @@
-//! All that there is to say about the tool.
+//! The help page of the tool.
 
 use super::catalog;
 use super::options;
@@ -7,58 +7,58 @@ use crate::page::{Line, Names, Page};
 
 /// What each command does.
 const SENTENCES: &[(&str, &str)] = &[
-    ("init", "creates the root row of the configuration, if it is not there"),
-    ("comment", "leaves its arguments in the database's log"),
+    ("init", "creates the root row of the configuration if it is missing"),
+    ("comment", "writes its arguments to the database's log"),
     ("show", "prints bridges, ports, interfaces, controllers and managers as a tree"),
     (
         "emer-reset",
         "takes back what controllers may have set up: managers, controllers, fail modes, mirrors, QoS",
     ),
-    ("add-br", "adds a bridge; with PARENT one that stands for a VLAN of another"),
+    ("add-br", "adds a bridge; with PARENT a fake bridge for a VLAN of PARENT"),
     ("del-br", "deletes a bridge with its ports"),
     ("list-br", "lists the bridges"),
-    ("br-exists", "succeeds if the bridge is there, else ends with status 2"),
-    ("br-to-vlan", "prints the VLAN that a bridge stands for, 0 if for none"),
-    ("br-to-parent", "prints the bridge whose VLAN it stands for, or itself"),
-    ("br-set-external-id", "sets an external ID of a bridge; without VALUE takes it away"),
+    ("br-exists", "exits with 0 if the bridge exists, else with 2"),
+    ("br-to-vlan", "prints the VLAN of a fake bridge, 0 for a real bridge"),
+    ("br-to-parent", "prints the parent of a fake bridge, or the bridge itself"),
+    ("br-set-external-id", "sets an external ID of a bridge; without VALUE removes it"),
     ("br-get-external-id", "prints an external ID of a bridge, or all"),
-    ("list-ports", "lists the ports of a bridge, but for its own"),
+    ("list-ports", "lists the ports of a bridge except its local port"),
     ("add-port", "adds a port with one interface of the same name, and sets columns of the port"),
     ("del-port", "deletes a port"),
     ("port-to-br", "prints the bridge of a port"),
     ("add-bond", "adds a port of several interfaces"),
     ("add-bond-iface", "adds an interface to a bond"),
-    ("del-bond-iface", "takes an interface out of a bond"),
-    ("list-ifaces", "lists the interfaces of a bridge, but for its own"),
+    ("del-bond-iface", "removes an interface from a bond"),
+    ("list-ifaces", "lists the interfaces of a bridge except its local one"),
     ("iface-to-br", "prints the bridge of an interface"),
     ("get-controller", "prints the controllers of a bridge"),
-    ("del-controller", "leaves a bridge without controllers"),
+    ("del-controller", "removes the controllers of a bridge"),
     ("set-controller", "sets the OpenFlow controllers of a bridge"),
-    ("get-fail-mode", "prints what a bridge does without its controllers"),
-    ("del-fail-mode", "goes back to the default fail mode"),
-    ("set-fail-mode", "sets it: standalone (learns by itself) or secure (keeps its flows)"),
+    ("get-fail-mode", "prints the fail mode of a bridge: its behaviour without controllers"),
+    ("del-fail-mode", "removes the setting, so that the default fail mode applies"),
+    ("set-fail-mode", "sets the fail mode: standalone (learns by itself) or secure (keeps its flows)"),
     ("get-manager", "prints the managers of the database"),
-    ("del-manager", "leaves the database without managers"),
-    ("set-manager", "sets who manages the database"),
-    ("get-ssl", "prints where keys and certificates are"),
-    ("del-ssl", "takes the configuration of TLS away"),
+    ("del-manager", "removes the managers of the database"),
+    ("set-manager", "sets the managers of the database"),
+    ("get-ssl", "prints the files of keys and certificates"),
+    ("del-ssl", "removes the TLS configuration"),
     (
         "set-ssl",
         "sets private key, certificate and authorities for TLS; --bootstrap learns a missing authority",
     ),
     ("add-aa-mapping", "maps an I-SID to a VLAN for auto-attach"),
-    ("del-aa-mapping", "removes such a mapping"),
-    ("get-aa-mapping", "prints the mappings of a bridge"),
-    ("add-zone-tp", "gives a zone of connection tracking a timeout policy: DATAPATH zone=ID POLICY=SECS..."),
-    ("del-zone-tp", "takes a zone's timeout policy away: DATAPATH zone=ID"),
+    ("del-aa-mapping", "removes a mapping of an I-SID to a VLAN"),
+    ("get-aa-mapping", "prints the auto-attach mappings of a bridge"),
+    ("add-zone-tp", "sets the timeout policy of a connection tracking zone: DATAPATH zone=ID POLICY=SECS..."),
+    ("del-zone-tp", "removes the timeout policy of a zone: DATAPATH zone=ID"),
     ("list-zone-tp", "lists the timeout policies of a datapath"),
-    ("list-dp-cap", "lists what a datapath can do"),
+    ("list-dp-cap", "lists the capabilities of a datapath"),
     (
         "set-zone-limit",
         "limits the connections in a zone, or in each by default: DATAPATH zone=ID|default LIMIT",
     ),
-    ("del-zone-limit", "removes such a limit: DATAPATH zone=ID|default"),
-    ("list-zone-limits", "lists the limits of a datapath"),
+    ("del-zone-limit", "removes the limit of a zone, or the default limit: DATAPATH zone=ID|default"),
+    ("list-zone-limits", "lists the zone limits of a datapath"),
     ("get", "prints columns of a row, or single keys of them"),
     ("list", "prints rows of a table"),
     ("find", "prints the rows that meet all conditions"),
@@ -68,13 +68,13 @@ const SENTENCES: &[(&str, &str)] = &[
     ("clear", "empties columns"),
     ("create", "adds a row and prints its UUID; --id=@NAME names it for other commands of the same call"),
     ("destroy", "deletes rows"),
-    ("wait-until", "waits until the row is there and meets all conditions"),
+    ("wait-until", "waits until the row exists and meets all conditions"),
 ];
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "vsctl", peers: &["ovs-vsctl"] };
 
-/// The page.
+/// The help page.
 pub fn page() -> Page {
     let commands = COMMANDS.iter().map(|c| {
         let options: String = c
@@ -84,7 +84,8 @@ pub fn page() -> Page {
             .collect();
         let arguments: Vec<String> = c.usage.split_whitespace().map(argument).collect();
         let text = SENTENCES.iter().find(|(name, _)| *name == c.name).map_or("", |(_, text)| *text);
-        // Options stand in front of the command; here they stand behind, so that names make a column.
+        // The command line has options before the command; here they come after it, so that names form a
+        // column.
         Line {
             name: c.name.into(),
             usage: format!("{options}{}", arguments.join(" ")).trim_end().into(),
@@ -105,12 +106,12 @@ pub fn page() -> Page {
                  add-br br0 -- add-port br0 eth1 tag=5 -- set Interface eth1 mtu_request=9000"
                     .into(),
             ),
-            ("Names of rows", format!("By what the rows of each table can be named:\n{}", row_names())),
+            ("Names of rows", format!("The names of rows, by table:\n{}", row_names())),
         ],
     }
 }
 
-/// An argument as `--help` shows it, from the notation of completion scripts.
+/// An argument as `--help` shows it, converted from the notation of completion scripts.
 fn argument(word: &str) -> String {
     let kind = word.chars().next().unwrap_or_default();
     let name = word.trim_start_matches(['!', '+', '*', '?']).replace("?:", "[:]").replace('?', "");
@@ -122,7 +123,7 @@ fn argument(word: &str) -> String {
     }
 }
 
-/// How the rows of each table can be named.
+/// The ways to name rows of each table.
 fn row_names() -> String {
     let mut out = String::new();
     for table in &catalog::schema().tables {

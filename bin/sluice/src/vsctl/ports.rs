@@ -1,4 +1,4 @@
-//! Commands about ports, bonds and interfaces.
+//! Commands for ports, bonds and interfaces.
 
 use super::context::{Answer, Context, Stop};
 use super::database::set_column;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 type Done = Result<Answer, Stop>;
 
-/// The port of this name, unless it is the bridge's own.
+/// The port of this name, unless it is a bridge's local port.
 fn try_port<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Option<&'m Port> {
     ctx.verify_ports();
     model.port(name).filter(|p| model.bridge_name(p.bridge) != name)
@@ -19,7 +19,7 @@ fn find_port<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Result<
     try_port(ctx, model, name).ok_or_else(|| format!("no port named {name}").into())
 }
 
-/// The interface of this name, unless it is the bridge's own.
+/// The interface of this name, unless it is a bridge's local one.
 fn try_iface<'m>(ctx: &mut Context<'_>, model: &'m Model, name: &str) -> Option<&'m Iface> {
     ctx.verify_ports();
     model.iface(name).filter(|i| model.bridge_name(i.bridge) != name)
@@ -33,7 +33,7 @@ fn port_name(model: &Model, row: Uuid) -> &str {
     model.ports.iter().find(|p| p.row == row).map_or("", |p| &p.name)
 }
 
-/// Takes a port out of its bridge.
+/// Removes a port from its bridge.
 pub fn delete(ctx: &mut Context<'_>, model: &Model, port: &Port) {
     ctx.tx.drop_reference("Bridge", model.real_row(port.bridge), "ports", port.row);
     for iface in model.ifaces.iter().filter(|i| i.port == port.row) {
@@ -130,7 +130,7 @@ fn add_port(ctx: &mut Context<'_>, command: &Command, new: NewPort<'_>) -> Done 
         set_column(ctx, "Port", port, setting, false)?;
     }
     ctx.tx.add_reference("Bridge", model.real_row(id), "ports", port);
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
@@ -141,7 +141,7 @@ fn new_iface(ctx: &mut Context<'_>, name: &str) -> Uuid {
     iface
 }
 
-/// Whether a port that exists is the one that was to be added.
+/// Checks that an existing port is equal to the port to be added.
 fn fits(model: &Model, port: &Port, command: &Command, ifaces: &[String]) -> Result<(), Stop> {
     let (line, name, bridge) = (command.line(), &port.name, model.bridge_name(port.bridge));
     if bridge != command.arg(0) {
@@ -175,7 +175,7 @@ pub fn add_bond_iface(ctx: &mut Context<'_>, command: &Command) -> Done {
     check_conflicts(ctx, name, &format!("cannot create an interface named {name}"))?;
     let iface = new_iface(ctx, name);
     ctx.tx.add_reference("Port", port.row, "interfaces", iface);
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
@@ -201,7 +201,7 @@ pub fn del_bond_iface(ctx: &mut Context<'_>, command: &Command) -> Done {
     }
     ctx.tx.drop_reference("Port", iface.port, "interfaces", iface.row);
     ctx.tx.delete("Interface", iface.row);
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
@@ -221,7 +221,7 @@ pub fn del(ctx: &mut Context<'_>, command: &Command) -> Done {
         }
     }
     delete(ctx, &model, port);
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 

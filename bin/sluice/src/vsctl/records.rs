@@ -13,12 +13,12 @@ use ovsdb::{Datum, Json, Uuid};
 use runtime::Module;
 use std::io::IsTerminal;
 
-/// Logs for the commands on any table.
+/// Logs for commands on any table, under the peer's module name.
 pub static DB_CTL: Module = Module::new("db_ctl_base");
 
 type Done = Result<Answer, Stop>;
 
-/// Needs the columns that arguments begin with.
+/// Adds the columns that arguments begin with.
 pub fn prepare_arguments(
     table: &'static TableSchema,
     arguments: &[String],
@@ -31,9 +31,9 @@ pub fn prepare_arguments(
     Ok(())
 }
 
-/// What `get` reads.
+/// Columns that `get` reads.
 pub fn prepare_get(command: &Command, needs: &mut Needs) -> Result<(), String> {
-    // On a terminal somebody may have forgotten the columns.
+    // A user at a terminal may have forgotten the columns.
     if !command.has("--id") && command.args.len() <= 2 && std::io::stdout().is_terminal() {
         runtime::warn!(DB_CTL, "\"get\" command without row arguments or \"--id\" is possibly erroneous");
     }
@@ -77,7 +77,7 @@ pub fn get(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::Value(out, json))
 }
 
-/// Gives a row that exists a name.
+/// Gives an existing row a symbol.
 fn name_row(ctx: &mut Context<'_>, id: &str, row: Uuid) -> Result<(), Stop> {
     let new = !ctx.symbols.0.contains_key(id);
     let symbol = make_symbol(ctx, id)?;
@@ -87,12 +87,12 @@ fn name_row(ctx: &mut Context<'_>, id: &str, row: Uuid) -> Result<(), Stop> {
         );
     }
     symbol.uuid = row;
-    // The row is there with or without a reference.
+    // An existing row needs no reference to stay.
     symbol.strong = true;
     Ok(())
 }
 
-/// The symbol that a command with `--id` makes.
+/// The symbol that a command with `--id` defines.
 pub fn make_symbol<'c>(ctx: &'c mut Context<'_>, id: &str) -> Result<&'c mut notation::Symbol, Stop> {
     if !id.starts_with('@') {
         return Err(format!("row id \"{id}\" does not begin with \"@\"").into());
@@ -129,7 +129,7 @@ fn get_one(
     }
 }
 
-/// What `list` reads.
+/// Columns that `list` reads.
 pub fn prepare_list(command: &Command, needs: &mut Needs) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);
@@ -138,13 +138,13 @@ pub fn prepare_list(command: &Command, needs: &mut Needs) -> Result<(), String> 
     Ok(())
 }
 
-/// What `find` reads.
+/// Columns that `find` reads.
 pub fn prepare_find(command: &Command, needs: &mut Needs) -> Result<(), String> {
     prepare_list(command, needs)?;
     prepare_arguments(catalog::table(command.arg(0))?, command.args_from(1), needs)
 }
 
-/// A table of rows to be filled.
+/// The output table of `list` and `find`.
 struct Listing {
     table: &'static TableSchema,
     columns: Vec<Option<&'static Column>>,
@@ -212,7 +212,7 @@ pub fn find(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::Table(listing.output))
 }
 
-/// What `wait-until` reads.
+/// Columns that `wait-until` reads.
 pub fn prepare_wait(command: &Command, needs: &mut Needs) -> Result<(), String> {
     let table = catalog::table(command.arg(0))?;
     lookup::prepare(table, needs);

@@ -7,7 +7,7 @@ use crate::notation;
 use ovsdb::{Json, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is shown of a table: the column that heads a row, if any, and the columns below it.
+/// The shown columns of a table: the one in the row's heading, if any, and those below it.
 struct Shown {
     table: &'static str,
     heading: Option<&'static str>,
@@ -31,7 +31,7 @@ fn shown(table: &str) -> Option<&'static Shown> {
     TABLES.iter().find(|s| s.table == table)
 }
 
-/// What is read.
+/// Columns that `show` reads.
 pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
     TABLES
         .iter()
@@ -39,7 +39,7 @@ pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
     Ok(())
 }
 
-/// Words of which one must occur in what is shown of a row of a table.
+/// Words by table; a row is shown only if its text has one of its table's words.
 type Filters = BTreeMap<&'static str, BTreeSet<String>>;
 
 fn filters(given: &str) -> Result<Filters, String> {
@@ -69,8 +69,8 @@ pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<Answer, Stop> {
     Ok(Answer::Value(text, json))
 }
 
-/// The same tree as JSON: a row is an object of its columns, and holds the rows that it refers to. Columns at their default are
-/// left out, as in the text.
+/// The same tree as JSON: a row is an object of its columns, and contains the rows that it refers to. Columns
+/// with default values are omitted, as in the text.
 fn object(ctx: &Context<'_>, filters: &Filters, what: &Shown, row: Uuid) -> Option<Json> {
     if show_row(ctx, filters, what, row, 0).is_empty() {
         return None;
@@ -95,7 +95,7 @@ fn object(ctx: &Context<'_>, filters: &Filters, what: &Shown, row: Uuid) -> Opti
     Some(Json::Object(members))
 }
 
-/// The tables refer to each other without circles, so `level` stays small.
+/// The text of a row. References between tables have no cycles, so `level` stays small.
 fn show_row(ctx: &Context<'_>, filters: &Filters, what: &Shown, row: Uuid, level: usize) -> String {
     let heading = match what.heading {
         Some(column) => format!("{} {}", what.table, text(ctx, what.table, row, column)),

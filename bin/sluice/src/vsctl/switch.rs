@@ -1,4 +1,4 @@
-//! Commands about the switch as a whole: `emer-reset`, TLS keys, Auto Attach mappings.
+//! Commands for the switch as a whole: `emer-reset`, TLS keys, Auto Attach mappings.
 
 use super::bridges;
 use super::context::{Answer, Context, Needs, ROOT, Stop};
@@ -10,12 +10,12 @@ use serde_json::json;
 
 type Done = Result<Answer, Stop>;
 
-/// Reads nothing.
+/// No columns are read.
 pub fn prepare_nothing(_: &Command, _: &mut Needs) -> Result<(), String> {
     Ok(())
 }
 
-/// `init` and `comment`: the transaction itself says it all.
+/// `init` and `comment`: the transaction does everything.
 pub fn nothing(_: &mut Context<'_>, _: &Command) -> Done {
     Ok(Answer::NONE)
 }
@@ -25,7 +25,7 @@ const BRIDGE_RESET: [&str; 7] =
 const RESET_TABLES: [&str; 8] =
     ["Mirror", "Controller", "Manager", "NetFlow", "SSL", "sFlow", "IPFIX", "Flow_Sample_Collector_Set"];
 
-/// What `emer-reset` reads.
+/// Columns that `emer-reset` reads.
 pub fn prepare_emer_reset(_: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns(ROOT, ["manager_options", "ssl"]);
     needs.columns("Bridge", BRIDGE_RESET);
@@ -43,7 +43,7 @@ pub fn emer_reset(ctx: &mut Context<'_>, _: &Command) -> Done {
     }
     for row in ctx.tx.rows("Bridge") {
         BRIDGE_RESET.iter().for_each(|column| ctx.tx.write("Bridge", row, column, empty()));
-        // The Ethernet address stays, or peers would take the bridge for another one.
+        // The Ethernet address stays, or peers would see a different bridge.
         let config = ctx.tx.datum("Bridge", row, "other_config");
         let kept = config.get_str("hwaddr").map(|address| ("hwaddr", address));
         ctx.tx.write("Bridge", row, "other_config", Datum::map(kept));
@@ -59,11 +59,11 @@ pub fn emer_reset(ctx: &mut Context<'_>, _: &Command) -> Done {
     for table in RESET_TABLES {
         ctx.tx.rows(table).into_iter().for_each(|row| ctx.tx.delete(table, row));
     }
-    ctx.outdate_model();
+    ctx.invalidate_model();
     Ok(Answer::NONE)
 }
 
-/// What commands about TLS read.
+/// Columns for commands about TLS.
 pub fn prepare_ssl(_: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns(ROOT, ["ssl"]);
     needs.columns("SSL", SSL_COLUMNS);
@@ -117,7 +117,7 @@ pub fn set_ssl(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::NONE)
 }
 
-/// What commands about mappings read.
+/// Columns for commands about mappings.
 pub fn prepare_mappings(command: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns("Bridge", ["auto_attach"]);
     needs.columns("AutoAttach", ["mappings"]);
@@ -131,7 +131,7 @@ fn mappings_of(ctx: &mut Context<'_>, command: &Command) -> Result<(Uuid, Option
     Ok((bridge, ctx.tx.references("Bridge", bridge, "auto_attach").first().copied()))
 }
 
-/// The I-SID and the VLAN of a command.
+/// Parses the I-SID and the VLAN of a command.
 fn pair_of(command: &Command) -> Result<(Atom, Atom), Stop> {
     let number = |index| {
         let given = command.arg(index);
@@ -163,7 +163,7 @@ pub fn del_mapping(ctx: &mut Context<'_>, command: &Command) -> Done {
     let Some(row) = row else { return Ok(Answer::NONE) };
     let mappings = ctx.tx.datum("AutoAttach", row, "mappings");
     if mappings.get(&isid) == Some(&vlan) {
-        // Scripts have come to rely on it that other I-SIDs of the VLAN go, too.
+        // Also removes other I-SIDs of the same VLAN, as the peer does; scripts rely on it.
         let pairs = mappings.keys().zip(mappings.values());
         let rest = pairs.filter(|(key, value)| **key != isid && **value != vlan);
         let rest = Datum::map(rest.map(|(key, value)| (key.clone(), value.clone())));

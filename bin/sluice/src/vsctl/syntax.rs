@@ -1,19 +1,18 @@
-//! The commands: their names, options and arguments, and how a command line splits into
-//! them at `--`.
+//! The commands: their names, options and arguments, and the split of a command line at `--`.
 
 use super::context::{Answer, Context, Needs, Stop};
 use super::{bridges, controllers, database, ports, records, show, switch, zones};
 use crate::suggest;
 use std::collections::BTreeMap;
 
-/// One command as given.
+/// One command of a command line.
 #[derive(Debug)]
 pub struct Command {
-    /// Which.
+    /// Its definition.
     pub syntax: &'static Syntax,
     /// Its options, with their dashes.
     pub options: BTreeMap<String, Option<String>>,
-    /// What follows the name.
+    /// The arguments after the name.
     pub args: Vec<String>,
 }
 
@@ -28,24 +27,24 @@ impl Command {
         self.options.get(option)?.as_deref()
     }
 
-    /// An argument, empty if there is none.
+    /// An argument; empty if it is missing.
     pub fn arg(&self, index: usize) -> &str {
         self.args.get(index).map_or("", String::as_str)
     }
 
-    /// The arguments from one on.
+    /// The arguments from `index` on.
     pub fn args_from(&self, index: usize) -> &[String] {
         self.args.get(index..).unwrap_or_default()
     }
 
-    /// The command line of this command.
+    /// The command line of this command, as text.
     pub fn line(&self) -> String {
         let words = self.options.keys().map(String::as_str).chain([self.syntax.name]);
         quote(words.chain(self.args.iter().map(String::as_str)))
     }
 }
 
-/// Words as a shell would take them.
+/// Words quoted for a shell.
 pub fn quote<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let quoted =
         words.into_iter().map(|word| match word.contains([' ', '\t', '\r', '\n', '\x0b', '\\', '\'', '"']) {
@@ -58,24 +57,25 @@ pub fn quote<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 type Prepare = fn(&Command, &mut Needs) -> Result<(), String>;
 type Run = fn(&mut Context<'_>, &Command) -> Result<Answer, Stop>;
 
-/// What a command accepts.
+/// The definition of a command.
 pub struct Syntax {
     /// Its name.
     pub name: &'static str,
-    /// Fewest and most arguments.
+    /// Minimum and maximum number of arguments.
     pub args: (usize, usize),
-    /// The arguments' names for shells: `!` needed, `?` optional, `+` and `*` repeated.
+    /// The arguments' names in the notation of completion scripts: `!` required, `?` optional, `+` and `*`
+    /// repeated.
     pub usage: &'static str,
-    /// Its options, those that take a value with `=`.
+    /// Its options; those that take a value end in `=`.
     pub options: &'static [&'static str],
-    /// Tells what to keep a copy of, and finds faults before there is a connection.
+    /// Adds the columns that the command reads, and reports errors before a connection is made.
     pub prepare: Prepare,
-    /// Carries it out.
+    /// Runs the command.
     pub run: Run,
 }
 
 impl Syntax {
-    /// Whether it may change the database.
+    /// Returns whether the command may change the database.
     pub fn writes(&self) -> bool {
         let reads = ["list", "get", "show", "find", "comment", "wait-until", "br-exists", "br-get"];
         !reads.iter().any(|start| self.name.starts_with(start)) && !self.name.contains("-to-")

@@ -1,9 +1,9 @@
-//! What the commands of one run read and write: the copy of the database with their
-//! own changes laid over it, and the operations that carry these changes to the server.
+//! The reads and writes of one run of the commands: the copy of the database with the run's own changes
+//! applied, and the operations that send these changes to the server.
 //!
-//! Rows under way have UUIDs of our own until the server gives them theirs; in operations
-//! they go by names. A column that a decision rests on is *verified*: the server refuses
-//! the whole transaction when the column has changed since.
+//! New rows have temporary UUIDs of our own until the server assigns theirs; operations refer to them by
+//! names. A column that a decision depends on is *verified*: the server refuses the whole transaction if the
+//! column has changed since.
 
 use super::catalog::{known_table, schema};
 use ovsdb::json::sorted_string;
@@ -15,15 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Where a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// The database has it.
+    /// It is in the database.
     Stored,
     /// This transaction inserts it.
     New,
-    /// This transaction inserts it under the UUID that the user chose.
+    /// This transaction inserts it, with a UUID that the user chose.
     Chosen,
 }
 
-/// What this transaction does to one row.
+/// The changes of this transaction to one row.
 #[derive(Debug)]
 struct Touched {
     table: &'static TableSchema,
@@ -31,31 +31,31 @@ struct Touched {
     deleted: bool,
     verified: BTreeSet<&'static str>,
     written: BTreeMap<&'static str, Datum>,
-    /// Pairs to put into maps without a look at their other keys.
+    /// Pairs to write to maps without a dependency on their other keys.
     pairs: Vec<(&'static str, Atom, Atom)>,
 }
 
-/// The copy and the changes.
+/// A copy of the database with changes.
 pub struct Transaction<'a> {
     replica: &'a Replica,
     rows: BTreeMap<Uuid, Touched>,
     order: Vec<Uuid>,
 }
 
-/// A transaction in the server's terms.
+/// A transaction as operations for the server.
 pub struct Request {
-    /// What to carry out.
+    /// The operations, in order.
     pub operations: Vec<Operation>,
-    /// The place among the operations of each row's insertion.
+    /// The index of each row's insert operation.
     pub insertions: BTreeMap<Uuid, usize>,
-    /// The place of the operation that reads `next_cfg` after its increase.
+    /// The index of the operation that reads `next_cfg` after its increase.
     pub counter: Option<usize>,
-    /// Whether anything changes at all.
+    /// Whether the operations change anything.
     pub changes: bool,
 }
 
 impl<'a> Transaction<'a> {
-    /// No changes yet.
+    /// A transaction without changes.
     pub fn new(replica: &'a Replica) -> Self {
         Transaction { replica, rows: BTreeMap::new(), order: Vec::new() }
     }
@@ -92,7 +92,7 @@ impl<'a> Transaction<'a> {
         self.rows.get(&row).is_some_and(|t| t.origin != Origin::Stored)
     }
 
-    /// Whether a table has this row.
+    /// Returns whether a table has this row.
     pub fn exists(&self, table: &str, row: Uuid) -> bool {
         match self.rows.get(&row) {
             Some(touched) => touched.table.name == table && !touched.deleted,
@@ -112,7 +112,7 @@ impl<'a> Transaction<'a> {
         stored.cloned().or_else(default).unwrap_or(Datum::Set(Vec::new()))
     }
 
-    /// The string in a column, empty if there is none.
+    /// The string in a column; empty if there is none.
     pub fn string(&self, table: &str, row: Uuid, column: &str) -> String {
         self.datum(table, row, column).first().and_then(Atom::as_str).unwrap_or_default().to_owned()
     }
@@ -122,7 +122,7 @@ impl<'a> Transaction<'a> {
         self.datum(table, row, column).first().and_then(Atom::as_integer)
     }
 
-    /// The truth value in a column.
+    /// The boolean in a column; false if there is none.
     pub fn flag(&self, table: &str, row: Uuid, column: &str) -> bool {
         self.datum(table, row, column).first().and_then(Atom::as_bool).unwrap_or(false)
     }
@@ -132,7 +132,7 @@ impl<'a> Transaction<'a> {
         self.datum(table, row, column).uuids().collect()
     }
 
-    /// Holds the server to the present value of a column.
+    /// Verifies a column: the transaction fails if its value has changed since.
     pub fn verify(&mut self, table: &str, row: Uuid, column: &str) {
         if self.replica.row(table, row).is_none() {
             return;
@@ -153,8 +153,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Puts one pair into a map and leaves the other keys to whoever else changes them.
-    /// Later reads of this transaction do not see it.
+    /// Writes one pair of a map; concurrent changes to other keys are kept. Later reads of this transaction
+    /// do not see the pair.
     pub fn write_pair(&mut self, table: &str, row: Uuid, column: &str, key: Atom, value: Atom) {
         if self.datum(table, row, column).get(&key) == Some(&value) {
             return;
@@ -166,36 +166,36 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Inserts a row, under a UUID of the user's choice if given.
+    /// Inserts a row, with the UUID `chosen` if given.
     pub fn insert(&mut self, table: &str, chosen: Option<Uuid>) -> Uuid {
         let row = chosen.unwrap_or_else(Uuid::new_v4);
         self.touch(table, row, if chosen.is_some() { Origin::Chosen } else { Origin::New });
         row
     }
 
-    /// Inserts a row that commands already know by a symbol.
+    /// Inserts a row under the UUID of its symbol.
     pub fn insert_as(&mut self, table: &str, row: Uuid) {
         self.touch(table, row, Origin::New);
     }
 
-    /// Deletes a row. Rows that live by references go when the last one does.
+    /// Deletes a row. The server deletes a row of a non-root table when its last reference goes.
     pub fn delete(&mut self, table: &str, row: Uuid) {
         self.touch(table, row, Origin::Stored).deleted = true;
     }
 
-    /// Puts a row into a set of references.
+    /// Adds a row to a set of references.
     pub fn add_reference(&mut self, table: &str, row: Uuid, column: &str, to: Uuid) {
         let all = self.references(table, row, column).into_iter().chain([to]);
         self.write(table, row, column, Datum::set(all));
     }
 
-    /// Takes a row out of a set of references.
+    /// Removes a row from a set of references.
     pub fn drop_reference(&mut self, table: &str, row: Uuid, column: &str, to: Uuid) {
         let rest = self.references(table, row, column).into_iter().filter(|r| *r != to);
         self.write(table, row, column, Datum::set(rest));
     }
 
-    /// The operations. `count` names the row whose `next_cfg` to increase if anything changes.
+    /// Returns the operations. `count`: the row whose `next_cfg` is increased if anything changes.
     pub fn request(&self, count: Option<Uuid>, comment: &str, dry_run: bool) -> Request {
         let mut request =
             Request { operations: Vec::new(), insertions: BTreeMap::new(), counter: None, changes: false };
@@ -233,7 +233,7 @@ impl<'a> Transaction<'a> {
         request.operations.push(wait);
     }
 
-    /// A table of one row must still be empty when its row is inserted.
+    /// Requires that a table with at most one row is still empty when its row is inserted.
     fn expect_alone(&self, request: &mut Request) {
         for table in schema().tables.iter().filter(|t| t.max_rows == 1) {
             let stored = self.replica.rows(&table.name).count();
@@ -254,7 +254,7 @@ impl<'a> Transaction<'a> {
     fn carry_out(&self, row: Uuid, touched: &Touched, request: &mut Request) {
         let table = &touched.table.name;
         if touched.deleted {
-            // The server itself deletes what lives by references.
+            // The server itself deletes rows of non-root tables.
             if touched.table.is_root && touched.origin == Origin::Stored {
                 request.operations.push(Operation::delete(table, row));
                 request.changes = true;
@@ -305,7 +305,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// A value with the names of new rows in place of their UUIDs.
+    /// Replaces the UUIDs of new rows in a value by their names.
     fn named(&self, value: Json) -> Json {
         let Json::Array(items) = value else { return value };
         let row = match items.as_slice() {
@@ -319,7 +319,7 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// The name under which a transaction inserts a row.
+/// The name of a row within a transaction.
 fn name_of(row: Uuid) -> String {
     format!("row{}", row.to_string().replace('-', "_"))
 }
@@ -332,7 +332,7 @@ fn chosen(table: &str, row: Uuid) -> Operation {
     Operation::from_json(json).unwrap_or_else(|| Operation::insert(table, ""))
 }
 
-/// The text of a server's refusal, as scripts know it.
+/// The text of a server's error, in the peer's wording.
 pub fn refusal(error: &ovsdb::Error) -> String {
     format!("transaction error: {}", sorted_string(&error.to_json()))
 }

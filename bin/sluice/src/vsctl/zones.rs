@@ -1,4 +1,4 @@
-//! Commands about datapaths: connection tracking zones and capabilities.
+//! Commands for datapaths: connection tracking zones and capabilities.
 
 use super::bridges::lenient_integer;
 use super::context::{Answer, Context, Needs, ROOT, Stop};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 type Done = Result<Answer, Stop>;
 
-/// What commands about zones read.
+/// Columns for commands about zones.
 pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns(ROOT, ["datapaths"]);
     needs.columns("Datapath", ["ct_zones", "ct_zone_default_limit"]);
@@ -18,7 +18,7 @@ pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
     Ok(())
 }
 
-/// What `list-dp-cap` reads.
+/// Columns that `list-dp-cap` reads.
 pub fn prepare_capabilities(_: &Command, needs: &mut Needs) -> Result<(), String> {
     needs.columns(ROOT, ["datapaths"]);
     needs.columns("Datapath", ["capabilities"]);
@@ -55,7 +55,7 @@ impl Zone {
         self.row.is_some_and(|row| !ctx.tx.datum("CT_Zone", row, column).is_empty())
     }
 
-    /// The zone's row, inserted if need be.
+    /// The zone's row, inserted if it is missing.
     fn make(&self, ctx: &mut Context<'_>) -> Uuid {
         self.row.unwrap_or_else(|| {
             let row = ctx.tx.insert("CT_Zone", None);
@@ -66,7 +66,7 @@ impl Zone {
         })
     }
 
-    /// Clears a column, or drops the zone if that leaves nothing of it.
+    /// Clears a column, or deletes the zone if `other` is empty, too.
     fn clear(&self, ctx: &mut Context<'_>, column: &str, other: &str) {
         let Some(row) = self.row else { return };
         if self.has(ctx, other) {
@@ -79,13 +79,13 @@ impl Zone {
     }
 }
 
-/// The zone of an argument `zone=N`.
+/// Parses `zone=N`.
 fn zone_argument(given: &str) -> Result<i64, Stop> {
     let number = given.strip_prefix("zone=").and_then(leading_integer);
     number.map(|(id, _)| id).ok_or_else(|| format!("invalid zone argument, {given}").into())
 }
 
-/// The zone of an argument `N` or `default`, which is none.
+/// Parses `N` or `default`; `None` is the default.
 fn zone_or_default(given: &str) -> Result<Option<i64>, Stop> {
     match leading_integer(given) {
         Some((id, _)) => Ok(Some(id)),
@@ -107,7 +107,7 @@ pub fn add_policy(ctx: &mut Context<'_>, command: &Command) -> Done {
     Ok(Answer::NONE)
 }
 
-/// Zones of equal timeouts share a row.
+/// Finds a row with these timeouts, or inserts one: zones with equal timeouts share a row.
 fn find_or_make_policy(ctx: &mut Context<'_>, arguments: &[String]) -> Uuid {
     let words = arguments.iter().flat_map(|arg| arg.split([',', ' '])).filter(|word| !word.is_empty());
     let pairs = words.map(|word| {

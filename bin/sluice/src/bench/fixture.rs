@@ -1,4 +1,4 @@
-//! A datapath with mock ports, megaflows put by hand, and the clock of the thread.
+//! A datapath with mock ports and megaflows that the benchmark adds itself, and the thread's CPU clock.
 
 use super::cells::Cell;
 use super::traffic::{Random, order};
@@ -10,30 +10,32 @@ use flow::{Flow, Mac};
 use std::sync::Arc;
 use units::{Cycles, Millis, PortNo, QueueId, Ufid, WorkerId};
 
-/// Windows of a measurement.
+/// Number of windows of a measurement.
 const WINDOWS: usize = 3;
 const BURST: usize = 32;
-/// Offsets of the addresses in a frame.
+/// Offsets of the IPv4 addresses in a frame.
 const SRC: usize = 26;
 const DST: usize = 30;
 
-/// What was measured.
+/// The result of measuring one cell.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured {
-    /// Nanoseconds a packet: least, median, greatest.
+    /// Nanoseconds per packet: minimum, median, maximum of the windows.
     pub ns: [f64; 3],
-    /// Shares of the packets: found by a small cache in front, by the one behind it, in the subtables.
+    /// Shares of the packets that were found in the first-level cache, in the second-level cache, and in the
+    /// subtables; 0 to 1.
     pub front: f64,
     pub cache: f64,
     pub table: f64,
-    /// Subtables visited for one that was found there.
+    /// Average number of subtables visited by a look-up that found a megaflow there.
     pub visits: f64,
     pub cache_kb: u64,
-    /// Of all memory of the process.
+    /// Transparent huge pages of the whole process, in KiB.
     pub huge_kb: u64,
 }
 
-/// Makes the packets of an order of flows: flow f comes from the address of its megaflow and goes to its own.
+/// Makes the packets of the flows in `order`: the source address selects the megaflow, the destination
+/// address is that of the flow.
 struct Source {
     frame: Vec<u8>,
     order: Arc<[u32]>,
@@ -54,7 +56,8 @@ impl RxQueue for Source {
     }
 }
 
-/// The source address of a megaflow's packets. The first twenty differ in the first byte, as in the discussion.
+/// The source address of a megaflow's packets. The first twenty differ in the first byte, as in the
+/// measurements of 2018 that this benchmark repeats.
 fn source_of(megaflow: u32) -> u32 {
     (10 + megaflow % 20) << 24 | (megaflow / 20) << 4 | 1
 }
@@ -75,7 +78,8 @@ fn packet(megaflow: u32) -> Flow {
     }
 }
 
-/// Twenty megaflows match a prefix of 8 bits or more; many match the whole address, and other fields make the masks differ.
+/// Up to twenty megaflows match a source prefix of 8 bits or more. More megaflows match up to 4 bits less
+/// than the whole address; the prefix length distinguishes the subtables.
 fn mask(cell: &Cell, megaflow: usize) -> Flow {
     let subtable = megaflow % 20 % cell.subtables;
     let plain = Flow { in_port: u32::MAX, dl_type: 0xffff, nw_frag: 3, ..Flow::ZERO };
@@ -83,7 +87,7 @@ fn mask(cell: &Cell, megaflow: usize) -> Flow {
     Flow { nw_src: u32::MAX << (32 - bits), ..plain }
 }
 
-struct Bed {
+struct Fixture {
     datapath: Arc<Datapath>,
     worker: Worker,
     ufids: Vec<Option<Ufid>>,
@@ -91,14 +95,14 @@ struct Bed {
     now: u64,
 }
 
-impl Bed {
-    fn new(cell: &Cell) -> Bed {
-        // Those that were replaced wait for readers until the window is over.
+impl Fixture {
+    fn new(cell: &Cell) -> Fixture {
+        // Replaced megaflows are freed at the end of the window, and count towards the limit until then.
         let max_flows = cell.megaflows + 16_384;
         let datapath = Datapath::new(&Config { max_flows, seed: 42, ..Config::default() });
         datapath.set_flow_cache(cell.choice);
         for no in [1, 2] {
-            // A fresh datapath has no port.
+            // Cannot fail: the new datapath has no ports.
             let _ = datapath.add_port(PortNo(no), vec![Box::new(Sink)]);
         }
         let mut worker = datapath.worker(WorkerId(0), 0);
@@ -109,9 +113,9 @@ impl Bed {
             megaflows: cell.megaflows as u32,
         };
         worker.add_rxq(PortNo(1), QueueId(0), Box::new(source));
-        let mut bed = Bed { datapath, worker, ufids: Vec::new(), random: Random(7), now: 0 };
-        bed.ufids = (0..cell.megaflows).map(|m| bed.put(cell, m)).collect();
-        bed
+        let mut fixture = Fixture { datapath, worker, ufids: Vec::new(), random: Random(7), now: 0 };
+        fixture.ufids = (0..cell.megaflows).map(|m| fixture.put(cell, m)).collect();
+        fixture
     }
 
     fn put(&self, cell: &Cell, megaflow: usize) -> Option<Ufid> {
@@ -120,16 +124,16 @@ impl Bed {
         self.datapath.flow_put(&key, &mask, actions, Arc::new(NoOwner)).ok()
     }
 
-    /// Some megaflow gets another place, and what caches knew of it is worth nothing.
+    /// Replaces a random megaflow, so that its cache entries become invalid.
     fn replace(&mut self, cell: &Cell) {
         if let Some(ufid) = self.ufids[self.random.below(cell.megaflows)] {
             let actions = Arc::new([DpAction::Output(PortNo(2))]);
-            // Without room nothing is replaced, which the shares would show.
+            // On failure nothing is replaced, which the measured shares would show.
             let _ = self.datapath.flow_modify(ufid, actions, None, Millis(self.now));
         }
     }
 
-    /// Nanoseconds a packet, less what the churn took.
+    /// Returns nanoseconds per packet, without the time to replace megaflows.
     fn run(&mut self, cell: &Cell, packets: usize) -> f64 {
         let (mut n, mut churned, mut not_ours) = (0, 0.0, 0);
         let start = thread_ns();
@@ -154,15 +158,15 @@ impl Bed {
 
 /// Measures a cell.
 pub fn measure(cell: &Cell) -> Measured {
-    let mut bed = Bed::new(cell);
-    // In parts, so that subtables are ranked and the cache finds its size before it counts.
+    let mut fixture = Fixture::new(cell);
+    // In four parts, so that the subtables are ranked and the cache is sized before the measurement.
     for _ in 0..4 {
-        bed.run(cell, cell.packets.0 / 4);
+        fixture.run(cell, cell.packets.0 / 4);
     }
-    let zero = bed.datapath.tally();
-    let mut ns: Vec<f64> = (0..WINDOWS).map(|_| bed.run(cell, cell.packets.1)).collect();
+    let zero = fixture.datapath.tally();
+    let mut ns: Vec<f64> = (0..WINDOWS).map(|_| fixture.run(cell, cell.packets.1)).collect();
     ns.sort_by(f64::total_cmp);
-    let tally = bed.datapath.tally().since(&zero);
+    let tally = fixture.datapath.tally().since(&zero);
     let share = |n: u64| n as f64 / tally.get(Event::Received).max(1) as f64;
     let front = tally.get(Event::FrontHit);
     Measured {
@@ -171,7 +175,7 @@ pub fn measure(cell: &Cell) -> Measured {
         cache: share(tally.get(Event::CacheHit) - front),
         table: share(tally.get(Event::MegaflowHit)),
         visits: visits(&tally),
-        cache_kb: bed.datapath.worker_cache(WorkerId(0)).bytes / 1024,
+        cache_kb: fixture.datapath.worker_cache(WorkerId(0)).bytes / 1024,
         huge_kb: huge_kb(),
     }
 }
@@ -180,13 +184,13 @@ fn visits(tally: &Tally) -> f64 {
     tally.get(Event::MasksVisited) as f64 / tally.get(Event::MegaflowHit).max(1) as f64
 }
 
-/// Time that this thread has run.
+/// CPU time of this thread, in nanoseconds.
 pub(super) fn thread_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Kilobytes of this process in transparent huge pages.
+/// KiB of this process in transparent huge pages.
 fn huge_kb() -> u64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix("AnonHugePages:"));
