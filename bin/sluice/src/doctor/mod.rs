@@ -1,18 +1,18 @@
-//! `sluice doctor`: reports problems of this host and its configuration, each with the command that fixes it.
+//! `sluice doctor`: reports problems of the host and of the configuration that cost performance or break features of a
+//! polling switch, each with the command that fixes it.
 //!
-//! Works without a running switch: the configuration is read from the database server if it answers, else
-//! from its file; without either, only the host is examined.
+//! [`gather`] collects facts, [`check`] makes findings of them, this file prints. It works without a running switch: the
+//! database is asked if its server answers, else its file is read, else only the host is looked at.
 
-mod daemon;
-mod database;
-mod devices;
-mod host;
+mod check;
+mod facts;
+mod finding;
+mod gather;
 
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use crate::{Call, color, own};
-use doctor::facts::Configuration;
-use doctor::{Facts, Finding, Level};
+use finding::{Finding, Level};
 use runtime::Dirs;
 use std::io::Write;
 use std::process::ExitCode;
@@ -57,34 +57,12 @@ pub fn main(call: &Call) -> ExitCode {
     }
     let server = parsed.value("db").map(str::to_owned);
     let dirs = Dirs::from_env(&call.argv0);
-    let (facts, source) = gather(&dirs, server);
-    let found = doctor::diagnose(&facts);
+    let (facts, source) = gather::all(&dirs, server);
+    let found = check::diagnose(&facts);
     let text = if json { as_json(&found, &source) } else { as_text(&found, &source, color::is_wanted()) };
     // Ignore errors: the reader may have closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    if doctor::needs_care(&found) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-/// Collects all facts; also returns the source of the configuration.
-fn gather(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
-    let (daemon, counters) = daemon::find(dirs);
-    let mut facts = Facts { daemon, counters, boot: host::boot(), ..Facts::default() };
-    facts.cores = host::cores();
-    facts.memory = host::memory(facts.pid());
-    facts.drivers = devices::drivers();
-    let source = match database::open(dirs, server) {
-        Ok((rows, place)) => {
-            database::read(&rows, dirs, &mut facts);
-            place
-        }
-        Err(why) => {
-            // The socket and the file were both tried, and the text names both.
-            let denied = why.contains("Permission denied");
-            facts.configuration = if denied { Configuration::Denied(why) } else { Configuration::None(why) };
-            "none".to_owned()
-        }
-    };
-    (facts, source)
+    if check::needs_care(&found) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn as_text(found: &[Finding], source: &str, colored: bool) -> String {

@@ -1,6 +1,6 @@
 //! The facts about a host and its configuration that the checks use.
 
-use crate::level::Level;
+use super::finding::Level;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All facts.
@@ -22,7 +22,7 @@ pub struct Facts {
     pub configuration: Configuration,
     /// The switch of this run directory. Switches of other run directories are not considered.
     pub daemon: Daemon,
-    /// Event counters of that switch, by name ([`crate::counters::names`]).
+    /// Event counters of that switch, by name ([`super::check::counters::names`]).
     pub counters: BTreeMap<&'static str, u64>,
     /// How to add arguments to the kernel's command line.
     pub boot: Boot,

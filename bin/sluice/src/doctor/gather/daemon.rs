@@ -2,7 +2,8 @@
 //! event counters.
 
 use super::host::line;
-use doctor::facts::Daemon;
+use crate::doctor::check::counters;
+use crate::doctor::facts::Daemon;
 use runtime::Dirs;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -57,7 +58,7 @@ fn ask_at(place: &Path) -> std::io::Result<Counters> {
     // An error reply to the command is an answer, too.
     let _ = client.call("version", &[])?;
     let mut counters = Counters::new();
-    for name in doctor::counters::names() {
+    for name in counters::names() {
         let reply = client.call("coverage/read-counter", &[name.to_owned()])?;
         let count = reply.ok().and_then(|reply| reply.as_str()?.trim().parse().ok());
         counters.extend(count.map(|count| (name, count)));

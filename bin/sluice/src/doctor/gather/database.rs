@@ -1,11 +1,11 @@
 //! Reads the configuration from the database server, or from the database file.
 
 use super::devices;
+use crate::doctor::facts::{Configuration, Facts, Interface, Setting};
+use crate::doctor::finding::Level;
 use crate::vsctl::connection::{Broken, Connection};
 use config::settings::Value;
 use config::settings::check::{Checker, Finding, Problem, TYPE};
-use doctor::facts::{Configuration, Interface, Setting};
-use doctor::{Facts, Level};
 use ovsdb::replica::Config;
 use ovsdb::{Atom, Datum, Uuid};
 use runtime::Dirs;

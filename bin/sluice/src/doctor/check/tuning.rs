@@ -1,8 +1,8 @@
 //! Checks the settings of poll threads with the parsers that the switch uses, and reports values that are clamped or
 //! ignored.
 
-use crate::facts::Facts;
-use crate::{Finding, Level};
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::{Finding, Level};
 use config::settings::Setting;
 use config::settings::interface::PMD_RXQ_AFFINITY;
 use config::settings::root::{PMD_LATENCY_TARGET, PMD_MAXSLEEP, PMD_RXQ_ASSIGN, PMD_SLEEP_MAX};

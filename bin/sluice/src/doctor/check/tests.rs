@@ -1,5 +1,5 @@
-use super::facts::{Boot, Configuration, Daemon, Drivers, HugePages, Interface, Pci, Setting};
 use super::*;
+use crate::doctor::facts::{Boot, Configuration, Daemon, Drivers, HugePages, Interface, Pci, Setting};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn port(name: &str, kind: &str) -> Interface {

@@ -1,9 +1,9 @@
 //! Devices of ports: PCI, drivers, directories of sockets.
 
 use super::host::line;
+use crate::doctor::facts::{Drivers, Interface, Pci};
 use config::settings::options::{DPDK_DEVARGS, VHOST_SERVER_PATH};
 use config::settings::root::VHOST_SOCK_DIR;
-use doctor::facts::{Drivers, Interface, Pci};
 use runtime::Dirs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

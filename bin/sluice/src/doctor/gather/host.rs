@@ -1,6 +1,6 @@
 //! Reads `/proc` and `/sys`: processors, memory and processes.
 
-use doctor::facts::{Boot, Cores, HugePages, Memory};
+use crate::doctor::facts::{Boot, Cores, HugePages, Memory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

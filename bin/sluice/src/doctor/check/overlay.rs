@@ -1,7 +1,7 @@
 //! Checks of tunnels: room for their headers, and the kernel's own answers on the devices of the underlay.
 
-use crate::facts::{Facts, Interface};
-use crate::{Finding, Level};
+use crate::doctor::facts::{Facts, Interface};
+use crate::doctor::finding::{Finding, Level};
 
 /// An Ethernet header, which every frame inside a tunnel has.
 const ETHERNET: u32 = 14;

@@ -1,7 +1,8 @@
 //! Checks of the configuration: DPDK, failed ports, settings, and whether the switch runs.
 
-use crate::facts::{Configuration, Daemon, Facts, Interface};
-use crate::{Finding, Level, tuning};
+use super::tuning;
+use crate::doctor::facts::{Configuration, Daemon, Facts, Interface};
+use crate::doctor::finding::{Finding, Level};
 use std::collections::BTreeMap;
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {

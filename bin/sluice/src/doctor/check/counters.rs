@@ -1,7 +1,7 @@
 //! Checks the event counters of the running daemon (`coverage/read-counter`).
 
-use crate::facts::Facts;
-use crate::{Finding, Level};
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::{Finding, Level};
 
 /// A counter that is 0 in a switch without problems.
 struct Watched {

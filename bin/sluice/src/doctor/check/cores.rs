@@ -1,7 +1,7 @@
 //! Checks of poll threads and their cores.
 
-use crate::facts::{Boot, Facts, Interface};
-use crate::{Finding, Level};
+use crate::doctor::facts::{Boot, Facts, Interface};
+use crate::doctor::finding::{Finding, Level};
 use pmd::{Core, Topology};
 use std::collections::BTreeSet;
 use units::{CoreId, NumaId};

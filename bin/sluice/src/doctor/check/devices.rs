@@ -1,7 +1,7 @@
 //! Checks of physical devices, their drivers, and the kernel's offloads of virtual devices.
 
-use crate::facts::{Facts, Interface, Pci};
-use crate::{Finding, Level};
+use crate::doctor::facts::{Facts, Interface, Pci};
+use crate::doctor::finding::{Finding, Level};
 
 /// Kernel drivers that share the device with DPDK.
 const SHARED: [&str; 4] = ["mlx5_core", "mlx4_core", "mana", "hv_netvsc"];

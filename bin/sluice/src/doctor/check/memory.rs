@@ -1,7 +1,7 @@
 //! Checks of huge pages, locked memory and swap.
 
-use crate::facts::{Facts, HugePages, Memory};
-use crate::{Finding, Level};
+use crate::doctor::facts::{Facts, HugePages, Memory};
+use crate::doctor::finding::{Finding, Level};
 use std::collections::BTreeSet;
 
 /// Huge page memory in bytes below which DPDK can hold only one or two ports.
