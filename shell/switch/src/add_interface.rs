@@ -184,7 +184,7 @@ fn device(
             true => format!("{}: {}", row_error(&e), not_there(switch, device_kind)),
             false => row_error(&e),
         })?;
-    let warning = refused.as_ref().map(told);
+    let warning = refused.as_ref().map(row_error);
     request_mtu(&mut *netdev, interface);
     request_mac(&mut *netdev, interface, is_local);
     let facts = netdev.facts().map_err(|e| e.to_string())?;

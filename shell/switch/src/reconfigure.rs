@@ -41,7 +41,7 @@ impl Switch {
         let steps = plan(&self.applied, &desired, &touched);
         self.configure_identity(&desired);
         self.greet();
-        self.tell_settings(&changes);
+        self.log_settings(&changes);
         self.note_rows(&changes);
         let restored = self.is_restored_by(&desired);
         let came_up = self.start_dpdk(&desired);
