@@ -5,8 +5,8 @@
 //! at a time: the snapshot does not change, and what does (learning tables, frozen states) is asked through traits.
 //!
 //! The path: `translate` begins and ends it, `walk` is its state, `freeze` puts that aside, `lookup` finds rules, `actions`
-//! does their lists, `ports` and `normal` send, `commit` writes headers just before. Actions and their effects: OpenFlow 1.0 to 1.5 and ovs-actions(7). The text of
-//! a [`Trace`] and of errors is that of Open vSwitch 3.7, since scripts read it.
+//! does their lists, `ports` and `normal` send, `commit` writes headers just before. Actions and their effects: OpenFlow 1.0
+//! to 1.5 and ovs-actions(7). The text of a [`Trace`] and of errors is that of Open vSwitch 3.7, since scripts read it.
 
 mod action_set;
 mod actions;

@@ -8,34 +8,20 @@
 
 mod alias;
 mod args;
+mod log;
 mod pidfile;
 mod predecessor;
 mod spawn;
 mod user;
 
 pub use alias::{Alias, remove_stale};
-pub use args::DaemonArgs;
+pub use args::{DaemonArgs, Role};
+use log::{LOG, text};
 pub use pidfile::{Pidfile, read_pidfile, written_pid};
 pub use predecessor::await_end;
 pub use rustix::thread::CapabilitySet as Capabilities;
 
-use crate::log::Module;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-
-static LOG: Module = Module::new("daemon_unix");
-
-/// Which process of a detached daemon this is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// Started by the user.
-    #[default]
-    Foreground,
-    /// Watches the daemon.
-    Monitor,
-    /// Does the work, started by one of the others.
-    Daemon,
-}
 
 /// A daemon between its start and its end; dropping it removes the pidfile.
 #[derive(Debug)]
@@ -137,12 +123,4 @@ fn lock_memory() {
     if let Err(e) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT) {
         crate::err!(LOG, "mlockall failed: {}", text(e));
     }
-}
-
-fn text(e: impl Into<std::io::Error>) -> String {
-    crate::error_text(&e.into())
-}
-
-fn write_one(fd: impl AsFd) {
-    let _ = rustix::io::write(fd, &[0]);
 }

@@ -10,6 +10,7 @@ pub mod coverage;
 pub mod cpu_time;
 pub mod daemon;
 pub mod dirs;
+mod error_text;
 pub mod log;
 pub mod memory;
 pub mod ordered_panic;
@@ -20,6 +21,7 @@ mod waker;
 
 pub use clock::{Clock, Warp};
 pub use dirs::Dirs;
+pub use error_text::error_text;
 pub use log::{Module, RateLimit};
 pub use poll_loop::{PollLoop, WaitSet, Waker};
 
@@ -29,13 +31,4 @@ pub const COMPAT_VERSION: &str = "3.7.1";
 /// The text of `--version` and of the `version` command.
 pub fn version_text(progname: &str) -> String {
     format!("{progname} (Open vSwitch) {COMPAT_VERSION}")
-}
-
-/// The system's text for an error, without Rust's `(os error N)` suffix.
-pub fn error_text(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" (os error ") {
-        Some(at) => text.get(..at).unwrap_or_default().to_string(),
-        None => text,
-    }
 }

@@ -4,7 +4,7 @@
 //! `ovs-vswitchd.<pid>.ctl`. A symbolic link serves both: who opens it finds our file and our lock, so that another daemon of
 //! that name sees that one runs. After kill -9 a link leads to nothing, and the next daemon replaces it.
 
-use super::read_pidfile;
+use super::pidfile::read_pidfile;
 use crate::error_text;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, symlink};

@@ -1,12 +1,23 @@
 //! The options that every daemon understands. Unknown ones are left to the program.
 
-use super::Role;
 use crate::dirs::Dirs;
 use std::path::PathBuf;
 
 pub(super) const ROLE_MONITOR: &str = "--daemon-role=monitor";
 pub(super) const ROLE_DAEMON: &str = "--daemon-role=daemon";
 pub(super) const STATE: &str = "--daemon-state=";
+
+/// Which process of a detached daemon this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Started by the user.
+    #[default]
+    Foreground,
+    /// Watches the daemon.
+    Monitor,
+    /// Does the work, started by one of the others.
+    Daemon,
+}
 
 /// The daemon options of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

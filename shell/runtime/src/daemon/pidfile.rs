@@ -1,7 +1,8 @@
 //! The pidfile: its POSIX record lock, not its presence, says that the daemon runs, so that a
 //! stale file after a crash is harmless and stock tools find the owner.
 
-use super::{await_end, text};
+use super::log::text;
+use super::predecessor::await_end;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 use std::fs::File;

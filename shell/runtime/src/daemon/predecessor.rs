@@ -5,7 +5,7 @@
 //! sockets take connections that nothing will serve. A successor that is started at once waits for that end; a process that
 //! is alive is not waited for.
 
-use super::LOG;
+use super::log::LOG;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! Starting this program again as its own child, and watching over it.
 
-use super::args::{DaemonArgs, ROLE_DAEMON, ROLE_MONITOR, STATE};
-use super::{LOG, Role, text, write_one};
+use super::args::{DaemonArgs, ROLE_DAEMON, ROLE_MONITOR, Role, STATE};
+use super::log::{LOG, text};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -207,6 +207,10 @@ fn status_text(s: ExitStatus) -> String {
         }
         _ => "ended".to_string(),
     }
+}
+
+fn write_one(fd: impl AsFd) {
+    let _ = rustix::io::write(fd, &[0]);
 }
 
 #[cfg(test)]

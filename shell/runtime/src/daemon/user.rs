@@ -4,7 +4,7 @@
 //! at a time, and threads inherit it. One that watches it stays what it was, or it could not start the next one. Rights are
 //! kept for programs that the daemon starts, too: it tries itself out in a child of its own before it starts DPDK.
 
-use super::text;
+use super::log::text;
 use rustix::process::{Gid, Uid, geteuid, getgid, getuid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 use std::path::Path;

@@ -2,7 +2,7 @@
 //!
 //! Pattern and message come from the user: every step is a checked one, widths are bounded.
 
-use super::Level;
+use super::level::Level;
 use std::fmt::Write;
 
 const MAX_FIELD: usize = 1024;
@@ -155,6 +155,11 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let day = doy - (153 * mp + 2) / 5 + 1;
     let month = if mp < 10 { mp + 3 } else { mp - 9 };
     (yoe + era * 400 + u64::from(month <= 2), month, day)
+}
+
+/// A moment, in milliseconds since 1970, as reports have it (UTC).
+pub fn moment_text(wall_ms: u64) -> String {
+    time_text("%Y-%m-%d %H:%M:%S.###", wall_ms)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One message on its way to its destinations.
 
-use super::Level;
 use super::format::Record;
+use super::level::Level;
 use super::sink::Sinks;
 use std::sync::Arc;
 

@@ -7,9 +7,11 @@
 //! The hook runs on the panicking thread, which may hold any lock of the log: it tries locks and never waits for one
 //! without a limit. A watchdog aborts the process if the hook has not done so in time; meanwhile other threads go on.
 
+use super::level::Level;
 use super::line::Line;
+use super::module::{Module, SINKS, THREAD};
 use super::sink::Sinks;
-use super::{Level, Module, SINKS, THREAD, writer};
+use super::writer;
 use std::backtrace::Backtrace;
 use std::io::{BufRead, BufReader};
 use std::panic::PanicHookInfo;

@@ -3,8 +3,8 @@
 //! A value is never changed once a line refers to it: a change makes a copy (`log::change_sinks`). Copies share sockets
 //! and file.
 
-use super::Dest;
 use super::format::{Record, render};
+use super::level::Dest;
 use std::fs::File;
 use std::io::Write;
 use std::net::UdpSocket;

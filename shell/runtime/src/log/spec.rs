@@ -1,7 +1,7 @@
 //! The grammar of `-v` and `vlog/set`: `module:destination:level` in any order,
 //! `PATTERN:destination:pattern` and `FACILITY:name`. Pure: names are looked up by the caller.
 
-use super::{Dest, Level};
+use super::level::{Dest, Level};
 
 /// A parsed specification.
 #[derive(Debug, PartialEq, Eq)]

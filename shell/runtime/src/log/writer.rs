@@ -1,14 +1,14 @@
 //! The writer thread of the log: other threads hand it their lines, so that a PMD or handler thread waits neither for a
 //! disk nor for a terminal.
 //!
-//! Without it (in tools, before [`start`], in dummy mode, where a line has to be in the file when the command that caused
+//! Without it (in tools, before `start_writer`, in dummy mode, where a line has to be in the file when the command that caused
 //! it is answered) every thread writes its own lines. A full queue: threads that must not wait ([`never_wait`]) drop the
 //! line; others wait up to [`PATIENCE`] for room, once, until the writer goes on. Drops are counted and reported in the log.
 
 use super::line::Line;
 use super::queue::Queue;
-use super::{LOG, Level};
 use std::cell::Cell;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -39,18 +39,19 @@ struct Writer {
     less: Condvar,
 }
 
-/// Starts the writer thread; from now on no thread writes lines of its own. Where no thread can be had, each goes on
-/// doing so.
-pub fn start() {
-    let run = || {
-        super::set_thread_name("log");
+/// Starts the writer thread. It calls `begin` first, and `report` with the number of lines that were dropped.
+pub(super) fn start(
+    begin: impl FnOnce() + Send + 'static,
+    report: impl Fn(u64) + Send + 'static,
+) -> io::Result<()> {
+    let run = move || {
+        begin();
         IS_WRITER.set(true);
-        WRITER.run();
+        WRITER.run(report);
     };
-    match std::thread::Builder::new().name("log".to_owned()).spawn(run) {
-        Ok(_) => RUNS.store(true, Ordering::Release),
-        Err(e) => crate::warn!(LOG, "no writer thread: {}", crate::error_text(&e)),
-    }
+    std::thread::Builder::new().name("log".to_owned()).spawn(run)?;
+    RUNS.store(true, Ordering::Release);
+    Ok(())
 }
 
 /// The calling thread forwards packets, or others wait for it: with a full queue its lines are dropped.
@@ -143,7 +144,7 @@ impl Writer {
     }
 
     /// The thread.
-    fn run(&self) {
+    fn run(&self, report: impl Fn(u64)) {
         let mut reported = Instant::now();
         let mut queue = self.lock();
         loop {
@@ -151,11 +152,7 @@ impl Writer {
                 reported = Instant::now();
                 let dropped = std::mem::take(&mut queue.dropped);
                 drop(queue);
-                crate::log_at!(
-                    LOG,
-                    Level::Warn,
-                    "{dropped} log messages were dropped: they came faster than they could be written"
-                );
+                report(dropped);
                 queue = self.lock();
             }
             crate::ordered_panic::obey();
@@ -180,6 +177,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::level::Level;
     use super::super::queue::BYTES_MAX;
     use super::super::sink::Sinks;
     use super::*;
@@ -196,7 +194,7 @@ mod tests {
         let writer: &Writer = Box::leak(Box::new(Writer::new()));
         std::thread::spawn(|| {
             IS_WRITER.set(true);
-            writer.run();
+            writer.run(|_| ());
         });
         (writer, Arc::new(sinks), BufReader::new(File::from(read)))
     }
