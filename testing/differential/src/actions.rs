@@ -1,65 +1,14 @@
 //! Random actions and instructions as text.
 
+use crate::bounds::TABLES;
 use crate::change::{change, hash_fields, set};
+use crate::kind::Kind;
+use crate::pools::port;
 use crate::reshape;
 use crate::rng::Rng;
-use crate::table::TABLES;
 
 /// The meter that every bridge has; it lets everything pass.
 pub const METER: u32 = 1;
-
-/// What a flow's match says of the packet: which fields its actions may then set.
-#[allow(missing_docs)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Any,
-    Arp,
-    Ip,
-    Tcp,
-    Udp,
-    Sctp,
-    Icmp,
-    Ip6,
-    Tcp6,
-    Udp6,
-    Icmp6,
-    Nd,
-    Mpls,
-    Nsh,
-    Rarp,
-}
-
-impl Kind {
-    /// The word of a match for it.
-    pub fn word(self) -> Option<&'static str> {
-        Some(match self {
-            Kind::Any => return None,
-            Kind::Arp => "arp",
-            Kind::Ip => "ip",
-            Kind::Tcp => "tcp",
-            Kind::Udp => "udp",
-            Kind::Sctp => "sctp",
-            Kind::Icmp => "icmp",
-            Kind::Ip6 => "ipv6",
-            Kind::Tcp6 => "tcp6",
-            Kind::Udp6 => "udp6",
-            Kind::Icmp6 | Kind::Nd => "icmp6",
-            Kind::Mpls => "mpls",
-            Kind::Nsh => "dl_type=0x894f",
-            Kind::Rarp => "rarp",
-        })
-    }
-
-    /// Whether the packet is IPv6.
-    pub fn is_ip6(self) -> bool {
-        matches!(self, Kind::Ip6 | Kind::Tcp6 | Kind::Udp6 | Kind::Icmp6 | Kind::Nd)
-    }
-
-    /// Whether the packet is IPv4.
-    pub fn is_ip4(self) -> bool {
-        matches!(self, Kind::Ip | Kind::Tcp | Kind::Udp | Kind::Sctp | Kind::Icmp)
-    }
-}
 
 /// The actions of a flow of table `table`; groups 1 to `groups` exist.
 pub fn list(rng: &mut Rng, kind: Kind, table: u64, groups: u64) -> String {
@@ -108,11 +57,6 @@ fn instructions(rng: &mut Rng, kind: Kind, table: u64, groups: u64, list: &mut V
     if table + 1 < TABLES && rng.chance(25) {
         list.push(format!("goto_table:{}", rng.between(table + 1, TABLES - 1)));
     }
-}
-
-/// A port that packets may leave by.
-pub fn port(rng: &mut Rng) -> u64 {
-    rng.pick(&[1, 2, 3, 4, 5, 6, 10])
 }
 
 /// An action that sends the packet somewhere.

@@ -1,6 +1,6 @@
 //! Random actions that change a packet, or what goes with it.
 
-use crate::actions::Kind;
+use crate::kind::Kind;
 use crate::pools::{IPS, PORTS, VLANS, ip6, mac, mac_text};
 use crate::rng::Rng;
 

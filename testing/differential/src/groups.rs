@@ -1,9 +1,10 @@
 //! Random groups as text.
 
-use crate::actions::{Kind, port};
+use crate::bounds::TABLES;
 use crate::change::change;
+use crate::kind::Kind;
+use crate::pools::port;
 use crate::rng::Rng;
-use crate::table::TABLES;
 
 /// A line that adds group `id`.
 pub fn group(rng: &mut Rng, id: u64) -> String {

@@ -5,10 +5,12 @@
 //! the text we speak, the caller may leave the words of a trace out of the comparison.
 
 pub mod actions;
+pub mod bounds;
 pub mod change;
 pub mod check;
 pub mod expected;
 pub mod groups;
+pub mod kind;
 pub mod minimise;
 pub mod normal;
 pub mod packet;

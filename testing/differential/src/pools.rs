@@ -92,3 +92,8 @@ pub fn port_text(rng: &mut Rng) -> String {
         _ => port.to_string(),
     }
 }
+
+/// A port that packets may leave by.
+pub fn port(rng: &mut Rng) -> u64 {
+    rng.pick(&[1, 2, 3, 4, 5, 6, 10])
+}

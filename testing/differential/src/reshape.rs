@@ -1,9 +1,10 @@
 //! Random actions that make another kind of packet of one, and what is done with that. They end a list: what follows could not
 //! be sent, as the match does not speak of such packets.
 
-use crate::actions::{Kind, port};
+use crate::bounds::TABLES;
+use crate::kind::Kind;
+use crate::pools::port;
 use crate::rng::Rng;
-use crate::table::TABLES;
 
 /// The end of the actions of a flow of table `table`.
 pub fn closing(rng: &mut Rng, kind: Kind, table: u64) -> String {

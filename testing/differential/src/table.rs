@@ -3,13 +3,11 @@
 //! Priorities are unique in a table (but for the flows of one conjunction): what two flows of the same priority that both match
 //! do is left open by the standard, so that a difference would say nothing.
 
-use crate::actions::{self, Kind};
-use crate::groups;
+use crate::bounds::TABLES;
+use crate::kind::Kind;
 use crate::pools::{VLANS, ip_text, ip6_text, mac, mac_text, port_text};
 use crate::rng::Rng;
-
-/// How many tables a case uses.
-pub const TABLES: u64 = 4;
+use crate::{actions, groups};
 
 /// What takes everything away that the bridge has.
 const EMPTY: &str = "flow delete\ngroup delete group_id=all\n";

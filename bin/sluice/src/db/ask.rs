@@ -1,10 +1,11 @@
 //! Commands that send one request to a server, or wait for it.
 
+use super::arguments;
 use super::background::{Background, Next};
+use super::context::{Context, Fail, print};
 use super::server::{
     check_results, connect, connect_for, connect_to_database, databases, describe, schema, set_change_aware,
 };
-use super::{Context, Fail, files, print};
 use crate::table::{Cell, Table};
 use ovsdb::{Json, Message, Schema};
 use runtime::error_text;
@@ -74,11 +75,6 @@ pub fn list_columns(cx: &Context, args: &[String]) -> Done {
     print(&table.render(&cx.options.style, true))
 }
 
-/// Parses JSON from the command line.
-pub fn parse(text: &str) -> Result<Json, Fail> {
-    text.parse().map_err(|e| Fail::Message(format!("\"{text}\": {e}")))
-}
-
 fn run(cx: &Context, args: &[String], transaction: Json) -> Result<Json, Fail> {
     let database = transaction.get(0).and_then(Json::as_str).ok_or("not a valid OVSDB query")?.to_owned();
     // Detach first: a transaction with `wait` may take long.
@@ -98,13 +94,15 @@ fn last(args: &[String]) -> &str {
 
 /// `transact`
 pub fn transact(cx: &Context, args: &[String]) -> Done {
-    let answer = run(cx, args, parse(last(args))?)?;
+    let answer = run(cx, args, arguments::json(last(args))?)?;
     print(&cx.json(&answer))
 }
 
 /// `query`: a transaction that ends with `abort`, so it changes nothing.
 pub fn query(cx: &Context, args: &[String]) -> Done {
-    let Json::Array(mut items) = parse(last(args))? else { return Err("not a valid OVSDB query".into()) };
+    let Json::Array(mut items) = arguments::json(last(args))? else {
+        return Err("not a valid OVSDB query".into());
+    };
     let asked = items.len().saturating_sub(1);
     items.push(json!({"op": "abort"}));
     let mut answer = run(cx, args, Json::Array(items))?;
@@ -119,7 +117,7 @@ pub fn query(cx: &Context, args: &[String]) -> Done {
 
 /// `convert`
 pub fn convert(cx: &Context, args: &[String]) -> Done {
-    let new = files::schema(Path::new(last(args)))?;
+    let new = arguments::schema(Path::new(last(args)))?;
     let mut place = connect_for(cx, args, 1, &new.name)?;
     set_change_aware(cx, &mut place.rpc)?;
     place.rpc.ask("convert", json!([new.name, new.to_json()]))?;
@@ -128,7 +126,7 @@ pub fn convert(cx: &Context, args: &[String]) -> Done {
 
 /// `needs-conversion`
 pub fn needs_conversion(cx: &Context, args: &[String]) -> Done {
-    let mut new = files::schema(Path::new(last(args)))?;
+    let mut new = arguments::schema(Path::new(last(args)))?;
     let mut place = connect_for(cx, args, 1, &new.name)?;
     let model = describe(&mut place.rpc, &new.name).and_then(|row| row.get("model").cloned());
     if model.as_ref().and_then(Json::as_str) == Some("clustered") {

@@ -4,8 +4,8 @@
 //! it. The program is executed again for it (see `runtime::daemon`), so a command detaches before it does
 //! anything else. The foreground process returns when the background process has its first reply.
 
+use super::context::{Context, Fail, LOG};
 use super::rpc::Rpc;
-use super::{Context, Fail};
 use ovsdb::Message;
 use runtime::daemon::{self, Daemon};
 use runtime::poll_loop::{PollLoop, WaitSet};
@@ -71,8 +71,8 @@ impl Background {
     pub fn next(&mut self, rpc: &mut Rpc, ignore_server: bool) -> io::Result<Next> {
         loop {
             if let Some(signal) = self.signals.received() {
-                runtime::info!(super::LOG, "ending on signal {signal}");
-                return Ok(Next::Exit);
+                runtime::info!(LOG, "ending on signal {signal}");
+                return Ok(Next::End);
             }
             if let Some(request) = self.requests.pop_front() {
                 match request.method.as_str() {

@@ -1,6 +1,7 @@
 //! The commands: names, arguments, and the functions that run them.
 
-use super::{Context, Fail, ask, dump, files, monitor, options, print, server};
+use super::context::{Context, Fail, print};
+use super::{ask, dump, files, monitor, options, server};
 use crate::Call;
 use crate::page::{Line, Names, Page};
 use crate::suggest;

@@ -1,7 +1,7 @@
 //! Commands that copy the contents of a database: `dump`, `backup`, `restore`.
 
+use super::context::{Context, Fail, print};
 use super::server::{check_results, connect_to_database, schema};
-use super::{Context, Fail, print};
 use crate::suggest;
 use crate::table::{Cell, Table};
 use ovsdb::database::Row;

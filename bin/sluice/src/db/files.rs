@@ -1,6 +1,7 @@
 //! Commands for files: databases and schemas.
 
-use super::{Context, Fail, ask, print, show_log};
+use super::context::{Context, Fail, print};
+use super::{arguments, show_log};
 use ovsdb::log::{self, LogError};
 use ovsdb::transaction::{self, Outcome};
 use ovsdb::{Database, Json, Schema, Uuid};
@@ -27,21 +28,12 @@ fn database(cx: &Context, args: &[String], at: usize) -> PathBuf {
     args.get(at).map_or_else(|| cx.dirs.db.join("conf.db"), PathBuf::from)
 }
 
-/// Reads a schema from a file.
-pub fn schema(path: &Path) -> Result<Schema, Fail> {
-    let name = path.display();
-    let unreadable =
-        |why: String| format!("failed to read schema: \"{name}\" could not be read as JSON ({why})");
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| unreadable(format!("error opening \"{name}\": {}", runtime::error_text(&e))))?;
-    let json: Json = text.parse().map_err(|e| unreadable(format!("{e}")))?;
-    Ok(Schema::from_json(&json).map_err(|e| format!("failed to parse \"{name}\" as ovsdb schema ({e})"))?)
-}
-
-/// The schema in the file that an argument names; default: the built-in schema of Open vSwitch.
+/// The schema that an argument names; without one it is that of Open vSwitch, which is part of the program.
 fn schema_of(args: &[String], at: usize) -> Result<Schema, Fail> {
-    args.get(at)
-        .map_or_else(|| Ok(ovsdb::schema::open_vswitch().as_ref().clone()), |path| schema(Path::new(path)))
+    args.get(at).map_or_else(
+        || Ok(ovsdb::schema::open_vswitch().as_ref().clone()),
+        |path| arguments::schema(Path::new(path)),
+    )
 }
 
 /// `create`
@@ -176,7 +168,7 @@ pub fn compare_versions(_: &Context, args: &[String]) -> Done {
 
 /// `query`
 pub fn query(cx: &Context, args: &[String]) -> Done {
-    let request = ask::parse(args.last().map_or("", String::as_str))?;
+    let request = arguments::json(args.last().map_or("", String::as_str))?;
     let path = if args.len() > 1 { database(cx, args, 0) } else { database(cx, &[], 0) };
     let db = ovsdb_server::read(&path)?;
     match execute(&db, &request) {
@@ -187,7 +179,7 @@ pub fn query(cx: &Context, args: &[String]) -> Done {
 
 /// `transact`
 pub fn transact(cx: &Context, args: &[String]) -> Done {
-    let request = ask::parse(args.last().map_or("", String::as_str))?;
+    let request = arguments::json(args.last().map_or("", String::as_str))?;
     let path = if args.len() > 1 { database(cx, args, 0) } else { database(cx, &[], 0) };
     let (mut file, db) = DatabaseFile::open(&path, None)?;
     let prepared = match execute(&db, &request) {

@@ -6,9 +6,11 @@
 //! file if the first argument is a database file, and otherwise on a server. Exit status: 0 success, 1
 //! failure; `db-is-clustered` and `db-is-standalone` exit with 2 for "no".
 
+mod arguments;
 mod ask;
 mod background;
 mod commands;
+mod context;
 mod dump;
 mod files;
 mod monitor;
@@ -18,64 +20,11 @@ mod server;
 mod show_log;
 
 use crate::Call;
-use options::Options;
-use runtime::{Clock, Dirs, Module};
+use context::{Context, Fail};
+use runtime::{Clock, Dirs};
 use std::process::ExitCode;
 
 pub use commands::{NAMES, page};
-
-static LOG: Module = Module::new("ovsdb_client");
-
-/// Why a command failed.
-#[derive(Debug)]
-pub enum Fail {
-    /// The text for standard error.
-    Message(String),
-    /// The exit status, without a text.
-    Exit(u8),
-}
-
-impl From<String> for Fail {
-    fn from(text: String) -> Fail {
-        Fail::Message(text)
-    }
-}
-
-impl From<&str> for Fail {
-    fn from(text: &str) -> Fail {
-        Fail::Message(text.to_owned())
-    }
-}
-
-impl From<ovsdb::Error> for Fail {
-    fn from(error: ovsdb::Error) -> Fail {
-        Fail::Message(error.to_string())
-    }
-}
-
-/// Data that every command needs.
-pub struct Context {
-    /// From the options.
-    pub options: Options,
-    /// The directories of files and sockets.
-    pub dirs: Dirs,
-    /// The tool's name in messages.
-    pub name: String,
-    /// The command's name, and its maximum number of arguments without server and database.
-    pub command: (&'static str, usize),
-}
-
-impl Context {
-    /// The JSON text in the format of `--pretty`, with a line end.
-    pub fn json(&self, json: &ovsdb::Json) -> String {
-        let mut text = String::new();
-        match self.options.style.pretty {
-            true => crate::appctl::indented(json, 1, &mut text),
-            false => text = ovsdb::json::sorted_string(json),
-        }
-        text + "\n"
-    }
-}
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
@@ -105,11 +54,4 @@ pub fn main(call: &Call) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Prints to standard output; an error (the reader has closed the pipe) ends the command.
-pub fn print(text: &str) -> Result<(), Fail> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::Exit(1))
 }

@@ -1,8 +1,9 @@
 //! `monitor`, `monitor-cond`, `monitor-cond-since`: print changes as they happen.
 
+use super::arguments;
 use super::background::{Background, Next};
+use super::context::{Context, Fail, print};
 use super::server::{Place, connect_to_database, schema, set_change_aware};
-use super::{Context, Fail, ask, print};
 use crate::table::{Cell, Table};
 use ovsdb::json::parse_uuid;
 use ovsdb::schema::{Column, TableSchema};
@@ -75,7 +76,7 @@ fn conditional(cx: &Context, args: &[String], form: Form) -> Done {
     let Some((condition, rest)) = place.args.split_first().filter(|(_, rest)| !rest.is_empty()) else {
         return Err("a condition and a table are needed (use --help for help)".into());
     };
-    let condition = ask::parse(condition)?;
+    let condition = arguments::json(condition)?;
     place.args = rest;
     watch(cx, background, place, form, Some(condition), since)
 }

@@ -1,7 +1,7 @@
 //! Chooses the server and the database of a command, from the arguments and from what the server has.
 
+use super::context::{Context, Fail};
 use super::rpc::Rpc;
-use super::{Context, Fail};
 use ovsdb::{Json, Schema};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! The text of `show-log`: the records of a database file.
 
-use super::Fail;
+use super::context::Fail;
 use crate::notation;
 use ovsdb::json::sorted_string;
 use ovsdb::log::Records;

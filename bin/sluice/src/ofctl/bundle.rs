@@ -1,7 +1,8 @@
 //! Sends several requests as one bundle (OpenFlow 1.4.1 §6.9).
 
 use super::conn::{Conn, xid_of};
-use super::context::{Context, Fail, fail};
+use super::context::Context;
+use super::fail::{Fail, fail};
 use super::requests::Requests;
 use openflow::message::{Body, Message};
 use openflow::session::{BundleControl, BundleControlType, bundle_flags};

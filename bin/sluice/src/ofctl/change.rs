@@ -2,7 +2,8 @@
 
 use super::bundle;
 use super::conn::Conn;
-use super::context::{Context, Fail, fail, print};
+use super::context::Context;
+use super::fail::{Fail, fail, print};
 use super::flow_file::Source;
 use super::requests::{Format, Requests};
 use super::written::write;

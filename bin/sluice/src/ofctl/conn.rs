@@ -1,6 +1,7 @@
 //! A blocking connection to a switch, for one request at a time.
 
-use super::context::{Context, Fail, fail};
+use super::context::Context;
+use super::fail::{Fail, fail};
 use super::requests::{Format, Requests};
 use crate::remote::Stream;
 use openflow::message::{Body, Hello, Message, Xid};

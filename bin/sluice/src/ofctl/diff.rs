@@ -1,7 +1,8 @@
 //! `replace-flows` and `diff-flows`: compare two sets of flows.
 
 use super::change::{WINDOW, send};
-use super::context::{Context, Fail, print};
+use super::context::Context;
+use super::fail::{Fail, print};
 use super::flow_file::{self, lines};
 use super::query::{fetch_flows, open_for_dump};
 use super::requests::Requests;

@@ -1,9 +1,10 @@
 //! Commands that use extension messages of Open vSwitch: tunnel options, connection tracking, IPFIX.
 
+use super::ask::ask;
 use super::change::open_for_change;
 use super::conn::Conn;
-use super::context::{Context, Fail, fail};
-use super::query::ask;
+use super::context::Context;
+use super::fail::{Fail, fail};
 use openflow::message::Body;
 use openflow::session::{CtFlush, TlvTableMod};
 use openflow::text::{Protocols, parse_ct_flush, parse_tlv_maps};

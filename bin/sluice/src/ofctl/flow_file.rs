@@ -1,6 +1,6 @@
 //! Flow mods as text: from an argument, a file, or standard input.
 
-use super::context::Fail;
+use super::fail::Fail;
 use flow::text::{NameMap, TextError};
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::text::{ParsedFlow, Protocols, parse_flow_line, parse_flow_mod};

@@ -1,11 +1,12 @@
 //! Commands for groups, and bundles of flow and group mods.
 
+use super::ask::{ask, dump as dump_request};
 use super::bundle::transact;
 use super::change::{open_for_change, send as send_requests};
 use super::conn::Conn;
-use super::context::{Context, Fail, fail};
+use super::context::Context;
+use super::fail::{Fail, fail};
 use super::flow_file::{self, lines};
-use super::query::{ask, dump as dump_request};
 use super::requests::Requests;
 use flow::text::NameMap;
 use openflow::group::{GROUP_ALL, GroupCommand, GroupMod};

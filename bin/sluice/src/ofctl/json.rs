@@ -4,7 +4,8 @@
 //! flow syntax; actions are a list of texts.
 
 use super::conn::Conn;
-use super::context::{Context, Fail, fail, print};
+use super::context::Context;
+use super::fail::{Fail, fail, print};
 use super::{ports, query};
 use flow::text::NameMap;
 use openflow::flow_mod::Duration;

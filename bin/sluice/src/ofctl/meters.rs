@@ -1,8 +1,9 @@
 //! Commands for meters.
 
+use super::ask::dump as dump_request;
 use super::change::open_for_change;
-use super::context::{Context, Fail};
-use super::query::dump as dump_request;
+use super::context::Context;
+use super::fail::Fail;
 use openflow::message::Body;
 use openflow::meter::{METER_ALL, MeterCommand, MeterConfig, MeterMod};
 use openflow::text::{Protocols, parse_meter_mod};

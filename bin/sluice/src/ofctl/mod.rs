@@ -2,6 +2,7 @@
 //!
 //! Exit status: 0 success, 1 failed or refused by the switch, 2 flows differ (`diff-flows`).
 
+mod ask;
 mod bundle;
 mod change;
 mod commands;
@@ -9,6 +10,8 @@ mod conn;
 mod context;
 mod diff;
 mod extensions;
+mod fail;
+mod fetch;
 mod flow_file;
 mod groups;
 mod json;
@@ -16,7 +19,6 @@ mod meters;
 mod monitor;
 mod names;
 mod options;
-mod page;
 mod parse;
 mod ports;
 mod query;
@@ -25,10 +27,11 @@ mod requests;
 mod tables;
 mod written;
 
-pub use page::{NAMES, page};
+pub use commands::{NAMES, page};
 
 use crate::Call;
-use context::{Context, Fail};
+use context::Context;
+use fail::Fail;
 use runtime::{Clock, Dirs};
 use std::process::ExitCode;
 
@@ -58,10 +61,10 @@ pub fn main(call: &Call) -> ExitCode {
 fn run(parsed: crate::getopt::Parsed, dirs: Dirs, call: &Call) -> Result<(), Fail> {
     let has = |name: &str| parsed.options.iter().any(|(n, _)| *n == name);
     if has("help") {
-        return context::print(&page().help(&call.name));
+        return fail::print(&page().help(&call.name));
     }
     if has("version") {
-        return context::print(&format!(
+        return fail::print(&format!(
             "{}\nOpenFlow versions 0x1:0x6\n",
             crate::own::version(call, NAMES.peers)
         ));

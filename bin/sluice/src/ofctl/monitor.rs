@@ -1,8 +1,9 @@
 //! `monitor` and `snoop`: print the messages of a switch.
 
+use super::ask::dump;
 use super::conn::Conn;
-use super::context::{Context, Fail, fail, print};
-use super::query::dump;
+use super::context::Context;
+use super::fail::{Fail, fail, print};
 use super::tables::fetch_config;
 use flow::text::NoNames;
 use openflow::message::{Body, Message};

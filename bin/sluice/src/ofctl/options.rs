@@ -1,6 +1,6 @@
 //! The options of the command line.
 
-use super::context::{Fail, fail};
+use super::fail::{Fail, fail};
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
 use crate::own;

@@ -1,6 +1,7 @@
 //! Commands that need no switch: they parse and print flows, groups and messages.
 
-use super::context::{Context, Fail, fail, print};
+use super::context::Context;
+use super::fail::{Fail, fail, print};
 use super::flow_file::read_flows;
 use super::requests::Format;
 use flow::text::NoNames;

@@ -1,7 +1,9 @@
 //! Commands that send requests and print the replies.
 
+use super::ask::{ask, dump, dump_with};
 use super::conn::Conn;
-use super::context::{Context, Fail, fail, print};
+use super::context::Context;
+use super::fail::{Fail, fail, print};
 use crate::color;
 use openflow::message::{Body, Message};
 use openflow::stats::{FlowStats, FlowStatsRequest, QUEUE_ALL, QueueRequest};
@@ -12,32 +14,6 @@ use openflow::{Dialect, Version, decode};
 use std::cmp::Ordering;
 use std::time::Instant;
 use units::OfPort;
-
-/// Sends a request and prints all replies.
-pub fn dump(cx: &mut Context, conn: &mut Conn, target: &str, request: &Message) -> Result<(), Fail> {
-    dump_with(cx, conn, target, request, false)
-}
-
-fn dump_with(
-    cx: &mut Context,
-    conn: &mut Conn,
-    target: &str,
-    request: &Message,
-    colored: bool,
-) -> Result<(), Fail> {
-    let frames = conn.transact_frames(request)?;
-    let names = cx.names_to_show(target)?;
-    let verbosity = cx.settings.verbosity.saturating_add(1);
-    let text = |frame| message_text(frame, &*names, verbosity);
-    frames.iter().try_for_each(|frame| print(&if colored { color::flows(&text(frame)) } else { text(frame) }))
-}
-
-/// Sends a request on a new connection and prints the replies.
-pub fn ask(cx: &mut Context, target: &str, body: Body) -> Result<(), Fail> {
-    let mut conn = Conn::open(cx, target)?;
-    let request = cx.message(conn.version, body);
-    dump(cx, &mut conn, target, &request)
-}
 
 /// `show`
 pub fn show(cx: &mut Context, args: &[String]) -> Result<(), Fail> {

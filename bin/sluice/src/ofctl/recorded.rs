@@ -1,6 +1,7 @@
 //! Recorded OpenFlow: a file of messages, or a capture of TCP packets.
 
-use super::context::{Context, Fail, fail, print};
+use super::context::Context;
+use super::fail::{Fail, fail, print};
 use flow::text::NoNames;
 use openflow::next_frame;
 use openflow::text::message_text;

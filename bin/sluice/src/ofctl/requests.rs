@@ -1,6 +1,7 @@
 //! Requests that change a switch, stored in encoded form, since a file may have a million flows.
 
-use super::context::{Context, Fail};
+use super::context::Context;
+use super::fail::Fail;
 use openflow::message::{Body, Message, Xid};
 use openflow::next_frame;
 use openflow::session::BundleAdd;

@@ -1,7 +1,8 @@
 //! Commands for table settings and fragment handling.
 
 use super::conn::Conn;
-use super::context::{Context, Fail, fail, print};
+use super::context::Context;
+use super::fail::{Fail, fail, print};
 use flow::text::table_from_text;
 use openflow::flow_mod::TABLE_ALL;
 use openflow::message::Body;

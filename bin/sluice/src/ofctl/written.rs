@@ -1,6 +1,6 @@
 //! Encodes flow mods from text. A file may have a million of them, so threads encode parts of it in parallel.
 
-use super::context::Fail;
+use super::fail::Fail;
 use super::flow_file::Source;
 use super::requests::{Format, Requests};
 use flow::text::NameMap;

@@ -1,7 +1,9 @@
 //! Commands for bridges.
 
-use super::context::{Answer, Context, Needs, ROOT, Stop};
-use super::model::{BridgeId, check_conflicts, find_bridge, try_bridge};
+use super::catalog::ROOT;
+use super::context::{Answer, Context, Needs, Stop};
+use super::find::{check_conflicts, find_bridge, try_bridge};
+use super::model::BridgeId;
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Json, Uuid};

@@ -9,7 +9,10 @@ use ovsdb::Schema;
 use ovsdb::schema::{Column, FIRST_COLUMN, TableSchema};
 use std::sync::{Arc, LazyLock};
 
-/// The built-in schema.
+/// The table whose one row is the root of the configuration.
+pub const ROOT: &str = "Open_vSwitch";
+
+/// The schema that is part of the program.
 pub fn schema() -> &'static Schema {
     static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(ovsdb::schema::open_vswitch);
     &SCHEMA

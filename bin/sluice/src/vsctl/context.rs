@@ -1,5 +1,6 @@
 //! The state of running commands.
 
+use super::catalog::ROOT;
 use super::model::Model;
 use super::transaction::Transaction;
 use crate::notation::Symbols;
@@ -9,10 +10,7 @@ use ovsdb::{Json, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// The table whose only row is the root of the configuration.
-pub const ROOT: &str = "Open_vSwitch";
-
-/// The tables and columns that commands read; nothing else is copied from the server.
+/// The columns that commands read: no others are copied from the server.
 #[derive(Default)]
 pub struct Needs(BTreeMap<&'static str, BTreeSet<&'static str>>);
 

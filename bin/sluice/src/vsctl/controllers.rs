@@ -1,9 +1,10 @@
 //! Commands for controllers, managers and fail modes.
 
-use super::VSCTL;
 use super::bridges::{self, lenient_integer};
-use super::context::{Answer, Context, Needs, ROOT, Stop};
-use super::model::{find_bridge, find_real_bridge};
+use super::catalog::ROOT;
+use super::context::{Answer, Context, Needs, Stop};
+use super::find::{find_bridge, find_real_bridge};
+use super::log::VSCTL;
 use super::syntax::Command;
 use ovsdb::{Datum, Uuid};
 

@@ -8,11 +8,15 @@
 
 mod bridges;
 mod catalog;
+mod command_line;
+mod commands;
 mod condition;
 pub mod connection;
 mod context;
 mod controllers;
 mod database;
+mod find;
+mod log;
 mod lookup;
 mod model;
 mod options;
@@ -29,22 +33,23 @@ use crate::notation::Symbols;
 use crate::{Call, own, remote};
 pub use page::{NAMES, page};
 
+use catalog::ROOT;
+use command_line::{Fault, Task};
 use connection::{Broken, Connection};
-use context::{Answer, Context, Needs, ROOT, Stop};
-use options::{Fault, Options, Task};
+use context::{Answer, Context, Needs, Stop};
+use log::{OVSDB_IDL, VSCTL};
+use options::Options;
 use ovsdb::Uuid;
 use ovsdb::json::sorted_string;
 use ovsdb::replica::TransactionResult;
-use runtime::{Clock, Dirs, Module};
+use runtime::{Clock, Dirs};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 use transaction::{Request, Transaction, refusal};
 
-static VSCTL: Module = Module::new("vsctl");
-static OVSDB_IDL: Module = Module::new("ovsdb_idl");
-/// The switch applied the change but could not set up an interface (`EX_DATAERR`).
+/// The switch took the change up but could not carry it out (`EX_DATAERR`).
 const NOT_SET_UP: u8 = 65;
 
 /// Why the tool ends early.
@@ -69,7 +74,7 @@ pub fn main(call: &Call) -> ExitCode {
     if let Err(why) = runtime::log::set("console:warn") {
         eprintln!("{}: {why}", call.name);
     }
-    let options = match options::parse(call, &dirs) {
+    let options = match command_line::parse(call, &dirs) {
         Ok(Task::Run(options)) => options,
         Ok(Task::Print(text)) => {
             print!("{text}");

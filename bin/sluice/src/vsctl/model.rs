@@ -1,8 +1,8 @@
 //! Bridges, ports and interfaces by name. Separates fake bridges (ports with a VLAN that act as a bridge)
 //! from real ones.
 
-use super::VSCTL;
-use super::context::{Context, ROOT, Stop};
+use super::catalog::ROOT;
+use super::log::VSCTL;
 use super::transaction::Transaction;
 use ovsdb::Uuid;
 
@@ -178,43 +178,4 @@ impl Model {
     pub fn iface(&self, name: &str) -> Option<&Iface> {
         self.ifaces.iter().find(|i| i.name == name)
     }
-}
-
-/// The bridge with this name; an error if there is none.
-pub fn find_bridge(ctx: &mut Context<'_>, name: &str) -> Result<BridgeId, Stop> {
-    try_bridge(ctx, name).ok_or_else(|| format!("no bridge named {name}").into())
-}
-
-/// The bridge with this name, if there is one. The transaction depends on the present list of bridges.
-pub fn try_bridge(ctx: &mut Context<'_>, name: &str) -> Option<BridgeId> {
-    let found = ctx.model().bridge(name);
-    ctx.tx.verify(ROOT, ctx.root, "bridges");
-    found
-}
-
-/// The row of the bridge of this name, which must be a real one.
-pub fn find_real_bridge(ctx: &mut Context<'_>, name: &str) -> Result<Uuid, Stop> {
-    let id = find_bridge(ctx, name)?;
-    let model = ctx.model();
-    match model.real(id) == id {
-        true => Ok(model.real_row(id)),
-        false => Err(format!("{name} is a fake bridge").into()),
-    }
-}
-
-/// Returns an error if a bridge, a port or an interface has this name; `what` begins its text.
-pub fn check_conflicts(ctx: &mut Context<'_>, name: &str, what: &str) -> Result<(), Stop> {
-    let model = ctx.model();
-    ctx.verify_ports();
-    if model.bridge(name).is_some() {
-        return Err(format!("{what} because a bridge named {name} already exists").into());
-    }
-    let on = |bridge| format!("named {name} already exists on bridge {}", model.bridge_name(bridge));
-    if let Some(port) = model.port(name) {
-        return Err(format!("{what} because a port {}", on(port.bridge)).into());
-    }
-    if let Some(iface) = model.iface(name) {
-        return Err(format!("{what} because an interface {}", on(iface.bridge)).into());
-    }
-    Ok(())
 }

@@ -1,13 +1,10 @@
-//! The options before the first command; `--help`, `--commands` and `--options`.
+//! The options before the first command.
 
-use super::VSCTL;
-use super::catalog;
-use super::syntax::{self, COMMANDS, Command};
-use crate::Call;
-use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
-use crate::own;
-use crate::remote::{Identity, TLS};
-use crate::table::{Layout, Style, TABLE};
+use super::log::VSCTL;
+use super::syntax::Command;
+use crate::getopt::{self, LOGGING, Opt, Takes, opt};
+use crate::remote::TLS;
+use crate::table::{Style, TABLE};
 use runtime::Dirs;
 use std::time::Duration;
 
@@ -61,85 +58,9 @@ pub struct Options {
     pub commands: Vec<Command>,
 }
 
-/// What to do.
-pub enum Task {
-    /// Run commands.
-    Run(Options),
-    /// Print this text.
-    Print(String),
-}
-
-/// Why the command line is wrong.
-pub enum Fault {
-    /// A message of `getopt_long`, printed after `argv[0]`.
-    Usage(String),
-    /// A message printed after the tool's name.
-    Fatal(String),
-}
-
-impl From<String> for Fault {
-    fn from(text: String) -> Fault {
-        Fault::Fatal(text)
-    }
-}
-
-/// The options of single commands, which may also precede the first `--`.
-fn command_options() -> Vec<Opt> {
-    let mut known: Vec<Opt> = Vec::new();
-    for option in COMMANDS.iter().flat_map(|c| c.options) {
-        let name = option.trim_start_matches("--");
-        let (name, takes) = match name.strip_suffix('=') {
-            Some(name) => (name, Takes::Value),
-            None => (name, Takes::Nothing),
-        };
-        if known.iter().all(|o| o.name != name) {
-            known.push(opt(name, None, takes));
-        }
-    }
-    known
-}
-
-/// Parses the command line.
-pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
-    let own = command_options();
-    let json = (!call.compat).then_some(own::JSON);
-    let known: Vec<Opt> = all().into_iter().chain(own.iter().copied()).chain(json).collect();
-    let parsed = getopt::parse(&known, Order::First, &call.args).map_err(Fault::Usage)?;
-    let mut options = Options {
-        db: format!("unix:{}", dirs.in_run("db.sock").display()),
-        wait: true,
-        dry_run: false,
-        oneline: false,
-        retry: false,
-        timeout: None,
-        style: Style::DEFAULT,
-        json: false,
-        commands: Vec::new(),
-    };
-    let mut local = Vec::new();
-    let mut identity = Identity::default();
-    for (name, value) in parsed.options {
-        if own.iter().any(|o| o.name == name) {
-            // Given twice here, the later one counts; after a `--` it is an error.
-            local.push((format!("--{name}"), value));
-        } else if let Some(text) = informative(name, call) {
-            return Ok(Task::Print(text));
-        } else if !identity.take(name, value.as_deref()) {
-            options.apply(name, value, dirs)?;
-        }
-    }
-    if options.timeout.is_none() {
-        let seconds = std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok());
-        options.timeout = seconds.filter(|n| *n > 0).map(Duration::from_secs);
-    }
-    options.json = !call.compat && options.style.layout == Layout::Json;
-    identity.settle();
-    options.commands = syntax::parse(&parsed.rest, local)?;
-    Ok(Task::Run(options))
-}
-
 impl Options {
-    fn apply(&mut self, name: &'static str, value: Option<String>, dirs: &Dirs) -> Result<(), Fault> {
+    /// Takes one of them.
+    pub fn apply(&mut self, name: &'static str, value: Option<String>, dirs: &Dirs) -> Result<(), String> {
         let text = value.clone().unwrap_or_default();
         match name {
             "db" => self.db = text,
@@ -161,49 +82,5 @@ impl Options {
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile())?,
         }
         Ok(())
-    }
-}
-
-/// The text for `--help`, `--commands`, `--options` and `--version`.
-fn informative(name: &str, call: &Call) -> Option<String> {
-    match name {
-        "help" => Some(super::page().help(&call.name)),
-        "version" => {
-            let version = own::version(call, super::NAMES.peers);
-            Some(format!("{version}\nDB Schema {}\n", catalog::schema().version))
-        }
-        "commands" => Some(COMMANDS.iter().map(completion).collect()),
-        "options" => Some(all().iter().map(option_lines).collect()),
-        _ => None,
-    }
-}
-
-/// The line of a command for shell completion scripts.
-fn completion(command: &syntax::Syntax) -> String {
-    let options: String = command.options.iter().map(|o| format!("[{o}] ")).collect();
-    format!("{options},{},{}\n", command.name, command.usage)
-}
-
-fn option_lines(option: &Opt) -> String {
-    let takes = option.takes != Takes::Nothing;
-    let mut lines = format!("--{}{}\n", option.name, if takes { "=ARG" } else { "" });
-    if let Some(short) = option.short {
-        lines.push_str(&format!("-{short}{}\n", if takes { " ARG" } else { "" }));
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_of_all_kinds_are_known() {
-        let line = "--no-wait -f json --bare -p key --ca-cert=x -vconsole:off -t 3 --may-exist add-br br0";
-        let args = line.split(' ').map(str::to_owned).collect();
-        let call = Call { argv0: "x".into(), name: "x".into(), compat: false, args };
-        let Ok(Task::Run(options)) = parse(&call, &Dirs::from_env("x")) else { panic!("refused") };
-        assert!(!options.wait && !options.style.headings);
-        assert!(options.commands.iter().all(|c| c.has("--may-exist")));
     }
 }

@@ -1,8 +1,8 @@
 //! The help page of the tool.
 
 use super::catalog;
+use super::commands::COMMANDS;
 use super::options;
-use super::syntax::COMMANDS;
 use crate::page::{Line, Names, Page};
 
 /// What each command does.

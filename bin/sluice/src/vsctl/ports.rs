@@ -2,7 +2,8 @@
 
 use super::context::{Answer, Context, Stop};
 use super::database::set_column;
-use super::model::{Iface, Model, Port, check_conflicts, find_bridge, try_bridge};
+use super::find::{check_conflicts, find_bridge, try_bridge};
+use super::model::{Iface, Model, Port};
 use super::syntax::Command;
 use ovsdb::{Datum, Uuid};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! `show`: the configuration as a tree.
 
-use super::catalog::{self, known_table};
-use super::context::{Answer, Context, Needs, ROOT, Stop};
+use super::catalog::{self, ROOT, known_table};
+use super::context::{Answer, Context, Needs, Stop};
 use super::syntax::Command;
 use crate::notation;
 use ovsdb::{Json, Uuid};

@@ -1,8 +1,9 @@
 //! Commands for the switch as a whole: `emer-reset`, TLS keys, Auto Attach mappings.
 
 use super::bridges;
-use super::context::{Answer, Context, Needs, ROOT, Stop};
-use super::model::find_bridge;
+use super::catalog::ROOT;
+use super::context::{Answer, Context, Needs, Stop};
+use super::find::find_bridge;
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Uuid};

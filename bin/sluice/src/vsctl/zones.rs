@@ -1,7 +1,8 @@
 //! Commands for datapaths: connection tracking zones and capabilities.
 
 use super::bridges::lenient_integer;
-use super::context::{Answer, Context, Needs, ROOT, Stop};
+use super::catalog::ROOT;
+use super::context::{Answer, Context, Needs, Stop};
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Json, Uuid};

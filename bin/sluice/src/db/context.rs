@@ -1,0 +1,65 @@
+//! What commands work with, and why they end.
+
+use super::options::Options;
+use runtime::{Dirs, Module};
+
+/// The module of the tool's log lines.
+pub static LOG: Module = Module::new("ovsdb_client");
+
+/// Why a command ends without success.
+#[derive(Debug)]
+pub enum Fail {
+    /// The words for standard error.
+    Says(String),
+    /// The exit status says it.
+    Exit(u8),
+}
+
+impl From<String> for Fail {
+    fn from(text: String) -> Fail {
+        Fail::Says(text)
+    }
+}
+
+impl From<&str> for Fail {
+    fn from(text: &str) -> Fail {
+        Fail::Says(text.to_owned())
+    }
+}
+
+impl From<ovsdb::Error> for Fail {
+    fn from(error: ovsdb::Error) -> Fail {
+        Fail::Says(error.to_string())
+    }
+}
+
+/// What a command has to work with.
+pub struct Context {
+    /// From the options.
+    pub options: Options,
+    /// Where files and sockets are.
+    pub dirs: Dirs,
+    /// What the tool calls itself.
+    pub name: String,
+    /// The command, and how many arguments it has at most, without a server and a database.
+    pub command: (&'static str, usize),
+}
+
+impl Context {
+    /// JSON as `--pretty` wants it, with a line end.
+    pub fn json(&self, json: &ovsdb::Json) -> String {
+        let mut text = String::new();
+        match self.options.style.pretty {
+            true => crate::appctl::indented(json, 1, &mut text),
+            false => text = ovsdb::json::sorted_string(json),
+        }
+        text + "\n"
+    }
+}
+
+/// To standard output; a reader that is gone ends the command.
+pub fn print(text: &str) -> Result<(), Fail> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::Exit(1))
+}

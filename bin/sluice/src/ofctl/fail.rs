@@ -1,0 +1,29 @@
+//! How a command ends early.
+
+use std::io::Write;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Fail {
+    /// For standard error, after the tool's name.
+    Says(String),
+    /// All has been said: the exit status.
+    Printed(u8),
+}
+
+/// Fails with this text.
+pub fn fail<T>(text: impl Into<String>) -> Result<T, Fail> {
+    Err(Fail::Says(text.into()))
+}
+
+impl From<flow::text::TextError> for Fail {
+    fn from(e: flow::text::TextError) -> Fail {
+        Fail::Says(e.0)
+    }
+}
+
+/// To standard output; a reader that is gone ends the command.
+pub fn print(text: &str) -> Result<(), Fail> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::Printed(1))
+}
