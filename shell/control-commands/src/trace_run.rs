@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use switch::Backer;
 use translation::published::Published;
-use translation::trace_text::{ViewNames, TraceText};
+use translation::trace_text::{TraceText, ViewNames};
 use units::{Millis, OfPort, PortNo};
 use xlate::{BridgeId, Fork, Input, Output, Start, trace_report};
 

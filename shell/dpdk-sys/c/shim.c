@@ -6,7 +6,7 @@
 #include <rte_mbuf.h>
 #include "shim.h"
 
-/* rte_mbuf as src/mbuf.rs has it. */
+/* rte_mbuf as src/lib.rs has it. */
 #define AT(FIELD, OFFSET) _Static_assert(offsetof(struct rte_mbuf, FIELD) == (OFFSET), #FIELD)
 AT(buf_addr, 0);
 AT(data_off, 16);

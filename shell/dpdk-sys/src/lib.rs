@@ -14,9 +14,7 @@
     missing_docs
 )]
 
-mod mbuf;
-
-pub use mbuf::rte_mbuf;
+use core::ffi::c_void;
 
 #[cfg(dpdk = "22.11")]
 include!("v22_11/bindings.rs");
@@ -26,3 +24,30 @@ include!("v25_11/bindings.rs");
 
 /// Bytes of the payload in a message of vhost-user (`VhostUserMsg` in `lib/vhost/vhost_user.h`, which is not installed).
 pub const VHOST_USER_PAYLOAD: usize = if cfg!(dpdk = "22.11") { 632 } else { 1072 };
+
+/// A packet buffer, as every version has it; `c/shim.c` asserts that of the one that is linked. Bindings of the two versions
+/// name the fields by different ways through unions. See `rte_mbuf_core.h`.
+#[repr(C, align(64))]
+#[derive(Copy, Clone, Debug)]
+pub struct rte_mbuf {
+    pub buf_addr: *mut c_void,
+    buf_iova: u64,
+    pub data_off: u16,
+    pub refcnt: u16,
+    pub nb_segs: u16,
+    port: u16,
+    pub ol_flags: u64,
+    packet_type: u32,
+    pub pkt_len: u32,
+    pub data_len: u16,
+    vlan_tci: u16,
+    hash: [u32; 2],
+    vlan_tci_outer: u16,
+    pub buf_len: u16,
+    pub pool: *mut rte_mempool,
+    pub next: *mut rte_mbuf,
+    /// Lengths of headers, and the segment size: 7 bits of layer 2, 9 of layer 3, 8 of layer 4, 16.
+    pub tx_offload: u64,
+    pub shinfo: *mut rte_mbuf_ext_shared_info,
+    rest: [u64; 5],
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// JSON from the command line.
 pub fn json(text: &str) -> Result<Json, Fail> {
-    text.parse().map_err(|e| Fail::Says(format!("\"{text}\": {e}")))
+    text.parse().map_err(|e| Fail::Message(format!("\"{text}\": {e}")))
 }
 
 /// The schema in a file.

@@ -72,7 +72,7 @@ impl Background {
         loop {
             if let Some(signal) = self.signals.received() {
                 runtime::info!(LOG, "ending on signal {signal}");
-                return Ok(Next::End);
+                return Ok(Next::Exit);
             }
             if let Some(request) = self.requests.pop_front() {
                 match request.method.as_str() {

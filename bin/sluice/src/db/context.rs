@@ -1,4 +1,4 @@
-//! What commands work with, and why they end.
+//! The state of a running command, and its errors.
 
 use super::options::Options;
 use runtime::{Dirs, Module};
@@ -6,34 +6,34 @@ use runtime::{Dirs, Module};
 /// The module of the tool's log lines.
 pub static LOG: Module = Module::new("ovsdb_client");
 
-/// Why a command ends without success.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Fail {
-    /// The words for standard error.
-    Says(String),
-    /// The exit status says it.
+    /// The text for standard error.
+    Message(String),
+    /// The exit status, without a text.
     Exit(u8),
 }
 
 impl From<String> for Fail {
     fn from(text: String) -> Fail {
-        Fail::Says(text)
+        Fail::Message(text)
     }
 }
 
 impl From<&str> for Fail {
     fn from(text: &str) -> Fail {
-        Fail::Says(text.to_owned())
+        Fail::Message(text.to_owned())
     }
 }
 
 impl From<ovsdb::Error> for Fail {
     fn from(error: ovsdb::Error) -> Fail {
-        Fail::Says(error.to_string())
+        Fail::Message(error.to_string())
     }
 }
 
-/// What a command has to work with.
+/// The state of a running command.
 pub struct Context {
     /// From the options.
     pub options: Options,

@@ -6,19 +6,19 @@ use std::io::Write;
 #[derive(Debug)]
 pub enum Fail {
     /// For standard error, after the tool's name.
-    Says(String),
+    Message(String),
     /// All has been said: the exit status.
     Printed(u8),
 }
 
 /// Fails with this text.
 pub fn fail<T>(text: impl Into<String>) -> Result<T, Fail> {
-    Err(Fail::Says(text.into()))
+    Err(Fail::Message(text.into()))
 }
 
 impl From<flow::text::TextError> for Fail {
     fn from(e: flow::text::TextError) -> Fail {
-        Fail::Says(e.0)
+        Fail::Message(e.0)
     }
 }
 

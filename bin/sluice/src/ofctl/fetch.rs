@@ -44,7 +44,7 @@ impl Context {
     /// The ports of a switch.
     pub fn fetch_ports(&mut self, target: &str) -> Result<Vec<Port>, Fail> {
         let mut conn = Conn::open(self, target)?;
-        let bad = || Fail::Says(format!("{target}: received bad features reply"));
+        let bad = || Fail::Message(format!("{target}: received bad features reply"));
         if conn.version < Version::V13 {
             let request = self.message(conn.version, Body::FeaturesRequest);
             let reply = conn.transact(&request)?;

@@ -29,7 +29,13 @@ impl KernelTables {
     /// `None`: the kernel does not report routes.
     pub(crate) fn open() -> Option<KernelTables> {
         let monitor = RouteMonitor::open().ok()?;
-        Some(KernelTables { monitor, devices: HashMap::new(), next: None, left_out: false, without_source_address: false })
+        Some(KernelTables {
+            monitor,
+            devices: HashMap::new(),
+            next: None,
+            left_out: false,
+            without_source_address: false,
+        })
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
