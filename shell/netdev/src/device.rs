@@ -1,8 +1,8 @@
-//! What the switch asks of a port, whatever it is made of.
+//! The interface of all kinds of ports.
 //!
-//! The main thread (or a helper of it) owns the `Netdev`: facts and settings. The queues are given out
-//! once, to the worker that polls them. Dropping the `Netdev` ends the port; queues that a worker
-//! still holds then bring nothing and refuse everything, and are dropped when the worker lets go.
+//! The main thread (or a helper of it) owns the `Netdev` for facts and settings. Each queue is given once, to the
+//! worker that polls it. Dropping the `Netdev` closes the port; queues that a worker still holds then receive nothing
+//! and drop everything, until the worker drops them.
 
 use crate::dummy::DummyHandle;
 use crate::error::NetdevError;
@@ -15,13 +15,13 @@ use units::{NumaId, QueueId};
 
 /// A receive queue, and the descriptor that is readable while it has frames.
 pub struct RxHandle {
-    /// What the worker polls.
+    /// The queue that the worker polls.
     pub queue: Box<dyn RxQueue>,
-    /// What it sleeps on; `None` for a queue that only polling can tell of.
+    /// The descriptor that it sleeps on; `None` if packets can only be detected by polling.
     pub poll_fd: Option<Arc<OwnedFd>>,
 }
 
-/// Speed and modes of the link, as far as the device tells.
+/// Speed and modes of the link, as far as the device reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkModes {
     /// Megabits per second.
@@ -36,25 +36,25 @@ pub struct LinkModes {
     pub supported: u32,
 }
 
-/// What work on a packet may be left to a port that sends it; the rest is done before.
+/// Offloads that a port performs on transmission; others are performed before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxWork {
     /// The checksum of an IPv4 header.
     pub ip_checksum: bool,
     /// The checksums of TCP and UDP.
     pub checksum: bool,
-    /// That of SCTP.
+    /// The checksum of SCTP.
     pub sctp_checksum: bool,
-    /// Cutting TCP into segments.
+    /// TCP segmentation.
     pub segmentation: bool,
 }
 
 impl TxWork {
-    /// Of the kernel's devices: what the device cannot do, the kernel does.
+    /// Kernel devices: what the device cannot do, the kernel does.
     pub const KERNEL: TxWork =
         TxWork { ip_checksum: false, checksum: true, sctp_checksum: true, segmentation: true };
 
-    /// Its part of the `status` column. Packets in tunnels are left to nobody.
+    /// The offloads in the `status` column. Offloads inside of tunnels are never used.
     pub fn status(self) -> BTreeMap<String, String> {
         [
             ("ip_csum", self.ip_checksum),
@@ -77,37 +77,37 @@ impl TxWork {
 /// Where a port's packets are queued and policed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QosPlace {
-    /// Nowhere.
+    /// No QoS.
     #[default]
     None,
-    /// In the kernel: its device has a queueing discipline.
+    /// In the kernel: the device has a queueing discipline.
     Kernel,
-    /// In the datapath, before the device gets them.
+    /// In the datapath, before packets get to the device.
     Datapath,
 }
 
-/// The present state of a device.
+/// The current state of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The kernel's number; `None` for a device that is not the kernel's.
+    /// Interface index; `None` if it is not a kernel device.
     pub ifindex: Option<u32>,
     /// Ethernet address.
     pub mac: [u8; 6],
     /// MTU.
     pub mtu: u32,
-    /// Set up by the administrator.
+    /// Administratively up.
     pub admin_up: bool,
-    /// There is a link.
+    /// The link is up.
     pub link_up: bool,
-    /// How often the link came or went since the port was opened.
+    /// How often the link changed since the port was opened.
     pub link_resets: u64,
     /// The link's speed and modes.
     pub modes: LinkModes,
-    /// What may be left to it.
+    /// Its offloads on transmission.
     pub tx_work: TxWork,
-    /// Why it is out of service, if it is: the `error` column.
+    /// Why it is out of service, for the `error` column; `None` if it works.
     pub trouble: Option<String>,
-    /// The `status` column, apart from that: driver and versions.
+    /// The `status` column without offloads: driver and versions.
     pub status: BTreeMap<String, String>,
 }
 
@@ -117,15 +117,15 @@ pub trait Netdev: Send {
     fn name(&self) -> &str;
     /// Its type, as it was opened.
     fn kind(&self) -> &str;
-    /// Polled by workers with `pmd` in their name, not by the worker of kernel ports.
+    /// Polled by PMD threads, not by the worker of kernel ports.
     fn is_pmd(&self) -> bool {
         false
     }
-    /// Receive queues it has.
+    /// Number of receive queues.
     fn n_rxq(&self) -> usize {
         1
     }
-    /// Transmit queues it has.
+    /// Number of transmit queues.
     fn n_txq(&self) -> usize {
         1
     }
@@ -133,29 +133,31 @@ pub trait Netdev: Send {
     fn numa_id(&self) -> NumaId {
         NumaId(0)
     }
-    /// Whether the queue brings packets at present: a guest may have fewer in use than there are.
+    /// Whether the queue is in use: a guest may use fewer queues than there are.
     fn rxq_enabled(&self, _queue: QueueId) -> bool {
         true
     }
-    /// So many workers will send, each of them by a queue of its own if the device can: a wish for `restart`.
+    /// Announces the number of workers that will send, each with a queue of its own if the device supports that. Takes
+    /// effect with `restart`.
     fn set_senders(&mut self, _workers: usize) {}
-    /// Settings wait that only `restart` puts in force.
+    /// Whether settings wait for a `restart`.
     fn needs_restart(&self) -> bool {
         false
     }
-    /// Stops the device, applies what waits, and starts it. To be called when no worker has a queue of it any more: the
-    /// device waits, for a bounded time, until those that were given out have been dropped. Afterwards its queues are to be
-    /// taken anew, also where it fails (it then has none).
+    /// Stops the device, applies waiting settings, and starts it. To be called when no worker has a queue of it any
+    /// more: the device waits, for a bounded time, until all queues have been dropped. Afterwards its queues are to be
+    /// taken again, also if it failed (it then has none).
     fn restart(&mut self) -> Result<(), NetdevError> {
         Ok(())
     }
-    /// The receive queues, by number. Given once after the opening and once after each `restart`; other calls give none.
+    /// The receive queues, by number. Returned once after opening and once after each `restart`; other calls return
+    /// none.
     fn take_rx_queues(&mut self) -> Vec<RxHandle>;
-    /// A transmit queue of its own for each caller.
+    /// A transmit queue, one for each caller.
     fn tx_queue(&self) -> Box<dyn TxQueue>;
-    /// Reads its state. Asks the kernel: call it when something changed, not for each packet.
+    /// Reads its state. May ask the kernel: call it when something changed, not per packet.
     fn facts(&mut self) -> Result<Facts, NetdevError>;
-    /// A number that changes with `stats`, of a device that knows one without counting up everything.
+    /// A number that changes whenever `stats` does, if the device has one that is cheaper than `stats`.
     fn activity(&self) -> Option<u64> {
         None
     }
@@ -167,35 +169,34 @@ pub trait Netdev: Send {
     fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError>;
     /// Sets it up or down.
     fn set_admin(&mut self, up: bool) -> Result<(), NetdevError>;
-    /// Applies the `options` column. `true`: the number of queues changed, so the queues that were given
-    /// out are dead and are to be taken anew.
+    /// Applies the `options` column. Returns true if the number of queues changed: earlier queues are then dead and
+    /// are to be taken again.
     fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError>;
     /// The options in force (`netdev` configuration as `dpctl/show` prints it).
     fn options(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
-    /// `look`, `change_seq` and `needs_restart` are to be called now and then. Of other devices the kernel tells, or
-    /// [`crate::open::Netdevs::take_changed`].
+    /// Whether `look`, `change_seq` and `needs_restart` have to be called regularly. Changes of other devices are
+    /// reported by the kernel or by [`crate::open::Netdevs::take_changed`].
     fn is_watched(&self) -> bool {
         false
     }
-    /// A number that changes whenever `facts` may have changed, for devices that no kernel event covers.
+    /// A number that changes whenever `facts` may have changed, for devices without kernel events.
     fn change_seq(&self) -> u64 {
         0
     }
-    /// Looks whether its state changed, where nothing tells of that: called now and then. What it finds shows in
-    /// `change_seq`.
+    /// Checks for a change of state if the device has no events; called regularly. A change shows in `change_seq`.
     fn look(&mut self) {}
-    /// The memory pool of its packets, as `netdev-dpdk/get-mempool-info` shows it, empty while it has none; `None` for a
-    /// device that is not DPDK's.
+    /// Its memory pool in the text of `netdev-dpdk/get-mempool-info`, empty while it has none; `None` for a device
+    /// that is not DPDK's.
     fn mempool_info(&self) -> Option<String> {
         None
     }
-    /// Where its packets are queued.
+    /// Where its packets are queued and policed.
     fn qos_place(&self) -> QosPlace {
         QosPlace::None
     }
-    /// The controls that only a dummy has.
+    /// The controls of a dummy; `None` for other devices.
     fn dummy(&self) -> Option<&DummyHandle> {
         None
     }

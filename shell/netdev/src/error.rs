@@ -1,4 +1,4 @@
-//! Why a port could not be made or changed, in the words that scripts know.
+//! Why a port could not be created or changed, in the texts that scripts compare.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ pub struct NetdevError {
 }
 
 impl NetdevError {
-    /// `EAFNOSUPPORT`: how an unknown type of port shows.
+    /// `EAFNOSUPPORT`: the error for an unknown type of port.
     pub(crate) const UNKNOWN_TYPE: i32 = 97;
     pub(crate) const INVALID: i32 = 22;
     pub(crate) const NO_DEVICE: i32 = 19;
@@ -22,27 +22,27 @@ impl NetdevError {
         NetdevError::other(&format!("could not open network device {name}"), errno)
     }
 
-    /// The device of a port is not there any more.
+    /// The device of a port no longer exists.
     pub fn gone(name: &str) -> NetdevError {
         NetdevError::open(name, NetdevError::NO_DEVICE)
     }
 
-    /// The kernel knows no such device.
+    /// Whether the error means that the device no longer exists.
     pub fn is_gone(&self) -> bool {
         self.errno == NetdevError::NO_DEVICE
     }
 
-    /// Something else could not be done.
+    /// Another operation failed.
     pub(crate) fn other(what: &str, errno: i32) -> NetdevError {
         NetdevError { errno, message: format!("{what} ({})", strerror(errno)), detail: None }
     }
 
-    /// A refusal that no error number explains.
+    /// A failure without an error number.
     pub fn plain(what: &str) -> NetdevError {
         NetdevError { errno: NetdevError::INVALID, message: what.to_owned(), detail: None }
     }
 
-    /// The options of `name` are wrong; scripts know no more than that, the log is told `why`.
+    /// The options of `name` are wrong; scripts expect no details, so `why` only goes to the log.
     pub(crate) fn configuration(name: &str, why: &str) -> NetdevError {
         let error = NetdevError::other(&format!("{name}: could not set configuration"), NetdevError::INVALID);
         NetdevError { detail: Some(format!("{name}: {why}")), ..error }
@@ -52,17 +52,17 @@ impl NetdevError {
         NetdevError::other(what, errno_of(error))
     }
 
-    /// What is for the log alone.
+    /// Details that only go to the log.
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
     }
 
-    /// The type of port is not known, or not to this build.
+    /// Whether the type of port is unknown or not available.
     pub fn is_unknown_type(&self) -> bool {
         self.errno == NetdevError::UNKNOWN_TYPE
     }
 
-    /// The system's number of the error.
+    /// The error number (errno).
     pub fn errno(&self) -> i32 {
         self.errno
     }
@@ -76,7 +76,7 @@ impl fmt::Display for NetdevError {
 
 impl std::error::Error for NetdevError {}
 
-/// The system's number in `error`; `EIO` if it has none.
+/// The error number in `error`; `EIO` if it has none.
 pub(crate) fn errno_of(error: &io::Error) -> i32 {
     const EIO: i32 = 5;
     error.raw_os_error().unwrap_or(EIO)

@@ -1,7 +1,7 @@
-//! What `system` and `tap` devices have in common: facts and settings that the kernel keeps.
+//! Common part of `system` and `tap` devices: facts and settings that the kernel keeps.
 //!
-//! The device is known by its number. Requests that go by name look the number up first, so that a
-//! device that was replaced by a namesake is reported as gone, not confused with it.
+//! The device is identified by its index. Requests by name look the index up first, so that a device that was replaced
+//! by another of the same name is reported as gone.
 
 use crate::device::{Facts, LinkModes, TxWork};
 use crate::error::{NetdevError, errno_of};
@@ -11,7 +11,7 @@ use crate::rtnl::{self, Link};
 use std::collections::BTreeMap;
 use std::io;
 
-/// A kernel device that a port stands on.
+/// The kernel device of a port.
 pub struct KernelDevice {
     name: String,
     ifindex: u32,
@@ -44,8 +44,8 @@ impl KernelDevice {
         &self.name
     }
 
-    /// Refuses a loopback device, in the words of Open vSwitch: what is sent to it comes back to the switch, and what the
-    /// host sends to itself would be switched.
+    /// Refuses a loopback device, with Open vSwitch's text: packets sent to it would return to the switch, and the
+    /// host's traffic to itself would be switched.
     pub fn refuse_loopback(&self) -> Result<(), NetdevError> {
         if !self.loopback {
             return Ok(());
@@ -54,22 +54,22 @@ impl KernelDevice {
         Err(NetdevError::other(&what, NetdevError::INVALID))
     }
 
-    /// Its number.
+    /// Its interface index.
     pub fn ifindex(&self) -> u32 {
         self.ifindex
     }
 
-    /// What the kernel says of it now.
+    /// Its current state.
     pub fn link(&self) -> Result<Link, NetdevError> {
         rtnl::link_by_index(self.ifindex).map_err(|e| NetdevError::from_io(&self.name, &e))
     }
 
-    /// Its state, whatever its name is now.
+    /// Its facts, regardless of its current name.
     pub fn facts(&self) -> Result<Facts, NetdevError> {
         Ok(self.facts_of(&self.link()?))
     }
 
-    /// Its state, as long as it has the name by which it was opened: a port stands on the device of its name.
+    /// Its facts, if it still has the name by which it was opened: a port belongs to the device of its name.
     pub fn named_facts(&self) -> Result<Facts, NetdevError> {
         match self.link()? {
             link if link.name == self.name => Ok(self.facts_of(&link)),
@@ -94,7 +94,7 @@ impl KernelDevice {
         }
     }
 
-    /// Performs a request that goes by name.
+    /// Performs a request that identifies the device by name.
     fn by_name(&self, what: &str, request: impl FnOnce(&str) -> io::Result<()>) -> Result<(), NetdevError> {
         let name = self.link()?.name;
         request(&name).map_err(|e| NetdevError::other(&format!("{name}: {what} failed"), errno_of(&e)))
@@ -105,7 +105,7 @@ impl KernelDevice {
         self.by_name("setting the MTU", |name| ifreq::set_mtu(name, mtu))
     }
 
-    /// Sets the Ethernet address. Some drivers refuse that while up; then it is set down for the moment.
+    /// Sets the Ethernet address. Some drivers refuse that while up; then the device is set down briefly.
     pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), NetdevError> {
         const EBUSY: i32 = 16;
         let link = self.link()?;
@@ -129,7 +129,7 @@ impl KernelDevice {
     }
 }
 
-/// Kernel devices have no options; the peer warns of them and goes on.
+/// Kernel devices have no options; the peer also only warns.
 pub fn refuse_options(name: &str, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
     if options.is_empty() {
         return Ok(false);

@@ -1,9 +1,9 @@
 //! Ports: AF_PACKET, AF_XDP, tap and internal, DPDK, dummy.
 //!
-//! [`open::Netdevs`] opens a device by name and type; [`device::Netdev`] is what the main thread asks
-//! and sets; its queues go to workers and speak the contract of `packet::queue`. [`rtnl::LinkMonitor`]
-//! tells of changes that others make to kernel devices. Nothing here blocks for longer than the kernel
-//! takes to make or to delete a device.
+//! [`open::Netdevs`] opens a device by name and type. The main thread queries and configures it through
+//! [`device::Netdev`]; its queues go to workers and implement the traits of `packet::queue`. [`rtnl::LinkMonitor`]
+//! reports changes that others make to kernel devices. Nothing here blocks for longer than the kernel takes to create
+//! or delete a device.
 //!
 //! `linux` is the one module that may be unsafe.
 #![deny(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The types of ports there are, and how one is opened.
+//! The types of ports, and opening a port.
 
 use crate::afxdp::Afxdp;
 use crate::device::Netdev;
@@ -13,21 +13,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::Millis;
 
-/// Which dummies there are (`--enable-dummy`).
+/// Which types are dummies (`--enable-dummy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DummyLevel {
-    /// None.
+    /// No type.
     #[default]
     Off,
-    /// Their own types (`--enable-dummy`).
+    /// Only `dummy`, `dummy-internal` and `dummy-pmd` (`--enable-dummy`).
     On,
-    /// `system` is a dummy, too (`--enable-dummy=system`).
+    /// Also `system` (`--enable-dummy=system`).
     OverrideSystem,
-    /// Every type of device is a dummy (`--enable-dummy=override`).
+    /// All types of devices (`--enable-dummy=override`).
     OverrideAll,
 }
 
-/// What a type stands for.
+/// The implementation of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     System,
@@ -50,27 +50,28 @@ const REAL_TYPES: [(&str, Class); 8] = [
 ];
 const DUMMY_TYPES: [&str; 3] = ["dummy", "dummy-internal", "dummy-pmd"];
 
-/// Opens ports. One for the whole switch: names are its alone, dummies are numbered by it.
+/// Opens ports. One for the whole switch: names are unique in it, and it numbers the dummies.
 #[derive(Default)]
 pub struct Netdevs {
     dummy: DummyLevel,
     dummies_made: u32,
     dummies: Vec<DummyHandle>,
-    /// Closed dummies are forgotten when there are so many of all.
+    /// Number of entries at which closed dummies are removed from the list.
     forget_at: usize,
     notes: Arc<Notes>,
     notify: Notify,
 }
 
 impl Netdevs {
-    /// With the dummies of this level.
+    /// Opens dummies according to this level.
     pub fn new(dummy: DummyLevel) -> Netdevs {
-        // The first is the datapath's own port.
+        // Number 0 is the datapath's own port.
         Netdevs { dummy, dummies_made: 1, ..Netdevs::default() }
     }
 
-    /// Devices opened from now on call this, from threads of theirs, when [`Netdev::change_seq`] or
-    /// [`Netdev::needs_restart`] may have changed by itself: a guest came, say. It must be quick and wait for nobody.
+    /// Devices opened from now on call this from their own threads when [`Netdev::change_seq`] or
+    /// [`Netdev::needs_restart`] may have changed, for example because a guest connected. It must be quick and must
+    /// not block.
     pub fn set_notify(&mut self, call: impl Fn() + Send + Sync + 'static) {
         self.notify = Notify::new(call);
     }
@@ -81,7 +82,7 @@ impl Netdevs {
         }
         let (_, class) = *REAL_TYPES.iter().find(|(name, _)| *name == kind)?;
         match self.dummy {
-            // Types of DPDK are there when DPDK is.
+            // Types of DPDK exist only if DPDK is initialized.
             _ if matches!(class, Class::Dpdk | Class::Vhost) && !dpdk::eal::initialized() => None,
             DummyLevel::OverrideAll => Some(Class::Dummy),
             DummyLevel::OverrideSystem if class == Class::System => Some(Class::Dummy),
@@ -94,8 +95,7 @@ impl Netdevs {
         self.class(kind) == Some(Class::Dummy)
     }
 
-    /// The types of devices that `open` knows, sorted (the ports of other kinds, `patch` and tunnels,
-    /// are not devices).
+    /// The types that `open` knows, sorted. Patch ports and tunnels are not devices.
     pub fn types(&self) -> Vec<&'static str> {
         let all = REAL_TYPES.iter().map(|(name, _)| *name).chain(DUMMY_TYPES);
         let mut known: Vec<_> = all.filter(|name| self.class(name).is_some()).collect();
@@ -103,8 +103,8 @@ impl Netdevs {
         known
     }
 
-    /// Opens the device `name` of type `kind` (the empty one is `system`) and applies its options. A
-    /// failure of the options alone is told beside the device: it works, as far as it was understood.
+    /// Opens device `name` of type `kind` (empty: `system`) and applies its options. If only the options failed, their
+    /// error is returned with the device, which works with the options that were understood.
     pub fn open(
         &mut self,
         name: &str,
@@ -121,7 +121,7 @@ impl Netdevs {
             Some(Class::Afxdp) => Box::new(Afxdp::open(name, kind, options)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
             Some(Class::Vhost) => Box::new(Vhost::open(name, kind, &self.notify)?),
-            // Without its options there is no device.
+            // Without valid options there is no device.
             Some(Class::Dpdk) => return Ok((Box::new(Dpdk::open(name, kind, options)?), None)),
             Some(Class::Dummy) => {
                 let dummy = Dummy::new(name, kind, self.dummies_made, &self.notes)?;
@@ -143,7 +143,7 @@ impl Netdevs {
         self.notes.take_changed()
     }
 
-    /// Serves connections that devices have; to be called each turn of the main loop.
+    /// Serves the connections of dummies; to be called in each iteration of the main loop.
     pub fn run(&self, now: Millis) {
         self.notes.run(now);
     }

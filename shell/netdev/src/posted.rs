@@ -1,9 +1,8 @@
 //! The buffers that a receive queue offers to the kernel.
 //!
-//! The kernel wants a buffer before it says how long the frame is. Offering 64 KB each time would push
-//! small packets out of the caches; offering 2 KB would copy every TCP segment once more. So small
-//! frames are posted, each with a spare behind it that takes the rest of a long packet; once that
-//! happened, large frames are posted, until a run of bursts had no need of them.
+//! The kernel needs a buffer before it tells the frame's length. Posting 64 KB each time would evict small packets
+//! from the caches; posting 2 KB would copy every TCP segment once more. So small frames are posted, each with a spare
+//! buffer for the rest of a long packet. After a long packet, large frames are posted until 64 bursts had none.
 
 use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FramePool};
 
@@ -13,7 +12,7 @@ const PATIENCE: u32 = 64;
 /// Frames ready to be written to.
 pub struct Posted {
     frames: Vec<Option<Frame>>,
-    /// One spare after another; untouched pages cost no memory.
+    /// The spare buffers in sequence; untouched pages cost no memory.
     spare: Vec<u8>,
     large: bool,
     long_seen: bool,
@@ -21,7 +20,7 @@ pub struct Posted {
 }
 
 impl Posted {
-    /// Room for `n` frames.
+    /// Space for `n` frames.
     pub fn new(n: usize) -> Posted {
         Posted {
             frames: (0..n).map(|_| None).collect(),
@@ -36,7 +35,7 @@ impl Posted {
         if self.large { FRAME_MAX } else { DATA_ROOM }
     }
 
-    /// Sees to it that the first `n` are there; `false` if the pool has no more.
+    /// Allocates the first `n` frames as needed. Returns false if the pool is empty.
     pub fn fill(&mut self, pool: &mut FramePool, n: usize) -> bool {
         let size = self.size();
         for slot in self.frames.iter_mut().take(n) {
@@ -50,7 +49,7 @@ impl Posted {
         true
     }
 
-    /// Lends the first `n` (at most `MOST`) to `receive`, each with its spare.
+    /// Calls `receive` with the first `n` frames (at most `MOST`), each with its spare buffer.
     pub fn with_buffers<const MOST: usize>(
         &mut self,
         n: usize,
@@ -87,7 +86,7 @@ impl Posted {
         Some(whole)
     }
 
-    /// Adapts the size to what was seen.
+    /// Adapts the size of frames to the packets seen.
     pub fn end_of_burst(&mut self, pool: &mut FramePool) {
         self.idle_bursts = if std::mem::take(&mut self.long_seen) { 0 } else { self.idle_bursts + 1 };
         let large = if self.large { self.idle_bursts < PATIENCE } else { self.idle_bursts == 0 };

@@ -1,7 +1,7 @@
-//! Route netlink: what the kernel knows of an interface, and word when it changes.
+//! Route netlink: the kernel's state of interfaces, and notifications of changes.
 //!
-//! Parsing is pure and total: whatever bytes come, a message is either understood or skipped. Nothing
-//! waits: the answer to a request is in the socket when `send` returns. Sources: RFC 3549; rtnetlink(7).
+//! Parsing is pure and total: any message is either understood or skipped. Nothing blocks: the reply to a request is
+//! in the socket when `send` returns. Sources: RFC 3549; rtnetlink(7).
 
 use crate::stats::Stats;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -33,39 +33,39 @@ const IFF_LOOPBACK: u32 = 8;
 /// An interface as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// The kernel's number of the interface; never used again while the system is up.
+    /// Interface index; not reused while the system runs.
     pub ifindex: u32,
-    /// Its present name.
+    /// Its current name.
     pub name: String,
-    /// Set up by the administrator.
+    /// Administratively up.
     pub up: bool,
-    /// It brings back what it is sent.
+    /// A loopback device: packets sent to it come back.
     pub loopback: bool,
-    /// The link is there.
+    /// It has a carrier.
     pub carrier: bool,
-    /// How often it came or went.
+    /// How often the carrier was gained or lost.
     pub carrier_changes: u32,
     /// The MTU.
     pub mtu: u32,
     /// The Ethernet address, if it has one.
     pub mac: Option<[u8; 6]>,
-    /// The kernel's counters, as the kernel means them.
+    /// The kernel's counters, from the kernel's side.
     pub stats: Stats,
 }
 
-/// Something happened to an interface.
+/// An event of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// It is new, or a property changed.
+    /// The interface is new, or a property changed.
     Changed(Box<Link>),
-    /// It is gone from this namespace. A tap that was moved to another one lives on: `Netdev::facts` tells.
+    /// The interface left this namespace. A tap that was moved to another namespace lives on: see `Netdev::facts`.
     Removed {
-        /// The number it had.
+        /// Its index.
         ifindex: u32,
-        /// The name it had.
+        /// Its name.
         name: String,
     },
-    /// The kernel had more to say than fits: look at everything again.
+    /// Notifications were lost: all interfaces have to be read again.
     Lost,
 }
 
@@ -83,7 +83,7 @@ pub fn link_by_index(ifindex: u32) -> io::Result<Link> {
     get_link(ifindex, &[])
 }
 
-/// Deletes an interface; gone when this returns.
+/// Deletes an interface; it is gone when this returns.
 pub fn delete_link(ifindex: u32) -> io::Result<()> {
     let socket = open(0)?;
     transact(&socket, &request(RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK, ifindex, &[]))?;
@@ -103,13 +103,13 @@ fn get_link(ifindex: u32, attributes: &[u8]) -> io::Result<Link> {
     Err(io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// Follows the changes of all interfaces of this network namespace.
+/// Notifies of changes of all interfaces in this network namespace.
 pub struct LinkMonitor {
     socket: OwnedFd,
     buffer: Vec<u8>,
 }
 
-/// Becomes readable when there is an event.
+/// Readable when there is an event.
 impl AsFd for LinkMonitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -122,7 +122,7 @@ impl LinkMonitor {
         Ok(LinkMonitor { socket: open(RTMGRP_LINK)?, buffer: vec![0; RECEIVE_BYTES] })
     }
 
-    /// Takes what has arrived, at most `limit` datagrams of it, without waiting.
+    /// Reads at most `limit` datagrams without blocking.
     pub fn take(&mut self, limit: usize, events: &mut Vec<LinkEvent>) {
         for _ in 0..limit {
             match rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
@@ -153,7 +153,7 @@ pub(crate) fn open(groups: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Sends one request, gives the first datagram of the answer, or the error that it reports.
+/// Sends one request; returns the first datagram of the reply, or the error that it reports.
 pub(crate) fn transact(socket: &OwnedFd, request: &[u8]) -> io::Result<Vec<u8>> {
     rustix::net::send(socket, request, SendFlags::empty())?;
     let mut buffer = vec![0; RECEIVE_BYTES];
@@ -186,7 +186,7 @@ fn request(kind: u16, flags: u16, ifindex: u32, attributes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A request for all of a kind, of every family.
+/// A dump request for all objects of a kind, of every address family.
 pub(crate) fn request_dump(kind: u16, flags: u16) -> Vec<u8> {
     request(kind, flags, 0, &[])
 }
@@ -203,7 +203,7 @@ pub(crate) struct Message<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// The messages of a datagram; ends at the first that does not fit.
+/// The messages of a datagram; ends at the first that is incomplete.
 pub(crate) struct Messages<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
@@ -218,7 +218,7 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The attributes of a message; ends at the first that does not fit.
+/// The attributes of a message; ends at the first that is incomplete.
 pub(crate) struct Attributes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {
@@ -258,7 +258,7 @@ fn parse_link(body: &[u8]) -> Option<Link> {
     Some(link)
 }
 
-/// `struct rtnl_link_stats64`: a row of 64-bit numbers.
+/// `struct rtnl_link_stats64`: a sequence of 64-bit numbers.
 fn parse_stats(value: &[u8]) -> Stats {
     let at =
         |i: usize| value.get(i * 8..i * 8 + 8).and_then(|b| Some(u64::from_ne_bytes(b.try_into().ok()?)));

@@ -1,4 +1,4 @@
-//! What a port's `Netdev` and its queues share: what was dropped on it, and mostly a descriptor.
+//! State shared by a port's `Netdev` and its queues: counters of drops, and usually a descriptor.
 
 use crate::stats::Stats;
 use packet::frame::Frame;
@@ -13,14 +13,14 @@ pub const ETHERNET_HEADER: usize = 14;
 const VLAN_BYTES: usize = 4;
 const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
 
-/// Keeps a frame that a device did not take in the place of the one before (`TxQueue::refused`).
+/// Stores a frame that a device did not accept, for `TxQueue::refused`.
 #[cold]
 pub fn keep(place: &mut Vec<u8>, frame: &[u8]) {
     place.clear();
     place.extend_from_slice(frame);
 }
 
-/// The counters of a port. They are statistics, updated without ordering among them.
+/// The counters of a port, updated with relaxed ordering.
 #[derive(Default)]
 pub struct PortCounters {
     ended: AtomicBool,
@@ -32,7 +32,7 @@ pub struct PortCounters {
     tx_dropped: AtomicU64,
 }
 
-/// One descriptor and its counters, of a device of the kernel.
+/// A descriptor of a kernel device, with counters.
 pub struct Shared {
     fd: Arc<OwnedFd>,
     counters: PortCounters,
@@ -57,13 +57,13 @@ impl Shared {
         })
     }
 
-    /// What the device's MTU was found to be.
+    /// Records the device's MTU.
     pub fn set_mtu(&self, mtu: u32) {
         self.mtu.store(mtu, Ordering::Relaxed);
     }
 
-    /// The frame would be cut into packets that are longer than the MTU. The kernel looks at the length of what it need
-    /// not cut only; such packets it would pass on.
+    /// Whether segments of this frame would be longer than the MTU. The kernel checks the length only of packets that
+    /// it need not segment, and would pass such segments on.
     pub fn cuts_too_long(&self, frame: &Frame) -> bool {
         if !frame.is_undone() {
             return false;
@@ -79,37 +79,37 @@ impl Shared {
     }
 }
 
-/// The longest frame of this kind that the MTU allows: a tag does not count.
+/// The longest frame of this kind that the MTU allows: a VLAN tag does not count.
 pub fn longest(frame: &[u8], mtu: usize) -> usize {
     let tag = if frame.get(12..14) == Some(&ETHERTYPE_VLAN) { VLAN_BYTES } else { 0 };
     mtu.saturating_add(ETHERNET_HEADER + tag)
 }
 
 impl PortCounters {
-    /// The port is no more; its queues are to fall silent.
+    /// Marks the port as closed; its queues then receive and send nothing.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// See `end`.
+    /// Whether the port was closed.
     pub fn ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Counts frames that were lost on their way in.
+    /// Counts received frames that were dropped.
     pub fn count_rx_dropped(&self, n: u64) {
         if n > 0 {
             self.rx_dropped.fetch_add(n, Ordering::Relaxed);
         }
     }
 
-    /// Counts frames that came in.
+    /// Counts received frames.
     pub fn count_rx(&self, packets: u64, bytes: u64) {
         self.rx_packets.fetch_add(packets, Ordering::Relaxed);
         self.rx_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts frames that went out, and those that did not.
+    /// Counts frames that were sent, and those that were not.
     pub fn count_tx(&self, result: &TxResult) {
         self.tx_packets.fetch_add(u64::from(result.sent), Ordering::Relaxed);
         self.tx_bytes.fetch_add(result.sent_bytes, Ordering::Relaxed);
@@ -119,7 +119,7 @@ impl PortCounters {
         }
     }
 
-    /// What we counted ourselves, for a device whose kernel counters are out of reach.
+    /// Our own counters, for a device whose kernel counters cannot be read.
     pub fn own_stats(&self) -> Stats {
         let read = |n: &AtomicU64| Some(n.load(Ordering::Relaxed));
         Stats {
@@ -131,7 +131,7 @@ impl PortCounters {
         }
     }
 
-    /// Adds our own losses to the kernel's.
+    /// Adds our own drops to the kernel's counters.
     pub fn add_drops(&self, stats: &mut Stats) {
         let add =
             |to: &mut Option<u64>, n: &AtomicU64| *to = Some(to.unwrap_or(0) + n.load(Ordering::Relaxed));

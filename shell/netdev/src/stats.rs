@@ -1,6 +1,6 @@
 //! The counters of a port, with the keys under which the database shows them.
 
-/// What a port has counted. `None`: this kind of port does not count it.
+/// Counters of a port. `None`: this kind of port does not have the counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Stats {
@@ -47,7 +47,7 @@ impl Stats {
         .collect()
     }
 
-    /// Adds what policers and shapers in front of the device dropped.
+    /// Adds packets dropped by policers and shapers in front of the device.
     pub fn add_qos(&mut self, received: u64, sent: u64) {
         let keys = [("ovs_rx_qos_drops", received), ("ovs_tx_qos_drops", sent)];
         for (key, dropped) in keys {
@@ -62,9 +62,10 @@ impl Stats {
         }
     }
 
-    /// The counters of a device whose other end we are: what it transmits we receive.
+    /// The counters of a tap device from the switch's side: packets that the host transmits are received by the
+    /// switch.
     ///
-    /// What only a device's own receiver can see (CRC and its like) is 0: there is no wire.
+    /// Errors that only a physical receiver can detect (CRC and the like) are 0: there is no wire.
     pub fn seen_from_the_switch(self) -> Stats {
         Stats {
             rx_packets: self.tx_packets,

@@ -1,8 +1,8 @@
 //! `system`: a port on a device that the kernel has, through one packet socket.
 //!
-//! Frames travel with their note of work left undone, so TCP between two such ports crosses in pieces
-//! of 64 KB and nothing here touches their payload. The rx and the tx queues share the socket; it is
-//! closed, and the device no longer promiscuous because of us, when the last of them is gone.
+//! Frames keep their offload requests, so TCP between two such ports crosses in segments of 64 KB without their
+//! payload being touched. The rx and tx queues share the socket; it is closed, and the device no longer promiscuous
+//! because of us, when the last of them is dropped.
 
 use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
@@ -119,8 +119,8 @@ impl RxQueue for SystemRx {
         }
         let fd: Arc<OwnedFd> = self.shared.fd();
         let mmsg = &mut self.mmsg;
-        // An error is about the device (it is down, it is gone): the main thread hears of that by
-        // netlink; to the worker it is an empty queue.
+        // An error concerns the device (down or gone): the main thread learns of it by netlink; for the worker the
+        // queue is empty.
         let received =
             self.posted.with_buffers::<BATCH>(want, |buffers| mmsg.receive(&fd, buffers).unwrap_or(0));
         for i in 0..received {
@@ -138,7 +138,7 @@ impl RxQueue for SystemRx {
     }
 }
 
-/// Puts the tag back that the kernel took out, and the note beside the frame.
+/// Inserts the tag that the kernel removed, and sets the frame's offload request.
 fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
     if meta.damaged {
         return None;
@@ -160,10 +160,10 @@ fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
 struct SystemTx {
     shared: Arc<Shared>,
     mmsg: Box<Mmsg>,
-    /// A frame that the device did not take.
+    /// The last frame that the device did not accept.
     refused: Vec<u8>,
     ifindex: u32,
-    /// The socket of frames that name a queue, and the queue that it is set to.
+    /// The socket for frames with a QoS queue, and the queue that it is set to.
     classed: Option<(Arc<OwnedFd>, u32)>,
 }
 
@@ -182,14 +182,14 @@ impl TxQueue for SystemTx {
         true
     }
 
-    /// The kernel chooses the class by the priority of the socket, which is set for each run of frames of a queue.
+    /// The kernel chooses the class by the socket's priority, which is set for each run of frames with the same queue.
     fn tx_queued(&mut self, frames: &mut FrameBatch, queues: &[u32]) -> TxResult {
         let mut result = TxResult::default();
         let mut rest = &frames[..];
         for run in queues.chunk_by(|a, b| a == b) {
             let (same, others) = rest.split_at(run.len().min(rest.len()));
             rest = others;
-            // Without such a socket they go to the default queue.
+            // Without such a socket the frames use the default queue.
             let fd = self.classed(run[0]).unwrap_or_else(|| self.shared.fd());
             same.chunks(BATCH).for_each(|chunk| self.send(&fd, chunk, &mut result));
         }
@@ -205,7 +205,7 @@ impl TxQueue for SystemTx {
 }
 
 impl SystemTx {
-    /// The socket whose packets go to a queue.
+    /// The socket whose packets use QoS queue `queue`.
     fn classed(&mut self, queue: u32) -> Option<Arc<OwnedFd>> {
         if self.classed.is_none() {
             let fd = packet_socket::open_sender(self.ifindex).ok()?;
@@ -240,7 +240,7 @@ impl SystemTx {
                     result.sent_bytes += sent.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
                     rest = left;
                 }
-                // The send buffer or the device's queue is full: whatever follows would fare the same.
+                // The send buffer or the device's queue is full: the next calls would fail, too.
                 Ok(_) => break,
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock || e.raw_os_error() == Some(ENOBUFS) => {
                     break;

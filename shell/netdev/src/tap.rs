@@ -1,11 +1,11 @@
-//! `tap` and `internal`: a TAP device that we make, whose other end is the host's network stack.
+//! `tap` and `internal`: a TAP device that the switch creates; its other end is the host's network stack.
 //!
-//! The device lives as long as its descriptor, and is deleted when the port is closed, even where a
-//! worker still holds a queue: its name is free again at once. What the host sends we receive, so the
-//! kernel's counters are shown the other way round.
+//! The device lives as long as its descriptor, and is deleted when the port is closed, even if a worker still holds a
+//! queue: its name is free again at once. Packets that the host sends are received by the port, so the kernel's
+//! counters are swapped.
 //!
-//! The host may move the device to another network namespace, where rtnetlink does not reach it. The
-//! port works on: its facts are then those last seen, its counters our own.
+//! The host may move the device to another network namespace, which rtnetlink does not reach. The port keeps working
+//! with the facts last read and its own counters.
 
 use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const EMSGSIZE: i32 = 90;
-/// A tap is read frame by frame; after so many the worker looks at its other queues.
+/// Frames read from a tap before the worker polls its other queues; each frame needs a system call.
 const READS: usize = 16;
 
 /// A TAP device as a port.
@@ -52,8 +52,8 @@ impl Tap {
 impl Drop for Tap {
     fn drop(&mut self) {
         self.shared.end();
-        // In another namespace the number may be another device's; the name tells. Such a device, or a
-        // renamed one, goes with the last of the queues.
+        // In another namespace the index may belong to another device, so the name is compared. A device that was
+        // moved or renamed is deleted with the last of its queues.
         if self.device.link().is_ok_and(|link| link.name == self.device.name()) {
             let _ = rtnl::delete_link(self.device.ifindex());
         }
@@ -137,7 +137,7 @@ impl RxQueue for TapRx {
                 len = tun::read(&fd, &mut header, &mut buffers[0]).ok();
                 usize::from(len.is_some())
             });
-            // An error is an empty queue here; the main thread hears of a lost device by netlink.
+            // An error counts as an empty queue; the main thread learns of a lost device by netlink.
             let Some(len) = len else { break };
             let frame = self.posted.take(pool, 0, len).and_then(|mut frame| {
                 let offload = vnet::decode(&header, frame.bytes_mut())?;
@@ -162,7 +162,7 @@ impl RxQueue for TapRx {
 
 struct TapTx {
     shared: Arc<Shared>,
-    /// The last frame that the device did not take.
+    /// The last frame that the device did not accept.
     refused: Vec<u8>,
 }
 

@@ -68,7 +68,7 @@ pub struct Backer {
     pub config: DatapathConfig,
     /// Timeouts of connections, by zone.
     pub(crate) timeouts: TimeoutPolicies,
-    /// What is published next.
+    /// The snapshot to be published next.
     pub(crate) next: NextSnapshot,
     /// All lower port numbers are in use.
     first_free: u32,

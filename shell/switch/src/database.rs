@@ -57,7 +57,7 @@ pub struct DbClient {
     pub replica: Replica,
     /// Derives the desired configuration from the replica.
     follower: Follower,
-    /// Where the database is: one server, or those of a cluster.
+    /// The addresses of the database: one server, or those of a cluster.
     places: Vec<(String, Target)>,
     /// Index of the next address to try.
     next: usize,

@@ -2,21 +2,23 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `run.rs` | a turn of the main loop: everything below, in its order |
-//! | `database.rs` | the database as it is now, and transactions to it |
+//! | `run.rs` | an iteration of the main loop: everything below, in its order |
+//! | `database.rs` | the replica of the database, and transactions to it |
 //! | `reconfigure.rs`, `steps.rs` | the sequence from a change of the database to the running switch; the steps of its plan |
-//! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `bfd/` | an interface: opened, changed, given up |
-//! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs` | a bridge but for its ports |
+//! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `bfd/` | an interface: opened, changed, removed |
+//! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs` | a bridge except its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
 //! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs` | settings of datapaths and their threads |
 //! | `qos/` | policers, shapers and queueing disciplines of ports |
-//! | `publish.rs` | the snapshot that translations see, built from bridges |
-//! | `serve.rs`, `side_effects.rs` | requests of controllers (crate `openflow-service`); what packets cause |
-//! | `status.rs`, `wanted_row.rs`, `settings.rs`, `findings.rs` | what goes back to the database; what settings do in vain |
-//! | `dpdk_start.rs`, `machine.rs`, `options.rs`, `switch.rs` | DPDK, the machine, the command line; who owns what |
+//! | `publish.rs` | the snapshot for translations, built from bridges |
+//! | `serve.rs`, `side_effects.rs` | requests of controllers (crate `openflow-service`); side effects of packets |
+//! | `status.rs`, `wanted_row.rs`, `settings.rs`, `findings.rs` | state written to the database; settings without effect |
+//! | `dpdk_start.rs`, `machine.rs`, `options.rs`, `switch.rs` | DPDK, the machine, the command line; ownership |
 //!
-//! Packets are forwarded by the threads of the crate `poll-threads`, misses are answered and megaflows kept right by the crate
-//! `translation`, and the control socket is served by `control-commands`. **Thread**: the main loop.
+//! The crate `poll-threads` forwards packets, `translation` serves upcalls and revalidates megaflows, `control-commands` serves
+//! the control socket.
+//!
+//! **Thread**: the main loop.
 
 mod add_interface;
 mod backer;

@@ -10,7 +10,7 @@ use openflow_service::Backing;
 use std::sync::Arc;
 use units::OfPort;
 
-/// The type is one of a tunnel.
+/// Whether this is a tunnel type.
 pub(crate) fn is_kind(kind: &str) -> bool {
     bridge::tunnel::KINDS.contains(&kind)
 }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 /// `options:xdp-mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum XdpMode {
-    /// The best one that works.
+    /// The fastest mode that works.
     #[default]
     BestEffort,
-    /// In the driver, and the device writes to our memory.
+    /// In the driver, with zero copy: the device writes to our memory.
     NativeZerocopy,
-    /// In the driver.
+    /// In the driver, with copies.
     Native,
     /// In the kernel's stack.
     Generic,
@@ -31,7 +31,7 @@ impl XdpMode {
         }
     }
 
-    /// The modes to be tried, best first.
+    /// The modes to try, fastest first.
     pub fn candidates(self) -> &'static [XdpMode] {
         match self {
             XdpMode::BestEffort => &XdpMode::ALL[1..],
@@ -42,17 +42,17 @@ impl XdpMode {
     }
 }
 
-/// What is configured.
+/// The configuration of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Queues.
+    /// Number of queues.
     pub n_rxq: u32,
-    /// The mode wished for.
+    /// The requested mode.
     pub mode: XdpMode,
 }
 
 impl Options {
-    /// Reads the column; the error says what is wrong. A number that is none counts as not given, as everywhere.
+    /// Reads the column. Text that is no number counts as absent, as for other options.
     pub fn parse(options: &BTreeMap<String, String>) -> Result<Options, String> {
         let (n_rxq, most) = (XDP_N_RXQ.number(options).max(1), XDP_N_RXQ.max());
         if n_rxq > most {

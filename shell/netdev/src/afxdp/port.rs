@@ -1,4 +1,4 @@
-//! The port: what the main thread asks and sets.
+//! An AF_XDP port as a `Netdev`.
 
 use super::options::Options;
 use super::queue::{AfxdpRx, AfxdpTx, Port, Sender};
@@ -20,9 +20,9 @@ use std::time::Duration;
 use units::NumaId;
 
 const ETHERNET_AND_TAG: usize = 18;
-/// The longest MTU whose packets fit a chunk, whatever the driver says.
+/// The largest MTU whose packets fit a chunk, regardless of the driver.
 const MTU_MAX: usize = CHUNK - HEADROOM - KERNEL_HEADROOM - ETHERNET_AND_TAG;
-/// Drivers whose packets may come from a stack that left the checksum to them.
+/// Drivers whose packets may come from a network stack that left the checksum to them.
 const VIRTUAL: [&str; 3] = ["veth", "tun", "virtio_net"];
 
 /// A port on a kernel device through AF_XDP.
@@ -32,11 +32,11 @@ pub struct Afxdp {
     wanted: Options,
     running: Running,
     numa: NumaId,
-    /// Kept open: it makes the device take in what is not addressed to it.
+    /// Kept open to make the device promiscuous.
     _promiscuous: OwnedFd,
 }
 
-/// What a start made and a restart replaces. Empty where it failed.
+/// State that a start creates and a restart replaces; empty if the start failed.
 struct Running {
     options: Options,
     mode: &'static str,
@@ -45,9 +45,9 @@ struct Running {
     fds: Vec<Arc<OwnedFd>>,
     receivers: Vec<AfxdpRx>,
     senders: Vec<Arc<Mutex<Sender>>>,
-    /// The kernel completes checksums of what is sent.
+    /// The kernel completes checksums on transmission.
     checksums: bool,
-    /// The next caller of `tx_queue` gets this one.
+    /// Index of the sender for the next caller of `tx_queue`.
     next_sender: AtomicUsize,
 }
 
@@ -84,7 +84,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Takes the program off and lets go of the sockets, except those that queues still hold.
+    /// Detaches the program and closes the sockets, except those that queues still hold.
     fn stop(&mut self) -> Arc<Port> {
         let port = Arc::clone(&self.port);
         port.counters.end();
@@ -100,7 +100,7 @@ impl Afxdp {
         let device = KernelDevice::find(name).map_err(error)?;
         device.refuse_loopback()?;
         let wanted = parse(name, options)?;
-        // The kernel's limit on locked memory does not hold for us where we may lift it; where we may not, it does.
+        // Lifts the kernel's limit on locked memory if we have the right to; otherwise the limit applies.
         let none = rustix::process::Rlimit { current: None, maximum: None };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, none);
         let promiscuous = packet_socket::promiscuous(device.ifindex()).map_err(error)?;
@@ -118,13 +118,13 @@ fn not_started(name: &str, error: &std::io::Error) -> NetdevError {
     NetdevError::other(&format!("{name}: AF_XDP sockets could not be opened"), errno_of(error))
 }
 
-/// The node of the device's memory; a virtual device has none.
+/// NUMA node of the device's memory; 0 for a virtual device.
 fn numa_of(name: &str) -> NumaId {
     let text = std::fs::read_to_string(format!("/sys/class/net/{name}/device/numa_node")).unwrap_or_default();
     NumaId(text.trim().parse().unwrap_or(0))
 }
 
-/// Waits until the queues are gone; `false` if somebody keeps one.
+/// Waits up to 1 s until the queues are dropped. Returns false if a worker still holds one.
 fn wait_for(port: &Arc<Port>) -> bool {
     const LONGEST: Duration = Duration::from_secs(1);
     const STEP: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! The queues of an AF_XDP port. Each belongs to the worker that has it.
+//! The queues of an AF_XDP port. Each is owned by one worker.
 
 use crate::linux::xsk::{CHUNK, NOTE, RxHalf, TxHalf};
 use crate::linux::xsk_ring::Desc;
@@ -15,16 +15,16 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the port and its queues share.
+/// State shared by the port and its queues.
 #[derive(Default)]
 pub struct Port {
     /// Its counters.
     pub counters: PortCounters,
-    /// The device's MTU when it was last asked.
+    /// The device's MTU in bytes, as last read.
     pub mtu: AtomicU32,
 }
 
-/// Bytes in front of the payload that the MTU does not count: Ethernet and a tag.
+/// Bytes that the MTU does not count: Ethernet header and one VLAN tag.
 const HEADERS: usize = 18;
 
 /// Receives from one socket.
@@ -35,12 +35,12 @@ pub struct AfxdpRx {
     pub fd: Arc<OwnedFd>,
     /// Its receiving half.
     pub half: RxHalf,
-    /// The sender may leave checksums to the device.
+    /// The peer may leave checksums to the device.
     pub partial_checksums: bool,
 }
 
 impl RxQueue for AfxdpRx {
-    /// Its socket is readable whenever frames wait.
+    /// Nothing to do: the socket is readable whenever frames wait.
     fn arm(&mut self, _on: bool) -> bool {
         true
     }
@@ -54,7 +54,7 @@ impl RxQueue for AfxdpRx {
         let (mut empty, mut n_empty) = ([0; RX_BURST], 0);
         let max = max.min(RX_BURST);
         let received = rx.take(max, |desc| {
-            // A chunk that is not ours is lost to us: giving it back would hand the kernel memory of the sender.
+            // A chunk outside of our half is not returned to the kernel, which could overwrite the sender's memory.
             if let Some(chunk) = chunks.chunk_of(desc.addr) {
                 empty[n_empty] = chunk;
                 n_empty += 1;
@@ -66,18 +66,18 @@ impl RxQueue for AfxdpRx {
             match frame {
                 Some(mut frame) => {
                     if self.partial_checksums {
-                        frame.set_offload(undone(&frame));
+                        frame.set_offload(missing_request(&frame));
                     }
                     out.push(frame);
                 }
                 None => result.dropped += 1,
             }
         });
-        // As many places are free as chunks are away.
+        // The ring has space for all chunks that are out.
         fill.put(&empty[..n_empty]);
         if received == 0 && fill.needs_wakeup() {
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            // An error is about the device, of which the main thread hears by netlink.
+            // The error concerns the device; the main thread learns of it by netlink.
             let _ = poll(&mut [PollFd::new(&*self.fd, PollFlags::IN)], Some(&now));
         }
         self.port.counters.count_rx_dropped(u64::from(result.dropped));
@@ -86,8 +86,8 @@ impl RxQueue for AfxdpRx {
     }
 }
 
-/// The note that the frame's sender could not send along.
-fn undone(frame: &Frame) -> Offload {
+/// The offload request that the frame's sender could not transmit with it.
+fn missing_request(frame: &Frame) -> Offload {
     let csum = segment::find_partial(frame.bytes());
     Offload { csum: csum.map(|(start, offset)| PartialChecksum { start, offset }), gso: None }
 }
@@ -97,11 +97,11 @@ pub struct Sender {
     fd: Arc<OwnedFd>,
     half: TxHalf,
     free: Vec<u64>,
-    /// Written and not yet on the ring.
+    /// Packets that are written to chunks but not yet on the ring.
     ready: Vec<Desc>,
 }
 
-/// What becomes of a packet that is to be sent.
+/// Result of writing a packet.
 enum Taken {
     Yes,
     NoRoom,
@@ -109,27 +109,27 @@ enum Taken {
 }
 
 impl Sender {
-    /// With every chunk free.
+    /// A sender with all chunks free.
     pub fn new(fd: Arc<OwnedFd>, half: TxHalf) -> Sender {
         let free = half.chunks.addresses().collect();
         Sender { fd, half, free, ready: Vec::with_capacity(RX_BURST) }
     }
 
-    /// Takes back the chunks of what has been sent.
+    /// Reclaims the chunks of packets that were sent.
     fn reclaim(&mut self) {
         let TxHalf { completion, chunks, .. } = &mut self.half;
         completion.take(usize::MAX, |addr| self.free.extend(chunks.chunk_of(addr)));
     }
 
-    /// Hands what is written to the kernel.
+    /// Passes written packets to the kernel.
     fn submit(&mut self) -> Result<(), Errno> {
-        // There are as many places as chunks, so there is one for each.
+        // The ring has as many entries as there are chunks.
         self.half.tx.put(&self.ready);
         self.ready.clear();
         self.kick()
     }
 
-    /// Makes the kernel send if it has to be made to. Where it copies, one call sends no more than a few packets.
+    /// Makes the kernel send, if it needs a system call for that. In copy mode, one call sends only a few packets.
     fn kick(&mut self) -> Result<(), Errno> {
         let mut waiting = self.half.tx.waiting();
         while waiting > 0 && self.half.tx.needs_wakeup() {
@@ -139,7 +139,7 @@ impl Sender {
             }
             let left = self.half.tx.waiting();
             if left >= waiting {
-                // The device or the receiver is busy. The next call tries again.
+                // The device or the receiver is busy; the next call tries again.
                 break;
             }
             waiting = left;
@@ -179,14 +179,14 @@ impl Sender {
             }
         }
         if self.submit().is_err() {
-            // The device is down or gone; what is on the ring goes nowhere before it is up again.
+            // The device is down or gone; packets on the ring are not sent before it is up again.
             result.dropped += std::mem::take(&mut result.sent);
             result.sent_bytes = 0;
         }
         result
     }
 
-    /// One frame, or the segments that it is to be cut into.
+    /// Sends one frame, or the segments that it has to be split into.
     fn send_frame(&mut self, frame: &mut Frame, longest: usize) -> Taken {
         let offload = frame.offload();
         if !offload.is_some() {
@@ -208,9 +208,9 @@ impl Sender {
     }
 }
 
-/// A worker's way to a sender that others may use, too.
+/// A worker's access to a sender that may be shared.
 pub struct AfxdpTx {
-    /// What it shares with the port.
+    /// State shared with the port.
     pub port: Arc<Port>,
     /// `None`: the port could not be started.
     pub sender: Option<Arc<Mutex<Sender>>>,

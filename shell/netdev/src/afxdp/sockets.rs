@@ -7,18 +7,18 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// What is open on the device.
+/// The program and the sockets of a device.
 pub struct Sockets {
-    /// The program; dropping it gives the device's packets back to the kernel.
+    /// The program; dropping it detaches it, and the kernel's stack gets the packets again.
     pub program: Redirect,
-    /// The mode that works.
+    /// The mode in use.
     pub mode: XdpMode,
-    /// One for each queue.
+    /// One socket per queue.
     pub sockets: Vec<Xsk>,
 }
 
-/// Opens them in the best mode of those wished for; the error is that of the last one tried. The kernel frees a queue
-/// some time after its last socket was closed, so a device that is busy gets a moment.
+/// Opens them in the fastest requested mode that works; the error is that of the last mode. The kernel frees a queue
+/// some time after its last socket was closed, so a busy device is retried for 250 ms.
 pub fn open(ifindex: u32, options: &Options) -> io::Result<Sockets> {
     const TRIES: u32 = 50;
     const STEP: Duration = Duration::from_millis(5);
@@ -36,7 +36,7 @@ fn open_best(ifindex: u32, options: &Options) -> io::Result<Sockets> {
     for mode in options.mode.candidates() {
         match open_in(ifindex, options.n_rxq, *mode) {
             Ok(sockets) => return Ok(sockets),
-            // Somebody has the device, whatever the mode.
+            // Another program uses the device; other modes would fail as well.
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => return Err(e),
             Err(e) => failure = e,
         }

@@ -1,4 +1,4 @@
-//! What a `dpdk` port shows of its device: the link's modes and the `status` column.
+//! State of a `dpdk` port: the link's modes and the `status` column.
 
 use super::options::Settings;
 use crate::device::{LinkModes, TxWork};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const ETHER: u32 = 18;
 /// `ethernetCsmacd` (RFC 2863).
 const IF_TYPE: u32 = 6;
-/// Speeds in Mbit/s, how `status` writes them, and their bits of `ofp_port_features`: half duplex and full.
+/// Speeds in Mbit/s, their text in `status`, and their bits of `ofp_port_features`: half duplex and full.
 const SPEEDS: [(u32, &str, u32, u32); 12] = [
     (10, "10Mbps", 1 << 0, 1 << 1),
     (100, "100Mbps", 1 << 2, 1 << 3),
@@ -27,7 +27,7 @@ const SPEEDS: [(u32, &str, u32, u32); 12] = [
 const OTHER: u32 = 1 << 10;
 const AUTONEG: u32 = 1 << 13;
 
-/// The link's modes in OpenFlow's bits.
+/// The link's modes as bits of `ofp_port_features`.
 pub(super) fn modes(link: Link) -> LinkModes {
     let speed = link.speed_mbps.unwrap_or(0);
     let known = SPEEDS.iter().find(|(mbps, ..)| *mbps == speed);
@@ -41,12 +41,12 @@ pub(super) fn modes(link: Link) -> LinkModes {
     }
 }
 
-/// A number that stands for the kernel's: made of the name, 24 bits of MurmurHash3, as scripts may know it.
+/// A substitute for the kernel's interface index: 24 bits of MurmurHash3 of the name, as in Open vSwitch.
 pub(super) fn ifindex(name: &str) -> u32 {
     packet::murmur::of_bytes(name.as_bytes(), 0) % 0x00ff_fffe + 1
 }
 
-/// What may be left to the device.
+/// Offloads that the device performs on transmission.
 pub(super) fn tx_work(work: ethdev::TxWork) -> TxWork {
     TxWork {
         ip_checksum: work.ip_checksum,
@@ -56,7 +56,7 @@ pub(super) fn tx_work(work: ethdev::TxWork) -> TxWork {
     }
 }
 
-/// The `status` column, apart from what may be left to the device.
+/// The `status` column, without offloads.
 pub(super) fn status(device: &Ethdev, info: &Info, live: &Settings, link: Link) -> BTreeMap<String, String> {
     let (n_rxq, n_txq) = device.queues();
     let speed = SPEEDS.iter().find(|(mbps, ..)| Some(*mbps) == link.speed_mbps).map(|(_, text, ..)| *text);

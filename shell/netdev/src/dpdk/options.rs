@@ -1,4 +1,4 @@
-//! The `options` column of a `dpdk` port, read as Open vSwitch reads it: what makes no sense counts as absent.
+//! The `options` column of a `dpdk` port, read as Open vSwitch reads it: invalid values count as absent.
 
 use config::settings::Setting;
 use config::settings::options::{
@@ -7,7 +7,7 @@ use config::settings::options::{
 use dpdk::ethdev::{FlowControl, Info, Limits};
 use std::collections::BTreeMap;
 
-/// What is put in force only when the device is stopped.
+/// Settings that require a stopped device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub devargs: String,
@@ -19,22 +19,22 @@ pub(super) struct Settings {
     pub link_interrupt: bool,
 }
 
-/// The options, as far as they were understood.
+/// The options that were understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
     pub n_rxq: u16,
     pub n_rxq_desc: u16,
     pub n_txq_desc: u16,
-    /// `None`: as the device likes.
+    /// `None`: as the device supports it.
     pub link_interrupt: Option<bool>,
-    /// `None`: not spoken of.
+    /// `None`: not set.
     pub flow_control: Option<FlowControl>,
-    /// What was adjusted, for the log.
+    /// Adjusted values, for the log.
     pub notes: Vec<String>,
 }
 
 impl Options {
-    /// Reads them for the port `name`, with the bounds of its device.
+    /// Reads the options for port `name`, within the limits of its device.
     pub fn read(name: &str, options: &BTreeMap<String, String>, info: &Info) -> Options {
         let mut notes = Vec::new();
         let mut descriptors = |setting: Setting, way: &str, limits: Limits| {
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// A queue's length: a power of two, in the device's bounds.
+/// The length of a queue: a power of two within the device's limits.
 fn length(asked: i64, default: i64, limits: Limits) -> u16 {
     let is_power = asked > 0 && asked.count_ones() == 1;
     let length = if is_power { asked.min(1 << 31) } else { default };
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_absent() {
+    fn invalid_values_count_as_absent() {
         let plain = read(&[("n_rxq", "-3"), ("colour", "red")], 4096);
         assert_eq!((plain.n_rxq, plain.flow_control, plain.link_interrupt), (1, None, None));
         let rich = read(&[("n_rxq", "4"), ("rx-flow-ctrl", "true"), ("dpdk-lsc-interrupt", "false")], 4096);

@@ -1,8 +1,8 @@
 //! A `dpdk` port as a `Netdev`.
 //!
-//! Opening it claims the device; it carries packets from its first `restart` on, which whoever makes it a port calls with
-//! the number of senders known. Settings wait until then or until the next one. One that fails leaves the device stopped
-//! until another setting is made.
+//! Opening it claims the device. It forwards packets from its first `restart` on, which is called when the number of
+//! senders is known. Settings wait until then or until the next restart. A restart that fails leaves the device
+//! stopped until a setting changes.
 
 use super::facts;
 use super::options::{Options, Settings};
@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use units::NumaId;
 
-/// What an MTU adds up to with Ethernet's header, its check sequence, and two tags.
+/// Bytes that are added to the MTU: Ethernet header, check sequence, and two tags.
 const ETHER_MAX: u32 = 26;
-/// The longest packet.
+/// The longest packet in bytes.
 const PACKET_MAX: u32 = 9728;
 const MTU_MIN: u32 = 68;
 const MTU: u16 = 1500;
@@ -31,12 +31,12 @@ const MTU: u16 = 1500;
 pub struct Dpdk {
     name: String,
     kind: String,
-    /// `None` after a change of devices that failed.
+    /// `None` after the change to another device failed.
     device: Option<Ethdev>,
-    /// The options as they came.
+    /// The options as configured.
     asked: BTreeMap<String, String>,
     wish: Settings,
-    /// The settings of the last restart, whether it worked or not.
+    /// The settings of the last restart, whether or not it succeeded.
     tried: Option<Settings>,
     admin_up: bool,
     link: Link,
@@ -46,7 +46,7 @@ pub struct Dpdk {
 }
 
 impl Dpdk {
-    /// Claims the device that the options name and reads them.
+    /// Claims the device that the options name, and reads the options.
     pub fn open(name: &str, kind: &str, options: &BTreeMap<String, String>) -> Result<Dpdk, NetdevError> {
         let devargs = DPDK_DEVARGS.get(options).filter(|text| !text.is_empty());
         let devargs = devargs.ok_or_else(|| missing_devargs(name))?.to_owned();
@@ -77,12 +77,12 @@ impl Dpdk {
         Ok(port)
     }
 
-    /// Reads the options; what needs no restart is put in force.
+    /// Reads the options and applies those that need no restart.
     fn apply(&mut self) -> Result<(), NetdevError> {
         let name = self.name.clone();
         let devargs = DPDK_DEVARGS.get(&self.asked).filter(|text| !text.is_empty());
         self.wish.devargs = devargs.ok_or_else(|| missing_devargs(&name))?.to_owned();
-        // Without one they are read when there is one again.
+        // Without a device, the options are read when there is one again.
         let Some(device) = &self.device else { return Ok(()) };
         let failed = |e: dpdk::ethdev::DeviceError| NetdevError::plain(&format!("{name}: {e}"));
         let info = device.info().map_err(failed)?;
@@ -115,7 +115,8 @@ impl Dpdk {
         self.device.as_ref().ok_or_else(|| NetdevError::open(&self.name, NetdevError::NO_DEVICE))
     }
 
-    /// Changes devices where another one is wished for. The old one goes first: they may be made of the same things.
+    /// Changes to another device if the options name one. The old device is released first: both may use the same
+    /// hardware.
     fn change_device(&mut self) -> Result<(), NetdevError> {
         let same = self.tried.as_ref().is_none_or(|tried| tried.devargs == self.wish.devargs);
         if self.device.is_some() && same {
@@ -126,7 +127,7 @@ impl Dpdk {
         self.apply()
     }
 
-    /// A word about a failure of this port.
+    /// An error of this port.
     fn failed(&self, what: &dyn std::fmt::Display) -> NetdevError {
         NetdevError::plain(&format!("could not set up network device {}: {what}", self.name))
     }
@@ -182,7 +183,7 @@ impl Netdev for Dpdk {
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
         if let Some(device) = &mut self.device {
-            // Nothing has changed if this fails: it is tried again.
+            // If this fails, nothing has changed, and it is tried again.
             let stopped = device.stop();
             stopped.map_err(|e| self.failed(&e))?;
         }
@@ -214,7 +215,7 @@ impl Netdev for Dpdk {
         };
         let started = self.device.as_mut().map_or(Ok(()), |d| d.start(&config));
         started.map_err(|e| self.failed(&e))?;
-        // The start brings the link up: no event of the network.
+        // The start brings the link up; this is not an event of the network.
         self.link = self.device.as_ref().map(Ethdev::link).unwrap_or_default();
         Ok(())
     }
@@ -277,7 +278,7 @@ impl Netdev for Dpdk {
     }
     fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
         if self.admin_up != up {
-            // A driver whose link cannot be taken down does not hinder: the port is down for us.
+            // If the driver cannot take its link down, the port still counts as down.
             let set = self.device()?.set_link(up);
             set.map_err(|e| NetdevError::plain(&format!("Interface {} {e}", self.name)))?;
             self.admin_up = up;
@@ -317,7 +318,7 @@ impl Netdev for Dpdk {
     }
 }
 
-/// What a stopped device sends by: nothing.
+/// The transmit queue of a stopped device: it drops all packets.
 struct Stopped;
 
 impl TxQueue for Stopped {

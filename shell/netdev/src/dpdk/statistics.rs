@@ -27,9 +27,9 @@ const KNOWN: [(&str, &str); 21] = [
     ("tx_size_1024_to_1522_packets", "tx_1024_to_1522_packets"),
     ("tx_size_1523_to_max_packets", "tx_1523_to_max_packets"),
 ];
-/// The one of them that all ports have.
+/// The only one of them that all ports have.
 const MULTICAST: &str = "rx_multicast_packets";
-/// What other counters of a driver are shown as they are.
+/// Endings of the other counters of a driver that are shown.
 const SUFFIXES: [&str; 2] = ["_errors", "_dropped"];
 
 /// The counters of a `dpdk` port.
@@ -51,7 +51,7 @@ pub(super) fn stats(counters: Counters) -> Stats {
     let own = [
         ("ovs_tx_failure_drops", counters.tx_failed),
         ("ovs_tx_mtu_exceeded_drops", counters.tx_too_long),
-        // There is neither a policer nor a shaper here yet, nor a packet that a driver calls invalid.
+        // This port has no policer or shaper of its own, and drivers report no invalid packets.
         ("ovs_tx_qos_drops", 0),
         ("ovs_rx_qos_drops", 0),
         ("ovs_tx_invalid_hwol_drops", 0),

@@ -1,9 +1,9 @@
-//! A dummy's answer to who has its address. Source: RFC 826.
+//! ARP replies of a dummy. Source: RFC 826.
 
 use std::net::Ipv4Addr;
 
 const ARP: [u8; 2] = [0x08, 0x06];
-/// Ethernet, IPv4, their lengths, request.
+/// Ethernet, IPv4, the lengths of their addresses, opcode request.
 const REQUEST: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 1];
 const REPLY: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 2];
 const LENGTH: usize = 42;

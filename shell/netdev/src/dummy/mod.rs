@@ -1,9 +1,8 @@
 //! `dummy`, `dummy-internal`, `dummy-pmd`: ports without an operating system under them.
 //!
-//! Frames come from a control command, from a stream (`options:stream`, `options:pstream`) or as the
-//! answer to an ARP request for an address given by command; what is sent goes to the stream and to a
-//! pcap file. The test-suites drive the whole switch through them. State lies behind one lock: these
-//! ports are for exactness, not speed.
+//! Received frames come from a control command, from a stream (`options:stream`, `options:pstream`), or as the answer
+//! to an ARP request for an address set by command. Sent frames go to the stream and to a pcap file. The test suites
+//! drive the whole switch through dummies. Their state is behind one lock: they are made for exactness, not speed.
 
 mod arp;
 mod pcap;

@@ -32,12 +32,12 @@ impl Pcap {
         Ok(Pcap { file, both_ways })
     }
 
-    /// This file holds what is received, too.
+    /// Whether this file also has received frames.
     pub(super) fn both_ways(&self) -> bool {
         self.both_ways
     }
 
-    /// Appends a frame. A full disk loses the record, not the packet.
+    /// Appends a frame. If the disk is full, the record is dropped.
     pub(super) fn write(&mut self, frame: &[u8]) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let len = frame.len() as u32;

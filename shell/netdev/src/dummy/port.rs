@@ -31,7 +31,8 @@ pub struct Dummy {
 }
 
 impl Dummy {
-    /// Makes the `serial`-th dummy of this switch; its address follows from that. What changes of it is noted in `notes`.
+    /// Creates the dummy with number `serial`, from which its MAC address is derived. Its changes are recorded in
+    /// `notes`.
     pub fn new(name: &str, kind: &str, serial: u32, notes: &Arc<Notes>) -> Result<Dummy, NetdevError> {
         let queue = Queue::new().map_err(|e| NetdevError::open(name, errno_of(&e)))?;
         let [a, b, c, d] = 0xaa55_0000u32.wrapping_add(serial).to_be_bytes();
@@ -192,7 +193,7 @@ impl Netdev for Dummy {
         }
         drop(state);
         if connects {
-            // The notes are never locked by who has the state, but the other way round.
+            // Lock order: the notes before the state, so the state is not locked here.
             self.handle.has_connections();
         }
         failure.map_or(Ok(resized), Err)

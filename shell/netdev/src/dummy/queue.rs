@@ -28,7 +28,7 @@ impl RxQueue for DummyRx {
             queue.count.add(bytes.len());
             match pool.frame_of(&bytes) {
                 Some(mut frame) => {
-                    to_be_cut(&mut frame, state.segment_size);
+                    request_segmentation(&mut frame, state.segment_size);
                     out.push(frame);
                 }
                 None => result.dropped += 1,
@@ -39,8 +39,8 @@ impl RxQueue for DummyRx {
     }
 }
 
-/// Leaves on TCP with more payload than `size` what a kernel would leave on it; on nothing if that is 0.
-fn to_be_cut(frame: &mut Frame, size: u16) {
+/// Requests segmentation of a TCP frame with more payload than `size`, as a kernel would; 0: never.
+fn request_segmentation(frame: &mut Frame, size: u16) {
     let layout = segment::layout(frame.bytes()).filter(|_| size > 0);
     let Some((layout, kind)) = layout.and_then(|layout| Some((layout, layout.kind()?))) else { return };
     let (Ok(start), Some(offset)) = (u16::try_from(layout.l4), layout.checksum()) else { return };

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
-/// Frames that wait in a queue; more are lost.
+/// Frames that wait in a queue at most; further ones are dropped.
 const MAX_QUEUE: usize = 100;
 
 /// Packets and bytes of one queue.
@@ -30,7 +30,7 @@ impl Count {
     }
 }
 
-/// One receive queue: the frames, and the descriptor that is readable while there are some.
+/// One receive queue: its frames, and a descriptor that is readable while there are some.
 pub(super) struct Queue {
     frames: VecDeque<Vec<u8>>,
     wake: Arc<OwnedFd>,
@@ -50,7 +50,7 @@ impl Queue {
     fn push(&mut self, frame: Vec<u8>) {
         if self.frames.len() < MAX_QUEUE {
             self.frames.push_back(frame);
-            // Only an overflow of the 64-bit count could refuse it, and then it is readable anyway.
+            // Fails only if the 64-bit count overflows, and then the descriptor is readable anyway.
             let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
         }
     }
@@ -58,7 +58,7 @@ impl Queue {
     pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
         let frame = self.frames.pop_front()?;
         if self.frames.is_empty() {
-            // Empty already if a worker cleared it: nothing to do then.
+            // If a worker has reset the counter already, nothing is left to do.
             let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
         }
         Some(frame)
@@ -75,7 +75,7 @@ pub(super) struct State {
     pub up: bool,
     pub ifindex: Option<u32>,
     pub numa_id: u32,
-    /// Payload of a segment of the TCP that it receives; 0: it receives packets, and cuts what it sends.
+    /// Payload bytes of received TCP segments. 0: segmentation offload is not used, and sent frames are segmented.
     pub segment_size: u16,
     pub rxqs: Vec<Queue>,
     pub txqs: Vec<Count>,
@@ -86,7 +86,7 @@ pub(super) struct State {
     pub ip4: Vec<(Ipv4Addr, u8)>,
     pub ip6: Vec<(Ipv6Addr, u8)>,
     pub seq: u64,
-    /// Grows when the queues are replaced; those given out before know that they are dead.
+    /// Increases when the queues are replaced; queues of an older generation are dead.
     pub generation: u64,
     pub ended: bool,
 }
@@ -100,7 +100,7 @@ pub(super) struct Totals {
 
 impl State {
     pub(super) fn queue_frame(&mut self, frame: Vec<u8>, qid: usize) {
-        // With `options:pcap` one file holds both directions.
+        // With `options:pcap` one file has both directions.
         let shared = self.tx_pcap.as_mut().filter(|pcap| pcap.both_ways());
         if let Some(pcap) = self.rxq_pcap.as_mut().or(shared) {
             pcap.write(&frame);
@@ -110,7 +110,7 @@ impl State {
         }
     }
 
-    /// What follows from sending a frame.
+    /// The consequences of sending a frame.
     pub(super) fn sent(&mut self, frame: &[u8], qid: usize) {
         self.totals.tx.add(frame.len());
         if let Some(count) = self.txqs.get_mut(qid) {
@@ -154,12 +154,12 @@ pub enum InjectError {
     BadQueue,
 }
 
-/// What the main loop has to look at of all dummies: it does not ask each of them.
+/// What changed in all dummies, for the main loop, so that it need not check each of them.
 #[derive(Default)]
 pub struct Notes {
-    /// Names of those whose `change_seq` grew.
+    /// Names of dummies whose `change_seq` increased.
     changed: Mutex<BTreeSet<Arc<str>>>,
-    /// Those with connections.
+    /// Dummies with connections.
     connected: Mutex<Vec<DummyHandle>>,
 }
 
@@ -169,7 +169,7 @@ impl Notes {
         std::mem::take(&mut *lock(&self.changed))
     }
 
-    /// Serves the connections of all.
+    /// Serves all connections.
     pub(crate) fn run(&self, now: Millis) {
         let mut connected = lock(&self.connected);
         connected.retain(DummyHandle::is_open);
@@ -179,7 +179,7 @@ impl Notes {
     }
 }
 
-/// A panic elsewhere leaves counters at worst one short: what is locked is used on.
+/// After a panic of another thread at most one update of a counter is missing.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -197,13 +197,13 @@ impl DummyHandle {
         DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)), notes: Arc::clone(notes) }
     }
 
-    /// Something of its state is another.
+    /// Records a change of its state.
     pub(super) fn changed(&self, state: &mut State) {
         state.seq += 1;
         lock(&self.notes.changed).insert(Arc::clone(&self.name));
     }
 
-    /// It has connections to serve.
+    /// Records that it has connections to serve.
     pub(super) fn has_connections(&self) {
         let mut connected = lock(&self.notes.connected);
         if !connected.iter().any(|dummy| Arc::ptr_eq(&dummy.state, &self.state)) {
@@ -226,12 +226,12 @@ impl DummyHandle {
         !self.lock().ended
     }
 
-    /// How many receive queues there are.
+    /// Number of receive queues.
     pub fn n_rxq(&self) -> usize {
         self.lock().rxqs.len()
     }
 
-    /// Makes the device receive `frame` on queue `qid`. A full queue loses it, as a NIC would.
+    /// Makes the device receive `frame` on queue `qid`. A full queue drops it, as a NIC does.
     pub fn inject(&self, frame: &[u8], qid: usize) -> Result<(), InjectError> {
         let mut state = self.lock();
         if qid >= state.rxqs.len() {
@@ -255,19 +255,19 @@ impl DummyHandle {
         }
     }
 
-    /// How its active connection stands.
+    /// State of its active connection.
     pub fn conn_state(&self) -> ConnState {
         self.lock().streams.conn_state()
     }
 
-    /// Gives it an address, which it answers ARP requests for.
+    /// Adds an IPv4 address; the device answers ARP requests for it.
     pub fn add_ip4(&self, address: Ipv4Addr, prefix: u8) {
         let mut state = self.lock();
         state.ip4.push((address, prefix));
         self.changed(&mut state);
     }
 
-    /// Gives it an IPv6 address.
+    /// Adds an IPv6 address.
     pub fn add_ip6(&self, address: Ipv6Addr, prefix: u8) {
         let mut state = self.lock();
         state.ip6.push((address, prefix));
@@ -284,7 +284,7 @@ impl DummyHandle {
         self.lock().ip6.clone()
     }
 
-    /// Serves its connections; to be called each turn of the main loop. Says when to call again at the latest
+    /// Serves its connections; to be called in each iteration of the main loop. Returns the time of the next call
     /// (`Millis::NEVER`: when one of `poll_fds` is ready).
     pub fn run(&self, now: Millis) -> Millis {
         let mut guard = self.lock();
@@ -297,7 +297,7 @@ impl DummyHandle {
         next
     }
 
-    /// The descriptors of its connections: each with whether it also waits to write.
+    /// The descriptors of its connections, and for each whether it also waits for writing.
     pub fn poll_fds(&self) -> Vec<(std::os::fd::RawFd, bool)> {
         self.lock().streams.poll_fds()
     }

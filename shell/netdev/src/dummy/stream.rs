@@ -1,7 +1,7 @@
-//! The connections of a dummy: frames over a stream socket, each behind its length in two bytes.
+//! The connections of a dummy: frames over a stream socket, each preceded by its length in two bytes.
 //!
-//! `options:stream` connects (and again after a failure, at growing intervals), `options:pstream`
-//! listens. Names are `unix:PATH`, `tcp:ADDRESS:PORT`; `punix:PATH`, `ptcp:PORT[:ADDRESS]`.
+//! `options:stream` connects, and reconnects after a failure with increasing delay; `options:pstream` listens. Names
+//! are `unix:PATH`, `tcp:ADDRESS:PORT`; `punix:PATH`, `ptcp:PORT[:ADDRESS]`.
 
 use config::settings::options::{DUMMY_PSTREAM, DUMMY_STREAM};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,18 +16,18 @@ const MAX_CONNECTIONS: usize = 64;
 const MIN_FRAME: usize = 14;
 const MIN_BACKOFF: Millis = Millis(100);
 const MAX_BACKOFF: Millis = Millis(1 << 20);
-/// How a dummy's active connection stands.
+/// State of a dummy's active connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnState {
-    /// It is up.
+    /// Connected.
     Connected,
-    /// It is not.
+    /// Not connected.
     Disconnected,
-    /// There is none.
+    /// No active connection is configured.
     Unknown,
 }
 
-/// Frames read from one connection in one turn.
+/// Frames read from one connection in one iteration.
 const FRAMES_A_TURN: usize = 64;
 
 trait Socket: Read + Write + AsRawFd + Send {}
@@ -37,7 +37,7 @@ impl<T: Read + Write + AsRawFd + Send> Socket for T {}
 struct Stream {
     socket: Box<dyn Socket>,
     out: VecDeque<Vec<u8>>,
-    /// Of the front of `out`, what is sent already.
+    /// Bytes of the first frame of `out` that were sent already.
     sent: usize,
     input: Vec<u8>,
 }
@@ -76,7 +76,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads up to the end of the present frame; `false` if there is nothing more to read.
+    /// Reads to the end of the current frame. Returns false if nothing more can be read now.
     fn read_some(&mut self, received: &mut Vec<Vec<u8>>) -> io::Result<bool> {
         let want = match self.input.get(..2) {
             None => 2,
@@ -115,7 +115,7 @@ enum Listener {
 impl Listener {
     fn open(name: &str) -> io::Result<Listener> {
         if let Some(path) = name.strip_prefix("punix:") {
-            // A socket file that a crashed instance left would refuse the name for ever.
+            // A socket file that a crashed process left would block the name for ever.
             let _ = std::fs::remove_file(path);
             let listener = UnixListener::bind(path)?;
             listener.set_nonblocking(true)?;
@@ -198,11 +198,11 @@ pub(super) struct Active {
 }
 
 impl Streams {
-    /// Follows the options; connections that they still ask for stay.
+    /// Applies the options; connections that are still configured stay.
     pub(super) fn configure(&mut self, options: &BTreeMap<String, String>) {
         let (passive, active) = (DUMMY_PSTREAM.get(options), DUMMY_STREAM.get(options));
         match (passive, active, &*self) {
-            // Both at once is a mistake of the user's; what is, stays.
+            // Both options at once are an error of the user; nothing changes.
             (Some(_), Some(_), _) => {}
             (Some(name), None, Streams::Passive(p)) if p.name == name => {}
             (None, Some(name), Streams::Active(a)) if a.name == name => {}
@@ -243,7 +243,7 @@ impl Streams {
         }
     }
 
-    /// Queues a frame on every connection, and sends what can be sent at once.
+    /// Queues a frame on every connection, and sends as much as possible.
     pub(super) fn send(&mut self, frame: &[u8]) {
         match self {
             Streams::None => {}
@@ -252,7 +252,7 @@ impl Streams {
         }
     }
 
-    /// One turn: accepts, connects, writes, reads. Gives the time of the next try to connect.
+    /// One iteration: accepts, connects, writes, reads. Returns the time of the next attempt to connect.
     pub(super) fn run(&mut self, now: Millis, received: &mut Vec<Vec<u8>>) -> Millis {
         match self {
             Streams::None => Millis::NEVER,

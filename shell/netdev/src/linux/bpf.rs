@@ -1,8 +1,8 @@
-//! The XDP program that hands a device's packets to AF_XDP sockets, and its attachment.
+//! The XDP program that passes a device's packets to AF_XDP sockets.
 //!
-//! The program is six instructions, so it is written here as such: no compiler for BPF, no loader and no file system
-//! of BPF objects is needed. It is attached by a BPF link, which the kernel takes back when its descriptor is closed:
-//! however the process ends, the device is as before. What no socket wants goes to the kernel's stack. Needs Linux 5.9.
+//! The program has six instructions, which are written here directly: no BPF compiler, loader or object file is
+//! needed. It is attached by a BPF link, which the kernel removes when its descriptor is closed, however the process
+//! ends. Packets without a socket go to the kernel's stack. Needs Linux 5.9.
 //!
 //! Sources: bpf(2); linux/bpf.h.
 
@@ -78,14 +78,14 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// A program on a device, and the sockets by queue that it hands packets to. Dropping it detaches it.
+/// An attached program with its map from queues to sockets. Dropping it detaches it.
 pub struct Redirect {
     sockets: OwnedFd,
     link: OwnedFd,
 }
 
 impl Redirect {
-    /// Attaches a program for the first `queues` queues; none has a socket yet. `EBUSY`: another program is there.
+    /// Attaches a program for the first `queues` queues, without sockets. `EBUSY`: another program is attached.
     pub fn attach(ifindex: u32, queues: u32, hook: Hook) -> io::Result<Redirect> {
         let sockets = create_map(queues)?;
         let program = load(&sockets)?;
@@ -100,7 +100,7 @@ impl Redirect {
         Ok(Redirect { sockets, link })
     }
 
-    /// Packets of `queue` go to this socket from now on, until it is closed.
+    /// Passes packets of `queue` to this socket from now on, until it is closed.
     pub fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let value = socket.as_raw_fd() as u32;
         let attr = MapUpdate {
@@ -117,11 +117,12 @@ impl Redirect {
 }
 
 impl Drop for Redirect {
-    /// A process that another thread starts at this moment holds a copy of the descriptor until it runs its program, and
-    /// the device would keep ours that long: the next attachment, in the other mode, would find it (`EEXIST`).
+    /// Detaches explicitly: a child process that is being started holds a copy of the descriptor until it executes its
+    /// program, and the program would stay attached until then; an attachment in another mode would fail (`EEXIST`).
     fn drop(&mut self) {
         let link = self.link.as_raw_fd() as u32;
-        // SAFETY: the command's struct is this number alone. A refusal (Linux before 5.11) leaves the work to the closing.
+        // SAFETY: the command's struct is this number alone. If it fails (Linux before 5.11), closing the descriptor
+        // detaches.
         let _ = unsafe { bpf(LINK_DETACH, &link) };
     }
 }
@@ -133,19 +134,19 @@ fn create_map(queues: u32) -> io::Result<OwnedFd> {
     unsafe { descriptor(MAP_CREATE, &attr) }
 }
 
-/// Loads: redirect to the socket of this packet's queue; pass it on if there is none.
+/// Loads the program: redirect to the socket of the packet's queue; without one, pass to the stack.
 fn load(sockets: &OwnedFd) -> io::Result<OwnedFd> {
     const XDP_PASS: i32 = 2;
     const RX_QUEUE_INDEX: i16 = 16;
     const MAP_BY_DESCRIPTOR: u8 = 1 << 4;
     const REDIRECT_MAP: i32 = 51;
     let program = [
-        // r2 = the queue's number (struct xdp_md).
+        // r2 = the number of the queue (struct xdp_md).
         Instruction(0x61, 0x12, RX_QUEUE_INDEX, 0),
-        // r1 = the map (takes two places).
+        // r1 = the map (an instruction of two words).
         Instruction(0x18, 0x01 | MAP_BY_DESCRIPTOR, 0, sockets.as_raw_fd()),
         Instruction(0, 0, 0, 0),
-        // r3 = what to do without a socket.
+        // r3 = the action if there is no socket.
         Instruction(0xb7, 0x03, 0, XDP_PASS),
         Instruction(0x85, 0, 0, REDIRECT_MAP),
         Instruction(0x95, 0, 0, 0),
@@ -187,6 +188,6 @@ unsafe fn bpf<T>(command: libc::c_int, attr: &T) -> io::Result<usize> {
 ///
 /// As for `bpf`, and the command gives a new descriptor.
 unsafe fn descriptor<T>(command: libc::c_int, attr: &T) -> io::Result<OwnedFd> {
-    // SAFETY: the caller's promise; the descriptor is new and nobody else's.
+    // SAFETY: the caller's promise; the descriptor is new and nothing else owns it.
     unsafe { bpf(command, attr).map(|fd| OwnedFd::from_raw_fd(fd as libc::c_int)) }
 }

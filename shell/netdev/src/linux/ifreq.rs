@@ -1,7 +1,7 @@
 //! Interface requests by `ioctl(2)`: flags, MTU, hardware address, ethtool.
 //!
-//! They go through a throw-away datagram socket in the caller's network namespace, and name the
-//! interface, so a caller that must not hit a namesake looks the index up again (`crate::rtnl`).
+//! They use a temporary datagram socket in the caller's network namespace and identify the interface by name, so a
+//! caller compares the index before (`crate::rtnl`) if another interface of that name must not be changed.
 
 use super::check;
 use std::io;
@@ -14,7 +14,7 @@ const ETHTOOL_GSET: u32 = 1;
 const ETHTOOL_GDRVINFO: u32 = 3;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
-/// `struct ifreq`, its union as bytes: what is in it is said by the request.
+/// `struct ifreq` with its union as bytes, whose meaning depends on the request.
 #[repr(C, align(8))]
 pub struct IfReq {
     name: [u8; libc::IFNAMSIZ],
@@ -52,7 +52,7 @@ impl IfReq {
         self.data[..4].copy_from_slice(&value.to_ne_bytes());
     }
 
-    /// Performs a request whose argument is this struct and nothing behind it.
+    /// Performs a request whose only argument is this struct.
     pub fn ioctl(&mut self, fd: BorrowedFd<'_>, request: PlainRequest) -> io::Result<()> {
         let number = request as libc::c_ulong;
         // SAFETY: every `PlainRequest` takes a `struct ifreq`, which `IfReq` equals in size and
@@ -90,7 +90,7 @@ fn plain(request: &mut IfReq, what: PlainRequest) -> io::Result<()> {
     request.ioctl(control_socket()?.as_fd(), what)
 }
 
-/// Turns `IFF_UP` on or off, other flags as they are.
+/// Sets or clears `IFF_UP`; other flags stay.
 pub fn set_up(name: &str, up: bool) -> io::Result<()> {
     let mut request = IfReq::new(name)?;
     plain(&mut request, PlainRequest::GetFlags)?;
@@ -119,7 +119,7 @@ pub fn set_mac(name: &str, mac: [u8; 6]) -> io::Result<()> {
     plain(&mut request, PlainRequest::SetHwaddr)
 }
 
-/// One ethtool command with an answer of `N` bytes; the number goes into the first four.
+/// An ethtool command with a reply of `N` bytes, whose first four bytes hold the command.
 fn ethtool<const N: usize>(name: &str, command: u32) -> io::Result<[u8; N]> {
     let mut answer = [0u8; N];
     answer[..4].copy_from_slice(&command.to_ne_bytes());

@@ -1,14 +1,14 @@
-//! Many frames by one system call: `recvmmsg(2)` and `sendmmsg(2)`.
+//! Transfer of many frames by one system call: `recvmmsg(2)` and `sendmmsg(2)`.
 //!
-//! The message headers of a batch are kept between calls. They hold pointers only to buffers of the
-//! call in progress and to their own neighbours in the same allocation: every pointer is written anew
-//! before each call and never followed by us, so the arena may move between threads.
+//! The message headers of a batch are kept between calls. They point only to buffers of the call in progress and to
+//! neighbours in the same allocation; all pointers are written before each call and never followed by our code, so the
+//! arena may move between threads.
 
 use packet::vnet;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Most frames a call moves.
+/// Frames per call at most.
 pub const BATCH: usize = 32;
 
 const CONTROL_BYTES: usize = 64;
@@ -17,16 +17,16 @@ const CONTROL_BYTES: usize = 64;
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL_BYTES]);
 
-/// What came with a received frame.
+/// Metadata of a received frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Bytes of the frame in its buffer.
     pub len: usize,
-    /// What is left to do on it.
+    /// Its offload request, as a virtio-net header.
     pub vnet: [u8; vnet::LEN],
-    /// The outer VLAN tag that the kernel took out: TPID and TCI.
+    /// The outer VLAN tag that the kernel removed: TPID and TCI.
     pub vlan: Option<(u16, u16)>,
-    /// The interface sent this frame, it did not receive it.
+    /// The interface sent this frame (it did not receive it).
     pub outgoing: bool,
     /// The buffer was too small, or the vnet header was missing.
     pub damaged: bool,
@@ -41,8 +41,7 @@ pub struct Mmsg {
     vnets: [[u8; vnet::LEN]; BATCH],
 }
 
-// SAFETY: the raw pointers inside are dead between calls (see the module's comment); what they point
-// to is never reached through them by our own code.
+// SAFETY: the raw pointers are dead between calls (see the module's comment); our code never follows them.
 unsafe impl Send for Mmsg {}
 
 impl Mmsg {
@@ -52,8 +51,8 @@ impl Mmsg {
         Box::new(unsafe { std::mem::zeroed() })
     }
 
-    /// Receives up to `BATCH` frames without waiting, one into each pair of buffers, the second taking
-    /// what the first has no room for; says how many. `EAGAIN` is `Ok(0)`: nothing there.
+    /// Receives up to `BATCH` frames without blocking, one into each pair of buffers; the second takes what does not
+    /// fit the first. Returns their number, 0 if there are none (`EAGAIN`).
     pub fn receive(&mut self, fd: &OwnedFd, buffers: &mut [[&mut [u8]; 2]]) -> io::Result<usize> {
         let n = buffers.len().min(BATCH);
         for (i, [first, second]) in buffers.iter_mut().take(n).enumerate() {
@@ -91,7 +90,7 @@ impl Mmsg {
         }
     }
 
-    /// What came with frame `i` of the last `receive`.
+    /// Metadata of frame `i` of the last `receive`.
     pub fn received(&self, i: usize) -> Received {
         let message = &self.messages[i];
         let total = message.msg_len as usize;
@@ -107,8 +106,8 @@ impl Mmsg {
         }
     }
 
-    /// Sends up to `BATCH` frames without waiting; says how many the kernel took. An error is about
-    /// the first one.
+    /// Sends up to `BATCH` frames without blocking; returns how many the kernel accepted. An error concerns the first
+    /// one.
     pub fn send(&mut self, fd: &OwnedFd, frames: &[([u8; vnet::LEN], &[u8])]) -> io::Result<usize> {
         let n = frames.len().min(BATCH);
         for (i, (vnet, frame)) in frames.iter().take(n).enumerate() {
@@ -147,7 +146,7 @@ fn io_vector(base: *mut u8, len: usize) -> libc::iovec {
     libc::iovec { iov_base: base.cast(), iov_len: len }
 }
 
-/// Finds the tag in the control messages: `struct tpacket_auxdata` of linux/if_packet.h.
+/// The tag in the control messages: `struct tpacket_auxdata` of linux/if_packet.h.
 fn vlan_of(mut control: &[u8]) -> Option<(u16, u16)> {
     const HEADER: usize = size_of::<libc::cmsghdr>();
     const WORD: usize = size_of::<usize>();

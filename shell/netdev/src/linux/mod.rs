@@ -1,8 +1,8 @@
-//! What Linux has to be asked for in its own words: packet sockets, the tun driver, interface ioctls, AF_XDP.
+//! Linux interfaces without a safe wrapper: packet sockets, the tun driver, interface ioctls, AF_XDP.
 //!
-//! The only part of the crate that may be unsafe. Its surface is safe: byte slices, owned descriptors
-//! and plain structs in, the same out; no pointer leaves it. Everything that has a safe wrapper
-//! elsewhere (netlink, event descriptors, poll) is done with that wrapper, outside this folder.
+//! The only module of the crate that may be unsafe. Its interface is safe: byte slices, owned descriptors and plain
+//! structs; no pointer leaves it. Interfaces with a safe wrapper elsewhere (netlink, eventfd, poll) are used through
+//! that, outside of this module.
 
 pub mod bpf;
 pub mod ifreq;
@@ -15,7 +15,7 @@ pub mod xsk_ring;
 
 use std::io;
 
-/// The usual convention of system calls: a negative result stands for `errno`.
+/// A negative result of a system call means `errno`.
 fn check(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }

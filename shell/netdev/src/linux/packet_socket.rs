@@ -1,23 +1,23 @@
 //! One packet socket on one interface: raw frames in both directions.
 //!
-//! It is made without a protocol and bound after its options are set, so that no frame of another
-//! interface, and none without its vnet header, is ever queued on it. Source: packet(7).
+//! It is created without a protocol and bound after its options are set, so that neither a frame of another interface
+//! nor one without its vnet header is queued on it. Source: packet(7).
 
 use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Bytes the kernel may hold for one socket. A 64 KB segment costs it about twice its length; this is
-/// room for a few windows of TCP, where the default (208 KiB) is full after two segments.
+/// Bytes that the kernel may hold for one socket. A 64 KB segment counts about twice its length; 8 MiB are a few TCP
+/// windows, while the default (208 KiB) is full after two segments.
 const BUFFER_BYTES: libc::c_int = 8 << 20;
 
-/// Opens a socket bound to the interface, promiscuous, deaf to what is sent out by the interface.
+/// Opens a promiscuous socket bound to the interface, which does not receive frames that the interface sends.
 pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
     let fd = socket()?;
     let one: libc::c_int = 1;
     set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one)?;
     set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &one)?;
-    // Linux before 4.20 lacks it; such frames are then known by their packet type.
+    // Not in Linux before 4.20; such frames are then recognized by their packet type.
     let _ = set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one);
     for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
         set_option(&fd, libc::SOL_SOCKET, option, &BUFFER_BYTES)?;
@@ -27,7 +27,7 @@ pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Opens a socket that only sends by the interface, for packets with a priority of their own.
+/// Opens a socket that only sends through the interface, for packets with a priority of their own.
 pub fn open_sender(ifindex: u32) -> io::Result<OwnedFd> {
     let fd = socket()?;
     let one: libc::c_int = 1;
@@ -38,12 +38,12 @@ pub fn open_sender(ifindex: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Packets that are sent from now on have this priority, which chooses their class in a queueing discipline.
+/// Sets the priority of packets sent from now on, which selects their class in a queueing discipline.
 pub fn set_priority(fd: &OwnedFd, priority: u32) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)
 }
 
-/// A socket that receives nothing; while it is open, the interface takes in what is not addressed to it.
+/// Opens a socket that receives nothing; while it is open, the interface is promiscuous.
 pub fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
     let fd = socket()?;
     make_promiscuous(&fd, ifindex)?;
@@ -84,8 +84,7 @@ fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket(2) takes numbers only.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) } as isize)?;
-    // SAFETY: the call succeeded, so this is a fresh descriptor that nobody else owns; it came from a
-    // c_int and fits one.
+    // SAFETY: the call succeeded, so this is a fresh descriptor without another owner; it was a c_int and fits one.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
@@ -97,7 +96,7 @@ fn set_option<T: Copy>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, valu
     Ok(())
 }
 
-/// Binds it; without a protocol (0) it receives nothing.
+/// Binds the socket; without a protocol (0) it receives nothing.
 fn bind(fd: &OwnedFd, ifindex: libc::c_int, protocol: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,

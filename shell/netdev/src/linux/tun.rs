@@ -1,7 +1,7 @@
-//! The tun driver: makes a TAP device that lives as long as its descriptor.
+//! The tun driver: creates a TAP device that lives as long as its descriptor.
 //!
-//! Source: Documentation/networking/tuntap of Linux. The device is not persistent, so that nothing is
-//! left behind by a crash; a persistent namesake that somebody left is adopted and made non-persistent.
+//! Source: Documentation/networking/tuntap of Linux. The device is not persistent, so a crash leaves nothing behind;
+//! an existing persistent device of that name is adopted and made non-persistent.
 
 use super::check;
 use super::ifreq::{IfReq, PlainRequest};
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 const IFF_TAP: u16 = 0x0002;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
-/// Checksums and TCP segments may be left undone on what we read.
+/// Frames that we read may have offload requests for checksums and TCP segmentation.
 const OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04 | 0x08;
 
 /// Makes (or adopts) the TAP device `name`; the frames carry a vnet header.
@@ -28,7 +28,7 @@ pub fn open_tap(name: &str) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Whether the descriptor still has its device, in whatever namespace that is.
+/// Whether the descriptor still has its device, in any namespace.
 pub fn is_attached(fd: &OwnedFd) -> bool {
     IfReq::new("tun").and_then(|mut request| request.ioctl(fd.as_fd(), PlainRequest::TunGetIff)).is_ok()
 }
@@ -39,7 +39,7 @@ fn set(fd: &OwnedFd, request: libc::c_ulong, value: libc::c_ulong) -> io::Result
     Ok(())
 }
 
-/// Reads one frame: the vnet header apart, the frame into the two buffers. Gives the frame's length.
+/// Reads one frame: the vnet header separately, the frame into the two buffers. Returns the frame's length.
 pub fn read(
     fd: &OwnedFd,
     vnet: &mut [u8; vnet::LEN],

@@ -1,9 +1,9 @@
 //! An AF_XDP socket on one queue of a device, with packet memory and rings of its own.
 //!
-//! The memory (umem) is cut into chunks. One half of them circulates between the fill and the rx ring and belongs to
+//! The memory (umem) consists of chunks. One half of them circulates between the fill and the rx ring and belongs to
 //! the receiver, the other between the tx and the completion ring and belongs to the sender; so the two share nothing
-//! and take no lock against each other. Each half is reached through its [`Chunks`] alone, by copies with checked
-//! bounds: no reference leads into memory that the kernel writes.
+//! and need no lock. Each half is accessed only through its [`Chunks`], by copies with checked bounds: no reference
+//! points into memory that the kernel writes.
 //!
 //! Source: Documentation/networking/af_xdp of Linux.
 
@@ -25,19 +25,19 @@ pub const RING: u32 = 2048;
 /// Bytes that the kernel leaves free in front of a received packet for its own use (`XDP_PACKET_HEADROOM`).
 pub const KERNEL_HEADROOM: usize = 256;
 
-/// Bytes in front of a packet to be sent, for a note of work that is left to the kernel (`struct xsk_tx_metadata`).
+/// Bytes in front of a packet to be sent, for its offload request (`struct xsk_tx_metadata`).
 pub const NOTE: usize = 32;
-/// In the note: it is about the checksum (`XDP_TXMD_FLAGS_CHECKSUM`).
-const NOTE_CHECKSUM: u64 = 1 << 1;
-/// In the descriptor: there is a note (`XDP_TX_METADATA`).
-const HAS_NOTE: u32 = 1 << 1;
-/// At the registration of the memory: packets have room for a note (`XDP_UMEM_TX_METADATA_LEN`).
-const WITH_NOTES: u32 = 1 << 2;
+/// Flag of the metadata: it requests a checksum (`XDP_TXMD_FLAGS_CHECKSUM`).
+const METADATA_CHECKSUM: u64 = 1 << 1;
+/// Flag of the descriptor: the packet has metadata (`XDP_TX_METADATA`).
+const HAS_METADATA: u32 = 1 << 1;
+/// Flag of the memory's registration: packets have space for metadata (`XDP_UMEM_TX_METADATA_LEN`).
+const WITH_METADATA: u32 = 1 << 2;
 
-/// Bytes of sent packets that the kernel may hold for one socket before it takes no more: the chunks of a full ring.
+/// Bytes of sent packets that the kernel may hold for one socket before it accepts no more: the chunks of a full ring.
 const SEND_BUFFER: usize = 2 * RING as usize * CHUNK;
 
-/// How packets get from the driver into the memory.
+/// How packets are transferred between driver and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// The kernel copies them.
@@ -60,12 +60,12 @@ impl Chunks {
         (self.first..self.first + Chunks::BYTES).step_by(CHUNK)
     }
 
-    /// The chunk that holds `addr`, if it is one of ours.
+    /// The chunk that contains `addr`, if it is in this half.
     pub fn chunk_of(&self, addr: u64) -> Option<u64> {
         (self.first..self.first + Chunks::BYTES).contains(&addr).then_some(addr - addr % CHUNK as u64)
     }
 
-    /// Where `len` bytes from `addr` on lie, if they lie in one chunk of ours.
+    /// The address of `len` bytes at `addr`, if they lie in one chunk of this half.
     fn place(&self, addr: u64, len: usize) -> Option<*mut u8> {
         let chunk = self.chunk_of(addr)?;
         let within = (addr - chunk) as usize;
@@ -73,20 +73,20 @@ impl Chunks {
             return None;
         }
         debug_assert!(addr as usize + len <= self.memory.len());
-        // SAFETY: an address of ours is inside the mapping, which has room for both halves.
+        // SAFETY: an address in this half is inside the mapping, which has both halves.
         Some(unsafe { self.memory.base().as_ptr().add(addr as usize) })
     }
 
-    /// Copies `out.len()` bytes from `addr` on; `None` if they are not all in one chunk of ours.
+    /// Copies `out.len()` bytes from `addr`; `None` if they are not all in one chunk of this half.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> Option<()> {
         let from = self.place(addr, out.len())?;
-        // SAFETY: `place` found that many bytes inside the mapping; `out` is the switch's own memory. Nobody writes
-        // them: this half has one owner, and the kernel gave the chunk away when it put it on the ring.
+        // SAFETY: `place` found that many bytes inside the mapping; `out` is the switch's own memory. Nothing else
+        // writes them: this half has one owner, and the kernel released the chunk when it put it on the ring.
         unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
         Some(())
     }
 
-    /// Copies `bytes` to `addr` and behind; `None` if there is no room for all in one chunk of ours.
+    /// Copies `bytes` to `addr`; `None` if they do not fit one chunk of this half.
     pub fn write(&mut self, addr: u64, bytes: &[u8]) -> Option<()> {
         let to = self.place(addr, bytes.len())?;
         // SAFETY: as for `read`; and `&mut self` is the only way to write this half.
@@ -95,42 +95,42 @@ impl Chunks {
     }
 }
 
-/// What the receiver owns.
+/// The receiver's half of a socket.
 pub struct RxHalf {
-    /// Chunks to be filled.
+    /// Ring of free chunks.
     pub fill: Producer<u64>,
-    /// Packets that came.
+    /// Ring of received packets.
     pub rx: Consumer<Desc>,
     /// Its half of the memory.
     pub chunks: Chunks,
 }
 
-/// What the sender owns.
+/// The sender's half of a socket.
 pub struct TxHalf {
-    /// Packets to be sent.
+    /// Ring of packets to be sent.
     pub tx: Producer<Desc>,
-    /// Chunks whose packet has been sent.
+    /// Ring of chunks whose packets were sent.
     pub completion: Consumer<u64>,
     /// Its half of the memory.
     pub chunks: Chunks,
-    /// The kernel computes checksums, or has the receiver do without: where it copies, since Linux 6.8.
+    /// The kernel completes checksums: in copy mode since Linux 6.8.
     pub checksums: bool,
 }
 
 impl TxHalf {
-    /// Writes a packet to a free chunk. `checksum`: where the summing starts and how far behind that the sum goes, if
-    /// that is left to the kernel. `None`: the packet or the place of its checksum does not fit.
+    /// Writes a packet to a free chunk. `checksum`: the kernel shall compute it, from this offset, and store it at
+    /// this distance after that. `None`: the packet or the position of its checksum does not fit.
     pub fn write(&mut self, chunk: u64, packet: &[u8], checksum: Option<(u16, u16)>) -> Option<Desc> {
         let mut options = 0;
         if let Some((start, offset)) = checksum {
-            // The kernel would try a packet again and again whose note is wrong.
+            // The kernel would retry a packet with invalid metadata for ever.
             packet.get(usize::from(start) + usize::from(offset)..)?.get(..2)?;
             let mut note = [0; 12];
-            note[..8].copy_from_slice(&NOTE_CHECKSUM.to_ne_bytes());
+            note[..8].copy_from_slice(&METADATA_CHECKSUM.to_ne_bytes());
             note[8..10].copy_from_slice(&start.to_ne_bytes());
             note[10..].copy_from_slice(&offset.to_ne_bytes());
             self.chunks.write(chunk, &note)?;
-            options = HAS_NOTE;
+            options = HAS_METADATA;
         }
         let addr = chunk + NOTE as u64;
         self.chunks.write(addr, packet)?;
@@ -148,10 +148,10 @@ pub struct Xsk {
     pub tx: TxHalf,
 }
 
-/// Opens a socket on queue `queue` of the device. All chunks of the receiving half wait to be filled.
+/// Opens a socket on queue `queue` of the device. All chunks of the receiver's half are on the fill ring.
 pub fn open(ifindex: u32, queue: u32, transfer: Transfer) -> io::Result<Xsk> {
     let fd = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    // Without the right to exceed the system's limit the limit it is.
+    // Without the right to exceed the system's limit, the limit applies.
     let _ = sockopt::set_socket_send_buffer_size_force(&fd, SEND_BUFFER);
     let memory = Arc::new(Mapping::anonymous(2 * Chunks::BYTES as usize)?);
     let checksums = transfer == Transfer::Copy && register(&fd, &memory, true).is_ok();
@@ -186,14 +186,14 @@ pub fn open(ifindex: u32, queue: u32, transfer: Transfer) -> io::Result<Xsk> {
     Ok(Xsk { fd: Arc::new(fd), rx, tx })
 }
 
-/// Makes the memory the socket's.
+/// Registers the memory for the socket.
 fn register(fd: &OwnedFd, memory: &Mapping, notes: bool) -> io::Result<()> {
     let registration = XdpUmemReg {
         addr: memory.base().as_ptr().expose_provenance() as u64,
         len: memory.len() as u64,
         chunk_size: CHUNK as u32,
         headroom: 0,
-        flags: XdpUmemRegFlags::from_bits_retain(if notes { WITH_NOTES } else { 0 }),
+        flags: XdpUmemRegFlags::from_bits_retain(if notes { WITH_METADATA } else { 0 }),
         tx_metadata_len: if notes { NOTE as u32 } else { 0 },
     };
     Ok(sockopt::set_xdp_umem_reg(fd, registration)?)

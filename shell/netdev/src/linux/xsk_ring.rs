@@ -1,8 +1,8 @@
-//! The rings between an AF_XDP socket and the kernel: one writes, the other reads, without locks.
+//! The rings between an AF_XDP socket and the kernel: one side writes, the other reads, without locks.
 //!
-//! Each ring lies in memory that both have mapped: two counters that only grow (and wrap), flags, and a power of two
-//! of entries. The kernel is trusted with the order of its writes, not with its numbers: a counter that is out of
-//! range is taken for the nearest one that is in range, so nothing outside the ring is ever touched.
+//! Each ring lies in memory that both have mapped: two counters that only increase (and wrap), flags, and a power of
+//! two of entries. The kernel is trusted to order its writes, but not with its values: a counter out of range is
+//! replaced by the nearest valid one, so nothing outside of the ring is accessed.
 //!
 //! Source: Documentation/networking/af_xdp of Linux; linux/if_xdp.h.
 
@@ -19,7 +19,7 @@ const NEED_WAKEUP: u32 = 1;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Desc {
-    /// Its first byte, counted from the start of the memory.
+    /// Offset of its first byte in the memory.
     pub addr: u64,
     /// Its length.
     pub len: u32,
@@ -27,11 +27,11 @@ pub struct Desc {
     pub options: u32,
 }
 
-/// What a ring carries: packets (rx, tx) or addresses of free chunks (fill, completion).
+/// Entries of a ring: packets (rx, tx) or addresses of free chunks (fill, completion).
 ///
 /// # Safety
 ///
-/// A type of integers only, so that any bytes are a value of it, and laid out as the kernel lays out the entry.
+/// A type of integers only, so that any bytes are a valid value, with the kernel's layout of the entry.
 pub unsafe trait Entry: Copy {}
 // SAFETY: an integer.
 unsafe impl Entry for u64 {}
@@ -46,16 +46,16 @@ pub struct Mapping {
 
 // SAFETY: a mapping is memory; it belongs to no thread.
 unsafe impl Send for Mapping {}
-// SAFETY: a shared mapping only tells its address and length; who follows the address answers for that.
+// SAFETY: a shared mapping only returns its address and length; code that uses the address is unsafe itself.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Memory of the process alone, cleared.
+    /// Private memory of the process, zeroed.
     pub fn anonymous(len: usize) -> io::Result<Mapping> {
         Mapping::new(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
     }
 
-    /// A part of what `fd` offers.
+    /// A part of the memory that `fd` offers.
     fn of(fd: BorrowedFd<'_>, len: usize, offset: u64) -> io::Result<Mapping> {
         Mapping::new(len, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
     }
@@ -63,7 +63,7 @@ impl Mapping {
     fn new(len: usize, flags: libc::c_int, fd: libc::c_int, offset: u64) -> io::Result<Mapping> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let hint = std::ptr::null_mut();
-        // SAFETY: no address is asked for, so no memory in use is replaced.
+        // SAFETY: no address is requested, so no memory in use is replaced.
         let base = unsafe { libc::mmap(hint, len, protection, flags, fd, offset as libc::off_t) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -82,7 +82,7 @@ impl Mapping {
         self.len
     }
 
-    /// Where `count` objects of type `T` lie, if they lie inside and aligned.
+    /// The address of `count` objects of type `T`, if they are inside and aligned.
     fn inside<T>(&self, offset: u64, count: usize) -> io::Result<NonNull<T>> {
         let end =
             size_of::<T>().checked_mul(count).and_then(|n| usize::try_from(offset).ok()?.checked_add(n));
@@ -107,7 +107,7 @@ struct Ring<T> {
     flags: NonNull<AtomicU32>,
     entries: NonNull<T>,
     size: u32,
-    /// The counter that we own.
+    /// The counter that we write.
     ours: u32,
     _memory: Mapping,
     _entries: PhantomData<T>,
@@ -159,7 +159,7 @@ impl<T: Entry> Consumer<T> {
         Ok(Consumer(Ring::map(fd, page, at, size)?))
     }
 
-    /// Takes up to `max` entries out; says how many.
+    /// Removes up to `max` entries; returns their number.
     pub fn take(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
         let ring = &mut self.0;
         let there =
@@ -194,7 +194,7 @@ impl<T: Entry> Producer<T> {
         self.0.ours.wrapping_sub(read).min(self.0.size) as usize
     }
 
-    /// Puts the entries in, as far as there is room; says how many.
+    /// Appends entries as far as there is room; returns their number.
     pub fn put(&mut self, entries: &[T]) -> usize {
         let n = entries.len().min(self.0.size as usize - self.waiting());
         let ring = &mut self.0;
@@ -211,7 +211,7 @@ impl<T: Entry> Producer<T> {
         n
     }
 
-    /// The kernel sleeps and is to be told of new entries by a system call.
+    /// Whether the kernel needs a system call to notice new entries.
     pub fn needs_wakeup(&self) -> bool {
         self.0.needs_wakeup()
     }

@@ -1,4 +1,4 @@
-//! Disciplines, their classes, and what the kernel counts at these.
+//! Queueing disciplines, their classes and counters.
 
 /// A discipline. Times in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct HtbClass {
     pub max: u64,
     /// Burst in bytes.
     pub burst: u64,
-    /// The less, the sooner.
+    /// Classes with lower values are served first.
     pub priority: u32,
     /// The MTU of the device.
     pub mtu: u32,
@@ -45,7 +45,7 @@ pub struct HfscClass {
     pub max: u32,
 }
 
-/// A queue of a discipline that has queues.
+/// A class (queue) of a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Of HTB.
@@ -54,7 +54,7 @@ pub enum Class {
     Hfsc(HfscClass),
 }
 
-/// What the kernel counted at a queue.
+/// The kernel's counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets.

@@ -1,4 +1,4 @@
-//! The messages about disciplines and classes, as bytes.
+//! Netlink messages about disciplines and classes.
 
 use super::kinds::{HfscClass, HtbClass};
 use super::psched::Psched;
@@ -11,7 +11,7 @@ pub(super) const RTM_GETTCLASS: u16 = 42;
 
 const REQUEST: u16 = 1;
 const ACK: u16 = 4;
-/// The answer comes back to who asks; without it, only to those who listen for changes.
+/// The requester gets the answer; without this flag only listeners for changes do.
 pub(super) const ECHO: u16 = 8;
 pub(super) const EXCLUSIVE: u16 = 0x200;
 pub(super) const CREATE: u16 = 0x400;
@@ -29,24 +29,24 @@ const HTB_CEIL_TABLE: u16 = 3;
 const HTB_RATE_TABLE: u16 = 4;
 const HTB_RATE64: u16 = 6;
 const HTB_CEIL64: u16 = 7;
-/// HTB's quantum of a class is its rate divided by this, if that is an MTU at least.
+/// HTB's quantum of a class is its rate divided by this, if that is at least an MTU.
 const RATE_TO_QUANTUM: u32 = 10;
-/// Packets go to the first queue if they name none.
+/// Packets without a queue go to the first one.
 const DEFAULT_CLASS: u32 = 1;
 /// The shortest frame.
 const SHORTEST: u32 = 60;
 /// Bytes of a VLAN tag and of an Ethernet header.
 const ETHERNET: u32 = 18;
 
-/// A message in the making.
+/// A message under construction.
 pub(super) struct Request(Vec<u8>);
 
 impl Request {
-    /// About a class or discipline: device, handle, parent.
+    /// A message about a class or discipline: interface index, handle, parent.
     pub(super) fn new(kind: u16, flags: u16, (ifindex, handle, parent): (u32, u32, u32)) -> Request {
         let mut bytes = vec![0; 4];
         bytes.extend(kind.to_ne_bytes());
-        // A question is answered, an order acknowledged.
+        // A query gets a reply, a command an acknowledgement.
         let ack = if kind == RTM_GETTCLASS { 0 } else { ACK };
         bytes.extend((flags | REQUEST | ack).to_ne_bytes());
         bytes.extend(1u32.to_ne_bytes()); // sequence
@@ -74,7 +74,7 @@ impl Request {
         self.put(TCA_KIND, &name);
     }
 
-    /// Attributes in the options.
+    /// Options that consist of attributes.
     fn options(&mut self, fill: impl FnOnce(&mut Request)) {
         let start = self.0.len();
         self.0.extend([0; 4]);
@@ -98,7 +98,7 @@ impl Request {
 
     pub(super) fn htb(&mut self) {
         self.kind("htb");
-        // Version, quantum, default class, and two that the kernel fills in.
+        // Version, quantum, default class, and two fields that the kernel fills in.
         let init = words(&[3, RATE_TO_QUANTUM, DEFAULT_CLASS, 0, 0]);
         self.options(|o| o.put(HTB_INIT, &init));
     }
@@ -141,7 +141,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// By how many bits a length is shifted to be one of 256 cells of a rate table.
+/// The number of bits by which a length is shifted to get one of 256 cells of a rate table.
 fn cell_log(mtu: u32) -> u8 {
     let longest = u64::from(mtu) + u64::from(ETHERNET);
     (0..32).find(|log| longest >> log < 256).unwrap_or(31)
@@ -155,7 +155,7 @@ fn rate_spec(rate: u64, mtu: u32) -> Vec<u8> {
     bytes
 }
 
-/// The ticks of packets of 256 lengths, which kernels before 3.10 wanted; later ones only look whether it is there.
+/// The ticks of packets of 256 lengths, which kernels before 3.10 used; later ones only check that it is present.
 fn rate_table(rate: u64, mtu: u32, psched: Psched) -> Vec<u8> {
     let log = cell_log(mtu);
     let cell = |i: u64| psched.ticks_of_bytes(((i + 1) << log).max(SHORTEST.into()), rate);

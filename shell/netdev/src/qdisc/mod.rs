@@ -1,7 +1,7 @@
-//! Queueing disciplines of kernel devices, by route netlink: made, changed, removed, and their counters read.
+//! Queueing disciplines of kernel devices, by route netlink: created, changed, removed, and their counters read.
 //!
-//! The root is `1:`, its one inner class `1:fffe`, and queue *n* class `1:(n+1)`, as Open vSwitch numbers them. Nothing waits. Source:
-//! rtnetlink(7), linux/pkt_sched.h, tc(8).
+//! The root is `1:`, its one inner class `1:fffe`, and queue *n* is class `1:(n+1)`, as in Open vSwitch. Nothing
+//! blocks. Source: rtnetlink(7), linux/pkt_sched.h, tc(8).
 
 mod kinds;
 mod message;
@@ -18,7 +18,7 @@ use message::{
 use psched::Psched;
 use std::io;
 
-/// The most queues of a discipline that has queues.
+/// Queues of a discipline at most.
 pub const QUEUES: u32 = 0xf000;
 
 const ROOT: u32 = u32::MAX;
@@ -35,7 +35,7 @@ pub fn priority(queue: u32) -> u32 {
     HANDLE | (queue.min(QUEUES - 1) + 1)
 }
 
-/// Makes a discipline the root of a device, in place of the one that is there.
+/// Replaces the root discipline of a device.
 pub fn install(ifindex: u32, qdisc: &Qdisc) -> io::Result<()> {
     remove(ifindex)?;
     transact(&new_qdisc(ifindex, qdisc, Psched::of_host()))?;
@@ -47,7 +47,7 @@ pub fn install(ifindex: u32, qdisc: &Qdisc) -> io::Result<()> {
     set_inner(ifindex, &inner)
 }
 
-/// Changes the rates of all queues together.
+/// Changes the total rate of all queues.
 pub fn set_inner(ifindex: u32, class: &Class) -> io::Result<()> {
     transact(&new_class(ifindex, (INNER, HANDLE), class, Psched::of_host())).map(drop)
 }
@@ -62,16 +62,16 @@ pub fn delete_queue(ifindex: u32, queue: u32) -> io::Result<()> {
     transact(&Request::new(RTM_DELTCLASS, 0, (ifindex, priority(queue), 0)).finish()).map(drop)
 }
 
-/// Removes the root, so that the device has the kernel's default.
+/// Removes the root discipline, so that the device has the kernel's default.
 pub fn remove(ifindex: u32) -> io::Result<()> {
     match transact(&Request::new(RTM_DELQDISC, 0, (ifindex, 0, ROOT)).finish()) {
-        // The default is there.
+        // The device has the default already.
         Err(e) if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => Ok(()),
         other => other.map(drop),
     }
 }
 
-/// What passed a queue.
+/// The counters of a queue.
 pub fn counts(ifindex: u32, queue: u32) -> io::Result<Counts> {
     let request = Request::new(RTM_GETTCLASS, ECHO, (ifindex, priority(queue), INNER)).finish();
     let answer = transact(&request)?;
@@ -123,7 +123,7 @@ fn parse_counts(body: &[u8]) -> Option<Counts> {
     Some(Counts {
         bytes: u64::from_ne_bytes(basic.get(..8)?.try_into().ok()?),
         packets: u32_of(basic.get(8..12)?)?.into(),
-        // Behind the packets and bytes that wait.
+        // After the packets and bytes that are queued.
         dropped: u32_of(queue.get(8..12)?)?.into(),
     })
 }

@@ -1,17 +1,17 @@
-//! The clock of the kernel's packet scheduler: in which ticks it wants times, and how long a burst has to last at least.
+//! The clock of the kernel's packet scheduler: its unit of time, and the shortest burst.
 
 use std::sync::OnceLock;
 
-/// See the module.
+/// The scheduler's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Psched {
     ticks_per_second: u64,
-    /// The scheduler looks so often in a second.
+    /// Runs of the scheduler per second.
     hz: u64,
 }
 
 impl Psched {
-    /// That of this host (`/proc/net/psched`).
+    /// The clock of this host (`/proc/net/psched`).
     pub(super) fn of_host() -> Psched {
         static KNOWN: OnceLock<Psched> = OnceLock::new();
         let read = || std::fs::read_to_string("/proc/net/psched").ok().and_then(|text| Psched::parse(&text));
@@ -27,7 +27,7 @@ impl Psched {
         Some(Psched { ticks_per_second: us.checked_mul(resolution)? / tick, hz })
     }
 
-    /// Ticks in which so many bytes are sent at a rate of bytes per second.
+    /// Ticks that `bytes` take at `rate` bytes per second.
     pub(super) fn ticks_of_bytes(self, bytes: u64, rate: u64) -> u32 {
         let ticks = u128::from(self.ticks_per_second) * u128::from(bytes) / u128::from(rate.max(1));
         ticks.try_into().unwrap_or(u32::MAX)
@@ -38,7 +38,7 @@ impl Psched {
         ticks.try_into().unwrap_or(u32::MAX)
     }
 
-    /// Ticks of a burst: of as many bytes, and of an MTU and what is sent until the scheduler looks again.
+    /// Ticks of a burst of `burst` bytes, an MTU, and the bytes sent between two runs of the scheduler.
     pub(super) fn burst(self, rate: u64, burst: u64, mtu: u32) -> u32 {
         self.ticks_of_bytes(burst.max(rate / self.hz + u64::from(mtu)), rate)
     }

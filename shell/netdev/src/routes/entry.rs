@@ -1,15 +1,15 @@
-//! Addresses, routes and rules as the kernel tells of them.
+//! Addresses, routes and rules as the kernel reports them.
 
 use std::net::IpAddr;
 
 /// An address of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelAddress {
-    /// The kernel's number of the device.
+    /// Index of the interface.
     pub ifindex: u32,
     /// The address.
     pub addr: IpAddr,
-    /// How many bits of it are those of its network.
+    /// Length of its network prefix.
     pub len: u8,
 }
 
@@ -18,45 +18,45 @@ pub struct KernelAddress {
 pub struct KernelRoute {
     /// Its table.
     pub table: u32,
-    /// Where it leads.
+    /// The destination.
     pub dst: IpAddr,
-    /// How many bits of that count.
+    /// Length of the destination's prefix.
     pub len: u8,
-    /// The kernel's number of the device that packets leave by.
+    /// Index of the outgoing interface.
     pub ifindex: u32,
     /// The next hop.
     pub gateway: Option<IpAddr>,
     /// The preferred source.
     pub source: Option<IpAddr>,
-    /// Of routes to the same destination that with the lowest number is used.
+    /// Of routes to the same destination, the one with the lowest metric is used.
     pub metric: u32,
 }
 
 /// A policy rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelRule {
-    /// It is one of IPv4.
+    /// It is a rule of IPv4.
     pub ipv4: bool,
     /// Rules with lower numbers come first.
     pub priority: u32,
-    /// It is for packets that do not come from `from`.
+    /// It applies to packets that do not come from `from`.
     pub invert: bool,
-    /// The source that it is for, and how many bits of it count; `None`: all.
+    /// The source prefix it applies to; `None`: all sources.
     pub from: Option<(IpAddr, u8)>,
-    /// The table to ask.
+    /// The table to look up.
     pub table: u32,
 }
 
-/// What the kernel told.
+/// An event from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteEvent {
-    /// A dump begins: what was known is old.
+    /// A dump begins: earlier information is outdated.
     Reset,
-    /// A device got or lost (`false`) an address.
+    /// A device gained (`true`) or lost an address.
     Address(KernelAddress, bool),
-    /// A route came or went (`false`).
+    /// A route was added (`true`) or removed.
     Route(KernelRoute, bool),
-    /// A rule came or went (`false`).
+    /// A rule was added (`true`) or removed.
     Rule(KernelRule, bool),
     /// The dump is complete.
     Complete,

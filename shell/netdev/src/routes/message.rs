@@ -1,10 +1,10 @@
-//! Addresses, routes and rules from the bodies of messages. Pure and total: what is not understood is `None`.
+//! Parses addresses, routes and rules. Pure and total: messages that are not understood give `None`.
 
 use super::entry::{KernelAddress, KernelRoute, KernelRule};
 use crate::rtnl::{Attributes, u32_of};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes in front of the attributes: of addresses, of routes and rules.
+/// Bytes in front of the attributes of addresses, and of routes and rules.
 const IFADDR: usize = 8;
 const RTMSG: usize = 12;
 
@@ -23,9 +23,9 @@ const RTA_MULTIPATH: u16 = 9;
 const RTA_TABLE: u16 = 15;
 const RTN_UNICAST: u8 = 1;
 const RTN_LOCAL: u8 = 2;
-/// A route that exists only because a packet took it.
+/// A cached route of a single packet.
 const RTM_F_CLONED: u32 = 0x200;
-/// Bytes of a next hop among several, in front of its attributes.
+/// Bytes of a multipath next hop in front of its attributes.
 const RTNEXTHOP: usize = 8;
 
 const FRA_DST: u16 = 1;
@@ -114,7 +114,7 @@ fn first_hop(value: &[u8], family: u8) -> Option<(u32, Option<IpAddr>)> {
     Some((ifindex, gateway))
 }
 
-/// A rule that asks a table, for all packets or by their source. Others are for packets of other kinds than tunnels'.
+/// Parses a rule that selects a table for all packets or by source. Other rules do not apply to tunnel packets.
 pub(super) fn parse_rule(body: &[u8]) -> Option<KernelRule> {
     let &[family, dst_len, src_len, tos, table, _, _, action, ..] = body else { return None };
     let flags = u32_of(body.get(8..12)?)?;
@@ -130,7 +130,7 @@ pub(super) fn parse_rule(body: &[u8]) -> Option<KernelRule> {
             FRA_TABLE => table = u32_of(value)?,
             FRA_SUPPRESS_PREFIXLEN | FRA_PROTOCOL => {}
             FRA_DST => return None,
-            // The number of a goto, flow and l3mdev say nothing where they are 0.
+            // The target of a goto rule, flow and l3mdev have no effect if they are 0.
             _ if value.iter().all(|b| *b == 0) => {}
             _ => return None,
         }

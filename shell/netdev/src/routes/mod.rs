@@ -1,7 +1,7 @@
-//! The kernel's addresses, routes and policy rules, and word when they change.
+//! The kernel's addresses, routes and policy rules, and notifications of their changes.
 //!
-//! A dump is read in steps that never wait: a host with a million routes holds the main loop for no longer than a step
-//! takes. What changes while a dump is being read is told after it. Sources: RFC 3549; rtnetlink(7).
+//! A dump is read in steps that do not block: a host with a million routes occupies the main loop for one step at a
+//! time. Changes during a dump are reported after it. Sources: RFC 3549; rtnetlink(7).
 
 mod entry;
 mod message;
@@ -32,23 +32,23 @@ const NLM_F_DUMP: u16 = 0x300;
 /// Addresses, routes and rules of both families.
 const GROUPS: u32 = 0x10 | 0x100 | 0x40 | 0x400 | 0x80 | 1 << 18;
 const RECEIVE_BYTES: usize = 32 << 10;
-/// What is dumped, in this order: routes name devices and rules name tables.
+/// The dumps in order: routes refer to devices, rules refer to tables.
 const DUMPS: [u16; 3] = [RTM_GETADDR, RTM_GETRULE, RTM_GETROUTE];
 
-/// See the module.
+/// Reads routes, addresses and rules.
 pub struct RouteMonitor {
-    /// Tells of changes.
+    /// Socket for notifications of changes.
     changes: OwnedFd,
-    /// Answers dumps.
+    /// Socket for dumps.
     dumps: OwnedFd,
     buffer: Vec<u8>,
-    /// What is still to be dumped; the first is being read.
+    /// Dumps that are left; the first is being read.
     waiting: VecDeque<u16>,
-    /// The kernel told of something, or lost what it had to tell: the dump is to be repeated.
+    /// The dump is to be repeated: something changed meanwhile, or notifications were lost.
     lost: bool,
 }
 
-/// Becomes readable when something changes.
+/// Readable when something changes.
 impl AsFd for RouteMonitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.changes.as_fd()
@@ -67,17 +67,17 @@ impl RouteMonitor {
         })
     }
 
-    /// Dumps everything again, after what is being dumped.
+    /// Requests another dump of everything, after the current one.
     pub fn refresh(&mut self) {
         self.lost = true;
     }
 
-    /// There is more to read without waiting for the kernel to change anything.
+    /// Whether more can be read without a change in the kernel.
     pub fn is_reading(&self) -> bool {
         self.lost || !self.waiting.is_empty()
     }
 
-    /// Takes what there is, at most `limit` datagrams of it, without waiting.
+    /// Reads at most `limit` datagrams without blocking.
     pub fn take(&mut self, limit: usize, events: &mut Vec<RouteEvent>) {
         for _ in 0..limit {
             if !self.waiting.is_empty() {
@@ -103,13 +103,13 @@ impl RouteMonitor {
         }
     }
 
-    /// The first of what is to be dumped is.
+    /// The current dump is complete.
     fn dumped(&mut self) {
         self.waiting.pop_front();
         self.ask();
     }
 
-    /// Reads a datagram of the dump. False: there is none yet.
+    /// Reads a datagram of the dump. Returns false if there is none yet.
     fn read_dump(&mut self, events: &mut Vec<RouteEvent>) -> bool {
         let n = match rustix::net::recv(&self.dumps, &mut self.buffer[..], RecvFlags::DONTWAIT) {
             Ok((_, n)) => n,
@@ -135,7 +135,7 @@ impl RouteMonitor {
         true
     }
 
-    /// Reads a datagram of changes. False: there is none.
+    /// Reads a datagram of changes. Returns false if there is none.
     fn read_changes(&mut self, events: &mut Vec<RouteEvent>) -> bool {
         match rustix::net::recv(&self.changes, &mut self.buffer[..], RecvFlags::DONTWAIT) {
             Ok((_, n)) => {
@@ -150,7 +150,7 @@ impl RouteMonitor {
     }
 }
 
-/// What a message tells; `None`: nothing that matters.
+/// The event of a message; `None` if it is not relevant.
 fn event(message: &Message<'_>) -> Option<RouteEvent> {
     let (kind, body) = (message.kind, message.body);
     match kind {

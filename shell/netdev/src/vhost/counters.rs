@@ -1,9 +1,9 @@
-//! What goes through the rings, by size and kind: written by one worker each, read by the main thread.
+//! Counters of rings by size and kind of packets: each is written by one worker and read by the main thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Sizes are counted in these classes; the first is "shorter than 64", the last "longer than 1518".
+/// Number of size classes; the first is "shorter than 64", the last "longer than 1518".
 pub(super) const CLASSES: usize = 8;
 const ETHER_MIN: usize = 64;
 const ETHER_MAX: usize = 1518;
@@ -25,7 +25,7 @@ fn class(len: usize) -> usize {
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    /// Adds. Only the owner of the queue may.
+    /// Adds `n`. Only the owner of the queue may call this.
     #[inline]
     pub fn add(&self, n: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -35,7 +35,7 @@ impl Count {
     }
 }
 
-/// One direction of one queue pair, as one worker sees it.
+/// Counters of one direction of one queue pair by one worker.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Counters {
@@ -43,22 +43,22 @@ pub(super) struct Counters {
     bytes: Count,
     multicast: Count,
     broadcast: Count,
-    /// Not delivered, or not sent, for whatever reason.
+    /// Not delivered or not sent, for any reason.
     pub dropped: Count,
-    /// Bursts that were offered again.
+    /// Bursts of which a rest was offered again.
     pub retries: Count,
-    /// Times that the guest was interrupted.
+    /// Interrupts of the guest.
     pub interrupts: Count,
-    /// Not sent since the ring was full.
+    /// Not sent because the ring was full.
     pub full: Count,
-    /// Not sent since they were longer than the MTU.
+    /// Not sent because they were longer than the MTU.
     pub too_long: Count,
-    /// Not sent, or not received, since what their sender left undone does not fit them.
-    pub bad_note: Count,
+    /// Not sent or received because their offload request does not fit them.
+    pub bad_offload: Count,
 }
 
 impl Counters {
-    /// Counts a packet that went through.
+    /// Counts a packet that was transferred.
     #[inline]
     pub fn packet(&self, bytes: &[u8]) {
         let mut run = Run::default();
@@ -73,7 +73,7 @@ impl Counters {
     }
 }
 
-/// Packets that go through one after the other: those of the same length are counted by one addition.
+/// A run of packets of the same length, which is counted by one addition.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     len: usize,
@@ -81,7 +81,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Counts a packet, now or at the end.
+    /// Counts a packet, at once or with its run.
     #[inline]
     pub fn packet(&mut self, bytes: &[u8], counters: &Counters) {
         if bytes.len() != self.len {
@@ -94,7 +94,7 @@ impl Run {
         }
     }
 
-    /// Counts what was not counted yet.
+    /// Counts the packets of the current run.
     #[inline]
     pub fn end(&mut self, counters: &Counters) {
         let packets = std::mem::take(&mut self.packets);
@@ -115,7 +115,7 @@ pub(super) struct Totals {
     pub interrupts: u64,
     pub full: u64,
     pub too_long: u64,
-    pub bad_note: u64,
+    pub bad_offload: u64,
 }
 
 impl Totals {
@@ -133,7 +133,7 @@ impl Totals {
         self.interrupts += c.interrupts.get();
         self.full += c.full.get();
         self.too_long += c.too_long.get();
-        self.bad_note += c.bad_note.get();
+        self.bad_offload += c.bad_offload.get();
     }
 
     pub fn plus(&mut self, other: &Totals) {
@@ -146,11 +146,11 @@ impl Totals {
         self.interrupts += other.interrupts;
         self.full += other.full;
         self.too_long += other.too_long;
-        self.bad_note += other.bad_note;
+        self.bad_offload += other.bad_offload;
     }
 }
 
-/// The counters of a port's queues in one direction; those of queues that are gone stay in the sums.
+/// The counters of a port's queues in one direction; the sums include queues that were closed.
 #[derive(Debug, Default)]
 pub(super) struct PairCounters(Mutex<Vec<(Totals, Vec<Arc<Counters>>)>>);
 
@@ -170,7 +170,7 @@ impl PairCounters {
     pub fn by_pair(&self) -> Vec<Totals> {
         let mut pairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = |(gone, open): &mut (Totals, Vec<Arc<Counters>>)| {
-            // Nobody else has it: its last number is final.
+            // No other reference exists, so the value is final.
             open.retain(|c| {
                 let used = Arc::strong_count(c) > 1;
                 if !used {

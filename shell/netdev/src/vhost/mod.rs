@@ -1,13 +1,13 @@
-//! `dpdkvhostuserclient` and `dpdkvhostuser`: ports of guests, by DPDK's vhost library.
+//! `dpdkvhostuserclient` and `dpdkvhostuser`: ports of guests, through DPDK's vhost library.
 //!
-//! Keys, defaults and words are those of Open vSwitch (netdev-dpdk there): the guest says how many queues there are, and
-//! which of them are on. A guest that comes with another number of queues, or has its memory on another node, makes the
-//! port wish a restart; the socket stays registered meanwhile, and the guest connected.
+//! Keys, defaults and texts are those of Open vSwitch (its netdev-dpdk). The guest determines how many queues there
+//! are and which are enabled. If a guest has another number of queues than its predecessor, or memory on another NUMA
+//! node, the port requests a restart; meanwhile the socket stays registered and the guest connected.
 //!
-//! Where we make the socket, a file that is in the way is removed if it is a socket at which nobody listens any more;
-//! anything else is left alone, and the port refused.
+//! If the switch creates the socket, an existing socket file without listener is removed; any other file is left
+//! alone, and the port is refused.
 //!
-//! Counters are written by the one worker that owns a queue, with plain stores, and added up when somebody asks.
+//! Counters are written by the worker that owns a queue, with plain stores, and summed up when they are read.
 
 mod counters;
 mod path;

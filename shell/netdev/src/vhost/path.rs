@@ -1,4 +1,4 @@
-//! What is at a socket's path before we use it.
+//! Checks of a socket's path before it is used.
 
 use crate::error::NetdevError;
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Bytes of a path that a socket's address has room for.
+/// Bytes that a socket path may have.
 const PATH_MAX: usize = 107;
 const ENAMETOOLONG: i32 = 36;
 const EADDRINUSE: i32 = 98;
@@ -23,7 +23,7 @@ fn fits(path: &str) -> Result<(), NetdevError> {
     Ok(())
 }
 
-/// Makes sure that a socket can be made at `path`: removes one that nobody listens at.
+/// Makes sure that a socket can be created at `path`: removes one without a listener.
 pub(super) fn make_free(path: &str) -> Result<(), NetdevError> {
     fits(path)?;
     let at = Path::new(path);
@@ -44,7 +44,7 @@ pub(super) fn make_free(path: &str) -> Result<(), NetdevError> {
     }
 }
 
-/// Makes sure that a guest's socket can come to be at `path`. A path where nothing is yet is fine.
+/// Makes sure that a guest can create its socket at `path`. A path that does not exist is fine.
 pub(super) fn can_come(path: &str) -> Result<(), NetdevError> {
     fits(path)?;
     match std::fs::metadata(path) {
@@ -56,7 +56,7 @@ pub(super) fn can_come(path: &str) -> Result<(), NetdevError> {
     }
 }
 
-/// The directory of `path`, if it is not there.
+/// The directory of `path`, if it does not exist.
 pub(super) fn missing_directory(path: &str) -> Option<String> {
     let dir = Path::new(path).parent()?;
     (!dir.as_os_str().is_empty() && !dir.is_dir()).then(|| dir.display().to_string())

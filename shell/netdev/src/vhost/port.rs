@@ -1,4 +1,4 @@
-//! A guest's port as a `Netdev`.
+//! A vhost-user port as a `Netdev`.
 
 use super::counters::PairCounters;
 use super::path;
@@ -19,10 +19,10 @@ use units::{NumaId, QueueId};
 
 const MTU: u32 = 1500;
 const MTUS: std::ops::RangeInclusive<u32> = 68..=9702;
-/// Descriptors that a pool of the port's own has packets for, per queue.
+/// Descriptors per queue for which a pool of the port's own has packets.
 const DESCRIPTORS: u32 = 2048;
 
-/// What a restart makes: queues, and memory for their packets.
+/// What a restart creates: queues, and the pool for their packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     pairs: usize,
@@ -30,28 +30,28 @@ struct Shape {
     mtu: u32,
 }
 
-/// See the module above.
+/// A vhost-user port.
 pub struct Vhost {
     name: String,
     role: Role,
-    /// Told when a guest comes, goes, or switches rings.
+    /// Called when a guest connects, disconnects, or switches rings.
     notify: Notify,
-    /// `None`: no path was given yet.
+    /// `None`: no path was configured yet.
     socket: Option<Socket>,
     setting: Arc<Setting>,
     pool: Option<Mempool>,
-    /// In force; its node and MTU are those of `pool`.
+    /// The shape in force; node and MTU are those of `pool`.
     shape: Shape,
-    /// Asked for and not to be had: not tried again before the guest or the settings change.
+    /// A shape that could not be created: not tried again before the guest or the settings change.
     refused: Option<Shape>,
     queues_given: bool,
     next_sender: AtomicUsize,
-    /// Changes of our own, beside those of the socket.
+    /// Number of the port's own changes, in addition to those of the socket.
     seq: u64,
 }
 
 impl Vhost {
-    /// Opens the port `name`. A client's socket comes with its options.
+    /// Opens port `name`. A client's socket is opened with its options.
     pub fn open(name: &str, kind: &str, notify: &Notify) -> Result<Vhost, NetdevError> {
         let role = if kind == "dpdkvhostuserclient" { Role::Client } else { Role::Server };
         if !dpdk::eal::initialized() {
@@ -91,7 +91,7 @@ impl Vhost {
         self.socket.as_ref().is_some_and(Socket::is_connected)
     }
 
-    /// What the guest and the settings ask for.
+    /// The shape that the guest and the settings require.
     fn wished(&self) -> Shape {
         let socket = self.socket.as_ref();
         Shape {
@@ -101,13 +101,13 @@ impl Vhost {
         }
     }
 
-    /// Connects to another guest, or to none.
+    /// Connects to the guest at another path, or to none.
     fn set_path(&mut self, wanted: Option<&str>) -> Result<(), NetdevError> {
         if self.socket.as_ref().map(Socket::path) == wanted {
             return Ok(());
         }
         self.seq += self.socket.take().map_or(0, |s| s.seq()) + 1;
-        // Queues that were given out belong to the old socket: see `needs_restart`.
+        // Queues in use belong to the old socket: see `needs_restart`.
         self.pool = None;
         self.refused = None;
         let Some(wanted) = wanted else { return Ok(()) };
@@ -130,7 +130,7 @@ impl Vhost {
     }
 }
 
-/// The socket of a port that makes it.
+/// Opens the socket of a port that listens.
 fn listen(name: &str, notify: Notify) -> Result<Socket, NetdevError> {
     if name.contains(['/', '\\']) {
         return Err(NetdevError::open(name, NetdevError::INVALID));
@@ -146,7 +146,7 @@ fn listen(name: &str, notify: Notify) -> Result<Socket, NetdevError> {
     Ok(socket)
 }
 
-/// A whole number of the options within bounds; what is none, or outside of them, counts as absent.
+/// `tx-retries-max`; a value that is not a number within its range counts as absent.
 fn retries(options: &BTreeMap<String, String>) -> u32 {
     TX_RETRIES_MAX.number(options) as u32
 }
@@ -177,7 +177,7 @@ impl Netdev for Vhost {
         Some(self.pool.as_ref().map(Mempool::info).unwrap_or_default())
     }
     fn rxq_enabled(&self, queue: QueueId) -> bool {
-        // One without a guest is shown as on, as the peer does for queue 0.
+        // Without a guest a queue is shown as enabled, as the peer does for queue 0.
         match &self.socket {
             Some(socket) if socket.is_connected() => socket.is_from_guest(usize::from(queue.0)),
             _ => queue.0 == 0,
@@ -297,7 +297,7 @@ impl Netdev for Vhost {
         self.setting.retries_max.store(retries(options), Ordering::Relaxed);
         let before = self.seq;
         let done = self.set_path(VHOST_SERVER_PATH.get(options));
-        // The queues of the path before, if there were any, are dead.
+        // The queues of the previous path are dead.
         let replaced = self.seq != before && self.queues_given;
         if replaced {
             self.shape.pairs = 1;

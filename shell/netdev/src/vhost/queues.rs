@@ -1,4 +1,4 @@
-//! The queues of a guest's port, as workers have them.
+//! The queues of a vhost-user port, as workers use them.
 
 use super::counters::{Counters, PairCounters, Run};
 use dpdk::vhost::{FromGuest, Sending, ToGuest};
@@ -7,7 +7,7 @@ use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// What the port's owner sets and its queues look at, once per burst.
+/// Settings of the port's owner, which its queues read once per burst.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub mtu: AtomicU32,
@@ -17,11 +17,11 @@ pub(super) struct Setting {
     pub tx_counters: PairCounters,
 }
 
-/// Ethernet's header and check sequence, which the MTU does not count.
+/// Bytes that the MTU does not count: Ethernet header and check sequence.
 const ETHER: u32 = 18;
 
 pub(super) struct VhostRx {
-    /// `None`: no guest was there yet, so there is no memory for packets.
+    /// `None`: no guest has connected yet, so there is no pool for packets.
     pub source: Option<FromGuest>,
     pub setting: Arc<Setting>,
     pub counters: Arc<Counters>,
@@ -43,7 +43,7 @@ impl RxQueue for VhostRx {
         }
         if got.refused > 0 {
             self.counters.dropped.add(got.refused as u64);
-            self.counters.bad_note.add(got.refused as u64);
+            self.counters.bad_offload.add(got.refused as u64);
         }
         RxResult { dropped: got.refused as u32, more: got.packets > 0 && got.packets >= max }
     }
@@ -58,10 +58,10 @@ impl RxQueue for VhostRx {
 }
 
 pub(super) struct VhostTx {
-    /// `None`: no path was given yet.
+    /// `None`: no path was configured yet.
     pub sender: Option<ToGuest>,
     pub setting: Arc<Setting>,
-    /// For the queue pair it last used.
+    /// The counters of the queue pair that was used last.
     pub counters: (usize, Arc<Counters>),
 }
 
@@ -115,7 +115,7 @@ impl Burst<'_> {
         }
     }
 
-    /// A frame whose sender left work to whoever comes next: the guest, if it takes it, or us.
+    /// A frame with an offload request: sent as it is if the guest supports the request, otherwise performed here.
     #[cold]
     fn undone<'f>(&mut self, sending: &mut Sending<'_, 'f>, frame: &'f mut Frame) {
         let offload = frame.offload();
@@ -123,7 +123,7 @@ impl Burst<'_> {
             sending.push_undone(frame.bytes_mut(), &offload);
             return;
         }
-        // What was pushed goes first, and is counted.
+        // Packets that were pushed before are sent and counted first.
         self.flush(sending);
         let (counters, longest, whole) = (self.counters, self.longest, frame.len() as u64);
         let (mut sent, mut unsent, mut too_long) = (0u32, 0u64, 0u64);
@@ -138,14 +138,14 @@ impl Burst<'_> {
             }) as u64;
         });
         if done.is_none() {
-            counters.bad_note.add(1);
+            counters.bad_offload.add(1);
             unsent = 1;
         } else {
             counters.full.add(unsent);
         }
         counters.too_long.add(too_long);
         counters.dropped.add(too_long + unsent);
-        // To the caller it is one frame, however many pieces it made.
+        // The caller counts one frame, even if it became several segments.
         match (sent, unsent) {
             (0, 0) => self.result.too_long += 1,
             (0, _) => self.result.dropped += 1,

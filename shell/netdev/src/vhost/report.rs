@@ -6,10 +6,10 @@ use crate::stats::Stats;
 use dpdk::vhost::Guest;
 use std::collections::BTreeMap;
 
-/// Of the whole port; the first two classes are one here.
+/// Counters of the whole port; here the first two classes are one.
 const SIZES: [&str; CLASSES - 1] =
     ["1_to_64", "65_to_127", "128_to_255", "256_to_511", "512_to_1023", "1024_to_1522", "1523_to_max"];
-/// Of each queue, in the vhost library's words.
+/// Counters of each queue, by the vhost library's names.
 const QUEUE_SIZES: [&str; CLASSES] = [
     "undersize",
     "size_64",
@@ -21,7 +21,7 @@ const QUEUE_SIZES: [&str; CLASSES] = [
     "size_1519_max",
 ];
 
-/// What may be left to the guest, by its features (virtio 1.1, 5.1.3).
+/// Offloads that may be left to the guest, by its features (virtio 1.1, 5.1.3).
 pub(super) fn tx_work(guest: Option<&Guest>) -> TxWork {
     const GUEST_CSUM: u64 = 1 << 1;
     const GUEST_TSO: u64 = 1 << 7 | 1 << 8;
@@ -35,7 +35,7 @@ pub(super) fn tx_work(guest: Option<&Guest>) -> TxWork {
     }
 }
 
-/// Column `status`, apart from what may be left to the guest.
+/// Column `status`, without offloads.
 pub(super) fn status(
     client: bool,
     socket: Option<&str>,
@@ -73,7 +73,7 @@ fn sum(pairs: &[Totals]) -> Totals {
     sum
 }
 
-/// Column `statistics`. Without a guest only what we count ourselves is shown, as there is nothing else.
+/// Column `statistics`. Without a guest it has only the counters of the switch.
 pub(super) fn stats(connected: bool, rx: &[Totals], tx: &[Totals]) -> Stats {
     let (all_rx, all_tx) = (sum(rx), sum(tx));
     let mut custom = vec![
@@ -82,7 +82,7 @@ pub(super) fn stats(connected: bool, rx: &[Totals], tx: &[Totals]) -> Stats {
         ("ovs_tx_mtu_exceeded_drops".to_owned(), all_tx.too_long),
         ("ovs_tx_qos_drops".to_owned(), 0),
         ("ovs_rx_qos_drops".to_owned(), 0),
-        ("ovs_tx_invalid_hwol_drops".to_owned(), all_tx.bad_note),
+        ("ovs_tx_invalid_hwol_drops".to_owned(), all_tx.bad_offload),
     ];
     if !connected {
         return Stats { custom, ..Stats::default() };
@@ -105,7 +105,7 @@ pub(super) fn stats(connected: bool, rx: &[Totals], tx: &[Totals]) -> Stats {
                 put(&format!("{size}_packets"), n);
             }
             put("guest_notifications", pair.interrupts);
-            // Nothing is ever copied beside the burst that it is in.
+            // Packets are always copied during their burst.
             put("inflight_submitted", 0);
             put("inflight_completed", 0);
         }

@@ -2,8 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `settings.rs` | from the row's map to settings |
-//! | `follow.rs` | sessions follow rows and devices, ports follow sessions |
+//! | `settings.rs` | reads column `bfd` |
+//! | `follow.rs` | applies rows and devices to sessions, and reports to ports |
 
 mod follow;
 mod settings;

@@ -2,11 +2,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `configure.rs` | from rows to ports |
-//! | `rates.rs` | what the settings of the types of Linux mean |
+//! | `configure.rs` | applies rows to ports |
+//! | `rates.rs` | rates in the settings of the types of Linux |
 //! | `kernel.rs` | queueing disciplines of kernel devices |
-//! | `egress.rs` | policers and shapers of ports that have no kernel behind them |
-//! | `show.rs` | what commands and controllers ask |
+//! | `egress.rs` | policers and shapers of ports without a kernel device |
+//! | `show.rs` | queries of commands and controllers |
 
 mod configure;
 mod egress;

@@ -17,11 +17,12 @@ pub(crate) struct KernelTables {
     monitor: RouteMonitor,
     /// Names of devices, and whether they are administratively up.
     devices: HashMap<u32, (String, bool)>,
-    /// What a dump has filled so far, and whether it had any rules.
+    /// The router that a dump is filling, and whether it has any rules.
     next: Option<(Router, bool)>,
-    /// Some route is left out because there is a better one: it is needed when that goes.
+    /// A route was left out because a better one exists: it is needed when the better one is removed.
     left_out: bool,
-    /// Some route is left out because its device has no address for it: the kernel tells of routes of IPv6 first.
+    /// A route was left out because its device has no address for it: the kernel reports IPv6 routes before the
+    /// addresses.
     without_source_address: bool,
 }
 

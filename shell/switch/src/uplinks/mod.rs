@@ -4,9 +4,9 @@
 //! | file | what |
 //! |---|---|
 //! | `configure.rs` | from rows to bonds and LACP |
-//! | `follow.rs` | each turn: link states in, choices of links out |
-//! | `announce.rs` | tells other switches where stations are |
-//! | `orders.rs` | what commands ask and order |
+//! | `follow.rs` | each iteration: link states in, choices of links out |
+//! | `announce.rs` | informs other switches of stations |
+//! | `orders.rs` | commands |
 
 mod announce;
 mod configure;
