@@ -4,14 +4,14 @@ use openflow::Version;
 use openflow::packet_io::PacketInReason::{self, *};
 use openflow::session::{AsyncConfig, Role};
 
-/// A kind of message that the switch sends of its own accord.
+/// A kind of asynchronous message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncKind {
     /// A packet for the controller.
     PacketIn,
-    /// A port came, went or changed.
+    /// A port was added, removed or changed.
     PortStatus,
-    /// A flow went.
+    /// A flow was removed.
     FlowRemoved,
     /// The role changed.
     RoleStatus,
@@ -23,25 +23,25 @@ pub enum AsyncKind {
 
 const KINDS: usize = 6;
 
-/// Bits by reason, for each kind: first as equal or primary, then as secondary.
+/// Subscribed reasons as bits, for each kind: for the roles equal and primary, then for secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncMasks([[u32; KINDS]; 2]);
 
 impl AsyncMasks {
-    /// Nothing at all.
+    /// No messages.
     pub const NONE: AsyncMasks = AsyncMasks([[0; KINDS]; 2]);
 
-    /// What a connection gets that has not asked for anything else.
+    /// The default of a version.
     pub fn default_for(version: Version) -> AsyncMasks {
         let bits = |reasons: &[PacketInReason]| reasons.iter().fold(0, |mask, r| mask | 1u32 << *r as u8);
-        // Reasons that OpenFlow 1.4 tells from "action" are "action" on the wire of older versions.
+        // Reasons that only OpenFlow 1.4 distinguishes from "action" are "action" in older versions.
         let mut packet_in = bits(&[NoMatch, Action, ActionSet, Group, PacketOut, ExplicitMiss]);
         if version <= Version::V12 {
             // From 1.3 a table without a table-miss flow drops (OpenFlow 1.3.5 §5.4).
             packet_in |= bits(&[ImplicitMiss]);
         }
         let all_ports = 0b111;
-        // Idle, hard, delete; group delete, meter delete, eviction where the version has them.
+        // Idle timeout, hard timeout, delete; group delete, meter delete, eviction if the version has them.
         let removed = match version {
             Version::V10 | Version::V11 | Version::V12 => 0b00_0111,
             Version::V13 => 0b00_1111,
@@ -52,22 +52,22 @@ impl AsyncMasks {
         AsyncMasks([primary, secondary])
     }
 
-    /// A connection in this role gets messages of this kind for this reason.
+    /// Whether a connection in this role subscribed to messages of this kind and reason.
     pub fn wants(&self, role: Role, kind: AsyncKind, reason: u8) -> bool {
         let row = usize::from(role == Role::Secondary);
         reason < 32 && self.0[row][kind as usize] & 1 << reason != 0
     }
 
-    /// Turns one reason on or off for connections that are not secondary.
+    /// Enables or disables a reason for connections that are not secondary.
     pub fn set(&mut self, kind: AsyncKind, reason: u8, on: bool) {
         let bit = 1u32.checked_shl(u32::from(reason)).unwrap_or(0);
         let mask = &mut self.0[0][kind as usize];
         *mask = if on { *mask | bit } else { *mask & !bit };
     }
 
-    /// Takes over what a `SET_ASYNC` message says; what it does not mention stays. Who wants packets that missed wants
-    /// those that a table-miss flow sent, and before 1.3 those that no flow matched; who wants those of actions wants
-    /// before 1.4 those of action sets, groups and packet-outs, which are not told apart.
+    /// Applies a `SET_ASYNC` message; kinds that it does not mention stay. A subscription to misses includes packets
+    /// of table-miss flows, and before 1.3 packets without a flow. Before 1.4, a subscription to actions includes
+    /// action sets, groups and packet-outs, which those versions do not distinguish.
     pub fn apply(&mut self, config: &AsyncConfig, version: Version) {
         let misses = if version < Version::V13 { 0b1100_0000 } else { 0b0100_0000 };
         let actions = if version < Version::V14 { 0b11_1000 } else { 0 };
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secondary_hears_of_ports_only() {
+    fn a_secondary_gets_port_status_only() {
         let m = AsyncMasks::default_for(Version::V13);
         assert!(m.wants(Role::Equal, AsyncKind::PacketIn, 0));
         assert!(!m.wants(Role::Equal, AsyncKind::PacketIn, 2));

@@ -1,4 +1,4 @@
-//! One connection with its socket: connecting, reading, writing, being snooped on.
+//! One connection with its socket: connecting, reading, writing, snooping.
 
 use crate::packet_limit::{PacketKind, PacketLimit};
 use crate::session::{Session, SessionState};
@@ -17,31 +17,31 @@ use units::Millis;
 
 static RCONN: Module = Module::new("rconn");
 static CONNMGR: Module = Module::new("connmgr");
-/// Packet-ins that were dropped because the peer did not read those before.
+/// Packet-ins that were dropped because the peer did not read earlier ones.
 static OVERFLOW: Counter = Counter::new("rconn_overflow");
 /// Connections that were closed because the peer did not read.
 static CUT_OFF: Counter = Counter::new("rconn_unsent_closed");
 static DROPS: RateLimit = RateLimit::new(5, 5);
 static LIMIT: RateLimit = RateLimit::new(60, 600);
 
-/// A peer that does not take so many bytes of replies is not read from.
+/// If more bytes of replies than this wait, nothing more is read from the peer.
 const OUTPUT_MAX: usize = 512 << 10;
-/// So many unread bytes are fetched ahead.
+/// Unread bytes that are received in advance at most.
 const INPUT_MAX: usize = 256 << 10;
-/// Messages of one connection in one turn: enough that what a turn costs in itself is little for each.
+/// Messages of one connection per iteration: enough to make the cost of an iteration small.
 const TURN_MAX: u32 = 256;
 const READ_SIZE: usize = 64 << 10;
 
-/// See the module.
+/// One connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) kind: ConnKind,
-    /// What the configuration wants of it; the target is empty for tools.
+    /// Its configuration; the target is empty for tools.
     pub(crate) settings: ControllerTarget,
     pub(crate) reconnect: Reconnect,
-    /// There while the connection, or an attempt, is.
+    /// Exists while the connection, or an attempt to connect, exists.
     pub(crate) session: Option<Session>,
-    /// Where to connect to; `None` for those who came to us.
+    /// Where to connect to; `None` for a connection that the peer opened.
     target: Option<Target>,
     versions: VersionSet,
     stream: Option<Stream>,
@@ -51,7 +51,7 @@ pub(crate) struct Conn {
     unsent: Unsent,
 }
 
-/// Somebody who watches a connection.
+/// A client of the snoop socket.
 #[derive(Debug)]
 pub(crate) struct Snooper {
     stream: Stream,
@@ -59,7 +59,7 @@ pub(crate) struct Snooper {
 }
 
 impl Conn {
-    /// A connection that somebody made to us.
+    /// A connection that a peer opened.
     pub(crate) fn accepted(
         bridge: &str,
         kind: ConnKind,
@@ -90,7 +90,7 @@ impl Conn {
         }
     }
 
-    /// A connection that we make. The name is `<bridge><-><target>`, as logs show it.
+    /// A connection that the switch opens. Its name in logs is `<bridge><-><target>`.
     pub(crate) fn active(
         bridge: &str,
         settings: ControllerTarget,
@@ -116,7 +116,7 @@ impl Conn {
         conn
     }
 
-    /// Takes over what may change without a new connection.
+    /// Applies settings that need no new connection.
     pub(crate) fn configure(&mut self, settings: ControllerTarget) {
         self.reconnect.set_max_backoff(settings.max_backoff.0);
         self.reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
@@ -124,22 +124,22 @@ impl Conn {
         self.settings = settings;
     }
 
-    /// Those who watch it.
+    /// Number of snoopers.
     pub(crate) fn snoopers(&self) -> usize {
         self.snoopers.len()
     }
 
-    /// It makes its connection itself, and makes it again.
+    /// Whether the switch opens the connection, and reopens it.
     pub(crate) fn is_active(&self) -> bool {
         self.target.is_some()
     }
 
-    /// It is over for good.
+    /// Whether the connection is closed for good.
     pub(crate) fn is_over(&self) -> bool {
         self.target.is_none() && self.stream.is_none()
     }
 
-    /// Connected, with a version agreed on.
+    /// The session, if it is connected and has negotiated a version.
     pub(crate) fn open_session(&mut self) -> Option<&mut Session> {
         self.session.as_mut().filter(|s| s.state() == SessionState::Open)
     }
@@ -148,7 +148,7 @@ impl Conn {
         self.session.as_ref().is_some_and(|s| s.state() == SessionState::Open)
     }
 
-    /// Does what is due, reads and writes.
+    /// Runs timers, reads and writes.
     pub(crate) fn run(&mut self, now: Millis) {
         self.left = TURN_MAX;
         self.progress(now);
@@ -182,7 +182,7 @@ impl Conn {
     fn queue_packet_in(&mut self, kind: PacketKind, message: &Message) {
         let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
         if session.waiting_packet_ins() >= self.settings.queue_size {
-            // They may wait for the end of this turn only. An error shows again there.
+            // They may only be waiting for the end of this iteration. An error will show there.
             _ = session.flush(stream);
         }
         if session.waiting_packet_ins() >= self.settings.queue_size {
@@ -204,7 +204,7 @@ impl Conn {
         self.progress(now);
     }
 
-    /// An attempt whose socket is connected becomes a session.
+    /// Begins the session when the socket is connected.
     fn progress(&mut self, now: Millis) {
         if self.session.is_some() {
             return;
@@ -242,7 +242,7 @@ impl Conn {
         }
     }
 
-    /// The next request, until this turn's share is used up.
+    /// The next request, until this iteration's share is used up.
     pub(crate) fn next_message(&mut self, now: Millis) -> Option<(Message, Vec<u8>)> {
         if self.left == 0 || self.session.as_ref()?.output_len() >= OUTPUT_MAX {
             return None;
@@ -353,10 +353,11 @@ impl Snooper {
         }
     }
 
-    /// Exchanges hellos, passes copies on. False: it has gone.
+    /// Exchanges hellos and writes copies. Returns false if the snooper is gone.
     fn turn(&mut self, copies: &[u8]) -> bool {
         let mut buffer = [0; 4096];
-        // One piece a turn, and none while replies to its probes wait: what a snooper sends costs the others no time.
+        // One read per iteration, and none while replies to its echo requests wait: a snooper cannot take time from
+        // others.
         if self.session.output_len() < OUTPUT_MAX {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return false,
@@ -365,7 +366,7 @@ impl Snooper {
                 Err(_) => return false,
             }
         }
-        // What a snooper says after its hello has no meaning.
+        // Messages of a snooper after its hello are ignored.
         while self.session.next_message().is_some() {}
         if self.session.state() == SessionState::Open && self.session.output_len() < OUTPUT_MAX {
             self.session.send_raw(copies);
@@ -374,7 +375,7 @@ impl Snooper {
     }
 }
 
-/// Reads a target; a relative file is one of the run directory.
+/// Parses a target; a relative path is in the run directory.
 pub(crate) fn parse(target: &str, rundir: &Path) -> Result<Target, String> {
     let parsed = Target::parse(target, transport::OPENFLOW_PORT).map_err(|e| e.to_string())?;
     Ok(parsed.within(rundir))

@@ -1,8 +1,8 @@
 //! OpenFlow connections of one bridge: its management and snoop sockets, and its controllers.
 //!
-//! `session` is one connection without its socket: hello, echo, probes, what the peer wants to hear. `conn` adds the
-//! socket, `manager` owns them all. None of them knows what a flow table is: requests go to the caller, who puts the
-//! replies into the session that they came from.
+//! `session` is one connection without its socket: hello, echo, probes, subscriptions. `conn` adds the socket,
+//! `manager` owns all connections. None of them knows flow tables: requests go to the caller, which puts replies into
+//! the session of the request.
 
 mod asynchronous;
 mod conn;

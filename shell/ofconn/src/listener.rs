@@ -1,4 +1,4 @@
-//! Passive sockets of a bridge: management, snooping, and controllers that connect to us.
+//! Passive sockets of a bridge: management, snooping, and controllers that connect to the switch.
 
 use crate::target::ControllerTarget;
 use openflow::VersionSet;
@@ -10,15 +10,15 @@ use transport::{Listener, Stream, Target};
 static LOG: Module = Module::new("connmgr");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// How many connections one turn accepts on one socket, so that a flood of them does not starve the others.
+/// Connections accepted on one socket per iteration, so that a flood of them does not delay other sockets.
 const ACCEPT_MAX: usize = 16;
 
-/// Whom a passive socket serves.
+/// The clients of a passive socket.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Purpose {
     /// Tools (`<bridge>.mgmt`).
     Service,
-    /// Those who watch a controller (`<bridge>.snoop`).
+    /// Tools that watch the connection to a controller (`<bridge>.snoop`).
     Snoop,
     /// Controllers.
     Controller(ControllerTarget),
@@ -28,15 +28,15 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct Passive {
     pub(crate) purpose: Purpose,
-    /// As the configuration has it.
+    /// The target as configured.
     pub(crate) target: String,
-    /// Versions that its connections speak.
+    /// OpenFlow versions of its connections.
     pub(crate) versions: VersionSet,
     listener: Listener,
 }
 
 impl Passive {
-    /// Listens; the error is for the log.
+    /// Listens; the error is text for the log.
     pub(crate) fn bind(
         purpose: Purpose,
         target: &str,

@@ -1,9 +1,9 @@
 //! The connections of one bridge.
 //!
-//! A turn is `run` (accept, connect, read, time), `next_request` until it gives none, then `flush`. Requests come one at a
-//! time, a bounded number of each connection in a turn, so that nobody starves; the caller answers each by the session of
-//! its connection before it takes the next. A connection that is made again is a new one: its id is never used twice, and
-//! roles, bundles and what it wanted to hear went with the old one.
+//! An iteration is `run` (accept, connect, read, timers), `next_request` until it returns `None`, then `flush`.
+//! Requests come one at a time, a bounded number of each connection per iteration, so that no connection starves; the
+//! caller answers each through the session of its connection before it takes the next. A reconnected connection has a
+//! new id; ids are never reused, and roles, bundles and subscriptions of the old one are gone.
 //!
 //! **Threads**: one, which owns the bridge.
 
@@ -22,46 +22,46 @@ use units::Millis;
 
 static LOG: Module = Module::new("connmgr");
 static LIMIT: RateLimit = RateLimit::new(60, 600);
-/// Connections that were closed because the bridge had as many as it may have.
+/// Connections that were closed because the bridge has its maximum.
 static REFUSED: Counter = Counter::new("ofconn_refused");
 
-/// Connections that others made to one bridge: tools at most so many, and controllers as many. Each can hold some megabytes
-/// of requests and replies, and a file descriptor of the daemon.
+/// Connections to one bridge that tools opened, and as many that controllers opened. Each can use some megabytes for
+/// requests and replies, and a file descriptor of the daemon.
 const ACCEPTED_MAX: usize = 256;
 /// Connections to the snoop socket of one bridge.
 const SNOOPERS_MAX: usize = 32;
 
-/// A connection, from its first byte to its last.
+/// Identifies a connection from its establishment to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
 
-/// What is wanted of a bridge's connections.
+/// Configuration of a bridge's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagerConfig {
-    /// Where the sockets are.
+    /// Directory of the sockets.
     pub rundir: PathBuf,
-    /// Versions of OpenFlow that the bridge speaks.
+    /// OpenFlow versions of the bridge.
     pub versions: VersionSet,
     /// Controllers.
     pub controllers: Vec<ControllerTarget>,
-    /// Packet-ins that wait for a tool on the management socket at most.
+    /// Packet-ins that may wait for a tool on the management socket.
     pub queue_size: usize,
-    /// Actions for tests are accepted (`--enable-dummy`).
+    /// Accept actions for tests (`--enable-dummy`).
     pub debug_actions: bool,
 }
 
-/// A request of a connection.
+/// A request received on a connection.
 #[derive(Debug)]
 pub struct Request {
-    /// Whose.
+    /// The connection.
     pub conn: ConnId,
-    /// What it asks.
+    /// The request.
     pub message: Message,
-    /// The same as bytes, for errors.
+    /// The request's bytes, which errors quote.
     pub raw: Vec<u8>,
 }
 
-/// See the module.
+/// The connections of one bridge.
 #[derive(Debug, Default)]
 pub struct ConnManager {
     bridge: String,
@@ -70,12 +70,12 @@ pub struct ConnManager {
     queue_size: usize,
     bundle_idle: Option<Millis>,
     passive: Vec<Passive>,
-    /// Targets that could not be used, with the reason, as far as it was logged already.
+    /// Targets that cannot be used, with the reason that was logged.
     refused: BTreeMap<String, String>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
-    /// Whose turn it is next.
+    /// The connection that is served next.
     next_turn: ConnId,
-    /// The caller has ended the turn before it had all requests.
+    /// The caller ended the iteration before it had taken all requests.
     postponed: bool,
     next_id: u64,
     pub(crate) generation_id: Option<u64>,
@@ -89,11 +89,11 @@ impl ConnManager {
 }
 
 impl ConnManager {
-    /// Takes over a configuration. What did not change goes on undisturbed. The texts say what could not be done; a target
-    /// that cannot be listened on is tried again at the next call.
+    /// Applies a configuration. Unchanged connections stay. Returns error texts; a target that cannot be listened on
+    /// is tried again at the next call.
     pub fn configure(&mut self, config: &ManagerConfig, now: Millis) -> Vec<String> {
         if self.versions != config.versions {
-            // Agreed versions may be wrong now: everybody has to say hello again.
+            // The agreed versions may no longer be allowed: every connection has to negotiate again.
             self.reconnect_all();
             self.passive.clear();
             self.versions = config.versions;
@@ -127,7 +127,7 @@ impl ConnManager {
         self.refused.retain(|t, _| is_wanted(t));
     }
 
-    /// Targets of controllers that are there, connected or not.
+    /// Targets of existing controllers, connected or not.
     fn controller_targets(&self) -> Vec<String> {
         let passive = self.passive.iter().filter(|p| matches!(p.purpose, Purpose::Controller(_)));
         let active = self.conns.values().filter(|c| c.is_active());
@@ -162,7 +162,7 @@ impl ConnManager {
         self.refused.remove(name);
     }
 
-    /// Sees to it that a socket listens. True if it does so from now on.
+    /// Makes a socket listen unless it does. Returns whether it began now.
     fn listen(
         &mut self,
         purpose: Purpose,
@@ -187,7 +187,7 @@ impl ConnManager {
         }
     }
 
-    /// Says why a target cannot be used, once.
+    /// Reports once why a target cannot be used.
     fn refuse(&mut self, target: &str, why: String, errors: &mut Vec<String>) {
         if self.refused.get(target) != Some(&why) {
             runtime::err!(LOG, "{}: {why}", self.bridge);
@@ -203,7 +203,7 @@ impl ConnManager {
         id
     }
 
-    /// Begins a turn: accepts, connects, reads, does what is due.
+    /// Begins an iteration: accepts, connects, reads, runs timers.
     pub fn run(&mut self, now: Millis) {
         self.accept(now);
         self.postponed = false;
@@ -224,7 +224,7 @@ impl ConnManager {
         }
     }
 
-    /// A connection that was lost and will be made again becomes another.
+    /// Gives a lost connection that will be reconnected a new id.
     fn renew(&mut self, id: ConnId) {
         if let Some(conn) = self.conns.remove(&id) {
             self.insert(conn);
@@ -250,7 +250,7 @@ impl ConnManager {
         for conn in new {
             let of_kind = self.conns.values().filter(|c| c.kind == conn.kind && !c.is_active()).count();
             if of_kind >= ACCEPTED_MAX {
-                // The oldest may be in use: the newest is the one that goes.
+                // Older connections may be in use, so the new one is closed.
                 REFUSED.hit();
                 runtime::warn_rl!(
                     LOG,
@@ -298,12 +298,12 @@ impl ConnManager {
         next(self.conns.range_mut(from..)).or_else(|| next(self.conns.range_mut(..from)))
     }
 
-    /// There may be more requests in this turn, but they wait for the next one, which begins at once.
+    /// Ends the iteration although requests may be left; they are served in the next one, which begins at once.
     pub fn postpone(&mut self) {
         self.postponed = true;
     }
 
-    /// Ends a turn: writes answers, forgets those who are gone.
+    /// Ends an iteration: writes replies, removes closed connections.
     pub fn flush(&mut self, now: Millis) {
         let mut renew = Vec::new();
         for (id, conn) in &mut self.conns {
@@ -318,7 +318,7 @@ impl ConnManager {
         self.conns.retain(|_, c| !c.is_over());
     }
 
-    /// What ends the next sleep.
+    /// Adds what ends the next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         self.passive.iter().for_each(|p| p.wait(set));
         self.conns.values().for_each(|c| c.wait(set, now));
@@ -327,17 +327,17 @@ impl ConnManager {
         }
     }
 
-    /// Bundles that are not used for so long are forgotten; `None`: as long as is usual.
+    /// Sets the time after which unused bundles are discarded; `None`: the default.
     pub fn set_bundle_idle(&mut self, idle: Option<Millis>) {
         self.bundle_idle = idle;
     }
 
-    /// Ends every connection; those that we make are made again (`bridge/reconnect`).
+    /// Ends all connections; active ones are reconnected (`bridge/reconnect`).
     pub fn reconnect_all(&mut self) {
         self.conns.values_mut().for_each(|c| c.reconnect.force_reconnect());
     }
 
-    /// The session of a connection, while it is up.
+    /// The session of a connection that is up.
     pub fn session(&mut self, id: ConnId) -> Option<&mut Session> {
         self.conns.get_mut(&id).and_then(Conn::open_session)
     }
@@ -347,12 +347,12 @@ impl ConnManager {
         self.conns.iter_mut().filter_map(|(id, c)| Some((*id, c.open_session()?)))
     }
 
-    /// While they are held, connections get answers to their probes only.
+    /// Holds connections: while held, only their echo requests are answered.
     pub fn hold(&mut self, held: impl Fn(ConnId) -> bool) {
         self.sessions().for_each(|(id, session)| session.busy = held(id));
     }
 
-    /// What waits to be written to a connection, in bytes.
+    /// Bytes that wait to be written to a connection.
     pub fn output_len(&self, id: ConnId) -> usize {
         self.conns.get(&id).and_then(|c| c.session.as_ref()).map_or(0, Session::output_len)
     }
@@ -362,14 +362,14 @@ impl ConnManager {
         &self.bridge
     }
 
-    /// Whether controllers are configured at all.
+    /// Whether controllers are configured.
     pub fn has_controllers(&self) -> bool {
         !self.controller_targets().is_empty() || !self.refused.is_empty()
     }
 }
 
 impl ConnManager {
-    /// The connection that a snooper sees: of the controllers that we connect to, the most powerful.
+    /// The connection that snoopers see: of the controllers that we connect to, the one with the highest role.
     fn best_to_snoop(&mut self) -> Option<&mut Conn> {
         let rank = |c: &Conn| match c.session.as_ref().filter(|_| c.is_open()).map(|s| s.role) {
             Some(Role::Primary) => 3,

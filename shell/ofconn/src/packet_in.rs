@@ -1,7 +1,7 @@
-//! Messages that the switch sends of its own accord, to those who want them.
+//! Asynchronous messages of the switch to the connections that subscribed to them.
 //!
-//! Packets are sent whole whatever `max_len` and `miss_send_len` say, because the switch buffers none: this is what
-//! Open vSwitch does since it gave buffers up.
+//! Packets are sent whole regardless of `max_len` and `miss_send_len`, because the switch does not buffer packets;
+//! Open vSwitch does the same since it removed buffers.
 
 use crate::asynchronous::AsyncKind;
 use crate::manager::{ConnId, ConnManager};
@@ -16,16 +16,16 @@ use units::Millis;
 /// A packet for controllers.
 #[derive(Clone, Debug)]
 pub struct PacketInEvent {
-    /// Only connections with this id get it.
+    /// Only connections with this controller id get it.
     pub controller_id: u16,
     /// The message, with the whole packet.
     pub message: PacketIn,
-    /// The packet is paused: a controller that speaks `NXT_PACKET_IN2` gets what it takes to go on.
+    /// State of a paused packet: a controller with `NXT_PACKET_IN2` gets it to resume the packet.
     pub continuation: Option<Continuation>,
 }
 
 impl ConnManager {
-    /// Sends a packet to the connections that want it, as far as their limits allow; how many want it.
+    /// Sends a packet to its subscribers, within their limits; returns the number of subscribers.
     pub fn send_packet_in(&mut self, event: &PacketInEvent, now: Millis) -> usize {
         let reason = event.message.reason as u8;
         let mut sent = 0;
@@ -46,8 +46,9 @@ impl ConnManager {
         sent
     }
 
-    /// A port came, went or changed. `old`: how it was, if it changed: who would be told nothing new is not told.
-    /// `source`: who asked for it; with OpenFlow before 1.5 it is not told what it did itself.
+    /// Reports that a port was added, removed or changed. `old`: the port before a change; connections that would see
+    /// no difference get no message. `source`: the connection that caused the change; before OpenFlow 1.5 it gets no
+    /// message.
     pub fn send_port_status(
         &mut self,
         reason: PortReason,
@@ -75,7 +76,7 @@ impl ConnManager {
         }
     }
 
-    /// A table's vacancy has changed.
+    /// Reports a change of a table's vacancy.
     pub fn send_table_status(&mut self, status: &TableStatus) {
         for (_, session) in self.sessions() {
             if session.wants(AsyncKind::TableStatus, status.reason) {
@@ -84,7 +85,7 @@ impl ConnManager {
         }
     }
 
-    /// A flow went.
+    /// Reports that a flow was removed.
     pub fn send_flow_removed(&mut self, removed: &FlowRemoved) {
         for (_, session) in self.sessions() {
             if session.wants(AsyncKind::FlowRemoved, removed.reason as u8) {

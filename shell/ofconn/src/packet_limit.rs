@@ -1,9 +1,9 @@
 //! Limits on the packet-ins of one connection: `controller_queue_size`, `controller_rate_limit`, `controller_burst_limit`.
 //!
-//! Without a rate, a packet-in is queued for the socket unless `queue_size` of them wait there already; then it is dropped.
-//! With a rate, misses and actions each have a token bucket in front of that queue. A packet-in without a token waits in a
-//! queue of its in port, and the ports are served in turn, so that one port that floods the controller does not shut the
-//! others out. Where as many wait as the burst allows, the oldest of the longest queue is dropped.
+//! Without a rate, a packet-in is queued for the socket unless `queue_size` of them wait there; then it is dropped.
+//! With a rate, table misses and `controller` actions each have a token bucket in front of that queue. A packet-in
+//! without a token waits in a queue of its in port. The ports are served in turn, so that a port that floods the
+//! controller does not delay others. If as many wait as the burst allows, the oldest of the longest queue is dropped.
 
 use crate::target::ControllerTarget;
 use openflow::packet_io::PacketInReason;
@@ -11,7 +11,7 @@ use openflow::{Body, Message};
 use std::collections::{BTreeMap, VecDeque};
 use units::Millis;
 
-/// What a packet-in is limited by: each kind has a scheduler and counters of its own.
+/// Kinds of packet-ins; each has its own scheduler and counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketKind {
     /// A `controller` action sent it.
@@ -21,7 +21,7 @@ pub(crate) enum PacketKind {
 }
 
 impl PacketKind {
-    /// Both, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub(crate) const ALL: [PacketKind; 2] = [PacketKind::Action, PacketKind::Miss];
 
     pub(crate) fn of(reason: PacketInReason) -> PacketKind {
@@ -42,7 +42,7 @@ impl PacketKind {
     }
 }
 
-/// Packet-ins that a connection was spared or that had to wait.
+/// Counters of packet-ins of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketCounts {
     /// Sent at once, within the rate.
@@ -55,7 +55,7 @@ pub(crate) struct PacketCounts {
     pub(crate) backlog: usize,
 }
 
-/// The limits of one connection, and what they did.
+/// The limits of one connection, and their counters.
 #[derive(Debug, Default)]
 pub(crate) struct PacketLimit {
     schedulers: Option<[Scheduler; 2]>,
@@ -63,7 +63,7 @@ pub(crate) struct PacketLimit {
 }
 
 impl PacketLimit {
-    /// Takes over the limits of the configuration.
+    /// Applies the limits of the configuration.
     pub(crate) fn configure(&mut self, settings: &ControllerTarget) {
         let Some(rate) = settings.rate_limit.filter(|rate| *rate > 0) else {
             self.schedulers = None;
@@ -74,7 +74,7 @@ impl PacketLimit {
         schedulers.iter_mut().for_each(|s| s.set_limits(rate, burst));
     }
 
-    /// Whether the packet-in goes on at once; otherwise it waits.
+    /// Returns the packet-in if it may be sent at once; otherwise it is queued.
     pub(crate) fn offer(&mut self, kind: PacketKind, message: Message, now: Millis) -> Option<Message> {
         match &mut self.schedulers {
             Some(schedulers) => schedulers[kind as usize].offer(message, now),
@@ -82,29 +82,29 @@ impl PacketLimit {
         }
     }
 
-    /// The packet-ins whose turn it is, a bounded number.
+    /// A bounded number of queued packet-ins that may be sent now.
     pub(crate) fn due(&mut self, now: Millis) -> Vec<(PacketKind, Message)> {
         let Some(schedulers) = &mut self.schedulers else { return Vec::new() };
         let of = |(kind, s): (PacketKind, &mut Scheduler)| s.due(now).into_iter().map(move |m| (kind, m));
         PacketKind::ALL.into_iter().zip(schedulers).flat_map(of).collect()
     }
 
-    /// When the next packet-in that waits may go.
+    /// When the next queued packet-in may be sent.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         self.schedulers.iter().flatten().filter_map(Scheduler::deadline).min()
     }
 
-    /// The connection is another: nothing waits for it.
+    /// Empties the queues, for a new connection.
     pub(crate) fn clear(&mut self) {
         self.schedulers.iter_mut().flatten().for_each(Scheduler::clear);
     }
 
-    /// The peer did not read: a packet-in was dropped.
+    /// Counts a packet-in that was dropped because the peer did not read.
     pub(crate) fn overflow(&mut self, kind: PacketKind) {
         self.overflowed[kind as usize] += 1;
     }
 
-    /// The counters of a kind, and whether there is a rate.
+    /// The counters of a kind, and whether a rate is configured.
     pub(crate) fn counts(&self, kind: PacketKind) -> (PacketCounts, bool) {
         let scheduler = self.schedulers.as_ref().map(|s| &s[kind as usize]);
         let mut counts =
@@ -114,7 +114,7 @@ impl PacketLimit {
     }
 }
 
-/// Packet-ins that one call releases at most, so that other work gets its turn.
+/// Packet-ins released by one call at most, so that other work is not delayed.
 const DUE_MAX: usize = 50;
 /// Tokens are counted in thousandths: a rate per second is as many thousandths per millisecond.
 const TOKEN: u64 = 1000;

@@ -1,4 +1,4 @@
-//! Roles of controllers (OpenFlow 1.3.5 §6.3.6): one primary at most, and no request from the past.
+//! Roles of controllers (OpenFlow 1.3.5 §6.3.6): at most one is primary, and requests with an older generation fail.
 
 use crate::manager::{ConnId, ConnManager};
 use openflow::session::{Role, RoleReply, RoleStatus};
@@ -24,7 +24,7 @@ impl ConnManager {
         Ok(RoleReply { role, generation_id: self.generation_id, controller_id: None })
     }
 
-    /// Generations wrap around: one is older if it is less than half the circle behind.
+    /// Generations wrap around: one is older if it is less than 2^63 behind.
     fn advance_generation(&mut self, generation: u64) -> Result<(), OfError> {
         if self.generation_id.is_some_and(|last| (generation.wrapping_sub(last) as i64) < 0) {
             return Err(OfError::RrfcStale);

@@ -1,4 +1,4 @@
-//! What the database shows of controllers.
+//! State of controllers for the database.
 
 use crate::manager::ConnManager;
 use crate::packet_limit::PacketKind;
@@ -6,10 +6,10 @@ use openflow::session::Role;
 use std::collections::BTreeMap;
 use units::Millis;
 
-/// The state of a controller as its row shows it.
+/// The state of a controller in the form of its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerStatus {
-    /// As configured.
+    /// The target as configured.
     pub target: String,
     /// `is_connected`
     pub is_connected: bool,
@@ -32,7 +32,8 @@ impl ControllerStatus {
 }
 
 impl ConnManager {
-    /// Controllers that we connect to, with their state. Those that connect to us have none of their own.
+    /// The controllers that we connect to, with their state. Controllers that connect to us have no state of their
+    /// own.
     pub fn status(&mut self, now: Millis) -> Vec<ControllerStatus> {
         let controllers = self.conns.values_mut().filter(|c| c.is_active());
         controllers
@@ -56,7 +57,7 @@ impl ConnManager {
                         put(&key("bypassed"), Some(counts.bypassed.to_string()));
                         put(&key("queued"), Some(counts.queued.to_string()));
                     }
-                    // Open vSwitch has the key with a rate only; drops of the plain queue are too many to be silent about.
+                    // Open vSwitch has this key only with a rate; but drops of the plain queue should be visible, too.
                     put(&key("dropped"), (limited || counts.dropped > 0).then(|| counts.dropped.to_string()));
                 }
                 ControllerStatus {
@@ -69,7 +70,7 @@ impl ConnManager {
             .collect()
     }
 
-    /// Some controller is connected: the bridge is not on its own.
+    /// Whether a controller is connected, so that the bridge need not act on its own.
     pub fn any_connected(&self) -> bool {
         self.conns.values().any(|c| c.kind == crate::ConnKind::Controller && c.is_open())
     }

@@ -1,4 +1,4 @@
-//! What is wanted of the connection to a controller.
+//! Settings of the connection to a controller.
 
 use units::Millis;
 
@@ -11,27 +11,27 @@ pub enum ConnKind {
     Controller,
 }
 
-/// What is wanted of the connection to a controller.
+/// Settings of the connection to a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerTarget {
     /// `tcp:…`, `unix:…`, `ptcp:…`, `punix:…`
     pub target: String,
-    /// Longest wait between attempts.
+    /// Longest delay between attempts to connect.
     pub max_backoff: Millis,
-    /// An idle connection is probed after this long; `None`: never.
+    /// An idle connection is probed after this time; `None`: never.
     pub inactivity_probe: Option<Millis>,
-    /// It gets asynchronous messages until it asks otherwise.
+    /// It gets asynchronous messages by default.
     pub async_messages: bool,
-    /// Packet-ins that wait for it at most.
+    /// Packet-ins that may wait for it.
     pub queue_size: usize,
-    /// Packet-ins per second, of misses and of actions each; `None`: as many as come.
+    /// Packet-ins per second, for misses and actions each; `None`: unlimited.
     pub rate_limit: Option<u32>,
-    /// Packet-ins that the rate lets through at once, and that wait for it; `None`: a quarter of it.
+    /// Packet-ins that may exceed the rate at once, and that may wait for it; `None`: a quarter of the rate.
     pub burst_limit: Option<u32>,
 }
 
 impl ControllerTarget {
-    /// What tools get that connect to the management socket.
+    /// Settings of tools on the management socket.
     pub(crate) fn service(queue_size: usize) -> ControllerTarget {
         let probe = Some(Millis::from_secs(60));
         ControllerTarget {

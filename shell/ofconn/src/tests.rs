@@ -53,7 +53,7 @@ impl Rig {
         Peer { stream: Stream::connect(&Target::Unix(self.dir.join(socket))).unwrap(), input: Vec::new() }
     }
 
-    /// One turn; the requests are left unanswered.
+    /// One iteration; the requests are left unanswered.
     fn turn(&mut self) -> Vec<Request> {
         self.manager.run(self.now);
         let mut out = Vec::new();
@@ -180,7 +180,7 @@ fn a_turn_is_shared() {
     let mut busy = rig.open("br0.mgmt", Version::V10);
     let mut other = rig.open("br0.mgmt", Version::V10);
     let barrier = |n| Message::new(Version::V10, Xid(n), Body::BarrierRequest);
-    // At once: a socket holds fewer pieces than that.
+    // All at once: the kernel would not buffer so many separate writes.
     let frames = (0..300).flat_map(|n| openflow::encode(&barrier(n), Dialect::default()).unwrap());
     busy.stream.write_all(&frames.collect::<Vec<_>>().concat()).unwrap();
     other.send(&barrier(999));
@@ -191,7 +191,7 @@ fn a_turn_is_shared() {
 }
 
 #[test]
-fn asynchronous_messages_need_a_wish() {
+fn asynchronous_messages_must_be_requested() {
     let mut rig = Rig::new("async", &["punix:ctl"]);
     let mut tool = rig.open("br0.mgmt", Version::V10);
     let mut controller = rig.open("ctl", Version::V10);
@@ -250,7 +250,7 @@ fn an_active_controller_is_found_probed_and_found_again() {
 }
 
 #[test]
-fn what_did_not_change_goes_on() {
+fn unchanged_connections_stay() {
     let mut rig = Rig::new("again", &["punix:ctl"]);
     let mut peer = rig.open("ctl", Version::V13);
     assert!(rig.configure(&["punix:ctl"]).is_empty());
@@ -284,11 +284,11 @@ fn packet_ins_for_a_peer_that_does_not_read_are_dropped_and_counted() {
     }
     assert_eq!(heard, 2000);
     let waiting: Vec<usize> = rig.manager.sessions().map(|(_, s)| s.output_len()).collect();
-    // 100 packet-ins of 1518 bytes; the kernel holds as much as it likes besides.
+    // 100 packet-ins of 1518 bytes; the kernel buffers more in addition.
     assert!(waiting.iter().all(|len| *len <= 100 * 1600), "{waiting:?}");
     let status = &rig.manager.status(rig.now)[0].status;
     let dropped: usize = status["packet-in-miss-dropped"].parse().unwrap();
-    // What was not dropped arrives when the peer reads on.
+    // Packet-ins that were not dropped arrive when the peer reads again.
     let mut late = 0;
     while let n @ 1.. = deaf.receive().iter().filter(|m| matches!(m.body, Body::PacketIn(..))).count() {
         late += n;
@@ -304,7 +304,7 @@ fn a_peer_that_leaves_replies_unread_is_cut_off_by_their_age() {
     let mut deaf = rig.open("br0.mgmt", Version::V10);
     let mut good = rig.open("br0.mgmt", Version::V10);
     let echo = Message::new(Version::V10, Xid(2), Body::EchoRequest(vec![0; 60_000]));
-    // It goes on asking, so that no probe ever finds it silent.
+    // The peer keeps sending requests, so no probe finds it silent.
     for second in 0..100 {
         rig.now = Millis(1000 + second * 1000);
         match second {
@@ -316,14 +316,14 @@ fn a_peer_that_leaves_replies_unread_is_cut_off_by_their_age() {
         rig.turn();
         assert_eq!(good.receive().len(), 1);
         let there = rig.manager.sessions().count();
-        // The kernel takes some hundred kilobytes before the first byte waits here.
+        // The kernel buffers some hundred kilobytes before bytes wait in the switch.
         let expected = if second < 60 { 2..=2 } else { 1..=2 - usize::from(second >= 80) };
         assert!(expected.contains(&there), "{second} s: {there}");
     }
 }
 
 #[test]
-fn messages_that_nobody_asked_for_end_the_connection_that_does_not_read_them() {
+fn unsolicited_messages_end_a_connection_that_does_not_read_them() {
     let removed = FlowRemoved {
         matching: PacketIn::default().metadata,
         priority: 1,
@@ -340,7 +340,7 @@ fn messages_that_nobody_asked_for_end_the_connection_that_does_not_read_them() {
     let _deaf = rig.open("ctl", Version::V13);
     let mut good = rig.open("ctl", Version::V13);
     let mut heard = 0;
-    // Within 8 s: the probe of a silent peer takes 10.
+    // Within 8 s, which is less than the 10 s of a probe.
     for turn in 0..2000 {
         (0..200).for_each(|_| rig.manager.send_flow_removed(&removed));
         rig.now = Millis(rig.now.0 + 4);
@@ -356,7 +356,7 @@ fn messages_that_nobody_asked_for_end_the_connection_that_does_not_read_them() {
 }
 
 #[test]
-fn tools_have_a_limit_that_leaves_those_before_alone() {
+fn the_limit_of_tools_affects_only_new_connections() {
     let mut rig = Rig::new("many", &[]);
     let mut first = rig.open("br0.mgmt", Version::V10);
     let mut peers: Vec<Peer> = Vec::new();

@@ -1,4 +1,4 @@
-//! Debug logs of what passes on a connection, and a line now and then about how many flows it changed.
+//! Debug logs of messages on a connection, and periodic log lines about the flow mods it sent.
 
 use openflow::flow_mod::FlowCommand;
 use openflow::stats::FlowStats;
@@ -15,7 +15,7 @@ static CONNMGR: Module = Module::new("connmgr");
 static OFP_FLOW: Module = Module::new("ofp_flow");
 static OVERSIZED: RateLimit = RateLimit::new(1, 5);
 
-/// A message as text, made only if it is logged.
+/// A message as text; formatted only if it is logged.
 struct Text<'a>(&'a [u8]);
 
 impl fmt::Display for Text<'_> {
@@ -42,7 +42,7 @@ pub(crate) fn negotiated(name: &str, agreed: Version, ours: VersionSet, peers: V
     );
 }
 
-/// Flow statistics that cannot be written because of some flow that no message holds, without those flows.
+/// If a flow is too large for a reply, flow statistics are sent without that flow. `None`: no flow is too large.
 pub(crate) fn without_oversized(message: &Message, dialect: Dialect) -> Option<Vec<Vec<u8>>> {
     let Body::FlowStatsReply(all) = &message.body else { return None };
     let reply = |flows: Vec<FlowStats>| message.reply(Body::FlowStatsReply(flows));
@@ -61,7 +61,7 @@ pub(crate) fn without_oversized(message: &Message, dialect: Dialect) -> Option<V
     openflow::encode(&reply(kept), dialect).ok()
 }
 
-/// Some versions in words.
+/// Versions as text.
 pub(crate) fn versions(set: VersionSet) -> String {
     let all: Vec<u8> = set.iter().map(|v| v.wire()).collect();
     match all[..] {
@@ -74,11 +74,11 @@ pub(crate) fn versions(set: VersionSet) -> String {
     }
 }
 
-/// The first report comes this long after the first change, the next one much later.
+/// Time from the first flow mod to the first report, and between later reports.
 const FIRST_REPORT: Millis = Millis::from_secs(10);
 const REPORT_INTERVAL: Millis = Millis::from_secs(60);
 
-/// How many flow mods a connection has sent since the last report.
+/// Flow mods of a connection since the last report.
 #[derive(Debug, Default)]
 pub(crate) struct FlowModCounts {
     adds: u32,
@@ -109,7 +109,7 @@ impl FlowModCounts {
         self.due
     }
 
-    /// Logs what was counted, and counts anew.
+    /// Logs the counts and resets them.
     pub(crate) fn report(&mut self, connection: &str, now: Millis) {
         if self.due.take().is_none() {
             return;

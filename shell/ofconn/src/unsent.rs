@@ -1,31 +1,31 @@
-//! How long bytes have waited for a peer that does not read, and when it is cut off.
+//! Age of bytes that wait for a peer that does not read, and when the peer is disconnected.
 
 use std::collections::VecDeque;
 use transport::Outbox;
 use units::Millis;
 
-/// A peer that leaves bytes unread for so long is cut off, unless it is probed less often than this. It is the interval at
-/// which tools on the management socket are probed; controllers are probed every 5 s where nothing else is configured.
+/// A peer that leaves bytes unread for this long is disconnected, unless it is probed at longer intervals. Tools on
+/// the management socket are probed at this interval; controllers by default every 5 s.
 const AGE_MAX: Millis = Millis::from_secs(60);
-/// With more than this waiting, a peer has only [`BUSY_AGE_MAX`]. Requests of a peer are left unread at a sixteenth of it, so
-/// that only messages without a request (port status, flow removed) lead here.
+/// With more bytes waiting than this, a peer has only [`BUSY_AGE_MAX`]. Requests of a peer are left unread at a
+/// sixteenth of it, so only unsolicited messages (port status, flow removed) can exceed it.
 const BUSY_LEN: usize = 8 << 20;
-/// See [`BUSY_LEN`]: a peer that reads at all takes 8 MiB in a fraction of this.
+/// See [`BUSY_LEN`]: a peer that reads at all takes 8 MiB in much less.
 const BUSY_AGE_MAX: Millis = Millis::from_secs(5);
-/// Whatever the age: about 2 million messages about flows that went. It is beyond what one change of a table sends.
+/// Limit at any age: about 2 million flow-removed messages, more than one change of a table sends.
 const LEN_MAX: usize = 256 << 20;
-/// Bytes queued within this time of each other have one mark.
+/// Bytes queued within this time of each other share one mark.
 const GRAIN: Millis = Millis(250);
 
-/// Notes when bytes were queued.
+/// Records when bytes were queued.
 #[derive(Debug, Default)]
 pub(crate) struct Unsent {
-    /// The end of some bytes, as a count of all that were ever queued, and when they were.
+    /// Position in the stream of all queued bytes where a group of bytes ends, and when the group was queued.
     marks: VecDeque<(u64, Millis)>,
 }
 
 impl Unsent {
-    /// Takes note of what was queued and written since the last call.
+    /// Records what was queued and written since the last call.
     pub(crate) fn note(&mut self, outbox: &Outbox, now: Millis) {
         let (pushed, written) = (outbox.pushed(), outbox.written());
         while self.marks.front().is_some_and(|(end, _)| *end <= written) {
@@ -41,27 +41,27 @@ impl Unsent {
         }
     }
 
-    /// When the oldest byte that waits was queued.
+    /// When the oldest waiting byte was queued.
     fn oldest(&self) -> Option<Millis> {
         self.marks.front().map(|(_, at)| *at)
     }
 
-    /// Why the peer is to be cut off, if it is. `patience`: how long bytes may wait.
+    /// The reason to disconnect the peer, if there is one. `patience`: how long bytes may wait.
     pub(crate) fn verdict(&self, len: usize, patience: Option<Millis>, now: Millis) -> Option<String> {
         let age = now.since(self.oldest()?);
         let too_old = patience.is_some_and(|limit| age >= limit) || len > BUSY_LEN && age >= BUSY_AGE_MAX;
         (too_old || len > LEN_MAX).then(|| format!("{len} bytes unsent, the oldest for {} s", age.0 / 1000))
     }
 
-    /// When the verdict can change.
+    /// When the verdict may change.
     pub(crate) fn deadline(&self, len: usize, patience: Option<Millis>) -> Option<Millis> {
         let busy = (len > BUSY_LEN).then_some(BUSY_AGE_MAX);
         Some(self.oldest()? + busy.into_iter().chain(patience).min()?)
     }
 }
 
-/// How long bytes may wait for a peer that is probed at this interval. A peer that is never probed is given any time, as far
-/// as few bytes wait.
+/// How long bytes may wait for a peer that is probed at this interval. For a peer that is never probed there is no
+/// limit while few bytes wait.
 pub(crate) fn patience(probe: Option<Millis>) -> Option<Millis> {
     probe.map(|p| p.max(AGE_MAX))
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use std::io::{self, ErrorKind, Write};
 
-    /// Takes so many bytes.
+    /// A writer that takes this many bytes per call.
     struct Narrow(usize);
 
     impl Write for Narrow {
@@ -92,7 +92,7 @@ mod tests {
         for second in 0..20 {
             let now = Millis(second * 1000);
             outbox.push(&[0; 100]);
-            // A peer that reads a byte a second does not get younger by it.
+            // A peer that reads one byte a second does not reduce the age.
             outbox.flush(&mut Narrow(1)).unwrap();
             unsent.note(&outbox, now);
             assert_eq!(unsent.verdict(outbox.len(), limit, now).is_some(), second >= 10, "{second}");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lets_megabytes_wait_has_less_time() {
+    fn with_megabytes_waiting_the_limit_is_shorter() {
         let (mut outbox, mut unsent) = (Outbox::new(), Unsent::default());
         outbox.push_owned(vec![0; BUSY_LEN + 1]);
         unsent.note(&outbox, Millis(0));

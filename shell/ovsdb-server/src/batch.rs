@@ -1,8 +1,8 @@
-//! One served database, and the transactions that are executed but not yet stored.
+//! One served database, and the transactions that are executed but not stored yet.
 //!
-//! Transactions that arrive together are stored with one write and one sync: they are
-//! executed one after another in memory, and only when all are on disk are they answered and
-//! shown to monitors. When storing fails, memory goes back to where the batch began.
+//! Transactions that arrive together are stored with one write and one sync: they are executed in sequence in memory,
+//! and only when all are stored are they answered and shown to monitors. If storing fails, memory is reset to the
+//! state before the batch.
 
 use crate::file::{DatabaseFile, now_ms};
 use crate::identity;
@@ -14,17 +14,17 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A transaction that awaits storage.
+/// An executed transaction that is not stored yet.
 pub struct Pending {
-    /// Who asked, and the ID of the request; nobody did where the server wrote of itself.
+    /// The session and the id of the request; `None` for a transaction of the server itself.
     pub asked: Option<(SessionId, Json)>,
-    /// The answer.
+    /// The reply.
     pub results: Vec<Json>,
-    /// What it changed, and under which ID; nothing when it failed.
+    /// Its changes and the transaction's id; `None` if it failed.
     pub changes: Option<(Uuid, Arc<Changes>)>,
 }
 
-/// What became of a wish to compact the file.
+/// State of a requested compaction.
 #[derive(Default)]
 enum Compacted {
     #[default]
@@ -33,18 +33,18 @@ enum Compacted {
     Done(io::Result<()>),
 }
 
-/// A database, its file, and the batch in hand.
+/// A database, its file, and the current batch.
 pub struct Served {
     pub db: Database,
-    /// Absent for databases that live in memory only.
+    /// Absent for databases that are in memory only.
     file: Option<DatabaseFile>,
     before_batch: Option<Database>,
     records: Vec<u8>,
-    /// Whether a transaction of the batch asked to be on disk when it is answered.
+    /// Whether a transaction of the batch must be on disk before it is answered.
     durable: bool,
     pending: Vec<Pending>,
     compacted: Compacted,
-    /// Counts stored changes, so that waiting transactions know when to look again.
+    /// Counts stored changes; waiting transactions are tried again when it increases.
     pub generation: u64,
 }
 
@@ -73,7 +73,7 @@ impl Served {
         self.file.as_ref().map(DatabaseFile::path)
     }
 
-    /// Begins to rewrite the file; [`Served::take_compacted`] tells the end. Nothing may be pending.
+    /// Begins to rewrite the file; [`Served::take_compacted`] returns the result. Nothing may be pending.
     pub fn compact(&mut self) {
         let begun = self.file.as_mut().map_or(Ok(()), |file| file.begin_rewriting(&self.db));
         let Err(error) = begun else {
@@ -88,12 +88,12 @@ impl Served {
         self.file.as_ref().is_some_and(DatabaseFile::is_rewriting)
     }
 
-    /// Whether a new file is complete. To put it in its place may wait for the disk.
+    /// Whether a new file is complete. Replacing the old one may block on the disk.
     pub fn is_compacted(&self) -> bool {
         self.file.as_ref().is_some_and(DatabaseFile::is_rewritten)
     }
 
-    /// Takes over the new file when it is complete.
+    /// Replaces the file by the new one if that is complete.
     pub fn progress(&mut self) {
         if let Some(done) = self.file.as_mut().and_then(DatabaseFile::progress)
             && matches!(self.compacted, Compacted::Awaited)
@@ -102,15 +102,15 @@ impl Served {
         }
     }
 
-    /// How the compaction that was asked for went; told once.
+    /// The result of the requested compaction; returned once.
     pub fn take_compacted(&mut self) -> Option<io::Result<()>> {
-        // A conversion writes the file anew, too.
+        // A conversion rewrites the file, too.
         if matches!(self.compacted, Compacted::Awaited) && !self.is_compacting() {
             self.compacted = Compacted::Done(Ok(()));
         }
         match std::mem::take(&mut self.compacted) {
             Compacted::Done(result) => Some(result),
-            // Somebody else who asked for the same has been told.
+            // Another request for the same compaction took the result.
             Compacted::NotAsked => Some(Ok(())),
             Compacted::Awaited => {
                 self.compacted = Compacted::Awaited;
@@ -119,7 +119,7 @@ impl Served {
         }
     }
 
-    /// Gives the database another schema, in the file as in memory, or leaves both as they are. Nothing may be pending.
+    /// Changes the schema in the file and in memory, or in neither. Nothing may be pending.
     pub fn convert(&mut self, schema: Arc<Schema>) -> Result<(), Error> {
         let converted = convert::convert(&self.db, schema, &mut identity::fresh)?;
         if let Some(file) = &mut self.file {
@@ -131,7 +131,7 @@ impl Served {
         Ok(())
     }
 
-    /// Adds a transaction that failed: its answer must not overtake the others.
+    /// Adds a failed transaction, so that its reply keeps its place in the order.
     pub fn add_failed(&mut self, session: SessionId, id: Json, results: Vec<Json>) {
         self.pending.push(Pending { asked: Some((session, id)), results, changes: None });
     }
@@ -146,7 +146,7 @@ impl Served {
         self.execute(Some((session, id)), results, commit, &comment);
     }
 
-    /// Adds a transaction of the server itself. An error is one of the program.
+    /// Adds a transaction of the server itself. An error is a bug.
     pub fn add_own(&mut self, operations: &[Operation]) -> Result<(), Error> {
         let commit = transaction::apply_own(&self.db, operations, &mut identity::fresh)?;
         if !commit.changes.is_empty() {
@@ -172,12 +172,12 @@ impl Served {
         self.pending.push(Pending { asked, results, changes: Some((transaction, changes)) });
     }
 
-    /// Whether transactions await storage.
+    /// Whether transactions are not stored yet.
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Stores the batch; the answers may then be sent.
+    /// Stores the batch; afterwards the replies may be sent.
     pub fn store(&mut self) -> Vec<Pending> {
         let mut pending = std::mem::take(&mut self.pending);
         let records = std::mem::take(&mut self.records);
@@ -193,7 +193,7 @@ impl Served {
             Ok(()) if before.is_some() => {
                 self.generation += 1;
                 if let Some(file) = &mut self.file {
-                    // The long file serves as well; the next commit tries again.
+                    // The long file can be used as well; the next commit tries again.
                     _ = file.compact_if_long(&self.db);
                 }
             }

@@ -1,5 +1,5 @@
-//! Settings that are kept in columns (`db:DATABASE,TABLE,COLUMN`): remotes and the files of TLS; and the status of remotes,
-//! which is written back.
+//! Settings in columns (`db:DATABASE,TABLE,COLUMN`): remotes and the files for TLS; and the status of remotes, which
+//! is written back.
 
 use crate::remotes::{End, RemoteNames, RemoteOptions};
 use crate::server::Server;
@@ -16,7 +16,7 @@ use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// Between two writings of the remotes' status.
+/// Interval at which the remotes' status is written.
 const STATUS_INTERVAL_MS: u64 = 2_500;
 
 /// A column of a database.
@@ -26,7 +26,7 @@ pub(crate) struct Place<'a> {
     column: usize,
 }
 
-/// The string in a column; of a set the first.
+/// The string in a column; of a set the first one.
 pub(crate) fn text<'r>(schema: &Schema, table: &str, row: &'r Row, column: &str) -> Option<&'r str> {
     value(schema, table, row, column)?.first()?.as_str()
 }
@@ -44,7 +44,7 @@ impl Place<'_> {
         self.rows().flat_map(|row| row.field(self.column).keys())
     }
 
-    /// The table whose rows the column names.
+    /// The table that the column's references point to.
     fn refers_to(&self) -> Option<usize> {
         let ty = &self.db.schema().tables[self.table].columns[self.column].ty;
         ty.key.refers_to.as_ref().filter(|_| ty.value.is_none()).map(|to| to.index)
@@ -74,19 +74,19 @@ impl Server {
         Ok(Place { db: &served.db, table: index, column })
     }
 
-    /// Whether a remote's name makes sense with the databases that there are.
+    /// Checks whether a remote's name is valid with the current databases.
     pub fn check_remote(&mut self, name: &str) -> Result<(), String> {
         _ = self.core();
         if name.starts_with("db:") { self.place(name).map(drop) } else { Ok(()) }
     }
 
-    /// Sets where the files of TLS are.
+    /// Sets the names of the files for TLS.
     pub fn set_tls(&mut self, names: TlsNames) {
         self.tls = names;
         _ = self.remotes_mut();
     }
 
-    /// Whether settings are kept in columns.
+    /// Whether settings are in columns.
     pub(crate) fn reads_settings(&self) -> bool {
         let files = [&self.tls.private_key, &self.tls.certificate, &self.tls.ca_cert];
         let choices = [&self.tls.protocols, &self.tls.ciphers, &self.tls.ciphersuites];
@@ -94,7 +94,7 @@ impl Server {
         names.into_iter().any(|name| name.starts_with("db:"))
     }
 
-    /// The targets that are wanted now, and what is wrong with the names. TLS is set up on the way.
+    /// The wanted targets, and errors in their names. Also configures TLS.
     pub(crate) fn resolve(&self) -> (RemoteNames, Vec<String>) {
         let mut targets = RemoteNames::new();
         let mut complaints = Vec::new();
@@ -147,20 +147,20 @@ impl Server {
         let incomplete =
             [&files.private_key, &files.certificate, &files.ca_cert].iter().any(|f| f.as_os_str().is_empty());
         match tls::configure(&files) {
-            // Columns may be filled in later; without the files no TLS connection is made.
+            // Columns may be filled in later; without files no TLS connection is possible.
             Err(complaint) if !incomplete => complaints.push(complaint),
             _ => {}
         }
     }
 
-    /// Says what is wrong with the configuration, once.
+    /// Logs new problems of the configuration.
     pub(crate) fn complain(&mut self, complaints: Vec<String>) {
         let new = complaints.iter().filter(|text| !self.complaints.contains(text));
         new.for_each(|text| runtime::warn!(LOG, "{text}"));
         self.complaints = complaints;
     }
 
-    /// Writes the status of remotes into the rows that asked for them.
+    /// Writes the status of remotes to their rows.
     pub(crate) fn write_status(&mut self, now: Millis) {
         let names: Vec<_> =
             self.remotes.wanted.keys().filter(|name| name.starts_with("db:")).cloned().collect();
@@ -208,7 +208,7 @@ impl Server {
         Some(update)
     }
 
-    /// Whether somebody is connected by a remote, and the rest that is to be known.
+    /// Whether a client is connected through a remote, and the other columns of its status.
     fn remote_status(&self, target: &str, now: Millis) -> (bool, BTreeMap<String, String>) {
         let mut status = BTreeMap::new();
         let mut put = |key: &str, value: Option<String>| {
@@ -243,7 +243,7 @@ impl Server {
     }
 }
 
-/// Adds what a column of strings or of references to rows like those of table Manager names.
+/// Adds the targets of a column of strings, or of references to rows like those of table Manager.
 fn add_targets(place: &Place, targets: &mut RemoteNames) {
     if place.holds_strings() {
         for target in place.values().filter_map(Atom::as_str) {
@@ -271,10 +271,10 @@ fn add_targets(place: &Place, targets: &mut RemoteNames) {
     }
 }
 
-/// Rows of a table that are counted for a report; the others are taken to be like them.
+/// Rows of a table that are counted for a report, from which the total is extrapolated.
 const SAMPLE: usize = 4096;
 
-/// For reports: how many values a database holds.
+/// Number of values in a database, for reports.
 pub(crate) fn atoms(db: &Database) -> u64 {
     let of = |row: &Arc<Row>, columns: usize| -> u64 {
         (0..columns).map(|c| (row.field(c).keys().count() + row.field(c).values().count()) as u64).sum()
@@ -288,7 +288,7 @@ pub(crate) fn atoms(db: &Database) -> u64 {
     tables.map(of_table).sum()
 }
 
-/// For reports: how many fields.
+/// Number of fields in a database, for reports.
 pub(crate) fn cells(db: &Database) -> u64 {
     let tables = db.schema().tables.iter().zip(db.tables());
     tables.map(|(schema, t)| (t.rows().size() * schema.columns.len()) as u64).sum()

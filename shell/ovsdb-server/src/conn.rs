@@ -1,7 +1,7 @@
-//! One client as the thread of the sockets sees it: its stream, what came and is not carried out, what is to be written.
+//! One client as the socket thread sees it: its stream, requests that wait, and output.
 //!
-//! Requests of a client are carried out in the order in which they come. While the databases are with a job, `echo` is
-//! answered before the requests that wait: it asks whether the server is there.
+//! Requests of a client are carried out in the order in which they arrive. While a job has the databases, `echo` is
+//! answered before the waiting requests: it tests whether the server is alive.
 
 use crate::limits::Limits;
 use crate::remotes::{Arrival, RemoteOptions};
@@ -20,13 +20,13 @@ static JSONRPC: Module = Module::new("jsonrpc");
 static TLS: Module = Module::new("stream_ssl");
 static LIMIT: RateLimit = RateLimit::new(5, 5);
 
-/// While so many bytes are unread, nothing more is taken from a client.
+/// While more bytes than this are unwritten, nothing is read from the client.
 const BUSY_BACKLOG_LEN: usize = 1 << 20;
-/// While requests of so much text wait, nothing more is taken from their client.
+/// While waiting requests have more text than this (bytes), nothing is read from their client.
 const BUSY_QUEUE_LEN: usize = 256 << 10;
-/// A longer message is parsed by a job: 64 KiB take about 0.5 ms.
+/// Longer messages are parsed by a job: 64 KiB take about 0.5 ms.
 pub const LONG_MESSAGE: usize = 64 << 10;
-/// Bytes read from one client before the others have their turn.
+/// Bytes read from one client before others are served.
 pub const READ_LEN: usize = 64 << 10;
 
 /// A request that waits to be carried out.
@@ -37,44 +37,44 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Whether it was so long that carrying it out takes long, too.
+    /// Whether its length makes it a long request.
     pub fn is_long(&self) -> bool {
         self.len > LONG_MESSAGE
     }
 }
 
-/// What of a client is being parsed.
+/// State of parsing a client's input.
 enum Parsing {
     Nothing,
     /// A long message that no job has taken yet.
     Text(Vec<u8>),
-    /// One that a job has; its length.
+    /// A long message that a job has; its length.
     InJob(usize),
 }
 
 /// One client.
 pub struct Conn {
     pub stream: Stream,
-    /// Probes, and what to say about the end.
+    /// State machine of probes and reconnection.
     pub link: Reconnect,
-    /// The remote that it came by, and how that treats its clients.
+    /// The remote of the client, and its options.
     pub remote: String,
     pub options: RemoteOptions,
     splitter: Splitter,
     parsing: Parsing,
     queue: VecDeque<Waiting>,
     queued_len: usize,
-    /// Since when a long message is unfinished.
+    /// When a long message began that is not complete yet.
     pub unfinished: Option<Millis>,
     outbox: Outbox,
-    /// More may be there to read than the socket tells.
+    /// More data may be readable than the socket reports.
     pub unread: bool,
-    /// Set when the connection is over.
+    /// Set when the connection is closed.
     pub closed: bool,
-    /// Why nothing more comes from the client; what it has asked for before is still done.
+    /// Why nothing more arrives from the client; earlier requests are still carried out.
     last: Option<Loss>,
     loss: Option<Loss>,
-    /// Whether the client has gone, for the session, which a job may have.
+    /// Whether the client has disconnected; shared with the session, which a job may have.
     pub hung_up: Arc<AtomicBool>,
 }
 
@@ -100,7 +100,7 @@ impl Conn {
         }
     }
 
-    /// Notices that a client has closed its connection that had ended its side of it, or did both at once.
+    /// Detects that a client which had closed its sending side has now closed the connection.
     pub fn notice_hangup(&self) {
         if self.last.is_some() && self.stream.has_hung_up() {
             self.hung_up.store(true, Ordering::Relaxed);
@@ -112,12 +112,12 @@ impl Conn {
         !self.outbox.is_empty()
     }
 
-    /// How many.
+    /// Number of bytes that wait to be written.
     pub fn backlog(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Bytes of requests that are unfinished or wait.
+    /// Bytes of requests that are incomplete or waiting.
     pub fn input_len(&self) -> usize {
         let parsing = match &self.parsing {
             Parsing::Nothing => 0,
@@ -127,7 +127,7 @@ impl Conn {
         self.splitter.len() + self.queued_len + parsing
     }
 
-    /// Whether the client may be heard: not while it does not read its answers or has asked for much already.
+    /// Whether to read from the client: not while it does not read its replies or many of its requests wait.
     pub fn wants_input(&self) -> bool {
         self.outbox.len() < BUSY_BACKLOG_LEN
             && self.queued_len < BUSY_QUEUE_LEN
@@ -135,20 +135,20 @@ impl Conn {
             && matches!(self.parsing, Parsing::Nothing)
     }
 
-    /// Queues a message that is text already.
+    /// Queues a message that is already text.
     pub fn send_text(&mut self, message: String) {
         self.outbox.push_owned(message.into_bytes());
     }
 
-    /// Reads what is there and queues the whole messages.
+    /// Reads available data and queues the complete messages.
     pub fn receive(&mut self, now: Millis, buffer: &mut [u8]) {
         self.unread = false;
         match self.stream.read(buffer) {
-            // What came before the end of the stream is still heard.
+            // Data before the end of the stream is still processed.
             Ok(0) => self.last = Some(Loss::Closed),
             Ok(len) => {
                 self.link.activity(now);
-                // A socket with more to read says so; what TLS has decrypted already does not show there.
+                // The socket reports further data, but not data that TLS has decrypted already.
                 self.unread = len == buffer.len();
                 self.splitter.push(buffer.get(..len).unwrap_or_default());
                 self.split();
@@ -163,7 +163,7 @@ impl Conn {
         }
     }
 
-    /// Cuts off the whole messages, up to one that a job is to parse.
+    /// Splits off the complete messages, up to one that a job has to parse.
     fn split(&mut self) {
         while matches!(self.parsing, Parsing::Nothing) && self.last.is_none() {
             match self.splitter.next_text() {
@@ -175,7 +175,7 @@ impl Conn {
         }
     }
 
-    /// A long message for a job, which ends with [`Conn::parsed_long`].
+    /// A long message for a job; its result goes to [`Conn::parsed_long`].
     pub fn take_long(&mut self) -> Option<Vec<u8>> {
         match std::mem::replace(&mut self.parsing, Parsing::Nothing) {
             Parsing::Text(text) => {
@@ -189,7 +189,7 @@ impl Conn {
         }
     }
 
-    /// The message that a job parsed, or what is wrong with it.
+    /// Takes the result of a parsing job.
     pub fn parsed_long(&mut self, parsed: Result<Long, StreamError>) {
         if let Parsing::InJob(len) = std::mem::replace(&mut self.parsing, Parsing::Nothing) {
             self.parsed(len, parsed);
@@ -212,7 +212,7 @@ impl Conn {
         self.last = Some(Loss::Error("Protocol error".to_owned()));
     }
 
-    /// The next request that is to be carried out.
+    /// The next request to be carried out.
     pub fn next_waiting(&mut self) -> Option<Waiting> {
         let next = self.queue.pop_front()?;
         self.queued_len -= next.len;
@@ -224,7 +224,7 @@ impl Conn {
         !self.queue.is_empty()
     }
 
-    /// Answers the probes among the requests that wait.
+    /// Answers the probes among the waiting requests.
     pub fn answer_probes(&mut self) {
         for waiting in std::mem::take(&mut self.queue) {
             match waiting.message {
@@ -237,7 +237,7 @@ impl Conn {
         }
     }
 
-    /// Ends the connection when nothing more comes and all that was asked for has been done and answered.
+    /// Closes the connection if nothing more arrives and everything has been carried out and answered.
     pub fn end_if_done(&mut self) {
         if self.queue.is_empty()
             && !self.has_output()
@@ -258,7 +258,7 @@ impl Conn {
         }
     }
 
-    /// Probes a client that has been silent, and gives up one that stays so.
+    /// Probes an idle client, and disconnects one that stays silent.
     pub fn probe(&mut self, now: Millis) {
         match self.link.run(now) {
             Some(Action::Probe) => {
@@ -278,7 +278,7 @@ impl Conn {
         self.end(Loss::from(error));
     }
 
-    /// Ends the connection with this turn.
+    /// Ends the connection in this iteration.
     pub fn end(&mut self, loss: Loss) {
         if !self.closed {
             self.closed = true;
@@ -286,7 +286,7 @@ impl Conn {
         }
     }
 
-    /// The connection's state machine, told of the end.
+    /// The connection's state machine, after the end was reported to it.
     pub fn into_link(mut self, now: Millis) -> Reconnect {
         self.hung_up.store(true, Ordering::Relaxed);
         if let Some(loss) = self.loss.take() {
@@ -297,7 +297,7 @@ impl Conn {
     }
 }
 
-/// Makes a message of a short text.
+/// Parses a short message.
 fn parse(text: &[u8]) -> Result<Message, StreamError> {
     Message::from_json(stream::parse(text)?).map_err(|fault| StreamError::Syntax(fault.to_owned()))
 }

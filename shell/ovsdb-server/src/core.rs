@@ -1,7 +1,7 @@
-//! The databases, with what their clients have to do with them: all that requests read and change.
+//! The core: the databases, and the state of sessions that refers to them; everything that requests read and change.
 //!
-//! It has no sockets, so that it can be handed to a job: while one request takes long, the thread of the sockets goes on
-//! reading, writing and answering probes. Requests are carried out one after another, by whoever has the core.
+//! It has no sockets, so that it can be passed to a job: while a long request runs, the socket thread keeps reading,
+//! writing and answering probes. Requests are carried out one after another, by the thread that has the core.
 
 use crate::batch::Served;
 use crate::limits::Limits;
@@ -10,28 +10,28 @@ use ovsdb::{LockTable, Long, Uuid};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// See the module.
+/// The databases and their sessions.
 pub struct Core {
     pub databases: BTreeMap<String, Served>,
     pub sessions: BTreeMap<SessionId, Session>,
     pub locks: LockTable<SessionId>,
     pub id: Uuid,
     pub limits: Limits,
-    /// The generations that waiting transactions have last seen.
+    /// The generations at the last try of waiting transactions.
     seen: u64,
 }
 
-/// What is to be done in one go.
+/// Work to be done in one piece.
 #[derive(Default)]
 pub struct Work {
-    /// One request each of some sessions.
+    /// At most one request of each session.
     pub requests: Vec<(SessionId, Long)>,
-    /// Sessions that have read on, so that they can be told of the changes that were held back.
+    /// Sessions whose clients have read, so that held-back changes can be sent.
     pub release: Vec<SessionId>,
 }
 
 impl Core {
-    /// Without databases and clients; it stands in while a job has the real one, and is asked nothing.
+    /// A core without databases and clients: a placeholder while a job has the real one.
     pub fn new(limits: Limits) -> Core {
         Core {
             databases: BTreeMap::new(),
@@ -52,38 +52,39 @@ impl Core {
             }
         }
         for (id, message) in work.requests {
-            // What a client asked for before it was cut off, or ended its side, is still done; what comes after is not.
+            // Requests that arrived before a client was disconnected, or closed its sending side, are carried out;
+            // later ones are not.
             if self.sessions.get(&id).is_some_and(|s| !s.is_over()) {
                 self.handle(id, message);
             }
         }
     }
 
-    /// Stores what was changed, answers, and tries waiting transactions again.
+    /// Stores changes, sends replies, and tries waiting transactions again.
     pub fn settle(&mut self) {
         self.answer();
         self.databases.values_mut().for_each(Served::progress);
         self.retry_blocked();
     }
 
-    /// Grows with every stored change.
+    /// Increases with every stored change.
     pub fn generation(&self) -> u64 {
         self.databases.values().map(|served| served.generation).sum()
     }
 
-    /// Whether waiting transactions would be tried again.
+    /// Whether waiting transactions should be tried again.
     pub fn may_retry(&self) -> bool {
         let waits = self.sessions.values().any(|s| !s.blocked.is_empty());
         let changed = || self.seen != self.generation() || self.databases.values().any(Served::has_pending);
         waits && (changed() || self.patience().is_some_and(|at| at <= Instant::now()))
     }
 
-    /// When the next waiting transaction gives up.
+    /// When the next waiting transaction times out.
     pub fn patience(&self) -> Option<Instant> {
         self.sessions.values().flat_map(|s| s.blocked.iter().filter_map(|b| b.deadline)).min()
     }
 
-    /// Tries waiting transactions again: all when a database changed, else those that give up.
+    /// Tries waiting transactions again: all of them if a database changed, otherwise those that time out.
     fn retry_blocked(&mut self) {
         loop {
             let generation = self.generation();
@@ -107,7 +108,7 @@ impl Core {
         }
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn end_session(&mut self, id: SessionId) {
         self.sessions.remove(&id);
         for (lock, heir) in self.locks.end_session(id) {

@@ -1,7 +1,7 @@
-//! Databases that come, go and change their schema while the server runs, and `_Server`, which describes them.
+//! Databases that are added, removed or converted while the server runs, and `_Server`, which describes them.
 //!
-//! RFC 7047 knows no way to tell a client. Those that said `set_db_change_aware` watch `_Server` and are told what of theirs was
-//! cancelled; the others lose their connection and find the new state when they come back.
+//! RFC 7047 has no message for that. Clients that sent `set_db_change_aware` watch `_Server` and are told which of
+//! their monitors were cancelled; other clients are disconnected and find the new state when they reconnect.
 
 use crate::batch::Served;
 use crate::core::Core;
@@ -18,22 +18,22 @@ use transport::Loss;
 /// Why a database cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
-    /// The file.
+    /// The file cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// This server has the file open.
+    /// This server has the file open already.
     #[error("ovsdb error: {0}: already open")]
     AlreadyOpen(PathBuf),
-    /// This server has a database of the name.
+    /// This server has a database of that name.
     #[error("ovsdb error: {0}: duplicate database name")]
     Duplicate(String),
-    /// The name is the server's own.
+    /// The name is reserved for the server.
     #[error("ovsdb error: {0}: names beginning with \"_\" are reserved")]
     Reserved(String),
 }
 
 impl Server {
-    /// Serves the database in a file, too, which is made with `schema_if_absent` if there is none. The answer is its name.
+    /// Serves the database in a file, which is created with `schema_if_absent` if it does not exist. Returns its name.
     pub fn add_database(
         &mut self,
         path: &Path,
@@ -44,19 +44,19 @@ impl Server {
         added
     }
 
-    /// Stops to serve a database; false if there is none of the name.
+    /// Stops serving a database; returns false if there is none of that name.
     pub fn remove_database(&mut self, name: &str) -> bool {
         let removed = self.core().remove_database(name);
         self.take_output();
         removed
     }
 
-    /// The databases' names, that of `_Server` among them, and their files.
+    /// The databases' names, including `_Server`, and their files.
     pub fn databases(&mut self) -> BTreeMap<&str, Option<&Path>> {
         self.core().databases.iter().map(|(name, served)| (name.as_str(), served.path())).collect()
     }
 
-    /// Begins to rewrite the file of a database; [`Server::take_compacted`] tells the end.
+    /// Begins to rewrite the file of a database; [`Server::take_compacted`] returns the result.
     pub fn compact(&mut self, name: &str) {
         let core = self.core();
         core.answer();
@@ -66,11 +66,11 @@ impl Server {
         self.take_output();
     }
 
-    /// How the compaction of a database went that was asked for, once it has ended.
+    /// The result of a requested compaction, once it has ended.
     pub fn take_compacted(&mut self, name: &str) -> Option<std::io::Result<()>> {
         match self.core().databases.get_mut(name) {
             Some(served) => served.take_compacted(),
-            // It went meanwhile.
+            // The database was removed meanwhile.
             None => Some(Ok(())),
         }
     }
@@ -106,14 +106,14 @@ impl Core {
         self.cut_off_unaware(None);
         self.cancel_all(name);
         if let Some(gone) = self.databases.remove(name) {
-            // The sum of all generations may not fall back to what it was.
+            // The sum of all generations must not decrease.
             self.bump(gone.generation + 1);
         }
         self.describe();
         true
     }
 
-    /// `convert`: the database takes the schema in the request.
+    /// `convert`: changes the schema of a database to the one in the request.
     pub(crate) fn convert(&mut self, session: SessionId, name: &str, params: &Json) -> Result<Json, Error> {
         self.answer();
         let options = self.sessions.get(&session).map(|s| &s.options);
@@ -139,7 +139,7 @@ impl Core {
         Ok(json!({}))
     }
 
-    /// Ends the sessions that would not notice that the databases are others now.
+    /// Ends the sessions that would not notice that the databases changed.
     fn cut_off_unaware(&mut self, except: Option<SessionId>) {
         for (id, session) in &mut self.sessions {
             if !session.change_aware && Some(*id) != except {
@@ -148,7 +148,7 @@ impl Core {
         }
     }
 
-    /// Cancels what sessions have to do with a database, and tells them.
+    /// Cancels everything of sessions that concerns a database, and tells them.
     fn cancel_all(&mut self, name: &str) {
         for session in self.sessions.values_mut().filter(|s| !s.is_over()) {
             for id in session.leave(name) {
@@ -170,14 +170,14 @@ impl Core {
         }
     }
 
-    /// Makes `_Server`.
+    /// Creates `_Server`.
     pub(crate) fn add_about(&mut self) {
         let about = Database::new(schema::server(), Uuid::new_v4());
         self.databases.insert(ABOUT.to_owned(), Served::new(about, None));
         self.describe();
     }
 
-    /// Brings `_Server` up to date.
+    /// Updates `_Server`.
     fn describe(&mut self) {
         let mut wanted: BTreeMap<String, String> =
             self.databases.iter().map(|(name, served)| (name.clone(), schema_text(&served.db))).collect();
@@ -197,7 +197,7 @@ impl Core {
             let row = Operation::insert("Database", "").set("name", name).set("model", "standalone");
             operations.push(row.set("connected", true).set("leader", true).set("schema", schema));
         }
-        // The schema is built in, so that the rows fit it.
+        // Cannot fail: the schema is built in and fits the rows.
         _ = about.add_own(&operations);
     }
 }

@@ -1,7 +1,7 @@
-//! What a database file asks of a disk, and the disk of this host.
+//! Interface between the database file and the disk, and the disk of this host.
 //!
-//! [`crate::file`] does everything through [`Disk`], so that its tests can put a disk in this place that fails where they want
-//! it to: at any byte, sync or rename, with what a loss of power leaves afterwards.
+//! [`crate::file`] uses only [`Disk`], so that its tests can replace it by one that fails at any byte, sync or rename,
+//! with the consequences of a power loss.
 
 use std::fs::File;
 use std::io;
@@ -12,17 +12,17 @@ use std::thread::JoinHandle;
 
 /// An open file.
 pub trait DiskFile: Send + Sync {
-    /// Writes all of `bytes` at `offset`; where that fails, any part of them may be there.
+    /// Writes all of `bytes` at `offset`; after a failure any part of them may be in the file.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Cuts or extends the file.
+    /// Truncates or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Returns when the content is on the disk. After a failure nobody knows what of it is.
+    /// Returns when the content is on disk. After a failure it is unknown which part is.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// Work that goes on beside the server.
+/// Work on another thread.
 pub trait Work: Send {
-    /// Whether it is done.
+    /// Whether it has ended.
     fn is_finished(&self) -> bool;
     /// Waits for its end.
     fn wait(self: Box<Self>);
@@ -30,23 +30,23 @@ pub trait Work: Send {
 
 /// Files by name.
 pub trait Disk: Send + Sync {
-    /// Whether there is one.
+    /// Whether a file exists.
     fn exists(&self, path: &Path) -> bool;
-    /// All that is in one.
+    /// The content of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
-    /// Opens one for writing.
+    /// Opens a file for writing.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Makes an empty one, or empties what there is.
+    /// Creates an empty file, or truncates an existing one.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Gives one the name of another, in one step.
+    /// Renames a file atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes renames in the folder of `path` last.
+    /// Makes renames in the directory of `path` durable.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
-    /// The file itself, behind symbolic links.
+    /// The path without symbolic links.
     fn real_path(&self, path: &Path) -> PathBuf;
-    /// Has work done beside.
+    /// Runs work on another thread.
     fn beside(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>>;
 }
 
@@ -73,7 +73,7 @@ impl Work for JoinHandle<()> {
     }
 
     fn wait(self: Box<Self>) {
-        // Work that panicked leaves no result, which is its failure.
+        // A panic leaves no result, which counts as a failure.
         _ = self.join();
     }
 }
@@ -92,7 +92,7 @@ impl Disk for HostDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        // Like the other database tools: others may not read it, it can hold keys.
+        // As other database tools: not readable by others, because the file can hold keys.
         Ok(Arc::new(File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?))
     }
 

@@ -1,11 +1,11 @@
 //! The database file: opening, appending, compacting.
 //!
-//! Invariant: the bytes up to `good_len` are whole records, which are on disk or on their way. An append that
-//! fails cuts the file back to there. After a sync that failed nobody knows what is on the disk: the file is then written
-//! anew, and nothing is stored before that has worked.
+//! Invariant: the bytes up to `good_len` are whole records, which are on disk or will be. A failed append truncates
+//! the file to that length. After a failed sync it is unknown what is on disk: the file is then rewritten, and nothing
+//! is stored before that has succeeded.
 //!
-//! A file that has grown long is rewritten beside itself by a thread of its own, from a snapshot; what is appended meanwhile
-//! goes to both. Until the new file takes the place of the old one, the old one is the database.
+//! A file that has grown long is rewritten to a second file by another thread, from a snapshot; records appended
+//! meanwhile go to both. Until the new file replaces the old one, the old one is the database.
 
 use crate::disk::{Disk, DiskFile, HostDisk, Work};
 use crate::identity;
@@ -21,17 +21,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 static LOG: Module = Module::new("ovsdb_file");
 
-/// A smaller file is not rewritten of itself.
+/// Smaller files are not rewritten automatically.
 const COMPACT_MIN_LEN: u64 = 10 << 20;
-/// Rewritten when it is so many times as long as it was after the last rewriting.
+/// A file is rewritten when it has grown by this factor since the last rewriting.
 const COMPACT_GROWTH: u64 = 4;
-/// After a rewriting that failed, the next begins when the file is longer by one part in so many.
+/// After a failed rewriting, the next begins when the file has grown by another quarter.
 const COMPACT_AGAIN: u64 = 4;
 
 /// Why a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The operating system refused.
+    /// A system call failed.
     #[error("I/O error: {path}: open failed ({})", runtime::error_text(.cause))]
     Io {
         /// The file.
@@ -47,7 +47,7 @@ pub enum OpenError {
         /// What is wrong.
         cause: log::LogError,
     },
-    /// A record does not make sense.
+    /// A record is invalid.
     #[error("{path}: record at byte {offset}: {cause}")]
     Content {
         /// The file.
@@ -57,7 +57,7 @@ pub enum OpenError {
         /// What is wrong.
         cause: Box<Error>,
     },
-    /// There is no schema in the file.
+    /// The file has no schema.
     #[error("{0}: the file holds no schema")]
     Empty(PathBuf),
 }
@@ -68,14 +68,14 @@ pub struct DatabaseFile {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     later: Box<dyn Later>,
-    /// The file must be written anew before anything is added.
+    /// The file must be rewritten before anything is appended.
     doubtful: bool,
     good_len: u64,
-    /// A smaller file is not rewritten of itself.
+    /// Smaller files are not rewritten automatically.
     compact_min_len: u64,
-    /// The length at which the next rewriting begins.
+    /// Length at which the next rewriting begins.
     compact_at: u64,
-    /// Whether the file is certain to bear its name after a crash.
+    /// Whether the file's name is certain to survive a crash.
     folder_synced: bool,
     /// Whether bytes of a failed append may follow the good part.
     tail_dirty: bool,
@@ -83,12 +83,12 @@ pub struct DatabaseFile {
     _lock: LockFile,
 }
 
-/// A new file in the making.
+/// A rewriting in progress.
 struct Rewriting {
     work: Box<dyn Work>,
     written: Receiver<io::Result<(Arc<dyn DiskFile>, u64)>>,
     temporary: PathBuf,
-    /// What was appended since the snapshot.
+    /// Records appended since the snapshot.
     tail: Vec<u8>,
 }
 
@@ -99,7 +99,7 @@ impl DatabaseFile {
         Self::open_on(Arc::new(HostDisk), Box::new(later), path, schema, COMPACT_MIN_LEN)
     }
 
-    /// The same on another disk, with what syncs it later.
+    /// The same on another disk, with the syncer for writes that are not durable.
     pub(crate) fn open_on(
         disk: Arc<dyn Disk>,
         later: Box<dyn Later>,
@@ -119,8 +119,8 @@ impl DatabaseFile {
         }
         let file = disk.open(path).map_err(io_error)?;
         let (db, good_len) = load(path, &records)?;
-        // What its writer never confirmed, or what cannot be understood and nothing follows, is cut off. That is not synced
-        // here: if it failed, what the last process left to be written might be lost, and who opens the file next would not
+        // An unconfirmed or incomprehensible record at the end is cut off. This is not synced here: if the sync
+        // failed, data that the last process wrote might be lost, and the next process that opens the file would not
         // know. The first durable commit syncs all of it.
         let tail_dirty = good_len < bytes.len() && file.set_len(good_len as u64).is_err();
         let mut this = DatabaseFile {
@@ -132,7 +132,7 @@ impl DatabaseFile {
             good_len: good_len as u64,
             compact_min_len,
             compact_at: 0,
-            // Who wrote the file may not have lived to see to that.
+            // The process that wrote the file may have ended before it synced the directory.
             folder_synced: false,
             tail_dirty,
             rewriting: None,
@@ -140,7 +140,7 @@ impl DatabaseFile {
         };
         this.expect_growth(log::estimated_len(&db));
         if this.good_len >= this.compact_at {
-            // The long file serves as well.
+            // The long file can be used as well.
             _ = this.rewrite(&db).inspect_err(|e| this.complain("compaction failed", e));
         }
         Ok((this, db))
@@ -155,8 +155,8 @@ impl DatabaseFile {
         runtime::warn!(LOG, "{}: {what} ({})", self.path.display(), runtime::error_text(error));
     }
 
-    /// Appends records that lead from `before` to the present; on return they are in the file, and on disk if `durable`, or
-    /// the file is as it was.
+    /// Appends records that lead from `before` to the present. Afterwards they are in the file, and on disk if
+    /// `durable`; after an error the file is as before.
     pub fn append(&mut self, records: &[u8], durable: bool, before: &Database) -> io::Result<()> {
         self.doubtful |= self.later.take_failure();
         if self.doubtful {
@@ -180,8 +180,8 @@ impl DatabaseFile {
             }
         });
         if let Err(error) = synced {
-            // What was written must not be read back. If it cannot be cut off now, it is
-            // before the next append.
+            // Records of a failed append must not be read later. If they cannot be cut off now, that is done before
+            // the next append.
             self.tail_dirty = self.file.set_len(self.good_len).is_err();
             return Err(error);
         }
@@ -192,45 +192,45 @@ impl DatabaseFile {
         Ok(())
     }
 
-    /// The file has as many bytes as its content needs.
+    /// Sets the next rewriting by the length that the content needs.
     fn expect_growth(&mut self, compact_len: u64) {
         self.compact_at = self.compact_min_len.max(compact_len.saturating_mul(COMPACT_GROWTH));
     }
 
-    /// Begins to rewrite the file when it has grown much longer than its content.
+    /// Begins to rewrite the file if it has grown much longer than its content.
     pub fn compact_if_long(&mut self, db: &Database) -> io::Result<()> {
         if self.good_len >= self.compact_at { self.begin_rewriting(db) } else { Ok(()) }
     }
 
-    /// Begins to rewrite the file, unless that is under way.
+    /// Begins to rewrite the file unless a rewriting is in progress.
     pub fn begin_rewriting(&mut self, db: &Database) -> io::Result<()> {
         if self.rewriting.is_some() { Ok(()) } else { self.start_rewriting(db) }
     }
 
-    /// Whether a new file is in the making.
+    /// Whether a rewriting is in progress.
     pub fn is_rewriting(&self) -> bool {
         self.rewriting.is_some()
     }
 
-    /// Whether a new file is complete and not in its place yet.
+    /// Whether a new file is complete and has not replaced the old one yet.
     pub fn is_rewritten(&self) -> bool {
         self.rewriting.as_ref().is_some_and(|rewriting| rewriting.work.is_finished())
     }
 
-    /// Puts the new file in the place of the old one when it is complete; then the answer says how that went.
+    /// Replaces the old file if the new one is complete; returns the result then.
     pub fn progress(&mut self) -> Option<io::Result<()>> {
         self.is_rewritten().then(|| self.finish_rewriting())
     }
 
     /// Rewrites the file now.
     pub fn rewrite(&mut self, db: &Database) -> io::Result<()> {
-        // One under way may have begun long ago, or from another schema.
+        // A rewriting in progress may have begun long ago, or with another schema.
         if let Some(rewriting) = self.rewriting.take() {
             rewriting.work.wait();
         }
         self.start_rewriting(db)?;
         self.finish_rewriting()?;
-        // Where that fails, the next append tries again.
+        // If this fails, the next append tries again.
         self.folder_synced = self.disk.sync_folder(&self.path).is_ok();
         Ok(())
     }
@@ -242,7 +242,7 @@ impl DatabaseFile {
         let work = self.disk.beside(Box::new(move || {
             let bytes = log::snapshot(&db, now_ms());
             let new = write_new(disk.as_ref(), &path, &bytes).map(|file| (file, bytes.len() as u64));
-            // Nobody hears it where the file was closed meanwhile.
+            // Fails if the file was closed meanwhile.
             _ = tell.send(new);
         }))?;
         self.rewriting = Some(Rewriting { work, written, temporary, tail: Vec::new() });
@@ -268,7 +268,7 @@ impl DatabaseFile {
         self.file = file;
         self.folder_synced = false;
         self.tail_dirty = false;
-        // All of the new file is on the disk; what the old one's syncs came to is of no interest.
+        // The new file is completely on disk; results of syncs of the old one no longer matter.
         self.doubtful = false;
         self.good_len = len + tail.len() as u64;
         self.expect_growth(len);
@@ -285,14 +285,14 @@ impl Drop for DatabaseFile {
     }
 }
 
-/// The database in a file that is not to be changed.
+/// Reads the database in a file without changing it.
 pub fn read(path: &Path) -> Result<Database, OpenError> {
     let bytes = std::fs::read(path).map_err(|cause| OpenError::Io { path: path.to_owned(), cause })?;
     let records = log::read(&bytes).map_err(|cause| OpenError::Log { path: path.to_owned(), cause })?;
     Ok(load(path, &records)?.0)
 }
 
-/// The database, and where what makes it up ends.
+/// The database, and the length of its valid part.
 fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenError> {
     let content =
         |offset, cause| OpenError::Content { path: path.to_owned(), offset, cause: Box::new(cause) };
@@ -303,7 +303,7 @@ fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenEr
     for (place, (offset, body)) in records.records.iter().enumerate().skip(1) {
         match log::replay(&db, body, &mut identity::fresh) {
             Ok(commit) => db.apply(commit, identity::fresh()),
-            // No server wrote that; what is before it is whole.
+            // Invalid, but the last record: what precedes it is valid.
             Err(cause) if place + 1 == records.records.len() => {
                 runtime::warn!(LOG, "{}: {cause}", path.display());
                 good_len = *offset;
@@ -315,14 +315,14 @@ fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenEr
     Ok((db, good_len))
 }
 
-/// Where the successor of the file is written.
+/// Path of the new file during a rewriting.
 fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     path.with_file_name(name)
 }
 
-/// A file with `bytes` that are on disk, or none.
+/// Creates a file with `bytes` that are on disk, or no file.
 fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<Arc<dyn DiskFile>> {
     let file = disk.create(path)?;
     let filled = file.write_at(bytes, 0).and_then(|()| file.sync());
@@ -330,7 +330,7 @@ fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<Arc<dyn D
     Ok(file)
 }
 
-/// Puts a file with `bytes` in its place in one step.
+/// Replaces a file by one with `bytes`, atomically.
 fn create(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = temporary_name(&disk.real_path(path));
     write_new(disk, &temporary, bytes)?;

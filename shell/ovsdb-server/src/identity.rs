@@ -1,4 +1,4 @@
-//! Fresh UUIDs (version 4). The system is asked for randomness for many at once: a transaction needs three.
+//! New UUIDs (version 4). Random bytes are read for many at once: a transaction needs three.
 
 use ovsdb::Uuid;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::io::{self, Read};
 const LEN: usize = 16;
 const POOL_LEN: usize = 64 * LEN;
 
-/// Random bytes that nobody has seen.
+/// Random bytes that are not used yet.
 #[derive(Default)]
 struct Pool {
     source: Option<File>,
@@ -37,10 +37,10 @@ impl Pool {
     }
 }
 
-/// One that never was.
+/// A new UUID.
 pub fn fresh() -> Uuid {
     let bytes = POOL.with_borrow_mut(Pool::take);
-    // Where there is no such device the system is asked for each.
+    // Without the random device, each is generated separately.
     bytes.map_or_else(|_| Uuid::new_v4(), |bytes| uuid::Builder::from_random_bytes(bytes).into_uuid())
 }
 

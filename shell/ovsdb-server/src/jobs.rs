@@ -1,7 +1,7 @@
-//! Threads for what takes long: parsing a long message, carrying out requests that read or write many rows.
+//! Jobs: threads for long work, which is parsing long messages and carrying out requests that read or write many rows.
 //!
-//! A job owns what it works on and gives it back: nothing is shared and nothing is locked. One job at a time has the core,
-//! and at most [`PARSERS`] parse. Where no thread can be started, the work is done at once by the caller.
+//! A job owns its data and returns it: nothing is shared or locked. One job at a time has the core, and at most
+//! [`PARSERS`] parse. If no thread can be started, the caller does the work at once.
 
 use crate::core::{Core, Work};
 use crate::session::SessionId;
@@ -11,14 +11,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
-/// Messages that are parsed at the same time.
+/// Messages that are parsed at the same time, at most.
 const PARSERS: usize = 2;
 
-/// What a job gives back.
+/// The result of a job.
 pub enum Done {
-    /// A message of a session, or what is wrong with it.
+    /// A message of a session, or its error.
     Parsed(SessionId, Result<Long, StreamError>),
-    /// The core, with all done that it was given for.
+    /// The core, after its work.
     Core(Box<Core>),
 }
 
@@ -36,7 +36,7 @@ impl Jobs {
         Jobs { tell, done, parsing: 0, working: false }
     }
 
-    /// Whether results are to come.
+    /// Whether results are outstanding.
     pub fn any(&self) -> bool {
         self.parsing > 0 || self.working
     }
@@ -46,18 +46,18 @@ impl Jobs {
         self.working
     }
 
-    /// Whether one more message may be parsed.
+    /// Whether another message may be parsed.
     pub fn can_parse(&self) -> bool {
         self.parsing < PARSERS
     }
 
-    /// Has a message parsed.
+    /// Parses a message in a job.
     pub fn parse(&mut self, session: SessionId, text: Vec<u8>) {
         self.parsing += 1;
         self.start("ovsdb-parse", move || Done::Parsed(session, Long::parse(text)));
     }
 
-    /// Has requests carried out.
+    /// Carries out requests in a job.
     pub fn work(&mut self, mut core: Box<Core>, work: Work) {
         self.working = true;
         self.start("ovsdb-work", move || {
@@ -68,7 +68,7 @@ impl Jobs {
     }
 
     fn start(&mut self, name: &str, job: impl FnOnce() -> Done + Send + 'static) {
-        // In a place that outlives the attempt to start a thread: where that fails, the job is still there.
+        // In shared memory, so that the job still exists if the thread cannot be started.
         let place: Arc<Mutex<Option<Job>>> = Arc::new(Mutex::new(Some(Box::new(job))));
         let (of_thread, tell) = (Arc::clone(&place), self.tell.clone());
         if Builder::new().name(name.to_owned()).spawn(move || run(&of_thread, &tell)).is_err() {
@@ -76,7 +76,7 @@ impl Jobs {
         }
     }
 
-    /// The next result, if one is there; `wait`: if one is to come.
+    /// The next result if one is available; `wait`: waits for an outstanding one.
     pub fn next(&mut self, wait: bool) -> Option<Done> {
         let done = match wait && self.any() {
             true => self.done.recv().ok(),
@@ -96,7 +96,7 @@ type Job = Box<dyn FnOnce() -> Done + Send>;
 fn run(place: &Mutex<Option<Job>>, tell: &Sender<Done>) {
     let job = place.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(job) = job {
-        // Nobody hears it where the server has gone.
+        // Fails if the server has been dropped.
         _ = tell.send(job());
     }
 }

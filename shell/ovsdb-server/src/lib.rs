@@ -1,14 +1,14 @@
 //! The database service: connections, the durable files, monitors, and the program `ovsdb-server`.
 //!
-//! A [`Server`] serves database files, and `_Server`, which describes them, on Unix, TCP and TLS sockets or by calling its
-//! clients. It is one thread around `poll`; a daemon embeds it with [`Server::spawn`], a program calls [`Server::run`] in
-//! turns of its own loop, as [`program`] does.
+//! A [`Server`] serves database files, and `_Server`, which describes them, on Unix, TCP and TLS sockets or by
+//! connecting to its clients. It is one thread around `poll`; a daemon embeds it with [`Server::spawn`], a program
+//! calls [`Server::run`] from its own loop, as [`program`] does.
 //!
-//! Promises: a transaction is in its file before it is answered or shown to a monitor, and on the disk when it asked for that
-//! (`durable`) or else soon after; when it cannot be stored it is answered with an `I/O error`, memory goes back to the state
-//! before it and the file to its last good record. A client that sends too much, or reads too
-//! little, loses its own connection and nothing else. What takes long is done by jobs ([`core`], [`jobs`]), so that probes of
-//! other clients are answered meanwhile.
+//! Guarantees: a transaction is in its file before it is answered or shown to a monitor, and on disk before the answer
+//! if it asked for that (`durable`), otherwise soon after. If it cannot be stored, it gets an `I/O error`, memory
+//! returns to the state before it and the file to its last good record. A client that sends too much, or reads too
+//! little, loses only its own connection. Long work is done by jobs ([`core`], [`jobs`]), so that probes of other
+//! clients are answered meanwhile.
 
 mod batch;
 mod columns;

@@ -1,8 +1,8 @@
-//! What a client may ask of the server, so that none can take memory or time without bound.
+//! Limits on clients, so that none can use memory or time without bound.
 
 use ovsdb::stream;
 
-/// Limits on remotes; those of `--ovsdb-limits`, and the defaults.
+/// Limits of `--ovsdb-limits`, and their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one message.
@@ -16,15 +16,15 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// OVN's northd writes a whole southbound database in one transaction: 100,000 operations are about 30 MB and 3 million
-    /// values.
+    /// The defaults allow OVN's northd to write a whole southbound database in one transaction: 100,000 operations are
+    /// about 30 MB and 3 million values.
     fn default() -> Limits {
         Limits { bytes: 64 << 20, values: 16 << 20, operations: 1 << 20, sessions: 1024 }
     }
 }
 
 impl Limits {
-    /// Reads `bytes=…,values=…,operations=…,sessions=…`; what is not named stays as it is by default.
+    /// Parses `bytes=…,values=…,operations=…,sessions=…`; missing ones keep their defaults.
     pub fn parse(text: &str) -> Result<Limits, String> {
         let mut limits = Limits::default();
         for part in text.split(',') {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_stays() {
+    fn missing_limits_keep_their_defaults() {
         let limits = Limits::parse("operations=5,bytes=1000").unwrap();
         assert_eq!(limits, Limits { operations: 5, bytes: 1000, ..Limits::default() });
         for wrong in ["", "bytes", "bytes=0", "bytes=x", "rows=4"] {

@@ -1,23 +1,23 @@
-//! How a remote treats its clients.
+//! Options of a remote.
 
 const DEFAULT_PROBE_MS: u64 = 5_000;
 const DEFAULT_MAX_BACKOFF_MS: u64 = 8_000;
 
-/// How a remote treats its clients.
+/// Options of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteOptions {
-    /// Longest wait before it is called again.
+    /// Longest delay before it is connected again.
     pub max_backoff_ms: u64,
-    /// Silence after which a client is probed; 0 is never.
+    /// Idle time after which a client is probed; 0: never.
     pub probe_interval_ms: u64,
     /// Whether changes are refused.
     pub read_only: bool,
-    /// The role that the database's own rules speak of; empty is none.
+    /// The RBAC role of its clients; empty: none.
     pub role: String,
 }
 
 impl RemoteOptions {
-    /// What holds for a target where nothing is said. Who sits on the same host is not probed.
+    /// The defaults of a target. Local clients are not probed.
     pub fn default_for(target: &str) -> RemoteOptions {
         let local = target.starts_with("unix:") || target.starts_with("punix:");
         RemoteOptions {

@@ -1,8 +1,8 @@
-//! Where clients come from: sockets that are listened on, and addresses that are called.
+//! Remotes: sockets to listen on, and addresses to connect to.
 //!
-//! The wanted remotes are names: targets, or `db:DB,TABLE,COLUMN` for the targets that a column holds. In each turn they are
-//! resolved and the difference to what is there is made. A socket that cannot be had is tried again, and complained about
-//! once.
+//! Wanted remotes are names: targets, or `db:DB,TABLE,COLUMN` for the targets in a column. In each iteration the names
+//! are resolved, and differences to the current remotes are applied. If a socket cannot be opened, that is tried again
+//! and logged once.
 
 pub use crate::remote_options::RemoteOptions;
 use crate::session::SessionId;
@@ -18,7 +18,7 @@ static RECONNECT: Module = Module::new("reconnect");
 static SOCKET: Module = Module::new("socket_util");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Between attempts to listen.
+/// Interval of attempts to listen.
 const LISTEN_AGAIN_MS: u64 = 1_000;
 /// Targets or `db:` names, and their options.
 pub type RemoteNames = BTreeMap<String, RemoteOptions>;
@@ -29,13 +29,13 @@ pub(crate) struct Remote {
     pub end: End,
 }
 
-/// What there is of a target.
+/// State of a target.
 pub(crate) enum End {
-    /// A socket.
+    /// A listening socket.
     Listening(Listener),
-    /// Not yet.
+    /// Not open yet; tried again at this time.
     Failed { again: Millis, why: String },
-    /// An address to call. The state machine is with the session while there is one.
+    /// An address to connect to. While there is a session, it has the state machine.
     Calling {
         target: Target,
         link: Option<Box<Reconnect>>,
@@ -51,7 +51,7 @@ pub(crate) struct Remotes {
     pub active: BTreeMap<String, Remote>,
 }
 
-/// A connection that has come up.
+/// A new connection.
 pub(crate) struct Arrival {
     pub stream: Stream,
     pub link: Reconnect,
@@ -60,7 +60,7 @@ pub(crate) struct Arrival {
 }
 
 impl Remotes {
-    /// Makes the targets in use those of `resolved`; the answer lists the remotes that went.
+    /// Makes the current remotes those of `resolved`; returns the remotes that were removed.
     pub fn reconcile(&mut self, resolved: &RemoteNames, rundir: &Path, now: Millis) -> Vec<String> {
         let gone: Vec<String> =
             self.active.keys().filter(|name| !resolved.contains_key(*name)).cloned().collect();
@@ -84,7 +84,7 @@ impl Remotes {
         gone
     }
 
-    /// When to look again at targets that could not be opened, and at connection attempts.
+    /// When to retry targets that could not be opened, and connection attempts.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
         let of = |remote: &Remote| match &remote.end {
             End::Failed { again, .. } => Some(*again),
@@ -94,8 +94,9 @@ impl Remotes {
         self.active.values().filter_map(of).min()
     }
 
-    /// Waits for clients, and for attempts to get on. Clients are left waiting at remotes that have no room. The answer is what tells that
-    /// one knocks: to try without being told costs the system a socket.
+    /// Waits for clients and for the progress of connection attempts. At remotes without room, clients are left
+    /// waiting. Returns the tokens of the listening sockets: trying `accept` without an event would cost a file
+    /// descriptor.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, has_room: impl Fn(&str) -> bool) -> Vec<Token> {
         let mut listeners = Vec::new();
         for (name, remote) in &self.active {
@@ -122,7 +123,7 @@ impl Remotes {
         self.active.iter().filter_map(why).collect()
     }
 
-    /// Gives the state machine back when a connection that we made has ended.
+    /// Returns the state machine when a connection that we made has ended.
     pub fn ended(&mut self, name: &str, session: SessionId, link: Reconnect) {
         if let Some(Remote { end: End::Calling { link: place, session: of, .. }, .. }) =
             self.active.get_mut(name)
@@ -133,7 +134,7 @@ impl Remotes {
         }
     }
 
-    /// The connections that came up since the last call.
+    /// The connections that were established since the last call.
     pub fn call(&mut self, now: Millis) -> Vec<Arrival> {
         let mut up = Vec::new();
         for (name, remote) in &mut self.active {
@@ -169,7 +170,7 @@ impl Remotes {
     }
 }
 
-/// A client that came by itself, ready to be served.
+/// A client that connected to us.
 pub(crate) fn arrived(stream: Stream, remote: &str, options: &RemoteOptions, now: Millis) -> Arrival {
     let mut link = Reconnect::accepted(stream.name(), Wording::Ovsdb, now);
     link.set_probe_interval(options.probe_interval_ms);
@@ -177,7 +178,7 @@ pub(crate) fn arrived(stream: Stream, remote: &str, options: &RemoteOptions, now
     Arrival { stream, link, remote: remote.to_owned(), options: options.clone() }
 }
 
-/// Tells of an `accept` that failed.
+/// Logs a failed `accept`.
 pub(crate) fn complain_of_accept(remote: &str, error: &std::io::Error) {
     runtime::warn_rl!(LOG, LIMIT, "{remote}: accept failed: {}", runtime::error_text(error));
 }

@@ -1,4 +1,4 @@
-//! What each request of a client does (RFC 7047 section 4.1 and the extensions).
+//! The requests of clients (RFC 7047 section 4.1 and the extensions).
 
 use crate::batch::Pending;
 use crate::core::Core;
@@ -13,11 +13,11 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use transport::Loss;
 
-/// How long a transaction of a client that has gone may take: it is dropped when it takes longer. So a client may send a
-/// request and go, but not keep the databases busy afterwards.
+/// How long a transaction of a client that has disconnected may take; after that it is aborted. So a client may send a
+/// request and disconnect, but not keep the databases busy afterwards.
 const UNHEARD: Duration = Duration::from_millis(100);
 
-/// A refusal: the `error` member of the reply.
+/// A reply, or the `error` member of the reply.
 type Answer = Result<Json, Json>;
 
 impl Core {
@@ -34,7 +34,7 @@ impl Core {
                 self.begin(session, id, Parameters::Tree(params));
             }
             Message::Request { method, params, id } => {
-                // Everything else sees only what is stored.
+                // All other messages see only stored state.
                 self.answer();
                 match Version::from_method(&method) {
                     Some(version) => self.monitor(session, version, (&method, &params), id),
@@ -50,9 +50,9 @@ impl Core {
                     self.reply(session, id, Err("canceled".into()));
                 }
             }
-            // To a probe.
+            // The reply to a probe.
             Message::Reply { id, .. } if id == "echo" => {}
-            // An answer to nothing: who sends it does not know what it does.
+            // A reply without request: a protocol error of the client.
             Message::Reply { .. } | Message::Error { .. } => {
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.end(Loss::Dropped);
@@ -62,12 +62,12 @@ impl Core {
         }
     }
 
-    /// Executes a new transaction if there is a database for it and it is within the limits.
+    /// Executes a new transaction if its database exists and it is within the limits.
     fn begin(&mut self, session: SessionId, id: Json, params: Parameters) {
         let known = match &params {
             Parameters::Tree(params) => self.database("transact", params).map(drop),
             Parameters::Text(_) => {
-                // What is quoted of so long a request is its beginning.
+                // Only the beginning of such a long request is quoted.
                 let name = params.database().unwrap_or_default();
                 self.database("transact", &json!([name])).map(drop)
             }
@@ -97,13 +97,13 @@ impl Core {
     fn reply_text(&mut self, session: SessionId, message: String) {
         if let Some(session) = self.sessions.get_mut(&session) {
             let databases = &self.databases;
-            // An answer does not overtake what the client is to know before it.
+            // Updates that precede the reply are sent first.
             session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
             session.send_text(message);
         }
     }
 
-    /// The name of the database that a request is about.
+    /// The name of the database in a request.
     fn database(&self, method: &str, params: &Json) -> Result<String, Json> {
         let Some(name) = params.get(0).and_then(Json::as_str) else {
             let text = format!("{method} request params must begin with <db-name>");
@@ -116,7 +116,7 @@ impl Core {
         Err(Error::quoting("unknown database", params, text).to_json())
     }
 
-    /// Executes a transaction; its answer comes with the batch, or when its wait is over.
+    /// Executes a transaction; its reply is sent with the batch, or when its wait ends.
     pub(crate) fn transact(&mut self, session: SessionId, id: Json, params: Parameters, since: Instant) {
         let name = params.database().unwrap_or_default();
         let Some(served) = self.databases.get_mut(name) else { return };
@@ -147,7 +147,7 @@ impl Core {
         }
     }
 
-    /// Stores all batches, tells monitors, answers.
+    /// Stores all batches, updates monitors, sends replies.
     pub(crate) fn answer(&mut self) {
         for served in self.databases.values_mut() {
             for Pending { asked, results, changes } in served.store() {
@@ -207,7 +207,7 @@ impl Core {
         }
     }
 
-    /// The answer is a text that may be as long as the database.
+    /// The reply is text that may be as long as the database.
     fn add_monitor(
         &mut self,
         session: SessionId,
@@ -241,7 +241,7 @@ impl Core {
             return Err(Error::syntax(&id, "unknown monitor session").to_json());
         };
         let databases = &self.databases;
-        // What was held back belongs to the conditions so far.
+        // Held-back changes belong to the old conditions.
         session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
         let mut monitor = session.monitors.swap_remove(at);
         let others = &session.monitors;
@@ -251,7 +251,7 @@ impl Core {
             None => Ok(None),
         };
         session.monitors.push(monitor);
-        // The rows that came or went are told before the answer.
+        // Rows that now match or no longer match are sent before the reply.
         if let Some(update) = changed.map_err(|e| e.to_json())? {
             session.send_text(update);
         }

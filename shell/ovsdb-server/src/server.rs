@@ -1,9 +1,9 @@
-//! The server and its turn: configure, accept, read, carry out, write.
+//! The server and its iteration: configure, accept, read, carry out, write.
 //!
-//! One thread owns the sockets. The owner of the thread sleeps in between on what [`Server::wait`] names, and says with the
-//! next [`Server::run`] who was heard. The databases are in the [`Core`], which the thread uses itself for what is done in
-//! a few milliseconds; for what may take longer it hands the core to a job and goes on without it: it reads, writes and
-//! answers probes, and requests wait until the core is back.
+//! One thread owns the sockets. Between iterations it sleeps on what [`Server::wait`] adds, and passes the events to
+//! the next [`Server::run`]. The databases are in the [`Core`]. The thread uses the core itself for work of a few
+//! milliseconds; for longer work it passes the core to a job and continues without it: it reads, writes and answers
+//! probes, and requests wait until the core is back.
 
 use crate::batch::Served;
 use crate::conn::{Conn, READ_LEN};
@@ -25,25 +25,25 @@ use units::Millis;
 static LOG: Module = Module::new("ovsdb_jsonrpc_server");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Most clients at a time; further ones wait in the listener's queue.
+/// Clients at a time; further ones wait in the listener's queue.
 const MAX_SESSIONS: usize = 4096;
 
-/// Requests of all clients that are unfinished or wait take at most so many bytes of text.
+/// Bytes of text of all clients' unfinished and waiting requests.
 const MAX_INPUT_LEN: usize = 512 << 20;
 
-/// How often a compaction under way is looked at.
+/// Interval at which a compaction in progress is checked.
 const COMPACTION_POLL_MS: u64 = 10;
 
-/// How often jobs under way are looked at.
+/// Interval at which jobs in progress are checked.
 const JOB_POLL_MS: u64 = 1;
 
-/// Requests of one session that a job carries out at most.
+/// Requests of one session that one job carries out.
 const REQUESTS_PER_JOB: usize = 16;
 
-/// How long requests are carried out before sockets have their turn again.
+/// Time for which requests are carried out before sockets are served again.
 const SHARE: Duration = Duration::from_millis(20);
 
-/// How long nobody is let in after that failed.
+/// Time without `accept` after one has failed.
 const ACCEPT_PAUSE_MS: u64 = 200;
 
 /// A database server.
@@ -53,38 +53,38 @@ pub struct Server {
     jobs: Jobs,
     /// Sessions that ended while a job had the core.
     gone: Vec<SessionId>,
-    /// The session that had the last turn.
+    /// The session that was served last.
     served: SessionId,
     pub(crate) remotes: Remotes,
     pub(crate) tls: crate::tls_names::TlsNames,
     pub(crate) status_due: Option<Millis>,
-    /// What of the configuration could not be had, as last said.
+    /// Problems of the configuration, as logged last.
     pub(crate) complaints: Vec<String>,
-    /// Generations at which the remotes were resolved, and whether they must be in any case.
+    /// Generations at which the remotes were resolved last.
     resolved_at: Option<u64>,
     rundir: PathBuf,
     next_session: SessionId,
-    /// When to accept again, after the system had no file descriptor to spare.
+    /// When to accept again, after no file descriptor was free.
     accept_again: Option<Millis>,
-    /// For reading.
+    /// Buffer for reading.
     buffer: Vec<u8>,
 }
 
-/// Who is to be heard in a turn.
+/// The sockets with events.
 pub struct Heard {
     sessions: Vec<SessionId>,
-    /// Somebody may be at a listening socket.
-    knocks: bool,
+    /// A listening socket may have a client.
+    has_clients: bool,
 }
 
 impl Default for Heard {
-    /// Nobody knows: as before the first sleep.
+    /// Unknown, as before the first sleep: all sockets may have events.
     fn default() -> Heard {
-        Heard { sessions: Vec::new(), knocks: true }
+        Heard { sessions: Vec::new(), has_clients: true }
     }
 }
 
-/// What the sleep was for.
+/// The sockets that a sleep waits for.
 #[derive(Default)]
 pub struct Waits {
     sessions: Vec<(SessionId, Token)>,
@@ -92,16 +92,16 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Who can be heard after the sleep.
+    /// The sockets with events after the sleep.
     pub fn heard(self, ready: &Ready) -> Heard {
         let sessions = self.sessions.into_iter().filter(|(_, token)| ready.contains(*token));
-        let knocks = self.listeners.into_iter().any(|token| ready.contains(token));
-        Heard { sessions: sessions.map(|(id, _)| id).collect(), knocks }
+        let has_clients = self.listeners.into_iter().any(|token| ready.contains(token));
+        Heard { sessions: sessions.map(|(id, _)| id).collect(), has_clients }
     }
 }
 
 impl Server {
-    /// A server of no database but its own. Relative names of Unix sockets are below `rundir`.
+    /// A server with no database except its own. Relative names of Unix sockets are below `rundir`.
     pub fn new(rundir: &Path, limits: Limits) -> Server {
         let mut core = Box::new(Core::new(limits));
         core.add_about();
@@ -123,23 +123,23 @@ impl Server {
         }
     }
 
-    /// The remotes that are wanted, to be changed.
+    /// The wanted remotes, mutable.
     pub fn remotes_mut(&mut self) -> &mut RemoteNames {
         self.resolved_at = None;
         &mut self.remotes.wanted
     }
 
-    /// The remotes that are wanted.
+    /// The wanted remotes.
     pub fn remotes(&self) -> &RemoteNames {
         &self.remotes.wanted
     }
 
-    /// Whether a job has the databases: what asks for them has to wait for it.
+    /// Whether a job has the databases: functions that need them wait for it.
     pub fn is_busy(&self) -> bool {
         self.jobs.has_core()
     }
 
-    /// The core, where need be after the job that has it.
+    /// The core; waits for the job that has it.
     pub(crate) fn core(&mut self) -> &mut Core {
         while self.jobs.has_core() {
             let done = self.jobs.next(true);
@@ -148,7 +148,7 @@ impl Server {
         &mut self.core
     }
 
-    /// Does what can be done now.
+    /// Does all work that is possible now.
     pub fn run(&mut self, heard: &Heard, now: Millis) {
         while let Some(done) = self.jobs.next(false) {
             self.take_done(Some(done));
@@ -156,7 +156,7 @@ impl Server {
         if !self.is_busy() {
             self.configure(now);
         }
-        if heard.knocks || self.accept_again.is_some() {
+        if heard.has_clients || self.accept_again.is_some() {
             self.accept(now);
         }
         for arrival in self.remotes.call(now) {
@@ -176,7 +176,7 @@ impl Server {
         self.drop_closed(now);
     }
 
-    /// Opens and closes sockets as wished, by the user and by columns.
+    /// Opens and closes sockets as the user and columns require.
     fn configure(&mut self, now: Millis) {
         let generation = self.settings_generation();
         let retry = self.remotes.deadline(now).is_some_and(|at| at <= now);
@@ -203,12 +203,12 @@ impl Server {
         self.complain(complaints);
     }
 
-    /// Changes with what remotes and TLS may depend on.
+    /// A number that changes with everything that remotes and TLS may depend on.
     fn settings_generation(&self) -> u64 {
         if self.reads_settings() { self.core.generation() } else { 0 }
     }
 
-    /// Sleeps, in the caller's loop, until something happens.
+    /// Adds what ends the sleep of the caller's loop.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) -> Waits {
         let full = self.conns.len() >= MAX_SESSIONS || self.accept_again.is_some();
         let has_room = |name: &str| !full && self.clients_of(name) < self.core.limits.sessions;
@@ -222,7 +222,7 @@ impl Server {
                 (true, true) => Interest::Both,
                 (false, true) => Interest::Write,
                 (true, false) => Interest::Read,
-                // It is heard again when its requests have been carried out.
+                // It is read again when its requests have been carried out.
                 (false, false) => {
                     conn.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
                     continue;
@@ -235,7 +235,7 @@ impl Server {
             conn.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
         }
         if let Some(at) = self.core.patience() {
-            // One more millisecond, so that the deadline is past when the time is read.
+            // One more millisecond, so that the deadline has passed when the clock is read.
             let left = at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
             set.deadline(Millis(now.0 + u64::try_from(left.as_millis()).unwrap_or(u64::MAX / 2)));
         }
@@ -247,7 +247,7 @@ impl Server {
         } else if self.resolved_at != Some(self.settings_generation()) {
             set.wake_now();
         }
-        // What needs the core waits for it; jobs are looked at often.
+        // Work that needs the core waits for it; jobs are checked at short intervals.
         let of_core = [self.remotes.deadline(now), self.status_due].map(|at| at.filter(|_| !self.is_busy()));
         let others = [self.accept_again].into_iter().chain(of_core);
         others.flatten().for_each(|at| set.deadline(at));
@@ -266,14 +266,14 @@ impl Server {
         let mut fresh = Vec::new();
         for (name, remote) in &self.remotes.active {
             let End::Listening(listener) = &remote.end else { continue };
-            // A remote that has all that it may have leaves the others room.
+            // A remote at its limit leaves room for others.
             let mut room = self.core.limits.sessions.saturating_sub(self.clients_of(name));
             while room > 0 && self.conns.len() + fresh.len() < MAX_SESSIONS {
                 match listener.accept() {
                     Ok(Some(stream)) => fresh.push(arrived(stream, name, &remote.options, now)),
                     Ok(None) => break,
                     Err(error) => {
-                        // The client may still knock, so polling for it would not sleep.
+                        // The client is still waiting, so polling for it would not sleep.
                         complain_of_accept(name, &error);
                         self.accept_again = Some(Millis(now.0 + ACCEPT_PAUSE_MS));
                         break;
@@ -296,7 +296,7 @@ impl Server {
         self.conns.insert(id, Conn::new(arrival, &self.core.limits));
     }
 
-    /// Reads from the clients that were heard, and has long messages parsed.
+    /// Reads from the clients with events, and has long messages parsed.
     fn read(&mut self, heard: &Heard, now: Millis) {
         let unread = self.conns.iter().filter(|(_, c)| c.unread).map(|(id, _)| *id);
         let mut heard: Vec<SessionId> = heard.sessions.iter().copied().chain(unread).collect();
@@ -318,7 +318,8 @@ impl Server {
         self.bound_input();
     }
 
-    /// Where unfinished messages of many clients take too much, the one goes that is unfinished longest.
+    /// If unfinished messages of many clients take too much memory, disconnects the client whose message is unfinished
+    /// longest.
     fn bound_input(&mut self) {
         if self.conns.values().map(Conn::input_len).sum::<usize>() <= MAX_INPUT_LEN {
             return;
@@ -335,8 +336,8 @@ impl Server {
         }
     }
 
-    /// Carries out requests, one of each session after the other, until none waits, their share of time is used up or a job
-    /// has the core.
+    /// Carries out requests, one of each session in turn, until none waits, the time share is used up, or a job has
+    /// the core.
     fn carry_out(&mut self) {
         let began = Instant::now();
         self.join_sessions();
@@ -363,13 +364,13 @@ impl Server {
         self.finish(Work::default(), false);
     }
 
-    /// What a job does at once: the request that is for it, and some more of each session, so that short requests to a large
+    /// Collects work for a job: the long request, and some more of each session, so that short requests to a large
     /// database share the cost of a job.
     fn gather(&mut self, first: (SessionId, Long), ready: VecDeque<SessionId>) -> Work {
         let mut work = Work { requests: vec![first], ..Work::default() };
         for id in ready {
             let Some(conn) = self.conns.get_mut(&id) else { continue };
-            // A probe does not wait for a job, also if it came in the same turn.
+            // A probe does not wait for a job, even if it came in the same iteration.
             conn.answer_probes();
             let some = std::iter::from_fn(|| conn.next_waiting()).take(REQUESTS_PER_JOB);
             work.requests.extend(some.map(|waiting| (id, waiting.message)));
@@ -377,7 +378,7 @@ impl Server {
         work
     }
 
-    /// Ends a turn of the core: with a last piece of work for a job, or here.
+    /// Ends the work on the core: passes the last part to a job, or does it here.
     fn finish(&mut self, mut work: Work, mut heavy: bool) {
         for (id, session) in self.core.sessions.iter().filter(|(_, s)| s.can_be_told()) {
             heavy |= Core::is_heavy_to_tell(session);
@@ -410,8 +411,8 @@ impl Server {
         }
     }
 
-    /// Gives connections that have come a session of the core, ends the sessions of those that have gone, and tells the others
-    /// how much waits for their clients.
+    /// Creates sessions for new connections, ends those of closed connections, and updates how many bytes wait for
+    /// their clients.
     fn join_sessions(&mut self) {
         for id in std::mem::take(&mut self.gone) {
             self.core.end_session(id);
@@ -426,7 +427,7 @@ impl Server {
         }
     }
 
-    /// Takes over what sessions have to send, and what ended them.
+    /// Takes the output of sessions, and the reasons why they ended.
     pub(crate) fn take_output(&mut self) {
         for (id, conn) in &mut self.conns {
             let Some(session) = self.core.sessions.get_mut(id) else { continue };
@@ -455,14 +456,14 @@ impl Server {
         }
     }
 
-    /// Ends all connections; those that we made are made again.
+    /// Ends all connections; those that we made are reconnected.
     pub fn reconnect(&mut self) {
         self.conns.values_mut().for_each(|conn| conn.end(Loss::Dropped));
     }
 }
 
 impl Drop for Server {
-    /// What a job has begun is finished, so that the files are closed when the server has gone.
+    /// Waits for the job in progress, so that the files are closed when the server is dropped.
     fn drop(&mut self) {
         _ = self.core();
     }

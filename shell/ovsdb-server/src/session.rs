@@ -1,7 +1,8 @@
-//! One client as the databases see it: its monitors, what it waits for, what it is owed.
+//! One client as the databases see it: its monitors, its waiting transactions, and its output.
 //!
-//! A client that reads slowly is not sent every update: while bytes wait for it, changes are merged row by row, and it gets
-//! one update for all of them when it has read on. So what it can make the server keep is bounded by the database.
+//! A client that reads slowly does not get every update: while bytes wait for it, changes are merged row by row, and
+//! it gets one update for all of them when it has read. So the memory that a client can occupy is bounded by the size
+//! of the database.
 
 use crate::remote_options::RemoteOptions;
 use ovsdb::{Change, Changes, Json, Message, Monitor, Parameters, Schema, Uuid};
@@ -15,62 +16,62 @@ use transport::Loss;
 static JSONRPC: Module = Module::new("jsonrpc");
 static LIMIT: RateLimit = RateLimit::new(5, 5);
 
-/// A client that leaves so many bytes unread is cut off.
+/// A client that leaves more bytes than this unread is disconnected.
 const MAX_BACKLOG_LEN: usize = 256 << 20;
-/// Most monitors of one session.
+/// Monitors of one session at most.
 pub const MAX_MONITORS: usize = 1000;
-/// Most transactions of one session that wait for a condition.
+/// Waiting transactions of one session at most.
 pub const MAX_BLOCKED: usize = 1000;
 
-/// Tells sessions apart; never used twice.
+/// Identifies a session; never reused.
 pub type SessionId = u64;
 
-/// A transaction that waits for its condition.
+/// A transaction that waits for its condition (`wait`).
 pub struct Blocked {
-    /// ID of the request.
+    /// Id of the request.
     pub id: Json,
     /// The whole request.
     pub params: Parameters,
-    /// When it came in.
+    /// When it arrived.
     pub since: Instant,
-    /// When it gives up.
+    /// When it times out.
     pub deadline: Option<Instant>,
 }
 
-/// What a client that lags behind has not been told about one database.
+/// Changes of one database that were held back from a slow client.
 struct Held {
     changes: BTreeMap<(usize, Uuid), Change>,
     last: Uuid,
 }
 
-/// What monitors of each kind are told of one transaction.
+/// The update for each kind of monitor about one transaction.
 pub type Told = BTreeMap<u128, Option<String>>;
 
 /// One client.
 pub struct Session {
-    /// For the log.
+    /// Name for the log.
     name: String,
-    /// As whom its certificate names it.
+    /// The name in the client's certificate.
     pub peer_id: Option<String>,
-    /// How its remote treats its clients.
+    /// Options of its remote.
     pub options: RemoteOptions,
     pub monitors: Vec<Monitor>,
     pub blocked: Vec<Blocked>,
     held: BTreeMap<String, Held>,
-    /// Knows what to do when databases come, go or change their schema.
+    /// The client handles databases that are added, removed or converted.
     pub change_aware: bool,
-    /// What is to be sent, for the connection to take.
+    /// Messages to be sent, to be taken by the connection.
     pub output: Vec<String>,
-    /// Bytes that wait to be written, those of `output` among them.
+    /// Bytes that wait to be written, including `output`.
     pub backlog: usize,
-    /// Why the connection is to end.
+    /// Why the connection has to end.
     pub loss: Option<Loss>,
-    /// Set by the thread of the sockets when the client has gone, also while a job has the session.
+    /// Set by the socket thread when the client has disconnected, also while a job has the session.
     hung_up: Arc<AtomicBool>,
 }
 
 impl Session {
-    /// A session of a connection that is up.
+    /// A session of an established connection.
     pub fn new(name: &str, options: RemoteOptions, hung_up: Arc<AtomicBool>) -> Session {
         Session {
             name: name.to_owned(),
@@ -87,7 +88,7 @@ impl Session {
         }
     }
 
-    /// Whether the client has gone: it closed its connection, rather than only its sending side, or lost it.
+    /// Whether the client has disconnected, rather than only closed its sending side.
     pub fn has_hung_up(&self) -> bool {
         self.hung_up.load(Ordering::Relaxed)
     }
@@ -101,7 +102,7 @@ impl Session {
         self.send_text(message.to_string());
     }
 
-    /// Queues a message that is text already. One message may be of any length: it may be the whole database.
+    /// Queues a message that is already text. A single message may have any length: it may be the whole database.
     pub fn send_text(&mut self, message: String) {
         if self.backlog > MAX_BACKLOG_LEN {
             if self.loss.is_none() {
@@ -113,8 +114,8 @@ impl Session {
         self.output.push(message);
     }
 
-    /// Tells monitors of a transaction, now or when the client has read what there is. `told` is what other sessions were told
-    /// of it.
+    /// Sends a transaction to monitors, now or when the client has read its output. `told` caches the updates for
+    /// other sessions.
     pub fn tell(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, told: &mut Told) {
         let concerned = self.monitors.iter().any(|m| m.database() == schema.name);
         if !concerned {
@@ -151,17 +152,17 @@ impl Session {
         updates.into_iter().for_each(|update| self.send_text(update));
     }
 
-    /// How many changes were held back, where a change of a long value counts for more.
+    /// Number of changes held back; changes of long values count more.
     pub fn held_changes(&self) -> usize {
         self.held.values().flat_map(|held| held.changes.values()).map(Change::weight).sum()
     }
 
-    /// Whether changes were held back that can be told now.
+    /// Whether held-back changes can be sent now.
     pub fn can_be_told(&self) -> bool {
         !self.held.is_empty() && !self.has_output()
     }
 
-    /// Sends what was held back about the databases that `schema_of` finds.
+    /// Sends held-back changes of the databases that `schema_of` finds.
     pub fn release<'s>(&mut self, schema_of: impl Fn(&str) -> Option<&'s Schema>) {
         for (database, Held { changes, last }) in std::mem::take(&mut self.held) {
             let Some(schema) = schema_of(&database) else {
@@ -173,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Forgets all about a database; the answer lists its monitors.
+    /// Removes everything about a database; returns its monitors.
     pub fn leave(&mut self, database: &str) -> Vec<Json> {
         self.held.remove(database);
         let (gone, rest) =
@@ -182,17 +183,17 @@ impl Session {
         gone.iter().map(|m| m.id().clone()).collect()
     }
 
-    /// Ends the connection with this turn.
+    /// Ends the connection in this iteration.
     pub fn end(&mut self, loss: Loss) {
         self.loss.get_or_insert(loss);
     }
 
-    /// Whether the connection is to end.
+    /// Whether the connection has to end.
     pub fn is_over(&self) -> bool {
         self.loss.is_some()
     }
 
-    /// Forgets a waiting transaction; true if there was one.
+    /// Removes a waiting transaction; returns whether there was one.
     pub fn cancel(&mut self, id: &Json) -> bool {
         let before = self.blocked.len();
         self.blocked.retain(|blocked| blocked.id != *id);

@@ -1,8 +1,9 @@
-//! Brings to the disk what was written and need not be there yet.
+//! Syncs data that was written and need not be on disk immediately.
 //!
-//! RFC 7047 (5.2.7) has a client say `durable` when its answer must wait for the disk. All other transactions are answered when
-//! they are written, which no end of this process can undo; a thread of its own then syncs the file, so that what a loss of
-//! power can take is a fraction of a second. One thread per file, at most so many syncs a second: they slow writers down.
+//! According to RFC 7047 (5.2.7) a client sends `durable` if the reply must wait for the disk. All other transactions
+//! are answered when they are written, which survives the end of this process; a separate thread then syncs the file,
+//! so that a power loss costs at most a fraction of a second. One thread per file, and at most one sync in 20 ms,
+//! because syncs slow writers down.
 
 use crate::disk::DiskFile;
 use std::io;
@@ -12,18 +13,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two syncs.
+/// Shortest time between two syncs.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Who syncs files that nobody waits for.
+/// Syncs files without a caller that waits.
 pub trait Later: Send {
-    /// Has the file synced soon.
+    /// Requests a sync of the file.
     fn soon(&self, file: &Arc<dyn DiskFile>);
-    /// Whether a sync failed since the last call: then nobody knows what of the file is on the disk.
+    /// Whether a sync failed since the last call: then it is unknown which part of the file is on disk.
     fn take_failure(&self) -> bool;
 }
 
-/// The thread and what is asked of it.
+/// The thread and the requests for it.
 pub struct Syncer {
     /// Dropped first, which ends the thread.
     ask: Option<SyncSender<()>>,
@@ -40,7 +41,7 @@ struct Shared {
 impl Syncer {
     /// Starts the thread.
     pub fn start() -> io::Result<Syncer> {
-        // One request in the channel stands for all that come before it is taken.
+        // One request in the channel stands for all that are made before it is taken.
         let (ask, asked) = sync_channel(1);
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
@@ -68,7 +69,7 @@ impl Later for Syncer {
 
 impl Shared {
     fn serve(&self, asked: &Receiver<()>) {
-        // What was asked for before the end is still done.
+        // Requests made before the end are still carried out.
         while asked.recv().is_ok() {
             runtime::ordered_panic::obey();
             let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).take();

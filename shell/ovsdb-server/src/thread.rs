@@ -1,4 +1,4 @@
-//! A server in a thread of its own, for a daemon that has other things to do.
+//! A server on its own thread, for a daemon with other work.
 
 use crate::server::{Heard, Server};
 use runtime::{Clock, PollLoop, WaitSet, Waker};
@@ -17,9 +17,9 @@ pub struct Handle {
 }
 
 impl Server {
-    /// Serves in a new thread. Its sockets are there on return.
+    /// Serves on a new thread. Its sockets are open on return.
     pub fn spawn(mut self) -> io::Result<Handle> {
-        // Time that tests stop is that of the switch, not of its database.
+        // Time that tests stop is the switch's, not the database's.
         let poll = PollLoop::new(Clock::new())?;
         let waker = poll.waker();
         let stop = Arc::new(AtomicBool::new(false));
@@ -42,7 +42,7 @@ impl Server {
 }
 
 impl Handle {
-    /// Why the server could not listen at this remote when it started; it goes on trying.
+    /// Why the server could not listen at this remote when it started; it keeps trying.
     pub fn refused(&self, remote: &str) -> Option<&str> {
         self.refused.get(remote).map(String::as_str)
     }

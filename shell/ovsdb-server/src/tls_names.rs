@@ -1,6 +1,6 @@
-//! Where the files of TLS are.
+//! Names of the files for TLS.
 
 use transport::tls::Names;
 
-/// File names and choices, or the columns that hold them.
+/// File names and settings, or the columns that hold them.
 pub type TlsNames = Names<String>;

@@ -1,7 +1,7 @@
-//! Whether a request may take so long that it is for a job.
+//! Estimates whether a request may take so long that it has to be done by a job.
 //!
-//! It is told from what the request says and how many rows there are, without looking at them. A request that is not for a
-//! job takes a few milliseconds at most.
+//! The estimate uses the request's content and the number of rows, without reading them. A request below the bounds
+//! takes a few milliseconds at most.
 
 use crate::batch::Served;
 use crate::conn::Waiting;
@@ -12,18 +12,18 @@ use ovsdb::monitor::Version;
 use ovsdb::schema::TableSchema;
 use ovsdb::{Database, Json, Long, Message, Parameters};
 
-/// Reading or writing so many rows takes about 5 ms.
+/// Rows whose reading or writing takes about 5 ms.
 const ROWS: usize = 5_000;
-/// So many operations of a transaction do.
+/// Operations of a transaction that take about 5 ms.
 const OPERATIONS: usize = 500;
-/// Reading or copying so many elements of long values, in units of 64, takes about 4 ms.
+/// Elements of long values, in units of 64, whose reading or copying takes about 4 ms.
 const LONG_VALUES: usize = 300;
-/// In a larger database even a small change may take long: a row that is deleted may take any number with it, and weak
-/// references to it are looked for in whole tables.
+/// In a larger database even a small change may take long: deleting a row may delete any number of others, and weak
+/// references to it are searched in whole tables.
 const ROWS_OF_SMALL_CHANGES: usize = 50_000;
 
 impl Core {
-    /// Whether a request is for a job.
+    /// Whether a request has to be done by a job.
     pub fn is_heavy(&self, waiting: &Waiting) -> bool {
         let Long::Message(message) = &waiting.message else { return true };
         let Message::Request { method, params, .. } = message else { return false };
@@ -43,12 +43,12 @@ impl Core {
         }
     }
 
-    /// Whether telling a session what was held back is for a job.
+    /// Whether sending a session its held-back changes has to be done by a job.
     pub fn is_heavy_to_tell(session: &Session) -> bool {
         session.held_changes() > ROWS
     }
 
-    /// Whether trying the waiting transactions again is for a job.
+    /// Whether trying the waiting transactions again has to be done by a job.
     pub fn is_heavy_to_retry(&self) -> bool {
         let waits = |session: &Session, served: &Served| {
             let name = &served.db.schema().name;
@@ -66,13 +66,13 @@ fn rows(db: &Database) -> usize {
     db.tables().iter().map(|table| table.rows().size()).sum()
 }
 
-/// Whether to read all of it takes long.
+/// Whether reading the whole database takes long.
 fn is_large(db: &Database) -> bool {
     let long_values: usize = db.tables().iter().map(Table::long_values).sum();
     rows(db) > ROWS || long_values > LONG_VALUES
 }
 
-/// How many elements of long values the operations may read or copy altogether.
+/// Elements of long values that the operations may read or copy in total.
 fn long_values(db: &Database, operations: &[Json]) -> usize {
     let table = |operation: &Json| db.schema().table_index(operation.get("table")?.as_str()?);
     operations.iter().filter_map(table).map(|table| db.tables()[table].long_values()).sum()
@@ -93,14 +93,14 @@ fn is_heavy_transaction(db: &Database, params: &Json) -> bool {
         || operations.iter().any(is_heavy)
 }
 
-/// Whether an operation looks at every row of a table of many.
+/// Whether an operation has to scan a large table.
 fn scans(db: &Database, table: Option<&str>, condition: Option<&Json>) -> bool {
     let (Some(table), Some(condition)) = (table, condition) else { return false };
     let Some((schema, rows)) = db.schema().table(table).zip(db.rows(table)) else { return false };
     rows.size() > ROWS && !is_found(schema, condition)
 }
 
-/// Whether a condition names the row by its UUID, or by all columns of an index.
+/// Whether a condition selects the row by UUID or by all columns of an index.
 fn is_found(schema: &TableSchema, condition: &Json) -> bool {
     let clauses = condition.as_array().map(Vec::as_slice).unwrap_or_default();
     let names = |name: &str| {

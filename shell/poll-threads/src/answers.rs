@@ -36,7 +36,7 @@ impl fmt::Display for Silent {
 
 impl std::error::Error for Silent {}
 
-/// An answer that a worker owes: the other end is dropped when it has carried out its orders.
+/// The answer to an order: the channel is closed when the worker has carried it out.
 pub(crate) type Answer = Receiver<()>;
 
 /// The answers to a set of orders, by worker.

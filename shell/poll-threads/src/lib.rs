@@ -19,12 +19,12 @@
 //! topology.rs       the cores of the machine
 //! ```
 //!
-//! Changes are noted and carried out together by `reconfigure`: no worker stops but one that gives or takes a queue, between
-//! two of its turns. Removing a port waits for the worker's answer, so that a device is never closed under it; a worker that
-//! does not answer keeps what it has, and everything else goes on.
+//! Changes are recorded and carried out together by `reconfigure`. No worker stops, except one that gives away or
+//! takes a queue, between two of its iterations. Removing a port waits for the worker's answer, so that a device is
+//! never closed while it is polled; a worker that does not answer keeps what it has, and everything else continues.
 //!
-//! In dummy mode time is virtual and scheduling must not show: the main loop polls every worker until none has
-//! anything to do, at each of its turns. The workers of poll-mode ports exist all the same.
+//! In dummy mode time is virtual and scheduling must not be visible: in each iteration, the main loop polls every
+//! worker until none has anything to do. The workers of poll-mode ports exist all the same.
 
 mod answers;
 mod balance;

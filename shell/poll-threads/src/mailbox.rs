@@ -1,4 +1,5 @@
-//! Orders of the main thread to a worker. A look at an empty mailbox costs the worker one load, so it looks in every turn.
+//! Orders of the main thread to a worker. Checking an empty mailbox costs the worker one load, so it checks in every
+//! iteration.
 
 use datapath::Rxq;
 use pmd::metrics::{Recorder, Watch};
@@ -88,7 +89,7 @@ impl Wakeup {
     }
 }
 
-/// See the module.
+/// The orders for one worker.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     orders: sync::Mailbox<Order>,

@@ -1,4 +1,5 @@
-//! Recording of every turn of the poll threads (`pmd-perf-metrics`): switching it on, reading it, and logging suspicious turns.
+//! Recording of every iteration of the PMD threads (`pmd-perf-metrics`): switching it on, reading it, and logging
+//! suspicious iterations.
 //!
 //! Each poll thread owns a recorder while the setting is on, so it takes no lock. A command orders a copy, which the thread sends
 //! between two turns, and waits for it.
@@ -23,7 +24,7 @@ impl Metrics {
 }
 
 impl Workers {
-    /// Whether every turn of the poll threads is recorded.
+    /// Switches the recording of iterations on or off.
     pub(crate) fn record(&mut self, on: bool) {
         self.metrics.on = on;
         for handle in self.handles.values_mut() {
@@ -32,7 +33,7 @@ impl Workers {
         self.deliver();
     }
 
-    /// Sets which turns are logged as suspicious.
+    /// Sets which iterations are logged as suspicious.
     pub fn watch(&mut self, watch: Watch) {
         self.metrics.watch = watch;
         self.handles.values().filter(|s| s.recorded).for_each(|s| s.mailbox.post(Order::Watch(watch)));

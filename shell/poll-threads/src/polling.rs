@@ -1,4 +1,4 @@
-//! The settings of poll threads in the database.
+//! Settings of PMD threads in the database.
 
 use pmd::Algorithm;
 use pmd::balance::Settings;

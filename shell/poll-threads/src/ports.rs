@@ -41,7 +41,7 @@ struct Queue {
     forecast: Forecast,
 }
 
-/// What is kept of a queue when its port's queues are replaced.
+/// What is remembered of a queue when its port's queues are replaced.
 #[derive(Default)]
 struct Past {
     owner: Option<WorkerId>,
@@ -81,7 +81,7 @@ struct Port {
     about: PolledPort,
     affinity: BTreeMap<QueueId, CoreId>,
     queues: Vec<Queue>,
-    /// Kept from the queues that were taken back, until there are new ones.
+    /// Remembered from the queues that were taken back, until there are new ones.
     past: Vec<Past>,
     /// Packets that the device dropped because they were not fetched in time.
     missed: u64,
@@ -126,13 +126,13 @@ pub(crate) struct Forecasted<'a> {
     pub(crate) forecast: &'a Forecast,
 }
 
-/// See the module.
+/// The ports of a datapath.
 #[derive(Default)]
 pub(crate) struct Ports {
     by_no: BTreeMap<PortNo, Port>,
-    /// Those that poll threads poll.
+    /// Ports that PMD threads poll.
     polled: BTreeSet<PortNo>,
-    /// Of the others those whose queues nobody has yet.
+    /// Kernel ports with queues that no worker has yet.
     unpolled: BTreeSet<PortNo>,
 }
 
@@ -142,7 +142,7 @@ fn number(i: usize) -> QueueId {
 
 impl Ports {
     pub(crate) fn add(&mut self, no: PortNo, about: PolledPort, handles: Vec<RxHandle>) {
-        // Pinned queues stay pinned when a port's queues are renewed, and what they did is remembered.
+        // Pinned queues stay pinned when a port's queues are renewed, and their history is kept.
         let old = self.by_no.remove(&no);
         let (affinity, past) = old.map(|p| (p.affinity, p.past)).unwrap_or_default();
         let mut past = past.into_iter();
@@ -177,7 +177,7 @@ impl Ports {
         }
     }
 
-    /// Whether poll threads are concerned.
+    /// Removes a port. Returns whether PMD threads are concerned.
     pub(crate) fn remove(&mut self, no: PortNo) -> bool {
         self.unpolled.remove(&no);
         self.polled.remove(&no);

@@ -1,5 +1,5 @@
-//! Which queues of a worker have something, where the main loop runs it: of many ports it polls those, and sleeps on one
-//! descriptor.
+//! Which queues of a worker have packets, if the main loop runs it: with many ports it polls only those, and sleeps on
+//! one descriptor.
 
 use crate::mailbox::Key;
 use rustix::buffer::spare_capacity;
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use units::{PortNo, QueueId};
 
-/// So many are asked for at once; others are told the next time.
+/// Events read at a time; further ones are returned by the next call.
 const EVENTS_MAX: usize = 256;
 
-/// See the module.
+/// An epoll instance of a worker's queues.
 pub(crate) struct Readiness {
     epoll: OwnedFd,
     known: BTreeSet<Key>,
@@ -23,22 +23,22 @@ impl Readiness {
         Ok(Readiness { epoll, known: BTreeSet::new() })
     }
 
-    /// What is readable while some queue has something.
+    /// The descriptor that is readable while some queue has packets.
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.epoll
     }
 
-    /// Of so many queues it tells.
+    /// Number of queues that it watches.
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// It tells of this queue.
-    pub(crate) fn knows(&self, key: Key) -> bool {
+    /// Whether it watches this queue.
+    pub(crate) fn watches(&self, key: Key) -> bool {
         self.known.contains(&key)
     }
 
-    /// Tells of a queue from now on, but where two share a descriptor.
+    /// Watches a queue, unless another queue has the same descriptor.
     pub(crate) fn add(&mut self, key: Key, fd: &OwnedFd) {
         let (PortNo(port), QueueId(queue)) = key;
         let data = epoll::EventData::new_u64(u64::from(port) << 16 | u64::from(queue));
@@ -47,19 +47,19 @@ impl Readiness {
         }
     }
 
-    /// No more.
+    /// Stops watching a queue.
     pub(crate) fn remove(&mut self, key: Key, fd: &OwnedFd) {
         if self.known.remove(&key) {
-            // A descriptor that is closed is gone from there, too.
+            // Fails if the descriptor was closed: then it is removed already.
             let _ = epoll::delete(&self.epoll, fd);
         }
     }
 
-    /// The queues that have something, by port.
+    /// The queues that have packets, by port.
     pub(crate) fn ready(&self) -> Vec<Key> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS_MAX);
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // A signal in between: it is asked again soon.
+        // If a signal interrupts this, the next call returns the events.
         let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&at_once));
         let key = |event: &epoll::Event| {
             let data = event.data.u64();

@@ -1,4 +1,4 @@
-//! The recorder of one poll thread (`pmd-perf-metrics`), which also logs suspicious turns.
+//! The recorder of one PMD thread (`pmd-perf-metrics`), which also logs suspicious iterations.
 
 use crate::cycles;
 use datapath::{Event, Worker};

@@ -1,4 +1,4 @@
-//! Queues change hands under load: nothing is lost, nothing overtakes, nobody waits.
+//! Queues are moved under load: no packet is lost or reordered, and no thread waits.
 
 use super::*;
 use crate::answers::LIMIT;
@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use units::{CoreId, Millis, PortNo, QueueId};
 
 const QUEUES: usize = 3;
-/// Where compose() leaves the number of a packet: its source address.
+/// The number of a packet is in its source address, at this offset.
 const FLOW: Flow = Flow { dl_type: 0x0800, nw_proto: 17, ..Flow::ZERO };
 const ADDRESS: usize = 14 + 12;
 
-/// A device that polls: numbered packets, as fast as they are taken.
+/// A poll-mode device that returns numbered packets without end.
 struct Source {
     queue: usize,
     next: u32,
@@ -45,7 +45,7 @@ impl RxQueue for Source {
     }
 }
 
-/// What arrived of each queue, and how often something came that was not next.
+/// Packets received of each queue, and how many were out of order.
 #[derive(Default)]
 struct Arrived {
     next: [AtomicU64; QUEUES],
@@ -60,7 +60,7 @@ impl TxQueue for Sink {
             let bytes = frame.bytes()[ADDRESS..ADDRESS + 4].try_into().unwrap();
             let number = u32::from_be_bytes(bytes);
             let queue = (number >> 28) as usize;
-            // Two workers may send different queues at once, never the same one.
+            // Two workers may send different queues at the same time, never the same one.
             let due = self.0.next[queue].fetch_add(1, Ordering::Relaxed);
             if due != u64::from(number & 0x0fff_ffff) {
                 self.0.wrong.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +70,7 @@ impl TxQueue for Sink {
     }
 }
 
-/// Two poll threads, a source with some queues, a sink with a tx queue for each worker.
+/// Two PMD threads, a source with some queues, a sink with a tx queue for each worker.
 struct Setup {
     datapath: Arc<Datapath>,
     workers: Workers,
@@ -100,7 +100,7 @@ fn set_up(queues: usize) -> Setup {
 }
 
 impl Setup {
-    /// A port with so many queues.
+    /// Adds a port with this number of queues.
     fn add(&mut self, no: PortNo, queues: usize) {
         let source = |queue| {
             let packet = compose(&FLOW, &[]);
@@ -112,13 +112,13 @@ impl Setup {
         self.workers.reconfigure(&self.datapath);
     }
 
-    /// Which queues of the first port a core has.
+    /// The queues of the first port that a core polls.
     fn of_core(&self, core: u32) -> Vec<u16> {
         let rxqs = self.workers.rxqs(worker_of(CoreId(core)));
         rxqs.filter(|q| q.no == IN).map(|q| q.queue.0).collect()
     }
 
-    /// Waits until every queue has been polled since.
+    /// Waits until every queue has been polled again.
     fn wait_for_packets(&self, queues: usize) {
         let sum = || (0..queues).map(|q| self.made[q].load(Ordering::Relaxed)).collect::<Vec<_>>();
         let (before, start) = (sum(), Instant::now());
@@ -128,7 +128,7 @@ impl Setup {
         }
     }
 
-    /// Takes the port away; all that it brought must have arrived.
+    /// Removes the port; all packets it returned must have arrived.
     fn finish(mut self, queues: usize) {
         self.workers.remove(IN);
         self.workers.settle().unwrap();
@@ -180,7 +180,7 @@ fn new_tx_queues_and_old_ones_dropped() {
     let sink = Box::new(Sink(Arc::clone(&setup.arrived)));
     setup.datapath.set_tx_queues(OUT, vec![sink]).unwrap();
     setup.workers.settle().unwrap();
-    // Three went and one came.
+    // Three tx queues were dropped and one was created.
     assert_eq!(Arc::strong_count(&setup.arrived), old - 2);
     setup.wait_for_packets(1);
     setup.finish(1);
@@ -199,7 +199,7 @@ fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
     let mut now = Millis(0);
     let mut minute = |setup: &mut Setup| {
         for _ in 0..12 {
-            // Every interval has some turns.
+            // Every interval has some iterations.
             setup.wait_for_packets(QUEUES);
             now = now + Millis::from_secs(5);
             setup.workers.tick(&setup.datapath, now);
@@ -230,7 +230,7 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
         setup.workers.tick(&setup.datapath, Millis::from_secs(n));
         setup.workers.rxqs(busy).count()
     };
-    // The first look only begins to count.
+    // The first call only starts counting.
     assert_eq!(second(&mut setup, 1), QUEUES);
     assert!((2..60).any(|n| second(&mut setup, n) < QUEUES));
     assert!(setup.workers.moves() >= 1 && !setup.workers.is_due());
@@ -239,25 +239,25 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
 }
 
 #[test]
-fn with_a_forecast_a_change_moves_only_what_must_move() {
+fn with_a_forecast_a_change_moves_as_few_queues_as_possible() {
     let mut setup = set_up(2);
     let polling = Polling { mask: Some("3".to_owned()), ..Polling::default() };
     let balance = Settings { on: true, hot: 100, ..Settings::default() };
     setup.workers.configure(&Polling { balance, ..polling.clone() });
     setup.workers.send((IN, QueueId(0)), worker_of(CoreId(1)), true);
     setup.workers.send((IN, QueueId(1)), worker_of(CoreId(1)), true);
-    // Another port comes, which brings nothing: its number is no flow's.
+    // An idle port is added; its packets belong to no flow.
     let idle = PolledPort { name: "idle".to_owned(), is_pmd: true, ..PolledPort::default() };
     setup.workers.add(PortNo(3), idle, vec![]);
     setup.workers.reconfigure(&setup.datapath);
     assert_eq!(setup.of_core(1), [0, 1]);
-    // Its queues are renewed: those that were there come back to where they were.
+    // Its queues are renewed: existing ones return to their core.
     setup.workers.take_back(IN).unwrap();
     setup.made.iter().for_each(|made| made.store(0, Ordering::Relaxed));
     setup.arrived.next.iter().for_each(|next| next.store(0, Ordering::Relaxed));
     setup.add(IN, 3);
     assert_eq!((setup.of_core(0), setup.of_core(1)), (vec![2], vec![0, 1]));
-    // Who asks for it has them given out by the algorithm; so has who balances otherwise.
+    // An explicit rebalance assigns them by the algorithm, and so does the other policy.
     setup.workers.rebalance();
     setup.workers.reconfigure(&setup.datapath);
     assert_eq!(setup.of_core(0).len() + setup.of_core(1).len(), 3);
@@ -268,7 +268,7 @@ fn with_a_forecast_a_change_moves_only_what_must_move() {
 
 const TRAP: PortNo = PortNo(3);
 
-/// A device that holds up the worker that polls it, until it is told to let go.
+/// A device that blocks the worker that polls it, until it is released.
 #[derive(Clone, Default)]
 struct Trap {
     polled: Arc<AtomicBool>,
@@ -286,7 +286,7 @@ impl RxQueue for Trap {
 }
 
 impl Trap {
-    /// One that holds the worker of the second core.
+    /// Sets a trap for the worker of the second core.
     fn set(setup: &mut Setup) -> Trap {
         let trap = Trap::default();
         setup.workers.send((IN, QueueId(0)), worker_of(CoreId(0)), true);
@@ -304,19 +304,19 @@ impl Trap {
 }
 
 #[test]
-fn a_worker_that_does_not_come_back_holds_up_nobody() {
+fn a_blocked_worker_does_not_delay_others() {
     let mut setup = set_up(1);
     let trap = Trap::set(&mut setup);
     let held_up = Silent::of(CoreId(1));
     let start = Instant::now();
     assert_eq!(setup.workers.take_back(TRAP), Err(held_up.clone()));
-    // It is waited for once.
+    // The main thread waits for it only once.
     for _ in 0..100 {
         assert_eq!(setup.workers.take_back(TRAP), Err(held_up.clone()));
         assert_eq!(setup.workers.settle(), Err(held_up.clone()));
     }
     assert!(start.elapsed() < 3 * LIMIT, "{:?}", start.elapsed());
-    // The other worker does what it did.
+    // The other worker continues.
     setup.wait_for_packets(1);
     assert!(Arc::strong_count(&trap.open) > 1, "its queue is still there");
     trap.open.store(true, Ordering::Relaxed);
@@ -330,7 +330,7 @@ fn a_worker_that_does_not_come_back_holds_up_nobody() {
 }
 
 #[test]
-fn the_switch_ends_without_a_worker_that_does_not_come_back() {
+fn the_switch_ends_without_a_blocked_worker() {
     let mut setup = set_up(1);
     let trap = Trap::set(&mut setup);
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The state of one thread: a worker, its queues, and the orders that it carries out between two turns.
+//! The state of one thread: a worker, its queues, and the orders that it carries out between two iterations.
 //!
 //! To move a queue, the main thread orders the worker that has it to give it away, and this worker posts it to the next one. No
 //! thread waits. Orders go to the worker that will have the queue once all earlier orders are carried out, so an order may arrive
@@ -16,14 +16,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::{Cycles, Millis};
 
-/// See the module.
+/// The state of one thread.
 pub(crate) struct ThreadState {
     pub(crate) worker: Worker,
     pub(crate) mailbox: Arc<Mailbox>,
     /// Queues that the thread keeps but does not poll.
     kept_only: Vec<Rxq>,
     fds: BTreeMap<Key, Arc<OwnedFd>>,
-    /// Which queues have something, where the main loop runs the worker.
+    /// Which queues have packets, if the main loop runs the worker.
     readiness: Option<Readiness>,
     /// Orders about queues that have not arrived yet.
     early: Vec<(Key, Order)>,
@@ -59,8 +59,8 @@ impl ThreadState {
     /// The descriptors to sleep on.
     pub(crate) fn fds(&self) -> impl Iterator<Item = &OwnedFd> {
         let told = self.readiness.as_ref().map_or(0, Readiness::len);
-        let is_told = |key: &Key| self.readiness.as_ref().is_some_and(|readiness| readiness.knows(*key));
-        // Mostly all are told.
+        let is_told = |key: &Key| self.readiness.as_ref().is_some_and(|readiness| readiness.watches(*key));
+        // Usually `readiness` covers all descriptors.
         let alone = self.fds.iter().take(if told == self.fds.len() { 0 } else { usize::MAX });
         let alone = alone.filter(move |(key, _)| !is_told(key)).map(|(_, fd)| &**fd);
         self.readiness.iter().map(Readiness::fd).chain(alone)
@@ -71,7 +71,7 @@ impl ThreadState {
         self.worker.rxqs().next().is_some()
     }
 
-    /// Runs one turn, which starts now. Returns whether there was a packet.
+    /// Runs one iteration, which starts now. Returns whether there was a packet.
     #[inline]
     pub(crate) fn poll(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         if let Some(readiness) = &self.readiness {
@@ -82,7 +82,7 @@ impl ThreadState {
             record(recorder, &mut self.worker, now);
         }
         if let Some(readiness) = &self.readiness {
-            self.worker.set_aside(|port, queue| readiness.knows((port, queue)));
+            self.worker.set_aside(|port, queue| readiness.watches((port, queue)));
         }
         busy
     }

@@ -1,8 +1,9 @@
-//! A disk in memory that fails as disks do, and forgets as they do when the power goes.
+//! A disk in memory that fails like real disks, including power losses.
 //!
-//! Every file has two contents: what reads return (the kernel's cache) and what is on the disk, with the writes that lead from
-//! one to the other. A sync that fails loses some of these writes for the disk while reads still show them, and the next sync
-//! is as happy as if nothing had been: so does Linux. Names likewise have a present and a state on the disk.
+//! Every file has two contents: the one that reads return (the kernel's cache) and the one on disk, with the writes
+//! that lead from the latter to the former. A failed sync loses some of these writes for the disk while reads still
+//! return them, and the next sync succeeds as if nothing had happened, as on Linux. Names likewise have a current
+//! state and a state on disk.
 
 use crate::disk::{Disk, DiskFile, Work};
 use crate::syncer::Later;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SECTOR: usize = 512;
 
-/// A change of a file that is not on the disk for certain.
+/// A change of a file that may not be on disk.
 enum Unsynced {
     Write(usize, Vec<u8>),
     SetLen(usize),
@@ -25,7 +26,7 @@ struct Inode {
     content: Vec<u8>,
     on_disk: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// A sync failed: what reads return will never be on the disk.
+    /// A sync failed: the content that reads return will never be on disk.
     lost: bool,
 }
 
@@ -42,11 +43,11 @@ struct State {
     renamed: Vec<Renamed>,
     fail_percent: u64,
     capacity: usize,
-    /// The process that used it was killed: nothing has an effect.
+    /// The process that used the disk was killed: calls have no effect.
     dead: bool,
 }
 
-/// The disk; clones are the same one.
+/// The disk; clones share it.
 #[derive(Clone)]
 pub struct FaultyDisk(Arc<Mutex<State>>);
 
@@ -69,7 +70,7 @@ impl Inode {
         self.unsynced.push(Unsynced::Write(offset, bytes.to_vec()));
     }
 
-    /// Brings the first `count` changes to the disk, and of a write after them some sectors.
+    /// Applies the first `count` changes to the disk, and some sectors of a write after them.
     fn settle(&mut self, count: usize, rng: &mut Rng) {
         for (at, change) in self.unsynced.drain(..).take(count + 1).enumerate() {
             match change {
@@ -157,22 +158,22 @@ impl FaultyDisk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on so many of a hundred calls fail.
+    /// From now on, this percentage of calls fails.
     pub fn fail(&self, percent: u64) {
         self.state().fail_percent = percent;
     }
 
-    /// How many bytes there is room for.
+    /// Sets the capacity in bytes.
     pub fn set_capacity(&self, bytes: usize) {
         self.state().capacity = bytes;
     }
 
-    /// Nothing that is done from now on has an effect, until [`FaultyDisk::revive`].
+    /// Calls have no effect from now on, until [`FaultyDisk::revive`].
     pub fn kill(&self) {
         self.state().dead = true;
     }
 
-    /// The next process uses the disk; after a loss of power it finds what was on it.
+    /// A new process uses the disk; after a power loss it finds the content on disk.
     pub fn revive(&self, power_was_lost: bool) {
         let mut state = self.state();
         state.dead = false;
@@ -191,7 +192,7 @@ impl FaultyDisk {
         *names = names_on_disk.clone();
     }
 
-    /// Whether the file shows what will never be on the disk.
+    /// Whether reads return content that will never be on disk.
     pub fn shows_what_is_lost(&self, path: &Path) -> bool {
         let state = self.state();
         state.lookup(path).is_ok_and(|inode| state.inodes[inode].lost)
@@ -298,7 +299,7 @@ impl Disk for FaultyDisk {
     }
 }
 
-/// Work that is done when somebody looks, after a few looks or when it is waited for.
+/// Work that is done when it is polled some times or waited for.
 struct Task {
     disk: FaultyDisk,
     work: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -321,15 +322,15 @@ impl Work for Task {
     }
 }
 
-/// A file that waits to be synced, and whether a sync failed.
+/// A file to be synced, and whether a sync failed.
 type SyncState = (Option<Arc<dyn DiskFile>>, bool);
 
-/// Syncs when a test calls `turn`; clones share their state.
+/// Syncs when a test calls `turn`; clones share the state.
 #[derive(Clone, Default)]
 pub struct ManualSyncer(Arc<Mutex<SyncState>>);
 
 impl ManualSyncer {
-    /// What the thread would do now.
+    /// Does what the syncer's thread would do now.
     pub fn turn(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.0.take().is_some_and(|file| file.sync().is_err()) {

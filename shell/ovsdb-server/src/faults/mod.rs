@@ -1,10 +1,10 @@
-//! Whatever the disk does, what is served is what was answered.
+//! Whatever the disk does, the database that is served contains exactly what was confirmed.
 //!
-//! Random transactions, compactions and conversions go to a database on a [`FaultyDisk`] beside a model: the states that the
-//! database went through. Where a call fails the client must have been told so and memory be as before; after a kill the
-//! database must be in its last state, after a loss of power in one not older than the last that was answered with `durable`.
-//! A transaction that was refused may be there after all when the process ended before its record could be cut off, whole and
-//! at the end. One seed is one course of events.
+//! Random transactions, compactions and conversions run on a database on a [`FaultyDisk`] and on a model: the sequence
+//! of states of the database. If a call fails, the client must get an error and memory must be unchanged. After a kill
+//! the database must be in its last state; after a power loss in a state not older than the last one confirmed as
+//! `durable`. A refused transaction may be present, whole and at the end, if the process ended before its record could
+//! be cut off. Each seed gives one sequence of events.
 
 mod disk;
 
@@ -19,11 +19,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Everything in a database, its schema's version included.
+/// The content of a database, including its schema's version.
 type Content = BTreeMap<String, Vec<Json>>;
 
 const SESSION: u64 = 1;
-/// Small enough for compactions of the server's own accord.
+/// Small enough for automatic compactions.
 const COMPACT_MIN_LEN: u64 = 3000;
 
 fn schema(version: u64) -> Schema {
@@ -48,15 +48,15 @@ fn content(db: &Database) -> Content {
     all
 }
 
-/// The states that may be found again.
+/// The states that may be found after a restart.
 struct Model {
-    /// The last is the present.
+    /// All states; the last is the current one.
     states: Vec<Content>,
-    /// No older one is found after a loss of power.
+    /// Older states must not be found after a power loss.
     durable: usize,
-    /// States with transactions that were refused, since the last that is durable.
+    /// States with refused transactions, since the last durable one.
     refused: Vec<Content>,
-    /// How many of these may still follow the present state in the file: those since it was answered.
+    /// How many of these may follow the current state in the file: those since it was confirmed.
     trailing: usize,
 }
 
@@ -79,7 +79,7 @@ impl Model {
         self.refused.extend(states);
     }
 
-    /// Takes over what was found after a restart.
+    /// Continues from the state that was found after a restart.
     fn found(&mut self, found: Content, power_was_lost: bool) -> Result<(), String> {
         let trailing = self.refused.iter().rev().take(self.trailing);
         let ok = match power_was_lost {
@@ -149,7 +149,7 @@ impl Run {
         Uuid::from_u128(u128::from(self.next_id))
     }
 
-    /// Some transactions in one batch.
+    /// Runs some transactions in one batch.
     fn transact(&mut self, durable: bool) {
         let before = self.model.present().clone();
         assert_eq!(content(&self.served.db), before);
@@ -175,7 +175,7 @@ impl Run {
         let refused = |results: &[Json]| results.last().is_some_and(|r| r["error"] == "I/O error");
         let count = pending.iter().filter(|p| refused(&p.results)).count();
         if count == 0 && pending.iter().all(|p| p.changes.is_none()) {
-            // Where nothing is written nothing is synced, and nothing cut off, either.
+            // If nothing is written, nothing is synced or cut off.
             return self.model.states.extend(states);
         }
         if count == 0 {
@@ -193,9 +193,9 @@ impl Run {
         }
     }
 
-    /// The process ends and the next one opens the file.
+    /// Ends the process and opens the file in a new one.
     fn restart(&mut self, power_is_lost: bool) -> Result<(), String> {
-        // Who starts next cannot know that a sync failed; only a file written anew mends that.
+        // A new process cannot know that a sync failed; only rewriting the file repairs that.
         let power_is_lost = power_is_lost || self.disk.shows_what_is_lost(&self.path);
         self.disk.kill();
         self.served = Served::new(Database::new(Arc::new(schema(0)), Uuid::nil()), None);
@@ -247,7 +247,7 @@ impl Run {
     }
 }
 
-/// A folder for the lock file; what the server logs of thousands of faults is of no interest.
+/// A directory for the lock file. Log lines of thousands of faults are discarded.
 fn scratch() -> PathBuf {
     _ = runtime::log::command("vlog/set", &["off".to_owned()]);
     let folder = std::env::temp_dir().join(format!("ovsdb-faults-{}-{}", std::process::id(), Uuid::new_v4()));

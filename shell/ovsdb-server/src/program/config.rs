@@ -1,5 +1,5 @@
-//! Which databases and remotes are wanted: from the command line, the configuration file, or the memory of a predecessor
-//! that crashed. The last two are JSON.
+//! Wanted databases and remotes: from the command line, the configuration file, or the state file of a process that
+//! crashed. The last two are JSON.
 
 use super::options::Options;
 use crate::databases::AddError;
@@ -15,25 +15,25 @@ use std::path::{Path, PathBuf};
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// A configuration is short.
+/// Bytes of a configuration at most.
 const MAX_LEN: u64 = 1 << 20;
 const MODELS: [&str; 4] = ["standalone", "clustered", "relay", "active-backup"];
 
-/// What is wanted.
+/// The wanted configuration.
 pub struct Wanted {
-    /// Files, as they were named, and the service model that was asked for.
+    /// Files as they were named, and their service model if one was requested.
     databases: BTreeMap<String, Option<String>>,
     remotes: RemoteNames,
     /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// Where to leave word for a successor.
+    /// Where to save the state for a restart.
     state: Option<PathBuf>,
-    /// Where relative names begin, if that is not the folder in which the program will be.
+    /// Base of relative names, if it is not the working directory of the program.
     base: PathBuf,
 }
 
 impl Wanted {
-    /// What is wanted at start.
+    /// The configuration at start.
     pub fn first(options: &Options, state: Option<&Path>, leaves_folder: bool) -> Result<Wanted, String> {
         let names = options.databases.iter().map(|path| (path.display().to_string(), None));
         let mut wanted = Wanted {
@@ -46,7 +46,7 @@ impl Wanted {
         if wanted.file.is_some() {
             wanted.reread()?;
         } else if let Some(left) = state.and_then(|path| read(path).ok()) {
-            // A first start finds nothing there.
+            // At a first start the file is empty.
             wanted.take(&left)?;
         }
         Ok(wanted)
@@ -94,7 +94,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// Makes the server serve what is wanted. What cannot be had is told in the log; the rest is there all the same.
+    /// Applies the configuration to the server. What fails is logged; the rest is applied all the same.
     pub fn apply(&mut self, server: &mut Server) -> Result<(), String> {
         let mut fine = true;
         let keep: Vec<PathBuf> =
@@ -122,7 +122,7 @@ impl Wanted {
         }
         *server.remotes_mut() = self.remotes.clone();
         for complaint in self.remotes.keys().filter_map(|name| server.check_remote(name).err()) {
-            // Without a configuration file the server tells it, and waits for the database.
+            // Without a configuration file the server logs this, and waits for the database.
             if self.file.is_some() {
                 runtime::warn!(LOG, "failed to configure remotes: {complaint}");
                 fine = false;
@@ -131,7 +131,7 @@ impl Wanted {
         if fine { Ok(()) } else { Err("some databases or remotes cannot be had".to_owned()) }
     }
 
-    /// Leaves word of what is served now, after a control command changed it.
+    /// Saves the current configuration after a command changed it.
     pub fn save(&self, server: &mut Server) {
         let Some(path) = &self.state else { return };
         let databases: serde_json::Map<String, Json> = server
@@ -149,7 +149,7 @@ impl Wanted {
     }
 }
 
-/// Opens one database, unless the model that was asked for is not that of the file.
+/// Opens one database, unless its service model is not the requested one.
 fn add(server: &mut Server, name: &str, path: &Path, model: Option<&str>) -> Result<(), String> {
     if let Some(model @ ("relay" | "active-backup")) = model {
         return Err(format!("service model {model}: {}", super::options::NO_REPLICATION));
@@ -196,7 +196,7 @@ fn remote_options(name: &str, json: &Json) -> RemoteOptions {
     };
     options.max_backoff_ms = number("max-backoff").unwrap_or(options.max_backoff_ms);
     options.probe_interval_ms = number("inactivity-probe").unwrap_or(options.probe_interval_ms);
-    // The mark in the IP header is left to the system.
+    // The DSCP is left to the system.
     let _dscp = number("dscp");
     options.read_only =
         members.optional("read-only", Kinds::BOOLEAN).and_then(Json::as_bool).unwrap_or(false);
@@ -208,7 +208,7 @@ fn remote_options(name: &str, json: &Json) -> RemoteOptions {
     options
 }
 
-/// The service model that a database is to have; nothing when any will do.
+/// The service model that a database must have; `None`: any.
 fn service_model(name: &str, json: &Json) -> Result<Option<String>, Error> {
     if json.is_null() {
         return Ok(None);
@@ -229,6 +229,6 @@ fn service_model(name: &str, json: &Json) -> Result<Option<String>, Error> {
         false => _ = members.optional("source", Kinds::OBJECT),
     }
     members.finish()?;
-    // An active server without a backup is one that stands alone.
+    // An active server without a backup is a standalone one.
     Ok(model.filter(|model| follows || *model != "active-backup").map(str::to_owned))
 }

@@ -13,23 +13,23 @@ use unixctl::{Reply, RequestId};
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// The control socket and what it may change.
+/// The control socket, and what its commands may change.
 pub struct Control {
     socket: unixctl::Server,
     wanted: Wanted,
     compactions: Vec<Compaction>,
 }
 
-/// A compaction that somebody waits for.
+/// A compaction whose end a command waits for.
 struct Compaction {
     asked: RequestId,
-    /// The databases that are not done.
+    /// The databases that are not compacted yet.
     names: Vec<String>,
     complaints: String,
 }
 
 impl Control {
-    /// Opens the socket: `--unixctl`, or the place where `ovs-appctl` looks.
+    /// Opens the socket: `--unixctl`, or where `ovs-appctl` looks.
     pub fn open(args: &DaemonArgs, dirs: &Dirs, wanted: Wanted) -> Result<Control, String> {
         let version = runtime::version_text(&dirs.progname);
         let path = match args.unixctl.as_deref() {
@@ -48,7 +48,7 @@ impl Control {
         Ok(Control { socket, wanted, compactions: Vec::new() })
     }
 
-    /// Carries out what was asked; true when the program is to end.
+    /// Executes commands; returns true if the program has to end.
     pub fn run(&mut self, server: &mut Server) -> bool {
         for request in self.socket.run() {
             if request.method == names::EXIT {
@@ -72,7 +72,7 @@ impl Control {
         false
     }
 
-    /// Answers those who wait for what goes on beside.
+    /// Replies to commands that wait for a compaction.
     pub fn settle(&mut self, server: &mut Server) {
         for compaction in &mut self.compactions {
             compaction.names.retain(|name| match server.take_compacted(name) {
@@ -119,11 +119,11 @@ impl Control {
                 }
                 "perf-counters-clear" => Ok(String::new()),
                 "memory-trim-on-compaction" => match argument {
-                    // Memory goes back to the system as it is freed.
+                    // Freed memory is always returned to the system.
                     Some("on" | "off") => Ok(String::new()),
                     _ => Err("invalid argument".to_owned()),
                 },
-                // There is no active server, and nothing is excluded from following it.
+                // There is no active server and no replication.
                 "get-active-ovsdb-server" | "get-sync-exclude-tables" | "disconnect-active-ovsdb-server" => {
                     Ok(String::new())
                 }
@@ -172,7 +172,7 @@ impl Control {
     }
 }
 
-/// Begins to compact one database or all; the answer names them.
+/// Begins to compact one database or all; returns their names.
 fn begin_compaction(server: &mut Server, name: Option<&str>) -> Result<Vec<String>, String> {
     if name.is_some_and(|name| name.starts_with('_')) {
         return Err("cannot compact built-in databases".to_owned());
@@ -189,7 +189,7 @@ fn begin_compaction(server: &mut Server, name: Option<&str>) -> Result<Vec<Strin
     Ok(names)
 }
 
-/// How many there are of what.
+/// Numbers of objects, for `memory/show`.
 pub fn usage(server: &mut Server) -> BTreeMap<String, u64> {
     let backlog = server.conns.values().map(|c| c.backlog() as u64).sum();
     let core = server.core();

@@ -1,7 +1,7 @@
 //! The program `ovsdb-server`: command line, control commands, configuration file, the loop.
 //!
-//! It takes the place of Open vSwitch's program of the name. Replication, relays and clusters are not part of it and are
-//! refused with a sentence.
+//! It replaces Open vSwitch's program of that name. Replication, relays and clusters are not supported and are refused
+//! with an error text.
 
 mod config;
 mod control;
@@ -21,7 +21,7 @@ use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// Commands are looked for at least this often while there is other work.
+/// Commands are checked at least this often while there is other work.
 const CONTROL_INTERVAL_MS: u64 = 50;
 
 /// Runs the program to its end.
@@ -62,7 +62,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
             runtime::info!(LOG, "{report}");
         }
         runtime::coverage::run(now);
-        // To look for commands costs the system a socket; a busy server does so when it is told, or now and then.
+        // Checking for commands costs a system call; a busy server does so only on an event, or at this interval.
         if control_due <= now && !server.is_busy() {
             control_due = Millis(now.0 + CONTROL_INTERVAL_MS);
             if control.run(&mut server) {
@@ -95,7 +95,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     }
 }
 
-/// `--run`: starts the command; its end is told in the channel.
+/// `--run`: starts the command; the channel reports its end.
 fn start_child(command: &str, waker: Waker) -> Result<Receiver<ExitStatus>, String> {
     let failed =
         |e: std::io::Error| format!("{command}: process failed to start ({})", runtime::error_text(&e));
@@ -103,7 +103,7 @@ fn start_child(command: &str, waker: Waker) -> Result<Receiver<ExitStatus>, Stri
     let (tell, ended) = channel();
     let wait = move || {
         if let Ok(status) = child.wait() {
-            // A server that is ending itself does not listen.
+            // Fails if the server is ending.
             _ = tell.send(status);
         }
         waker.wake();

@@ -1,4 +1,4 @@
-//! The program's own options, beside those of every daemon.
+//! Options of the program, in addition to those of all daemons.
 
 use crate::limits::Limits;
 use crate::remotes::{RemoteNames, RemoteOptions};
@@ -8,11 +8,11 @@ use runtime::daemon::DaemonArgs;
 use std::path::PathBuf;
 use transport::tls;
 
-/// Why commands and options about other servers are refused.
+/// The error of commands and options about other servers.
 pub const NO_REPLICATION: &str =
     "this server stands alone: replication, relays and clusters are not part of this version of Sluice";
 
-/// What the command line says.
+/// Options from the command line.
 #[derive(Debug, Default)]
 pub struct Options {
     /// The database files.
@@ -23,18 +23,18 @@ pub struct Options {
     pub run: Option<String>,
     /// `--config-file`
     pub config_file: Option<PathBuf>,
-    /// `--private-key` and what belongs to it.
+    /// `--private-key` and the related options.
     pub tls: TlsNames,
     /// `--ovsdb-limits`
     pub limits: Limits,
 }
 
-/// Options with an argument, beside those about TLS.
+/// Options with an argument, except those about TLS.
 const WITH_ARGUMENT: [&str; 6] =
     ["--ovsdb-limits", "--remote", "--run", "--sync-from", "--sync-exclude-tables", "--config-file"];
 
 impl Options {
-    /// Reads what `DaemonArgs` left.
+    /// Parses the options that `DaemonArgs` left.
     pub fn parse(rest: &[String], dirs: &Dirs) -> Result<Options, String> {
         let mut options = Options::default();
         let mut no_databases = false;
@@ -61,9 +61,9 @@ impl Options {
             match (name, value) {
                 ("--", None) => only_files = true,
                 ("--no-dbs", None) => no_databases = true,
-                // Differences are always written, and a conversion always stores the data: both are read by all versions.
+                // Differences are always written, and a conversion always stores the data: all versions can read both.
                 ("--disable-file-column-diff" | "--disable-file-no-data-conversion", None) => {}
-                // Not to be a backup is all that there is.
+                // The server is never a backup.
                 ("--active", None) => {}
                 ("--record" | "--replay", _) => {
                     return Err(format!("{name}: streams cannot be recorded and replayed"));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn unsupported_options_are_refused() {
         for line in
             ["--sync-from=tcp:1.2.3.4", "--record", "--bogus", "--remote", "--config-file=x --remote=punix:a"]
         {
