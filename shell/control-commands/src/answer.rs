@@ -1,14 +1,14 @@
-//! How a command went, and what it waits for if that is not known yet.
+//! The result of a command, or what it waits for.
 
 use crate::verify::Verify;
 use runtime::clock::Warp;
 use unixctl::{Reply, RequestId};
 
-/// How a command went, or when that will be known.
+/// The result of a command, or what it waits for.
 pub enum Answer {
-    /// Now.
+    /// The result.
     Now(Result<Reply, String>),
-    /// After something has happened.
+    /// The reply is sent after this has happened.
     Later(Wait),
 }
 
@@ -48,14 +48,14 @@ impl From<Result<Reply, String>> for Answer {
     }
 }
 
-/// The tables of commands and modules disagree.
+/// Cannot happen unless the tables of commands and modules disagree.
 pub(crate) fn unknown(name: &str) -> Answer {
     Answer::Now(Err(format!("\"{name}\" is not a valid command")))
 }
 
-/// A command that is not answered yet.
+/// A command without reply yet.
 pub struct Pending {
-    /// To answer it by.
+    /// Identifies the request.
     pub id: RequestId,
     /// What it waits for.
     pub wait: Wait,
@@ -63,17 +63,17 @@ pub struct Pending {
 
 /// What a command waits for.
 pub enum Wait {
-    /// Time, step by step.
+    /// Virtual time, step by step.
     Warp(Warp),
-    /// The main loop's next turn, after the last step of a warp.
+    /// The main loop's next iteration, after the last step of a warp.
     Warped,
-    /// A sweep of all megaflows.
+    /// Revalidation of all megaflows.
     Revalidated {
-        /// A turn of the main loop has begun since.
+        /// An iteration of the main loop has begun since.
         turned: bool,
     },
     /// A comparison of all megaflows with the tables.
     Verified(Verify),
-    /// The end of the process: `exit` is answered when all is closed.
+    /// The end of the process: `exit` is answered when everything is closed.
     Exit,
 }

@@ -31,7 +31,7 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     Ok(bridge.ofproto.all_rules().map(|rule| rule_line(rule, offload, now) + "\n").collect())
 }
 
-/// A flow of a table, hidden ones too: these have priorities that no message can carry.
+/// A flow of a table, including hidden ones, whose priorities no message can express.
 pub(crate) fn rule_line(rule: &Rule, offload: bool, now: Millis) -> String {
     let mut line = String::new();
     if rule.cookie != 0 {

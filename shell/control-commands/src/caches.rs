@@ -1,6 +1,6 @@
-//! `dpif/show-caches`: the flow cache of each worker, the pages below it, and how long look-ups of megaflows are.
+//! `dpif/show-caches`: the flow cache of each worker, its memory pages, and the length of megaflow look-ups.
 //!
-//! Sluice's own command. Whether the kernel gave huge pages is read where it tells: `/proc/self/smaps`.
+//! Sluice's own command. Whether the kernel provided huge pages is read from `/proc/self/smaps`.
 
 use datapath::CacheView;
 use ovsdb::Json;
@@ -77,7 +77,7 @@ fn line(cache: &CacheView, smaps: &str) -> String {
     format!("{} entries, {} kB, {huge}", cache.entries, cache.bytes / 1024)
 }
 
-/// Kilobytes of transparent huge pages in the mapping that has this address.
+/// Kilobytes of transparent huge pages in the mapping that contains this address.
 fn huge_kb(smaps: &str, address: u64) -> u64 {
     let mut inside = false;
     for line in smaps.lines() {
@@ -90,7 +90,7 @@ fn huge_kb(smaps: &str, address: u64) -> u64 {
     0
 }
 
-/// `7f0000000000-7f0000400000 rw-p ...`
+/// Parses `7f0000000000-7f0000400000 rw-p ...`.
 fn range(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     Some((u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?))
@@ -104,7 +104,7 @@ mod tests {
                          7f0000400000-7f0000500000 rw-p 00000000 00:00 0 \nSize: 1024 kB\nAnonHugePages:         0 kB\n";
 
     #[test]
-    fn the_pages_of_the_mapping_are_told() {
+    fn huge_pages_of_the_mapping_are_shown() {
         let cache = CacheView { entries: 1 << 20, bytes: 4 << 20, address: 0x7f00_0020_0000, table: 4 << 20 };
         assert_eq!(line(&cache, SMAPS), "1048576 entries, 4096 kB, 2048 kB of huge pages");
         let small = CacheView { address: 0x7f00_0040_0000, ..cache };

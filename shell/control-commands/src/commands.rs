@@ -1,4 +1,4 @@
-//! Serves the control socket, and keeps the commands that are not answered yet.
+//! Serves the control socket, and holds the commands that are not answered yet.
 
 use crate::answer::{Answer, Pending, Wait};
 use crate::execute::execute;
@@ -8,7 +8,7 @@ use runtime::WaitSet;
 use switch::Switch;
 use unixctl::{Reply, RequestId, Server};
 
-/// See the module.
+/// Commands in progress.
 #[derive(Default)]
 pub struct Commands {
     /// Commands that are not answered yet.
@@ -17,8 +17,8 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Answers what was asked since the last call, after all packets that were there before. To be called once in each turn of
-    /// the main loop, after all other work.
+    /// Executes the commands that arrived since the last call, after all earlier packets. To be called once in each
+    /// iteration of the main loop, after all other work.
     pub fn run(&mut self, switch: &mut Switch, control: &mut Server) {
         for request in control.run() {
             switch.run_packets();
@@ -33,19 +33,19 @@ impl Commands {
         }
     }
 
-    /// What ends the next sleep of the main loop.
+    /// Adds what ends the next sleep of the main loop.
     pub fn wait(&self, set: &mut WaitSet<'_>) {
         if !self.pending.is_empty() {
             set.wake_now();
         }
     }
 
-    /// `exit` was called: with clean-up, or without.
+    /// Whether `exit` was called: `Some(true)` with clean-up.
     pub fn exiting(&self) -> Option<bool> {
         self.requested.exiting
     }
 
-    /// Takes a step with each waiting command; the answers.
+    /// Continues each waiting command; returns the replies.
     fn poll_pending(&mut self, switch: &mut Switch) -> Vec<(RequestId, Result<Reply, String>)> {
         let mut answers = Vec::new();
         for Pending { id, wait } in std::mem::take(&mut self.pending) {
@@ -62,7 +62,7 @@ impl Commands {
         answers
     }
 
-    /// The calls of `exit`, to be answered when all is closed.
+    /// Takes the calls of `exit`, to be answered when everything is closed.
     pub fn take_exits(&mut self) -> Vec<RequestId> {
         let is_exit = |p: &Pending| matches!(p.wait, Wait::Exit);
         let ids = self.pending.iter().filter(|p| is_exit(p)).map(|p| p.id).collect();

@@ -24,7 +24,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// How many there are of what.
+/// Numbers of objects, for `memory/show`.
 pub(crate) fn usage(switch: &Switch) -> BTreeMap<String, u64> {
     let rules = switch.bridges.values().map(|b| b.ofproto.all_rules().count() as u64).sum();
     let ports = switch.bridges.values().map(|b| b.ports.len() as u64).sum();

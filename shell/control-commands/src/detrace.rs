@@ -25,7 +25,7 @@ pub(crate) fn execute(switch: &Switch, args: &[String]) -> Result<String, String
     Ok(switch.datapaths.all().map(|b| of_datapath(b, ufid, core, now)).collect())
 }
 
-/// What follows the number is not looked at.
+/// Text after the number is ignored.
 fn pmd_id(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("pmd=")?;
     digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()
@@ -38,12 +38,12 @@ fn of_datapath(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> S
     let owner: &dyn FlowOwner = &*flow.owner;
     match (owner as &dyn Any).downcast_ref::<Owner>() {
         Some(owner) => owner.credits().iter().filter_map(|credit| line(credit, now)).collect(),
-        // It was put by hand.
+        // The flow was added by a command.
         None => format!("Cache was not found for {}\n", backer.name()),
     }
 }
 
-/// All workers share a flow; one of a core has it if it has counted a packet of it.
+/// All workers share a flow; the flow belongs to a core if that has counted a packet of it.
 fn find(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> Option<DpFlow> {
     let Some(core) = core else { return backer.datapath.flow_get(ufid, now) };
     let worker = backer.workers.places().into_iter().find(|p| p.core.0 == core)?.id;
@@ -59,7 +59,7 @@ fn line(credit: &Credit, now: Millis) -> Option<String> {
     }
 }
 
-/// A group with the bucket that was chosen, or all of them.
+/// A group with the selected bucket, or all buckets.
 fn group_text(group: &Group, bucket: Option<usize>) -> String {
     let whole = group.desc();
     let chosen = bucket.and_then(|i| whole.buckets.get(i).cloned());

@@ -1,4 +1,4 @@
-//! `dpctl/*`: the words of ovs-dpctl(8) inside the switch. This file: `show`, and which file answers.
+//! `dpctl/*`: the commands of ovs-dpctl(8) in the switch. This file has `show` and dispatches the others.
 
 use crate::answer::{Answer, unknown};
 use crate::dpctl_call::{Call, EINVAL, Failed, all, find};
@@ -49,7 +49,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// The commands about connections.
+/// Commands about tracked connections.
 fn connections(switch: &Switch, call: &mut Call, name: &str, args: &[String]) -> Option<Result<(), Failed>> {
     Some(match name {
         names::DPCTL_DUMP_CONNTRACK => dpctl_ct::dump(switch, call, args),

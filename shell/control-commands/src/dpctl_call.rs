@@ -1,10 +1,10 @@
-//! A call of a `dpctl/*` command: its options, its text, and the datapath that it is about.
+//! A call of a `dpctl/*` command: options, output, and datapath.
 
 use switch::{Backer, Switch};
 
 pub(crate) const EINVAL: &str = "Invalid argument";
 
-/// Options of a call, and what it has printed so far.
+/// Options of a call, and its output so far.
 pub(crate) struct Call {
     pub(crate) verbose: bool,
     pub(crate) names: bool,
@@ -14,12 +14,12 @@ pub(crate) struct Call {
     pub(crate) text: String,
 }
 
-/// The call has failed; why is in its text.
+/// The call failed; the reason is in its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed;
 
 impl Call {
-    /// Takes the options off the arguments; the error is the reply's text.
+    /// Parses the options; the error is the text of the reply.
     pub(crate) fn new<'a>(progname: &str, args: &'a [String]) -> Result<(Call, &'a [String]), String> {
         let (mut verbose, mut names, mut statistics, mut may_create) = (false, None, false, false);
         let mut rest = args;
@@ -52,7 +52,7 @@ impl Call {
         Ok((Call { verbose, names, statistics, may_create, progname, text: String::new() }, rest))
     }
 
-    /// Says what is wrong.
+    /// Adds an error to the output.
     pub(crate) fn error(&mut self, text: &str, why: Option<&str>) -> Failed {
         let why = why.map_or(String::new(), |why| format!(" ({why})"));
         self.text += &format!("{}: {text}{why}\n", self.progname);
@@ -60,7 +60,7 @@ impl Call {
     }
 }
 
-/// `TYPE@NAME`: without a type it is `system`.
+/// `TYPE@NAME`; without a type it is `system`.
 pub(crate) fn full_name(name: &str) -> String {
     if name.contains('@') { name.to_owned() } else { format!("system@{name}") }
 }
@@ -70,14 +70,14 @@ pub(crate) fn all(switch: &Switch) -> impl Iterator<Item = &Backer> {
     switch.datapaths.all()
 }
 
-/// The datapath that a name means, if there is one.
+/// The datapath of this name, if it exists.
 pub(crate) fn find<'s>(switch: &'s Switch, name: &str) -> Option<&'s Backer> {
     let name = full_name(name);
     all(switch).find(|b| b.name() == name)
 }
 
-/// The datapath that a command is about, and its other arguments: the first argument if it names one; else the only
-/// datapath there is, unless there are so many arguments (`most`) that the first has to be a name.
+/// The datapath of a command, and its other arguments: the first argument if it names one; otherwise the only
+/// datapath, unless there are so many arguments (`most`) that the first must be a name.
 pub(crate) fn open<'s, 'a>(
     switch: &'s Switch,
     call: &mut Call,

@@ -1,4 +1,4 @@
-//! `dpctl/*conntrack` and `dpctl/ct-*`: connections shown, counted, limited and forgotten.
+//! `dpctl/*conntrack` and `dpctl/ct-*`: shows, counts, limits and removes tracked connections.
 
 use crate::dpctl_call::{Call, EINVAL, Failed, find, open};
 use conntrack::{Entry, TcpState, ZoneLimit};
@@ -17,10 +17,10 @@ const PROTOCOLS: [(&str, u8); 6] = [
     ("DCCP", 33),
     ("IGMP", ipproto::IGMP),
 ];
-/// Shards in a line of `ct-bkts`.
+/// Shards per line of `ct-bkts`.
 const IN_A_LINE: usize = 8;
 
-/// The number that a text begins with.
+/// Parses the number that a text begins with.
 pub(crate) fn leading<T: std::str::FromStr>(text: &str) -> Option<T> {
     text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
 }
@@ -29,7 +29,7 @@ fn zone_of(arg: &str) -> Option<u16> {
     leading(arg.strip_prefix("zone=")?)
 }
 
-/// Takes a zone off the end of the arguments.
+/// Takes a zone from the end of the arguments.
 fn with_zone(args: &[String]) -> (Option<u16>, &[String]) {
     match args {
         [before @ .., last] if zone_of(last).is_some() => (zone_of(last), before),
@@ -37,7 +37,7 @@ fn with_zone(args: &[String]) -> (Option<u16>, &[String]) {
     }
 }
 
-/// The arguments behind the datapath's name, if there is one.
+/// The arguments after the datapath's name, if that is given.
 fn behind_name<'a>(switch: &Switch, args: &'a [String]) -> &'a [String] {
     match args {
         [name, rest @ ..] if find(switch, name).is_some() => rest,
@@ -104,7 +104,7 @@ fn stats_text(entries: &[Entry], verbose: bool) -> String {
         }
     }
     text.extend(PROTOCOLS.iter().map(|(name, proto)| line(name, of(*proto))));
-    // Those of ICMPv6 count in the total alone, as they do in Open vSwitch.
+    // Connections of ICMPv6 count only in the total, as in Open vSwitch.
     let named = [ipproto::TCP, ipproto::ICMPV6].into_iter().chain(PROTOCOLS.iter().map(|(_, proto)| *proto));
     text + &line("Other", entries.len() - named.map(of).sum::<usize>())
 }
@@ -203,7 +203,7 @@ pub(crate) fn get_sweep(switch: &Switch, call: &mut Call, args: &[String]) -> Re
     Ok(())
 }
 
-/// A limit as it is asked for: the zone (`None`: the default), and how many.
+/// A requested limit: the zone (`None`: the default), and the number of connections.
 type Wanted = (Option<u16>, u32);
 
 fn parse_limits(args: &[String]) -> Result<Vec<Wanted>, String> {
@@ -239,7 +239,7 @@ fn parse_zones(text: &str) -> Result<Vec<u16>, String> {
     zones.map(|zone| leading(zone).ok_or_else(|| "invalid zone".to_owned())).collect()
 }
 
-/// Limits are set by commands where the database has none.
+/// Limits can be set by commands only if the database has none.
 fn by_command(call: &mut Call, backer: &Backer, verb: &str) -> Result<(), Failed> {
     if !backer.config.has_limits() {
         return Ok(());

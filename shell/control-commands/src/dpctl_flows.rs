@@ -1,4 +1,4 @@
-//! `dpctl/*-flow*`: megaflows shown, put, changed and removed by hand.
+//! `dpctl/*-flow*`: shows, adds, changes and removes megaflows.
 
 use crate::dpctl_call::{Call, EINVAL, Failed, open};
 use crate::names::DatapathNames;
@@ -23,7 +23,7 @@ fn style<'a>(call: &Call, names: &'a DatapathNames<'a>, now: Millis) -> Style<'a
     Style { verbose: call.verbose, names: named, after_ufid: ", ", layer: ", dp:ovs", now }
 }
 
-/// What `dump-flows` shall show.
+/// Filters of `dump-flows`.
 #[derive(Default)]
 struct Filter<'a> {
     flow: Option<&'a str>,
@@ -31,7 +31,7 @@ struct Filter<'a> {
     core: Option<CoreId>,
 }
 
-/// Takes the filters off the end of the arguments; nothing can be said of a filter that is no number.
+/// Takes the filters from the end of the arguments.
 fn filters(args: &[String]) -> Result<(Filter<'_>, &[String]), Failed> {
     let (mut rest, mut filter) = (args, Filter::default());
     while let [before @ .., last] = rest {
@@ -49,7 +49,7 @@ fn filters(args: &[String]) -> Result<(Filter<'_>, &[String]), Failed> {
     Ok((filter, rest))
 }
 
-/// Nothing is offloaded: a list of types either has the flows of this datapath or not.
+/// Nothing is offloaded: returns whether a list of types includes flows of the userspace datapath.
 fn wants_ours(types: &str) -> Result<bool, &str> {
     let mut ours = false;
     for name in types.split(',').filter(|t| !t.is_empty()) {
@@ -92,7 +92,7 @@ pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
     Ok(())
 }
 
-/// The flows of each core, the workers of kernel ports and of the control half (which have none) first.
+/// The flows of each core; those of workers without a core (kernel ports, the control half) first.
 fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
     let places = backer.workers.places();
     let core_of = |worker: Option<WorkerId>| {
@@ -103,7 +103,7 @@ fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
     let mut all: Vec<(CoreId, Vec<DpFlow>)> = vec![(CoreId::UNPINNED, Vec::new())];
     let mut known: HashMap<(CoreId, Ufid), usize> = HashMap::new();
     let counted = backer.datapath.flow_dump_by_worker(poll_threads::MAIN, now);
-    // A flow put by hand is every worker's, whether or not its packets have come by there.
+    // A flow that was added by a command belongs to all workers, also without packets.
     let by_hand = |flow: &&DpFlow| flow.created.is_none();
     let put: Vec<DpFlow> = places
         .iter()
@@ -131,14 +131,14 @@ fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
     all
 }
 
-/// Where the filter and the flow both say something they say the same.
+/// Whether filter and flow agree in all bits that both match.
 fn passes(flow: &DpFlow, (wanted, mask): &(Flow, Flow)) -> bool {
     let bits = flow.mask.words().iter().zip(mask.words()).map(|(a, b)| a & b);
     let differ = flow.key.words().iter().zip(wanted.words()).map(|(a, b)| a ^ b);
     bits.zip(differ).all(|(bits, differ)| bits & differ == 0)
 }
 
-/// `ufid:...` in front of a text, and the rest. An error: it is none.
+/// Splits `ufid:...` from a text. An error: the ufid is invalid.
 pub(crate) fn split_ufid(text: &str) -> Result<(Option<Ufid>, &str), ()> {
     let Some(after) = text.strip_prefix("ufid:") else { return Ok((None, text)) };
     let (ufid, rest) = after.split_at_checked(36).ok_or(())?;
@@ -160,7 +160,7 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
     let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
     let modified = modify
         && datapath.flow_modify(known, Arc::clone(&actions), Some((Arc::new(NoOwner), 0)), now).is_ok();
-    // Every flow of a userspace datapath is one of a port.
+    // Every flow of a userspace datapath needs an in port.
     if PortNo(key.in_port) == PortNo::NONE {
         runtime::err!(LOG, "failed to put flow: in_port is not an exact match");
         return Err(call.error("updating flow table", Some("Invalid argument")));
@@ -194,7 +194,7 @@ pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
 pub(crate) fn get(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (backer, _) = open(switch, call, args, 2)?;
     let text = args.last().map(String::as_str).unwrap_or_default();
-    // A text that is no ufid is told, and yet no failure: so it is in ovs-appctl.
+    // An invalid ufid is reported without failing, as in ovs-appctl.
     let ufid = match split_ufid(text) {
         Ok((Some(ufid), _)) => ufid,
         Ok((None, _)) => {
@@ -240,18 +240,18 @@ pub(crate) fn del(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(
     Ok(())
 }
 
-/// What a line of a file of flows asks for, unless it says so itself.
+/// The operation of a line in a file of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileOp {
-    /// Put it.
+    /// Add the flow.
     Add,
-    /// Give it other actions.
+    /// Replace its actions.
     Modify,
-    /// Remove it.
+    /// Remove the flow.
     Delete,
 }
 
-/// `[add|modify|delete] FLOW [ACTIONS]`, one to a line; comments begin with `#`.
+/// Parses `[add|modify|delete] FLOW [ACTIONS]`; comments begin with `#`.
 fn file_line(line: &str, default: FileOp) -> Option<(FileOp, &str, &str)> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let words = [("add", FileOp::Add), ("modify", FileOp::Modify), ("delete", FileOp::Delete)];
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_stand_at_the_end() {
+    fn filters_are_at_the_end() {
         let args: Vec<String> = ["dp", "filter=tcp", "pmd=-1"].iter().map(|s| (*s).to_owned()).collect();
         let (filter, rest) = filters(&args).unwrap_or_else(|e| panic!("{e:?}"));
         assert_eq!((filter.flow, filter.core, rest.len()), (Some("tcp"), Some(CoreId::UNPINNED), 1));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_stand_in_front() {
+    fn identifiers_are_in_front() {
         let text = "ufid:c2975cb9-bc49-4970-8162-a78c7c37bdeb in_port(1)";
         let (ufid, rest) = split_ufid(text).unwrap_or_else(|()| panic!("no ufid"));
         assert_eq!(ufid.map(|u| format!("ufid:{u}{rest}")).as_deref(), Some(text));

@@ -1,11 +1,11 @@
-//! `dpctl/ipf-*`: reassembly of fragments, its switches, limits and counters.
+//! `dpctl/ipf-*`: settings, limits and counters of IP reassembly.
 
 use crate::dpctl_call::{Call, EINVAL, Failed, open};
 use crate::dpctl_ct::leading;
 use reassembly::{Entry, Family, FamilyStatus, Status};
 use switch::Switch;
 
-/// Why a number that cannot be set is refused.
+/// The error for a number that cannot be set.
 const EPERM: &str = "Operation not permitted";
 
 fn family(arg: &str) -> Option<Family> {

@@ -1,4 +1,4 @@
-//! `dpctl/{add,del}-dp` and `dpctl/{add,set,del}-if`: datapaths and their ports by hand.
+//! `dpctl/{add,del}-dp` and `dpctl/{add,set,del}-if`: datapaths and ports managed by commands.
 
 use crate::dpctl_call::{Call, EINVAL, Failed, find, full_name};
 use netdev::device::Netdev;
@@ -22,7 +22,7 @@ pub(crate) fn add_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
         return Err(call.error("add_dp", Some(EXISTS)));
     }
     let (kind, short) = name.split_once('@').unwrap_or_default();
-    // The kernel's datapath module is not ours.
+    // The kernel's datapath module is not supported.
     let kind = switch.options.datapath_type(kind).filter(|k| *k != "system");
     let kind = kind.ok_or_else(|| call.error("add_dp", Some(&strerror(97))))?;
     let threads = switch.options.threads();
@@ -49,7 +49,7 @@ pub(crate) fn del_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
     }
 }
 
-/// The full name of the datapath that the first argument means.
+/// The full name of the datapath in the first argument.
 fn opened(switch: &Switch, call: &mut Call, args: &[String]) -> Result<String, Failed> {
     let name = args.first().map(String::as_str).unwrap_or_default();
     match find(switch, name) {
@@ -58,7 +58,7 @@ fn opened(switch: &Switch, call: &mut Call, args: &[String]) -> Result<String, F
     }
 }
 
-/// What an argument says of a port.
+/// A port in the arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wish<'a> {
     name: &'a str,
@@ -81,7 +81,7 @@ fn wish(arg: &str) -> Wish<'_> {
     wish
 }
 
-/// Does it for each argument; one that fails does not keep the others from being done.
+/// Calls `act` for each argument; a failure does not stop the others.
 fn each<'a>(args: &'a [String], mut act: impl FnMut(&'a str) -> Result<(), Failed>) -> Result<(), Failed> {
     args.iter().skip(1).map(|arg| act(arg)).fold(Ok(()), Result::and)
 }
@@ -103,7 +103,7 @@ pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
             );
             call.error(&format!("adding {name} to {dp} failed"), Some(why))
         };
-        // The ports of bridges come from the database.
+        // The ports of bridges are configured in the database.
         let Some(made) = switch.datapaths.made_mut(&dp) else { return Err(failed(call, BUSY)) };
         if made.backer.ports.values().any(|p| p.name == name) {
             return Err(failed(call, EXISTS));
@@ -130,7 +130,7 @@ pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
     })
 }
 
-/// The device behind a port of a datapath. The datapath's own port may have none.
+/// The device of a port. The datapath's own port may have none.
 pub(crate) fn device<'a>(
     switch: &'a mut Switch,
     dp: &str,
@@ -202,7 +202,7 @@ pub(crate) fn del_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
     })
 }
 
-/// Takes a port away. One of a bridge comes back with the next reconfiguration.
+/// Removes a port. A port of a bridge returns with the next reconfiguration.
 fn take(switch: &mut Switch, dp: &str, number: PortNo) -> Result<(), &'static str> {
     if number == PortNo::LOCAL {
         return Err(EINVAL);

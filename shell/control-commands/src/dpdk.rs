@@ -1,4 +1,4 @@
-//! `dpdk/*` and `netdev-dpdk/*`: there once DPDK is up.
+//! `dpdk/*` and `netdev-dpdk/*`: available once DPDK is initialized.
 
 use crate::answer::{Answer, unknown};
 use ::dpdk::log::{self, Level};
@@ -25,7 +25,7 @@ fn dumped(text: Option<String>) -> Answer {
     text.ok_or_else(|| "Unable to open memstream: Cannot allocate memory.".to_owned()).into()
 }
 
-/// `level` is for all components, `pattern:level` for those that match; without a word all tell everything.
+/// `level` applies to all components, `pattern:level` to matching ones; without arguments everything is logged.
 fn log_set(args: &[String]) -> Result<String, String> {
     if args.is_empty() {
         log::set_level("*", Level::Debug);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_levels_are_told_as_scripts_know_it() {
+    fn wrong_levels_are_refused_with_the_text_that_scripts_know() {
         assert_eq!(log_set(&["foo".to_owned()]), Err("invalid log level: 'foo'".to_owned()));
         assert_eq!(log_set(&["a:b:debug".to_owned()]), Err("invalid log level: 'b:debug'".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! `dpif/show`, `dpif/dump-dps`, `dpif/dump-flows`: datapaths as bridges see them.
+//! `dpif/show`, `dpif/dump-dps`, `dpif/dump-flows`: datapaths from the bridges' view.
 
 use crate::answer::{Answer, unknown};
 use crate::names::DatapathNames;
@@ -32,7 +32,7 @@ fn dump_dps(switch: &Switch) -> String {
     names.concat()
 }
 
-/// A port as `dpif/show` tells of it.
+/// A port in the form of `dpif/show`.
 struct Shown {
     name: String,
     ofport: u16,
@@ -52,14 +52,14 @@ fn shown(port: &BridgePort) -> Shown {
     Shown { name: port.name.clone(), ofport: port.ofport.0, number, kind, config }
 }
 
-/// Its ports by name.
+/// The ports of a bridge by name.
 fn ports(bridge: &Bridge) -> Vec<Shown> {
     let mut all: Vec<Shown> = bridge.ports.values().map(shown).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }
 
-/// `: n_rxq=1, n_txq=1`, or nothing.
+/// For example `: n_rxq=1, n_txq=1`; empty without configuration.
 pub(crate) fn config_text(config: &BTreeMap<String, String>) -> String {
     let pairs: Vec<String> = config.iter().map(|(key, value)| format!("{key}={value}")).collect();
     if pairs.is_empty() { String::new() } else { format!(": {}", pairs.join(", ")) }
@@ -141,7 +141,7 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     Ok(flows.iter().map(|f| flow_line(f, style) + "\n").collect())
 }
 
-/// In which bridge the packets of a datapath flow are.
+/// The bridge of a datapath flow.
 pub(crate) fn bridge_of(backer: &switch::Backer, key: &flow::Flow) -> Option<BridgeId> {
     use xlate::Recirc;
     if key.recirc_id != 0 {

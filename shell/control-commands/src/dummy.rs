@@ -1,4 +1,4 @@
-//! `netdev-dummy/*`: packets, addresses and links of ports that only tests have.
+//! `netdev-dummy/*`: packets, addresses and links of dummy ports.
 
 use crate::answer::{Answer, unknown};
 use ctl::names;
@@ -11,7 +11,7 @@ use switch::Switch;
 const UNKNOWN: &str = "Unknown Dummy Interface";
 /// The shortest Ethernet frame (IEEE 802.3), without its check sequence.
 const SHORTEST: u16 = 60;
-/// Payload of a packet whose size nobody asked for.
+/// Payload bytes of a packet without a requested size.
 const PAYLOAD: usize = 64;
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
@@ -25,7 +25,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// The number that a text begins with, 0 if it begins with none.
+/// Parses the number that a text begins with, 0 if there is none.
 fn number(text: &str) -> i64 {
     let text = text.trim_start();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
@@ -67,7 +67,7 @@ fn frame_size(text: &str) -> Result<u16, String> {
     size.ok_or_else(|| "too small packet len".to_owned())
 }
 
-/// The packet of a datapath flow.
+/// A packet with the fields of a datapath flow.
 fn frame_of(text: &str, size: Option<u16>) -> Result<Vec<u8>, String> {
     let (key, _) = dpif::text::parse_key(text, &dpif::text::NoNames).map_err(|e| e.to_string())?;
     match size {
@@ -141,7 +141,7 @@ fn add_address(switch: &mut Switch, device: &str, address: Prefix) -> Result<Str
     Ok("OK".to_owned())
 }
 
-/// An address with a prefix length, or a mask that is one, or nothing.
+/// Parses an address with a prefix length, with a contiguous mask, or alone.
 fn parse_ip4(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let invalid = || format!("{text}: invalid IP address");
     let (addr, mask) = text.split_once('/').map_or((text, None), |(a, m)| (a, Some(m)));
@@ -160,7 +160,7 @@ fn parse_ip4(text: &str) -> Result<(Ipv4Addr, u8), String> {
     Ok((addr, fits.ok_or_else(range)?))
 }
 
-/// An address with a prefix length, or nothing.
+/// Parses an address with or without a prefix length.
 fn parse_ip6(text: &str) -> Result<(Ipv6Addr, u8), String> {
     let invalid = || format!("{text}: invalid IPv6 address");
     let (addr, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_why_they_are_none() {
+    fn addresses_and_errors_in_addresses() {
         assert_eq!(parse_ip4("1.2.3.4/24"), Ok((Ipv4Addr::new(1, 2, 3, 4), 24)));
         assert_eq!(parse_ip4("1.2.3.4/255.255.0.0"), Ok((Ipv4Addr::new(1, 2, 3, 4), 16)));
         assert_eq!(parse_ip4("1.2.3.4"), Ok((Ipv4Addr::new(1, 2, 3, 4), 32)));

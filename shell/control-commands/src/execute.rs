@@ -1,4 +1,4 @@
-//! Which file answers a command.
+//! Dispatches commands to the files that implement them.
 
 use crate::answer::{Answer, unknown};
 use crate::requested::Requested;
@@ -8,14 +8,14 @@ use ctl::names;
 use switch::Switch;
 use unixctl::Format;
 
-/// Orders a panic, and wakes the threads that might sleep for ever without traffic.
+/// Requests a panic, and wakes threads that might sleep for ever without traffic.
 fn order_panic(switch: &Switch, thread: &str) {
     runtime::ordered_panic::order(thread);
     switch.datapaths.of_bridges().for_each(|b| b.handler.wakeup.wake());
     runtime::background::run(runtime::ordered_panic::obey);
 }
 
-/// Runs a command. `args` are as many as the command takes.
+/// Executes a command. The number of `args` was checked.
 pub(crate) fn execute(
     requested: &mut Requested,
     switch: &mut Switch,

@@ -25,13 +25,13 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
     }
 }
 
-/// The number that a text begins with, 0 if it begins with none.
+/// Parses the number that a text begins with, 0 if there is none.
 fn number(text: &str) -> u16 {
     let digits = text.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     digits.parse::<u64>().map_or(0, |n| n as u16)
 }
 
-/// The first of the ports behind an entry.
+/// The first port of an entry's bundle.
 fn port_of(bridge: &Bridge, id: BundleId) -> Option<OfPort> {
     let row = bridge.bundle_name(id)?;
     bridge.ports.values().find(|p| p.port_row == row).map(|p| p.ofport)
@@ -40,7 +40,7 @@ fn port_of(bridge: &Bridge, id: BundleId) -> Option<OfPort> {
 fn show(switch: &mut Switch, name: &str, format: Format) -> Result<Reply, String> {
     let now = switch.clock.now();
     let bridge = switch.bridges.get(name).ok_or(NO_BRIDGE)?;
-    // Packets that megaflows forwarded keep stations young: they are counted now.
+    // Collects statistics: packets that megaflows forwarded renew stations.
     if let Some(backer) = switch.datapaths.of_bridge(bridge) {
         backer.datapath.maintain(now);
     }
@@ -72,7 +72,7 @@ fn parse_mac(text: &str) -> Result<Mac, String> {
     flow::text::address::parse_mac(text).ok_or_else(|| "bad MAC address".to_owned())
 }
 
-/// Changes the learning table of a bridge; translations that asked it are made again.
+/// Changes the learning table of a bridge; affected translations are made again.
 fn change<T>(switch: &Switch, name: &str, change: impl FnOnce(&mut MacTable) -> T) -> Result<T, String> {
     let bridge = switch.bridges.get(name).ok_or(NO_BRIDGE)?;
     Ok(match switch.datapaths.of_bridge(bridge) {
@@ -111,7 +111,7 @@ fn del(switch: &Switch, name: &str, vlan: u16, mac: &str) -> Result<String, Stri
     }
 }
 
-/// The bridges that a command means: one, or all.
+/// The bridges of a command: one, or all.
 fn meant(switch: &Switch, name: Option<&String>) -> Result<Vec<String>, String> {
     match name {
         Some(name) if !switch.bridges.contains_key(name) => Err(NO_BRIDGE.to_owned()),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_far_as_they_go() {
+    fn numbers_are_parsed_up_to_the_first_other_character() {
         assert_eq!((number("12x"), number("x"), number(" 7"), number("")), (12, 0, 7, 0));
     }
 }

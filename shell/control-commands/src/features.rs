@@ -1,4 +1,5 @@
-//! `dpif/show-dp-features` and `dpif/set-dp-features`: what the datapath can do, and to make believe that it cannot.
+//! `dpif/show-dp-features` and `dpif/set-dp-features`: shows the datapath's features, and disables some for
+//! translations.
 
 use crate::answer::{Answer, unknown};
 use ctl::names;
@@ -34,7 +35,7 @@ fn field_text((name, title): (&str, &str), now: &mut Capabilities) -> String {
     format!("{name} ({title}) : [run time]:{run}, [boot time]:{boot}\n")
 }
 
-/// Sets a feature; `Err`: the text of why not, which is no error to the command.
+/// Sets a feature. `Err`: the reason why not, which is a text and not an error of the command.
 fn set_feature(c: &mut Capabilities, name: &str, value: &str, force: bool) -> Result<(), &'static str> {
     const BEYOND: &str = "Can not set value beyond the datapath capability";
     let mut boot = Capabilities::USERSPACE;

@@ -1,9 +1,9 @@
-//! `ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]]`: why a packet was dropped a moment ago.
+//! `ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]]`: why a packet was dropped recently.
 //!
-//! Sluice's own. Each worker remembers the newest packet of each flow that it dropped at one port for one reason
-//! (`datapath::last_drop`); options choose among them. A packet that came in by a port goes through the tables of now, without
-//! any effect; they may have changed since. One that the device of a port did not take has been through them: what is known
-//! of that port is told instead.
+//! Sluice's own command. Each worker remembers, of each flow, the newest packet dropped at a port for a reason
+//! (`datapath::last_drop`); options select among them. A received packet is traced through the current tables, without
+//! side effects; they may have changed since. A packet that a port's device did not accept has passed the tables
+//! already: the state of that port is shown instead.
 
 use crate::bridge::rule_line;
 use crate::names::DatapathNames;
@@ -23,29 +23,29 @@ use translation::Published;
 use units::PortNo;
 use xlate::{Credit, Output};
 
-/// Whose packets are asked for.
+/// The selected ports.
 struct Asked<'a> {
-    /// For messages.
+    /// Text for messages.
     what: String,
     ports: Vec<(&'a Backer, PortNo)>,
-    /// Ports that are not there count, too: no port was named.
+    /// No port was named: packets of ports that no longer exist count, too.
     any: bool,
 }
 
-/// Which of them, and how they are shown.
+/// Options that select packets and the format.
 #[derive(Default)]
 struct Options {
     names: bool,
     /// Only packets that this matches.
     filter: Option<Match>,
-    /// Only those that were dropped for a reason with this in its name.
+    /// Only packets dropped for a reason whose name contains this.
     reason: Option<String>,
-    /// A line for each, not the newest alone.
+    /// One line for each packet instead of the newest only.
     list: bool,
 }
 
 impl Options {
-    /// Takes options out of arguments.
+    /// Separates options from arguments.
     fn parse(args: &[String]) -> Result<(Options, Vec<&String>), String> {
         let (mut options, mut plain, mut args) = (Options::default(), Vec::new(), args.iter());
         while let Some(arg) = args.next() {
@@ -70,18 +70,18 @@ impl Options {
 
     fn wants(&self, drop: &LastDrop, fields: &Flow) -> bool {
         let reason = self.reason.as_ref().is_none_or(|part| drop.reason.name().contains(part.as_str()));
-        // Of a packet without bytes nothing is known.
+        // The fields of a packet without bytes are unknown.
         let fits = |m: &Match| drop.len != 0 && m.flow.masked(&m.mask) == fields.masked(&m.mask);
         reason && self.filter.as_ref().is_none_or(fits)
     }
 
-    /// They leave packets out.
+    /// Whether some packets are left out.
     fn choose(&self) -> bool {
         self.filter.is_some() || self.reason.is_some()
     }
 }
 
-/// A match in the words of flows.
+/// Parses a match in the syntax of flows.
 fn filter(text: &str) -> Result<Match, String> {
     let (request, _) = parse_flow(text, &NoNames).map_err(|e| format!("--filter: {e}"))?;
     let plain = FlowStatsRequest { matching: request.matching, ..FlowStatsRequest::default() };
@@ -95,11 +95,11 @@ fn filter(text: &str) -> Result<Match, String> {
 struct Found<'a> {
     backer: &'a Backer,
     drop: LastDrop,
-    /// Its fields; `in_port` is an OpenFlow number where the port is a bridge's.
+    /// Its fields; `in_port` is an OpenFlow port number if the port belongs to a bridge.
     fields: Flow,
 }
 
-/// Answers; `args` without the option.
+/// Executes the command; `args` without the option.
 pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
     let (options, args) = Options::parse(args)?;
     let asked = asked(switch, &args)?;
@@ -111,12 +111,12 @@ pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> 
     if options.list {
         return Ok(found.iter().map(|one| line(switch, one)).collect());
     }
-    // A port that is down drops all that is flooded to it: whoever asks why means another packet, if there is one.
+    // A port that is down drops all flooded packets: other drops are shown first.
     let expected = |one: &&Found<'_>| !is_to_port_that_is_down(switch, one);
     tell(switch, found.iter().find(expected).unwrap_or(&found[0]), options.names)
 }
 
-/// All that is asked for, the newest first.
+/// The selected packets, the newest first.
 fn find<'a>(switch: &'a Switch, asked: &Asked<'a>, options: &Options) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for backer in switch.datapaths.of_bridges() {
@@ -140,12 +140,14 @@ fn find<'a>(switch: &'a Switch, asked: &Asked<'a>, options: &Options) -> Vec<Fou
     found
 }
 
-/// All of one packet.
+/// The full text about one packet.
 fn tell(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, String> {
     let Found { backer, drop, .. } = found;
     let head = head(switch, found);
     if drop.len == 0 {
-        return Ok(format!("{head}The device had the packet and could not deliver it: it is not known.\n"));
+        return Ok(format!(
+            "{head}The device had the packet and could not deliver it; its bytes are not known.\n"
+        ));
     }
     if let Place::Out(port) = drop.place {
         return Ok(format!("{head}{}\n", unsent(switch, found, PortNo(port))));
@@ -165,7 +167,7 @@ fn tell(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, Strin
     Ok(format!("{head}{}\n{}", told.text, verdict(switch, &published, &told.outputs)))
 }
 
-/// One packet on a line.
+/// One line about a packet.
 fn line(switch: &Switch, found: &Found<'_>) -> String {
     let packet = match found.drop.len {
         0 => "not known".to_owned(),
@@ -198,7 +200,7 @@ fn head(switch: &Switch, found: &Found<'_>) -> String {
     format!("{}\n{packet}", place_and_time(switch, found))
 }
 
-/// Why a port did not send a packet that the tables had sent there.
+/// Why a port did not send a packet that the tables output to it.
 fn unsent(switch: &Switch, found: &Found<'_>, no: PortNo) -> String {
     let flow = flow_text(&Flow { in_port: 0, ..found.fields }, &NoNames);
     let port = port_of(switch, found.backer, no);
@@ -229,7 +231,7 @@ fn is_to_port_that_is_down(switch: &Switch, found: &Found<'_>) -> bool {
     found.drop.reason == DropReason::TxFailed && port.is_some_and(|p| !p.is_up())
 }
 
-/// The bridge's port that a datapath's port is.
+/// The bridge's port with this datapath port number.
 fn port_of<'a>(switch: &'a Switch, backer: &Backer, no: PortNo) -> Option<&'a BridgePort> {
     let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == backer.kind);
     bridges.flat_map(|b| b.ports.values()).find(|p| p.number() == Some(no))
@@ -274,7 +276,7 @@ fn some<'a>(place: &str, port: Option<&str>, ports: Vec<(&'a Backer, PortNo)>) -
     }
 }
 
-/// Whether the packet would be dropped again, and which rule has the last word.
+/// Whether the packet would be dropped again, and the last rule that it matched.
 fn verdict(switch: &Switch, published: &Published, outputs: &[Output]) -> String {
     let again = if outputs.iter().all(|o| drops(&o.actions)) { "Dropped" } else { "Not dropped" };
     let credits = outputs.last().map(|o| o.credits.as_slice()).unwrap_or_default();
@@ -296,7 +298,7 @@ fn verdict(switch: &Switch, published: &Published, outputs: &[Output]) -> String
     format!("{again} by the tables as they are now. The last word, bridge {bridge}: {last}\n")
 }
 
-/// Nothing is done with the packet that anybody sees.
+/// Whether the actions have no visible effect on the packet.
 fn drops(actions: &[DpAction]) -> bool {
     actions.iter().all(|a| match a {
         DpAction::Output(_) | DpAction::Userspace(_) | DpAction::Recirc(_) => false,

@@ -1,11 +1,11 @@
-//! What `ovs-appctl` asks of the switch: each command's arguments, effects and text.
+//! The control commands of the switch (`ovs-appctl`): arguments, effects and text of each.
 //!
-//! Names and numbers of arguments are checked before (`ctl::check`); `version`, `list-commands` and `set-options` are
-//! the control socket's own. Scripts compare the text, so it is that of Open vSwitch 3.7 byte for byte.
+//! Names and numbers of arguments are checked before (`ctl::check`); `version`, `list-commands` and `set-options`
+//! belong to the control socket. Scripts compare the text, so it is that of Open vSwitch 3.7 byte for byte.
 //!
-//! `commands.rs` takes what was asked, `execute.rs` finds the file that answers, and the other files answer by subject.
+//! `commands.rs` receives commands, `execute.rs` dispatches them, the other files implement them by subject.
 //!
-//! **Thread**: the main loop. All packets that were there before a command have been forwarded before it runs.
+//! **Thread**: the main loop. All packets that arrived before a command have been forwarded when it runs.
 
 mod answer;
 mod bfd;

@@ -1,4 +1,4 @@
-//! `dpif-netdev/subtable-lookup-*`: which look-up in subtables is in force.
+//! `dpif-netdev/subtable-lookup-*`: implementations of the subtable look-up.
 
 use runtime::Module;
 use switch::Switch;
@@ -6,7 +6,7 @@ use switch::Switch;
 static IMPLS: Module = Module::new("dpif_netdev_lookup");
 static NETDEV: Module = Module::new("dpif_netdev");
 
-/// A priority as the peer reads it: the digits that a text begins with. `None`: beyond 255, or less than none.
+/// Parses a priority as the peer does: the digits that a text begins with. `None`: it is negative or above 255.
 fn number(text: &str) -> Option<u8> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     match &text[..end] {

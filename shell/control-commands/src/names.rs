@@ -18,7 +18,7 @@ impl DpPortNames for DatapathNames<'_> {
     }
 }
 
-/// In a filter of `dpctl/dump-flows`, `in_port` is a datapath number.
+/// In a filter of `dpctl/dump-flows`, `in_port` is a datapath port number.
 impl NameMap for DatapathNames<'_> {
     fn port_name(&self, port: OfPort) -> Option<String> {
         DpPortNames::name(self, PortNo(port.0.into()))

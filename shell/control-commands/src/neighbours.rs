@@ -1,4 +1,4 @@
-//! `tnl/neigh/*`, and the same by its old name `tnl/arp/*`: the next hops of tunnels.
+//! `tnl/neigh/*`, and its old name `tnl/arp/*`: the next hops of tunnels.
 
 use crate::answer::{Answer, unknown};
 use std::net::IpAddr;

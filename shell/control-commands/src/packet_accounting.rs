@@ -1,8 +1,8 @@
-//! `dpif/show-accounting`: where the packets of each datapath are.
+//! `dpif/show-accounting`: packet accounting of each datapath.
 //!
-//! Sluice's own command, for people and for tests: every packet that came or was made went out, ended in an action,
-//! waits for an answer, or is counted as dropped for a reason. While traffic runs the counters of several threads are
-//! read one after another, so a few packets are on their way; when it rests there is none.
+//! Sluice's own command, for operators and tests: each packet that was received or created was sent, delivered,
+//! dropped for a counted reason, or waits. While traffic runs, the counters of several threads are read one after
+//! another, so a few packets appear as on their way; without traffic there are none.
 
 use datapath::{Event, Tally};
 use dpif::DropReason;
@@ -18,7 +18,7 @@ pub(crate) fn show(switch: &Switch, format: Format) -> Reply {
     }
 }
 
-/// The sums, in the order in which they are to be read.
+/// The sums in the order of the text.
 fn sums(tally: &Tally) -> [(&'static str, Json); 8] {
     let event = |e| Json::from(tally.get(e));
     [

@@ -1,4 +1,4 @@
-//! `dpif-netdev/pmd-perf-log-set`: which turns of poll threads are told to the log.
+//! `dpif-netdev/pmd-perf-log-set`: which iterations of PMD threads are logged as suspicious.
 
 use pmd::metrics::Watch;
 use pmd::metrics::sample::REMEMBERED;
@@ -10,14 +10,14 @@ static LOG: Module = Module::new("pmd_perf");
 const USAGE: &str = "Usage: ovs-appctl dpif-netdev/pmd-perf-log-set [on|off] [-b before] [-a after] [-e|-ne] [-us \
                      usec] [-q qlen]";
 
-/// So many turns can be told at once.
+/// Iterations that can be logged at a time.
 const MOST: usize = REMEMBERED - 2;
 
-/// What commands have asked for.
+/// The settings made by commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfLog {
     watch: Watch,
-    /// The time that stands behind `watch.cycles`.
+    /// The time from which `watch.cycles` was computed, in microseconds.
     micros: u32,
 }
 
@@ -28,7 +28,7 @@ impl Default for PerfLog {
 }
 
 impl PerfLog {
-    /// With what a command changes; what is not named stays.
+    /// Applies the arguments of a command; other settings stay.
     fn changed(mut self, args: &[String]) -> Option<PerfLog> {
         let watch = &mut self.watch;
         let mut rest = args;
@@ -58,7 +58,7 @@ impl PerfLog {
     }
 }
 
-/// Runs the command: what recorders are to heed from now on.
+/// Executes the command; returns the new settings of recorders.
 pub(crate) fn set(present: &mut PerfLog, args: &[String]) -> Result<Watch, String> {
     let mut new = present.changed(args).ok_or(USAGE)?;
     let micros = new.micros;

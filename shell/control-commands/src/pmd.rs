@@ -1,4 +1,4 @@
-//! `dpif-netdev/*`: what the workers do.
+//! `dpif-netdev/*`: statistics and settings of workers.
 
 use crate::answer::{Answer, unknown};
 use crate::perf_log::PerfLog;
@@ -13,14 +13,14 @@ use switch::{Backer, Switch};
 use units::{CoreId, Millis};
 use unixctl::Format;
 
-/// Over how many seconds the use of queues is measured.
+/// Seconds over which the usage of queues is measured by default.
 const SECONDS: u64 = 60;
-/// Measurements cover whole intervals of so many seconds.
+/// Seconds of an interval; measurements cover whole intervals.
 const INTERVAL: u64 = 5;
 
 const NO_DATAPATH: &str = "please specify an existing datapath";
 
-/// What a command was told to look at.
+/// The datapath and options of a command.
 struct Asked<'a> {
     backer: &'a Backer,
     core: Option<u32>,
@@ -102,7 +102,7 @@ fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a
     Ok(Asked { backer, core, seconds })
 }
 
-/// Gives the queues out anew before the next command.
+/// Reassigns the rx queues before the next command.
 fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let name = asked(switch, args, false)?.backer.dp_name.clone();
     if args.first().is_some_and(|given| *given != name) {
@@ -114,7 +114,7 @@ fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     Ok("pmd rxq rebalance requested.\n".to_owned())
 }
 
-/// Counters and what was recorded begin anew.
+/// Clears counters and recordings.
 fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let now = switch.clock.now();
     let asked = asked(switch, args, false)?;
@@ -167,7 +167,7 @@ fn sleep_show(asked: &Asked<'_>) -> String {
     text
 }
 
-/// The workers that are meant, the one of kernel ports last.
+/// The requested workers, the one of kernel ports last.
 fn places(asked: &Asked<'_>) -> Vec<WorkerPlace> {
     let mut places = asked.backer.workers.places();
     places.retain(|p| asked.core.is_none_or(|core| p.core.0 == core));
@@ -180,7 +180,7 @@ fn stats_show(asked: &Asked<'_>) -> String {
         let counted = asked.backer.datapath.worker_tally(place.id);
         let tally = counted.since(&asked.backer.handler.knobs.cleared(place.id));
         match place.core {
-            // Nothing is said of its cycles: it sleeps when there is nothing to do.
+            // Its cycles are not shown: it sleeps when it is idle.
             CoreId::UNPINNED => format!("main thread:\n{}", tally_text(&tally)),
             CoreId(core) => {
                 let title = format!("pmd thread numa_id {} core_id {core}:\n", place.numa);
@@ -198,7 +198,7 @@ fn ratio(a: u64, b: u64) -> f64 {
 fn tally_text(tally: &Tally) -> String {
     let n = |event| tally.get(event);
     let received = n(Event::Received);
-    // Hits of a cache stand where those of a signature cache do; what is in front of it, where an exact match cache is.
+    // Hits of the flow cache are shown as SMC hits, those of the cache in front of it as EMC hits.
     let passes = ratio(received + n(Event::Recirculated), received);
     format!(
         "  packets received: {received}\n  packet recirculations: {}\n  \
@@ -237,20 +237,20 @@ fn cycles_text(tally: &Tally) -> String {
     text
 }
 
-/// A queue, as it is shown.
+/// A queue as shown.
 struct Shown {
     port: String,
     queue: u16,
     enabled: bool,
-    /// Cycles that its packets took, and those that passed meanwhile.
+    /// Cycles spent on its packets, and cycles that passed.
     usage: (u64, u64),
 }
 
-/// A poll thread, as its queues are shown.
+/// A PMD thread, with its queues as shown.
 struct Thread {
     place: WorkerPlace,
     rxqs: Vec<Shown>,
-    /// Cycles of turns that found packets, and those that passed meanwhile; 0 passed: nothing was measured yet.
+    /// Cycles of iterations with packets, and cycles that passed; 0 passed: not measured yet.
     usage: (u64, u64),
 }
 
@@ -278,7 +278,7 @@ fn rxq_show(switch: &Switch, asked: &Asked<'_>) -> String {
         let mut rxqs: Vec<Shown> = workers.rxqs(place.id).map(shown).collect();
         rxqs.sort_by(|a, b| (&a.port, a.queue).cmp(&(&b.port, b.queue)));
         let tally = asked.backer.datapath.worker_tally(place.id);
-        // Before the first interval has ended there is nothing to tell, as with Open vSwitch.
+        // Before the first interval has ended there is no measurement, as in Open vSwitch.
         let load = workers.load(place.id).filter(|load| load.elapsed() != 0);
         let usage = load.map_or((0, 0), |load| load.usage(intervals, &tally));
         text += &thread_text(&Thread { place, rxqs, usage });

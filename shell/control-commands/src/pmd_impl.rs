@@ -1,5 +1,5 @@
-//! The commands that choose between implementations of a stage. There is one of each, which picks what the processor can
-//! do by itself: it can be asked for by the name that it has in Open vSwitch, and nothing else can.
+//! Commands that select implementations of a stage. Sluice has one of each, which adapts to the processor: it can be
+//! selected by its name in Open vSwitch, all others are refused.
 
 use ctl::names;
 use runtime::Module;
@@ -40,7 +40,7 @@ fn set_dpif(args: &[String]) -> Result<String, String> {
     }
 }
 
-/// `[-pmd CORE] NAME`; `cores`: those of poll threads.
+/// `[-pmd CORE] NAME`; `cores`: the cores of PMD threads.
 fn set_parser(args: &[String], cores: &[u32]) -> Result<String, String> {
     let fail = |text: String| Err(refused(format!("Error: {text}")));
     let (core, rest) = match args {
@@ -75,7 +75,7 @@ fn set_parser(args: &[String], cores: &[u32]) -> Result<String, String> {
     }
 }
 
-/// What is refused is told to the log, too.
+/// Errors are logged, too.
 fn refused(text: String) -> String {
     runtime::err!(LOG, "{}", text.trim_end());
     text
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_can_be_asked_for() {
+    fn existing_implementations_can_be_selected() {
         assert_eq!(
             run("dpif-impl-set", &["dpif_scalar"]).unwrap(),
             "DPIF implementation set to dpif_scalar.\n"
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_refused() {
+    fn other_implementations_are_refused() {
         assert!(run("dpif-impl-set", &["dpif_avx512"]).is_err());
         let parser = |args| run("miniflow-parser-set", args).unwrap_err();
         assert!(parser(&["study"]).contains("unknown miniflow extract implementation study"));

@@ -1,10 +1,10 @@
-//! `dpif-netdev/pmd-perf-show`: how a poll thread spends its time, for people and for scripts that cut it up by column.
+//! `dpif-netdev/pmd-perf-show`: how a PMD thread spends its time; scripts parse the columns.
 
 use datapath::{Event, Tally};
 use pmd::metrics::sample::REMEMBERED;
 use pmd::metrics::{Recorder, text};
 
-/// How much is shown of what was recorded of every turn.
+/// Which parts of the recording are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     histograms: bool,
@@ -19,7 +19,7 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// From the first arguments; and the others.
+    /// Parses the first arguments; returns the others.
     pub(crate) fn parse(args: &[String]) -> (Wanted, &[String]) {
         let mut wanted = Wanted::default();
         let mut rest = args;
@@ -42,7 +42,7 @@ impl Wanted {
         }
     }
 
-    /// Tables of what was recorded.
+    /// Tables of the recording.
     pub(crate) fn text(&self, recorder: &Recorder) -> String {
         let mut out = String::new();
         if self.histograms {
@@ -58,18 +58,18 @@ impl Wanted {
     }
 }
 
-/// How many samples a text asks for: what is no number asks for none.
+/// A number of samples; text that is no number means none.
 fn count(text: &str) -> usize {
     text.parse().map_or(0, |n: i64| n.clamp(0, REMEMBERED as i64) as usize)
 }
 
-/// What a thread counted, over how long.
+/// The counters of a thread, and the time that they cover.
 pub(crate) struct Measured {
-    /// Since its counters were cleared.
+    /// Counters since they were cleared.
     pub(crate) tally: Tally,
     /// Seconds since then.
     pub(crate) seconds: f64,
-    /// Cycles in a second.
+    /// Cycles per second.
     pub(crate) hz: u64,
 }
 
@@ -86,7 +86,7 @@ impl Measured {
         cycles as f64 * 1e6 / self.hz.max(1) as f64
     }
 
-    /// All of it. Nothing can be said of no time.
+    /// The whole text. Without elapsed time it is empty.
     pub(crate) fn text(&self) -> String {
         if self.seconds == 0.0 {
             return String::new();
@@ -137,7 +137,7 @@ impl Measured {
         text += &hits("PHWOL hits:", 0);
         text += &hits("MFEX Opt hits:", 0);
         text += &hits("Simple Match hits:", 0);
-        // As in `pmd-stats-show`: hits of what is in front of the cache, and of the cache.
+        // As in `pmd-stats-show`: hits of the cache in front of the flow cache, and of the flow cache.
         let front = self.n(Event::FrontHit);
         text += &hits("EMC hits:", front);
         text += &hits("SMC hits:", self.n(Event::CacheHit).saturating_sub(front));

@@ -1,7 +1,7 @@
-//! `dpif-netdev/pmd-state` and `dpif-netdev/pmd-plan`: Sluice's own, for `sluice top` and `sluice pmd`.
+//! `dpif-netdev/pmd-state` and `dpif-netdev/pmd-plan`: Sluice's own commands for `sluice top` and `sluice pmd`.
 //!
-//! The state is sums that only grow, as JSON: who wants rates asks twice and divides. The plan is what a rebalance would
-//! do, by forecast and by `pmd-rxq-assign`, without doing it.
+//! The state consists of increasing counters, as JSON: clients compute rates from two replies. The plan shows the
+//! effect of a rebalance, by forecast and by `pmd-rxq-assign`, without executing it.
 
 use datapath::Event;
 use dpif::DropReason;

@@ -1,5 +1,5 @@
-//! `dpif-netdev/pmd-txq-show`: by which tx queues of poll-mode ports who sends. Open vSwitch has no such command: there
-//! only its log tells.
+//! `dpif-netdev/pmd-txq-show`: which workers use which tx queues of poll-mode ports. Open vSwitch has no such command,
+//! only log lines.
 
 use datapath::OUTSIDE;
 use datapath::steering::{TxMode, TxQueues};
@@ -17,7 +17,7 @@ pub(crate) fn show(backer: &Backer, now: Millis) -> String {
     backer.ports.keys().filter_map(text).collect()
 }
 
-/// A port, its queues, and who sends by each. Where packets say by which queue they go, everybody may.
+/// A port, its queues, and the workers of each. If packets choose their queue, every worker may use all queues.
 fn port_text(name: &str, queues: TxQueues, places: &[WorkerPlace]) -> String {
     let mut users = queues.users;
     if queues.mode == TxMode::Static {
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_by_which_queue() {
+    fn workers_of_each_queue_are_shown() {
         let places = [place(0, CoreId::UNPINNED), place(4, CoreId(3)), place(8, CoreId(7))];
         let show = |mode, users: &[&[u16]]| {
             let users = users.iter().map(|list| list.iter().map(|w| WorkerId(*w)).collect()).collect();

@@ -6,7 +6,7 @@ use translation::Published;
 use units::PortNo;
 use xlate::{BridgeId, Recirc};
 
-/// The bridge, and the flow there. An error: why there is none.
+/// The bridge, and the flow as it sees it; the error is the reason why there is none.
 pub(crate) fn received(
     backer: &Backer,
     published: &Published,
@@ -16,7 +16,7 @@ pub(crate) fn received(
         let state = backer.shared.thaw(key.recirc_id);
         let state =
             state.ok_or_else(|| format!("no recirculation data for recirc_id {:#x}", key.recirc_id))?;
-        // The rest of what was set aside is given back as the translation goes on: it is no part of what the datapath told.
+        // The rest of the frozen state is restored during translation: the datapath did not report it.
         return Ok((state.bridge, Flow { in_port: state.metadata.in_port.0.into(), ..*key }));
     }
     let found = published.snapshot.receive(key);

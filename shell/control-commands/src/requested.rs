@@ -1,12 +1,12 @@
-//! What commands have asked for that outlasts their answer.
+//! Requests of commands that last beyond their replies.
 
 use crate::perf_log::PerfLog;
 
-/// See the module.
+/// Requests of commands that last beyond their replies.
 #[derive(Debug, Default)]
 pub(crate) struct Requested {
-    /// Which turns of poll threads are told to the log.
+    /// Which iterations of PMD threads are logged.
     pub(crate) perf_log: PerfLog,
-    /// `exit` was called: with or without clean-up.
+    /// `exit` was called: true with clean-up.
     pub(crate) exiting: Option<bool>,
 }

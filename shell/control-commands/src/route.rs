@@ -1,4 +1,4 @@
-//! `ovs/route/*`: routes and policy rules of the network under tunnels.
+//! `ovs/route/*`: routes and policy rules of the underlay.
 
 use crate::answer::{Answer, unknown};
 use ovsdb::Json;
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use switch::Switch;
 use unixctl::{Format, Reply};
 
-/// The tables that are shown unless another one is asked for.
+/// The tables that are shown by default.
 const SHOWN: [u32; 3] = [TABLE_LOCAL, TABLE_MAIN, TABLE_DEFAULT];
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format) -> Answer {
@@ -23,13 +23,13 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
     }
 }
 
-/// The number behind `key=`. `Err`: that stands there, and no number.
+/// The number after `key=`. `Err`: the text after it is no number.
 fn numbered(text: &str, key: &str) -> Option<Result<u32, ()>> {
     let value = text.strip_prefix(key)?.strip_prefix('=')?;
     Some(value.parse().map_err(|_| ()))
 }
 
-/// What may follow a prefix in the arguments of `ovs/route/*`.
+/// Options after the prefix in the arguments of `ovs/route/*`.
 #[derive(Default)]
 struct Options {
     mark: u32,
@@ -39,7 +39,7 @@ struct Options {
 }
 
 impl Options {
-    /// Reads them. `wrong`: the error for an argument that is none of them.
+    /// Parses options. `wrong`: the error for an unknown argument.
     fn parse(args: &[String], ipv4: bool, wrong: &str) -> Result<Options, String> {
         let mut out = Options::default();
         let address = |text: &str| text.parse::<IpAddr>().ok().filter(|a| a.is_ipv4() == ipv4);
@@ -114,7 +114,7 @@ fn lookup(switch: &Switch, to: &str, options: &[String]) -> Result<String, Strin
     Ok(format!("src {}\ngateway {gateway}\ndev {}\n", hop.source, hop.dev))
 }
 
-/// What `ovs/route/show` is asked for.
+/// The table of `ovs/route/show`.
 enum Asked {
     Standard,
     All,
@@ -144,7 +144,7 @@ fn show(switch: &Switch, which: Option<&String>, format: Format) -> Result<Reply
         let objects = routes.flat_map(|(n, table)| table.sorted().into_iter().map(move |r| object(r, n)));
         return Ok(Reply::Json(objects.collect()));
     }
-    // The title is above the first table, and there is none where lines name their tables.
+    // The title precedes the first table; there is none if lines name their tables.
     let named = matches!(asked, Asked::All);
     let mut out = String::new();
     for (i, number) in numbers.into_iter().enumerate() {
@@ -202,7 +202,7 @@ fn rule_object(rule: &Rule) -> Json {
     .collect()
 }
 
-/// The rule of some arguments; priority 0: none is given.
+/// Parses a rule; priority 0: none is given.
 fn parse_rule(args: &[String]) -> Result<Rule, String> {
     let mut args = args.iter().map(String::as_str).peekable();
     let mut ipv4 = args.next_if(|a| *a == "-6").is_none();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_and_why_they_are_none() {
+    fn rules_and_errors_in_rules() {
         let line = |text: &str| Ok(text.to_owned());
         assert_eq!(rule("from=all table=10"), line("User: 0: from all lookup 10\n"));
         assert_eq!(

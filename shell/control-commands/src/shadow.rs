@@ -1,7 +1,7 @@
-//! `dpif/show-shadow`: how many packets were translated again, and what came of it (`other_config:shadow-check`).
+//! `dpif/show-shadow`: results of shadow checks (`other_config:shadow-check`).
 //!
-//! Sluice's own command. "unsettled" are those during which the tables changed; "wrong" must be 0, and each that is not
-//! is in the log.
+//! Sluice's own command. "unsettled" counts checks during which the tables changed; "wrong" must be 0, and the log has
+//! each wrong megaflow.
 
 use crate::answer::Answer;
 use ovsdb::Json;

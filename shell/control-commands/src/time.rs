@@ -1,7 +1,7 @@
 //! Commands that are answered later: `time/warp`, `revalidator/wait`, `revalidator/verify`, `exit`; and `time/stop`.
 //!
-//! A waiting command is looked at once in each turn of the main loop. It is answered one whole turn after what it
-//! waited for, so that whoever asked finds all that follows from it done.
+//! A waiting command is checked once in each iteration of the main loop. It is answered one whole iteration after the
+//! event, so that all consequences of that are complete when the client gets the reply.
 
 use crate::answer::{Answer, Wait, unknown};
 use crate::verify::Verify;
@@ -46,7 +46,7 @@ fn begin(switch: &Switch, mut warp: Warp) -> Wait {
     if warp.step(&switch.clock) { Wait::Warped } else { Wait::Warp(warp) }
 }
 
-/// The text of the answer, or what there is still to wait for.
+/// The reply, or what the command still waits for.
 pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
     match wait {
         Wait::Warp(warp) => Err(begin(switch, warp)),
@@ -61,7 +61,7 @@ pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
     }
 }
 
-/// Publishes, revalidates and expires now what otherwise would be done when it is due. False: that is still under way.
+/// Publishes, revalidates and expires immediately. Returns false if that is still in progress.
 fn revalidate_all(switch: &mut Switch) -> bool {
     let now = switch.clock.now();
     switch.publish_changes();

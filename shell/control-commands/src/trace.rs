@@ -1,4 +1,4 @@
-//! `ofproto/trace` and `ofproto/trace-packet-out`: which packet is traced, and where.
+//! `ofproto/trace` and `ofproto/trace-packet-out`: selects the packet to trace.
 
 use crate::answer::{Answer, unknown};
 use crate::last_drop;
@@ -21,7 +21,7 @@ use units::OfPort;
 use xlate::BridgeId;
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
-    // A trace shows what is configured now, also what the next turn would publish only.
+    // A trace uses the current configuration, also what would only be published in the next iteration.
     for backer in switch.datapaths.of_bridges_mut().filter(|b| !b.changes.is_empty()) {
         publish(backer, &mut switch.bridges, &switch.underlay);
     }
@@ -51,17 +51,17 @@ fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
     Ok(run(backer, traced, switch.clock.now()).text)
 }
 
-/// The actions fit the packet and the switch.
+/// Checks that the actions fit the packet and the switch.
 fn check(traced: &Traced, consistent: bool) -> Result<(), openflow::OfError> {
     let actions = traced.actions.as_deref().unwrap_or_default();
     let matching = Match::new(&traced.flow, &flow::text::exact_mask(&traced.flow));
     let limits = Limits { max_port: OfPort::MAX, table: 0, n_tables: u8::MAX };
-    // OpenFlow 1.0 lets actions pass that do not fit: they do nothing.
+    // In OpenFlow 1.0 actions that do not fit are allowed and do nothing.
     let version = if consistent { Version::V13 } else { Version::V10 };
     consistency(actions, &matching, limits, version)
 }
 
-/// The datapath that is meant if no bridge is named.
+/// The datapath to use if no bridge is named.
 fn backer_for<'a>(switch: &'a Switch, plain: &[String]) -> Option<&'a Backer> {
     match plain {
         [name, _] => switch.datapaths.of(name.strip_prefix("ovs-").unwrap_or(name)),
@@ -69,7 +69,7 @@ fn backer_for<'a>(switch: &'a Switch, plain: &[String]) -> Option<&'a Backer> {
     }
 }
 
-/// What is to be traced, in which datapath.
+/// The packet to trace and its datapath.
 fn traced(
     switch: &Switch,
     mut args: Args,
@@ -102,7 +102,7 @@ fn traced(
     Ok((backer, Traced { published, bridge, flow, packet, actions, names, ct_next }))
 }
 
-/// A text may tell of more tags than are looked behind: what is below is not seen.
+/// Removes VLAN tags beyond the limit that the datapath parses, and everything behind them.
 fn limit_tags(key: &mut Flow, limit: u8) {
     let seen = usize::from(limit);
     let Some(next) = key.vlans.get(seen).filter(|v| v.tci & flow::VLAN_CFI != 0).copied() else { return };
@@ -124,7 +124,7 @@ fn limit_tags(key: &mut Flow, limit: u8) {
 
 type Found<'a> = (&'a Backer, Arc<Published>, BridgeId, Flow);
 
-/// A flow in the words of ovs-ofctl(8), in the bridge of this name.
+/// Parses a flow in the syntax of ovs-ofctl(8), in the bridge of this name.
 fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>, String> {
     let no_bridge = || format!("{name}: unknown bridge");
     let bridge = switch.bridges.get(name).ok_or_else(no_bridge)?;
@@ -137,7 +137,7 @@ fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>
     Ok((backer, published, id, flow))
 }
 
-/// With a packet the flow is what the packet says; its metadata stay, but registers are empty when it comes in.
+/// With a packet, the flow is extracted from it; metadata stay, but registers are zero as for a received packet.
 fn with_packet(flow: Flow, packet: Option<Vec<u8>>, args: &Args, vlans: u8) -> (Flow, Option<Vec<u8>>) {
     match packet {
         Some(packet) => {

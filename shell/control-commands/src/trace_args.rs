@@ -1,39 +1,39 @@
-//! The arguments of `ofproto/trace`: options anywhere, then what is traced.
+//! Arguments of `ofproto/trace`: options at any position, and the packet to trace.
 
 use flow::flow::ct_state;
 use flow::text::flags;
 
-/// The most bytes of made-up data.
+/// Bytes of generated payload at most.
 const MAX_DATA: usize = 64_000;
 
-/// What follows the headers of a made-up packet.
+/// The payload of a generated packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Data {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// So many that count up.
+    /// This many bytes with increasing values.
     Len(usize),
 }
 
-/// See the module.
+/// The parsed arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Args {
     /// Up to three: datapath or bridge, flow, packet.
     pub(crate) plain: Vec<String>,
-    /// Make up a packet.
+    /// Generate a packet.
     pub(crate) generate: bool,
-    /// For that packet.
+    /// The payload of that packet.
     pub(crate) data: Data,
     /// Actions have to fit the flow.
     pub(crate) consistent: bool,
-    /// Ports by name.
+    /// Show ports by name.
     pub(crate) names: bool,
-    /// What connection tracking says, one after another.
+    /// Results of connection tracking, in order.
     pub(crate) ct_next: Vec<u8>,
 }
 
 impl Args {
-    /// Sorts the arguments; `packet_out` knows one option more. The error is the reply's text.
+    /// Parses the arguments; with `packet_out` there is one more option. The error is the text of the reply.
     pub(crate) fn parse(args: &[String], packet_out: bool) -> Result<Args, String> {
         let mut out = Args {
             plain: Vec::new(),
@@ -64,7 +64,7 @@ impl Args {
         Ok(out)
     }
 
-    /// Takes the packet, if there is one, off the end of the plain arguments.
+    /// Takes the packet, if there is one, from the end of the plain arguments.
     pub(crate) fn take_packet(&mut self) -> Result<Option<Vec<u8>>, String> {
         if self.generate || self.plain.len() < 2 {
             return Ok(None);
@@ -75,7 +75,7 @@ impl Args {
                 self.plain.pop();
                 Ok(Some(packet))
             }
-            // Only where there are three does the last one have to be a packet.
+            // Only with three arguments the last one must be a packet.
             Err(e) if self.plain.len() > 2 => Err(e.to_owned()),
             Err(_) => Ok(None),
         }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_anywhere() {
+    fn options_may_be_at_any_position() {
         let args = parse(&["br0", "--l7-len", "9", "in_port=1", "--names"]).unwrap();
         assert_eq!((args.plain.len(), &args.data, args.names), (2, &Data::Len(9), true));
         assert_eq!(parse(&["--l7"]), Err("Missing argument for option --l7".to_owned()));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_the_last() {
+    fn a_packet_is_the_last_argument() {
         let packet = "0011223344550011223344660800";
         let mut args = parse(&["br0", "in_port=1", packet]).unwrap();
         assert_eq!(args.take_packet().map(|p| p.map(|p| p.len())), Ok(Some(14)));

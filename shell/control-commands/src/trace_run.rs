@@ -1,4 +1,4 @@
-//! A trace through the tables, and again for each time the packet would come back.
+//! Traces a packet through the tables, again for each recirculation.
 
 use crate::names::DatapathNames;
 use dpif::DpAction;
@@ -16,38 +16,38 @@ use translation::trace_text::{TraceText, ViewNames};
 use units::{Millis, OfPort, PortNo};
 use xlate::{BridgeId, Fork, Input, Output, Start, trace_report};
 
-/// A trace ends after so many recirculations.
+/// Recirculations at which a trace ends.
 const MAX_RECIRCULATIONS: usize = 4096;
-/// No further recirculation is traced after so many bytes of text: each of them may have that much.
+/// Bytes of text after which no further recirculation is traced; one trace may have as many.
 const TEXT_MAX: usize = 1 << 20;
 
-/// What is traced.
+/// The packet to trace.
 pub(crate) struct Traced {
-    /// Through these tables.
+    /// The snapshot to use.
     pub(crate) published: Arc<Published>,
-    /// From this bridge on.
+    /// The bridge where the trace begins.
     pub(crate) bridge: BridgeId,
     /// The packet's fields.
     pub(crate) flow: Flow,
-    /// The packet, which then has its effects.
+    /// The packet, if side effects are to be carried out.
     pub(crate) packet: Option<Vec<u8>>,
-    /// These are done in place of the tables.
+    /// Actions to execute instead of the tables.
     pub(crate) actions: Option<Vec<Action>>,
-    /// Ports by name.
+    /// Show ports by name.
     pub(crate) names: bool,
-    /// What connection tracking will say.
+    /// Results of connection tracking, in order.
     pub(crate) ct_next: Vec<u8>,
 }
 
-/// What a trace has found.
+/// The result of a trace.
 pub(crate) struct Told {
     /// The whole text.
     pub(crate) text: String,
-    /// What came out each time; effects and forks are taken out.
+    /// The outputs of all translations, without effects and recirculations.
     pub(crate) outputs: Vec<Output>,
 }
 
-/// Traces.
+/// Runs the trace.
 pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> Told {
     let mut ct_next = VecDeque::from(traced.ct_next.clone());
     let mut queue = VecDeque::new();
@@ -83,12 +83,12 @@ pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> Told {
         text += &more;
         outputs.push(output);
     }
-    // Each was held until the packet had come back.
+    // Each recirculation's state was held until the packet had been resumed.
     outputs.iter().for_each(|o| backer.shared.release(&o.recircs));
     Told { text, outputs }
 }
 
-/// What connection tracking says of the packet.
+/// Sets the result of connection tracking in the flow.
 fn resume(flow: &mut Flow, next: Option<u8>) -> String {
     flow.ct_state = next.unwrap_or(ct_state::TRACKED | ct_state::NEW);
     match next {
@@ -126,7 +126,7 @@ fn one(
     let datapath_names = DatapathNames(backer);
     let datapath_names: &dyn DpPortNames = if traced.names { &datapath_names } else { &dpif::text::NoNames };
     let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);
-    // The text has it.
+    // The text contains it already.
     output.trace = None;
     let packet = traced.packet.as_deref().unwrap_or_default();
     backer.handler.carry_out(&traced.published, std::mem::take(&mut output.effects), packet, now);
@@ -137,7 +137,7 @@ fn one(
     (text, *output)
 }
 
-/// Does the actions, but for those that send the packet on: packet-ins and the like are left.
+/// Executes the side effects (packet-ins and the like) without output actions.
 fn deliver(backer: &Backer, traced: &Traced, packet: &[u8], output: &Output, now: Millis) {
     let actions = without_outputs(&output.actions);
     if !has_userspace(&actions) {
@@ -166,7 +166,7 @@ fn has_userspace(actions: &[DpAction]) -> bool {
     })
 }
 
-/// The packet with the first addresses and ports that it may get: as good a guess as any.
+/// Replaces addresses and ports by the first ones of the NAT range, as an example.
 fn translated(flow: &mut Flow, nat: &Nat) -> String {
     let before = addresses(flow, nat.range);
     let (low, _) = nat.ports;
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_address_and_port_stand_for_all() {
+    fn nat_uses_the_first_address_and_port() {
         let mut flow = Flow { nw_src: 0x0101_0101, nw_dst: 0x0202_0202, tp_src: 7, tp_dst: 8, ..Flow::ZERO };
         let range = NatRange::V4([10, 0, 0, 1].into(), [10, 0, 0, 9].into());
         let text = translated(&mut flow, &Nat { src: true, range, ports: (1000, 1001), ..Nat::default() });
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_tracking_is_told_of() {
+    fn results_of_connection_tracking_are_shown() {
         let mut flow = Flow::ZERO;
         let text = resume(&mut flow, None);
         assert!(text.contains("default ct_state=trk|new") && flow.ct_state == 0x21);

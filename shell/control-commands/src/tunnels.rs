@@ -23,7 +23,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// The number that a text begins with, if that can be a port.
+/// Parses the number that a text begins with, if it can be a port.
 fn port_number(text: &str) -> Option<u16> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     digits.parse().ok().filter(|n| *n != 0)
@@ -36,7 +36,7 @@ fn set_source_ports(switch: &mut Switch, first: &str, last: &str) -> &'static st
     "OK"
 }
 
-/// Tunnel ports with their numbers in the datapath.
+/// Tunnel ports with their datapath port numbers.
 fn tunnels(switch: &Switch) -> impl Iterator<Item = (&BridgePort, &TunnelConfig, PortNo)> {
     let ports = switch.bridges.values().flat_map(|b| b.ports.values());
     ports.filter_map(|p| Some((p, &**p.tunnel()?, p.number()?)))
@@ -67,7 +67,7 @@ fn address(a: Address) -> String {
     as_ipv4(a).map_or_else(|| Ipv6Addr::from(a).to_string(), |v4| Ipv4Addr::from_bits(v4).to_string())
 }
 
-/// `1.1.1.1->2.2.2.2, key=0x5, legacy_l2, dp port=1`: by what packets are known to be the port's.
+/// The criteria that select packets of the port, for example `1.1.1.1->2.2.2.2, key=0x5, legacy_l2, dp port=1`.
 fn matching(config: &TunnelConfig, number: PortNo) -> String {
     let ends = match (config.local, config.remote) {
         (Choice::Flow, _) => "flow->flow".to_owned(),
@@ -86,7 +86,7 @@ fn matching(config: &TunnelConfig, number: PortNo) -> String {
     format!("{ends}, key={key}, {types}, dp port={number}")
 }
 
-/// `0x` and digits, but a bare 0 for zero, as C prints it.
+/// `0x` and digits, but `0` for zero, as C's `%#x` prints it.
 fn short_hex(v: u64) -> String {
     if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
 }

@@ -35,7 +35,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// The bucket of a station.
+/// The bucket that a station hashes to.
 fn hash(args: &[&str]) -> Result<String, &'static str> {
     let number = |i: usize, error| match args.get(i) {
         None => Ok(0),

@@ -1,9 +1,10 @@
-//! `revalidator/verify`: every megaflow is translated again and compared with what it does, when nothing is changing.
+//! `revalidator/verify`: translates every megaflow again and compares the results, when nothing is changing.
 //!
-//! Sluice's own command. What it finds is a fault of the switch (a dependency that a translation does not record, or a megaflow
-//! that was changed by `dpctl/mod-flow`); it repairs nothing, so that it can be looked at. Tests end with it.
+//! Sluice's own command. A difference is a bug of the switch (a dependency that a translation does not record), or a
+//! megaflow that was changed by `dpctl/mod-flow`. Nothing is repaired, so that it can be examined. Tests end with this
+//! command.
 //!
-//! A table of megaflows is looked at in steps, one in each turn of the main loop, so that the loop is not held up.
+//! The megaflows are compared in steps, one per iteration of the main loop, so that the loop is not blocked.
 
 use dpif::DpFlow;
 use dpif::text::{NoNames, actions_text, ufid_text};
@@ -11,21 +12,21 @@ use std::collections::BTreeMap;
 use switch::{Backer, Switch};
 use translation::compare;
 
-/// Indices of megaflows in one step: at some 5 µs for each translation the loop is busy for 20 ms at most.
+/// Indices of megaflows per step: at some 5 µs per translation a step takes 20 ms at most.
 const STEP: u32 = 4096;
 /// Megaflows that are listed for each datapath; all are counted.
 const LISTED: usize = 20;
 
-/// How far it is.
+/// Progress of the comparison.
 #[derive(Default)]
 pub struct Verify {
-    /// The datapath that is being looked at, in the order of their types, and the next index there.
+    /// The current datapath, in the order of types, and the next index there.
     datapath: usize,
     next: u32,
     found: BTreeMap<String, Found>,
 }
 
-/// What was found in a datapath.
+/// Differences in a datapath.
 #[derive(Default)]
 struct Found {
     right: u64,
@@ -34,7 +35,7 @@ struct Found {
 }
 
 impl Verify {
-    /// One step; the answer, once there is nothing left.
+    /// Does one step; returns the reply when all megaflows were compared.
     pub(crate) fn step(mut self, switch: &mut Switch) -> Result<String, Verify> {
         switch.publish_changes();
         if !switch.paused && switch.datapaths.of_bridges().any(Backer::is_unsettled) {
@@ -44,10 +45,10 @@ impl Verify {
         let found = self.found.entry(backer.name()).or_default();
         let mut step = Found::default();
         for flow in backer.datapath.flows_at(self.next..self.next + STEP) {
-            step.look_at(backer, &flow);
+            step.compare_one(backer, &flow);
         }
         if step.wrong > 0 && !switch.paused && backer.is_unsettled() {
-            // A station moved meanwhile: the same ones again, when that has been dealt with.
+            // A station moved meanwhile: compare the same megaflows again when that change is complete.
             return Err(self);
         }
         found.add(step);
@@ -70,7 +71,7 @@ impl Verify {
 }
 
 impl Found {
-    fn look_at(&mut self, backer: &Backer, flow: &DpFlow) {
+    fn compare_one(&mut self, backer: &Backer, flow: &DpFlow) {
         let finding = compare(&backer.handler, &backer.shared.published(), flow);
         if !finding.is_wrong() {
             self.right += 1;

@@ -1,4 +1,4 @@
-//! What controllers hear of changed tables.
+//! Messages to controllers about changed tables.
 
 use crate::bridge::Bridge;
 use crate::monitor;
@@ -8,7 +8,8 @@ use ofproto::Effects;
 use openflow::Xid;
 use units::Millis;
 
-/// Tells controllers what they watch and what went. `own`: whose request did it, in which transaction.
+/// Sends flow monitor updates and flow-removed messages. `own`: the connection and transaction that caused the
+/// changes.
 pub fn announce(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
     monitor::report(bridge, effects, own);
     table::report_vacancy(bridge, effects);

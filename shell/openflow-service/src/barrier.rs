@@ -1,11 +1,11 @@
-//! Barriers (OpenFlow 1.3.5 §7.3.8): when one is answered, what came before it is done.
+//! Barriers (OpenFlow 1.3.5 §7.3.8): the reply means that all earlier requests are complete.
 //!
-//! A change of flows is done when no packet meets a megaflow that was made before it. Another thread sees to that
-//! (`revalidate`), so the answer waits until it has dealt with the version in which the changes were published. What is
-//! asked behind the barrier waits, too.
+//! A change of flows is complete when no packet can use a megaflow that was made before it. The revalidator thread
+//! ensures that, so the reply waits until it has finished the version in which the changes were published. Requests
+//! after the barrier wait, too.
 //!
-//! **Bounds**: one barrier a connection, and no answer waits longer than `Barrier::deadline`: a change that concerns hundreds of
-//! thousands of megaflows may take that long.
+//! **Bounds**: one barrier per connection, and no reply is delayed beyond `Barrier::deadline`: a change that concerns
+//! hundreds of thousands of megaflows may take longer.
 
 use crate::bridge::Bridge;
 use crate::host::Host;
@@ -14,7 +14,7 @@ use crate::unfinished::{Barrier, Unfinished};
 use openflow::{Body, Message};
 
 impl Service<'_> {
-    /// There is no answer yet while megaflows are looked at.
+    /// There is no reply yet while megaflows are being revalidated.
     pub(crate) fn barrier(&mut self, request: &Message) -> Answer {
         let version = self.host.next_version();
         if self.host.is_done(version) {
@@ -26,7 +26,7 @@ impl Service<'_> {
     }
 }
 
-/// Answers those that need not wait any longer.
+/// Sends the replies that need not wait any longer.
 pub(crate) fn run(bridge: &mut Bridge, host: &dyn Host) {
     let now = host.now();
     let Bridge { conns, unfinished: Unfinished { barriers, .. }, .. } = bridge;

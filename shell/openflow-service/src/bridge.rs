@@ -20,13 +20,13 @@ use translation::SharedMacs;
 use units::{Millis, OfPort};
 use xlate::BridgeId;
 
-/// See the module.
+/// A bridge.
 pub struct Bridge {
-    /// Never used again for another bridge.
+    /// Never reused for another bridge.
     pub id: BridgeId,
     /// Its name, and that of its local port.
     pub name: String,
-    /// What it is configured as.
+    /// Its configuration.
     pub config: BridgeConfig,
     /// Tables and groups.
     pub ofproto: Ofproto,
@@ -34,11 +34,11 @@ pub struct Bridge {
     pub macs: Arc<SharedMacs>,
     /// OpenFlow ports.
     pub ports: Ports,
-    /// Ports that have not told controllers all yet.
+    /// Ports with changes that controllers have not been told completely.
     pub port_news: BTreeSet<OfPort>,
     /// Connections.
     pub conns: ConnManager,
-    /// What connections watch.
+    /// Flow monitors of connections.
     pub monitors: BTreeMap<ConnId, FlowMonitors>,
     /// Datapath id (OpenFlow 1.0 §5.3.1).
     pub datapath_id: u64,
@@ -46,35 +46,35 @@ pub struct Bridge {
     pub mac: Mac,
     /// Fragment handling (`ovs-ofctl set-frags`).
     pub frags: FragMode,
-    /// Interfaces that could not be made, or whose device is gone, by name.
+    /// Interfaces that could not be created, or whose device is gone, by name.
     pub failed: BTreeMap<String, Failed>,
-    /// Whether controllers are there, and what follows from it.
+    /// State of the connections to controllers, and its consequences.
     pub controllers: ControllerState,
-    /// What follows from all ports together.
+    /// State that depends on all ports.
     pub common: Common,
     /// Its mirrors.
     pub mirrors: Vec<BridgeMirror>,
-    /// It was configured once.
+    /// It was configured at least once.
     pub configured: bool,
-    /// What takes several turns.
+    /// Work in progress.
     pub unfinished: Unfinished,
-    /// The bridge's address where no port gives one: made of the first row that it had.
+    /// The bridge's address if no port provides one: derived from its first row.
     pub default_mac: Mac,
     numbers: Numbers,
 }
 
-/// What follows from all ports of a bridge together.
+/// State that depends on all ports of a bridge.
 #[derive(Default)]
 pub struct Common {
-    /// The addresses that the bridge may take, by row of table Port.
+    /// Candidates for the bridge's address, by row of table Port.
     pub addresses: Least<String, Mac>,
-    /// The MTUs of ports that do not follow the bridge's.
+    /// MTUs of the ports that do not follow the bridge's MTU.
     pub mtus: Least<OfPort, u32>,
     /// The ports that follow it.
     pub followers: BTreeSet<OfPort>,
-    /// The MTU that these were brought to last.
+    /// The MTU that was last set on these.
     pub mtu: Option<u32>,
-    /// Ports that ask for another number than they have, by name.
+    /// Ports that request another number than they have, by name.
     pub misnumbered: BTreeSet<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct Common {
 #[derive(Default)]
 struct Numbers {
     bundles: HashMap<String, BundleId>,
-    /// When a port number was given up: it is used again only when no other is free.
+    /// When a port number was released: it is reused only if no other is free.
     retired: HashMap<OfPort, Millis>,
     next_port: u16,
 }
@@ -92,15 +92,15 @@ struct Numbers {
 pub struct Failed {
     /// The text of its `error` column.
     pub why: String,
-    /// The OpenFlow number that it had, and gets again with its device, if nobody else has asked for it meanwhile.
+    /// The OpenFlow port number that it had; it gets that again unless another port has requested it meanwhile.
     pub ofport: Option<OfPort>,
 }
 
-/// The number of an OpenFlow port is left alone this long after its port is gone, so that flows for the old port do
-/// not meet another one.
+/// A released OpenFlow port number is not reused for this time (one hour), so that flows for the old port do not apply
+/// to a new one.
 const REUSE_AFTER: Millis = Millis(3_600_000);
 
-/// The highest number that a port gets without asking for it.
+/// The highest number that is assigned without a request.
 const AUTOMATIC_MAX: u16 = 0x7fff;
 
 impl Bridge {
@@ -130,12 +130,12 @@ impl Bridge {
         }
     }
 
-    /// Something takes several turns.
+    /// Whether there is work in progress.
     pub fn is_at_work(&self) -> bool {
         self.unfinished.any()
     }
 
-    /// Something that takes several turns can go on.
+    /// Whether work in progress can continue.
     pub fn can_go_on(&self) -> bool {
         self.unfinished.dumps.iter().any(|(conn, dump)| dump.is_ready() && self.conns.output_len(*conn) == 0)
     }
@@ -145,12 +145,12 @@ impl Bridge {
         self.ports.named(name)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn port_named_mut(&mut self, name: &str) -> Option<&mut BridgePort> {
         self.ports.named_mut(name)
     }
 
-    /// The identity of a row of table Port; the same for the same name as long as the bridge lives.
+    /// The bundle of a row of table Port; the same for a name as long as the bridge exists.
     pub fn bundle_id(&mut self, port_row: &str) -> BundleId {
         self.known_bundle(port_row).unwrap_or_else(|| {
             let next = BundleId(self.numbers.bundles.len() as u32);
@@ -169,14 +169,14 @@ impl Bridge {
         self.numbers.bundles.iter().find(|(_, b)| **b == id).map(|(name, _)| name.as_str())
     }
 
-    /// An interface cannot be made, or lost its device.
+    /// Records that an interface cannot be created, or lost its device.
     pub fn fail(&mut self, name: &str, failed: Failed) {
         self.failed.insert(name.to_owned(), failed);
         self.ports.touch_status(name);
     }
 
-    /// A number for a new port: the first of `wanted` that is free, else the next free one. Numbers that were in use within
-    /// the last hour come last, the one longest out of use first.
+    /// Chooses the number of a new port: the first of `wanted` that is free, otherwise the next free one. Numbers that
+    /// were in use within the last hour come last, the one released first first.
     pub fn allocate_ofport(&mut self, name: &str, wanted: &[OfPort], now: Millis) -> Option<OfPort> {
         if name == self.name {
             return (!self.ports.contains_key(&OfPort::LOCAL)).then_some(OfPort::LOCAL);
@@ -186,7 +186,7 @@ impl Bridge {
             self.numbers.retired.remove(&port);
             return Some(port);
         }
-        // The upper half is left to those who ask.
+        // The upper half is reserved for requests.
         let last = AUTOMATIC_MAX;
         let free = (1..=last).map(|i| OfPort((self.numbers.next_port + i - 1) % last + 1)).filter(is_free);
         let rested = |p: &OfPort| self.numbers.retired.get(p).is_none_or(|&t| now.since(t) >= REUSE_AFTER);
@@ -201,7 +201,7 @@ impl Bridge {
         Some(port)
     }
 
-    /// The number of a port that is gone.
+    /// Releases the number of a removed port.
     pub fn retire_ofport(&mut self, port: OfPort, now: Millis) {
         if port != OfPort::LOCAL {
             self.numbers.retired.insert(port, now);
@@ -209,8 +209,8 @@ impl Bridge {
     }
 }
 
-/// The address of a bridge that has no better one: it stays over restarts, and is the one that Open vSwitch makes of the
-/// row, which takes the UUID as words of the machine, and its bytes as they lie in memory.
+/// The default address of a bridge: constant over restarts and equal to Open vSwitch's, which derives it from the
+/// row's UUID as machine words, in memory order.
 fn address_of_row(row: ovsdb::Uuid) -> Mac {
     let bytes = row.as_bytes();
     let [a, b, c, d, e, f, g, h, ..] = *bytes;
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_given_up_rests_for_an_hour() {
+    fn a_released_number_is_not_reused_for_an_hour() {
         let mut b = bridge();
         for name in ["a", "b"] {
             add(&mut b, name, None, 0);
@@ -306,7 +306,7 @@ mod tests {
         b.ports.remove(&OfPort(1));
         b.retire_ofport(OfPort(1), Millis(0));
         assert_eq!(add(&mut b, "c", None, 1000), OfPort(3));
-        // Who asks for it gets it all the same.
+        // A port that requests the number gets it nevertheless.
         assert_eq!(add(&mut b, "d", Some(1), 1000), OfPort(1));
     }
 
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(add(&mut b, "a", Some(7), 0), OfPort(7));
         let wanted = [OfPort(7), OfPort::LOCAL, OfPort(9), OfPort(3)];
         assert_eq!(b.allocate_ofport("b", &wanted, Millis(0)), Some(OfPort(9)));
-        // Numbers that are given as wanted do not move the place where the search goes on.
+        // Requested numbers do not change where the search for a free number continues.
         assert_eq!(add(&mut b, "c", None, 0), OfPort(1));
     }
 

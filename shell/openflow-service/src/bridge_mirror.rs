@@ -5,14 +5,14 @@ use ovsdb::Uuid;
 use std::sync::Arc;
 use xlate::MirrorTally;
 
-/// See the module.
+/// A mirror at run time.
 pub struct BridgeMirror {
     /// Its row.
     pub row: Uuid,
     /// The flow and the mask of column `filter`.
     pub filter: Option<Arc<(Flow, Flow)>>,
-    /// What it counted.
+    /// Its counters.
     pub tally: Arc<MirrorTally>,
-    /// Its configuration can be followed.
+    /// Whether its configuration is usable.
     pub usable: bool,
 }

@@ -1,7 +1,7 @@
-//! Bundles (OpenFlow 1.4.1 §6.9, §7.3.9): many requests as one.
+//! Bundles (OpenFlow 1.4.1 §6.9, §7.3.9): many requests that are executed together.
 //!
-//! Requests are checked when they are added as far as nothing needs to change for that, and tried all together on a copy of
-//! the tables at the commit (`commit`).
+//! Requests are checked when they are added, as far as possible without executing them. The commit tries all of them
+//! on a copy of the tables (`commit`).
 
 use crate::flow_mod::check_flow_mod;
 use crate::packet_out::check_packet_out;
@@ -16,9 +16,9 @@ use units::Millis;
 
 /// Bundles of one connection at a time.
 const BUNDLES_MAX: usize = 1024;
-/// What all bundles that the connections of one bridge are filling may take, in bytes: three million flows.
+/// Bytes of all open bundles of a bridge's connections: 2 GiB are three million flows.
 const MEMORY_MAX: usize = 2 << 30;
-/// What a message takes besides its own bytes, in its decoded form.
+/// Bytes of a decoded message in addition to its own length.
 const MESSAGE_OVERHEAD: usize = 512;
 
 impl Service<'_> {
@@ -66,7 +66,7 @@ impl Service<'_> {
         Err(error)
     }
 
-    /// Checks a message as far as nothing needs to change for that.
+    /// Checks a message as far as possible without executing it.
     fn work(&mut self, body: Body, version: Version) -> Result<Work, OfError> {
         Ok(match body {
             Body::FlowMod(fm) => {
@@ -90,7 +90,7 @@ impl Service<'_> {
         let dialect = self.session()?.dialect;
         check_envelope(&add.message, outer)?;
         let inner = openflow::decode(&add.message, dialect).map_err(|e| match e {
-            // The type of the message is not known: the error would be taken for one about the bundle.
+            // The type of the message is unknown: the error would be taken for one about the bundle.
             OfError::BrcBadType | OfError::BrcBadVendor | OfError::BrcBadSubtype | OfError::BrcBadStat => {
                 OfError::BfcMsgUnsup
             }
@@ -132,13 +132,13 @@ impl Service<'_> {
     }
 }
 
-/// A bundle without messages, and the request that opened it.
+/// A new bundle, with the request that opened it.
 fn new_bundle(flags: u16, raw: &[u8], now: Millis) -> OpenBundle {
     let messages = Box::new(Steps::default());
     OpenBundle { flags, closed: false, messages, memory: 0, used: now, request: raw.to_vec() }
 }
 
-/// The fields of tunnel options that rules will use which a message adds or modifies.
+/// The fields of tunnel options used by flows that a message adds or modifies.
 fn fields_of_rules(body: &Body) -> u64 {
     match body {
         Body::FlowMod(fm) if !matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict) => {
@@ -148,7 +148,7 @@ fn fields_of_rules(body: &Body) -> u64 {
     }
 }
 
-/// Version, length and transaction of a message in a bundle.
+/// Checks version, length and transaction id of a message in a bundle.
 fn check_envelope(inner: &[u8], outer: &Message) -> Result<(), OfError> {
     if inner.first() != Some(&outer.version.wire()) {
         return Err(OfError::BfcBadVersion);

@@ -1,8 +1,8 @@
 //! The commit of a bundle.
 //!
-//! All that it changes is tried on a copy of the tables, by a thread of its own where there is much of it: meanwhile the
-//! main loop answers probes and serves other bridges, but nothing else changes the tables. Then they are exchanged at
-//! once. Packets go out after that, each on the tables as they were at its place in the bundle.
+//! All changes of the bundle are tried on a copy of the tables, on another thread if they are many: meanwhile the main
+//! loop answers probes and serves other bridges, but nothing else changes the tables. Then the tables are replaced at
+//! once. Packet-outs are sent after that, each with the tables at its position in the bundle.
 
 use crate::reclaim;
 use crate::service::{Answer, Service};
@@ -17,20 +17,20 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{TryRecvError, sync_channel};
 use units::Millis;
 
-/// A bundle of fewer messages is tried where it is committed.
+/// Bundles with fewer messages are tried on the main thread.
 const LONG: usize = 500;
 
-/// All that a trial needs.
+/// Input of a trial.
 struct Trial {
     bundle: Bundle,
     steps: Steps,
-    /// The messages about ports that are refused.
+    /// Messages about ports that are refused, by position.
     refused: BTreeMap<usize, OfError>,
     now: Millis,
 }
 
 impl Trial {
-    /// Tries all messages in order; the first that is refused ends it.
+    /// Tries all messages in order; the first one that fails ends the trial.
     fn run(mut self) -> Tried {
         let mut later = Vec::new();
         let mut n = 0;
@@ -65,7 +65,7 @@ impl Trial {
 }
 
 impl Service<'_> {
-    /// A bundle is gone after its commit, however that ends.
+    /// Commits a bundle, which is removed regardless of the result.
     pub(crate) fn commit(&mut self, control: &BundleControl, message: &Message, raw: &[u8]) -> Answer {
         let bundle = self.session()?.bundles.remove(&control.bundle).ok_or(OfError::BfcBadId)?;
         if bundle.flags != control.flags {
@@ -81,7 +81,7 @@ impl Service<'_> {
         };
         let (give, tried) = sync_channel(1);
         background::run(move || {
-            // Should the bridge be gone, nobody wants to know.
+            // Fails if the bridge was removed; then nobody waits for the result.
             let _ = give.send(trial.run());
             waker.wake();
         });
@@ -93,7 +93,7 @@ impl Service<'_> {
     fn trial(&mut self, steps: Steps, flags: u16) -> Trial {
         let atomic = flags & bundle_flags::ATOMIC != 0;
         let refusal = |pm: &PortMod| match atomic {
-            // Ports cannot be changed back as if nothing had been.
+            // Port changes cannot be undone.
             true => Some(OfError::BfcMsgFailed),
             false => self.check_port_mod(pm).err(),
         };
@@ -105,7 +105,7 @@ impl Service<'_> {
         Trial { bundle: self.bridge.ofproto.begin(), steps, refused, now: self.now }
     }
 
-    /// Makes what was tried real, if it can be.
+    /// Puts the result of a successful trial in force.
     fn finish(&mut self, tried: Tried, request: &Request) -> Answer {
         let before = self.bridge.ofproto.publish();
         let tried = tried.and_then(|(bundle, later)| {
@@ -121,7 +121,7 @@ impl Service<'_> {
         };
         self.after(&effects);
         let n = effects.flows.len();
-        // The messages.
+        // Frees the messages.
         reclaim::freed(n);
         reclaim::let_go(n, effects);
         reclaim::let_go_last(n, before);
@@ -144,7 +144,8 @@ impl Service<'_> {
     }
 }
 
-/// Goes on with a commit that takes several turns, if its trial is done, or once it is. False: it is not.
+/// Continues a commit that takes several iterations, if its trial is complete (`wait`: waits for it). Returns false if
+/// it is not.
 pub(crate) fn go_on(service: &mut Service<'_>, commit: Commit, wait: bool) -> bool {
     let tried = match if wait { commit.tried.recv().map_err(Into::into) } else { commit.tried.try_recv() } {
         Ok(tried) => tried,

@@ -10,7 +10,7 @@ use runtime::{Module, RateLimit};
 static LOG: Module = Module::new("ofproto");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// What a tool gets that asks for asynchronous messages without saying how much of packets.
+/// Default `miss_send_len` of a tool that enables asynchronous messages.
 const MISS_SEND_LEN: u16 = 128;
 
 impl Service<'_> {
@@ -31,7 +31,7 @@ impl Service<'_> {
         if let Some(on) = config.invalid_ttl_to_controller {
             session.masks.set(AsyncKind::PacketIn, PacketInReason::InvalidTtl as u8, on);
         }
-        // A secondary may say what it wants to hear, but not change the switch.
+        // A secondary controller may change its own settings, but not the switch's.
         if session.role != Role::Secondary && self.bridge.frags != config.frag {
             if config.frag == FragMode::Reassemble {
                 let bridge = &self.bridge.name;

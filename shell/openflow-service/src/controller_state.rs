@@ -1,16 +1,16 @@
-//! Whether a bridge's controllers are there, and what follows from it.
+//! State of the connections to a bridge's controllers, and its consequences.
 
 use units::Millis;
 
-/// See the module.
+/// State of the connections to controllers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ControllerState {
-    /// A controller is connected.
+    /// At least one controller is connected.
     pub alive: bool,
-    /// No controller is connected since.
+    /// Since when no controller is connected.
     pub alone_since: Option<Millis>,
-    /// The standalone fall-back flow is in place: the bridge forwards although no controller said so.
+    /// The standalone fallback flow is installed: the bridge forwards without a controller.
     pub fallback: bool,
-    /// A connection wants the packets that no flow matches.
+    /// A connection subscribed to packets that match no flow.
     pub packet_in_on_miss: bool,
 }

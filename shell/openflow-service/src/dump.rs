@@ -1,7 +1,7 @@
-//! Dumps of many flows: selected by a thread of its own, sent in parts as the connection takes them.
+//! Dumps of many flows: selected by another thread, sent in parts as the connection takes them.
 //!
-//! **Bounds**: a dump holds a version of the tables and a pointer to each flow; so much output waits as one part makes.
-//! Counters are those of the moment when a part is sent.
+//! **Bounds**: a dump holds a version of the tables and a pointer to each flow; at most one part beyond [`OUTPUT_MAX`]
+//! waits to be sent. Counters are those of the time when a part is sent.
 
 use crate::bridge::Bridge;
 use crate::service::{Answer, Service};
@@ -12,15 +12,15 @@ use runtime::background;
 use std::sync::mpsc::{TryRecvError, sync_channel};
 use units::Millis;
 
-/// Of tables with fewer flows than this a dump is made at once.
+/// Dumps of tables with fewer flows than this are made at once.
 const LONG: usize = 512;
 /// Flows in one part.
 const PART: usize = 256;
-/// No more parts are made while so much output waits.
+/// While more bytes than this wait, no part is made.
 const OUTPUT_MAX: usize = 64 << 10;
 
 impl Service<'_> {
-    /// `OFPMP_FLOW`. There is no answer yet where a dump takes several turns.
+    /// `OFPMP_FLOW`. There is no reply yet if the dump takes several iterations.
     pub(crate) fn flow_stats(&mut self, criteria: Criteria, message: &Message, raw: &[u8]) -> Answer {
         self.host.fold_statistics();
         let ofproto = &mut self.bridge.ofproto;

@@ -1,4 +1,4 @@
-//! What the switch and its ports are.
+//! Features of the switch and its ports.
 
 use crate::port::BridgePort;
 use crate::service::{Answer, Service};
@@ -10,7 +10,7 @@ use openflow::session::{Capabilities, SwitchFeatures};
 use openflow::stats::Desc;
 use openflow::{Body, Version};
 
-/// Output to enqueue: every action of OpenFlow 1.0, by number (OpenFlow 1.0.2 §5.2.4).
+/// Bits of all actions of OpenFlow 1.0, from output to enqueue (OpenFlow 1.0.2 §5.2.4).
 pub(crate) const ACTIONS_10: u32 = 0xfff;
 
 impl Service<'_> {
@@ -25,12 +25,12 @@ impl Service<'_> {
             bundles: true,
             ..Capabilities::default()
         };
-        // From 1.3 ports are asked for by themselves.
+        // From 1.3 on, ports are requested separately.
         let ports = if version < Version::V13 { self.port_messages() } else { Vec::new() };
         Ok(Some(Body::FeaturesReply(SwitchFeatures {
             datapath_id: self.bridge.datapath_id,
             n_buffers: 0,
-            // The tables before that of the switch itself.
+            // Without the internal table.
             n_tables: TABLE_INTERNAL,
             auxiliary_id: 0,
             capabilities,
@@ -55,11 +55,11 @@ impl Service<'_> {
     }
 }
 
-/// A port as OpenFlow shows it. A patch port is always up and has no speed.
+/// A port in OpenFlow's form. A patch port is always up and has no speed.
 pub fn port_message(port: &BridgePort) -> Port {
     let facts = port.facts.as_ref();
     let down = facts.map_or(port.config.port_down, |f| !f.admin_up);
-    // A device that is set down has no link to speak of.
+    // A device that is administratively down has no link.
     let link_down = facts.is_some_and(|f| !f.link_up || !f.admin_up);
     let refused = port.bfd.as_ref().is_some_and(|bfd| !bfd.forwarding);
     let live = !link_down && !down && !refused;
@@ -80,7 +80,7 @@ pub fn port_message(port: &BridgePort) -> Port {
     }
 }
 
-/// The fastest of some features.
+/// The fastest speed among feature bits, in Mbit/s.
 fn fastest_mbps(bits: u32) -> u32 {
     let speeds = [
         (features::FD_1TB, 1_000_000),

@@ -1,4 +1,4 @@
-//! Flow mods, and what follows from changes of flows.
+//! Flow mods, and the consequences of flow changes.
 
 use crate::announce::announce;
 use crate::reclaim;
@@ -27,7 +27,7 @@ impl Service<'_> {
         Ok(None)
     }
 
-    /// Tells controllers of flows that they watch and that went, with counters that are true, and translators that tables changed.
+    /// Collects final counters, sends messages about changed flows, and reports the change to translations.
     pub(crate) fn after(&mut self, effects: &Effects) {
         if effects.tells() {
             self.host.fold_statistics();
@@ -37,7 +37,7 @@ impl Service<'_> {
     }
 }
 
-/// What can be said of a flow mod without looking at the tables.
+/// Checks of a flow mod that do not need the tables.
 pub(crate) fn check_flow_mod(fm: &FlowMod, version: Version) -> Result<(), OfError> {
     if fm.flags.emergency {
         // There is no emergency flow cache (OpenFlow 1.0.2 §4.3).
@@ -47,7 +47,7 @@ pub(crate) fn check_flow_mod(fm: &FlowMod, version: Version) -> Result<(), OfErr
     check_actions(&fm.actions, &fm.matching, fm.table, version)
 }
 
-/// The actions fit the match and the switch.
+/// Checks that the actions fit the match and the switch.
 pub(crate) fn check_actions(
     actions: &[Action],
     matching: &Match,

@@ -1,6 +1,6 @@
-//! How a select group will select, for those who ask the log for that much detail.
+//! Debug log of the selection method of select groups.
 //!
-//! Words are those of Open vSwitch, where operators look for them when a group does not share as they expect.
+//! The texts are those of Open vSwitch, which operators search for when a group does not distribute as expected.
 
 use ofproto::Group;
 use openflow::group::{Bucket, GroupCommand, GroupMod, GroupType, Selection};
@@ -10,7 +10,7 @@ use xlate::select_slots;
 
 static LOG: Module = Module::new("ofproto_dpif");
 
-/// A group mod has been executed; `group` is what is there now.
+/// Logs a group mod that was executed; `group` is the result.
 pub fn changed(gm: &GroupMod, group: &Group) {
     if group.kind != GroupType::Select || !LOG.enabled(Level::Dbg) {
         return;
@@ -59,7 +59,7 @@ fn selection(s: &Selection, buckets: &[Bucket]) {
     }
 }
 
-/// Logs each bucket's share of the hash values; how many values there are, `None` if they cannot be shared.
+/// Logs each bucket's share of the hash values. Returns the number of values; `None`: they cannot be distributed.
 fn shares(buckets: &[Bucket]) -> Option<usize> {
     let total: u64 = buckets.iter().map(|b| u64::from(b.weight)).sum();
     if buckets.is_empty() {

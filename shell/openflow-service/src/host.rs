@@ -13,7 +13,7 @@ use std::sync::Arc;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Frozen};
 
-/// What passed a queue.
+/// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     /// Packets.
@@ -28,42 +28,42 @@ pub struct QueueCounts {
 pub trait Host {
     /// The time.
     fn now(&self) -> Millis;
-    /// How loud the log hears of flows that cannot be carried out.
+    /// The log level for flows with features that are not implemented.
     fn complaint_level(&self) -> Level;
-    /// What ends the main loop's sleep when another thread has done something for it; `None`: no other thread is to.
+    /// Wakes the main loop when another thread has done some work; `None`: other threads must not be used.
     fn waker(&self) -> Option<Waker>;
     /// Credits the datapath's counters to rules, groups and ports.
     fn fold_statistics(&mut self);
     /// The counters of a port.
     fn port_stats(&mut self, bridge: BridgeId, port: &mut BridgePort) -> PortStats;
-    /// What passed a queue of a port; `None`: nothing is known.
+    /// Counters of a queue of a port; `None`: unknown.
     fn queue_counts(&mut self, port: &BridgePort, queue: u32) -> Option<QueueCounts>;
-    /// Sets a device up or down, and `facts` with it. False: it could not be done.
+    /// Sets a device up or down, and updates `facts`. Returns false if that failed.
     fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool;
-    /// The version as which everything is published that has changed so far.
+    /// The version with which all changes so far will be published.
     fn next_version(&self) -> u64;
-    /// No megaflow is of an older version than this. If some are, the main loop's sleep ends when none is.
+    /// Whether all megaflows are at least of this version. If not, the main loop is woken when they are.
     fn is_done(&self, version: u64) -> bool;
-    /// Tables, groups or ports have changed in a way that translations depend on.
+    /// Reports a change of tables, groups or ports that translations depend on.
     fn changed(&mut self);
-    /// The tables of a bridge changed.
+    /// Reports a change of the tables of a bridge.
     fn changed_by(&mut self, bridge: BridgeId, effects: &Effects);
-    /// Sends a packet through a list of actions that has been checked, on these tables of the bridge or those of now.
+    /// Executes a checked list of actions on a packet, with these tables of the bridge or the current ones.
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>);
-    /// Forgets connections.
+    /// Removes tracked connections.
     fn flush_connections(&mut self, wanted: &CtFlush);
-    /// Goes on with a packet where its translation was frozen.
+    /// Resumes a packet where its translation was frozen.
     fn resume(&mut self, packet: Resumed) -> Result<(), OfError>;
 }
 
-/// A packet that a controller gives back.
+/// A packet that a controller resumes.
 pub struct Resumed {
-    /// Its bytes.
+    /// The packet's bytes.
     pub packet: Vec<u8>,
-    /// Its metadata.
+    /// The packet's metadata.
     pub metadata: Flow,
-    /// What is left to do.
+    /// The remaining steps of the translation.
     pub state: Frozen,
-    /// The datapath port by which it came in.
+    /// The datapath port that received it.
     pub port: PortNo,
 }

@@ -1,8 +1,8 @@
-//! The least of many values that come, go and change.
+//! The minimum of a changing set of values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values by key, and in order.
+/// Values by key, and in order of value.
 #[derive(Clone, Debug)]
 pub struct Least<K, V> {
     by_key: BTreeMap<K, V>,
@@ -16,7 +16,7 @@ impl<K, V> Default for Least<K, V> {
 }
 
 impl<K: Ord + Clone, V: Ord + Clone> Least<K, V> {
-    /// The value of a key, or that it has none.
+    /// Sets or removes the value of a key.
     pub fn set(&mut self, key: &K, value: Option<V>) {
         let old = match &value {
             Some(value) => self.by_key.insert(key.clone(), value.clone()),
@@ -28,7 +28,7 @@ impl<K: Ord + Clone, V: Ord + Clone> Least<K, V> {
         self.in_order.extend(value.map(|value| (value, key.clone())));
     }
 
-    /// All, the least first.
+    /// All values, the smallest first.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.in_order.iter().map(|(value, key)| (key, value))
     }

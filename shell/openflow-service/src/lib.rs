@@ -1,21 +1,22 @@
-//! The OpenFlow service: a bridge at run time, requests of its connections in, replies and effects out.
+//! The OpenFlow service: a bridge at run time, which executes requests of its connections.
 //!
-//! `handle` takes one request (`requests.rs`); the other files answer it by subject. What needs more than the bridge (the
-//! datapath, its counters, devices) is asked of a [`Host`]. Errors are those that Open vSwitch answers in the same case.
+//! `handle` executes one request (`requests.rs`); the other files implement requests by subject. What needs more than
+//! the bridge (the datapath, its counters, devices) is provided by a [`Host`]. Errors are those of Open vSwitch in the
+//! same case.
 //!
 //! | file | what |
 //! |---|---|
 //! | `bridge.rs`, `port.rs`, `port_bfd.rs`, `bridge_mirror.rs`, `controller_state.rs` | a bridge with its ports |
-//! | `unfinished.rs` | what takes several turns: commits, dumps, barriers |
-//! | `requests.rs`, `service.rs`, `host.rs` | a request, who answers it, and what the answer needs |
+//! | `unfinished.rs` | work of several iterations: commits, dumps, barriers |
+//! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
 //! | `bundle.rs`, `steps.rs`, `commit.rs` | many requests as one |
 //! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | requests that ask |
 //! | `packet_out.rs`, `nicira.rs`, `barrier.rs`, `monitor.rs` | packets, extensions, barriers, flow monitors |
-//! | `announce.rs`, `group_log.rs`, `not_built.rs` | what controllers and the log hear of changes |
-//! | `reclaim.rs` | frees what is large without holding up the main loop |
+//! | `announce.rs`, `group_log.rs`, `not_built.rs` | messages to controllers and the log about changes |
+//! | `reclaim.rs` | frees large objects without delaying the main loop |
 //!
-//! **Threads**: the main loop. **Order**: a request has had all its effects on the bridge's own state, and all messages
+//! **Threads**: the main loop. **Order**: all effects of a request on the bridge's own state are complete, and all messages
 //! that it causes are queued, before its reply is queued. A barrier waits for the datapath as well.
 
 mod announce;

@@ -1,7 +1,7 @@
-//! Flow monitors: requests of connections, reports to them.
+//! Flow monitors: requests of connections, and updates to them.
 //!
-//! **Back pressure**: a connection that does not read is paused when so much waits for it, and goes on when it has taken
-//! everything.
+//! **Back pressure**: monitoring of a connection that does not read is paused at 128 KiB of waiting output, and
+//! resumed when it has read everything.
 
 use crate::bridge::Bridge;
 use crate::service::{Answer, Service};
@@ -26,7 +26,7 @@ impl Service<'_> {
     }
 }
 
-/// Tells connections of changes that they watch. `own`: whose request made them, in which transaction.
+/// Sends changes to the connections that monitor them. `own`: the connection and transaction that caused the changes.
 pub fn report(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>) {
     for (id, monitors) in &mut bridge.monitors {
         let xid = own.filter(|(conn, _)| conn == id).map(|(_, xid)| xid);
@@ -40,8 +40,8 @@ pub fn report(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>
     }
 }
 
-/// Forgets the monitors of connections that are gone, and resumes those that have caught up. To be called when output has
-/// been written; true if there is more.
+/// Removes the monitors of closed connections, and resumes paused ones. To be called when output has been written;
+/// returns true if there is more to do.
 pub fn run(bridge: &mut Bridge) -> bool {
     let Bridge { monitors, conns, ofproto, .. } = bridge;
     let mut any = false;

@@ -1,4 +1,4 @@
-//! Nicira's extensions that set how a connection talks, and those with which controllers act on packets and connections.
+//! Nicira's extensions: settings of a connection, packets and tracked connections.
 
 use crate::host::Resumed;
 use crate::service::{Answer, Service};
@@ -25,7 +25,7 @@ impl Service<'_> {
         Ok(None)
     }
 
-    /// A controller gives back a packet that `controller(pause)` sent to it.
+    /// A controller returns a packet that `controller(pause)` sent to it.
     fn resume(&mut self, pin: &PacketIn) -> Answer {
         let session = self.session()?;
         let (version, debug) = (session.version(), session.dialect.debug_actions);

@@ -1,4 +1,4 @@
-//! A word in the log about flows and groups that ask for a part of the switch that is not there, when they are added.
+//! Log messages about flows and groups that use features which Sluice does not implement.
 //!
 //! Their packets are dropped and counted, or the action does nothing: `config::not_built` says which.
 
@@ -11,10 +11,10 @@ use runtime::{Module, RateLimit};
 
 static LOG: Module = Module::new("bridge");
 
-/// A controller may add a hundred thousand of them.
+/// A controller may add a hundred thousand such flows.
 static LIMIT: RateLimit = RateLimit::new(30, 30);
 
-/// The first part that a list of actions asks for in vain.
+/// The first feature in a list of actions that is not implemented.
 fn missing(actions: &[Action]) -> Option<Part> {
     actions.iter().find_map(|action| match action {
         Action::Sample(_) => Some(IPFIX),
@@ -23,7 +23,7 @@ fn missing(actions: &[Action]) -> Option<Part> {
 }
 
 impl Service<'_> {
-    /// Tells of a request that is about to change tables.
+    /// Logs a request that is about to change tables, if it uses such features.
     pub(crate) fn tell_missing(&mut self, request: &Body) {
         match request {
             Body::FlowMod(fm) => self.tell_missing_of_flow(fm),
@@ -35,7 +35,7 @@ impl Service<'_> {
     pub(crate) fn tell_missing_of_flow(&mut self, fm: &FlowMod) {
         let Some(part) = missing(&fm.actions) else { return };
         let matching = fm.matching.text(&flow::text::NoNames);
-        // Without a table the switch chooses the first.
+        // With `TABLE_ALL` the switch chooses the first table.
         let table = if fm.table == TABLE_ALL { 0 } else { fm.table };
         let priority = fm.priority;
         self.tell(part, &format!("flow of table {table}, priority {priority}, matching '{matching}'"));
@@ -64,7 +64,7 @@ mod tests {
     use openflow::action::{NumberOrField, Sample, SampleDirection};
 
     #[test]
-    fn a_sample_is_found_wherever_it_is() {
+    fn a_sample_action_is_found_at_any_depth() {
         let sample = Sample {
             probability: 100,
             collector_set_id: 1,

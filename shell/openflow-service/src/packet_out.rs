@@ -17,7 +17,7 @@ impl Service<'_> {
     }
 }
 
-/// What can be said of a packet-out without looking at the tables.
+/// Checks of a packet-out that do not need the tables.
 pub(crate) fn check_packet_out(po: &PacketOut, version: Version) -> Result<(), OfError> {
     if (OfPort::MAX..OfPort::UNSET).contains(&po.in_port()) {
         return Err(OfError::BrcBadPort);

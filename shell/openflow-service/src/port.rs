@@ -11,7 +11,7 @@ use ovsdb::Uuid;
 use std::sync::Arc;
 use units::{Millis, OfPort, PortNo};
 
-/// What is behind a port.
+/// The kind of a port.
 pub enum Backing {
     /// A device that is a port of the datapath.
     Device {
@@ -20,56 +20,56 @@ pub enum Backing {
         /// Its number in the datapath.
         number: PortNo,
     },
-    /// A tunnel: a share in the datapath's port of its kind.
+    /// A tunnel, which uses the datapath's port for its kind.
     Tunnel {
-        /// What its options say.
+        /// The tunnel's configuration.
         config: Arc<TunnelConfig>,
         /// The number of that port in the datapath.
         number: PortNo,
     },
-    /// A patch port: the name of its peer.
+    /// A patch port, with the name of its peer.
     Patch {
         /// `options:peer`
         peer: String,
     },
 }
 
-/// See the module.
+/// A port of a bridge.
 pub struct BridgePort {
     /// Its row in table Interface.
     pub uuid: Uuid,
     /// The name of its device.
     pub name: String,
-    /// Its type, as the row says it.
+    /// Its type in the row.
     pub kind: String,
-    /// The row of table Port that it belongs to, by name.
+    /// Its row of table Port, by name.
     pub port_row: String,
     /// Its OpenFlow number.
     pub ofport: OfPort,
-    /// What is behind it.
+    /// The kind of the port.
     pub backing: Backing,
-    /// What controllers set (`OFPT_PORT_MOD`).
+    /// Configuration by controllers (`OFPT_PORT_MOD`).
     pub config: PortConfig,
-    /// The device as it was last read; `None` for patch ports.
+    /// Facts of the device when last read; `None` for patch ports.
     pub facts: Option<Facts>,
-    /// `Netdev::change_seq` when it was read.
+    /// `Netdev::change_seq` when the facts were read.
     pub change_seq: u64,
-    /// What controllers were told of it, where that is not all yet: they hear of a change and of what the link makes of it
-    /// one after the other.
+    /// The state that controllers were told, while that is incomplete: a configuration change and the resulting link
+    /// change are reported in sequence.
     pub told: Option<Port>,
     /// When it was added.
     pub created: Millis,
-    /// Its statistics were shown once.
+    /// Whether its statistics were shown before.
     pub counted: bool,
-    /// Stands for those that were shown last (`Netdev::activity`, or a hash), if the row still has them.
+    /// Identifies the statistics that its row has (`Netdev::activity`, or a hash); `None`: the row may have others.
     pub shown: Option<u64>,
     /// Its BFD session.
     pub bfd: Option<PortBfd>,
-    /// LACP, if its row asks for it.
+    /// LACP, if its row enables it.
     pub lacp: Option<PortLacp>,
-    /// How its packets are queued.
+    /// QoS of the port.
     pub qos: PortQos,
-    /// Refused settings: the text of the `error` column, while the device works.
+    /// Refused settings, for the `error` column; the device works nevertheless.
     pub warning: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl BridgePort {
         }
     }
 
-    /// It stands on the kernel's device of this number.
+    /// Whether its device is the kernel device with this index.
     pub fn has_ifindex(&self, ifindex: u32) -> bool {
         self.facts.as_ref().is_some_and(|f| f.ifindex == Some(ifindex))
     }
@@ -95,7 +95,7 @@ impl BridgePort {
         }
     }
 
-    /// Its peer's name, if it is a patch port.
+    /// Its peer's name if it is a patch port.
     pub fn peer(&self) -> Option<&str> {
         match &self.backing {
             Backing::Patch { peer } => Some(peer),
@@ -103,7 +103,7 @@ impl BridgePort {
         }
     }
 
-    /// What its options say, if it is a tunnel.
+    /// Its configuration if it is a tunnel.
     pub fn tunnel(&self) -> Option<&Arc<TunnelConfig>> {
         match &self.backing {
             Backing::Tunnel { config, .. } => Some(config),
@@ -116,29 +116,29 @@ impl BridgePort {
         self.facts.as_ref().map(|f| Mac(f.mac)).unwrap_or_default()
     }
 
-    /// Set up, and with a link. Patch ports always are.
+    /// Whether it is administratively up with a link; always true for patch ports.
     pub fn is_up(&self) -> bool {
         self.facts.as_ref().is_none_or(|f| f.admin_up && f.link_up)
     }
 
-    /// Packets may be sent by it: it is up, and neither BFD nor LACP, if it has that, says otherwise.
+    /// Whether packets may be sent through it: it is up, and BFD and LACP, if enabled, allow it.
     pub fn may_enable(&self) -> bool {
         self.is_up()
             && self.bfd.as_ref().is_none_or(|bfd| bfd.forwarding)
             && self.lacp.as_ref().is_none_or(|lacp| lacp.may_enable)
     }
 
-    /// The port as LACP sees it.
+    /// Facts of the port for LACP.
     pub fn lacp_facts(&self) -> LacpFacts {
         LacpFacts { mac: self.hw_addr(), up: self.is_up() }
     }
 
-    /// The address that it shows.
+    /// The MAC address that is shown.
     pub fn hw_addr(&self) -> Mac {
         if self.facts.is_some() { self.mac() } else { self.patch_mac() }
     }
 
-    /// The address that a patch port, which has no device, shows: local, unicast, and the same for the same name.
+    /// The MAC address shown for a patch port, which has no device: local, unicast, and derived from the name.
     pub fn patch_mac(&self) -> Mac {
         let hash = self
             .name

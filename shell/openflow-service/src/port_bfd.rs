@@ -1,14 +1,14 @@
-//! The BFD session of a port as the main loop knows it.
+//! The BFD session of a port.
 
 use bridge::bfd::Filter;
 use std::collections::BTreeMap;
 
-/// A port's session as the main loop knows it.
+/// The BFD session of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortBfd {
-    /// Which packets are for it.
+    /// Selects the packets of the session.
     pub filter: Filter,
-    /// Packets may be sent by the port.
+    /// Packets may be sent through the port.
     pub forwarding: bool,
     /// Column `bfd_status`.
     pub status: BTreeMap<String, String>,

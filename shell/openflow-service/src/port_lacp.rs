@@ -1,23 +1,23 @@
-//! LACP of a port as the main loop knows it.
+//! LACP of a port.
 
 use flow::Mac;
 
-/// See the module.
+/// LACP of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortLacp {
-    /// Packets may be sent by the port.
+    /// Packets may be sent through the port.
     pub may_enable: bool,
-    /// Something is known of the other end.
+    /// The partner's information is current.
     pub is_current: bool,
-    /// What LACP was told of the link.
+    /// Facts about the link that LACP has been told.
     pub facts: LacpFacts,
 }
 
-/// A link as LACP sees it.
+/// Facts about a link for LACP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LacpFacts {
-    /// Its address.
+    /// MAC address.
     pub mac: Mac,
-    /// It has a carrier.
+    /// The link has a carrier.
     pub up: bool,
 }

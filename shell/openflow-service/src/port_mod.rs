@@ -12,7 +12,7 @@ impl Service<'_> {
         Ok(None)
     }
 
-    /// The port exists and has the address that the request says.
+    /// Checks that the port exists and has the address in the request.
     pub(crate) fn check_port_mod(&self, pm: &PortMod) -> Result<(), OfError> {
         let port = self.bridge.ports.get(&pm.number).ok_or(OfError::PmfcBadPort)?;
         if port_message(port).hw_addr == pm.hw_addr { Ok(()) } else { Err(OfError::PmfcBadHwAddr) }
@@ -36,7 +36,7 @@ impl Service<'_> {
     }
 }
 
-/// The bits of `new` where `mask` is set.
+/// `old` with the bits of `new` where `mask` is set.
 fn merge(old: PortConfig, new: PortConfig, mask: PortConfig) -> PortConfig {
     let pick = |old: bool, new: bool, mask: bool| if mask { new } else { old };
     PortConfig {

@@ -1,4 +1,4 @@
-//! QoS of a port as the main loop knows it.
+//! QoS of a port.
 
 use config::qos::QosConfig;
 use std::collections::BTreeMap;
@@ -7,24 +7,24 @@ use units::Millis;
 /// Settings in force, in the order in which they are shown.
 pub type Details = Vec<(&'static str, String)>;
 
-/// See the module.
+/// QoS of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortQos {
     /// The row that was applied last.
     pub applied: Option<QosConfig>,
-    /// How packets are queued; empty: as they come.
+    /// The QoS type; empty: none.
     pub kind: String,
-    /// Its settings.
+    /// The settings of the type.
     pub details: Details,
-    /// Its queues, by number.
+    /// The queues, by number.
     pub queues: BTreeMap<u32, PortQueue>,
 }
 
 /// A queue of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortQueue {
-    /// Its settings.
+    /// The settings of the queue.
     pub details: Details,
-    /// When it was made.
+    /// When it was created.
     pub created: Millis,
 }

@@ -1,7 +1,7 @@
-//! The OpenFlow ports of a bridge, by number and by name, with a note of those that others have to look at again.
+//! The OpenFlow ports of a bridge, by number and name, with a record of changes.
 //!
-//! Whoever gets a port to be changed leaves that note: what is derived of ports (the published snapshot, the rows of the
-//! database, addresses and MTUs that follow from all ports) is kept current without looking at all of them.
+//! Mutable access to a port marks it as changed. So state that is derived from ports (the snapshot, rows of the
+//! database, addresses and MTUs of the bridge) is updated without visiting all ports.
 
 use crate::port::{Backing, BridgePort};
 use netdev::device::Netdev;
@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Index;
 use units::OfPort;
 
-/// What may have changed since it was taken last.
+/// What may have changed since the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Ports; some may be gone.
+    /// Ports, including removed ones.
     pub ports: BTreeSet<OfPort>,
     /// Rows of table Port, by name.
     pub rows: BTreeSet<String>,
-    /// Interfaces that have no port.
+    /// Interfaces without a port.
     pub without_port: BTreeSet<String>,
 }
 
@@ -27,7 +27,7 @@ impl Touched {
     }
 }
 
-/// See the module.
+/// The ports of a bridge.
 #[derive(Default)]
 pub struct Ports {
     by_number: BTreeMap<OfPort, BridgePort>,
@@ -36,7 +36,7 @@ pub struct Ports {
     patches: BTreeSet<OfPort>,
     /// Tunnels.
     tunnels: BTreeSet<OfPort>,
-    /// Those whose devices have to be asked whether something changed.
+    /// Ports whose devices have to be checked regularly.
     watched: BTreeSet<OfPort>,
     for_view: Touched,
     for_status: Touched,
@@ -55,7 +55,7 @@ impl Ports {
         self.by_number.get(self.by_name.get(name)?)
     }
 
-    /// A port, to be changed. Its number, name and kind of backing stay.
+    /// A port, mutable. Its number, name and kind of backing must not change.
     pub fn get_mut(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
         let found = self.by_number.get_mut(port)?;
         for touched in [&mut self.for_view, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos] {
@@ -65,38 +65,38 @@ impl Ports {
         Some(found)
     }
 
-    /// A port by name, to be changed.
+    /// A port by name, mutable.
     pub fn named_mut(&mut self, name: &str) -> Option<&mut BridgePort> {
         let port = *self.by_name.get(name)?;
         self.get_mut(&port)
     }
 
-    /// A port whose device is to be asked for something; nothing else of it may be changed.
+    /// A port for queries to its device; nothing else of it may be changed.
     pub fn to_ask(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
         self.by_number.get_mut(port)
     }
 
-    /// All devices, to be asked or changed themselves.
+    /// All devices, for queries and changes of the devices themselves.
     pub fn devices(&mut self) -> impl Iterator<Item = (OfPort, &mut Box<dyn Netdev>)> {
         self.by_number.iter_mut().filter_map(|(number, port)| Some((*number, port.netdev()?)))
     }
 
-    /// There is a port of that number.
+    /// Whether a port of that number exists.
     pub fn contains_key(&self, port: &OfPort) -> bool {
         self.by_number.contains_key(port)
     }
 
-    /// All, by number.
+    /// All ports, by number.
     pub fn values(&self) -> impl Iterator<Item = &BridgePort> {
         self.by_number.values()
     }
 
-    /// Their numbers, in order.
+    /// The numbers of all ports, in order.
     pub fn keys(&self) -> impl Iterator<Item = &OfPort> {
         self.by_number.keys()
     }
 
-    /// Those after a number, in order.
+    /// The numbers after `port`, in order.
     pub fn after(&self, port: Option<OfPort>) -> impl Iterator<Item = OfPort> {
         let from = port.map_or(0, |port| u32::from(port.0) + 1);
         let from = u16::try_from(from).map(OfPort);
@@ -113,22 +113,22 @@ impl Ports {
         self.tunnels.iter().filter_map(|port| self.by_number.get(port))
     }
 
-    /// Those whose devices have to be asked whether something changed.
+    /// Ports whose devices have to be checked regularly.
     pub fn watched(&self) -> Vec<OfPort> {
         self.watched.iter().copied().collect()
     }
 
-    /// How many there are.
+    /// Number of ports.
     pub fn len(&self) -> usize {
         self.by_number.len()
     }
 
-    /// There are none.
+    /// Whether there are no ports.
     pub fn is_empty(&self) -> bool {
         self.by_number.is_empty()
     }
 
-    /// A new port.
+    /// Adds a port.
     pub fn insert(&mut self, number: OfPort, port: BridgePort) {
         self.remove(&number);
         match &port.backing {
@@ -142,7 +142,7 @@ impl Ports {
         self.get_mut(&number);
     }
 
-    /// Takes a port away.
+    /// Removes a port.
     pub fn remove(&mut self, number: &OfPort) -> Option<BridgePort> {
         self.get_mut(number);
         let port = self.by_number.remove(number)?;
@@ -155,14 +155,14 @@ impl Ports {
         Some(port)
     }
 
-    /// A row of table Port changed.
+    /// Marks a row of table Port as changed.
     pub fn touch_row(&mut self, row: &str) {
         for touched in [&mut self.for_view, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos] {
             touched.rows.insert(row.to_owned());
         }
     }
 
-    /// An interface without a port has something to say in its row, or the row of any interface is another.
+    /// Marks the status of an interface as changed, also of one without a port.
     pub fn touch_status(&mut self, interface: &str) {
         match self.by_name.get(interface) {
             Some(port) => drop(self.for_status.ports.insert(*port)),
@@ -170,17 +170,17 @@ impl Ports {
         }
     }
 
-    /// What translations see of a port, and its row, may be other ones.
+    /// Marks a port as changed for translations and its row.
     pub fn touch(&mut self, port: OfPort) {
         self.get_mut(&port);
     }
 
-    /// All rows of interfaces are to be looked at.
+    /// Marks all rows of interfaces as changed.
     pub fn touch_all_status(&mut self) {
         self.for_status.ports.extend(self.by_number.keys());
     }
 
-    /// What the snapshot has not followed yet.
+    /// Takes the changes that the snapshot does not have yet.
     pub fn take_for_view(&mut self) -> Touched {
         std::mem::take(&mut self.for_view)
     }
@@ -195,7 +195,7 @@ impl Ports {
         std::mem::take(&mut self.for_bridge)
     }
 
-    /// What may have changed for the QoS of ports since the last call.
+    /// Takes the changes since the last call that may concern QoS.
     pub fn take_for_qos(&mut self) -> Touched {
         std::mem::take(&mut self.for_qos)
     }

@@ -1,4 +1,4 @@
-//! Freeing what is large without holding up the main loop.
+//! Freeing large objects without delaying the main loop.
 
 use runtime::background::run;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// So many things take long to drop.
-const MANY: usize = 1000;
-/// How often, and how many times, it is looked whether all others have let go of something.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-const LOOKS: usize = 400;
+/// Objects with at least this many parts take long to drop.
+const LARGE: usize = 1000;
+/// Interval and number of checks whether all other references are gone.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+const CHECKS_MAX: usize = 400;
 
-/// Much was freed since the main loop looked last.
+/// Much memory was freed since the last [`tidy`].
 static FREED: AtomicBool = AtomicBool::new(false);
 
-/// Says that much was freed, by whatever thread.
+/// Reports that `n` objects were freed; may be called on any thread.
 pub fn freed(n: usize) {
-    if n >= MANY {
+    if n >= LARGE {
         FREED.store(true, Release);
     }
 }
 
-/// Gives memory back that was freed, if it was much. To be called by the main loop, which made most of it.
+/// Returns freed memory to the system if it was much. To be called by the main loop, which allocated most of it.
 pub fn tidy() {
     if FREED.swap(false, Acquire) {
         netdev::collect();
@@ -30,9 +30,9 @@ pub fn tidy() {
     }
 }
 
-/// Drops what holds `n` things.
+/// Drops an object with `n` parts, on another thread if they are many.
 pub fn let_go(n: usize, what: impl Send + 'static) {
-    if n >= MANY {
+    if n >= LARGE {
         run(move || {
             drop(what);
             freed(n);
@@ -40,15 +40,16 @@ pub fn let_go(n: usize, what: impl Send + 'static) {
     }
 }
 
-/// Lets go of what holds `n` things after all others have, so that none of them has to drop it; but does not wait for ever.
+/// Drops a shared object with `n` parts on another thread, after all other references are gone, for a bounded time, so
+/// that no other thread has to free it.
 pub fn let_go_last<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
-    if n >= MANY {
+    if n >= LARGE {
         run(move || {
-            for _ in 0..LOOKS {
+            for _ in 0..CHECKS_MAX {
                 if Arc::strong_count(&what) == 1 {
                     break;
                 }
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(CHECK_INTERVAL);
             }
             drop(what);
             freed(n);
@@ -62,7 +63,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
     use std::thread::ThreadId;
 
-    /// Tells who drops it.
+    /// Reports the thread that drops it.
     struct Tell(Sender<ThreadId>);
 
     impl Drop for Tell {
@@ -76,10 +77,10 @@ mod tests {
         let (give, told) = channel();
         let here = std::thread::current().id();
         let shared = Arc::new(Tell(give.clone()));
-        let_go_last(MANY, Arc::clone(&shared));
+        let_go_last(LARGE, Arc::clone(&shared));
         drop(shared);
         assert_ne!(told.recv().unwrap(), here);
-        let_go(MANY, Tell(give.clone()));
+        let_go(LARGE, Tell(give.clone()));
         assert_ne!(told.recv().unwrap(), here);
         let_go(1, Tell(give));
         assert_eq!(told.recv().unwrap(), here);

@@ -1,4 +1,4 @@
-//! Requests of connections, dispatched to the files that answer them.
+//! Requests of connections, dispatched to the files that handle them.
 
 use crate::bridge::Bridge;
 use crate::host::Host;
@@ -9,7 +9,7 @@ use ofconn::Request;
 use ofproto::Criteria;
 use openflow::{Body, Message, OfError};
 
-/// Executes a request of a connection and queues what there is to say to it.
+/// Executes a request of a connection and queues its reply.
 pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
     let now = host.now();
     let mut service = Service { bridge, host, conn: request.conn, xid: request.message.xid, now };
@@ -20,8 +20,8 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
     }
 }
 
-/// Goes on with what takes several turns: the commit of a bundle, if its trial is done or `wait` for it, dumps of flows,
-/// and barriers. What connections ask meanwhile waits.
+/// Continues work that takes several iterations: a bundle's commit, if its trial is complete (`wait`: waits for it),
+/// dumps of flows, and barriers. Requests that arrive meanwhile wait.
 pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     let now = host.now();
     if let Some(commit) = bridge.unfinished.commit.take() {
@@ -33,7 +33,7 @@ pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     hold(bridge);
 }
 
-/// Connections wait for what takes several turns: all for a commit, each for its own dump and barrier.
+/// Holds connections during long work: all during a commit, each during its own dump and barrier.
 fn hold(bridge: &mut Bridge) {
     let Bridge { conns, unfinished: Unfinished { commit, dumps, barriers, .. }, .. } = bridge;
     conns.hold(|id| commit.is_some() || dumps.contains_key(&id) || barriers.contains_key(&id));

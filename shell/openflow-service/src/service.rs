@@ -1,4 +1,4 @@
-//! One request on its way. The files that answer requests implement it, each by its subject.
+//! Execution of one request. The files for the kinds of requests implement it.
 
 use crate::bridge::Bridge;
 use crate::host::Host;
@@ -7,10 +7,10 @@ use openflow::session::Role;
 use openflow::{Body, Message, OfError, Xid};
 use units::Millis;
 
-/// A reply, or none because none is due.
+/// A reply, or `None` if none is due.
 pub(crate) type Answer = Result<Option<Body>, OfError>;
 
-/// One request on its way.
+/// A request that is being executed.
 pub(crate) struct Service<'a> {
     pub(crate) bridge: &'a mut Bridge,
     pub(crate) host: &'a mut dyn Host,
@@ -20,7 +20,7 @@ pub(crate) struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// Queues what there is to say to the connection.
+    /// Queues the reply for the connection.
     pub(crate) fn answer(&mut self, answer: Answer, message: &Message, raw: &[u8]) {
         let Some(session) = self.bridge.conns.session(self.conn) else { return };
         match answer {
@@ -30,7 +30,7 @@ impl Service<'_> {
         }
     }
 
-    /// The session that asks. It is up: its request has just been read.
+    /// The session that sent the request. It is up: its request has just been read.
     pub(crate) fn session(&mut self) -> Result<&mut Session, OfError> {
         self.bridge.conns.session(self.conn).ok_or(OfError::BrcEperm)
     }

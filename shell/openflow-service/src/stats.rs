@@ -12,7 +12,8 @@ use openflow::table::actions_in_11;
 use openflow::{Body, Message, OfError, Version};
 use units::OfPort;
 
-/// Output, set-queue, group, set-field, the VLAN, MPLS and TTL actions but copying TTLs, by number in OpenFlow 1.3.
+/// Output, set-queue, group, set-field, and the VLAN, MPLS and TTL actions except copying TTLs, as bits of OpenFlow
+/// 1.3.
 const BUCKET_ACTIONS: u32 = 1 | 0x7ff << 15;
 
 impl Service<'_> {
@@ -72,7 +73,7 @@ impl Service<'_> {
     }
 
     fn port_stats(&mut self, wanted: OfPort) -> Body {
-        // Devices count for themselves.
+        // Devices have their own counters.
         let is_meant = |p: &BridgePort| wanted == OfPort::NONE || p.ofport == wanted;
         let is_counted_here = |p: &BridgePort| is_meant(p) && !matches!(p.backing, Backing::Device { .. });
         if self.bridge.ports.values().any(is_counted_here) {
@@ -102,7 +103,7 @@ impl Service<'_> {
         }
     }
 
-    /// The queues that are meant, by port.
+    /// The requested queues, by port.
     fn queues(&self, request: &QueueRequest) -> Result<Vec<(OfPort, u32)>, OfError> {
         let ports = &self.bridge.ports;
         if !matches!(request.port, OfPort::ALL | OfPort::NONE) {
@@ -114,12 +115,12 @@ impl Service<'_> {
     }
 }
 
-/// The local port, then the others by number.
+/// The local port first, then the others by number.
 fn local_first(ports: &Ports) -> impl Iterator<Item = &BridgePort> {
     ports.get(&OfPort::LOCAL).into_iter().chain(ports.values().filter(|p| p.ofport != OfPort::LOCAL))
 }
 
-/// Queues of a port; a dummy has one. `None`: the one that is asked for is not there.
+/// Queues of a port; a dummy has one. `None`: the requested queue does not exist.
 fn queues_of(port: &BridgePort, wanted: u32) -> Option<Vec<(OfPort, u32)>> {
     let dummy = matches!(&port.backing, Backing::Device { netdev, .. } if netdev.dummy().is_some());
     let queues = port.qos.queues.keys().map(|queue| (port.ofport, *queue));
@@ -130,7 +131,7 @@ fn queues_of(port: &BridgePort, wanted: u32) -> Option<Vec<(OfPort, u32)>> {
     }
 }
 
-/// A dummy counts nothing.
+/// A dummy has no queue counters.
 fn unknown_stats(port: OfPort, queue: u32) -> QueueStats {
     QueueStats {
         port,

@@ -1,8 +1,8 @@
 //! The messages of a bundle while it waits for its commit.
 //!
-//! A bundle may have millions. They lie side by side in pieces, each larger than the one before, which are freed one by
-//! one as the commit goes through them. The larger pieces the allocator has from the kernel, and gives back at once whichever
-//! thread frees them.
+//! A bundle may have millions. They are stored in consecutive pieces, each larger than the previous one, which are
+//! freed one by one as the commit progresses. The allocator gets larger pieces directly from the kernel, and returns
+//! them at once regardless of the thread that frees them.
 
 use ofproto::FlowRequest;
 use openflow::group::GroupMod;
@@ -10,14 +10,14 @@ use openflow::meter::MeterMod;
 use openflow::packet_io::PacketOut;
 use openflow::port::PortMod;
 
-/// Messages of the first piece and of the largest, and how many times more the next one has.
+/// Messages of the first piece and of the largest, and the growth factor.
 const PIECE: usize = 64;
 const PIECE_MAX: usize = 1 << 17;
 const GROWTH: usize = 4;
-/// Bytes of a request that changes a flow, mostly.
+/// Typical bytes of a request that changes a flow.
 const REQUEST: usize = 128;
 
-/// What a message of a bundle asks.
+/// The content of a message in a bundle.
 pub(crate) enum Work {
     Flow(FlowRequest),
     Group(Box<GroupMod>),
@@ -34,10 +34,10 @@ pub(crate) struct Steps {
     fields: u64,
 }
 
-/// So many messages, and the requests that added them: errors are about those.
+/// Consecutive messages with the requests that added them, to which errors refer.
 pub(crate) struct Piece {
     works: Vec<Work>,
-    /// The requests, one behind the other, and where each ends.
+    /// The requests' bytes in sequence, and where each ends.
     requests: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -47,12 +47,12 @@ impl Steps {
         self.len
     }
 
-    /// The fields of tunnel options that what it adds or modifies will use, a bit for each.
+    /// The fields of tunnel options that its flows will use, one bit each.
     pub(crate) fn fields(&self) -> u64 {
         self.fields
     }
 
-    /// Adds a message, which uses these fields.
+    /// Adds a message that uses these fields.
     pub(crate) fn push(&mut self, work: Work, fields: u64, request: &[u8]) {
         if self.pieces.last().is_none_or(|last| last.works.len() == last.works.capacity()) {
             let room = self.pieces.last().map_or(PIECE, |last| (last.works.len() * GROWTH).min(PIECE_MAX));
@@ -66,12 +66,12 @@ impl Steps {
         self.fields |= fields;
     }
 
-    /// All of them, in order.
+    /// All messages in order.
     pub(crate) fn works(&self) -> impl Iterator<Item = &Work> {
         self.pieces.iter().flat_map(|piece| &piece.works)
     }
 
-    /// Piece by piece: what is taken is given back when it is dropped.
+    /// The pieces in order; each is freed when it is dropped.
     pub(crate) fn into_pieces(self) -> impl Iterator<Item = Piece> {
         self.pieces.into_iter()
     }
@@ -83,12 +83,12 @@ impl Piece {
         Piece { works: Vec::with_capacity(room), requests, ends: Vec::with_capacity(room) }
     }
 
-    /// Its messages.
+    /// Takes the messages.
     pub(crate) fn take(&mut self) -> Vec<Work> {
         std::mem::take(&mut self.works)
     }
 
-    /// The request that added one of them.
+    /// The request that added message `at`.
     pub(crate) fn request(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(at).copied().unwrap_or(start);

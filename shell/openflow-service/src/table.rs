@@ -8,7 +8,7 @@ use openflow::table::{
 };
 use openflow::{Body, OfError};
 
-/// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: what eviction goes by.
+/// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: the criteria of eviction.
 const EVICTION_FLAGS: u32 = 0b111;
 
 impl Service<'_> {
@@ -25,7 +25,7 @@ impl Service<'_> {
         (0..TABLE_INTERNAL).filter_map(|id| desc(self.bridge, id)).collect()
     }
 
-    /// Without features it asks; with features, perhaps in several parts, it asks to set them.
+    /// A query if `features` is empty; otherwise, perhaps in several parts, a request to set them.
     pub(crate) fn table_features(&mut self, features: &[TableFeatures], more: bool) -> Answer {
         let parts = &mut self.session()?.table_features;
         for f in features {
@@ -45,7 +45,7 @@ impl Service<'_> {
         Ok(Some(Body::TableFeaturesReply(self.bridge.ofproto.table_features())))
     }
 
-    /// Names are all that can be set. To replace all tables every one has to be there, because none can be switched off.
+    /// Only names can be set. A request that replaces all tables must have all of them, because none can be disabled.
     fn set_table_features(&mut self, wanted: &[TableFeatures]) -> Result<(), OfError> {
         let ofproto = &mut self.bridge.ofproto;
         let old = ofproto.table_features();
@@ -73,7 +73,7 @@ impl Service<'_> {
     }
 }
 
-/// A table as it is set.
+/// The settings of a table.
 fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
     let found = bridge.ofproto.table(table)?;
     let config = found.config();
@@ -88,7 +88,7 @@ fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
     })
 }
 
-/// Tells controllers of tables that these changes filled or emptied.
+/// Sends table-status messages for tables whose vacancy these changes affected.
 pub fn report_vacancy(bridge: &mut Bridge, effects: &Effects) {
     for (table, event) in bridge.ofproto.vacancy_events(effects) {
         let reason = match event {
@@ -101,7 +101,7 @@ pub fn report_vacancy(bridge: &mut Bridge, effects: &Effects) {
     }
 }
 
-/// More is asked for than the table can do.
+/// Whether more is requested than the table supports.
 fn exceeds(new: &TableFeatures, old: &TableFeatures) -> bool {
     let more_instructions = |n: &openflow::table::InstructionFeatures,
                              o: &openflow::table::InstructionFeatures| {

@@ -1,4 +1,4 @@
-//! Requests and what comes back, over a real socket, with a host that does nothing.
+//! Requests and their replies over a real socket, with a host that does nothing.
 
 use super::{Backing, Bridge, BridgePort, Host, QueueCounts, go_on, handle};
 use flow::{FieldId, Match, Subfield};
@@ -30,7 +30,7 @@ struct Idle {
     sent: Vec<PacketOut>,
     flushed: Vec<openflow::session::CtFlush>,
     waker: Option<runtime::Waker>,
-    /// The version that the datapath is at, and the one that it should be at.
+    /// The version that the datapath has reached, and the one that it should reach.
     done: u64,
     published: u64,
 }
@@ -156,7 +156,7 @@ impl Rig {
         rig
     }
 
-    /// Sends a request and gives all that came back.
+    /// Sends a request and returns all replies.
     fn ask(&mut self, body: Body) -> Vec<Body> {
         self.next += 1;
         let message = Message::new(self.version, Xid(self.next), body);
@@ -170,7 +170,7 @@ impl Rig {
         self.replies()
     }
 
-    /// A turn of the main loop without a new request; a commit is brought to its end.
+    /// An iteration of the main loop without a new request; a commit is completed.
     fn turn(&mut self) -> Vec<Body> {
         self.bridge.conns.run(NOW);
         go_on(&mut self.bridge, &mut self.host, true);
@@ -181,7 +181,7 @@ impl Rig {
         self.replies()
     }
 
-    /// A bundle of so many flows that is not committed yet.
+    /// Fills a bundle with this number of flows without committing it.
     fn fill(&mut self, flows: u32) {
         self.bundle(BundleControlType::OpenRequest);
         for i in 0..flows {
@@ -280,7 +280,7 @@ fn an_error_carries_the_whole_request() {
 }
 
 #[test]
-fn a_flow_that_goes_is_told_before_the_barrier() {
+fn a_flow_removed_message_precedes_the_barrier_reply() {
     let mut rig = Rig::new("removed", Version::V13);
     let wish = SwitchConfig { miss_send_len: 64, ..SwitchConfig::default() };
     rig.ask(Body::SetConfig(wish));
@@ -299,7 +299,7 @@ fn a_barrier_waits_for_the_datapath() {
     rig.host.published = 2;
     assert_eq!(rig.ask(Body::BarrierRequest), []);
     assert_eq!(rig.ask(Body::EchoRequest(vec![1])), [Body::EchoReply(vec![1])]);
-    // What is asked behind it waits, too.
+    // A later request waits, too.
     assert_eq!(rig.ask(Body::GetConfigRequest), []);
     rig.host.done = 1;
     assert_eq!(rig.turn(), []);
@@ -386,7 +386,7 @@ fn probes_are_answered_while_a_long_bundle_commits() {
     rig.fill(600);
     assert!(rig.bundle(BundleControlType::CommitRequest).is_empty());
     assert_eq!(rig.ask(Body::EchoRequest(vec![7])), [Body::EchoReply(vec![7])]);
-    // A request waits its turn: it sees what was committed.
+    // A request waits until the commit is complete: it sees the committed flows.
     assert!(rig.ask(Body::TableStatsRequest).is_empty());
     assert_eq!(rig.ask(Body::EchoRequest(vec![8])), []);
     let told = rig.turn();
@@ -466,14 +466,14 @@ fn options_are_mapped_before_messages_name_their_fields() {
     assert_eq!(sent, ["in_port=1", "tun_metadata0=0x5,in_port=1"]);
     let told = rig.ask(ask_flows());
     let [Body::FlowStatsReply(flows)] = told.as_slice() else { panic!("{told:?}") };
-    // What the switch says has the lengths of its table.
+    // Messages of the switch have the lengths of its table.
     assert_eq!(flows[0].matching.tlv(0).map(|t| t.value.len()), Some(4));
     let field = Subfield { n_bytes: 4, ..Subfield::whole(FieldId::TunMetadata0) };
     assert_eq!(flows[0].actions, [Action::DeleteField(field)]);
 }
 
 #[test]
-fn what_waits_in_a_bundle_keeps_its_options_mapped() {
+fn options_used_in_a_bundle_stay_mapped() {
     let mut rig = Rig::new("tlv-bundle", Version::V15);
     let map = TlvMap { class: 0x102, kind: 0x80, len: 4, index: 0 };
     assert!(rig.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map]))).is_empty());

@@ -1,7 +1,7 @@
 //! The table of tunnel options (`NXT_TLV_TABLE_MOD`), and messages that name its fields.
 //!
-//! A message is brought in line with the table before it is obeyed, and refused where a field is not mapped. Packet-outs
-//! are not refused, as with Open vSwitch: of their metadata, what is mapped counts.
+//! A message is translated according to the table before it is executed, and refused if a field is not mapped.
+//! Packet-outs are not refused, as in Open vSwitch: fields of their metadata that are not mapped are ignored.
 
 use crate::service::{Answer, Service};
 use crate::steps::Steps;
@@ -20,7 +20,7 @@ impl Service<'_> {
         Ok(None)
     }
 
-    /// The fields used by flow mods that wait in bundles, of whichever connection: they were laid out by the table of now.
+    /// The fields used by flow mods in open bundles of all connections: these use the current mapping.
     fn fields_in_bundles(&mut self) -> u64 {
         let bundles = self.bridge.conns.sessions().flat_map(|(_, session)| session.bundles.values());
         let fields = |bundle: &OpenBundle| bundle.messages.downcast_ref().map_or(0, Steps::fields);
@@ -41,7 +41,7 @@ impl Service<'_> {
         }
     }
 
-    /// The body in line with the table; `None`: it names none of its fields.
+    /// The body translated according to the table; `None`: it uses none of its fields.
     pub(crate) fn laid_out(&self, message: &Message) -> Result<Option<Body>, OfError> {
         let ofproto = &self.bridge.ofproto;
         let table = ofproto.tlv();

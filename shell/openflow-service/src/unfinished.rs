@@ -1,4 +1,4 @@
-//! What takes a bridge several turns of the main loop: the commit of a bundle, dumps of flows, barriers.
+//! Work of a bridge that takes several iterations of the main loop: a bundle's commit, dumps of flows, barriers.
 
 use ofconn::ConnId;
 use ofproto::{Bundle, Rule, Tables};
@@ -12,12 +12,12 @@ use std::sync::mpsc::Receiver;
 use translation::SideEffect;
 use units::Millis;
 
-/// See the module.
+/// Work in progress.
 #[derive(Default)]
 pub struct Unfinished {
     /// The commit of a bundle.
     pub commit: Option<Commit>,
-    /// What packets asked for meanwhile.
+    /// Side effects of packets that wait for the end of the commit.
     pub deferred: Vec<SideEffect>,
     /// Dumps of flows.
     pub dumps: BTreeMap<ConnId, Dump>,
@@ -26,13 +26,13 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// There is something.
+    /// Whether there is any.
     pub fn any(&self) -> bool {
         self.commit.is_some() || !self.dumps.is_empty() || !self.barriers.is_empty()
     }
 }
 
-/// What is done once the tables are exchanged, in order.
+/// Actions after the tables were replaced, in order.
 pub(crate) enum Later {
     /// Count a flow mod of this kind.
     Count(FlowCommand),
@@ -42,10 +42,10 @@ pub(crate) enum Later {
     Packet(Box<PacketOut>, Arc<Tables>),
 }
 
-/// What came of a trial: the error comes with the request that it is about.
+/// Result of a trial: an error comes with the request that caused it.
 pub(crate) type Tried = Result<(Bundle, Vec<Later>), (OfError, Vec<u8>)>;
 
-/// A commit on its way.
+/// A commit in progress.
 #[derive(Debug)]
 pub struct Commit {
     pub(crate) conn: ConnId,
@@ -54,7 +54,7 @@ pub struct Commit {
     pub(crate) tried: Receiver<Tried>,
 }
 
-/// The requests that errors are about.
+/// The requests that errors refer to.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) bundle: u32,
@@ -62,7 +62,7 @@ pub(crate) struct Request {
     pub(crate) opened: Vec<u8>,
 }
 
-/// A dump on its way.
+/// A dump in progress.
 #[derive(Debug)]
 pub struct Dump {
     pub(crate) request: Message,
@@ -73,33 +73,33 @@ pub struct Dump {
 /// The flows of a dump.
 #[derive(Debug)]
 pub(crate) enum Rules {
-    /// They are being selected.
+    /// Being selected by another thread.
     Awaited(Receiver<Result<Vec<Arc<Rule>>, OfError>>),
-    /// Those that are not sent yet, the last first.
+    /// Those that are not sent yet; the last one is sent first.
     Known(Vec<Arc<Rule>>),
 }
 
 impl Dump {
-    /// It can go on if its connection takes more.
+    /// Whether it can continue because its connection takes more.
     pub fn is_ready(&self) -> bool {
         matches!(self.rules, Rules::Known(_))
     }
 }
 
-/// A barrier is answered after this time at the latest.
+/// Longest delay of a barrier's reply.
 const LIMIT: Millis = Millis(1000);
 
-/// A barrier that is not answered yet.
+/// A barrier without reply yet.
 #[derive(Debug)]
 pub struct Barrier {
     pub(crate) request: Message,
-    /// What came before it is published as this version.
+    /// The version in which all earlier changes are published.
     pub(crate) version: u64,
     pub(crate) since: Millis,
 }
 
 impl Barrier {
-    /// When it is answered at the latest.
+    /// When the reply is sent at the latest.
     pub fn deadline(&self) -> Millis {
         self.since + LIMIT
     }
