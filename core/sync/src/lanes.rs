@@ -3,7 +3,7 @@
 //! A lane is written by one thread, which loads and stores without atomic read-modify-write; the folding thread reads
 //! it at any time. The two words of a cell may be read at different moments: what one fold misses, the next one
 //! finds, because only differences are added. Counters wrap: packets at 32 bits, bytes at 48, times at 32 bits of
-//! milliseconds. A fold must happen before a counter wraps twice.
+//! milliseconds. A fold must happen before a counter has advanced by its whole range.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
-//! What a translation costs, without a datapath: tables in memory, one packet after the other, all different.
+//! The cost of a translation without a datapath: tables in memory, a sequence of different packets.
 //!
-//! `cargo run --release -p xlate --example pipeline [case ...]` prints nanoseconds a translation. With `TRANSLATIONS` set it
-//! makes that many of each case and no clock decides, as a counter of instructions wants it. In cases that end with `-keep`
-//! results stay, as those of megaflows do.
+//! `cargo run --release -p xlate --example pipeline [case ...]` prints nanoseconds per translation. If `TRANSLATIONS`
+//! is set, it makes that many of each case without using the clock, as instruction counters need it. In cases that
+//! end with `-keep` results are kept, as megaflows keep them.
 
 use bridge::{BundleId, MacTable, VlanConfig};
 use flow::text::NoNames;
@@ -16,11 +16,11 @@ use units::{Millis, OfPort, PortNo};
 use xlate::*;
 
 const BRIDGE: BridgeId = BridgeId(0);
-/// Tables of the long pipeline, and how many rules of each look at the same bits.
+/// Number of tables of the long pipeline, and number of rules in each that match the same bits.
 const TABLES: u32 = 40;
 const FAN: u32 = 8;
 
-/// What the rules of a table do beside going on.
+/// Actions of the rules of a table besides going to the next table.
 fn changes(table: u32, value: u32) -> String {
     match table % 4 {
         0 => format!("set_field:{table}->reg1,set_field:{value}->metadata"),
@@ -113,7 +113,7 @@ fn snapshot(flows: &[String]) -> Snapshot {
     snapshot
 }
 
-/// No packet comes back.
+/// Without recirculated packets.
 struct NoRecirc;
 
 impl Recirc for NoRecirc {
@@ -146,7 +146,7 @@ fn one(snapshot: &Snapshot, n: u32) -> Box<Output> {
     output
 }
 
-/// Nanoseconds a translation.
+/// Nanoseconds per translation.
 fn window(snapshot: &Snapshot, n: u32, keep: bool) -> f64 {
     let (start, mut kept) = (Instant::now(), Vec::new());
     for i in 0..n {

@@ -1,4 +1,4 @@
-//! The action set (OpenFlow 1.3.5 §5.10): what `write_actions` gathers and the end of the pipeline does.
+//! The action set (OpenFlow 1.3.5 §5.10): `write_actions` fills it, and the end of the pipeline executes it.
 
 use crate::say::{open_trace, report};
 use crate::trace::Kind;
@@ -6,16 +6,16 @@ use crate::walk::Walk;
 use openflow::action::Action;
 use units::OfPort;
 
-/// The place of an action in the set's order.
+/// The position of an action in the order of the set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slot {
-    /// Done in this order, the last one of each kind.
+    /// Executed at this position; the last action of each kind counts.
     Once(usize),
-    /// Done after those, in the order in which they came.
+    /// Executed after those, in the order in which they were written.
     Set,
-    /// Has no place in a set, so it is not done.
+    /// Not allowed in a set, so not executed.
     Never,
-    /// The last of the highest rank ends the list; without one nothing is done.
+    /// The action with the highest rank is executed at the end; without one nothing is executed.
     Final(usize),
 }
 
@@ -59,7 +59,7 @@ fn slot(action: &Action) -> Slot {
     }
 }
 
-/// The list that does what a set says.
+/// The list of actions that executes a set.
 pub(crate) fn in_order(set: &[Action]) -> Vec<Action> {
     let mut once: [Option<&Action>; 9] = [None; 9];
     let mut sets = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn in_order(set: &[Action]) -> Vec<Action> {
 
 impl Walk<'_> {
     pub(crate) fn write_actions(&mut self, actions: &[Action]) {
-        // `actset_output` is the port of the set as long as no group takes its place.
+        // `actset_output` is the output port of the set, unless the set has a group.
         for action in actions {
             match action {
                 _ if self.action_set_has_group => break,
@@ -101,7 +101,7 @@ impl Walk<'_> {
     }
 
     pub(crate) fn report_action_set(&mut self, verb: &str) {
-        // Bringing the set into its order takes as long as it is large.
+        // The cost of ordering the set depends on its size.
         if open_trace(self.out).is_none() {
             return;
         }
@@ -113,7 +113,7 @@ impl Walk<'_> {
         }
     }
 
-    /// At the end of the pipeline.
+    /// Executes the action set at the end of the pipeline.
     pub(crate) fn run_action_set(&mut self) {
         let list = in_order(&std::mem::take(&mut self.action_set));
         if list.is_empty() {
@@ -156,7 +156,7 @@ mod tests {
         let set = [Action::Group(1), Action::output(OfPort(1)), Action::Group(2)];
         assert_eq!(in_order(&set), [Action::Group(2)]);
         assert_eq!(in_order(&[Action::SetIpTtl(1)]), []);
-        // What is no part of a set may stand in a bucket all the same.
+        // Actions that are not allowed in a set may be in a bucket.
         assert_eq!(
             in_order(&[Action::Exit, Action::Clone(Vec::new()), Action::Group(1)]),
             [Action::Group(1)]

@@ -1,7 +1,7 @@
-//! One list of actions, in order.
+//! Translates one list of actions, in order.
 //!
-//! Actions that this switch does not have make the packet's translation fail, so that it is seen and counted; none is
-//! passed over in silence.
+//! An action that this switch does not support makes the packet's translation fail, so that the failure is visible
+//! and counted. No action is ignored silently.
 
 use crate::changed::may_change;
 use crate::fields::look_at;
@@ -19,20 +19,21 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use units::OfPort;
 
-/// What an action means for the rest of its list.
+/// How the list continues after an action.
 enum Then {
-    /// Go on.
+    /// With the next action.
     Next,
-    /// The rest of the list is not done.
+    /// The rest of the list is skipped.
     Stop,
-    /// The list goes on, this action being done when the packet comes back.
+    /// After recirculation, starting with this action.
     Again,
-    /// The packet comes back after this action.
+    /// After recirculation, with the next action.
     Later,
 }
 
 impl Walk<'_> {
-    /// Does a list of actions. `last`: nothing follows it. False if one of them ended the list early.
+    /// Translates a list of actions. `last`: nothing follows the list. Returns false if an action ended the list
+    /// early.
     pub(crate) fn actions(&mut self, actions: &[Action], last: bool, in_bucket: bool) -> bool {
         if actions.is_empty() {
             report!(self, Action, "drop");
@@ -171,7 +172,7 @@ impl Walk<'_> {
         self.after_freezing()
     }
 
-    /// Actions on fields and metadata.
+    /// Translates actions on fields and metadata.
     fn header_action(&mut self, action: &Action) -> Then {
         match action {
             Action::SetField { field, value, mask } => self.set_field(*field, *value, *mask),
@@ -218,7 +219,7 @@ impl Walk<'_> {
         Then::Next
     }
 
-    /// What is left, and what this switch does not have.
+    /// Translates the other actions, including unsupported ones.
     fn other_action(&mut self, action: &Action) -> Then {
         match action {
             Action::Learn(learn) => self.learn(learn),
@@ -231,7 +232,7 @@ impl Walk<'_> {
                 self.report_action_set("is");
             }
             Action::Conjunction { .. } => self.error(format_args!("executing no-op conjunction action")),
-            // A meter that is gone lets everything pass until its flows have gone too.
+            // A deleted meter passes all packets until its flows are deleted, too.
             Action::Meter(id) => self.out.actions.extend(self.meter(*id).map(DpAction::Meter)),
             Action::Note(_) => {}
             Action::DebugSlow => self.out.slow |= dpif::SlowReason::ACTION,
@@ -240,9 +241,9 @@ impl Walk<'_> {
                 self.clear_conntrack();
                 self.out.actions.push(dpif::DpAction::CtClear);
             }
-            // `ct` itself takes it along.
+            // Part of `ct`.
             Action::Nat(_) => {}
-            // Without collectors there is nothing to do it with.
+            // Without collectors it does nothing.
             Action::Sample(_) => {}
             Action::DeleteField(sf) => self.delete_field(sf.field),
             other => {
@@ -252,12 +253,12 @@ impl Walk<'_> {
         Then::Next
     }
 
-    /// The found rule has been done already: it is not done again when the packet comes back.
+    /// The rule that was found has been executed: it must not be executed again after recirculation.
     fn after_table(&self) -> Then {
         if self.exit { Then::Later } else { Then::Next }
     }
 
-    /// An action that froze the walk is done when the packet comes back, but for what it left behind to do.
+    /// An action that froze the walk is executed after recirculation, except for its deferred part.
     fn after_freezing(&self) -> Then {
         match self.exit && self.freezing {
             true if self.frozen_steps.is_empty() => Then::Again,
@@ -283,7 +284,7 @@ impl Walk<'_> {
             if tells_rule {
                 self.freeze_unroll();
             }
-            // Instructions become the actions that do the same.
+            // Instructions are replaced by equivalent actions.
             let step = match action {
                 Action::GotoTable(table) => {
                     Action::Resubmit { port: None, table: Some(*table), with_ct: false }
@@ -307,7 +308,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Once the last label is gone, what is below it must be parsed before it can be used.
+    /// After the last label is popped, the payload must be parsed before it can be used.
     fn freeze_for_mpls(&mut self, action: &Action) {
         if self.exit || !self.was_mpls {
             return;
@@ -345,7 +346,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Writes a field of the IP header; `dl_type` 0: of either version.
+    /// Writes a field of the IP header. `dl_type` 0: of either IP version.
     fn set_l3(&mut self, field: FieldId, value: u128, bits: u128, dl_type: u16) {
         if self.flow.dl_type == dl_type || dl_type == 0 && self.flow.is_ip() {
             let all = field.mask_of(&self.mask) | bits & field.ones();
@@ -490,7 +491,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The connection ends with this packet: its rule may go sooner.
+    /// Shortens the timeouts of the rule when the connection ends with this packet.
     fn fin_timeout(&mut self, idle: u16, hard: u16) {
         const FIN_OR_RST: u16 = 0x005;
         self.mask.nw_proto = u8::MAX;
@@ -512,7 +513,7 @@ pub(crate) fn hex(v: impl Into<u64>) -> String {
     if v == 0 { "0".into() } else { format!("{v:#x}") }
 }
 
-/// RFC 2992 and its like: a hash becomes one of `n` links.
+/// Selects one of `n` links by a hash (RFC 2992 and similar algorithms).
 fn choose_link(hash: u32, algorithm: MultipathAlgorithm, n: u32, arg: u32) -> u32 {
     match algorithm {
         MultipathAlgorithm::ModuloN => hash % n,
@@ -528,6 +529,6 @@ fn choose_link(hash: u32, algorithm: MultipathAlgorithm, n: u32, arg: u32) -> u3
 
 fn iterated(hash: u32, n: u32, modulo: u32) -> u32 {
     let modulo = if modulo < n || modulo / 2 > n { n.next_power_of_two() } else { modulo };
-    // Each try succeeds with probability 1/2 or so: 256 misses do not happen but to a broken hash.
+    // Each try succeeds with probability 1/2 or more, so 256 failures happen only with a broken hash.
     (0..256).map(|i| hash::of_two(hash, i) % modulo).find(|l| *l < n).unwrap_or(hash % n)
 }

@@ -1,4 +1,4 @@
-//! Bonds: by which link a packet leaves, and whether one that came by a link is taken.
+//! Bonds: selection of the output link, and acceptance of received packets.
 
 use crate::frozen::Frozen;
 use crate::normal::{Ingress, is_gratuitous_arp};
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use units::OfPort;
 
 impl<'a> Walk<'a> {
-    /// The link by which a packet of a VLAN leaves, or how that is found; `None`: by none. What NORMAL looks at is in the
-    /// mask: the source address and the VLAN.
+    /// The output link for a packet of a VLAN, or how it is found after recirculation; `None`: there is no link.
+    /// Source address and VLAN are in the mask already, because NORMAL consulted them.
     pub(crate) fn link_of(
         &mut self,
         bundle: &'a Bundle,
@@ -32,20 +32,20 @@ impl<'a> Walk<'a> {
             }
             Choice::ByConnection => {
                 let shared = ByConnection { bundle: bundle.id, basis: view.basis() };
-                // Any of its links stands for the bond: what they let through is the same.
+                // Any link can represent the bond: its links have the same port settings.
                 Some((view.owner(0)?, Some(shared)))
             }
         }
     }
 
-    /// In the place of the output: the packet is hashed, and comes back for the link.
+    /// Instead of an output: hashes and recirculates the packet.
     pub(crate) fn push_shared(&mut self, shared: ByConnection) {
         let Some(id) = self.put_aside(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
         self.out.actions.push(DpAction::Hash { alg: HashAlg::L4, basis: shared.basis });
         self.out.actions.push(DpAction::Recirc(id));
     }
 
-    /// Sends a packet that came back with its hash.
+    /// Sends a packet that was recirculated with its hash.
     pub(crate) fn output_bucket(&mut self, bundle: BundleId) {
         self.mask.dp_hash |= 0xff;
         let bucket = self.flow.dp_hash as u8;
@@ -55,7 +55,7 @@ impl<'a> Walk<'a> {
         self.output_port(port, true, true, false);
     }
 
-    /// The bond that the packet came by takes it.
+    /// Returns whether the ingress bond accepts the packet.
     pub(crate) fn bond_admits(&mut self, ingress: &Ingress<'_>, vlan: u16) -> bool {
         let Some((bundle, view)) = ingress.bundle.and_then(|b| Some((b, b.bond.as_ref()?))) else {
             return true;
@@ -77,8 +77,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The packet's station is known behind another port. One that announces itself has moved here, unless it has just
-    /// announced itself there: then this is that announcement, come back by another link.
+    /// Returns whether the packet's source is known at another port. A station that announces itself has moved here,
+    /// unless it has just announced itself at the other port: then this packet is that announcement, received again
+    /// on another link.
     fn has_moved(&mut self, here: BundleId, vlan: u16) -> bool {
         let source = self.flow.dl_src;
         if self.station(vlan, source).is_none_or(|at| at == here) {

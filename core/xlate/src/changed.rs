@@ -1,18 +1,18 @@
-//! Which words of the packet are no longer what they were when it came in.
+//! Tracks which words of the flow differ from the received packet.
 //!
-//! Every look-up asks, and few words change between two of them: the walk says which they may be ([`Changed::doubt`]) and only
-//! those are compared. What is not known to change certain words only, may have changed all of them.
+//! Every look-up needs this, and few words change between two look-ups: the walk reports words that may have changed
+//! ([`Changed::doubt`]), and only those are compared. Code that cannot tell which words it changes reports all words.
 //!
-//! **Invariant**: a word that differs, or does so no longer, is in doubt until it is compared. Debug builds compare all words
-//! each time.
+//! **Invariant**: a word that has become different or equal is reported before the next comparison. Debug builds
+//! compare all words each time.
 
 use flow::{FLOW_WORDS, FieldId, Flow};
 use openflow::action::Action;
 
-/// All of them.
+/// All words.
 const ANY: u128 = u128::MAX;
 
-/// See the module.
+/// The words of the flow that differ from the received packet.
 #[derive(Debug)]
 pub(crate) struct Changed {
     words: u128,
@@ -20,7 +20,7 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
-    /// Nothing is known.
+    /// All words must be compared.
     pub(crate) fn unknown() -> Changed {
         Changed { words: 0, doubt: ANY }
     }
@@ -60,7 +60,7 @@ impl Changed {
 
 /// The words in which two flows differ.
 pub(crate) fn differences(a: &Flow, b: &Flow) -> u128 {
-    /// So many are compared at once, without a branch: most are the same.
+    /// Number of words that are compared together without a branch, because most are equal.
     const TOGETHER: usize = 8;
     let ([a, b], mut set) = ([a.words(), b.words()].map(|words| words.as_chunks::<TOGETHER>()), 0);
     for (n, (a, b)) in a.0.iter().zip(b.0).enumerate() {
@@ -71,13 +71,13 @@ pub(crate) fn differences(a: &Flow, b: &Flow) -> u128 {
     set | unequal(a.1, b.1) << (a.0.len() * TOGETHER)
 }
 
-/// Of a few words.
+/// Compares a few words.
 fn unequal(a: &[u64], b: &[u64]) -> u128 {
     let set = a.iter().zip(b).enumerate().fold(0, |set, (i, (a, b))| set | u32::from(a != b) << i);
     set.into()
 }
 
-/// The words that an action may change, but for what other actions do that it leads to; `None`: any.
+/// The words that an action itself may change, without the actions that it leads to; `None`: any.
 pub(crate) fn may_change(action: &Action) -> Option<u128> {
     match action {
         Action::SetField { field, .. } => field.words(),

@@ -1,11 +1,12 @@
-//! Late writing: before a packet leaves, the difference between what it is and what it should be becomes actions.
+//! Commit: before a packet is sent, the difference between its present and its intended fields becomes actions.
 //!
-//! The pipeline changes a `Flow` only. `base` is the packet as the actions so far leave it; `commit` emits what turns
-//! it into `flow`, so that fields that no output sees cost nothing, and one header costs one action. The order is that
-//! of Open vSwitch (it shows in `dpctl/dump-flows`): the outermost header, Ethernet, NSH, network,
+//! The pipeline changes only a `Flow`. `base` is the packet after the actions emitted so far; `commit` emits the
+//! actions that change it into `flow`. So changes that no output sees cost nothing, and each header needs one action.
+//! The order is that of Open vSwitch (visible in `dpctl/dump-flows`): the outermost header, Ethernet, NSH, network,
 //! transport, MPLS, VLAN, priority, mark.
 //!
-//! **Invariant**: every bit that `flow` and `base` differ in is in the mask: it was read or written on the way.
+//! **Invariant**: every bit in which `flow` and `base` differ is in the mask, because it was read or written on the
+//! way.
 
 use crate::commit_mpls::commit_mpls;
 use crate::commit_outer::{Pending, commit_nsh, commit_outer};
@@ -16,7 +17,7 @@ use dpif::{
 };
 use flow::{Flow, Mac, Vlan};
 
-/// Values that are masked bit by bit.
+/// Values with a bitwise mask.
 trait Bits: Copy + PartialEq {
     const NONE: Self;
     const ALL: Self;
@@ -50,7 +51,7 @@ impl Bits for Mac {
     }
 }
 
-/// The write that turns the header `base` into `key`, or none. Fields that stay are taken out of the mask.
+/// The write that changes the header `base` into `key`, or none. Unchanged fields are removed from the mask.
 macro_rules! header_write {
     ($key:expr, $base:expr, $mask:expr; $($field:ident),*) => {{
         let (mut key, base, mut mask) = ($key, $base, $mask);
@@ -67,8 +68,8 @@ macro_rules! header_write {
     }};
 }
 
-/// Emits the actions that turn `base` into `flow`, and makes them equal. Not empty if a packet of this flow has to
-/// take the slow path, for fields that the datapath of Open vSwitch cannot write.
+/// Emits the actions that change `base` into `flow`, and makes them equal. Returns a reason for the slow path if a
+/// field changes that Open vSwitch's datapath cannot write.
 pub(crate) fn commit(
     flow: &Flow,
     base: &mut Flow,
@@ -80,7 +81,7 @@ pub(crate) fn commit(
     mask.packet_type = u32::MAX;
     commit_outer(flow, base, pending, out);
     commit_ethernet(flow, base, mask, out);
-    // Network and transport headers can be written only once the labels above them are gone.
+    // Network and transport headers can be written only after the labels in front of them are popped.
     let unlabel = is_mpls(base.dl_type) && !is_mpls(flow.dl_type);
     if unlabel {
         commit_mpls(flow, base, out, false);

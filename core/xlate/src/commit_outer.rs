@@ -1,8 +1,8 @@
-//! Late writing of the outermost header: `push_eth`, `push_nsh`, `add_mpls` and what takes them off again.
+//! Commit of the outermost header: `push_eth`, `push_nsh`, `add_mpls` and the actions that remove them.
 //!
-//! Two flows that differ in their packet type differ in the outermost header. Either actions said so (`Pending`), or
-//! the flow was given back what it was before (after a group's bucket, a port that takes layer 3 only): then the
-//! header goes back too.
+//! Two flows with different packet types differ in the outermost header. Either an action changed it (`Pending`), or
+//! the flow was restored to an earlier state (after a bucket of a group, or after output to a port that takes only
+//! layer 3): then the header is restored as well.
 
 use crate::commit_mpls::commit_mpls;
 use crate::header::{is_mpls, keep_metadata};
@@ -49,7 +49,7 @@ fn push_ethernet(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     (base.packet_type, base.dl_src, base.dl_dst) = (ETHERNET, flow.dl_src, flow.dl_dst);
 }
 
-/// Behind a service header, or the last label, the packet comes back anew: `base` is of no use any more.
+/// After a service header or the last label is removed, the packet is parsed again: `base` is not used any more.
 fn pop(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     match (base.packet_type, base.packet_type as u16) {
         (ETHERNET, _) => {
@@ -66,19 +66,19 @@ fn pop(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     }
 }
 
-/// Nobody said how the types came to differ.
+/// Handles packet types that differ without a pending action.
 fn change(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     let same_inside = base.packet_type == layer_3(flow.dl_type);
     if flow.packet_type == ETHERNET && same_inside {
         return push_ethernet(flow, base, out);
     }
     pop(flow, base, out);
-    // What was put around the packet is off again, and inside is what was there.
+    // The headers around the packet are removed, and the inner packet is unchanged.
     *base = keep_metadata(*flow, base);
     base.packet_type = flow.packet_type;
 }
 
-/// Fields of the service header. Where bits cannot be written, all of it is.
+/// Fields of the service header. If some bits cannot be written, the whole header is replaced.
 pub(crate) fn commit_nsh(
     flow: &Flow,
     base: &mut Flow,
@@ -101,7 +101,7 @@ pub(crate) fn commit_nsh(
 }
 
 trait Writable {
-    /// Without the fields that no action writes.
+    /// The fields without those that no action can write.
     fn writable(self, md_type: u8) -> Self;
 }
 

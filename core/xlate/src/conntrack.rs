@@ -1,8 +1,9 @@
-//! `ct`: the packet goes to connection tracking, and a copy may come back with what is known of its connection.
+//! `ct`: passes the packet to connection tracking, and optionally continues with a recirculated copy that has the
+//! connection's state.
 //!
-//! What comes back goes on in another table; what follows `ct` in the list is done to the packet as it was, which knows
-//! nothing of its connection. A datapath that cannot do all that is asked drops the packet there and counts it; the log
-//! heard of it when the flow was added.
+//! The recirculated copy continues in another table. The actions after `ct` in the list apply to the original packet,
+//! which has no connection state. If the datapath does not support all parameters, it drops the packet and counts the
+//! drop; a warning was logged when the flow was added.
 
 use crate::fields::look_at;
 use crate::outcome::Fork;
@@ -13,7 +14,7 @@ use openflow::action::{Action, Ct, Nat, NatRange, NumberOrField};
 use std::net::IpAddr;
 
 impl Walk<'_> {
-    /// Does `ct`.
+    /// Translates `ct`.
     pub(crate) fn conntrack(&mut self, ct: &Ct, last: bool) {
         if !self.snapshot.capabilities.ct && self.out.trace.is_none() {
             self.error(format_args!("ct is not supported by this switch, dropping"));
@@ -26,7 +27,7 @@ impl Walk<'_> {
             }
         };
         self.commit();
-        // What the nested actions write shows in an empty mask.
+        // What the nested actions write is found by starting with an empty mask.
         let seen = (self.mask.ct_mark, self.mask.ct_label);
         (self.mask.ct_mark, self.mask.ct_label) = (0, [0; 2]);
         self.actions(&ct.actions, last, false);
@@ -57,7 +58,7 @@ impl Walk<'_> {
         report!(self, Detail, "Sets the packet to an untracked state, and clears all the conntrack fields.");
     }
 
-    /// The timeout policy of a zone, for the protocols that policies are for.
+    /// The timeout policy of a zone, for the protocols that policies cover.
     fn timeout(&mut self, zone: u16) -> Option<CtTimeout> {
         let number = *self.snapshot.timeouts.get(&zone)?;
         self.mask.nw_proto = u8::MAX;
@@ -78,7 +79,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A copy comes back in `table`; this walk goes on.
+    /// Recirculates a copy to `table`; this walk continues.
     fn fork(&mut self, table: u8, zone: u16, nat: Option<Nat>) {
         let state = self.frozen_state(Vec::new(), self.action_set.clone(), Vec::new());
         let state = crate::Frozen { table_id: table, ..state };

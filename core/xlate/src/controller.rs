@@ -7,7 +7,7 @@ use dpif::{DpAction, Userspace, UserspaceCookie};
 use openflow::action::{Action, Controller};
 use openflow::meter::METER_CONTROLLER;
 
-/// `OFPR_*` (OpenFlow 1.5.1 §7.4.1); the last two are internal and become "action" or "no match" on the wire.
+/// `OFPR_*` (OpenFlow 1.5.1 §7.4.1); the last two are internal and are sent as "action" or "no match".
 mod reason {
     pub const ACTION: u8 = 1;
     pub const INVALID_TTL: u8 = 2;
@@ -32,7 +32,7 @@ impl Walk<'_> {
         self.controller(&Controller { max_len, reason, ..Controller::default() });
     }
 
-    /// The TTL has run out.
+    /// Reports an expired TTL.
     pub(crate) fn invalid_ttl(&mut self, controller_id: u16) {
         self.controller(&Controller { controller_id, reason: reason::INVALID_TTL, ..Controller::default() });
     }
@@ -49,7 +49,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The datapath action that hands the packet to the control half.
+    /// Emits the datapath action that passes the packet to the control half.
     pub(crate) fn send_to_controller(
         &mut self,
         c: &Controller,
@@ -74,7 +74,7 @@ impl Walk<'_> {
         });
     }
 
-    /// The datapath's number of a meter.
+    /// The number of a meter in the datapath.
     pub(crate) fn meter(&self, id: u32) -> Option<u32> {
         self.bridge.tables.meter(id).map(|m| m.datapath_id())
     }

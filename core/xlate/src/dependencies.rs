@@ -1,13 +1,15 @@
-//! Translation dependencies: what a translation consulted, so that a change finds the megaflows that it may concern (ADR 16).
+//! Dependencies of translations: what a translation consulted, to find the megaflows that a change may affect (ADR
+//! 16).
 //!
-//! [`Dependencies`] names the tables, groups and learning tables that a walk asked, and for each table which words of the packet
-//! were no longer what they were when it came in. Megaflows are many and sets of
-//! dependencies are few: a megaflow keeps the number of its set, which [`DependencySets`] assigns.
+//! [`Dependencies`] contains the tables, groups and learning tables that a walk consulted, and for each table the
+//! words of the flow that differed from the received packet. There are many megaflows and few sets of dependencies: a
+//! megaflow stores the number of its set, which [`DependencySets`] assigns.
 //!
-//! **A change concerns a megaflow** if its walk looked into the table of the changed rule, and no bit that both the rule and the
-//! megaflow match differs. The rule's bits in words that the walk had changed by then say nothing about the packet as it came,
-//! and do not count. All packets of a megaflow take the same walk (see `walk`), so what is true of the packet that made it is
-//! true of the others. The answer may be yes too often, never no too often: whoever asks translates again.
+//! **A change affects a megaflow** if its walk consulted the table of the changed rule, and no bit that both the rule
+//! and the megaflow match has different values. Bits in words that the walk had changed before are ignored, because
+//! they do not tell anything about the received packet. All packets of a megaflow take the same walk (see `walk`), so
+//! the result for the packet that created it is valid for all. The test may find too many megaflows, but never too
+//! few; those found are translated again.
 
 use crate::BridgeId;
 use classifier::of::SparseMatch;
@@ -24,26 +26,26 @@ mod text;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 
-/// Something that a walk asked.
+/// Something that a walk consulted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
-    /// A table, for a packet of this port and metadata. A bit of `changed` is a word of the flow that the walk had changed.
+    /// A table, for a packet with this port and metadata. `changed`: bit set of the words that the walk had changed.
     Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: Words },
-    /// How many flows a table has that were learned, and which.
+    /// Which flows of a table were learned, and their number.
     Limit { bridge: BridgeId, table: u8 },
-    /// A group, or whether it is live.
+    /// A group, or its liveness.
     Group { bridge: BridgeId, group: u32 },
-    /// The learning table, where the packet's addresses are.
+    /// The learning table, for the packet's addresses.
     Stations { bridge: BridgeId, changed: Words },
     /// The route of a tunnel.
     Routes,
     /// Whether a tunnel ends at a port.
     Addresses,
-    /// Where a next hop of tunnels is.
+    /// The Ethernet address of a next hop of tunnels.
     Neighbour { ip: IpAddr },
 }
 
-/// A bit for each word of a flow, in two halves: there is one for each table that a walk looked into, and a `u128` would be padded.
+/// A bit for each word of a flow, in two halves, because a `u128` would be padded in each element of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Words([u64; 2]);
 
@@ -59,10 +61,10 @@ impl From<Words> for u128 {
     }
 }
 
-/// All that a walk asked, in order.
+/// Everything that a walk consulted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// Of `asked`, updated by each push, so that a look-up by hash does not read the list.
+    /// Hash of `asked`, updated by each push, so that a look-up by hash does not read the list.
     hash: u64,
     asked: Vec<Asked>,
 }
@@ -73,37 +75,37 @@ impl Hash for Dependencies {
     }
 }
 
-/// Something changed that walks ask.
+/// A change of something that walks consult.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// A rule with this match came, went, or does something else.
+    /// A rule with this match was added, deleted, or changed its actions.
     Rule {
         /// In this bridge.
         bridge: BridgeId,
         /// In this table.
         table: u8,
-        /// What it matches.
+        /// Its match.
         matching: SparseMatch,
     },
-    /// A group came, went or changed.
+    /// A group was added, deleted or changed.
     Group {
         /// In this bridge.
         bridge: BridgeId,
-        /// Which one.
+        /// Its id.
         group: u32,
     },
-    /// A station is at another port, or nowhere any more.
+    /// A station is at another port, or not known any more.
     Station {
         /// In the learning table of this bridge.
         bridge: BridgeId,
         /// Its address.
         mac: Mac,
     },
-    /// Routes or rules of the host are others.
+    /// Routes or policy rules of the host have changed.
     Routes,
-    /// Addresses of the host are others.
+    /// Addresses of the host have changed.
     Addresses,
-    /// A next hop of tunnels is known, or at another address, or forgotten.
+    /// A next hop of tunnels was added, removed, or has another Ethernet address.
     Neighbour {
         /// Its address.
         ip: IpAddr,
@@ -111,8 +113,8 @@ pub enum Change {
 }
 
 impl Dependencies {
-    /// The packets that a change affects, of those whose walks had these dependencies: a match on packets as they were received,
-    /// for each way to meet the change.
+    /// The received packets that a change affects, among those whose walks had these dependencies: a match on packets
+    /// as they were received, for each dependency that the change concerns.
     pub fn concerned_by(&self, change: &Change) -> Vec<Match> {
         self.asked.iter().flat_map(|asked| asked.concerned_by(change)).collect()
     }
@@ -126,7 +128,8 @@ impl Dependencies {
 }
 
 impl Asked {
-    /// A hash of few operations, since each look-up of a walk takes one. Metadata may come from packets: the hash is keyed.
+    /// A hash of few operations, because each look-up of a walk computes it. Packets may determine metadata, so the
+    /// hash is keyed.
     fn hashed_after(&self, chain: &Chain, hash: u64) -> u64 {
         let name = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
         let words = match self {
@@ -183,7 +186,7 @@ impl Asked {
     }
 }
 
-/// The rule's match on the packet as it came in; `None`: its port or metadata are others.
+/// The rule's match on the received packet; `None`: its port or metadata differ.
 fn of_rule(matching: &SparseMatch, known: &Flow, changed: u128) -> Option<Match> {
     let mask = matching.mask().expand();
     let known_mask = Flow { in_port: mask.in_port, metadata: mask.metadata, ..Flow::ZERO };
@@ -216,7 +219,7 @@ fn unchanged(mask: &Flow, changed: u128) -> Flow {
 /// Sets that are kept. The megaflow of a walk with another one gets number 0, and every change concerns it.
 const DEPENDENCY_SETS_MAX: usize = 16 * 1024;
 
-/// Numbers of sets of dependencies. A number is never used again; 0 stands for no set.
+/// Assigns numbers to sets of dependencies. A number is never reused; 0 means no set.
 #[derive(Debug, Default)]
 pub struct DependencySets {
     numbers: ByHash<Arc<Dependencies>, u32>,
@@ -237,7 +240,7 @@ impl DependencySets {
         self.last
     }
 
-    /// The set of a number, by a search through all of them: for the log.
+    /// The set with a number, by a linear search, for the log.
     pub fn get(&self, number: u32) -> Option<Arc<Dependencies>> {
         self.numbers.iter().find(|(_, n)| **n == number).map(|(dependencies, _)| Arc::clone(dependencies))
     }
@@ -247,13 +250,13 @@ impl DependencySets {
         self.numbers.iter().map(|(dependencies, number)| (*number, Arc::clone(dependencies))).collect()
     }
 
-    /// Three quarters of the numbers are in use.
+    /// Returns whether three quarters of the numbers are in use.
     pub fn is_crowded(&self) -> bool {
         self.numbers.len() > DEPENDENCY_SETS_MAX / 4 * 3
     }
 
-    /// Forgets the sets that no megaflow has. The set of a megaflow that is being installed may be forgotten, too: every change
-    /// concerns such a megaflow.
+    /// Removes the sets that no megaflow has. The set of a megaflow that is being installed may be removed, too;
+    /// every change then affects that megaflow.
     pub fn retain(&mut self, used: &HashSet<u32>) {
         self.numbers.retain(|_, number| used.contains(number));
     }

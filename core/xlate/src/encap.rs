@@ -1,9 +1,9 @@
-//! `encap`, `decap` and what goes with them: headers around the packet as it is, and the packet type.
+//! `encap`, `decap` and related actions: headers around the packet, and the packet type.
 //!
-//! The packet type says what the first byte of the packet belongs to: 0 an Ethernet frame, `1 << 16 | ethertype` that
-//! header (OpenFlow 1.5.1 §7.2.3.11). `encap` describes the new outer header in the flow, which later actions of the
-//! list may still change; the datapath's action comes with the next commit. What a header other than Ethernet carries
-//! is not known before the datapath has taken it off: after `decap` of one the packet comes back.
+//! The packet type tells what the packet begins with: 0 an Ethernet frame, `1 << 16 | ethertype` that header
+//! (OpenFlow 1.5.1 §7.2.3.11). `encap` describes the new outer header in the flow, and later actions of the list may
+//! still change it; the next commit emits the datapath's action. The payload of a header other than Ethernet is not
+//! known before the datapath has removed the header: after `decap` of such a header the packet is recirculated.
 
 use crate::commit_outer::Pending;
 use crate::header::{is_mpls, keep_metadata, mpls_count, pop_mpls, push_mpls};
@@ -27,7 +27,7 @@ const IPV6: u16 = 0x86dd;
 const TEB: u16 = 0x6558;
 
 impl Walk<'_> {
-    /// To the tables, packets of ports that know layer 3 only are Ethernet packets.
+    /// Packets from ports that carry only layer 3 enter the tables as Ethernet packets.
     pub(crate) fn take_from_layer_3_port(&mut self) {
         let port = self.bridge.port(OfPort(self.base.in_port as u16));
         let layer_3_port = port.is_some_and(|p| p.packet_types() == PacketTypes::Layer3);
@@ -87,7 +87,7 @@ impl Walk<'_> {
     fn encap_mpls(&mut self, ethertype: u16) -> Option<Vec<u8>> {
         let n = mpls_count(&self.flow, Some(&mut self.mask));
         if n >= MPLS_MAX {
-            // Of the frame inside the line shows the addresses.
+            // The trace line shows the addresses of the inner frame.
             let about = Flow { packet_type: self.out.initial.packet_type, ..self.base };
             self.too_many_labels(about, format_args!(
                 "dropping packet on which an encap MPLS action can't be performed as it would have more MPLS LSEs \
@@ -95,14 +95,14 @@ impl Walk<'_> {
             ));
             return None;
         }
-        // The labels of a frame become payload; what is put before them comes out as Open vSwitch has it, as one more
-        // above labels of which nothing is known.
+        // The labels of a frame become payload. A label that is pushed in front of them is treated as in Open
+        // vSwitch: as one more label above unknown ones.
         if self.flow.packet_type == ETHERNET && is_mpls(self.flow.dl_type) {
             for f in [&mut self.flow, &mut self.base, &mut self.mask] {
                 f.mpls_lse = Default::default();
             }
         }
-        // The first label takes nothing from the packet inside.
+        // The first label does not copy TOS and TTL of the inner packet.
         (self.flow.nw_tos, self.flow.nw_ttl) = (0, 0);
         push_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask).filter(|_| n > 0), true);
         self.flow.packet_type = layer_3(ethertype);
@@ -117,7 +117,7 @@ impl Walk<'_> {
         }
     }
 
-    /// True: the packet must come back before anybody can say what it is.
+    /// Translates `decap`. Returns true if the packet must be recirculated before its fields are known.
     pub(crate) fn decap(&mut self, new_type: u32) -> bool {
         self.commit();
         match (self.flow.packet_type >> 16, self.flow.packet_type as u16) {
@@ -161,7 +161,7 @@ impl Walk<'_> {
         let n = mpls_count(&self.flow, Some(&mut self.mask));
         let below = self.flow.packet_type;
         let new_type = match new_type {
-            // Below a label that is not the last there is another one; below the last, anything.
+            // After a label that is not the last there is another label; after the last there may be anything.
             PACKET_TYPE_NEXT if n > 1 => below,
             PACKET_TYPE_NEXT => {
                 self.unsupported(format_args!(
@@ -189,7 +189,7 @@ impl Walk<'_> {
         false
     }
 
-    /// `dec_nsh_ttl`; true if that ends the list.
+    /// Translates `dec_nsh_ttl`. Returns true if it ends the list.
     pub(crate) fn dec_nsh_ttl(&mut self) -> bool {
         if self.flow.packet_type == NSH || self.flow.dl_type == ETHERTYPE_NSH {
             self.mask.nsh.ttl = u8::MAX;
@@ -209,7 +209,7 @@ impl Walk<'_> {
     }
 }
 
-/// The metadata type that the properties say, and the context headers of type 2.
+/// The metadata type of the properties, and the context headers of type 2.
 fn service_header(properties: &[EncapProperty]) -> (u8, Vec<u8>) {
     let (mut md_type, mut md2) = (MD_TYPE_1, Vec::new());
     for property in properties {

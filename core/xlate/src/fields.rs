@@ -1,7 +1,7 @@
-//! Reading and writing fields while translating: what is read or written gets into the mask.
+//! Reads and writes fields during a translation: the bits that are read or written are added to the mask.
 //!
-//! Written bits are matched too, so that a megaflow whose packets have the value already need not write it, and one
-//! that does write it writes exactly these bits.
+//! Written bits are matched too. So a megaflow whose packets have the value already need not write it, and another
+//! one writes exactly these bits.
 
 use crate::say::{open_trace, report};
 use crate::trace::Kind;
@@ -12,7 +12,7 @@ use flow::tlv::TlvValue;
 use flow::{FieldId, Flow, Subfield, VLAN_CFI};
 use openflow::action::SetTlv;
 
-/// The packet has the field. What decides that gets into the mask.
+/// Returns whether the packet has the field. The fields that decide this are added to the mask.
 #[inline]
 pub fn prereqs_ok(field: FieldId, flow: &Flow, mask: &mut Flow) -> bool {
     let prereq = field.info().prereq;
@@ -48,7 +48,7 @@ fn note_prereq(prereq: Prereq, field: FieldId, flow: &Flow, mask: &mut Flow) -> 
     field.prereqs_ok(flow)
 }
 
-/// Writing a network field needs the protocol: the datapath writes no header of a packet it does not know.
+/// Writing a network field requires matching the protocol: the datapath writes a header only if it knows its type.
 fn unwildcard_l3_prereqs(field: FieldId, flow: &Flow, mask: &mut Flow) {
     use FieldId::*;
     let l3 = matches!(field, Ipv4Src | Ipv4Dst | Ipv6Src | Ipv6Dst | Ipv6Label | IpDscp | IpEcn | IpTtl);
@@ -64,8 +64,8 @@ fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
     narrow(field, mask);
 }
 
-/// After a read or a write the bits of the header are known, and not the whole place as after a match: they are printed
-/// differently.
+/// After a read or a write only the bits of the header are set in the mask, and not all bits of the field as after a
+/// match: they are printed differently.
 fn narrow(field: FieldId, mask: &mut Flow) {
     match field {
         FieldId::Ipv6Label => mask.ipv6_label &= 0xf_ffff,
@@ -75,7 +75,7 @@ fn narrow(field: FieldId, mask: &mut Flow) {
     }
 }
 
-/// What is read or written is known from then on.
+/// Adds bits that are read or written to the mask.
 pub(crate) fn look_at(part: Subfield, mask: &mut Flow) {
     part.unwildcard(mask);
     narrow(part.field, mask);
@@ -95,7 +95,7 @@ impl Walk<'_> {
         field.set_masked(&mut self.flow, value, bits);
     }
 
-    /// `set_field` of a field of tunnel options.
+    /// Translates `set_field` of a field of tunnel options.
     pub(crate) fn set_tlv(&mut self, t: &SetTlv) {
         let Some(index) = t.field.field.tlv_index() else { return };
         let old = self.flow.tlv(index);
@@ -106,7 +106,7 @@ impl Walk<'_> {
         self.flow.set_tlv(index, &new);
     }
 
-    /// `delete_field`, which only fields of tunnel options have.
+    /// Translates `delete_field`, which exists only for fields of tunnel options.
     pub(crate) fn delete_field(&mut self, field: FieldId) {
         if let Some(index) = field.tlv_index() {
             self.flow.delete_tlv(index);
@@ -114,7 +114,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `move`. The two have the same width.
+    /// Translates `move`. Both subfields have the same width.
     pub(crate) fn move_bits(&mut self, src: Subfield, dst: Subfield) {
         let (flow, mask) = (&self.flow, &mut self.mask);
         if prereqs_ok(dst.field, flow, mask) && prereqs_ok(src.field, flow, mask) {
@@ -130,7 +130,7 @@ impl Walk<'_> {
         self.report_subfield(dst);
     }
 
-    /// Writes a value without asking whether the packet has the field.
+    /// Writes a value without checking the prerequisites of the field.
     pub(crate) fn write(&mut self, dst: Subfield, value: u128) {
         if dst.n_bits > 128 {
             return self.write_bytes(dst, &value.to_be_bytes());
@@ -165,7 +165,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Says in the trace what a subfield is now.
+    /// Reports the value of a subfield in the trace.
     pub(crate) fn report_subfield(&mut self, sf: Subfield) {
         let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
         let whole = sf.ofs == 0 && sf.n_bits >= sf.field.info().n_bits;

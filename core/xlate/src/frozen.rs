@@ -1,13 +1,13 @@
-//! Frozen translations: what a recirculated packet, or a packet-in, goes on from.
+//! Frozen translations: the state from which the translation of a recirculated packet, or of a packet-in, continues.
 //!
-//! A translation that cannot go on before the datapath has done something (unwrapped a label, computed a hash) puts
-//! its state aside under a recirculation id; the packet comes back with the id, and the state is thawed. The
-//! `controller` action uses the same ids to keep the metadata of its packet. Equal states share one id, so that the
-//! megaflows of equal packets are equal.
+//! A translation that cannot continue before the datapath has done something (popped a label, computed a hash) stores
+//! its state under a recirculation id; the packet is recirculated with the id, and the translation continues from the
+//! state. The `controller` action uses the same ids to keep the metadata of its packet. Equal states share one id, so
+//! that the megaflows of equal packets are equal.
 //!
-//! **Invariant**: a state stays as long as someone holds a reference; [`Recirc::freeze`] and [`Recirc::hold`] make one each.
-//! The megaflow that sets a packet aside holds one, and so does the megaflow of the packet that comes back: without it the
-//! second one could not be translated again once the first one is gone.
+//! **Invariant**: a state exists as long as there are references to it; [`Recirc::freeze`] and [`Recirc::hold`]
+//! create one each. The megaflow that recirculates a packet has one, and so has the megaflow of the recirculated
+//! packet: without it the second megaflow could not be translated again after the first one is gone.
 
 use crate::BridgeId;
 use bridge::BundleId;
@@ -20,12 +20,12 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use units::OfPort;
 
-/// Metadata that a packet loses on its way through the datapath.
+/// Metadata that a packet loses in the datapath.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrozenMetadata {
     /// Outer header.
     pub tunnel: Tunnel,
-    /// Its options, and where their fields lie.
+    /// Its options, and the places of their fields.
     pub options: Option<Box<(Tlv, Layout)>>,
     /// OpenFlow metadata.
     pub metadata: u64,
@@ -36,7 +36,7 @@ pub struct FrozenMetadata {
 }
 
 impl FrozenMetadata {
-    /// That of a flow.
+    /// The metadata of a flow.
     pub fn of(flow: &Flow) -> FrozenMetadata {
         FrozenMetadata {
             tunnel: flow.tunnel,
@@ -47,7 +47,7 @@ impl FrozenMetadata {
         }
     }
 
-    /// Gives it back to a flow.
+    /// Writes it to a flow.
     pub fn restore(&self, flow: &mut Flow) {
         flow.tunnel = self.tunnel;
         flow.tlv = Tlv::NONE;
@@ -60,47 +60,48 @@ impl FrozenMetadata {
     }
 }
 
-/// One step of what is left to do.
+/// One remaining step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// An action.
     Do(Action),
-    /// The actions that follow belong to a rule of this table and cookie: packet-ins say so.
+    /// The actions that follow belong to a rule of this table and cookie, which packet-ins contain.
     Unroll {
         /// Table.
         table: u8,
         /// Cookie.
         cookie: u64,
     },
-    /// Send by the link of a bond that owns the bucket of the packet's hash.
+    /// Send to the link of a bond that owns the bucket of the packet's hash.
     Bond(BundleId),
 }
 
-/// All that a translation needs to go on.
+/// The state from which a translation continues.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frozen {
-    /// In which bridge.
+    /// The bridge.
     pub bridge: BridgeId,
-    /// In which table, if there are no actions.
+    /// The table, if there are no actions.
     pub table_id: u8,
     /// Metadata of the packet.
     pub metadata: FrozenMetadata,
-    /// What `push` has pushed.
+    /// The stack of `push` and `pop`.
     pub stack: Vec<Vec<u8>>,
-    /// The packet went through connection tracking.
+    /// The packet was sent through connection tracking.
     pub conntracked: bool,
-    /// The mirrors that have the packet as it is, a bit each.
+    /// The mirrors that have copied the packet in its present form, as a bit set.
     pub mirrored: u32,
-    /// What is left to do.
+    /// Remaining steps.
     pub steps: Vec<Step>,
     /// The action set.
     pub action_set: Vec<Action>,
-    /// For a packet-in.
+    /// User data of a packet-in.
     pub userdata: Vec<u8>,
 }
 
 impl Frozen {
-    /// Of a packet that comes back with the hash by which a bond shares: it only has to be sent. The same for all packets.
+    /// The state for a packet that is recirculated with the hash of its bond: it only has to be sent. Equal for all
+    /// packets.
     pub fn of_bond(bridge: BridgeId, bond: BundleId) -> Frozen {
         Frozen {
             bridge,
@@ -108,7 +109,7 @@ impl Frozen {
             metadata: FrozenMetadata::of(&Flow { in_port: u32::from(OfPort::NONE.0), ..Flow::ZERO }),
             stack: Vec::new(),
             conntracked: false,
-            // Mirrors have their copies.
+            // Mirrors have their copies already.
             mirrored: u32::MAX,
             steps: vec![Step::Bond(bond)],
             action_set: Vec::new(),
@@ -117,38 +118,39 @@ impl Frozen {
     }
 }
 
-/// Keeps frozen states. The switch lends its locked table, a test a plain one.
+/// Stores frozen states. The switch implements it by its locked table, a test by a plain one.
 pub trait Recirc {
-    /// The id of a state, new or shared; a reference to it is the caller's to give back. `None` if none is free.
+    /// Returns the id of a state, new or shared, with one more reference that the caller must release. `None` if no
+    /// id is free.
     fn freeze(&self, state: Frozen) -> Option<u32>;
-    /// The state of an id.
+    /// The state with an id.
     fn thaw(&self, id: u32) -> Option<Arc<Frozen>>;
-    /// The state of an id, with one more reference, which is the caller's to give back.
+    /// The state with an id, with one more reference that the caller must release.
     fn hold(&self, id: u32) -> Option<Arc<Frozen>>;
 }
 
-/// A state and its references.
+/// A state and its number of references.
 #[derive(Debug)]
 struct Entry {
     frozen: Arc<Frozen>,
     refs: u64,
-    /// The round in which the last reference was given back.
+    /// The round in which the last reference was released.
     unused_since: u64,
 }
 
-/// How many calls of [`RecircTable::expire`] a state outlives its last reference.
+/// Number of calls of [`RecircTable::expire`] for which a state without references is kept.
 const ROUNDS: u64 = 2;
 
-/// States by id, with their references.
+/// States by id, with their numbers of references.
 #[derive(Debug, Default)]
 pub struct RecircTable {
     states: HashMap<u32, Entry>,
-    /// The states that equal ones share. One that lost all its references is not among them until it is held again.
+    /// The states that equal ones may share. A state without references is not among them until it is held again.
     by_hash: HashMap<u64, Vec<u32>>,
     last: u32,
-    /// Grows with each [`RecircTable::expire`].
+    /// Increases with each [`RecircTable::expire`].
     round: u64,
-    /// States that lost their last reference, and in which round, in that order.
+    /// States without references and the round in which they lost the last one, in that order.
     unused: VecDeque<(u64, u32)>,
 }
 
@@ -162,7 +164,7 @@ fn hash_of(state: &Frozen) -> u64 {
 }
 
 impl RecircTable {
-    /// The id of a state, with one more reference.
+    /// Returns the id of a state, with one more reference.
     pub fn freeze(&mut self, state: Frozen) -> Option<u32> {
         let hash = hash_of(&state);
         let same = self.by_hash.get(&hash).into_iter().flatten().copied();
@@ -206,8 +208,8 @@ impl RecircTable {
         Some(Arc::clone(&entry.frozen))
     }
 
-    /// Gives a reference back. A state without any is not given out again, but packets that are on their way still find
-    /// it until the second [`RecircTable::expire`] from now.
+    /// Releases a reference. A state without references is not shared any more, but packets that are being
+    /// recirculated still find it until the second [`RecircTable::expire`] from now.
     pub fn release(&mut self, id: u32) {
         let Some(entry) = self.states.get_mut(&id).filter(|entry| entry.refs > 0) else { return };
         entry.refs -= 1;
@@ -225,24 +227,24 @@ impl RecircTable {
         }
     }
 
-    /// Time has passed: what was unused for a whole such time goes.
+    /// Called periodically: removes states that had no references for [`ROUNDS`] calls.
     pub fn expire(&mut self) {
         self.round += 1;
         while let Some((since, id)) = self.unused.front().copied().filter(|(s, _)| s + ROUNDS <= self.round) {
             self.unused.pop_front();
-            // One that was held meanwhile stays, or has another place in the queue.
+            // A state that was held meanwhile stays, or has another place in the queue.
             if self.states.get(&id).is_some_and(|entry| entry.refs == 0 && entry.unused_since == since) {
                 self.states.remove(&id);
             }
         }
     }
 
-    /// States held.
+    /// Number of states.
     pub fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// Nothing is held.
+    /// Returns whether there are no states.
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }

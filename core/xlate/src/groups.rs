@@ -1,8 +1,8 @@
-//! Groups: which buckets a packet goes through.
+//! Groups: selection of the buckets of a packet.
 //!
-//! A select group hashes. By default the datapath computes the hash (`dp_hash`) and the packet comes back with it, so
-//! that one megaflow per bucket serves all connections; with `selection_method=hash` and where the weights need more
-//! than 256 slots, the fields are hashed here and matched exactly.
+//! A select group hashes. By default the datapath computes the hash (`dp_hash`) and the packet is recirculated with
+//! it, so that one megaflow per bucket serves all connections. With `selection_method=hash`, and if the weights need
+//! more than 256 slots, the fields are hashed here and matched exactly.
 
 use crate::outcome::Credit;
 use crate::say::report;
@@ -18,14 +18,14 @@ use packet::murmur::{of_bytes, of_long};
 use std::sync::Arc;
 use units::OfPort;
 
-/// How long a chain of groups that watch each other may be.
+/// Maximum length of a chain of groups that watch each other.
 const MAX_LIVENESS_DEPTH: u32 = 128;
-/// Most slots of the table from hash to bucket.
+/// Maximum number of slots of the table from hash to bucket.
 const MAX_SLOTS: usize = 256;
 const MIN_SLOTS: usize = 16;
 
 impl Walk<'_> {
-    /// `group`: false if there is no such group, which ends the list of actions.
+    /// Translates `group`. Returns false if there is no such group, which ends the list of actions.
     pub(crate) fn group(&mut self, id: u32, last: bool) -> bool {
         if !self.within_limits() {
             return true;
@@ -61,7 +61,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A bucket is an action set done to a copy.
+    /// Executes a bucket as an action set on a copy.
     fn bucket(&mut self, bucket: &Bucket, last: bool) {
         if !self.spend(1) {
             return;
@@ -82,7 +82,7 @@ impl Walk<'_> {
         self.doubt_all_words();
         self.was_mpls = was_mpls;
         self.exit = false;
-        // What one bucket cannot do does not keep the others from it; limits on the whole walk stay.
+        // A failure of one bucket does not affect the others; limits of the whole walk stay reached.
         if self.out.error.is_some_and(|e| e.is_of_bucket()) {
             self.out.error = None;
         }
@@ -94,7 +94,7 @@ impl Walk<'_> {
             self.error(format_args!("bucket chaining exceeded {MAX_LIVENESS_DEPTH} links"));
             return false;
         }
-        // The groups that a bucket watches may watch several groups each.
+        // Each watched group may in turn watch several groups.
         if !self.spend(1) {
             return false;
         }
@@ -233,13 +233,13 @@ impl Walk<'_> {
     }
 }
 
-/// Which bucket each value of the hash means: a power of two of slots, shared by weight after Sainte-Laguë. Fails with
-/// the number of slots that the weights would need if that is too much (0: no bucket has weight).
+/// Maps each value of the hash to a bucket: a power of two of slots, divided by weight after Sainte-Laguë. Fails with
+/// the number of slots that the weights would need if that is too large (0: no bucket has weight).
 pub fn select_slots(buckets: &[Bucket]) -> Result<Vec<usize>, usize> {
     let weights = || buckets.iter().map(|b| usize::from(b.weight));
     let least = weights().filter(|w| *w > 0).min().ok_or(0usize)?;
     let exact = weights().sum::<usize>().div_ceil(least);
-    // Some more than the weights need spreads the buckets that share badly.
+    // More slots than the weights need improve the distribution.
     let wanted = exact.max((buckets.len() * 4).min(MAX_SLOTS)).next_power_of_two().max(MIN_SLOTS);
     if wanted > MAX_SLOTS {
         return Err(wanted);
@@ -247,7 +247,7 @@ pub fn select_slots(buckets: &[Bucket]) -> Result<Vec<usize>, usize> {
     let mut divisors = vec![1usize; buckets.len()];
     let mut out = Vec::with_capacity(wanted);
     for _ in 0..wanted {
-        // weight / divisor, compared without fractions; of equals the first.
+        // Compares weight / divisor without fractions; of equal ones the first is chosen.
         let mut best = 0;
         for (i, w) in weights().enumerate() {
             if w * divisors[best] > usize::from(buckets[best].weight) * divisors[i] {

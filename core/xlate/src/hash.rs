@@ -1,21 +1,20 @@
 //! Hashes over fields of a flow, for `multipath`, `bundle` and select groups.
 //!
 //! The choice of fields is that of `enum nx_hash_fields`; "symmetric" hashes are equal for both directions of a
-//! connection. Which link a flow takes is seen from outside, and a controller may reckon with it: the hashes are those of
-//! Open vSwitch, Jenkins' lookup3 and MurmurHash3 (both public domain) over the same bytes; the latter is
-//! `packet::murmur`.
+//! connection. Controllers can see which link a flow takes and may depend on it, so the hashes are those of Open
+//! vSwitch, over the same bytes: Jenkins' lookup3 and MurmurHash3 (`packet::murmur`), both in the public domain.
 
 use crate::packet_type::ETHERNET;
 use flow::{Flow, Mac, VLAN_CFI};
 use openflow::action::HashFields;
 use packet::murmur::{add, finish, words};
 
-/// Of two words.
+/// Hash of two words.
 pub fn of_two(a: u32, b: u32) -> u32 {
     finish(add(add(a, 0), b), 8)
 }
 
-/// Bob Jenkins' lookup3 of bytes; where they are whole parts of 12, the last is mixed in as the others are.
+/// Bob Jenkins' lookup3 of bytes. If the length is a multiple of 12, the last 12 bytes are mixed in like the others.
 fn jenkins(bytes: &[u8], basis: u32) -> u32 {
     let [mut a, mut b, mut c] = [0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(basis); 3];
     for part in bytes.chunks(12) {
@@ -44,7 +43,7 @@ fn jenkins(bytes: &[u8], basis: u32) -> u32 {
     c
 }
 
-/// What the two Ethernet addresses and all VLANs have in common with those of the way back.
+/// The part of the Ethernet addresses and VLANs that is equal in both directions.
 fn layer2(flow: &Flow) -> ([u8; 6], u16) {
     let vids = flow.vlans.iter().fold(0, |x, v| x ^ v.tci & 0xfff);
     (std::array::from_fn(|i| flow.dl_src.0[i] ^ flow.dl_dst.0[i]), vids)
@@ -59,7 +58,7 @@ fn layer3(flow: &Flow) -> Vec<u8> {
     }
 }
 
-/// The same of the ports, where the protocol has some that are hashed.
+/// The same of the ports, if those of the protocol are hashed.
 fn ports(flow: &Flow, udp: bool) -> Option<[u8; 2]> {
     let hashed = matches!(flow.nw_proto, 6 | 132) || udp && flow.nw_proto == 17;
     hashed.then(|| (flow.tp_src ^ flow.tp_dst).to_be_bytes())
@@ -161,9 +160,9 @@ pub fn unwildcard(flow: &Flow, mask: &mut Flow, fields: HashFields) {
         mask.nw_proto = 0xff;
         match (fields, flow.nw_proto) {
             (HashFields::SymmetricL4, 17) => {}
-            // Type and code have eight bits, however much of them was matched before.
+            // Type and code have eight bits, even if more bits were matched before.
             (HashFields::SymmetricL4, 1) => (mask.tp_src, mask.tp_dst) = (0xff, 0xff),
-            // Of some protocols more than the hash reads: megaflows are as wide as those of Open vSwitch.
+            // For some protocols more than the hash reads, so that megaflows equal those of Open vSwitch.
             (HashFields::SymmetricL4, _) => (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX),
             _ if ports(flow, fields == HashFields::SymmetricL3L4Udp).is_some() && flow.nw_frag == 0 => {
                 (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX);

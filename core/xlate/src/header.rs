@@ -1,6 +1,6 @@
-//! Pushing and popping headers of a `Flow`: what the packet would look like to the next table.
+//! Pushes and pops headers of a `Flow`, so that it equals the fields of the changed packet.
 //!
-//! Where the result depends on bits of the original packet, those are added to the mask.
+//! Bits of the original packet on which the result depends are added to the mask.
 
 use flow::flow::{MPLS_MAX, VLANS_MAX};
 use flow::{Flow, VLAN_CFI, Vlan};
@@ -9,7 +9,7 @@ use flow::{Flow, VLAN_CFI, Vlan};
 pub const MPLS_BOS: u32 = 0x100;
 const ALL_TAG: Vlan = Vlan { tpid: 0xffff, tci: 0xffff };
 
-/// Tags that the flow has.
+/// Number of tags that the flow has.
 pub fn vlan_count(flow: &Flow) -> usize {
     flow.vlans.iter().take_while(|v| v.tci & VLAN_CFI != 0).count()
 }
@@ -26,20 +26,21 @@ pub fn pop_vlan(flow: &mut Flow, mask: &mut Flow) {
     }
 }
 
-/// Pushes a tag of priority 0 and VLAN 0. A tag that does not fit any more is lost to the flow, as it is to a match.
+/// Pushes a tag with priority 0 and VLAN 0. The innermost tag is removed from a flow that is full, as extraction
+/// would do.
 pub fn push_vlan(flow: &mut Flow, mask: &mut Flow, tpid: u16) {
     mask.vlans[..vlan_count(flow)].fill(ALL_TAG);
     flow.vlans.copy_within(..VLANS_MAX - 1, 1);
     flow.vlans[0] = Vlan { tpid, tci: VLAN_CFI };
 }
 
-/// An Ethernet type of MPLS.
+/// Returns whether it is an Ethernet type of MPLS.
 pub fn is_mpls(dl_type: u16) -> bool {
     dl_type == 0x8847 || dl_type == 0x8848
 }
 
-/// Label stack entries that the flow has: up to the bottom of the stack, or those that are not zero if it is not in
-/// sight.
+/// Number of label stack entries that the flow has: up to the bottom of the stack, or the non-zero ones if the bottom
+/// is beyond the flow.
 pub fn mpls_count(flow: &Flow, mask: Option<&mut Flow>) -> usize {
     if !is_mpls(flow.dl_type) {
         return 0;
@@ -54,8 +55,8 @@ pub fn mpls_count(flow: &Flow, mask: Option<&mut Flow>) -> usize {
     bottom.map_or_else(|| flow.mpls_lse.iter().filter(|lse| **lse != 0).count(), |i| i + 1)
 }
 
-/// Pushes a copy of the outer entry, or the first one. `n` is the count before, below `MPLS_MAX`.
-/// With `clear` the network and transport fields become unknown, as they are to a match.
+/// Pushes a copy of the outermost entry, or the first one. `n` is the previous count, below `MPLS_MAX`. `clear`: the
+/// network and transport fields become unknown, as in a match.
 pub fn push_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Flow>, clear: bool) {
     if n > 0 {
         if let Some(mask) = mask {
@@ -84,7 +85,7 @@ pub fn push_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Fl
     flow.dl_type = ethertype;
 }
 
-/// Pops the outer entry; false if that is not possible.
+/// Pops the outermost entry; returns false if that is not possible.
 pub fn pop_mpls(flow: &mut Flow, n: usize, ethertype: u16, mut mask: Option<&mut Flow>) -> bool {
     if n == 0 {
         return false;
@@ -111,7 +112,7 @@ fn clear_l3(flow: &mut Flow) {
     *flow = keep_metadata(Flow { dl_dst, dl_src, vlans, mpls_lse, ..Flow::ZERO }, flow);
 }
 
-/// The packet of one flow with the metadata of another, its packet type too.
+/// A flow with the packet fields of `packet` and the metadata of `kept`, including the packet type.
 pub fn keep_metadata(packet: Flow, kept: &Flow) -> Flow {
     Flow {
         tunnel: kept.tunnel,

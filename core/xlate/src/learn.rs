@@ -1,4 +1,4 @@
-//! `learn`: a flow that makes flows.
+//! `learn`: adds flows that are derived from packets.
 
 use crate::fields::look_at;
 use crate::limits::LEARN_WORK;
@@ -49,7 +49,8 @@ impl Walk<'_> {
         self.out.credits.push(Credit::Learn(learned));
     }
 
-    /// The flow can be learned, or is there. With a packet it is checked again when the flow is put.
+    /// Returns whether the flow can be learned, or exists already. With a packet this is checked again when the flow
+    /// is added.
     fn has_room_for(&mut self, learned: &LearnedFlow) -> bool {
         let LearnedFlow { flow_mod, limit, .. } = learned;
         let tables = &self.bridge.tables;
@@ -57,8 +58,9 @@ impl Walk<'_> {
             return true;
         }
         let room = tables.may_learn(flow_mod, *limit);
-        // Without a packet nothing is learned: what depends on a flow that has gone, and that the next packet would teach
-        // again, is not to be kept. Where the limit keeps it from being learned that is the result, until the table changes.
+        // Without a packet nothing is learned. A result that depends on a learned flow that was removed, and that the
+        // next packet would teach again, must not be cached. If the limit prevents learning, that is the result until
+        // the table changes.
         self.out.avoid_caching |= room && !self.side_effects && !tables.has_learned(flow_mod);
         room
     }
@@ -84,7 +86,7 @@ impl Walk<'_> {
     }
 }
 
-/// The flow that a packet teaches.
+/// The flow that is learned from a packet.
 fn make(learn: &Learn, flow: &Flow) -> FlowMod {
     let (mut matching, mut actions) = (Match::CATCHALL, Vec::new());
     matching.set_layout(flow.layout);
@@ -109,7 +111,7 @@ fn make(learn: &Learn, flow: &Flow) -> FlowMod {
                     matching.require_ethernet();
                 }
             }
-            // More than a number holds is loaded in parts.
+            // Values of more than 128 bits are loaded in parts.
             LearnTarget::Load(dst) if dst.n_bits > 128 => {
                 let bytes = wide(&spec.src, flow);
                 let number = |part: &[u8]| part.iter().fold(0, |v, b| v << 8 | u128::from(*b));
@@ -135,7 +137,7 @@ fn make(learn: &Learn, flow: &Flow) -> FlowMod {
     }
 }
 
-/// The bytes to be learned, however many.
+/// The bytes to be learned, of any length.
 fn wide(src: &LearnSource, flow: &Flow) -> Vec<u8> {
     match src {
         LearnSource::Field(src) => src.bytes(flow),
@@ -143,7 +145,7 @@ fn wide(src: &LearnSource, flow: &Flow) -> Vec<u8> {
     }
 }
 
-/// Ports that a learned flow may output to; others are left out.
+/// Restricts the ports to which a learned flow may output.
 fn output(value: u128) -> Option<Action> {
     let port = OfPort(u16::try_from(value).ok()?);
     let allowed =

@@ -1,8 +1,9 @@
-//! Translation: a packet's fields through the OpenFlow pipeline to datapath actions.
+//! Translation: walks a packet's flow through the OpenFlow pipeline and returns datapath actions.
 //!
-//! A pure function of a [`Snapshot`] and an [`Input`]: it changes nothing, but returns what should change
-//! ([`Effect`], [`Credit`]) beside the actions and the mask of the bits that it looked at. It runs on any thread, many
-//! at a time: the snapshot does not change, and what does (learning tables, frozen states) is asked through traits.
+//! A pure function of a [`Snapshot`] and an [`Input`]. It changes nothing: besides the actions and the mask of the
+//! consulted bits it returns the side effects ([`Effect`]) and statistics to credit ([`Credit`]). Several threads may
+//! translate at the same time: the snapshot is immutable, and state that changes (learning tables, frozen states) is
+//! read through traits.
 //!
 //! The path: `translate` begins and ends it, `walk` is its state, `freeze` puts that aside, `lookup` finds rules, `actions`
 //! does their lists, `ports` and `normal` send, `commit` writes headers just before. Actions and their effects: OpenFlow 1.0

@@ -1,7 +1,7 @@
-//! Tables: which rule comes next, and what follows from it.
+//! Tables: finds the next rule and executes it.
 //!
-//! A look-up that finds nothing still has a rule: one of the switch's own, that sends the packet to the controller or
-//! drops it. Limits on depth and number of look-ups keep a loop of flows from running forever.
+//! A look-up without a match still has a rule: one of the switch's internal rules, which sends the packet to the
+//! controller or drops it. Limits of depth and number of look-ups end loops of flows.
 
 use crate::outcome::Credit;
 use crate::say::report;
@@ -16,33 +16,33 @@ use openflow::table::TableMiss;
 use std::sync::{Arc, LazyLock};
 use units::OfPort;
 
-/// Words of the ports that a look-up may see changed.
+/// Words of the ports that a look-up may find changed.
 static PORT_WORDS: LazyLock<u128> = LazyLock::new(|| {
     let fields = [FieldId::InPort, FieldId::TcpSrc, FieldId::TcpDst];
     fields.iter().filter_map(|field| field.words()).fold(0, |all, words| all | words)
 });
 
-/// How to look up.
+/// Parameters of a look-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Search {
-    /// As if received here.
+    /// The ingress port for this look-up.
     pub port: u32,
-    /// In this table.
+    /// The table.
     pub table: u8,
-    /// A miss may go to the controller.
+    /// A miss may be sent to the controller.
     pub may_packet_in: bool,
-    /// A miss does what the table's configuration says.
+    /// A miss is handled as the table's configuration says.
     pub honor_miss: bool,
-    /// Addresses and ports are those of the connection's original direction.
+    /// Use the addresses and ports of the connection's original direction.
     pub with_ct: bool,
-    /// Nothing else follows: no copy is needed.
+    /// Nothing follows, so no copy is needed.
     pub last: bool,
-    /// What follows sees none of the changes.
+    /// Later actions do not see the changes.
     pub isolated: bool,
 }
 
 impl Search {
-    /// As for a packet that enters a bridge.
+    /// For a packet that enters a bridge.
     pub(crate) fn first(port: u32, table: u8) -> Search {
         Search {
             port,
@@ -72,7 +72,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks up and does what the rule says.
+    /// Looks up a rule and executes it.
     pub(crate) fn table(&mut self, search: Search) {
         if self.was_mpls {
             self.freeze();
@@ -117,7 +117,8 @@ impl<'a> Walk<'a> {
         self.depth -= u32::from(deepens);
     }
 
-    /// The rule for the packet, never none; it is to be credited. Leaves the table where it was found in `table_id`.
+    /// The rule for the packet, which always exists; it will be credited. Sets `table_id` to the table where it was
+    /// found.
     fn find(&mut self, search: &Search) -> &'a Arc<Rule> {
         let own = (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst);
         let is_fragment = self.flow.nw_frag & frag::ANY != 0;
@@ -146,7 +147,7 @@ impl<'a> Walk<'a> {
         rule
     }
 
-    /// A rule of a table, or what to do as there is none.
+    /// A rule of a table, or how to handle the miss.
     fn find_in_tables(&mut self, search: &Search) -> Result<&'a Arc<Rule>, TableMiss> {
         let mut miss = TableMiss::Continue;
         for id in
@@ -170,7 +171,7 @@ impl<'a> Walk<'a> {
         Err(miss)
     }
 
-    /// The best rule of a table. For a trace, the parts of a conjunction that led to it are kept.
+    /// The best rule of a table. For a trace, the parts of a matching conjunction are kept.
     fn best(&mut self, table: u8) -> Option<&'a Arc<Rule>> {
         let tables = &self.bridge.tables;
         if self.out.trace.is_none() {
@@ -197,7 +198,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The trace line of a look-up; what follows is below it.
+    /// Reports a look-up in the trace; later lines are below it.
     fn report_rule(&mut self, rule: &Arc<Rule>, table: u8) {
         let full = self.out.trace.as_ref().is_some_and(Trace::is_full);
         let Some(text) = self.input.trace.filter(|_| !full) else { return };

@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 mod copy;
 
-/// Most mirrors of a bridge: one bit each.
+/// Maximum number of mirrors of a bridge: one bit each.
 pub const MIRRORS_MAX: usize = 32;
 
-/// Where copies go.
+/// The destination of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MirrorTo {
-    /// Out of a port, which serves nothing else then.
+    /// A port, which is used for nothing else.
     Port(BundleId),
-    /// Into a VLAN.
+    /// A VLAN.
     Vlan(u16),
 }
 
-/// What a mirror has copied.
+/// Counters of a mirror.
 #[derive(Debug, Default)]
 pub struct MirrorTally {
     packets: AtomicU64,
@@ -33,7 +33,7 @@ impl MirrorTally {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Packets and bytes so far.
+    /// Returns packets and bytes.
     pub fn get(&self) -> (u64, u64) {
         (self.packets.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
@@ -42,24 +42,24 @@ impl MirrorTally {
 /// One mirror of a bridge.
 #[derive(Clone, Debug)]
 pub struct Mirror {
-    /// Copies what comes in by these.
+    /// Copies packets that these ports receive.
     pub from: Vec<BundleId>,
-    /// Copies what leaves by these.
+    /// Copies packets that these ports send.
     pub to: Vec<BundleId>,
-    /// Only of these VLANs.
+    /// Only in these VLANs.
     pub vlans: Option<VlanSet>,
-    /// Only what agrees with the flow (first) in the bits of the mask (second).
+    /// Only packets that equal the flow (first) in the bits of the mask (second).
     pub filter: Option<Arc<(Flow, Flow)>>,
-    /// Where copies go.
+    /// The destination of copies.
     pub out: MirrorTo,
-    /// Bytes of a copy at most; 0: all.
+    /// Maximum length of a copy in bytes; 0: unlimited.
     pub snaplen: u16,
-    /// Counts.
+    /// Counters.
     pub tally: Arc<MirrorTally>,
 }
 
 impl Mirror {
-    /// The packet agrees with the filter; the mask learns what was looked at.
+    /// Returns whether the packet passes the filter; adds the filter's bits to the mask.
     fn wants(&self, flow: &Flow, mask: &mut Flow) -> bool {
         let Some((wanted, bits)) = self.filter.as_deref() else { return true };
         FieldId::all().filter(|f| f.mask_of(bits) != 0).all(|field| {

@@ -1,9 +1,9 @@
-//! Tunnels that the switch itself puts headers on and takes off.
+//! Tunnels whose headers the switch itself adds and removes.
 //!
-//! A packet that leaves by a tunnel port gets a ready-made outer header and goes on, as another packet, in the bridge
-//! that the route to the remote end leads to, as if it had been received by the port of that bridge with the route's
-//! device. A packet that is sent to a port with an address at which a tunnel listens is taken out of the outer header
-//! instead, and comes in by the tunnel port.
+//! A packet that is output to a tunnel port gets a prepared outer header. The translation continues with it as
+//! another packet in the bridge of the route's device, as if the port of that device had received it. A packet that
+//! is output to a port with an address at which a tunnel receives is decapsulated instead, and then received on the
+//! tunnel port.
 
 use crate::outcome::{Credit, Effect};
 use crate::say::report;
@@ -19,9 +19,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tunnel::{Built, Kind, Request, Shape};
 use units::PortNo;
 
-/// The way to the next hop of a tunnel's packets.
+/// The route and the next hop of a tunnel's packets.
 pub(crate) struct Way {
-    /// The port that they leave by, in another bridge or this one.
+    /// The output port, in this or another bridge.
     pub(crate) host: HostPort,
     /// Its number in the datapath.
     pub(crate) number: PortNo,
@@ -29,14 +29,14 @@ pub(crate) struct Way {
     pub(crate) bridge: String,
     /// The next hop.
     pub(crate) next: IpAddr,
-    /// Where they come from.
+    /// Source address of the outer packets.
     pub(crate) source: IpAddr,
 }
 
-/// Why a packet does not leave by a tunnel.
+/// Why a packet cannot be sent to a tunnel.
 struct NoWay(DropReason);
 
-/// The end that a tunnel's outer header is for.
+/// The remote end in a tunnel's fields.
 fn remote(t: &Tunnel) -> IpAddr {
     match t.ip_dst {
         0 => Ipv6Addr::from(t.ipv6_dst).into(),
@@ -44,7 +44,7 @@ fn remote(t: &Tunnel) -> IpAddr {
     }
 }
 
-/// The end that it comes from, if that is said.
+/// The local end, if it is set.
 fn local(t: &Tunnel) -> Option<IpAddr> {
     match (t.ip_src, t.ipv6_src) {
         (0, [0, ..]) if t.ipv6_src == [0; 16] => None,
@@ -54,7 +54,7 @@ fn local(t: &Tunnel) -> Option<IpAddr> {
 }
 
 impl Walk<'_> {
-    /// Sends into a tunnel. The flow has the fields of the outer header.
+    /// Outputs to a tunnel. The flow has the fields of the outer header.
     pub(crate) fn push_tunnel(
         &mut self,
         (port, number): (&Port, PortNo),
@@ -110,7 +110,7 @@ impl Walk<'_> {
         port.map_or_else(String::new, |p| p.name.clone())
     }
 
-    /// The way to the remote end that the flow names.
+    /// Finds the way to the remote end in the flow.
     fn route(&mut self) -> Option<Way> {
         let t = self.flow.tunnel;
         let dst = remote(&t);
@@ -150,7 +150,8 @@ impl Walk<'_> {
         tunnel::build(&request).ok()
     }
 
-    /// Puts the header on and goes on with the packet in the bridge below. What is there changes nothing here.
+    /// Adds the header and continues with the packet in the bridge of the route's device. Its translation does not
+    /// change the state of this one.
     fn go_on_below(&mut self, number: PortNo, way: &Way, built: Built, last: bool) {
         let saved = Box::new((self.flow, self.base, self.mask));
         let (effects, packet) = (std::mem::take(&mut self.side_effects), self.packet.take());
@@ -164,7 +165,7 @@ impl Walk<'_> {
         let seen = self.mask;
         (self.side_effects, self.packet) = (effects, packet);
         (self.flow, self.base, self.mask) = *saved;
-        // What a packet brings along beside its bytes is the same below.
+        // Metadata besides the packet's bytes is the same for the outer packet.
         self.mask.pkt_mark |= seen.pkt_mark;
         self.mask.skb_priority |= seen.skb_priority;
         self.doubt_all_words();
@@ -185,7 +186,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The flow becomes that of the packet with its header.
+    /// Replaces the flow by that of the packet with its header.
     fn become_outer(&mut self, built: &Built, way: &Way) {
         let t = self.flow.tunnel;
         let mac = |at: usize| Mac(std::array::from_fn(|i| built.bytes.get(at + i).copied().unwrap_or(0)));
@@ -217,13 +218,13 @@ impl Walk<'_> {
         self.doubt_all_words();
     }
 
-    /// The protocol behind a routing header.
+    /// The protocol after a routing header.
     fn carried(&self) -> u8 {
         if self.flow.dl_type == 0x0800 { 4 } else { 41 }
     }
 
-    /// Takes a packet that is sent to a port with an address of the host out of a tunnel, if it is in one. Answers to
-    /// what was asked about neighbours, and tunnels' packets themselves, tell where neighbours are.
+    /// Decapsulates a packet that is sent to a port with an address of the host, if it belongs to a tunnel. From ARP
+    /// and ND answers and from tunnel packets it also learns the addresses of neighbours.
     pub(crate) fn pop_tunnel(&mut self, port: &Port) -> bool {
         let underlay = &self.snapshot.underlay;
         if !self.snapshot.capabilities.tunnels || underlay.termini.is_empty() {

@@ -1,4 +1,4 @@
-//! The next hops of tunnels: where they are not known they are asked for, and packets wait; answers are noted.
+//! Next hops of tunnels: requests for unknown ones, packets that wait for them, and answers.
 
 use crate::native::Way;
 use crate::outcome::{Credit, Effect, Held, Solicitation};
@@ -14,7 +14,7 @@ const ETHERTYPE_ARP: u16 = 0x0806;
 const ICMPV6: u8 = 58;
 
 impl Walk<'_> {
-    /// Nobody knows the next hop: it is asked for.
+    /// Requests the Ethernet address of an unknown next hop.
     pub(crate) fn solicit(&mut self, way: &Way) {
         let what = if way.next.is_ipv4() { "ARP" } else { "ND" };
         report!(
@@ -39,14 +39,15 @@ impl Walk<'_> {
         self.out.credits.push(Credit::Solicit(solicitation));
     }
 
-    /// Keeps the packet until the next hop is known. A header that was put around it, or taken off, cannot be done again.
+    /// Keeps the packet until the next hop is known. A packet to which a header was added, or from which one was
+    /// removed, cannot be kept.
     pub(crate) fn hold(&mut self, way: &Way, port: &Port, unwrapped: &Flow) {
         let same_kind = self.rewrapped == 0 && unwrapped.packet_type == self.out.initial.packet_type;
         if !same_kind {
             return;
         }
         let room = self.snapshot.underlay.neighbours.room(&way.bridge, way.next);
-        // The packets that follow are to be held, too, as soon as there is room.
+        // Later packets must be kept, too, as soon as there is space.
         self.out.avoid_caching |= room != Room::FullForIt;
         if self.side_effects && room == Room::Free {
             self.out.effects.push(Effect::Hold(Box::new(Held {
@@ -59,7 +60,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Sends a packet that was held. Mirrors have their copies, and the port has counted it.
+    /// Sends a packet that was kept. Mirrors have copied it, and the port has counted it already.
     pub(crate) fn send_held(&mut self, held: &Held) {
         self.mirrored = u32::MAX;
         self.flow = held.flow;
@@ -70,7 +71,7 @@ impl Walk<'_> {
         self.tables_done = true;
     }
 
-    /// Notes what an answer of ARP or ND says, or an announcement.
+    /// Learns from an ARP or ND answer or announcement.
     pub(crate) fn snoop(&mut self, port: &Port) {
         let known = match (self.flow.dl_type, self.flow.nw_proto) {
             (ETHERTYPE_ARP, _) => self.snooped_arp(port),
@@ -79,7 +80,7 @@ impl Walk<'_> {
         };
         let Some((ip, mac)) = known else { return };
         let bridge = self.bridge.name.clone();
-        // What is not known yet must not wait until a megaflow's statistics are read.
+        // A new address must be learned at once, not when a megaflow's statistics are read.
         self.asks_neighbour(ip);
         self.out.avoid_caching |= self.snapshot.underlay.neighbours.mac_of(&bridge, ip) != Some(mac);
         if self.side_effects {
@@ -88,7 +89,7 @@ impl Walk<'_> {
         self.out.credits.push(Credit::Heard { bridge, ip, mac });
     }
 
-    /// The address is one of the bridge's ports.
+    /// Returns whether it is an address of the bridge's ports.
     fn is_own(&self, port: &Port, ip: IpAddr) -> bool {
         let addresses = &self.snapshot.underlay.router.addresses;
         let has = |name: &str| addresses.of(name).iter().any(|a| a.addr() == ip);
@@ -128,7 +129,7 @@ impl Walk<'_> {
         known.then(|| (Ipv6Addr::from(self.flow.nd_target).into(), self.flow.arp_tha))
     }
 
-    /// The address is the solicited-node group (RFC 4291 §2.7.1) of an address of the bridge's ports.
+    /// Returns whether it is the solicited-node group (RFC 4291 §2.7.1) of an address of the bridge's ports.
     fn is_own_solicited(&self, port: &Port, group: Ipv6Addr) -> bool {
         let group = group.octets();
         let is_link_local_group = group[0] == 0xff && group[1] & 0x0f == 2 && group[11..13] == [1, 0xff];

@@ -1,6 +1,7 @@
-//! NORMAL: the bridge as an ordinary learning switch (IEEE 802.1D §7.7 and 7.8, 802.1Q §8).
+//! NORMAL: forwarding as by a learning switch (IEEE 802.1D §7.7 and 7.8, 802.1Q §8).
 //!
-//! **Invariant**: what decides is in the mask: both addresses, the VLAN, and of an ARP packet what makes it gratuitous.
+//! **Invariant**: the fields that decide are in the mask: both addresses, the VLAN, and the fields by which an ARP
+//! packet is gratuitous.
 
 use crate::outcome::{Credit, Effect};
 use crate::say::report;
@@ -11,11 +12,11 @@ use bridge::{BundleId, LearnNeed, PriorityTags, Refusal, VlanConfig, VlanTags};
 use flow::{Flow, Mac, VLAN_CFI};
 use units::OfPort;
 
-/// Where a packet came in, as NORMAL sees it.
+/// The ingress of a packet for NORMAL.
 pub(crate) struct Ingress<'a> {
     /// `None` for packets that a controller sends without a port.
     pub(crate) bundle: Option<&'a Bundle>,
-    /// The port, where there is one.
+    /// Whether there is an ingress port.
     has_port: bool,
 }
 
@@ -29,7 +30,8 @@ impl Ingress<'_> {
     }
 }
 
-/// 01:80:c2:00:00:00 to 0f, and the addresses of other link protocols that a switch keeps to itself.
+/// Returns whether the address is reserved: 01:80:c2:00:00:00 to 0f, and addresses of other link protocols that a
+/// switch does not forward.
 pub fn is_reserved(mac: Mac) -> bool {
     const EXACT: [u64; 7] = [
         0x00e0_2b00_0000,
@@ -46,7 +48,7 @@ pub fn is_reserved(mac: Mac) -> bool {
     EXACT.contains(&m) || RANGES.iter().any(|(a, b)| (*a..=*b).contains(&m))
 }
 
-/// A station announces itself. Looks at no more of the packet than it must.
+/// Returns whether a station announces itself. Consults as few fields as possible.
 pub(crate) fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
     if flow.dl_type != 0x0806 {
         return false;
@@ -67,7 +69,7 @@ pub(crate) fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
 }
 
 impl<'a> Walk<'a> {
-    /// The bundle of an ingress port; `None` after a report if there is none.
+    /// The bundle of an ingress port; `None`, after a report, if there is none.
     fn ingress(&mut self) -> Option<Ingress<'a>> {
         let number = OfPort(self.flow.in_port as u16);
         let port = self.bridge.port(number);
@@ -166,7 +168,7 @@ impl<'a> Walk<'a> {
         self.out.credits.push(Credit::Mac { bridge: id, need });
     }
 
-    /// Where a station is, counting what this packet has taught already.
+    /// The port of a station, including what this packet has taught.
     pub(crate) fn station(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
         let macs = &self.bridge.macs;
         let taught = self.out.effects.iter().rev().find_map(|e| match e {
@@ -212,7 +214,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Sends out of a bundle with the tags that belong there.
+    /// Sends to a bundle with the right tags.
     pub(crate) fn normal_output(&mut self, bundle: &'a Bundle, tags: &VlanTags) {
         let vlan: &VlanConfig = &bundle.vlan;
         if vlan.reads_cvlan() {

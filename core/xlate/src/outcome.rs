@@ -1,7 +1,7 @@
-//! What a translation returns: actions, mask, and all that happens beside them.
+//! The result of a translation: actions, mask, side effects and credits.
 //!
-//! Nothing is done here: effects are carried out by who asked, once, if there was a packet; credits are owed for
-//! every packet that the resulting megaflow forwards.
+//! The caller carries out the effects, once, if there was a packet. Credits apply to every packet that the resulting
+//! megaflow forwards.
 
 use crate::BridgeId;
 use crate::dependencies::Dependencies;
@@ -21,45 +21,45 @@ use std::sync::Arc;
 use thiserror::Error;
 use units::{OfPort, PortNo};
 
-/// Why a packet could not be translated; it is dropped. The texts are those of `ofproto/trace`.
+/// Why a packet could not be translated and is dropped. The texts are those of `ofproto/trace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
-    /// The bridge is gone.
+    /// The bridge does not exist any more.
     #[error("Bridge not found")]
     BridgeNotFound,
-    /// Tables nest too deeply.
+    /// Tables are nested too deeply.
     #[error("Recursion too deep")]
     RecursionTooDeep,
     /// Too many look-ups.
     #[error("Too many resubmits")]
     TooManyResubmits,
-    /// `push` without end.
+    /// The stack of `push` is too large.
     #[error("Stack too deep")]
     StackTooDeep,
-    /// The recirculation id is not known, or none is free.
+    /// The recirculation id is unknown, or none is free.
     #[error("No recirculation context")]
     NoRecirculationContext,
-    /// A recirculated packet that is told what to do otherwise.
+    /// A recirculated packet of another bridge.
     #[error("Recirculation conflict")]
     RecirculationConflict,
-    /// More labels than a flow holds.
+    /// More labels than a flow can hold.
     #[error("Too many MPLS labels")]
     TooManyMplsLabels,
-    /// Such a packet cannot be changed that way.
+    /// The packet type does not support the action.
     #[error("Unsupported packet type")]
     UnsupportedPacketType,
-    /// Options of the tunnel's header that the bridge cannot take in.
+    /// The bridge cannot decode the options of the tunnel header.
     #[error("Invalid tunnel metadata")]
     InvalidTunnelMetadata,
 }
 
 impl Failure {
-    /// One bucket of a group failed, not the walk.
+    /// Returns whether the failure affects only one bucket of a group, not the walk.
     pub(crate) fn is_of_bucket(self) -> bool {
         matches!(self, Failure::TooManyMplsLabels | Failure::UnsupportedPacketType)
     }
 
-    /// As what its packets are counted.
+    /// The drop reason under which its packets are counted.
     pub fn drop_reason(self) -> DropReason {
         match self {
             Failure::BridgeNotFound => DropReason::ActionBridgeNotFound,
@@ -75,33 +75,33 @@ impl Failure {
     }
 }
 
-/// Something to do once, because of the packet.
+/// A side effect that is carried out once for the packet.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Put a station into the learning table.
+    /// Learn a MAC address.
     MacLearn {
-        /// Of this bridge.
+        /// In this bridge.
         bridge: BridgeId,
         /// What to learn.
         need: LearnNeed,
     },
-    /// Put a flow that `learn` made.
+    /// Add a flow of a `learn` action.
     Learn(Arc<LearnedFlow>),
-    /// A connection ends.
+    /// Shorten the timeouts of a rule.
     FinTimeout(FinTimeout),
-    /// Hand the packet, which is a BFD message, to a session.
+    /// Pass the packet, a BFD message, to a session.
     Bfd {
-        /// That of this port.
+        /// The session of this port.
         at: (BridgeId, OfPort),
-        /// Its time to live when it got there.
+        /// Time to live of the received packet.
         ttl: u8,
     },
-    /// Hand the packet, which is a message of LACP, to the port's bond.
+    /// Pass the packet, a LACP message, to the port's bond.
     Lacp {
-        /// It came by this port.
+        /// The port that received it.
         at: (BridgeId, OfPort),
     },
-    /// Note where a next hop of tunnels is.
+    /// Learn the Ethernet address of a next hop of tunnels.
     Neighbour {
         /// In the network of this bridge.
         bridge: String,
@@ -110,13 +110,13 @@ pub enum Effect {
         /// Its Ethernet address.
         mac: Mac,
     },
-    /// Ask for a next hop of tunnels.
+    /// Request the Ethernet address of a next hop of tunnels.
     Solicit(Arc<Solicitation>),
     /// Keep the packet until the next hop of a tunnel is known.
     Hold(Box<Held>),
 }
 
-/// A packet that is to leave by a tunnel whose next hop is not known yet.
+/// A packet for a tunnel whose next hop is unknown.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// In the network of this bridge.
@@ -125,16 +125,16 @@ pub struct Held {
     pub next: IpAddr,
     /// The tunnel port.
     pub at: (BridgeId, OfPort),
-    /// The packet as it came, with its OpenFlow port.
+    /// The packet as received, with its OpenFlow port.
     pub initial: Flow,
-    /// As it is to be sent, with what was set of the outer header.
+    /// The packet to be sent, with the fields of the outer header.
     pub flow: Flow,
 }
 
-/// A question who has an address, by ARP or ND.
+/// A request for an Ethernet address, by ARP or ND.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Solicitation {
-    /// As if received by this port.
+    /// The port from which it is sent.
     pub at: (BridgeId, OfPort),
     /// The number of that port in the datapath.
     pub number: PortNo,
@@ -142,14 +142,14 @@ pub struct Solicitation {
     pub mac: Mac,
     /// Its address in the network of the next hop.
     pub source: IpAddr,
-    /// Who is asked for.
+    /// The requested address.
     pub target: IpAddr,
 }
 
-/// Shorten the timeouts of a rule.
+/// Shortens the timeouts of a rule.
 #[derive(Clone, Debug)]
 pub struct FinTimeout {
-    /// Which rule.
+    /// The rule.
     pub rule: Arc<Rule>,
     /// New idle timeout, if not 0 and shorter.
     pub idle: u16,
@@ -162,65 +162,65 @@ pub struct FinTimeout {
 pub struct LearnedFlow {
     /// In this bridge.
     pub bridge: BridgeId,
-    /// As a request: added, or put in place of one with its match and priority.
+    /// The request that adds it or replaces a flow with the same match and priority.
     pub flow_mod: FlowMod,
-    /// How many flows of this cookie there may be; 0: any number.
+    /// Maximum number of flows with this cookie; 0: unlimited.
     pub limit: u32,
 }
 
-/// Someone to tell about every packet of the megaflow.
+/// Statistics to update for every packet of the megaflow.
 #[derive(Clone, Debug)]
 pub enum Credit {
-    /// A rule of a table that it went through, and the table.
+    /// A rule that matched.
     Match {
         /// In this bridge.
         bridge: BridgeId,
-        /// Which one.
+        /// The rule.
         rule: Arc<Rule>,
     },
-    /// A table that had no rule for it.
+    /// A table in which no rule matched.
     Miss {
         /// In this bridge.
         bridge: BridgeId,
-        /// Which one.
+        /// The table.
         table: u8,
     },
-    /// One of the switch's own rules.
+    /// An internal rule of the switch.
     Rule(Arc<Rule>),
-    /// A group that it went through.
+    /// A group.
     Group {
-        /// Which one.
+        /// The group.
         group: Arc<Group>,
-        /// The index of the bucket that was chosen; `None` if all were used.
+        /// Index of the selected bucket; `None` if all were used.
         bucket: Option<u32>,
     },
-    /// It crossed from one bridge into another.
+    /// Patch ports between two bridges.
     Patch {
-        /// Sent by this port.
+        /// The sending port.
         tx: (BridgeId, OfPort),
-        /// Received by this one.
+        /// The receiving port.
         rx: (BridgeId, OfPort),
     },
-    /// It went into a tunnel, or came out of one.
+    /// A tunnel port.
     Tunnel {
-        /// By this port.
+        /// The port.
         at: (BridgeId, OfPort),
-        /// Into it.
+        /// True if the packet was sent to it, false if it was received on it.
         out: bool,
     },
-    /// From here on packets are longer by this much, as they have another outer header.
+    /// From here on packets are longer by this number of bytes, because they have another outer header.
     Header {
         /// Bytes of each packet.
         longer_by: i64,
     },
-    /// A next hop of tunnels is in use.
+    /// A next hop of tunnels that is in use.
     Neighbour {
         /// In the network of this bridge.
         bridge: String,
         /// Its address.
         ip: IpAddr,
     },
-    /// A next hop of tunnels told where it is.
+    /// The Ethernet address of a next hop, learned from the packet.
     Heard {
         /// In the network of this bridge.
         bridge: String,
@@ -229,56 +229,56 @@ pub enum Credit {
         /// Its Ethernet address.
         mac: Mac,
     },
-    /// It was lost because a next hop is not known.
+    /// The packet was dropped because a next hop is unknown.
     Solicit(Arc<Solicitation>),
-    /// A mirror copied it.
+    /// A mirror that copied the packet.
     Mirror(Arc<MirrorTally>),
-    /// A bond sent it.
+    /// A bond that sent the packet.
     Bond {
-        /// Where its bytes are counted.
+        /// Counters by bucket.
         tally: Arc<bond::Tally>,
-        /// By the bucket that it belongs to.
+        /// The packet's bucket.
         bucket: u8,
     },
-    /// A station is alive.
+    /// A MAC address whose age is renewed.
     Mac {
         /// In the learning table of this bridge.
         bridge: BridgeId,
-        /// Which one.
+        /// The entry.
         need: LearnNeed,
     },
-    /// A learned flow is alive.
+    /// A learned flow that is in use.
     Learn(Arc<LearnedFlow>),
-    /// Where packets had FIN or RST: a connection ends.
+    /// For packets with FIN or RST: the connection ends.
     FinTimeout(FinTimeout),
 }
 
-/// A copy of the packet that comes back from connection tracking.
+/// A copy of the packet that is recirculated after connection tracking.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// As it comes back, but for what is known of its connection then.
+    /// Its fields, except for the state of its connection.
     pub flow: Flow,
-    /// The translation of addresses that it asked for.
+    /// The requested address translation.
     pub nat: Option<Nat>,
 }
 
-/// How loud a log line is.
+/// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Someone should look at it.
+    /// A problem.
     Warn,
-    /// Good to know.
+    /// Information.
     Info,
-    /// For debugging.
+    /// Debugging.
     Debug,
 }
 
-/// A line for the log. Its writer limits the rate.
+/// A line for the log. The log limits the rate.
 #[derive(Clone, Debug)]
 pub struct LogLine {
-    /// How loud.
+    /// Severity.
     pub level: Level,
-    /// What, and on which bridge, ending with "while processing " where the packet is to follow.
+    /// The message, including the bridge; it ends with "while processing " if the packet is appended.
     pub text: String,
     /// The packet.
     pub flow: Flow,
@@ -287,45 +287,45 @@ pub struct LogLine {
 /// The result of a translation.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// What the datapath shall do.
+    /// The actions of the datapath.
     pub actions: Vec<DpAction>,
-    /// The bits that were looked at; where the packet could not be translated, with those that no megaflow matches.
+    /// The consulted bits; for a failed translation including bits that no megaflow can match.
     pub mask: Flow,
-    /// Where IPv4 packets go was looked at, and `mask` leaves it out.
+    /// The IPv4 destination was consulted, but is not in `mask`.
     pub unshown_nw_dst: bool,
-    /// The flow as the pipeline left it, with its OpenFlow port.
+    /// The flow at the end of the pipeline, with its OpenFlow port.
     pub flow: Flow,
-    /// The flow as the pipeline got it.
+    /// The flow at the start of the pipeline.
     pub initial: Flow,
-    /// To be done once.
+    /// Carried out once.
     pub effects: Vec<Effect>,
-    /// To be told of every packet.
+    /// Updated for every packet.
     pub credits: Vec<Credit>,
-    /// Copies that connection tracking sends back.
+    /// Copies that are recirculated after connection tracking.
     pub forks: Vec<Fork>,
-    /// Recirculation ids that the actions name, and the one by which the packet came back; each holds a reference that goes with
-    /// the megaflow.
+    /// Recirculation ids in the actions, and the one with which the packet was recirculated; each has a reference
+    /// that belongs to the megaflow.
     pub recircs: Vec<u32>,
-    /// Not empty: packets must be translated and executed one by one.
+    /// If not empty, packets must be translated and executed one by one, for this reason.
     pub slow: SlowReason,
     /// The datapath's meter that such packets pass.
     pub slow_meter: Option<u32>,
-    /// The result depends on something that is not in the mask: do not make a megaflow.
+    /// The result depends on something that is not in the mask: no megaflow may be installed.
     pub avoid_caching: bool,
-    /// The packet is dropped because of this.
+    /// Why the packet is dropped.
     pub error: Option<Failure>,
-    /// For the log.
+    /// Lines for the log.
     pub log: Vec<LogLine>,
-    /// What was consulted.
+    /// Dependencies of the translation.
     pub dependencies: Dependencies,
-    /// How it went, if asked for.
+    /// The trace, if requested.
     pub trace: Option<Trace>,
 }
 
 impl Output {
-    /// The mask of the megaflow. `mask` leaves out, as `ofproto/trace` does, that a packet has no VLAN tag; to the
-    /// datapath that is a match like any other: a megaflow that does not look at a tag is for packets without one, or
-    /// with one of the same VLAN. So is that a packet goes elsewhere than to a BFD session.
+    /// The mask of the megaflow. `mask` leaves out that a packet has no VLAN tag, as `ofproto/trace` does; in the
+    /// datapath this is a match like any other: a megaflow that does not match a tag is for packets without one, or
+    /// with one of the same VLAN. The same holds for the match that a packet does not belong to a BFD session.
     pub fn megaflow_mask(&self) -> Box<Flow> {
         let mut mask = Box::new(self.mask);
         self.restrict(&mut mask);
@@ -347,7 +347,7 @@ impl Output {
         mask
     }
 
-    /// Takes out of a mask what a megaflow cannot or need not match.
+    /// Removes bits from a mask that a megaflow cannot or need not match.
     pub(crate) fn restrict(&self, mask: &mut Flow) {
         let initial = &self.initial;
         (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
@@ -381,7 +381,7 @@ impl Output {
         }
     }
 
-    /// The actions of the megaflow: where the slow path has to do them, to hand its packets over.
+    /// The actions of the megaflow; for the slow path, those that pass packets to the control half.
     pub fn megaflow_actions(&self) -> Vec<DpAction> {
         if self.slow.is_empty() {
             self.actions.clone()
@@ -394,7 +394,7 @@ impl Output {
         }
     }
 
-    /// The actions of the packet itself; one that the switch took for itself ends there.
+    /// The actions for the packet itself; none if the switch consumed the packet.
     pub fn packet_actions(&mut self) -> Vec<DpAction> {
         let mut actions = std::mem::take(&mut self.actions);
         if self.slow.intersects(SlowReason::PROTOCOLS) {
@@ -403,7 +403,7 @@ impl Output {
         actions
     }
 
-    /// Nothing yet. In a box: with three flows in it, it is not to be moved about.
+    /// An empty result. Boxed, because it contains three flows and would be expensive to move.
     pub(crate) fn new(initial: Flow, trace: Option<Trace>) -> Box<Output> {
         Box::new(Output {
             actions: Vec::new(),

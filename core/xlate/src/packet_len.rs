@@ -1,7 +1,7 @@
-//! `check_pkt_larger`: the walk forks, since the length of a packet is no field that a megaflow could match.
+//! `check_pkt_larger`: the walk forks, because the length of a packet is not a field that a megaflow can match.
 //!
-//! The datapath asks for the length; what follows in the list is translated once for each answer. A datapath that cannot
-//! ask leaves its packets to the control half, one by one.
+//! The datapath checks the length; the rest of the list is translated once for each result. If the datapath does not
+//! support this, the control half handles the packets one by one.
 
 use crate::walk::Walk;
 use dpif::{CheckPktLen, DpAction, SlowReason};
@@ -9,7 +9,7 @@ use flow::Subfield;
 use openflow::action::Action;
 
 impl Walk<'_> {
-    /// Does `check_pkt_larger` and what follows it. False: what follows is still to be done.
+    /// Translates `check_pkt_larger` and the rest of the list. Returns false if the rest is still to be translated.
     pub(crate) fn check_pkt_larger(&mut self, len: u16, dst: Subfield, rest: &[Action]) -> bool {
         if !self.snapshot.capabilities.check_pkt_len {
             let larger = self.packet.is_some_and(|p| p.len() > usize::from(len));
@@ -19,7 +19,7 @@ impl Walk<'_> {
             return false;
         }
         let flow = Box::new(self.flow);
-        // As in a clone: what was written before is done once, after the fork.
+        // As in a clone: earlier writes are executed once, after the fork.
         let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
         self.commit();
         let outside = std::mem::take(&mut self.out.actions);
@@ -48,7 +48,7 @@ impl Walk<'_> {
         self.doubt_all_words();
         (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, ended);
         (self.stack, self.action_set) = (stack, action_set);
-        // Headers that a side put around its packet are on no other.
+        // Headers that one branch adds to its packet are not on the other branch's packet.
         self.rewrapped = rewrapped;
         true
     }

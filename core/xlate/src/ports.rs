@@ -1,4 +1,4 @@
-//! Sending packets out of ports, and into the next bridge.
+//! Output to ports, and entering the next bridge through patch ports.
 
 use crate::commit_outer::Pending;
 use crate::lookup::Search;
@@ -14,16 +14,17 @@ use flow::{Flow, Mac, Tlv};
 use openflow::action::Action;
 use units::{OfPort, PortNo};
 
-/// A spanning tree packet.
+/// Returns whether it is a spanning tree packet.
 fn is_stp(flow: &Flow) -> bool {
     flow.dl_type == 0x05ff && flow.dl_dst == Mac([0x01, 0x80, 0xc2, 0, 0, 0])
 }
 
-/// Samples inside of samples that a pipeline's other actions may need: a copy made by `sample` must leave room for them.
+/// Nesting of samples that other actions of a pipeline may need; a copy made by `sample` must leave this much of the
+/// limit.
 const SAMPLES_TAKEN: usize = 3;
 
 impl<'a> Walk<'a> {
-    /// The port takes the packet in.
+    /// Returns whether the port may receive the packet.
     fn may_receive(&mut self, port: &Port) -> bool {
         let either = PortFlags::NO_RECV | PortFlags::NO_RECV_STP;
         if self.flow.dl_type == 0x05ff && port.flags.intersects(either) {
@@ -33,11 +34,11 @@ impl<'a> Walk<'a> {
         !port.flags.contains(no)
     }
 
-    /// The port that the packet came in by lets it in; no port is no obstacle.
+    /// Returns whether the ingress port, if there is one, accepts the packet.
     pub(crate) fn may_begin(&mut self) -> bool {
         let bridge = self.bridge;
         let port = bridge.port(OfPort(self.flow.in_port as u16));
-        // A packet that comes back has been here before.
+        // A recirculated packet was checked before.
         if let Some(port) = port.filter(|_| self.out.initial.recirc_id == 0) {
             if port.tunnel.is_some() {
                 self.out.credits.push(Credit::Tunnel { at: (bridge.id, port.ofport), out: false });
@@ -127,7 +128,7 @@ impl<'a> Walk<'a> {
         protected(out) && self.bridge.port(OfPort(self.flow.in_port as u16)).is_some_and(protected)
     }
 
-    /// Sends out of a port, if it lets the packet through. `_stp`: spanning tree has a say.
+    /// Outputs to a port, if that forwards the packet. `_stp`: whether spanning tree decides.
     pub(crate) fn output_port(&mut self, number: OfPort, _stp: bool, last: bool, cut: bool) {
         if !self.spend(1) {
             return;
@@ -163,7 +164,7 @@ impl<'a> Walk<'a> {
         self.output_attached(port, last, cut);
     }
 
-    /// Without its Ethernet header. One that the packet was to get yet is only put off.
+    /// Outputs without an Ethernet header. A header that was not added yet is only deferred.
     fn output_layer_3(&mut self, port: &Port, last: bool, cut: bool) {
         let kept = std::mem::take(&mut self.pending);
         self.flow.packet_type = layer_3(self.flow.dl_type);
@@ -200,7 +201,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The output itself, cut if it is a mirror's copy.
+    /// Emits the output, truncated for a mirror's copy.
     pub(crate) fn push_output(&mut self, number: PortNo) {
         if !matches!(self.snaplen, 0 | u16::MAX) {
             self.out.actions.push(DpAction::Trunc(u32::from(self.snaplen)));
@@ -208,7 +209,7 @@ impl<'a> Walk<'a> {
         self.out.actions.push(DpAction::Output(number));
     }
 
-    /// Queues of a port may mark their packets.
+    /// Marks the packet with the DSCP of its queue.
     fn mark_dscp(&mut self, port: &Port) {
         if port.queue_dscp.is_empty() {
             return;
@@ -221,7 +222,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Through a patch port: the next bridge sees a new packet, and leaves no trace in this one but its actions.
+    /// Crosses a patch port: the next bridge receives a new packet, and its changes do not affect this bridge.
     fn cross(&mut self, from: &Port, to: BridgeId, peer: OfPort, last: bool) {
         let home = self.bridge.id;
         if self.enter((to, peer), last) {
@@ -230,7 +231,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on in another bridge, as if the packet had been received by this port of it. False: there is no such port.
+    /// Continues in another bridge, as if this port of it had received the packet. Returns false if there is no such
+    /// port.
     pub(crate) fn enter(&mut self, (to, peer): (BridgeId, OfPort), last: bool) -> bool {
         let Some(bridge) = self.snapshot.bridge(to) else { return false };
         let Some(port) = bridge.port(peer) else { return false };
@@ -238,7 +240,7 @@ impl<'a> Walk<'a> {
         let saved = Box::new((self.flow, self.mask.tunnel, self.mask.tlv));
         let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
         let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
-        // Another bridge has mirrors of its own.
+        // Another bridge has its own mirrors.
         let mirrored = self.mirrored;
         if to != home.id {
             self.mirrored = 0;
@@ -276,13 +278,13 @@ impl<'a> Walk<'a> {
         self.mask.layout = self.flow.layout;
         (self.stack, self.action_set) = (stack, action_set);
         (self.was_mpls, self.conntracked) = (was_mpls, conntracked);
-        // Neither an exit nor an error of the next bridge is one of this one.
+        // An exit or an error in the next bridge does not affect this one.
         self.exit = false;
         self.out.error = None;
         true
     }
 
-    /// Actions whose changes nobody else sees: of the next bridge, or of `clone`.
+    /// Executes actions whose changes are not visible afterwards: those of the next bridge, or of `clone`.
     pub(crate) fn isolated(&mut self, actions: &[Action], last: bool) {
         let flow = Box::new(self.flow);
         let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
@@ -308,7 +310,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What cannot be undone by another action is done to a copy.
+    /// Executes actions that no other action can undo on a copy.
     fn copy_in_datapath(&mut self, actions: &[Action]) {
         self.commit();
         let capabilities = self.snapshot.capabilities;
@@ -333,10 +335,10 @@ impl<'a> Walk<'a> {
         (self.was_mpls, self.conntracked, self.rewrapped) = (was_mpls, conntracked, rewrapped);
     }
 
-    /// Runs what the flow is given back after. If it puts a header around the packet or takes one off, which writing
-    /// fields cannot undo, all that it emits is done to a copy; `last`: nobody sees the packet afterwards.
+    /// Runs `run`, after which the flow is restored. If `run` adds or removes a header, which writing fields cannot
+    /// undo, its actions are executed on a copy. `last`: the packet is not used afterwards.
     pub(crate) fn given_back(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
-        // A header that waits to be put around stays on afterwards.
+        // A header that is not added yet stays pending.
         let (emitted, rewrapped) = (self.out.actions.len(), self.rewrapped);
         let waits = u32::from(self.pending != Pending::Nothing);
         let kept = (!last).then(|| Box::new((self.base, self.pending.clone())));
@@ -351,7 +353,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `enqueue`. To the user-space datapath, a queue's priority is its number.
+    /// Translates `enqueue`. In the userspace datapath the priority of a queue is its number.
     pub(crate) fn enqueue(&mut self, port: OfPort, queue: u32, last: bool) {
         self.mask.skb_priority = u32::MAX;
         let in_port = OfPort(self.flow.in_port as u16);
@@ -371,13 +373,13 @@ impl<'a> Walk<'a> {
         self.flow.skb_priority = queue;
     }
 
-    /// The packet is one that a controller sent.
+    /// Returns whether a controller sent the packet.
     pub(crate) fn is_packet_out(&self) -> bool {
         self.input.packet_out && matches!(self.input.start, Start::Actions(_))
     }
 }
 
-/// Another action can undo all that these do to the packet.
+/// Returns whether another action can undo all changes of these actions.
 fn is_reversible(actions: &[Action]) -> bool {
     !actions.iter().any(|a| {
         matches!(

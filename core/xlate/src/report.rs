@@ -1,4 +1,4 @@
-//! The whole text of `ofproto/trace`: the packet, the walk, and what came out.
+//! The complete text of `ofproto/trace`: the packet, the walk, and the result.
 
 use crate::outcome::Output;
 use crate::snapshot::Snapshot;
@@ -11,10 +11,10 @@ use flow::tlv::Tlv;
 use flow::{Flow, Match};
 use std::fmt::Write;
 
-/// Bytes of datapath actions that are shown: eight times what a kernel takes, which is 64 kB.
+/// Maximum bytes of printed datapath actions: eight times the kernel's limit of 64 kB.
 const ACTIONS_MAX: usize = 512 << 10;
 
-/// Translates a packet and tells how it went. `input.trace` has to be there.
+/// Translates a packet and describes how. `input.trace` must be set.
 pub fn trace_report(
     snapshot: &Snapshot,
     input: &Input<'_>,
@@ -33,10 +33,11 @@ pub fn trace_report(
     let mut mask = output.mask;
     let arrives = input.packet.is_some() && output.initial.recirc_id == 0;
     if arrives && output.initial.tlv.present == 0 {
-        // Which options a packet without any does not have is not told before it comes back.
+        // For a packet without options, missing options are not shown before it is recirculated.
         mask.tlv = Tlv::NONE;
     }
-    // What a translation that failed looked at stays in the mask: of the action set, as it was given.
+    // If the translation failed, its consulted bits stay in the mask, with the action set's output as it was at the
+    // start.
     let initial = Flow { actset_output: input.flow.actset_output, ..output.initial };
     let megaflow = Match::new(&initial, &mask).text(names);
     let mut actions = actions_text(&output.actions, datapath_names);

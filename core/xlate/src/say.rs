@@ -1,4 +1,4 @@
-//! What a walk tells of itself: lines of a trace, or, without one, lines for the log.
+//! Output of a walk: lines of a trace, or lines for the log.
 
 use crate::outcome::{Level, LogLine, Output};
 use crate::trace::{Cursor, Kind, Trace};
@@ -7,7 +7,7 @@ use flow::Flow;
 use openflow::action::Action;
 use std::fmt::Arguments;
 
-/// Adds a line to the trace, if there is one with room for it.
+/// Adds a line to the trace, if one is requested and not full.
 macro_rules! report {
     ($walk:expr, $kind:ident, $($text:tt)*) => {
         if let Some(trace) = $walk.out.trace.as_mut().filter(|trace| !trace.is_full()) {
@@ -17,16 +17,16 @@ macro_rules! report {
 }
 pub(crate) use report;
 
-/// A translation leaves so many lines for the log: their writer limits the rate, so that no more would come through.
+/// Maximum number of log lines per translation; the log limits the rate anyway.
 const LOG_LINES_MAX: usize = 100;
 
-/// The trace, if one is wanted that has room.
+/// The trace, if one is requested and not full.
 pub(crate) fn open_trace(out: &mut Output) -> Option<&mut Trace> {
     out.trace.as_mut().filter(|trace| !trace.is_full())
 }
 
 impl Walk<'_> {
-    /// A line below which the next ones go; returns where to go back to.
+    /// Adds a line below which the next lines are placed; returns the previous position.
     pub(crate) fn nest(&mut self, kind: Kind, text: impl FnOnce() -> String) -> Option<Cursor> {
         let trace = self.out.trace.as_mut()?;
         let back = trace.cursor();
@@ -44,7 +44,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The trace line of the bridge that the walk is in now.
+    /// Adds the trace line of the present bridge.
     pub(crate) fn enter_bridge(&mut self) -> Option<Cursor> {
         let name = &self.bridge.name;
         self.nest(Kind::Bridge, || format!("bridge(\"{name}\")"))
@@ -74,7 +74,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A line for the log, up to the limit and one that tells of it.
+    /// Adds a line for the log, up to the limit and one line that reports the limit.
     fn push_log(&mut self, line: LogLine) {
         let left = LOG_LINES_MAX.checked_sub(self.out.log.len());
         self.out.log.extend(match left {
@@ -88,27 +88,27 @@ impl Walk<'_> {
         });
     }
 
-    /// Something is wrong with a packet of this flow, worth the log even without a trace.
+    /// Reports an error for this flow, in the log even without a trace.
     pub(crate) fn error_about(&mut self, flow: Flow, text: Arguments<'_>) {
         self.say_about(flow, Kind::Error, Level::Warn, text);
     }
 
-    /// Something is wrong, worth the log even without a trace.
+    /// Reports an error, in the log even without a trace.
     pub(crate) fn error(&mut self, text: Arguments<'_>) {
         self.say(Kind::Error, Level::Warn, text);
     }
 
-    /// Something is wrong, worth the log alone: a trace does not show it.
+    /// Reports an error only in the log: a trace does not contain it.
     pub(crate) fn quiet_error(&mut self, text: Arguments<'_>) {
         self.push_log(LogLine { level: Level::Warn, text: text.to_string(), flow: self.base });
     }
 
-    /// Something has no effect.
+    /// Reports something without effect.
     pub(crate) fn info(&mut self, text: Arguments<'_>) {
         self.say(Kind::Warn, Level::Info, text);
     }
 
-    /// Something that helps to debug.
+    /// Reports debugging information.
     pub(crate) fn debug(&mut self, text: Arguments<'_>) {
         self.debug_as(Kind::Detail, text);
     }

@@ -1,7 +1,8 @@
-//! What a translation sees of the switch: bridges, their ports and tables, as one unchanging whole.
+//! The state of the switch that translations read: bridges, their ports and tables, as one immutable structure.
 //!
-//! The switch publishes a new one for each change, which shares with the one before it what did not change; a translation
-//! holds one from its beginning to its end. The learning tables are the exception: they change with traffic, so a snapshot holds a way to ask them.
+//! The switch publishes a new snapshot for each change, which shares unchanged parts with the previous one; a
+//! translation uses one snapshot from beginning to end. Learning tables change with traffic, so a snapshot contains
+//! references through which they are read.
 
 use crate::bridge_id::BridgeId;
 use crate::mirror::Mirror;
@@ -20,34 +21,34 @@ use std::sync::Arc;
 use units::{OfPort, PortNo};
 
 bitflags! {
-    /// What `ofp_port_mod` sets (OpenFlow 1.0 §5.2.1), with the bits of OpenFlow 1.0.
+    /// Settings of `ofp_port_mod` (OpenFlow 1.0 §5.2.1), with the bits of OpenFlow 1.0.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct PortFlags: u32 {
         /// The port is administratively down.
         const PORT_DOWN = 1 << 0;
         /// No spanning tree on the port.
         const NO_STP = 1 << 1;
-        /// Drop what comes in, but for spanning tree.
+        /// Drop received packets, except for spanning tree.
         const NO_RECV = 1 << 2;
-        /// Drop the spanning tree packets that come in.
+        /// Drop received spanning tree packets.
         const NO_RECV_STP = 1 << 3;
         /// Not a target of FLOOD.
         const NO_FLOOD = 1 << 4;
-        /// Drop what would go out.
+        /// Drop packets to be sent.
         const NO_FWD = 1 << 5;
         /// No packet-in for packets that no flow matches.
         const NO_PACKET_IN = 1 << 6;
     }
 }
 
-/// Where packets go that are output to a port.
+/// The destination of packets that are output to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// To a port of the datapath.
+    /// A port of the datapath.
     Datapath(PortNo),
-    /// Into another bridge, as if received on this port of it.
+    /// Another bridge, as if received on this port of it.
     Patch(BridgeId, OfPort),
-    /// Nowhere: a patch port without its peer, a device that is gone.
+    /// None: a patch port without its peer, or a device that does not exist.
     None,
 }
 
@@ -58,26 +59,26 @@ pub struct Port {
     pub ofport: OfPort,
     /// Its name.
     pub name: String,
-    /// The port of the bridge it belongs to.
+    /// The bridge's port (bundle) to which it belongs.
     pub bundle: Option<BundleId>,
-    /// What is behind it.
+    /// Its destination.
     pub attachment: Attachment,
     /// Port modifications.
     pub flags: PortFlags,
-    /// It is up, as far as groups and `bundle` actions care.
+    /// It is up, for groups and `bundle` actions.
     pub may_enable: bool,
-    /// It is a tunnel.
+    /// Configuration, if it is a tunnel.
     pub tunnel: Option<Arc<TunnelConfig>>,
-    /// It has a BFD session, which takes these packets.
+    /// The packets for its BFD session, if it has one.
     pub bfd: Option<bfd::Filter>,
-    /// LACP is spoken on it.
+    /// LACP is enabled on it.
     pub lacp: bool,
-    /// DSCP to mark packets of a queue with: queue priority, DSCP in its place in the TOS byte.
+    /// DSCP for packets of a queue: queue priority, DSCP shifted to its place in the TOS byte.
     pub queue_dscp: Vec<(u32, u8)>,
 }
 
 impl Port {
-    /// Which packets it takes and gives. What passes a patch port is the business of the bridge behind it.
+    /// The packet types that it accepts and sends. Packets to a patch port are checked in the other bridge.
     pub fn packet_types(&self) -> PacketTypes {
         match (&self.attachment, &self.tunnel) {
             (Attachment::Patch(..), _) => PacketTypes::Aware,
@@ -106,7 +107,7 @@ impl Port {
 /// A port of a bridge as NORMAL sees it.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// Which one.
+    /// Its identity.
     pub id: BundleId,
     /// Name of the row in table Port.
     pub name: String,
@@ -114,11 +115,11 @@ pub struct Bundle {
     pub ports: Vec<OfPort>,
     /// VLANs.
     pub vlan: VlanConfig,
-    /// Floods go here.
+    /// Packets are flooded to it.
     pub floodable: bool,
-    /// Nothing goes from one protected port to another.
+    /// Packets are not forwarded between protected ports.
     pub protected: bool,
-    /// Its interfaces share traffic.
+    /// The bond, if it has several interfaces.
     pub bond: Option<Arc<bond::View>>,
 }
 
@@ -137,7 +138,7 @@ pub enum Fragments {
 /// One bridge.
 #[derive(Clone)]
 pub struct Bridge {
-    /// Which one.
+    /// Its identity.
     pub id: BridgeId,
     /// Its name.
     pub name: String,
@@ -155,9 +156,9 @@ pub struct Bridge {
     pub forward_bpdu: bool,
     /// What look-ups do with fragments.
     pub fragments: Fragments,
-    /// A controller wants the packets that no flow matches (OpenFlow 1.0 to 1.2).
+    /// A controller wants packets that no flow matches (OpenFlow 1.0 to 1.2).
     pub packet_in_on_miss: bool,
-    /// Some controller is connected, or the bridge forwards on its own.
+    /// A controller is connected, or the bridge forwards without one.
     pub alive: bool,
 }
 
@@ -181,22 +182,22 @@ impl Bridge {
     }
 }
 
-/// The switch at one moment.
+/// The state of the switch at one moment.
 #[derive(Clone)]
 pub struct Snapshot {
     /// All bridges.
     pub bridges: HashMap<BridgeId, Arc<Bridge>>,
-    /// Whose port a datapath port is.
+    /// The bridge and OpenFlow port of each datapath port.
     pub ingress: Numbered<PortNo, (BridgeId, OfPort)>,
     /// Tunnel ports.
     pub tunnels: TunnelPorts,
     /// The network under tunnels.
     pub underlay: Underlay,
-    /// What the datapath can do.
+    /// Capabilities of the datapath.
     pub capabilities: Capabilities,
-    /// The timeout policies that zones have, by number.
+    /// The numbers of the zones' timeout policies.
     pub timeouts: Arc<BTreeMap<u16, u16>>,
-    /// Hashes what walks ask, with secrets of the process. The default's are known: for tests.
+    /// Hashes dependencies, with secrets of the process. The default has fixed secrets, for tests.
     pub chain: Chain,
 }
 
@@ -225,8 +226,8 @@ impl Snapshot {
         self.bridges.values().find(|b| b.name == name).map(|b| &**b)
     }
 
-    /// Turns a datapath flow into one of OpenFlow: in which bridge it is, and the flow with its OpenFlow port.
-    /// `None` if no bridge has the port.
+    /// Converts a datapath flow to OpenFlow: the bridge, and the flow with its OpenFlow port. `None` if no bridge has
+    /// the port.
     pub fn receive(&self, datapath_flow: &Flow) -> Option<(BridgeId, Flow)> {
         let (bridge, port) = if bridge::tunnel::is_tunnelled(&datapath_flow.tunnel) {
             self.tunnel_port(datapath_flow)?

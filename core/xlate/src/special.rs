@@ -1,6 +1,6 @@
-//! Packets for the switch itself: those of a protocol that it speaks on the port where they come in. No table sees them.
+//! Packets for the switch itself: those of a protocol that it runs on the ingress port. They do not enter the tables.
 //!
-//! They take the slow path: what each of them says is to be heard.
+//! They take the slow path, because each of them must be processed.
 
 use crate::outcome::Effect;
 use crate::snapshot::Port;
@@ -15,7 +15,7 @@ const IPV4: u16 = 0x0800;
 const UDP: u8 = 17;
 
 impl Walk<'_> {
-    /// The packet, which came in by this port, is for the switch, and has been taken.
+    /// Consumes the packet, received on this port, if it is for the switch. Returns whether it was.
     pub(crate) fn is_for_switch(&mut self, port: &Port) -> bool {
         let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
         if is_bfd {

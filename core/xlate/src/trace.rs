@@ -1,40 +1,40 @@
-//! What a translation tells of itself: the tree behind `ofproto/trace`.
+//! The trace of a translation: the tree that `ofproto/trace` prints.
 //!
-//! The layout is text that scripts read, byte for byte that of Open vSwitch 3.7. A node is reported below the current
-//! one; bridges, tables and thaws become current for what follows in them.
+//! Scripts read the text, so its layout is that of Open vSwitch 3.7, byte for byte. A node is placed below the
+//! current one; bridges, tables and thaws become current for the lines that follow in them.
 
 use std::fmt::Write;
 
-/// A trace has at most about so many bytes of text: one of a table that loops would have gigabytes.
+/// Approximate maximum of text bytes in a trace: the trace of a loop would have gigabytes.
 const BYTES_MAX: usize = 1 << 20;
-/// What a line takes beside its text: its node, and the new-line.
+/// Overhead per line: its node, and the newline.
 const OVERHEAD: usize = 64;
-/// Errors that are kept after a trace was cut: the one that ended the walk is among the first.
+/// Number of errors that are kept after a trace is full: the one that ended the walk is among the first.
 const ERRORS_MAX: usize = 16;
 
-/// What a line of a trace is.
+/// The kind of a trace line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A bridge is entered.
+    /// Entry to a bridge.
     Bridge,
     /// A table look-up.
     Table,
     /// A group bucket.
     Bucket,
-    /// A frozen translation goes on.
+    /// A frozen translation continues.
     Thaw,
     /// An action.
     Action,
-    /// How an action went.
+    /// A detail of an action.
     Detail,
-    /// It had no effect.
+    /// A warning: no effect.
     Warn,
-    /// It went wrong.
+    /// An error.
     Error,
 }
 
 impl Kind {
-    /// Lines below it are indented once more where it stands alone.
+    /// Lines below it are indented once more if it is the only child.
     fn is_terminal(self) -> bool {
         !matches!(self, Kind::Bridge | Kind::Table | Kind::Thaw)
     }
@@ -45,11 +45,11 @@ struct Node {
     kind: Kind,
     text: String,
     subs: Vec<usize>,
-    /// How many lines it is below.
+    /// Number of lines below it.
     depth: usize,
 }
 
-/// Where new lines go.
+/// A position for new lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(Option<usize>);
 
@@ -59,11 +59,11 @@ pub struct Trace {
     nodes: Vec<Node>,
     roots: Vec<usize>,
     at: Cursor,
-    /// No less than the length of `text`.
+    /// An upper bound of the length of `text`.
     bytes: usize,
-    /// There was no room for a line.
+    /// A line was left out because the trace is full.
     cut: bool,
-    /// What went wrong after that.
+    /// Errors after that.
     late_errors: Vec<String>,
 }
 
@@ -81,12 +81,13 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// There is no room for another line, so that none need be made: only errors are still taken.
+    /// Returns whether the trace is full, so that only errors are accepted and other lines need not be formatted.
     pub fn is_full(&self) -> bool {
         self.bytes >= BYTES_MAX
     }
 
-    /// Adds a line below the current one, and says where lines below the new one go. A full trace keeps errors only.
+    /// Adds a line below the current one, and returns the position below the new line. A full trace accepts only
+    /// errors.
     pub fn report(&mut self, kind: Kind, mut text: String) -> Cursor {
         if self.is_full() {
             self.cut = true;
@@ -100,7 +101,7 @@ impl Trace {
             self.cut = true;
         }
         let depth = self.at.0.and_then(|p| self.nodes.get(p)).map_or(0, |parent| parent.depth + 1);
-        // A level is indented by eight columns at most; the line of a bridge is underlined.
+        // A level is indented by at most eight columns; the line of a bridge is underlined.
         let lines = if kind == Kind::Bridge { 2 } else { 1 };
         self.bytes += lines * (text.len() + 8 * (depth + 1)) + OVERHEAD;
         let id = self.nodes.len();
@@ -112,12 +113,12 @@ impl Trace {
         Cursor(Some(id))
     }
 
-    /// Where new lines go now.
+    /// The current position.
     pub fn cursor(&self) -> Cursor {
         self.at
     }
 
-    /// New lines go there from now on.
+    /// Sets the current position.
     pub fn go(&mut self, at: Cursor) {
         self.at = at;
     }
@@ -125,7 +126,7 @@ impl Trace {
     /// The lines as text.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        // The tree may be as deep as the pipeline nests: it is walked with a stack of its own.
+        // The tree may be as deep as the pipeline nests, so it is walked with an explicit stack.
         let mut todo: Vec<(&[usize], usize)> = vec![(&self.roots, 0)];
         while let Some((ids, level)) = todo.pop() {
             let Some((&id, rest)) = ids.split_first() else { continue };

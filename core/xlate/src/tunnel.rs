@@ -1,7 +1,7 @@
-//! Tunnel ports in a translation: whose a packet is that came out of a tunnel, and what goes around one that leaves.
+//! Tunnel ports in a translation: the port of a received tunnel packet, and the outer header of a packet to be sent.
 //!
-//! The datapath keeps the outer header beside the packet: what came is in the flow, what shall go is set before the
-//! output. The datapath's port is shared by all tunnels of a kind.
+//! The datapath stores the outer header beside the packet: that of a received packet is in the flow, that of a packet
+//! to be sent is set before the output. All tunnels of one kind share a datapath port.
 
 use crate::BridgeId;
 use crate::outcome::Credit;
@@ -18,7 +18,7 @@ use units::{OfPort, PortNo};
 const DF: u16 = 2;
 const CSUM: u16 = 4;
 const KEY: u16 = 8;
-/// Those that actions set: the others follow from the port.
+/// The flags that actions can set; the others follow from the port.
 const PUBLIC: u16 = 1;
 
 const ECN: u8 = 3;
@@ -26,15 +26,15 @@ const ECN_CE: u8 = 3;
 const ECN_ECT_0: u8 = 2;
 
 impl Snapshot {
-    /// The tunnel port of a packet that came out of a tunnel.
+    /// The tunnel port of a packet that was received from a tunnel.
     pub(crate) fn tunnel_port(&self, datapath_flow: &Flow) -> Option<(BridgeId, OfPort)> {
         self.tunnels.find(datapath_flow)
     }
 }
 
 impl Bridge {
-    /// Puts the options of a packet's outer header to the fields that they are here. Options that the bridge cannot take
-    /// in are left as they are.
+    /// Converts the options of a packet's outer header to fields of its bridge. Options that the bridge cannot decode
+    /// are left unchanged.
     pub fn take_in_options(&self, flow: &mut Flow) {
         let (raw, table) = (flow.tlv, self.tables.tlv());
         if flow.has_raw_options() {
@@ -46,8 +46,8 @@ impl Bridge {
         }
     }
 
-    /// The mask of the options that a datapath flow has, from a mask of fields. Packets of a tunnel that have no options
-    /// are told from those that have any only if some field was looked at.
+    /// The mask of a datapath flow's options, from a mask of fields. Tunnel packets without options are distinguished
+    /// from others only if some field was consulted.
     pub fn options_mask(&self, datapath_flow: &Flow, mask: &Flow) -> Tlv {
         let options = datapath_flow.tlv.present != 0;
         let tunnelled = tunnel::is_tunnelled(&datapath_flow.tunnel);
@@ -58,7 +58,7 @@ impl Bridge {
     }
 }
 
-/// What is always matched of the outer header.
+/// The fields of the outer header that are always matched.
 pub(crate) fn first_mask(flow: &Flow, mask: &mut Flow) {
     if !tunnel::is_tunnelled(&flow.tunnel) {
         return;
@@ -76,8 +76,8 @@ pub(crate) fn first_mask(flow: &Flow, mask: &mut Flow) {
 }
 
 impl Walk<'_> {
-    /// Congestion that the outer header tells of becomes the packet's (RFC 6040 §4.2). False: the packet cannot say so,
-    /// and is dropped.
+    /// Copies congestion marks of the outer header to the packet (RFC 6040 §4.2). Returns false if the packet cannot
+    /// be marked and must be dropped.
     pub(crate) fn receive_congestion(&mut self) -> bool {
         let outer = &self.flow.tunnel;
         if !tunnel::is_tunnelled(outer) || !self.flow.is_ip() || outer.ip_tos & ECN != ECN_CE {
@@ -91,7 +91,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Sends into a tunnel.
+    /// Outputs to a tunnel.
     pub(crate) fn output_tunnel(&mut self, port: &Port, number: PortNo, config: &TunnelConfig, last: bool) {
         let unwrapped = Box::new(self.flow);
         let kept = self.flow.tunnel;
@@ -125,14 +125,14 @@ impl Walk<'_> {
         self.push_output(number);
     }
 
-    /// The options of the outer header; more than fit a header are none.
+    /// The options of the outer header; none if they are too long.
     fn options_for(&self, config: &TunnelConfig) -> Vec<u8> {
         let has_options = config.kind == "geneve" && self.flow.tlv.present != 0;
         let all = if has_options { self.bridge.tables.tlv().to_options(&self.flow) } else { Vec::new() };
         if all.len() <= OPTIONS_MAX { all } else { Vec::new() }
     }
 
-    /// What the port's configuration makes of the outer header.
+    /// Sets the fields of the outer header that the port's configuration determines.
     fn wrap(&mut self, config: &TunnelConfig) {
         let is_ip = self.flow.is_ip();
         let (nw_tos, nw_ttl) = (self.flow.nw_tos, self.flow.nw_ttl);
@@ -191,7 +191,7 @@ fn fix<T: Copy + Default>(field: &mut T, choice: Choice<T>) {
     }
 }
 
-/// As the two fields of a [`Tunnel`].
+/// Splits an address into the two fields of a [`Tunnel`].
 fn split(a: tunnel::Address) -> (u32, [u8; 16]) {
     match tunnel::as_ipv4(a) {
         Some(v4) => (v4, [0; 16]),

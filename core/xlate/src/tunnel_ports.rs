@@ -1,7 +1,7 @@
-//! The tunnel ports, found by what outer headers of received packets say.
+//! Tunnel ports, found by the outer headers of received packets.
 //!
-//! Of 10,000 ports a packet fits few: ports are kept by key and remote end, each as it is or left to flows, so that four
-//! look-ups find all that can fit.
+//! Of 10,000 tunnel ports only few match a packet. Ports are indexed by key and remote end, each either fixed or set
+//! by flows, so that four look-ups find all candidates.
 
 use crate::BridgeId;
 use bridge::TunnelConfig;
@@ -11,25 +11,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
-/// A tunnel port, as look-ups of what came out of one need it.
+/// A tunnel port, with the data for look-ups of received packets.
 #[derive(Clone, Debug)]
 pub struct TunnelPort {
     /// The datapath's port.
     pub number: PortNo,
-    /// Whose packet it is.
+    /// The bridge and its OpenFlow port.
     pub at: (BridgeId, OfPort),
-    /// What fits it.
+    /// The packets that it receives.
     pub config: Arc<TunnelConfig>,
 }
 
-/// Datapath port, key and remote end; `None`: left to flows.
+/// Datapath port, key and remote end; `None`: set by flows.
 type Place = (PortNo, Option<u64>, Option<Address>);
 
-/// See the module.
+/// All tunnel ports.
 #[derive(Clone, Debug, Default)]
 pub struct TunnelPorts(Arc<HashMap<Place, Vec<TunnelPort>>>);
 
-/// What a port fixes; `None`: it leaves that to flows.
+/// The fixed value of a setting; `None` if flows set it.
 fn fixed<T: Copy + Default>(choice: Choice<T>) -> Option<T> {
     (!matches!(choice, Choice::Flow)).then(|| choice.value())
 }
@@ -41,12 +41,12 @@ impl TunnelPorts {
         Arc::make_mut(&mut self.0).entry(place).or_default().push(port);
     }
 
-    /// There is none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The port whose packet it is that came out of a tunnel.
+    /// The port of a packet that was received from a tunnel.
     pub(crate) fn find(&self, flow: &Flow) -> Option<(BridgeId, OfPort)> {
         let (number, outer) = (PortNo(flow.in_port), &flow.tunnel);
         let (key, remote) = (Some(outer.tun_id), Some(tunnel::source(outer)));

@@ -1,4 +1,4 @@
-//! The network under tunnels, as translations see it: routes, next hops, and the addresses where tunnels end.
+//! The network below tunnels: routes, next hops, and the addresses where tunnels end.
 
 use crate::BridgeId;
 use flow::flow::frag;
@@ -9,28 +9,29 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
-/// Where next hops are. It changes with traffic, so a snapshot holds a way to ask.
+/// Ethernet addresses of next hops. They change with traffic, so a snapshot contains a reference through which they
+/// are read.
 pub trait Neighbours: Send + Sync {
     /// The Ethernet address of `ip` in the network of a bridge.
     fn mac_of(&self, bridge: &str, ip: IpAddr) -> Option<Mac>;
 
-    /// Whether a packet can be kept until this one is known.
+    /// Returns whether a packet can be kept until this neighbour is known.
     fn room(&self, bridge: &str, ip: IpAddr) -> Room;
 }
 
-/// Room for packets that wait for a next hop.
+/// Whether packets can be kept for a next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// One more can wait.
+    /// One more packet can be kept.
     Free,
-    /// So many wait for this next hop that others are dropped. That is a state of the neighbour: who keeps the packets says
-    /// that it has changed when there is room again.
+    /// The limit for this next hop is reached, and further packets are dropped. This is a state of the neighbour:
+    /// when there is space again, it is reported as a change.
     FullForIt,
-    /// Packets wait for so many next hops that those for others are dropped, for now.
+    /// The limit of next hops is reached, and packets for others are dropped for now.
     Full,
 }
 
-/// Nobody is known.
+/// No neighbours are known.
 struct NoNeighbours;
 
 impl Neighbours for NoNeighbours {
@@ -43,19 +44,19 @@ impl Neighbours for NoNeighbours {
     }
 }
 
-/// A bridge's port that has addresses of the host.
+/// A bridge's port with addresses of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
-    /// Where it is.
+    /// The bridge and its OpenFlow port.
     pub at: (BridgeId, OfPort),
     /// Its Ethernet address.
     pub mac: Mac,
 }
 
-/// The remote ends of tunnels that answer at addresses of this host.
+/// A tunnel that receives at addresses of this host.
 #[derive(Clone, Debug)]
 pub struct Listener {
-    /// The tunnel's port of the datapath.
+    /// The tunnel's datapath port.
     pub number: PortNo,
     /// Its name.
     pub name: String,
@@ -65,16 +66,16 @@ pub struct Listener {
     pub tp_dst: u16,
 }
 
-/// See the module.
+/// The network below tunnels.
 #[derive(Clone)]
 pub struct Underlay {
     /// Routes, rules and addresses.
     pub router: Router,
     /// Next hops.
     pub neighbours: Arc<dyn Neighbours>,
-    /// Bridges' ports by the name of their device; only those that a route can lead to or that have addresses.
+    /// Ports of bridges by the name of their device; only those to which a route leads or that have addresses.
     pub ports: HashMap<String, HostPort>,
-    /// Where tunnels end.
+    /// The addresses where tunnels end.
     pub termini: Termini,
 }
 
@@ -90,20 +91,20 @@ impl Default for Underlay {
 }
 
 impl Underlay {
-    /// The device has an address, and is a bridge's port: tunnels may end there.
+    /// Returns whether the device has an address and is a port of a bridge, so that tunnels may end there.
     pub(crate) fn has_addresses(&self, device: &str) -> bool {
         !self.router.addresses.of(device).is_empty()
     }
 }
 
-/// Which fields of an outer header a group of ends is found by.
+/// The fields of an outer header by which a group of tunnel ends is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Shape {
     v4: bool,
     ports: bool,
 }
 
-/// Address and protocol of an end.
+/// Address and protocol of a tunnel end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     mac: Mac,
@@ -111,7 +112,7 @@ struct Place {
     proto: u8,
 }
 
-/// The ends that are found by the same fields.
+/// The tunnel ends that are found by the same fields.
 #[derive(Clone, Debug, Default)]
 struct Group {
     macs: HashSet<Mac>,
@@ -119,8 +120,8 @@ struct Group {
     ends: HashMap<(Place, u16), PortNo>,
 }
 
-/// Where tunnels end: look-ups by Ethernet address, then address and protocol, then port, so that packets for others are
-/// told apart by as few fields as possible.
+/// The tunnel ends. Look-ups compare the Ethernet address, then IP address and protocol, then the UDP port, so that
+/// other packets are excluded by as few fields as possible.
 #[derive(Clone, Debug, Default)]
 pub struct Termini {
     groups: Vec<(Shape, Group)>,
@@ -152,21 +153,21 @@ impl Termini {
         let group = &mut self.groups[at].1;
         group.macs.insert(place.mac);
         group.places.insert(place);
-        // Of tunnels that answer at the same place the first gets the packets.
+        // If two tunnels receive at the same address and port, the first one gets the packets.
         group.ends.entry((place, listener.tp_dst)).or_insert(listener.number);
     }
 
-    /// No tunnel listens.
+    /// Returns whether no tunnel receives.
     pub fn is_empty(&self) -> bool {
         self.listeners.is_empty()
     }
 
-    /// The tunnels that listen.
+    /// The tunnels that receive.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
     }
 
-    /// All ends as flows, each with the name and the number of its port, and the mask of what is looked at.
+    /// All tunnel ends as flows, each with the name and number of its port, and the mask of the consulted fields.
     pub fn flows(&self) -> Vec<(&Listener, Flow, Flow)> {
         let mut out = Vec::new();
         for (shape, group) in &self.groups {
@@ -184,7 +185,7 @@ impl Termini {
         out
     }
 
-    /// The tunnel port that a packet is for. What was looked at goes to the mask.
+    /// The tunnel port for a packet. Adds the consulted fields to the mask.
     pub(crate) fn lookup(&self, flow: &Flow, mask: &mut Flow) -> Option<PortNo> {
         self.groups.iter().find_map(|(shape, group)| {
             shape.look_at_ethernet(mask);

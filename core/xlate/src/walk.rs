@@ -1,10 +1,10 @@
 //! The walk through the pipeline: what it is given, and its state.
 //!
-//! A walk carries two flows. `flow` is the packet as the tables see it and as actions change it; `base` is the packet
-//! as the datapath actions emitted so far leave it (`commit` brings the one to the other). `mask` collects every bit
-//! of the original packet that had a say.
+//! A walk has two flows. `flow` is the packet as the tables see it and as actions change it; `base` is the packet
+//! after the datapath actions emitted so far (`commit` changes it into `flow`). `mask` collects every consulted bit
+//! of the original packet.
 //!
-//! **Invariant**: two packets that agree under the mask take the same walk, so that one megaflow serves both.
+//! **Invariant**: two packets that are equal under the mask take the same walk, so that one megaflow can serve both.
 
 use crate::bridge_id::BridgeId;
 use crate::changed::Changed;
@@ -20,7 +20,7 @@ use ofproto::Rule;
 use openflow::action::{Action, Controller};
 use std::sync::Arc;
 
-/// How the parts of a trace are written; the names of ports are its business.
+/// Formats the parts of a trace, including names of ports.
 pub trait Text {
     /// A list of actions, separated by commas.
     fn actions(&self, bridge: &Bridge, actions: &[Action]) -> String;
@@ -34,37 +34,37 @@ pub trait Text {
     }
 }
 
-/// What to do with the packet.
+/// How to start.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
-    /// Look it up in table 0, or go on where it was frozen.
+    /// Look up table 0, or continue a frozen translation.
     Tables,
-    /// Do these actions: a packet-out.
+    /// Execute these actions: a packet-out.
     Actions(&'a [Action]),
-    /// Send a packet that was held by the tunnel that it was for.
+    /// Send a packet that was kept for a tunnel.
     Held(&'a Held),
 }
 
 /// A packet to be translated.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// In which bridge it is.
+    /// The bridge.
     pub bridge: BridgeId,
     /// Its fields; `in_port` is an OpenFlow number.
     pub flow: &'a Flow,
     /// The packet itself, if there is one.
     pub packet: Option<&'a [u8]>,
-    /// What to do.
+    /// How to start.
     pub start: Start<'a>,
-    /// It came from a controller.
+    /// The packet is from a controller.
     pub packet_out: bool,
-    /// Effects are wanted: there is a packet.
+    /// Return side effects: there is a packet.
     pub side_effects: bool,
-    /// Nothing comes of it: a trace without a packet.
+    /// The result is not used: a trace without a packet.
     pub pretend: bool,
-    /// Where frozen states are kept.
+    /// Stores frozen states.
     pub recirc: &'a dyn Recirc,
-    /// A trace is wanted, written this way.
+    /// If set, a trace is made and formatted by this.
     pub trace: Option<&'a dyn Text>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct ByConnection {
     pub(crate) basis: u32,
 }
 
-/// The state of a translation. See the module.
+/// The state of a translation.
 pub(crate) struct Walk<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) input: &'a Input<'a>,
@@ -87,41 +87,41 @@ pub(crate) struct Walk<'a> {
     pub(crate) out: &'a mut Output,
     pub(crate) depth: u32,
     pub(crate) resubmits: u32,
-    /// See `spend`.
+    /// Work so far; see `spend`.
     pub(crate) work: usize,
     pub(crate) table_id: u8,
     pub(crate) rule: Option<&'a Arc<Rule>>,
     pub(crate) rule_cookie: u64,
-    /// The parts of the conjunction that the last look-up met, for the trace.
+    /// The parts of the conjunction that the last look-up matched, for the trace.
     pub(crate) conjunction: Vec<&'a Arc<Rule>>,
     pub(crate) stack: Vec<Vec<u8>>,
     pub(crate) action_set: Vec<Action>,
     pub(crate) action_set_has_group: bool,
     pub(crate) in_action_set: bool,
-    /// The tables are through: a failure in what follows leaves nothing in the mask that no megaflow matches.
+    /// The tables are done: if a later step fails, the mask contains no bits that a megaflow cannot match.
     pub(crate) tables_done: bool,
     pub(crate) exit: bool,
     pub(crate) freezing: bool,
     pub(crate) frozen_steps: Vec<Step>,
-    /// `controller(pause)` froze it.
+    /// `controller(pause)` has frozen the walk.
     pub(crate) pause: Option<Box<Controller>>,
-    /// Recirculate with a hash.
+    /// Recirculate with this hash.
     pub(crate) recirc_hash: Option<(HashAlg, u32)>,
-    /// The next output is shared by a bond, in this way.
+    /// How a bond shares the next output.
     pub(crate) by_connection: Option<ByConnection>,
-    /// What the next commit has to do about the outermost header.
+    /// What the next commit must do with the outermost header.
     pub(crate) pending: Pending,
-    /// How often headers were put around the packet, or taken off.
+    /// Number of headers added to or removed from the packet.
     pub(crate) rewrapped: u32,
     pub(crate) was_mpls: bool,
     pub(crate) conntracked: bool,
-    /// The mirrors that have the packet as it is.
+    /// The mirrors that have copied the packet in its present form.
     pub(crate) mirrored: u32,
-    /// Effects are wanted of this part of the walk.
+    /// Whether this part of the walk returns side effects.
     pub(crate) side_effects: bool,
-    /// The packet that this part of the walk is about, if there is one.
+    /// The packet of this part of the walk, if there is one.
     pub(crate) packet: Option<&'a [u8]>,
-    /// A mirror's copy is being sent, cut to so much; 0: whole, or no copy.
+    /// Maximum length of a mirror's copy that is being sent; 0: unlimited, or not a copy.
     pub(crate) snaplen: u16,
 }
 
@@ -141,7 +141,7 @@ impl Walk<'_> {
         self.changed.settle(&self.out.initial, &self.flow)
     }
 
-    /// What connection tracking said is not valid any more.
+    /// Clears the connection tracking fields.
     pub(crate) fn clear_conntrack(&mut self) {
         self.conntracked = false;
         self.flow.clear_conntrack();

@@ -1,4 +1,4 @@
-//! Dependencies and changes as the log writes them.
+//! Text of dependencies and changes, for the log.
 
 use super::{Asked, Change, Dependencies};
 use crate::BridgeId;
@@ -42,7 +42,7 @@ impl Change {
         match self {
             Change::Rule { bridge, table, matching } => {
                 let (value, mask) = (matching.expand_flow(), matching.mask().expand());
-                // Fields of tunnel options have names only in their bridge.
+                // Fields of tunnel options have names only within their bridge.
                 let mut matching = Match::new(&value, &flow::Flow { tlv: Tlv::NONE, ..mask });
                 matching.flow.tlv = Tlv::NONE;
                 let matching = matching.text(&NoNames);

@@ -122,7 +122,7 @@ fn hops_are_counted_down_to_one() {
     assert!(outputs(&o).is_empty() && o.mask.nsh.ttl == u8::MAX);
 }
 
-/// A bridge whose port 2 takes packets of layer 3, port 3 all.
+/// A bridge whose port 2 accepts layer 3 packets, and port 3 all.
 fn with_tunnels(actions: Vec<Action>) -> Snapshot {
     let mut b = LabBridge::with_ports(BR0, 4, 0);
     for (number, packet_types) in [(2, PacketTypes::Layer3), (3, PacketTypes::Aware)] {
@@ -133,7 +133,7 @@ fn with_tunnels(actions: Vec<Action>) -> Snapshot {
     }
     b.flow(0, 1, &[], actions);
     let mut s = switch(&mut [b]);
-    // What goes around a packet that leaves is shown as metadata.
+    // The outer header of an output packet is shown as metadata.
     s.capabilities.tunnels = false;
     s
 }
@@ -151,7 +151,7 @@ fn ports_of_layer_3_take_and_give_packets_without_ethernet() {
     let o = run(&with_tunnels(vec![out(4), out(2), out(1), out(4)]), &tcp(1));
     let back = "push_eth(src=02:00:00:00:00:01,dst=02:00:00:00:00:02)";
     assert_eq!(shape(&o), format!("4 pop_eth 2 {back} 4 "));
-    // In by one, the packet gets a header only where it leaves as a frame.
+    // A received packet gets a header only if it is sent as a frame.
     let bare = Flow { packet_type: 0x1_0800, dl_src: Mac::default(), dl_dst: Mac::default(), ..tcp(2) };
     let s = with_tunnels(vec![Action::output(OfPort::IN_PORT), Action::SetEthDst(mac(9)), out(4)]);
     let o = run(&s, &bare);

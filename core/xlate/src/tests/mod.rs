@@ -1,4 +1,4 @@
-//! Small switches built by hand.
+//! Small switches for tests.
 
 mod encap;
 mod mirror;
@@ -41,7 +41,7 @@ impl Recirc for SharedRecirc {
     }
 }
 
-/// Action text, enough for the traces here.
+/// Text of actions, as far as the traces here need it.
 pub(super) struct ShortText;
 
 impl Text for ShortText {

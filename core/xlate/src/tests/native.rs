@@ -1,5 +1,5 @@
-//! Tunnels whose headers the switch puts on and takes off: br0 has the guest (1) and a VXLAN tunnel (2), br1 the wire (11)
-//! and a port with the host's address (12).
+//! Tunnels whose headers the switch adds and removes: br0 has the guest (1) and a VXLAN tunnel (2), br1 the network
+//! (11) and a port with the host's address (12).
 
 use super::*;
 use dpif::DropReason;
@@ -69,7 +69,7 @@ fn a_packet_gets_its_header_and_leaves_by_the_bridge_of_the_route() {
     };
     assert_eq!((push.tunnel_port, push.out_port, push.header.0.len()), (PortNo(VXLAN), PortNo(12), 50));
     assert_eq!(push.header.0[..12], [mac(0x92).0, mac(0x88).0].concat());
-    // Nothing of the inner packet was looked at but what its outer header copies.
+    // Of the inner packet, only the fields that its outer header copies were consulted.
     assert_eq!((output.mask.nw_dst, output.mask.tp_dst, output.mask.nw_tos), (0, 0, 3));
     let longer = |c: &Credit| match c {
         Credit::Header { longer_by } => *longer_by,
@@ -89,7 +89,7 @@ fn an_unknown_next_hop_is_asked_for_and_the_packet_is_held() {
         panic!("{:?}", output.effects)
     };
     assert_eq!((asked.at, asked.target.to_string()), ((BR1, OfPort(2)), REMOTE.to_owned()));
-    // Once it is known the packet leaves, without another look at the tables.
+    // Once the next hop is known the packet is sent, without consulting the tables again.
     let recirc = SharedRecirc::default();
     let resumed = Input { start: Start::Held(held), ..input(&held.initial, &recirc) };
     let output = translate(&host(Some(mac(0x92))), &resumed);
@@ -141,7 +141,7 @@ fn what_is_sent_to_the_end_of_a_tunnel_is_taken_out_of_it() {
     let reply = Flow { in_port: 1, dl_type: 0x0806, nw_proto: 2, arp_sha: mac(0x92), ..vxlan };
     let heard = received(&reply);
     assert!(heard.effects.iter().any(from), "{:?}", heard.effects);
-    // It is learned at once, and not when a megaflow's statistics are read; what is known is forwarded.
+    // It is learned at once, not when a megaflow's statistics are read; packets to a known next hop are forwarded.
     assert!(heard.avoid_caching);
     let known = translate(&host(Some(mac(0x92))), &Input { bridge: BR1, ..input(&reply, &recirc) });
     assert!(!known.avoid_caching);

@@ -1,4 +1,4 @@
-//! NORMAL against a switch that is written as simply as can be.
+//! NORMAL compared with a simple reference implementation.
 
 use super::*;
 use ::bridge::{LearnNeed, VlanMode};
@@ -41,7 +41,7 @@ fn gratuitous_arps_are_told_apart_by_the_mask() {
     assert_eq!((o.mask.nw_proto, o.mask.nw_src, o.mask.nw_dst), (0xff, u32::MAX, u32::MAX));
 }
 
-/// The same by the book: a table from station to port, and the standard's rules on tags.
+/// The reference implementation: a map from station to port, and the standard's rules on tags.
 #[derive(Default)]
 struct Naive {
     stations: HashMap<(u16, Mac), u16>,
@@ -73,7 +73,7 @@ impl Naive {
             if port == at || known.is_some_and(|k| k != port) {
                 continue;
             }
-            // Where a station was learned it is sent to without a look at the VLANs of the port.
+            // Packets to a learned station are sent without checking the VLANs of the port.
             let carries = match mode {
                 VlanMode::Access => vlan == own,
                 VlanMode::Trunk => true,
@@ -92,7 +92,7 @@ impl Naive {
     }
 }
 
-/// What leaves by which port with which tag, read off the actions.
+/// Port and tag of each output, derived from the actions.
 fn sent(o: &Output) -> Vec<(u16, u16)> {
     let mut vid = o.initial.vlan_vid().unwrap_or(0);
     let mut sent = Vec::new();

@@ -78,7 +78,7 @@ fn loops_end() {
     assert_eq!(o.error, Some(Failure::TooManyResubmits));
 }
 
-/// Translates; the error, and how many things the translation has left in memory.
+/// Translates a packet; returns the error, and how many objects the translation has left in memory.
 fn failure(s: &Snapshot, packet: Option<&[u8]>) -> (Option<Failure>, usize) {
     let (flow, recirc) = (tcp(1), SharedRecirc::default());
     let o = translate(s, &Input { packet, ..input(&flow, &recirc) });
@@ -275,13 +275,13 @@ fn a_limit_that_is_reached_is_a_result_like_any_other() {
         let o = translate(s, &Input { side_effects: false, ..input(&flow, &recirc) });
         (outputs(&o), o.avoid_caching)
     };
-    // Another flow has the only place: so it was for the packet, and so it stays until that one goes.
+    // Another flow has the only place, so nothing is learned until that flow is removed.
     let mut full = limited();
     full.flow(5, 1, &[(FieldId::InPort, 7)], vec![]);
     let full = switch(&mut [full]);
     assert_eq!(outputs(&run(&full, &tcp(1))), [3]);
     assert_eq!(again(&full), (vec![3], false));
-    // The next packet would be learned from: nothing may answer it instead.
+    // The next packet must be learned from, so no megaflow may be installed.
     assert!(again(&switch(&mut [limited()])).1);
 }
 
@@ -315,7 +315,7 @@ fn popping_the_last_label_brings_the_packet_back() {
     let back = Flow { recirc_id: 1, ..tcp(1) };
     let o = translate(&s, &input(&back, &recirc));
     assert!(matches!(o.actions.as_slice(), [DpAction::Set(SetField::Ipv4(_)), DpAction::Output(PortNo(2))]));
-    // It can be translated again as long as its megaflow lives, whatever became of the one that set it aside.
+    // It can be translated again as long as its megaflow exists, even if the megaflow that recirculated it is gone.
     assert_eq!(o.recircs, [1]);
     (0..3).for_each(|_| recirc.0.lock().unwrap().expire());
     assert_eq!(translate(&s, &input(&back, &recirc)).actions, o.actions);

@@ -1,4 +1,4 @@
-//! The law of megaflows: packets that agree under the mask are translated alike.
+//! The rule of megaflows: packets that are equal under the mask are translated alike.
 
 use super::*;
 use ::bridge::LearnNeed;
@@ -83,7 +83,7 @@ fn rule() -> impl Strategy<Value = Rule> {
     )
 }
 
-/// OpenFlow has it that a match on a field also matches on what makes the field be there.
+/// In OpenFlow a match on a field also requires matches on its prerequisites.
 fn with_prereqs(fields: &[(FieldId, u128)]) -> Vec<(FieldId, u128)> {
     let has = |list: &[FieldId]| fields.iter().any(|(f, _)| list.contains(f));
     let mut all = fields.to_vec();
@@ -119,7 +119,7 @@ fn packet() -> impl Strategy<Value = Flow> {
         })
 }
 
-/// `a` where the mask says so, else `b`.
+/// The bits of `a` in the mask, and those of `b` elsewhere.
 fn blend(a: &Flow, b: &Flow, mask: &Flow) -> Flow {
     let mut out = *b;
     for ((o, a), m) in out.words_mut().iter_mut().zip(a.words()).zip(mask.words()) {
@@ -205,7 +205,7 @@ fn turn() -> impl Strategy<Value = Turn> {
     ]
 }
 
-/// Carries it out; what changed.
+/// Makes the change and returns what changed.
 fn carry_out(turn: &Turn, bridge: &mut LabBridge, rules: &[Rule]) -> Vec<Change> {
     let request = |command, (table, priority, fields, actions): &Rule| {
         let mut matching = Match::CATCHALL;
@@ -248,8 +248,8 @@ fn carry_out(turn: &Turn, bridge: &mut LabBridge, rules: &[Rule]) -> Vec<Change>
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
-    /// The reference implementation of revalidation by dependencies: a megaflow that no change concerns does to each of its packets what a
-    /// translation of it on the changed tables does.
+    /// The reference implementation of revalidation by dependencies: a megaflow that no change affects must do to
+    /// each of its packets what a translation on the changed tables does.
     #[test]
     fn what_no_change_concerns_is_still_right(
         rules in proptest::collection::vec(rule(), 1..8),

@@ -22,7 +22,7 @@ fn message(in_port: u32) -> Flow {
     Flow { nw_proto: 17, nw_dst: OURS, nw_ttl: 255, tp_dst: UDP_PORT, ..tcp(in_port) }
 }
 
-/// Port 1 has a session; whatever the tables get goes out of port 2.
+/// Port 1 has a session; packets that enter the tables are sent to port 2.
 fn bridge(filter: Filter) -> LabBridge {
     let mut b = LabBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![out(2)]);
@@ -85,7 +85,7 @@ fn a_patch_port_takes_messages_into_its_bridge() {
     near.port(4, Attachment::Patch(BR1, OfPort(5)), VlanConfig::trunk());
     near.flow(0, 1, &[], vec![Action::DecTtl { ids: vec![0], nicira: false }, out(4), out(2)]);
     let mut o = run(&switch(&mut [near, far]), &message(1));
-    // Whoever was further away than the next hop shows.
+    // The TTL shows whether the sender is farther away than the next hop.
     assert!(o.effects.iter().any(|e| matches!(e, Effect::Bfd { at: (BR1, OfPort(5)), ttl: 254 })));
     assert_eq!(outputs(&o), [2]);
     assert!(matches!(o.packet_actions()[..], [.., DpAction::Userspace(_)]));
@@ -126,7 +126,7 @@ fn any_filter() -> impl Strategy<Value = Filter> {
     })
 }
 
-/// Fields that filters look at, near to what they ask for.
+/// Fields that filters consult, with values near those of the filters.
 fn any_packet() -> impl Strategy<Value = Flow> {
     let fields = (1..=2u8, 0..=1u32, 0..=1u16, 0..=1u64, prop_oneof![Just(6u8), Just(17)]);
     (fields, prop_oneof![Just(0x0800u16), Just(0x86dd)]).prop_map(|((eth, ip, port, key, proto), dl_type)| {
@@ -145,7 +145,7 @@ fn any_packet() -> impl Strategy<Value = Flow> {
 }
 
 proptest! {
-    /// A packet that a megaflow of others matches is none that a session would have taken.
+    /// A session never accepts a packet that matches a megaflow of other traffic.
     #[test]
     fn a_megaflow_is_of_one_kind(filter in any_filter(), one in any_packet(), other in any_packet()) {
         let s = switch(&mut [bridge(filter)]);

@@ -34,13 +34,13 @@ fn with(b: &mut LabBridge, table: u8, text: &str, actions: &str) {
 fn snapshot(b: LabBridge) -> Snapshot {
     let config = Arc::clone(b.ports[&OfPort(1)].tunnel.as_ref().unwrap());
     let mut s = switch(&mut [b]);
-    // What goes around a packet that leaves is shown as metadata.
+    // The outer header of an output packet is shown as metadata.
     s.capabilities.tunnels = false;
     s.tunnels.push(TunnelPort { number: PortNo(GENEVE), at: (BR0, OfPort(1)), config });
     s
 }
 
-/// A packet that came out of the tunnel, as the datapath sees it.
+/// A packet received from the tunnel, as the datapath describes it.
 fn tunnelled(options: &[u8]) -> Flow {
     let tunnel = Tunnel { ip_src: 0x0101_0101, ip_dst: 0x0101_0102, flags: 8, ..Tunnel::default() };
     Flow { tunnel, tlv: Tlv::from_options(options).unwrap(), ..tcp(GENEVE) }
@@ -77,7 +77,7 @@ fn options_are_matched_and_the_megaflow_says_which_bits() {
     assert_eq!(mask.data[..20], [&header[..], &[0; 8], &header, &[0, 0, 0, 0xf]].concat());
     let other = received(&s, &tunnelled(&B));
     assert_eq!(outputs(&other), [0u32; 0]);
-    // Who has no options is told from who has some.
+    // Packets without options are distinguished from packets with options.
     let none = tunnelled(&[]);
     let o = received(&s, &none);
     assert_eq!(s.bridge(BR0).unwrap().options_mask(&none, &o.mask).present, u64::MAX);
