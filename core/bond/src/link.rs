@@ -16,7 +16,7 @@ pub struct LinkFacts {
     pub may_enable: bool,
 }
 
-/// See the module.
+/// One link of a bond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// External facts.

@@ -30,7 +30,7 @@ impl Mode {
     }
 }
 
-/// See the module.
+/// The settings of a bond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The port's name.

@@ -30,7 +30,7 @@ impl Tally {
     }
 }
 
-/// See the module.
+/// The links of a bond, as translations see them.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     pub(crate) mode: Mode,

@@ -92,7 +92,7 @@ pub trait MacRead {
     fn was_announced(&self, vlan: u16, mac: Mac) -> bool;
 }
 
-/// The MAC learning table of one bridge; see the module.
+/// The MAC learning table of one bridge; see the module documentation.
 #[derive(Clone, Debug)]
 pub struct MacTable {
     entries: HashMap<(u16, Mac), MacEntry>,

@@ -101,7 +101,7 @@ impl Buffer {
     /// All its bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: valid and initialised for `size` bytes while `self` lives, and nobody else writes them.
+        // SAFETY: valid and initialised for `size` bytes while `self` lives, and no other code writes them.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.size as usize) }
     }
 
@@ -132,7 +132,7 @@ impl Drop for Buffer {
             Some(source) => unsafe { (source.free)(&[self.handle]) },
             None => {
                 let memory = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr(), self.size as usize);
-                // SAFETY: `own` leaked exactly this box, and nobody has taken it back yet.
+                // SAFETY: `own` leaked exactly this box, and it has not been taken back before.
                 drop(unsafe { Box::from_raw(memory) });
             }
         }

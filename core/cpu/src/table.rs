@@ -47,7 +47,7 @@ impl<T: Copy> Table<T> {
         }
         for i in 0..len {
             // SAFETY: `i` is below `len`, for which the memory was allocated, and `at` is aligned for `T`, as the layout
-            // was made of one for an array of `T`. Nobody else has the memory yet.
+            // was made of one for an array of `T`. No other code has access to the memory yet.
             unsafe { at.add(i).write(fill) };
         }
         Table { at, len, layout }
@@ -65,7 +65,7 @@ impl<T: Copy> Deref for Table<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY: `new` has initialised `len` elements at `at`, which live as long as `self`; while the result lives,
-        // `self` is borrowed, so that nobody changes them.
+        // `self` is borrowed, so that no code changes them.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 }

@@ -1,4 +1,4 @@
-//! One command of the table, and who offers it.
+//! One command of the table, and the programs that offer it.
 
 use bitflags::bitflags;
 
@@ -20,7 +20,7 @@ bitflags! {
 }
 
 impl By {
-    /// The switch as it is run, other than in tests of its own.
+    /// The switch in normal operation, not started with options for tests.
     pub const ANY_SWITCH: By = By::SWITCH.union(By::SWITCH_WITH_DPDK).union(By::SWITCH_WITH_DUMMIES);
 }
 
@@ -31,16 +31,16 @@ pub struct Command {
     pub name: &'static str,
     /// The arguments, as `list-commands` shows them.
     pub usage: &'static str,
-    /// Fewest arguments.
+    /// Minimum number of arguments.
     pub min_args: usize,
-    /// Most arguments.
+    /// Maximum number of arguments.
     pub max_args: usize,
     /// Whether `list-commands` shows the command.
     pub listed: bool,
     /// The programs that offer it.
     pub by: By,
-    /// What it does, in a few words; empty where no page shows it.
+    /// What it does, in a few words; empty if no manual page lists it.
     pub help: &'static str,
-    /// It is one of those that are used most.
+    /// It is one of the most used commands.
     pub common: bool,
 }

@@ -15,7 +15,7 @@ pub fn find(name: &str) -> Option<&'static Command> {
     table::COMMANDS.get(at)
 }
 
-/// The names of the commands that any of these offers.
+/// The names of the commands that any of these programs offers.
 pub fn offered_by(by: By) -> impl Iterator<Item = &'static str> {
     table::COMMANDS.iter().filter(move |c| c.by.intersects(by)).map(|c| c.name)
 }

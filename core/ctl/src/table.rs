@@ -1,5 +1,6 @@
-//! The commands of Open vSwitch 3.7's `list-commands`, in its order, and some of our own: names, arguments, which programs
-//! offer them, and what they do. Nothing else lists commands; handlers name them by the constants of [`names`].
+//! The commands of Open vSwitch 3.7's `list-commands`, in its order, and Sluice's own: names, arguments, the programs
+//! that offer them, and help. This is the only list of commands; handlers refer to them by the constants of
+//! [`names`].
 
 use crate::command::{By, Command};
 
@@ -24,7 +25,7 @@ const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> C
     }
 }
 
-/// A command of our own or for tests, which `list-commands` does not show.
+/// A command of Sluice's own or for tests, which `list-commands` does not show.
 const fn hidden(name: &'static str, args: usize) -> Command {
     Command { listed: false, ..c(name, "", args, args) }
 }
@@ -38,7 +39,7 @@ impl Command {
         Command { help, ..self }
     }
 
-    /// The page of `sluice appctl` has it.
+    /// Marks a command that the manual page of `sluice appctl` lists.
     const fn common(self) -> Command {
         Command { common: true, ..self }
     }

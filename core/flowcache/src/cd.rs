@@ -10,7 +10,7 @@ use cpu::{Advise, Table, prefetch_read};
 /// Number of buckets in the proposal: 4 MB.
 pub const BUCKETS: usize = 1 << 16;
 
-/// A CD cache; see the module.
+/// A CD cache; see the module documentation.
 pub struct Cd {
     buckets: Table<Narrow>,
     random: Random,

@@ -10,7 +10,7 @@ pub const ENTRIES: usize = 1 << 20;
 /// Marks an empty entry. Entries are as wide as the pointers of the proposal.
 const NONE: u64 = u64::MAX;
 
-/// A DFC cache; see the module.
+/// A DFC cache; see the module documentation.
 pub struct Dfc {
     places: Table<u64>,
 }

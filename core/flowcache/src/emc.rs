@@ -18,7 +18,7 @@ struct Place {
     index: u32,
 }
 
-/// An EMC; see the module.
+/// An EMC; see the module documentation.
 pub struct Emc {
     places: Table<Place>,
     bits: u32,

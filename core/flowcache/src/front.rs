@@ -37,7 +37,7 @@ impl FlowCache for Nothing {
     }
 }
 
-/// A cache behind an optional EMC; see the module.
+/// A cache behind an optional EMC; see the module documentation.
 pub struct Front<C> {
     emc: Option<Emc>,
     hits: u64,

@@ -22,7 +22,7 @@ struct Yield {
     turn: u8,
 }
 
-/// The governor of one cache; see the module.
+/// The governor of one cache; see the module documentation.
 #[derive(Clone, Debug)]
 pub struct Governor {
     ports: Box<[Yield; PLACES]>,

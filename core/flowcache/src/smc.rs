@@ -23,7 +23,7 @@ struct Bucket {
 
 const NEW: Bucket = Bucket { signature: [0; WAYS], index: [NONE; WAYS] };
 
-/// An SMC; see the module.
+/// An SMC; see the module documentation.
 pub struct Smc {
     buckets: Table<Bucket>,
     random: Random,

@@ -29,7 +29,7 @@ const NEAR: usize = 256;
 /// A cache without a look-up for this many milliseconds shrinks.
 const IDLE: u64 = 10_000;
 
-/// The unified cache; see the module.
+/// The unified cache; see the module documentation.
 pub struct Unified<B: Bucket = Narrow> {
     buckets: Table<B>,
     governor: Governor,

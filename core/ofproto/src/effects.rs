@@ -61,7 +61,7 @@ impl Effects {
         self.flows.is_empty() && self.groups.is_empty() && self.meters.is_empty()
     }
 
-    /// Whether there are flow-removed messages.
+    /// Whether flow-removed messages are due.
     pub fn tells(&self) -> bool {
         self.flow_removed_due
     }

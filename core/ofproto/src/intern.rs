@@ -13,7 +13,7 @@ const MASKS: usize = 8;
 /// many as rules.
 const LISTS: usize = 1024;
 
-/// The interner; see the module.
+/// The interner; see the module documentation.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     masks: Vec<Arc<SparseMask>>,

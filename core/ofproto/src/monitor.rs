@@ -1,4 +1,4 @@
-//! Flow monitors of one connection: which flow changes it is told of.
+//! Flow monitors of one connection: which flow changes are reported to it.
 //!
 //! Existing flows are reported at once, changes when they are made. A controller that does not keep up is paused:
 //! until it has read everything, only the removal of flows that it knew is reported, and afterwards all flows that
@@ -17,7 +17,7 @@ use openflow::monitor::{FlowEvent, FlowMonitorRequest, FlowUpdate, MonitorComman
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most monitors of one connection.
+/// Maximum number of monitors of one connection.
 const MONITORS_MAX: usize = 4096;
 
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ struct Monitor {
     criteria: Criteria,
 }
 
-/// The flow monitors of one connection; see the module.
+/// The flow monitors of one connection; see the module documentation.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMonitors {
     monitors: BTreeMap<u32, Monitor>,

@@ -26,7 +26,7 @@ use openflow::stats::{AggregateStats, FlowStats};
 use std::sync::Arc;
 use units::Millis;
 
-/// The OpenFlow state of one bridge; see the module.
+/// The OpenFlow state of one bridge; see the module documentation.
 #[derive(Debug)]
 pub struct Ofproto {
     pub(crate) state: State,

@@ -31,7 +31,7 @@ impl RuleStats {
     }
 }
 
-/// One flow; see the module.
+/// One flow; see the module documentation.
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) id: u64,

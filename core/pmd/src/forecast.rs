@@ -66,7 +66,7 @@ impl Counted {
     }
 }
 
-/// The load forecast of one queue; see the module.
+/// The load forecast of one queue; see the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Forecast {
     level: f64,

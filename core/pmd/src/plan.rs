@@ -100,7 +100,7 @@ pub struct Outcome {
     pub moves: usize,
 }
 
-/// A plan; see the module.
+/// A plan; see the module documentation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// In the order in which they were found.

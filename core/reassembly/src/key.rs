@@ -1,10 +1,10 @@
-//! Which datagram a fragment belongs to, and where it came from.
+//! Identifies the datagram of a fragment, and the fragment's origin.
 
 use crate::header::Fragment;
 use cpu::siphash;
 use std::hash::{Hash, Hasher};
 
-/// Which datagram a fragment belongs to.
+/// Identifies the datagram of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     hash: u64,
@@ -37,17 +37,17 @@ impl Key {
     }
 }
 
-/// Where a fragment came from, and what it takes.
+/// The origin of a fragment, and its memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
-    /// Ingress port: it shares the room with others.
+    /// Ingress port; the limits are shared fairly between ports.
     pub port: u32,
     /// Zone of the `ct` action.
     pub zone: u16,
-    /// Recirculation id: datagrams of different passes are different.
+    /// Recirculation id: fragments with different ones belong to different datagrams.
     pub recirc_id: u32,
     /// Bytes in front of the network header.
     pub front: u32,
-    /// Bytes of memory that the fragment takes while it waits.
+    /// Bytes of memory that the fragment uses while it waits.
     pub memory: u32,
 }

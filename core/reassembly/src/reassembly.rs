@@ -1,7 +1,7 @@
-//! `Reassembly`: what threads share.
+//! `Reassembly`: the table of fragments that all threads share.
 //!
-//! **Threads**: any. A fragment takes one lock for a look-up and an insertion, which is a fraction of a microsecond; a datagram that
-//! is complete is made whole without it. Packets that are no fragments never come here.
+//! **Threads**: any. A fragment takes one lock for a look-up and an insertion, a fraction of a microsecond; the lock
+//! is not held while a complete datagram is assembled. Packets that are not fragments do not use this crate.
 
 use crate::datagram::Datagram;
 use crate::header::{Content, Fragment, read};
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
-/// Bytes of a datagram that was too long which are shown.
+/// Bytes of an oversized datagram that are kept for the log.
 const SHOWN: usize = 128;
 
-/// A datagram that was too long to be handled.
+/// A datagram that was too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oversize {
     /// It is one of IPv6.
@@ -25,11 +25,11 @@ pub struct Oversize {
     pub head: Vec<u8>,
 }
 
-/// See the module. `T` is what the caller stores with each fragment.
+/// The waiting fragments of all threads. `T` is what the caller stores with each fragment.
 #[derive(Debug)]
 pub struct Reassembly<T> {
     settings: Settings,
-    /// Fragments that wait, as of the last change.
+    /// Number of waiting fragments after the last change.
     fragments: AtomicU32,
     table: Mutex<Table<T>>,
     oversize: Mutex<Option<Oversize>>,
@@ -44,7 +44,7 @@ fn family(v6: bool) -> Family {
 }
 
 impl<T> Reassembly<T> {
-    /// Without fragments. `seed` is random and secret.
+    /// Makes an empty table. `seed` is random and secret.
     pub fn new(seed: u64) -> Reassembly<T> {
         Reassembly {
             settings: Settings::default(),
@@ -54,8 +54,8 @@ impl<T> Reassembly<T> {
         }
     }
 
-    /// Reads a packet from its network header on: the fragment that may be [put](Reassembly::put). `None`: it is tracked as it is,
-    /// whole or invalid.
+    /// Reads a packet from its network header on. Returns a fragment to [`put`](Reassembly::put); `None`: the packet
+    /// is tracked as it is, whole or invalid.
     pub fn read(&self, dl_type: u16, l3: &[u8]) -> Option<Fragment> {
         let Content::Fragment(fragment) = read(dl_type, l3) else { return None };
         let settings = self.settings.of(family(fragment.v6));
@@ -69,7 +69,7 @@ impl<T> Reassembly<T> {
         Some(fragment)
     }
 
-    /// Takes a fragment. Fragments that are removed because of it are added to `gone`.
+    /// Adds a fragment. Fragments that are removed because of it are added to `gone`.
     pub fn put(
         &self,
         fragment: &Fragment,
@@ -105,12 +105,12 @@ impl<T> Reassembly<T> {
         }
     }
 
-    /// Removes datagrams that wait for long, where no fragment comes that would do it. To be called about once a second.
+    /// Removes expired datagrams that no fragment has removed. Call it about once a second.
     pub fn purge(&self, now: Millis) -> Vec<Gone<T>> {
         self.remove(|table, gone| table.purge(now, gone))
     }
 
-    /// Removes the datagrams that began with a fragment of a port.
+    /// Removes the datagrams whose first received fragment came from a port.
     pub fn forget_port(&self, port: u32) -> Vec<Gone<T>> {
         self.remove(|table, gone| table.forget_port(port, gone))
     }
@@ -128,28 +128,28 @@ impl<T> Reassembly<T> {
         gone
     }
 
-    /// Notes a datagram that was too long, for the log.
+    /// Records an oversized datagram, for the log.
     pub fn note_oversize(&self, datagram: &Datagram<T>, l3: &[u8]) {
         let head = l3.get(..SHOWN).unwrap_or(l3).to_vec();
         *lock(&self.oversize) = Some(Oversize { v6: datagram.v6, head });
     }
 
-    /// The last datagram that was too long, once.
+    /// Returns the latest oversized datagram once.
     pub fn take_oversize(&self) -> Option<Oversize> {
         lock(&self.oversize).take()
     }
 
-    /// Datagrams that wait, the oldest first.
+    /// Incomplete datagrams, the oldest first.
     pub fn dump(&self) -> Vec<Entry> {
         lock(&self.table).iter().map(Entry::of).collect()
     }
 
-    /// Fragments that wait.
+    /// Number of waiting fragments.
     pub fn fragments(&self) -> u32 {
         self.fragments.load(Ordering::Relaxed)
     }
 
-    /// How many may wait.
+    /// Maximum number of waiting fragments.
     pub fn max_fragments(&self) -> u32 {
         self.settings.max_fragments()
     }
@@ -159,17 +159,18 @@ impl<T> Reassembly<T> {
         self.settings.status(self.fragments())
     }
 
-    /// Lets so many fragments wait. `false`: that is more than can be set (5,000).
+    /// Sets the maximum number of waiting fragments. `false`: more than can be set (5,000).
     pub fn set_max_fragments(&self, max: u32) -> bool {
         self.settings.set_max_fragments(max)
     }
 
-    /// Lets fragments of a family wait for each other, or takes them for invalid.
+    /// Enables reassembly for an IP version; if disabled, its fragments are invalid.
     pub fn set_enabled(&self, family: Family, enabled: bool) {
         self.settings.set_enabled(family, enabled);
     }
 
-    /// Sets how long packets are at least that are not the last fragment. `false`: that is less than can be set (400 bytes).
+    /// Sets the minimum size in bytes of packets that are not the last fragment. `false`: less than can be set (400
+    /// bytes).
     pub fn set_min_size(&self, family: Family, bytes: u32) -> bool {
         self.settings.set_min_size(family, bytes)
     }

@@ -72,7 +72,7 @@ impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         for (state, value) in self.states.iter().zip(&mut self.values) {
             if state.load(Ordering::Relaxed) != FREE {
-                // SAFETY: a record that is not FREE holds a value, and `&mut self` says that nobody else has it.
+                // SAFETY: a record that is not FREE holds a value, and `&mut self` ensures that no other reference exists.
                 unsafe { value.get_mut().assume_init_drop() };
             }
         }

@@ -1,7 +1,7 @@
-//! Which source files of a crate import from which, read from their `use` declarations and `crate::` paths.
+//! Imports between the source files of a crate, found in `use` declarations and `crate::` paths.
 //!
-//! Read as text, not as Rust: enough for code that rustfmt has formatted. Unit tests (everything after the first
-//! `#[cfg(test)]`) do not count.
+//! The files are read as text, not parsed as Rust, which is enough for code formatted by rustfmt. Unit tests
+//! (everything after the first `#[cfg(test)]`) are ignored.
 
 use crate::rust_files;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,8 +72,9 @@ fn module_path(src: &Path, file: &Path) -> Vec<String> {
 /// Re-exports that lead to re-exports are followed this far.
 const REEXPORTS_MAX: usize = 4;
 
-/// The file of the longest module that the path begins with. If that module imports the next name of the path from another
-/// one, this is a re-export, and the file is the other one's: a crate's root that lists its names is not a cycle.
+/// The file of the longest module with which the path begins. If that module imports the next name of the path from
+/// another one, this is a re-export, and the result is the other module's file: a crate root that re-exports names is
+/// not a cycle.
 fn resolve<'m>(
     path: &[String],
     modules: &'m BTreeMap<Vec<String>, PathBuf>,
@@ -91,7 +92,7 @@ fn resolve<'m>(
     modules.get(&module)
 }
 
-/// A file's text up to its module of unit tests.
+/// A file's text before its module of unit tests.
 pub fn without_tests(text: &str) -> &str {
     let tests = ["\n#[cfg(test)]", "\n#[cfg(all(test, "].iter().filter_map(|start| text.find(start)).min();
     &text[..tests.unwrap_or(text.len())]
@@ -111,7 +112,7 @@ fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
             if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
                 continue;
             }
-            // An indented `use super::` stands in a module within this file.
+            // An indented `use super::` belongs to a module within this file.
             let line = code[..at].rsplit('\n').next().unwrap_or("");
             let inner = start == "super::" && line.starts_with(' ') && line.trim() == "use";
             let path_at = at + if inner { start.len() } else { 0 };

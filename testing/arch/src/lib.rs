@@ -1,10 +1,10 @@
-//! The laws of the workspace, as tests; here is what they share.
+//! The rules of the workspace, as tests; this file has what they share.
 
 pub mod imports;
 
 use std::path::{Path, PathBuf};
 
-/// The workspace.
+/// The root directory of the workspace.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
 }

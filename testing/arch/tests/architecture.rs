@@ -1,4 +1,4 @@
-//! The dependency arrows of the workspace are those of `arch.toml`, and no others.
+//! The dependencies between crates are exactly those of `arch.toml`.
 
 use arch::root;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,11 +1,11 @@
-//! Code that stands in two places.
+//! Duplicated code.
 
 use arch::imports::without_tests;
 use arch::{root, rust_files};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Equal lines of code in a row, from which on they are a copy. Ports of one kind share up to ten lines of delegation.
+/// Number of equal consecutive lines that count as a copy. Ports of one kind share up to ten lines of delegation.
 const COPY_LINES: usize = 12;
 
 /// The lines of code with their numbers: no comments, attributes, imports, or lines that hold only brackets.
@@ -18,8 +18,8 @@ fn code_lines(text: &str) -> Vec<(usize, &str)> {
     numbered.filter(|(_, line)| is_code(line)).collect()
 }
 
-/// Pairs of places where [`COPY_LINES`] equal lines begin: the first of each copy that has a statement in it. Two types with the
-/// same fields have none.
+/// Pairs of places where [`COPY_LINES`] equal lines begin: the first of each copy that contains a statement. Two
+/// types with the same fields contain none.
 fn copies<'t>(files: &[(&'t str, &'t str)]) -> Vec<String> {
     let lines: Vec<(&str, Vec<(usize, &str)>)> =
         files.iter().map(|(name, text)| (*name, code_lines(text))).collect();

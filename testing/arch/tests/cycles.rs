@@ -1,6 +1,6 @@
-//! Import cycles between source files: a file outside them can be read after those that it imports.
+//! Import cycles between source files. A file outside of cycles can be read after the files that it imports.
 //!
-//! `file_cycles_max` of arch.toml is the number that is left. It only goes down.
+//! `file_cycles_max` of arch.toml is the maximum, which must only decrease.
 
 use arch::imports::{cycles, imports};
 use arch::root;

@@ -1,4 +1,4 @@
-//! The table of settings (core/config/src/settings) and the code agree.
+//! The table of settings (core/config/src/settings) agrees with the code.
 
 use arch::{root, rust_files};
 use config::settings;
@@ -48,7 +48,7 @@ fn names() -> BTreeSet<String> {
     names
 }
 
-/// The literals behind `get(` and `contains_key(` in lines that speak of a map of settings.
+/// The literals after `get(` and `contains_key(` in lines that use a map of settings.
 fn literal_keys(line: &str) -> Vec<&str> {
     if !["options", "config", "asked"].iter().any(|map| line.contains(map)) {
         return Vec::new();
@@ -70,7 +70,7 @@ fn every_key_that_is_read_is_in_the_table() {
     assert!(wrong.is_empty(), "not in core/config/src/settings:\n{}", wrong.join("\n"));
 }
 
-/// An entry that the table names is used by that name, or its column or key stands in the code.
+/// An entry with a name in the table is used by that name, or its column or key occurs in the code.
 #[test]
 fn what_has_an_effect_is_read() {
     let code: String = readers().into_values().collect::<Vec<_>>().join("\n");

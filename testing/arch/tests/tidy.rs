@@ -1,13 +1,13 @@
-//! House rules that a reader of one file cannot see broken.
+//! Rules whose violation cannot be seen in a single file.
 
 use arch::imports::without_tests;
 use arch::{root, rust_files};
 use std::path::PathBuf;
 
-/// Code lines a file may have, tests not counted.
+/// Maximum number of code lines of a file, without tests.
 const LINES_MAX: usize = 600;
 
-/// What `core/` may not name: it is told the time, handed its packets, and returns what to do.
+/// Names that `core/` must not use: it gets the time and packets as arguments and returns what to do.
 const IMPURE: [&str; 8] = [
     "std::time::Instant",
     "SystemTime",
@@ -40,10 +40,11 @@ fn no_god_files() {
     assert!(wrong.is_empty(), "split these by stage or subject:\n{}", wrong.join("\n"));
 }
 
-/// Lines that a function may have. Those near it are tables of match arms.
+/// Maximum number of lines of a function. Functions near it are tables of match arms.
 const FUNCTION_LINES_MAX: usize = 125;
 
-/// The lines of each function that begins at `indent`, by its name; formatted code closes it at the same indent.
+/// The number of lines of each function, by name. In formatted code the closing bracket has the indent of the
+/// function.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -74,7 +75,7 @@ fn functions_fit() {
     assert!(wrong.is_empty(), "functions over {FUNCTION_LINES_MAX} lines:\n{}", wrong.join("\n"));
 }
 
-/// Characters that a line without a text in it may have; rustfmt leaves comments and strings alone.
+/// Maximum number of characters of a line without a string; rustfmt does not wrap comments and strings.
 const LINE_MAX: usize = 150;
 
 #[test]
@@ -90,7 +91,8 @@ fn lines_are_short() {
     assert!(wrong.is_empty(), "lines over {LINE_MAX} characters:\n{}", wrong.join("\n"));
 }
 
-/// Names that hide what a thing is; GLOSSARY.md has the terms to use. Words of identifiers, in either case.
+/// Words that hide what a thing is; GLOSSARY.md has the terms to use. Compared with the words of identifiers,
+/// ignoring case.
 const PRIVATE_WORDS: [&str; 10] =
     ["bell", "brake", "courtesy", "deed", "desk", "nap", "rhythm", "trail", "twin", "twins"];
 
@@ -149,10 +151,10 @@ fn core_is_pure() {
     assert!(wrong.is_empty(), "core/ names the outside world:\n{}", wrong.join("\n"));
 }
 
-/// Bytes that the subject of a commit may have.
+/// Maximum number of characters of a commit subject.
 const SUBJECT_MAX: usize = 72;
 
-/// The last commit from before the limit.
+/// The last commit before this limit.
 const SUBJECTS_SINCE: &str = "62325a4";
 
 #[test]
@@ -171,7 +173,7 @@ fn commit_subjects_are_short() {
 
 #[test]
 fn no_left_overs() {
-    // Spelt in two parts, so that this file does not find itself.
+    // Split in two parts, so that this file does not contain them.
     let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:"), concat!("/wo", "rk/")];
     let mut wrong = Vec::new();
     for path in sources(&["core", "shell", "bin", "testing"]) {

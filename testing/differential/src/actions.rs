@@ -7,7 +7,7 @@ use crate::pools::port;
 use crate::reshape;
 use crate::rng::Rng;
 
-/// The meter that every bridge has; it lets everything pass.
+/// The meter that every bridge has; it passes all packets.
 pub const METER: u32 = 1;
 
 /// The actions of a flow of table `table`; groups 1 to `groups` exist.

@@ -1,10 +1,10 @@
-//! Random actions that change a packet, or what goes with it.
+//! Random actions that change a packet or its metadata.
 
 use crate::kind::Kind;
 use crate::pools::{IPS, PORTS, VLANS, ip6, mac, mac_text};
 use crate::rng::Rng;
 
-/// An action that changes the packet or what goes with it.
+/// An action that changes the packet or its metadata.
 pub fn change(rng: &mut Rng, kind: Kind) -> String {
     match rng.below(28) {
         0..7 => set(rng, kind),
@@ -48,8 +48,8 @@ pub fn change(rng: &mut Rng, kind: Kind) -> String {
     }
 }
 
-/// What `multipath` and `bundle` hash. Of packets that are not IP the stock switch hashes addresses with symmetric_l3l4 that its
-/// megaflows do not match: one packet decides for others.
+/// The fields that `multipath` and `bundle` hash. For packets that are not IP the stock switch hashes addresses with
+/// symmetric_l3l4 that its megaflows do not match, so one packet decides for others.
 pub fn hash_fields(rng: &mut Rng, kind: Kind) -> &'static str {
     let all = [
         "eth_src",
@@ -75,7 +75,7 @@ fn multipath(rng: &mut Rng, kind: Kind) -> String {
     )
 }
 
-/// What a tunnel's outer header would say; nothing here leaves by a tunnel, but matches see it.
+/// A field of a tunnel's outer header. No packet is sent to a tunnel here, but matches see the field.
 fn tunnel(rng: &mut Rng) -> String {
     rng.pick(&[
         "set_field:5->tun_id",
@@ -106,7 +106,7 @@ fn wide(rng: &mut Rng) -> String {
     }
 }
 
-/// Parts of headers that are set less often.
+/// Header fields that are set less often.
 fn detail(rng: &mut Rng, kind: Kind) -> String {
     match kind {
         Kind::Nsh => rng
@@ -155,7 +155,7 @@ fn moved(rng: &mut Rng, kind: Kind) -> String {
     .to_owned()
 }
 
-/// A set-field that packets of `kind` can bear.
+/// A set-field that is valid for packets of `kind`.
 pub fn set(rng: &mut Rng, kind: Kind) -> String {
     let ethernet = |rng: &mut Rng| match rng.below(4) {
         0 => format!(

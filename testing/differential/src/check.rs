@@ -1,4 +1,4 @@
-//! The checks: the same table and packets into both switches, the answers side by side.
+//! The checks: the same table and packets for both switches, and comparison of the results.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,60 +11,60 @@ use crate::sent;
 use crate::switch::{PATIENCE, PORTS, Switch};
 use crate::table::Table;
 
-/// How long answers that come about at a switch's own pace may differ.
+/// How long results that a switch produces asynchronously may differ.
 const SETTLE: Duration = Duration::from_millis(400);
 
-/// How many traces are asked for before the first answer is read: none of them may fill a socket.
+/// Number of traces that are requested before the first reply is read, so few that they cannot fill a socket buffer.
 const AT_ONCE: usize = 6;
 
 /// The two switches.
 pub struct Pair {
-    /// The oracle.
+    /// The reference.
     pub stock: Switch,
     /// The switch under test.
     pub ours: Switch,
-    /// Whether the words of a trace and the width of megaflows stay out of the comparison: the oracle is of another version.
+    /// The reference is of another version: the text of traces and the megaflows are not compared.
     pub loose: bool,
-    /// How many answers differed as expected, by the name of the expectation.
+    /// Number of results that differed as expected, by the name of the expected difference.
     pub expected: BTreeMap<&'static str, usize>,
 }
 
-/// What is done with a table.
+/// A check of a table.
 #[derive(Debug, Clone)]
 pub enum Check {
-    /// The table is loaded, no more.
+    /// Load the table only.
     Load,
-    /// One packet is traced.
+    /// Trace one packet.
     Trace(Packet),
-    /// The packets enter, one after the other.
+    /// Send the packets, one after the other.
     Forward(Vec<Packet>),
-    /// One packet enters ours alone, whose trace differs from the stock switch's as expected.
+    /// Send one packet to Sluice only, whose trace differs from the stock switch's as expected.
     AsTraced(Packet),
 }
 
-/// What traces of packets left.
+/// The result of traces.
 #[derive(Debug, Default)]
 pub struct Traced {
     /// Packets whose traces differ as expected.
     expected: Vec<Packet>,
-    /// The stock switch does what it traces, but for what it would send and set aside; in lists inside of actions it does that,
-    /// too, and packets that were set aside there have been counted, and have taught.
+    /// The stock switch does not execute a trace, except for lists nested in actions: in those it recirculates
+    /// packets, which are then counted and learned from.
     counted: bool,
 }
 
-/// Two answers that are not alike.
+/// Two results that differ.
 #[derive(Debug, Clone)]
 pub struct Difference {
-    /// Which answer.
+    /// The compared result.
     pub what: &'static str,
-    /// The stock switch's.
+    /// The stock switch's result.
     pub stock: String,
-    /// Ours.
+    /// Sluice's result.
     pub ours: String,
 }
 
 impl Difference {
-    /// None when the answers are alike.
+    /// `None` if the results are equal.
     fn of(what: &'static str, stock: String, ours: String) -> Option<Difference> {
         (stock != ours).then_some(Difference { what, stock, ours })
     }
@@ -75,7 +75,7 @@ impl Pair {
         Ok((f(&mut self.stock)?, f(&mut self.ours)?))
     }
 
-    /// The answers of both to an appctl command: both work at the same time.
+    /// Replies of both to an appctl command; both run it at the same time.
     fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<(String, String)> {
         self.both(|s| s.ask(command, args))?;
         self.both(Switch::answer)
@@ -91,12 +91,14 @@ impl Pair {
         Ok((self.stock.ofctl_answer(stock)?, self.ours.ofctl_answer(ours)?))
     }
 
-    /// Gives br0 of both the flows and groups of a bundle: whether they took it, and what the client said.
+    /// Applies a bundle of flows and groups to br0 of both; returns whether they accepted it, and the client's
+    /// output.
     fn bundle(&self, text: &str) -> io::Result<((bool, String), (bool, String))> {
         self.ofctl(&["bundle", "br0", "-"], text)
     }
 
-    /// Loads a table into both; what the client or the stock switch refuses leaves the table, after ours had to refuse it, too.
+    /// Loads a table into both. Lines that the client or the stock switch refuses are removed from the table; Sluice
+    /// must refuse them, too.
     pub fn load(&mut self, table: &mut Table) -> io::Result<Option<Difference>> {
         loop {
             let ((fine, stock), (_, ours)) = self.bundle(&table.bundle())?;
@@ -116,7 +118,7 @@ impl Pair {
                 }
             }
         }
-        // Megaflows of the case before would teach addresses when they are looked after.
+        // When megaflows of the previous case are revalidated, addresses could be learned from them.
         for (command, args) in
             [("revalidator/purge", &[][..]), ("fdb/flush", &["br0"]), ("fdb/flush", &["br1"])]
         {
@@ -125,8 +127,8 @@ impl Pair {
         Ok(None)
     }
 
-    /// Gives br0 of both these lines besides what it has; those that are not refused. `differ`: the first that ours answers otherwise.
-    /// Halves, as a client for each line would be most of the work.
+    /// Adds these lines to br0 of both; returns those that are accepted. `differ`: the first line for which Sluice's
+    /// answer differs. Halves the list, because starting a client for each line would take most of the time.
     fn accepted(&self, lines: &[String], differ: &mut Option<Difference>) -> io::Result<Vec<String>> {
         if lines.is_empty() {
             return Ok(Vec::new());
@@ -147,8 +149,8 @@ impl Pair {
         }
     }
 
-    /// Traces packets in both; the first of them that differs, or what the traces left. That our megaflows are sound needs no
-    /// other check: they are as wide as the oracle's.
+    /// Traces packets in both; returns the first difference, or the result of the traces. Sluice's megaflows need no
+    /// other check, because they are as wide as those of the reference.
     pub fn trace(
         &mut self,
         packets: &[Packet],
@@ -174,7 +176,8 @@ impl Pair {
                 }
             }
         }
-        // Rules of the table before stay in the prefix trees of the stock switch for a while, and narrow its megaflows.
+        // Rules of the previous table stay in the prefix tries of the stock switch for a while and narrow its
+        // megaflows.
         for packet in differ {
             let deadline = Instant::now() + SETTLE;
             loop {
@@ -209,13 +212,13 @@ impl Pair {
         if self.loose { None } else { Difference::of("trace text", stock, ours) }
     }
 
-    /// How many lookups the datapaths have made.
+    /// Number of look-ups of both datapaths.
     fn lookups(&mut self) -> io::Result<(Lookups, Lookups)> {
         let (stock, ours) = self.ctl("dpctl/show", &[])?;
         Ok((Lookups::of(&stock), Lookups::of(&ours)))
     }
 
-    /// Lets a packet enter both, and waits until they have done with it; `before` is how many lookups there were.
+    /// Sends a packet to both and waits until they have processed it; `before`: number of look-ups before.
     fn receive(&mut self, packet: &Packet, before: (Lookups, Lookups)) -> io::Result<(Lookups, Lookups)> {
         self.ctl("netdev-dummy/receive", &[&format!("p{}", packet.port), &packet.hex()])?;
         let deadline = Instant::now() + SETTLE / 4;
@@ -227,19 +230,19 @@ impl Pair {
         }
     }
 
-    /// Waits until both have looked at all megaflows after this. The stock switch looks at them when it finds the time: a pause
-    /// ends the look that is under way, and what ends the pause begins another. (What a packet taught gets there by two turns of
-    /// its main loop, and there are more of them here.)
+    /// Waits until both have revalidated all megaflows after this. The stock switch sweeps at its own pace: a pause
+    /// ends the present sweep, and the end of the pause starts another one. (What a packet taught is applied after
+    /// two iterations of its main loop; more pass here.)
     fn sweep(&mut self) -> io::Result<()> {
         self.ours.ask("revalidator/wait", &[])?;
         self.stock.ctl("revalidator/pause", &[])?;
         self.stock.ask_late("revalidator/wait", &[])?;
-        // Each turn reads the older connection first: once this is answered the wait is known.
+        // Each iteration reads the older connection first, so after this reply the wait is registered.
         self.stock.ctl("version", &[])?;
         self.stock.ctl("revalidator/resume", &[])?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // Nothing but a command makes the main loop look whether the wait is over.
+            // Only a command makes the main loop check whether the wait is over.
             self.stock.ctl("version", &[])?;
             if self.stock.answered()? || Instant::now() > deadline {
                 break;
@@ -248,12 +251,12 @@ impl Pair {
         self.ours.answer().map(drop)
     }
 
-    /// Sends the packets through both: each with no megaflow at first, then all with the megaflows of those before. What
-    /// the table learns from a packet that meets a megaflow is known after a sweep.
+    /// Sends the packets to both: each without megaflows at first, then all with the megaflows of the previous ones.
+    /// What the table learns from a packet that hits a megaflow is applied by a sweep.
     pub fn forward(&mut self, packets: &[Packet], table: &Table) -> io::Result<Option<Difference>> {
         let learns = table.learns();
         self.ctl("revalidator/purge", &[])?;
-        // Connections of packets that the stock switch has traced.
+        // Removes connections of packets that the stock switch has traced.
         self.ctl("dpctl/flush-conntrack", &[])?;
         self.both(Switch::outputs)?;
         let mut lookups = self.lookups()?;
@@ -264,7 +267,7 @@ impl Pair {
             }
             self.ctl("revalidator/purge", &[])?;
         }
-        // Most of what there is to learn has been learned: sweeps, which take long, are few.
+        // Most learning has happened already, so few of the slow sweeps are needed.
         let (mut learned, mut moved) = (self.learned()?, false);
         for packet in packets {
             let before = lookups;
@@ -272,8 +275,8 @@ impl Pair {
             let now = self.learned()?;
             let missed = (lookups.0.missed > before.0.missed, lookups.1.missed > before.1.missed);
             if let Some(d) = self.sent(packet, table)? {
-                // Of its removed megaflow the stock switch makes a new one, that knows where this packet's sender is now; ours is
-                // told afterwards, as any switch is that finds the megaflow.
+                // The stock switch replaces its deleted megaflow by a new one that reflects the sender's new port.
+                // Sluice learns afterwards, like any switch whose packet hits the megaflow.
                 if !(moved && missed == (true, false)) {
                     return Ok(Some(d));
                 }
@@ -285,7 +288,7 @@ impl Pair {
                 self.sweep()?;
                 let taught = self.learned()?;
                 if taught != learned {
-                    // What the sweep found out is for the next one to apply.
+                    // Changes found by a sweep are applied by the next one.
                     self.sweep()?;
                     learned = taught;
                 }
@@ -294,7 +297,7 @@ impl Pair {
         self.afterwards(packets, moved || learns)
     }
 
-    /// Compares what left since the last look, as `packet` entered; expected differences are counted.
+    /// Compares what was sent since the last call, when `packet` entered; counts expected differences.
     fn sent(&mut self, packet: &Packet, table: &Table) -> io::Result<Option<Difference>> {
         let outputs = |pair: &mut Pair| {
             let (stock, ours) = pair.both(Switch::outputs)?;
@@ -303,7 +306,7 @@ impl Pair {
         let Some(d) = self.settle("outputs", outputs, true)? else { return Ok(None) };
         self.ask_trace(packet)?;
         let (_, ours) = self.both(Switch::answer)?;
-        // What lists inside of actions send, the stock switch sends for a trace, too.
+        // Packets sent from lists nested in actions are sent by the stock switch also for a trace.
         self.both(Switch::outputs)?;
         let actions = normal::line(&ours, normal::ACTIONS);
         let actions = actions.strip_prefix(normal::ACTIONS).unwrap_or_default();
@@ -315,8 +318,8 @@ impl Pair {
         Ok(Some(Difference { stock: head.clone() + &d.stock, ours: head + &d.ours, ..d }))
     }
 
-    /// Whether the frames that ours sends for a packet are those of its trace. For packets of which the stock switch does
-    /// something else, as expected.
+    /// Checks that the frames that Sluice sends for a packet are those of its trace, for packets that the stock
+    /// switch handles differently as expected.
     fn ours_as_traced(&mut self, packet: &Packet) -> io::Result<Option<Difference>> {
         let (port, hex) = (format!("p{}", packet.port), packet.hex());
         self.ours.ctl("revalidator/purge", &[])?;
@@ -337,14 +340,14 @@ impl Pair {
         Ok(wrong.map(|wanted| Difference { what: "frames of the trace", stock: wanted, ours }))
     }
 
-    /// How much the stock switch's bridges have learned: addresses that came, moved and went.
+    /// Learning counters of the stock switch's bridges: addresses learned, moved and removed.
     fn learned(&mut self) -> io::Result<[String; 2]> {
         let bridges = ["br0", "br1"];
         bridges.iter().try_for_each(|b| self.stock.ask("fdb/stats-show", &[b]))?;
         Ok([self.stock.answer()?, self.stock.answer()?])
     }
 
-    /// What the packets left behind in both; `again`: the stock switch translated megaflows again meanwhile.
+    /// Compares the remaining state of both. `again`: the stock switch has revalidated megaflows meanwhile.
     fn afterwards(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
         let verified = self.ours.ctl("revalidator/verify", &[])?;
         if !normal::is_verified(&verified) {
@@ -381,15 +384,15 @@ impl Pair {
         };
         let counters = self.settle("counters", look, false)?;
         let Some(d) = megaflows.filter(|_| !self.loose) else { return Ok(counters) };
-        // What is asked from here on teaches: all the rest has been looked at.
+        // The following commands cause learning, so everything else is compared before.
         let (stock, ours) = told(&raw, self.translation_fails(packets)?);
         let forgotten = self.forgotten(packets)?;
         let alike = stock == ours || again && expected::megaflows::alike(&stock, &ours, &forgotten);
         Ok(if alike { counters } else { Some(d) })
     }
 
-    /// The packets whose megaflows the stock switch may remove when it looks at them: a header is put around them, or taken off, or
-    /// they meet a flow that learns up to a limit.
+    /// The packets whose megaflows the stock switch may delete when it revalidates: a header is added or removed, or
+    /// they match a flow that learns up to a limit.
     fn forgotten(&mut self, packets: &[Packet]) -> io::Result<Vec<Packet>> {
         let mut out = Vec::new();
         for packet in packets {
@@ -401,7 +404,7 @@ impl Pair {
         Ok(out)
     }
 
-    /// Whether one of the packets cannot be translated, as both have said when they were traced.
+    /// Returns whether one of the packets cannot be translated, according to the traces of both.
     fn translation_fails(&mut self, packets: &[Packet]) -> io::Result<bool> {
         for packet in packets {
             if self.trace_in_ours(packet)?.contains("Translation failed") {
@@ -415,7 +418,7 @@ impl Pair {
         self.ours.ctl("ofproto/trace", &["br0", &format!("in_port={}", packet.port), &packet.hex()])
     }
 
-    /// Asks both until they agree, for a while. Where `adds` is set an answer is what came since the last.
+    /// Queries both until they agree, for a limited time. If `adds` is set, each reply contains only what is new.
     fn settle(
         &mut self,
         what: &'static str,
@@ -438,7 +441,7 @@ impl Pair {
         Ok(Difference::of(what, stock, ours))
     }
 
-    /// Loads the table and does the check.
+    /// Loads the table and runs the check.
     pub fn run(&mut self, table: &mut Table, check: &Check) -> io::Result<Option<Difference>> {
         let refused = self.load(table)?;
         match check {
@@ -452,7 +455,7 @@ impl Pair {
         }
     }
 
-    /// A case: a table, packets traced, then sent; the first difference and the check that shows it.
+    /// Runs a case: a table, packets traced, then sent. Returns the first difference and the check that shows it.
     pub fn case(&mut self, table: &mut Table, packets: &[Packet]) -> io::Result<Option<(Check, Difference)>> {
         if let Some(d) = self.load(table)? {
             return Ok(Some((Check::Load, d)));
@@ -464,12 +467,12 @@ impl Pair {
         if counted {
             self.load(table)?;
         }
-        // Our datapath neither translates addresses nor reads protocols: what it would forward is known from the trace alone.
+        // Connection tracking with these options is compared by traces only.
         if table.flows.iter().any(|l| l.contains("nat(") || l.contains("alg=")) {
             return Ok(None);
         }
-        // The stock switch gives packets without the label that their type tells of a megaflow whose key it cannot read: it removes
-        // that whenever it looks, and what it counted is lost.
+        // For packets without the label that their type announces, the stock switch installs a megaflow whose key it
+        // cannot parse. It deletes that megaflow in each sweep, and the counts are lost.
         let forwarded = |p: &&Packet| !expected.contains(p) && !p.lacks_label();
         let packets: Vec<Packet> = packets.iter().filter(forwarded).cloned().collect();
         if let Some(d) = self.forward(&packets, table)? {
@@ -488,7 +491,7 @@ fn each(texts: &(String, String), f: impl Fn(&str) -> String) -> (String, String
     (f(&texts.0), f(&texts.1))
 }
 
-/// The ports that random packets enter by.
+/// The ports on which random packets are received.
 pub fn entries() -> &'static [u16] {
     &PORTS
 }

@@ -1,4 +1,5 @@
-//! Expected differences from the stock switch, which are no fault of ours: each with its reason, no wider than its cause.
+//! Expected differences from the stock switch that are not faults of Sluice: each with its reason and no wider than
+//! its cause.
 
 use crate::{normal, sent};
 
@@ -7,7 +8,7 @@ pub mod learned;
 pub mod megaflows;
 pub mod outputs;
 
-/// Assertions that end the stock switch (3.1 or 3.7.1), and what leads there.
+/// Assertions that end the stock switch (3.1 or 3.7.1), and their cause.
 const ENDS: &[(&str, &str)] = &[
     (
         "assertion !dp_packet_is_eth(packet) failed in push_eth()",
@@ -23,12 +24,12 @@ const ENDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Why the stock switch ended, by its log, if that is expected.
+/// Why the stock switch ended, from its log, if that is expected.
 pub fn end(log: &str) -> Option<&'static str> {
     ENDS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
 }
 
-/// The expected difference between two traces, if it is one. `loose`: the stock switch is of an older version.
+/// The expected difference between two traces, if there is one. `loose`: the stock switch is of an older version.
 pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
     if loose && action_set_again(stock, ours) {
         return Some("trace: action set done again");
@@ -43,8 +44,9 @@ pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
     named.into_iter().find(|(_, alike)| alike(stock, ours)).map(|(name, _)| name)
 }
 
-/// Whether the stock switch does an action set once more than ours: 3.1 does it in each branch of `check_pkt_larger` and within
-/// `clone`, and again behind these. What comes before them is the same, and ours sends nothing that the stock switch does not send.
+/// The stock switch executes an action set once more than Sluice: 3.1 does so in each branch of `check_pkt_larger`
+/// and within `clone`, and again after these. The actions before are equal, and Sluice sends nothing that the stock
+/// switch does not send.
 fn action_set_again(stock: &str, ours: &str) -> bool {
     const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
     let sets = |text: &str| text.matches("Executing action set:").count();
@@ -59,13 +61,13 @@ fn action_set_again(stock: &str, ours: &str) -> bool {
     let within = sent::ports(&lists(ours), None)
         .iter()
         .all(|port| theirs.iter().position(|p| p == port).map(|at| theirs.swap_remove(at)).is_some());
-    // A copy that is the last of its list, or whose flow needs no restoring, stands in the list without a `clone`.
+    // A copy that is the last in its list, or whose flow needs no restoring, is in the list without `clone`.
     let has_copy = ["clone(", "check_pkt_larger("].iter().any(|action| ours.contains(action));
     has_copy && sets(stock) > sets(ours) && before(stock) == before(ours) && within
 }
 
-/// Whether the final flow is what it was at first but for an option of a tunnel that was set and deleted: what it held stays in the
-/// stock switch's memory, so that it does not say `unchanged`, and does not show.
+/// The final flow equals the initial one except for a tunnel option that was set and deleted: its value stays in the
+/// stock switch's memory, so that it does not print `unchanged`, although nothing is visible.
 fn option_that_was(stock: &str, ours: &str) -> bool {
     let last = |text| normal::line(text, "Final flow: ").strip_prefix("Final flow: ").map(str::to_owned);
     let (Some(first), Some(theirs)) = (normal::line(stock, "Flow: ").strip_prefix("Flow: "), last(stock))
@@ -77,8 +79,8 @@ fn option_that_was(stock: &str, ours: &str) -> bool {
     first == theirs && same && stock.contains("delete_field:tun_metadata")
 }
 
-/// Whether `decap()` took a label off that was not the last, without a word on what follows: the stock switch takes that for a frame,
-/// and refuses to put an Ethernet header on it; ours takes it for the next label. Both drop the packet in the end.
+/// `decap()` without a type removed a label that was not the last. The stock switch treats the rest as a frame and
+/// refuses to add an Ethernet header; Sluice treats it as the next label. Both drop the packet.
 fn frame_below_a_label(stock: &str, ours: &str) -> bool {
     const REFUSED: &str = "Dropping packet as encap(ethernet) is not supported for packet type ethernet.";
     let end = |text| ["Final flow:", "Megaflow:", normal::ACTIONS].map(|what| normal::line(text, what));
@@ -89,8 +91,8 @@ fn frame_below_a_label(stock: &str, ours: &str) -> bool {
         && end(ours)[2].strip_prefix(normal::ACTIONS) == Some("drop")
 }
 
-/// Whether the traces differ in what is left in the action set when the branch for short packets of `check_pkt_larger` begins: in
-/// the stock switch it holds what a group of the action set wrote in the branch for long ones.
+/// The traces differ in what is left in the action set when the branch of `check_pkt_larger` for short packets
+/// begins: in the stock switch it contains what a group of the action set wrote in the branch for long packets.
 fn left_over(stock: &str, ours: &str) -> bool {
     let (stock, ours) = (normal::trace(stock), normal::trace(ours));
     let first = stock.lines().zip(ours.lines()).find(|(a, b)| a != b);

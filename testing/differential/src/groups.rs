@@ -11,7 +11,7 @@ pub fn group(rng: &mut Rng, id: u64) -> String {
     let kind = rng.pick(&["all", "all", "all", "indirect", "select", "ff"]);
     let mut line = format!("group add group_id={id},type={kind}");
     if kind == "select" {
-        // Without a method the datapath hashes, each in its own way.
+        // Without a method the datapaths hash, and their hashes differ.
         line.push_str(rng.pick(&[
             ",selection_method=hash,fields(ip_src)",
             ",selection_method=hash,fields(eth_src,eth_dst)",

@@ -1,8 +1,8 @@
-//! Random tables and packets through Sluice and the stock switch: both get the same flows and packets, and what they say
-//! (`ofproto/trace`, datapath flows, counters, the learning table) and do (packets that leave) is compared.
+//! Runs random tables and packets through Sluice and the stock switch: both get the same flows and packets. Their
+//! output (`ofproto/trace`, datapath flows, counters, the learning table) and the frames that they send are compared.
 //!
-//! A case is its seed: tables and packets come from it alone. The stock switch is the oracle; where it is of an older version than
-//! the text we speak, the caller may leave the words of a trace out of the comparison.
+//! A case depends only on its seed. The stock switch is the reference; if it is of an older version, the caller may
+//! exclude the text of traces from the comparison.
 
 pub mod actions;
 pub mod bounds;

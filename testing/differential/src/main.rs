@@ -1,9 +1,10 @@
 //! `differential --seed N --cases M [--stock-dir DIR] [--ours PATH] [--loose] [--keep-going N]`
 //!
-//! Runs cases `N..N+M`. For each difference that shows twice it prints the seed, the least flows and packets that show it and both
-//! answers; ends with 1 when there was one. `--stock-dir` is a built source tree of the stock switch (without: the installed one), `--ours` the
-//! daemon to test, `--loose` leaves the words of traces and megaflows out (for an oracle of another version), `--keep-going` is how many
-//! differences are enough.
+//! Runs cases `N..N+M`. For each reproducible difference it prints the seed, the minimal flows and packets that show
+//! it, and both results; the exit status is 1 if there was one. `--stock-dir`: a built source tree of the stock
+//! switch (default: the installed one). `--ours`: the daemon to test. `--loose`: do not compare the text of traces
+//! and megaflows (for a reference of another version). `--keep-going`: number of differences after which the run
+//! ends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -67,17 +68,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a run has found.
+/// Result of a run.
 #[derive(Default)]
 struct Tally {
     done: u64,
-    /// Differences, and ends of a switch, that are not expected.
+    /// Unexpected differences and unexpected ends of a switch.
     found: usize,
-    /// Differences that a second try did not show.
+    /// Differences that a second try did not reproduce.
     once: usize,
     /// Cases that ended the stock switch as expected.
     ended: usize,
-    /// Answers that differed as expected, by the name of the expectation.
+    /// Results that differed as expected, by the name of the expected difference.
     expected: BTreeMap<&'static str, usize>,
 }
 
@@ -152,7 +153,7 @@ fn random(seed: u64) -> (Table, Vec<Packet>) {
     (table, packets)
 }
 
-/// A case that showed a difference once more: what depends on the time that a busy machine takes does not show again.
+/// Repeats a case with a difference: differences that depend on timing on a busy machine are not reproduced.
 fn again(pair: &mut Pair, seed: u64, first: &Difference, tally: &mut Tally) -> io::Result<()> {
     let (mut table, packets) = random(seed);
     match pair.case(&mut table, &packets)? {
@@ -173,7 +174,7 @@ fn again(pair: &mut Pair, seed: u64, first: &Difference, tally: &mut Tally) -> i
     Ok(())
 }
 
-/// The switch of the two that has ended, and its log.
+/// Which of the two switches has ended, and its log.
 fn ended(pair: &mut Pair, silence: bool) -> Option<(&'static str, String)> {
     [&mut pair.stock, &mut pair.ours].into_iter().find_map(|s| Some((s.name, s.ended(silence)?)))
 }
@@ -192,7 +193,7 @@ fn print(seed: u64, least: &Minimal) {
     print_lines(&least.difference);
 }
 
-/// The lines that are not in both answers.
+/// Prints the lines that are in only one of the results.
 fn print_lines(difference: &Difference) {
     let (stock, ours): (Vec<&str>, Vec<&str>) =
         (difference.stock.lines().collect(), difference.ours.lines().collect());

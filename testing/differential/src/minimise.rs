@@ -1,4 +1,4 @@
-//! The smallest table and the fewest packets that still show a difference of the same kind.
+//! Finds the smallest table and the fewest packets that still show a difference of the same kind.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use crate::check::{Check, Difference, Pair};
 use crate::table::Table;
 
-/// How long one difference may be made smaller.
+/// Maximum time for minimising one difference.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A difference with the least that shows it.
+/// A difference with a minimal case.
 #[derive(Debug)]
 pub struct Minimal {
-    /// The flows and groups left.
+    /// The remaining flows and groups.
     pub table: Table,
-    /// The packets left.
+    /// The remaining packets.
     pub check: Check,
-    /// The difference as it is then.
+    /// The difference of the minimal case.
     pub difference: Difference,
 }
 
@@ -26,7 +26,7 @@ struct Search<'a> {
     until: Instant,
 }
 
-/// Makes a difference small.
+/// Minimises the case of a difference.
 pub fn minimise(pair: &mut Pair, table: Table, check: Check, difference: Difference) -> io::Result<Minimal> {
     let mut search =
         Search { pair, least: Minimal { table, check, difference }, until: Instant::now() + PATIENCE };
@@ -45,7 +45,7 @@ pub fn minimise(pair: &mut Pair, table: Table, check: Check, difference: Differe
 }
 
 impl Search<'_> {
-    /// Whether the smaller case still shows the difference; if so it is the least so far.
+    /// Returns whether the smaller case still shows the difference; if so, keeps it.
     fn shows(&mut self, table: Table, check: Check) -> io::Result<bool> {
         if Instant::now() > self.until {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! What no two runs share, taken out of the answers.
+//! Normalises results: removes what differs between any two runs.
 
 use std::ops::Range;
 
@@ -10,36 +10,36 @@ fn hide(text: &str, key: &str) -> String {
         let (head, tail) = rest.split_at(at + key.len());
         out.push_str(head);
         let end = tail.find(|c: char| !(c.is_ascii_hexdigit() || c == 'x' || c == '.')).unwrap_or(tail.len());
-        // Recirculation 0 is no recirculation: that is no name for something.
+        // Recirculation id 0 means none, so it is kept.
         out.push_str(if tail[..end].is_empty() || &tail[..end] == "0" { &tail[..end] } else { "<n>" });
         rest = &tail[end..];
     }
     out + rest
 }
 
-/// The lines in order.
+/// Sorts the lines.
 pub fn sorted_lines(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().filter(|l| !l.is_empty()).collect();
     lines.sort_unstable();
     lines.join("\n")
 }
 
-/// Whether `revalidator/verify` found that all megaflows do what the tables say.
+/// Returns whether `revalidator/verify` found that all megaflows agree with the tables.
 pub fn is_verified(text: &str) -> bool {
     text.lines().all(|line| line.ends_with(" megaflows as the tables say, 0 not"))
 }
 
-/// An error of a client: the answers of two daemons differ in the transaction's number, and its log lines in their time.
+/// Normalises a client's error, in which the transaction id and the time of log lines differ.
 pub fn error(text: &str) -> String {
     hide(&timeless(text), "xid=")
 }
 
-/// The number of the line of its input that `ovs-ofctl` says it cannot read.
+/// The line number of the input that `ovs-ofctl` cannot parse.
 pub fn unread(text: &str) -> Option<usize> {
     text.lines().find_map(|l| l.strip_prefix("ovs-ofctl: -:")?.split_once(':')?.0.parse().ok())
 }
 
-/// Without the time of log lines, which may stand behind an error.
+/// Removes the time of log lines, which may follow an error.
 fn timeless(text: &str) -> String {
     let line = |l: &str| match l.split_once("Z|") {
         Some((head, rest)) => {
@@ -54,15 +54,15 @@ fn timeless(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// What a trace says before the list of a datapath's actions.
+/// The text of a trace before the list of datapath actions.
 pub const ACTIONS: &str = "Datapath actions: ";
 
-/// A trace without the numbers that a switch gives to what it sets aside.
+/// Removes ids that a switch assigns, such as recirculation ids.
 pub fn without_ids(text: &str) -> String {
     ["recirc_id=", "recirc_id(", "recirc(", "ct_id="].iter().fold(text.to_owned(), |t, key| hide(&t, key))
 }
 
-/// The text of a trace.
+/// Normalises a trace.
 pub fn trace(text: &str) -> String {
     let text = without_ids(text);
     let tag = tag(&text);
@@ -75,15 +75,15 @@ pub fn trace(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The tag of the packet that a trace is about, as `push_vlan` says it.
+/// The tag of the packet in a trace, in the form of `push_vlan`.
 pub fn tag(text: &str) -> Option<String> {
     let flow = line(text, "Flow:");
     let (vid, pcp) = value(flow, "dl_vlan=").zip(value(flow, "dl_vlan_pcp="))?;
     Some(format!("push_vlan(vid={vid},pcp={pcp})"))
 }
 
-/// A packet's last fields without options of a tunnel: of one that is given as bytes the stock switch has no table to read those by
-/// that flows have set, and leaves them out.
+/// Removes tunnel options from a packet's final fields: for a packet that is given as bytes, the stock switch has no
+/// table to decode options that flows have set, and leaves them out.
 fn without_options(line: &str) -> String {
     match line.strip_prefix("Final flow: ") {
         Some(fields) => {
@@ -94,8 +94,8 @@ fn without_options(line: &str) -> String {
     }
 }
 
-/// A match without the contexts of a service header where its type is not matched: the stock switch does not tell them then, so
-/// that a flow saved as text would match more.
+/// Removes the contexts of a service header from a match that does not match its type: the stock switch does not
+/// print them then, so that a flow saved as text would match more packets.
 fn without_contexts(line: &str) -> String {
     let context =
         |word: &&str| ["nsh_c1=", "nsh_c2=", "nsh_c3=", "nsh_c4="].iter().any(|c| word.starts_with(c));
@@ -105,7 +105,7 @@ fn without_contexts(line: &str) -> String {
     }
 }
 
-/// The flows that make up a conjunction are told in the order of subtables of one priority, which is nobody's promise.
+/// Sorts the flows of a conjunction: their order is that of subtables with equal priority, which is not defined.
 fn sort_conjunctions(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     let told = |l: &&str| l.trim_start().starts_with("-> conj.");
@@ -117,8 +117,7 @@ fn sort_conjunctions(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Ports that do not take a packet without an Ethernet header stand with the others of a flood, which has no order: they are told
-/// at the end.
+/// Moves ports that refuse a packet without an Ethernet header to the end: in a flood their position is not defined.
 fn count_refusals(text: &str) -> String {
     let (mut refused, kept): (Vec<&str>, Vec<&str>) = text
         .lines()
@@ -127,25 +126,25 @@ fn count_refusals(text: &str) -> String {
     [kept, refused].concat().join("\n")
 }
 
-/// How actions begin that put a header on a packet, or take one off.
+/// Beginnings of actions that add or remove a header.
 pub const HEADERS: [&str; 5] = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "add_mpls("];
 
-/// What actions have done to a packet. Tags that are put back are as if they had stayed.
+/// The changes that actions have made to a packet. Tags that are popped and pushed again count as unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// Those that it had, as far as they are known, the outer one last.
+    /// The packet's original tags, as far as known, the outermost last.
     tags: Vec<String>,
     vlans: Vec<String>,
     sets: Vec<String>,
 }
 
 impl State {
-    /// Of a packet to which nothing was done; `tags` are its own as `push_vlan` says them, the outer one last.
+    /// The state of an unchanged packet; `tags`: its tags in the form of `push_vlan`, the outermost last.
     pub fn of(tags: &[String]) -> State {
         State { tags: tags.iter().map(|tag| without_type(tag)).collect(), ..State::default() }
     }
 
-    /// Whether the action changes the packet.
+    /// Applies an action; returns whether it changes the packet.
     pub fn takes(&mut self, action: &str) -> bool {
         let last = self.vlans.last().map_or("", String::as_str);
         if action == "pop_vlan" && last.starts_with("push_vlan")
@@ -162,40 +161,41 @@ impl State {
         true
     }
 
-    /// How many of its own tags it has no more.
+    /// Number of its original tags that were popped.
     fn popped(&self) -> usize {
         self.vlans.iter().take_while(|v| *v == "pop_vlan").count()
     }
 
-    /// The tag of its own that was taken off last.
+    /// The original tag that was popped last.
     fn taken_off(&self) -> Option<&String> {
         self.tags.get(self.tags.len().checked_sub(self.popped())?)
     }
 
-    /// The tags that the packet has now.
+    /// The present tags of the packet.
     fn tags(&self) -> Vec<String> {
         let left = self.tags.len().saturating_sub(self.popped());
         self.tags[..left].iter().chain(&self.vlans[self.popped()..]).cloned().collect()
     }
 
-    /// Whether a header has been put on or taken off.
+    /// Returns whether a header was added or removed.
     pub fn rewrapped(&self) -> bool {
         self.sets.iter().any(|s| HEADERS.iter().any(|h| s.starts_with(h)))
     }
 
-    /// What was done.
+    /// The changes as text.
     pub fn text(&self) -> String {
         self.vlans.iter().chain(&self.sets).map(String::as_str).collect::<Vec<_>>().join(",")
     }
 }
 
-/// A tag by its number and priority: a packet's own is told without its type.
+/// A tag by number and priority: the original tag of a packet is printed without its type.
 fn without_type(tag: &str) -> String {
     tag.replace("tpid=0x88a8,", "")
 }
 
-/// A list of datapath actions in an order of its own: a flood has none, and sends to the ports with a tag before those without, or
-/// after. Each output stands with what was done to the packet before it. `tags` are the packet's, as `push_vlan` says them.
+/// Sorts a list of datapath actions: a flood has no defined order, and may send to ports with a tag before or after
+/// those without. Each output is printed with the changes made before it. `tags`: the packet's, in the form of
+/// `push_vlan`.
 fn sort_outputs(list: &str, tags: &[String]) -> String {
     let (mut state, mut outputs) = (State::of(tags), Vec::new());
     for action in split(list) {
@@ -207,7 +207,7 @@ fn sort_outputs(list: &str, tags: &[String]) -> String {
     outputs.join(" ")
 }
 
-/// An action with lists of actions in it, each of them in the order of [`sort_outputs`].
+/// An action that contains lists of actions, each sorted by [`sort_outputs`].
 fn inside_sorted(action: &str, tags: &[String]) -> String {
     let Some((name, inside)) = action.strip_suffix(')').and_then(|a| a.split_once('(')) else {
         return action.to_owned();
@@ -223,7 +223,7 @@ fn inside_sorted(action: &str, tags: &[String]) -> String {
     }
 }
 
-/// The actions of a list: commas in brackets part nothing.
+/// Splits a list into actions, at commas outside of brackets.
 pub fn split(list: &str) -> Vec<&str> {
     let (mut depth, mut start, mut out) = (0, 0, Vec::new());
     for (at, c) in list.char_indices() {
@@ -241,7 +241,7 @@ pub fn split(list: &str) -> Vec<&str> {
     out
 }
 
-/// Whether packets of a trace would be set aside by a list inside of another action.
+/// Returns whether a list nested in an action of the trace recirculates packets.
 pub fn recirculates_inside(trace: &str) -> bool {
     let lists = trace.lines().filter_map(|l| l.strip_prefix(ACTIONS));
     lists.flat_map(split).any(|action| action.contains("recirc(") && !action.starts_with("recirc("))
@@ -258,12 +258,12 @@ pub fn line<'a>(text: &'a str, what: &str) -> &'a str {
     text.lines().rfind(|l| l.starts_with(what)).unwrap_or_default()
 }
 
-/// How many packets a datapath has looked up: those that met a megaflow, and those that did not.
+/// Look-ups of a datapath.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lookups {
-    /// Met one.
+    /// Packets that hit a megaflow.
     pub hit: u64,
-    /// Did not.
+    /// Packets that missed.
     pub missed: u64,
 }
 
@@ -275,14 +275,14 @@ impl Lookups {
         Lookups { hit: count("hit:").unwrap_or(0), missed: count("missed:").unwrap_or(0) }
     }
 
-    /// Both.
+    /// Sum of both.
     pub fn all(self) -> u64 {
         self.hit + self.missed
     }
 }
 
-/// The learning table without ages, in order; without the address of packets that have none, which the stock switch learns from
-/// service headers where it takes the statistics of a megaflow without translating again.
+/// The learning table without ages, sorted. The zero address is removed: the stock switch learns it from service
+/// headers when it counts a megaflow without translating again.
 pub fn fdb(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()
@@ -292,14 +292,15 @@ pub fn fdb(text: &str) -> String {
     sorted_lines(&lines.join("\n"))
 }
 
-/// LLC and SNAP headers of frames that have their type behind these.
+/// LLC and SNAP headers of frames that have their type after these.
 pub const SNAP: &str = "aaaa03000000";
 
-/// What left by the ports, without what the stock switch makes of fragments: it brings the checksum of a transport header up to
-/// date where none is (in later fragments of IPv4, also inside of a service header or behind labels), as it writes ICMP's type and
-/// code there, and leaves that of an IPv6 packet as it was whose fragment header says that it is whole. It does not write to a
-/// label behind a tag either. The type of the first label put on a frame with an 802.3 length it writes over the length, so that
-/// what follows is taken for labels; ours stands in the SNAP header, where the type of such a frame is.
+/// Normalises sent frames: removes bytes that the stock switch writes wrongly in fragments. It updates the checksum
+/// of a transport header that is missing (in later fragments of IPv4, also inside a service header or after labels),
+/// writes ICMP's type and code there, and does not update that of an IPv6 packet with an atomic fragment header. It
+/// does not write to a label after a tag either. The type of the first label pushed on a frame with an 802.3 length
+/// replaces the length, so that the following bytes are taken for labels; Sluice writes it into the SNAP header,
+/// where such a frame has its type.
 pub fn outputs(lines: &[String]) -> String {
     let blank = |line: &String| match line.split_once(' ') {
         Some((port, hex)) => format!("{port} {}", blanked(hex)),
@@ -353,7 +354,7 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
             4 => 0x0800,
             6 => 0x86dd,
             _ => {
-                // A frame behind labels.
+                // A frame after labels.
                 let inner = left_out(hex.get(2 * l3..).unwrap_or_default());
                 out.extend(inner.into_iter().map(|r| r.start + l3..r.end + l3));
                 return out;
@@ -382,15 +383,15 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
     out
 }
 
-/// The megaflows with their packets and bytes, in order; `types`: frames came whose tags are of different types, which the stock
-/// switch takes for the same, so that what is tagged counts differently; `failed`: some cannot be translated, and the stock switch
-/// removes the megaflows that drop them whenever it looks after them.
+/// The megaflows with packets and bytes, sorted. `types`: frames have tags of different types, which the stock switch
+/// does not distinguish, so counts of tagged packets differ. `failed`: some packets cannot be translated, and the
+/// stock switch deletes the megaflows that drop them in each sweep.
 pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
     let text =
         ["used:", "recirc_id=", "recirc_id(", "recirc("].iter().fold(text.to_owned(), |t, key| hide(&t, key));
-    // It removes the megaflow of a frame that ends in its tag at every sweep, as wider than it should be.
-    // So it does with an ICMPv6 packet of another type that a match on a neighbour's address had to look at.
-    // What has to be translated packet by packet has a megaflow there that says so, and none here.
+    // The stock switch deletes the megaflow of a frame that ends in its tag in every sweep, as too wide.
+    // It does the same for an ICMPv6 packet of another type for which a neighbour's address was consulted.
+    // A packet that must be translated each time has a slow-path megaflow there, and none here.
     let told = |l: &&str| {
         !(l.contains("slow_path(")
             || l.starts_with("flow-dump from")
@@ -401,7 +402,8 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
     };
     let lines = text.lines().filter(told).map(|l| {
         let mut l = l.replace("used:never", "used:<n>s");
-        // In neighbour discovery the stock switch keeps the type of an option where TCP has its flags, and shows it as such.
+        // In neighbour discovery the stock switch keeps the type of an option in the field of TCP flags, and prints
+        // it as flags.
         if let Some((head, tail)) = l.split_once(", flags:").filter(|_| !l.contains("proto=6")) {
             l = format!("{head}{}", tail.find(',').map_or("", |at| &tail[at..]));
         }
@@ -410,7 +412,7 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
             .split_once("vlan(vid=")
             .and_then(|(_, t)| t.split_once(')'))
             .map(|(t, _)| format!("push_vlan(vid={t})"));
-        // Where a key's metadata stand changed between versions.
+        // The position of metadata in the key changed between versions.
         let (key, counters) = head.split_once(", ").unwrap_or((head, ""));
         let mut key = split(key);
         key.sort_unstable();
@@ -421,7 +423,7 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
     sorted_lines(&lines.join("\n"))
 }
 
-/// OpenFlow flows with counters, in order.
+/// OpenFlow flows with counters, sorted.
 pub fn flows(text: &str) -> String {
     let text =
         ["duration=", "idle_age=", "hard_age=", "xid="].iter().fold(timeless(text), |t, key| hide(&t, key));

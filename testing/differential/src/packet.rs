@@ -4,7 +4,7 @@
 use crate::pools::{IPS, PORTS, VLANS, ip6, mac};
 use crate::rng::Rng;
 
-/// A packet and the port where it comes in.
+/// A packet and its ingress port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// The OpenFlow port, which is also the number in the device's name.
@@ -14,19 +14,19 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A random packet that enters by one of `ports`.
+    /// A random packet that is received on one of `ports`.
     pub fn random(rng: &mut Rng, ports: &[u16]) -> Packet {
         Packet { port: rng.pick(ports), bytes: frame(rng) }
     }
 
-    /// This packet with one part made anew, so that it may or may not meet the same flows.
+    /// This packet with one part changed, so that it may or may not match the same flows.
     pub fn changed(&self, rng: &mut Rng, ports: &[u16]) -> Packet {
         let mut other = self.clone();
         match rng.below(4) {
             0 => other.port = rng.pick(ports),
             1 => other.bytes[6..12].copy_from_slice(&mac(rng)),
             2 => other.bytes[..6].copy_from_slice(&mac(rng)),
-            // Any byte of the headers behind the addresses: also what makes the frame malformed.
+            // Any byte of the headers after the addresses, including those that make the frame malformed.
             _ => {
                 let at = rng.between(14, (self.bytes.len() as u64 - 1).min(60)) as usize;
                 other.bytes[at] ^= 1 << rng.below(8);
@@ -35,7 +35,7 @@ impl Packet {
         other
     }
 
-    /// Whether it ends before the label that its type tells of, or before the last of its labels.
+    /// Returns whether it ends before the label that its type announces, or before the last of its labels.
     pub fn lacks_label(&self) -> bool {
         let mut at = 12;
         let kind = |at: usize| self.bytes.get(at..at + 2).unwrap_or_default();
@@ -45,7 +45,7 @@ impl Packet {
         if !matches!(kind(at), [0x88, 0x47 | 0x48]) {
             return false;
         }
-        // The third byte of a label says whether it is the last.
+        // The third byte of a label tells whether it is the last.
         while self.bytes.get(at + 4).is_some_and(|byte| byte & 1 == 0) && at + 6 <= self.bytes.len() {
             at += 4;
         }
@@ -104,7 +104,7 @@ fn arp(rng: &mut Rng) -> Vec<u8> {
     p
 }
 
-/// An IPv4 packet that is longer than its headers by far.
+/// An IPv4 packet that is much longer than its headers.
 fn big(rng: &mut Rng) -> Vec<u8> {
     let mut p = ipv4(rng);
     p.resize(p.len() + rng.pick(&[1, 200, 700]) as usize, 0x5a);

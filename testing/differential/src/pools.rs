@@ -1,4 +1,4 @@
-//! The few values that tables and packets are made of. They are few so that a random packet meets random flows often.
+//! The values in tables and packets. They are few so that a random packet often matches random flows.
 
 use crate::rng::Rng;
 
@@ -29,7 +29,7 @@ pub const IPS: [[u8; 4]; 7] = [
 /// Layer 4 ports.
 pub const PORTS: [u16; 7] = [53, 80, 443, 1000, 1001, 1002, 8080];
 
-/// VLANs that the ports of the bridges know, and one they do not.
+/// VLANs that the ports of the bridges carry, and one that they do not.
 pub const VLANS: [u16; 4] = [10, 20, 30, 0];
 
 /// Last bytes of IPv6 addresses.

@@ -1,5 +1,5 @@
-//! Random actions that make another kind of packet of one, and what is done with that. They end a list: what follows could not
-//! be sent, as the match does not speak of such packets.
+//! Random actions that change the kind of a packet, and the actions after them. They end a list: a controller could
+//! not send further actions, because the match does not cover the new kind of packet.
 
 use crate::bounds::TABLES;
 use crate::kind::Kind;

@@ -1,4 +1,4 @@
-//! The random numbers of a case: splitmix64, so that one seed gives the same case on every machine and in every year.
+//! The random numbers of a case (splitmix64): a seed gives the same case on every machine.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]

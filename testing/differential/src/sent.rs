@@ -1,9 +1,9 @@
-//! What lists of datapath actions send, as far as it can be told from their text.
+//! The outputs of lists of datapath actions, as far as their text tells.
 
 use crate::normal;
 use crate::packet::Packet;
 
-/// The ports by which a list sends, in order. `longer`: which branch of `check_pkt_len` is taken; `None`: either.
+/// The output ports of a list, in order. `longer`: which branch of `check_pkt_len` is taken; `None`: either.
 pub fn ports(list: &str, longer: Option<bool>) -> Vec<u32> {
     let mut out = Vec::new();
     add_ports(list, longer, &mut out);
@@ -24,7 +24,7 @@ fn add_ports(list: &str, longer: Option<bool>, out: &mut Vec<u32>) {
     }
 }
 
-/// The ports of frames as they left: `p1 0123...`.
+/// The ports of sent frames: `p1 0123...`.
 pub fn ports_of_frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
     let port = |line: &str| line.strip_prefix('p')?.split(' ').next()?.parse().ok();
     let mut out: Vec<u32> = lines.filter_map(port).collect();
@@ -32,11 +32,11 @@ pub fn ports_of_frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
     out
 }
 
-/// Ports of dummies, whose frames are seen.
+/// Dummy ports, whose frames are recorded.
 const SEEN: std::ops::RangeInclusive<u32> = 1..=6;
 
-/// What frames should have left by a trace, if these are others: as many by each port as the trace's lists send, and where the
-/// list does nothing but send, the packet as it came.
+/// The frames that a trace predicts, if others were sent: as many by each port as the trace's lists send, and the
+/// unchanged packet if the list only sends.
 pub fn against_trace(trace: &str, packet: &Packet, frames: &[String]) -> Option<String> {
     let lists: Vec<&str> = trace.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect();
     let list = lists.join(",");

@@ -1,7 +1,8 @@
-//! One switch under test: a private stock ovsdb-server and an `ovs-vswitchd` (the stock one or ours) with dummy devices, in a run
-//! directory of its own. Clients are the stock ones; appctl's commands go over connections that stay open.
+//! One switch under test: a private stock ovsdb-server and an `ovs-vswitchd` (the stock one or Sluice's) with dummy
+//! devices, in its own run directory. Clients are the stock ones; appctl commands use connections that stay open.
 //!
-//! The kernel ends the processes when the program ends, however it ends; the next run takes away directories left behind.
+//! The kernel ends the processes when the program ends for any reason; the next run removes directories that are
+//! left.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -15,13 +16,13 @@ use crate::actions::METER;
 use serde_json::de::IoRead;
 use serde_json::{Deserializer, StreamDeserializer, Value, json};
 
-/// The ports of br0 that packets enter by.
+/// The ports of br0 on which packets are received.
 pub const PORTS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 
 /// Every dummy port: those of br0, then those of br1.
 pub const ALL_PORTS: [u16; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// What the two bridges are: br0 gets the random table, br1 learns; one pair of patch ports joins them.
+/// The configuration of the two bridges: br0 gets the random table, br1 learns; a pair of patch ports connects them.
 const SETUP: &[(&str, &str)] = &[
     ("br0", "p1"),
     ("br0", "p2 tag=10"),
@@ -33,16 +34,16 @@ const SETUP: &[(&str, &str)] = &[
     ("br1", "p8 tag=10"),
 ];
 
-/// What a client says of a busy machine is no answer.
+/// Disables messages about a busy machine.
 const QUIET: [&str; 2] = ["-vtimeval:off", "-vcoverage:off"];
 
-/// How long a switch may take to answer.
+/// Time limit for a reply.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the programs of the stock switch are.
+/// The programs of the stock switch.
 #[derive(Debug, Clone)]
 pub struct Stock {
-    /// A built source tree; without one the programs of the path.
+    /// A built source tree; `None`: the installed programs.
     pub tree: Option<PathBuf>,
 }
 
@@ -76,7 +77,7 @@ impl Stock {
 /// The replies of a connection, in the order of the requests.
 type Replies = StreamDeserializer<'static, IoRead<BufReader<UnixStream>>, Value>;
 
-/// A running switch; its processes end and its directory goes when it is dropped.
+/// A running switch; dropping it ends its processes and removes its directory.
 pub struct Switch {
     /// "stock" or "ours".
     pub name: &'static str,
@@ -85,12 +86,12 @@ pub struct Switch {
     processes: Vec<Child>,
     appctl: UnixStream,
     replies: Replies,
-    /// A connection before the other, for an answer that takes long.
+    /// Another connection, which is read first, for a reply that takes long.
     waiting: UnixStream,
     seen: Vec<u64>,
 }
 
-/// A client at work.
+/// A running client.
 #[derive(Debug)]
 pub struct Running<'a> {
     args: &'a [&'a str],
@@ -159,8 +160,9 @@ impl Switch {
     }
 
     fn make_bridges(&mut self) -> io::Result<()> {
-        // The stock switch answers `revalidator/wait` after its next sweep: let that be soon. A sweep that takes longer than half
-        // of that, as on a busy machine, would remove megaflows instead of looking at them.
+        // The stock switch answers `revalidator/wait` after its next sweep, so sweeps are made frequent. A sweep that
+        // takes longer than half of the interval, on a busy machine, would delete megaflows instead of revalidating
+        // them.
         self.vsctl(
             "--no-wait init -- set open . other_config:max-revalidator=100 other_config:min-revalidate-pps=0",
         )?;
@@ -214,7 +216,7 @@ impl Switch {
         Ok(child)
     }
 
-    /// Whether a client ended well, and what it said.
+    /// Waits for a client; returns whether it succeeded, and its output.
     fn end_client(&self, child: Child) -> io::Result<(bool, String)> {
         let output = child.wait_with_output()?;
         let text = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
@@ -255,23 +257,23 @@ impl Switch {
         request(&mut self.appctl, command, args)
     }
 
-    /// The text of the next reply, or the error's.
+    /// The text of the next reply or error.
     pub fn answer(&mut self) -> io::Result<String> {
         text(self.replies.next(), self.name)
     }
 
-    /// An appctl command and its answer.
+    /// Runs an appctl command.
     pub fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<String> {
         self.ask(command, args)?;
         self.answer()
     }
 
-    /// Asks for the answer to be waited for, on the connection for that.
+    /// Sends a command whose reply takes long, on the other connection.
     pub fn ask_late(&mut self, command: &str, args: &[&str]) -> io::Result<()> {
         request(&mut self.waiting, command, args)
     }
 
-    /// Whether that answer has come.
+    /// Returns whether that reply has arrived.
     pub fn answered(&mut self) -> io::Result<bool> {
         match text(replies(self.waiting.try_clone()?).next(), self.name) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -279,7 +281,7 @@ impl Switch {
         }
     }
 
-    /// What left by the ports since the last call, as `PORT HEX` lines in each port's order.
+    /// The frames sent since the last call, as `PORT HEX` lines in the order of each port.
     pub fn outputs(&mut self) -> io::Result<Vec<String>> {
         let mut lines = Vec::new();
         for (n, port) in ALL_PORTS.iter().enumerate() {
@@ -300,12 +302,13 @@ impl Switch {
         Ok(lines)
     }
 
-    /// Whether every process still runs.
+    /// Returns whether all processes are running.
     fn alive(&mut self) -> bool {
         self.processes.iter_mut().all(|p| matches!(p.try_wait(), Ok(None)))
     }
 
-    /// What the daemon logged, if a process has ended; after `silence` it is waited for, as one that dies is silent first.
+    /// The daemon's log, if a process has ended; after `silence` it waits, because a process that is about to end
+    /// stops replying first.
     pub fn ended(&mut self, silence: bool) -> Option<String> {
         let deadline = Instant::now() + if silence { Duration::from_secs(5) } else { Duration::ZERO };
         while self.alive() {
@@ -321,7 +324,7 @@ impl Switch {
 impl Drop for Switch {
     fn drop(&mut self) {
         for process in self.processes.iter_mut().rev() {
-            // A child that has ended already needs nothing more than to be waited for.
+            // A child that has ended only needs to be waited for.
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -343,14 +346,14 @@ fn text(reply: Option<serde_json::Result<Value>>, name: &str) -> io::Result<Stri
     Ok(reply["result"].as_str().or(reply["error"].as_str()).unwrap_or_default().to_owned())
 }
 
-/// Removes the directories of runs whose process is no more.
+/// Removes the directories of runs whose process does not exist any more.
 fn remove_abandoned() -> io::Result<()> {
     for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|n| n.strip_prefix("differential-")?.split('-').next());
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             match fs::remove_dir_all(entry.path()) {
-                // Another run beside this one was first.
+                // Another run has removed it.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }

@@ -1,7 +1,7 @@
-//! Random OpenFlow tables, in the words of `ovs-ofctl bundle`.
+//! Random OpenFlow tables, in the syntax of `ovs-ofctl bundle`.
 //!
-//! Priorities are unique in a table (but for the flows of one conjunction): what two flows of the same priority that both match
-//! do is left open by the standard, so that a difference would say nothing.
+//! Priorities are unique in a table (except for the flows of one conjunction): the standard does not define which of
+//! two matching flows with equal priority applies, so a difference would have no meaning.
 
 use crate::bounds::TABLES;
 use crate::kind::Kind;
@@ -9,7 +9,7 @@ use crate::pools::{VLANS, ip_text, ip6_text, mac, mac_text, port_text};
 use crate::rng::Rng;
 use crate::{actions, groups};
 
-/// What takes everything away that the bridge has.
+/// Deletes all flows and groups of the bridge.
 const EMPTY: &str = "flow delete\ngroup delete group_id=all\n";
 
 /// The flows and groups of a case: lines for `ovs-ofctl bundle`.
@@ -31,7 +31,7 @@ impl Table {
         let groups = table.groups.len() as u64;
         let mut priority = 1000;
         for n in 0..size {
-            // Half of the flows lie in the first table: without them nothing reaches the others.
+            // Half of the flows are in the first table: without them no packet reaches the others.
             let number = if n % 2 == 0 { 0 } else { rng.between(1, TABLES - 1) };
             priority -= 1;
             if rng.chance(4) {
@@ -44,11 +44,11 @@ impl Table {
             let says = words.iter().any(|w| w.contains("vlan"));
             let none = words.iter().any(|w| w == NO_TAG);
             let does = actions_with_pops(rng, kind, number, groups, u64::from(!none));
-            // A tag can be taken off only where the match says that there is one.
+            // A tag can be popped only if the match requires one.
             if !says && pops(&does) > 0 {
                 words.push("vlan_tci=0x1000/0x1000".to_owned());
             }
-            // Nor are there addresses of a connection to look up where none was tracked.
+            // Addresses of a connection can be looked up only if the packet was tracked.
             if does.contains(",ct)") && !words.iter().any(|w| w == "ct_state=+trk") {
                 words.retain(|w| !w.starts_with("ct_state="));
                 words.push("ct_state=+trk".to_owned());
@@ -64,12 +64,12 @@ impl Table {
         table
     }
 
-    /// Whether some flow makes others.
+    /// Returns whether some flow learns others.
     pub fn learns(&self) -> bool {
         self.groups.iter().chain(&self.flows).any(|l| l.contains("learn("))
     }
 
-    /// Takes out the line of [`Table::bundle`] with this number, counted from 1, if that is a flow or group of the table.
+    /// Removes the line of [`Table::bundle`] with this number, counted from 1, if it is a flow or group of the table.
     pub fn remove(&mut self, line: Option<usize>) -> bool {
         let Some(at) = line.and_then(|l| l.checked_sub(EMPTY.lines().count() + 1)) else { return false };
         let flow = at.checked_sub(self.groups.len());
@@ -82,7 +82,7 @@ impl Table {
         there
     }
 
-    /// The text of a bundle that replaces whatever the bridge has by this table.
+    /// The text of a bundle that replaces everything in the bridge by this table.
     pub fn bundle(&self) -> String {
         let mut text = EMPTY.to_owned();
         for line in self.groups.iter().chain(&self.flows) {
@@ -104,7 +104,8 @@ fn kind(rng: &mut Rng) -> Kind {
 /// A match on frames without a tag.
 const NO_TAG: &str = "vlan_tci=0x0000/0x1fff";
 
-/// Actions that take off no more than `most` tags: no version of OpenFlow can hold those of a flow that may not have them.
+/// Actions that pop at most `most` tags: no version of OpenFlow can express popping a tag that the match does not
+/// require.
 fn actions_with_pops(rng: &mut Rng, kind: Kind, table: u64, groups: u64, most: u64) -> String {
     loop {
         let does = actions::list(rng, kind, table, groups);
@@ -118,7 +119,7 @@ fn pops(actions: &str) -> u64 {
     ["strip_vlan", "pop_vlan"].iter().map(|a| actions.matches(a).count() as u64).sum()
 }
 
-/// A few flows that are one conjunction, and the flow that it leads to.
+/// Adds the flows of one conjunction, and the flow to which it leads.
 fn conjunction(rng: &mut Rng, flows: &mut Vec<String>, table: u64, priority: u64, groups: u64) {
     let id = priority;
     for dimension in 1..=2 {
@@ -134,7 +135,7 @@ fn conjunction(rng: &mut Rng, flows: &mut Vec<String>, table: u64, priority: u64
     flows.push(format!("flow add table={table},priority={priority},conj_id={id},ip,actions={does}"));
 }
 
-/// The words of a random match on packets of `kind`, which may be one that no packet meets.
+/// A random match on packets of `kind`; it may match no packet.
 fn matching(rng: &mut Rng, kind: Kind) -> Vec<String> {
     let mut words: Vec<String> = kind.word().map(str::to_owned).into_iter().collect();
     if rng.chance(20) {
@@ -157,7 +158,7 @@ fn matching(rng: &mut Rng, kind: Kind) -> Vec<String> {
         words.push(register(rng));
     }
     layer3(rng, kind, &mut words);
-    // A later fragment has no ports, and a match that asks for both cannot be sent.
+    // A later fragment has no ports, and a match on both cannot be sent.
     if !words.iter().any(|w| w == "ip_frag=later") {
         layer4(rng, kind, &mut words);
     }
@@ -175,7 +176,7 @@ fn vlan(rng: &mut Rng) -> String {
     }
 }
 
-/// A match on what only earlier flows can have set.
+/// A match on registers that only earlier flows can have set.
 fn register(rng: &mut Rng) -> String {
     let n = rng.below(4);
     match rng.below(15) {
@@ -277,7 +278,7 @@ fn layer3(rng: &mut Rng, kind: Kind, words: &mut Vec<String>) {
     }
 }
 
-/// What a connection's first packet had, which packets that were not tracked do not know.
+/// A match on the connection's original tuple, which packets that were not tracked do not have.
 fn connection(rng: &mut Rng, six: bool) -> Vec<String> {
     let end = rng.pick(&["src", "dst"]);
     let mut words = vec!["ct_state=+trk".to_owned()];

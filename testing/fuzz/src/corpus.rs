@@ -1,4 +1,4 @@
-//! The inputs that are kept: seeds written by hand, and whatever once made a target fail.
+//! The stored inputs: seeds written by hand, and inputs that once made a target fail.
 
 use crate::Target;
 use std::fs;

@@ -1,13 +1,14 @@
-//! Everything that reads bytes or text from outside, as functions of bytes that must not fail.
+//! Fuzz targets for all code that parses bytes or text from outside.
 //!
-//! Each [`Target`] takes any bytes. It fails, by a panic, when the code under test panics, or when what was read is
-//! not the same after it was written and read again. Three ways to drive the targets:
+//! Each [`Target`] takes any bytes. It fails, by a panic, when the code under test panics, or when a parsed value is
+//! not equal after it was written and parsed again. There are three ways to run the targets:
 //!
 //! - `cargo test -p fuzz` replays the files of `corpus/` and seeded mutations of them: a second, in every `make test`;
 //! - `make fuzz` searches for inputs that reach new code (libFuzzer), minutes to hours;
-//! - whatever such a search finds is put into `corpus/` under the name of what was wrong, and stays found.
+//! - inputs found by such a search are stored in `corpus/` under a name that describes the fault, and are replayed
+//! from then on.
 //!
-//! The crate is at the end of every arrow: nothing depends on it. See docs/fuzzing.md.
+//! No other crate depends on this one. See docs/fuzzing.md.
 
 pub mod corpus;
 pub mod mutate;

@@ -1,6 +1,6 @@
-//! Small damage to good inputs, the same for the same seed: what a test has time for.
+//! Small mutations of good inputs, the same for the same seed, for quick tests.
 
-/// A stream of numbers (xorshift64*); fine for damage, for nothing else.
+/// A stream of random numbers (xorshift64*), not for other uses.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -22,10 +22,10 @@ impl Numbers {
     }
 }
 
-/// Values at which code likes to be wrong.
+/// Values at which code is often wrong.
 const EDGES: [u8; 8] = [0, 1, 4, 7, 8, 0x7f, 0x80, 0xff];
 
-/// `input` with one to four changes; pieces of `other` may come in.
+/// `input` with one to four changes, which may include pieces of `other`.
 pub fn mutate(input: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let mut out = input.to_vec();
     for _ in 0..=numbers.below(4) {

@@ -1,5 +1,6 @@
-//! Every field with values and masks of its form, in each kind of packet that may have it: what is read of the text is shown,
-//! and read again the same. Searches find such pairs slowly, as there are many fields.
+//! Every field with values and masks of its form, in each kind of packet that may have it: the parsed text is printed
+//! and parsed again with the same result. A search would find such combinations slowly, because there are many
+//! fields.
 
 use flow::FieldId;
 use flow::field::Form;
@@ -47,7 +48,7 @@ fn texts(form: Form) -> &'static [&'static str] {
     }
 }
 
-/// Of fields that differ in their number alone the first is enough.
+/// Of fields that differ only in their number, the first one is enough.
 fn is_first(field: FieldId) -> bool {
     let name = field.info().name;
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -56,7 +57,7 @@ fn is_first(field: FieldId) -> bool {
         || name == "tun_metadata0"
 }
 
-/// What is said of a field, beside nothing.
+/// The texts of a field, including none.
 fn said(field: FieldId) -> Vec<String> {
     let (name, texts) = (field.info().name, texts(field.info().form));
     let masked = texts.iter().flat_map(|v| texts.iter().step_by(2).map(move |m| format!("{name}={v}/{m}")));

@@ -1,15 +1,15 @@
-//! Every input that is kept, and seeded mutations of each, through its target.
+//! Runs every stored input, and seeded mutations of each, through its target.
 
 use fuzz::mutate::{Numbers, mutate};
 use fuzz::{TARGETS, Target, corpus};
 use std::panic;
 
-/// Mutations of all inputs of a target together.
+/// Number of mutations for all inputs of a target together.
 const MUTATIONS: usize = 600;
-/// A mutation of a long input would be most of the time.
+/// Longer inputs are not mutated, because they would take most of the time.
 const MUTATED_MAX: usize = 4096;
 
-/// What to keep when the target fails: the input in hexadecimal, for `xxd -r -p`.
+/// Prints what to store when the target fails: the input in hexadecimal, for `xxd -r -p`.
 fn run(target: &Target, name: &str, input: &[u8]) {
     if panic::catch_unwind(|| (target.run)(input)).is_err() {
         let hex: String = input.iter().map(|b| format!("{b:02x}")).collect();

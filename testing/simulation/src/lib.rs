@@ -1,7 +1,7 @@
-//! Rx queues on cores, tried for hours of virtual time.
+//! Simulation of rxq scheduling for hours of virtual time.
 //!
-//! The decisions are those of crate `pmd`, the very code that the switch runs; loads are made from seeds. Nothing here
-//! reads a clock: the same seed gives the same figures everywhere.
+//! The decisions are made by the crate `pmd`, the same code that the switch runs; loads are generated from seeds. No
+//! clock is read: the same seed gives the same figures on every machine.
 
 pub mod load;
 pub mod policy;
@@ -9,20 +9,20 @@ pub mod policy;
 use load::{Kind, Load};
 use policy::{Policy, Switch};
 
-/// How a policy did.
+/// The result of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// What the busiest core was asked for, over the least possible: mean of all seconds.
+    /// Demand of the busiest core divided by the optimum: mean over all seconds.
     pub mean: f64,
-    /// The same: 99 of 100 seconds were better.
+    /// The same: 99th percentile.
     pub p99: f64,
-    /// What was not served, in percent of what was asked for.
+    /// Demand that was not served, in percent.
     pub lost: f64,
-    /// Queues that changed hands in an hour.
+    /// Queues moved per hour.
     pub moves: f64,
 }
 
-/// A policy under a load for so many seconds.
+/// Runs a policy under a load for `seconds` seconds.
 pub fn run(
     policy: Policy,
     kind: Kind,

@@ -1,33 +1,33 @@
-//! What queues want, second by second: made from a seed, the same on every machine.
+//! The demand of queues, second by second, generated from a seed.
 //!
-//! Queues differ as those of real ports do: their means are log-normal, so that a few carry most. All together want
-//! three quarters of the cores. Each wanders about its mean (a first-order autoregressive process); under `drifting` it
-//! also rises and falls over ten minutes, each queue at a time of its own; under `onoff` it is on and off for 45 s on
-//! average.
+//! Queues differ like those of real ports: their means are log-normal, so that a few have most of the traffic. The
+//! total demand is three quarters of the cores. The demand of each queue varies about its mean (a first-order
+//! autoregressive process); in `drifting` it also rises and falls with a period of ten minutes and a phase of its
+//! own; in `onoff` it is on and off for 45 s each on average.
 
-/// How many seconds a wave of `drifting` has.
+/// Period of `drifting` in seconds.
 const WAVE: f64 = 600.0;
 /// Mean seconds on and off.
 const HOLD: f64 = 45.0;
-/// What all queues want together, of the cores.
+/// Total demand of all queues as a share of the cores.
 const FILL: f64 = 0.75;
 
-/// What becomes of the means.
+/// How the means change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// They stay.
+    /// They are constant.
     Stable,
-    /// They swing slowly.
+    /// They vary slowly.
     Drifting,
-    /// They jump.
+    /// They switch on and off.
     OnOff,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 3] = [Kind::Stable, Kind::Drifting, Kind::OnOff];
 
-    /// As it is printed.
+    /// The name in the output.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Stable => "stable",
@@ -49,12 +49,12 @@ impl Random {
         b ^ (b >> 31)
     }
 
-    /// From 0 to 1, without 1.
+    /// Uniform in [0, 1).
     pub fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Of the standard normal distribution (Box and Muller).
+    /// Standard normal distribution (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
@@ -70,7 +70,7 @@ struct Source {
     on: bool,
 }
 
-/// See the module.
+/// The demand of all queues.
 #[derive(Clone, Debug)]
 pub struct Load {
     kind: Kind,
@@ -80,13 +80,13 @@ pub struct Load {
 }
 
 impl Load {
-    /// For so many queues and cores.
+    /// Makes a load for this number of queues and cores.
     pub fn new(kind: Kind, queues: usize, cores: usize, seed: u64) -> Load {
         let mut random = Random(seed);
         let weights: Vec<f64> = (0..queues).map(|_| (1.2 * random.normal()).exp()).collect();
         let scale = FILL * cores as f64 / weights.iter().sum::<f64>();
         let source = |(i, weight): (usize, f64)| Source {
-            // No queue is an elephant by itself: that is another question.
+            // No single queue needs more than a core: that is a different question.
             mean: (weight * scale).min(0.9),
             wander: 0.0,
             phase: i as f64 * 0.37,
@@ -95,7 +95,7 @@ impl Load {
         Load { kind, random, sources: weights.into_iter().enumerate().map(source).collect(), second: 0 }
     }
 
-    /// What each queue wants in the next second, in cores.
+    /// The demand of each queue in the next second, in cores.
     pub fn next_second(&mut self) -> Vec<f64> {
         let (kind, random, t) = (self.kind, &mut self.random, self.second as f64);
         self.second += 1;

@@ -1,4 +1,4 @@
-//! Prints how policies do under loads, as CSV: `simulation [--hours N] [--seeds N] [--cores N,N]`.
+//! Prints the results of policies under loads as CSV: `simulation [--hours N] [--seeds N] [--cores N,N]`.
 
 use simulation::load::Kind;
 use simulation::policy::Policy;

@@ -1,8 +1,8 @@
-//! The policies, as the switch runs them: every decision is made by crate `pmd`; here they are told what a poll thread
-//! measures, and obeyed.
+//! The policies, as the switch runs them: the crate `pmd` makes every decision from the measurements of simulated PMD
+//! threads.
 //!
-//! What is measured is what was served: a core that is asked for more than it has serves each of its queues by so much
-//! less. What was not served is dropped, and counted as a device counts it.
+//! PMD threads measure served load: a core with more demand than capacity serves each of its queues proportionally less. The rest
+//! is dropped and counted as a device counts it.
 
 use pmd::assign::assign;
 use pmd::balance::{Balancer, Overload, Polling, Settings, try_out};
@@ -13,24 +13,24 @@ use pmd::predictive::{HOT, Predictor};
 use pmd::{Algorithm, Core, History, Rxq};
 use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId};
 
-/// Cycles of a second.
+/// Cycles per second.
 const HZ: f64 = 1e9;
-/// Packets that a core forwards in a second.
+/// Packets per second that a core forwards.
 const RATE: f64 = 1e7;
 
-/// Which one.
+/// A policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Queues are given out once.
+    /// Queues are assigned once, by this algorithm.
     Once(Algorithm),
-    /// `pmd-auto-lb` of Open vSwitch with its defaults, and this algorithm.
+    /// `pmd-auto-lb` of Open vSwitch with its defaults, with this algorithm.
     Variance(Algorithm),
     /// `pmd-auto-lb-policy=predictive`.
     Predictive,
 }
 
 impl Policy {
-    /// Those that are compared.
+    /// The policies that are compared.
     pub const ALL: [Policy; 4] = [
         Policy::Once(Algorithm::RoundRobin),
         Policy::Variance(Algorithm::Cycles),
@@ -38,7 +38,7 @@ impl Policy {
         Policy::Predictive,
     ];
 
-    /// As it is printed.
+    /// The name in the output.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Once(Algorithm::RoundRobin) => "roundrobin",
@@ -50,7 +50,7 @@ impl Policy {
     }
 }
 
-/// A queue, as the switch knows it.
+/// A queue as the switch sees it.
 #[derive(Clone, Debug, Default)]
 struct Known {
     counted: Counted,
@@ -58,11 +58,11 @@ struct Known {
     forecast: Forecast,
 }
 
-/// A switch that polls.
+/// A switch with PMD threads.
 pub struct Switch {
     policy: Policy,
     cores: Vec<Core>,
-    /// Which core has each queue, by its place.
+    /// The core of each queue, by index.
     owners: Vec<usize>,
     queues: Vec<Known>,
     busy: Vec<History>,
@@ -73,23 +73,23 @@ pub struct Switch {
     now: Millis,
 }
 
-/// How a second went.
+/// The result of a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Second {
-    /// What the busiest core was asked for.
+    /// Demand of the busiest core.
     pub makespan: f64,
-    /// The least that any assignment would have asked the busiest core for.
+    /// Minimum demand of the busiest core over all assignments.
     pub bound: f64,
-    /// What was asked for and not served, in cores.
+    /// Demand that was not served, in cores.
     pub lost: f64,
-    /// What was asked for.
+    /// Demand.
     pub asked: f64,
-    /// Queues that changed hands after it.
+    /// Queues moved after it.
     pub moves: usize,
 }
 
 impl Switch {
-    /// Queues are dealt out in turn, as at a start, when nothing has been measured.
+    /// Assigns queues round robin, as at the start, when nothing has been measured.
     pub fn new(policy: Policy, queues: usize, cores: usize) -> Switch {
         let core = |id| Core { id: CoreId(id as u32), numa: NumaId(0) };
         let mut balancer = Balancer::default();
@@ -108,7 +108,7 @@ impl Switch {
         }
     }
 
-    /// A second passes in which the queues want so much.
+    /// Simulates a second with this demand of the queues.
     pub fn second(&mut self, wants: &[f64]) -> Second {
         let mut asked = vec![0.0; self.cores.len()];
         self.owners.iter().zip(wants).for_each(|(core, want)| asked[*core] += want);
@@ -184,7 +184,7 @@ impl Switch {
         if try_out(&polling, &rxqs, &owners, (algorithm, true), improvement).worthwhile {
             let cores = assign(&self.cores, &rxqs, algorithm, true).cores;
             self.owners = cores.into_iter().flatten().map(|c| c.0 as usize).collect();
-            // There the poll threads start anew, and count overload from the beginning.
+            // In Open vSwitch the PMD threads restart and count overload from the beginning.
             self.overloads = vec![Overload::default(); self.cores.len()];
         }
     }

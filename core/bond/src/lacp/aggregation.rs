@@ -25,7 +25,7 @@ pub struct Settings {
     pub fallback: bool,
 }
 
-/// See the module.
+/// LACP on all links of a port.
 #[derive(Debug, Default)]
 pub struct Aggregation {
     pub(super) settings: Settings,

@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// See the module.
+/// The information that an end of a link announces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// Priority of the system; the system with the lower number decides which links are attached.

@@ -58,7 +58,7 @@ pub(super) struct Counters {
     pub(super) carrier_changed: u64,
 }
 
-/// See the module.
+/// One link.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) settings: MemberSettings,

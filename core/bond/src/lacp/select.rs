@@ -1,8 +1,9 @@
-//! Which links are attached: those whose other ends are one system with one key (IEEE 802.1AX-2014 §6.4.14).
+//! Selects the links to attach: those whose other ends belong to one system and have one key (IEEE 802.1AX-2014
+//! §6.4.14).
 //!
-//! A link that works decides which system that is; where none does, one that is heard, and of several the one of the
-//! lowest priority. So a second system that is plugged in takes nothing away from the first, nor does a link whose other
-//! end becomes another system.
+//! An attached link with current information determines that system; without one, a link with current information,
+//! and of several the one with the lowest priority value. So connecting a second system does not detach the links of
+//! the first, nor does a link whose other end becomes another system.
 
 use super::aggregation::Aggregation;
 use super::info::Priority;
@@ -10,7 +11,7 @@ use super::member::{Member, Status};
 use units::OfPort;
 
 impl Aggregation {
-    /// Decides again which links are attached.
+    /// Selects the links to attach.
     pub(super) fn select(&mut self) {
         let own = self.settings.system;
         let working = self.first(|m| m.status == Status::Current && m.attached);
@@ -42,13 +43,13 @@ impl Aggregation {
         }
     }
 
-    /// The link of the lowest priority among some.
+    /// The link with the lowest priority value among those that `among` accepts.
     fn first(&self, among: impl Fn(&Member) -> bool) -> Option<OfPort> {
         let some = self.members.iter().filter(|(_, m)| among(m));
         some.min_by_key(|(port, m)| (self.priority(m), **port)).map(|(port, _)| *port)
     }
 
-    /// A link's priority, by the end that decides: the one with the lower priority of its system.
+    /// A link's priority, at the end that decides: the system with the lower priority value.
     fn priority(&self, member: &Member) -> Priority {
         let (own, other) = (self.actor(member), member.partner);
         let decides = (own.system_priority, own.system) < (other.system_priority, other.system);

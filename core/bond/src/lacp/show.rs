@@ -5,12 +5,12 @@ use super::info::Info;
 use super::member::Member;
 
 impl Aggregation {
-    /// The name of its port.
+    /// The port's name.
     pub fn name(&self) -> &str {
         &self.settings.name
     }
 
-    /// Everything that is known.
+    /// The text of `lacp/show`.
     pub fn show(&self) -> String {
         let s = &self.settings;
         let key = self.key().map_or_else(|| "none".to_owned(), |key| key.to_string());
@@ -42,7 +42,7 @@ impl Aggregation {
         )
     }
 
-    /// Counters of all links.
+    /// The text of `lacp/show-stats`.
     pub fn show_stats(&self) -> String {
         let mut out = format!("---- {} statistics ----\n", self.settings.name);
         for member in self.by_name() {

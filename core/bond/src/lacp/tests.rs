@@ -1,4 +1,4 @@
-//! Two ends that speak to each other over wires that may be cut.
+//! Two ends that exchange messages over links that may be cut.
 
 use super::*;
 use flow::Mac;
@@ -27,7 +27,7 @@ fn end(name: &str, system: u8, active: bool) -> Aggregation {
     end
 }
 
-/// Port `n` of one end is wired to port `n` of the other; `cut`: nothing passes there.
+/// Port `n` of one end is connected to port `n` of the other; no message passes a `cut` link.
 struct Wires {
     ends: [Aggregation; 2],
     cut: BTreeMap<(usize, OfPort), bool>,
@@ -70,7 +70,7 @@ fn an_active_and_a_passive_end_agree() {
     wires.pass(1000);
     assert_eq!(wires.carry(), [true; 4]);
     assert_eq!(wires.ends[1].negotiation(), Negotiation::Negotiated);
-    // Each link of each end is heard once a second.
+    // Each link of each end receives one message per second.
     let sent = wires.pass(10_000);
     assert!((36..=44).contains(&sent), "{sent}");
 }
@@ -88,7 +88,7 @@ fn a_link_whose_other_end_falls_silent_carries_nothing() {
     wires.pass(1000);
     wires.cut.insert((1, P2), true);
     wires.pass(3200);
-    // Expired: no longer synchronized, but known; later forgotten.
+    // Expired: not synchronized, but the information is kept; later it is reset to defaults.
     assert_eq!(wires.carry()[..2], [true, false]);
     assert!(wires.ends[0].is_current(P2));
     wires.pass(3200);

@@ -14,7 +14,7 @@ const SHORTEST_WATCH: Millis = Millis(2000);
 /// updated late.
 const SLACK: u64 = 2;
 
-/// The decay state of a session; see the module.
+/// The decay state of a session; see the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Decay {
     /// The receive interval without traffic; 0: decay is disabled.

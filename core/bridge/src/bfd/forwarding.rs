@@ -12,7 +12,7 @@ const SHORTEST_TRUST: Millis = Millis(2000);
 /// With traffic, at least one message must arrive in this many intervals.
 const INTERVALS_WITHOUT_MESSAGE: u64 = 100;
 
-/// The forwarding state of a session; see the module.
+/// The forwarding state of a session; see the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Forwarding {
     /// The last decision, not counting commands.

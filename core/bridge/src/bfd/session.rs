@@ -63,7 +63,7 @@ impl Remote {
     }
 }
 
-/// A BFD session; see the module.
+/// A BFD session; see the module documentation.
 #[derive(Debug)]
 pub struct Session {
     pub(super) settings: Settings,

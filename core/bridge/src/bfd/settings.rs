@@ -10,7 +10,7 @@ pub const DEFAULT_SOURCE: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// Default destination address of messages.
 pub const DEFAULT_DESTINATION: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 0);
 
-/// The settings of a session; see the module.
+/// The settings of a session; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Minimum interval between received messages.

@@ -32,7 +32,7 @@ pub(crate) fn integer_prefix(text: &str, n_bytes: u8) -> Result<(u128, &str), Ba
     }
 }
 
-/// The sign, the base and the digits at the front of a text.
+/// Splits a text into sign, base, digits and rest.
 fn split_number(text: &str) -> Option<(bool, u32, &str, &str)> {
     let start = text.trim_start();
     let (negative, start) = match start.strip_prefix('-') {
@@ -56,14 +56,14 @@ fn parse_u64_prefix(text: &str) -> Result<(u64, &str), BadInteger> {
     Ok((if negative { value.wrapping_neg() } else { value }, rest))
 }
 
-/// A signed number at the front of a text, and what follows.
+/// Parses a signed number at the front of a text; returns the rest, too.
 pub(crate) fn parse_i64_prefix(text: &str) -> Option<(i64, &str)> {
     let (negative, base, digits, rest) = split_number(text)?;
     let value = i64::from_str_radix(digits, base).ok()?;
     Some((if negative { -value } else { value }, rest))
 }
 
-/// A whole text that is a number of at most `n_bytes`.
+/// Parses a whole text as a number of at most `n_bytes`.
 pub fn parse_integer(text: &str, n_bytes: u8) -> Option<u128> {
     integer_prefix(text, n_bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(v, _)| v)
 }
@@ -87,7 +87,7 @@ fn integer(info: &FieldInfo, text: &str) -> Result<(u128, u128), TextError> {
     if rest.is_empty() { Ok((value, mask)) } else { Err(error(BadInteger::Syntax, "mask")) }
 }
 
-/// Name, mask, value. The order decides which mask a name gets.
+/// Name, mask, value. The order decides which name a mask gets.
 pub(super) const FRAGMENTS: [(&str, u8, u8); 7] = [
     ("no", 3, 0),
     ("first", 3, 1),
@@ -123,9 +123,10 @@ fn flag_set(text: &str, name: flags::BitName, field: &str, allowed: u32) -> Resu
 }
 
 impl FieldId {
-    /// Value and mask from text; `*` is no bits at all, and so is `ANY` but of a port, which has that name for "none".
+    /// Parses a value and mask. `*` matches no bits, and so does `ANY`, except for a port, where it is the name of
+    /// "none".
     pub fn parse_masked(self, text: &str, names: &dyn NameMap) -> Result<(u128, u128), TextError> {
-        // How a value of which no bit counts is shown (`field_out`).
+        // The text of a value of which no bit is matched (`field_out`).
         let info = self.info();
         let is_port = matches!(info.form, Form::OfPort | Form::OfPortOxm);
         if text == "*" || text == "ANY" && !is_port {
@@ -169,7 +170,7 @@ impl FieldId {
         };
         let mask = mask & full;
         let is_some = mask != 0 && mask != full;
-        // Bits that the field does not have do not count; all that it has are the whole of it.
+        // Bits beyond those of the field are ignored; a mask with all bits of the field is a full mask.
         let mask = match mask & self.ones() {
             _ if !is_some || info.maskable != Maskable::Bitwise => mask,
             bits if bits == self.ones() => full,
@@ -178,11 +179,11 @@ impl FieldId {
         if info.maskable == Maskable::Whole && is_some {
             return Err(TextError::new(format!("{text}: invalid mask for field {}", info.name)));
         }
-        // Of no bits there is one value, as it is shown.
+        // With an empty mask the value is zero, as it is printed.
         Ok((if mask == 0 { 0 } else { value }, mask))
     }
 
-    /// A whole value from text.
+    /// Parses a whole value without a mask.
     pub fn parse_exact(self, text: &str, names: &dyn NameMap) -> Result<u128, TextError> {
         let (value, mask) = self.parse_masked(text, names)?;
         if mask == low_bits(8 * u32::from(self.info().n_bytes)) {

@@ -1,4 +1,4 @@
-//! A flow without wildcards from text, as `ofproto/trace` and `netdev-dummy/receive` take it.
+//! Parses a flow without wildcards, as `ofproto/trace` and `netdev-dummy/receive` accept it.
 
 use super::{NameMap, TextError, next_key_value, protocol};
 use crate::field::FieldId;
@@ -6,8 +6,8 @@ use crate::flow::Flow;
 use crate::tlv::Layout;
 use units::OfPort;
 
-/// The flow of a text, and a mask of the fields that the text names. No `in_port` is [`OfPort::NONE`]. Fields of tunnel
-/// options that are not in the layout are left out.
+/// The flow, and a mask of the fields in the text. Without `in_port` it is [`OfPort::NONE`]. Fields of tunnel options
+/// that are not in the layout are ignored.
 pub fn parse_exact_flow(text: &str, names: &dyn NameMap, layout: &Layout) -> Result<(Flow, Flow), TextError> {
     let mut flow = Flow { layout: *layout, ..Flow::ZERO };
     let mut mask = flow;

@@ -1,4 +1,4 @@
-//! A flow as text: the fields that its packet has.
+//! A flow as text, with the fields that its packet has.
 
 use super::NameMap;
 use crate::flow::{Flow, Mac, VLANS_MAX, Vlan, frag};
@@ -8,7 +8,8 @@ use crate::tlv::Tlv;
 /// `FLOW_TNL_F_KEY`: the tunnel header has a key.
 const TUNNEL_KEY: u16 = 8;
 
-/// A mask of what a packet of this flow has. Registers, `metadata` and `conj_id` are not of the packet.
+/// A mask of the fields that a packet of this flow has. Registers, `metadata` and `conj_id` are not part of the
+/// packet.
 pub fn exact_mask(flow: &Flow) -> Flow {
     let mut mask = Flow::ZERO;
     tunnel(flow, &mut mask);
@@ -44,7 +45,8 @@ pub fn exact_mask(flow: &Flow) -> Flow {
             }
             return mask;
         }
-        // As scripts know it: only of a flow that says the type, and with the fields of a network header, zeros.
+        // As scripts expect it: only for a flow whose Ethernet type is in the packet, and with the fields of a
+        // network header as zeros.
         0x894f if flow.dl_type == dl_type => mask.nsh = Flow::ONES.nsh,
         _ => return mask,
     }
@@ -108,7 +110,7 @@ fn l4(flow: &Flow, mask: &mut Flow) {
     }
 }
 
-/// The flow's packet as text. Metadata that are zero are left out.
+/// The flow's packet as text. Metadata fields that are zero are left out.
 pub fn flow_text(flow: &Flow, names: &dyn NameMap) -> String {
     let mut mask = exact_mask(flow);
     mask.metadata = u64::MAX;

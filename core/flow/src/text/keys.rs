@@ -1,6 +1,6 @@
 //! `key=value` lists, and the short names of protocols.
 
-/// What a short name such as `tcp6` stands for.
+/// The meaning of a short name such as `tcp6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
     /// Ethernet type.
@@ -31,12 +31,13 @@ pub fn protocol(name: &str) -> Option<Protocol> {
     Some(Protocol { dl_type, nw_proto })
 }
 
-/// What separates an entry of a list from the next.
+/// Returns whether a byte separates the entries of a list.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b',' | b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Where a value ends: at a delimiter that is in no parentheses. Delimiters are ASCII, which no other character contains.
+/// Length of a value: up to a delimiter outside of parentheses. Delimiters are ASCII, so they are not part of another
+/// character.
 fn value_len(text: &str, delimits: impl Fn(u8) -> bool) -> usize {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -56,7 +57,8 @@ fn skip_one(text: &str) -> &str {
     chars.as_str()
 }
 
-/// Takes a key and its value off the front: `key`, `key=value`, `key:value`, `key(value)`. `None` at the end.
+/// Removes a key and its value from the front of a text: `key`, `key=value`, `key:value`, `key(value)`. `None` at the
+/// end.
 pub fn next_key_value<'a>(text: &mut &'a str) -> Option<(&'a str, &'a str)> {
     let start = text.trim_start_matches(|c| u8::try_from(c).is_ok_and(is_space));
     *text = start;

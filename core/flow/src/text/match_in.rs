@@ -1,4 +1,4 @@
-//! A match from text: one `field=value/mask`, a short protocol name, or bits of a field.
+//! Parses a match: one `field=value/mask`, a short protocol name, or bits of a field.
 
 use super::{NameMap, NoNames, TextError, field_in, protocol};
 use crate::field::{FieldId, Prereq, Subfield, Usable};
@@ -6,7 +6,7 @@ use crate::flow::Flow;
 use crate::matching::Match;
 
 impl Match {
-    /// Matches Ethernet packets, unless the match says already what kind of packet it is about.
+    /// Matches Ethernet packets, unless the match already determines the packet type.
     pub fn require_ethernet(&mut self) {
         if self.mask.packet_type == 0 {
             self.set(FieldId::PacketType, 0);
@@ -19,7 +19,8 @@ impl Match {
         }
     }
 
-    /// Sets a field from text and says which protocols can express it. No text matches that the field is there.
+    /// Sets a field from text and returns which protocols can express it. Without text the presence of the field is
+    /// matched.
     pub fn parse_field(
         &mut self,
         field: FieldId,
@@ -35,7 +36,7 @@ impl Match {
         Ok(usable(field, mask))
     }
 
-    /// A field of tunnel options finds its place in the match.
+    /// Sets a field of tunnel options, after allocating its slots in the match.
     fn parse_tlv(
         &mut self,
         index: usize,
@@ -45,7 +46,7 @@ impl Match {
         placed.map(|()| Usable::NxmOxm).map_err(|e| TextError(e.to_string()))
     }
 
-    /// As `reg0[0..3]=5`: adds bits to what the match says of the field.
+    /// Parses a subfield such as `reg0[0..3]=5`: adds bits to the match of the field.
     fn parse_subfield(&mut self, name: &str, text: &str) -> Result<Usable, TextError> {
         let sf = Subfield::parse(name).map_err(|e| TextError::new(e.to_string()))?;
         let n_bytes = sf.field.info().n_bytes.min(16);
@@ -67,7 +68,7 @@ impl Match {
         Ok(usable(sf.field, mask))
     }
 
-    /// Bits of a field of tunnel options, which has so many bytes at least.
+    /// Matches bits of a field of tunnel options, whose minimum length in bytes follows from them.
     fn parse_tlv_bits(
         &mut self,
         index: usize,
@@ -83,8 +84,8 @@ impl Match {
         self.parse_tlv(index, (bits.tlv(index).to_vec(), Some(mask.tlv(index).to_vec())))
     }
 
-    /// Takes one key and value of a list if they belong to a match: a short protocol name, `eth`, a field, bits of a
-    /// field. `None` if the key is something else.
+    /// Applies one key and value of a list if they belong to a match: a short protocol name, `eth`, a field, bits of
+    /// a field. `None` if the key is something else.
     pub fn parse_key(
         &mut self,
         key: &str,

@@ -16,7 +16,7 @@ const COLUMN: usize = BLOCK_LEN + 2;
 /// Enough blocks for all remembered iterations and the present block.
 pub(super) const BLOCKS: usize = REMEMBERED.div_ceil(BLOCK_LEN) + 1;
 
-/// See the module. Iteration 0 is the last but one of the previous block, or the first that was ever recorded.
+/// A block of recorded iterations. Iteration 0 is the last but one of the previous block, or the first that was ever recorded.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     /// Number of recorded iterations.

@@ -13,7 +13,7 @@ const WALLS: usize = BINS - 1;
 /// Table entries: one for each value below 32, then sixteen for each power of two.
 const PLACES: usize = 32 + 27 * 16;
 
-/// A histogram; see the module.
+/// A histogram; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     /// The last two entries are not walls but larger than any value.

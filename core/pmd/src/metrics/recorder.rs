@@ -95,7 +95,7 @@ impl Histograms {
     }
 }
 
-/// The recorder of one thread; see the module.
+/// The recorder of one thread; see the module documentation.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     histograms: Histograms,

@@ -30,7 +30,7 @@ pub(super) enum Place {
     Guaranteed,
 }
 
-/// See the module.
+/// A queue of the shaper.
 #[derive(Debug)]
 pub(super) struct Class<T> {
     pub(super) spec: ClassSpec,

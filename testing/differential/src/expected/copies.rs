@@ -1,16 +1,16 @@
-//! Copies that a header is put on, or taken off.
+//! Copies to which a header is added, or from which one is removed.
 //!
-//! The header that a bucket, a clone or the bridge behind a patch port puts around a packet stays so in the stock switch for what
-//! comes after, although that has the packet as it was: what is written and sent then is no packet. Ours does it to a copy, or not
-//! at all where nobody gets that, and sends the same by the same ports. Up to the header everything has to be the same, and after it
-//! what is sent.
+//! If a bucket, a clone or the bridge behind a patch port adds a header, the stock switch restores the flow
+//! afterwards, but not the header: the following writes and outputs apply to a malformed packet. Sluice uses a copy,
+//! or omits the header if the packet is not sent, and sends to the same ports. Before the header everything must be
+//! equal, and after it the outputs.
 
 use crate::normal::{self, State};
 
-/// What the stock switch says of a translation that such a packet has led to actions that no datapath has.
+/// The stock switch's message for a translation in which such a packet leads to actions that no datapath supports.
 const NO_SUCH_ACTION: &str = "Uses action(s) not supported by datapath";
 
-/// Whether two traces differ in that alone.
+/// Returns whether two traces differ only in that.
 pub fn alike(stock: &str, ours: &str) -> bool {
     let (mut theirs, mut mine) = (sent(stock), sent(ours));
     let first = theirs.iter().position(|s| s.rewrapped).unwrap_or(theirs.len());
@@ -18,7 +18,7 @@ pub fn alike(stock: &str, ours: &str) -> bool {
         return false;
     }
     let before = ordered(theirs.drain(..first)) == ordered(mine.drain(..first));
-    // What is no packet any more meets other flows than ours does.
+    // The malformed packet matches other flows than Sluice's packet does.
     if stock.contains(NO_SUCH_ACTION) && !ours.contains(NO_SUCH_ACTION) {
         return before;
     }
@@ -30,24 +30,24 @@ pub fn alike(stock: &str, ours: &str) -> bool {
     before && names(theirs) == names(mine) && rest(stock) == rest(ours)
 }
 
-/// In an order of its own, as a flood has none.
+/// Sorted, because the order of a flood is not defined.
 fn ordered(list: impl Iterator<Item = Sent>) -> Vec<(String, String)> {
     let mut list: Vec<_> = list.map(|s| (s.state, s.action)).collect();
     list.sort_unstable();
     list
 }
 
-/// An action that ends a packet's way, or a copy's.
+/// An action that ends the processing of a packet or of a copy.
 struct Sent {
-    /// What was done to the packet before.
+    /// The changes of the packet before.
     state: String,
-    /// A header is on it, or off, outside of a copy.
+    /// A header was added or removed outside of a copy.
     rewrapped: bool,
-    /// With the lists that it is in.
+    /// The action, with the lists that contain it.
     action: String,
 }
 
-/// What a trace sends; copies are opened.
+/// The outputs of a trace; copies are expanded.
 fn sent(text: &str) -> Vec<Sent> {
     let mut out = Vec::new();
     let text = normal::without_ids(text);

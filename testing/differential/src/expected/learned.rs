@@ -1,13 +1,13 @@
-//! Addresses that the stock switch learns and ours does not.
+//! Addresses that only the stock switch learns.
 
 use crate::packet::Packet;
 
 /// The patch port of either bridge.
 const PATCH: &str = "10";
 
-/// Whether what was learned differs as expected: a frame that ends within its tag is dropped by `NORMAL` of both. When it counts later
-/// frames for the megaflow, the stock switch reads that one's key, in which the type of the tag is gone, and learns from it: at the
-/// frame's port, and behind the patch port.
+/// Returns whether the learned addresses differ as expected: `NORMAL` of both drops a frame that ends within its tag.
+/// When the stock switch counts later frames for the megaflow, it parses the megaflow's key, which lacks the type of
+/// the tag, and learns from it: at the frame's port, and behind the patch port.
 pub fn alike(stock: &str, ours: &str, packets: &[Packet]) -> bool {
     let partial = |p: &&Packet| (14..18).contains(&p.bytes.len()) && p.bytes[12..14] == [0x81, 0];
     let mut ports: Vec<String> = packets.iter().filter(partial).map(|p| p.port.to_string()).collect();
@@ -22,7 +22,7 @@ pub fn alike(stock: &str, ours: &str, packets: &[Packet]) -> bool {
             .collect()
     };
     let (theirs, mine) = (alone(stock, ours), alone(ours, stock));
-    // In ours it is where it was before.
+    // In Sluice it is still at its previous port.
     theirs.iter().all(|(port, _)| ports.contains(port))
         && mine.iter().all(|(_, who)| theirs.iter().any(|(_, other)| other == who))
 }

@@ -1,13 +1,14 @@
-//! Megaflows that the stock switch has no more, or has not looked after.
+//! Megaflows that the stock switch has deleted or not revalidated.
 
 use crate::packet::Packet;
 use crate::pools::mac_text;
 
-/// Whether the megaflows differ in those alone; both had to translate some again. When the stock switch translates one again, as
-/// after something was learned, it removes it if the mask has fields that no packet of it has: it takes the megaflow for wider than
-/// it should be. The next packet brings it back. The text of a megaflow does not show such fields; that ours are as they should be
-/// is known from traces. So it does where a flow is learned with a limit: whether one may be learned it does not know without a
-/// packet. `forgotten` are the packets that meet such a flow, or have a header put around them.
+/// Returns whether the megaflows differ only in this way; both had to revalidate some. When the stock switch
+/// revalidates a megaflow, for example after something was learned, it deletes it if the mask has fields that none of
+/// its packets has, because it takes the megaflow for too wide. The next packet installs it again. The text of a
+/// megaflow does not show such fields; the traces show that Sluice's megaflows are right. The stock switch also
+/// deletes a megaflow of a flow that learns up to a limit, because without a packet it does not know whether learning
+/// is allowed. `forgotten`: the packets that match such a flow, or get a header.
 pub fn alike(stock: &str, ours: &str, forgotten: &[Packet]) -> bool {
     let told = |text: &str| -> Vec<Megaflow> {
         text.lines().map(Megaflow::of).filter(|m| !m.teaches_its_destination()).collect()
@@ -28,7 +29,7 @@ impl Megaflow {
     fn of(line: &str) -> Megaflow {
         let (key, rest) = line.split_once(", packets:").unwrap_or((line, ""));
         let (counters, actions) = rest.split_once("actions:").unwrap_or((rest, ""));
-        // The packet that brought it back may be another one, with other bits where none are matched.
+        // Another packet may have installed it again, with other values in bits that are not matched.
         let masked = |field: &str| match (field.split_once('='), field.split_once('/')) {
             (Some((name, _)), Some((_, mask))) => format!("{name}=/{mask}"),
             _ => field.to_owned(),
@@ -37,8 +38,8 @@ impl Megaflow {
         Megaflow { key: key.join(","), counters: counters.to_owned(), actions: actions.to_owned() }
     }
 
-    /// Whether it is of forgotten packets, or its mask may have fields that its packets lack: of neighbours, of a tag behind a tag, of
-    /// ports in a fragment or of a protocol that has none.
+    /// Returns whether the megaflow belongs to `forgotten` packets, or its mask may have fields that its packets
+    /// lack: of neighbour discovery, of a second tag, of ports in a fragment or in a protocol without ports.
     fn may_go(&self, forgotten: &[Packet]) -> bool {
         let tags = self.key.contains("vlan(") && self.key.contains("encap(eth_type(0x8");
         let fragment = ["frag=first", "frag=later", "frag=yes"].iter().any(|f| self.key.contains(f));
@@ -50,7 +51,7 @@ impl Megaflow {
             || forgotten.iter().any(|p| self.may_be_of(p))
     }
 
-    /// Whether the packet's port and addresses are those of the key, as far as that has them.
+    /// Returns whether the packet has the port and addresses of the key, as far as the key has them.
     fn may_be_of(&self, packet: &Packet) -> bool {
         let eth =
             self.key.split_once("eth(").and_then(|(_, rest)| rest.split(')').next()).unwrap_or_default();
@@ -64,8 +65,8 @@ impl Megaflow {
         port && has("src=", 6) && has("dst=", 0)
     }
 
-    /// Whether its packets go to the address that they come from: where they go is what they taught, and the stock switch does not
-    /// always look again after that.
+    /// Returns whether source and destination address of its packets are equal: the output port then depends on what
+    /// they taught, and the stock switch does not always revalidate after that.
     fn teaches_its_destination(&self) -> bool {
         let after = |word: &str| self.key.split_once(word).and_then(|(_, rest)| rest.get(..17));
         after("eth(src=").is_some() && after("eth(src=") == after(",dst=")

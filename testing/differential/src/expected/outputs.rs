@@ -1,4 +1,4 @@
-//! Frames that leave the stock switch otherwise than they leave ours.
+//! Frames that the stock switch sends differently.
 
 use crate::check::Difference;
 use crate::normal;
@@ -6,7 +6,7 @@ use crate::packet::Packet;
 use crate::sent;
 use crate::table::Table;
 
-/// The expected difference between the frames that left, if it is one; `actions` are those of a trace of the packet in ours.
+/// The expected difference between the sent frames, if there is one; `actions`: Sluice's trace of the packet.
 pub fn alike(d: &Difference, table: &Table, packet: &Packet, actions: &str) -> Option<&'static str> {
     let answers = Answers { stock: &d.stock, ours: &d.ours };
     let named = [
@@ -29,7 +29,7 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    /// The lines of the first that are not lines of the second, as often as they are there.
+    /// The lines of `a` that are not in `b`, counting repetitions.
     fn only<'t>(a: &'t str, b: &str) -> Vec<&'t str> {
         let mut others: Vec<&str> = b.lines().collect();
         let is_other = |l: &&str| match others.iter().position(|o| o == l) {
@@ -42,15 +42,15 @@ impl Answers<'_> {
         a.lines().filter(is_other).collect()
     }
 
-    /// The frames are the same once both have gone through `f`.
+    /// Returns whether the frames are equal after both were changed by `f`.
     fn same(&self, f: impl Fn(&str) -> String) -> bool {
         let of = |text: &str| normal::sorted_lines(&text.lines().map(&f).collect::<Vec<_>>().join("\n"));
         of(self.stock) == of(self.ours)
     }
 
-    /// Frames with two tags alone differ, of a table that sends packets to its controller. For that the stock switch reads the
-    /// packet again, and takes the second tag, which it does not look behind by default, for the network header: what is written to
-    /// that afterwards lands four bytes before its place, and the type of a label that is put on stands in that of the second tag.
+    /// Only frames with two tags differ, in a table that sends packets to its controller. For this the stock switch parses the
+    /// packet again, and takes the second tag, which it does not parse by default, for the network header. Later writes to the
+    /// network header are then four bytes too early, and the type of a pushed label replaces that of the second tag.
     fn read_again(&self, table: &Table) -> bool {
         let asks = table.flows.iter().chain(&table.groups).any(|l| l.to_lowercase().contains("controller"));
         let second = |line: &str, types: &[&str]| {
@@ -62,9 +62,9 @@ impl Answers<'_> {
             && around_headers(&theirs) == around_headers(&mine)
     }
 
-    /// The same of a second tag that was put on before the controller was asked, and may be off again in what is sent: from the tags
-    /// that are left to the end of a network header nothing is as it should be, nor is the transport header where that is written to,
-    /// all else is.
+    /// The same for a second tag that was pushed before the packet was sent to the controller, and that may have been
+    /// popped again: from the remaining tags to the end of a network header all bytes may differ, and those of the
+    /// transport header if it is written; all other bytes are equal.
     fn read_again_meanwhile(&self, actions: &str) -> bool {
         let Some((before, after)) = actions.split_once("userspace(") else { return false };
         let transport = ["set(tcp(", "set(udp(", "set(sctp("].iter().any(|set| after.contains(set));
@@ -80,15 +80,16 @@ impl Answers<'_> {
         before.contains("push_vlan(") && (transport || after.contains("set(ip")) && self.same(blank)
     }
 
-    /// Behind `encap(ethernet)` both go on with the tag that the frame inside has, as if the header around it had one. A flood takes
-    /// it off, which does nothing, and puts it back, which puts one on: which ports get that is a matter of its order.
+    /// After `encap(ethernet)` both still have the tag of the inner frame in the flow, as if the outer header had
+    /// one. A flood pops it, which does nothing, and pushes it again, which adds one: which ports get the tag depends
+    /// on the order of the flood.
     fn tags_that_are_not_there(&self, actions: &str) -> bool {
         let untagged = |line: &str| {
             let line = match hex(line, 12..14) {
                 "8100" => replaced(line, 12..16, ""),
                 _ => line.to_owned(),
             };
-            // The label behind a tag is not compared.
+            // The label after a tag is not compared.
             match hex(&line, 12..14) {
                 "8847" | "8848" => blanked(&line, 14..18),
                 _ => line,
@@ -100,9 +101,9 @@ impl Answers<'_> {
         flooded && self.same(untagged)
     }
 
-    /// What follows a frame without a whole Ethernet header on the way to a port is missing: dummies of the stock switch give up a
-    /// batch with the first frame that they do not take. Such frames come of those that are cut to the header and lose their tag
-    /// then.
+    /// Frames are missing that follow a frame without a complete Ethernet header to the same port: dummies of the
+    /// stock switch drop the rest of a batch at the first frame that they refuse. Such frames result from truncation
+    /// to the header and then popping a tag.
     fn lost_with_a_runt(&self, actions: &str) -> bool {
         let lost = Answers::only(self.ours, self.stock);
         let ports = ports_of_runts(actions);
@@ -110,8 +111,8 @@ impl Answers<'_> {
         Answers::only(self.stock, self.ours).is_empty() && !lost.is_empty() && lost.iter().all(to_one)
     }
 
-    /// The type of a label that is put on a frame with an 802.3 length, and of what is behind the last that is taken off, stands over
-    /// the length; ours stands in the SNAP header, where the type of such a frame is.
+    /// When a label is pushed on a frame with an 802.3 length, or the last one is popped, the stock switch writes the
+    /// type over the length; Sluice writes it into the SNAP header, where such a frame has its type.
     fn type_over_a_length(&self, packet: &Packet, actions: &str) -> bool {
         let blank = |line: &str| match type_behind_tags(line)
             .filter(|&at| hex(line, at + 2..at + 8) == normal::SNAP)
@@ -122,8 +123,8 @@ impl Answers<'_> {
         has_length(&packet.bytes) && actions.contains("_mpls(") && self.same(blank)
     }
 
-    /// Writing some fields of a service header, the stock switch writes the others, too, with what its memory holds: the contexts
-    /// where the first is not written, flags, TTL and path where none of them is.
+    /// When the stock switch writes some fields of a service header, it overwrites others with the contents of its
+    /// memory: the contexts if the first one is not written, flags, TTL and path if none of them is.
     fn fields_from_nowhere(&self, actions: &str) -> bool {
         let written = || actions.split("set(nsh(").skip(1).filter_map(|rest| rest.split(')').next());
         let contexts = written().any(|fields| !fields.contains("c1="));
@@ -139,8 +140,8 @@ impl Answers<'_> {
         (contexts || base) && self.same(blank)
     }
 
-    /// More is sent where the branch for short packets of `check_pkt_larger` sets its packet aside: the stock switch has that
-    /// branch do what the one for long packets did not get to.
+    /// More is sent if the branch of `check_pkt_larger` for short packets recirculates: the stock switch adds to it
+    /// the actions that the branch for long packets did not reach.
     fn rest_of_the_other_branch(&self, packet: &Packet, actions: &str) -> bool {
         let branch = actions.split_once("check_pkt_len(").and_then(|(_, rest)| rest.split_once("le("));
         let more = Answers::only(self.stock, self.ours);
@@ -149,7 +150,8 @@ impl Answers<'_> {
             && more.iter().all(|line| actions.contains("trunc(") || ends_as(line, packet))
     }
 
-    /// The DEI bit of a tag that is taken off and put back is lost; where it is put back is a matter of the order of a flood.
+    /// The DEI bit of a tag that is popped and pushed again is lost; whether this happens depends on the order of a
+    /// flood.
     fn without_dei(&self, packet: &Packet, actions: &str) -> bool {
         let set = packet.bytes.get(14).is_some_and(|b| b & 0x10 != 0);
         let blank = |line: &str| match hex(line, 12..14) {
@@ -159,10 +161,10 @@ impl Answers<'_> {
         set && actions.contains("pop_vlan") && self.same(blank)
     }
 
-    /// The length of a packet with padding is asked for behind a header that was put on or taken off: the stock switch goes on
-    /// knowing where the network packet ended, and does not count what follows that; ours counts what it would send. So one takes
-    /// the branch for long packets and the other that for short ones: what is sent before is the same, and each sends by the
-    /// ports of its branch, with the same end of the packet.
+    /// The length of a padded packet is checked after a header was added or removed: the stock switch still uses the
+    /// old end of the network packet and ignores the bytes after it; Sluice uses the length that it would send. So
+    /// one takes the branch for long packets and the other that for short ones. Earlier outputs are equal, and each
+    /// sends to the ports of its branch, with the same end of the packet.
     fn padding_counts(&self, packet: &Packet, actions: &str) -> bool {
         let asked = actions.find("check_pkt_len(").unwrap_or(0);
         let rewrapped = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "_mpls("];
@@ -178,7 +180,7 @@ impl Answers<'_> {
     }
 }
 
-/// Where what follows the tags of a frame begins.
+/// Offset of what follows the tags of a frame.
 fn behind_tags(frame: &[u8]) -> usize {
     let mut at = 14;
     while matches!(frame.get(at - 2..at), Some([0x81, 0] | [0x88, 0xa8])) {
@@ -187,13 +189,13 @@ fn behind_tags(frame: &[u8]) -> usize {
     at
 }
 
-/// Whether an 802.3 length stands where a frame has its type.
+/// Returns whether the frame has an 802.3 length in the place of a type.
 fn has_length(frame: &[u8]) -> bool {
     let at = behind_tags(frame);
     frame.get(at - 2).is_some_and(|b| *b < 6)
 }
 
-/// Whether the frame is longer than the network packet in it.
+/// Returns whether the frame is longer than its network packet.
 fn padded(frame: &[u8]) -> bool {
     let at = |i: usize| usize::from(frame.get(i).copied().unwrap_or(0));
     let l3 = behind_tags(frame);
@@ -204,7 +206,7 @@ fn padded(frame: &[u8]) -> bool {
     }
 }
 
-/// The ports by which frames are sent that are cut to no more than their header, and lose a tag before they are sent.
+/// The output ports of frames that are truncated to their header and then lose a tag.
 fn ports_of_runts(actions: &str) -> Vec<&str> {
     let (mut left, mut ports): (Option<i32>, Vec<&str>) = (None, Vec::new());
     let mut words = actions.split([',', '(', ')']);
@@ -225,24 +227,24 @@ fn ports_of_runts(actions: &str) -> Vec<&str> {
     ports
 }
 
-/// Where the type behind the tags of a line's frame stands.
+/// Offset of the type after the tags in a line's frame.
 fn type_behind_tags(line: &str) -> Option<usize> {
     (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"))
 }
 
-/// Whether a line's frame ends in the last four bytes of the packet, which no action writes.
+/// Returns whether a line's frame ends with the last four bytes of the packet, which no action writes.
 fn ends_as(line: &str, packet: &Packet) -> bool {
     let last = &packet.bytes[packet.bytes.len().saturating_sub(4)..];
     line.ends_with(&last.iter().map(|b| format!("{b:02x}")).collect::<String>())
 }
 
-/// What is the same of frames whatever is written between their first tag and the end of the transport header: port,
-/// addresses, tag, and the payload far behind.
+/// The parts of frames that are equal whatever is written between their first tag and the end of the transport
+/// header: port, addresses, tag, and the payload far after it.
 fn around_headers(lines: &[&str]) -> Vec<(String, String)> {
     let around = |line: &&str| {
         let (port, digits) = line.split_once(' ').unwrap_or((line, ""));
         let head = digits.get(..32).unwrap_or(digits);
-        // Tags, labels and an IPv6 header with TCP; in the other frame all of it may be four bytes longer.
+        // Tags, labels and an IPv6 header with TCP; in the other frame all of this may be four bytes longer.
         let payload = digits.len().saturating_sub(2 * 86) / 8 * 8;
         (format!("{port} {head}"), digits[digits.len() - payload..].to_owned())
     };
@@ -251,12 +253,12 @@ fn around_headers(lines: &[&str]) -> Vec<(String, String)> {
     out
 }
 
-/// Bytes of the frame in a line, as digits; empty where there are none.
+/// Bytes of the frame in a line, as digits; empty if it is shorter.
 fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
     line.split(' ').nth(1).and_then(|h| h.get(2 * bytes.start..2 * bytes.end)).unwrap_or_default()
 }
 
-/// The line without these bytes of its frame, as far as it has them.
+/// The line without these bytes of its frame.
 fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
     let end = line.split(' ').nth(1).map_or(0, |digits| digits.len() / 2);
     let bytes = bytes.start.min(end)..bytes.end.min(end);
@@ -264,7 +266,7 @@ fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
     replaced(line, bytes, &"_".repeat(digits))
 }
 
-/// The line with other digits for these bytes of its frame.
+/// The line with other digits in the place of these bytes of its frame.
 fn replaced(line: &str, bytes: std::ops::Range<usize>, with: &str) -> String {
     let Some((port, digits)) = line.split_once(' ') else { return line.to_owned() };
     match (digits.get(..2 * bytes.start), digits.get(2 * bytes.end..)) {
@@ -281,7 +283,7 @@ mod tests {
         Difference { what: "outputs", stock: stock.to_owned(), ours: ours.to_owned() }
     }
 
-    /// Whether that is expected of a packet that says `bytes`.
+    /// Returns whether the difference is expected for a packet with these `bytes`.
     fn expected(stock: &str, ours: &str, bytes: &[u8], actions: &str) -> bool {
         let packet = Packet { port: 1, bytes: bytes.to_vec() };
         alike(&difference(stock, ours), &Table::default(), &packet, actions).is_some()

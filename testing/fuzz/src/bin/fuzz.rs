@@ -1,4 +1,4 @@
-//! Searches for inputs that make a target fail: libFuzzer around the target that `FUZZ_TARGET` names.
+//! Searches for inputs that make a target fail: libFuzzer with the target named by `FUZZ_TARGET`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! BFD: messages come back as they were; whatever frames come at whatever times, a session keeps to its clocks.
+//! BFD: parsed messages are written unchanged; for any frames at any times, a session keeps its timers.
 
 use bridge::bfd::{Flags, Identity, MESSAGE_LEN, Message, Session, Settings, TTL, UDP_PORT, payload};
 use flow::compose::compose;
@@ -38,7 +38,7 @@ fn frame(message: &[u8], kind: u8) -> Vec<u8> {
         message[8..12].copy_from_slice(&DISCRIMINATOR.to_be_bytes());
     }
     if kind & 2 != 0 {
-        // What can be said in few bytes: version, no authentication, the true length.
+        // Fields that a short input must not have to guess: version, no authentication, the right length.
         message[0] = message[0] & 0x1f | 0x20;
         message[1] &= !(Flags::AUTH | Flags::MULTIPOINT).bits();
         message[3] = MESSAGE_LEN as u8;
@@ -47,7 +47,7 @@ fn frame(message: &[u8], kind: u8) -> Vec<u8> {
     if kind & 4 != 0 { message } else { compose(&flow, &message) }
 }
 
-/// What is due is done, and then nothing is.
+/// Sends everything that is due; afterwards nothing is due.
 fn settle(session: &mut Session, now: Millis) {
     for _ in 0..4 {
         session.run(now);

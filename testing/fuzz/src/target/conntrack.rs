@@ -1,4 +1,4 @@
-//! Connection tracking: whatever packets come at whatever times, limits hold and the counts of connections agree with the table.
+//! Connection tracking: for any packets at any times, limits hold and the counts of connections agree with the table.
 
 use conntrack::{Action, Conntrack, Filter, Helper, Metadata, Nat, Packet, Side};
 use flow::compose::compose;
@@ -10,12 +10,12 @@ use std::net::IpAddr;
 use units::Millis;
 
 const STEP: usize = 16;
-/// The tracker's counts are compared with its table after each step.
+/// Maximum number of steps: the tracker's counts are compared with its table after each.
 const STEPS_MAX: usize = 200;
 const ETHERNET: usize = 14;
 const ZONES: u16 = 4;
 const PROTOCOLS: [u8; 5] = [ipproto::TCP, ipproto::UDP, ipproto::ICMP, ipproto::ICMPV6, ipproto::SCTP];
-/// Longer than any connection is kept.
+/// Longer than the timeout of any connection.
 const LONG: Millis = Millis::from_secs(48 * 60 * 60);
 
 pub fn run(data: &[u8]) {
@@ -46,7 +46,7 @@ fn zones() -> impl Iterator<Item = u16> {
     0..ZONES
 }
 
-/// Bytes that say what happens next.
+/// The bytes that determine the next step.
 struct Step<'a>(&'a [u8]);
 
 impl Step<'_> {
@@ -54,7 +54,7 @@ impl Step<'_> {
         self.0[byte] >> bit & 1 != 0
     }
 
-    /// Nothing to more than a day.
+    /// A pause from zero to more than a day.
     fn pause(&self) -> Millis {
         Millis((1 << (self.0[1] % 28)) >> 1)
     }
@@ -85,7 +85,7 @@ impl Step<'_> {
         }
     }
 
-    /// Few addresses and ports, so that they are taken soon.
+    /// Few addresses and ports, so that all are soon taken.
     fn nat(&self) -> Nat {
         let address = |n: u8| match self.is_v6() {
             true => IpAddr::from(u128::from(n).to_be_bytes()),
@@ -103,7 +103,7 @@ impl Step<'_> {
         }
     }
 
-    /// Few hosts and ports, so that packets meet.
+    /// Few hosts and ports, so that packets belong to the same connections.
     fn ends(&self) -> [(u8, u16); 2] {
         let two = |shift: u8| self.0[4] >> shift & 3;
         let ends = [(two(0), two(2).into()), (two(4), two(6).into())];
@@ -134,7 +134,7 @@ impl Step<'_> {
         flow
     }
 
-    /// From the network header on. An ICMP packet may be an error about one in the other direction.
+    /// A packet from the network header on. An ICMP packet may be an error about a packet of the other direction.
     fn packet(&self) -> Vec<u8> {
         let [src, dst] = self.ends();
         let proto = PROTOCOLS.get(usize::from(self.0[3] % 8)).copied().unwrap_or(self.0[3]);
@@ -155,7 +155,7 @@ impl Step<'_> {
     }
 }
 
-/// A packet is tracked as a table does it: to look at its state, and to commit it or write to its connection.
+/// Tracks a packet as a flow table does: first without changes, then committing it or writing to its connection.
 fn receive(ct: &Conntrack, step: &Step<'_>, now: Millis) {
     let l3 = step.packet();
     let ethertype = if step.is_v6() { ethertype::IPV6 } else { ethertype::IPV4 };
@@ -193,7 +193,7 @@ fn flush(ct: &Conntrack, zone: Option<u16>) {
     assert!(zone.is_some() || ct.count() == 0);
 }
 
-/// Every connection is counted once and listed once.
+/// Checks that every connection is counted once and listed once.
 fn audit(ct: &Conntrack, now: Millis) {
     assert_eq!(ct.shard_lens().iter().sum::<usize>(), ct.count() as usize);
     assert!(zones().map(|z| ct.limit(Some(z)).count).sum::<u32>() <= ct.count());

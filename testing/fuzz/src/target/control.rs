@@ -1,4 +1,4 @@
-//! The control socket: whatever a client sends, each answer is JSON and there are no more answers than requests.
+//! The control socket: for any input of a client, each reply is JSON and there are no more replies than requests.
 
 use ovsdb::stream::Limits;
 use ovsdb::{Json, Splitter};
@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
     server.adopt(daemon);
     let Ok(()) = client.write_all(data) else { return };
     let mut answers = Splitter::new(Limits::of_bytes(1 << 20));
-    // One request is carried out a turn, and each takes bytes of the input.
+    // One request is executed per iteration, and each takes bytes of the input.
     for _ in 0..=data.len() {
         let requests = server.run();
         for request in &requests {
@@ -37,7 +37,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Takes what has come; whether anything has, and whether the server still listens.
+/// Receives replies; returns whether there were any, and whether the server still listens.
 fn receive(client: &mut Stream, answers: &mut Splitter) -> (bool, bool) {
     let (mut piece, mut read) = ([0; 16384], false);
     loop {

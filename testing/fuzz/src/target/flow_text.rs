@@ -1,4 +1,5 @@
-//! The text of ovs-ofctl(8): flows, groups, packets to be sent; what was parsed is the same when its text is parsed.
+//! The text of ovs-ofctl(8): flows, groups, packet-outs. A parsed value is equal after it was printed and parsed
+//! again.
 
 use super::same::assert_same;
 use flow::tlv::Layout;
@@ -11,7 +12,7 @@ use openflow::text::{
 use openflow::{Body, Dialect, Message, Xid, decode, encode};
 use std::str::from_utf8;
 
-/// Lines that people and scripts write are shorter.
+/// Longer than lines that people and scripts write.
 const LEN_MAX: usize = 2048;
 
 /// A line of a file of flows, a filter, an exact flow.
@@ -34,7 +35,7 @@ pub fn flow(data: &[u8]) {
     }
 }
 
-/// Groups and packet-outs have no text of the same form to come back from; that they are carried is all.
+/// Groups and packet-outs have no text from which they could be parsed again; only their messages are checked.
 pub fn group(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
     if let Ok((group, usable)) = parse_group_line(text, &NoNames) {
@@ -59,14 +60,15 @@ fn again(m: &FlowMod) {
     }
 }
 
-/// Flags that a learned flow is to have are shown with all bits of their field, those without a name as well. That is the
-/// text of Open vSwitch, which does not read it either; so is that of a later fragment of what is no fragment.
+/// Flags of a learned flow are printed with all bits of their field, including those without a name, as in Open
+/// vSwitch, which cannot parse this text either; the same holds for a later fragment of a packet that is not a
+/// fragment.
 fn is_readable(text: &str) -> bool {
     !text.contains("[Unknown]") && !text.contains("<error>")
 }
 
-/// What the text of a match shows: that a packet is one of Ethernet goes without saying, and so does how long the option is
-/// of which all bits count.
+/// What the text of a match contains: the Ethernet packet type is implied, and so is the length of an option of which
+/// all bits are matched.
 fn shown(m: &Match) -> Match {
     let mut mask = m.mask;
     if m.flow.packet_type == 0 {
@@ -84,7 +86,7 @@ fn shown(m: &Match) -> Match {
     shown
 }
 
-/// The match survives every format that is said to carry it.
+/// The match is unchanged after each format that should support it.
 fn on_wire(m: &FlowMod, usable: Protocols) {
     for message in written(&Body::FlowMod(Box::new(m.clone())), usable) {
         let Body::FlowMod(back) = message.body else { panic!("no flow mod") };
@@ -92,8 +94,8 @@ fn on_wire(m: &FlowMod, usable: Protocols) {
     }
 }
 
-/// What arrives of a match: without the bit that says so there is no tag, whatever else is said of it. OpenFlow 1.0 and 1.1
-/// have that one word for it, and Open vSwitch uses it for all.
+/// The form in which a match is received: without the CFI bit there is no tag, whatever else is matched of it.
+/// OpenFlow 1.0 and 1.1 have only one word for it, and Open vSwitch does the same for all versions.
 fn sent(m: &Match) -> Match {
     let mut m = shown(m);
     if m.mask.vlans[0].tci & VLAN_CFI != 0 && m.flow.vlans[0].tci & VLAN_CFI == 0 {
@@ -102,7 +104,7 @@ fn sent(m: &Match) -> Match {
     m
 }
 
-/// Written in every format that is said to carry it, and read again.
+/// The message, written in every format that should support it and parsed again.
 fn written(body: &Body, usable: Protocols) -> Vec<Message> {
     let mut messages = Vec::new();
     for format in usable.each() {

@@ -1,5 +1,5 @@
-//! Fragments: whatever packets come, in whatever order, a datagram that is complete has each of its bytes from one fragment, and
-//! what waits is bounded.
+//! Fragments: for any packets in any order, each byte of a complete datagram comes from one fragment, and the number
+//! of waiting fragments is bounded.
 
 use packet::ether::ethertype;
 use reassembly::{Content, Family, Origin, Reassembly, Verdict, read};
@@ -36,7 +36,7 @@ pub fn run(data: &[u8]) {
     assert_eq!((held, all.fragments()), (0, 0), "all are over");
 }
 
-/// The bytes as they are, or behind a header that is right and whose payload is long enough.
+/// The bytes as they are, or after a valid header with a payload that is long enough.
 fn packet(what: u8, bytes: &[u8]) -> (u16, Vec<u8>) {
     let dl_type = if what & 1 != 0 { ethertype::IPV6 } else { ethertype::IPV4 };
     let Some(&[id, offset, more, units]) = bytes.first_chunk::<4>().filter(|_| what & 2 != 0) else {
@@ -70,7 +70,7 @@ fn packet(what: u8, bytes: &[u8]) -> (u16, Vec<u8>) {
     (dl_type, l3)
 }
 
-/// How many wait afterwards.
+/// Adds a fragment; returns the number of waiting fragments.
 fn put(
     all: &Reassembly<Vec<u8>>,
     (dl_type, l3): (u16, Vec<u8>),

@@ -1,4 +1,5 @@
-//! FTP control messages: what is announced lies within the payload, and is read again from a message that is made of it.
+//! FTP control messages: an announced address lies within the payload, and a message that is made from it is parsed
+//! to the same address.
 
 use helpers::ftp::{MESSAGE_MAX, Message, Mode, address_text, read};
 

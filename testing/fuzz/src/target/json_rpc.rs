@@ -1,15 +1,15 @@
-//! A stream of JSON-RPC messages: the pieces in which it comes do not matter, a message comes back from its JSON, and one
-//! that is read as a long one, with operations that stay text, is the same.
+//! A stream of JSON-RPC messages: the result does not depend on how it is split, a message is equal after conversion
+//! to JSON and back, and a message parsed as a long one, with operations that stay text, is equal, too.
 
 use ovsdb::json::sorted_string;
 use ovsdb::stream::Limits;
 use ovsdb::{Json, Long, Message, Parameters, Splitter};
 
-/// What a connection allows is more; limits that can be reached are tried, too.
+/// Smaller than the limits of a connection, so that inputs can reach them.
 const VALUE_MAX: Limits = Limits { bytes: 512, values: 100 };
 const LEN_MAX: usize = 4096;
 
-/// The first byte says how long the pieces are.
+/// The first byte is the length of the pieces.
 pub fn run(data: &[u8]) {
     let Some((&size, stream)) = data.split_first().filter(|(_, s)| s.len() <= LEN_MAX) else { return };
     let whole = values(stream.chunks(LEN_MAX));
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The operations of a long transaction are those of the tree.
+/// The operations of a long transaction equal those of the parsed tree.
 fn long(text: &str, tree: &Json) {
     let known = Message::from_json(tree.clone());
     match (Long::parse(text.as_bytes().to_vec()), known) {
@@ -45,7 +45,7 @@ fn long(text: &str, tree: &Json) {
     }
 }
 
-/// The values of a stream, and whether it ended in an error.
+/// The values of a stream, and whether it ended with an error.
 fn values<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Json>, bool) {
     let mut splitter = Splitter::new(VALUE_MAX);
     let mut found = Vec::new();

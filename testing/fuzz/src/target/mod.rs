@@ -18,12 +18,12 @@ mod same;
 mod settings;
 mod tunnel;
 
-/// One reader of outside bytes.
+/// One parser of bytes from outside.
 #[derive(Clone, Copy)]
 pub struct Target {
     /// Its name, and that of its folder in `corpus/`.
     pub name: &'static str,
-    /// Panics when something is wrong with how the bytes are read.
+    /// Panics if the bytes are handled wrongly.
     pub run: fn(&[u8]),
 }
 

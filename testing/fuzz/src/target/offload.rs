@@ -1,4 +1,4 @@
-//! What a guest or a kernel says is left to do on a frame: the note fits the frame or is refused.
+//! Offload headers of guests and kernels: the record fits the frame or is refused.
 
 use packet::segment;
 use packet::vnet::{LEN, decode, encode};
@@ -6,7 +6,7 @@ use packet::vnet::{LEN, decode, encode};
 /// Two of the largest frames.
 const EMITTED_MAX: usize = 1 << 18;
 
-/// A header, and the frame behind it.
+/// A header followed by a frame.
 pub fn run(data: &[u8]) {
     let Some((header, frame)) = data.split_first_chunk::<LEN>() else { return };
     let mut frame = frame.to_vec();

@@ -1,14 +1,14 @@
-//! OpenFlow messages: what is decoded comes back from its encoding, can be shown, and can be refused by no other
-//! version with more than an error.
+//! OpenFlow messages: a decoded message is equal after it was encoded and decoded again, and can be printed; other
+//! versions encode it or return an error.
 //!
-//! The first two bytes are made the version and the length those of the input, so that the search is not for a header.
+//! The first two bytes become the version and the length, so that the search need not find a valid header.
 
 use super::same::assert_same;
 use openflow::text::{NoNames, message_text};
 use openflow::version::Version;
 use openflow::{Body, Continuation, Dialect, Message, decode, encode, next_frame};
 
-/// Beyond this size an input says nothing new.
+/// Longer inputs do not reach more code.
 const LEN_MAX: usize = 4096;
 
 pub fn v10(data: &[u8]) {
@@ -69,8 +69,8 @@ fn frame(bytes: &[u8]) {
     }
 }
 
-/// One that is written and read again is the same. Actions and the match of OpenFlow 1.0 may be written in another way
-/// than the one they came in: then what was written is what is written again.
+/// A message that is written and read again is equal. Actions, and the match of OpenFlow 1.0, may be written in
+/// another form than they were received; then the written form must be stable.
 fn comes_back(message: &Message, dialect: Dialect) {
     let frames = encode(message, dialect).unwrap_or_else(|e| panic!("{e}: {message:?}"));
     let [frame] = frames.as_slice() else { return };
@@ -93,13 +93,13 @@ fn has_other_forms(body: &Body) -> bool {
         }
         Body::FlowStatsReply(_) | Body::GroupDescReply(_) | Body::FlowMonitorReply(_) => true,
         Body::FlowMonitorRequest(_) | Body::RequestForward(_) => true,
-        // A count that nobody knows is written as zero where the format has no word for that.
+        // An unknown count is written as zero if the format has no value for it.
         Body::AggregateReply(_) => true,
         _ => false,
     }
 }
 
-/// The same for another version is written, or refused.
+/// For another version the message is written or refused.
 fn others(message: &Message, dialect: Dialect) {
     if matches!(message.body, Body::Hello(_)) {
         return;

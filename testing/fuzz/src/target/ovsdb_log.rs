@@ -1,4 +1,5 @@
-//! Database files: the good part of a damaged file is a file without damage, and what is served comes back.
+//! Database files: the good part of a damaged file is itself a valid file, and schemas are unchanged after a round
+//! trip.
 
 use super::ovsdb_bench::{counter, is_in_snapshot};
 use ovsdb::{Database, Json, Schema, Uuid, log};
@@ -6,7 +7,8 @@ use std::sync::Arc;
 
 const LEN_MAX: usize = 8192;
 
-/// A file; or, with `+` in front, lines of JSON that are made records, as no search finds their hashes.
+/// A file; or, with `+` in front, lines of JSON from which records are made, because a search cannot find their
+/// hashes.
 pub fn run(data: &[u8]) {
     if data.len() > LEN_MAX {
         return;

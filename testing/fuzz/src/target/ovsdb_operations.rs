@@ -1,4 +1,4 @@
-//! Transactions and monitors as a client asks for them: what is committed is stored and told to others as it is.
+//! Transactions and monitors as clients request them: committed changes are stored and reported correctly.
 
 use super::ovsdb_bench::{Copy, counter, is_in_snapshot, is_stored, parsed, schema};
 use ovsdb::transaction::execute;
@@ -61,7 +61,7 @@ fn monitors(db: &Database, history: &[Arc<Changes>], params: &Json) {
                 parsed(&monitor.notification(&part, Uuid::nil()));
             }
         }
-        // Only the form is looked at: these are no conditions of a monitor that exists.
+        // Only the form is checked: these are not conditions of an existing monitor.
         let _ = monitor.change_conditions(db, params, |_| false);
     }
 }

@@ -1,4 +1,4 @@
-//! Equality of large values: what differs is shown, not all of it.
+//! Compares large values and prints only the difference.
 
 use std::fmt::Debug;
 

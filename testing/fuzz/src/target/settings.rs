@@ -1,4 +1,4 @@
-//! Settings in columns of the database: any text has a meaning within the setting's range, or is named as wrong.
+//! Settings in columns of the database: any text gives a value in the setting's range, or is reported as wrong.
 
 use config::bridge::parse_datapath_id;
 use config::settings::check::Checker;
