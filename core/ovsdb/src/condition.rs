@@ -39,7 +39,7 @@ impl Function {
         (Function::Excludes, "excludes"),
     ];
 
-    /// Its text in a clause.
+    /// Its name in a clause.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(f, _)| *f == self).map_or("", |(_, name)| name)
     }
@@ -54,7 +54,7 @@ impl Function {
 pub enum Clause {
     /// `true` or `false`.
     Constant(bool),
-    /// A comparison of the column at this place.
+    /// A comparison of the column with this index.
     Compare(usize, Function, Datum),
 }
 
@@ -79,7 +79,7 @@ impl Condition {
         self.0.iter().all(|clause| clause.holds(row))
     }
 
-    /// Whether any clause holds, or there is none: how monitors read a condition.
+    /// Whether any clause holds, or there is none: the semantics of monitor conditions.
     pub fn any(&self, row: &Row) -> bool {
         self.0.is_empty() || self.0.iter().any(|clause| clause.holds(row))
     }
@@ -89,7 +89,7 @@ impl Condition {
         self.0.is_empty()
     }
 
-    /// The value that a column must have, when a clause says so.
+    /// The value that a clause requires of a column, if there is such a clause.
     pub fn required(&self, column: usize) -> Option<&Datum> {
         self.0.iter().find_map(|clause| match clause {
             Clause::Compare(c, Function::Equal, datum) if *c == column => Some(datum),
@@ -97,7 +97,7 @@ impl Condition {
         })
     }
 
-    /// The one row that can match, when a clause says `_uuid == X`.
+    /// The UUID that a clause `_uuid == X` requires, if there is one.
     pub fn only_uuid(&self) -> Option<Uuid> {
         self.required(UUID_COLUMN)?.uuids().next()
     }
@@ -146,7 +146,7 @@ impl Clause {
             Clause::Compare(column, function, argument) => (*column, *function, argument),
         };
         let field = row.field(column);
-        // Relations are false when an optional column is empty.
+        // Relations with an empty optional column are false.
         let order = field.first().zip(argument.first()).map(|(a, b)| a.cmp(b));
         match function {
             Function::Equal => field == argument,

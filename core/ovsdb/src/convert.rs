@@ -1,8 +1,8 @@
-//! A database under another revision of its schema.
+//! Converts a database to another revision of its schema.
 //!
-//! Rows keep their UUIDs. A table or column that the new schema lacks is dropped with what it holds, a new one starts with
-//! its default; a value must fit its column's new type, else nothing is converted. References, row limits and indexes of
-//! the new schema are checked as at the end of a transaction.
+//! Rows keep their UUIDs. Tables and columns that the new schema lacks are dropped with their content; new
+//! columns get their default. A value that does not fit its column's new type is an error. References, row
+//! limits and indexes of the new schema are checked as at the end of a transaction.
 
 use crate::database::{Database, Row};
 use crate::integrity::Draft;

@@ -13,11 +13,12 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
-/// Most transactions kept so that clients may resume.
+/// Maximum number of transactions kept for clients that resume.
 const HISTORY_TRANSACTIONS: usize = 100;
-/// Most row changes kept for the same end. A change of a long value counts for more: see [`Change::weight`].
+/// Maximum number of row changes kept for clients that resume. A change of a long value counts as several:
+/// see [`Change::weight`].
 const HISTORY_CHANGES: usize = 20_000;
-/// So many elements of values that a change made anew weigh as much as a change of a row: about 3 kB.
+/// Number of changed elements of values that count as one row change: about 3 kB.
 const ELEMENTS_OF_A_CHANGE: usize = 64;
 
 /// One row: a value per column of its table.
@@ -74,7 +75,7 @@ impl Row {
         self.fields[FIRST_COLUMN..] == other.fields[FIRST_COLUMN..]
     }
 
-    /// How many elements its long values have, in units of [`ELEMENTS_OF_A_CHANGE`].
+    /// Number of elements in its long values, in units of [`ELEMENTS_OF_A_CHANGE`].
     pub(crate) fn long_values(&self) -> usize {
         self.fields.iter().map(|field| field.len() / ELEMENTS_OF_A_CHANGE).sum()
     }
@@ -87,8 +88,8 @@ impl Row {
 /// A persistent map by UUID.
 type ByUuid<V> = HashTrieMapSync<Uuid, V, BuildHasherDefault<DefaultHasher>>;
 
-/// Branches of a node. A transaction copies the nodes on the way to what it changes: with 16, five of 16 in a table of a
-/// million rows, where a binary tree has twenty far from each other.
+/// Children per node. A transaction copies the nodes on the path to each change: 5 nodes in a table of a
+/// million rows, where a binary tree has a path of 20.
 const BRANCHES: u8 = 16;
 
 fn by_uuid<V>() -> ByUuid<V> {
@@ -97,14 +98,14 @@ fn by_uuid<V>() -> ByUuid<V> {
 
 /// Rows of a table, by UUID.
 pub type Rows = ByUuid<Arc<Row>>;
-/// One index: the values of its columns, and the row that has them.
+/// An index: maps the values of its columns to the row that has them.
 pub(crate) type Index = RedBlackTreeMapSync<Vec<Arc<Datum>>, Uuid>;
 
-/// One table's rows and what is derived from them.
+/// One table's rows and the data derived from them.
 #[derive(Clone)]
 pub struct Table {
     pub(crate) rows: Rows,
-    /// How many strong references point at a row; a row without any is absent.
+    /// Number of strong references to each row; rows without any are left out.
     pub(crate) references: ByUuid<u64>,
     pub(crate) indexes: Vec<Index>,
     /// The sum of [`Row::long_values`].
@@ -122,34 +123,34 @@ impl Table {
         &self.rows
     }
 
-    /// How many elements the long values of its rows have, in units of 64.
+    /// Number of elements in the long values of its rows, in units of 64.
     pub fn long_values(&self) -> usize {
         self.long_values
     }
 }
 
-/// How one transaction changed one row.
+/// A change of one row by one transaction.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The table's place in the schema.
+    /// The table's index in the schema.
     pub table: usize,
     /// The row's UUID.
     pub uuid: Uuid,
-    /// The row before; absent when it was inserted.
+    /// The row before; `None` if it was inserted.
     pub old: Option<Arc<Row>>,
-    /// The row after; absent when it was deleted.
+    /// The row after; `None` if it was deleted.
     pub new: Option<Arc<Row>>,
 }
 
 impl Change {
-    /// How much is kept or told because of the change, in changes of a row with short values.
+    /// Cost of keeping the change or sending it to monitors, in changes of a row with short values.
     pub fn weight(&self) -> usize {
         fn fields(row: &Option<Arc<Row>>) -> &[Arc<Datum>] {
             row.as_ref().map_or(&[], |row| &row.fields)
         }
         let (old, new) = (fields(&self.old), fields(&self.new));
         let elements: usize = match old.len() == new.len() {
-            // Values that did not change are shared.
+            // Unchanged values share memory.
             true => {
                 let changed = old.iter().zip(new).filter(|(a, b)| !Arc::ptr_eq(a, b));
                 changed.map(|(a, b)| a.len() + b.len()).sum()
@@ -166,7 +167,7 @@ pub type Changes = Vec<Change>;
 /// A transaction that passed all checks, ready to be stored and applied.
 pub struct Commit {
     pub(crate) tables: Vec<Table>,
-    /// What it changes; empty if nothing.
+    /// The changes; empty if the transaction changes nothing.
     pub changes: Arc<Changes>,
 }
 
@@ -185,7 +186,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// A database without rows; `first_id` stands for the transaction before the first one.
+    /// A database without rows; `first_id` is the id before the first transaction.
     pub fn new(schema: Arc<Schema>, first_id: Uuid) -> Database {
         let tables = schema.tables.iter().map(Table::new).collect();
         Database { schema, tables, last_transaction: first_id, history: VecDeque::new(), history_changes: 0 }
@@ -211,7 +212,8 @@ impl Database {
         self.last_transaction
     }
 
-    /// Takes over a commit made from this very state, and remembers it under `id`.
+    /// Applies a commit, which must have been made from this very state, and keeps it in the history under
+    /// `id`.
     pub fn apply(&mut self, commit: Commit, id: Uuid) {
         if commit.changes.is_empty() {
             return;
@@ -226,8 +228,8 @@ impl Database {
         }
     }
 
-    /// The database as it is, to come back to. Cheap: it has no history.
-    pub fn mark(&self) -> Database {
+    /// A snapshot without history, for [`Database::restore`]. Cheap.
+    pub fn checkpoint(&self) -> Database {
         Database {
             schema: self.schema.clone(),
             tables: self.tables.clone(),
@@ -237,17 +239,19 @@ impl Database {
         }
     }
 
-    /// Takes back what was applied since the mark was made.
-    pub fn go_back_to(&mut self, mark: Database) {
-        let since = self.history.iter().rev().take_while(|(id, _)| *id != mark.last_transaction).count();
+    /// Reverts what was applied since the snapshot was made.
+    pub fn restore(&mut self, checkpoint: Database) {
+        let since =
+            self.history.iter().rev().take_while(|(id, _)| *id != checkpoint.last_transaction).count();
         for _ in 0..since {
             let Some((_, dropped)) = self.history.pop_back() else { break };
             self.history_changes -= weight(&dropped);
         }
-        (self.schema, self.tables, self.last_transaction) = (mark.schema, mark.tables, mark.last_transaction);
+        (self.schema, self.tables, self.last_transaction) =
+            (checkpoint.schema, checkpoint.tables, checkpoint.last_transaction);
     }
 
-    /// What changed after transaction `id`, oldest first; `None` when that is too long ago.
+    /// The changes after transaction `id`, oldest first; `None` if the history does not reach back that far.
     pub fn changes_since(&self, id: Uuid) -> Option<Vec<Arc<Changes>>> {
         if id == self.last_transaction {
             return Some(Vec::new());
@@ -256,12 +260,12 @@ impl Database {
         Some(self.history.iter().skip(at + 1).map(|(_, changes)| changes.clone()).collect())
     }
 
-    /// How many transactions are remembered.
+    /// Number of transactions in the history.
     pub fn history_len(&self) -> usize {
         self.history.len()
     }
 
-    /// Drops the history, as after reading a file: nobody can have seen it.
+    /// Clears the history, as after reading a file: no client knows these transactions.
     pub fn forget_history(&mut self) {
         self.history.clear();
         self.history_changes = 0;

@@ -1,7 +1,6 @@
 //! The error object of RFC 7047 section 3.1 (`{"error": ..., "details": ..., "syntax": ...}`).
 //!
-//! Tags and details are an interface: scripts compare them, so their text equals that of
-//! the established server.
+//! Tags and details are an interface: scripts compare them, so their text equals that of `ovsdb-server`.
 
 use crate::Json;
 use crate::json::sorted_string;
@@ -9,7 +8,7 @@ use serde_json::Map;
 use std::borrow::Cow;
 use std::fmt;
 
-/// One database error, as a client sees it.
+/// An error as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The `error` member, for example `constraint violation`.
@@ -28,27 +27,27 @@ impl Error {
         Error { tag: Cow::Borrowed(tag), details: Some(details.into()), syntax: None, io: None }
     }
 
-    /// An error that names no particular tag.
+    /// An error without a tag of its own.
     pub fn plain(details: impl Into<String>) -> Self {
         Error::new("ovsdb error", details)
     }
 
-    /// A `syntax error` that quotes the JSON it is about.
+    /// A `syntax error` that quotes the offending JSON.
     pub fn syntax(json: &Json, details: impl Into<String>) -> Self {
         Error::quoting("syntax error", json, details)
     }
 
-    /// A `syntax error` without quotation.
+    /// A `syntax error` without the JSON.
     pub fn bare_syntax(details: impl Into<String>) -> Self {
         Error::new("syntax error", details)
     }
 
-    /// An error of any tag that quotes the JSON it is about.
+    /// An error with this tag that quotes the offending JSON.
     pub fn quoting(tag: &'static str, json: &Json, details: impl Into<String>) -> Self {
         Error { syntax: Some(sorted_string(json)), ..Error::new(tag, details) }
     }
 
-    /// An `I/O error`: the storage refused to keep a transaction.
+    /// An `I/O error`: a transaction could not be stored.
     pub fn io(details: impl Into<String>, cause: impl Into<String>) -> Self {
         Error { io: Some(cause.into()), ..Error::new("I/O error", details) }
     }
@@ -71,7 +70,7 @@ impl Error {
         Json::Object(object)
     }
 
-    /// Reads an error object that a server sent; `None` when `json` is not one.
+    /// Decodes a server's error object; `None` if `json` is not one.
     pub fn from_json(json: &Json) -> Option<Self> {
         let text = |name: &str| json.get(name).and_then(Json::as_str).map(str::to_owned);
         Some(Error {

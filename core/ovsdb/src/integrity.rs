@@ -1,8 +1,8 @@
-//! What must hold at the end of a transaction: references, garbage collection, row limits,
-//! indexes (RFC 7047 sections 3.2 and 4.1.3).
+//! Checks at the end of a transaction: references, garbage collection, row limits, indexes (RFC 7047 sections
+//! 3.2 and 4.1.3).
 //!
-//! The work is in the order of the rows that changed, not of the database; only the
-//! deletion of a row that a column of another table may weakly refer to looks at that table.
+//! The cost is proportional to the changed rows, not to the database. One exception: deletion of a row visits
+//! all rows of tables that may refer to it weakly.
 
 use crate::database::{Change, Commit, Row, Table};
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
@@ -11,26 +11,26 @@ use crate::{Error, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A row: its table's place and its UUID.
+/// A row: its table's index and its UUID.
 pub(crate) type RowId = (usize, Uuid);
 
-/// A strong reference: in which column, to which row.
+/// A strong reference: the column and the row that it refers to.
 type Reference = (usize, RowId);
 
-/// The rows a transaction touched, each as it was before.
+/// The rows that a transaction touched, with their content before.
 type Touched = BTreeMap<RowId, Option<Arc<Row>>>;
 
-/// Tables in the making, and what they were made from.
+/// A transaction's working copy of the tables.
 pub(crate) struct Draft<'a> {
     pub schema: &'a Schema,
     pub tables: Vec<Table>,
     pub touched: Touched,
-    /// Calls of [`Draft::put`] and [`Draft::change`].
+    /// Number of calls of [`Draft::put`] and [`Draft::change`].
     puts: usize,
 }
 
 impl<'a> Draft<'a> {
-    /// What becomes of these tables; nothing has changed yet.
+    /// A draft of these tables without changes.
     pub fn new(schema: &'a Schema, tables: &[Table]) -> Draft<'a> {
         Draft { schema, tables: tables.to_vec(), touched: Touched::new(), puts: 0 }
     }
@@ -39,7 +39,7 @@ impl<'a> Draft<'a> {
         self.tables.get(table)?.rows.get(&uuid)
     }
 
-    /// Inserts, replaces or (with `None`) deletes a row, keeping note of the original.
+    /// Inserts, replaces or (with `None`) deletes a row; remembers the original.
     pub fn put(&mut self, id: RowId, row: Option<Arc<Row>>) {
         self.puts += 1;
         let table = &mut self.tables[id.0];
@@ -51,8 +51,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Changes a row in place, keeping note of the original. The row and its values are copied once per transaction, not
-    /// once per operation, as long as the caller holds no copy of the row. After an error the draft is of no use.
+    /// Changes a row in place; remembers the original. The row and its values are copied once per transaction
+    /// rather than once per operation, if the caller holds no reference to the row. After an error the draft
+    /// must be dropped.
     pub fn change(
         &mut self,
         (table, uuid): RowId,
@@ -77,7 +78,7 @@ impl<'a> Draft<'a> {
         self.update_indexes()?;
         for (&id, old) in &self.touched {
             let Some(row) = self.tables[id.0].rows.get_mut(&id.1) else { continue };
-            // A row that an operation inserted has its version already; one that was read from a file has not.
+            // An inserted row has a version already; a row read from a file has none.
             if old.is_some() || row.version().is_nil() {
                 Arc::make_mut(row).set_version(new_uuid());
             }
@@ -110,7 +111,7 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// Recounts strong references, then deletes rows that nothing refers to any more.
+    /// Updates the counts of strong references, then deletes rows without references.
     fn count_references(&mut self) -> Result<(), Error> {
         let mut suspects = BTreeSet::new();
         let touched: Vec<_> = self.touched.iter().map(|(id, old)| (*id, old.clone())).collect();
@@ -121,7 +122,7 @@ impl<'a> Draft<'a> {
                 found.sort_unstable();
                 found
             };
-            // A long list that gains one element costs one count, not a recount.
+            // Compare old and new references, so that a long list that gains an element costs one count.
             let (old, new) = (sorted(old.as_ref()), sorted(self.get(*id)));
             old.iter()
                 .filter(|r| new.binary_search(r).is_err())
@@ -223,7 +224,7 @@ impl<'a> Draft<'a> {
         sources.into_iter().try_for_each(|id| self.prune(id))
     }
 
-    /// Removes weak references to rows that do not exist from one row.
+    /// Removes a row's weak references to rows that do not exist.
     fn prune(&mut self, id: RowId) -> Result<(), Error> {
         let schema = &self.schema.tables[id.0];
         let Some(row) = self.get(id).cloned() else { return Ok(()) };
@@ -259,7 +260,7 @@ impl<'a> Draft<'a> {
     }
 
     fn update_indexes(&mut self) -> Result<(), Error> {
-        // All old keys go before any new one comes, so that two rows may swap their values.
+        // Remove all old keys before adding new ones, so that two rows may swap their values.
         for insert in [false, true] {
             for (&(table, uuid), old) in &self.touched {
                 let schema = &self.schema.tables[table];
@@ -290,7 +291,7 @@ fn index_key(columns: &[usize], row: &Row) -> Vec<Arc<Datum>> {
     columns.iter().map(|&c| row.shared(c).clone()).collect()
 }
 
-/// The strong references of a row; a map may hold one more than once.
+/// The strong references of a row, possibly with duplicates if the value is a map.
 fn strong_references(table: &TableSchema, row: &Row) -> Vec<Reference> {
     let mut found = Vec::new();
     for (place, column) in table.columns.iter().enumerate().skip(FIRST_COLUMN) {
@@ -306,7 +307,7 @@ fn strong_references(table: &TableSchema, row: &Row) -> Vec<Reference> {
 fn emptied(column: &str, table: &TableSchema, uuid: Uuid, lost: usize, inserted: bool, zero: bool) -> Error {
     let table = &table.name;
     Error::constraint(if zero && inserted {
-        // "volation" is how the established server spells it, and tests compare the text.
+        // "volation" is the spelling of `ovsdb-server`; tests compare the text.
         format!(
             "Weak reference column \"{column}\" in \"{table}\" row {uuid} (inserted within this transaction) \
              contained all-zeros UUID (probably as the default value for this column) but deleting this value \

@@ -1,13 +1,13 @@
-//! Reading JSON objects member by member, with the errors that the database protocol promises.
+//! Reads JSON objects member by member, with the errors of the database protocol.
 //!
-//! [`Members`] notes which members were asked for, so that [`Members::finish`] can refuse
-//! the ones nobody asked for. The first complaint wins.
+//! [`Members`] records which members were read, so that [`Members::finish`] can refuse others. The first
+//! error is reported.
 
 use crate::{Error, Json, Uuid};
 use serde_json::Map;
 use std::fmt::Write;
 
-/// Which kinds of JSON value a member may have.
+/// The kinds of JSON values that a member may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -27,7 +27,7 @@ impl Kinds {
     /// An object.
     pub const OBJECT: Kinds = Kinds(64);
 
-    /// Either of two kinds.
+    /// The union of two sets.
     pub const fn or(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
     }
@@ -47,7 +47,7 @@ impl Kinds {
     }
 }
 
-/// An object being taken apart.
+/// Reads the members of an object.
 pub struct Members<'a> {
     object: Option<&'a Map<String, Json>>,
     whole: &'a Json,
@@ -57,7 +57,7 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Starts on `json`, called `name` in error messages.
+    /// Starts to read `json`, which error messages call `name`.
     pub fn new(json: &'a Json, name: impl Into<String>) -> Self {
         let object = json.as_object();
         let mut it = Members { object, whole: json, name: name.into(), used: Vec::new(), error: None };
@@ -67,7 +67,7 @@ impl<'a> Members<'a> {
         it
     }
 
-    /// A member that must be there.
+    /// Reads a required member.
     pub fn required(&mut self, name: &'static str, kinds: Kinds) -> Option<&'a Json> {
         let object = self.object?;
         if !object.contains_key(name) {
@@ -76,7 +76,7 @@ impl<'a> Members<'a> {
         self.optional(name, kinds)
     }
 
-    /// A member that may be there.
+    /// Reads an optional member.
     pub fn optional(&mut self, name: &'static str, kinds: Kinds) -> Option<&'a Json> {
         let value = self.object?.get(name)?;
         if !kinds.admit(value) {
@@ -89,12 +89,12 @@ impl<'a> Members<'a> {
         Some(value)
     }
 
-    /// The whole object, for quotation.
+    /// The whole object, to quote it.
     pub fn whole(&self) -> &'a Json {
         self.whole
     }
 
-    /// Records a complaint, unless there is one already.
+    /// Records an error, unless there is one already.
     pub fn raise(&mut self, message: &str) {
         if self.error.is_some() {
             return;
@@ -106,12 +106,12 @@ impl<'a> Members<'a> {
         });
     }
 
-    /// The complaint so far.
+    /// Returns the error recorded so far.
     pub fn check(&self) -> Result<(), Error> {
         self.error.clone().map_or(Ok(()), Err)
     }
 
-    /// The complaint so far, or about members that were not asked for.
+    /// Returns the error recorded so far; members that were not read are an error too.
     pub fn finish(mut self) -> Result<(), Error> {
         if let (None, Some(object)) = (&self.error, self.object) {
             let mut extra = object.keys().filter(|k| !self.used.contains(&k.as_str()));
@@ -137,7 +137,7 @@ pub fn is_id(text: &str) -> bool {
     head && text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
 }
 
-/// The integer value of a number; `1.0` and `1e3` count, as they do for other servers.
+/// The integer value of a number; `1.0` and `1e3` are integers, as in `ovsdb-server`.
 pub fn as_integer(json: &Json) -> Option<i64> {
     json.as_i64().or_else(|| {
         let real = json.as_f64()?;
@@ -146,12 +146,12 @@ pub fn as_integer(json: &Json) -> Option<i64> {
     })
 }
 
-/// A UUID in its 36-character form only.
+/// Parses a UUID in its 36-character form.
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
     if text.len() == 36 { Uuid::try_parse(text).ok() } else { None }
 }
 
-/// JSON text with the members of every object in sorted order.
+/// JSON text with the members of all objects sorted.
 pub fn sorted_string(json: &Json) -> String {
     let mut out = String::new();
     write_sorted(json, &mut out);

@@ -1,4 +1,4 @@
-//! JSON-RPC 1.0 messages, as OVSDB and the control socket use them.
+//! JSON-RPC 1.0 messages, as used by OVSDB and the control socket.
 
 use crate::Json;
 use serde_json::json;
@@ -7,32 +7,32 @@ use std::fmt;
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// Wants an answer under the same ID.
+    /// Expects a reply with the same id.
     Request {
         /// Name of the method.
         method: String,
         /// Its arguments.
         params: Json,
-        /// Tells answers apart.
+        /// Identifies the reply.
         id: Json,
     },
-    /// Wants no answer.
+    /// Expects no reply.
     Notify {
         /// Name of the method.
         method: String,
         /// Its arguments.
         params: Json,
     },
-    /// A good answer.
+    /// A successful reply.
     Reply {
-        /// What came out.
+        /// Result.
         result: Json,
         /// ID of the request.
         id: Json,
     },
-    /// A bad answer.
+    /// An error reply.
     Error {
-        /// What went wrong.
+        /// Error.
         error: Json,
         /// ID of the request.
         id: Json,
@@ -50,12 +50,12 @@ impl Message {
         Message::Notify { method: method.to_owned(), params }
     }
 
-    /// The text of a good answer, where that of the result is there already.
+    /// The text of a successful reply whose result is text already.
     pub fn reply_text(result: &str, id: &Json) -> String {
         format!("{{\"error\":null,\"id\":{id},\"result\":{result}}}")
     }
 
-    /// Takes a message apart; the error says what is wrong with its form.
+    /// Decodes a message; the error says what is wrong with its form.
     pub fn from_json(json: Json) -> Result<Message, &'static str> {
         let Json::Object(mut object) = json else { return Err("message is not a JSON object") };
         let mut take = |name: &str| object.remove(name).filter(|value| !value.is_null());
@@ -104,7 +104,7 @@ impl Message {
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Results can be long: no tree is built of them once more.
+            // A result can be long: avoid building another tree of it.
             Message::Reply { result, id } => f.write_str(&Message::reply_text(&result.to_string(), id)),
             _ => write!(f, "{}", self.to_json()),
         }

@@ -1,12 +1,11 @@
 //! RFC 7047 without I/O: values, schema, operations, transactions, monitors, log records, client replica.
 //!
-//! Both ends of the protocol live here as plain data structures: the server's half
-//! ([`Database`], [`Monitor`], [`LockTable`], [`log`]) and the client's half ([`replica`],
-//! [`operation`]). Nothing in this crate reads a clock, a file or a socket; random UUIDs and
-//! the time come in as arguments, so every run can be repeated.
+//! Both ends of the protocol are plain data structures: the server's ([`Database`], [`Monitor`],
+//! [`LockTable`], [`log`]) and the client's ([`replica`], [`operation`]). This crate reads no clock, file or
+//! socket; random UUIDs and the time are arguments, so every run can be repeated.
 //!
-//! Rows are shared (`Arc`) in persistent maps: a snapshot of a database costs the number of
-//! its tables, so a transaction works on a snapshot and is dropped to roll back.
+//! Rows are shared (`Arc`) in persistent maps, so a snapshot costs one clone per table. A transaction works
+//! on a snapshot; dropping it is the rollback.
 
 pub mod condition;
 pub mod convert;

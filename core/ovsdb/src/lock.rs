@@ -1,26 +1,26 @@
-//! Named locks that sessions of one server take, steal and assert (RFC 7047 section 4.1.8).
+//! Named locks that sessions of a server lock, steal and assert (RFC 7047 section 4.1.8).
 
 use std::collections::BTreeMap;
 
-/// Who holds or awaits each lock. `S` tells sessions apart.
+/// The owner of each lock and the sessions that wait for it. `S` identifies a session.
 #[derive(Default)]
 pub struct LockTable<S> {
     locks: BTreeMap<String, Queue<S>>,
 }
 
 struct Queue<S> {
-    /// The owner first, then those waiting, in order.
+    /// The owner first, then the waiting sessions in order.
     sessions: Vec<S>,
-    /// Sessions robbed of the lock that have not unlocked since.
-    robbed: Vec<S>,
+    /// Sessions that lost the lock to `steal` and have not unlocked since.
+    lost: Vec<S>,
 }
 
-/// Why a request for a lock is refused.
+/// Reason for refusing a lock request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockError {
-    /// The session has asked for the lock before and not unlocked.
+    /// The session has already requested the lock.
     Already,
-    /// The session has never asked for the lock.
+    /// The session has not requested the lock.
     Never,
 }
 
@@ -30,23 +30,23 @@ impl<S: Copy + Eq> LockTable<S> {
         LockTable { locks: BTreeMap::new() }
     }
 
-    /// Asks for a lock; the answer says whether the session owns it at once.
+    /// Requests a lock; returns whether the session now owns it.
     pub fn lock(&mut self, name: &str, session: S) -> Result<bool, LockError> {
         let queue = self.fresh_queue(name, session)?;
         queue.sessions.push(session);
         Ok(queue.sessions.len() == 1)
     }
 
-    /// Takes a lock; the answer is the session that lost it.
+    /// Takes a lock; returns the session that lost it.
     pub fn steal(&mut self, name: &str, session: S) -> Result<Option<S>, LockError> {
         let queue = self.fresh_queue(name, session)?;
         let victim = (!queue.sessions.is_empty()).then(|| queue.sessions.remove(0));
-        queue.robbed.extend(victim);
+        queue.lost.extend(victim);
         queue.sessions.insert(0, session);
         Ok(victim)
     }
 
-    /// Gives a lock back, or stops waiting; the answer is the session that owns it now.
+    /// Releases a lock, or stops waiting for it; returns the session that now owns it.
     pub fn unlock(&mut self, name: &str, session: S) -> Result<Option<S>, LockError> {
         let queue = self.locks.get_mut(name).ok_or(LockError::Never)?;
         if !queue.knows(session) {
@@ -54,15 +54,15 @@ impl<S: Copy + Eq> LockTable<S> {
         }
         let was_owner = queue.sessions.first() == Some(&session);
         queue.sessions.retain(|s| *s != session);
-        queue.robbed.retain(|s| *s != session);
+        queue.lost.retain(|s| *s != session);
         let heir = if was_owner { queue.sessions.first().copied() } else { None };
-        if queue.sessions.is_empty() && queue.robbed.is_empty() {
+        if queue.sessions.is_empty() && queue.lost.is_empty() {
             self.locks.remove(name);
         }
         Ok(heir)
     }
 
-    /// Ends a session; the answer lists the locks that passed on, and to whom.
+    /// Ends a session; returns the locks that got another owner, with that owner.
     pub fn end_session(&mut self, session: S) -> Vec<(String, S)> {
         let names: Vec<String> =
             self.locks.iter().filter(|(_, q)| q.knows(session)).map(|(name, _)| name.clone()).collect();
@@ -75,14 +75,14 @@ impl<S: Copy + Eq> LockTable<S> {
         self.locks.get(name).is_some_and(|q| q.sessions.first() == Some(&session))
     }
 
-    /// The locks that the session holds, waits for, and was robbed of.
+    /// The locks that the session owns, waits for, and lost to `steal`.
     pub fn of(&self, session: S) -> [Vec<&str>; 3] {
         let mut lists = [const { Vec::new() }; 3];
         for (name, queue) in &self.locks {
             let place = match queue.sessions.iter().position(|s| *s == session) {
                 Some(0) => 0,
                 Some(_) => 1,
-                None if queue.robbed.contains(&session) => 2,
+                None if queue.lost.contains(&session) => 2,
                 None => continue,
             };
             lists[place].push(name.as_str());
@@ -94,14 +94,14 @@ impl<S: Copy + Eq> LockTable<S> {
         let queue = self
             .locks
             .entry(name.to_owned())
-            .or_insert_with(|| Queue { sessions: Vec::new(), robbed: Vec::new() });
+            .or_insert_with(|| Queue { sessions: Vec::new(), lost: Vec::new() });
         if queue.knows(session) { Err(LockError::Already) } else { Ok(queue) }
     }
 }
 
 impl<S: Copy + Eq> Queue<S> {
     fn knows(&self, session: S) -> bool {
-        self.sessions.contains(&session) || self.robbed.contains(&session)
+        self.sessions.contains(&session) || self.lost.contains(&session)
     }
 }
 

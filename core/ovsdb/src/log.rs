@@ -1,13 +1,13 @@
 //! The standalone database file: records of `OVSDB JSON <length> <sha-1>\n<json>\n`.
 //!
-//! The first record is the schema, each further one a transaction: table to row UUID to
-//! columns, `null` for a deleted row, plus `_date` (milliseconds) and `_comment`. With
-//! `_is_diff` the columns of rows that existed before hold differences ([`Datum::diff_from`]).
-//! The length and hash cover the JSON and its newline.
+//! The first record is the schema, each further one a transaction: table to row UUID to columns, `null` for a
+//! deleted row, plus `_date` (milliseconds) and `_comment`. With `_is_diff`, the columns of existing rows
+//! hold differences ([`Datum::diff_from`]). Length and hash cover the JSON and its newline.
 //!
-//! A crash can leave the last record incomplete, and bytes can come to stand behind it; [`read`] then says where the good
-//! part ends and what is wrong with the rest. Damage before a record is an error: going on would drop transactions
-//! that were answered. Blocks of zeros are no damage but what a loss of power leaves of writes that no sync followed.
+//! After a crash the last record can be incomplete, and other bytes may follow it; [`read`] returns where the
+//! valid part ends and what is wrong after it. Damage before a further record is an error, since ignoring it
+//! would drop committed transactions. Blocks of zeros are not damage: a power loss leaves them where writes
+//! were not synced.
 
 use crate::database::{Change, Changes, Commit, Database, Row};
 use crate::integrity::Draft;
@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 const MAGIC: &str = "OVSDB JSON ";
 const CLUSTER_MAGIC: &[u8] = b"OVSDB CLUSTER";
-/// A header is short; whatever has no newline in so many bytes is none.
+/// Maximum length of a header in bytes; a longer line is not a header.
 const MAX_HEADER: usize = 128;
 
-/// Why a file is no database this program can serve.
+/// Reason why a file cannot be served as a database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// The file belongs to a cluster.
@@ -32,15 +32,15 @@ pub enum LogError {
         "this is a member file of a clustered database; only standalone databases can be served here, see \"ovsdb-tool cluster-to-standalone\""
     )]
     Clustered,
-    /// The file starts with something else.
+    /// The file does not begin with the magic text.
     #[error("not a database file: it does not begin with \"OVSDB JSON\"")]
     Foreign,
     /// A record other than an incomplete last one is damaged.
     #[error("record at byte {offset} is damaged: {cause}; the file was left as it is")]
     Damaged {
-        /// Where the record begins.
+        /// Offset of the record in bytes.
         offset: usize,
-        /// What is wrong.
+        /// Description of the damage.
         cause: String,
     },
 }
@@ -48,20 +48,20 @@ pub enum LogError {
 /// The records of a file.
 #[derive(Debug)]
 pub struct Records {
-    /// Each record, with the offset at which it begins.
+    /// Each record with its offset in bytes.
     pub records: Vec<(usize, Json)>,
-    /// Where the good part ends: the file's length, unless its last record is incomplete.
+    /// Length of the valid part in bytes: the file's length, unless the last record is incomplete.
     pub good_len: usize,
-    /// What is wrong behind the good part, unless the writer just died within its last record.
-    pub rest_is: Option<String>,
+    /// What is wrong after the valid part; `None` if the last record is merely truncated.
+    pub tail_fault: Option<String>,
 }
 
-/// One record, ready to be appended.
+/// Encodes a record.
 pub fn record(json: &Json) -> Vec<u8> {
     record_of(&json.to_string())
 }
 
-/// The same of a body that is text already.
+/// Encodes a record whose body is text already.
 pub fn record_of(body: &str) -> Vec<u8> {
     let data = format!("{body}\n");
     format!("{MAGIC}{} {}\n{data}", data.len(), hash(data.as_bytes())).into_bytes()
@@ -83,7 +83,7 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
     }
     let mut records = Vec::new();
     let mut offset = 0;
-    let mut rest_is = None;
+    let mut tail_fault = None;
     while offset < file.len() {
         let rest = &file[offset..];
         match read_one(rest) {
@@ -93,28 +93,28 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
             }
             Err(Fault::Incomplete) => break,
             Err(Fault::Wrong(_)) if rest.ends_with(&[0]) => break,
-            // No sync came after the record was written, so nothing behind it was promised to be on the disk.
+            // The record was not synced, so nothing after it was acknowledged either.
             Err(Fault::Unwritten) => {
-                rest_is = Some(format!("bytes that were never written at offset {offset}"));
+                tail_fault = Some(format!("bytes that were never written at offset {offset}"));
                 break;
             }
             Err(Fault::Wrong(cause)) if offset > 0 && !record_follows(rest) => {
-                rest_is = Some(format!("{cause} at offset {offset}{}", in_header(rest)));
+                tail_fault = Some(format!("{cause} at offset {offset}{}", in_header(rest)));
                 break;
             }
             Err(Fault::Wrong(cause)) => return Err(LogError::Damaged { offset, cause }),
         }
     }
-    Ok(Records { records, good_len: offset, rest_is })
+    Ok(Records { records, good_len: offset, tail_fault })
 }
 
-/// Whether a header stands behind the beginning of `rest`.
+/// Whether a header follows after the start of `rest`.
 fn record_follows(rest: &[u8]) -> bool {
     let needle = b"\nOVSDB JSON ";
     rest.windows(needle.len()).any(|w| w == needle)
 }
 
-/// Quotes the line that `rest` begins with.
+/// Quotes the first line of `rest`.
 fn in_header(rest: &[u8]) -> String {
     let line = rest.split(|b| *b == b'\n').next().unwrap_or_default();
     let shown = line.get(..MAX_HEADER).unwrap_or(line);
@@ -123,7 +123,8 @@ fn in_header(rest: &[u8]) -> String {
 
 enum Fault {
     Incomplete,
-    /// It holds zeros, as a block does that the file system had allotted but not written when the power went. No record does.
+    /// It contains zeros: a block that the file system allocated but did not write before a power loss. No
+    /// valid record contains zeros.
     Unwritten,
     Wrong(String),
 }
@@ -147,7 +148,7 @@ fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
     let start = end + 1;
     let stop = start.checked_add(len).ok_or_else(|| wrong("length is out of range"))?;
     let Some(data) = rest.get(start..stop) else {
-        // A header further on proves that the length is wrong, not the file short.
+        // If a header follows, the length is wrong; otherwise the file is truncated.
         return Err(if record_follows(rest.get(start..).unwrap_or_default()) {
             wrong("length reaches beyond the end of the file")
         } else {
@@ -166,7 +167,7 @@ fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
     if json.is_object() { Ok((json, stop)) } else { Err(wrong("not a JSON object")) }
 }
 
-/// The record body for a commit, or `None` when nothing persistent changed. `changes` are sorted by table.
+/// The record body for a commit; `None` if nothing persistent changed. `changes` are sorted by table.
 pub fn transaction_text(schema: &Schema, changes: &Changes, date_ms: i64, comment: &str) -> Option<String> {
     let mut out = String::from("{");
     let mut current = None;
@@ -196,7 +197,7 @@ pub fn transaction_text(schema: &Schema, changes: &Changes, date_ms: i64, commen
     Some(out)
 }
 
-/// What a record says of one row; false when there is nothing to say.
+/// Appends the change of a row to a record; returns false if there is nothing to write.
 fn push_row(out: &mut String, table: &TableSchema, change: &Change) -> bool {
     let Some(new) = &change.new else {
         out.push_str("null");
@@ -221,7 +222,7 @@ fn push_row(out: &mut String, table: &TableSchema, change: &Change) -> bool {
     count > 0 || old.is_none()
 }
 
-/// A whole database as the two records of a fresh file.
+/// Encodes a whole database as the two records of a new file.
 pub fn snapshot(db: &Database, date_ms: i64) -> Vec<u8> {
     let mut out = record(&db.schema().to_json());
     let rows = |(table, t): (usize, &crate::database::Table)| {
@@ -235,10 +236,10 @@ pub fn snapshot(db: &Database, date_ms: i64) -> Vec<u8> {
     out
 }
 
-/// Rows of a table whose text is made to tell the length of all.
+/// Number of rows of a table whose text is built to estimate the length of all.
 const SAMPLE: usize = 2048;
 
-/// About how long [`snapshot`] is, without making it: the text of a million rows takes seconds.
+/// The approximate length of [`snapshot`] in bytes. Building it would take seconds for a million rows.
 pub fn estimated_len(db: &Database) -> u64 {
     let of_table = |(table, t): (usize, &crate::database::Table)| {
         let rows = t.rows().values().take(SAMPLE);
@@ -251,7 +252,7 @@ pub fn estimated_len(db: &Database) -> u64 {
     record(&db.schema().to_json()).len() as u64 + rows
 }
 
-/// Turns the body of a record back into a commit on `db`.
+/// Converts the body of a record to a commit on `db`.
 pub fn replay(db: &Database, body: &Json, new_uuid: &mut dyn FnMut() -> Uuid) -> Result<Commit, Error> {
     let object = body.as_object().ok_or_else(|| Error::syntax(body, "object expected"))?;
     let is_diff = object.get("_is_diff").and_then(Json::as_bool).unwrap_or(false);

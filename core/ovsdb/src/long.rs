@@ -1,8 +1,8 @@
-//! Long messages, which are not made trees of as a whole.
+//! Long messages, which are not parsed into a JSON tree as a whole.
 //!
-//! A tree takes many times the memory of its text: 80 bytes for a number, 500 for the smallest object. So the operations of a
-//! long `transact` request stay text, and each is made a tree of when it is executed. Any other message is made a tree of at
-//! once, and so is an operation, but only if the tree is not too large.
+//! A tree takes many times the memory of its text: 80 bytes for a number, 500 for the smallest object. So the
+//! operations of a long `transact` request stay text, and each is parsed when it is executed. Other messages
+//! are parsed at once. A single operation or message whose tree is too large is refused.
 
 use crate::stream::{self, StreamError};
 use crate::{Error, Json, Message};
@@ -11,26 +11,26 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What the tree of one operation, or of a message that is no transaction, may take. A set of a million UUIDs in one
-/// operation takes two thirds of it.
+/// Maximum size in bytes of the tree of one operation, or of a message that is not a transaction. A set of a
+/// million UUIDs in one operation takes two thirds of it.
 const TREE_MAX: usize = 512 << 20;
-/// An element with the room that its array has for more.
+/// Bytes of an element, with the spare capacity of its array.
 const VALUE: usize = 120;
-/// The smallest array: four elements.
+/// Bytes of the smallest array: four elements.
 const ARRAY: usize = 320;
-/// The smallest object: four members and the table of their names.
+/// Bytes of the smallest object: four members and the table of their names.
 const OBJECT: usize = 512;
 
-/// The parameters of a `transact` request.
+/// The parameters of a `transact` request: the database and the operations.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parameters {
-    /// All of them.
+    /// Parsed.
     Tree(Json),
-    /// Those of a long request.
+    /// The text of a long request.
     Text(Operations),
 }
 
-/// Operations that are text.
+/// Operations as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operations {
     database: String,
@@ -41,14 +41,14 @@ pub struct Operations {
 /// A long message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Long {
-    /// A transaction.
+    /// A `transact` request.
     Transact {
-        /// ID of the request.
+        /// Id of the request.
         id: Json,
         /// Its operations.
         operations: Operations,
     },
-    /// Anything else.
+    /// Any other message.
     Message(Message),
 }
 
@@ -71,8 +71,8 @@ impl Long {
     }
 }
 
-/// ID, database and the places of the operations, if the text is a request to execute some. Whatever is unusual about it is
-/// left to those who make a tree of it.
+/// Id, database and positions of the operations, if the text is a valid `transact` request. The error for an
+/// invalid one comes from parsing it completely.
 fn transact(text: &[u8]) -> Option<(Json, String, Vec<Range<usize>>)> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(text).ok()?;
     let read = |name: &str| -> Option<Json> { serde_json::from_str(members.get(name)?.get()).ok() };
@@ -90,7 +90,7 @@ fn transact(text: &[u8]) -> Option<(Json, String, Vec<Range<usize>>)> {
     Some((id, serde_json::from_str(database.get()).ok()?, operations.iter().map(place).collect()))
 }
 
-/// At most how much memory the tree of a text takes.
+/// The maximum size in bytes of the tree of a text.
 fn tree_len(text: &[u8]) -> usize {
     let (mut in_string, mut escaped) = (false, false);
     let of = |byte: &u8| {
@@ -101,7 +101,7 @@ fn tree_len(text: &[u8]) -> usize {
             (true, _) => return 1,
             (false, b'"') => {
                 in_string = true;
-                // What the allocator adds.
+                // Overhead of the allocator.
                 return 32;
             }
             (false, b'{') => return OBJECT,
@@ -123,7 +123,7 @@ impl Parameters {
         }
     }
 
-    /// How many operations there are.
+    /// Number of operations.
     pub fn len(&self) -> usize {
         match self {
             Parameters::Tree(params) => params.as_array().map_or(0, |items| items.len().saturating_sub(1)),
@@ -131,12 +131,13 @@ impl Parameters {
         }
     }
 
-    /// Whether there is no operation.
+    /// Whether there are no operations.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One of the operations. Of a text it is known that it is JSON by its form; strings and numbers may still be wrong.
+    /// Parses one of the operations. The form of the text has been checked; strings and numbers may still be
+    /// invalid.
     pub fn operation(&self, at: usize) -> Result<Cow<'_, Json>, Error> {
         let tree = match self {
             Parameters::Tree(params) => params.get(at + 1).map(Cow::Borrowed),
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_usual_transaction_is_a_message() {
+    fn unusual_transactions_are_messages() {
         for message in [
             json!({"method": "transact", "params": [], "id": 1}),
             json!({"method": "transact", "params": [1], "id": 1}),
@@ -195,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_too_large_is_not_made() {
+    fn too_large_trees_are_refused() {
         let many = |operation: &str| {
             let text = format!(r#"{{"method":"transact","params":["db",{operation}],"id":1}}"#);
             Long::parse(text.into_bytes())
         };
         let objects = vec![r#"{"a":1}"#; 1_100_000].join(",");
         assert_eq!(many(&format!("[{objects}]")), Err(StreamError::TooLarge(TREE_MAX)));
-        // As operations of their own they are small.
+        // As separate operations they are small.
         assert!(matches!(many(&objects), Ok(Long::Transact { .. })));
     }
 

@@ -1,8 +1,8 @@
-//! Monitors: what a client wants to hear about changes (RFC 7047 sections 4.1.5 to 4.1.7, and
-//! the `monitor_cond`, `monitor_cond_since` and `monitor_cond_change` extensions).
+//! Monitors: notify a client of changes (RFC 7047 sections 4.1.5 to 4.1.7, and the extensions `monitor_cond`,
+//! `monitor_cond_since` and `monitor_cond_change`).
 //!
-//! A monitor is told each commit and answers with the one notification for it, if any.
-//! It keeps no rows: the changes hold the old and the new row.
+//! For each commit a monitor returns one notification or none. It keeps no rows: the changes hold the old and
+//! the new row.
 
 use crate::condition::Condition;
 use crate::database::{Change, Changes, Database, Row};
@@ -17,19 +17,19 @@ mod compose;
 
 use compose::Updates;
 
-/// Which of the three methods made a monitor: they differ in how updates look.
+/// The method that created a monitor; it determines the form of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// `monitor`, told by `update`.
+    /// `monitor`, which sends `update`.
     Plain,
-    /// `monitor_cond`, told by `update2`.
+    /// `monitor_cond`, which sends `update2`.
     Conditional,
-    /// `monitor_cond_since`, told by `update3`.
+    /// `monitor_cond_since`, which sends `update3`.
     Since,
 }
 
 impl Version {
-    /// The version that the request method `name` asks for.
+    /// The version that belongs to the request method `name`.
     pub fn from_method(name: &str) -> Option<Version> {
         match name {
             "monitor" => Some(Version::Plain),
@@ -83,10 +83,10 @@ impl Select {
     }
 }
 
-/// What is watched of one table.
+/// The monitored columns of a table.
 struct Watch {
     select: Select,
-    /// Columns, and for which kinds of change each is told.
+    /// Columns, each with the kinds of changes that include it.
     columns: Vec<(usize, Select)>,
     condition: Condition,
 }
@@ -97,12 +97,13 @@ pub struct Monitor {
     database: String,
     version: Version,
     tables: BTreeMap<usize, Watch>,
-    /// Equal for monitors that ask for the same and so are told the same; none once conditions were changed.
+    /// Equal for monitors with the same request, which get the same updates; `None` after a change of
+    /// conditions.
     kind: Option<u128>,
 }
 
 impl Monitor {
-    /// Makes a monitor from the request's `params`; with it comes the text of the result.
+    /// Creates a monitor from the request's `params`; also returns the text of the result.
     pub fn create(db: &Database, version: Version, params: &Json) -> Result<(Monitor, String), Error> {
         let items = params.as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = match version {
@@ -184,18 +185,18 @@ impl Monitor {
         &self.id
     }
 
-    /// The database that is watched.
+    /// The name of the monitored database.
     pub fn database(&self) -> &str {
         &self.database
     }
 
-    /// What it has in common with all monitors that are told the same, if that is known.
+    /// Equal for monitors that get the same updates; `None`: unknown.
     pub fn kind(&self) -> Option<u128> {
         self.kind
     }
 
-    /// The part of the notification that all monitors of the kind have in common; to be completed by
-    /// [`Monitor::notification`].
+    /// The part of the notification that is common to all monitors of the kind; [`Monitor::notification`]
+    /// completes it. `None`: there is nothing to send.
     pub fn shared_part(&self, schema: &Schema, changes: &Changes) -> Option<String> {
         self.updates(schema, changes)
     }
@@ -207,8 +208,8 @@ impl Monitor {
         format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[{},{since}{shared_part}]}}", self.id)
     }
 
-    /// Carries out `monitor_cond_change`; `taken` says whether the session has a monitor of
-    /// that ID. The answer is the text of the notification about rows that came into or left view.
+    /// Executes `monitor_cond_change`. `taken` returns whether the session has a monitor with that id.
+    /// Returns the text of the notification about rows that started or stopped to match.
     pub fn change_conditions(
         &mut self,
         db: &Database,
@@ -294,7 +295,7 @@ impl Monitor {
     }
 }
 
-/// Tells requests apart.
+/// A hash of a request.
 fn fingerprint(text: &str) -> u128 {
     let digest: [u8; 20] = Sha1::digest(text).into();
     digest.iter().take(16).fold(0, |sum, byte| sum << 8 | u128::from(*byte))
@@ -319,7 +320,7 @@ fn changed_condition(table: &TableSchema, json: &Json) -> Result<Condition, Erro
     Condition::from_json(table, condition.unwrap_or(&Json::Null), None)
 }
 
-/// All changes since a transaction, one per row; `None` when history does not reach back.
+/// All changes since a transaction, one per row; `None` if the history does not reach back that far.
 fn changes_after(db: &Database, last_id: &Json) -> Result<Option<Changes>, Error> {
     let text = last_id.as_str().ok_or_else(|| Error::syntax(last_id, "last-txn-id must be string"))?;
     let id = parse_uuid(text).ok_or_else(|| Error::syntax(last_id, "last-txn-id must be UUID format."))?;

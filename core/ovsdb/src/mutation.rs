@@ -33,7 +33,7 @@ impl Mutator {
     }
 }
 
-/// One change to one column.
+/// A mutation of a column.
 pub struct Mutation {
     column: usize,
     mutator: Mutator,
@@ -82,12 +82,12 @@ impl Mutation {
         Ok(Mutation { column, mutator, argument })
     }
 
-    /// The place of the column that it changes.
+    /// The index of the column.
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// Applies the change to `row`.
+    /// Applies the mutation to `row`.
     pub fn apply(&self, table: &TableSchema, row: &mut Row) -> Result<(), Error> {
         let ty = &table.columns[self.column].ty;
         let field = row.field_mut(self.column);
@@ -129,7 +129,7 @@ impl Mutation {
             Mutator::Multiply => x.checked_mul(y),
             _ if y == 0 => return Err(Error::new("domain error", "Division by zero.")),
             Mutator::Divide => x.checked_div(y),
-            // The remainder by -1 is 0, though the division itself can overflow.
+            // `i64::MIN % -1` is 0, but the division would overflow.
             _ => Some(x.wrapping_rem(y)),
         };
         result.ok_or_else(|| self.range_error())
@@ -151,7 +151,7 @@ impl Mutation {
     }
 }
 
-/// What to delete: elements, pairs, or for a map also keys alone.
+/// Parses the argument of `delete`: elements, pairs, or for a map also keys alone.
 fn delete_argument(value: &Json, ty: &Type, symbols: &mut Symbols) -> Result<Datum, Error> {
     let any = Type { min: 0, max: u32::MAX, ..ty.clone() };
     let first = Datum::from_json(value, &any, Some(symbols));

@@ -100,7 +100,7 @@ impl Operation {
         Operation(object)
     }
 
-    /// Inserts a row; `name` is how this transaction refers to it, or empty.
+    /// Inserts a row; other operations of the transaction refer to it by `name`, if that is not empty.
     pub fn insert(table: &str, name: &str) -> Operation {
         let mut operation = Operation::new("insert", json!({"table": table, "row": {}}));
         if !name.is_empty() {
@@ -145,7 +145,7 @@ impl Operation {
         Operation::new("wait", rest)
     }
 
-    /// Adds a line to the log.
+    /// Writes a comment to the database file.
     pub fn comment(text: &str) -> Operation {
         Operation::new("comment", json!({"comment": text}))
     }

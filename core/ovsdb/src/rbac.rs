@@ -1,9 +1,11 @@
-//! What a client with a role may change, as tables `RBAC_Role` and `RBAC_Permission` of the database itself say.
+//! Role-based access control, configured by the tables `RBAC_Role` and `RBAC_Permission` of the database
+//! itself.
 //!
-//! A role names a permission for each table. A permission says by which columns a row belongs to a client (`authorization`:
-//! the client's certificate bears the column's value as its common name; `""` is all rows), whether rows may be inserted and
-//! deleted, and which columns may be changed. A database without the tables knows no roles, a client without a role may do
-//! all, and one that has a role but no certificate may change nothing.
+//! A role names a permission for each table. A permission states which columns authorize a client for a row
+//! (`authorization`: the column's value equals the common name of the client's certificate; `""` authorizes
+//! it for all rows), whether rows may be inserted and deleted, and which columns may be changed. If the
+//! database lacks these tables or the client has no role, everything is permitted; a client with a role but
+//! no certificate may change nothing.
 //!
 //! Source: ovsdb(7) and ovn-sb(5), "RBAC_Role" and "RBAC_Permission".
 
@@ -14,30 +16,30 @@ use crate::value::{Atom, Datum};
 use crate::{Error, Uuid};
 use std::sync::Arc;
 
-/// Who asks.
+/// The client that requests a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Client<'a> {
-    /// Empty is none.
+    /// Role; empty: none.
     pub role: &'a str,
-    /// Common name in the client's certificate.
+    /// Common name of the client's certificate.
     pub id: Option<&'a str>,
 }
 
-/// What holds for one client and one table.
+/// The permissions of a client for one table.
 pub(crate) enum Rule<'a> {
-    /// All is permitted.
-    Free,
-    /// Nothing is.
+    /// Everything is permitted.
+    Allowed,
+    /// Nothing is permitted.
     Denied,
-    /// What the row of table `RBAC_Permission` says.
+    /// According to a row of `RBAC_Permission`.
     Permission { row: Arc<Row>, schema: &'a TableSchema, id: &'a str },
 }
 
 impl<'a> Rule<'a> {
-    /// Finds the rule for a table.
+    /// Looks up the rule for a table.
     pub fn of(draft: &Draft<'a>, table: &TableSchema, client: Client<'a>) -> Rule<'a> {
         let (Some(roles), false) = (draft.schema.table_index("RBAC_Role"), client.role.is_empty()) else {
-            return Rule::Free;
+            return Rule::Allowed;
         };
         let found = || {
             let schema = &draft.schema.tables[roles];
@@ -54,23 +56,28 @@ impl<'a> Rule<'a> {
     }
 
     /// Whether the row may be inserted or deleted.
-    pub fn comes_and_goes(&self, table: &TableSchema, row: &Row) -> bool {
+    pub fn may_insert_or_delete(&self, table: &TableSchema, row: &Row) -> bool {
         let allowed =
             || self.says("insert_delete").and_then(Datum::first).and_then(Atom::as_bool) == Some(true);
-        self.is_free() || self.owns(table, row) && allowed()
+        self.is_allowed() || self.owns(table, row) && allowed()
     }
 
     /// Whether the columns of the row may be changed.
-    pub fn modifies(&self, table: &TableSchema, row: &Row, mut columns: impl Iterator<Item = usize>) -> bool {
+    pub fn may_modify(
+        &self,
+        table: &TableSchema,
+        row: &Row,
+        mut columns: impl Iterator<Item = usize>,
+    ) -> bool {
         let listed = |column: usize| {
             let name = table.columns[column].name.as_str();
             self.says("update").is_some_and(|names| names.keys().any(|n| n.as_str() == Some(name)))
         };
-        self.is_free() || self.owns(table, row) && columns.all(listed)
+        self.is_allowed() || self.owns(table, row) && columns.all(listed)
     }
 
-    fn is_free(&self) -> bool {
-        matches!(self, Rule::Free)
+    fn is_allowed(&self) -> bool {
+        matches!(self, Rule::Allowed)
     }
 
     fn says(&self, name: &str) -> Option<&Datum> {
@@ -80,7 +87,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Whether the row is the client's.
+    /// Whether the client is authorized for the row.
     fn owns(&self, table: &TableSchema, row: &Row) -> bool {
         let Rule::Permission { id, .. } = self else { return false };
         let by = |name: &str| match name.split_once(':') {
@@ -92,7 +99,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// The refusal; `what` is such as "row deletion from".
+/// The error for a denied operation; `what` is e.g. "row deletion from".
 pub(crate) fn refusal(client: Client<'_>, what: &str, table: &TableSchema) -> Error {
     let id = client.id.unwrap_or("(null)");
     let text = format!(
@@ -150,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_belong_to_who_bears_the_name() {
+    fn rows_are_authorized_by_common_name() {
         let own = Client { role: "r", id: Some("me") };
         let insert = |owner: &str| json!(["d", {"op": "insert", "table": "t", "row": {"owner": owner}}]);
         let set =

@@ -1,14 +1,13 @@
-//! A client's copy of a database, kept current by the server (an "IDL").
+//! A client's copy of a database, updated by the server (an "IDL").
 //!
-//! Sans I/O: the owner of the connection tells [`Replica::connected`] and
-//! [`Replica::disconnected`], feeds [`Replica::receive`], and sends what
-//! [`Replica::poll_send`] yields. On each connection the replica asks for the schema, then
-//! monitors what it was configured for and the server has; with `monitor_cond_since` and the
-//! last transaction's ID it resumes where it left off, else it compares a full copy with what
-//! it has. Older servers get `monitor_cond`, then `monitor`.
+//! Without I/O: the owner of the connection calls [`Replica::connected`] and [`Replica::disconnected`],
+//! passes messages to [`Replica::receive`], and sends those that [`Replica::poll_send`] returns. On each
+//! connection the replica requests the schema, then monitors the configured tables and columns that the
+//! server has. With `monitor_cond_since` and the last transaction's id it resumes; otherwise it gets a full
+//! copy and compares that with its own. With older servers it uses `monitor_cond` or `monitor`.
 //!
-//! Rows seen by the user change only inside `receive`. [`Replica::seqno`] counts changes;
-//! [`Replica::take_changes`] lists the rows that are other ones than when it was asked last.
+//! Rows change only inside of `receive`. [`Replica::seqno`] counts changes; [`Replica::take_changes`] returns
+//! the rows that changed since its last call.
 
 use crate::database::{Change, Row};
 use crate::json::parse_uuid;
@@ -27,16 +26,17 @@ mod update;
 
 pub use row::{RowRef, TableRef};
 
-/// What to keep a copy of.
+/// What to replicate.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The database's name.
     pub database: String,
-    /// The tables, each with its columns; `None` is all columns.
+    /// The tables, each with its columns; `None`: all columns.
     pub tables: Vec<(String, Option<Vec<String>>)>,
     /// A lock to hold while connected.
     pub lock: Option<String>,
-    /// Of a cluster only the leader will do, and one that has lost the others will not: locks hold with one server only.
+    /// In a cluster, accept only the leader, and only while it is connected to the cluster: locks are valid
+    /// on one server only.
     pub leader_only: bool,
 }
 
@@ -54,32 +54,32 @@ impl Config {
     }
 }
 
-/// A server that does not keep to the protocol: the owner should reconnect.
+/// The server violated the protocol: the owner should reconnect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ProtocolError(pub String);
 
-/// Names a transaction until its result is fetched.
+/// Identifies a transaction until its result is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransactionId(u64);
 
-/// How a transaction ended.
+/// Result of a transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransactionResult {
-    /// It is stored; one result per operation.
+    /// Committed; one result per operation.
     Success(Vec<Json>),
-    /// The server refused it.
+    /// Refused by the server.
     Failed(Error),
-    /// A `wait` (or [`Operation::verify`]) did not hold: the copy was behind; try again.
+    /// A `wait` (or [`Operation::verify`]) failed, since the copy was out of date; try again.
     TryAgain,
     /// The lock is not held.
     NotLocked,
-    /// The connection broke before the answer: it may or may not be stored.
+    /// The connection broke before the reply; the transaction may have been committed or not.
     Unknown,
 }
 
 impl TransactionResult {
-    /// The UUID that the insert at place `operation` gave its row.
+    /// The UUID of the row that the insert with index `operation` created.
     pub fn inserted(&self, operation: usize) -> Option<Uuid> {
         match self {
             TransactionResult::Success(results) => {
@@ -90,7 +90,7 @@ impl TransactionResult {
     }
 }
 
-/// What an answer is awaited for.
+/// What a pending request was for.
 enum Asked {
     Role,
     Schema,
@@ -107,14 +107,14 @@ pub struct Replica {
     output: VecDeque<Message>,
     asked: BTreeMap<u64, Asked>,
     next_id: u64,
-    /// Where to resume, if the server numbers its transactions.
+    /// Last transaction id, to resume from; `None` if the server has none.
     last_transaction: Option<Uuid>,
     connected: bool,
     synced: bool,
     ever_synced: bool,
     has_lock: bool,
     seqno: u64,
-    /// By table and row: what the rows that changed were when their changes were last taken.
+    /// The rows that changed since `take_changes`, by table and UUID, with their content before.
     before: BTreeMap<(usize, Uuid), Option<Arc<Row>>>,
     results: VecDeque<(TransactionId, TransactionResult)>,
 }
@@ -140,7 +140,7 @@ impl Replica {
         }
     }
 
-    /// A new connection is up.
+    /// A connection was established.
     pub fn connected(&mut self) {
         self.disconnected();
         self.connected = true;
@@ -155,7 +155,7 @@ impl Replica {
         self.ask(Asked::Schema, "get_schema", json!([database]));
     }
 
-    /// The connection is gone. Rows stay as they are; open transactions end as unknown.
+    /// The connection was lost. Rows stay; the result of pending transactions is unknown.
     pub fn disconnected(&mut self) {
         self.output.clear();
         self.connected = false;
@@ -173,7 +173,7 @@ impl Replica {
         self.output.pop_front()
     }
 
-    /// Takes in one message.
+    /// Processes a message.
     pub fn receive(&mut self, message: Message) -> Result<(), ProtocolError> {
         match message {
             Message::Request { method, params, id } => {
@@ -214,7 +214,7 @@ impl Replica {
                 self.seqno += 1;
                 Ok(())
             }
-            // Notifications of extensions that were not asked for mean nothing here.
+            // Ignore notifications of extensions that were not requested.
             _ => Ok(()),
         }
     }
@@ -225,7 +225,7 @@ impl Replica {
         };
         match (asked, answer) {
             (Asked::Role, answer) => {
-                // A server that cannot tell is not of a cluster.
+                // A server without `_Server` is not part of a cluster.
                 self.check_role(answer.ok().as_ref())?;
                 self.ask_schema();
                 Ok(())
@@ -279,7 +279,7 @@ impl Replica {
         self.ask(Asked::Monitor(version), method, Json::Array(params));
     }
 
-    /// The tables and columns wanted, as far as the server's schema has them.
+    /// The configured tables and columns that the server's schema has.
     fn monitor_requests(&self) -> Json {
         let mut requests = Map::new();
         for (name, columns) in &self.config.tables {
@@ -324,8 +324,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Sends a transaction; `None` when there is no connection. With a lock configured, the
-    /// server is also told to hold the transaction against it.
+    /// Sends a transaction; `None` without a connection. If a lock is configured, the transaction asserts it.
     pub fn transact(&mut self, operations: &[Operation]) -> Option<TransactionId> {
         if !self.connected {
             return None;
@@ -340,19 +339,19 @@ impl Replica {
         Some(id)
     }
 
-    /// The next transaction that ended.
+    /// The next finished transaction.
     pub fn poll_result(&mut self) -> Option<(TransactionId, TransactionResult)> {
         self.results.pop_front()
     }
 
-    /// Asks whether the server is alive; its answer needs no attention.
+    /// Sends an echo request to check the connection; the reply is ignored.
     pub fn probe(&mut self) {
         if self.connected {
             self.output.push_back(Message::request("echo", json!([]), "echo"));
         }
     }
 
-    /// Whether the copy is current, as far as this connection goes.
+    /// Whether the copy is complete on this connection.
     pub fn is_synced(&self) -> bool {
         self.synced
     }
@@ -367,13 +366,14 @@ impl Replica {
         self.has_lock
     }
 
-    /// Grows whenever rows, the lock or the state of the copy change.
+    /// Increases with each change of rows, of the lock or of the replica's state.
     pub fn seqno(&self) -> u64 {
         self.seqno
     }
 
-    /// The rows that changed since the last call, by table and UUID: each once, as it was then and as it is now. What was
-    /// known by another schema is not listed: whoever finds [`Replica::schema`] replaced reads all anew.
+    /// The rows that changed since the last call, by table and UUID: each once, with the content then and
+    /// now. Rows of a replaced schema are not listed: if [`Replica::schema`] changes, the caller must read
+    /// all rows again.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let change = |((table, uuid), old): ((usize, Uuid), Option<Arc<Row>>)| {
             let new = self.tables.get(table).and_then(|rows| rows.get(&uuid)).cloned();
@@ -387,14 +387,14 @@ impl Replica {
         self.schema.as_ref()
     }
 
-    /// A table; `None` when the server has none of that name.
+    /// A table; `None` if the server does not have it.
     pub fn table(&self, name: &str) -> Option<TableRef<'_>> {
         let schema = self.schema.as_ref()?;
         let index = schema.table_index(name)?;
         Some(TableRef { schema: schema.tables.get(index)?, rows: self.tables.get(index)? })
     }
 
-    /// The rows of a table; none when the server has no such table.
+    /// The rows of a table; none if the server does not have it.
     pub fn rows(&self, table: &str) -> impl Iterator<Item = RowRef<'_>> {
         self.table(table).into_iter().flat_map(|table| table.rows())
     }
@@ -404,7 +404,7 @@ impl Replica {
         self.table(table)?.row(uuid)
     }
 
-    /// A row of a [`Change`], with typed access.
+    /// Typed access to a row of a [`Change`].
     pub fn view<'a>(&'a self, table: usize, row: &'a Row) -> Option<RowRef<'a>> {
         let schema = self.schema.as_ref()?.tables.get(table)?;
         Some(RowRef { schema, row })

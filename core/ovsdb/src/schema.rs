@@ -1,7 +1,7 @@
 //! Database schemas (RFC 7047 section 3.2).
 //!
-//! Every table has `_uuid` and `_version` as its columns 0 and 1, so that conditions and
-//! selections need no special case; they are not part of the schema's JSON.
+//! Every table has `_uuid` and `_version` as columns 0 and 1, so that conditions and selections need no
+//! special case; the schema's JSON does not contain them.
 
 use crate::json::{Kinds, Members, as_integer, is_id};
 use crate::types::{AtomicType, Type};
@@ -11,23 +11,23 @@ use serde_json::Map;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// Place of the `_uuid` column in every table.
+/// Index of the `_uuid` column in every table.
 pub const UUID_COLUMN: usize = 0;
-/// Place of the `_version` column in every table.
+/// Index of the `_version` column in every table.
 pub const VERSION_COLUMN: usize = 1;
-/// The first column that belongs to the schema.
+/// Index of the first column of the schema.
 pub const FIRST_COLUMN: usize = 2;
 
-/// A database's tables and rules.
+/// A database schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// The database's name.
     pub name: String,
     /// `x.y.z`, or empty.
     pub version: String,
-    /// Free text that tells revisions apart.
+    /// Checksum of the schema, or any other text that identifies its revision.
     pub cksum: String,
-    /// Tables by name order.
+    /// Tables, sorted by name.
     pub tables: Vec<TableSchema>,
     by_name: BTreeMap<String, usize>,
 }
@@ -37,15 +37,15 @@ pub struct Schema {
 pub struct TableSchema {
     /// The table's name.
     pub name: String,
-    /// `_uuid`, `_version`, then by name order.
+    /// `_uuid`, `_version`, then the others sorted by name.
     pub columns: Vec<Column>,
     by_name: BTreeMap<String, usize>,
-    /// Whether rows live without being referred to.
+    /// Whether rows exist without references to them.
     pub is_root: bool,
     declared_root: bool,
-    /// Most rows; `u32::MAX` is unlimited.
+    /// Maximum number of rows; `u32::MAX` is unlimited.
     pub max_rows: u32,
-    /// Sets of columns that must differ between any two rows.
+    /// Sets of columns whose values must be unique.
     pub indexes: Vec<Vec<usize>>,
 }
 
@@ -54,17 +54,18 @@ pub struct TableSchema {
 pub struct Column {
     /// The column's name.
     pub name: String,
-    /// What it holds.
+    /// Type.
     pub ty: Type,
     /// Whether it may change after the row's insertion.
     pub mutable: bool,
     /// Whether it survives a restart of the server.
     pub persistent: bool,
-    /// The value of rows that do not set it. They share it: a row of table Interface has 30 such columns.
+    /// The default value, shared by all rows that do not set the column: a row of Interface has 30 such
+    /// columns.
     pub(crate) default: Arc<Datum>,
 }
 
-/// The Open_vSwitch schema that this program serves when it creates a database.
+/// The Open_vSwitch schema, for databases that this program creates.
 pub fn open_vswitch() -> Arc<Schema> {
     static SCHEMA: LazyLock<Arc<Schema>> =
         LazyLock::new(|| built_in(include_str!("../schema/open_vswitch.json")));
@@ -79,7 +80,7 @@ pub fn server() -> Arc<Schema> {
 
 fn built_in(text: &str) -> Arc<Schema> {
     let json = serde_json::from_str(text).unwrap_or(Json::Null);
-    // The text is part of the program and covered by a test.
+    // The text is built in, and a test parses it.
     Arc::new(Schema::from_json(&json).expect("built-in schema"))
 }
 
@@ -113,7 +114,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Ties references to their tables; without any declared root, all tables are roots.
+    /// Resolves references to tables. If no table is a root, all are.
     fn resolve(&mut self) -> Result<(), Error> {
         let all_roots = !self.tables.iter().any(|t| t.declared_root);
         let by_name = &self.by_name;
@@ -134,7 +135,7 @@ impl Schema {
         Ok(())
     }
 
-    /// The place of a table.
+    /// The index of a table.
     pub fn table_index(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -218,7 +219,7 @@ impl TableSchema {
         }
     }
 
-    /// Reads an array of distinct column names; without one, all columns.
+    /// Parses an array of distinct column names; `None`: all columns.
     pub fn column_set(&self, json: Option<&Json>) -> Result<Vec<usize>, Error> {
         let Some(json) = json else {
             return Ok((0..self.columns.len()).collect());
@@ -238,7 +239,7 @@ impl TableSchema {
         Ok(columns)
     }
 
-    /// The place of a column.
+    /// The index of a column.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -275,7 +276,7 @@ impl Column {
         let ty = members.required("type", Kinds::STRING.or(Kinds::OBJECT));
         members.finish()?;
         let ty = Type::from_json(ty.unwrap_or(&Json::Null))?;
-        // A column of weak references is always mutable: deletions elsewhere change it.
+        // A column of weak references is always mutable: deletions of other rows change it.
         let weak = ty.references().any(|(_, to)| !to.strong);
         Ok(Column {
             default: Arc::new(Datum::default_of(&ty)),

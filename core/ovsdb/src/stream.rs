@@ -1,31 +1,31 @@
-//! Cuts a byte stream into JSON values.
+//! Splits a byte stream into JSON values.
 //!
-//! OVSDB sends JSON objects back to back without framing. The splitter follows nesting and strings only, one byte after the
-//! other and each byte once, so that its work can be interrupted anywhere. It keeps the text of at most one unfinished value
-//! and refuses a value as soon as that is beyond a limit, before a tree is made of it.
+//! OVSDB sends JSON objects without framing. The splitter tracks only nesting and strings and visits each
+//! byte once, so it can stop anywhere. It keeps the text of at most one incomplete value, and refuses a value
+//! that exceeds a limit before parsing it.
 
 use crate::Json;
 
-/// Nesting that any real message stays far below; parsing is recursive, so there is a limit.
+/// Maximum nesting, since parsing is recursive; real messages stay far below.
 const MAX_DEPTH: usize = 100;
 
-/// The largest value that is accepted.
+/// Limits of the size of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Length of its text.
+    /// Bytes of its text.
     pub bytes: usize,
-    /// Elements of arrays, names and values of members, altogether.
+    /// Total number of array elements, member names and member values.
     pub values: usize,
 }
 
 impl Limits {
-    /// So many bytes, and as many values as they hold: for peers that are trusted.
+    /// At most this many bytes, without a separate limit of values: for trusted peers.
     pub const fn of_bytes(bytes: usize) -> Limits {
         Limits { bytes, values: usize::MAX }
     }
 }
 
-/// Why a stream cannot be read on.
+/// Reason why a stream cannot be read further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// A value is larger than the limit, in bytes.
@@ -40,7 +40,7 @@ pub enum StreamError {
     /// A value is nested too deeply.
     #[error("message nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
-    /// Something that is no object or array.
+    /// A byte that does not start an object or array.
     #[error("byte {0:#04x} where a JSON object or array must begin")]
     Stray(u8),
     /// The value is not JSON.
@@ -48,10 +48,10 @@ pub enum StreamError {
     Syntax(String),
 }
 
-/// How a zero byte is written in a string.
+/// The JSON escape of a zero byte.
 const NUL: &[u8] = b"\\u0000";
 
-/// A string in it, or the name of a member, has a zero byte. Recursion ends at `MAX_DEPTH`.
+/// Whether a string or member name in the value has a zero byte. Recursion ends at `MAX_DEPTH`.
 fn has_nul(value: &Json) -> bool {
     match value {
         Json::String(s) => s.contains('\0'),
@@ -61,10 +61,11 @@ fn has_nul(value: &Json) -> bool {
     }
 }
 
-/// Makes the tree of a value that [`Splitter::next_text`] gave.
+/// Parses a value that [`Splitter::next_text`] returned.
 pub fn parse(text: &[u8]) -> Result<Json, StreamError> {
     let value = serde_json::from_slice(text).map_err(|e| StreamError::Syntax(e.to_string()))?;
-    // Clients in C cannot hold such a string. What looks like one may be an escaped backslash.
+    // Clients in C cannot represent such a string. The text may also be an escaped backslash, so check the
+    // parsed value.
     let suspect = text.windows(NUL.len()).any(|w| w == NUL);
     if suspect && has_nul(&value) {
         return Err(StreamError::Syntax("null bytes not supported in quoted strings".to_owned()));
@@ -75,14 +76,14 @@ pub fn parse(text: &[u8]) -> Result<Json, StreamError> {
 /// An incremental splitter.
 pub struct Splitter {
     buffer: Vec<u8>,
-    /// Where the unfinished value begins in `buffer`.
+    /// Offset in `buffer` of the incomplete value.
     start: usize,
-    /// Where the bytes begin that have not been looked at.
+    /// Offset in `buffer` of the first byte not visited yet.
     seen: usize,
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// Values of the unfinished value: each but itself stands behind one of `[`, `{`, `,` and `:`.
+    /// Number of values inside the incomplete value: each follows one of `[`, `{`, `,` and `:`.
     values: usize,
     limits: Limits,
 }
@@ -102,7 +103,7 @@ impl Splitter {
         }
     }
 
-    /// Adds what was received.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -111,22 +112,22 @@ impl Splitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Bytes that are held: an unfinished value, and what came behind the value that was taken last.
+    /// Number of buffered bytes: of an incomplete value, or those after the value returned last.
     pub fn len(&self) -> usize {
         self.buffer.len() - self.start
     }
 
-    /// Whether nothing is held.
+    /// Whether nothing is buffered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The next whole value, if there is one. After an error the stream is of no use.
+    /// The next complete value, if there is one. After an error the stream is unusable.
     pub fn next_value(&mut self) -> Result<Option<Json>, StreamError> {
         self.next_text()?.map(|text| parse(&text)).transpose()
     }
 
-    /// The text of the next whole value. After an error the stream is of no use.
+    /// The text of the next complete value. After an error the stream is unusable.
     pub fn next_text(&mut self) -> Result<Option<Vec<u8>>, StreamError> {
         while let Some(&byte) = self.buffer.get(self.seen) {
             self.seen += 1;
@@ -148,7 +149,7 @@ impl Splitter {
         Ok(None)
     }
 
-    /// The text up to here, without a copy where it is most of the buffer.
+    /// Removes the text up to the current position; no copy if it is most of the buffer.
     fn take(&mut self) -> Vec<u8> {
         self.values = 0;
         let (start, end) = (self.start, self.seen);
@@ -161,7 +162,7 @@ impl Splitter {
         std::mem::replace(&mut self.buffer, rest)
     }
 
-    /// Follows one byte; true when it ends a value.
+    /// Processes a byte; returns whether it completes a value.
     fn step(&mut self, byte: u8) -> Result<bool, StreamError> {
         if self.in_string {
             match byte {
@@ -206,7 +207,7 @@ mod tests {
         Splitter::new(Limits::of_bytes(bytes))
     }
 
-    /// All values of a text that comes in these pieces, and the error that ends it.
+    /// All values of a text that arrives in these pieces, and the final error.
     fn values<'a>(
         pieces: impl IntoIterator<Item = &'a [u8]>,
         limits: Limits,
@@ -269,7 +270,7 @@ mod tests {
             splitter.push(piece);
             splitter.next_text().is_err()
         });
-        // It is refused when 2 MiB have come.
+        // Refused after 2 MiB.
         assert_eq!(read, Some(32));
     }
 
@@ -281,9 +282,9 @@ mod tests {
             while let Ok(Some(_)) = splitter.next_value() {}
         }
 
-        /// In whatever pieces a text comes, it is read as `serde_json` reads it at once.
+        /// However a text is split into pieces, the result is that of `serde_json` on the whole text.
         #[test]
-        fn agrees_with_the_parser_that_sees_all_at_once(
+        fn agrees_with_serde_json(
             texts in proptest::collection::vec(r#"[\[\]{}:,"\\a0 ]{1,12}|\[[0-9,]{1,9}\]|\{"[a-z\\"]{1,4}":"[,:\]]{0,3}"\}"#, 1..6),
             cuts in proptest::collection::vec(1..20usize, 1..12),
         ) {

@@ -1,9 +1,9 @@
-//! Executing a `transact` request (RFC 7047 sections 4.1.3 and 5.2).
+//! Executes `transact` requests (RFC 7047 sections 4.1.3 and 5.2).
 //!
-//! Operations run one after another on a draft of the database; nothing is visible until
-//! the caller applies the [`Commit`], which it does once the change is stored. A `wait`
-//! whose condition does not hold gives [`Outcome::Blocked`]: the caller runs the same
-//! request again when the database has changed or the time is over.
+//! Operations run one after another on a draft of the database. Nothing is visible until the caller applies
+//! the [`Commit`], after storing it. If the condition of a `wait` does not hold, the result is
+//! [`Outcome::Blocked`]: the caller runs the request again when the database has changed or the timeout
+//! expires.
 
 use crate::condition::Condition;
 use crate::database::{Commit, Database, Row};
@@ -19,22 +19,22 @@ use serde_json::Map;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a transaction may know about its surroundings.
+/// Context of a transaction.
 pub struct Context<'a> {
-    /// Milliseconds since the request came in.
+    /// Milliseconds since the request was received.
     pub elapsed_ms: i64,
     /// Whether the session owns the named lock.
     pub owns_lock: &'a dyn Fn(&str) -> bool,
     /// Whether changes are refused.
     pub read_only: bool,
-    /// Who asks, for the rules of the database's own.
+    /// The client, for role-based access control.
     pub client: Client<'a>,
-    /// Whether the work is to be dropped: its client has gone.
+    /// Whether to cancel the transaction because its client has disconnected.
     pub is_abandoned: &'a dyn Fn() -> bool,
 }
 
 impl Default for Context<'_> {
-    /// A client that may do all, has just asked, and stays.
+    /// A request received just now, from a connected client with all permissions.
     fn default() -> Self {
         Context {
             elapsed_ms: 0,
@@ -47,7 +47,7 @@ impl Default for Context<'_> {
 }
 
 impl Context<'_> {
-    fn go_on(&self) -> Result<(), Error> {
+    fn check_abandoned(&self) -> Result<(), Error> {
         match (self.is_abandoned)() {
             true => Err(Error::new("canceled", "the client has gone")),
             false => Ok(()),
@@ -55,28 +55,28 @@ impl Context<'_> {
     }
 }
 
-/// How an execution ended.
+/// Result of an execution.
 pub enum Outcome {
-    /// It can commit.
+    /// Ready to commit.
     Ready(Box<Prepared>),
-    /// It failed; these are the results to answer.
+    /// Failed, with the results to send.
     Failed(Vec<Json>),
-    /// A `wait` does not hold yet; it gives up this long after the request, if ever.
+    /// A `wait` does not hold yet; it times out this long after the request, if ever.
     Blocked {
-        /// Milliseconds after the request came in.
+        /// Milliseconds after the request was received.
         timeout_ms: Option<i64>,
     },
 }
 
-/// A transaction that can commit.
+/// A transaction ready to commit.
 pub struct Prepared {
-    /// The results to answer after the commit.
+    /// The results to send after the commit.
     pub results: Vec<Json>,
-    /// The new state.
+    /// The changes.
     pub commit: Commit,
     /// The comments, one per line.
     pub comment: String,
-    /// Whether the answer is to wait for the disk.
+    /// Whether the reply must wait until the commit is synced to disk.
     pub durable: bool,
 }
 
@@ -91,7 +91,7 @@ struct Execution<'a> {
     trusted: bool,
 }
 
-/// How an operation failed.
+/// Reason why an operation ends the transaction.
 enum Halt {
     Error(Error),
     Blocked,
@@ -103,7 +103,7 @@ impl From<Error> for Halt {
     }
 }
 
-/// Runs a `transact` request with its whole `params`.
+/// Executes a `transact` request with its complete `params`.
 pub fn execute(
     db: &Database,
     params: &Parameters,
@@ -125,7 +125,7 @@ pub fn execute(
     let mut results = Vec::with_capacity(params.len());
     for at in 0..params.len() {
         let name = || format!("ovsdb operation {} of {}", at + 1, params.len());
-        let operation = context.go_on().and_then(|()| params.operation(at)).map_err(Halt::from);
+        let operation = context.check_abandoned().and_then(|()| params.operation(at)).map_err(Halt::from);
         match operation.and_then(|operation| run.operation(Members::new(&operation, name()))) {
             Ok(result) => results.push(Json::Object(result)),
             Err(Halt::Blocked) => return Outcome::Blocked { timeout_ms: run.timeout_ms },
@@ -138,8 +138,8 @@ pub fn execute(
     }
     let Execution { draft, mut symbols, comments, durable, .. } = run;
     let finished = draft.finish(&mut || symbols.fresh());
-    // The checks may have taken long, too.
-    match finished.and_then(|commit| context.go_on().map(|()| commit)) {
+    // The final checks may take long, too.
+    match finished.and_then(|commit| context.check_abandoned().map(|()| commit)) {
         Ok(commit) => {
             Outcome::Ready(Box::new(Prepared { results, commit, comment: comments.join("\n"), durable }))
         }
@@ -150,7 +150,7 @@ pub fn execute(
     }
 }
 
-/// Runs operations that the program itself makes up, also on a reserved database.
+/// Executes operations of the program itself, also on a reserved database.
 pub fn apply_own(
     db: &Database,
     operations: &[ClientOperation],
@@ -170,7 +170,7 @@ pub fn apply_own(
     draft.finish(&mut || symbols.fresh())
 }
 
-/// The members of the operation at hand.
+/// The members of the current operation.
 type Operation<'m, 'j> = &'m mut Members<'j>;
 type OperationResult = Result<Map<String, Json>, Halt>;
 
@@ -219,7 +219,7 @@ impl<'a> Execution<'a> {
                 Ok(Map::new())
             }
         };
-        // An error in the form of the request comes before any other.
+        // Errors in the form of the request take precedence.
         form.finish()?;
         let result = result?;
         let reads = matches!(op, "select" | "wait" | "abort" | "comment" | "commit" | "assert");
@@ -245,7 +245,7 @@ impl<'a> Execution<'a> {
         index.map(|index| (index, &schema.tables[index]))
     }
 
-    /// A row as far as `json` sets it, and which columns it sets.
+    /// The row that `json` describes, and the columns that it sets.
     fn parse_row(
         &mut self,
         table: &TableSchema,
@@ -289,8 +289,8 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// The rows that can match as far as an index tells. Indexes are as they were before the
-    /// transaction, so every row that it touched is a candidate too.
+    /// The rows that can match according to an index; `None`: no index applies. Indexes are those from before
+    /// the transaction, so all rows that it touched are candidates too.
     fn candidates(&self, table: usize, condition: &Condition) -> Option<BTreeSet<Uuid>> {
         let schema = &self.draft.schema.tables[table];
         let mut keys = schema.indexes.iter().zip(&self.draft.tables[table].indexes);
@@ -328,12 +328,12 @@ impl<'a> Execution<'a> {
         };
         let (mut row, given) = self.parse_row(schema, row, uuid)?;
         for (place, column) in schema.columns.iter().enumerate() {
-            // Default values may break the constraints; values given have been checked.
+            // Given values have been checked; defaults may violate constraints as well.
             if !given.contains(&place) {
                 row.field(place).keys().try_for_each(|atom| column.ty.key.check(atom))?;
             }
         }
-        if !self.rule(schema).comes_and_goes(schema, &row) {
+        if !self.rule(schema).may_insert_or_delete(schema, &row) {
             return Err(refusal(self.context.client, "row insertion into", schema).into());
         }
         row.set(0, Datum::scalar(uuid));
@@ -365,7 +365,7 @@ impl<'a> Execution<'a> {
         let sort = sort.map(|sort| schema.column_set(Some(sort))).transpose()?;
         let mut rows = self.matching(table, &condition);
         if !columns.contains(&0) {
-            // Rows that look alike in the columns asked for are one.
+            // Rows with equal values in the selected columns are reported once.
             let mut seen = BTreeSet::new();
             rows.retain(|row| seen.insert(project(row, &columns)));
         }
@@ -396,7 +396,7 @@ impl<'a> Execution<'a> {
         let condition = self.condition(schema, condition)?;
         let rows = self.matching(table, &condition);
         let rule = self.rule(schema);
-        if !rows.iter().all(|row| rule.modifies(schema, row, columns.iter().copied())) {
+        if !rows.iter().all(|row| rule.may_modify(schema, row, columns.iter().copied())) {
             return Err(refusal(self.context.client, "modification of", schema).into());
         }
         let uuids = into_uuids(rows);
@@ -420,7 +420,7 @@ impl<'a> Execution<'a> {
         let condition = self.condition(schema, condition)?;
         let rows = self.matching(table, &condition);
         let rule = self.rule(schema);
-        if !rows.iter().all(|row| rule.modifies(schema, row, mutations.iter().map(Mutation::column))) {
+        if !rows.iter().all(|row| rule.may_modify(schema, row, mutations.iter().map(Mutation::column))) {
             return Err(refusal(self.context.client, "mutate operation on", schema).into());
         }
         let uuids = into_uuids(rows);
@@ -428,7 +428,7 @@ impl<'a> Execution<'a> {
         for uuid in uuids.iter().filter(|_| !mutations.is_empty()) {
             self.draft.change((table, *uuid), |row| {
                 mutations.iter().try_for_each(|mutation| {
-                    context.go_on()?;
+                    context.check_abandoned()?;
                     mutation.apply(schema, row)
                 })
             })?;
@@ -444,7 +444,7 @@ impl<'a> Execution<'a> {
         let condition = self.condition(schema, condition)?;
         let rows = self.matching(table, &condition);
         let rule = self.rule(schema);
-        if !rows.iter().all(|row| rule.comes_and_goes(schema, row)) {
+        if !rows.iter().all(|row| rule.may_insert_or_delete(schema, row)) {
             return Err(refusal(self.context.client, "row deletion from", schema).into());
         }
         rows.iter().for_each(|row| self.draft.put((table, row.uuid()), None));
@@ -509,12 +509,12 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// The values of some columns. `_version` is random and tells nothing apart.
+/// The values of some columns. `_version` is left out of comparisons, because it is random.
 fn project(row: &Row, columns: &[usize]) -> Vec<Arc<Datum>> {
     columns.iter().filter(|&&c| c != VERSION_COLUMN).map(|&c| row.shared(c).clone()).collect()
 }
 
-/// The rows' UUIDs; the rows are let go, so that they can be changed in place.
+/// The UUIDs of rows. Drops the references to the rows, so that they can be changed in place.
 fn into_uuids(rows: Vec<Arc<Row>>) -> Vec<Uuid> {
     rows.iter().map(|row| row.uuid()).collect()
 }

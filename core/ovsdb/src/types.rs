@@ -6,7 +6,7 @@ use crate::value::{Atom, Datum};
 use crate::{Error, Json};
 use serde_json::Map;
 
-/// The five kinds of atoms.
+/// The types of atoms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicType {
     /// 64-bit signed integer.
@@ -49,17 +49,17 @@ impl AtomicType {
 pub struct RefTo {
     /// The table's name.
     pub table: String,
-    /// Its place in the schema; set once the whole schema is read.
+    /// Its index in the schema; set when the whole schema has been parsed.
     pub index: usize,
-    /// Strong references forbid (or, for tables that are no roots, drive) deletion; weak
-    /// ones vanish with the row.
+    /// A strong reference prevents deletion of the row; in tables that are not roots, a row is deleted with
+    /// its last strong reference. A weak reference is removed with the row.
     pub strong: bool,
 }
 
-/// A `<base-type>`: a kind and what it may hold.
+/// A `<base-type>`: an atomic type and its constraints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseType {
-    /// Kind of atom.
+    /// Atomic type.
     pub kind: AtomicType,
     /// The only values allowed, sorted.
     pub allowed: Option<Vec<Atom>>,
@@ -67,7 +67,7 @@ pub struct BaseType {
     pub integers: (i64, i64),
     /// Smallest and largest real number.
     pub reals: (Option<Real>, Option<Real>),
-    /// Shortest and longest string, in characters.
+    /// Minimum and maximum length of a string in characters.
     pub lengths: (u32, u32),
     /// The table referred to.
     pub refers_to: Option<RefTo>,
@@ -86,7 +86,7 @@ impl BaseType {
         }
     }
 
-    /// Holds `atom` against the constraints. References are checked at commit.
+    /// Checks `atom` against the constraints. References are checked at commit.
     pub fn check(&self, atom: &Atom) -> Result<(), Error> {
         if let Some(allowed) = self.allowed.as_ref().filter(|allowed| allowed.binary_search(atom).is_err()) {
             let list = Datum::Set(allowed.clone());
@@ -245,16 +245,16 @@ fn optional_u32(members: &mut Members, name: &'static str) -> Result<Option<u32>
         .ok_or_else(|| Error::syntax(json, format!("{name} out of valid range 0 to {}", u32::MAX)))
 }
 
-/// A `<type>`: how many of which base type.
+/// A `<type>`: base types and the number of elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Type {
     /// Type of elements, or of keys when there is a value type.
     pub key: BaseType,
-    /// Type of values: makes it a map.
+    /// Type of values; makes the type a map.
     pub value: Option<BaseType>,
-    /// Fewest elements: 0 or 1.
+    /// Minimum number of elements: 0 or 1.
     pub min: u32,
-    /// Most elements; `u32::MAX` is unlimited.
+    /// Maximum number of elements; `u32::MAX` is unlimited.
     pub max: u32,
 }
 
@@ -264,17 +264,17 @@ impl Type {
         Type { key: BaseType::of(kind), value: None, min: 1, max: 1 }
     }
 
-    /// Whether it holds exactly one element and is no map.
+    /// Whether it is exactly one element, and not a map.
     pub fn is_scalar(&self) -> bool {
         self.value.is_none() && (self.min, self.max) == (1, 1)
     }
 
-    /// Whether it holds none or one and is no map.
+    /// Whether it is at most one element, and not a map.
     pub fn is_optional(&self) -> bool {
         self.value.is_none() && (self.min, self.max) == (0, 1)
     }
 
-    /// Whether it is a set in the narrow sense: no map, and not exactly one element.
+    /// Whether it is a set other than a scalar.
     pub fn is_set(&self) -> bool {
         self.value.is_none() && (self.min, self.max) != (1, 1)
     }

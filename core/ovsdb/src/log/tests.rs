@@ -58,7 +58,7 @@ fn a_block_that_was_never_written_ends_the_file() {
         broken[hole.clone()].fill(0);
         let records = read(&broken).unwrap();
         assert_eq!((records.good_len, records.records.len()), (first, 1), "{hole:?}");
-        assert!(records.rest_is.is_some());
+        assert!(records.tail_fault.is_some());
     }
 }
 
@@ -77,7 +77,7 @@ fn damage_before_the_end_is_an_error() {
 }
 
 #[test]
-fn what_is_written_replays() {
+fn written_records_replay() {
     let mut next = 0u128;
     let mut fresh = || {
         next += 1;

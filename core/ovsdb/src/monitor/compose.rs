@@ -1,4 +1,4 @@
-//! The text of updates: `<table-updates>`, `<table-updates2>` and what they hold of each row.
+//! Builds the text of updates: `<table-updates>` and `<table-updates2>` with their row updates.
 
 use super::{Select, Version, Watch};
 use crate::database::Row;
@@ -6,7 +6,7 @@ use crate::schema::TableSchema;
 use crate::value::text::{push_list, push_string, push_uuid};
 use crate::{Error, Json, Uuid};
 
-/// Updates in the making: an object with tables that hold rows.
+/// An update under construction: an object of tables, which are objects of rows.
 #[derive(Default)]
 pub(super) struct Updates {
     text: String,
@@ -14,7 +14,7 @@ pub(super) struct Updates {
 }
 
 impl Updates {
-    /// Adds a row's update. All rows of a table come one after another.
+    /// Adds a row's update. All rows of a table must be added consecutively.
     pub fn add(&mut self, table: usize, name: &str, uuid: Uuid, update: &RowUpdate) {
         if self.table == Some(table) {
             self.text.push(',');
@@ -29,7 +29,7 @@ impl Updates {
         update.push_text(&mut self.text);
     }
 
-    /// The object, or nothing where no row was added.
+    /// The text; `None` if no row was added.
     pub fn finish(mut self) -> Option<String> {
         self.table?;
         self.text.push_str("}}");
@@ -37,7 +37,7 @@ impl Updates {
     }
 }
 
-/// What to tell about a row that was `old` and is `new`, as far as the client sees it.
+/// The update of a row from `old` to `new`, as far as the client can see them.
 pub(super) struct RowUpdate<'a> {
     version: Version,
     schema: &'a TableSchema,
@@ -63,7 +63,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What to tell about a row, if anything.
+    /// The update of a row; `None` if there is nothing to send.
     pub(super) fn compose<'a>(
         &self,
         version: Version,
@@ -99,7 +99,7 @@ impl RowUpdate<'_> {
         }
     }
 
-    /// `{"old": ..., "new": ...}`: of an old row that lives on only the columns that changed.
+    /// `{"old": ..., "new": ...}`; `old` has only the changed columns unless the row was deleted.
     fn push_plain(&self, out: &mut String) {
         out.push('{');
         if let Some(old) = self.old {

@@ -1,20 +1,20 @@
-//! Which server of a cluster is the right one: `_Server` says who leads, and who has lost the others.
+//! Selects a cluster's leader by the columns `connected` and `leader` of `_Server`.
 
 use super::{Asked, ProtocolError, Replica};
 use crate::Json;
 use serde_json::json;
 
-/// The ID of the monitor that tells.
+/// The id of this monitor.
 pub(super) const ROLE: &str = "role";
 
 impl Replica {
-    /// Asks, and asks to be told when it changes.
+    /// Monitors `_Server`.
     pub(super) fn ask_role(&mut self) {
         let columns = json!({"Database": [{"columns": ["name", "model", "connected", "leader"]}]});
         self.ask(Asked::Role, "monitor", json!(["_Server", ROLE, columns]));
     }
 
-    /// An error when this server will not do: its owner tries another one.
+    /// Returns an error if this server is not acceptable; the owner of the connection then tries another.
     pub(super) fn check_role(&self, updates: Option<&Json>) -> Result<(), ProtocolError> {
         let rows = updates.and_then(|tables| tables.get("Database")).and_then(Json::as_object);
         let told = rows.into_iter().flat_map(|rows| rows.values()).filter_map(|row| row.get("new"));

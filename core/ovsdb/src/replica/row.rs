@@ -1,5 +1,5 @@
-//! Typed access to rows. A column that the server lacks, or of another type than asked
-//! for, reads as its default: a newer client meets an older schema without special cases.
+//! Typed access to rows. A column that the server lacks, or that has another type, reads as its default, so
+//! that a newer client works with an older schema.
 
 use crate::Uuid;
 use crate::database::Row;
@@ -31,7 +31,7 @@ impl<'a> TableRef<'a> {
         self.rows.is_empty()
     }
 
-    /// All rows, by UUID.
+    /// All rows, sorted by UUID.
     pub fn rows(self) -> impl Iterator<Item = RowRef<'a>> {
         self.rows.values().map(move |row| RowRef { schema: self.schema, row })
     }
@@ -41,7 +41,7 @@ impl<'a> TableRef<'a> {
         self.rows.get(&uuid).map(|row| RowRef { schema: self.schema, row })
     }
 
-    /// The first row whose string column has a value.
+    /// The first row with this value in a string column.
     pub fn find(self, column: &str, value: &str) -> Option<RowRef<'a>> {
         self.rows().find(|row| row.str(column) == value)
     }
@@ -74,7 +74,7 @@ impl<'a> RowRef<'a> {
         self.datum(column)?.first()
     }
 
-    /// A string, empty when unset.
+    /// A string, empty if unset.
     pub fn str(&self, column: &str) -> &'a str {
         self.opt_str(column).unwrap_or("")
     }
@@ -89,7 +89,7 @@ impl<'a> RowRef<'a> {
         self.datum(column).into_iter().flat_map(Datum::keys).filter_map(Atom::as_str)
     }
 
-    /// An integer, 0 when unset.
+    /// An integer, 0 if unset.
     pub fn int(&self, column: &str) -> i64 {
         self.opt_int(column).unwrap_or(0)
     }
@@ -104,12 +104,12 @@ impl<'a> RowRef<'a> {
         self.datum(column).into_iter().flat_map(Datum::keys).filter_map(Atom::as_integer)
     }
 
-    /// A truth value, false when unset.
+    /// A boolean, false if unset.
     pub fn bool(&self, column: &str) -> bool {
         self.opt_bool(column).unwrap_or(false)
     }
 
-    /// An optional truth value.
+    /// An optional boolean.
     pub fn opt_bool(&self, column: &str) -> Option<bool> {
         self.first(column)?.as_bool()
     }
@@ -119,7 +119,7 @@ impl<'a> RowRef<'a> {
         self.first(column)?.as_uuid()
     }
 
-    /// All references of a set, or among the values of a map.
+    /// All references of a set, or of the values of a map.
     pub fn uuids(&self, column: &str) -> impl Iterator<Item = Uuid> {
         self.datum(column).into_iter().flat_map(Datum::uuids)
     }

@@ -202,7 +202,7 @@ proptest! {
 }
 
 #[test]
-fn of_a_cluster_only_the_leader_will_do() {
+fn accepts_only_the_leader_of_a_cluster() {
     let row = |model: &str, connected: bool, leader: bool| {
         json!({"Database": {"4aa6d4bf-a9b5-4c1a-8b5a-1b2c3d4e5f60": {"new":
             {"name": "Open_vSwitch", "model": model, "connected": connected, "leader": leader}}}})

@@ -1,4 +1,4 @@
-//! Applying what the server tells about rows.
+//! Applies updates from the server to rows.
 
 use super::{ProtocolError, Replica};
 use crate::database::Row;
@@ -10,7 +10,7 @@ use crate::{Json, Uuid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// One row's part of an update.
+/// The update of one row.
 struct RowUpdate<'a> {
     table: usize,
     uuid: Uuid,
@@ -21,7 +21,7 @@ fn fault(text: &str) -> ProtocolError {
     ProtocolError(text.to_owned())
 }
 
-/// Takes `<table-updates>` apart.
+/// Splits `<table-updates>` by row.
 fn row_updates<'a>(schema: &Schema, updates: Option<&'a Json>) -> Result<Vec<RowUpdate<'a>>, ProtocolError> {
     let mut found = Vec::new();
     for (name, rows) in
@@ -46,7 +46,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Makes the rows those of a full copy; rows that it lacks are gone.
+    /// Replaces all rows by a full copy; rows that are not in it are deleted.
     pub(super) fn replace(&mut self, updates: Option<&Json>, version: Version) -> Result<(), ProtocolError> {
         let Some(schema) = self.schema.clone() else { return Err(fault("copy before the schema")) };
         let updates = row_updates(&schema, updates)?;
@@ -118,7 +118,7 @@ fn fill(table: &TableSchema, mut row: Row, json: &Json) -> Result<Row, ProtocolE
     Ok(row)
 }
 
-/// Changes columns by differences.
+/// Applies differences to columns.
 fn patch(table: &TableSchema, mut row: Row, json: &Json) -> Result<Row, ProtocolError> {
     for (name, value) in json.as_object().ok_or_else(|| fault("row is not an object"))? {
         let Some(column) = table.column_index(name) else { continue };

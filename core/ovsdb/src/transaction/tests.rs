@@ -241,7 +241,7 @@ fn operations_change_the_same_copy_of_a_row() {
     });
     assert_eq!(places[0], places[1]);
     assert_eq!(draft.get(id).unwrap().field(children).len(), 3);
-    // The original is as it was.
+    // The original is unchanged.
     assert_eq!(draft.touched[&id].as_ref().unwrap().field(children).len(), 1);
 }
 
@@ -275,7 +275,7 @@ fn long_values_are_counted_and_shorten_the_history() {
     let root = bench.db.schema().table_index("root").unwrap();
     bench.run(of(0..6400));
     assert_eq!(bench.db.tables()[root].long_values(), 100);
-    // Each keeps the old 100 units and the new ones.
+    // Each change holds the old 100 units and the new ones.
     (0..100).for_each(|n| _ = bench.run(of(n..n + 1)));
     assert!((80..100).contains(&bench.db.history_len()), "{}", bench.db.history_len());
     bench.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// A finite real number with a total order; negative zero is zero.
+/// A finite real number with a total order; negative zero equals zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Real(f64);
 
@@ -44,7 +44,7 @@ impl Ord for Real {
     }
 }
 
-/// An atomic value. Atoms of one column are of one kind, so the order across kinds is moot.
+/// An atomic value. The order of different types is arbitrary, as all atoms of a column have one type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Atom {
     /// A 64-bit signed integer.
@@ -60,7 +60,7 @@ pub enum Atom {
 }
 
 impl Atom {
-    /// The value that a column of this type has when nobody set it.
+    /// The default value of a column of this type.
     pub fn default_of(kind: AtomicType) -> Atom {
         match kind {
             AtomicType::Integer => Atom::Integer(0),
@@ -71,7 +71,7 @@ impl Atom {
         }
     }
 
-    /// Whether this is what [`Atom::default_of`] gives.
+    /// Whether this is the value of [`Atom::default_of`].
     pub fn is_default(&self) -> bool {
         match self {
             Atom::Integer(v) => *v == 0,
@@ -86,7 +86,7 @@ impl Atom {
     pub fn to_json(&self) -> Json {
         match self {
             Atom::Integer(v) => Json::from(*v),
-            // Whole numbers are written without a point, as other servers do.
+            // Integral values are printed without a point, as `ovsdb-server` does.
             Atom::Real(v) if v.0.fract() == 0.0 && v.0.abs() < 1e15 => Json::from(v.0 as i64),
             Atom::Real(v) => Number::from_f64(v.0).map_or(Json::Null, Json::Number),
             Atom::Boolean(v) => Json::Bool(*v),
@@ -111,7 +111,7 @@ impl Atom {
         }
     }
 
-    /// The truth value, if this is one.
+    /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Atom::Boolean(v) => Some(*v),
@@ -166,8 +166,8 @@ impl From<Uuid> for Atom {
     }
 }
 
-/// The notation of command lines and error messages: strings are quoted when they are not
-/// plain words or could be taken for another kind.
+/// The notation of command lines and error messages: strings are quoted unless they are plain words that
+/// cannot be mistaken for another type.
 impl fmt::Display for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -181,7 +181,7 @@ impl fmt::Display for Atom {
     }
 }
 
-/// Whether a string needs no quotation marks to be taken for itself.
+/// Whether a string can be printed without quotation marks.
 fn is_plain_word(text: &str) -> bool {
     let head = text.bytes().next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_');
     head && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.".contains(&c))

@@ -1,4 +1,4 @@
-//! Sorted sets and maps of atoms, and their algebra.
+//! Sorted sets and maps of atoms, and operations on them.
 
 use super::{Atom, splice};
 use crate::types::Type;
@@ -16,12 +16,12 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// A set of one.
+    /// A set of one element.
     pub fn scalar(atom: impl Into<Atom>) -> Datum {
         Datum::Set(vec![atom.into()])
     }
 
-    /// A set; doubles are dropped.
+    /// A set; duplicates are dropped.
     pub fn set<T: Into<Atom>>(atoms: impl IntoIterator<Item = T>) -> Datum {
         let mut atoms: Vec<Atom> = atoms.into_iter().map(Into::into).collect();
         atoms.sort_unstable();
@@ -29,7 +29,7 @@ impl Datum {
         Datum::Set(atoms)
     }
 
-    /// A map; of doubles the first stays.
+    /// A map; of duplicate keys the first is kept.
     pub fn map<K: Into<Atom>, V: Into<Atom>>(pairs: impl IntoIterator<Item = (K, V)>) -> Datum {
         let mut pairs: Vec<(Atom, Atom)> = pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
@@ -37,7 +37,7 @@ impl Datum {
         Datum::Map(pairs)
     }
 
-    /// The value of a column that nobody set.
+    /// The default value of a column.
     pub fn default_of(ty: &Type) -> Datum {
         match &ty.value {
             None if ty.min == 0 => Datum::Set(Vec::new()),
@@ -47,7 +47,7 @@ impl Datum {
         }
     }
 
-    /// Whether this is what [`Datum::default_of`] gives for `ty`.
+    /// Whether this is the value of [`Datum::default_of`] for `ty`.
     pub fn is_default(&self, ty: &Type) -> bool {
         self.len() == ty.min as usize
             && self.keys().all(Atom::is_default)
@@ -93,7 +93,7 @@ impl Datum {
         }
     }
 
-    /// The value under `key` in a map.
+    /// The value of `key` in a map.
     pub fn get(&self, key: &Atom) -> Option<&Atom> {
         match self {
             Datum::Set(_) => None,
@@ -104,7 +104,7 @@ impl Datum {
         }
     }
 
-    /// The string under a string key in a map.
+    /// The string value of a string key in a map.
     pub fn get_str(&self, key: &str) -> Option<&str> {
         match self {
             Datum::Set(_) => None,
@@ -120,7 +120,7 @@ impl Datum {
         self.keys().chain(self.values()).filter_map(Atom::as_uuid)
     }
 
-    /// Whether every element (pair) of `self` is in `other`.
+    /// Whether all elements (pairs) of `self` are in `other`.
     pub fn is_subset_of(&self, other: &Datum) -> bool {
         match (self, other) {
             (Datum::Set(a), Datum::Set(b)) => a.iter().all(|x| b.binary_search(x).is_ok()),
@@ -138,7 +138,7 @@ impl Datum {
         }
     }
 
-    /// Adds the elements of `other`; a key that is already there keeps its value.
+    /// Adds the elements of `other`; existing keys keep their values.
     pub fn insert_all(&mut self, other: &Datum) {
         match (self, other) {
             (Datum::Set(a), Datum::Set(b)) => splice::insert(a, b, Ord::cmp),
@@ -147,7 +147,7 @@ impl Datum {
         }
     }
 
-    /// Removes the elements of `other`; a set given for a map removes by key alone.
+    /// Removes the elements of `other`; if `other` is a set and `self` a map, removes by key.
     pub fn remove_all(&mut self, other: &Datum) {
         match (self, other) {
             (Datum::Set(a), Datum::Set(b)) => splice::remove(a, b, Ord::cmp),
@@ -157,8 +157,8 @@ impl Datum {
         }
     }
 
-    /// What to tell a client that knows `old` so that it gets `self`: for a column that holds
-    /// at most one element the new value, else the elements that differ.
+    /// The difference that leads from `old` to `self`: for a column of at most one element the new value,
+    /// otherwise the elements that differ.
     pub fn diff_from(&self, old: &Datum, ty: &Type) -> Datum {
         if !ty.is_composite() {
             return self.clone();
@@ -188,7 +188,8 @@ impl Datum {
     }
 }
 
-/// What is in one of two sorted sets. The second is mostly short: what lies between its elements is copied as it is.
+/// The elements that are in exactly one of two sorted sets. The second is usually short, so runs between its
+/// elements are copied at once.
 fn set_difference(a: &[Atom], b: &[Atom]) -> Vec<Atom> {
     let mut out = Vec::with_capacity(a.len() + b.len());
     let mut rest = a;
@@ -205,8 +206,8 @@ fn set_difference(a: &[Atom], b: &[Atom]) -> Vec<Atom> {
     out
 }
 
-/// The difference of two maps. Applying one is the same operation: an equal pair in the difference means that the pair
-/// went away, another value for a key replaces the old one.
+/// The difference of two maps. Applying it is the same operation: a pair in the difference that equals one of
+/// the map removes that; a different value for a key replaces the old one.
 fn map_difference(old: &[(Atom, Atom)], new: &[(Atom, Atom)]) -> Vec<(Atom, Atom)> {
     let mut out = Vec::new();
     merge(
@@ -222,7 +223,7 @@ fn map_difference(old: &[(Atom, Atom)], new: &[(Atom, Atom)]) -> Vec<(Atom, Atom
     out
 }
 
-/// Walks two sorted slices in step; `visit` gets each key once, with who has it.
+/// Merges two sorted slices; `visit` gets each key once, with the elements of `a` and `b` that have it.
 fn merge<'a, T>(
     a: &'a [T],
     b: &'a [T],

@@ -1,8 +1,7 @@
 //! Values of columns: [`Atom`], and [`Datum`], a sorted set or map of atoms.
 //!
-//! A scalar is a set with one member, an optional value a set with none or one. Sets and
-//! maps hold no key twice and are kept sorted, so equality is slice equality and all set
-//! algebra is a merge (RFC 7047 section 5.1).
+//! A scalar is a set of one element, an optional value a set of none or one. Sets and maps have no duplicate
+//! keys and are sorted, so equality is slice equality and set operations are merges (RFC 7047 section 5.1).
 
 mod atom;
 mod datum;

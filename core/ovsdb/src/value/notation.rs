@@ -6,12 +6,12 @@ use crate::types::{AtomicType, BaseType, Type};
 use crate::{Error, Json};
 use std::sync::Arc;
 
-/// How strictly a value is held to its type.
+/// How strictly a value is checked against its type.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rigour {
-    /// Number of elements and constraints of each.
+enum Strictness {
+    /// Check the number of elements and all constraints.
     Full,
-    /// Kinds only: what a difference of two values needs.
+    /// Check atomic types only: for the difference of two values.
     Transient,
 }
 
@@ -27,12 +27,12 @@ impl Atom {
 impl Datum {
     /// Reads a `<value>` of the given type and checks its constraints.
     pub fn from_json(json: &Json, ty: &Type, symbols: Option<&mut Symbols>) -> Result<Datum, Error> {
-        parse_datum(json, ty, symbols, Rigour::Full)
+        parse_datum(json, ty, symbols, Strictness::Full)
     }
 
     /// Reads the difference of two values, which may have any number of elements.
     pub fn difference_from_json(json: &Json, ty: &Type) -> Result<Datum, Error> {
-        parse_datum(json, ty, None, Rigour::Transient)
+        parse_datum(json, ty, None, Strictness::Transient)
     }
 
     /// The `<value>` notation.
@@ -56,19 +56,19 @@ fn parse_datum(
     json: &Json,
     ty: &Type,
     mut symbols: Option<&mut Symbols>,
-    rigour: Rigour,
+    strictness: Strictness,
 ) -> Result<Datum, Error> {
     let tag = json.as_array().and_then(|a| a.first()).and_then(Json::as_str);
     let mut atom = |json: &Json, base: &BaseType| -> Result<Atom, Error> {
         let atom = parse_atom(json, base, symbols.as_deref_mut())?;
-        if rigour == Rigour::Full {
+        if strictness == Strictness::Full {
             base.check(&atom)?;
         }
         Ok(atom)
     };
     if let Some(value_type) = &ty.value {
         let inner = unwrap_array(json, "map")?;
-        check_len(json, inner.len(), ty, "map", rigour)?;
+        check_len(json, inner.len(), ty, "map", strictness)?;
         let mut pairs = Vec::with_capacity(inner.len());
         for element in inner {
             let [key, value] = pair_of(element)?;
@@ -81,7 +81,7 @@ fn parse_datum(
         }
     } else if tag == Some("set") {
         let inner = unwrap_array(json, "set")?;
-        check_len(json, inner.len(), ty, "set", rigour)?;
+        check_len(json, inner.len(), ty, "set", strictness)?;
         let mut atoms = inner.iter().map(|e| atom(e, &ty.key)).collect::<Result<Vec<_>, _>>()?;
         atoms.sort_unstable();
         match atoms.windows(2).any(|w| w[0] == w[1]) {
@@ -93,8 +93,8 @@ fn parse_datum(
     }
 }
 
-fn check_len(json: &Json, len: usize, ty: &Type, class: &str, rigour: Rigour) -> Result<(), Error> {
-    if rigour == Rigour::Transient || ty.admits_len(len) {
+fn check_len(json: &Json, len: usize, ty: &Type, class: &str, strictness: Strictness) -> Result<(), Error> {
+    if strictness == Strictness::Transient || ty.admits_len(len) {
         return Ok(());
     }
     Err(Error::syntax(

@@ -1,19 +1,19 @@
-//! Insertion into sorted vectors and removal from them, in place.
+//! Inserts into sorted vectors and removes from them, in place.
 //!
-//! A long value mostly gains or loses a few elements at a time. Each is found by binary search; the others are moved at most,
-//! and not compared.
+//! Long values usually change by a few elements. Each is found by binary search; the others may be moved, but
+//! are not compared.
 
 use std::cmp::Ordering;
 
-/// Up to so many elements are inserted or removed one after another, each of which moves those behind it.
+/// Up to this many elements are inserted or removed one by one, each time moving the elements behind.
 const FEW: usize = 4;
 
-/// Adds the elements of `more` that `known` lacks. Both are sorted by `order`.
+/// Adds the elements of `more` that are not in `known`. Both are sorted by `order`.
 pub(super) fn insert<T: Clone>(known: &mut Vec<T>, more: &[T], order: impl Fn(&T, &T) -> Ordering) {
     let place = |item: &T| known.binary_search_by(|other| order(other, item)).err();
     let fresh: Vec<(usize, T)> = more.iter().filter_map(|item| Some((place(item)?, item.clone()))).collect();
     if fresh.len() <= FEW {
-        // From the end, so that the places in front stay right.
+        // From the end, so that earlier positions stay valid.
         return fresh.into_iter().rev().for_each(|(at, item)| known.insert(at, item));
     }
     let mut rest = std::mem::take(known).into_iter();
@@ -27,7 +27,7 @@ pub(super) fn insert<T: Clone>(known: &mut Vec<T>, more: &[T], order: impl Fn(&T
     known.extend(rest);
 }
 
-/// Removes the elements that equal one of `less`. Both are sorted; `order` compares an element of one with one of the other.
+/// Removes the elements that equal one of `less`. Both are sorted; `order` compares elements of the two.
 pub(super) fn remove<T, U>(known: &mut Vec<T>, less: &[U], order: impl Fn(&T, &U) -> Ordering) {
     let place = |item: &U| known.binary_search_by(|other| order(other, item)).ok();
     let gone: Vec<usize> = less.iter().filter_map(place).collect();
@@ -50,7 +50,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Maps of keys to values stand for the sorted vectors: keys that are known keep their value.
+        /// Compares with `BTreeMap` as the reference implementation: existing keys keep their value.
         #[test]
         fn agrees_with_maps(
             known in proptest::collection::btree_map(0..40u8, 0..2u8, 0..30),

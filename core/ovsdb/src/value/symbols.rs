@@ -1,36 +1,36 @@
-//! Names that one transaction gives to rows it inserts (`uuid-name`, `named-uuid`).
+//! Names that a transaction gives to rows that it inserts (`uuid-name`, `named-uuid`).
 
 use crate::Uuid;
 use std::collections::BTreeMap;
 
-/// What a name stands for.
+/// The row that a name stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbol {
     /// The row's UUID.
     pub uuid: Uuid,
-    /// Whether an `insert` bore the name; until then it was only referred to.
+    /// Whether an `insert` with this name has been executed; names can be used before.
     pub created: bool,
 }
 
-/// The names of one transaction. A name may be referred to before the insert that bears it.
+/// The names of one transaction. A name may be used before the insert that defines it.
 pub struct Symbols<'a> {
     names: BTreeMap<String, Symbol>,
     new_uuid: &'a mut dyn FnMut() -> Uuid,
 }
 
 impl<'a> Symbols<'a> {
-    /// No names; `new_uuid` yields fresh UUIDs.
+    /// No names; `new_uuid` generates UUIDs.
     pub fn new(new_uuid: &'a mut dyn FnMut() -> Uuid) -> Self {
         Symbols { names: BTreeMap::new(), new_uuid }
     }
 
-    /// The symbol called `name`, made up at its first mention.
+    /// The symbol with this name; creates it on first use.
     pub fn mention(&mut self, name: &str) -> &mut Symbol {
         let new_uuid = &mut self.new_uuid;
         self.names.entry(name.to_owned()).or_insert_with(|| Symbol { uuid: new_uuid(), created: false })
     }
 
-    /// A fresh UUID.
+    /// A new UUID.
     pub fn fresh(&mut self) -> Uuid {
         (self.new_uuid)()
     }

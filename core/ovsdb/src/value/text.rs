@@ -1,6 +1,7 @@
-//! Values as JSON text at once, for what is told to many or of many rows: no tree of values is built on the way.
+//! Prints values as JSON text directly, without a tree of JSON values: for notifications to many clients or
+//! about many rows.
 //!
-//! The text says the same as `to_json`.
+//! The text equals that of `to_json`.
 
 use super::{Atom, Datum};
 use crate::Uuid;
@@ -64,7 +65,7 @@ impl Datum {
     }
 }
 
-/// Appends items with commas between them.
+/// Appends items separated by commas.
 pub(crate) fn push_list<T>(
     out: &mut String,
     [open, close]: [char; 2],

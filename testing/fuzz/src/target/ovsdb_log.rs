@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
 fn file(bytes: &[u8]) {
     let Ok(found) = log::read(bytes) else { return };
     let good = log::read(&bytes[..found.good_len]).expect("the good part of a file");
-    assert_eq!((&good.records, good.good_len, &good.rest_is), (&found.records, found.good_len, &None));
+    assert_eq!((&good.records, good.good_len, &good.tail_fault), (&found.records, found.good_len, &None));
     let Some(((_, first), transactions)) = found.records.split_first() else { return };
     let Ok(schema) = Schema::from_json(first) else { return };
     let again = Schema::from_json(&schema.to_json()).unwrap_or_else(|e| panic!("{e}: {}", schema.to_json()));
