@@ -101,7 +101,7 @@ impl BridgeConfig {
         BridgeConfig { ports, ..BridgeConfig::read_without_ports(row) }
     }
 
-    /// The same without the ports.
+    /// Reads a row without its ports.
     pub(crate) fn read_without_ports(row: &Row<'_>) -> BridgeConfig {
         let other_config = row.map("other_config");
         let flow_tables = row
@@ -136,13 +136,13 @@ impl BridgeConfig {
         }
     }
 
-    /// Everything is the same but, maybe, the ports.
+    /// Whether nothing differs except, possibly, the ports.
     pub(crate) fn is_same_but_for_ports(&self, other: &BridgeConfig) -> bool {
         let bare = |config: &BridgeConfig| BridgeConfig { ports: PortConfigs::default(), ..config.clone() };
         bare(self) == bare(other)
     }
 
-    /// The interface of a name, with the port that it belongs to, which mostly has the same name.
+    /// The interface with this name and its port, which usually has the same name.
     pub fn interface(&self, name: &str) -> Option<(&PortConfig, &InterfaceConfig)> {
         let of = |port: &'_ PortConfig| port.interfaces.iter().position(|i| i.name == name);
         let port = self.ports.get(name).filter(|port| of(port).is_some());

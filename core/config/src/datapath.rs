@@ -17,11 +17,11 @@ pub struct DatapathConfig {
     pub zone_timeouts: BTreeMap<u16, Timeouts>,
 }
 
-/// Seconds after which a connection expires, for each of [`TIMEOUTS`]; `None`: as without a policy.
+/// Seconds after which a connection expires, for each of [`TIMEOUTS`]; `None`: the default timeout.
 pub type Timeouts = [Option<u32>; TIMEOUTS.len()];
 
-/// The states of connections that have a timeout, as `CT_Timeout_Policy` names them, in the order in which the datapath has
-/// them.
+/// The states of connections that have a timeout, named as in `CT_Timeout_Policy`, in the order of the
+/// datapath.
 const TIMEOUTS: [&str; 11] = [
     "tcp_syn_sent",
     "tcp_syn_recv",

@@ -44,7 +44,7 @@ impl Desired {
         }
     }
 
-    /// What the row of the switch says itself; without bridges and numbers of ports.
+    /// The columns of the `Open_vSwitch` row itself, without bridges and port numbers.
     pub(crate) fn of_root(root: &Row<'_>) -> Desired {
         Desired {
             root: Some(root.uuid),
@@ -61,7 +61,7 @@ impl Desired {
     }
 }
 
-/// The OpenFlow port number that a row of `Interface` says that it had.
+/// The OpenFlow port number in a row of `Interface`, if any.
 pub(crate) fn ofport(row: &RowRef<'_>) -> Option<OfPort> {
     let value = row.datum("ofport")?.first()?.as_integer()?;
     u16::try_from(value).ok().map(OfPort).filter(|port| port.is_ordinary())

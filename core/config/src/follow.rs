@@ -1,8 +1,8 @@
-//! Keeps the desired state current by the rows that changed: what that costs follows from the change, not from how many ports
-//! there are.
+//! Updates the desired state by the rows that changed, so that the cost depends on the change rather than on
+//! the number of ports.
 //!
-//! It is always the state that [`Desired::read`] would read (`tests/follow.rs` compares them). A row is found from the rows
-//! that it refers to by indexes: of an interface the ports, of a port the bridges.
+//! The result always equals that of [`Desired::read`] (`tests/follow.rs` compares them). Indexes lead from a
+//! row to those that refer to it: from an interface to its ports, from a port to its bridges.
 
 use crate::bridge::BridgeConfig;
 use crate::desired::{Desired, ofport};
@@ -14,7 +14,7 @@ use ovsdb::{Replica, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Where two states may differ: bridges, and ports of each of them, by name.
+/// Where two states may differ: names of bridges, and of ports in each of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Ports by bridge.
@@ -22,7 +22,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// All that is in one of two states.
+    /// Everything in either of the two states.
     pub fn all(one: &Desired, other: &Desired) -> Touched {
         let mut touched = Touched::default();
         for (name, bridge) in one.bridges.iter().chain(other.bridges.iter()) {
@@ -36,38 +36,39 @@ impl Touched {
     }
 }
 
-/// A row of table Bridge: the ports that it lists, in order, and the names under which they are in the state.
+/// A bridge as read last: the sorted ports that its row lists, and the names of those that are in the state.
 #[derive(Default)]
-struct Known {
+struct TrackedBridge {
     name: String,
     listed: Vec<Uuid>,
     ports: BTreeMap<Uuid, String>,
 }
 
-/// See the module.
+/// The desired state with the indexes to update it.
 #[derive(Default)]
 pub struct Follower {
     state: Desired,
     schema: Option<Arc<Schema>>,
-    bridges: BTreeMap<Uuid, Known>,
-    /// Rows of ports, each with a bridge that has it.
+    bridges: BTreeMap<Uuid, TrackedBridge>,
+    /// Pairs of a port and a bridge that has it.
     in_bridges: BTreeSet<(Uuid, Uuid)>,
-    /// Rows of interfaces, each with a port that has it.
+    /// Pairs of an interface and a port that has it.
     in_ports: BTreeSet<(Uuid, Uuid)>,
-    /// The interfaces of ports.
+    /// The interfaces of each port.
     interfaces: BTreeMap<Uuid, Vec<Uuid>>,
-    /// Rows of QoS, each with a port that has it.
+    /// Pairs of a QoS row and a port that has it.
     qos: BTreeSet<(Uuid, Uuid)>,
-    /// The QoS of ports that have some.
+    /// The QoS row of each port that has one.
     qos_of: BTreeMap<Uuid, Uuid>,
 }
 
-/// The second of all pairs that begin with `first`.
+/// The second elements of all pairs that begin with `first`.
 fn after(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Item = Uuid> {
     pairs.range((first, Uuid::nil())..=(first, Uuid::max())).map(|(_, second)| *second)
 }
 
-/// Columns that are not read anywhere: what the switch itself tells, and what others note. A change of them alone is none.
+/// Columns that are never read: state that the switch writes, and notes of other programs. Changes of only
+/// these are ignored.
 const UNREAD: [&str; 19] = [
     "admin_state",
     "bfd_status",
@@ -90,26 +91,26 @@ const UNREAD: [&str; 19] = [
     "status",
 ];
 
-/// Some column that is read has another value.
-fn concerns(table: &TableSchema, change: &Change) -> bool {
+/// Whether a column that is read has changed.
+fn is_relevant(table: &TableSchema, change: &Change) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
     let is_read = |column: &Column| !UNREAD.contains(&column.name.as_str());
     let differs = |i: usize| !Arc::ptr_eq(old.shared(i), new.shared(i)) && old.field(i) != new.field(i);
     table.columns.iter().enumerate().any(|(i, column)| differs(i) && is_read(column))
 }
 
-/// What is to be read again of a bridge.
+/// The rows of a bridge to read again.
 #[derive(Default)]
-struct Again {
-    /// Its row, and what that refers to but for ports.
+struct Reread {
+    /// Whether to read the bridge's row and the rows it refers to, except ports.
     head: bool,
     ports: BTreeSet<Uuid>,
 }
 
-/// Bridges with something to be read again.
-type Work = BTreeMap<Uuid, Again>;
+/// The bridges with rows to read again.
+type Affected = BTreeMap<Uuid, Reread>;
 
-/// What of two sorted lists is in the first alone and what in the second: there are many, so no look-ups.
+/// The differences of two sorted lists. Lists of ports are long, so they are merged instead of searched.
 fn differences(
     first: &[Uuid],
     second: &[Uuid],
@@ -138,7 +139,8 @@ impl Follower {
         &self.state
     }
 
-    /// Takes in what changed since the last call; the first call reads everything. Says where the state may be another.
+    /// Applies the changes since the last call; the first call reads everything. Returns where the state may
+    /// have changed.
     pub fn follow(&mut self, db: &Replica, changes: &[Change]) -> Touched {
         let is_known = match (&self.schema, db.schema()) {
             (Some(known), Some(now)) => Arc::ptr_eq(known, now),
@@ -148,10 +150,10 @@ impl Follower {
         let Some(root) = root.filter(|root| is_known && self.state.root == Some(root.uuid)) else {
             return self.read_all(db);
         };
-        let work = self.work(db, &root, changes);
+        let affected = self.affected(db, &root, changes);
         let mut touched = Touched::default();
-        for (bridge, again) in work {
-            self.update(db, &root, bridge, again, &mut touched);
+        for (bridge, reread) in affected {
+            self.update(db, &root, bridge, reread, &mut touched);
         }
         let (bridges, ofports) = (self.state.bridges.clone(), self.state.ofports.clone());
         self.state = Desired { bridges, ofports, ..Desired::of_root(&root) };
@@ -176,7 +178,7 @@ impl Follower {
             ports.insert(port.uuid, port.str("name").to_owned());
         }
         let (name, listed) = (bridge.str("name").to_owned(), sorted(bridge.uuids("ports")));
-        self.bridges.insert(bridge.uuid, Known { name, listed, ports });
+        self.bridges.insert(bridge.uuid, TrackedBridge { name, listed, ports });
     }
 
     fn index_port(&mut self, port: &Row<'_>) {
@@ -199,8 +201,8 @@ impl Follower {
         }
     }
 
-    /// Which bridges are concerned by changes of rows.
-    fn work(&mut self, db: &Replica, root: &Row<'_>, changes: &[Change]) -> Work {
+    /// The bridges and ports affected by changes of rows.
+    fn affected(&mut self, db: &Replica, root: &Row<'_>, changes: &[Change]) -> Affected {
         let mut heads: BTreeSet<Uuid> = BTreeSet::new();
         let mut ports = BTreeSet::new();
         let schema = self.schema.clone();
@@ -209,7 +211,7 @@ impl Follower {
             if table.name == "Interface" {
                 self.renumber(db, change.uuid);
             }
-            if !concerns(table, change) {
+            if !is_relevant(table, change) {
                 continue;
             }
             match table.name.as_str() {
@@ -227,17 +229,17 @@ impl Follower {
                 _ => {}
             }
         }
-        let mut work = Work::new();
-        heads.into_iter().for_each(|bridge| work.entry(bridge).or_default().head = true);
+        let mut affected = Affected::new();
+        heads.into_iter().for_each(|bridge| affected.entry(bridge).or_default().head = true);
         for port in ports {
             for bridge in after(&self.in_bridges, port) {
-                work.entry(bridge).or_default().ports.insert(port);
+                affected.entry(bridge).or_default().ports.insert(port);
             }
         }
-        work
+        affected
     }
 
-    /// The ports whose QoS has a queue.
+    /// The ports whose QoS has this queue.
     fn ports_with_queue(&self, db: &Replica, queue: Uuid) -> Vec<Uuid> {
         let mut rows: Vec<Uuid> = self.qos.iter().map(|(qos, _)| *qos).collect();
         rows.dedup();
@@ -255,9 +257,9 @@ impl Follower {
         }
     }
 
-    /// Brings one bridge up to date. With its head are read the ports that it got.
-    fn update(&mut self, db: &Replica, root: &Row<'_>, bridge: Uuid, again: Again, touched: &mut Touched) {
-        let Again { head, ports: mut new } = again;
+    /// Updates one bridge. If its own row is read, ports that it gained or lost are included.
+    fn update(&mut self, db: &Replica, root: &Row<'_>, bridge: Uuid, reread: Reread, touched: &mut Touched) {
+        let Reread { head, ports: mut new } = reread;
         let mut known = self.bridges.remove(&bridge);
         let mut config = known.as_ref().and_then(|k| self.state.bridges.get(&k.name)).cloned();
         let mut gone = BTreeSet::new();
@@ -279,7 +281,7 @@ impl Follower {
         }
         let (Some(mut known), Some(mut config)) = (known, config) else { return };
         let names = touched.bridge(&config.name);
-        // Names first become free, then taken.
+        // Release names before assigning them, because ports may swap names.
         for port in gone.iter().chain(&new) {
             names.extend(self.leave(bridge, *port, &mut known, &mut config));
         }
@@ -291,12 +293,12 @@ impl Follower {
         self.bridges.insert(bridge, known);
     }
 
-    /// Removes a port from a bridge, because it has left or is about to be read again. Returns the name that it had there.
+    /// Removes a port that left a bridge, or that is about to be read again. Returns its former name.
     fn leave(
         &mut self,
         bridge: Uuid,
         port: Uuid,
-        known: &mut Known,
+        known: &mut TrackedBridge,
         config: &mut BridgeConfig,
     ) -> Option<String> {
         let name = known.ports.remove(&port)?;
@@ -307,7 +309,7 @@ impl Follower {
         Some(name)
     }
 
-    fn join(&mut self, bridge: Uuid, row: &Row<'_>, known: &mut Known, config: &mut BridgeConfig) {
+    fn join(&mut self, bridge: Uuid, row: &Row<'_>, known: &mut TrackedBridge, config: &mut BridgeConfig) {
         let port = PortConfig::read(row);
         self.index_port(row);
         self.in_bridges.insert((row.uuid, bridge));
@@ -322,7 +324,7 @@ impl Follower {
         }
     }
 
-    fn forget(&mut self, bridge: Uuid, known: &Known, touched: &mut Touched) {
+    fn forget(&mut self, bridge: Uuid, known: &TrackedBridge, touched: &mut Touched) {
         touched.bridge(&known.name).extend(known.ports.values().cloned());
         known.ports.keys().for_each(|port| self.unlink(bridge, *port));
         if self.state.bridges.get(&known.name).is_some_and(|config| config.uuid == bridge) {

@@ -28,9 +28,9 @@ pub struct InterfaceConfig {
     pub mtu_request: Option<u32>,
     /// `mac` as text.
     pub mac: Option<String>,
-    /// The link in LACP.
+    /// LACP parameters of the link.
     pub lacp: LacpLink,
-    /// What it may bring.
+    /// Policing of received packets.
     pub policing: Policing,
 }
 

@@ -49,7 +49,7 @@ pub enum Step {
     ConfigureBridge {
         /// The bridge.
         bridge: String,
-        /// Ports whose rows differ, or came or went, by name.
+        /// Names of ports whose rows were changed, added or removed.
         ports: Vec<String>,
     },
 }
@@ -57,7 +57,7 @@ pub enum Step {
 /// Interfaces of a bridge, with the names of the ports that they belong to.
 type Interfaces<'a> = Vec<(&'a str, &'a InterfaceConfig)>;
 
-/// The interfaces of some ports of a bridge, or of all.
+/// The interfaces of some ports of a bridge; `None`: of all ports.
 fn interfaces<'a>(bridge: Option<&'a BridgeConfig>, some: Option<&BTreeSet<String>>) -> Interfaces<'a> {
     let of = |port: &'a PortConfig| port.interfaces.iter().map(|i| (port.name.as_str(), i));
     let ports = bridge.into_iter().map(|bridge| &bridge.ports);
@@ -67,7 +67,7 @@ fn interfaces<'a>(bridge: Option<&'a BridgeConfig>, some: Option<&BTreeSet<Strin
     }
 }
 
-/// Interfaces by name; of several with one name the first.
+/// Interfaces by name; the first of several with the same name.
 fn by_name<'a>(interfaces: &Interfaces<'a>) -> HashMap<&'a str, (&'a str, &'a InterfaceConfig)> {
     let mut found = HashMap::new();
     for (port, interface) in interfaces {
@@ -88,14 +88,14 @@ fn is_other_bridge(old: &BridgeConfig, new: &BridgeConfig) -> bool {
     old.datapath_type != new.datapath_type
 }
 
-/// Returns the steps from `current` to `desired`, which differ at most in what is `touched`.
+/// Returns the steps from `current` to `desired`, which may differ only in what `touched` names.
 pub fn plan(current: &Desired, desired: &Desired, touched: &Touched) -> Vec<Step> {
     let mut removals = Vec::new();
     let mut rest = Vec::new();
     for (name, ports) in &touched.bridges {
         let old = current.bridges.get(name);
         let new = desired.bridges.get(name);
-        // A bridge that is recreated leaves with all ports, and comes with all.
+        // A recreated bridge is removed and added with all its ports.
         let is_kept = matches!((old, new), (Some(old), Some(new)) if !is_other_bridge(old, new));
         let some = is_kept.then_some(ports);
         let (before, after) = (interfaces(old, some), interfaces(new, some));
@@ -127,15 +127,16 @@ pub fn plan(current: &Desired, desired: &Desired, touched: &Touched) -> Vec<Step
     removals
 }
 
-/// The steps for the interfaces that a bridge is to have, where those of the same names in `known` are there.
+/// The steps for the interfaces of a bridge; `known` are those that exist, by name.
 fn devices<'a>(
     desired: &Desired,
     bridge: &str,
     mut wanted: Interfaces<'a>,
     known: &HashMap<&'a str, (&'a str, &'a InterfaceConfig)>,
 ) -> Vec<Step> {
-    // The bridge's own device comes first, because other devices may take their address or limits from it. Then devices that
-    // request a port number, then those that had one before a restart, and last those that take any free number.
+    // The bridge's own device comes first, because other devices may take their address or limits from it.
+    // Then come devices that request a port number, then those that had one before a restart, and last those
+    // that take any free number.
     let had_number = |i: &InterfaceConfig| desired.ofports.contains_key(&i.uuid);
     wanted.sort_by_key(|(_, i)| (i.name != bridge, i.ofport_request.is_none(), !had_number(i)));
     let step = |(port, interface): (&str, &InterfaceConfig)| {
@@ -149,7 +150,7 @@ fn devices<'a>(
     wanted.into_iter().filter_map(step).collect()
 }
 
-/// The ports that differ, of some or of all.
+/// The ports that differ, among some or all.
 fn changed_ports(
     old: Option<&BridgeConfig>,
     new: &BridgeConfig,
@@ -241,7 +242,7 @@ mod tests {
     /// Running devices with their configuration, by bridge and name.
     type Running = BTreeMap<String, BTreeMap<String, InterfaceConfig>>;
 
-    /// The whole plan: nothing is known of where the two differ.
+    /// The plan from complete states, without knowing where they differ.
     fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
         super::plan(current, desired, &Touched::all(current, desired))
     }

@@ -23,16 +23,16 @@ pub struct PortConfig {
     pub mac: Option<String>,
     /// A protected port does not exchange packets with other protected ports.
     pub protected: bool,
-    /// How two or more devices share traffic.
+    /// How a bond distributes traffic.
     pub bond: bond::Settings,
     /// LACP.
     pub lacp: Option<LacpConfig>,
-    /// How packets that leave are queued.
+    /// Queueing of sent packets.
     pub qos: Option<QosConfig>,
 }
 
 impl PortConfig {
-    /// It is a bond, or speaks LACP.
+    /// Whether the port is a bond or uses LACP.
     pub fn is_uplink(&self) -> bool {
         self.interfaces.len() > 1 || self.lacp.is_some()
     }
@@ -77,7 +77,7 @@ fn vlan(row: &Row<'_>) -> VlanConfig {
     let priority_tags = match PRIORITY_TAGS.word(&other_config) {
         "always" => PriorityTags::Always,
         "if-nonzero" => PriorityTags::IfNonzero,
-        // Older versions had a boolean here.
+        // Older versions of the schema had a boolean.
         other if other.eq_ignore_ascii_case("true") => PriorityTags::IfNonzero,
         _ => PriorityTags::Never,
     };

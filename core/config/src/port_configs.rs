@@ -1,4 +1,5 @@
-//! The ports of a bridge by name, and which of them are bonds or speak LACP: few of many, and each turn asks for them.
+//! The ports of a bridge by name, with a separate list of the few that are bonds or use LACP, which every
+//! iteration of the main loop needs.
 
 use crate::port::PortConfig;
 use crate::shared_map::SharedMap;
@@ -6,16 +7,16 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// See the module. It is read as the map from names to ports.
+/// The ports of a bridge; dereferences to the map from names to ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortConfigs {
     all: SharedMap<String, PortConfig>,
-    /// Names of those that are bonds or speak LACP.
+    /// Names of ports that are bonds or use LACP.
     uplinks: Arc<BTreeSet<String>>,
 }
 
 impl PortConfigs {
-    /// A port, in the place of the one that has its name.
+    /// Inserts a port; replaces one with the same name.
     pub fn insert_mut(&mut self, name: String, port: PortConfig) {
         if port.is_uplink() {
             Arc::make_mut(&mut self.uplinks).insert(name.clone());
@@ -25,7 +26,7 @@ impl PortConfigs {
         self.all.insert_mut(name, port);
     }
 
-    /// Without the port of a name.
+    /// Removes a port.
     pub fn remove_mut(&mut self, name: &str) {
         self.forget_uplink(name);
         self.all.remove_mut(name);
@@ -37,7 +38,7 @@ impl PortConfigs {
         }
     }
 
-    /// Those that are bonds or speak LACP.
+    /// The ports that are bonds or use LACP.
     pub fn uplinks(&self) -> impl Iterator<Item = &PortConfig> {
         self.uplinks.iter().filter_map(|name| self.all.get(name))
     }

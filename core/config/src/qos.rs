@@ -1,4 +1,4 @@
-//! Rates of ports: the policing columns of `Interface`, and rows of `QoS` and `Queue`.
+//! Rate limits of ports: the policing columns of `Interface`, and rows of `QoS` and `Queue`.
 
 use crate::row::Row;
 use crate::settings::interface::{
@@ -7,20 +7,20 @@ use crate::settings::interface::{
 use crate::settings::tables::{QOS_QUEUES, QOS_TYPE, QUEUE_DSCP};
 use std::collections::BTreeMap;
 
-/// What an interface may bring. A rate of 0 does not limit.
+/// Policing of an interface's received packets. A rate of 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policing {
     /// Kilobits per second.
     pub kbits: u32,
-    /// Kilobits that may come at once; 0 if there is no rate.
+    /// Burst in kilobits; 0 without a rate.
     pub kbits_burst: u32,
     /// Thousands of packets per second.
     pub kpkts: u32,
-    /// Thousands of packets that may come at once; 0 if there is no rate.
+    /// Burst in thousands of packets; 0 without a rate.
     pub kpkts_burst: u32,
 }
 
-/// Bursts where none is set: 8 megabits, and 16 thousand packets.
+/// Default bursts: 8 megabits, and 16 thousand packets.
 const DEFAULT_KBITS: u32 = 8000;
 const DEFAULT_KPKTS: u32 = 16;
 
@@ -47,7 +47,7 @@ impl Policing {
 /// A row of `QoS` with its queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QosConfig {
-    /// How packets are queued, as `linux-htb`.
+    /// Type of queueing, e.g. `linux-htb`.
     pub kind: String,
     /// `other_config`
     pub other_config: BTreeMap<String, String>,
@@ -58,14 +58,14 @@ pub struct QosConfig {
 /// A row of `Queue`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// The DSCP that packets of the queue get.
+    /// The DSCP that packets of the queue are set to.
     pub dscp: Option<u8>,
     /// `other_config`
     pub other_config: BTreeMap<String, String>,
 }
 
 impl QosConfig {
-    /// Reads the row that a port refers to. One without a type asks for nothing.
+    /// Reads the QoS row of a port; `None` if it has no type.
     pub(crate) fn read(port: &Row<'_>) -> Option<QosConfig> {
         let row = port.references("qos", "QoS").into_iter().next()?;
         let kind = row.str(QOS_TYPE.column);
@@ -84,7 +84,7 @@ impl QosConfig {
     }
 }
 
-/// A number without a sign of a map, as Open vSwitch reads it: 0 where there is none.
+/// Parses an unsigned number in a map, as Open vSwitch does: 0 if it is absent or invalid.
 pub fn unsigned(map: &BTreeMap<String, String>, key: &str) -> u64 {
     map.get(key).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }

@@ -1,6 +1,6 @@
-//! Maps that are kept beside later versions of themselves.
+//! Maps of which several versions exist at a time.
 
 use rpds::RedBlackTreeMapSync;
 
-/// A map whose copies share what they have in common.
+/// A map whose clones share memory.
 pub type SharedMap<K, V> = RedBlackTreeMapSync<K, V>;

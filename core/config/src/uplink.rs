@@ -1,4 +1,4 @@
-//! What a `Port` row and its interfaces say of bonds and LACP.
+//! Reads the parameters of bonds and LACP from a `Port` row and its interfaces.
 
 use crate::row::Row;
 use crate::settings::interface::{LACP_AGGREGATION_KEY, LACP_PORT_ID, LACP_PORT_PRIORITY};
@@ -13,29 +13,29 @@ use units::Millis;
 /// LACP on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LacpConfig {
-    /// It speaks without having been spoken to.
+    /// Sends messages without waiting for the partner's.
     pub active: bool,
-    /// The system, as text; the bridge's address if not set.
+    /// System id as text; `None`: the bridge's address.
     pub system: Option<String>,
-    /// Its priority, if set.
+    /// System priority.
     pub priority: Option<u16>,
-    /// A message each second is wanted.
+    /// Requests a message every second instead of every 30 seconds.
     pub fast: bool,
 }
 
-/// A link in LACP.
+/// LACP parameters of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LacpLink {
-    /// Its number, if set.
+    /// Port number; `None`: the OpenFlow port number.
     pub number: Option<u16>,
-    /// Its priority.
+    /// Port priority.
     pub priority: u16,
-    /// Its key; 0: the number of the first link.
+    /// Key; 0: the port number of the first link.
     pub key: u16,
 }
 
 impl LacpLink {
-    /// From `other_config` of an interface.
+    /// Reads `other_config` of an interface.
     pub(crate) fn read(other_config: &BTreeMap<String, String>) -> LacpLink {
         let number = |n: i64| u16::try_from(n).unwrap_or_default();
         LacpLink {
@@ -46,7 +46,7 @@ impl LacpLink {
     }
 }
 
-/// LACP of a port, if its row asks for it.
+/// Reads a port's LACP parameters; `None` if LACP is off.
 pub(crate) fn lacp(row: &Row<'_>) -> Option<LacpConfig> {
     let active = match row.str(LACP.column) {
         "active" => true,
@@ -63,9 +63,9 @@ pub(crate) fn lacp(row: &Row<'_>) -> Option<LacpConfig> {
     })
 }
 
-/// How a bond of the port's interfaces shares its traffic.
+/// Reads a port's bond parameters.
 pub(crate) fn bond(row: &Row<'_>) -> Settings {
-    /// A shorter time is this one.
+    /// Minimum in milliseconds; shorter intervals are rounded up.
     const LEAST_INTERVAL: u64 = 1000;
     let other_config = row.map("other_config");
     let delay = |n: Option<i64>| Millis(n.and_then(|n| u64::try_from(n).ok()).unwrap_or_default());

@@ -1,5 +1,5 @@
-//! The state that changes have brought up to date equals the state read from the whole database; the plan for what was
-//! touched equals the plan for everything.
+//! The state updated by changes equals the state read from the whole database, and a plan limited to what was
+//! touched equals the complete plan.
 
 use config::{Desired, Follower, Touched, plan};
 use ovsdb::monitor::Version;
@@ -44,12 +44,12 @@ impl Server {
         }
     }
 
-    /// Does what a transaction asks and tells the replica; one that the schema refuses changes nothing.
+    /// Executes a transaction and updates the replica; one that the schema refuses changes nothing.
     fn transact(&mut self, operations: &[Json]) {
         let next = &mut self.next;
         let mut fresh = || {
             *next += 1;
-            // Rows do not come in the order of their making.
+            // UUIDs are not in order of creation.
             Uuid::from_u128(u128::from((*next as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 40 | 1)
         };
         let all: Vec<Json> = [json!("Open_vSwitch")].into_iter().chain(operations.iter().cloned()).collect();
@@ -69,7 +69,7 @@ impl Server {
     }
 }
 
-/// One operation, on rows of names out of few, so that they meet.
+/// An operation on rows with few different names, so that operations affect the same rows.
 fn operations(kind: u8, a: u8, b: u8, value: i64) -> Vec<Json> {
     let (port, bridge) = (format!("p{}", a % 6), format!("br{}", b % 3));
     let named = |name: &str| json!([["name", "==", name]]);
@@ -134,8 +134,8 @@ fn operations(kind: u8, a: u8, b: u8, value: i64) -> Vec<Json> {
     }
 }
 
-/// What takes rows away that are looked up by name first: of a port from a bridge, of a bridge, of an interface from a port to
-/// another.
+/// Operations that look up rows by name and remove them: of a port from a bridge, of a bridge, of an
+/// interface from one port to another.
 fn removals(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
     let uuid = |table: &str, name: String| {
         let row = server.replica.table(table).and_then(|table| table.find("name", &name));
@@ -160,33 +160,33 @@ fn removals(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
 }
 
 #[derive(Clone, Debug)]
-enum Do {
+enum Step {
     Change(u8, u8, u8, i64),
     Remove(u8, u8, u8),
-    /// The follower looks.
-    Look,
+    /// Run the follower and compare.
+    Follow,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Do>> {
+fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0..17u8, any::<u8>(), any::<u8>(), 1..5i64).prop_map(|(k, a, b, v)| Do::Change(k, a, b, v)),
-        2 => (0..5u8, any::<u8>(), any::<u8>()).prop_map(|(k, a, b)| Do::Remove(k, a, b)),
-        2 => Just(Do::Look),
+        4 => (0..17u8, any::<u8>(), any::<u8>(), 1..5i64).prop_map(|(k, a, b, v)| Step::Change(k, a, b, v)),
+        2 => (0..5u8, any::<u8>(), any::<u8>()).prop_map(|(k, a, b)| Step::Remove(k, a, b)),
+        2 => Just(Step::Follow),
     ];
     prop::collection::vec(step, 1..60)
 }
 
 proptest! {
     #[test]
-    fn what_is_followed_is_what_is_read(steps in steps()) {
+    fn the_followed_state_equals_the_read_state(steps in steps()) {
         let mut server = Server::new();
         let mut follower = Follower::default();
         server.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
-        for step in steps.into_iter().chain([Do::Look]) {
+        for step in steps.into_iter().chain([Step::Follow]) {
             match step {
-                Do::Change(kind, a, b, value) => server.transact(&operations(kind, a, b, value)),
-                Do::Remove(kind, a, b) => server.transact(&removals(&server, kind, a, b)),
-                Do::Look => {
+                Step::Change(kind, a, b, value) => server.transact(&operations(kind, a, b, value)),
+                Step::Remove(kind, a, b) => server.transact(&removals(&server, kind, a, b)),
+                Step::Follow => {
                     let before = follower.state().clone();
                     let changes = server.replica.take_changes();
                     let touched = follower.follow(&server.replica, &changes);

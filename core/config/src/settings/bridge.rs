@@ -55,7 +55,10 @@ pub const OTHERS: &[Setting] = &[
         .doc("Does not add hidden flows for controller connections."),
     oc("in-band-queue").opt_int(0, U32).detail_of(IN_BAND).doc("The queue used by these flows."),
     oc("stp-system-id").text("an Ethernet address").detail_of(STP).doc("The bridge's id for spanning tree."),
-    oc("stp-priority").int(0, 65_535, 0x8000).detail_of(STP).doc("Its priority in the election of the root; lower is preferred."),
+    oc("stp-priority")
+        .int(0, 65_535, 0x8000)
+        .detail_of(STP)
+        .doc("Its priority in the election of the root; lower is preferred."),
     oc("stp-hello-time").int(1, 10, 2).detail_of(STP).doc("Seconds between two hello messages."),
     oc("stp-max-age").int(6, 40, 20).detail_of(STP).doc("Seconds after which received information expires."),
     oc("stp-forward-delay").int(4, 30, 15).detail_of(STP).doc("Seconds until a port starts to forward."),
@@ -63,20 +66,35 @@ pub const OTHERS: &[Setting] = &[
         .text("an Ethernet address")
         .detail_of(RSTP)
         .doc("The bridge's id for rapid spanning tree."),
-    oc("rstp-priority").int(0, 61_440, 0x8000).detail_of(RSTP).doc("Its priority in the election of the root; lower is preferred."),
+    oc("rstp-priority")
+        .int(0, 61_440, 0x8000)
+        .detail_of(RSTP)
+        .doc("Its priority in the election of the root; lower is preferred."),
     oc("rstp-ageing-time")
         .int(10, 1_000_000, 300)
         .detail_of(RSTP)
         .doc("Seconds after which learned addresses expire."),
-    oc("rstp-force-protocol-version").int(0, 2, 2).detail_of(RSTP).doc("0: use spanning tree instead of rapid spanning tree."),
-    oc("rstp-max-age").int(6, 40, 20).detail_of(RSTP).doc("Seconds after which received information expires."),
+    oc("rstp-force-protocol-version")
+        .int(0, 2, 2)
+        .detail_of(RSTP)
+        .doc("0: use spanning tree instead of rapid spanning tree."),
+    oc("rstp-max-age")
+        .int(6, 40, 20)
+        .detail_of(RSTP)
+        .doc("Seconds after which received information expires."),
     oc("rstp-forward-delay").int(4, 30, 15).detail_of(RSTP).doc("Seconds until a port starts to forward."),
-    oc("rstp-transmit-hold-count").int(1, 10, 6).detail_of(RSTP).doc("Maximum number of messages sent per second."),
+    oc("rstp-transmit-hold-count")
+        .int(1, 10, 6)
+        .detail_of(RSTP)
+        .doc("Maximum number of messages sent per second."),
     oc("mcast-snooping-aging-time")
         .held(15, 3600, 300)
         .detail_of(SNOOPING)
         .doc("Seconds after which a group expires."),
-    oc("mcast-snooping-table-size").held(10, 1_000_000, 2048).detail_of(SNOOPING).doc("Maximum number of groups."),
+    oc("mcast-snooping-table-size")
+        .held(10, 1_000_000, 2048)
+        .detail_of(SNOOPING)
+        .doc("Maximum number of groups."),
     oc("mcast-snooping-disable-flood-unregistered")
         .flag(false)
         .detail_of(SNOOPING)

@@ -62,15 +62,15 @@ impl fmt::Display for Finding {
             write!(f, "{row}: ")?;
         }
         match problem {
-            Problem::Unknown => write!(f, "{name} is not known and has no effect"),
+            Problem::Unknown => write!(f, "{name} is unknown and has no effect"),
             Problem::NoEffect(why) => write!(f, "{name} has no effect in this version of Sluice: {why}"),
             Problem::NotBuilt(part) => {
                 write!(f, "{name} has no effect in this version of Sluice: {}", part.why())
             }
             Problem::Invalid { range, used } => {
-                write!(f, "{name}={value} is no value that it takes ({range}); ")?;
+                write!(f, "{name}={value} is not a valid value ({range}); ")?;
                 if used.is_empty() {
-                    f.write_str("it counts as not set")
+                    f.write_str("it is treated as not set")
                 } else {
                     write!(f, "{used} is used")
                 }

@@ -15,7 +15,7 @@ const fn ssl(name: &'static str) -> Setting {
     Setting::new("SSL", name, "")
 }
 
-const SERVER: &str = "it is the database server that obeys";
+const SERVER: &str = "used by the database server only";
 
 settings! {
     TARGET = controller("target").text("ssl:, tcp:, unix:, pssl:, ptcp: or punix: and an address")
@@ -27,11 +27,13 @@ settings! {
     ENABLE_ASYNC_MESSAGES = controller("enable_async_messages").flag(true)
         .doc("Whether a controller gets asynchronous messages before it configures them.");
     CONTROLLER_QUEUE_SIZE = controller("controller_queue_size").opt_int(1, 512)
-        .doc("Maximum number of packet-ins queued for a controller that reads slowly, further ones are dropped; if not \n              set, the bridge's `other_config:controller-queue-size`.");
+        .doc("Maximum number of packet-ins queued for a controller that reads slowly, further ones are dropped; if not \
+              set, the bridge's `other_config:controller-queue-size`.");
     CONTROLLER_RATE_LIMIT = controller("controller_rate_limit").opt_int(100, I32)
         .doc("Maximum packet-ins per second sent to a controller; misses and actions are limited separately.");
     CONTROLLER_BURST_LIMIT = controller("controller_burst_limit").opt_int(25, I32)
-        .doc("Burst of the rate limit in packet-ins, and maximum number of packet-ins queued by it; if not set, a \n              quarter of the rate.");
+        .doc("Burst of the rate limit in packet-ins, and maximum number of packet-ins queued by it; if not set, a \
+              quarter of the rate.");
     PRIVATE_KEY = ssl("private_key").text("a file").doc("The switch's private key.");
     CERTIFICATE = ssl("certificate").text("a file").doc("Its certificate.");
     CA_CERT = ssl("ca_cert").text("a file").doc("The CA certificate that peers' certificates are checked against.");
@@ -48,9 +50,15 @@ pub const OTHERS: &[Setting] = &[
         .choice(&["in-band", "out-of-band"], "out-of-band")
         .asks_for(IN_BAND)
         .doc("Whether the controller is reached through the bridge itself."),
-    controller("local_ip").text("an IPv4 address").detail_of(IN_BAND).doc("The switch's own address for in-band control."),
+    controller("local_ip")
+        .text("an IPv4 address")
+        .detail_of(IN_BAND)
+        .doc("The switch's own address for in-band control."),
     controller("local_netmask").text("an IPv4 mask").detail_of(IN_BAND).doc("Its mask."),
-    controller("local_gateway").text("an IPv4 address").detail_of(IN_BAND).doc("The gateway for in-band control."),
+    controller("local_gateway")
+        .text("an IPv4 address")
+        .detail_of(IN_BAND)
+        .doc("The gateway for in-band control."),
     Setting::new("Controller", "other_config", "dscp")
         .int(0, 63, 48)
         .none("connections use the host's default")

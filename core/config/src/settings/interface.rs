@@ -67,7 +67,7 @@ pub const OTHERS: &[Setting] = &[
     column("cfm_mpid").opt_int(1, 8191).asks_for(CFM).doc("The port's CFM id; enables CFM."),
     oc("emc-enable")
         .flag(true)
-        .none("setting flow-cache selects the flow cache for all ports")
+        .none("flow-cache selects the cache for all ports")
         .doc("Uses the exact match cache for packets of this port."),
     oc("hw-offload-priority")
         .text("")
@@ -76,7 +76,10 @@ pub const OTHERS: &[Setting] = &[
     oc("cfm_interval").int(1, 65_535, 1000).detail_of(CFM).doc("Milliseconds between two heartbeats."),
     oc("cfm_extended").flag(false).detail_of(CFM).doc("Allows any interval of heartbeats."),
     oc("cfm_demand").flag(false).detail_of(CFM).doc("Received traffic counts as heartbeat."),
-    oc("cfm_opstate").choice(&["up", "down"], "up").detail_of(CFM).doc("The operational state sent in heartbeats."),
+    oc("cfm_opstate")
+        .choice(&["up", "down"], "up")
+        .detail_of(CFM)
+        .doc("The operational state sent in heartbeats."),
     oc("cfm_ccm_vlan").opt_int(1, 4095).detail_of(CFM).doc("The VLAN of heartbeats."),
     oc("cfm_ccm_pcp").opt_int(1, 7).detail_of(CFM).doc("Their priority."),
     Setting::new("Interface", "lldp", "enable").flag(false).asks_for(LLDP).doc("LLDP on the port."),

@@ -23,7 +23,7 @@ const fn tunnel(key: &'static str) -> Setting {
 }
 
 const fn dummy(key: &'static str) -> Setting {
-    opt(key, DUMMY).none("dummies have no such offload")
+    opt(key, DUMMY).none("dummy devices have no such offload")
 }
 
 settings! {
@@ -66,7 +66,10 @@ pub const OTHERS: &[Setting] = &[
         .int(1, 128, 1)
         .none("a port has as many queues as the guest offers")
         .doc("Maximum number of queue pairs of the guest."),
-    opt("n_rxq", VHOST).none("a port has as many queues as the guest offers").text("").doc("Number of rx queues."),
+    opt("n_rxq", VHOST)
+        .none("a port has as many queues as the guest offers")
+        .text("")
+        .doc("Number of rx queues."),
     opt("dpdk-vf-mac", DPDK).text("an Ethernet address").asks_for(REPRESENTORS).doc("A VF's address."),
     opt("rx-steering", DPDK)
         .choice(&["rss", "rss+lacp"], "rss")
@@ -81,14 +84,16 @@ pub const OTHERS: &[Setting] = &[
     tunnel("dst_port").opt_int(1, 65_535).doc("The UDP destination port."),
     tunnel("tos").text("a number, or inherit").doc("The type of service in the outer header."),
     tunnel("ttl").text("a number, or inherit").doc("The TTL in the outer header."),
-    tunnel("df_default").flag(true).doc("Sets "don't fragment" in the outer header."),
+    tunnel("df_default").flag(true).doc("Sets the `don't fragment` flag in the outer header."),
     tunnel("egress_pkt_mark").text("a number").doc("The packet mark of sent packets."),
     tunnel("exts").text("gbp or gpe").doc("Extensions of VXLAN."),
     tunnel("packet_type")
         .text_or("legacy_l2, legacy_l3 or ptap", "legacy_l2; of gtpu and srv6 legacy_l3")
         .doc("The packet types that the tunnel carries."),
     tunnel("seq").flag(false).doc("Adds sequence numbers to GRE packets."),
-    tunnel("csum").flag(false).doc("Adds a checksum to the outer header; UDP over IPv6 has one unless this is false."),
+    tunnel("csum")
+        .flag(false)
+        .doc("Adds a checksum to the outer header; UDP over IPv6 has one unless this is false."),
     tunnel("psk").asks_for(IPSEC).text("").doc("A shared key for IPsec."),
     tunnel("remote_cert").asks_for(IPSEC).text("a file").doc("The peer's certificate for IPsec."),
     tunnel("remote_name").asks_for(IPSEC).text("").doc("The peer's name for IPsec."),
@@ -96,10 +101,17 @@ pub const OTHERS: &[Setting] = &[
     tunnel("erspan_ver").text("1, 2, or flow").doc("The version of ERSPAN."),
     tunnel("erspan_dir").text("0, 1, or flow").doc("The direction of ERSPAN."),
     tunnel("erspan_hwid").text("a number, or flow").doc("The hardware id of ERSPAN."),
-    opt("payload_type", TUNNELS.kinds).detail_of(TUNNELS).text("").doc("The Ethernet type that bareudp carries."),
+    opt("payload_type", TUNNELS.kinds)
+        .detail_of(TUNNELS)
+        .text("")
+        .doc("The Ethernet type that bareudp carries."),
     tunnel("srv6_segs").text("IPv6 addresses, with commas").doc("The segment list of SRv6."),
-    tunnel("srv6_flowlabel").choice(&["zero", "copy", "compute"], "copy").doc("The flow label of the outer header of SRv6."),
-    dummy("ol_ip_rx_csum_set_good").flag(false).doc("A dummy device marks received IP checksums as good (tests)."),
+    tunnel("srv6_flowlabel")
+        .choice(&["zero", "copy", "compute"], "copy")
+        .doc("The flow label of the outer header of SRv6."),
+    dummy("ol_ip_rx_csum_set_good")
+        .flag(false)
+        .doc("A dummy device marks received IP checksums as good (tests)."),
     dummy("ol_ip_rx_csum_set_bad").flag(false).doc("It marks them as bad."),
     dummy("ol_ip_rx_csum_set_partial").flag(false).doc("It marks them as partial."),
     dummy("ol_l4_rx_csum_set_good").flag(false).doc("It marks received TCP and UDP checksums as good."),

@@ -54,10 +54,7 @@ pub const OTHERS: &[Setting] = &[
         .flag(false)
         .none("no device with the bond's name is created: assign addresses to the bridge's local port")
         .doc("Creates a device with the bond's name."),
-    column("fake_bridge")
-        .flag(false)
-        .elsewhere("ovs-vsctl")
-        .doc("Tools show the port as a separate bridge."),
+    column("fake_bridge").flag(false).elsewhere("ovs-vsctl").doc("Tools show the port as a separate bridge."),
     oc("lb-output-action")
         .flag(false)
         .none("balance-tcp always uses a second lookup")
@@ -73,18 +70,30 @@ pub const OTHERS: &[Setting] = &[
     oc("stp-enable").flag(true).detail_of(STP).doc("Spanning tree on the port."),
     oc("stp-port-num").opt_int(1, 255).detail_of(STP).doc("Its number."),
     oc("stp-port-priority").int(0, 255, 0x80).detail_of(STP).doc("Its priority."),
-    oc("stp-path-cost").opt_int(0, 65_535).detail_of(STP).doc("Its cost; if not set, it depends on the speed."),
+    oc("stp-path-cost")
+        .opt_int(0, 65_535)
+        .detail_of(STP)
+        .doc("Its cost; if not set, it depends on the speed."),
     oc("rstp-enable").flag(true).detail_of(RSTP).doc("Rapid spanning tree on the port."),
     oc("rstp-port-priority").int(0, 240, 0x80).detail_of(RSTP).doc("Its priority."),
     oc("rstp-port-num").opt_int(1, 4095).detail_of(RSTP).doc("Its number."),
-    oc("rstp-path-cost").opt_int(0, I32).detail_of(RSTP).doc("Its cost; if not set, it depends on the speed."),
+    oc("rstp-path-cost")
+        .opt_int(0, I32)
+        .detail_of(RSTP)
+        .doc("Its cost; if not set, it depends on the speed."),
     oc("rstp-port-admin-edge").flag(false).detail_of(RSTP).doc("The port connects to hosts only."),
-    oc("rstp-port-auto-edge").flag(true).detail_of(RSTP).doc("Detects whether the port connects to hosts only."),
+    oc("rstp-port-auto-edge")
+        .flag(true)
+        .detail_of(RSTP)
+        .doc("Detects whether the port connects to hosts only."),
     oc("rstp-port-mcheck")
         .flag(false)
         .detail_of(RSTP)
         .doc("Tries rapid spanning tree again with a neighbour that used spanning tree."),
     oc("mcast-snooping-flood").flag(false).detail_of(SNOOPING).doc("Floods multicast to the port."),
-    oc("mcast-snooping-flood-reports").flag(false).detail_of(SNOOPING).doc("Floods membership reports to the port."),
+    oc("mcast-snooping-flood-reports")
+        .flag(false)
+        .detail_of(SNOOPING)
+        .doc("Floods membership reports to the port."),
     oc("transient").flag(false).elsewhere("ovs-ctl").doc("The port is removed when the host starts."),
 ];

@@ -11,92 +11,92 @@ const fn column(name: &'static str) -> Setting {
     Setting::new("Open_vSwitch", name, "")
 }
 
-const NO_REVALIDATORS: &str = "the main loop revalidates flows, there are no threads for it";
+const NO_REVALIDATORS: &str = "the main thread revalidates megaflows; there are no revalidator threads";
 
 settings! {
     BRIDGES = column("bridges").rows("Bridge").doc("The bridges of the switch.");
     SSL = column("ssl").rows("SSL").doc("Key, certificate and CA for TLS connections.");
     MANAGER_OPTIONS = column("manager_options").rows("Manager")
-        .doc("The remotes of the database server, which obeys them; the switch itself does not use them.");
+        .doc("The remotes of the database server; the switch itself does not use them.");
     NEXT_CFG = column("next_cfg").int(0, i64::MAX, 0)
-        .doc("Counted up by tools at each change; cur_cfg follows it when the change is in force.");
+        .doc("Incremented by tools at each change; cur_cfg follows when the change is applied.");
     STATS_UPDATE_INTERVAL = oc("stats-update-interval").held(5000, I32, 5000)
-        .doc("Milliseconds between two writings of port statistics to the database.");
+        .doc("Milliseconds between two updates of port statistics in the database.");
     FLOW_LIMIT = oc("flow-limit").opt_int(0, U32)
-        .doc("The most flows that a datapath holds; if not set, megaflow-memory alone bounds them.");
+        .doc("Maximum number of megaflows of a datapath; if not set, only megaflow-memory limits them.");
     MAX_IDLE = oc("max-idle").held(500, U32, 10_000)
-        .doc("Milliseconds without a packet after which a datapath flow is removed.");
+        .doc("Milliseconds without a packet after which a megaflow is removed.");
     VLAN_LIMIT = oc("vlan-limit").held(0, I32, 1)
-        .doc("The VLAN tags behind which the type of a packet is looked for; 0 is as many as there can be.");
+        .doc("Maximum number of VLAN tags that are parsed to find the type of a packet; 0: as many as supported.");
     FLOW_RESTORE_WAIT = oc("flow-restore-wait").flag(false)
-        .doc("From the start until it is false for the first time packets without a datapath flow are dropped, and no \
-              controller is connected to: flows are restored first.");
+        .doc("While true after the start, packets without a megaflow are dropped and no controller is connected, so \
+              that flows can be restored first; ignored after it has been false once.");
     BUNDLE_IDLE_TIMEOUT = oc("bundle-idle-timeout").opt_int(1, U32)
-        .doc("Seconds without a message after which an open OpenFlow bundle is discarded; 10 if not set.");
+        .doc("Seconds without a message after which an open OpenFlow bundle is discarded; if not set, 10.");
     N_HANDLER_THREADS = oc("n-handler-threads").opt_int(1, U32)
-        .doc("Threads that translate packets without a flow; if not set, it follows the number of cores.");
+        .doc("Number of handler threads; if not set, it depends on the number of cores.");
     DPDK_INIT = oc("dpdk-init").choice(&["false", "true", "try"], "false")
-        .doc("Starts DPDK; once started it runs until the daemon ends.");
+        .doc("Starts DPDK, which then runs until the daemon ends.");
     DPDK_LCORE_MASK = oc("dpdk-lcore-mask").text("a hexadecimal mask of cores").restart()
-        .doc("The cores of DPDK's own threads; poll threads have pmd-cpu-mask.");
+        .doc("The cores of DPDK's own threads; those of PMD threads are in pmd-cpu-mask.");
     DPDK_ALLOC_MEM = oc("dpdk-alloc-mem").text("megabytes").restart()
-        .doc("Memory that DPDK takes at its start, wherever it is.");
+        .doc("Memory that DPDK allocates at start, on any NUMA node.");
     DPDK_SOCKET_MEM = oc("dpdk-socket-mem").text("megabytes per NUMA node, with commas").restart()
-        .doc("Memory that DPDK takes at its start on each NUMA node.");
+        .doc("Memory that DPDK allocates at start on each NUMA node.");
     DPDK_SOCKET_LIMIT = oc("dpdk-socket-limit").text("megabytes per NUMA node, with commas").restart()
-        .doc("The most memory that DPDK takes on each NUMA node; 0 is no limit.");
+        .doc("Maximum memory of DPDK on each NUMA node; 0: no limit.");
     DPDK_HUGEPAGE_DIR = oc("dpdk-hugepage-dir").text("a directory").restart()
-        .doc("The mount of huge pages that DPDK uses.");
+        .doc("The hugetlbfs mount that DPDK uses.");
     DPDK_EXTRA = oc("dpdk-extra").text("words of DPDK's command line").restart()
-        .doc("Further arguments for DPDK; they win over the other settings.");
+        .doc("Further arguments for DPDK, which take precedence over the other settings.");
     VHOST_SOCK_DIR = oc("vhost-sock-dir").text("a directory below the run directory").restart()
-        .doc("Where the sockets of dpdkvhostuser ports are made.");
+        .doc("Directory of the sockets of dpdkvhostuser ports.");
     VHOST_IOMMU_SUPPORT = oc("vhost-iommu-support").flag(false).restart()
-        .doc("Lets guests put an IOMMU before vhost-user client ports.");
+        .doc("Offers an IOMMU to guests on vhost-user client ports.");
     VHOST_POSTCOPY_SUPPORT = oc("vhost-postcopy-support").flag(false).restart()
-        .doc("Lets guests with vhost-user client ports migrate by post-copy.");
+        .doc("Supports post-copy migration of guests on vhost-user client ports.");
     PER_PORT_MEMORY = oc("per-port-memory").flag(false).restart()
-        .doc("Gives each DPDK port a memory pool of its own instead of sharing by MTU.");
+        .doc("Allocates a memory pool for each DPDK port instead of one for all ports of an MTU.");
     USERSPACE_TSO_ENABLE = oc("userspace-tso-enable").flag(true).restart()
-        .doc("Leaves cutting TCP into segments to DPDK devices that can; guests and kernel devices do it in any case.");
+        .doc("Uses TCP segmentation offload of DPDK devices; that of guests and kernel devices is always used.");
     SHARED_MEMPOOL_CONFIG = oc("shared-mempool-config").text("MTU[:NODE], with commas").restart()
-        .doc("The sizes of shared memory pools, so that ports of near MTUs share one.");
+        .doc("The MTUs of shared memory pools, so that ports with similar MTUs share one.");
     PMD_CPU_MASK = oc("pmd-cpu-mask").text("a hexadecimal mask of cores")
-        .doc("The cores that poll ports; if not set, one core of each NUMA node that has such a port.");
+        .doc("The cores of PMD threads; if not set, one core of each NUMA node that has a polled port.");
     PMD_RXQ_ASSIGN = oc("pmd-rxq-assign").text_or("cycles, roundrobin or group", "cycles")
-        .doc("How receive queues are given to poll threads.");
+        .doc("How rx queues are assigned to PMD threads.");
     PMD_RXQ_ISOLATE = oc("pmd-rxq-isolate").flag(true)
-        .doc("Whether a core to which a queue is pinned gets no other queue; false needs pmd-rxq-assign=group.");
+        .doc("Whether a core with a pinned rx queue gets no other queues; false requires pmd-rxq-assign=group.");
     PMD_SLEEP_MAX = oc("pmd-sleep-max").text_or("microseconds 0 to 10000, or CORE:MICROSECONDS with commas", "0")
-        .doc("The longest sleep of a poll thread with little to do.");
+        .doc("Maximum sleep of a PMD thread with low load.");
     PMD_LATENCY_TARGET = oc("pmd-latency-target").text_or("microseconds 0 to 10000, or CORE:MICROSECONDS with commas", "0")
-        .doc("How long a packet may wait for a sleeping poll thread; it sleeps as this allows, whatever pmd-sleep-max says.");
+        .doc("Maximum time that a packet may wait for a sleeping PMD thread; it bounds sleeps regardless of pmd-sleep-max.");
     PMD_AUTO_LB = oc("pmd-auto-lb").flag(false)
-        .doc("Gives receive queues out anew when a poll thread has too much to do.");
+        .doc("Reassigns rx queues if a PMD thread is overloaded.");
     PMD_AUTO_LB_POLICY = oc("pmd-auto-lb-policy").choice(&["predictive", "variance"], "predictive")
-        .doc("What pmd-auto-lb decides by: a forecast each second and as few moves as possible, or what Open vSwitch does.");
+        .doc("How pmd-auto-lb decides: by a forecast every second with as few moves as possible, or as Open vSwitch does.");
     PMD_AUTO_LB_REBAL_INTERVAL = oc("pmd-auto-lb-rebal-interval").int(0, 20_000, 1)
-        .doc("Minutes between two looks of policy variance; 0 is 1.");
+        .doc("Minutes between two checks of policy variance; 0 means 1.");
     PMD_AUTO_LB_LOAD_THRESHOLD = oc("pmd-auto-lb-load-threshold").int(0, 100, 95)
-        .doc("Percent of its time for which a poll thread has to be busy; 99 where policy predictive is not told.");
+        .doc("Load of a PMD thread, in percent, above which it is overloaded; if not set, 99 for policy predictive.");
     PMD_AUTO_LB_IMPROVEMENT_THRESHOLD = oc("pmd-auto-lb-improvement-threshold").int(0, 100, 25)
-        .doc("Percent of variance of the loads that policy variance wants to gain.");
-    PMD_PERF_METRICS = oc("pmd-perf-metrics").flag(false).doc("Keeps detailed counters of poll threads.");
+        .doc("Reduction of the variance of loads, in percent, that policy variance requires for a reassignment.");
+    PMD_PERF_METRICS = oc("pmd-perf-metrics").flag(false).doc("Enables detailed counters of PMD threads.");
     MEGAFLOW_MEMORY = oc("megaflow-memory").int(1, 1 << 20, 1024)
-        .doc("Mebibytes that the flows of a datapath may take, by the sizes of what is kept for each; beyond that those unused for longest go.");
+        .doc("Maximum memory of a datapath's megaflows in mebibytes, by the size of their data; above it those unused for longest are evicted.");
     SHADOW_CHECK = oc("shadow-check").int(0, U32, 0)
-        .doc("Of so many packets that a megaflow answers one is translated again and compared (dpif/show-shadow); 0: none.");
+        .doc("Translates one of this many packets that match a megaflow again and compares the result (dpif/show-shadow); 0: none.");
     TX_FLUSH_INTERVAL = oc("tx-flush-interval").int(0, 1_000_000, 0)
-        .doc("Microseconds that a poll thread holds packets for more of their port to come; 0: until it has looked at all its queues.");
+        .doc("Maximum microseconds that a PMD thread holds packets to send more of them at once; 0: until the end of the iteration.");
     FLOW_CACHE = oc("flow-cache")
         .choice(&["unified", "ovs", "emc1", "emc1-16k", "emc2", "emc2-16k", "dfc", "cd", "smc"], "unified")
-        .doc("The cache in front of the classifier: Sluice's own, that of Open vSwitch, or one to compare with.");
+        .doc("The flow cache: Sluice's own, that of Open vSwitch, or one for comparison.");
     EMC_INSERT_INV_PROB = oc("emc-insert-inv-prob").int(0, U32, 100)
-        .doc("One in so many flows enters the exact match cache, where flow-cache asks for one; 0: there is none.");
+        .doc("One of this many flows is inserted into the exact match cache, if flow-cache has one; 0: none.");
     SMC_ENABLE = oc("smc-enable").flag(false)
-        .doc("Whether there is a signature match cache, where flow-cache is ovs.");
+        .doc("Enables the signature match cache, if flow-cache is ovs.");
     PMD_MAXSLEEP = oc("pmd-maxsleep").text("microseconds 0 to 10000")
-        .doc("The old name of pmd-sleep-max.");
+        .doc("The former name of pmd-sleep-max.");
 }
 
 /// Settings that the code does not read by name.
@@ -105,44 +105,47 @@ pub const OTHERS: &[Setting] = &[
     oc("max-revalidator")
         .int(100, U32, 500)
         .none(NO_REVALIDATORS)
-        .doc("Milliseconds that a revalidator waits at most."),
+        .doc("Maximum milliseconds between two revalidations."),
     oc("min-revalidate-pps")
         .int(0, U32, 5)
-        .none("each flow is revalidated")
-        .doc("Packets per second below which a flow is removed rather than revalidated under load."),
-    oc("n-revalidator-threads").opt_int(1, U32).none(NO_REVALIDATORS).doc("Threads that revalidate flows."),
+        .none("every megaflow is revalidated")
+        .doc("Packets per second below which a megaflow is removed rather than revalidated under load."),
+    oc("n-revalidator-threads")
+        .opt_int(1, U32)
+        .none(NO_REVALIDATORS)
+        .doc("Number of threads that revalidate megaflows."),
     oc("offloaded-stats-delay")
         .int(0, U32, 2000)
         .detail_of(HW_OFFLOAD)
-        .doc("Milliseconds that counters of offloaded flows lag behind at most."),
+        .doc("Maximum delay of counters of offloaded flows in milliseconds."),
     oc("hw-offload").flag(false).restart().asks_for(HW_OFFLOAD).doc("Offloads flows to hardware."),
-    oc("hw-offload-priority")
-        .text("")
+    oc("hw-offload-priority").text("").restart().detail_of(HW_OFFLOAD).doc("Preference of offload methods."),
+    oc("n-offload-threads")
+        .int(1, 10, 1)
         .restart()
         .detail_of(HW_OFFLOAD)
-        .doc("The order in which ways to offload are tried."),
-    oc("n-offload-threads").int(1, 10, 1).restart().detail_of(HW_OFFLOAD).doc("Threads that offload flows."),
+        .doc("Number of threads that offload flows."),
     oc("offload-rebalance")
         .flag(false)
         .detail_of(HW_OFFLOAD)
-        .doc("Prefers busy flows when hardware is full."),
+        .doc("Prefers flows with high rates if the hardware is full."),
     oc("tc-policy")
         .choice(&["none", "skip_sw", "skip_hw"], "none")
-        .none("flows are not given to the kernel's traffic control")
-        .doc("Where the kernel's traffic control keeps flows."),
+        .none("flows are not offloaded to the kernel's traffic control")
+        .doc("Whether the kernel's traffic control keeps flows in software, in hardware or both."),
     oc("explicit-sampled-drops")
         .flag(false)
         .none("dropped packets are not sampled")
         .doc("Samples packets that are dropped by error."),
     oc("enable-statistics")
         .flag(false)
-        .none("column statistics is not written")
-        .doc("Writes load, memory and processes of the host to column statistics."),
+        .none("the column `statistics` is not written")
+        .doc("Writes load, memory and processes of the host to the column `statistics`."),
     oc("ct-size")
         .text("")
-        .none("connections take room as they come; `dpctl/ct-set-maxconns` limits them")
-        .doc("The size of connection tables."),
-    oc("private_key").text("a file").elsewhere("ovs-monitor-ipsec").doc("The key for IPsec tunnels."),
+        .none("memory for connections is allocated on demand; `dpctl/ct-set-maxconns` limits their number")
+        .doc("Size of connection tables."),
+    oc("private_key").text("a file").elsewhere("ovs-monitor-ipsec").doc("The private key for IPsec tunnels."),
     oc("certificate").text("a file").elsewhere("ovs-monitor-ipsec").doc("The certificate for IPsec tunnels."),
     oc("ca_cert").text("a file").elsewhere("ovs-monitor-ipsec").doc("The CA for IPsec tunnels."),
     oc("ipsec_skb_mark").text("VALUE[/MASK]").elsewhere("ovs-monitor-ipsec").doc("Marks packets for IPsec."),

@@ -34,7 +34,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
             ("db_version", Switch),
             ("system_type", Switch),
             ("system_version", Switch),
-            ("statistics", Nobody("the host's load is not written")),
+            ("statistics", Nobody("not implemented: the host's load is not measured")),
             ("external_ids", Others),
         ],
     ),

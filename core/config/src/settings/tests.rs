@@ -62,7 +62,7 @@ fn values_are_parsed_as_the_entry_specifies() {
     assert_eq!(options::XDP_N_RXQ.number(&map("n_rxq", "17")), 17);
 }
 
-fn told(table: &str, columns: &[(&str, Datum)]) -> Vec<(String, Problem)> {
+fn findings(table: &str, columns: &[(&str, Datum)]) -> Vec<(String, Problem)> {
     let checkers = Checker::of_all_tables();
     let checker = checkers.iter().find(|c| c.table() == table).unwrap();
     let get = |column: &str| columns.iter().find(|(c, _)| *c == column).map(|(_, d)| d);
@@ -70,7 +70,7 @@ fn told(table: &str, columns: &[(&str, Datum)]) -> Vec<(String, Problem)> {
 }
 
 fn texts(table: &str, columns: &[(&str, Datum)]) -> Vec<String> {
-    told(table, columns).into_iter().map(|(text, _)| text).collect()
+    findings(table, columns).into_iter().map(|(text, _)| text).collect()
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn findings_name_key_value_range_and_what_is_used() {
         texts("Open_vSwitch", &[("other_config", config)]),
         [
             "other_config:max-idle=3 is outside of 500 to 4294967295; 500 is used",
-            "other_config:megaflow-memory=much is no value that it takes (1 to 1048576); 1024 is used",
-            "other_config:nonsense is not known and has no effect",
+            "other_config:megaflow-memory=much is not a valid value (1 to 1048576); 1024 is used",
+            "other_config:nonsense is unknown and has no effect",
             "other_config:offload-rebalance has no effect in this version of Sluice: hardware offload is not built yet",
         ]
     );
@@ -117,7 +117,7 @@ fn options_are_those_of_the_type() {
             ("type", Datum::scalar(kind)),
             ("options", Datum::map([(key, value)])),
         ];
-        told("Interface", &row).pop().map(|(_, problem)| problem)
+        findings("Interface", &row).pop().map(|(_, problem)| problem)
     };
     assert_eq!(interface("dpdk", "n_rxq", "2"), None);
     assert_eq!(interface("dpdk", "peer", "x"), Some(Problem::Unknown));

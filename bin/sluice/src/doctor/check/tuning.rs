@@ -25,14 +25,13 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     }
     let assign = PMD_RXQ_ASSIGN.word(&facts.other_config);
     if Algorithm::parse(assign).is_none() {
-        let why =
-            format!("it has to be {}; {} is used", PMD_RXQ_ASSIGN.range(), PMD_RXQ_ASSIGN.default_text());
+        let why = format!("must be {}; {} is used", PMD_RXQ_ASSIGN.range(), PMD_RXQ_ASSIGN.default_text());
         wrong("Open_vSwitch", ".", &PMD_RXQ_ASSIGN, assign, &why);
     }
     for interface in &facts.interfaces {
         let Some(text) = PMD_RXQ_AFFINITY.get(&interface.other_config) else { continue };
         if pmd::affinity::parse(text).is_none() {
-            let why = format!("it has to be {}; it counts as not set", PMD_RXQ_AFFINITY.range());
+            let why = format!("must be {}; it is treated as not set", PMD_RXQ_AFFINITY.range());
             wrong("Interface", &interface.name, &PMD_RXQ_AFFINITY, text, &why);
         }
     }
