@@ -1,12 +1,13 @@
-//! The database that the daemon serves itself: one file, one socket and what table Manager asks for, a thread of its own.
+//! The embedded database server: serves one file on a Unix socket and on the remotes of table Manager, in its
+//! own thread.
 
 use ovsdb_server::{Handle, Limits, RemoteOptions, Server};
 use runtime::Dirs;
 
-/// Where `ovs-vsctl set-manager` puts more remotes.
+/// The remotes that `ovs-vsctl set-manager` configures.
 const MANAGERS: &str = "db:Open_vSwitch,Open_vSwitch,manager_options";
 
-/// Opens `<dbdir>/conf.db`, making it if there is none, and serves it on `<rundir>/db.sock`.
+/// Opens or creates `<dbdir>/conf.db`, and serves it on `<rundir>/db.sock`.
 pub fn start(dirs: &Dirs, limits: Limits) -> Result<Handle, String> {
     let path = dirs.db.join("conf.db");
     let schema = ovsdb::schema::open_vswitch();
@@ -20,7 +21,8 @@ pub fn start(dirs: &Dirs, limits: Limits) -> Result<Handle, String> {
     }
     let handle =
         server.spawn().map_err(|e| format!("cannot serve the database: {}", runtime::error_text(&e)))?;
-    // Without it the switch would wait for its database, or follow another's that has the socket.
+    // Fail now: otherwise the switch would wait for its database, or use that of another server on the same
+    // socket.
     match handle.refused(&name) {
         None => Ok(handle),
         Some(why) => Err(format!("cannot listen on {}: {why}", socket.display())),

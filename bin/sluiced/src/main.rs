@@ -1,5 +1,5 @@
-//! The daemon. Called `sluiced` it serves its own database unless told to follow another; called `ovs-vswitchd` it takes
-//! the place of that program, and called `ovsdb-server` it is the database server alone.
+//! The daemon. As `sluiced` it serves its own database unless told to use another one; as `ovs-vswitchd` it
+//! replaces that program, and as `ovsdb-server` it is only the database server.
 
 mod embedded;
 mod man;
@@ -17,7 +17,7 @@ use unixctl::{Reply, Server};
 
 static LOG: Module = Module::new("vswitchd");
 
-/// Megaflows and rules come and go by the million, made by some threads and freed by others.
+/// mimalloc: millions of megaflows and rules are allocated in some threads and freed in others.
 #[global_allocator]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -50,7 +50,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     if !program.options.options.dummy_mode() {
         runtime::log::start_writer();
     }
-    // The database outlives the switch: what it writes last is stored.
+    // The database must outlive the switch, so that the switch's last writes are stored.
     let database = match program.options.embedded {
         true => Some(embedded::start(dirs, program.options.limits)?),
         false => None,
@@ -67,7 +67,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     Ok(code)
 }
 
-/// `--unixctl`, or the place where `ovs-appctl` looks.
+/// Binds the socket of `--unixctl`, or the one that `ovs-appctl` looks for.
 fn control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Result<Server, String> {
     let mut by = By::SWITCH;
     by.set(By::SWITCH_WITH_DUMMIES, options.dummy_mode());
@@ -84,8 +84,8 @@ fn control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Result<S
     })
 }
 
-/// Makes `ovs-appctl` without `-t`, and scripts that look for `ovs-vswitchd`, find this daemon. Where an `ovs-vswitchd` runs in
-/// the same directory they go on finding that.
+/// Makes this daemon reachable under the name `ovs-vswitchd`, for `ovs-appctl` without `-t` and for scripts.
+/// Returns `None` if an `ovs-vswitchd` runs in the same directory.
 fn take_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -> Option<Alias> {
     const PEER: &str = "ovs-vswitchd";
     if dirs.progname == PEER {

@@ -2,7 +2,7 @@
 
 use runtime::Dirs;
 
-/// `--man`: sluiced(8) as roff. Places are named as they are without variables of the environment.
+/// `--man`: sluiced(8) as roff. Paths are the defaults, regardless of environment variables.
 pub fn page(usage: &str) -> String {
     let mut out = format!(
         ".TH SLUICED 8 \"\" \"Sluice {}\" \"Sluice Manual\"\n.SH NAME\nsluiced \\- userspace virtual switch\n\
@@ -10,7 +10,7 @@ pub fn page(usage: &str) -> String {
         env!("CARGO_PKG_VERSION")
     );
     let lines: Vec<&str> = usage.lines().collect();
-    // The first line is the name, the second the synopsis.
+    // The first line is the name, the second one the synopsis.
     for line in lines.iter().skip(2) {
         out += &match (line.strip_suffix(':'), line.starts_with("  "), line.trim().starts_with('-')) {
             (Some(heading), false, _) => format!(".SH {}\n", roff(&heading.to_uppercase())),
@@ -25,7 +25,7 @@ pub fn page(usage: &str) -> String {
            log file again.\n.SH SEE ALSO\n.BR sluice (8),\n.BR sluice\\-vsctl (8),\n.BR sluice\\-appctl (8)\n"
 }
 
-/// A name, two blanks at least, and what it does.
+/// An option, two or more blanks, and its description.
 fn option(line: &str) -> String {
     let (name, text) = line.split_once("  ").unwrap_or((line, ""));
     format!(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(text.trim()))
@@ -34,10 +34,10 @@ fn option(line: &str) -> String {
 fn files() -> String {
     let entries = [
         ("db.sock", "socket of the database that the switch serves"),
-        ("sluiced.pid, sluiced.PID.ctl", "process ID and control socket, of sluice appctl"),
+        ("sluiced.pid, sluiced.PID.ctl", "process ID, and control socket for sluice appctl"),
         (
             "ovs-vswitchd.pid, ovs-vswitchd.PID.ctl",
-            "links to them, for ovs-appctl and scripts, where no ovs-vswitchd runs",
+            "links to them, for ovs-appctl and scripts, unless an ovs-vswitchd runs",
         ),
         ("BRIDGE.mgmt", "OpenFlow socket of a bridge"),
     ];
@@ -52,7 +52,7 @@ fn files() -> String {
         + &below
 }
 
-/// Text without meaning for roff.
+/// Escapes a text for roff.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('"', "\\(dq");
     if text.starts_with('.') { format!("\\&{text}") } else { text }

@@ -1,4 +1,4 @@
-//! The daemon's own options, beside those of every daemon.
+//! The options of this daemon, in addition to those of all daemons.
 
 use netdev::open::DummyLevel;
 use ovsdb_server::Limits;
@@ -9,20 +9,21 @@ use std::hash::{BuildHasher, Hasher};
 use switch::Options;
 use transport::tls;
 
-/// What the command line says.
+/// The parsed command line.
 pub struct Arguments {
-    /// For the switch.
+    /// The options of the switch.
     pub options: Options,
-    /// Serve a database of our own.
+    /// Whether to serve a database of our own.
     pub embedded: bool,
-    /// What clients of the own database may ask for.
+    /// Limits for clients of our own database.
     pub limits: Limits,
-    /// Of root's rights under `--user`: what devices of the kernel need, and with `--hw-rawio-access` those of DPDK.
+    /// The capabilities to keep under `--user`: those for devices of the kernel, and with `--hw-rawio-access`
+    /// those for DPDK.
     pub keeps: Capabilities,
 }
 
 impl Arguments {
-    /// Reads what `DaemonArgs` left.
+    /// Parses the arguments that `DaemonArgs` left over.
     pub fn parse(rest: &[String], dirs: &Dirs) -> Result<Arguments, String> {
         let socket = format!("unix:{}", dirs.in_run("db.sock").display());
         let is_ours = dirs.progname != "ovs-vswitchd";
@@ -112,7 +113,7 @@ pub fn usage(dirs: &Dirs) -> String {
     } else {
         format!(
             "usage: {name} [OPTIONS]\nServes its own database in {} unless --db=DATABASE names another one\n\
-             --ovsdb-limits=NAME=NUMBER[,...] sets what a client of its own database may ask for:\n\
+             --ovsdb-limits=NAME=NUMBER[,...] limits the clients of its own database:\n\
              bytes and values of a message, operations of a transaction, sessions of a remote\n",
             dirs.db.join("conf.db").display()
         )
@@ -124,7 +125,7 @@ pub fn usage(dirs: &Dirs) -> String {
          --disable-system-route  tunnels do not use the system's routes\n  \
          --hw-rawio-access       with --user: keeps the right to raw access to devices (CAP_SYS_RAWIO)\n  \
          --dummy-numa=LIST       NUMA nodes of the dummy's cores\n  \
-         --dummy-handlers        dummies' misses are translated by threads, too\n  \
+         --dummy-handlers        handler threads translate misses of dummy datapaths, too\n  \
          --enable-panic          offers the command 'panic THREAD', for tests\n  \
          -p, --private-key=FILE  file with private key\n  \
          -c, --certificate=FILE  file with certificate for private key\n  \

@@ -1,12 +1,12 @@
-//! Work that would hold up the main loop, on threads of its own.
+//! Runs jobs that would block the main loop in threads of their own.
 
 use crate::log::Module;
 
 static LOG: Module = Module::new("background");
 
-/// Runs a job. Where no thread can be had it is done here.
+/// Runs a job in a new thread. If no thread can be started, the calling thread runs it.
 pub fn run(job: impl FnOnce() + Send + 'static) {
-    // The job is lost with a builder that fails, so it is handed over when the thread is there.
+    // A failed `spawn` would drop the job, so it is sent to the thread once the thread exists.
     let (give, take) = std::sync::mpsc::sync_channel::<Box<dyn FnOnce() + Send>>(1);
     let thread = std::thread::Builder::new().name("background".to_owned());
     let started = thread.spawn(move || take.recv().into_iter().for_each(|job| job()));

@@ -1,8 +1,8 @@
 //! The monotonic clock, with the virtual time of `time/stop` and `time/warp`.
 //!
-//! One `Clock` is shared by every thread; reading it is two relaxed loads and a system call
-//! served by the vDSO. Stopping freezes the reading; warping adds to it whether or not it is
-//! stopped. Wall-clock time is never warped, as in Open vSwitch: log lines keep real dates.
+//! All threads share one `Clock`; a reading is two relaxed loads and a system call that the vDSO serves.
+//! `stop` freezes the reading; `advance` adds to it, stopped or not. As in Open vSwitch, wall-clock time is
+//! never warped, so log lines keep their real dates.
 
 use crate::waker::Waker;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl Clock {
         }))
     }
 
-    /// Monotonic milliseconds, warped and possibly stopped.
+    /// Milliseconds of the monotonic clock plus all warps; frozen while stopped.
     pub fn now(&self) -> Millis {
         let base = if self.0.stopped.load(Ordering::Acquire) {
             self.0.frozen.load(Ordering::Acquire)
@@ -56,7 +56,7 @@ impl Clock {
         Millis(base.saturating_add(self.0.warp.load(Ordering::Acquire)))
     }
 
-    /// The reading when the clock was made.
+    /// The reading when the clock was created.
     pub fn boot(&self) -> Millis {
         Millis(self.0.boot)
     }
@@ -66,31 +66,31 @@ impl Clock {
         wall_ms()
     }
 
-    /// Freezes the clock (`time/stop`). A second call changes the frozen reading to the
-    /// present one, as Open vSwitch does.
+    /// Freezes the clock (`time/stop`). As in Open vSwitch, a second call sets the frozen reading to the
+    /// present time.
     pub fn stop(&self) {
         self.0.frozen.store(monotonic_ms(), Ordering::Release);
         self.0.stopped.store(true, Ordering::Release);
         self.wake_sleepers();
     }
 
-    /// True after `stop`: deadlines are reached by warping only.
+    /// Returns whether the clock is stopped: then deadlines are only reached by warping.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::Acquire)
     }
 
-    /// True once the clock has been stopped or warped.
+    /// Returns whether the clock has been stopped or warped.
     pub fn is_virtual(&self) -> bool {
         self.is_stopped() || self.0.warp.load(Ordering::Acquire) != 0
     }
 
-    /// Advances the reading and wakes every event loop, so that each sees its deadlines again.
+    /// Advances the reading and wakes all subscribed event loops, so that they check their deadlines.
     pub fn advance(&self, ms: u64) {
         self.0.warp.fetch_add(ms, Ordering::AcqRel);
         self.wake_sleepers();
     }
 
-    /// Registers an event loop to be woken whenever virtual time changes.
+    /// Registers an event loop to be woken when virtual time changes.
     pub fn subscribe(&self, waker: Waker) {
         self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
     }
@@ -107,8 +107,8 @@ pub fn wall_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
 }
 
-/// A `time/warp [LARGE] STEP` in progress: one step per turn of the main loop, so that what
-/// became due in one step has happened before the next.
+/// A running `time/warp [LARGE] STEP`: the main loop makes one step per turn, so that everything due in a
+/// step happens before the next one.
 #[derive(Debug)]
 pub struct Warp {
     left: u64,
@@ -116,7 +116,7 @@ pub struct Warp {
 }
 
 impl Warp {
-    /// Reads the command's arguments; the error is the reply's text.
+    /// Parses the command's arguments; the error is the text of the reply.
     pub fn parse(args: &[String]) -> Result<Warp, &'static str> {
         let (left, step) = match args {
             [step] => (0, leading_integer(step)),
@@ -129,7 +129,7 @@ impl Warp {
         Ok(Warp { left: left as u64, step: step as u64 })
     }
 
-    /// Warps one step; true when that was the last one and the command is to be answered.
+    /// Makes one step; returns true after the last one, when the command must be answered.
     pub fn step(&mut self, clock: &Clock) -> bool {
         let ms = if self.left == 0 { self.step } else { self.left.min(self.step) };
         clock.advance(ms);
@@ -138,8 +138,7 @@ impl Warp {
     }
 }
 
-/// The integer that a text begins with, 0 if it begins with none: what scripts have come to
-/// expect of this command's arguments.
+/// The integer at the beginning of a text, 0 if there is none: like the peer's parser for these arguments.
 fn leading_integer(s: &str) -> i64 {
     let s = s.trim_start();
     let (sign, digits) = match s.strip_prefix('-') {

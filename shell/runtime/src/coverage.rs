@@ -1,7 +1,7 @@
 //! Event counters and the text of `coverage/show`.
 //!
-//! A counter is a static that registers itself at its first hit; hits are relaxed atomic
-//! additions. Rates are sampled every five seconds by `run`, called from the main loop.
+//! A counter is a static that registers itself at its first hit; a hit is a relaxed atomic addition. The main
+//! loop calls `run`, which samples the rates every five seconds.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -38,7 +38,7 @@ static REGISTRY: Mutex<Registry> =
     Mutex::new(Registry { counters: BTreeMap::new(), slot: 0, next_run: None });
 
 impl Counter {
-    /// For a static.
+    /// A counter, for a static.
     pub const fn new(name: &'static str) -> Counter {
         Counter { name, total: AtomicU64::new(0), known: AtomicBool::new(false) }
     }
@@ -56,7 +56,7 @@ impl Counter {
         }
     }
 
-    /// Makes the counter known to `coverage/show` before its first hit.
+    /// Lists the counter in `coverage/show` before its first hit.
     pub fn register(&'static self) {
         if !self.known.swap(true, Ordering::Relaxed) {
             let fresh = History { counter: self, last: 0, minute: [0; PER_MINUTE], hour: [0; PER_HOUR] };
@@ -69,19 +69,19 @@ fn registry() -> std::sync::MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `run` will take a sample: counters that are kept elsewhere should be brought up to date before.
+/// Returns whether `run` will take a sample at `now`, so that counters kept elsewhere can be updated before.
 pub fn is_due(now: Millis) -> bool {
     registry().next_run.is_none_or(|due| now.0 >= due)
 }
 
-/// Samples the rates when five seconds have passed.
+/// Samples the rates if five seconds have passed since the last sample.
 pub fn run(now: Millis) {
     let mut r = registry();
     let due = *r.next_run.get_or_insert(now.0 + INTERVAL_MS);
     if now.0 < due {
         return;
     }
-    // After a long pause older slots hold nothing of interest: an hour's worth is the most.
+    // After a long pause at most an hour of samples is filled in; older ones are not shown.
     let slots = ((now.0 - due) / INTERVAL_MS + 1).min((PER_MINUTE * PER_HOUR) as u64);
     let first = r.slot;
     for h in r.counters.values_mut() {

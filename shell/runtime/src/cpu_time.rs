@@ -1,15 +1,15 @@
-//! Clocks of nanoseconds that virtual time does not touch: they measure work, they do not date it.
+//! Clocks in nanoseconds that are independent of virtual time, to measure durations.
 
 use rustix::time::{ClockId, clock_gettime};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Nanoseconds of the raw monotonic clock.
+/// The raw monotonic clock, in nanoseconds.
 pub fn monotonic() -> u64 {
     read(ClockId::MonotonicRaw)
 }
 
-/// Nanoseconds of CPU time that the calling thread has had.
+/// CPU time of the calling thread, in nanoseconds.
 pub fn thread_time() -> u64 {
     read(ClockId::ThreadCPUTime)
 }

@@ -1,10 +1,10 @@
-//! Start-up as a daemon: the command line that all daemons share, detaching, monitoring and
-//! the pidfile.
+//! Start-up as a daemon: the options of all daemons, detaching, monitoring and the pidfile.
 //!
-//! Nothing here forks, which could not be done safely: `--detach` starts this program again
-//! with a hidden first argument that tells its part (an argument, so that grandchildren never
-//! see it), and with the write end of a pipe as its standard input. One byte in the pipe
-//! says "ready"; end of file says "dead". The parent then ends with the child's verdict.
+//! Forking without exec is unsafe in a process with threads, so `--detach` executes this program again, with
+//! a hidden first argument that gives its role (an argument rather than an environment variable, so that the
+//! daemon's own children do not inherit it) and with the write end of a pipe as standard input. One byte in
+//! the pipe means that the child is ready; end of file means that it has died. The parent exits with the
+//! child's result.
 
 mod alias;
 mod args;
@@ -33,13 +33,14 @@ pub struct Daemon {
     state: Option<PathBuf>,
 }
 
-/// Whether an argument was put in front of the others by the process that started this one.
+/// Returns whether an argument was added in front by the process that started this one.
 pub fn is_own_argument(arg: &str) -> bool {
     [args::ROLE_MONITOR, args::ROLE_DAEMON].contains(&arg) || arg.starts_with(args::STATE)
 }
 
-/// Detaches, monitors and takes the pidfile as the command line says. Returns in the process
-/// that is to do the work; the error is for standard error, with exit status 1. `keeps`: of root's rights under `--user`.
+/// Detaches, starts the monitor and creates the pidfile, as the command line says. Returns in the process
+/// that does the work; the error is for standard error, with exit status 1. `keeps`: capabilities to keep
+/// under `--user`.
 pub fn start(args: &DaemonArgs, keeps: Capabilities) -> Result<Daemon, String> {
     let user = args.user.as_deref().map(user::User::parse).transpose()?;
     if args.role != Role::Foreground {
@@ -87,7 +88,7 @@ pub fn start(args: &DaemonArgs, keeps: Capabilities) -> Result<Daemon, String> {
 }
 
 impl Daemon {
-    /// Tells the parent that the daemon is up, and leaves the terminal behind.
+    /// Tells the parent that the daemon is ready, and detaches from the terminal.
     pub fn ready(&mut self) {
         self.ready_to_print();
         if self.detach {
@@ -95,7 +96,7 @@ impl Daemon {
         }
     }
 
-    /// The same for a program that goes on printing where it was started.
+    /// Tells the parent that the daemon is ready; standard output stays open.
     pub fn ready_to_print(&mut self) {
         if self.role == Role::Daemon {
             spawn::notify_parent();
@@ -105,8 +106,8 @@ impl Daemon {
         }
     }
 
-    /// A file of the process that watches this one: what is written there, a successor of this process finds after a
-    /// crash. Nobody watches, no file.
+    /// A file that the monitor process keeps open: its content survives a crash of the daemon and is found by
+    /// the next one. `None` without a monitor.
     pub fn state(&self) -> Option<&Path> {
         self.state.as_deref()
     }
@@ -117,7 +118,7 @@ impl Daemon {
     }
 }
 
-/// `--mlockall`: pages stay in memory once they are there, those of later as well.
+/// `--mlockall`: locks present and future pages in memory, each at its first access.
 fn lock_memory() {
     use rustix::mm::{MlockAllFlags, mlockall};
     if let Err(e) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT) {

@@ -1,5 +1,5 @@
-//! Where files live: the directories of Debian's packages, each replaced by an environment
-//! variable of Open vSwitch's name, and the program's own name, after which files are named.
+//! The directories of files: those of Debian's packages, each overridden by an environment variable of Open
+//! vSwitch, and the program's name, from which file names are made.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl Dirs {
         Dirs::from(argv0, |var| std::env::var_os(var).filter(|value| !value.is_empty()))
     }
 
-    /// What holds without any variable, as manuals tell it.
+    /// The directories without environment variables, for manuals.
     pub fn defaults(argv0: &str) -> Dirs {
         Dirs::from(argv0, |_| None)
     }
@@ -48,7 +48,7 @@ impl Dirs {
         }
     }
 
-    /// A name below the run directory, unless it is absolute.
+    /// The path of a name relative to the run directory; an absolute name is returned unchanged.
     pub fn in_run(&self, name: &str) -> PathBuf {
         self.run.join(name)
     }

@@ -1,8 +1,7 @@
-//! What every daemon and tool needs from the operating system before it can do its work:
-//! the clock with virtual time, the event loop, the log, start-up as a daemon, directories,
-//! coverage counters and memory reports.
+//! Operating system services of every daemon and tool: the clock with virtual time, the event loop, the log,
+//! start-up as a daemon, directories, coverage counters and memory reports.
 //!
-//! The policy lives elsewhere; this crate decides nothing about switching.
+//! This crate knows nothing about switching.
 
 pub mod background;
 pub mod clock;
@@ -25,7 +24,7 @@ pub use error_text::error_text;
 pub use log::{Module, RateLimit};
 pub use poll_loop::{PollLoop, WaitSet, Waker};
 
-/// The release of Open vSwitch whose interfaces we implement; part of `version` replies.
+/// The release of Open vSwitch whose interfaces Sluice implements; part of `version` replies.
 pub const COMPAT_VERSION: &str = "3.7.1";
 
 /// The text of `--version` and of the `version` command.

@@ -1,7 +1,6 @@
-//! Memory reports: the line of `memory/show`, and the growth of the resident set in the log.
+//! Memory reports: the line of `memory/show`, and log messages when the resident set grows.
 //!
-//! Used from the main thread only. The caller supplies the counts, because only it knows
-//! what it holds.
+//! Only for the main thread. The caller supplies the counts.
 
 use crate::clock::Clock;
 use crate::log::Module;
@@ -11,12 +10,12 @@ use units::Millis;
 static LOG: Module = Module::new("memory");
 const CHECK_EVERY_MS: u64 = 10_000;
 
-/// `name:count name:count …` in order of name.
+/// `name:count name:count …`, sorted by name.
 pub fn report(usage: &BTreeMap<String, u64>) -> String {
     usage.iter().map(|(k, v)| format!("{k}:{v}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Watches the peak resident set.
+/// Monitors the peak resident set.
 #[derive(Debug)]
 pub struct MemoryMonitor {
     next_check: u64,
@@ -25,13 +24,13 @@ pub struct MemoryMonitor {
 }
 
 impl MemoryMonitor {
-    /// A monitor whose first report comes ten seconds after the clock's start.
+    /// A monitor that reports for the first time ten seconds after the clock was created.
     pub fn new(clock: &Clock) -> Self {
         let boot = clock.boot().0;
         Self { next_check: boot + CHECK_EVERY_MS, last_report: boot, last_peak_kb: 0 }
     }
 
-    /// Logs what has grown; true when the caller should log its counts (`report`) too.
+    /// Logs growth of the resident set; returns true if the caller should log its counts (`report`), too.
     pub fn run(&mut self, clock: &Clock) -> bool {
         let now = clock.now().0;
         if now < self.next_check {
@@ -58,13 +57,13 @@ impl MemoryMonitor {
         true
     }
 
-    /// When to call `run` next.
+    /// The time at which `run` should be called next.
     pub fn deadline(&self) -> Millis {
         Millis(self.next_check)
     }
 }
 
-/// The peak resident set of this process, in kilobytes.
+/// The peak resident set of this process, in KiB.
 pub fn peak_resident_kb() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

@@ -1,7 +1,7 @@
-//! Panics on command, for tests of what survives one: the control command `panic THREAD`, which only a daemon that was
-//! started with `--enable-panic` offers.
+//! Panics on command, to test crash recovery: the control command `panic THREAD`, which a daemon offers only
+//! with `--enable-panic`.
 //!
-//! Every thread of the daemon calls [`obey`] in its loop. Without an order that is one relaxed load.
+//! Every thread of the daemon calls [`obey`] in its loop; without an order that costs one relaxed load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,13 +9,13 @@ use std::sync::{Mutex, PoisonError};
 static ORDERED: AtomicBool = AtomicBool::new(false);
 static THREAD: Mutex<String> = Mutex::new(String::new());
 
-/// The next thread whose name begins so panics when it comes by.
+/// Makes the next thread whose name begins with `thread` panic when it calls [`obey`].
 pub fn order(thread: &str) {
     thread.clone_into(&mut THREAD.lock().unwrap_or_else(PoisonError::into_inner));
     ORDERED.store(true, Ordering::Release);
 }
 
-/// Panics if the calling thread was ordered to.
+/// Panics if a panic of the calling thread was ordered.
 #[inline]
 pub fn obey() {
     if ORDERED.load(Ordering::Relaxed) {

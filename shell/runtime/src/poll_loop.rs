@@ -1,9 +1,9 @@
-//! The event loop's waiting half: components say in a `WaitSet` what would make them run
-//! again (descriptors, deadlines), and `PollLoop::block` sleeps until one of them holds.
+//! The waiting part of an event loop: components register in a `WaitSet` what they wait for (descriptors,
+//! deadlines), and `PollLoop::block` sleeps until one of them is ready.
 //!
-//! A component's `run` must be non-blocking and may be called at any time: a wake-up is a
-//! hint. With stopped virtual time a deadline ahead never becomes due by itself; the clock
-//! wakes the loop when it is warped.
+//! A component's `run` must not block and may be called at any time: a wake-up is only a hint. While virtual
+//! time is stopped, a deadline in the future is not reached by itself; the clock wakes the loop when it is
+//! warped.
 
 use crate::clock::Clock;
 pub use crate::waker::Waker;
@@ -13,22 +13,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::Millis;
 
-/// What to wait for on a descriptor.
+/// The event to wait for on a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Until there is something to read, or the peer has gone.
+    /// Data to read, or the peer has closed.
     Read,
-    /// Until there is room to write.
+    /// Space to write.
     Write,
     /// Either.
     Both,
 }
 
-/// Names one registration of a `WaitSet`, to ask about after `block`.
+/// Identifies a registration in a `WaitSet`, to look up its result after `block`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token(usize);
 
-/// Everything that is to end the next sleep.
+/// The events that end the next sleep.
 #[derive(Debug, Default)]
 pub struct WaitSet<'fd> {
     fds: Vec<PollFd<'fd>>,
@@ -38,12 +38,12 @@ pub struct WaitSet<'fd> {
 }
 
 impl<'fd> WaitSet<'fd> {
-    /// An empty set: blocking on it sleeps until the waker is used.
+    /// An empty set: `block` sleeps until the waker is used.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Waits for a descriptor.
+    /// Adds a descriptor.
     pub fn fd(&mut self, fd: &'fd impl AsFd, interest: Interest) -> Token {
         let flags = match interest {
             Interest::Read => PollFlags::IN,
@@ -54,44 +54,44 @@ impl<'fd> WaitSet<'fd> {
         Token(self.fds.len() - 1)
     }
 
-    /// What the next registration will be called.
+    /// The token of the next registration.
     pub fn next_token(&self) -> Token {
         Token(self.fds.len())
     }
 
-    /// Waits no longer than until `when`.
+    /// Limits the sleep to the time `when`.
     pub fn deadline(&mut self, when: Millis) {
         self.deadline = Some(self.deadline.map_or(when, |d| d.min(when)));
     }
 
-    /// Sleeps no longer than this, by the machine's clock.
+    /// Limits the sleep to a duration of real time.
     pub fn no_longer_than(&mut self, time: Duration) {
         self.most = Some(self.most.map_or(time, |t| t.min(time)));
     }
 
-    /// Does not sleep at all this time.
+    /// Makes `block` return at once.
     pub fn wake_now(&mut self) {
         self.immediate = true;
     }
 }
 
-/// Which registrations ended the sleep.
+/// The registrations that were ready.
 #[derive(Debug, Default)]
 pub struct Ready(Vec<bool>);
 
 impl Ready {
-    /// Whether this registration's descriptor had an event.
+    /// Returns whether this registration's descriptor was ready.
     pub fn contains(&self, token: Token) -> bool {
         self.0.get(token.0).copied().unwrap_or(false)
     }
 
-    /// Whether one of the registrations from `first` to before `end` had an event.
+    /// Returns whether a registration from `first` up to, but not including, `end` was ready.
     pub fn contains_any(&self, first: Token, end: Token) -> bool {
         self.0.get(first.0..end.0).is_some_and(|ready| ready.contains(&true))
     }
 }
 
-/// One thread's place to sleep.
+/// The event loop of one thread.
 #[derive(Debug)]
 pub struct PollLoop {
     clock: Clock,
@@ -99,7 +99,7 @@ pub struct PollLoop {
 }
 
 impl PollLoop {
-    /// A loop that is woken whenever `clock` is stopped or warped.
+    /// An event loop that is woken when `clock` is stopped or warped.
     pub fn new(clock: Clock) -> std::io::Result<PollLoop> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let waker = Waker(Arc::new(fd));
@@ -107,17 +107,17 @@ impl PollLoop {
         Ok(PollLoop { clock, waker })
     }
 
-    /// For other threads.
+    /// The waker, for other threads.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// The clock that deadlines are measured with.
+    /// The clock of the deadlines.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Sleeps until something in the set holds, the waker is used or a signal arrives.
+    /// Sleeps until an event of the set occurs, the waker is used or a signal arrives.
     pub fn block<'a>(&'a self, mut set: WaitSet<'a>) -> Ready {
         let n = set.fds.len();
         set.fds.push(PollFd::new(&*self.waker.0, PollFlags::IN));
@@ -143,7 +143,7 @@ impl PollLoop {
         Some(Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ })
     }
 
-    /// How long until the deadline; none if there is none, or it cannot come while time is stopped.
+    /// The time until the deadline; `None` if there is none, or time is stopped before it.
     fn left(&self, set: &WaitSet<'_>) -> Option<Duration> {
         let left = set.deadline?.0.saturating_sub(self.clock.now().0);
         (left == 0 || !self.clock.is_stopped()).then(|| Duration::from_millis(left.min(i32::MAX as u64)))

@@ -1,15 +1,15 @@
-//! What the daemons' programs have in common from their first line to their loop.
+//! The common start of the daemons' programs, from `main` to their loop.
 //!
-//! The main thread runs it. Options are read before anything is started, so that a wrong one leaves no trace; the log is
-//! there before the process detaches, so that the daemon's whole life is in it; signals are caught before the first thread
-//! is made, which inherits that.
+//! Runs in the main thread. Options are parsed before anything is started, so that a wrong one has no side
+//! effects. The log is set up before the process detaches, so that it covers the daemon's whole life. Signal
+//! handlers are installed before the first thread is started.
 
 use crate::daemon::{self, Capabilities, Daemon, DaemonArgs};
 use crate::signals::Signals;
 use crate::{Clock, Dirs, PollLoop, error_text, log};
 use std::process::ExitCode;
 
-/// What a program says of itself.
+/// The program's own texts.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts {
     /// `--help`
@@ -18,25 +18,25 @@ pub struct Texts {
     pub version: fn(&Dirs) -> String,
 }
 
-/// A program that has started, up to its own parts.
+/// A started program, before its own parts are started.
 #[derive(Debug)]
 pub struct Program<O> {
-    /// The options that all daemons have.
+    /// The options of all daemons.
     pub args: DaemonArgs,
-    /// Its own.
+    /// The program's own options.
     pub options: O,
-    /// Where time comes from.
+    /// The clock of the process.
     pub clock: Clock,
-    /// To be told when it is ready.
+    /// The daemon; to be told when the program is ready.
     pub daemon: Daemon,
-    /// What asks it to end.
+    /// The signals that ask the program to end.
     pub signals: Signals,
-    /// What it sleeps in.
+    /// The event loop of the main thread.
     pub poll: PollLoop,
 }
 
-/// Starts a program whose own options `parse` reads from what is left of the command line, and which of root's rights it
-/// keeps under `--user`; `None` where it was only asked for a text, which it has printed.
+/// Starts a program. `parse` parses the program's own options, and returns the capabilities to keep under
+/// `--user`. Returns `None` after `--help` and the like, whose text has been printed.
 pub fn start<O>(
     argv: &[String],
     dirs: &Dirs,
@@ -63,7 +63,7 @@ pub fn start<O>(
     Ok(Some(Program { args, options, clock, daemon, signals, poll }))
 }
 
-/// How a program ends: what it logged is written, and what went wrong is told on standard error.
+/// Ends a program: writes the queued log lines, and prints an error on standard error.
 pub fn end(dirs: &Dirs, result: Result<ExitCode, String>) -> ExitCode {
     log::flush();
     result.unwrap_or_else(|text| {

@@ -1,6 +1,5 @@
-//! Signals that end the daemon: SIGTERM, SIGINT and SIGHUP become a flag that the main loop
-//! sees, so that it can close files and remove its pidfile. (SIGPIPE is ignored by Rust's
-//! start-up code.)
+//! Signals that end the daemon: SIGTERM, SIGINT and SIGHUP set a flag that the main loop checks, so that the
+//! loop can close files and remove the pidfile. (SIGPIPE is ignored by Rust's start-up code.)
 
 use crate::poll_loop::{Interest, WaitSet};
 use std::os::unix::net::UnixStream;
@@ -30,7 +29,7 @@ impl Signals {
         Ok(Signals { which, wake })
     }
 
-    /// The signal that asked the process to end, if one came.
+    /// The signal that asked the process to end, if one was received.
     pub fn received(&self) -> Option<i32> {
         match self.which.load(Ordering::Acquire) {
             0 => None,
@@ -38,28 +37,28 @@ impl Signals {
         }
     }
 
-    /// Wakes the loop when a signal arrives.
+    /// Registers the event that wakes the loop when a signal arrives.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         set.fd(&self.wake, Interest::Read);
     }
 
-    /// Ends the process as the signal would have, after the caller has cleaned up.
+    /// Ends the process like the signal's default action would, after the caller has cleaned up.
     pub fn die(signal: i32) -> ! {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
         std::process::exit(128 + signal)
     }
 }
 
-/// Bit of SIGSEGV and of SIGBUS in the signal masks of `/proc/self/status`.
+/// The bits of SIGSEGV and of SIGBUS in the signal masks of `/proc/self/status`.
 const FAULTS: [(rustix::process::Signal, u64); 2] =
     [(rustix::process::Signal::SEGV, 1 << 10), (rustix::process::Signal::BUS, 1 << 6)];
 
-/// Makes SIGSEGV and SIGBUS fatal when another process sends them, as they are to a C program.
+/// Makes SIGSEGV and SIGBUS fatal when another process sends them, as in a C program.
 ///
-/// Rust's start-up code catches them to tell a stack overflow from other faults. To any other
-/// fault it answers by restoring the default action and returning, so that the instruction
-/// faults again; a signal that was sent thus gets lost the first time. That first time happens
-/// here. Call it before there are threads.
+/// Rust's start-up code catches both to distinguish a stack overflow from other faults. For another fault its
+/// handler restores the default action and returns, so that the instruction faults again. So the first signal
+/// that another process sends has no effect. This function sends that first signal itself. It must be called
+/// before threads are started.
 pub(crate) fn make_faults_fatal() {
     let Some(caught) = caught_signals() else { return };
     for (signal, bit) in FAULTS {

@@ -1,8 +1,7 @@
-//! Unix, TCP and TLS byte streams, active and passive, and the rules of reconnecting.
+//! Unix, TCP and TLS byte streams, active and passive, and a state machine for reconnecting.
 //!
-//! Everything here is non-blocking and knows no protocol: OVSDB, OpenFlow and the control
-//! socket are built on it. A component owns its streams, so no locks are needed; any thread
-//! may use it.
+//! All functions are non-blocking, and independent of the protocols on top: OVSDB, OpenFlow and the control
+//! socket. Each component owns its streams, so no locks are needed; any thread may use the crate.
 
 mod listener;
 mod outbox;

@@ -1,5 +1,5 @@
-//! A passive socket. The file of a Unix one goes with it, and one that a dead process left
-//! behind is replaced.
+//! A listening socket. Dropping a Unix socket's listener removes its file; the file of a dead process is
+//! replaced.
 
 use crate::stream::{Stream, family, socket};
 use crate::target::Target;
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const BACKLOG: i32 = 64;
 
-/// Numbers the nameless clients of Unix sockets.
+/// Numbers clients of Unix sockets, which have no address.
 static UNIX_CLIENTS: AtomicU64 = AtomicU64::new(0);
 
-/// Waits for clients; non-blocking.
+/// Listens for clients; non-blocking.
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
@@ -29,7 +29,7 @@ pub struct Listener {
     tls: bool,
 }
 
-/// A socket's file, known by its inode so that a successor's file is left alone.
+/// A Unix socket's file, identified by its inode, so that a successor's file is not removed.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
@@ -68,7 +68,7 @@ impl Listener {
             }
         }
         let fd = socket(AddressFamily::UNIX)?;
-        // The mode of the socket becomes that of its file: for owner and group, less umask.
+        // The socket file gets the mode of the socket: access for owner and group, less umask.
         rustix::fs::fchmod(&fd, Mode::from_raw_mode(0o770))?;
         let at = unix_path::resolve(path)?;
         rustix::net::bind(&fd, &at.addr)?;
@@ -85,12 +85,12 @@ impl Listener {
         Ok(Listener { fd, file: None, tls })
     }
 
-    /// The next client; `None` if there is none now.
+    /// Accepts the next client; `None` if there is none now.
     pub fn accept(&self) -> io::Result<Option<Stream>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (fd, peer) = match rustix::net::acceptfrom_with(&self.fd, flags) {
             Ok(got) => got,
-            // A client that has gone before it was accepted is none.
+            // A client that disconnected before it was accepted is ignored.
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(None),
             Err(e) => return Err(e.into()),
         };
@@ -98,7 +98,7 @@ impl Listener {
             let n = UNIX_CLIENTS.fetch_add(1, Ordering::Relaxed);
             return Ok(Some(Stream::accepted(fd, format!("unix#{n}"))));
         }
-        // A peer that has gone already is noticed at the first read.
+        // On failure the peer has disconnected, which the first read reports.
         let _ = set_tcp_nodelay(&fd, true);
         let peer = peer.and_then(|p| SocketAddr::try_from(p).ok());
         let kind = if self.tls { "ssl" } else { "tcp" };
@@ -107,12 +107,12 @@ impl Listener {
         Ok(Some(stream))
     }
 
-    /// The TCP address listened at, with the port that the system chose for port 0.
+    /// The TCP address of the socket, with the port that the system chose for port 0.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         SocketAddr::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
     }
 
-    /// The file of a Unix socket.
+    /// The path of a Unix socket.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(|f| f.path.as_path())
     }

@@ -1,37 +1,38 @@
-//! Bytes on their way out of a non-blocking stream.
+//! Bytes to be written to a non-blocking stream.
 //!
-//! The bytes are held in pieces, so that a long message is neither copied nor moved: pieces that were written are freed.
-//! The owner looks at `len` to drop a peer that does not read, and at `pushed` and `written` to tell how long bytes wait.
+//! The bytes are stored in pieces, so that a long message is neither copied nor moved; written pieces are
+//! freed. The owner uses `len` to disconnect a peer that does not read, and `pushed` and `written` to measure
+//! how long bytes wait.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 
-/// Short messages are joined into pieces of this size; a longer message is a piece of its own.
+/// Short messages are joined into pieces of at most this many bytes; a longer message is a piece of its own.
 const PIECE: usize = 64 * 1024;
-/// The most bytes written by one [`Outbox::flush`], so that a peer that reads fast does not keep the thread: 1 MiB takes
-/// about 0.3 ms over a Unix socket.
+/// Maximum number of bytes written by one [`Outbox::flush`], so that a fast reader does not occupy the
+/// thread: 1 MiB takes about 0.3 ms over a Unix socket.
 const FLUSH_MAX: usize = 1 << 20;
 
-/// What is still to be written.
+/// The queue of bytes to be written.
 #[derive(Debug, Default)]
 pub struct Outbox {
     pieces: VecDeque<Vec<u8>>,
-    /// Bytes of the first piece that were written.
+    /// Bytes of the first piece that are already written.
     front: usize,
-    /// Bytes in all pieces, less `front`.
+    /// Bytes in all pieces, without `front`.
     len: usize,
     pushed: u64,
-    /// The stream took bytes that it has not sent yet.
+    /// Whether the stream (TLS) has accepted bytes that it has not sent yet.
     held: bool,
 }
 
 impl Outbox {
-    /// An empty one.
+    /// An empty queue.
     pub fn new() -> Outbox {
         Outbox::default()
     }
 
-    /// Adds bytes at the end.
+    /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         match self.pieces.back_mut() {
             Some(last) if last.len() + bytes.len() <= PIECE => last.extend_from_slice(bytes),
@@ -40,7 +41,7 @@ impl Outbox {
         self.count(bytes.len());
     }
 
-    /// Adds bytes at the end, without a copy where they are many.
+    /// Appends bytes, without copying them if they are at least a piece.
     pub fn push_owned(&mut self, bytes: Vec<u8>) {
         if bytes.len() < PIECE {
             return self.push(&bytes);
@@ -54,27 +55,28 @@ impl Outbox {
         self.pushed += len as u64;
     }
 
-    /// How much waits. What a stream (TLS) holds back counts as one.
+    /// Number of bytes to be written. Bytes that the stream (TLS) holds back count as one.
     pub fn len(&self) -> usize {
         self.len + usize::from(self.held)
     }
 
-    /// Whether nothing waits.
+    /// Returns whether all bytes are written and sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All bytes that were ever added.
+    /// Number of bytes appended since the start.
     pub fn pushed(&self) -> u64 {
         self.pushed
     }
 
-    /// All bytes that the stream ever took.
+    /// Number of bytes that the stream accepted since the start.
     pub fn written(&self) -> u64 {
         self.pushed - self.len as u64
     }
 
-    /// Writes as much as the stream takes now, within a bound: where that is reached, the stream can still be written.
+    /// Writes until the stream blocks or `FLUSH_MAX` is reached; in the latter case the stream is still
+    /// writable.
     pub fn flush(&mut self, stream: &mut impl Write) -> io::Result<()> {
         let mut left = FLUSH_MAX;
         while let Some(piece) = self.pieces.front().filter(|_| left > 0) {

@@ -1,11 +1,10 @@
-//! When an active connection is tried, probed and given up: a state machine that knows
-//! nothing of sockets and is told the time.
+//! Decides when an active connection is attempted, probed and dropped: a state machine without sockets or a
+//! clock of its own.
 //!
-//! The owner calls `run` in every turn of its loop, after it has read what arrived (`activity`),
-//! so that a late turn does not take a live peer for a dead one. It does what the returned
-//! `Action` says and reports how that went. Messages are collected as `Line`s, to be logged
-//! by the owner with `log_to`; they are, like the timing, those of Open vSwitch 3.7, whose
-//! OVSDB and OpenFlow sides put some things differently (`Wording`).
+//! The owner calls `run` in every turn of its loop, after it has read all input (`activity`), so that a
+//! delayed turn does not make a live peer look dead. The owner performs the returned `Action` and reports its
+//! result. Messages are collected as `Line`s, which the owner logs with `log_to`. Texts and timing are those
+//! of Open vSwitch 3.7, whose OVSDB and OpenFlow parts word some messages differently (`Wording`).
 
 use runtime::Module;
 use runtime::log::Level;
@@ -16,10 +15,10 @@ const MIN_BACKOFF_MS: u64 = 1_000;
 const MAX_BACKOFF_MS: u64 = 8_000;
 const PROBE_INTERVAL_MS: u64 = 5_000;
 const MIN_CONNECT_MS: u64 = 1_000;
-/// More than one turn can say; an owner that never logs keeps no more than these.
+/// Maximum number of stored lines: more than one turn produces. An owner that never logs keeps only these.
 const MAX_LINES: usize = 32;
 
-/// Which half of Open vSwitch the messages follow.
+/// The part of Open vSwitch whose messages are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wording {
     /// Log module `reconnect`.
@@ -28,23 +27,23 @@ pub enum Wording {
     OpenFlow,
 }
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Not wanted.
+    /// Disabled.
     Void,
-    /// Waits before the next attempt.
+    /// Waiting before the next attempt.
     Backoff,
-    /// An attempt is under way.
+    /// Attempting to connect.
     Connecting,
     /// Connected.
     Active,
-    /// Connected; a probe awaits its answer.
+    /// Connected; a probe has been sent and not answered yet.
     Idle,
 }
 
 impl State {
-    /// As in the `status` of the database's Controller and Manager rows.
+    /// The state's name, as in the `status` column of tables Controller and Manager.
     pub fn name(self) -> &'static str {
         match self {
             State::Void => "VOID",
@@ -56,25 +55,25 @@ impl State {
     }
 }
 
-/// What the owner is to do.
+/// What the owner must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start to connect; then tell `connected` or `connect_failed`.
+    /// Start to connect; then call `connected` or `connect_failed`.
     Connect,
-    /// Drop the connection or the attempt. There is nothing to report back.
+    /// Drop the connection or the attempt, without reporting back.
     Disconnect,
-    /// Send something that the peer must answer.
+    /// Send a request that the peer must answer.
     Probe,
 }
 
-/// How a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// With an error; the system's text for it.
+    /// An error, with the system's text.
     Error(String),
     /// The peer closed it.
     Closed,
-    /// For no reason that the system has a word for.
+    /// Our side dropped it.
     Dropped,
 }
 
@@ -87,12 +86,12 @@ impl From<&io::Error> for Loss {
     }
 }
 
-/// A message for the log.
+/// A log message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// How much it matters.
+    /// The level.
     pub level: Level,
-    /// With the connection's name.
+    /// The text, including the connection's name.
     pub text: String,
 }
 
@@ -101,7 +100,7 @@ pub struct Line {
 pub struct Reconnect {
     name: String,
     wording: Wording,
-    /// False for a connection that the peer made: it ends for good.
+    /// False for a connection that the peer opened: it is not opened again.
     retry: bool,
     state: State,
     entered: Millis,
@@ -120,7 +119,7 @@ pub struct Reconnect {
 }
 
 impl Reconnect {
-    /// A connection that is to be made at once.
+    /// A connection whose first attempt is due at once.
     pub fn new(name: impl Into<String>, wording: Wording, now: Millis) -> Reconnect {
         Reconnect {
             name: name.into(),
@@ -143,20 +142,21 @@ impl Reconnect {
         }
     }
 
-    /// A connection that the peer made and that is not up before it has said hello: `connected` tells. It has as long
-    /// for that as an attempt of ours.
+    /// A connection that the peer opened and that counts as connected only after its hello message: then the
+    /// owner calls `connected`. The time limit is that of an attempt.
     pub fn accepted(name: impl Into<String>, wording: Wording, now: Millis) -> Reconnect {
         let mut r = Reconnect { retry: false, ..Reconnect::new(name, wording, now) };
         r.enter(State::Connecting, now);
         r
     }
 
-    /// Sets the idle time before a probe, and before its answer is overdue; 0 is never.
+    /// Sets the idle time before a probe in ms, which is also the time limit for the answer; 0 turns probes
+    /// off.
     pub fn set_probe_interval(&mut self, ms: u64) {
         self.probe_interval = ms;
     }
 
-    /// Sets the longest wait between attempts (at least the shortest, one second).
+    /// Sets the longest wait between attempts, in ms (at least the shortest one, one second).
     pub fn set_max_backoff(&mut self, ms: u64) {
         self.max_backoff = ms.max(self.min_backoff);
         if self.state == State::Backoff {
@@ -164,7 +164,7 @@ impl Reconnect {
         }
     }
 
-    /// What is due now.
+    /// Returns the action that is due now.
     pub fn run(&mut self, now: Millis) -> Option<Action> {
         if self.force {
             self.force = false;
@@ -208,7 +208,7 @@ impl Reconnect {
         }
     }
 
-    /// When to call `run` next, if nothing happens before.
+    /// The time at which `run` must be called next, if no event occurs before.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
         if self.force {
             return Some(now);
@@ -224,7 +224,7 @@ impl Reconnect {
         }
     }
 
-    /// The attempt succeeded.
+    /// Reports that the attempt succeeded.
     pub fn connected(&mut self, now: Millis) {
         if self.is_connected() {
             return;
@@ -240,7 +240,7 @@ impl Reconnect {
         self.successes += 1;
     }
 
-    /// The attempt failed.
+    /// Reports that the attempt failed.
     pub fn connect_failed(&mut self, now: Millis, error: &io::Error) {
         if self.state == State::Backoff {
             self.enter_connecting(now);
@@ -250,7 +250,7 @@ impl Reconnect {
         }
     }
 
-    /// The connection, or the attempt, has ended.
+    /// Reports that the connection or the attempt ended.
     pub fn disconnected(&mut self, now: Millis, loss: impl Into<Loss>) {
         let loss = loss.into();
         self.force = false;
@@ -280,7 +280,7 @@ impl Reconnect {
         }
     }
 
-    /// Something arrived from the peer.
+    /// Reports that data arrived from the peer.
     pub fn activity(&mut self, now: Millis) {
         if self.state == State::Idle {
             self.enter(State::Active, now);
@@ -288,12 +288,12 @@ impl Reconnect {
         self.last_activity = now;
     }
 
-    /// Makes the next `run` end the connection; it is then made again.
+    /// Makes the next `run` disconnect; the connection is then attempted again.
     pub fn force_reconnect(&mut self) {
         self.force = matches!(self.state, State::Connecting | State::Active | State::Idle);
     }
 
-    /// Stops wanting the connection; the owner drops it.
+    /// Disables the connection; the owner must drop it.
     pub fn disable(&mut self, now: Millis) {
         if self.is_connected() {
             self.last_disconnected = Some(now);
@@ -302,7 +302,7 @@ impl Reconnect {
         self.enter(State::Void, now);
     }
 
-    /// Wants the connection (again).
+    /// Enables the connection (again).
     pub fn enable(&mut self, now: Millis) {
         if self.state == State::Void && self.retry {
             self.backoff = 0;
@@ -310,7 +310,7 @@ impl Reconnect {
         }
     }
 
-    /// Calls the connection so from now on, as where it goes to another place next.
+    /// Changes the connection's name, for example when its target changes.
     pub fn set_name(&mut self, name: &str) {
         self.name = name.to_owned();
     }
@@ -320,37 +320,37 @@ impl Reconnect {
         &self.name
     }
 
-    /// What it is doing.
+    /// The present state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether it is up.
+    /// Returns whether it is connected.
     pub fn is_connected(&self) -> bool {
         matches!(self.state, State::Active | State::Idle)
     }
 
-    /// The present wait between attempts.
+    /// The present wait between attempts, in ms.
     pub fn backoff_ms(&self) -> u64 {
         self.backoff
     }
 
-    /// How often it was tried.
+    /// Number of attempts.
     pub fn attempts(&self) -> u64 {
         self.attempts
     }
 
-    /// How often it came up.
+    /// Number of successful attempts.
     pub fn successes(&self) -> u64 {
         self.successes
     }
 
-    /// Whole seconds since it last came up.
+    /// Whole seconds since it was last connected.
     pub fn sec_since_connect(&self, now: Millis) -> Option<u64> {
         self.last_connected.map(|t| now.0.saturating_sub(t.0) / 1000)
     }
 
-    /// Whole seconds since it last went down.
+    /// Whole seconds since it was last disconnected.
     pub fn sec_since_disconnect(&self, now: Millis) -> Option<u64> {
         self.last_disconnected.map(|t| now.0.saturating_sub(t.0) / 1000)
     }
@@ -360,12 +360,12 @@ impl Reconnect {
         now.0.saturating_sub(self.entered.0) / 1000
     }
 
-    /// Why it last ended; none while it is up.
+    /// Why it last ended; `None` while it is connected.
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }
 
-    /// The messages since the last call.
+    /// Takes the messages since the last call.
     pub fn take_lines(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
@@ -383,7 +383,8 @@ impl Reconnect {
         }
     }
 
-    /// The level of ordinary events: connections that others make come and go all the time.
+    /// The level of ordinary events: Dbg for connections that peers open, since they come and go all the
+    /// time.
     fn usual(&self) -> Level {
         if self.retry { Level::Info } else { Level::Dbg }
     }
@@ -402,12 +403,12 @@ impl Reconnect {
         self.enter(State::Connecting, now);
     }
 
-    /// At the longest wait each attempt would repeat the same lines for ever.
+    /// Returns whether attempts are logged: not at the longest wait, where each would repeat the same lines.
     fn is_talkative(&self) -> bool {
         self.backoff < self.max_backoff
     }
 
-    /// `None` is "timed out".
+    /// Ends an attempt; `error` `None` means timed out.
     fn attempt_lost(&mut self, now: Millis, error: Option<String>) {
         if self.is_talkative() {
             let text = match (self.wording, &error) {
@@ -443,7 +444,8 @@ impl Reconnect {
         self.back_off(now, lasted);
     }
 
-    /// `afresh` after a connection that was good for something.
+    /// Enters the wait before the next attempt. `afresh`: start at the shortest wait, since the connection
+    /// was useful.
     fn back_off(&mut self, now: Millis, afresh: bool) {
         if !self.retry {
             self.enter(State::Void, now);
@@ -477,7 +479,7 @@ impl Reconnect {
     }
 }
 
-/// Seconds with at most three significant digits, as `%.3g` writes them.
+/// Formats milliseconds as seconds with at most three significant digits, like `%.3g`.
 fn three_digits(ms: u64) -> String {
     let decimals = match ms {
         0..1_000 => 3,

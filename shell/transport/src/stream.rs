@@ -1,4 +1,4 @@
-//! A non-blocking, connected (or connecting) byte stream.
+//! A non-blocking byte stream that is connected or connecting.
 
 use crate::target::Target;
 use crate::tls::session::TlsSession;
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// A stream; reading and writing return `WouldBlock` rather than wait.
+/// A stream; reads and writes return `WouldBlock` instead of waiting.
 #[derive(Debug)]
 pub struct Stream {
     socket: Socket,
@@ -25,8 +25,8 @@ pub struct Stream {
 struct Socket(OwnedFd);
 
 impl Stream {
-    /// Starts to connect. Whether it has worked out is told by `connect_progress`; until then
-    /// wait for what `connect_waits_for_write` says.
+    /// Starts to connect. `connect_progress` returns the result; until then wait for the socket as
+    /// `connect_waits_for_write` says.
     pub fn connect(target: &Target) -> io::Result<Stream> {
         match target {
             Target::Unix(path) => {
@@ -53,13 +53,13 @@ impl Stream {
         Stream { socket: Socket(fd), name, connecting: false, tls: None }
     }
 
-    /// The same for a client of a `pssl:` socket; the handshake happens as it is read.
+    /// The stream of a client of a `pssl:` socket; the handshake is made by reads.
     pub(crate) fn accepted_tls(fd: OwnedFd, name: String) -> io::Result<Stream> {
         let tls = Some(Box::new(TlsSession::server()?));
         Ok(Stream { tls, ..Stream::accepted(fd, name) })
     }
 
-    /// Two ends of one connection, in this process.
+    /// Two connected streams within this process.
     pub fn pair() -> io::Result<(Stream, Stream)> {
         let (a, b) = UnixStream::pair()?;
         let end =
@@ -67,7 +67,7 @@ impl Stream {
         Ok((end(a)?, end(b)?))
     }
 
-    /// True once connected, false while that is under way; the error of a failed attempt.
+    /// Continues to connect: true once connected, false while in progress; the error if the attempt failed.
     pub fn connect_progress(&mut self) -> io::Result<bool> {
         if self.connecting {
             let mut fds = [PollFd::new(&self.socket.0, PollFlags::OUT)];
@@ -81,13 +81,13 @@ impl Stream {
         self.tls.as_mut().map_or(Ok(true), |tls| tls.handshake(&mut self.socket))
     }
 
-    /// Whether an attempt goes on when the socket can be written; otherwise when it can be read.
+    /// Returns whether an attempt continues when the socket is writable (true) or readable (false).
     pub fn connect_waits_for_write(&self) -> bool {
         self.connecting || self.tls.as_ref().is_none_or(|tls| tls.wants_write())
     }
 
-    /// Whether the other end has gone. One that only has ended its sending side has not; over TCP the two look alike until
-    /// something is sent, so there this may be false for long.
+    /// Returns whether the peer has closed the connection. A peer that only ended its sending direction has
+    /// not closed it; over TCP the two cannot be distinguished until something is sent, so false is returned.
     pub fn has_hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket.0, PollFlags::empty())];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -95,22 +95,22 @@ impl Stream {
         heard && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
-    /// Who is at the other end: the target, `unix#0`, `tcp:127.0.0.1:1234`.
+    /// The name of the peer: the target, `unix#0`, `tcp:127.0.0.1:1234`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The common name in the certificate of the other end, once that has shown one.
+    /// The common name in the peer's certificate, once it is received.
     pub fn peer_id(&self) -> Option<&str> {
         self.tls.as_ref()?.peer_id()
     }
 
-    /// Address of the other end, if it is TCP.
+    /// The peer's address, for TCP.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         SocketAddr::try_from(rustix::net::getpeername(&self.socket.0).ok()??).ok()
     }
 
-    /// Address of this end, if it is TCP.
+    /// The local address, for TCP.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         SocketAddr::try_from(rustix::net::getsockname(&self.socket.0).ok()?).ok()
     }
@@ -139,7 +139,7 @@ impl Write for Stream {
         }
     }
 
-    /// `WouldBlock`: bytes that were taken are not on their way yet.
+    /// `WouldBlock`: accepted bytes are not sent yet.
     fn flush(&mut self) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         tls.send(&mut self.socket)?;

@@ -1,13 +1,13 @@
-//! Where to connect to or to listen: `unix:FILE`, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]`, `punix:FILE`,
-//! `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]`, as `ovs-vswitchd(8)` and the database write them.
+//! Connection targets: `unix:FILE`, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]`, `punix:FILE`, `ptcp:[PORT][:HOST]`,
+//! `pssl:[PORT][:HOST]`, as documented in `ovs-vswitchd(8)` and used in the database.
 //!
-//! Hosts are numeric, IPv6 ones in brackets: a name would need a resolver that can block.
+//! Hosts are numeric, IPv6 addresses in brackets: resolving a name could block.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// One end of a connection.
+/// A target to connect to or to listen at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Connects to a Unix socket.
@@ -24,12 +24,12 @@ pub enum Target {
     PSsl(SocketAddr),
 }
 
-/// Why a text names no target.
+/// Why a text is not a valid target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// No such kind of connection.
+    /// Unknown kind of connection.
     UnknownKind(String),
-    /// The address is wrong; says what of it.
+    /// An invalid address; the text gives the reason.
     Address(String),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl Target {
-    /// Reads a target; `default_port` is for TCP addresses without one.
+    /// Parses a target; `default_port` is for TCP addresses without a port.
     pub fn parse(text: &str, default_port: u16) -> Result<Target, TargetError> {
         let bad = |what: String| TargetError::Address(format!("{text}: {what}"));
         let (kind, rest) = text.split_once(':').ok_or(TargetError::UnknownKind(text.into()))?;
@@ -64,7 +64,7 @@ impl Target {
         }
     }
 
-    /// The same with a relative file name taken as one in `dir`.
+    /// Makes a relative file name relative to `dir`.
     pub fn within(self, dir: &Path) -> Target {
         match self {
             Target::Unix(p) => Target::Unix(dir.join(p)),
@@ -73,7 +73,7 @@ impl Target {
         }
     }
 
-    /// Whether it listens.
+    /// Returns whether the target listens.
     pub fn is_passive(&self) -> bool {
         matches!(self, Target::PUnix(_) | Target::PTcp(_) | Target::PSsl(_))
     }
@@ -109,7 +109,7 @@ fn host(text: &str) -> Result<IpAddr, String> {
 }
 
 fn active(text: &str, default_port: u16) -> Result<SocketAddr, String> {
-    // Without brackets more than one colon can only be an IPv6 address without a port.
+    // Without brackets, more than one colon can only be an IPv6 address without a port.
     let (h, p) = match text.rfind("]:") {
         Some(at) => (text.get(..=at).unwrap_or_default(), text.get(at + 2..)),
         None => match text.split_once(':') {

@@ -1,5 +1,5 @@
-//! Names of Unix sockets that do not fit the 107 bytes of `sockaddr_un`: reached through
-//! `/proc/self/fd` from their directory.
+//! Unix sockets whose path exceeds the 107 bytes of `sockaddr_un`: reached through `/proc/self/fd` of their
+//! directory.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::SocketAddrUnix;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const MAX_LEN: usize = 107;
 
-/// An address, valid for as long as this value lives.
+/// An address that is valid while this value lives.
 pub(crate) struct UnixAddr {
     pub(crate) addr: SocketAddrUnix,
     _dir: Option<OwnedFd>,

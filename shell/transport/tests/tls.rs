@@ -1,4 +1,4 @@
-//! Two ends over TLS: who is let in, what arrives, how an authority is learned.
+//! Two ends over TLS: which peers are accepted, data transfer, and bootstrap of an authority.
 //!
 //! One test, since a process has one identity.
 
@@ -22,7 +22,7 @@ fn authority(name: &str) -> Authority {
     Authority { issuer: Issuer::new(params, key), pem }
 }
 
-/// Files of an identity that `by` vouches for and that trusts `trusted`; its chain shows `by`, too.
+/// Files of an identity that `by` signed and that trusts `trusted`; its chain includes `by`.
 fn files(dir: &Path, name: &str, by: &Authority, trusted: &Authority) -> Files {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -41,7 +41,7 @@ fn files(dir: &Path, name: &str, by: &Authority, trusted: &Authority) -> Files {
     }
 }
 
-/// Connects, and brings the hand-shake of both ends as far as it goes.
+/// Connects, and continues the handshake of both ends until it finishes or fails.
 fn meet(listener: &Listener, client: &Files, server: &Files) -> std::io::Result<(Stream, Stream)> {
     let target = Target::Ssl(listener.local_addr().unwrap());
     configure(client).unwrap();
@@ -100,7 +100,7 @@ fn identities() {
     assert!(meet(&listener, &stranger, &theirs).is_err(), "the server lets anybody in");
     assert!(meet(&listener, &wary, &theirs).is_err(), "the client believes anybody");
 
-    // The first meeting only learns whom to trust; the second is an ordinary one.
+    // The first connection only stores the authority; the second one works.
     let mut learning = files(&dir, "learning", &good, &good);
     std::fs::remove_file(&learning.ca_cert).unwrap();
     learning.bootstrap = true;

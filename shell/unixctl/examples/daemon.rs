@@ -1,6 +1,4 @@
-//! The smallest daemon: detaches, writes its pidfile, answers on a control socket.
-//!
-//! `daemon --detach --monitor --pidfile --log-file`, then `ovs-appctl -t daemon version`.
+//! A minimal daemon: detaches, writes its pidfile, answers on a control socket.
 
 use runtime::daemon::{Capabilities, DaemonArgs, start};
 use runtime::log::Module;

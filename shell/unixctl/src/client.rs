@@ -1,4 +1,4 @@
-//! The client, which waits for its answers.
+//! The blocking client.
 
 use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Splitter};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use transport::{Outbox, Stream, Target};
 
-/// Large tables of flows have to pass.
+/// Longest reply, in bytes: dumps of large flow tables must fit.
 const MAX_REPLY: usize = 1 << 30;
 const PIECE: usize = 64 * 1024;
 const RETRY: Duration = Duration::from_millis(10);
@@ -22,13 +22,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects; `timeout` is for everything that is done with the client.
+    /// Connects; `timeout` limits the whole life of the client.
     pub fn connect(path: &Path, timeout: Option<Duration>) -> io::Result<Client> {
         let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
         let target = Target::Unix(path.into());
         let stream = loop {
             match Stream::connect(&target) {
-                // A Unix socket whose queue is full says so instead of letting us wait.
+                // Connecting to a Unix socket with a full backlog fails at once; try again until the timeout.
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     time_left(deadline)?;
                     std::thread::sleep(RETRY);
@@ -43,8 +43,8 @@ impl Client {
         Client { stream, splitter: Splitter::new(Limits::of_bytes(MAX_REPLY)), deadline, next_id: 0 }
     }
 
-    /// Carries out one command: the daemon's reply or error, or how the connection failed
-    /// (`TimedOut` if time was up, `UnexpectedEof` if the daemon hung up).
+    /// Sends one command: returns the daemon's reply or error, or how the connection failed (`TimedOut` after
+    /// the timeout, `UnexpectedEof` if the daemon closed it).
     pub fn call(&mut self, method: &str, args: &[String]) -> io::Result<Result<Json, Json>> {
         let id = Json::from(self.next_id);
         self.next_id += 1;
@@ -97,7 +97,7 @@ impl Client {
     }
 }
 
-/// The time until the deadline, if there is one; an error once it has passed.
+/// The time until the deadline, `None` without one; an error once it has passed.
 fn time_left(deadline: Option<Instant>) -> io::Result<Option<Duration>> {
     let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
     match left {

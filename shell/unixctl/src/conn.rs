@@ -1,7 +1,7 @@
 //! One client of the control socket.
 //!
-//! Nothing is read while a request waits for its answer or an answer for its reader: the
-//! kernel's buffers then hold the client up, and our memory stays bounded.
+//! Nothing is read while a request is being answered or an answer is not yet sent: the kernel's buffers then
+//! block the client, and our memory is limited.
 
 use crate::format::{Format, Reply, ended};
 use ovsdb::json::quoted;
@@ -14,33 +14,33 @@ use std::time::{Duration, Instant};
 use transport::{Outbox, Stream};
 
 pub(crate) static LOG: Module = Module::new("unixctl");
-/// Far above any command, `dpctl/add-flows` included.
+/// Limits of a request; larger than any command, including `dpctl/add-flows`.
 const MAX_REQUEST: Limits = Limits { bytes: 4 << 20, values: 64 << 10 };
 const PIECE: usize = 16 * 1024;
-/// A client that takes nothing of its answer for so long is gone.
+/// A client that reads nothing of its answer for this time is disconnected.
 const STALL: Duration = Duration::from_secs(60);
 
-/// Names a request until it is answered.
+/// Identifies a request until it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId {
     pub(crate) conn: u64,
     pub(crate) seq: u64,
 }
 
-/// A command that the daemon is to carry out; each must be answered some time.
+/// A command for the daemon; each must be answered eventually.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// To answer it by.
+    /// The ID for the answer.
     pub id: RequestId,
-    /// The command, one of those offered.
+    /// The command: one of those offered.
     pub method: String,
-    /// Its arguments, in the allowed number.
+    /// Its arguments; their number has been checked.
     pub args: Vec<String>,
-    /// What the client wants to get.
+    /// The reply format that the client has chosen.
     pub format: Format,
 }
 
-/// What came off a connection.
+/// A request received from a connection.
 pub(crate) struct Received {
     pub(crate) id: RequestId,
     pub(crate) method: String,
@@ -54,7 +54,7 @@ pub(crate) struct Conn {
     outbox: Outbox,
     last_progress: Instant,
     seq: u64,
-    /// The splitter may hold another request, of which the socket knows nothing any more.
+    /// Whether the splitter may contain another request, which polling the socket would not show.
     more: bool,
     /// The JSON-RPC ID of the request that is being answered.
     pending: Option<Json>,
@@ -84,7 +84,7 @@ impl Conn {
         self.stream.name()
     }
 
-    /// Writes what waits; an error is the end of the connection.
+    /// Writes queued bytes; after an error the connection must be closed.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let before = self.outbox.len();
         self.outbox.flush(&mut self.stream)?;
@@ -96,7 +96,7 @@ impl Conn {
         Ok(())
     }
 
-    /// The next request, if the one before has been dealt with.
+    /// Returns the next request, if the previous one has been answered.
     pub(crate) fn receive(&mut self) -> io::Result<Option<Received>> {
         let mut piece = [0; PIECE];
         loop {
@@ -139,7 +139,7 @@ impl Conn {
         Err(format!("received unexpected {kind} message"))
     }
 
-    /// Answers the pending request, unless `seq` is of an older one.
+    /// Answers the pending request, unless `seq` is that of an older one.
     pub(crate) fn answer(&mut self, seq: u64, answer: &Result<Reply, String>) {
         if seq != self.seq {
             return;

@@ -1,13 +1,13 @@
-//! What a reply looks like, and the `set-options` command that chooses it.
+//! Reply formats, and the `set-options` command that selects one.
 
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
 use std::borrow::Cow;
 
-/// What a client wants to get.
+/// The reply format of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Text for people.
+    /// Text for users.
     #[default]
     Text,
     /// JSON for programs.
@@ -15,7 +15,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The name in options; letter case does not matter.
+    /// The format of this name; letter case is ignored.
     pub fn from_name(name: &str) -> Option<Format> {
         match name {
             _ if name.eq_ignore_ascii_case("text") => Some(Format::Text),
@@ -24,7 +24,7 @@ impl Format {
         }
     }
 
-    /// Reads the arguments of `set-options`; the error is the reply's text.
+    /// Parses the arguments of `set-options`; the error is the text of the reply.
     pub(crate) fn with_options(self, args: &[String]) -> Result<Format, String> {
         let mut format = self;
         let mut args = args.iter();
@@ -45,17 +45,17 @@ impl Format {
     }
 }
 
-/// The answer to a command that went well.
+/// The reply to a command that succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// Text; wrapped up for a client that wants JSON.
+    /// Text; encoded as a JSON value for a client that uses JSON.
     Text(String),
-    /// For a client that wants JSON (`Request::format`).
+    /// JSON, for a client that uses it (`Request::format`).
     Json(Json),
 }
 
 impl Reply {
-    /// As the text of a JSON value.
+    /// The reply as the text of a JSON value.
     pub(crate) fn encode(&self, format: Format) -> String {
         match (self, format) {
             (Reply::Text(text), Format::Text) => quoted(&ended(text)),
@@ -68,7 +68,7 @@ impl Reply {
     }
 }
 
-/// Text that ends its last line: clients of Open vSwitch before 3.5 print what they get and no more.
+/// Adds a newline to a text without one: clients of Open vSwitch before 3.5 print the text as it is.
 pub(crate) fn ended(text: &str) -> Cow<'_, str> {
     match text.is_empty() || text.ends_with('\n') {
         true => Cow::Borrowed(text),

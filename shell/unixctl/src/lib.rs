@@ -1,8 +1,8 @@
 //! The control socket of a daemon (`ovs-appctl`): JSON-RPC server and client.
 //!
-//! One connection is served one request at a time and in order, so that an answer may come
-//! much later than its request (`time/warp`, `revalidator/wait`). What the commands do is the
-//! daemon's matter; their names and argument counts come from `ctl`.
+//! A connection is served one request at a time and in order; an answer may come much later than its request
+//! (`time/warp`, `revalidator/wait`). The daemon implements the commands; their names and argument counts
+//! come from `ctl`.
 
 mod client;
 mod conn;

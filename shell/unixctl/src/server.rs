@@ -1,5 +1,5 @@
-//! The server: accepts clients, checks commands, answers those that need no daemon, and
-//! hands the others out. It belongs to the main loop.
+//! The server: accepts clients, checks commands, answers a few commands itself and returns the others to the
+//! daemon. Runs in the main loop.
 
 use crate::conn::{Conn, LOG, Received, Request, RequestId};
 use crate::format::{Format, Reply};
@@ -14,9 +14,9 @@ use transport::{Listener, Stream, Target};
 
 /// Commands that the server answers itself.
 const OWN: [&str; 3] = ["list-commands", "set-options", "version"];
-/// Requests of one client in one turn, so that none keeps the main loop to itself.
+/// Maximum number of requests of one client per turn, so that no client monopolises the main loop.
 const MAX_PER_TURN: usize = 10;
-/// Clients at one time; more wait in the kernel's queue.
+/// Maximum number of clients; more wait in the kernel's backlog.
 const MAX_CLIENTS: usize = 128;
 
 static LIMIT: RateLimit = RateLimit::new(5, 5);
@@ -32,14 +32,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `path`, offering the named commands besides its own; `version` is the reply
-    /// to `version`. A daemon without a control socket uses `none`.
+    /// Listens at `path` and offers the named commands besides its own; `version` is the reply to `version`.
+    /// For a daemon without a control socket see `none`.
     pub fn bind(path: &Path, version: &str, offered: &[&'static str]) -> io::Result<Server> {
         let listener = Listener::bind(&Target::PUnix(path.into()))?;
         Ok(Server { listener: Some(listener), ..Server::none(version, offered) })
     }
 
-    /// A server that nobody can reach.
+    /// A server without a socket.
     pub fn none(version: &str, offered: &[&'static str]) -> Server {
         Server {
             listener: None,
@@ -51,7 +51,7 @@ impl Server {
         }
     }
 
-    /// Offers more commands from now on.
+    /// Offers more commands.
     pub fn offer(&mut self, names: impl Iterator<Item = &'static str>) {
         self.offered.extend(names);
     }
@@ -61,13 +61,13 @@ impl Server {
         self.listener.as_ref()?.path()
     }
 
-    /// Takes a connection that was made in another way.
+    /// Adds a connection that was not accepted by the listener.
     pub fn adopt(&mut self, stream: Stream) {
         self.conns.push(Conn::new(self.next_number, stream));
         self.next_number += 1;
     }
 
-    /// Does what can be done now; returns the commands to be carried out.
+    /// Processes input that has arrived, at most `MAX_PER_TURN` requests per client; returns the commands for the daemon.
     pub fn run(&mut self) -> Vec<Request> {
         self.accept();
         let mut requests = Vec::new();
@@ -158,22 +158,22 @@ impl Server {
         }
     }
 
-    /// Answers a request, after all that it caused to be logged is written. Its client may have gone.
+    /// Answers a request, after all log lines before it are written. The client may have disconnected.
     pub fn reply(&mut self, id: RequestId, answer: Result<Reply, String>) {
         runtime::log::flush();
         if let Some(conn) = self.conns.iter_mut().find(|c| c.number() == id.conn) {
             conn.answer(id.seq, &answer);
-            // A daemon that ends with this turn (`exit`) should still be heard; a failure is
-            // met again, and dealt with, in `run`.
+            // Send now, since a daemon may end with this turn (`exit`). On failure `run` meets the same error
+            // and closes the connection.
             let _ = conn.flush();
         }
     }
 
-    /// Waits for clients and for what they say.
+    /// Registers the events of the listener and the clients.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         if let Some(listener) = &self.listener
-            // An accept that failed for want of descriptors would fail again at once; the next
-            // turn, whatever wakes it, tries it.
+            // An accept that failed for lack of descriptors would fail again at once; it is retried in the
+            // next turn.
             && !self.accept_failed
             && self.conns.len() < MAX_CLIENTS
         {

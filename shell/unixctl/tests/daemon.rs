@@ -1,4 +1,4 @@
-//! The life of a daemon, with the example program: detaching, pidfile, monitor, end.
+//! The life cycle of a daemon, tested with the example program: detaching, pidfile, monitor, end.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ fn a_crashed_daemon_is_started_again() {
     assert!(log_says(&format!("1 crashes: pid {first} died, killed (")));
 }
 
-/// Panics in the main thread and in the writer of the log itself.
+/// Panics in the main thread and in the log's writer thread.
 #[test]
 fn a_panic_is_logged_and_the_daemon_started_again() {
     for thread in ["main", "log"] {
@@ -114,7 +114,7 @@ fn a_panic_is_logged_and_the_daemon_started_again() {
         assert!(place.start(&["--detach", "--monitor", "--pidfile", "--log-file"]).status.success());
         let first = place.pid().unwrap();
         place.call_with("panic", &[thread.to_owned()]);
-        // Something to log, so that its writer comes by.
+        // Logging something makes the writer call `obey`.
         place.call_with("vlog/set", &["dbg".to_owned()]);
         eventually("the restart", || {
             place.pid().is_some_and(|p| p != first) && place.call("version").is_some()

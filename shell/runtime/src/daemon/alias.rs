@@ -1,8 +1,10 @@
-//! A second name of the daemon: links to its pidfile and control socket, for tools that know it by that name.
+//! A second name of the daemon: links to its pidfile and control socket, for tools that know the daemon by
+//! that name.
 //!
-//! `ovs-appctl` without `-t` and scripts around it read `ovs-vswitchd.pid` and the lock on it, then connect to
-//! `ovs-vswitchd.<pid>.ctl`. A symbolic link serves both: who opens it finds our file and our lock, so that another daemon of
-//! that name sees that one runs. After kill -9 a link leads to nothing, and the next daemon replaces it.
+//! `ovs-appctl` without `-t`, and scripts, read `ovs-vswitchd.pid` and test its lock, then connect to
+//! `ovs-vswitchd.<pid>.ctl`. Symbolic links work for both: opening a link opens our file, with our lock, so
+//! another daemon of that name sees that one is running. After `kill -9` the links are dangling, and the next
+//! daemon replaces them.
 
 use super::pidfile::read_pidfile;
 use crate::error_text;
@@ -11,18 +13,18 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// The links; dropping it removes those that are still ours.
+/// The links; dropping the value removes those that still point to this daemon's files.
 #[derive(Debug, Default)]
 pub struct Alias {
     links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Alias {
-    /// Makes `<rundir>/<name>.pid` lead to `pidfile`, and `<rundir>/<name>.<pid>.ctl` to the control socket. Refuses where a
-    /// process that runs has the first name.
+    /// Links `<rundir>/<name>.pid` to `pidfile`, and `<rundir>/<name>.<pid>.ctl` to the control socket.
+    /// Returns an error if a running process holds the first name.
     pub fn take(rundir: &Path, name: &str, pidfile: &Path, control: Option<&Path>) -> Result<Alias, String> {
         let pid_link = rundir.join(format!("{name}.pid"));
-        // Opening our own pidfile by way of the link, and closing it, would drop the lock.
+        // Opening and closing our own pidfile through the link would release its lock.
         if !is_same_file(&pid_link, pidfile)
             && let Ok(owner) = read_pidfile(&pid_link)
         {
@@ -53,7 +55,7 @@ impl Drop for Alias {
     }
 }
 
-/// Makes the link in one step: at no time is there none.
+/// Replaces the link atomically by renaming a new one.
 fn replace(link: &Path, target: &Path) -> std::io::Result<()> {
     let fresh = PathBuf::from(format!("{}.tmp{}", link.display(), std::process::id()));
     symlink(target, &fresh)?;
@@ -65,8 +67,8 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     id(a).is_some_and(|id_a| id(b) == Some(id_a))
 }
 
-/// Removes what daemons of these names that were killed have left: sockets `<progname>.<pid>.ctl` at which nothing listens, and links
-/// `<name>.<pid>.ctl` to them.
+/// Removes the remains of killed daemons of these names: sockets `<progname>.<pid>.ctl` without a listener,
+/// and links `<name>.<pid>.ctl` to them.
 pub fn remove_stale(rundir: &Path, progname: &str, name: &str) {
     let Ok(entries) = std::fs::read_dir(rundir) else { return };
     for entry in entries.flatten() {
@@ -79,13 +81,13 @@ pub fn remove_stale(rundir: &Path, progname: &str, name: &str) {
     }
 }
 
-/// `<progname>.<pid>.ctl`
+/// Returns whether a file name is `<progname>.<pid>.ctl`.
 fn is_control(file: &str, progname: &str) -> bool {
     let pid = file.strip_prefix(progname).and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".ctl"));
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|c| c.is_ascii_digit()))
 }
 
-/// Nothing listens at this socket, or there is none behind the link.
+/// Returns whether nothing listens at this socket, or the link is dangling.
 fn is_dead(path: &Path) -> bool {
     let refused =
         |e: &std::io::Error| [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&e.kind());
@@ -120,7 +122,7 @@ mod tests {
         let _listener = UnixListener::bind(&control).unwrap();
         std::fs::write(dir.join("other.pid"), "999999\n").unwrap();
         let first = Alias::take(&dir, "other", &pidfile, Some(&control)).unwrap();
-        // A link of the daemon before leads to our own file already.
+        // The previous daemon's link already points to our own file.
         let again = Alias::take(&dir, "other", &pidfile, Some(&control)).unwrap();
         assert_eq!(std::fs::read_link(dir.join("other.pid")).unwrap(), Path::new("own.pid"));
         assert!(UnixStream::connect(dir.join(format!("other.{}.ctl", std::process::id()))).is_ok());

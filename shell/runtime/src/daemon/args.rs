@@ -1,4 +1,4 @@
-//! The options that every daemon understands. Unknown ones are left to the program.
+//! The options that every daemon has. Unknown options are left to the program.
 
 use crate::dirs::Dirs;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct DaemonArgs {
     pub pidfile: Option<PathBuf>,
     /// `--overwrite-pidfile`
     pub overwrite_pidfile: bool,
-    /// `--user`: who the process that does the work becomes.
+    /// `--user`: the user that the process that does the work changes to.
     pub user: Option<String>,
     /// `--mlockall`
     pub lock_memory: bool,
@@ -44,13 +44,13 @@ pub struct DaemonArgs {
     pub syslog_method: Option<String>,
     /// `--syslog-target`
     pub syslog_target: Option<String>,
-    /// Every `-v`; `None` is one without a specification.
+    /// Each `-v`; `None` is a `-v` without a specification.
     pub verbose: Vec<Option<String>>,
     /// `--version`
     pub version: bool,
     /// `--help`
     pub help: bool,
-    /// What is left for the program, options first come first.
+    /// The remaining arguments for the program, options first.
     pub rest: Vec<String>,
     pub(super) role: Role,
     pub(super) state: Option<PathBuf>,
@@ -82,7 +82,7 @@ enum Takes {
 }
 
 impl DaemonArgs {
-    /// Reads `argv[1..]`; the error is for standard error.
+    /// Parses `argv[1..]`; the error is for standard error.
     pub fn parse(argv: &[String], dirs: &Dirs) -> Result<DaemonArgs, String> {
         let mut a = DaemonArgs::default();
         let mut it = argv.iter();
@@ -143,13 +143,13 @@ impl DaemonArgs {
             "version" => self.version = true,
             "help" => self.help = true,
             "mlockall" => self.lock_memory = true,
-            // Nothing confines it (no-self-confinement).
+            // no-self-confinement: accepted without effect, since the process is not confined.
             _ => {}
         }
         Ok(())
     }
 
-    /// Sets the log up as told; the error is for standard error.
+    /// Configures the log; the error is for standard error.
     pub fn apply_log(&self) -> Result<(), String> {
         if let Some(m) = &self.syslog_method {
             crate::log::set_syslog_method(m)?;
@@ -162,7 +162,7 @@ impl DaemonArgs {
                 }
             }
         }
-        // In the process that only waits for its child, a second writer would double lines.
+        // A process that only waits for its child does not log to the file, or lines would be duplicated.
         if let Some(f) = self.log_file.as_ref().filter(|_| self.is_worker()) {
             let _ = crate::log::set_file(f);
         }

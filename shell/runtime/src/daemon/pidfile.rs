@@ -1,5 +1,5 @@
-//! The pidfile: its POSIX record lock, not its presence, says that the daemon runs, so that a
-//! stale file after a crash is harmless and stock tools find the owner.
+//! The pidfile. Its POSIX record lock, not its existence, shows that the daemon runs: a stale file after a
+//! crash is harmless, and the tools of Open vSwitch find the owner.
 
 use super::log::text;
 use super::predecessor::await_end;
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 const MAX_TEXT: u64 = 64;
 
-/// Held while the daemon runs; removed when dropped.
+/// The locked pidfile; dropping it removes the file.
 #[derive(Debug)]
 pub struct Pidfile {
     path: PathBuf,
-    // Closing any descriptor of the file would drop the lock, so it stays open.
+    // Closing any descriptor of the file would release the lock, so this one stays open.
     _locked: File,
 }
 
@@ -49,7 +49,7 @@ impl Pidfile {
 }
 
 impl Pidfile {
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -61,8 +61,8 @@ impl Drop for Pidfile {
     }
 }
 
-/// Waits for the end of a predecessor that was killed. Its lock goes before its sockets and devices do, so the number in the
-/// file counts, too.
+/// Waits for a killed predecessor to end. The kernel releases its lock before its sockets and devices, so the
+/// process of the number in the file is checked, too.
 pub(super) fn refuse_if_running(path: &Path) -> Result<(), String> {
     match read_pidfile(path) {
         Ok(pid) if !await_end(pid) => {
@@ -74,15 +74,15 @@ pub(super) fn refuse_if_running(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The number in a file that its last owner wrote it into.
+/// The process ID that the last owner wrote to the file.
 pub fn written_pid(file: &mut impl Read) -> Option<u32> {
     let mut content = String::new();
     file.take(MAX_TEXT).read_to_string(&mut content).ok()?;
     content.trim().parse().ok()
 }
 
-/// The process that holds the pidfile. `NotFound` if there is none; "No such process" if its
-/// owner has gone.
+/// The process that holds the lock of the pidfile. `NotFound` if there is no file; "No such process" if no
+/// process holds the lock.
 pub fn read_pidfile(path: &Path) -> std::io::Result<u32> {
     let mut file = File::options().read(true).write(true).open(path).or_else(|e| match e.kind() {
         ErrorKind::PermissionDenied => File::open(path),

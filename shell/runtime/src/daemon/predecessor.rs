@@ -1,23 +1,24 @@
-//! A process that was killed but has not ended yet.
+//! Waits for the end of a predecessor that was killed.
 //!
-//! The kernel frees a killed process's memory before it closes its files, which takes a second for some gigabytes of huge
-//! pages; then it drops record locks, and last it releases sockets and devices. Until then the process holds them, and its
-//! sockets take connections that nothing will serve. A successor that is started at once waits for that end; a process that
-//! is alive is not waited for.
+//! The kernel frees a killed process's memory before it closes its files, which takes about a second for
+//! several gigabytes of huge pages; then it releases record locks, and at last sockets and devices. Until
+//! then the process's sockets still accept connections that nothing serves. A successor that starts at once
+//! must wait for that end. It does not wait for a process that is alive.
 
 use super::log::LOG;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::time::{Duration, Instant};
 
-/// Longest wait: the kernel frees more than 10 GB a second.
+/// Longest wait. The kernel frees more than 10 GB per second.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Bit of a process that is on its way out in the flags of `/proc/PID/stat` (`PF_EXITING`).
+/// The flag of an exiting process in `/proc/PID/stat` (`PF_EXITING`).
 const EXITING: u64 = 0x4;
-/// Bit of SIGKILL in the masks of pending signals.
+/// The bit of SIGKILL in the masks of pending signals.
 const KILL: u64 = 1 << 8;
 
-/// Waits until `pid` has ended if it was killed or is ending by itself; false if it is alive, or does not end.
+/// Waits until `pid` has ended, if it was killed or is exiting; returns false if it is alive, or does not end
+/// within `LIMIT`.
 pub fn await_end(pid: u32) -> bool {
     let Some(id) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     if !is_ending(pid) {
@@ -38,7 +39,7 @@ pub fn await_end(pid: u32) -> bool {
     }
 }
 
-/// Whether the process can do nothing any more but end. One that is not there has ended.
+/// Returns whether the process is exiting or killed; a process that does not exist has ended.
 fn is_ending(pid: u32) -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
     let (Ok(stat), Ok(status)) = (read("stat"), read("status")) else { return true };
@@ -46,7 +47,7 @@ fn is_ending(pid: u32) -> bool {
 }
 
 fn stat_says_ending(stat: &str) -> bool {
-    // The name in parentheses may hold anything.
+    // The name in parentheses may contain any character.
     let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let state = fields.next().unwrap_or_default();
     let flags = fields.nth(5).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Starting this program again as its own child, and watching over it.
+//! Starts this program again as a child, and monitors it.
 
 use super::args::{DaemonArgs, ROLE_DAEMON, ROLE_MONITOR, Role, STATE};
 use super::log::{LOG, text};
@@ -9,11 +9,11 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Restarts are at least this far apart, but for the first.
+/// Minimum time between restarts; the first restart is immediate.
 const RESTART_INTERVAL: Duration = Duration::from_secs(10);
 /// SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGXCPU, SIGXFSZ.
 const CRASHES: [i32; 9] = [6, 14, 7, 8, 4, 13, 11, 24, 25];
-/// Exit status of a Rust program whose main thread panicked, where no hook aborted it.
+/// Exit status of a Rust program whose main thread panicked without an aborting hook.
 const PANICKED: i32 = 101;
 
 pub(super) struct Launched {
@@ -21,7 +21,7 @@ pub(super) struct Launched {
     pipe: OwnedFd,
 }
 
-/// Starts the next process of the chain; `state` is a file that is ours, for what outlives a crash of it.
+/// Starts the next process; `state` is a memory file that keeps the daemon's state across a crash.
 pub(super) fn launch(role: Role, state: Option<&OwnedFd>) -> Result<Launched, String> {
     let (pipe, their_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(text)?;
     let mut argv = std::env::args_os();
@@ -40,16 +40,16 @@ pub(super) fn launch(role: Role, state: Option<&OwnedFd>) -> Result<Launched, St
     Ok(Launched { child, pipe })
 }
 
-/// What became of a child that was started.
+/// The result of starting a child.
 enum Started {
     Ready,
-    /// It ended before it was ready.
+    /// The child ended before it was ready.
     Died(ExitStatus),
 }
 
 impl Launched {
-    /// Waits until the child is ready. A child that ends with an error ends this process with
-    /// the same status: it has said why on our common standard error.
+    /// Waits until the child is ready. If the child exits with an error, this process exits with the same
+    /// status; the child has printed the reason on the shared standard error.
     pub(super) fn wait_ready(self, failure: &str) -> Result<Child, String> {
         let (child, started) = self.wait_started()?;
         match started {
@@ -72,7 +72,7 @@ impl Launched {
     }
 }
 
-/// Ends this process as a child ended that exited with an error; returns if it ended otherwise.
+/// Exits with the child's exit status if that is an error; returns otherwise.
 fn exit_with(status: ExitStatus) {
     if let Some(code) = status.code().filter(|c| *c != 0) {
         std::process::exit(code);
@@ -81,12 +81,12 @@ fn exit_with(status: ExitStatus) {
     crate::err!(LOG, "fork child died before signaling startup ({what})");
 }
 
-/// The daemon did not end because it was told to, or because its configuration is wrong.
+/// Returns whether the daemon crashed: it neither was told to end nor exited with an error.
 fn is_crash(status: ExitStatus) -> bool {
     status.signal().is_some_and(|s| CRASHES.contains(&s)) || status.code() == Some(PANICKED)
 }
 
-/// Tells the process that started this one that all is well.
+/// Tells the parent process that this one is ready.
 pub(super) fn notify_parent() {
     write_one(rustix::stdio::stdin());
     if let Ok(null) = File::open("/dev/null") {
@@ -102,7 +102,7 @@ pub(super) fn null_stdio() {
     }
 }
 
-/// Runs the daemon as a child for as long as it crashes; never returns.
+/// Runs the daemon as a child and restarts it after each crash; never returns.
 pub(super) fn monitor(args: &DaemonArgs) -> ! {
     crate::log::set_thread_name("monitor");
     let failure = "could not initiate process monitoring";
@@ -128,10 +128,10 @@ pub(super) fn monitor(args: &DaemonArgs) -> ! {
         let pid = child.id();
         let status = match started {
             Started::Ready => child.wait().unwrap_or_else(|_| std::process::exit(1)),
-            // It crashed while it started: it is tried again, at the same rate.
+            // A crash during start-up also counts, and the next start obeys the same interval.
             Started::Died(status) => status,
         };
-        // The file is opened only to say something: it may have been rotated since.
+        // The log file is opened only to log a crash: it may have been rotated meanwhile.
         if let Some(f) = &args.log_file {
             let _ = crate::log::set_file(f);
         }
@@ -147,7 +147,7 @@ pub(super) fn monitor(args: &DaemonArgs) -> ! {
     }
 }
 
-/// How often the daemon crashed, and when it was last started again.
+/// The number of crashes, and the time of the last restart.
 #[derive(Default)]
 struct Restarts {
     crashes: u32,
@@ -155,7 +155,7 @@ struct Restarts {
 }
 
 impl Restarts {
-    /// The daemon ended: returns when it is to be started again, or ends this process with it.
+    /// Handles the daemon's end: returns when it must be restarted, or exits.
     fn after(&mut self, pid: u32, status: ExitStatus) {
         let what = status_text(status);
         if !is_crash(status) {
@@ -176,7 +176,7 @@ impl Restarts {
     }
 }
 
-/// One core dump of a daemon that crashes over and over is enough: each may be as large as its memory.
+/// Turns core dumps off after the first one, since each may be as large as the daemon's memory.
 fn forbid_core_dumps() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
@@ -185,7 +185,8 @@ fn forbid_core_dumps() {
     }
 }
 
-/// Gives the process the name that `ps` and `pidof` show: started by way of `/proc/self/exe` it would be `exe`.
+/// Sets the name that `ps` and `pidof` show; it would be `exe`, since the program is started through
+/// `/proc/self/exe`.
 pub(super) fn bear_own_name() {
     if let Ok(name) = std::ffi::CString::new(progname()) {
         let _ = rustix::thread::set_name(&name);

@@ -1,20 +1,21 @@
-//! `--user`: the daemon goes on as somebody else, and keeps of root's rights only those that it needs.
+//! `--user`: the daemon changes its user, and keeps only the capabilities that it needs.
 //!
-//! The process that does the work changes over, before it makes its first thread and its pidfile: the kernel changes a thread
-//! at a time, and threads inherit it. One that watches it stays what it was, or it could not start the next one. Rights are
-//! kept for programs that the daemon starts, too: it tries itself out in a child of its own before it starts DPDK.
+//! The process that does the work changes before it starts its first thread and creates its pidfile: the
+//! kernel changes one thread at a time, and later threads inherit the change. A monitor process keeps its
+//! user, or it could not start the next daemon. Programs that the daemon starts inherit the capabilities:
+//! before DPDK is started, a child process tests whether that works.
 
 use super::log::text;
 use rustix::process::{Gid, Uid, geteuid, getgid, getuid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 use std::path::Path;
 
-/// Rights of every daemon: to lock memory, and to listen on ports below 1024.
+/// Capabilities of every daemon: to lock memory, and to listen on ports below 1024.
 const ALWAYS: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::NET_BIND_SERVICE);
-/// The kernel's sets have room for so many capabilities.
+/// Maximum number of capabilities in the kernel's sets.
 const CAPABILITIES: u32 = 64;
 
-/// Who the daemon becomes.
+/// The user and group to change to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) uid: Uid,
@@ -22,7 +23,7 @@ pub(super) struct User {
 }
 
 impl User {
-    /// `USER`, `USER:GROUP` or `:GROUP`; the error is for standard error.
+    /// Parses `USER`, `USER:GROUP` or `:GROUP`; the error is for standard error.
     pub(super) fn parse(spec: &str) -> Result<User, String> {
         if !geteuid().is_root() || !getuid().is_root() {
             return Err("only root can use --user option".to_owned());
@@ -31,22 +32,24 @@ impl User {
         among(spec, &read("/etc/passwd")?, &read("/etc/group")?)
     }
 
-    /// Goes on as this user, with `keeps` of root's rights and those that every daemon keeps.
+    /// Changes to this user, and keeps the capabilities `keeps` and those of every daemon.
     pub(super) fn become_it(self, keeps: CapabilitySet, log: Option<&Path>) -> Result<(), String> {
         let failed = |what: &str, e: rustix::io::Errno| format!("--user: {what} ({})", text(e));
         if std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count) != 1 {
             return Err("--user: the process has threads already".to_owned());
         }
         if let Some(log) = log {
-            // It is opened again, when it is rotated, by who the daemon is then.
+            // The new user opens the log file again when it is rotated.
             let _ = rustix::fs::chown(log, Some(self.uid), Some(self.gid));
         }
         let has = thread::capabilities(None).map_err(|e| failed("cannot read capabilities", e))?;
         let keeps = (keeps | ALWAYS) & has.permitted;
-        // Only what the bounding set has can become inheritable, so that comes first.
+        // Only capabilities in the bounding set can become inheritable, so they are set before the bounding
+        // set is reduced.
         thread::set_capabilities(None, CapabilitySets { inheritable: keeps, ..has })
             .map_err(|e| failed("cannot hand capabilities on", e))?;
-        // What neither this process nor one that it starts can have any more; the kernel says where its list ends.
+        // Removes all others from the bounding set, so that no child can get them. The kernel refuses the
+        // first number beyond its list.
         for number in 0..CAPABILITIES {
             let capability = CapabilitySet::from_bits_retain(1 << number);
             if thread::remove_capability_from_bounding_set(capability).is_err() {
@@ -67,12 +70,12 @@ impl User {
         }
         match (getuid(), geteuid(), getgid()) == (self.uid, self.uid, self.gid) {
             true => Ok(()),
-            false => Err("--user: the process is still who it was".to_owned()),
+            false => Err("--user: the user did not change".to_owned()),
         }
     }
 }
 
-/// The entry of that name in a file of colons.
+/// The entry of this name in a file with colon-separated fields.
 fn entry<'a>(file: &'a str, name: &str) -> Option<Vec<&'a str>> {
     file.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|parts| parts.first() == Some(&name))
 }
@@ -81,11 +84,12 @@ fn number(parts: &[&str], at: usize) -> Option<u32> {
     parts.get(at)?.parse().ok()
 }
 
-/// The user in the text of `/etc/passwd` and `/etc/group`. Of a group that is not the user's own the user has to be a member.
+/// Finds the user in the text of `/etc/passwd` and `/etc/group`. The user must be a member of a group other
+/// than their own.
 fn among(spec: &str, passwd: &str, group: &str) -> Result<User, String> {
     let (name, group_name) =
         spec.split_once(':').map_or((spec, ""), |(user, group)| (user.trim(), group.trim()));
-    // Who runs this is root.
+    // Without a name the user stays root, who runs this.
     let name = if name.is_empty() { "root" } else { name.trim() };
     let user = entry(passwd, name).and_then(|parts| number(&parts, 2).zip(number(&parts, 3)));
     let (uid, own) = user.ok_or_else(|| format!("user {name} not found, aborting."))?;

@@ -1,13 +1,13 @@
-//! Log patterns (`%D{…}|%05N|%c%T|%p|%m`) turned into text.
+//! Formats messages by patterns (`%D{…}|%05N|%c%T|%p|%m`).
 //!
-//! Pattern and message come from the user: every step is a checked one, widths are bounded.
+//! The pattern comes from the user: an unknown conversion prints its letter, and widths are limited.
 
 use super::level::Level;
 use std::fmt::Write;
 
 const MAX_FIELD: usize = 1024;
 
-/// What one message offers to a pattern.
+/// The fields of one message.
 pub(super) struct Record<'a> {
     pub module: &'a str,
     pub level: Level,
@@ -20,7 +20,7 @@ pub(super) struct Record<'a> {
     pub facility: u32,
 }
 
-/// Formats a record; without a trailing new-line.
+/// Formats a record, without a trailing newline.
 pub(super) fn render(pattern: &str, r: &Record<'_>) -> String {
     let mut out = String::with_capacity(pattern.len() + r.message.len() + 32);
     let mut rest = pattern;
@@ -99,7 +99,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 
-/// The everyday conversions of strftime, in UTC, and `#` for digits of the subsecond.
+/// The common conversions of strftime, in UTC, and `#` for digits of the fraction of a second.
 pub(super) fn time_text(format: &str, wall_ms: u64) -> String {
     let secs = wall_ms / 1000;
     let (h, m, s) = (secs / 3600 % 24, secs / 60 % 60, secs % 60);
@@ -144,8 +144,8 @@ pub(super) fn time_text(format: &str, wall_ms: u64) -> String {
     out
 }
 
-/// Days since 1970-01-01 as a date of the Gregorian calendar, counted in 400-year cycles that
-/// begin in March so that the leap day comes last.
+/// Converts days since 1970-01-01 to a date of the Gregorian calendar. Counts 400-year cycles that begin in
+/// March, so that the leap day comes last.
 fn civil(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;
     let (era, doe) = (z / 146_097, z % 146_097);

@@ -1,14 +1,14 @@
-//! One message on its way to its destinations.
+//! One message with its destinations.
 
 use super::format::Record;
 use super::level::Level;
 use super::sink::Sinks;
 use std::sync::Arc;
 
-/// What a line costs in memory besides its message: this struct and its place in the queue.
+/// Memory of a line besides its message, in bytes: this struct and its place in the queue.
 const OVERHEAD: usize = 128;
 
-/// A message with all that its destinations need, as of when it was logged.
+/// A message, with its destinations and attributes at the time when it was logged.
 #[derive(Debug)]
 pub(super) struct Line {
     pub module: &'static str,
@@ -18,18 +18,18 @@ pub(super) struct Line {
     pub uptime_ms: u64,
     pub number: u32,
     pub thread: Option<Arc<str>>,
-    /// Whether console, syslog and file want it.
+    /// Whether console, syslog and file accept it.
     pub to: [bool; 3],
     pub sinks: Arc<Sinks>,
 }
 
 impl Line {
-    /// Bytes of memory, about.
+    /// Approximate memory of the line, in bytes.
     pub fn size(&self) -> usize {
         OVERHEAD + self.message.capacity()
     }
 
-    /// Formats and writes it on the calling thread, which may block as long as the destinations do.
+    /// Formats and writes the line on the calling thread; blocks as long as the destinations do.
     pub fn write(&self) {
         let sinks = &self.sinks;
         let record = Record {

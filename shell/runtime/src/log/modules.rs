@@ -1,5 +1,5 @@
-//! Module names of Open vSwitch 3.7.1's `vlog/list`, and `netdev_dpdk` of builds with DPDK, so that `vlog/set` accepts what scripts
-//! name whether or not that part of ours has logged yet.
+//! Module names of Open vSwitch 3.7.1's `vlog/list`, and `netdev_dpdk` of builds with DPDK. `vlog/set`
+//! accepts them whether or not our module of that name has logged yet.
 
 /// Sorted by name.
 pub(super) const KNOWN: &[&str] = &[

@@ -1,11 +1,12 @@
-//! What a panic leaves in the log before it ends the process: thread, place, message and backtrace.
+//! The panic hook: logs thread, location, message and backtrace of a panic, and aborts the process.
 //!
-//! A panic in one thread leaves no switch that could go on: locks stay held, queues are polled by no thread, and the
-//! control socket waits for answers that never come. The process therefore aborts, and whoever watches over it (the
+//! A switch cannot continue after a panic in one thread: locks stay held, queues are not polled any more, and
+//! the control socket waits for replies that never come. So the process aborts, and its supervisor (the
 //! monitor process, systemd) starts the next one.
 //!
-//! The hook runs on the panicking thread, which may hold any lock of the log: it tries locks and never waits for one
-//! without a limit. A watchdog aborts the process if the hook has not done so in time; meanwhile other threads go on.
+//! The hook runs on the panicking thread, which may hold any lock of the log: the hook tries locks, and never
+//! waits for one without a limit. A watchdog aborts the process if the hook does not finish in time; other
+//! threads continue meanwhile.
 
 use super::level::Level;
 use super::line::Line;
@@ -21,17 +22,18 @@ use std::time::Duration;
 
 static LOG: Module = Module::new("panic");
 
-/// The hook may take so long. A backtrace reads the debug information of the whole program: some 100 ms.
+/// Time limit of the hook. A backtrace reads the debug information of the whole program, which takes about
+/// 100 ms.
 const LIMIT: Duration = Duration::from_secs(3);
-/// Lines logged before the panic are given this long to be written first.
+/// Time limit for writing the lines that were logged before the panic.
 const FLUSH: Duration = Duration::from_millis(200);
-/// Bytes of the message and of the backtrace that are logged.
+/// Limits of the message and of the backtrace, in bytes.
 const MESSAGE_MAX: usize = 16 << 10;
 const BACKTRACE_MAX: usize = 256 << 10;
 
-/// Makes every panic from now on, in any thread, abort the process after it has been logged.
+/// Makes every later panic, in any thread, abort the process after it has been logged.
 pub fn install() {
-    // Registered now: the hook must not wait for the lock of the modules.
+    // Register the module now: the hook must not wait for the lock of the modules.
     LOG.state();
     std::panic::set_hook(Box::new(|info| {
         report(info);
@@ -42,7 +44,7 @@ pub fn install() {
 fn report(info: &PanicHookInfo<'_>) {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     if ENTERED.swap(true, Ordering::SeqCst) {
-        // Another thread panics, too, and aborts the process as soon as it has logged that.
+        // Another thread is panicking and aborts the process once it has logged its panic.
         std::thread::sleep(LIMIT);
         return;
     }
@@ -50,18 +52,19 @@ fn report(info: &PanicHookInfo<'_>) {
         std::thread::sleep(LIMIT);
         std::process::abort();
     };
-    // Without a watchdog a hook that hangs is not ended; there is nothing else to be done about it here.
+    // If the watchdog thread cannot be started, the hook runs without a time limit.
     let _ = std::thread::Builder::new().name("panic".to_owned()).spawn(watchdog);
     writer::flush_in_panic(FLUSH);
     let place = info.location().map_or("an unknown place".to_owned(), ToString::to_string);
     let message = cut(info.payload_as_str().unwrap_or("(no message)"), MESSAGE_MAX).to_owned();
     write(format!("thread '{}' panicked at {place}: {message}", thread_name()));
-    // With addresses: a program without symbols has no more to show, and with `image` they name functions elsewhere.
+    // Print addresses, too: in a program without symbols they are all there is, and with `image` they can be
+    // resolved elsewhere.
     let backtrace = format!("{:#}", Backtrace::force_capture());
     write(format!("backtrace, program at {}:\n{}", image(), cut(&backtrace, BACKTRACE_MAX)));
 }
 
-/// The thread's name in the log, or else the one that the system shows.
+/// The thread's name in the log, or else its name in the system.
 fn thread_name() -> String {
     let of_log = THREAD.try_with(|name| name.try_borrow().ok().and_then(|name| name.clone())).ok().flatten();
     of_log.map_or_else(
@@ -70,12 +73,12 @@ fn thread_name() -> String {
     )
 }
 
-/// Where the program lies in memory.
+/// The address at which the program is loaded.
 fn image() -> String {
     let program = std::env::current_exe().unwrap_or_default();
     let maps = std::fs::File::open("/proc/self/maps").map(BufReader::new);
     let mut lines = maps.into_iter().flat_map(|maps| maps.lines().map_while(Result::ok));
-    // The first of its segments is the one at offset 0.
+    // The program's first segment is the one at offset 0.
     let first = lines.find(|line| program.to_str().is_some_and(|path| line.ends_with(path)));
     let start = first.as_deref().and_then(|line| line.split_once('-')).map(|(start, _)| format!("0x{start}"));
     start.unwrap_or_else(|| "an unknown place".to_owned())
@@ -95,7 +98,7 @@ fn line(message: String, mut sinks: Arc<Sinks>) -> Option<Line> {
     LOG.line(Level::Emer, message, sinks)
 }
 
-/// The destinations, if no other thread holds their lock for long.
+/// The destinations, unless another thread holds their lock for long.
 fn sinks() -> Option<Arc<Sinks>> {
     const TRIES: u32 = 100;
     for _ in 0..TRIES {
@@ -108,7 +111,7 @@ fn sinks() -> Option<Arc<Sinks>> {
     None
 }
 
-/// The first bytes of a text, whole characters.
+/// The beginning of a text: at most `most` bytes, whole characters.
 fn cut(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }

@@ -1,27 +1,28 @@
-//! Log lines that wait for the writer thread: bounded by memory, with the lines counted that found no room.
+//! The queue of log lines for the writer thread: limited by memory; lines beyond the limit are counted.
 
 use super::line::Line;
 use std::collections::VecDeque;
 
-/// Memory of the lines that are not written yet: a trace of the greatest length (1 MB), and thousands of common lines.
+/// Maximum memory of lines that are not written yet: enough for the longest trace (1 MB) and thousands of
+/// ordinary lines.
 pub(super) const BYTES_MAX: usize = 4 << 20;
 
-/// The writer's queue. Its owner holds it behind a lock.
+/// The writer's queue. The writer protects it by a lock.
 #[derive(Debug)]
 pub(super) struct Queue {
     lines: VecDeque<Line>,
-    /// Memory of lines that wait and of the one that is being written.
+    /// Memory of the queued lines and of the line that is being written, in bytes.
     bytes: usize,
-    /// Lines that were accepted, and lines of those that are written.
+    /// Number of lines accepted, and of those written.
     pub accepted: u64,
     pub written: u64,
-    /// Lines without room since this was last reported.
+    /// Number of lines dropped since drops were last reported.
     pub dropped: u64,
-    /// No line was written for as long as a thread would wait: no thread waits until one is.
+    /// No line was written for `PATIENCE`; until one is, no thread waits.
     pub stuck: bool,
-    /// The writer sleeps, and has to be woken for a line.
+    /// The writer sleeps, and must be woken for a new line.
     pub asleep: bool,
-    /// Threads that wait for room, or for lines to be written.
+    /// Number of threads that wait for free memory, or for lines to be written.
     pub waiting: usize,
 }
 
@@ -39,7 +40,7 @@ impl Queue {
         }
     }
 
-    /// An empty queue takes a line of any length.
+    /// Returns whether the line fits; an empty queue accepts a line of any length.
     pub fn has_room(&self, line: &Line) -> bool {
         self.bytes == 0 || self.bytes + line.size() <= BYTES_MAX
     }
@@ -55,7 +56,7 @@ impl Queue {
         self.lines.push_back(line);
     }
 
-    /// The oldest line. It takes memory until `finish`.
+    /// Removes the oldest line. Its memory counts until `finish`.
     pub fn pop(&mut self) -> Option<Line> {
         self.lines.pop_front()
     }
@@ -64,7 +65,7 @@ impl Queue {
         self.lines.is_empty()
     }
 
-    /// A line of this size was written.
+    /// Must be called after a line of this size was written.
     pub fn finish(&mut self, size: usize) {
         self.bytes -= size;
         self.written += 1;

@@ -1,9 +1,9 @@
-//! A token bucket for log messages, and the sentence about what it dropped.
+//! The rate limit of log messages: a token bucket, and the report of dropped messages.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// One message, in tokens: a minute's worth of milliseconds, so that the rate is per minute.
+/// Tokens of one message. A token accrues per millisecond and unit of rate, so the rate is per minute.
 const MESSAGE: u64 = 60_000;
 
 #[derive(Debug)]
@@ -13,7 +13,7 @@ struct Bucket {
     dropped: Dropped,
 }
 
-/// At most `rate` messages a minute, `burst` at once; for a static.
+/// At most `rate` messages per minute, and `burst` at once; for a static.
 #[derive(Debug)]
 pub struct RateLimit {
     rate: u64,
@@ -21,7 +21,7 @@ pub struct RateLimit {
     bucket: Mutex<Bucket>,
 }
 
-/// What was not logged.
+/// The messages dropped since the last report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dropped {
     n: u32,
@@ -41,7 +41,7 @@ impl fmt::Display for Dropped {
 }
 
 impl RateLimit {
-    /// For a static.
+    /// A rate limit, for a static.
     pub const fn new(rate: u32, burst: u32) -> RateLimit {
         let dropped = Dropped { n: 0, first_secs: 0, last_secs: 0 };
         RateLimit {
@@ -51,7 +51,8 @@ impl RateLimit {
         }
     }
 
-    /// `None`: drop the message. `Some(report)`: log it, after the report if there is one.
+    /// Takes the tokens of a message. `None`: drop the message. `Some(report)`: log it, after the report if
+    /// there is one.
     pub(super) fn admit(&self, now_ms: u64) -> Option<Option<Dropped>> {
         let mut b = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let elapsed = b.filled.map_or(u64::MAX, |t| now_ms.saturating_sub(t));

@@ -1,7 +1,7 @@
-//! Where log lines go: console, syslog and file.
+//! The destinations of log lines: console, syslog and file.
 //!
-//! A value is never changed once a line refers to it: a change makes a copy (`log::change_sinks`). Copies share sockets
-//! and file.
+//! A value is not changed while a line refers to it: `log::change_sinks` copies it first. Copies share
+//! sockets and file.
 
 use super::format::{Record, render};
 use super::level::Dest;
@@ -20,17 +20,17 @@ const RFC3164: &str = "<%B> %D{%h %e %T} %E %A:";
 
 #[derive(Clone, Debug, Default)]
 enum Syslog {
-    /// Not decided yet: the environment is asked at the first message.
+    /// Not configured yet: the environment is read at the first message.
     #[default]
     Unset,
     Null,
-    /// `/dev/log`, as the C library would use it.
+    /// `/dev/log`, like the C library.
     Local(Option<Arc<UnixDatagram>>),
     Unix(Option<Arc<UnixDatagram>>),
     Udp(Option<Arc<UdpSocket>>),
 }
 
-/// The destinations, how lines look there, and the name of the program that they show.
+/// The destinations, their patterns, and the program name in lines.
 #[derive(Clone, Debug)]
 pub(super) struct Sinks {
     patterns: [String; 3],
@@ -71,7 +71,7 @@ impl Sinks {
         self.file = None;
     }
 
-    /// Opens the log file; `Ok(None)` when it is the one that is open already.
+    /// Opens the log file; `Ok(None)` if it is the open file already.
     pub fn open_file(&self, path: &Path) -> std::io::Result<Option<File>> {
         let f = File::options().append(true).create(true).mode(0o660).open(path)?;
         if let Some(old) = &self.file {
@@ -88,7 +88,7 @@ impl Sinks {
         self.file = Some(Arc::new(file));
     }
 
-    /// Only the first method given counts.
+    /// Sets the syslog method; only the first call has an effect.
     pub fn set_syslog_method(&mut self, method: &str) -> Result<(), String> {
         if !matches!(self.syslog, Syslog::Unset) {
             return Ok(());
@@ -111,12 +111,12 @@ impl Sinks {
         self.target = udp(target);
     }
 
-    /// No method was given, and none is open yet.
+    /// Returns whether no syslog method is configured yet.
     pub fn lacks_syslog(&self) -> bool {
         matches!(self.syslog, Syslog::Unset)
     }
 
-    /// Opens what the environment names, or what the C library would use.
+    /// Opens the syslog method that the environment names, by default that of the C library.
     pub fn open_default_syslog(&mut self) {
         if matches!(self.syslog, Syslog::Unset) {
             let method = std::env::var("OVS_SYSLOG_METHOD").unwrap_or_default();
@@ -138,7 +138,7 @@ impl Sinks {
         }
     }
 
-    /// A datagram for each line of the message; the prefix is the same for all.
+    /// Sends a datagram for each line of the message, each with the same prefix.
     pub fn write_syslog(&self, r: &Record<'_>) {
         let text = render(&self.patterns[Dest::Syslog as usize], r);
         let facility = if self.facility == 0 { 3 << 3 } else { self.facility };

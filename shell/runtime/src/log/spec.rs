@@ -1,5 +1,5 @@
-//! The grammar of `-v` and `vlog/set`: `module:destination:level` in any order,
-//! `PATTERN:destination:pattern` and `FACILITY:name`. Pure: names are looked up by the caller.
+//! The grammar of `-v` and `vlog/set`: `module:destination:level` in any order, `PATTERN:destination:pattern`
+//! and `FACILITY:name`. The parser has no state: the caller looks modules up.
 
 use super::level::{Dest, Level};
 
@@ -43,7 +43,7 @@ fn is_separator(c: char) -> bool {
     matches!(c, ' ' | ',' | ':' | '\t')
 }
 
-/// The next word, and what follows the separator after it.
+/// Splits off the next word; also returns the text after its separator.
 fn word(s: &str) -> Option<(&str, &str)> {
     let s = s.trim_start_matches(is_separator);
     if s.is_empty() {
@@ -53,7 +53,7 @@ fn word(s: &str) -> Option<(&str, &str)> {
     Some((s.get(..end)?, s.get(end + 1..).unwrap_or("")))
 }
 
-/// Parses; the error is the text of the reply.
+/// Parses a specification; the error is the text of the reply.
 pub(super) fn parse(s: &str, is_module: impl Fn(&str) -> bool) -> Result<Spec, String> {
     if let Some((first, rest)) = word(s) {
         if first.eq_ignore_ascii_case("PATTERN") {

@@ -1,5 +1,5 @@
-//! The writer thread of the log: other threads hand it their lines, so that a PMD or handler thread waits neither for a
-//! disk nor for a terminal.
+//! The writer thread of the log: other threads queue their lines, so that PMD threads and handlers do not
+//! wait for a disk or a terminal.
 //!
 //! Without it (in tools, before `start_writer`, in dummy mode, where a line has to be in the file when the command that caused
 //! it is answered) every thread writes its own lines. A full queue: threads that must not wait ([`never_wait`]) drop the
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// As long as this a thread waits for the writer: for room, or until what it has logged is written.
+/// Longest wait for the writer: for free memory in the queue, or until a thread's own lines are written.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A queue that never runs empty has its drops reported this often.
+/// Interval between reports of dropped lines while the queue is never empty.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// How often a panicking thread tries to take the lock again, which another thread may hold.
+/// Interval at which a panicking thread retries to take the lock.
 const RETRY: Duration = Duration::from_millis(1);
 
 static WRITER: Writer = Writer::new();
-/// `WRITER` has its thread.
+/// Whether the writer thread of `WRITER` runs.
 static RUNS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -29,13 +29,13 @@ thread_local! {
     static IS_WRITER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A queue and what its threads wait for.
+/// A queue and its condition variables.
 #[derive(Debug)]
 struct Writer {
     queue: Mutex<Queue>,
-    /// A line waits.
+    /// Signals a new line.
     more: Condvar,
-    /// A line was written.
+    /// Signals that a line was written.
     less: Condvar,
 }
 
@@ -54,12 +54,13 @@ pub(super) fn start(
     Ok(())
 }
 
-/// The calling thread forwards packets, or others wait for it: with a full queue its lines are dropped.
+/// Marks the calling thread as one that must not wait, because it forwards packets or others depend on it:
+/// its lines are dropped if the queue is full.
 pub fn never_wait() {
     MAY_WAIT.set(false);
 }
 
-/// Waits until all lines that were logged before are written; not longer than a second, and not at all if the writer is
+/// Waits until all lines logged before are written; at most one second, and not at all if the writer is
 /// stuck.
 pub fn flush() {
     if is_in_use() {
@@ -67,12 +68,12 @@ pub fn flush() {
     }
 }
 
-/// Takes a line to be written.
+/// Queues a line, or writes it if there is no writer.
 pub(super) fn take(line: Line) {
     if is_in_use() { WRITER.push(line, MAY_WAIT.get()) } else { line.write() }
 }
 
-/// As `flush`, for a thread that panics and may hold any lock: it takes none by waiting for it.
+/// As `flush`, for a panicking thread, which may hold any lock: it polls for the lock instead of waiting.
 pub(super) fn flush_in_panic(time: Duration) {
     if is_in_use() {
         WRITER.poll_until_flushed(Instant::now() + time);
@@ -88,7 +89,7 @@ impl Writer {
         Writer { queue: Mutex::new(Queue::new()), more: Condvar::new(), less: Condvar::new() }
     }
 
-    /// A panic elsewhere leaves the queue usable: each change to it is complete in itself.
+    /// After a panic of another thread the queue is consistent, since each change to it is complete.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,7 +111,7 @@ impl Writer {
         drop(self.wait_while(queue, |q| q.written < end));
     }
 
-    /// Waits for the writer, which is taken for stuck if that takes too long.
+    /// Waits while `holds` is true. After `PATIENCE` the writer counts as stuck.
     fn wait_while<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue>,
@@ -186,7 +187,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// A writer whose file is a pipe: it blocks when 64 KB are not read.
+    /// A writer whose file is a pipe: it blocks when 64 KB are unread.
     fn piped() -> (&'static Writer, Arc<Sinks>, BufReader<File>) {
         let (read, write) = rustix::pipe::pipe().unwrap();
         let mut sinks = Sinks::new();
@@ -229,7 +230,7 @@ mod tests {
         for _ in 0..pushed {
             writer.push(line(&sinks, "x".repeat(10_000)), false);
         }
-        // One that may wait does so once: then the writer is known to be stuck.
+        // A thread that may wait waits only once; then the writer counts as stuck.
         for _ in 0..100 {
             writer.push(line(&sinks, "y".repeat(10_000)), true);
         }
@@ -241,12 +242,12 @@ mod tests {
             assert!((queue.accepted - queue.written) as usize * 10_000 <= BYTES_MAX);
             queue.accepted
         };
-        // The destination works again: all that was accepted comes, and the writer is not stuck any more.
+        // The destination works again: all accepted lines arrive, and the writer is not stuck any more.
         let mut text = String::new();
         for _ in 0..accepted {
             text.clear();
             read.read_line(&mut text).unwrap();
-            // The writer may have made room for some of the later lines before the pipe was full.
+            // The writer may have made space for some of the later lines before the pipe was full.
             assert!(text.ends_with("xxx\n") || text.ends_with("yyy\n"));
         }
         writer.push(line(&sinks, "after".to_owned()), false);

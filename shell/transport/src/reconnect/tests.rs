@@ -11,7 +11,7 @@ fn lines(r: &mut Reconnect) -> Vec<String> {
     r.take_lines().into_iter().filter(|l| l.level < Level::Dbg).map(|l| l.text).collect()
 }
 
-/// Runs at each deadline up to `until`, failing every attempt; the times of the attempts.
+/// Runs at each deadline up to `until` and fails every attempt; returns the times of the attempts.
 fn fail_until(r: &mut Reconnect, mut now: Millis, until: u64) -> Vec<u64> {
     let mut attempts = Vec::new();
     while now.0 <= until {
@@ -165,7 +165,7 @@ fn seconds_have_three_digits() {
 }
 
 proptest! {
-    /// Whatever happens, the wait stays in bounds, and a wanted connection is tried again.
+    /// For any sequence of events the wait stays in its bounds, and an enabled connection is attempted again.
     #[test]
     fn it_never_gets_stuck(events in prop::collection::vec((0u8..6, 0u64..20_000), 0..60)) {
         let mut r = Reconnect::new("x", Wording::Ovsdb, Millis(0));

@@ -1,14 +1,14 @@
-//! Which versions of TLS and which ciphers may be used, in the words of OpenSSL (`--ssl-protocols`, `--ssl-ciphers`,
+//! The allowed TLS versions and ciphers, in OpenSSL's notation (`--ssl-protocols`, `--ssl-ciphers`,
 //! `--ssl-ciphersuites` and the columns of table SSL).
 //!
-//! There is nothing older than TLS 1.2, and no cipher without forward secrecy and authenticated encryption, so a choice can
-//! only be narrower. Words of OpenSSL's for groups of ciphers (`HIGH`, `DEFAULT`) and levels choose nothing.
+//! TLS before 1.2, and ciphers without forward secrecy and authenticated encryption, are never used, so the
+//! lists can only restrict. OpenSSL's names of cipher groups (`HIGH`, `DEFAULT`) and levels are ignored.
 
 use rustls::crypto::CryptoProvider;
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, SupportedCipherSuite, SupportedProtocolVersion};
 
-/// TLS 1.2: OpenSSL's names.
+/// Ciphers of TLS 1.2, by OpenSSL's names.
 const CIPHERS: [(&str, CipherSuite); 6] = [
     ("ECDHE-ECDSA-AES128-GCM-SHA256", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
     ("ECDHE-ECDSA-AES256-GCM-SHA384", CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
@@ -18,14 +18,14 @@ const CIPHERS: [(&str, CipherSuite); 6] = [
     ("ECDHE-RSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// TLS 1.3: the names of RFC 8446.
+/// Cipher suites of TLS 1.3, by the names of RFC 8446.
 const SUITES: [(&str, CipherSuite); 3] = [
     ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS13_AES_256_GCM_SHA384),
     ("TLS_CHACHA20_POLY1305_SHA256", CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
 ];
 
-/// The versions that a list allows: from the lowest to the highest that it names. Empty is all.
+/// The versions that a list allows: from the lowest to the highest in the list. An empty list allows all.
 pub(crate) fn versions(list: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     let number = |word: &str| match word {
         "TLSv1.2" => Ok(2),
@@ -45,7 +45,7 @@ pub(crate) fn versions(list: &str) -> Result<Vec<&'static SupportedProtocolVersi
     Ok(all.into_iter().filter(|(n, _)| (low..=high).contains(n)).map(|(_, version)| version).collect())
 }
 
-/// Takes the ciphers away that the lists do not allow: for TLS 1.2 and for TLS 1.3.
+/// Removes the ciphers that the lists do not allow: `ciphers` for TLS 1.2, `suites` for TLS 1.3.
 pub(crate) fn restrict(provider: &mut CryptoProvider, ciphers: &str, suites: &str) {
     provider.cipher_suites.retain(|suite| match suite {
         SupportedCipherSuite::Tls13(_) => allows(suites, &SUITES, suite.suite()),

@@ -1,7 +1,7 @@
-//! The files of the process's identity, and the TLS configurations made of them.
+//! The process's TLS identity: its files, and the TLS configurations made of them.
 //!
-//! Any thread may ask; whoever reads the settings (command line, table SSL) sets them. Files are read when they are
-//! set, and again when they have changed on disk.
+//! Any thread may use it; the component that reads the settings (command line, table SSL) sets the files.
+//! Files are read when they are set, and again after they change on disk.
 
 use super::choice;
 use super::trust::ChainOnly;
@@ -16,19 +16,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// Where the identity is, all in PEM: paths, or what leads to them. Empty ones: not configured.
+/// The TLS settings. `P` is a path, or another representation of one. Empty: not configured. Files are in PEM
+/// format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names<P> {
     /// `--private-key`, column `private_key`.
     pub private_key: P,
-    /// `--certificate`, column `certificate`; may hold a chain.
+    /// `--certificate`, column `certificate`; may contain a chain.
     pub certificate: P,
-    /// `--ca-cert`, column `ca_cert`: who is trusted.
+    /// `--ca-cert`, column `ca_cert`: the trusted authorities.
     pub ca_cert: P,
-    /// `--bootstrap-ca-cert`, column `bootstrap_ca_cert`: a missing `ca_cert` is taken from the first peer that
-    /// connects, and believed from then on.
+    /// `--bootstrap-ca-cert`, column `bootstrap_ca_cert`: if `ca_cert` is missing, it is taken from the first
+    /// peer that connects, and trusted from then on.
     pub bootstrap: bool,
-    /// `--ssl-protocols`, column `ssl_protocols`; empty is all that there are.
+    /// `--ssl-protocols`, column `ssl_protocols`; empty: all supported versions.
     pub protocols: String,
     /// `--ssl-ciphers`, column `ssl_ciphers`: for TLS 1.2.
     pub ciphers: String,
@@ -36,10 +37,10 @@ pub struct Names<P> {
     pub ciphersuites: String,
 }
 
-/// Where the files themselves are.
+/// The settings with file paths.
 pub type Files = Names<PathBuf>;
 
-/// When each file was last changed: what tells that it must be read again.
+/// The modification time of each file, to detect changes.
 type Stamps = [Option<SystemTime>; 3];
 
 #[derive(Default)]
@@ -48,13 +49,13 @@ struct Identity {
     made: Option<(Stamps, Configs)>,
 }
 
-/// What connections are made with.
+/// The TLS configurations for new connections.
 #[derive(Clone)]
 pub(crate) struct Configs {
     pub(crate) client: Arc<ClientConfig>,
-    /// There is none before the authority is known.
+    /// `None` before the authority is known.
     pub(crate) server: Option<Arc<ServerConfig>>,
-    /// The file to write the authority's certificate to.
+    /// The file to store the authority's certificate in.
     pub(crate) bootstrap: Option<PathBuf>,
 }
 
@@ -64,8 +65,8 @@ fn identity() -> MutexGuard<'static, Option<Identity>> {
     IDENTITY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets the files; connections made from now on use them. The error says which of them cannot be used; they are tried
-/// again at the next connection.
+/// Sets the files; later connections use them. The error names a file that cannot be used; the next
+/// connection tries again.
 pub fn configure(files: &Files) -> Result<(), String> {
     let mut guard = identity();
     let identity = guard.get_or_insert_default();
@@ -78,7 +79,7 @@ pub fn configure(files: &Files) -> Result<(), String> {
     identity.configs().map(drop)
 }
 
-/// The configurations; an error says what is missing.
+/// The configurations; an error names the missing setting.
 pub(crate) fn configs() -> io::Result<Configs> {
     identity().get_or_insert_default().configs().map_err(|text| io::Error::new(ErrorKind::Unsupported, text))
 }

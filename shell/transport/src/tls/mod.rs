@@ -1,14 +1,15 @@
-//! TLS beneath a stream (`ssl:`, `pssl:`): who we are, whom we trust, and the bytes on the wire.
+//! TLS streams (`ssl:`, `pssl:`): identity, trusted authorities, and the protocol.
 //!
-//! As in Open vSwitch, a process has one identity (private key, certificate) and one set of trusted authorities, and both
-//! ends show a certificate. What is checked is the chain, not a host name: a switch is known by address, which its
-//! certificate does not hold. TLS 1.2 and 1.3.
+//! As in Open vSwitch, a process has one identity (private key, certificate) and one set of trusted
+//! authorities, and both ends send a certificate. Only the chain is verified, not a host name: a switch is
+//! known by its address, which its certificate does not contain. TLS 1.2 and 1.3.
 //!
-//! * [`identity`]: files to configuration, read anew when they change; bootstrap of the authority's certificate.
-//! * `options`: what the command lines of all programs have for it.
+//! * [`identity`]: builds the configuration from files, and again when they change; bootstrap of the
+//!   authority's certificate.
+//! * `options`: the TLS options of all programs.
 //! * `choice`: versions and ciphers.
 //! * `subject`: the name in a certificate.
-//! * [`session`]: one connection: handshake, reading, writing, all without waiting.
+//! * [`session`]: one connection: handshake, reading, writing; never blocks.
 
 mod choice;
 pub mod identity;

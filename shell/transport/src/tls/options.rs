@@ -1,8 +1,8 @@
-//! The options of every program that name its identity.
+//! The TLS options of every program.
 
 use super::Names;
 
-/// Short and long. Each takes an argument.
+/// Short and long names. Each option takes an argument.
 const OPTIONS: [(Option<&str>, &str); 9] = [
     (Some("-p"), "--private-key"),
     (Some("-c"), "--certificate"),
@@ -15,14 +15,14 @@ const OPTIONS: [(Option<&str>, &str); 9] = [
     (None, "--ssl-server-name"),
 ];
 
-/// The long name of an option about TLS.
+/// The long name of a TLS option.
 pub fn option(name: &str) -> Option<&'static str> {
     OPTIONS.iter().find(|(short, long)| name == *long || Some(name) == *short).map(|(_, long)| *long)
 }
 
 impl<P: for<'a> From<&'a str>> Names<P> {
-    /// Takes one of the options, by its long name. `false`: it changes nothing here. A chain is sent as it is in the
-    /// file, so there is no authority to tell peers of besides; and a peer is known by its address.
+    /// Sets one of the options, by its long name. Returns false for an option without effect: the peer's name
+    /// is not verified, and the certificate chain is sent as it is in the file, without further authorities.
     pub fn set(&mut self, option: &str, value: &str) -> bool {
         match option {
             "--private-key" => self.private_key = value.into(),

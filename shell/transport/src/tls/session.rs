@@ -10,10 +10,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// So many bytes of a caller are taken at once: one record.
+/// Maximum number of bytes accepted from the caller at once: one TLS record.
 const RECORD: usize = 16 * 1024;
 
-/// See the module.
+/// One TLS connection.
 #[derive(Debug)]
 pub(crate) struct TlsSession {
     conn: Connection,
@@ -21,7 +21,7 @@ pub(crate) struct TlsSession {
 }
 
 impl TlsSession {
-    /// The end that begins.
+    /// A session that starts the handshake.
     pub(crate) fn client(peer: IpAddr) -> io::Result<TlsSession> {
         let Configs { client, bootstrap, .. } = identity::configs()?;
         let conn =
@@ -29,7 +29,7 @@ impl TlsSession {
         Ok(TlsSession { conn: conn.into(), bootstrap })
     }
 
-    /// The end that answers.
+    /// A session that answers the handshake.
     pub(crate) fn server() -> io::Result<TlsSession> {
         let server = identity::configs()?.server;
         let Some(server) = server else {
@@ -39,7 +39,7 @@ impl TlsSession {
         Ok(TlsSession { conn: conn.into(), bootstrap: None })
     }
 
-    /// Goes on with the handshake; true when it is over.
+    /// Continues the handshake; returns true when it is finished.
     pub(crate) fn handshake(&mut self, socket: &mut (impl Read + Write)) -> io::Result<bool> {
         while self.conn.is_handshaking() {
             self.send(socket)?;
@@ -66,17 +66,17 @@ impl TlsSession {
         subject::common_name(self.conn.peer_certificates()?.first()?)
     }
 
-    /// Whether there is something for the socket.
+    /// Returns whether there are bytes to write to the socket.
     pub(crate) fn wants_write(&self) -> bool {
         self.conn.wants_write()
     }
 
-    /// Plain bytes; `WouldBlock` where there are none now.
+    /// Reads decrypted bytes; `WouldBlock` if there are none now.
     pub(crate) fn read(&mut self, socket: &mut (impl Read + Write), buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.conn.reader().read(buf) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-                // Many peers close without a word of farewell.
+                // Many peers close the connection without close_notify.
                 Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
@@ -85,7 +85,7 @@ impl TlsSession {
         }
     }
 
-    /// Takes some of `buf`; `WouldBlock` while what was taken before is not on its way.
+    /// Accepts some bytes of `buf`; `WouldBlock` while bytes accepted before are not sent.
     pub(crate) fn write(&mut self, socket: &mut (impl Read + Write), buf: &[u8]) -> io::Result<usize> {
         self.send(socket)?;
         if self.conn.wants_write() {
@@ -96,7 +96,7 @@ impl TlsSession {
         Ok(taken)
     }
 
-    /// Sends what waits, as far as the socket takes it.
+    /// Sends queued bytes until the socket blocks.
     pub(crate) fn send(&mut self, socket: &mut impl Write) -> io::Result<()> {
         while self.conn.wants_write() {
             match self.conn.write_tls(socket) {
@@ -109,11 +109,12 @@ impl TlsSession {
         Ok(())
     }
 
-    /// One read from the socket, taken apart. A protocol error is told to the peer, too.
+    /// Reads from the socket once and processes the records. A protocol error is also sent to the peer as an
+    /// alert.
     fn fetch(&mut self, socket: &mut (impl Read + Write)) -> io::Result<usize> {
         let n = self.conn.read_tls(socket)?;
         if let Err(e) = self.conn.process_new_packets() {
-            // The alert is a courtesy.
+            // Sending the alert may fail; the connection ends anyway.
             let _ = self.send(socket);
             return Err(io::Error::new(ErrorKind::InvalidData, e));
         }
@@ -121,8 +122,8 @@ impl TlsSession {
     }
 }
 
-/// Writes the last certificate of the first peer's chain to the file, unless it is there meanwhile. The connection ends in any
-/// case: the next one is checked against it.
+/// Stores the last certificate of the first peer's chain in the file, unless it exists meanwhile. The
+/// connection ends in any case; the next one is verified against that certificate.
 fn learn_authority(file: &Path, chain: &[CertificateDer<'_>]) -> io::Error {
     let Some(last) = chain.last() else {
         return io::Error::new(ErrorKind::InvalidData, "failed to bootstrap CA cert: no certificate");
@@ -139,7 +140,7 @@ fn learn_authority(file: &Path, chain: &[CertificateDer<'_>]) -> io::Error {
     }
 }
 
-/// RFC 4648 §4, in lines of 64 as PEM has them (RFC 7468 §2).
+/// Base64 of RFC 4648 §4, in lines of 64 characters as in PEM (RFC 7468 §2).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

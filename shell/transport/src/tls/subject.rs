@@ -1,13 +1,13 @@
-//! Whom a certificate names: the common name of its subject (RFC 5280 §4.1.2.6), found by walking the DER (X.690).
+//! Reads the common name of a certificate's subject (RFC 5280 §4.1.2.6) from the DER encoding (X.690).
 //!
-//! The chain has been checked before anybody asks; what cannot be read is no name.
+//! The chain has been verified before; if the name cannot be parsed, there is none.
 
 /// `id-at-commonName`, 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_ID: u8 = 0x06;
-/// `[0]`, the version, which may be missing.
+/// `[0]`, the version, which is optional.
 const VERSION: u8 = 0xa0;
 
 /// The last common name of the subject.
@@ -17,7 +17,7 @@ pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
     if fields.first() == Some(&VERSION) {
         take(&mut fields)?;
     }
-    // Serial number, algorithm, issuer, validity.
+    // Skip serial number, algorithm, issuer and validity.
     for _ in 0..4 {
         take(&mut fields)?;
     }
@@ -33,12 +33,12 @@ pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
     found
 }
 
-/// The content of the first element, which must be of that kind.
+/// The content of the first element, which must be of this kind.
 fn content(mut der: &[u8], kind: u8) -> Option<&[u8]> {
     take(&mut der).filter(|(tag, _)| *tag == kind).map(|(_, content)| content)
 }
 
-/// Takes one element off; lengths of up to four bytes.
+/// Splits off the first element; supports lengths of up to four bytes.
 fn take<'a>(der: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, mut rest) = rest.split_first()?;

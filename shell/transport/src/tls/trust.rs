@@ -1,4 +1,4 @@
-//! Which certificates are accepted: those whose chain ends at a trusted authority, whatever name they bear.
+//! Certificate verification: accepts a certificate whose chain ends at a trusted authority, under any name.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// See the module. Without a verifier (bootstrap) every chain is accepted, once.
+/// Verifies only the chain. Without `chain` (bootstrap) every certificate is accepted, for one connection.
 #[derive(Debug)]
 pub(crate) struct ChainOnly {
     pub(crate) chain: Option<Arc<WebPkiServerVerifier>>,
@@ -25,7 +25,7 @@ impl ServerCertVerifier for ChainOnly {
     ) -> Result<ServerCertVerified, Error> {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
         match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // The name is checked last: all else was in order.
+            // The name is verified last, so everything else is valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

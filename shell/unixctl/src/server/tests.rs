@@ -24,7 +24,7 @@ fn received(stream: &mut Stream) -> String {
     }
 }
 
-/// Sends requests and runs the server once over each.
+/// Sends a request, runs the server once, and returns the reply.
 fn ask(server: &mut Server, stream: &mut Stream, method: &str, params: serde_json::Value) -> String {
     let request = json!({"id": 0, "method": method, "params": params}).to_string();
     stream.write_all(request.as_bytes()).unwrap();
