@@ -118,7 +118,7 @@ def test_cluster():
         members.servers[leader] = members.start(leader)
     out, _ = pings.communicate(timeout=30)
     assert " 0% packet loss" in out, out
-    # What belongs to a cluster is nothing for a server that stands alone.
+    # A standalone server refuses the database file of a cluster.
     members.kill(0)
     alone = subprocess.run([os.path.join(lab.COMPAT, "ovsdb-server"), members.file(0), "--unixctl=none"],
                            capture_output=True, text=True, timeout=20)

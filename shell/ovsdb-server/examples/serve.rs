@@ -1,4 +1,4 @@
-//! The program `ovsdb-server` by itself, for tests: what the daemon's binary is under that name.
+//! The program `ovsdb-server` alone, for tests; the daemon's binary acts like it under that name.
 
 use runtime::Dirs;
 use std::process::ExitCode;

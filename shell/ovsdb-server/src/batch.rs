@@ -63,12 +63,12 @@ impl Served {
         }
     }
 
-    /// Whether the database describes the server itself.
+    /// Returns whether the database describes the server itself.
     pub fn is_reserved(&self) -> bool {
         self.db.schema().name.starts_with('_')
     }
 
-    /// Where it is stored.
+    /// The path of its file.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(DatabaseFile::path)
     }
@@ -83,7 +83,7 @@ impl Served {
         self.compacted = Compacted::Done(Err(error));
     }
 
-    /// Whether the file is being rewritten.
+    /// Returns whether the file is being rewritten.
     pub fn is_compacting(&self) -> bool {
         self.file.as_ref().is_some_and(DatabaseFile::is_rewriting)
     }

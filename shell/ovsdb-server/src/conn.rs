@@ -29,10 +29,10 @@ pub const LONG_MESSAGE: usize = 64 << 10;
 /// Bytes read from one client before others are served.
 pub const READ_LEN: usize = 64 << 10;
 
-/// A request that waits to be carried out.
+/// A request that waits for its execution.
 pub struct Waiting {
     pub message: Long,
-    /// The length of its text.
+    /// Length of its text, in bytes.
     len: usize,
 }
 
@@ -46,7 +46,7 @@ impl Waiting {
 /// State of parsing a client's input.
 enum Parsing {
     Nothing,
-    /// A long message that no job has taken yet.
+    /// The text, which no job has taken yet.
     Text(Vec<u8>),
     /// A long message that a job has; its length.
     InJob(usize),
@@ -107,7 +107,7 @@ impl Conn {
         }
     }
 
-    /// Whether bytes wait to be written.
+    /// Returns whether output waits.
     pub fn has_output(&self) -> bool {
         !self.outbox.is_empty()
     }
@@ -219,7 +219,7 @@ impl Conn {
         Some(next)
     }
 
-    /// Whether requests wait.
+    /// Returns whether requests wait.
     pub fn has_waiting(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -248,7 +248,7 @@ impl Conn {
         }
     }
 
-    /// Writes as much as the socket takes.
+    /// Writes until the socket blocks.
     pub fn flush(&mut self) {
         if self.has_output()
             && !self.closed

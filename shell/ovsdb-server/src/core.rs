@@ -43,7 +43,7 @@ impl Core {
         }
     }
 
-    /// Carries out requests; [`Core::settle`] has to follow.
+    /// Executes requests; [`Core::settle`] must follow.
     pub fn carry_out(&mut self, work: Work) {
         for id in work.release {
             let databases = &self.databases;

@@ -24,11 +24,11 @@ pub trait DiskFile: Send + Sync {
 pub trait Work: Send {
     /// Whether it has ended.
     fn is_finished(&self) -> bool;
-    /// Waits for its end.
+    /// Waits until it has ended.
     fn wait(self: Box<Self>);
 }
 
-/// Files by name.
+/// A file system.
 pub trait Disk: Send + Sync {
     /// Whether a file exists.
     fn exists(&self, path: &Path) -> bool;
@@ -40,7 +40,7 @@ pub trait Disk: Send + Sync {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Renames a file atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Removes a name.
+    /// Removes a file name.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes renames in the directory of `path` durable.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
@@ -50,7 +50,7 @@ pub trait Disk: Send + Sync {
     fn beside(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>>;
 }
 
-/// The files of this host.
+/// The file system of this host.
 pub struct HostDisk;
 
 impl DiskFile for File {
@@ -114,7 +114,7 @@ impl Disk for HostDisk {
         path.canonicalize().unwrap_or_else(|_| path.to_owned())
     }
 
-    fn beside(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>> {
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>> {
         let work = || {
             runtime::ordered_panic::obey();
             work();

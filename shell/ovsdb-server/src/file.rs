@@ -10,7 +10,7 @@
 use crate::disk::{Disk, DiskFile, HostDisk, Work};
 use crate::identity;
 use crate::lockfile::LockFile;
-use crate::syncer::{Later, Syncer};
+use crate::syncer::{DeferredSync, Syncer};
 use ovsdb::{Database, Error, Schema, Uuid, log};
 use runtime::Module;
 use std::io;
@@ -34,27 +34,27 @@ pub enum OpenError {
     /// A system call failed.
     #[error("I/O error: {path}: open failed ({})", runtime::error_text(.cause))]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The file is of another kind, or damaged.
+    /// The file is not a database file, or is damaged.
     #[error("{path}: {cause}")]
     Log {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         cause: log::LogError,
     },
     /// A record is invalid.
     #[error("{path}: record at byte {offset}: {cause}")]
     Content {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Where the record begins.
+        /// The offset of the record, in bytes.
         offset: usize,
-        /// What is wrong.
+        /// The reason.
         cause: Box<Error>,
     },
     /// The file has no schema.
@@ -77,7 +77,7 @@ pub struct DatabaseFile {
     compact_at: u64,
     /// Whether the file's name is certain to survive a crash.
     folder_synced: bool,
-    /// Whether bytes of a failed append may follow the good part.
+    /// Whether bytes of a failed append may follow the first `good_len` bytes.
     tail_dirty: bool,
     rewriting: Option<Rewriting>,
     _lock: LockFile,
@@ -93,16 +93,16 @@ struct Rewriting {
 }
 
 impl DatabaseFile {
-    /// Opens the database at `path`, creating it with `schema` if there is none.
+    /// Opens the database at `path`; creates it with `schema` if it is missing.
     pub fn open(path: &Path, schema: Option<&Schema>) -> Result<(DatabaseFile, Database), OpenError> {
-        let later = Syncer::start().map_err(|cause| OpenError::Io { path: path.to_owned(), cause })?;
-        Self::open_on(Arc::new(HostDisk), Box::new(later), path, schema, COMPACT_MIN_LEN)
+        let syncer = Syncer::start().map_err(|cause| OpenError::Io { path: path.to_owned(), cause })?;
+        Self::open_on(Arc::new(HostDisk), Box::new(syncer), path, schema, COMPACT_MIN_LEN)
     }
 
     /// The same on another disk, with the syncer for writes that are not durable.
     pub(crate) fn open_on(
         disk: Arc<dyn Disk>,
-        later: Box<dyn Later>,
+        syncer: Box<dyn DeferredSync>,
         path: &Path,
         schema: Option<&Schema>,
         compact_min_len: u64,
@@ -127,8 +127,8 @@ impl DatabaseFile {
             disk,
             path: std::path::absolute(path).map_err(io_error)?,
             file,
-            later,
-            doubtful: false,
+            syncer,
+            must_rewrite: false,
             good_len: good_len as u64,
             compact_min_len,
             compact_at: 0,
@@ -146,20 +146,20 @@ impl DatabaseFile {
         Ok((this, db))
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    fn complain(&self, what: &str, error: &io::Error) {
+    fn log_errors(&self, what: &str, error: &io::Error) {
         runtime::warn!(LOG, "{}: {what} ({})", self.path.display(), runtime::error_text(error));
     }
 
     /// Appends records that lead from `before` to the present. Afterwards they are in the file, and on disk if
     /// `durable`; after an error the file is as before.
     pub fn append(&mut self, records: &[u8], durable: bool, before: &Database) -> io::Result<()> {
-        self.doubtful |= self.later.take_failure();
-        if self.doubtful {
+        self.must_rewrite |= self.syncer.take_failure();
+        if self.must_rewrite {
             runtime::err!(LOG, "{}: writing to disk failed, writing the file anew", self.path.display());
             self.rewrite(before)?;
         }
@@ -173,9 +173,9 @@ impl DatabaseFile {
         }
         let written = self.file.write_at(records, self.good_len);
         let synced = written.and_then(|()| match durable {
-            true => self.file.sync().inspect_err(|_| self.doubtful = true),
+            true => self.file.sync().inspect_err(|_| self.must_rewrite = true),
             false => {
-                self.later.soon(&self.file);
+                self.syncer.request_sync(&self.file);
                 Ok(())
             }
         });
@@ -239,7 +239,7 @@ impl DatabaseFile {
         let temporary = temporary_name(&self.disk.real_path(&self.path));
         let (db, path, disk) = (db.clone(), temporary.clone(), Arc::clone(&self.disk));
         let (tell, written) = channel();
-        let work = self.disk.beside(Box::new(move || {
+        let work = self.disk.spawn(Box::new(move || {
             let bytes = log::snapshot(&db, now_ms());
             let new = write_new(disk.as_ref(), &path, &bytes).map(|file| (file, bytes.len() as u64));
             // Fails if the file was closed meanwhile.
@@ -338,7 +338,7 @@ fn create(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     disk.sync_folder(path)
 }
 
-/// Milliseconds since the epoch, for the `_date` of records.
+/// Milliseconds since the Unix epoch, for the `_date` of records.
 pub fn now_ms() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)

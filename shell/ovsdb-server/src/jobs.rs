@@ -22,7 +22,7 @@ pub enum Done {
     Core(Box<Core>),
 }
 
-/// The jobs of a server.
+/// The running jobs of a server.
 pub struct Jobs {
     tell: Sender<Done>,
     done: Receiver<Done>,
@@ -41,7 +41,7 @@ impl Jobs {
         self.parsing > 0 || self.working
     }
 
-    /// Whether a job has the core.
+    /// Returns whether a job has the core.
     pub fn has_core(&self) -> bool {
         self.working
     }

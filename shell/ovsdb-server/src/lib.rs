@@ -1,4 +1,4 @@
-//! The database service: connections, the durable files, monitors, and the program `ovsdb-server`.
+//! The database service: connections, durable files, monitors, and the program `ovsdb-server`.
 //!
 //! A [`Server`] serves database files, and `_Server`, which describes them, on Unix, TCP and TLS sockets or by
 //! connecting to its clients. It is one thread around `poll`; a daemon embeds it with [`Server::spawn`], a program
@@ -38,6 +38,6 @@ pub use databases::AddError;
 pub use file::{DatabaseFile, OpenError, now_ms, read};
 pub use limits::Limits;
 pub use remotes::{RemoteNames, RemoteOptions};
-pub use server::{Heard, Server, Waits};
+pub use server::{Readable, Server, Waits};
 pub use thread::Handle;
 pub use tls_names::TlsNames;

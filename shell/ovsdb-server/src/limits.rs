@@ -5,13 +5,13 @@ use ovsdb::stream;
 /// Limits of `--ovsdb-limits`, and their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message.
+    /// Maximum bytes of a message.
     pub bytes: usize,
-    /// JSON values of one message.
+    /// Maximum JSON values in a message.
     pub values: usize,
-    /// Operations of one transaction.
+    /// Maximum operations of a transaction.
     pub operations: usize,
-    /// Clients of one remote at a time.
+    /// Maximum clients of a remote at a time.
     pub sessions: usize,
 }
 

@@ -10,7 +10,7 @@ pub struct RemoteOptions {
     pub max_backoff_ms: u64,
     /// Idle time after which a client is probed; 0: never.
     pub probe_interval_ms: u64,
-    /// Whether changes are refused.
+    /// Whether transactions that change the database are refused.
     pub read_only: bool,
     /// The RBAC role of its clients; empty: none.
     pub role: String,

@@ -20,7 +20,7 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// Interval of attempts to listen.
 const LISTEN_AGAIN_MS: u64 = 1_000;
-/// Targets or `db:` names, and their options.
+/// Targets or `db:` names, with their options.
 pub type RemoteNames = BTreeMap<String, RemoteOptions>;
 
 /// One target in use.

@@ -128,7 +128,7 @@ impl Core {
             asker.map(|s| Client { role: &s.options.role, id: s.peer_id.as_deref() }).unwrap_or_default();
         let read_only = asker.is_some_and(|s| s.options.read_only);
         let began = Instant::now();
-        let is_abandoned = || asker.is_none_or(Session::has_hung_up) && began.elapsed() > UNHEARD;
+        let is_abandoned = || asker.is_none_or(Session::has_hung_up) && began.elapsed() > HUNG_UP_LIMIT;
         let context =
             Context { elapsed_ms, owns_lock: &owns_lock, read_only, client, is_abandoned: &is_abandoned };
         match transaction::execute(&served.db, &params, &context, &mut crate::identity::fresh) {
@@ -299,7 +299,7 @@ impl Core {
         }
     }
 
-    /// Tells a session that it got or lost a lock.
+    /// Notifies a session that it got or lost a lock.
     pub(crate) fn notify_lock(&mut self, session: SessionId, event: &str, lock: &str) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.send(&Message::notify(event, json!([lock])));

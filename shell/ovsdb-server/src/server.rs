@@ -10,7 +10,7 @@ use crate::conn::{Conn, READ_LEN};
 use crate::core::{Core, Work};
 use crate::jobs::{Done, Jobs};
 use crate::limits::Limits;
-use crate::remotes::{Arrival, End, RemoteNames, Remotes, arrived, complain_of_accept};
+use crate::remotes::{Arrival, End, RemoteNames, Remotes, arrived, log_accept_error};
 use crate::session::{Session, SessionId};
 use ovsdb::Long;
 use runtime::poll_loop::{Interest, Ready, Token, WaitSet};
@@ -162,7 +162,7 @@ impl Server {
         for arrival in self.remotes.call(now) {
             self.admit(arrival);
         }
-        self.read(heard, now);
+        self.read(readable, now);
         if !self.is_busy() {
             self.write_status(now);
             self.carry_out();
@@ -200,7 +200,7 @@ impl Server {
                 }
             }
         }
-        self.complain(complaints);
+        self.log_errors(complaints);
     }
 
     /// A number that changes with everything that remotes and TLS may depend on.
@@ -299,10 +299,10 @@ impl Server {
     /// Reads from the clients with events, and has long messages parsed.
     fn read(&mut self, heard: &Heard, now: Millis) {
         let unread = self.conns.iter().filter(|(_, c)| c.unread).map(|(id, _)| *id);
-        let mut heard: Vec<SessionId> = heard.sessions.iter().copied().chain(unread).collect();
-        heard.sort_unstable();
-        heard.dedup();
-        for id in heard {
+        let mut readable: Vec<SessionId> = readable.sessions.iter().copied().chain(unread).collect();
+        readable.sort_unstable();
+        readable.dedup();
+        for id in readable {
             if let Some(conn) = self.conns.get_mut(&id).filter(|c| !c.closed && c.wants_input()) {
                 conn.receive(now, &mut self.buffer);
             }
@@ -350,7 +350,7 @@ impl Server {
             self.served = id;
             if self.core.is_heavy(&next) {
                 ready.push_front(id);
-                let work = self.gather((id, next.message), ready);
+                let work = self.collect_work((id, next.message), ready);
                 return self.finish(work, true);
             }
             if conn.has_waiting() {

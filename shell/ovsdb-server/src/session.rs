@@ -30,7 +30,7 @@ pub type SessionId = u64;
 pub struct Blocked {
     /// Id of the request.
     pub id: Json,
-    /// The whole request.
+    /// The parameters of the request.
     pub params: Parameters,
     /// When it arrived.
     pub since: Instant,

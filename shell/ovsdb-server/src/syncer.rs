@@ -51,8 +51,8 @@ impl Syncer {
     }
 }
 
-impl Later for Syncer {
-    fn soon(&self, file: &Arc<dyn DiskFile>) {
+impl DeferredSync for Syncer {
+    fn request_sync(&self, file: &Arc<dyn DiskFile>) {
         *self.shared.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(file));
         match self.ask.as_ref().map(|ask| ask.try_send(())) {
             Some(Err(TrySendError::Disconnected(()))) | None => {

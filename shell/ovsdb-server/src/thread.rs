@@ -1,6 +1,6 @@
 //! A server on its own thread, for a daemon with other work.
 
-use crate::server::{Heard, Server};
+use crate::server::{Readable, Server};
 use runtime::{Clock, PollLoop, WaitSet, Waker};
 use std::collections::BTreeMap;
 use std::io;
@@ -24,17 +24,17 @@ impl Server {
         let waker = poll.waker();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        self.run(&Heard::default(), poll.clock().now());
+        self.run(&Readable::default(), poll.clock().now());
         let refused = self.remotes.refused();
         let thread = std::thread::Builder::new().name("ovsdb".into()).spawn(move || {
-            let mut heard = Heard::default();
+            let mut readable = Readable::default();
             while !stopped.load(Ordering::Acquire) {
                 runtime::ordered_panic::obey();
                 let now = poll.clock().now();
-                self.run(&heard, now);
+                self.run(&readable, now);
                 let mut set = WaitSet::new();
                 let waits = self.wait(&mut set, now);
-                heard = waits.heard(&poll.block(set));
+                readable = waits.readable(&poll.block(set));
             }
         })?;
         Ok(Handle { stop, waker, thread: Some(thread), refused })

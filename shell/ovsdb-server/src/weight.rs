@@ -33,7 +33,7 @@ impl Core {
         let database = params.get(0).and_then(Json::as_str).and_then(|name| self.databases.get(name));
         match method.as_str() {
             "transact" => database.is_some_and(|served| is_heavy_transaction(&served.db, params)),
-            // The parameters do not name the database.
+            // The parameters do not name the database, so assume the largest.
             "monitor_cond_change" => self.databases.values().any(|served| is_large(&served.db)),
             "convert" => true,
             method if Version::from_method(method).is_some() => {

@@ -6,7 +6,7 @@
 //! state and a state on disk.
 
 use crate::disk::{Disk, DiskFile, Work};
-use crate::syncer::Later;
+use crate::syncer::DeferredSync;
 use differential::rng::Rng;
 use std::collections::BTreeMap;
 use std::io;
@@ -140,7 +140,7 @@ impl State {
 }
 
 impl FaultyDisk {
-    /// An empty disk without a fault.
+    /// An empty disk without faults.
     pub fn new(seed: u64) -> FaultyDisk {
         FaultyDisk(Arc::new(Mutex::new(State {
             rng: Rng::new(seed),
@@ -293,7 +293,7 @@ impl Disk for FaultyDisk {
         path.to_owned()
     }
 
-    fn beside(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>> {
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>> {
         self.state().refuse()?;
         Ok(Box::new(Task { disk: self.clone(), work: Mutex::new(Some(work)) }))
     }
@@ -339,8 +339,8 @@ impl ManualSyncer {
     }
 }
 
-impl Later for ManualSyncer {
-    fn soon(&self, file: &Arc<dyn DiskFile>) {
+impl DeferredSync for ManualSyncer {
+    fn request_sync(&self, file: &Arc<dyn DiskFile>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(Arc::clone(file));
     }
 

@@ -234,7 +234,7 @@ impl Run {
         Ok(())
     }
 
-    /// Without faults everything works again.
+    /// Without faults everything must work again.
     fn end(&mut self) -> Result<(), String> {
         self.disk.fail(0);
         self.disk.set_capacity(usize::MAX);

@@ -90,7 +90,7 @@ impl Control {
         }
     }
 
-    /// Waits for commands.
+    /// Registers the events of the control socket.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         self.socket.wait(set);
     }

@@ -1,4 +1,4 @@
-//! The program `ovsdb-server`: command line, control commands, configuration file, the loop.
+//! The program `ovsdb-server`: command line, control commands, configuration file, main loop.
 //!
 //! It replaces Open vSwitch's program of that name. Replication, relays and clusters are not supported and are refused
 //! with an error text.
@@ -7,7 +7,7 @@ mod config;
 mod control;
 mod options;
 
-use crate::server::{Heard, Server};
+use crate::server::{Readable, Server};
 use config::Wanted;
 use control::Control;
 use options::Options;
@@ -24,7 +24,7 @@ static LOG: Module = Module::new("ovsdb_server");
 /// Commands are checked at least this often while there is other work.
 const CONTROL_INTERVAL_MS: u64 = 50;
 
-/// Runs the program to its end.
+/// Runs the program until it ends.
 pub fn main(argv: &[String], dirs: &Dirs) -> ExitCode {
     program::end(dirs, run(argv, dirs))
 }
@@ -44,7 +44,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
         runtime::debug!(LOG, "{text}");
         return Err("server configuration failed".to_owned());
     }
-    server.run(&Heard::default(), clock.now());
+    server.run(&Readable::default(), clock.now());
     let mut control = Control::open(&args, dirs, wanted)?;
     let child = options.run.as_deref().map(|command| start_child(command, poll.waker())).transpose()?;
     daemon.ready();
@@ -52,7 +52,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
         runtime::info!(LOG, "{}", runtime::version_text(&dirs.progname));
     }
 
-    let mut heard = Heard::default();
+    let mut readable = Readable::default();
     let mut control_due = clock.now();
     let mut memory = MemoryMonitor::new(&clock);
     loop {
@@ -69,7 +69,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
                 return Ok(ExitCode::SUCCESS);
             }
         }
-        server.run(&heard, now);
+        server.run(&readable, now);
         if !server.is_busy() {
             control.settle(&mut server);
         }
@@ -91,7 +91,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
         if ready.contains_any(of_control, end_of_control) {
             control_due = now;
         }
-        heard = waits.heard(&ready);
+        readable = waits.readable(&ready);
     }
 }
 

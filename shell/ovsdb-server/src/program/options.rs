@@ -10,7 +10,7 @@ use transport::tls;
 
 /// The error of commands and options about other servers.
 pub const NO_REPLICATION: &str =
-    "this server stands alone: replication, relays and clusters are not part of this version of Sluice";
+    "replication, relays and clusters are not supported by this version of Sluice";
 
 /// Options from the command line.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What changes while the server runs: schemas, remotes; and clients that fall behind.
+//! Changes while the server runs (schemas, remotes), and clients that read slowly.
 
 use crate::common::{Client, Scratch, listen, open};
 use ovsdb::schema::open_vswitch;
@@ -120,7 +120,7 @@ fn silent_clients_are_probed_and_given_up_and_readers_cannot_write() {
     assert_eq!(silent.receive(), None);
 }
 
-/// Reads all that is there, until nothing comes for a while.
+/// Reads all updates, until none arrives for a while.
 fn updates(stream: &mut UnixStream) -> Vec<Json> {
     let mut splitter = Splitter::new(Limits::of_bytes(64 << 20));
     let mut buffer = vec![0; 1 << 16];

@@ -1,4 +1,4 @@
-//! A scratch folder, a plain client, and the example server as a child process.
+//! A scratch directory, a simple client, and the example server as a child process.
 
 use ovsdb::schema::open_vswitch;
 use ovsdb::stream::Limits;
@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A folder of its own for each test, removed at the end.
+/// A directory for one test, removed at the end.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -35,25 +35,25 @@ impl Drop for Scratch {
     }
 }
 
-/// A server of the database at `path`, which is made with `schema` if there is none.
+/// A server of the database at `path`, which is created with `schema` if it is missing.
 pub fn open(path: &Path, schema: Option<&Schema>) -> Result<Server, AddError> {
     let mut server = Server::new(path.parent().unwrap(), ovsdb_server::Limits::default());
     server.add_database(path, schema).map(|_| server)
 }
 
-/// Lets clients in.
+/// Listens at a Unix socket.
 pub fn listen(server: &mut Server, socket: &Path) {
     let remote = format!("punix:{}", socket.display());
     let options = RemoteOptions::default_for(&remote);
     server.remotes_mut().insert(remote, options);
 }
 
-/// A client that sends one thing after another.
+/// A client that sends one request at a time.
 pub struct Client {
     pub stream: UnixStream,
     splitter: Splitter,
     next_id: u64,
-    /// Notifications that came while an answer was awaited.
+    /// Notifications that arrived while waiting for a reply.
     pub notified: Vec<(String, Json)>,
 }
 
@@ -76,7 +76,7 @@ impl Client {
         self.next_id
     }
 
-    /// The next message; `None` when the server hangs up.
+    /// The next message; `None` if the server closes the connection.
     pub fn receive(&mut self) -> Option<Message> {
         loop {
             if let Some(json) = self.splitter.next_value().unwrap() {
@@ -92,7 +92,7 @@ impl Client {
         }
     }
 
-    /// The answer to request `wanted`.
+    /// The reply to request `wanted`.
     pub fn answer(&mut self, wanted: u64) -> Result<Json, Json> {
         loop {
             match self.receive().expect("an answer") {
@@ -115,7 +115,7 @@ impl Client {
         self.call("transact", Json::Array(params)).unwrap()
     }
 
-    /// Inserts a QoS row of the given type; the answer is the first result.
+    /// Inserts a QoS row of the given type; returns the first result.
     pub fn insert(&mut self, kind: &str) -> Json {
         let results = self.transact(json!([{"op": "insert", "table": "QoS", "row": {"type": kind}}]));
         results.as_array().and_then(|r| r.last()).cloned().unwrap_or_default()
@@ -134,7 +134,7 @@ impl Client {
     }
 }
 
-/// The example server in a process of its own.
+/// The example server as a child process.
 pub struct Process(Child);
 
 impl Process {
@@ -159,7 +159,7 @@ impl Process {
         Process(child)
     }
 
-    /// Ends it without warning.
+    /// Kills it.
     pub fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();

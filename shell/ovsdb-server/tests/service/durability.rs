@@ -1,4 +1,4 @@
-//! What was answered is kept; what cannot be kept is refused; damage is reported, not spread.
+//! Confirmed changes are kept; changes that cannot be stored are refused; damaged files are reported.
 
 use crate::common::{Client, Process, Scratch, listen, open};
 use ovsdb::schema::open_vswitch;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Fills a database with three rows and stops.
+/// Makes a database with three rows, and stops the server.
 fn filled(scratch: &Scratch) -> std::path::PathBuf {
     let (path, socket) = (scratch.path("conf.db"), scratch.path("db.sock"));
     let mut server = open(&path, Some(&open_vswitch())).unwrap();
@@ -166,7 +166,7 @@ fn a_file_that_grew_long_is_rewritten_and_goes_on() {
         assert_eq!(client.transact(json!([update]))[0]["count"], 1);
     }
     client.insert("b");
-    // The new file is made beside the server, and dropped when that ends first.
+    // The new file is written in the background, and discarded if the server ends first.
     let patience = Instant::now() + Duration::from_secs(20);
     while fs::metadata(&path).unwrap().len() >= 10 << 20 && Instant::now() < patience {
         std::thread::sleep(Duration::from_millis(10));

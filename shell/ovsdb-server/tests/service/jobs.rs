@@ -1,9 +1,9 @@
-//! Requests that take long: what they may not change about the order of things, and what they may not hold up.
+//! Long requests: they must not change the order of replies, nor delay other clients.
 
 use crate::common::{Client, Scratch, listen, open};
 use ovsdb::schema::open_vswitch;
 use ovsdb::{Json, Message};
-use ovsdb_server::{Handle, Heard, Limits, Server};
+use ovsdb_server::{Handle, Limits, Readable, Server};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn serve(scratch: &Scratch) -> (Handle, PathBuf) {
     (server.spawn().unwrap(), socket)
 }
 
-/// A transaction of so many rows.
+/// A transaction with this many inserted rows.
 fn inserts(rows: usize) -> Json {
     let mut params = vec![json!("Open_vSwitch")];
     params.extend(
@@ -64,11 +64,11 @@ fn requests_of_a_client_are_carried_out_in_their_order_whatever_a_job_does() {
     assert_eq!(answers[0].1.as_array().unwrap().len(), ROWS);
     assert_eq!(answers[1].1, json!([{"count": 1}]));
     assert_eq!(answers[2].1["QoS"].as_object().unwrap().len(), ROWS - 1);
-    // The row that came after the monitor was made is told before its own answer, and nothing else is.
+    // The row inserted after the monitor was added is sent before its own reply, and no other row is.
     assert_eq!((updates.len(), answers[3].2), (1, 1));
     let told = updates[0].1[1]["QoS"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(json!(told[0]), *row(&answers[3].1, 0));
-    // Another client is told of all of it: each transaction whole, or together with the next.
+    // Another client gets all rows: each transaction whole, or together with the next.
     let mut rows = std::collections::BTreeSet::new();
     while rows.len() < ROWS {
         let Some(Message::Notify { params, .. }) = watcher.receive() else { panic!() };
@@ -90,20 +90,20 @@ fn a_probe_that_comes_together_with_a_long_request_does_not_wait_for_it() {
     let socket = scratch.path("db.sock");
     let mut server = open(&scratch.path("conf.db"), Some(&open_vswitch())).unwrap();
     listen(&mut server, &socket);
-    server.run(&Heard::default(), Millis(0));
+    server.run(&Readable::default(), Millis(0));
     let (mut long, mut other) = (Client::connect(&socket), Client::connect(&socket));
-    // Many operations in a short message: no parser stands between it and the job.
+    // Many operations in a short message: it is not parsed by a job.
     let mut params = vec![json!("Open_vSwitch")];
     params.extend(std::iter::repeat_n(json!({"op": "comment", "comment": ""}), 1000));
     let slow = long.send("transact", Json::Array(params));
     let asked = other.send("echo", json!([1]));
-    // One turn reads both; the job's result is taken in the next one at the earliest.
-    server.run(&Heard::default(), Millis(0));
+    // One turn reads both requests; the job's result is taken in a later turn.
+    server.run(&Readable::default(), Millis(0));
     assert!(server.is_busy());
     other.stream.set_nonblocking(true).unwrap();
     assert_eq!(other.answer(asked), Ok(json!([1])));
     while server.is_busy() {
-        server.run(&Heard::default(), Millis(0));
+        server.run(&Readable::default(), Millis(0));
     }
     assert_eq!(long.answer(slow).unwrap().as_array().unwrap().len(), 1000);
 }
@@ -118,7 +118,7 @@ fn a_transaction_that_fails_in_a_job_leaves_nothing() {
     let answer = client.call("transact", params).unwrap();
     assert_eq!((answer.as_array().unwrap().len(), &answer[3000]["error"]), (3001, &json!("aborted")));
     assert_eq!(client.kinds().len(), 0);
-    // What was begun is finished when the server ends, and is in the file.
+    // A transaction that has started is finished and stored when the server ends.
     client.call("transact", inserts(3000)).unwrap();
     drop(handle);
     let server = open(&scratch.path("conf.db"), None).unwrap();
@@ -141,7 +141,7 @@ fn a_client_that_goes_during_its_job_takes_nothing_with_it() {
     drop(gone);
     let Some(Message::Notify { method, .. }) = heir.receive() else { panic!() };
     assert_eq!(method, "locked");
-    // All or nothing of it was done.
+    // The transaction was executed completely or not at all.
     assert!([0, 8000].contains(&heir.kinds().len()));
 }
 
@@ -153,9 +153,9 @@ fn a_long_transaction_of_a_client_that_has_gone_is_dropped() {
     let mut gone = Client::connect(&socket);
     gone.send("transact", inserts(60_000));
     drop(gone);
-    // It is with the server and before this.
+    // The server has received the request before this one.
     assert_eq!(other.kinds().len(), 0);
-    // A client that only ends its side waits for the answer.
+    // A client that only ends its sending direction still gets the reply.
     let mut waits = Client::connect(&socket);
     let sent = waits.send("transact", inserts(20_000));
     waits.stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -184,7 +184,7 @@ fn limits_of_remotes_hold_and_harm_nobody_else() {
     let mut long = Client::connect(&one);
     long.stream.write_all(format!("[\"{}", "x".repeat(100_100)).as_bytes()).unwrap();
     assert_eq!(long.receive(), None);
-    // A remote that has as many clients as it may have lets nobody in; another remote does.
+    // A remote with its maximum number of clients accepts no more; another remote does.
     let mut others: Vec<Client> = (0..2).map(|_| Client::connect(&one)).collect();
     others.iter_mut().for_each(|other| assert!(other.call("echo", json!([])).is_ok()));
     let mut waits = Client::connect(&one);

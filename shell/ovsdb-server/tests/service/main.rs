@@ -1,5 +1,5 @@
-//! The service from outside: what it keeps, and what clients see. One program, so that it
-//! links once.
+//! The service tested from outside: durability, and the protocol. One program, so that it is linked only
+//! once.
 
 mod changes;
 mod common;

@@ -1,4 +1,4 @@
-//! The service as clients see it: monitors, waits, locks, and clients that misbehave.
+//! The protocol as clients see it: monitors, waits, locks, and misbehaving clients.
 
 use crate::common::{Client, Scratch, listen, open};
 use ovsdb::Message;
