@@ -358,23 +358,23 @@ pub fn page() -> Page {
         notes: vec![
             (
                 "Commands",
-                "These are the ones most used; list-commands prints all that the daemon has. Options stand before the \
-                 command: what follows it is the command's own."
+                "These are the most used commands; list-commands prints all commands of the daemon. Options must precede the \
+                 command; all that follows it is sent to the daemon."
                     .into(),
             ),
             (
                 "Why was it dropped?",
-                "ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]] [--names] takes the packet that was dropped last of \
-                 those that came in by the port, or were to be sent by it, or by any port of the bridge or datapath. It \
-                 prints when it was dropped and as what it was counted. One that came in it follows through the tables as \
-                 they are now, without any effect; the last line names the flow that has the last word. Of one that the \
-                 device did not take (longer than the MTU, queue full, no such port) it says what is known of that port; \
-                 without options, what was flooded to a port that is down comes after all others. \
-                 The packet is as it was when it was dropped: what had been changed in it shows. \
-                 Each thread remembers 128 packets, of each flow the newest that was dropped at one port for one reason. \
-                 --list prints a line for each of them, the newest first; --filter FLOW takes those that a match means \
+                "ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]] [--names] explains the last packet that was dropped after \
+                 it was received from the port, or when it was to be sent to the port; without PORT, any port of the bridge \
+                 or datapath. The command prints the time and the reason of the drop. A received packet is traced \
+                 through the present tables, without side effects; the last line names the flow that decides. For a packet \
+                 that the device did not accept (longer than the MTU, queue full, no such port) it prints the state of that \
+                 port; without options, packets flooded to a port that is down are considered last. \
+                 The packet is shown as it was when it was dropped, including modifications by actions. \
+                 Each thread keeps 128 packets: for each flow, port and reason the newest one. \
+                 --list prints one line for each packet, newest first; --filter FLOW selects packets by a match \
                  (as for dump-flows: --filter tcp,tp_dst=80; a packet that was to be sent has no in_port), and \
-                 --reason TEXT those that were counted as something with TEXT in its name (--reason mtu). \
+                 --reason TEXT selects packets by a part of the reason's name (--reason mtu). \
                  dpif/show-accounting counts all drops by reason."
                     .into(),
             ),

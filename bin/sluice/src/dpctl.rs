@@ -135,9 +135,9 @@ pub fn page() -> Page {
         options: OWN.into_iter().chain(own::FORMAT).chain(LOGGING).collect(),
         notes: vec![(
             "Datapaths",
-            "A datapath is called TYPE@NAME, such as netdev@ovs-netdev, and may be left out where there is only one. \
-             Datapaths live in the daemon, which carries the commands out: it must be running. What the switch put into \
-             its own datapath it takes care of itself; changes by hand may not last."
+            "A datapath is named TYPE@NAME, such as netdev@ovs-netdev; the name may be omitted if there is only one. \
+             Datapaths exist in the daemon, which runs the commands, so it must be running. The switch manages the ports \
+             and flows of its own datapath, and may undo manual changes to them."
                 .into(),
         )],
     }

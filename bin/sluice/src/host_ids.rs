@@ -41,9 +41,9 @@ pub fn page() -> Page {
         options: OPTIONS.into_iter().chain(own::INFORMATIVE).collect(),
         notes: vec![(
             "What it records",
-            "external_ids:system-id and external_ids:hostname of table Open_vSwitch where they are not set, and \
-             external_ids:rundir in any case. A random system-id is kept in openvswitch/system-id.conf below OVS_SYSCONFDIR, else \
-             /etc. The service file calls it after each start of the switch."
+            "external_ids:system-id and external_ids:hostname of table Open_vSwitch if they are not set, and \
+             external_ids:rundir always. A random system-id is stored in openvswitch/system-id.conf below OVS_SYSCONFDIR \
+             (default: /etc). The service file runs this command after each start of the switch."
                 .into(),
         )],
     }

@@ -157,7 +157,7 @@ fn overview() -> Page {
         notes: vec![
             (
                 "First steps",
-                "Make a bridge, put two devices into it, look at it, see its flows, and ask what would happen to a packet:\n  \
+                "Add a bridge with two devices, show the configuration and the flows, and trace a packet:\n  \
                  sluice vsctl add-br br0\n  \
                  sluice vsctl add-port br0 eth1 -- add-port br0 eth2\n  \
                  sluice vsctl show\n  \
@@ -166,15 +166,16 @@ fn overview() -> Page {
                     .into(),
             ),
             (
-                "Where to read on",
-                "sluice TOOL --help lists the commands and options of a tool; sluice man TOOL is the same as a manual page. Each \
-                 tool stands in for tools of Open vSwitch (ovs-vsctl, ovs-ofctl, ovs-appctl, ovs-dpctl, ovsdb-client, ovsdb-tool): \
-                 it takes the same arguments, and under that name says the same words, so that what is written about them holds here."
+                "More help",
+                "sluice TOOL --help lists the commands and options of a tool; sluice man TOOL prints the same as a manual page. \
+                 vsctl, ofctl, appctl, dpctl and db replace ovs-vsctl, ovs-ofctl, ovs-appctl, ovs-dpctl, ovsdb-client and \
+                 ovsdb-tool: they take the same arguments, and print the same messages when they are called by those names, \
+                 so the documentation of Open vSwitch applies to them."
                     .into(),
             ),
             (
-                "Where they look",
-                "The tools look for the switch in the directory OVS_RUNDIR, else in /var/run/openvswitch, and mostly need root. The \
+                "Environment",
+                "The tools look for the switch in the directory OVS_RUNDIR, else in /var/run/openvswitch, and most of them need root. The \
                  switch itself is sluiced."
                     .into(),
             ),

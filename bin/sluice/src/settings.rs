@@ -29,8 +29,8 @@ pub fn page() -> Page {
         options: options(),
         notes: vec![(
             "What it prints",
-            "Values, default, effect in this version, and whether a change is obeyed at once. PATTERN is a part of a name, as in \
-             \"pmd\" or \"Interface.options\", or of a description."
+            "Values, default, effect in this version, and whether a change takes effect at once. PATTERN is a part of a name, \
+             such as \"pmd\" or \"Interface.options\", or of a description."
                 .into(),
         )],
     }

@@ -51,7 +51,7 @@ pub fn page() -> Page {
             "(a) misses of exact match caches with one and with two places for a flow\n\
              (b) every cache by flows and subtables\n\
              (c) every cache by distribution, megaflows and churn\n\
-             (d) the large caches at a million flows, and how much memory lies in huge pages: run it with and without \
+             (d) the large caches at a million flows, and their memory in huge pages: run it with and without \
              GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
                 .into(),
         )],

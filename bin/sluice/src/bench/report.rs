@@ -82,8 +82,8 @@ pub const SOURCE_RATIOS: [(usize, [f64; 5]); 3] = [
 /// The report as markdown.
 pub fn page(rows: &[Row]) -> String {
     let of = |letter| rows.iter().filter(|r| r.experiment == letter).collect::<Vec<_>>();
-    let mut out = "# Flow caches beside each other\n\nMade by `sluice bench caches`. Packets come from a mock port and go to one; times are \
-                   the thread's own. Columns of times: median (least to greatest of three windows).\n"
+    let mut out = "# Flow caches compared\n\nMade by `sluice bench caches`. Packets are received from a mock port and sent to one; times \
+                   are CPU time of the thread. Columns of times: median (minimum to maximum of three windows).\n"
         .to_owned();
     type Part = (char, fn(&[&Row]) -> String);
     let parts: [Part; 4] = [('a', misses), ('b', subtables), ('c', traffic), ('d', pages)];
@@ -107,7 +107,7 @@ fn percent(share: f64) -> String {
 
 fn misses(rows: &[&Row]) -> String {
     let mut out = "\n## (a) Exact match cache, one place for a flow or two\n\n10,000 flows, 3 subtables. The source measured 47 % (one place) and 14 % (two) with \
-                   16,384 entries.\n\n| cache | one new flow in | misses | ns a packet |\n|---|---|---|---|\n"
+                   16,384 entries.\n\n| cache | insertion: one flow in | misses | ns per packet |\n|---|---|---|---|\n"
         .to_owned();
     for r in rows {
         let missed = percent(1.0 - r.result.front);
@@ -171,8 +171,8 @@ fn figure(x: Option<f64>) -> String {
 }
 
 fn traffic(rows: &[&Row]) -> String {
-    let mut out = "\n## (c) Distributions by megaflows and churn\n\n200,000 flows (fewer if `--quick`), 5 subtables. Churn: megaflows that get another \
-                   place, in a thousand packets. Each field: nanoseconds per packet, and the share that no cache found.\n"
+    let mut out = "\n## (c) Distributions by megaflows and churn\n\n200,000 flows (fewer if `--quick`), 5 subtables. Churn: megaflows replaced \
+                   per thousand packets. Each field: nanoseconds per packet, and the share that no cache found.\n"
         .to_owned();
     let names = caches(rows);
     out += &format!(
@@ -195,11 +195,10 @@ fn traffic(rows: &[&Row]) -> String {
 }
 
 fn pages(rows: &[&Row]) -> String {
-    let mut out =
-        "\n## (d) Pages below the tables\n\nA million flows, 10 subtables. Run it with and without \
+    let mut out = "\n## (d) Huge pages\n\nA million flows, 10 subtables. Run it with and without \
                    `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`: huge pages are those of the whole process.\n\n\
                    | cache | its kB | huge pages, kB | ns a packet |\n|---|---|---|---|\n"
-            .to_owned();
+        .to_owned();
     for r in rows {
         out += &format!("| {} | {} | {} | {} |\n", r.cell.cache, r.result.cache_kb, r.result.huge_kb, ns(r));
     }

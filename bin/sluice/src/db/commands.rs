@@ -239,16 +239,16 @@ pub fn page() -> Page {
         notes: vec![
             (
                 "Servers",
-                "A server is unix:FILE, tcp:HOST[:PORT] or ssl:HOST[:PORT], or several with commas between; with punix:FILE, \
-                 ptcp:[PORT][:HOST] and pssl:[PORT][:HOST] it is waited for. Without one it is the server of this machine \
-                 (unix:db.sock in the run directory), and without a database it is Open_vSwitch."
+                "A server is unix:FILE, tcp:HOST[:PORT] or ssl:HOST[:PORT], or several of these separated by commas; with \
+                 punix:FILE, ptcp:[PORT][:HOST] and pssl:[PORT][:HOST] the tool listens for the server's connection. The \
+                 default server is that of this machine (unix:db.sock in the run directory), the default database Open_vSwitch."
                     .into(),
             ),
             (
                 "Files",
-                "Without FILE it is conf.db of this machine, without SCHEMA that of Open vSwitch. Where a command is both for \
-                 servers and for files, the name of a file as its first argument means the file. Nobody may serve a file while \
-                 it is changed; files of clusters are refused."
+                "The default FILE is conf.db of this machine, the default SCHEMA that of Open vSwitch. A command that exists for \
+                 servers and for files works on a file if its first argument names a database file. No server may use a file \
+                 while a command changes it. Files of clusters are not supported."
                     .into(),
             ),
         ],

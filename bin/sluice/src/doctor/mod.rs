@@ -37,10 +37,10 @@ pub fn page() -> Page {
         options: options(),
         notes: vec![(
             "What it prints",
-            "Problems, warnings and advice, each with the command that mends it. It changes nothing by itself and \
-             needs no switch that runs: where no database server answers at db.sock in OVS_RUNDIR, conf.db in \
-             OVS_DBDIR is read. That no switch runs, or that there is no configuration, is a problem, too. It ends with \
-             0 if nothing has to be done (advice does not count), else with 1."
+            "Problems, warnings and advice, each with the command that fixes it. doctor changes nothing and does not \
+             need a running switch: if no database server answers at db.sock in OVS_RUNDIR, it reads conf.db in \
+             OVS_DBDIR. A switch that is not running and a missing configuration are problems, too. Exit status: 0 if \
+             there are no problems and no warnings, else 1."
                 .into(),
         )],
     }

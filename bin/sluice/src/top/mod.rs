@@ -50,8 +50,8 @@ pub fn page() -> Page {
         options: options(),
         notes: vec![(
             "Keys",
-            "l, p and n sort queues by load, packets and name; up and down mark a queue; Enter looks inside its port, and back; \
-             q ends."
+            "l, p and n sort queues by load, packets and name; up and down mark a queue; Enter shows the details of its port, and returns; \
+             q quits."
                 .into(),
         )],
     }

@@ -101,8 +101,8 @@ pub fn page() -> Page {
         notes: vec![
             (
                 "Commands in one call",
-                "All commands of a call, with -- between, are one transaction: all or nothing. The options of a command stand in \
-                 front of it, after the --. Then the tool waits until the switch has taken the change up.\n  \
+                "All commands of a call, separated by --, are one transaction: all or nothing. The options of a command precede \
+                 it, after the --. Then the tool waits until the switch has applied the change.\n  \
                  add-br br0 -- add-port br0 eth1 tag=5 -- set Interface eth1 mtu_request=9000"
                     .into(),
             ),
