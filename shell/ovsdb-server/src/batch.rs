@@ -1,8 +1,8 @@
-//! One served database, and the transactions that are executed but not stored yet.
+//! One served database, and its executed transactions that are not stored yet.
 //!
-//! Transactions that arrive together are stored with one write and one sync: they are executed in sequence in memory,
-//! and only when all are stored are they answered and shown to monitors. If storing fails, memory is reset to the
-//! state before the batch.
+//! Transactions that arrive together are stored with one write and one sync: they are executed one after
+//! another in memory, and are answered and sent to monitors only after all of them are stored. If storing
+//! fails, memory is reset to the state before the batch.
 
 use crate::file::{DatabaseFile, now_ms};
 use crate::identity;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 
 /// An executed transaction that is not stored yet.
 pub struct Pending {
-    /// The session and the id of the request; `None` for a transaction of the server itself.
+    /// The session, and the ID of the request; `None` for a transaction of the server itself.
     pub asked: Option<(SessionId, Json)>,
-    /// The reply.
+    /// The results for the reply.
     pub results: Vec<Json>,
-    /// Its changes and the transaction's id; `None` if it failed.
+    /// Its ID and its changes; `None` if it failed.
     pub changes: Option<(Uuid, Arc<Changes>)>,
 }
 
-/// State of a requested compaction.
+/// The state of a requested compaction.
 #[derive(Default)]
 enum Compacted {
     #[default]
@@ -36,15 +36,15 @@ enum Compacted {
 /// A database, its file, and the current batch.
 pub struct Served {
     pub db: Database,
-    /// Absent for databases that are in memory only.
+    /// `None` for databases in memory only.
     file: Option<DatabaseFile>,
     before_batch: Option<Database>,
     records: Vec<u8>,
-    /// Whether a transaction of the batch must be on disk before it is answered.
+    /// Whether a transaction of the batch must be on disk when it is answered.
     durable: bool,
     pending: Vec<Pending>,
     compacted: Compacted,
-    /// Counts stored changes; waiting transactions are tried again when it increases.
+    /// Number of stored changes, so that waiting transactions are retried after a change.
     pub generation: u64,
 }
 
@@ -73,7 +73,8 @@ impl Served {
         self.file.as_ref().map(DatabaseFile::path)
     }
 
-    /// Begins to rewrite the file; [`Served::take_compacted`] returns the result. Nothing may be pending.
+    /// Starts to rewrite the file; [`Served::take_compacted`] returns the result. No transaction may be
+    /// pending.
     pub fn compact(&mut self) {
         let begun = self.file.as_mut().map_or(Ok(()), |file| file.begin_rewriting(&self.db));
         let Err(error) = begun else {
@@ -88,12 +89,12 @@ impl Served {
         self.file.as_ref().is_some_and(DatabaseFile::is_rewriting)
     }
 
-    /// Whether a new file is complete. Replacing the old one may block on the disk.
+    /// Returns whether a new file is complete. Replacing the old one may wait for the disk.
     pub fn is_compacted(&self) -> bool {
         self.file.as_ref().is_some_and(DatabaseFile::is_rewritten)
     }
 
-    /// Replaces the file by the new one if that is complete.
+    /// Replaces the old file if the new one is complete.
     pub fn progress(&mut self) {
         if let Some(done) = self.file.as_mut().and_then(DatabaseFile::progress)
             && matches!(self.compacted, Compacted::Awaited)
@@ -102,15 +103,15 @@ impl Served {
         }
     }
 
-    /// The result of the requested compaction; returned once.
+    /// The result of the requested compaction, once it has ended; returned once.
     pub fn take_compacted(&mut self) -> Option<io::Result<()>> {
-        // A conversion rewrites the file, too.
+        // A conversion rewrites the file, too, and thereby ends a compaction.
         if matches!(self.compacted, Compacted::Awaited) && !self.is_compacting() {
             self.compacted = Compacted::Done(Ok(()));
         }
         match std::mem::take(&mut self.compacted) {
             Compacted::Done(result) => Some(result),
-            // Another request for the same compaction took the result.
+            // The result has already been returned to another request.
             Compacted::NotAsked => Some(Ok(())),
             Compacted::Awaited => {
                 self.compacted = Compacted::Awaited;
@@ -119,7 +120,8 @@ impl Served {
         }
     }
 
-    /// Changes the schema in the file and in memory, or in neither. Nothing may be pending.
+    /// Converts the database to another schema, in the file and in memory; on failure both are unchanged. No
+    /// transaction may be pending.
     pub fn convert(&mut self, schema: Arc<Schema>) -> Result<(), Error> {
         let converted = convert::convert(&self.db, schema, &mut identity::fresh)?;
         if let Some(file) = &mut self.file {
@@ -131,7 +133,7 @@ impl Served {
         Ok(())
     }
 
-    /// Adds a failed transaction, so that its reply keeps its place in the order.
+    /// Adds a failed transaction, so that its reply keeps its place among the others.
     pub fn add_failed(&mut self, session: SessionId, id: Json, results: Vec<Json>) {
         self.pending.push(Pending { asked: Some((session, id)), results, changes: None });
     }
@@ -146,7 +148,7 @@ impl Served {
         self.execute(Some((session, id)), results, commit, &comment);
     }
 
-    /// Adds a transaction of the server itself. An error is a bug.
+    /// Adds a transaction of the server itself. An error is a bug of the server.
     pub fn add_own(&mut self, operations: &[Operation]) -> Result<(), Error> {
         let commit = transaction::apply_own(&self.db, operations, &mut identity::fresh)?;
         if !commit.changes.is_empty() {
@@ -166,18 +168,18 @@ impl Served {
         if let Some(body) = log::transaction_text(self.db.schema(), &changes, now_ms(), comment) {
             self.records.extend(log::record_of(&body));
         }
-        self.before_batch.get_or_insert_with(|| self.db.checkpoint());
+        self.before_batch.get_or_insert_with(|| self.db.mark());
         let transaction = identity::fresh();
         self.db.apply(commit, transaction);
         self.pending.push(Pending { asked, results, changes: Some((transaction, changes)) });
     }
 
-    /// Whether transactions are not stored yet.
+    /// Returns whether transactions wait to be stored.
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Stores the batch; afterwards the replies may be sent.
+    /// Stores the batch and returns its transactions, which may then be answered.
     pub fn store(&mut self) -> Vec<Pending> {
         let mut pending = std::mem::take(&mut self.pending);
         let records = std::mem::take(&mut self.records);
@@ -193,14 +195,14 @@ impl Served {
             Ok(()) if before.is_some() => {
                 self.generation += 1;
                 if let Some(file) = &mut self.file {
-                    // The long file can be used as well; the next commit tries again.
+                    // On failure the long file remains in use; the next commit tries again.
                     _ = file.compact_if_long(&self.db);
                 }
             }
             Ok(()) => {}
             Err(cause) => {
                 if let Some(before) = before {
-                    self.db.restore(before);
+                    self.db.go_back_to(before);
                 }
                 let error =
                     Error::io("transaction could not be stored", runtime::error_text(&cause)).to_json();

@@ -1,5 +1,5 @@
-//! Settings in columns (`db:DATABASE,TABLE,COLUMN`): remotes and the files for TLS; and the status of remotes, which
-//! is written back.
+//! Settings in columns (`db:DATABASE,TABLE,COLUMN`): remotes and TLS files. Also writes the status of remotes
+//! to the database.
 
 use crate::remotes::{End, RemoteNames, RemoteOptions};
 use crate::server::Server;
@@ -16,7 +16,7 @@ use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// Interval at which the remotes' status is written.
+/// Time between two updates of the remotes' status, in ms.
 const STATUS_INTERVAL_MS: u64 = 2_500;
 
 /// A column of a database.
@@ -26,7 +26,7 @@ pub(crate) struct Place<'a> {
     column: usize,
 }
 
-/// The string in a column; of a set the first one.
+/// The string in a column; of a set, the first one.
 pub(crate) fn text<'r>(schema: &Schema, table: &str, row: &'r Row, column: &str) -> Option<&'r str> {
     value(schema, table, row, column)?.first()?.as_str()
 }
@@ -44,7 +44,7 @@ impl Place<'_> {
         self.rows().flat_map(|row| row.field(self.column).keys())
     }
 
-    /// The table that the column's references point to.
+    /// The table to which the column's references point.
     fn refers_to(&self) -> Option<usize> {
         let ty = &self.db.schema().tables[self.table].columns[self.column].ty;
         ty.key.refers_to.as_ref().filter(|_| ty.value.is_none()).map(|to| to.index)
@@ -74,19 +74,19 @@ impl Server {
         Ok(Place { db: &served.db, table: index, column })
     }
 
-    /// Checks whether a remote's name is valid with the current databases.
+    /// Checks a remote's name against the present databases.
     pub fn check_remote(&mut self, name: &str) -> Result<(), String> {
         _ = self.core();
         if name.starts_with("db:") { self.place(name).map(drop) } else { Ok(()) }
     }
 
-    /// Sets the names of the files for TLS.
+    /// Sets the names of the TLS files.
     pub fn set_tls(&mut self, names: TlsNames) {
         self.tls = names;
         _ = self.remotes_mut();
     }
 
-    /// Whether settings are in columns.
+    /// Returns whether any setting is in a column.
     pub(crate) fn reads_settings(&self) -> bool {
         let files = [&self.tls.private_key, &self.tls.certificate, &self.tls.ca_cert];
         let choices = [&self.tls.protocols, &self.tls.ciphers, &self.tls.ciphersuites];
@@ -94,7 +94,7 @@ impl Server {
         names.into_iter().any(|name| name.starts_with("db:"))
     }
 
-    /// The wanted targets, and errors in their names. Also configures TLS.
+    /// The wanted targets, and errors of their names. Also configures TLS.
     pub(crate) fn resolve(&self) -> (RemoteNames, Vec<String>) {
         let mut targets = RemoteNames::new();
         let mut complaints = Vec::new();
@@ -147,20 +147,21 @@ impl Server {
         let incomplete =
             [&files.private_key, &files.certificate, &files.ca_cert].iter().any(|f| f.as_os_str().is_empty());
         match tls::configure(&files) {
-            // Columns may be filled in later; without files no TLS connection is possible.
+            // No message while columns are empty: they may be set later, and until then no TLS connection can
+            // be made.
             Err(complaint) if !incomplete => complaints.push(complaint),
             _ => {}
         }
     }
 
-    /// Logs new problems of the configuration.
-    pub(crate) fn complain(&mut self, complaints: Vec<String>) {
+    /// Logs the configuration errors that were not logged before.
+    pub(crate) fn log_errors(&mut self, complaints: Vec<String>) {
         let new = complaints.iter().filter(|text| !self.complaints.contains(text));
         new.for_each(|text| runtime::warn!(LOG, "{text}"));
         self.complaints = complaints;
     }
 
-    /// Writes the status of remotes to their rows.
+    /// Writes the status of remotes to the rows that configure them.
     pub(crate) fn write_status(&mut self, now: Millis) {
         let names: Vec<_> =
             self.remotes.wanted.keys().filter(|name| name.starts_with("db:")).cloned().collect();
@@ -208,7 +209,7 @@ impl Server {
         Some(update)
     }
 
-    /// Whether a client is connected through a remote, and the other columns of its status.
+    /// Returns whether the remote has a connection, and the values of column `status`.
     fn remote_status(&self, target: &str, now: Millis) -> (bool, BTreeMap<String, String>) {
         let mut status = BTreeMap::new();
         let mut put = |key: &str, value: Option<String>| {
@@ -243,7 +244,7 @@ impl Server {
     }
 }
 
-/// Adds the targets of a column of strings, or of references to rows like those of table Manager.
+/// Adds the targets that a column contains: strings, or references to rows like those of table Manager.
 fn add_targets(place: &Place, targets: &mut RemoteNames) {
     if place.holds_strings() {
         for target in place.values().filter_map(Atom::as_str) {
@@ -271,7 +272,7 @@ fn add_targets(place: &Place, targets: &mut RemoteNames) {
     }
 }
 
-/// Rows of a table that are counted for a report, from which the total is extrapolated.
+/// Number of rows of a table that are counted for a report; the others are extrapolated.
 const SAMPLE: usize = 4096;
 
 /// Number of values in a database, for reports.

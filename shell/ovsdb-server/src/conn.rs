@@ -1,7 +1,8 @@
-//! One client as the socket thread sees it: its stream, requests that wait, and output.
+//! The socket side of a client: stream, received requests that are not executed yet, and output.
 //!
-//! Requests of a client are carried out in the order in which they arrive. While a job has the databases, `echo` is
-//! answered before the waiting requests: it tests whether the server is alive.
+//! Requests of a client are executed in the order of their arrival. The exception is `echo`: while a job has
+//! the databases, it is answered before waiting requests, since clients use it to check that the server is
+//! alive.
 
 use crate::limits::Limits;
 use crate::remotes::{Arrival, RemoteOptions};
@@ -20,13 +21,13 @@ static JSONRPC: Module = Module::new("jsonrpc");
 static TLS: Module = Module::new("stream_ssl");
 static LIMIT: RateLimit = RateLimit::new(5, 5);
 
-/// While more bytes than this are unwritten, nothing is read from the client.
+/// If this many bytes of output wait, the server reads nothing more from the client.
 const BUSY_BACKLOG_LEN: usize = 1 << 20;
-/// While waiting requests have more text than this (bytes), nothing is read from their client.
+/// If requests of this many bytes wait, the server reads nothing more from their client.
 const BUSY_QUEUE_LEN: usize = 256 << 10;
-/// Longer messages are parsed by a job: 64 KiB take about 0.5 ms.
+/// A job parses longer messages, in bytes: 64 KiB take about 0.5 ms.
 pub const LONG_MESSAGE: usize = 64 << 10;
-/// Bytes read from one client before others are served.
+/// Maximum number of bytes read from one client per turn.
 pub const READ_LEN: usize = 64 << 10;
 
 /// A request that waits for its execution.
@@ -37,44 +38,44 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Whether its length makes it a long request.
+    /// Returns whether the message is long, so that its execution takes long, too.
     pub fn is_long(&self) -> bool {
         self.len > LONG_MESSAGE
     }
 }
 
-/// State of parsing a client's input.
+/// The parsing of a long message.
 enum Parsing {
     Nothing,
     /// The text, which no job has taken yet.
     Text(Vec<u8>),
-    /// A long message that a job has; its length.
+    /// The length of the text that a job is parsing.
     InJob(usize),
 }
 
 /// One client.
 pub struct Conn {
     pub stream: Stream,
-    /// State machine of probes and reconnection.
+    /// The state machine of the connection: probes, and log messages.
     pub link: Reconnect,
-    /// The remote of the client, and its options.
+    /// The remote of the connection, and its options.
     pub remote: String,
     pub options: RemoteOptions,
     splitter: Splitter,
     parsing: Parsing,
     queue: VecDeque<Waiting>,
     queued_len: usize,
-    /// When a long message began that is not complete yet.
+    /// The time since which a long message is incomplete.
     pub unfinished: Option<Millis>,
     outbox: Outbox,
-    /// More data may be readable than the socket reports.
+    /// Whether data may be available although the socket does not show it.
     pub unread: bool,
-    /// Set when the connection is closed.
+    /// Whether the connection has ended.
     pub closed: bool,
-    /// Why nothing more arrives from the client; earlier requests are still carried out.
+    /// Why no more input will arrive; requests received before are still executed.
     last: Option<Loss>,
     loss: Option<Loss>,
-    /// Whether the client has disconnected; shared with the session, which a job may have.
+    /// Whether the client has disconnected; shared with the session, which may be in a job.
     pub hung_up: Arc<AtomicBool>,
 }
 
@@ -100,7 +101,8 @@ impl Conn {
         }
     }
 
-    /// Detects that a client which had closed its sending side has now closed the connection.
+    /// Detects that a client which had ended its sending direction, or did so just now, has closed the
+    /// connection.
     pub fn notice_hangup(&self) {
         if self.last.is_some() && self.stream.has_hung_up() {
             self.hung_up.store(true, Ordering::Relaxed);
@@ -112,12 +114,12 @@ impl Conn {
         !self.outbox.is_empty()
     }
 
-    /// Number of bytes that wait to be written.
+    /// Number of bytes of output that wait.
     pub fn backlog(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Bytes of requests that are incomplete or waiting.
+    /// Number of bytes of incomplete and waiting requests.
     pub fn input_len(&self) -> usize {
         let parsing = match &self.parsing {
             Parsing::Nothing => 0,
@@ -127,7 +129,7 @@ impl Conn {
         self.splitter.len() + self.queued_len + parsing
     }
 
-    /// Whether to read from the client: not while it does not read its replies or many of its requests wait.
+    /// Returns whether to read from the client: not while much output or many requests wait.
     pub fn wants_input(&self) -> bool {
         self.outbox.len() < BUSY_BACKLOG_LEN
             && self.queued_len < BUSY_QUEUE_LEN
@@ -135,20 +137,20 @@ impl Conn {
             && matches!(self.parsing, Parsing::Nothing)
     }
 
-    /// Queues a message that is already text.
+    /// Queues an encoded message.
     pub fn send_text(&mut self, message: String) {
         self.outbox.push_owned(message.into_bytes());
     }
 
-    /// Reads available data and queues the complete messages.
+    /// Reads available bytes and queues the complete messages.
     pub fn receive(&mut self, now: Millis, buffer: &mut [u8]) {
         self.unread = false;
         match self.stream.read(buffer) {
-            // Data before the end of the stream is still processed.
+            // Messages before the end of the stream are still processed.
             Ok(0) => self.last = Some(Loss::Closed),
             Ok(len) => {
                 self.link.activity(now);
-                // The socket reports further data, but not data that TLS has decrypted already.
+                // The socket shows whether it has more data, but not what TLS has already decrypted.
                 self.unread = len == buffer.len();
                 self.splitter.push(buffer.get(..len).unwrap_or_default());
                 self.split();
@@ -163,7 +165,7 @@ impl Conn {
         }
     }
 
-    /// Splits off the complete messages, up to one that a job has to parse.
+    /// Splits off complete messages, up to one that a job must parse.
     fn split(&mut self) {
         while matches!(self.parsing, Parsing::Nothing) && self.last.is_none() {
             match self.splitter.next_text() {
@@ -175,7 +177,7 @@ impl Conn {
         }
     }
 
-    /// A long message for a job; its result goes to [`Conn::parsed_long`].
+    /// Takes a long message for a job; [`Conn::parsed_long`] must follow.
     pub fn take_long(&mut self) -> Option<Vec<u8>> {
         match std::mem::replace(&mut self.parsing, Parsing::Nothing) {
             Parsing::Text(text) => {
@@ -189,7 +191,7 @@ impl Conn {
         }
     }
 
-    /// Takes the result of a parsing job.
+    /// Adds the message that a job has parsed, or handles its error.
     pub fn parsed_long(&mut self, parsed: Result<Long, StreamError>) {
         if let Parsing::InJob(len) = std::mem::replace(&mut self.parsing, Parsing::Nothing) {
             self.parsed(len, parsed);
@@ -212,7 +214,7 @@ impl Conn {
         self.last = Some(Loss::Error("Protocol error".to_owned()));
     }
 
-    /// The next request to be carried out.
+    /// Takes the next request to execute.
     pub fn next_waiting(&mut self) -> Option<Waiting> {
         let next = self.queue.pop_front()?;
         self.queued_len -= next.len;
@@ -224,7 +226,7 @@ impl Conn {
         !self.queue.is_empty()
     }
 
-    /// Answers the probes among the waiting requests.
+    /// Answers the `echo` requests among the waiting requests.
     pub fn answer_probes(&mut self) {
         for waiting in std::mem::take(&mut self.queue) {
             match waiting.message {
@@ -237,7 +239,7 @@ impl Conn {
         }
     }
 
-    /// Closes the connection if nothing more arrives and everything has been carried out and answered.
+    /// Ends the connection if no more input will arrive, and all requests are executed and answered.
     pub fn end_if_done(&mut self) {
         if self.queue.is_empty()
             && !self.has_output()
@@ -258,7 +260,7 @@ impl Conn {
         }
     }
 
-    /// Probes an idle client, and disconnects one that stays silent.
+    /// Probes an idle client, and ends the connection if the client does not answer.
     pub fn probe(&mut self, now: Millis) {
         match self.link.run(now) {
             Some(Action::Probe) => {
@@ -278,7 +280,7 @@ impl Conn {
         self.end(Loss::from(error));
     }
 
-    /// Ends the connection in this iteration.
+    /// Ends the connection in this turn.
     pub fn end(&mut self, loss: Loss) {
         if !self.closed {
             self.closed = true;
@@ -286,7 +288,7 @@ impl Conn {
         }
     }
 
-    /// The connection's state machine, after the end was reported to it.
+    /// The state machine of the connection, after it was told of the end.
     pub fn into_link(mut self, now: Millis) -> Reconnect {
         self.hung_up.store(true, Ordering::Relaxed);
         if let Some(loss) = self.loss.take() {

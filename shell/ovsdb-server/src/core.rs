@@ -1,7 +1,8 @@
-//! The core: the databases, and the state of sessions that refers to them; everything that requests read and change.
+//! The databases and the sessions of their clients: all state that requests read and change.
 //!
-//! It has no sockets, so that it can be passed to a job: while a long request runs, the socket thread keeps reading,
-//! writing and answering probes. Requests are carried out one after another, by the thread that has the core.
+//! The core has no sockets, so it can be moved to a job: while a long request is executed, the socket thread
+//! continues to read, write and answer probes. Requests are executed one after another, by the current owner
+//! of the core.
 
 use crate::batch::Served;
 use crate::limits::Limits;
@@ -10,28 +11,28 @@ use ovsdb::{LockTable, Long, Uuid};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// The databases and their sessions.
+/// The databases, sessions and locks.
 pub struct Core {
     pub databases: BTreeMap<String, Served>,
     pub sessions: BTreeMap<SessionId, Session>,
     pub locks: LockTable<SessionId>,
     pub id: Uuid,
     pub limits: Limits,
-    /// The generations at the last try of waiting transactions.
+    /// The sum of generations at the last retry of waiting transactions.
     seen: u64,
 }
 
-/// Work to be done in one piece.
+/// The work of one turn or job.
 #[derive(Default)]
 pub struct Work {
-    /// At most one request of each session.
+    /// Requests, in order.
     pub requests: Vec<(SessionId, Long)>,
-    /// Sessions whose clients have read, so that held-back changes can be sent.
+    /// Sessions whose clients have read their output, and can get the changes that were held back.
     pub release: Vec<SessionId>,
 }
 
 impl Core {
-    /// A core without databases and clients: a placeholder while a job has the real one.
+    /// An empty core. It is the placeholder while a job has the real one, and is not used.
     pub fn new(limits: Limits) -> Core {
         Core {
             databases: BTreeMap::new(),
@@ -52,15 +53,14 @@ impl Core {
             }
         }
         for (id, message) in work.requests {
-            // Requests that arrived before a client was disconnected, or closed its sending side, are carried out;
-            // later ones are not.
+            // Requests before the end of a session are still executed; later ones are not.
             if self.sessions.get(&id).is_some_and(|s| !s.is_over()) {
                 self.handle(id, message);
             }
         }
     }
 
-    /// Stores changes, sends replies, and tries waiting transactions again.
+    /// Stores the changes, sends replies, and retries waiting transactions.
     pub fn settle(&mut self) {
         self.answer();
         self.databases.values_mut().for_each(Served::progress);
@@ -72,19 +72,19 @@ impl Core {
         self.databases.values().map(|served| served.generation).sum()
     }
 
-    /// Whether waiting transactions should be tried again.
+    /// Returns whether waiting transactions would be retried.
     pub fn may_retry(&self) -> bool {
         let waits = self.sessions.values().any(|s| !s.blocked.is_empty());
         let changed = || self.seen != self.generation() || self.databases.values().any(Served::has_pending);
         waits && (changed() || self.patience().is_some_and(|at| at <= Instant::now()))
     }
 
-    /// When the next waiting transaction times out.
+    /// The earliest timeout of a waiting transaction.
     pub fn patience(&self) -> Option<Instant> {
         self.sessions.values().flat_map(|s| s.blocked.iter().filter_map(|b| b.deadline)).min()
     }
 
-    /// Tries waiting transactions again: all of them if a database changed, otherwise those that time out.
+    /// Retries waiting transactions: all after a change, else those whose time is over.
     fn retry_blocked(&mut self) {
         loop {
             let generation = self.generation();

@@ -1,7 +1,8 @@
-//! Databases that are added, removed or converted while the server runs, and `_Server`, which describes them.
+//! Adds, removes and converts databases while the server runs, and maintains `_Server`, which describes them.
 //!
-//! RFC 7047 has no message for that. Clients that sent `set_db_change_aware` watch `_Server` and are told which of
-//! their monitors were cancelled; other clients are disconnected and find the new state when they reconnect.
+//! RFC 7047 has no notification for that. Clients that sent `set_db_change_aware` watch `_Server`, and are
+//! notified which of their monitors and transactions were cancelled. Other clients are disconnected, and find
+//! the new state when they reconnect.
 
 use crate::batch::Served;
 use crate::core::Core;
@@ -21,10 +22,10 @@ pub enum AddError {
     /// The file cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// This server has the file open already.
+    /// The file is already open in this server.
     #[error("ovsdb error: {0}: already open")]
     AlreadyOpen(PathBuf),
-    /// This server has a database of that name.
+    /// The server already has a database of this name.
     #[error("ovsdb error: {0}: duplicate database name")]
     Duplicate(String),
     /// The name is reserved for the server.
@@ -33,7 +34,8 @@ pub enum AddError {
 }
 
 impl Server {
-    /// Serves the database in a file, which is created with `schema_if_absent` if it does not exist. Returns its name.
+    /// Adds the database in a file, which is created with `schema_if_absent` if it is missing. Returns its
+    /// name.
     pub fn add_database(
         &mut self,
         path: &Path,
@@ -44,19 +46,19 @@ impl Server {
         added
     }
 
-    /// Stops serving a database; returns false if there is none of that name.
+    /// Removes a database; returns false if there is none of this name.
     pub fn remove_database(&mut self, name: &str) -> bool {
         let removed = self.core().remove_database(name);
         self.take_output();
         removed
     }
 
-    /// The databases' names, including `_Server`, and their files.
+    /// The names of the databases, including `_Server`, and their files.
     pub fn databases(&mut self) -> BTreeMap<&str, Option<&Path>> {
         self.core().databases.iter().map(|(name, served)| (name.as_str(), served.path())).collect()
     }
 
-    /// Begins to rewrite the file of a database; [`Server::take_compacted`] returns the result.
+    /// Starts to rewrite the file of a database; [`Server::take_compacted`] returns the result.
     pub fn compact(&mut self, name: &str) {
         let core = self.core();
         core.answer();
@@ -106,14 +108,14 @@ impl Core {
         self.cut_off_unaware(None);
         self.cancel_all(name);
         if let Some(gone) = self.databases.remove(name) {
-            // The sum of all generations must not decrease.
+            // The sum of all generations must never return to an earlier value.
             self.bump(gone.generation + 1);
         }
         self.describe();
         true
     }
 
-    /// `convert`: changes the schema of a database to the one in the request.
+    /// `convert`: converts the database to the schema in the request.
     pub(crate) fn convert(&mut self, session: SessionId, name: &str, params: &Json) -> Result<Json, Error> {
         self.answer();
         let options = self.sessions.get(&session).map(|s| &s.options);
@@ -139,7 +141,7 @@ impl Core {
         Ok(json!({}))
     }
 
-    /// Ends the sessions that would not notice that the databases changed.
+    /// Ends the sessions that would not notice that the databases have changed.
     fn cut_off_unaware(&mut self, except: Option<SessionId>) {
         for (id, session) in &mut self.sessions {
             if !session.change_aware && Some(*id) != except {
@@ -148,7 +150,7 @@ impl Core {
         }
     }
 
-    /// Cancels everything of sessions that concerns a database, and tells them.
+    /// Cancels the monitors and waiting transactions of a database, and notifies their sessions.
     fn cancel_all(&mut self, name: &str) {
         for session in self.sessions.values_mut().filter(|s| !s.is_over()) {
             for id in session.leave(name) {

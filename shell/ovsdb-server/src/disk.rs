@@ -1,7 +1,7 @@
-//! Interface between the database file and the disk, and the disk of this host.
+//! The disk operations of a database file, and their implementation on this host.
 //!
-//! [`crate::file`] uses only [`Disk`], so that its tests can replace it by one that fails at any byte, sync or rename,
-//! with the consequences of a power loss.
+//! [`crate::file`] uses only [`Disk`], so that its tests can substitute a disk that fails at any byte, sync
+//! or rename, and loses data like a power failure.
 
 use std::fs::File;
 use std::io;
@@ -12,17 +12,17 @@ use std::thread::JoinHandle;
 
 /// An open file.
 pub trait DiskFile: Send + Sync {
-    /// Writes all of `bytes` at `offset`; after a failure any part of them may be in the file.
+    /// Writes all of `bytes` at `offset`; after a failure any part of them may have been written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Truncates or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Returns when the content is on disk. After a failure it is unknown which part is.
+    /// Waits until the content is on disk. After a failure it is unknown which part is.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// Work on another thread.
+/// Work in the background.
 pub trait Work: Send {
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     fn is_finished(&self) -> bool;
     /// Waits until it has ended.
     fn wait(self: Box<Self>);
@@ -30,7 +30,7 @@ pub trait Work: Send {
 
 /// A file system.
 pub trait Disk: Send + Sync {
-    /// Whether a file exists.
+    /// Returns whether the file exists.
     fn exists(&self, path: &Path) -> bool;
     /// The content of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
@@ -44,10 +44,10 @@ pub trait Disk: Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes renames in the directory of `path` durable.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
-    /// The path without symbolic links.
+    /// The path of the file itself, with symbolic links resolved.
     fn real_path(&self, path: &Path) -> PathBuf;
-    /// Runs work on another thread.
-    fn beside(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>>;
+    /// Runs work in the background.
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>>;
 }
 
 /// The file system of this host.
@@ -73,7 +73,7 @@ impl Work for JoinHandle<()> {
     }
 
     fn wait(self: Box<Self>) {
-        // A panic leaves no result, which counts as a failure.
+        // Work that panicked sends no result, which its user sees.
         _ = self.join();
     }
 }
@@ -92,7 +92,7 @@ impl Disk for HostDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        // As other database tools: not readable by others, because the file can hold keys.
+        // Like other database tools: not readable for others, since it may contain keys.
         Ok(Arc::new(File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?))
     }
 

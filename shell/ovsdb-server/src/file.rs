@@ -1,11 +1,12 @@
 //! The database file: opening, appending, compacting.
 //!
-//! Invariant: the bytes up to `good_len` are whole records, which are on disk or will be. A failed append truncates
-//! the file to that length. After a failed sync it is unknown what is on disk: the file is then rewritten, and nothing
-//! is stored before that has succeeded.
+//! Invariant: the bytes up to `good_len` are whole records, which are on disk or will be synced. A failed
+//! append truncates the file to `good_len`. After a failed sync it is unknown what is on disk: the file is
+//! then rewritten, and nothing is stored before that has succeeded.
 //!
-//! A file that has grown long is rewritten to a second file by another thread, from a snapshot; records appended
-//! meanwhile go to both. Until the new file replaces the old one, the old one is the database.
+//! A file that has grown long is compacted: a background thread writes a new file from a snapshot; records
+//! that are appended meanwhile go to both files. Until the new file replaces the old one, the old one is the
+//! database.
 
 use crate::disk::{Disk, DiskFile, HostDisk, Work};
 use crate::identity;
@@ -21,17 +22,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 static LOG: Module = Module::new("ovsdb_file");
 
-/// Smaller files are not rewritten automatically.
+/// Minimum length for automatic compaction, in bytes.
 const COMPACT_MIN_LEN: u64 = 10 << 20;
-/// A file is rewritten when it has grown by this factor since the last rewriting.
+/// The file is compacted when it is this many times as long as after the last compaction.
 const COMPACT_GROWTH: u64 = 4;
-/// After a failed rewriting, the next begins when the file has grown by another quarter.
+/// After a failed compaction, the next one starts when the file has grown by 1/COMPACT_AGAIN.
 const COMPACT_AGAIN: u64 = 4;
 
 /// Why a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A system call failed.
+    /// An error of the operating system.
     #[error("I/O error: {path}: open failed ({})", runtime::error_text(.cause))]
     Io {
         /// The path of the file.
@@ -57,7 +58,7 @@ pub enum OpenError {
         /// The reason.
         cause: Box<Error>,
     },
-    /// The file has no schema.
+    /// The file contains no schema.
     #[error("{0}: the file holds no schema")]
     Empty(PathBuf),
 }
@@ -67,15 +68,15 @@ pub struct DatabaseFile {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     file: Arc<dyn DiskFile>,
-    later: Box<dyn Later>,
-    /// The file must be rewritten before anything is appended.
-    doubtful: bool,
+    syncer: Box<dyn DeferredSync>,
+    /// Whether the file must be rewritten before anything is appended.
+    must_rewrite: bool,
     good_len: u64,
-    /// Smaller files are not rewritten automatically.
+    /// Minimum length for automatic compaction, in bytes.
     compact_min_len: u64,
-    /// Length at which the next rewriting begins.
+    /// The length at which the next compaction starts.
     compact_at: u64,
-    /// Whether the file's name is certain to survive a crash.
+    /// Whether the file's name is on disk, so that it survives a crash.
     folder_synced: bool,
     /// Whether bytes of a failed append may follow the first `good_len` bytes.
     tail_dirty: bool,
@@ -83,12 +84,12 @@ pub struct DatabaseFile {
     _lock: LockFile,
 }
 
-/// A rewriting in progress.
+/// A compaction in progress.
 struct Rewriting {
     work: Box<dyn Work>,
     written: Receiver<io::Result<(Arc<dyn DiskFile>, u64)>>,
     temporary: PathBuf,
-    /// Records appended since the snapshot.
+    /// The records appended since the snapshot.
     tail: Vec<u8>,
 }
 
@@ -99,7 +100,7 @@ impl DatabaseFile {
         Self::open_on(Arc::new(HostDisk), Box::new(syncer), path, schema, COMPACT_MIN_LEN)
     }
 
-    /// The same on another disk, with the syncer for writes that are not durable.
+    /// The same on another disk, with another implementation of deferred syncs.
     pub(crate) fn open_on(
         disk: Arc<dyn Disk>,
         syncer: Box<dyn DeferredSync>,
@@ -114,14 +115,14 @@ impl DatabaseFile {
         }
         let bytes = disk.read(path).map_err(io_error)?;
         let records = log::read(&bytes).map_err(|cause| OpenError::Log { path: path.to_owned(), cause })?;
-        if let Some(what) = &records.tail_fault {
+        if let Some(what) = &records.rest_is {
             runtime::warn!(LOG, "syntax error: {}: {what}", path.display());
         }
         let file = disk.open(path).map_err(io_error)?;
         let (db, good_len) = load(path, &records)?;
-        // An unconfirmed or incomprehensible record at the end is cut off. This is not synced here: if the sync
-        // failed, data that the last process wrote might be lost, and the next process that opens the file would not
-        // know. The first durable commit syncs all of it.
+        // Cut off records that their writer never confirmed, and an invalid last record. This is not synced
+        // here: if the sync failed, data that the last process had not synced could be lost unnoticed. The
+        // first durable commit syncs everything.
         let tail_dirty = good_len < bytes.len() && file.set_len(good_len as u64).is_err();
         let mut this = DatabaseFile {
             disk,
@@ -132,7 +133,7 @@ impl DatabaseFile {
             good_len: good_len as u64,
             compact_min_len,
             compact_at: 0,
-            // The process that wrote the file may have ended before it synced the directory.
+            // The process that created the file may have ended before it synced the directory.
             folder_synced: false,
             tail_dirty,
             rewriting: None,
@@ -140,8 +141,8 @@ impl DatabaseFile {
         };
         this.expect_growth(log::estimated_len(&db));
         if this.good_len >= this.compact_at {
-            // The long file can be used as well.
-            _ = this.rewrite(&db).inspect_err(|e| this.complain("compaction failed", e));
+            // On failure the long file remains in use.
+            _ = this.rewrite(&db).inspect_err(|e| this.log_errors("compaction failed", e));
         }
         Ok((this, db))
     }
@@ -155,8 +156,8 @@ impl DatabaseFile {
         runtime::warn!(LOG, "{}: {what} ({})", self.path.display(), runtime::error_text(error));
     }
 
-    /// Appends records that lead from `before` to the present. Afterwards they are in the file, and on disk if
-    /// `durable`; after an error the file is as before.
+    /// Appends records that lead from `before` to the present state. On success they are in the file, and on
+    /// disk if `durable`; on failure the file is unchanged.
     pub fn append(&mut self, records: &[u8], durable: bool, before: &Database) -> io::Result<()> {
         self.must_rewrite |= self.syncer.take_failure();
         if self.must_rewrite {
@@ -180,8 +181,8 @@ impl DatabaseFile {
             }
         });
         if let Err(error) = synced {
-            // Records of a failed append must not be read later. If they cannot be cut off now, that is done before
-            // the next append.
+            // The failed append must not be read back. If it cannot be cut off now, it is cut off before the
+            // next append.
             self.tail_dirty = self.file.set_len(self.good_len).is_err();
             return Err(error);
         }
@@ -192,45 +193,45 @@ impl DatabaseFile {
         Ok(())
     }
 
-    /// Sets the next rewriting by the length that the content needs.
+    /// Sets the length for the next compaction after the file was compacted to `compact_len` bytes.
     fn expect_growth(&mut self, compact_len: u64) {
         self.compact_at = self.compact_min_len.max(compact_len.saturating_mul(COMPACT_GROWTH));
     }
 
-    /// Begins to rewrite the file if it has grown much longer than its content.
+    /// Starts a compaction if the file has grown much longer than its content.
     pub fn compact_if_long(&mut self, db: &Database) -> io::Result<()> {
         if self.good_len >= self.compact_at { self.begin_rewriting(db) } else { Ok(()) }
     }
 
-    /// Begins to rewrite the file unless a rewriting is in progress.
+    /// Starts a compaction, unless one is in progress.
     pub fn begin_rewriting(&mut self, db: &Database) -> io::Result<()> {
         if self.rewriting.is_some() { Ok(()) } else { self.start_rewriting(db) }
     }
 
-    /// Whether a rewriting is in progress.
+    /// Returns whether a compaction is in progress.
     pub fn is_rewriting(&self) -> bool {
         self.rewriting.is_some()
     }
 
-    /// Whether a new file is complete and has not replaced the old one yet.
+    /// Returns whether the new file is complete and has not replaced the old one yet.
     pub fn is_rewritten(&self) -> bool {
         self.rewriting.as_ref().is_some_and(|rewriting| rewriting.work.is_finished())
     }
 
-    /// Replaces the old file if the new one is complete; returns the result then.
+    /// Replaces the old file by the new one if that is complete; returns the result.
     pub fn progress(&mut self) -> Option<io::Result<()>> {
         self.is_rewritten().then(|| self.finish_rewriting())
     }
 
     /// Rewrites the file now.
     pub fn rewrite(&mut self, db: &Database) -> io::Result<()> {
-        // A rewriting in progress may have begun long ago, or with another schema.
+        // A compaction in progress may have started before other changes, or with another schema: discard it.
         if let Some(rewriting) = self.rewriting.take() {
             rewriting.work.wait();
         }
         self.start_rewriting(db)?;
         self.finish_rewriting()?;
-        // If this fails, the next append tries again.
+        // On failure the next append tries again.
         self.folder_synced = self.disk.sync_folder(&self.path).is_ok();
         Ok(())
     }
@@ -268,8 +269,8 @@ impl DatabaseFile {
         self.file = file;
         self.folder_synced = false;
         self.tail_dirty = false;
-        // The new file is completely on disk; results of syncs of the old one no longer matter.
-        self.doubtful = false;
+        // All of the new file is on disk; failed syncs of the old one do not matter any more.
+        self.must_rewrite = false;
         self.good_len = len + tail.len() as u64;
         self.expect_growth(len);
         Ok(())
@@ -285,14 +286,14 @@ impl Drop for DatabaseFile {
     }
 }
 
-/// Reads the database in a file without changing it.
+/// Reads the database in a file without changing the file.
 pub fn read(path: &Path) -> Result<Database, OpenError> {
     let bytes = std::fs::read(path).map_err(|cause| OpenError::Io { path: path.to_owned(), cause })?;
     let records = log::read(&bytes).map_err(|cause| OpenError::Log { path: path.to_owned(), cause })?;
     Ok(load(path, &records)?.0)
 }
 
-/// The database, and the length of its valid part.
+/// The database, and the length of the valid records.
 fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenError> {
     let content =
         |offset, cause| OpenError::Content { path: path.to_owned(), offset, cause: Box::new(cause) };
@@ -303,7 +304,7 @@ fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenEr
     for (place, (offset, body)) in records.records.iter().enumerate().skip(1) {
         match log::replay(&db, body, &mut identity::fresh) {
             Ok(commit) => db.apply(commit, identity::fresh()),
-            // Invalid, but the last record: what precedes it is valid.
+            // No server wrote the last record; the records before it are complete.
             Err(cause) if place + 1 == records.records.len() => {
                 runtime::warn!(LOG, "{}: {cause}", path.display());
                 good_len = *offset;
@@ -315,14 +316,14 @@ fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenEr
     Ok((db, good_len))
 }
 
-/// Path of the new file during a rewriting.
+/// The path of the new file during a compaction.
 fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     path.with_file_name(name)
 }
 
-/// Creates a file with `bytes` that are on disk, or no file.
+/// Creates a file with `bytes` and syncs it; on failure removes it.
 fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<Arc<dyn DiskFile>> {
     let file = disk.create(path)?;
     let filled = file.write_at(bytes, 0).and_then(|()| file.sync());
@@ -330,7 +331,7 @@ fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<Arc<dyn D
     Ok(file)
 }
 
-/// Replaces a file by one with `bytes`, atomically.
+/// Creates a file with `bytes` atomically.
 fn create(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = temporary_name(&disk.real_path(path));
     write_new(disk, &temporary, bytes)?;

@@ -1,4 +1,5 @@
-//! New UUIDs (version 4). Random bytes are read for many at once: a transaction needs three.
+//! New random UUIDs (version 4). Random bytes are read for many UUIDs at once, since a transaction needs
+//! three.
 
 use ovsdb::Uuid;
 use std::cell::RefCell;
@@ -8,7 +9,7 @@ use std::io::{self, Read};
 const LEN: usize = 16;
 const POOL_LEN: usize = 64 * LEN;
 
-/// Random bytes that are not used yet.
+/// Unused random bytes.
 #[derive(Default)]
 struct Pool {
     source: Option<File>,
@@ -40,7 +41,7 @@ impl Pool {
 /// A new UUID.
 pub fn fresh() -> Uuid {
     let bytes = POOL.with_borrow_mut(Pool::take);
-    // Without the random device, each is generated separately.
+    // Without the random device, each UUID needs a system call.
     bytes.map_or_else(|_| Uuid::new_v4(), |bytes| uuid::Builder::from_random_bytes(bytes).into_uuid())
 }
 

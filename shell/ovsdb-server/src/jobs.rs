@@ -1,7 +1,7 @@
-//! Jobs: threads for long work, which is parsing long messages and carrying out requests that read or write many rows.
+//! Threads for long work: parsing a long message, or executing requests that read or write many rows.
 //!
-//! A job owns its data and returns it: nothing is shared or locked. One job at a time has the core, and at most
-//! [`PARSERS`] parse. If no thread can be started, the caller does the work at once.
+//! A job owns its data and returns it, so nothing is shared or locked. At most one job has the core, and at
+//! most [`PARSERS`] jobs parse. If no thread can be started, the caller does the work at once.
 
 use crate::core::{Core, Work};
 use crate::session::SessionId;
@@ -11,14 +11,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
-/// Messages that are parsed at the same time, at most.
+/// Maximum number of messages that are parsed at the same time.
 const PARSERS: usize = 2;
 
 /// The result of a job.
 pub enum Done {
-    /// A message of a session, or its error.
+    /// The parsed message of a session, or its error.
     Parsed(SessionId, Result<Long, StreamError>),
-    /// The core, after its work.
+    /// The core, after it has executed its work.
     Core(Box<Core>),
 }
 
@@ -36,7 +36,7 @@ impl Jobs {
         Jobs { tell, done, parsing: 0, working: false }
     }
 
-    /// Whether results are outstanding.
+    /// Returns whether jobs are running.
     pub fn any(&self) -> bool {
         self.parsing > 0 || self.working
     }
@@ -46,18 +46,18 @@ impl Jobs {
         self.working
     }
 
-    /// Whether another message may be parsed.
+    /// Returns whether another message may be parsed.
     pub fn can_parse(&self) -> bool {
         self.parsing < PARSERS
     }
 
-    /// Parses a message in a job.
+    /// Starts a job that parses a message.
     pub fn parse(&mut self, session: SessionId, text: Vec<u8>) {
         self.parsing += 1;
         self.start("ovsdb-parse", move || Done::Parsed(session, Long::parse(text)));
     }
 
-    /// Carries out requests in a job.
+    /// Starts a job that executes requests.
     pub fn work(&mut self, mut core: Box<Core>, work: Work) {
         self.working = true;
         self.start("ovsdb-work", move || {
@@ -68,7 +68,7 @@ impl Jobs {
     }
 
     fn start(&mut self, name: &str, job: impl FnOnce() -> Done + Send + 'static) {
-        // In shared memory, so that the job still exists if the thread cannot be started.
+        // Shared with the thread: if it cannot be started, the job is still available.
         let place: Arc<Mutex<Option<Job>>> = Arc::new(Mutex::new(Some(Box::new(job))));
         let (of_thread, tell) = (Arc::clone(&place), self.tell.clone());
         if Builder::new().name(name.to_owned()).spawn(move || run(&of_thread, &tell)).is_err() {
@@ -76,7 +76,7 @@ impl Jobs {
         }
     }
 
-    /// The next result if one is available; `wait`: waits for an outstanding one.
+    /// The next result, if there is one; with `wait`, waits for it if a job is running.
     pub fn next(&mut self, wait: bool) -> Option<Done> {
         let done = match wait && self.any() {
             true => self.done.recv().ok(),
@@ -96,7 +96,7 @@ type Job = Box<dyn FnOnce() -> Done + Send>;
 fn run(place: &Mutex<Option<Job>>, tell: &Sender<Done>) {
     let job = place.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(job) = job {
-        // Fails if the server has been dropped.
+        // Fails if the server has ended.
         _ = tell.send(job());
     }
 }

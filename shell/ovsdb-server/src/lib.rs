@@ -1,14 +1,15 @@
 //! The database service: connections, durable files, monitors, and the program `ovsdb-server`.
 //!
-//! A [`Server`] serves database files, and `_Server`, which describes them, on Unix, TCP and TLS sockets or by
-//! connecting to its clients. It is one thread around `poll`; a daemon embeds it with [`Server::spawn`], a program
-//! calls [`Server::run`] from its own loop, as [`program`] does.
+//! A [`Server`] serves database files, and `_Server`, which describes them, on Unix, TCP and TLS sockets, or
+//! by connecting to its clients. It is a single thread around `poll`: a daemon embeds it with
+//! [`Server::spawn`], a program calls [`Server::run`] in its own loop, as [`program`] does.
 //!
-//! Guarantees: a transaction is in its file before it is answered or shown to a monitor, and on disk before the answer
-//! if it asked for that (`durable`), otherwise soon after. If it cannot be stored, it gets an `I/O error`, memory
-//! returns to the state before it and the file to its last good record. A client that sends too much, or reads too
-//! little, loses only its own connection. Long work is done by jobs ([`core`], [`jobs`]), so that probes of other
-//! clients are answered meanwhile.
+//! Guarantees: a transaction is in its file before it is answered or sent to a monitor; it is on disk then if
+//! it asked for that (`durable`), or else soon after. A transaction that cannot be stored gets an `I/O
+//! error`; memory is reset to the state before it and the file to its last valid record. A client that sends
+//! too much, or reads too little, loses its own connection only. Long work is done by jobs ([`core`],
+//! [`jobs`]), so that probes of other clients are answered meanwhile.
+//! other clients are answered meanwhile.
 
 mod batch;
 mod columns;

@@ -1,8 +1,8 @@
-//! Limits on clients, so that none can use memory or time without bound.
+//! Limits for clients, so that no client can use unlimited memory or time.
 
 use ovsdb::stream;
 
-/// Limits of `--ovsdb-limits`, and their defaults.
+/// The limits of remotes: those of `--ovsdb-limits`, or the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum bytes of a message.
@@ -16,15 +16,15 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The defaults allow OVN's northd to write a whole southbound database in one transaction: 100,000 operations are
-    /// about 30 MB and 3 million values.
+    /// Sized for OVN's northd, which writes a whole southbound database in one transaction: 100,000
+    /// operations are about 30 MB and 3 million values.
     fn default() -> Limits {
         Limits { bytes: 64 << 20, values: 16 << 20, operations: 1 << 20, sessions: 1024 }
     }
 }
 
 impl Limits {
-    /// Parses `bytes=…,values=…,operations=…,sessions=…`; missing ones keep their defaults.
+    /// Parses `bytes=…,values=…,operations=…,sessions=…`; limits that are not named keep their default.
     pub fn parse(text: &str) -> Result<Limits, String> {
         let mut limits = Limits::default();
         for part in text.split(',') {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_limits_keep_their_defaults() {
+    fn what_is_not_named_stays() {
         let limits = Limits::parse("operations=5,bytes=1000").unwrap();
         assert_eq!(limits, Limits { operations: 5, bytes: 1000, ..Limits::default() });
         for wrong in ["", "bytes", "bytes=0", "bytes=x", "rows=4"] {

@@ -1,7 +1,7 @@
-//! Lock of a database file: one process at a time may have it open.
+//! The lock that lets only one process open a database file.
 //!
-//! The lock is a record lock (`fcntl`) on `.NAME.~lock~` beside the file, as other database tools take it. Such locks
-//! do not exclude a second use in the same process, hence the list of locks that this process holds.
+//! It is a record lock (`fcntl`) on `.NAME.~lock~` next to the file, compatible with other database tools.
+//! Such locks do not exclude the process that holds them, hence the list of locks of this process.
 
 use runtime::daemon::{await_end, written_pid};
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -23,7 +23,7 @@ pub struct LockFile {
 }
 
 impl LockFile {
-    /// Takes the lock of the database at `path`; fails at once if a running process has it.
+    /// Takes the lock for the database at `path`; fails at once if a process that is alive holds it.
     pub fn take(path: &Path) -> io::Result<LockFile> {
         let name = lock_name(path);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,20 +52,20 @@ impl LockFile {
     }
 }
 
-/// Returns true if the owner of the lock was killed and has ended now, or there is no owner any more.
+/// Returns whether the owner was killed and has ended meanwhile, or there is no owner any more.
 fn its_owner_ends(file: &File) -> io::Result<bool> {
     let held = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))?;
     let owner = held.map(|lock| lock.pid.map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs()));
     Ok(owner.is_none_or(await_end))
 }
 
-/// Waits for the end of the last owner, which had sockets and devices besides the lock, and stores our process id for
-/// the next one.
+/// Waits for the end of the last owner, which may still have sockets and devices after its lock is released;
+/// then writes our process ID for the next owner.
 fn leave_pid(mut file: &File) {
     if let Some(last) = written_pid(&mut file).filter(|pid| *pid != std::process::id()) {
         await_end(last);
     }
-    // If the disk is full, the lock is valid all the same.
+    // On failure (disk full) the lock is valid nevertheless.
     _ = file.set_len(0).and_then(|()| file.write_all_at(format!("{}\n", std::process::id()).as_bytes(), 0));
 }
 
@@ -75,7 +75,7 @@ impl Drop for LockFile {
     }
 }
 
-/// `.NAME.~lock~` beside the file, after resolving symbolic links.
+/// `.NAME.~lock~` next to the file itself, with symbolic links resolved.
 fn lock_name(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let real = path.canonicalize().unwrap_or_else(|_| {

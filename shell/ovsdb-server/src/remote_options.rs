@@ -1,23 +1,23 @@
-//! Options of a remote.
+//! The options of a remote.
 
 const DEFAULT_PROBE_MS: u64 = 5_000;
 const DEFAULT_MAX_BACKOFF_MS: u64 = 8_000;
 
-/// Options of a remote.
+/// The options of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteOptions {
-    /// Longest delay before it is connected again.
+    /// Longest wait between attempts to connect, in ms.
     pub max_backoff_ms: u64,
-    /// Idle time after which a client is probed; 0: never.
+    /// Idle time after which a client is probed, in ms; 0: never.
     pub probe_interval_ms: u64,
     /// Whether transactions that change the database are refused.
     pub read_only: bool,
-    /// The RBAC role of its clients; empty: none.
+    /// The role for the database's access rules (RBAC); empty: none.
     pub role: String,
 }
 
 impl RemoteOptions {
-    /// The defaults of a target. Local clients are not probed.
+    /// The default options of a target. Clients on the same host are not probed.
     pub fn default_for(target: &str) -> RemoteOptions {
         let local = target.starts_with("unix:") || target.starts_with("punix:");
         RemoteOptions {

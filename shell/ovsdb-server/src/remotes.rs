@@ -1,8 +1,8 @@
-//! Remotes: sockets to listen on, and addresses to connect to.
+//! The remotes: listening sockets, and addresses that the server connects to.
 //!
-//! Wanted remotes are names: targets, or `db:DB,TABLE,COLUMN` for the targets in a column. In each iteration the names
-//! are resolved, and differences to the current remotes are applied. If a socket cannot be opened, that is tried again
-//! and logged once.
+//! The wanted remotes are names: targets, or `db:DB,TABLE,COLUMN` for the targets in a column. When the
+//! configuration may have changed, they are resolved, and sockets are opened and closed accordingly. A socket
+//! that cannot be opened is retried, and logged once.
 
 pub use crate::remote_options::RemoteOptions;
 use crate::session::SessionId;
@@ -18,7 +18,7 @@ static RECONNECT: Module = Module::new("reconnect");
 static SOCKET: Module = Module::new("socket_util");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Interval of attempts to listen.
+/// Time between two attempts to listen, in ms.
 const LISTEN_AGAIN_MS: u64 = 1_000;
 /// Targets or `db:` names, with their options.
 pub type RemoteNames = BTreeMap<String, RemoteOptions>;
@@ -29,11 +29,11 @@ pub(crate) struct Remote {
     pub end: End,
 }
 
-/// State of a target.
+/// The socket of a target.
 pub(crate) enum End {
     /// A listening socket.
     Listening(Listener),
-    /// Not open yet; tried again at this time.
+    /// Opening the socket failed; the time of the next attempt, and the reason.
     Failed { again: Millis, why: String },
     /// An address to connect to. While there is a session, it has the state machine.
     Calling {
@@ -60,7 +60,8 @@ pub(crate) struct Arrival {
 }
 
 impl Remotes {
-    /// Makes the current remotes those of `resolved`; returns the remotes that were removed.
+    /// Opens and closes sockets so that the targets in use are those of `resolved`; returns the removed
+    /// remotes.
     pub fn reconcile(&mut self, resolved: &RemoteNames, rundir: &Path, now: Millis) -> Vec<String> {
         let gone: Vec<String> =
             self.active.keys().filter(|name| !resolved.contains_key(*name)).cloned().collect();
@@ -84,7 +85,7 @@ impl Remotes {
         gone
     }
 
-    /// When to retry targets that could not be opened, and connection attempts.
+    /// The next time to retry failed targets, or to continue connection attempts.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
         let of = |remote: &Remote| match &remote.end {
             End::Failed { again, .. } => Some(*again),
@@ -94,9 +95,9 @@ impl Remotes {
         self.active.values().filter_map(of).min()
     }
 
-    /// Waits for clients and for the progress of connection attempts. At remotes without room, clients are left
-    /// waiting. Returns the tokens of the listening sockets: trying `accept` without an event would cost a file
-    /// descriptor.
+    /// Registers the listening sockets and connection attempts. Sockets of remotes that have reached their
+    /// limit of clients are left out, so their clients wait. Returns the tokens of the listening sockets:
+    /// `accept` without an event would cost a system call.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, has_room: impl Fn(&str) -> bool) -> Vec<Token> {
         let mut listeners = Vec::new();
         for (name, remote) in &self.active {
@@ -123,7 +124,7 @@ impl Remotes {
         self.active.iter().filter_map(why).collect()
     }
 
-    /// Returns the state machine when a connection that we made has ended.
+    /// Takes the state machine back after a connection that the server made has ended.
     pub fn ended(&mut self, name: &str, session: SessionId, link: Reconnect) {
         if let Some(Remote { end: End::Calling { link: place, session: of, .. }, .. }) =
             self.active.get_mut(name)
@@ -134,7 +135,7 @@ impl Remotes {
         }
     }
 
-    /// The connections that were established since the last call.
+    /// Makes progress with connection attempts; returns the connections made since the last call.
     pub fn call(&mut self, now: Millis) -> Vec<Arrival> {
         let mut up = Vec::new();
         for (name, remote) in &mut self.active {
@@ -170,7 +171,7 @@ impl Remotes {
     }
 }
 
-/// A client that connected to us.
+/// An accepted client.
 pub(crate) fn arrived(stream: Stream, remote: &str, options: &RemoteOptions, now: Millis) -> Arrival {
     let mut link = Reconnect::accepted(stream.name(), Wording::Ovsdb, now);
     link.set_probe_interval(options.probe_interval_ms);
@@ -178,8 +179,8 @@ pub(crate) fn arrived(stream: Stream, remote: &str, options: &RemoteOptions, now
     Arrival { stream, link, remote: remote.to_owned(), options: options.clone() }
 }
 
-/// Logs a failed `accept`.
-pub(crate) fn complain_of_accept(remote: &str, error: &std::io::Error) {
+/// Logs an `accept` that failed.
+pub(crate) fn log_accept_error(remote: &str, error: &std::io::Error) {
     runtime::warn_rl!(LOG, LIMIT, "{remote}: accept failed: {}", runtime::error_text(error));
 }
 

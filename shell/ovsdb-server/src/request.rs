@@ -1,4 +1,4 @@
-//! The requests of clients (RFC 7047 section 4.1 and the extensions).
+//! The execution of each request (RFC 7047 section 4.1 and the extensions).
 
 use crate::batch::Pending;
 use crate::core::Core;
@@ -13,11 +13,11 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use transport::Loss;
 
-/// How long a transaction of a client that has disconnected may take; after that it is aborted. So a client may send a
-/// request and disconnect, but not keep the databases busy afterwards.
-const UNHEARD: Duration = Duration::from_millis(100);
+/// Time limit of a transaction whose client has disconnected: after it the transaction is dropped. So a
+/// client may send a request and disconnect, but cannot keep the databases busy.
+const HUNG_UP_LIMIT: Duration = Duration::from_millis(100);
 
-/// A reply, or the `error` member of the reply.
+/// The reply to a request; an error is its `error` member.
 type Answer = Result<Json, Json>;
 
 impl Core {
@@ -34,7 +34,7 @@ impl Core {
                 self.begin(session, id, Parameters::Tree(params));
             }
             Message::Request { method, params, id } => {
-                // All other messages see only stored state.
+                // All other requests only see stored data.
                 self.answer();
                 match Version::from_method(&method) {
                     Some(version) => self.monitor(session, version, (&method, &params), id),
@@ -50,9 +50,9 @@ impl Core {
                     self.reply(session, id, Err("canceled".into()));
                 }
             }
-            // The reply to a probe.
+            // The reply to our probe.
             Message::Reply { id, .. } if id == "echo" => {}
-            // A reply without request: a protocol error of the client.
+            // A reply without a request: the peer does not follow the protocol.
             Message::Reply { .. } | Message::Error { .. } => {
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.end(Loss::Dropped);
@@ -67,7 +67,7 @@ impl Core {
         let known = match &params {
             Parameters::Tree(params) => self.database("transact", params).map(drop),
             Parameters::Text(_) => {
-                // Only the beginning of such a long request is quoted.
+                // Of such a long request, errors quote only the beginning.
                 let name = params.database().unwrap_or_default();
                 self.database("transact", &json!([name])).map(drop)
             }
@@ -97,13 +97,13 @@ impl Core {
     fn reply_text(&mut self, session: SessionId, message: String) {
         if let Some(session) = self.sessions.get_mut(&session) {
             let databases = &self.databases;
-            // Updates that precede the reply are sent first.
+            // Updates that precede the reply must be sent before it.
             session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
             session.send_text(message);
         }
     }
 
-    /// The name of the database in a request.
+    /// The database of a request.
     fn database(&self, method: &str, params: &Json) -> Result<String, Json> {
         let Some(name) = params.get(0).and_then(Json::as_str) else {
             let text = format!("{method} request params must begin with <db-name>");
@@ -116,7 +116,7 @@ impl Core {
         Err(Error::quoting("unknown database", params, text).to_json())
     }
 
-    /// Executes a transaction; its reply is sent with the batch, or when its wait ends.
+    /// Executes a transaction; the reply is sent with the batch, or when its `wait` has ended.
     pub(crate) fn transact(&mut self, session: SessionId, id: Json, params: Parameters, since: Instant) {
         let name = params.database().unwrap_or_default();
         let Some(served) = self.databases.get_mut(name) else { return };
@@ -147,7 +147,7 @@ impl Core {
         }
     }
 
-    /// Stores all batches, updates monitors, sends replies.
+    /// Stores all batches, updates monitors, and sends replies.
     pub(crate) fn answer(&mut self) {
         for served in self.databases.values_mut() {
             for Pending { asked, results, changes } in served.store() {
@@ -207,7 +207,7 @@ impl Core {
         }
     }
 
-    /// The reply is text that may be as long as the database.
+    /// Adds a monitor. Returns the reply as text, which may be as long as the database.
     fn add_monitor(
         &mut self,
         session: SessionId,
@@ -241,7 +241,7 @@ impl Core {
             return Err(Error::syntax(&id, "unknown monitor session").to_json());
         };
         let databases = &self.databases;
-        // Held-back changes belong to the old conditions.
+        // Changes that were held back must be sent with the previous conditions.
         session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
         let mut monitor = session.monitors.swap_remove(at);
         let others = &session.monitors;
@@ -251,7 +251,7 @@ impl Core {
             None => Ok(None),
         };
         session.monitors.push(monitor);
-        // Rows that now match or no longer match are sent before the reply.
+        // Rows that were added or removed must be sent before the reply.
         if let Some(update) = changed.map_err(|e| e.to_json())? {
             session.send_text(update);
         }

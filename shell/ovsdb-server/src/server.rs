@@ -1,9 +1,10 @@
-//! The server and its iteration: configure, accept, read, carry out, write.
+//! The server and its turn: configure, accept, read, execute, write.
 //!
-//! One thread owns the sockets. Between iterations it sleeps on what [`Server::wait`] adds, and passes the events to
-//! the next [`Server::run`]. The databases are in the [`Core`]. The thread uses the core itself for work of a few
-//! milliseconds; for longer work it passes the core to a job and continues without it: it reads, writes and answers
-//! probes, and requests wait until the core is back.
+//! One thread owns the sockets. Between turns its owner sleeps until an event that [`Server::wait`]
+//! registered, and passes the events to the next [`Server::run`]. The databases are in the [`Core`]. The
+//! thread itself executes requests that take at most a few milliseconds. For longer requests it gives the
+//! core to a job and continues without it: it reads, writes and answers probes, while other requests wait for
+//! the core.
 
 use crate::batch::Served;
 use crate::conn::{Conn, READ_LEN};
@@ -25,25 +26,25 @@ use units::Millis;
 static LOG: Module = Module::new("ovsdb_jsonrpc_server");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Clients at a time; further ones wait in the listener's queue.
+/// Maximum number of clients; more wait in the listener's backlog.
 const MAX_SESSIONS: usize = 4096;
 
-/// Bytes of text of all clients' unfinished and waiting requests.
+/// Maximum bytes of incomplete and waiting requests of all clients.
 const MAX_INPUT_LEN: usize = 512 << 20;
 
-/// Interval at which a compaction in progress is checked.
+/// Interval for polling a running compaction, in ms.
 const COMPACTION_POLL_MS: u64 = 10;
 
-/// Interval at which jobs in progress are checked.
+/// Interval for polling running jobs, in ms.
 const JOB_POLL_MS: u64 = 1;
 
-/// Requests of one session that one job carries out.
+/// Maximum number of requests of one session in one job.
 const REQUESTS_PER_JOB: usize = 16;
 
-/// Time for which requests are carried out before sockets are served again.
+/// Longest time to execute requests before sockets are served again.
 const SHARE: Duration = Duration::from_millis(20);
 
-/// Time without `accept` after one has failed.
+/// Time without `accept` after one failed, in ms.
 const ACCEPT_PAUSE_MS: u64 = 200;
 
 /// A database server.
@@ -58,33 +59,33 @@ pub struct Server {
     pub(crate) remotes: Remotes,
     pub(crate) tls: crate::tls_names::TlsNames,
     pub(crate) status_due: Option<Millis>,
-    /// Problems of the configuration, as logged last.
+    /// The configuration errors that were logged last.
     pub(crate) complaints: Vec<String>,
-    /// Generations at which the remotes were resolved last.
+    /// The generation for which the remotes were resolved; `None`: resolve them in the next turn.
     resolved_at: Option<u64>,
     rundir: PathBuf,
     next_session: SessionId,
-    /// When to accept again, after no file descriptor was free.
+    /// The time of the next `accept`, after the system ran out of file descriptors.
     accept_again: Option<Millis>,
-    /// Buffer for reading.
+    /// The read buffer.
     buffer: Vec<u8>,
 }
 
-/// The sockets with events.
-pub struct Heard {
+/// The sockets that are readable in a turn.
+pub struct Readable {
     sessions: Vec<SessionId>,
-    /// A listening socket may have a client.
-    has_clients: bool,
+    /// Whether clients may wait at a listening socket.
+    clients_waiting: bool,
 }
 
-impl Default for Heard {
-    /// Unknown, as before the first sleep: all sockets may have events.
-    fn default() -> Heard {
-        Heard { sessions: Vec::new(), has_clients: true }
+impl Default for Readable {
+    /// Before the first sleep nothing is known: try `accept`.
+    fn default() -> Readable {
+        Readable { sessions: Vec::new(), clients_waiting: true }
     }
 }
 
-/// The sockets that a sleep waits for.
+/// The registrations of a sleep.
 #[derive(Default)]
 pub struct Waits {
     sessions: Vec<(SessionId, Token)>,
@@ -92,16 +93,17 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// The sockets with events after the sleep.
-    pub fn heard(self, ready: &Ready) -> Heard {
+    /// The sockets that are readable after the sleep.
+    pub fn readable(self, ready: &Ready) -> Readable {
         let sessions = self.sessions.into_iter().filter(|(_, token)| ready.contains(*token));
-        let has_clients = self.listeners.into_iter().any(|token| ready.contains(token));
-        Heard { sessions: sessions.map(|(id, _)| id).collect(), has_clients }
+        let clients_waiting = self.listeners.into_iter().any(|token| ready.contains(token));
+        Readable { sessions: sessions.map(|(id, _)| id).collect(), clients_waiting }
     }
 }
 
 impl Server {
-    /// A server with no database except its own. Relative names of Unix sockets are below `rundir`.
+    /// A server with only its own database `_Server`. Relative names of Unix sockets are relative to
+    /// `rundir`.
     pub fn new(rundir: &Path, limits: Limits) -> Server {
         let mut core = Box::new(Core::new(limits));
         core.add_about();
@@ -123,7 +125,7 @@ impl Server {
         }
     }
 
-    /// The wanted remotes, mutable.
+    /// The wanted remotes, for changes.
     pub fn remotes_mut(&mut self) -> &mut RemoteNames {
         self.resolved_at = None;
         &mut self.remotes.wanted
@@ -134,12 +136,12 @@ impl Server {
         &self.remotes.wanted
     }
 
-    /// Whether a job has the databases: functions that need them wait for it.
+    /// Returns whether a job has the databases; functions that need them wait for it.
     pub fn is_busy(&self) -> bool {
         self.jobs.has_core()
     }
 
-    /// The core; waits for the job that has it.
+    /// The core; waits for the job that has it, if any.
     pub(crate) fn core(&mut self) -> &mut Core {
         while self.jobs.has_core() {
             let done = self.jobs.next(true);
@@ -148,15 +150,15 @@ impl Server {
         &mut self.core
     }
 
-    /// Does all work that is possible now.
-    pub fn run(&mut self, heard: &Heard, now: Millis) {
+    /// Processes everything that is ready.
+    pub fn run(&mut self, readable: &Readable, now: Millis) {
         while let Some(done) = self.jobs.next(false) {
             self.take_done(Some(done));
         }
         if !self.is_busy() {
             self.configure(now);
         }
-        if heard.has_clients || self.accept_again.is_some() {
+        if readable.clients_waiting || self.accept_again.is_some() {
             self.accept(now);
         }
         for arrival in self.remotes.call(now) {
@@ -203,12 +205,12 @@ impl Server {
         self.log_errors(complaints);
     }
 
-    /// A number that changes with everything that remotes and TLS may depend on.
+    /// Changes when the settings of remotes and TLS may have changed.
     fn settings_generation(&self) -> u64 {
         if self.reads_settings() { self.core.generation() } else { 0 }
     }
 
-    /// Adds what ends the sleep of the caller's loop.
+    /// Registers the events and deadlines that end the caller's next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) -> Waits {
         let full = self.conns.len() >= MAX_SESSIONS || self.accept_again.is_some();
         let has_room = |name: &str| !full && self.clients_of(name) < self.core.limits.sessions;
@@ -222,7 +224,7 @@ impl Server {
                 (true, true) => Interest::Both,
                 (false, true) => Interest::Write,
                 (true, false) => Interest::Read,
-                // It is read again when its requests have been carried out.
+                // Not read until its requests have been executed.
                 (false, false) => {
                     conn.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
                     continue;
@@ -235,7 +237,8 @@ impl Server {
             conn.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
         }
         if let Some(at) = self.core.patience() {
-            // One more millisecond, so that the deadline has passed when the clock is read.
+            // One more millisecond, since the deadline is rounded down: it must have passed when the loop
+            // wakes.
             let left = at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
             set.deadline(Millis(now.0 + u64::try_from(left.as_millis()).unwrap_or(u64::MAX / 2)));
         }
@@ -247,7 +250,7 @@ impl Server {
         } else if self.resolved_at != Some(self.settings_generation()) {
             set.wake_now();
         }
-        // Work that needs the core waits for it; jobs are checked at short intervals.
+        // Deadlines that need the core wait for it; running jobs are polled.
         let of_core = [self.remotes.deadline(now), self.status_due].map(|at| at.filter(|_| !self.is_busy()));
         let others = [self.accept_again].into_iter().chain(of_core);
         others.flatten().for_each(|at| set.deadline(at));
@@ -266,15 +269,15 @@ impl Server {
         let mut fresh = Vec::new();
         for (name, remote) in &self.remotes.active {
             let End::Listening(listener) = &remote.end else { continue };
-            // A remote at its limit leaves room for others.
+            // A remote that has reached its limit does not affect the others.
             let mut room = self.core.limits.sessions.saturating_sub(self.clients_of(name));
             while room > 0 && self.conns.len() + fresh.len() < MAX_SESSIONS {
                 match listener.accept() {
                     Ok(Some(stream)) => fresh.push(arrived(stream, name, &remote.options, now)),
                     Ok(None) => break,
                     Err(error) => {
-                        // The client is still waiting, so polling for it would not sleep.
-                        complain_of_accept(name, &error);
+                        // The client is still waiting, so polling the listener would not sleep: pause.
+                        log_accept_error(name, &error);
                         self.accept_again = Some(Millis(now.0 + ACCEPT_PAUSE_MS));
                         break;
                     }
@@ -296,8 +299,8 @@ impl Server {
         self.conns.insert(id, Conn::new(arrival, &self.core.limits));
     }
 
-    /// Reads from the clients with events, and has long messages parsed.
-    fn read(&mut self, heard: &Heard, now: Millis) {
+    /// Reads from the readable clients, and starts jobs for long messages.
+    fn read(&mut self, readable: &Readable, now: Millis) {
         let unread = self.conns.iter().filter(|(_, c)| c.unread).map(|(id, _)| *id);
         let mut readable: Vec<SessionId> = readable.sessions.iter().copied().chain(unread).collect();
         readable.sort_unstable();
@@ -318,8 +321,8 @@ impl Server {
         self.bound_input();
     }
 
-    /// If unfinished messages of many clients take too much memory, disconnects the client whose message is unfinished
-    /// longest.
+    /// If incomplete messages of all clients exceed the limit, disconnects the client whose message has been
+    /// incomplete for longest.
     fn bound_input(&mut self) {
         if self.conns.values().map(Conn::input_len).sum::<usize>() <= MAX_INPUT_LEN {
             return;
@@ -336,8 +339,8 @@ impl Server {
         }
     }
 
-    /// Carries out requests, one of each session in turn, until none waits, the time share is used up, or a job has
-    /// the core.
+    /// Executes requests, one of each session in turn, until none waits, the time share is used up or a job
+    /// has the core.
     fn carry_out(&mut self) {
         let began = Instant::now();
         self.join_sessions();
@@ -364,13 +367,13 @@ impl Server {
         self.finish(Work::default(), false);
     }
 
-    /// Collects work for a job: the long request, and some more of each session, so that short requests to a large
-    /// database share the cost of a job.
-    fn gather(&mut self, first: (SessionId, Long), ready: VecDeque<SessionId>) -> Work {
+    /// The work for one job: the request that needs it, and some more of each session, so that short requests
+    /// to a large database share the cost of a job.
+    fn collect_work(&mut self, first: (SessionId, Long), ready: VecDeque<SessionId>) -> Work {
         let mut work = Work { requests: vec![first], ..Work::default() };
         for id in ready {
             let Some(conn) = self.conns.get_mut(&id) else { continue };
-            // A probe does not wait for a job, even if it came in the same iteration.
+            // A probe is answered before the job, even if it arrived in the same turn.
             conn.answer_probes();
             let some = std::iter::from_fn(|| conn.next_waiting()).take(REQUESTS_PER_JOB);
             work.requests.extend(some.map(|waiting| (id, waiting.message)));
@@ -378,7 +381,7 @@ impl Server {
         work
     }
 
-    /// Ends the work on the core: passes the last part to a job, or does it here.
+    /// Ends a turn of the core: in a last job if the remaining work is heavy, else here.
     fn finish(&mut self, mut work: Work, mut heavy: bool) {
         for (id, session) in self.core.sessions.iter().filter(|(_, s)| s.can_be_told()) {
             heavy |= Core::is_heavy_to_tell(session);
@@ -411,8 +414,8 @@ impl Server {
         }
     }
 
-    /// Creates sessions for new connections, ends those of closed connections, and updates how many bytes wait for
-    /// their clients.
+    /// Adds sessions for new connections to the core, removes those of ended connections, and updates the
+    /// backlog of the others.
     fn join_sessions(&mut self) {
         for id in std::mem::take(&mut self.gone) {
             self.core.end_session(id);
@@ -427,7 +430,7 @@ impl Server {
         }
     }
 
-    /// Takes the output of sessions, and the reasons why they ended.
+    /// Moves the sessions' output to their connections, and ends connections whose session has ended.
     pub(crate) fn take_output(&mut self) {
         for (id, conn) in &mut self.conns {
             let Some(session) = self.core.sessions.get_mut(id) else { continue };
@@ -456,14 +459,14 @@ impl Server {
         }
     }
 
-    /// Ends all connections; those that we made are reconnected.
+    /// Ends all connections; the server reconnects those that it made.
     pub fn reconnect(&mut self) {
         self.conns.values_mut().for_each(|conn| conn.end(Loss::Dropped));
     }
 }
 
 impl Drop for Server {
-    /// Waits for the job in progress, so that the files are closed when the server is dropped.
+    /// Waits for the running job, so that the files are closed when the server is dropped.
     fn drop(&mut self) {
         _ = self.core();
     }

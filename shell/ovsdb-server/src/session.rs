@@ -1,8 +1,8 @@
-//! One client as the databases see it: its monitors, its waiting transactions, and its output.
+//! The database side of a client: its monitors, waiting transactions and output.
 //!
-//! A client that reads slowly does not get every update: while bytes wait for it, changes are merged row by row, and
-//! it gets one update for all of them when it has read. So the memory that a client can occupy is bounded by the size
-//! of the database.
+//! A client that reads slowly does not get every update: while output waits for it, changes are merged row by
+//! row, and it gets one update with all of them once it has read its output. So the size of the database
+//! limits the memory that a client can occupy.
 
 use crate::remote_options::RemoteOptions;
 use ovsdb::{Change, Changes, Json, Message, Monitor, Parameters, Schema, Uuid};
@@ -16,62 +16,62 @@ use transport::Loss;
 static JSONRPC: Module = Module::new("jsonrpc");
 static LIMIT: RateLimit = RateLimit::new(5, 5);
 
-/// A client that leaves more bytes than this unread is disconnected.
+/// If more bytes than this wait for a client, it is disconnected.
 const MAX_BACKLOG_LEN: usize = 256 << 20;
-/// Monitors of one session at most.
+/// Maximum number of monitors of one session.
 pub const MAX_MONITORS: usize = 1000;
-/// Waiting transactions of one session at most.
+/// Maximum number of transactions of one session that wait for a condition.
 pub const MAX_BLOCKED: usize = 1000;
 
 /// Identifies a session; never reused.
 pub type SessionId = u64;
 
-/// A transaction that waits for its condition (`wait`).
+/// A transaction that waits for its condition.
 pub struct Blocked {
-    /// Id of the request.
+    /// The ID of the request.
     pub id: Json,
     /// The parameters of the request.
     pub params: Parameters,
-    /// When it arrived.
+    /// When it was received.
     pub since: Instant,
     /// When it times out.
     pub deadline: Option<Instant>,
 }
 
-/// Changes of one database that were held back from a slow client.
+/// Changes of one database that are held back from a slow client.
 struct Held {
     changes: BTreeMap<(usize, Uuid), Change>,
     last: Uuid,
 }
 
-/// The update for each kind of monitor about one transaction.
+/// The encoded updates of one transaction, by kind of monitor.
 pub type Told = BTreeMap<u128, Option<String>>;
 
 /// One client.
 pub struct Session {
-    /// Name for the log.
+    /// The name in log messages.
     name: String,
-    /// The name in the client's certificate.
+    /// The common name in its certificate.
     pub peer_id: Option<String>,
-    /// Options of its remote.
+    /// The options of its remote.
     pub options: RemoteOptions,
     pub monitors: Vec<Monitor>,
     pub blocked: Vec<Blocked>,
     held: BTreeMap<String, Held>,
-    /// The client handles databases that are added, removed or converted.
+    /// Whether the client handles changes of the set of databases (`set_db_change_aware`).
     pub change_aware: bool,
-    /// Messages to be sent, to be taken by the connection.
+    /// Messages for the connection to send.
     pub output: Vec<String>,
-    /// Bytes that wait to be written, including `output`.
+    /// Number of bytes that wait to be written, including `output`.
     pub backlog: usize,
-    /// Why the connection has to end.
+    /// Why the connection must end.
     pub loss: Option<Loss>,
-    /// Set by the socket thread when the client has disconnected, also while a job has the session.
+    /// Set by the socket thread when the client has disconnected, even while a job has the session.
     hung_up: Arc<AtomicBool>,
 }
 
 impl Session {
-    /// A session of an established connection.
+    /// A session for a new connection.
     pub fn new(name: &str, options: RemoteOptions, hung_up: Arc<AtomicBool>) -> Session {
         Session {
             name: name.to_owned(),
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// Whether the client has disconnected, rather than only closed its sending side.
+    /// Returns whether the client has disconnected; ending only its sending direction does not count.
     pub fn has_hung_up(&self) -> bool {
         self.hung_up.load(Ordering::Relaxed)
     }
@@ -102,7 +102,7 @@ impl Session {
         self.send_text(message.to_string());
     }
 
-    /// Queues a message that is already text. A single message may have any length: it may be the whole database.
+    /// Queues an encoded message. It may have any length, since it may be the whole database.
     pub fn send_text(&mut self, message: String) {
         if self.backlog > MAX_BACKLOG_LEN {
             if self.loss.is_none() {
@@ -114,8 +114,8 @@ impl Session {
         self.output.push(message);
     }
 
-    /// Sends a transaction to monitors, now or when the client has read its output. `told` caches the updates for
-    /// other sessions.
+    /// Sends a transaction's changes to the monitors, now or once the client has read its output. `told`:
+    /// updates already encoded for other sessions.
     pub fn tell(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, told: &mut Told) {
         let concerned = self.monitors.iter().any(|m| m.database() == schema.name);
         if !concerned {
@@ -152,12 +152,12 @@ impl Session {
         updates.into_iter().for_each(|update| self.send_text(update));
     }
 
-    /// Number of changes held back; changes of long values count more.
+    /// The number of changes held back; changes of long values count more.
     pub fn held_changes(&self) -> usize {
         self.held.values().flat_map(|held| held.changes.values()).map(Change::weight).sum()
     }
 
-    /// Whether held-back changes can be sent now.
+    /// Returns whether held-back changes can be sent now.
     pub fn can_be_told(&self) -> bool {
         !self.held.is_empty() && !self.has_output()
     }
@@ -174,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Removes everything about a database; returns its monitors.
+    /// Removes the monitors and changes of a database; returns the IDs of the monitors.
     pub fn leave(&mut self, database: &str) -> Vec<Json> {
         self.held.remove(database);
         let (gone, rest) =
@@ -183,17 +183,17 @@ impl Session {
         gone.iter().map(|m| m.id().clone()).collect()
     }
 
-    /// Ends the connection in this iteration.
+    /// Ends the connection in this turn.
     pub fn end(&mut self, loss: Loss) {
         self.loss.get_or_insert(loss);
     }
 
-    /// Whether the connection has to end.
+    /// Returns whether the connection must end.
     pub fn is_over(&self) -> bool {
         self.loss.is_some()
     }
 
-    /// Removes a waiting transaction; returns whether there was one.
+    /// Cancels a waiting transaction; returns whether there was one.
     pub fn cancel(&mut self, id: &Json) -> bool {
         let before = self.blocked.len();
         self.blocked.retain(|blocked| blocked.id != *id);

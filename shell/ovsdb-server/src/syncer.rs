@@ -1,9 +1,9 @@
-//! Syncs data that was written and need not be on disk immediately.
+//! Deferred syncs of written data.
 //!
-//! According to RFC 7047 (5.2.7) a client sends `durable` if the reply must wait for the disk. All other transactions
-//! are answered when they are written, which survives the end of this process; a separate thread then syncs the file,
-//! so that a power loss costs at most a fraction of a second. One thread per file, and at most one sync in 20 ms,
-//! because syncs slow writers down.
+//! With `durable` (RFC 7047 section 5.2.7) a client requests that its reply waits for the disk. All other
+//! transactions are answered once they are written, which is safe against the end of this process. A separate
+//! thread then syncs the file, so that a power failure loses at most a fraction of a second. There is one
+//! thread per file, and its rate is limited, because syncs slow down writers.
 
 use crate::disk::DiskFile;
 use std::io;
@@ -13,18 +13,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Shortest time between two syncs.
+/// Pause between two syncs.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Syncs files without a caller that waits.
-pub trait Later: Send {
+/// Syncs files in the background.
+pub trait DeferredSync: Send {
     /// Requests a sync of the file.
-    fn soon(&self, file: &Arc<dyn DiskFile>);
-    /// Whether a sync failed since the last call: then it is unknown which part of the file is on disk.
+    fn request_sync(&self, file: &Arc<dyn DiskFile>);
+    /// Returns whether a sync failed since the last call: then it is unknown what of the file is on disk.
     fn take_failure(&self) -> bool;
 }
 
-/// The thread and the requests for it.
+/// The handle of the sync thread.
 pub struct Syncer {
     /// Dropped first, which ends the thread.
     ask: Option<SyncSender<()>>,
@@ -41,7 +41,7 @@ struct Shared {
 impl Syncer {
     /// Starts the thread.
     pub fn start() -> io::Result<Syncer> {
-        // One request in the channel stands for all that are made before it is taken.
+        // A capacity of one is enough: a queued request covers all later ones until it is taken.
         let (ask, asked) = sync_channel(1);
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
@@ -69,7 +69,7 @@ impl DeferredSync for Syncer {
 
 impl Shared {
     fn serve(&self, asked: &Receiver<()>) {
-        // Requests made before the end are still carried out.
+        // Requests before the end are still served.
         while asked.recv().is_ok() {
             runtime::ordered_panic::obey();
             let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).take();

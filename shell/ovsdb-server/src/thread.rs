@@ -1,4 +1,4 @@
-//! A server on its own thread, for a daemon with other work.
+//! A server in its own thread, for a daemon with other tasks.
 
 use crate::server::{Readable, Server};
 use runtime::{Clock, PollLoop, WaitSet, Waker};
@@ -17,9 +17,9 @@ pub struct Handle {
 }
 
 impl Server {
-    /// Serves on a new thread. Its sockets are open on return.
+    /// Starts the server in a new thread. Its sockets are open on return.
     pub fn spawn(mut self) -> io::Result<Handle> {
-        // Time that tests stop is the switch's, not the database's.
+        // A clock of its own: virtual time stops the switch, not its database.
         let poll = PollLoop::new(Clock::new())?;
         let waker = poll.waker();
         let stop = Arc::new(AtomicBool::new(false));

@@ -1,6 +1,6 @@
-//! Names of the files for TLS.
+//! The names of TLS files.
 
 use transport::tls::Names;
 
-/// File names and settings, or the columns that hold them.
+/// The TLS settings as file names and values, or as `db:` names of columns.
 pub type TlsNames = Names<String>;

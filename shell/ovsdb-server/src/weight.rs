@@ -1,6 +1,6 @@
-//! Estimates whether a request may take so long that it has to be done by a job.
+//! Decides whether a request may take so long that a job must execute it.
 //!
-//! The estimate uses the request's content and the number of rows, without reading them. A request below the bounds
+//! The estimate uses the request and the number of rows, without reading them. A request that needs no job
 //! takes a few milliseconds at most.
 
 use crate::batch::Served;
@@ -12,18 +12,18 @@ use ovsdb::monitor::Version;
 use ovsdb::schema::TableSchema;
 use ovsdb::{Database, Json, Long, Message, Parameters};
 
-/// Rows whose reading or writing takes about 5 ms.
+/// Reading or writing this many rows takes about 5 ms.
 const ROWS: usize = 5_000;
-/// Operations of a transaction that take about 5 ms.
+/// Executing this many operations takes about as long.
 const OPERATIONS: usize = 500;
-/// Elements of long values, in units of 64, whose reading or copying takes about 4 ms.
+/// Reading or copying this many elements of long values, in units of 64, takes about 4 ms.
 const LONG_VALUES: usize = 300;
-/// In a larger database even a small change may take long: deleting a row may delete any number of others, and weak
-/// references to it are searched in whole tables.
+/// In a database of more rows even a small change may take long: deleting a row may delete any number of
+/// others, and weak references to it are searched in whole tables.
 const ROWS_OF_SMALL_CHANGES: usize = 50_000;
 
 impl Core {
-    /// Whether a request has to be done by a job.
+    /// Returns whether a request needs a job.
     pub fn is_heavy(&self, waiting: &Waiting) -> bool {
         let Long::Message(message) = &waiting.message else { return true };
         let Message::Request { method, params, .. } = message else { return false };
@@ -43,12 +43,12 @@ impl Core {
         }
     }
 
-    /// Whether sending a session its held-back changes has to be done by a job.
+    /// Returns whether sending the held-back changes of a session needs a job.
     pub fn is_heavy_to_tell(session: &Session) -> bool {
         session.held_changes() > ROWS
     }
 
-    /// Whether trying the waiting transactions again has to be done by a job.
+    /// Returns whether retrying the waiting transactions needs a job.
     pub fn is_heavy_to_retry(&self) -> bool {
         let waits = |session: &Session, served: &Served| {
             let name = &served.db.schema().name;
@@ -66,13 +66,13 @@ fn rows(db: &Database) -> usize {
     db.tables().iter().map(|table| table.rows().size()).sum()
 }
 
-/// Whether reading the whole database takes long.
+/// Returns whether reading the whole database takes long.
 fn is_large(db: &Database) -> bool {
     let long_values: usize = db.tables().iter().map(Table::long_values).sum();
     rows(db) > ROWS || long_values > LONG_VALUES
 }
 
-/// Elements of long values that the operations may read or copy in total.
+/// Number of elements of long values that the operations may read or copy in total.
 fn long_values(db: &Database, operations: &[Json]) -> usize {
     let table = |operation: &Json| db.schema().table_index(operation.get("table")?.as_str()?);
     operations.iter().filter_map(table).map(|table| db.tables()[table].long_values()).sum()
@@ -93,14 +93,14 @@ fn is_heavy_transaction(db: &Database, params: &Json) -> bool {
         || operations.iter().any(is_heavy)
 }
 
-/// Whether an operation has to scan a large table.
+/// Returns whether an operation reads all rows of a large table.
 fn scans(db: &Database, table: Option<&str>, condition: Option<&Json>) -> bool {
     let (Some(table), Some(condition)) = (table, condition) else { return false };
     let Some((schema, rows)) = db.schema().table(table).zip(db.rows(table)) else { return false };
     rows.size() > ROWS && !is_found(schema, condition)
 }
 
-/// Whether a condition selects the row by UUID or by all columns of an index.
+/// Returns whether a condition selects a row by its UUID, or by all columns of an index.
 fn is_found(schema: &TableSchema, condition: &Json) -> bool {
     let clauses = condition.as_array().map(Vec::as_slice).unwrap_or_default();
     let names = |name: &str| {

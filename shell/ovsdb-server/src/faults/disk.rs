@@ -1,9 +1,9 @@
-//! A disk in memory that fails like real disks, including power losses.
+//! A disk in memory that fails, and loses data at a power failure, like real disks.
 //!
-//! Every file has two contents: the one that reads return (the kernel's cache) and the one on disk, with the writes
-//! that lead from the latter to the former. A failed sync loses some of these writes for the disk while reads still
-//! return them, and the next sync succeeds as if nothing had happened, as on Linux. Names likewise have a current
-//! state and a state on disk.
+//! Every file has two contents: the one that reads return (the kernel's cache) and the one on disk, with the
+//! writes between them. A failed sync loses some of these writes on disk while reads still return them, and
+//! the next sync succeeds nevertheless, like on Linux. Likewise, names have a present state and a state on
+//! disk.
 
 use crate::disk::{Disk, DiskFile, Work};
 use crate::syncer::DeferredSync;
@@ -43,7 +43,7 @@ struct State {
     renamed: Vec<Renamed>,
     fail_percent: u64,
     capacity: usize,
-    /// The process that used the disk was killed: calls have no effect.
+    /// The process was killed: operations have no effect.
     dead: bool,
 }
 
@@ -70,7 +70,7 @@ impl Inode {
         self.unsynced.push(Unsynced::Write(offset, bytes.to_vec()));
     }
 
-    /// Applies the first `count` changes to the disk, and some sectors of a write after them.
+    /// Applies the first `count` changes to the disk, and of a write after them some sectors.
     fn settle(&mut self, count: usize, rng: &mut Rng) {
         for (at, change) in self.unsynced.drain(..).take(count + 1).enumerate() {
             match change {
@@ -158,7 +158,7 @@ impl FaultyDisk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on, this percentage of calls fails.
+    /// From now on `percent` percent of the calls fail.
     pub fn fail(&self, percent: u64) {
         self.state().fail_percent = percent;
     }
@@ -168,12 +168,12 @@ impl FaultyDisk {
         self.state().capacity = bytes;
     }
 
-    /// Calls have no effect from now on, until [`FaultyDisk::revive`].
+    /// Makes all operations without effect until [`FaultyDisk::revive`].
     pub fn kill(&self) {
         self.state().dead = true;
     }
 
-    /// A new process uses the disk; after a power loss it finds the content on disk.
+    /// Enables the disk for the next process, after a power failure with the content on disk.
     pub fn revive(&self, power_was_lost: bool) {
         let mut state = self.state();
         state.dead = false;
@@ -192,7 +192,7 @@ impl FaultyDisk {
         *names = names_on_disk.clone();
     }
 
-    /// Whether reads return content that will never be on disk.
+    /// Returns whether reads return content that will never be on disk.
     pub fn shows_what_is_lost(&self, path: &Path) -> bool {
         let state = self.state();
         state.lookup(path).is_ok_and(|inode| state.inodes[inode].lost)
@@ -299,7 +299,7 @@ impl Disk for FaultyDisk {
     }
 }
 
-/// Work that is done when it is polled some times or waited for.
+/// Work that is done when it is waited for, or after it was polled a few times.
 struct Task {
     disk: FaultyDisk,
     work: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -322,15 +322,15 @@ impl Work for Task {
     }
 }
 
-/// A file to be synced, and whether a sync failed.
+/// The file that waits for a sync, and whether a sync failed.
 type SyncState = (Option<Arc<dyn DiskFile>>, bool);
 
-/// Syncs when a test calls `turn`; clones share the state.
+/// Syncs when a test calls `turn`; clones share their state.
 #[derive(Clone, Default)]
 pub struct ManualSyncer(Arc<Mutex<SyncState>>);
 
 impl ManualSyncer {
-    /// Does what the syncer's thread would do now.
+    /// Does one round of the sync thread.
     pub fn turn(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.0.take().is_some_and(|file| file.sync().is_err()) {

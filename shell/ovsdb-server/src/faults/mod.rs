@@ -1,10 +1,11 @@
-//! Whatever the disk does, the database that is served contains exactly what was confirmed.
+//! Whatever the disk does, the served content is what was confirmed to clients.
 //!
-//! Random transactions, compactions and conversions run on a database on a [`FaultyDisk`] and on a model: the sequence
-//! of states of the database. If a call fails, the client must get an error and memory must be unchanged. After a kill
-//! the database must be in its last state; after a power loss in a state not older than the last one confirmed as
-//! `durable`. A refused transaction may be present, whole and at the end, if the process ended before its record could
-//! be cut off. Each seed gives one sequence of events.
+//! Random transactions, compactions and conversions are applied to a database on a [`FaultyDisk`] and to a
+//! model, which keeps all states of the database. If a call fails, the client must get an error, and memory
+//! must be unchanged. After a kill the database must be in its last state; after a power failure in a state
+//! that is at least as new as the last one confirmed with `durable`. A refused transaction may exist after
+//! all if the process ended before its record could be cut off, but only whole and at the end. A seed
+//! determines the course of events.
 
 mod disk;
 
@@ -19,11 +20,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The content of a database, including its schema's version.
+/// The content of a database, with the version of its schema.
 type Content = BTreeMap<String, Vec<Json>>;
 
 const SESSION: u64 = 1;
-/// Small enough for automatic compactions.
+/// Minimum length for automatic compaction, in bytes; small, so that it happens often.
 const COMPACT_MIN_LEN: u64 = 3000;
 
 fn schema(version: u64) -> Schema {
@@ -50,13 +51,13 @@ fn content(db: &Database) -> Content {
 
 /// The states that may be found after a restart.
 struct Model {
-    /// All states; the last is the current one.
+    /// All states; the last one is the present one.
     states: Vec<Content>,
-    /// Older states must not be found after a power loss.
+    /// Index of the oldest state that may be found after a power failure.
     durable: usize,
-    /// States with refused transactions, since the last durable one.
+    /// States with refused transactions, since the last durable state.
     refused: Vec<Content>,
-    /// How many of these may follow the current state in the file: those since it was confirmed.
+    /// How many of `refused` may follow the present state in the file: those since it was confirmed.
     trailing: usize,
 }
 
@@ -79,7 +80,7 @@ impl Model {
         self.refused.extend(states);
     }
 
-    /// Continues from the state that was found after a restart.
+    /// Checks and adopts the state that was found after a restart.
     fn found(&mut self, found: Content, power_was_lost: bool) -> Result<(), String> {
         let trailing = self.refused.iter().rev().take(self.trailing);
         let ok = match power_was_lost {
@@ -149,7 +150,7 @@ impl Run {
         Uuid::from_u128(u128::from(self.next_id))
     }
 
-    /// Runs some transactions in one batch.
+    /// Executes a few transactions in one batch.
     fn transact(&mut self, durable: bool) {
         let before = self.model.present().clone();
         assert_eq!(content(&self.served.db), before);
@@ -175,7 +176,7 @@ impl Run {
         let refused = |results: &[Json]| results.last().is_some_and(|r| r["error"] == "I/O error");
         let count = pending.iter().filter(|p| refused(&p.results)).count();
         if count == 0 && pending.iter().all(|p| p.changes.is_none()) {
-            // If nothing is written, nothing is synced or cut off.
+            // If nothing is written, nothing is synced, and nothing is cut off either.
             return self.model.states.extend(states);
         }
         if count == 0 {
@@ -193,9 +194,10 @@ impl Run {
         }
     }
 
-    /// Ends the process and opens the file in a new one.
+    /// Ends the process and opens the file in the next one.
     fn restart(&mut self, power_is_lost: bool) -> Result<(), String> {
-        // A new process cannot know that a sync failed; only rewriting the file repairs that.
+        // The next process cannot know that a sync failed, which only rewriting the file repairs; so treat it
+        // as a power failure.
         let power_is_lost = power_is_lost || self.disk.shows_what_is_lost(&self.path);
         self.disk.kill();
         self.served = Served::new(Database::new(Arc::new(schema(0)), Uuid::nil()), None);
@@ -247,7 +249,7 @@ impl Run {
     }
 }
 
-/// A directory for the lock file. Log lines of thousands of faults are discarded.
+/// A directory for the lock file. Also turns the log off: thousands of faults would fill it.
 fn scratch() -> PathBuf {
     _ = runtime::log::command("vlog/set", &["off".to_owned()]);
     let folder = std::env::temp_dir().join(format!("ovsdb-faults-{}-{}", std::process::id(), Uuid::new_v4()));

@@ -1,5 +1,5 @@
-//! Wanted databases and remotes: from the command line, the configuration file, or the state file of a process that
-//! crashed. The last two are JSON.
+//! The wanted databases and remotes: from the command line, the configuration file, or the saved state of a
+//! predecessor that crashed. The last two are JSON.
 
 use super::options::Options;
 use crate::databases::AddError;
@@ -15,20 +15,20 @@ use std::path::{Path, PathBuf};
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// Bytes of a configuration at most.
+/// Maximum length of a configuration file, in bytes.
 const MAX_LEN: u64 = 1 << 20;
 const MODELS: [&str; 4] = ["standalone", "clustered", "relay", "active-backup"];
 
 /// The wanted configuration.
 pub struct Wanted {
-    /// Files as they were named, and their service model if one was requested.
+    /// Files, as the user named them, and the requested service model.
     databases: BTreeMap<String, Option<String>>,
     remotes: RemoteNames,
     /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// Where to save the state for a restart.
+    /// Where to save the configuration for a successor.
     state: Option<PathBuf>,
-    /// Base of relative names, if it is not the working directory of the program.
+    /// The directory of relative names, if the program leaves the current directory.
     base: PathBuf,
 }
 
@@ -46,7 +46,7 @@ impl Wanted {
         if wanted.file.is_some() {
             wanted.reread()?;
         } else if let Some(left) = state.and_then(|path| read(path).ok()) {
-            // At a first start the file is empty.
+            // Empty at the first start.
             wanted.take(&left)?;
         }
         Ok(wanted)
@@ -94,7 +94,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// Applies the configuration to the server. What fails is logged; the rest is applied all the same.
+    /// Applies the configuration to the server. Parts that fail are logged, the others applied.
     pub fn apply(&mut self, server: &mut Server) -> Result<(), String> {
         let mut fine = true;
         let keep: Vec<PathBuf> =
@@ -122,7 +122,7 @@ impl Wanted {
         }
         *server.remotes_mut() = self.remotes.clone();
         for complaint in self.remotes.keys().filter_map(|name| server.check_remote(name).err()) {
-            // Without a configuration file the server logs this, and waits for the database.
+            // Without a configuration file the server logs the error itself, and waits for the database.
             if self.file.is_some() {
                 runtime::warn!(LOG, "failed to configure remotes: {complaint}");
                 fine = false;
@@ -131,7 +131,7 @@ impl Wanted {
         if fine { Ok(()) } else { Err("some databases or remotes cannot be had".to_owned()) }
     }
 
-    /// Saves the current configuration after a command changed it.
+    /// Saves the served databases and remotes for a successor, after a control command changed them.
     pub fn save(&self, server: &mut Server) {
         let Some(path) = &self.state else { return };
         let databases: serde_json::Map<String, Json> = server
@@ -149,7 +149,7 @@ impl Wanted {
     }
 }
 
-/// Opens one database, unless its service model is not the requested one.
+/// Adds a database, unless its file does not have the requested service model.
 fn add(server: &mut Server, name: &str, path: &Path, model: Option<&str>) -> Result<(), String> {
     if let Some(model @ ("relay" | "active-backup")) = model {
         return Err(format!("service model {model}: {}", super::options::NO_REPLICATION));
@@ -196,7 +196,7 @@ fn remote_options(name: &str, json: &Json) -> RemoteOptions {
     };
     options.max_backoff_ms = number("max-backoff").unwrap_or(options.max_backoff_ms);
     options.probe_interval_ms = number("inactivity-probe").unwrap_or(options.probe_interval_ms);
-    // The DSCP is left to the system.
+    // Ignored: the system sets the DSCP field of packets.
     let _dscp = number("dscp");
     options.read_only =
         members.optional("read-only", Kinds::BOOLEAN).and_then(Json::as_bool).unwrap_or(false);
@@ -208,7 +208,7 @@ fn remote_options(name: &str, json: &Json) -> RemoteOptions {
     options
 }
 
-/// The service model that a database must have; `None`: any.
+/// The requested service model of a database; `None` if any is accepted.
 fn service_model(name: &str, json: &Json) -> Result<Option<String>, Error> {
     if json.is_null() {
         return Ok(None);
@@ -229,6 +229,6 @@ fn service_model(name: &str, json: &Json) -> Result<Option<String>, Error> {
         false => _ = members.optional("source", Kinds::OBJECT),
     }
     members.finish()?;
-    // An active server without a backup is a standalone one.
+    // An active server without a backup is a standalone server.
     Ok(model.filter(|model| follows || *model != "active-backup").map(str::to_owned))
 }

@@ -13,23 +13,23 @@ use unixctl::{Reply, RequestId};
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// The control socket, and what its commands may change.
+/// The control socket, and the configuration that its commands change.
 pub struct Control {
     socket: unixctl::Server,
     wanted: Wanted,
     compactions: Vec<Compaction>,
 }
 
-/// A compaction whose end a command waits for.
+/// A compaction command that is not answered yet.
 struct Compaction {
     asked: RequestId,
-    /// The databases that are not compacted yet.
+    /// The databases whose compaction has not ended.
     names: Vec<String>,
     complaints: String,
 }
 
 impl Control {
-    /// Opens the socket: `--unixctl`, or where `ovs-appctl` looks.
+    /// Opens the socket of `--unixctl`, or the one that `ovs-appctl` looks for.
     pub fn open(args: &DaemonArgs, dirs: &Dirs, wanted: Wanted) -> Result<Control, String> {
         let version = runtime::version_text(&dirs.progname);
         let path = match args.unixctl.as_deref() {
@@ -48,7 +48,7 @@ impl Control {
         Ok(Control { socket, wanted, compactions: Vec::new() })
     }
 
-    /// Executes commands; returns true if the program has to end.
+    /// Executes commands; returns true if the program must exit.
     pub fn run(&mut self, server: &mut Server) -> bool {
         for request in self.socket.run() {
             if request.method == names::EXIT {
@@ -72,7 +72,7 @@ impl Control {
         false
     }
 
-    /// Replies to commands that wait for a compaction.
+    /// Answers commands whose background work has ended.
     pub fn settle(&mut self, server: &mut Server) {
         for compaction in &mut self.compactions {
             compaction.names.retain(|name| match server.take_compacted(name) {
@@ -119,11 +119,11 @@ impl Control {
                 }
                 "perf-counters-clear" => Ok(String::new()),
                 "memory-trim-on-compaction" => match argument {
-                    // Freed memory is always returned to the system.
+                    // No effect: memory is returned to the system whenever it is freed.
                     Some("on" | "off") => Ok(String::new()),
                     _ => Err("invalid argument".to_owned()),
                 },
-                // There is no active server and no replication.
+                // There is no active server, and no table is excluded from replication.
                 "get-active-ovsdb-server" | "get-sync-exclude-tables" | "disconnect-active-ovsdb-server" => {
                     Ok(String::new())
                 }
@@ -172,7 +172,7 @@ impl Control {
     }
 }
 
-/// Begins to compact one database or all; returns their names.
+/// Starts to compact one database or all; returns their names.
 fn begin_compaction(server: &mut Server, name: Option<&str>) -> Result<Vec<String>, String> {
     if name.is_some_and(|name| name.starts_with('_')) {
         return Err("cannot compact built-in databases".to_owned());
@@ -189,7 +189,7 @@ fn begin_compaction(server: &mut Server, name: Option<&str>) -> Result<Vec<Strin
     Ok(names)
 }
 
-/// Numbers of objects, for `memory/show`.
+/// Object counts for `memory/show`.
 pub fn usage(server: &mut Server) -> BTreeMap<String, u64> {
     let backlog = server.conns.values().map(|c| c.backlog() as u64).sum();
     let core = server.core();

@@ -1,7 +1,7 @@
 //! The program `ovsdb-server`: command line, control commands, configuration file, main loop.
 //!
-//! It replaces Open vSwitch's program of that name. Replication, relays and clusters are not supported and are refused
-//! with an error text.
+//! Replaces Open vSwitch's program of that name. Replication, relays and clusters are not implemented, and
+//! are refused with an error message.
 
 mod config;
 mod control;
@@ -21,7 +21,7 @@ use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_server");
 
-/// Commands are checked at least this often while there is other work.
+/// Interval for checking the control socket while there is other work, in ms.
 const CONTROL_INTERVAL_MS: u64 = 50;
 
 /// Runs the program until it ends.
@@ -62,7 +62,8 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
             runtime::info!(LOG, "{report}");
         }
         runtime::coverage::run(now);
-        // Checking for commands costs a system call; a busy server does so only on an event, or at this interval.
+        // Checking for commands costs a system call per socket, so a busy server does it only after an event
+        // or this interval.
         if control_due <= now && !server.is_busy() {
             control_due = Millis(now.0 + CONTROL_INTERVAL_MS);
             if control.run(&mut server) {
@@ -95,7 +96,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     }
 }
 
-/// `--run`: starts the command; the channel reports its end.
+/// `--run`: starts the command; its exit status arrives on the channel.
 fn start_child(command: &str, waker: Waker) -> Result<Receiver<ExitStatus>, String> {
     let failed =
         |e: std::io::Error| format!("{command}: process failed to start ({})", runtime::error_text(&e));
@@ -103,7 +104,7 @@ fn start_child(command: &str, waker: Waker) -> Result<Receiver<ExitStatus>, Stri
     let (tell, ended) = channel();
     let wait = move || {
         if let Ok(status) = child.wait() {
-            // Fails if the server is ending.
+            // Fails if the server is already ending.
             _ = tell.send(status);
         }
         waker.wake();

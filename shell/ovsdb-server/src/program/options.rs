@@ -1,4 +1,4 @@
-//! Options of the program, in addition to those of all daemons.
+//! The options of this program, in addition to those of all daemons.
 
 use crate::limits::Limits;
 use crate::remotes::{RemoteNames, RemoteOptions};
@@ -8,11 +8,11 @@ use runtime::daemon::DaemonArgs;
 use std::path::PathBuf;
 use transport::tls;
 
-/// The error of commands and options about other servers.
+/// The error text for commands and options about replication.
 pub const NO_REPLICATION: &str =
     "replication, relays and clusters are not supported by this version of Sluice";
 
-/// Options from the command line.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub struct Options {
     /// The database files.
@@ -23,18 +23,18 @@ pub struct Options {
     pub run: Option<String>,
     /// `--config-file`
     pub config_file: Option<PathBuf>,
-    /// `--private-key` and the related options.
+    /// `--private-key` and the other TLS options.
     pub tls: TlsNames,
     /// `--ovsdb-limits`
     pub limits: Limits,
 }
 
-/// Options with an argument, except those about TLS.
+/// Options with an argument, except those for TLS.
 const WITH_ARGUMENT: [&str; 6] =
     ["--ovsdb-limits", "--remote", "--run", "--sync-from", "--sync-exclude-tables", "--config-file"];
 
 impl Options {
-    /// Parses the options that `DaemonArgs` left.
+    /// Parses the arguments that `DaemonArgs` left over.
     pub fn parse(rest: &[String], dirs: &Dirs) -> Result<Options, String> {
         let mut options = Options::default();
         let mut no_databases = false;
@@ -61,9 +61,10 @@ impl Options {
             match (name, value) {
                 ("--", None) => only_files = true,
                 ("--no-dbs", None) => no_databases = true,
-                // Differences are always written, and a conversion always stores the data: all versions can read both.
+                // Ignored: differences are always written, and a conversion always stores the data; all
+                // versions can read both.
                 ("--disable-file-column-diff" | "--disable-file-no-data-conversion", None) => {}
-                // The server is never a backup.
+                // The server is always active.
                 ("--active", None) => {}
                 ("--record" | "--replay", _) => {
                     return Err(format!("{name}: streams cannot be recorded and replayed"));
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_options_are_refused() {
+    fn what_is_not_there_is_refused() {
         for line in
             ["--sync-from=tcp:1.2.3.4", "--record", "--bogus", "--remote", "--config-file=x --remote=punix:a"]
         {
