@@ -3,8 +3,8 @@
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use crate::{Call, own};
-use config::settings::{self, Setting, text};
 use ovsdb::Json;
+use settings::{self, Setting, text};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ pub fn main(call: &Call) -> ExitCode {
         Err(code) => return code,
     };
     for (option, page) in
-        [("markdown", text::markdown as fn() -> String), ("not-built", config::not_built::markdown)]
+        [("markdown", text::markdown as fn() -> String), ("not-built", text::not_built_markdown)]
     {
         if parsed.has(option) {
             print!("{}", page());

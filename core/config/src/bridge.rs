@@ -6,8 +6,8 @@ use crate::mirror::MirrorConfig;
 use crate::port::PortConfig;
 use crate::port_configs::PortConfigs;
 use crate::row::Row;
-use crate::settings::bridge::{DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME, MAC_TABLE_SIZE};
 use ovsdb::Uuid;
+use settings::bridge::{DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME, MAC_TABLE_SIZE};
 use std::collections::BTreeMap;
 
 /// What a bridge does while controllers are configured but none is connected.

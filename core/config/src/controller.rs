@@ -1,12 +1,12 @@
 //! The configuration of one `Controller` row.
 
 use crate::row::Row;
-use crate::settings::connection::{
+use ovsdb::Uuid;
+use settings::connection::{
     CONTROLLER_BURST_LIMIT, CONTROLLER_QUEUE_SIZE, CONTROLLER_RATE_LIMIT, ENABLE_ASYNC_MESSAGES,
     INACTIVITY_PROBE, MAX_BACKOFF,
 };
-use crate::settings::{Setting, Value};
-use ovsdb::Uuid;
+use settings::{Setting, Value};
 use units::Millis;
 
 /// The desired configuration of the connection to one controller.

@@ -2,9 +2,9 @@
 
 use crate::qos::Policing;
 use crate::row::Row;
-use crate::settings::interface::OFPORT_REQUEST;
 use crate::uplink::LacpLink;
 use ovsdb::Uuid;
+use settings::interface::OFPORT_REQUEST;
 use std::collections::BTreeMap;
 
 /// The desired configuration of one device.

@@ -5,19 +5,18 @@
 //! device: `switch` executes the steps.
 
 pub mod bridge;
+pub mod check;
 pub mod controller;
 pub mod datapath;
 pub mod desired;
 pub mod follow;
 pub mod interface;
 pub mod mirror;
-pub mod not_built;
 pub mod plan;
 pub mod port;
 mod port_configs;
 pub mod qos;
 pub mod row;
-pub mod settings;
 pub mod shared_map;
 pub mod ssl;
 pub mod uplink;

@@ -3,10 +3,10 @@
 use crate::interface::InterfaceConfig;
 use crate::qos::QosConfig;
 use crate::row::Row;
-use crate::settings::port::{MAC, PRIORITY_TAGS, QINQ_ETHTYPE};
 use crate::uplink::{self, LacpConfig};
 use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use ovsdb::Uuid;
+use settings::port::{MAC, PRIORITY_TAGS, QINQ_ETHTYPE};
 
 /// The desired configuration of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]

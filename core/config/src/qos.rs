@@ -1,10 +1,10 @@
 //! Rate limits of ports: the policing columns of `Interface`, and rows of `QoS` and `Queue`.
 
 use crate::row::Row;
-use crate::settings::interface::{
+use settings::interface::{
     INGRESS_POLICING_BURST, INGRESS_POLICING_KPKTS_BURST, INGRESS_POLICING_KPKTS_RATE, INGRESS_POLICING_RATE,
 };
-use crate::settings::tables::{QOS_QUEUES, QOS_TYPE, QUEUE_DSCP};
+use settings::tables::{QOS_QUEUES, QOS_TYPE, QUEUE_DSCP};
 use std::collections::BTreeMap;
 
 /// Policing of an interface's received packets. A rate of 0 means no limit.

@@ -1,12 +1,12 @@
 //! Reads the parameters of bonds and LACP from a `Port` row and its interfaces.
 
 use crate::row::Row;
-use crate::settings::interface::{LACP_AGGREGATION_KEY, LACP_PORT_ID, LACP_PORT_PRIORITY};
-use crate::settings::port::{
+use bond::{Mode, Settings};
+use settings::interface::{LACP_AGGREGATION_KEY, LACP_PORT_ID, LACP_PORT_PRIORITY};
+use settings::port::{
     ALL_MEMBERS_ACTIVE, BOND_DOWNDELAY, BOND_HASH_BASIS, BOND_MODE, BOND_PRIMARY, BOND_REBALANCE_INTERVAL,
     BOND_UPDELAY, LACP, LACP_FALLBACK_AB, LACP_SYSTEM_ID, LACP_SYSTEM_PRIORITY, LACP_TIME,
 };
-use bond::{Mode, Settings};
 use std::collections::BTreeMap;
 use units::Millis;
 

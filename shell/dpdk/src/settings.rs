@@ -3,7 +3,7 @@
 //! Names and meaning are those of Open vSwitch (ovs-vswitchd.conf.db(5)).
 
 use crate::log::{Level, Note};
-use config::settings::root::{
+use settings::root::{
     PER_PORT_MEMORY, SHARED_MEMPOOL_CONFIG, USERSPACE_TSO_ENABLE, VHOST_IOMMU_SUPPORT,
     VHOST_POSTCOPY_SUPPORT, VHOST_SOCK_DIR,
 };

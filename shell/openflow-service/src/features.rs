@@ -2,13 +2,13 @@
 
 use crate::port::BridgePort;
 use crate::service::{Answer, Service};
-use config::settings::Setting;
-use config::settings::bridge::{DP_DESC, DP_SN};
 use ofproto::TABLE_INTERNAL;
 use openflow::port::{Port, PortConfig, PortState, features};
 use openflow::session::{Capabilities, SwitchFeatures};
 use openflow::stats::Desc;
 use openflow::{Body, Version};
+use settings::Setting;
+use settings::bridge::{DP_DESC, DP_SN};
 
 /// Bits of all actions of OpenFlow 1.0, from output to enqueue (OpenFlow 1.0.2 §5.2.4).
 pub(crate) const ACTIONS_10: u32 = 0xfff;

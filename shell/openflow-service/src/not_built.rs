@@ -1,13 +1,13 @@
 //! Log messages about flows and groups that use features which Sluice does not implement.
 //!
-//! Their packets are dropped and counted, or the action does nothing: `config::not_built` says which.
+//! Their packets are dropped and counted, or the action does nothing: `settings::not_built` says which.
 
 use crate::service::Service;
-use config::not_built::{IPFIX, Part};
 use openflow::flow_mod::{FlowMod, TABLE_ALL};
 use openflow::group::GroupMod;
 use openflow::{Action, Body};
 use runtime::{Module, RateLimit};
+use settings::not_built::{IPFIX, Part};
 
 static LOG: Module = Module::new("bridge");
 

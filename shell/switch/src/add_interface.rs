@@ -6,8 +6,6 @@ use crate::qos::police;
 use crate::reserved_name::is_reserved;
 use crate::switch::Switch;
 use crate::tunnels;
-use config::settings::interface::{PMD_RXQ_AFFINITY, TX_STEERING};
-use config::settings::options::PEER;
 use config::{BridgeConfig, Desired, InterfaceConfig};
 use flow::text::address::parse_mac;
 use netdev::device::{Facts, Netdev};
@@ -15,6 +13,8 @@ use netdev::error::NetdevError;
 use openflow::port::PortReason;
 use openflow_service::{Backing, Bridge, BridgePort, Failed};
 use runtime::Module;
+use settings::interface::{PMD_RXQ_AFFINITY, TX_STEERING};
+use settings::options::PEER;
 use units::{OfPort, PortNo};
 
 static DPIF: Module = Module::new("dpif_netdev");
@@ -118,7 +118,7 @@ fn open(
     } else if tunnels::is_kind(device_kind) {
         (tunnels::open(switch, &kind, interface)?, None, None)
     } else {
-        if let Some(part) = config::not_built::of_kind(device_kind) {
+        if let Some(part) = settings::not_built::of_kind(device_kind) {
             let why = part.missing();
             return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
         }
@@ -222,7 +222,7 @@ fn row_error(error: &NetdevError) -> String {
 fn is_known(switch: &Switch, kind: &str) -> bool {
     kind == "patch"
         || tunnels::is_kind(kind)
-        || config::not_built::of_kind(kind).is_some()
+        || settings::not_built::of_kind(kind).is_some()
         || switch.devices.netdevs.types().contains(&kind)
 }
 

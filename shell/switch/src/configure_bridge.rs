@@ -6,7 +6,6 @@ use crate::options::Options;
 use bridge::VlanSet;
 use classifier::of::PrefixField;
 use config::bridge::FlowTableConfig;
-use config::settings::bridge::CONTROLLER_QUEUE_SIZE;
 use config::{BridgeConfig, FailMode};
 use flow::{FieldId, Mac, Match, Subfield};
 use ofconn::{ConnManager, ControllerTarget, ManagerConfig};
@@ -17,6 +16,7 @@ use openflow_service::Bridge;
 use openflow_service::Touched;
 use runtime::RateLimit;
 use runtime::log::Level;
+use settings::bridge::CONTROLLER_QUEUE_SIZE;
 use units::{Millis, OfPort};
 
 static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);

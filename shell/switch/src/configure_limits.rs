@@ -2,11 +2,11 @@
 
 use crate::switch::Switch;
 use config::Desired;
-use config::settings::root::{
+use flowcache::{Choice, Kind};
+use settings::root::{
     BUNDLE_IDLE_TIMEOUT, EMC_INSERT_INV_PROB, FLOW_CACHE, FLOW_LIMIT, MAX_IDLE, MEGAFLOW_MEMORY,
     SHADOW_CHECK, SMC_ENABLE, TX_FLUSH_INTERVAL, VLAN_LIMIT,
 };
-use flowcache::{Choice, Kind};
 use std::collections::BTreeMap;
 use units::Millis;
 

@@ -8,11 +8,11 @@ use crate::log::LOG as BRIDGE;
 use crate::machine::DpdkStart;
 use crate::switch::Switch;
 use config::Desired;
-use config::settings::root::{self, DPDK_INIT};
-use config::settings::{Effect, Setting, When};
 use dpdk::eal::{self, EalOptions};
 use runtime::log::Level;
 use runtime::{Module, RateLimit};
+use settings::root::{self, DPDK_INIT};
+use settings::{Effect, Setting, When};
 
 pub use dpdk::rehearsal::run_if_child;
 

@@ -1,6 +1,6 @@
 //! Problems in settings: of each row, updated when rows change.
 
-use config::settings::check::{Checker, Finding, Problem, TYPE};
+use config::check::{Checker, Finding, Problem, TYPE};
 use ovsdb::replica::RowRef;
 use ovsdb::{Change, Replica, Schema, Uuid};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use crate::backer::Threads;
 use crate::switch::Switch;
-use config::settings::root::N_HANDLER_THREADS;
+use settings::root::N_HANDLER_THREADS;
 use std::collections::BTreeMap;
 use translation::upcall::threads::Plan;
 use units::CoreId;

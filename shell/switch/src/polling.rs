@@ -6,11 +6,6 @@
 use crate::backer::Backer;
 use crate::log::LOG;
 use crate::switch::Switch;
-use config::settings::root::{
-    PMD_AUTO_LB, PMD_AUTO_LB_IMPROVEMENT_THRESHOLD, PMD_AUTO_LB_LOAD_THRESHOLD, PMD_AUTO_LB_POLICY,
-    PMD_AUTO_LB_REBAL_INTERVAL, PMD_CPU_MASK, PMD_LATENCY_TARGET, PMD_MAXSLEEP, PMD_PERF_METRICS,
-    PMD_RXQ_ASSIGN, PMD_RXQ_ISOLATE, PMD_SLEEP_MAX,
-};
 use netdev::device::Netdev;
 use openflow_service::Backing;
 use pmd::balance::Settings;
@@ -20,6 +15,11 @@ use pmd::{Algorithm, LatencyTarget, Policy, SleepMax};
 use poll_threads::Polling;
 use runtime::Module;
 use runtime::log::Level;
+use settings::root::{
+    PMD_AUTO_LB, PMD_AUTO_LB_IMPROVEMENT_THRESHOLD, PMD_AUTO_LB_LOAD_THRESHOLD, PMD_AUTO_LB_POLICY,
+    PMD_AUTO_LB_REBAL_INTERVAL, PMD_CPU_MASK, PMD_LATENCY_TARGET, PMD_MAXSLEEP, PMD_PERF_METRICS,
+    PMD_RXQ_ASSIGN, PMD_RXQ_ISOLATE, PMD_SLEEP_MAX,
+};
 use std::collections::BTreeMap;
 use units::{Millis, PortNo, QueueId};
 

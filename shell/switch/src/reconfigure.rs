@@ -6,8 +6,8 @@ use crate::configure_limits::bundle_idle;
 use crate::connections;
 use crate::log::LOG;
 use crate::switch::Switch;
-use config::settings::root::FLOW_RESTORE_WAIT;
 use config::{DatapathConfig, Desired, Step, plan};
+use settings::root::FLOW_RESTORE_WAIT;
 use std::sync::Arc;
 use translation::Changes;
 

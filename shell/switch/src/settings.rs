@@ -4,7 +4,7 @@
 
 use crate::log::LOG;
 use crate::switch::Switch;
-use config::settings::check::Finding;
+use config::check::Finding;
 use ovsdb::Change;
 
 impl Switch {

@@ -188,7 +188,7 @@ pub struct Drivers {
 impl Facts {
     /// Whether the configuration enables DPDK.
     pub fn wants_dpdk(&self) -> bool {
-        let word = config::settings::root::DPDK_INIT.word(&self.other_config);
+        let word = settings::root::DPDK_INIT.word(&self.other_config);
         word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("try")
     }
 

@@ -1,6 +1,6 @@
 //! The `options` column of an AF_XDP port.
 
-use config::settings::options::{XDP_MODE, XDP_N_RXQ};
+use settings::options::{XDP_MODE, XDP_N_RXQ};
 use std::collections::BTreeMap;
 
 /// `options:xdp-mode`.

@@ -1,10 +1,10 @@
 //! The `options` column of a `dpdk` port, read as Open vSwitch reads it: invalid values count as absent.
 
-use config::settings::Setting;
-use config::settings::options::{
+use dpdk::ethdev::{FlowControl, Info, Limits};
+use settings::Setting;
+use settings::options::{
     DPDK_LSC_INTERRUPT, DPDK_N_RXQ, FLOW_CTRL_AUTONEG, N_RXQ_DESC, N_TXQ_DESC, RX_FLOW_CTRL, TX_FLOW_CTRL,
 };
-use dpdk::ethdev::{FlowControl, Info, Limits};
 use std::collections::BTreeMap;
 
 /// Settings that require a stopped device.

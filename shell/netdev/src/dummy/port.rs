@@ -7,12 +7,12 @@ use super::stream::Streams;
 use crate::device::{Facts, Netdev, RxHandle, TxWork};
 use crate::error::{NetdevError, errno_of};
 use crate::stats::Stats;
-use config::settings::Setting;
-use config::settings::options::{
+use packet::queue::{RxQueue, TxQueue};
+use settings::Setting;
+use settings::options::{
     DUMMY_IFINDEX, DUMMY_N_RXQ, DUMMY_N_TXQ, DUMMY_NUMA_ID, DUMMY_OL_TSO_SEGSZ, DUMMY_PCAP, DUMMY_RXQ_PCAP,
     DUMMY_TX_PCAP,
 };
-use packet::queue::{RxQueue, TxQueue};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! `options:stream` connects, and reconnects after a failure with increasing delay; `options:pstream` listens. Names
 //! are `unix:PATH`, `tcp:ADDRESS:PORT`; `punix:PATH`, `ptcp:PORT[:ADDRESS]`.
 
-use config::settings::options::{DUMMY_PSTREAM, DUMMY_STREAM};
+use settings::options::{DUMMY_PSTREAM, DUMMY_STREAM};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

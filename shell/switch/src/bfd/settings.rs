@@ -1,8 +1,8 @@
 //! Reads column `bfd` of an interface.
 
 use bridge::bfd::Settings;
-use config::settings::Setting;
-use config::settings::interface::{
+use settings::Setting;
+use settings::interface::{
     BFD_CHECK_TNL_KEY, BFD_CPATH_DOWN, BFD_DECAY_MIN_RX, BFD_DST_IP, BFD_ENABLE, BFD_FORWARDING_IF_RX,
     BFD_LOCAL_DST_MAC, BFD_LOCAL_SRC_MAC, BFD_MIN_RX, BFD_MIN_TX, BFD_MULT, BFD_OAM, BFD_REMOTE_DST_MAC,
     BFD_SRC_IP,

@@ -1,10 +1,10 @@
 //! Settings in columns of the database: any text gives a value in the setting's range, or is reported as wrong.
 
 use config::bridge::parse_datapath_id;
-use config::settings::check::Checker;
+use config::check::Checker;
 
-use config::settings::{Fault, Value, all};
 use ovsdb::{Datum, Json, schema};
+use settings::{Fault, Value, all};
 use std::collections::BTreeMap;
 use std::str::from_utf8;
 

@@ -12,7 +12,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     }
     let core = |(id, numa): (&u32, &u32)| Core { id: CoreId(*id), numa: NumaId(*numa) };
     let topology: Topology = facts.cores.online.iter().map(core).collect();
-    let mask = config::settings::root::PMD_CPU_MASK.get(&facts.other_config);
+    let mask = settings::root::PMD_CPU_MASK.get(&facts.other_config);
     let wanted = pmd::cores::wanted(&topology, mask);
     let set = |cores: &BTreeSet<u32>| {
         format!("sluice vsctl set Open_vSwitch . other_config:pmd-cpu-mask={}", hex(cores))

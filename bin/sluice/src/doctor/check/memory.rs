@@ -23,7 +23,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
 
 /// Whether the user configured DPDK without huge pages.
 fn without_huge(facts: &Facts) -> bool {
-    let extra = config::settings::root::DPDK_EXTRA.word(&facts.other_config);
+    let extra = settings::root::DPDK_EXTRA.word(&facts.other_config);
     extra.split_whitespace().any(|word| word == "--no-huge")
 }
 

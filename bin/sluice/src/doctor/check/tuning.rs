@@ -3,11 +3,11 @@
 
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, Level};
-use config::settings::Setting;
-use config::settings::interface::PMD_RXQ_AFFINITY;
-use config::settings::root::{PMD_LATENCY_TARGET, PMD_MAXSLEEP, PMD_RXQ_ASSIGN, PMD_SLEEP_MAX};
 use pmd::assign::Algorithm;
 use pmd::sleep::SleepMax;
+use settings::Setting;
+use settings::interface::PMD_RXQ_AFFINITY;
+use settings::root::{PMD_LATENCY_TARGET, PMD_MAXSLEEP, PMD_RXQ_ASSIGN, PMD_SLEEP_MAX};
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let mut wrong = |table: &str, row: &str, setting: &Setting, value: &str, why: &str| {

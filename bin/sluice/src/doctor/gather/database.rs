@@ -4,11 +4,11 @@ use super::devices;
 use crate::doctor::facts::{Configuration, Facts, Interface, Setting};
 use crate::doctor::finding::Level;
 use crate::vsctl::connection::{Broken, Connection};
-use config::settings::Value;
-use config::settings::check::{Checker, Finding, Problem, TYPE};
+use config::check::{Checker, Finding, Problem, TYPE};
 use ovsdb::replica::Config;
 use ovsdb::{Atom, Datum, Uuid};
 use runtime::Dirs;
+use settings::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ fn without(error: String, name: &str, found: &[(&str, Finding)]) -> Option<Strin
 
 /// The default of a column that always has a number.
 fn number(table: &str, column: &str) -> Option<i64> {
-    match config::settings::find(table, column, "", "")?.value {
+    match settings::find(table, column, "", "")?.value {
         Value::Int { default, .. } => default,
         _ => None,
     }

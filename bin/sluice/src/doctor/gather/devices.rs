@@ -2,9 +2,9 @@
 
 use super::host::line;
 use crate::doctor::facts::{Drivers, Interface, Pci};
-use config::settings::options::{DPDK_DEVARGS, VHOST_SERVER_PATH};
-use config::settings::root::VHOST_SOCK_DIR;
 use runtime::Dirs;
+use settings::options::{DPDK_DEVARGS, VHOST_SERVER_PATH};
+use settings::root::VHOST_SOCK_DIR;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Settings of `Bridge`.
 
-use super::{Setting, U32, settings};
 use crate::not_built::{AUTO_ATTACH, IN_BAND, IPFIX, NETFLOW, RSTP, SFLOW, SNOOPING, STP};
+use crate::setting::{Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Bridge", "other_config", key)

@@ -1,6 +1,8 @@
 //! Output of the table for users: plain text, JSON, Markdown.
 
-use super::{Effect, Setting, When, all};
+use crate::all;
+use crate::not_built::{self, Part};
+use crate::setting::{Effect, Setting, When};
 
 impl Effect {
     /// Whether the setting has an effect in the switch.
@@ -108,3 +110,36 @@ database: `--ovsdb-limits=NAME=NUMBER[,...]`.
 | `operations` | 1048576 | Operations in a transaction. | the transaction is refused |
 | `sessions` | 1024 | Clients of one remote. | further clients wait |
 ";
+
+/// The settings that need the part.
+pub fn asked_for_by(part: Part) -> impl Iterator<Item = &'static Setting> {
+    all().filter(move |s| s.effect == Effect::NotBuilt(part))
+}
+
+/// The text of docs/not-built.md.
+pub fn not_built_markdown() -> String {
+    let mut out = "# What is not built\n\n\
+        What Open vSwitch has and this version has not, what asks for it, and what happens instead. A row of the database that\n\
+        asks for one says so in its `error` or `status` column, in the log and in `sluice doctor`; a flow that asks for one is\n\
+        logged when it is added. Made by `sluice settings --not-built`.\n\n\
+        | part | asked for by | what happens instead |\n|---|---|---|\n"
+        .to_owned();
+    for part in not_built::ALL {
+        let settings = asked_for_by(*part).map(|s| format!("`{}`", s.place()));
+        let kinds = part.kinds.iter().map(|kind| format!("`type={kind}`"));
+        let actions = part.actions.iter().map(|action| format!("`{action}`"));
+        let asked: Vec<String> = settings.chain(kinds).chain(actions).collect();
+        out += &format!("| {} | {} | {} |\n", part.name, asked.join(", "), part.instead);
+    }
+    out
+}
+
+/// The row of the README.
+pub fn not_built_readme_row() -> String {
+    let names: Vec<&str> = not_built::ALL.iter().map(|part| part.name).collect();
+    format!(
+        "| not yet | {}: a row that asks for one says so in its `error` or `status` column, in the log and in `sluice doctor`; \
+         a flow, in the log ([what happens instead](docs/not-built.md)) |",
+        names.join(", ")
+    )
+}

@@ -1,33 +1,6 @@
-//! The table of all database settings that this switch knows.
-//!
-//! A setting is a column, or a key of a column that is a map. Its entry gives the valid values, the default, the
-//! effect in this version and when a change takes effect. Code reads a setting through its entry, so a range or a
-//! default is written only once. The log, `sluice settings`, `sluice doctor` and docs/settings.md use the same
-//! entries. Names, ranges and defaults are those of ovs-vswitchd.conf.db(5) unless stated otherwise.
-//!
-//! Invariants, checked by tests: each column of the schema is in this table or in `state`; no setting has two
-//! entries; every setting with an effect is read somewhere, and every setting that is read has an entry.
-
-mod value;
+//! The entry of a setting, and what it is made of.
 
 use crate::not_built::Part;
-
-pub mod bridge;
-pub mod check;
-pub mod connection;
-pub mod interface;
-pub mod options;
-pub mod port;
-pub mod root;
-pub mod sampling;
-pub mod state;
-pub mod tables;
-pub mod text;
-
-pub use value::Fault;
-
-#[cfg(test)]
-mod tests;
 
 /// The effect of a setting in this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,86 +110,86 @@ impl Setting {
         }
     }
 
-    const fn value(mut self, value: Value) -> Setting {
+    pub(crate) const fn value(mut self, value: Value) -> Setting {
         self.value = value;
         self
     }
 
-    const fn flag(self, default: bool) -> Setting {
+    pub(crate) const fn flag(self, default: bool) -> Setting {
         self.value(Value::Bool(default))
     }
 
-    const fn int(self, min: i64, max: i64, default: i64) -> Setting {
+    pub(crate) const fn int(self, min: i64, max: i64, default: i64) -> Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Default })
     }
 
     /// Like `int`, but a number outside the range is replaced by the nearest valid one.
-    const fn held(self, min: i64, max: i64, default: i64) -> Setting {
+    pub(crate) const fn held(self, min: i64, max: i64, default: i64) -> Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Nearest })
     }
 
     /// Like `int`, but a number outside the range is an error of the row.
-    const fn strict(self, min: i64, max: i64, default: i64) -> Setting {
+    pub(crate) const fn strict(self, min: i64, max: i64, default: i64) -> Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Refused })
     }
 
     /// A number without default: if it is not set, the switch chooses.
-    const fn opt_int(self, min: i64, max: i64) -> Setting {
+    pub(crate) const fn opt_int(self, min: i64, max: i64) -> Setting {
         self.value(Value::Int { min, max, default: None, outside: Outside::Default })
     }
 
-    const fn choice(self, words: &'static [&'static str], default: &'static str) -> Setting {
+    pub(crate) const fn choice(self, words: &'static [&'static str], default: &'static str) -> Setting {
         self.value(Value::Choice(words, default))
     }
 
-    const fn text(self, form: &'static str) -> Setting {
+    pub(crate) const fn text(self, form: &'static str) -> Setting {
         self.text_or(form, "")
     }
 
-    const fn text_or(self, form: &'static str, default: &'static str) -> Setting {
+    pub(crate) const fn text_or(self, form: &'static str, default: &'static str) -> Setting {
         self.value(Value::Text { form, default })
     }
 
-    const fn rows(self, table: &'static str) -> Setting {
+    pub(crate) const fn rows(self, table: &'static str) -> Setting {
         self.value(Value::Rows(table))
     }
 
-    const fn of(mut self, kinds: &'static [&'static str]) -> Setting {
+    pub(crate) const fn of(mut self, kinds: &'static [&'static str]) -> Setting {
         self.kinds = kinds;
         self
     }
 
-    const fn restart(mut self) -> Setting {
+    pub(crate) const fn restart(mut self) -> Setting {
         self.when = When::Restart;
         self
     }
 
-    const fn partly(mut self, what: &'static str) -> Setting {
+    pub(crate) const fn partly(mut self, what: &'static str) -> Setting {
         self.effect = Effect::Partly(what);
         self
     }
 
-    const fn elsewhere(mut self, who: &'static str) -> Setting {
+    pub(crate) const fn elsewhere(mut self, who: &'static str) -> Setting {
         self.effect = Effect::Elsewhere(who);
         self
     }
 
-    const fn none(mut self, why: &'static str) -> Setting {
+    pub(crate) const fn none(mut self, why: &'static str) -> Setting {
         self.effect = Effect::None(why);
         self
     }
 
-    const fn asks_for(mut self, part: Part) -> Setting {
+    pub(crate) const fn asks_for(mut self, part: Part) -> Setting {
         self.effect = Effect::NotBuilt(part);
         self
     }
 
-    const fn detail_of(mut self, part: Part) -> Setting {
+    pub(crate) const fn detail_of(mut self, part: Part) -> Setting {
         self.effect = Effect::Detail(part);
         self
     }
 
-    const fn doc(mut self, doc: &'static str) -> Setting {
+    pub(crate) const fn doc(mut self, doc: &'static str) -> Setting {
         self.doc = doc;
         self
     }
@@ -251,31 +224,4 @@ macro_rules! settings {
         pub const NAMED: &[Setting] = &[$($name),*];
     };
 }
-use settings;
-
-/// All settings, table by table.
-pub fn all() -> impl Iterator<Item = &'static Setting> {
-    let lists: [&'static [Setting]; 15] = [
-        root::NAMED,
-        root::OTHERS,
-        bridge::NAMED,
-        bridge::OTHERS,
-        port::NAMED,
-        port::OTHERS,
-        interface::NAMED,
-        interface::OTHERS,
-        options::NAMED,
-        options::OTHERS,
-        connection::NAMED,
-        connection::OTHERS,
-        tables::NAMED,
-        tables::OTHERS,
-        sampling::OTHERS,
-    ];
-    lists.into_iter().flatten()
-}
-
-/// Finds the entry of a key, for interfaces of type `kind`.
-pub fn find(table: &str, column: &str, key: &str, kind: &str) -> Option<&'static Setting> {
-    all().find(|s| s.table == table && s.column == column && s.key == key && s.is_of(kind))
-}
+pub(crate) use settings;

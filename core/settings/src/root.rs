@@ -1,7 +1,7 @@
 //! Settings of `Open_vSwitch`: the whole switch.
 
-use super::{I32, Setting, U32, settings};
 use crate::not_built::HW_OFFLOAD;
+use crate::setting::{I32, Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Open_vSwitch", "other_config", key)

@@ -1,8 +1,8 @@
 //! Settings of `NetFlow`, `sFlow`, `IPFIX`, `Flow_Sample_Collector_Set` and `AutoAttach`, none of which is
 //! implemented.
 
-use super::{I32, Setting, U32};
 use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, SFLOW};
+use crate::setting::{I32, Setting, U32};
 
 const fn netflow(name: &'static str) -> Setting {
     Setting::new("NetFlow", name, "").detail_of(NETFLOW)

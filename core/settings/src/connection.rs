@@ -1,7 +1,7 @@
 //! Settings of `Controller`, `Manager` and `SSL`.
 
-use super::{I32, Setting, settings};
 use crate::not_built::IN_BAND;
+use crate::setting::{I32, Setting, settings};
 
 const fn controller(name: &'static str) -> Setting {
     Setting::new("Controller", name, "")

@@ -1,7 +1,7 @@
 //! Settings of `Port`.
 
-use super::{I32, Setting, U32, settings};
 use crate::not_built::{RSTP, SNOOPING, STP};
+use crate::setting::{I32, Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Port", "other_config", key)

@@ -1,7 +1,7 @@
 //! Settings of `Interface`, except its column `options`.
 
-use super::{I32, Setting, settings};
 use crate::not_built::{CFM, LLDP};
+use crate::setting::{I32, Setting, settings};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Interface", "other_config", key)

@@ -1,6 +1,6 @@
 //! Settings of `Flow_Table`, `QoS`, `Queue`, `Mirror`, and connection tracking.
 
-use super::{I32, Setting, U32, settings};
+use crate::setting::{I32, Setting, U32, settings};
 
 const fn table(name: &'static str) -> Setting {
     Setting::new("Flow_Table", name, "")

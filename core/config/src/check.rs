@@ -3,10 +3,9 @@
 //! Unknown keys are reported only where every key is a setting of the switch: in `options`, and in the `other_config`
 //! of the switch and of bridges. In the `other_config` of ports and interfaces, other programs store notes.
 
-use super::value::Fault;
-use super::{Effect, Setting, all};
-use crate::not_built::{self, Part};
 use ovsdb::{Atom, Datum};
+use settings::not_built::{self, Part};
+use settings::{Effect, Fault, Setting, all};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -216,3 +215,7 @@ fn idle(setting: &Setting) -> Option<Problem> {
         Effect::Full | Effect::Partly(_) | Effect::Elsewhere(_) => None,
     }
 }
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

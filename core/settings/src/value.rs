@@ -1,6 +1,6 @@
 //! Parses the value of a setting as its entry specifies. An invalid value counts as absent.
 
-use super::{Outside, Setting, Value};
+use crate::setting::{Outside, Setting, Value};
 use std::collections::BTreeMap;
 
 /// What is wrong with a value.

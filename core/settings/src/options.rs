@@ -1,7 +1,7 @@
 //! Settings of `Interface.options`, by type of port.
 
-use super::{I32, Setting, settings};
 use crate::not_built::{IPSEC, REPRESENTORS, TUNNELS};
+use crate::setting::{I32, Setting, settings};
 
 const fn opt(key: &'static str, kinds: &'static [&'static str]) -> Setting {
     Setting::new("Interface", "options", key).of(kinds)
