@@ -168,7 +168,7 @@ impl Served {
         if let Some(body) = log::transaction_text(self.db.schema(), &changes, now_ms(), comment) {
             self.records.extend(log::record_of(&body));
         }
-        self.before_batch.get_or_insert_with(|| self.db.mark());
+        self.before_batch.get_or_insert_with(|| self.db.checkpoint());
         let transaction = identity::fresh();
         self.db.apply(commit, transaction);
         self.pending.push(Pending { asked, results, changes: Some((transaction, changes)) });
@@ -202,7 +202,7 @@ impl Served {
             Ok(()) => {}
             Err(cause) => {
                 if let Some(before) = before {
-                    self.db.go_back_to(before);
+                    self.db.restore(before);
                 }
                 let error =
                     Error::io("transaction could not be stored", runtime::error_text(&cause)).to_json();

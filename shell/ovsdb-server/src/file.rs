@@ -115,7 +115,7 @@ impl DatabaseFile {
         }
         let bytes = disk.read(path).map_err(io_error)?;
         let records = log::read(&bytes).map_err(|cause| OpenError::Log { path: path.to_owned(), cause })?;
-        if let Some(what) = &records.rest_is {
+        if let Some(what) = &records.tail_fault {
             runtime::warn!(LOG, "syntax error: {}: {what}", path.display());
         }
         let file = disk.open(path).map_err(io_error)?;
