@@ -4,9 +4,10 @@
 //! them. Packets that a port has just received also share all their metadata, which the batch stores once. A
 //! [`Packet`] is made from a frame only where an action or the control half needs one.
 
-use crate::packet::{Meta, Packet};
+use crate::packet::{Meta, Packet, Rare};
 use crate::popped::{Arrived, Outers};
 use crate::port::{Frame, FrameBatch};
+use crate::tracked::{CONNECTION_WORDS, Tracked};
 use classifier::megaflow::convert::tlv_of_options;
 use classifier::megaflow::{Column, Depth, EXT_WORDS, Options, Rest, Rests, Words, bits};
 use cpu::Line;
@@ -16,6 +17,8 @@ pub use classifier::megaflow::{BATCH, NONE};
 
 /// How many times a packet may be recirculated.
 pub const MAX_PASSES: u8 = 8;
+/// How many boxes of rare metadata are kept: those of the packets that are recirculated at the same time.
+const KEEP_RARE: usize = 256;
 
 /// A packet to be recirculated.
 pub(crate) struct Again {
@@ -76,13 +79,19 @@ pub struct Batch {
     /// All packets have the same key in the bits that the port's megaflows match, either because these match
     /// only the port or because the packets do not differ there.
     pub alike: bool,
-    /// Recirculation ids and hashes of the packets are only in their lines, not in `common`.
+    /// Recirculation ids and hashes of the packets are in their lines alone, not in `common`, and what is known of their
+    /// connections is in `tracked`.
     pub(crate) in_lines: bool,
     /// The keys of all packets are known to this depth without parsing their bytes.
     pub(crate) known: Option<Depth>,
     /// Outer headers of decapsulated packets: empty, or one for each frame.
     pub(crate) outers: Outers,
-    /// Packets for which an upcall is needed.
+    /// Their connections, if they were tracked in the batch.
+    pub(crate) tracked: Tracked,
+    /// Memory for metadata that few packets have, used before.
+    #[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
+    pub(crate) rare_free: Vec<Box<Rare>>,
+    /// The packets that the control half is to be asked about.
     pub missed: Vec<Miss>,
 }
 
@@ -105,6 +114,8 @@ impl Default for Batch {
             in_lines: false,
             known: None,
             outers: Outers::default(),
+            tracked: Tracked::default(),
+            rare_free: Vec::new(),
             missed: Vec::new(),
         }
     }
@@ -172,7 +183,9 @@ impl Batch {
     pub(crate) fn move_key(&mut self, from: usize, to: usize) {
         let (from, to) = (from % BATCH, to % BATCH);
         (self.lines[to], self.tcp_flags[to]) = (self.lines[from], self.tcp_flags[from]);
+        self.found[to] = self.found[from];
         self.outers.move_to(from, to);
+        self.tracked.move_to(from, to);
         if !self.options.is_empty() {
             self.options.resize_with(BATCH, || None);
             self.options.swap(from, to);
@@ -195,8 +208,9 @@ impl Batch {
         options.clear();
     }
 
-    /// Removes the outer headers.
-    pub(crate) fn forget_outers(&mut self) {
+    /// There are no packets any more: nothing came out of a tunnel, and nothing was tracked.
+    pub(crate) fn forget(&mut self) {
+        self.tracked.clear();
         if !self.outers.is_empty() {
             self.outers.clear();
             self.options.clear();
@@ -214,7 +228,10 @@ impl Batch {
     /// Gives each packet its own metadata, if they differ.
     pub(crate) fn spread(&mut self) {
         if self.in_lines || !self.outers.is_empty() {
-            self.own = (0..self.len()).map(|i| self.gathered(i)).collect();
+            let mut own = std::mem::take(&mut self.own);
+            own.clear();
+            own.extend((0..self.len()).map(|i| self.gathered(i)));
+            self.own = own;
             self.in_lines = false;
             self.outers.clear();
         }
@@ -222,7 +239,7 @@ impl Batch {
 
     /// Returns the metadata of a packet of which some are in its line or in another array.
     #[inline]
-    fn gathered(&self, i: usize) -> Meta {
+    fn gathered(&mut self, i: usize) -> Meta {
         let mut meta = self.common.clone();
         if self.in_lines {
             let line = &self.lines[if self.alike { 0 } else { i % BATCH }];
@@ -231,7 +248,42 @@ impl Batch {
         if !self.outers.is_empty() {
             meta.rare = self.outers.rare(i, &self.options);
         }
+        let Batch { tracked, rare_free, .. } = self;
+        tracked.put(i, &mut meta, || cleared(rare_free));
         meta
+    }
+
+    /// Keeps rare metadata that no packet needs any more, for the next one.
+    #[inline]
+    pub(crate) fn keep_rare(&mut self, rare: Option<Box<Rare>>) {
+        if let Some(rare) = rare
+            && self.rare_free.len() < KEEP_RARE
+        {
+            self.rare_free.push(rare);
+        }
+    }
+
+    /// Rare metadata that say nothing.
+    #[inline]
+    pub(crate) fn new_rare(&mut self) -> Box<Rare> {
+        cleared(&mut self.rare_free)
+    }
+
+    /// All packets have keys of their own from now on, though they may still be equal.
+    pub(crate) fn tell_apart(&mut self) {
+        if std::mem::take(&mut self.alike) {
+            let n = self.len().min(BATCH);
+            let (first, rest) = self.lines.split_at_mut(1);
+            rest[..n.saturating_sub(1)].fill(first[0]);
+        }
+    }
+
+    /// What is known of the packets' connections is written into their keys, where megaflows look at it.
+    #[inline]
+    pub(crate) fn fill_connections(&mut self) {
+        if self.depth == Depth::Wide && self.words & CONNECTION_WORDS != 0 {
+            self.tracked.fill(&mut self.exts, self.words);
+        }
     }
 
     /// Metadata of packet `i`, if they are [spread](Self::spread).
@@ -296,7 +348,14 @@ impl Batch {
     }
 }
 
-/// Changes a key for the next pass of its packet.
+/// Rare metadata that say nothing, in memory that was used before if there is any.
+fn cleared(free: &mut Vec<Box<Rare>>) -> Box<Rare> {
+    let Some(mut rare) = free.pop() else { return Box::default() };
+    *rare = Rare::default();
+    rare
+}
+
+/// Changes a key for its next pass.
 #[inline(always)]
 pub(crate) fn step_line(line: &mut Line, id: u32, dp_hash: Option<u32>) {
     line[0] = line[0] & 0xffff_ffff | u64::from(id) << 32;

@@ -3,7 +3,14 @@
 use crate::batch::{Again, Batch};
 use crate::last_drop::DropLog;
 use crate::meter::{FineClock, Meters};
-use crate::packet::{Meta, Packet, Rare};
+use crate::packet::{Meta, Packet};
+use crate::path::frames::Group;
+use crate::path::group::Groups;
+use crate::path::meter::Scratch;
+use crate::path::park::Parking;
+use crate::path::recent::{Recent, RecentByPort};
+use crate::path::shadow::Shadow;
+use crate::path::transmit::{self, Hold, Queued, TX_BURST};
 use crate::popped::PoppedBatches;
 use crate::port::{FrameBatch, FramePool};
 use crate::ports::Ports;
@@ -38,8 +45,6 @@ pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
 
 /// Number of free buffers that a worker keeps.
 const KEEP_BUFFERS: usize = 2048;
-/// Number of boxes of rare metadata that a worker keeps for packets that are recirculated at the same time.
-const KEEP_RARE: usize = 256;
 
 /// The state that the stages of a worker share.
 pub(crate) struct Engine {
@@ -97,10 +102,7 @@ pub(crate) struct Engine {
     pub(crate) lists: Vec<Vec<Packet>>,
     /// Empty groups, kept for their memory.
     pub(crate) groups_free: Vec<Group>,
-    /// Boxes for rare metadata, kept for their memory.
-    #[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
-    pub(crate) rare_free: Vec<Box<Rare>>,
-    /// Parked packets; `None`: the worker translates all misses inline.
+    /// For misses that leave the worker; `None`: it translates all of them.
     pub(crate) parking: Option<Box<Parking>>,
     /// Reads the cycle counter; always returns the same if none was set.
     pub(crate) counter: fn() -> Cycles,
@@ -155,7 +157,6 @@ impl Engine {
             lists: Vec::new(),
             groups_free: Vec::new(),
             stages: None,
-            rare_free: Vec::new(),
             random: seed | 1,
         }
     }
@@ -225,24 +226,6 @@ impl Engine {
 
     /// Drops the metadata of packets that are gone, and keeps the memory of rare metadata.
     pub(crate) fn drop_metas(&mut self, metas: &mut Vec<Meta>) {
-        metas.drain(..).for_each(|meta| self.keep_rare(meta.rare));
-    }
-
-    /// Keeps a box of rare metadata for reuse.
-    #[inline]
-    pub(crate) fn keep_rare(&mut self, rare: Option<Box<Rare>>) {
-        if let Some(rare) = rare
-            && self.rare_free.len() < KEEP_RARE
-        {
-            self.rare_free.push(rare);
-        }
-    }
-
-    /// Returns a box of default rare metadata.
-    #[inline]
-    pub(crate) fn new_rare(&mut self) -> Box<Rare> {
-        let Some(mut rare) = self.rare_free.pop() else { return Box::default() };
-        *rare = Rare::default();
-        rare
+        metas.drain(..).for_each(|meta| self.batch.keep_rare(meta.rare));
     }
 }

@@ -23,6 +23,7 @@
 //!             tunnel_ports.rs, path/tunnel.rs  tunnel ports, and their headers put on and taken off; tunnels.rs: settings
 //!             meter.rs    meters, and the bank that numbers them; bucket.rs: their tokens; policer.rs: ingress policing
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
+//!             tracked.rs  what is known of the connections of its packets
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
 //!             program.rs  actions compiled once per megaflow; action/: one file per header
 //!             tally.rs    events and drops by reason; packet accounting
@@ -80,7 +81,7 @@ mod shared;
 pub mod stages;
 pub mod steering;
 pub mod tally;
-mod tunnel_ports;
+mod tracked;
 mod tunnels;
 mod tuple;
 mod upcall_budget;

@@ -21,7 +21,7 @@ pub struct Program {
     /// Summary of the program, stored with the megaflow, so that most packets are sent without reading the
     /// operations.
     pub sum: Sum,
-    /// The first operation after its meters, if that is a rewrite.
+    /// The first operation behind its meters and what tracks, if that is a rewrite.
     rewrite: Option<Arc<Rewrite>>,
     /// Programs with the same number have equal operations; 0: not known.
     number: u64,
@@ -33,15 +33,17 @@ pub const METERS: u8 = 1;
 pub const REWRITES: u8 = 2;
 /// The program sends copies, or rewrites more than once.
 pub const COPIES: u8 = 4;
+/// It tracks packets, behind its meters and before anything else.
+pub const TRACKS: u8 = 8;
 
 /// Summary of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Sum {
-    /// Passes meters, then rewrites packets and sends copies in any order, and finally sends to a port.
+    /// Passes meters, then tracks packets, then rewrites them and sends copies in any order, and last sends by a port.
     Send {
         /// The port.
         port: u32,
-        /// The other operations: some of [`METERS`], [`REWRITES`], [`COPIES`].
+        /// What else it does: some of [`METERS`], [`TRACKS`], [`REWRITES`], [`COPIES`].
         does: u8,
     },
     /// Adds a tunnel's header, then sends to this port.
@@ -57,6 +59,8 @@ pub enum Sum {
         /// See [`Op::Recirc`].
         id: u32,
     },
+    /// Tracks packets, then recirculates with this id.
+    TrackAndAgain(u32),
     /// Drops.
     Drop(DropReason),
     /// Anything else.
@@ -179,9 +183,10 @@ impl Program {
             [Op::TunnelPush(_), Op::Output(port)] => Sum::PushAndSend(port),
             [Op::Recirc(id)] => Sum::Again(id),
             [Op::Hash { symmetric, basis }, Op::Recirc(id)] => Sum::HashAndAgain { symmetric, basis, id },
+            [Op::Ct(_), Op::Recirc(id)] => Sum::TrackAndAgain(id),
             _ => sends(&ops).unwrap_or(Sum::Long),
         };
-        let rewrite = match ops.get(meters(&ops).count()) {
+        let rewrite = match ops.get(before_edits(&ops)) {
             Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
             _ => None,
         };
@@ -190,7 +195,7 @@ impl Program {
 
     /// Shares the rewrite with other programs that have an equal one, and the number with equal programs.
     pub(crate) fn share(&mut self, shared: &mut Shared) {
-        let at = meters(&self.ops).count();
+        let at = before_edits(&self.ops);
         if let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.get_mut(at)) {
             shared.share(rewrite);
             *first = Arc::clone(rewrite);
@@ -232,12 +237,21 @@ impl Program {
         meters(&self.ops)
     }
 
-    /// The operations after the meters.
-    pub(crate) fn after_meters(&self) -> &[Op] {
-        &self.ops[meters(&self.ops).count()..]
+    /// How its packets are tracked, behind its meters.
+    #[inline]
+    pub(crate) fn track(&self) -> Option<&Track> {
+        match self.ops.get(self.meters().count()) {
+            Some(Op::Ct(track)) => Some(track),
+            _ => None,
+        }
     }
 
-    /// The rewrite at the beginning or after the meters.
+    /// The operations behind its meters and what tracks.
+    pub(crate) fn edits(&self) -> &[Op] {
+        &self.ops[before_edits(&self.ops)..]
+    }
+
+    /// The rewrite that comes first, or behind its meters and what tracks.
     #[inline(always)]
     pub(crate) fn rewrite(&self) -> Option<&Rewrite> {
         self.rewrite.as_deref()
@@ -281,11 +295,21 @@ fn meters(ops: &[Op]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Summary of a list if it is a [`Sum::Send`].
+/// How many operations a list begins with that are meters, or track packets behind them.
+fn before_edits(ops: &[Op]) -> usize {
+    let meters = meters(ops).count();
+    meters + usize::from(matches!(ops.get(meters), Some(Op::Ct(_))))
+}
+
+/// What a list amounts to that does no more than [sending](Sum::Send).
 fn sends(ops: &[Op]) -> Option<Sum> {
     let (mut rest, mut does) = (&ops[meters(ops).count()..], 0);
     if rest.len() != ops.len() {
         does |= METERS;
+    }
+    if let [Op::Ct(_), after @ ..] = rest {
+        rest = after;
+        does |= TRACKS;
     }
     if let [Op::Rewrite(rewrite), after @ ..] = rest {
         rest = after.get(usize::from(rewrite.ops)..)?;

@@ -20,6 +20,13 @@ const NSH_LEN: usize = size_of::<Nsh>() / 8;
 pub const NSH_WORDS: Words = ((1 << NSH_LEN) - 1) << NSH_AT;
 const _: () = assert!(NSH_AT + NSH_LEN <= EXT_WORDS);
 
+/// First of the two words of an [`Ext`] with the tuple of a connection: addresses of IPv4; ports and protocol.
+pub const CT_TUPLE_AT: usize = 11;
+/// First of the two words of a connection's label, the most significant one.
+pub const CT_LABEL_AT: usize = 14;
+/// First of the four words of a tuple's addresses of IPv6.
+pub const CT_SIX_AT: usize = 16;
+
 fn pair(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
@@ -64,11 +71,12 @@ pub fn ext_of(f: &Flow) -> Ext {
     (e[7], e[8]) = (f.arp_sha.to_u64(), f.arp_tha.to_u64());
     e[9] = pair(f.mpls_lse[0], f.mpls_lse[1]);
     e[10] = pair(f.mpls_lse[2], f.skb_priority);
-    e[11] = pair(f.ct_nw_src, f.ct_nw_dst);
-    e[12] = pair(u32::from(f.ct_tp_src) << 16 | u32::from(f.ct_tp_dst), u32::from(f.ct_nw_proto));
-    e[14..16].copy_from_slice(&f.ct_label);
-    e[16..18].copy_from_slice(&halves(&f.ct_ipv6_src));
-    e[18..20].copy_from_slice(&halves(&f.ct_ipv6_dst));
+    e[CT_TUPLE_AT] = pair(f.ct_nw_src, f.ct_nw_dst);
+    e[CT_TUPLE_AT + 1] =
+        pair(u32::from(f.ct_tp_src) << 16 | u32::from(f.ct_tp_dst), u32::from(f.ct_nw_proto));
+    e[CT_LABEL_AT..CT_LABEL_AT + 2].copy_from_slice(&f.ct_label);
+    e[CT_SIX_AT..CT_SIX_AT + 2].copy_from_slice(&halves(&f.ct_ipv6_src));
+    e[CT_SIX_AT + 2..CT_SIX_AT + 4].copy_from_slice(&halves(&f.ct_ipv6_dst));
     e[TUNNEL_AT..TUNNEL_AT + TUNNEL_LEN].copy_from_slice(tunnel_words(&f.tunnel));
     e[NSH_AT..NSH_AT + NSH_LEN].as_mut_bytes().copy_from_slice(f.nsh.as_bytes());
     e

@@ -34,7 +34,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             }
             &Op::Output(port) if last && group.iter().all(|p| p.meta.skb_priority == 0) => {
                 group.iter_mut().for_each(truncate);
-                group.iter_mut().for_each(|p| engine.keep_rare(p.meta.rare.take()));
+                group.iter_mut().for_each(|p| engine.batch.keep_rare(p.meta.rare.take()));
                 engine.send_each(port, group.drain(..).map(|p| p.frame));
             }
             &Op::Output(port) => each(engine, group, last, |e, p| output(e, port, p)),

@@ -126,8 +126,17 @@ fn general(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
     }
 }
 
-/// Returns whether all packets are of the kind of the first one, whose line is filled, and then fills their
-/// TCP flags. `false`: they are not, or checking would take longer than parsing.
+/// Fills the key of packet `i` again, whose bytes have changed; what its line holds of metadata stays.
+pub(super) fn renew(batch: &mut Batch, i: usize) {
+    let before = batch.lines[i % BATCH];
+    general(batch, i, batch.depth, batch.words);
+    let line = &mut batch.lines[i % BATCH];
+    line[0] = before[0] & !0xffff_ffff | line[0] & 0xffff_ffff;
+    (line[5], line[6]) = (before[5], before[6]);
+}
+
+/// All packets are of the kind of the first, whose line is filled; then their TCP flags are filled. `false`: they are
+/// not, or it would take longer to find out than to parse them.
 fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
     match batch.lines[0][1] as u16 {
         ethertype::IPV4 if depth >= Depth::L3 => all_plain(batch),

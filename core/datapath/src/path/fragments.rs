@@ -13,28 +13,19 @@ use crate::tally::Event;
 use ::conntrack::Action;
 use dpif::DropReason;
 use flow::flow::ct_state::{DST_NAT, SRC_NAT};
-use packet::ethertype;
-use reassembly::{Datagram, Gone, Origin, Removal, Verdict, may_be_fragment};
+use reassembly::{Datagram, Gone, Origin, Verdict, may_be_fragment};
 
-/// Bytes of Ethernet and IPv4 headers.
-const HEADERS: usize = 34;
-/// By how many bytes buffers may be larger than their frames, so that buffers of the usual size are not
-/// copied.
+/// Buffers may be larger than their frames by so much: those of the usual size are kept as they are.
 const SLACK: usize = 2048;
 
-/// Returns whether a packet may be a fragment. For IPv4 without tags, the usual case, this takes two
-/// comparisons.
+/// A packet may be a fragment.
 #[inline]
 fn is_fragment(p: &mut Packet) -> bool {
-    match p.frame.bytes().first_chunk::<HEADERS>() {
-        Some(head) if p.meta.packet_type == 0 && head[12..14] == ethertype::IPV4.to_be_bytes() => {
-            (head[20] & 0x3f) | head[21] != 0
-        }
-        _ => {
-            let dl_type = p.layout().dl_type;
-            may_be_fragment(dl_type, l3(p))
-        }
+    if p.meta.packet_type == 0 {
+        return conntrack::may_be_fragment(&p.frame);
     }
+    let dl_type = p.layout().dl_type;
+    may_be_fragment(dl_type, l3(p))
 }
 
 /// The packet from its network header on. Its layout must be known.

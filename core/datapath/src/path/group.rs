@@ -4,39 +4,120 @@
 //! `straight`), and no groups are made. Otherwise each frame is rewritten and added directly to its output
 //! burst; only packets of longer programs are collected in groups.
 //!
-//! Packets whose program only hashes and recirculates stay in the batch with their keys, of which two words
-//! change, and are looked up again at once.
+//! Packets whose program does no more than a [step](super::step) to their next pass stay in the batch.
 
-use super::execute::run_one;
-use super::megaflows::Megaflows;
+use super::frames::{self, Group};
+use super::step::{self, Step, one_step, step_now, steps};
 use super::straight::{self, Straight};
-use super::{frames, recent, tunnel};
-use crate::action::hash;
-use crate::batch::{BATCH, Batch, Miss, NONE, step_line};
+use super::{Megaflows, conntrack, execute, recent, tunnel};
+use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Group, Groups, NO_GROUP, Step, Way};
 use crate::engine::parking::Parking;
 use crate::port::Frame;
 use crate::program::{Program, Sum};
 use crate::tally::Event;
-use classifier::megaflow::bits;
-use cpu::{Line, Stage};
+use dpif::DropReason;
 use units::Millis;
 
-/// Packets may take a step at once. Those that wait for their next pass already must not be overtaken, and a
-/// flow that is parked must not be passed by.
-#[inline]
-fn may_go_now(engine: &Engine, hashed: bool) -> bool {
-    let waits = |parking: &Parking| !parking.park.is_empty();
-    engine.batch.may_go_again(hashed)
-        && engine.recirculated.is_empty()
-        && !engine.parking.as_deref().is_some_and(waits)
+/// Where packets of a group go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Send(u32),
+    RewriteAndSend(u32),
+    /// They stay in the batch, to be looked up again.
+    Again(Step),
+    Drop(DropReason),
+    /// To a list of this number.
+    Gather(usize),
 }
 
-/// The step of a program, if it may be taken at once.
-#[inline]
-fn step_now(engine: &Engine, program: &Program) -> Option<Step> {
-    Step::of(program.sum).filter(|step| may_go_now(engine, step.hash.is_some()))
+impl Way {
+    /// Of a program; `gathered` lists there are before. `plain`: nothing but its bytes matters about a packet that is
+    /// sent.
+    fn of(program: &Program, gathered: usize, plain: bool) -> Way {
+        match program.sum {
+            Sum::Send { port, does: 0 } if plain => Way::Send(port),
+            Sum::Send { port, does: REWRITES } if plain => Way::RewriteAndSend(port),
+            Sum::Drop(reason) => Way::Drop(reason),
+            _ => Way::Gather(gathered),
+        }
+    }
+}
+
+/// What a megaflow counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    packets: u32,
+    bytes: u64,
+    tcp_flags: u16,
+}
+
+/// The groups of a batch, and a hash table of them by the indices of their megaflows.
+///
+/// No chain is longer than a batch. A slot counts only if the group that it names points back, so no slot is cleared between batches.
+pub(crate) struct Groups {
+    len: usize,
+    index: [u32; BATCH],
+    way: [Way; BATCH],
+    count: [Count; BATCH],
+    slot: [u8; BATCH],
+    slots: [u8; SLOTS],
+    /// The group of each packet, or [`NO_GROUP`].
+    of: [u8; BATCH],
+    /// Packets of programs of several operations: the group and its packets.
+    gathered: Vec<(usize, Group)>,
+    /// Packets that take a step: the number of each in the batch.
+    again: Vec<(usize, Step, Frame)>,
+}
+
+/// More than there are groups, so that a free slot is always found.
+const SLOTS: usize = 2 * BATCH;
+const NO_GROUP: u8 = u8::MAX;
+
+impl Default for Groups {
+    fn default() -> Groups {
+        Groups {
+            len: 0,
+            index: [NONE; BATCH],
+            way: [Way::Gather(0); BATCH],
+            count: [Count::default(); BATCH],
+            slot: [0; BATCH],
+            slots: [0; SLOTS],
+            of: [NO_GROUP; BATCH],
+            gathered: Vec::new(),
+            again: Vec::new(),
+        }
+    }
+}
+
+impl Groups {
+    /// The group of a megaflow, or else the slot for it.
+    #[inline]
+    fn find(&self, index: u32) -> Result<usize, usize> {
+        let mut slot = index as usize % SLOTS;
+        loop {
+            let group = usize::from(self.slots[slot]);
+            if group >= self.len || usize::from(self.slot[group % BATCH]) != slot {
+                return Err(slot);
+            }
+            if self.index[group] == index {
+                return Ok(group);
+            }
+            slot = (slot + 1) % SLOTS;
+        }
+    }
+
+    /// A group more. There are no more groups than packets, so there is room.
+    #[inline]
+    fn add(&mut self, index: u32, slot: usize, way: Way) -> usize {
+        let group = self.len % BATCH;
+        self.slots[slot] = group as u8;
+        self.slot[group] = slot as u8;
+        (self.index[group], self.way[group], self.count[group]) = (index, way, Count::default());
+        self.len += 1;
+        group
+    }
 }
 
 /// Executes all packets of the batch that have a megaflow; the others are `missed` then. True: those that are left in the
@@ -50,7 +131,7 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
     engine.batch.bytes = engine.batch.frames.iter().map(|frame| frame.len() as u64).sum();
     let n = engine.batch.len();
     if n == 0 {
-        engine.batch.forget_outers();
+        engine.batch.forget();
     } else {
         engine.batch.in_lines = true;
         engine.batch.common.passes += 1;
@@ -81,8 +162,8 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         {
             return send_all(engine, port);
         }
-        match step_now(engine, &megaflow.payload) {
-            Some(step) => every(&mut engine.batch, step),
+        match one_step(guard, engine) {
+            Some(step) => step::every(guard, engine, step),
             None => whole(engine, &megaflow.payload),
         }
     } else if pending == 0
@@ -105,16 +186,12 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         && let Some(step) = one_step(guard, engine)
     {
         count_each(engine, now);
-        every(&mut engine.batch, step);
+        step::every(guard, engine, step);
     } else if pending == 0
         && let Some(steps) = steps(guard, engine)
     {
         count_each(engine, now);
-        let frames = std::mem::take(&mut engine.batch.frames);
-        for (i, (frame, step)) in frames.iter().zip(steps).enumerate() {
-            step.into_iter().for_each(|step| step.take(&mut engine.batch, i, frame));
-        }
-        engine.batch.frames = frames;
+        step::each(guard, engine, &steps);
     } else {
         let mut groups = engine.groups.take().unwrap_or_default();
         several(&mut groups, guard, engine, pending, now);
@@ -130,65 +207,14 @@ fn send_all(engine: &mut Engine, port: u32) {
     engine.batch.frames = frames;
 }
 
-/// Applies this step to all packets of the batch.
-fn every(batch: &mut Batch, step: Step) {
-    let mut left = batch.all();
-    if let Some((false, basis)) = step.hash
-        && !batch.alike
-    {
-        let keys = batch.keys().min(BATCH);
-        left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: step.id, basis });
-    }
-    let frames = std::mem::take(&mut batch.frames);
-    bits(left).for_each(|i| step.take(batch, i, &frames[i]));
-    batch.frames = frames;
-}
-
-/// Applies a step with a non-symmetric hash to packets. Returns a bit for each packet whose addresses are not
-/// in its line; these packets are unchanged.
-struct HashAll<'b> {
-    lines: &'b mut [Line],
-    id: u32,
-    basis: u32,
-}
-
-impl Stage for HashAll<'_> {
-    type Out = u64;
-
-    #[inline(always)]
-    fn run(self) -> u64 {
-        let mut left = 0;
-        for (i, line) in self.lines.iter_mut().enumerate() {
-            match hash::one_way_of_line(line, self.basis) {
-                Some(hash) => step_line(line, self.id, Some(hash)),
-                None => left |= 1 << (i % BATCH),
-            }
-        }
-        left
-    }
-}
-
-/// The step of all programs of a batch, if all have the same and it may be taken at once.
-#[inline(always)]
-fn one_step(guard: &Megaflows<'_>, engine: &Engine) -> Option<Step> {
-    let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
-    let records = guard.records();
-    let sum = records.get(*found.first()?)?.payload.sum;
-    let step = Step::of(sum)?;
-    let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.sum == sum));
-    (same && may_go_now(engine, step.hash.is_some())).then_some(step)
-}
-
-/// The programs of a batch, if all packets may take a step at once.
-#[inline(always)]
-fn steps(guard: &Megaflows<'_>, engine: &Engine) -> Option<[Option<Step>; BATCH]> {
-    let mut steps = [None; BATCH];
-    let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
-    for (&index, place) in found.iter().zip(&mut steps) {
-        *place = Some(Step::of(guard.get(index)?.payload.sum)?);
-    }
-    let hashed = steps.iter().flatten().any(|step| step.hash.is_some());
-    may_go_now(engine, hashed).then_some(steps)
+/// Runs operations on one packet of the batch.
+#[cold]
+pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
+    let packet = engine.batch.packet(i, frame);
+    let mut group = engine.list();
+    group.push(packet);
+    execute::run_ops(engine, ops, &mut group);
+    engine.give_back(group);
 }
 
 /// Counts every packet for itself, which costs less than to find its group.
@@ -205,7 +231,7 @@ fn count_each(engine: &mut Engine, now: Millis) {
 fn whole(engine: &mut Engine, program: &Program) {
     let plain = engine.batch.is_plain();
     let way = Way::of(program, 0, plain);
-    if let Some(straight) = Straight::by(program).filter(|_| plain)
+    if let Some(straight) = Straight::by(program, &engine.batch).filter(|_| plain)
         && straight.pass_meters(engine)
     {
         return straight.send(engine);
@@ -257,10 +283,15 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
         }
     }
     engine.groups_free.extend(groups.gathered.drain(..).map(|(_, group)| group));
+    let mut tracks = false;
     for (to, (from, step, frame)) in groups.again.drain(..).enumerate() {
         step.take(&mut engine.batch, from, &frame);
         engine.batch.move_key(from, to);
         engine.batch.frames.push(frame);
+        tracks |= step.tracks();
+    }
+    if tracks {
+        step::track(guard, engine);
     }
     for (&index, c) in groups.index[..groups.len].iter().zip(&groups.count).filter(|(_, c)| c.packets != 0) {
         engine.lane.count(index, c.packets, c.bytes, now.0 as u32, c.tcp_flags);
@@ -322,7 +353,10 @@ fn scatter(
                     None => unfit(groups, guard, engine, i, frame),
                 }
             }
-            Some(&Way::Again(step)) => groups.again.push((i, step, frame)),
+            Some(&Way::Again(step)) => match step.tracks() && conntrack::may_be_fragment(&frame) {
+                false => groups.again.push((i, step, frame)),
+                true => unfit(groups, guard, engine, i, frame),
+            },
             Some(&Way::Drop(reason)) => {
                 let packet = engine.batch.packet(i, frame);
                 engine.drop_packet(packet, reason);
@@ -341,8 +375,8 @@ fn scatter(
     }
 }
 
-/// Handles a packet that its megaflow's rewrite does not fit, or whose megaflow was removed after it was
-/// found.
+/// A packet that its megaflow's rewrite does not fit, a fragment that is tracked, or a packet whose megaflow was removed since it
+/// was found.
 #[cold]
 fn unfit(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, i: usize, frame: Frame) {
     let group = usize::from(groups.of[i]) % BATCH;

@@ -21,6 +21,7 @@ mod prepare;
 pub mod receive;
 pub mod recent;
 pub(crate) mod shadow;
+mod step;
 mod straight;
 pub mod transmit;
 mod tunnel;

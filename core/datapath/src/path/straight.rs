@@ -1,16 +1,14 @@
-//! Straight programs only meter, rewrite, copy and send. Packets of such programs are executed in the order
-//! of the batch.
+//! Straight: packets whose programs meter, track, rewrite, copy and send go through them in the order of the batch.
 //!
-//! Packets are not grouped by megaflow: meters are charged once for all packets, frames are rewritten in
-//! place, and a batch whose packets all leave by one port is passed on as a whole.
+//! Nothing is gathered by megaflow: meters are asked once for all packets, frames are tracked and rewritten where they are, and a
+//! batch whose packets all leave by one port is handed on as it is.
 
-use super::execute::run_one;
-use super::megaflows::Megaflows;
-use super::meter;
+use super::group::run_one;
+use super::{Megaflows, conntrack, meter};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};
-use crate::program::{COPIES, METERS, Op, Program, REWRITES, Sum};
+use crate::program::{COPIES, METERS, Op, Program, REWRITES, Sum, TRACKS};
 use crate::rewrite::Rewrite;
 use cpu::Stage;
 
@@ -75,13 +73,13 @@ impl<'g> Straight<'g> {
         }
         let port = (differ == 0 && first != DROPS).then_some(first);
         let alike = (numbers == 0 && first_program.number() != 0).then_some(first_program);
-        batch.is_plain().then_some(Straight { programs, port, does: all, alike })
+        fits(batch, all).then_some(Straight { programs, port, does: all, alike })
     }
 
-    /// For plain packets that all have this program, if it does more than send or drop them.
-    pub(super) fn by(program: &'g Program) -> Option<Self> {
+    /// Of a batch whose packets all go through this program, if that does more than to send or drop them.
+    pub(super) fn by(program: &'g Program, batch: &Batch) -> Option<Self> {
         match program.sum {
-            Sum::Send { port, does } if does != 0 => {
+            Sum::Send { port, does } if does != 0 && fits(batch, does) => {
                 let programs = [Some(program); BATCH];
                 Some(Straight { programs, port: Some(port), does, alike: Some(program) })
             }
@@ -118,9 +116,13 @@ impl<'g> Straight<'g> {
     /// Executes the programs. The packets must have passed their meters.
     #[inline(always)]
     pub(super) fn send(&self, engine: &mut Engine) {
+        if self.does & TRACKS != 0 {
+            let actions = self.programs.map(|program| program.and_then(Program::track));
+            conntrack::track_batch(engine, &actions[..engine.batch.len().min(BATCH)]);
+        }
         let mut frames = std::mem::take(&mut engine.batch.frames);
         match (self.alike, self.port) {
-            (Some(program), _) => send_alike(engine, program.after_meters(), &mut frames),
+            (Some(program), _) => send_alike(engine, program.edits(), &mut frames),
             (None, Some(port)) if self.does & (REWRITES | COPIES) == 0 => engine.send_all(port, &mut frames),
             _ => self.send_mixed(engine, &mut frames),
         }
@@ -149,7 +151,7 @@ impl<'g> Straight<'g> {
                     let packet = engine.batch.packet(i, frame);
                     engine.drop_packet(packet, reason);
                 }
-                _ => run_one(engine, program.map_or(&[], Program::after_meters), i, frame),
+                _ => run_one(engine, program.map_or(&[], Program::edits), i, frame),
             }
         }
     }
@@ -159,20 +161,26 @@ impl<'g> Straight<'g> {
     fn send_each(&self, engine: &mut Engine, unfit: u64, frames: impl Iterator<Item = Frame>) {
         for (i, (frame, program)) in frames.zip(self.programs.iter().flatten()).enumerate() {
             match program.sum {
-                _ if unfit >> i & 1 != 0 => run_one(engine, program.after_meters(), i, frame),
+                _ if unfit >> i & 1 != 0 => run_one(engine, program.edits(), i, frame),
                 Sum::Send { port, does } if does & COPIES == 0 => engine.send(port, frame),
                 Sum::Send { .. } => finish(engine, behind_rewrite(program), i, frame),
                 Sum::Drop(reason) => {
                     let packet = engine.batch.packet(i, frame);
                     engine.drop_packet(packet, reason);
                 }
-                _ => run_one(engine, program.after_meters(), i, frame),
+                _ => run_one(engine, program.edits(), i, frame),
             }
         }
     }
 }
 
-/// Sums charged to different meters.
+/// Packets of the batch may go through programs that do this.
+#[inline]
+fn fits(batch: &Batch, does: u8) -> bool {
+    batch.is_plain() && (does & TRACKS == 0 || (batch.own.is_empty() && conntrack::are_whole(batch)))
+}
+
+/// Charges of different meters.
 #[derive(Default)]
 struct Charges {
     all: [meter::Charge; MOST],
@@ -261,9 +269,9 @@ fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
     }
 }
 
-/// The operations after the meters and the first rewrite.
+/// What a program does behind its meters, what tracks, and the rewrite that may come then.
 fn behind_rewrite(program: &Program) -> &[Op] {
-    match (program.rewrite(), program.after_meters()) {
+    match (program.rewrite(), program.edits()) {
         (Some(rewrite), [_, rest @ ..]) => rest.get(usize::from(rewrite.ops)..).unwrap_or_default(),
         (_, ops) => ops,
     }
