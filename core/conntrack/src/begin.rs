@@ -53,7 +53,7 @@ impl Conntrack {
         if let Some(parent) = parent.filter(|_| nat.is_some()) {
             nat = None;
             filling.reply = helper::reply_of(key, parent);
-            filling.hashes[1] = filling.reply.map_or(place.hash, |(reply, _)| reply.hash(self.secret));
+            filling.hashes[1] = filling.reply.map_or(place.hash, |(reply, _)| reply.hash(&self.chain));
         }
         let Some(handle) = self.add(&mut filling, nat, now) else {
             self.limits.leave(key.zone, counted);
@@ -74,13 +74,13 @@ impl Conntrack {
             if let Some((nat, side)) = nat.and_then(|nat| Some((nat, nat.side?))) {
                 let random = cpu::siphash(self.secret, &[self.draws.fetch_add(1, Ordering::Relaxed)]) as u32;
                 let chance = Chance { secret: self.secret, random };
-                let free = |reply: &Key| !table.is_taken(reply.hash(self.secret), reply, now);
+                let free = |reply: &Key| !table.is_taken(reply.hash(&self.chain), reply, now);
                 let Some(reply) = nat.choose(&filling.key, chance, free) else {
                     self.exhausted.fetch_add(1, Ordering::Relaxed);
                     return None;
                 };
                 filling.reply = Some((reply, side));
-                filling.hashes[1] = reply.hash(self.secret);
+                filling.hashes[1] = reply.hash(&self.chain);
             }
             match table.insert(filling, now) {
                 Ok(handle) => return Some(handle),

@@ -31,7 +31,7 @@ const OVERFLOW_BATCH: u32 = 4;
 
 #[repr(C, align(64))]
 #[derive(Debug, FromZeros)]
-struct Bucket {
+pub(crate) struct Bucket {
     entries: [AtomicU64; ENTRIES],
     /// Number of the next bucket of the chain, plus one; 0: none. It is set at most once.
     next: AtomicU64,
@@ -76,6 +76,15 @@ fn bucket_of(hash: u64, size: u32) -> u32 {
     if wide < size { wide } else { bits & ((1 << level) - 1) }
 }
 
+impl Bucket {
+    /// The record that the first entry of this hash names, if there is one.
+    #[inline(always)]
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+        let entries = self.entries.iter().map(|e| e.load(Ordering::Relaxed));
+        entries.filter(|e| (e ^ hash) >> RECORD_BITS == 0).find_map(record_of)
+    }
+}
+
 impl Default for Index {
     fn default() -> Index {
         let index = Index {
@@ -106,22 +115,12 @@ impl Index {
 
     /// Prefetches the bucket of a hash.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, hash: u64) {
-        let shard = shard_of(hash);
-        let size = self.sizes[shard].load(Ordering::Relaxed);
-        if let Some(bucket) = self.bucket(shard, bucket_of(hash, size)) {
-            cpu::prefetch_read(bucket);
-        }
-    }
-
-    /// The record of the first entry with this hash, if its bucket has one.
-    #[inline(always)]
-    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+    pub(crate) fn prefetch(&self, hash: u64) -> Option<&Bucket> {
         let shard = shard_of(hash);
         let size = self.sizes[shard].load(Ordering::Relaxed);
         let bucket = self.bucket(shard, bucket_of(hash, size))?;
-        let entries = bucket.entries.iter().map(|e| e.load(Ordering::Relaxed));
-        entries.filter(|e| (e ^ hash) >> RECORD_BITS == 0).find_map(record_of)
+        cpu::prefetch_read(bucket);
+        Some(bucket)
     }
 
     /// Searches the records of a hash with `is` and returns its first result. Reads without a lock.

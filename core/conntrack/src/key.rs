@@ -1,6 +1,6 @@
 //! The two ends of a connection, in a zone.
 
-use cpu::siphash;
+use cpu::Chain;
 use packet::ipproto;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -23,11 +23,7 @@ pub struct Key {
     pub(crate) dst: End,
 }
 
-/// A key with its ends in an order that does not depend on the direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ordered(Key);
-
-/// The tuple of a connection's first packet, as flows match it. The default means unknown.
+/// What is matched of the first packet of a connection. The default says that nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuple {
     /// IP protocol; 0: unknown.
@@ -86,14 +82,26 @@ impl Key {
         u64::from(self.src.port) << 32 | u64::from(self.dst.port)
     }
 
-    /// A hash that is equal for both directions.
-    #[inline(always)]
-    pub(crate) fn hash(self, secret: [u64; 2]) -> u64 {
-        self.ordered().hash(secret)
+    /// The same number for both directions: the smaller end is hashed first.
+    #[inline]
+    pub(crate) fn hash(&self, chain: &Chain) -> u64 {
+        let what = u64::from(self.zone) << 16 | u64::from(self.v6) << 2 | u64::from(self.proto) << 8;
+        if !self.v6 {
+            return Key::hash_four(what, self.address_word(), self.port_word(), chain);
+        }
+        let (first, second) =
+            if self.src <= self.dst { (&self.src, &self.dst) } else { (&self.dst, &self.src) };
+        let ports = u64::from(first.port) << 32 | u64::from(second.port);
+        let ([a, b], [c, d]) = (first.address, second.address);
+        chain.of([what, ports, a, b, c, d])
     }
 
-    fn ordered(self) -> Ordered {
-        Ordered(if self.src <= self.dst { self } else { self.reverse() })
+    /// The same of IPv4, of the words that a record has.
+    #[inline(always)]
+    pub(crate) fn hash_four(what: u64, addresses: u64, ports: u64, chain: &Chain) -> u64 {
+        let src = addresses & !0xffff_ffff | ports >> 32;
+        let dst = addresses << 32 | ports & 0xffff_ffff;
+        chain.of([what, src.min(dst), src.max(dst)])
     }
 
     /// Zone.
@@ -157,21 +165,5 @@ impl Key {
             false => self.ports(),
         };
         Tuple { proto: self.proto, v6: self.v6, src: self.src.address, dst: self.dst.address, tp_src, tp_dst }
-    }
-}
-
-impl Ordered {
-    #[inline(always)]
-    fn hash(&self, secret: [u64; 2]) -> u64 {
-        let Key { zone, v6, proto, src, dst } = self.0;
-        let what = u64::from(zone) << 16 | u64::from(v6) << 8 | u64::from(proto);
-        let ports = u64::from(src.port) << 32 | u64::from(dst.port);
-        match v6 {
-            true => {
-                let ([a, b], [c, d]) = (src.address, dst.address);
-                siphash(secret, &[what, ports, a, b, c, d])
-            }
-            false => siphash(secret, &[what, ports, src.address[1] << 32 | dst.address[1]]),
-        }
     }
 }

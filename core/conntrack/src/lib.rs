@@ -10,6 +10,7 @@
 //! limits.rs    how many there may be, of all zones and of each
 //! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
 //! hear.rs      packets of control connections are heard
+//! quick.rs     the short way of most packets of known connections
 //! nat.rs       which addresses and ports a connection gets, and what is written into its packets
 //! tracker.rs   `Conntrack`: a packet is tracked; begin.rs: it begins a connection
 //! sweep.rs     what is too old goes, or what can be spared; control.rs: what the switch sets and has forgotten
@@ -37,6 +38,7 @@ mod key;
 mod limits;
 mod nat;
 mod protocol;
+mod quick;
 mod record;
 mod slab;
 mod subject;
@@ -54,6 +56,7 @@ pub use index::SHARDS;
 pub use key::{Key, Tuple};
 pub use limits::ZoneLimit;
 pub use nat::{Nat, Quoted, Translation, Transport};
+pub use quick::{Ends, Written};
 pub use record::Side;
 pub use tcp::TcpState;
 pub use timeout::TimeoutPolicy;

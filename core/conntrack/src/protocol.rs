@@ -27,6 +27,43 @@ pub(crate) enum Talk {
     BothSided,
 }
 
+impl Talk {
+    #[inline(always)]
+    fn of(word: u64) -> Talk {
+        match word {
+            0 => Talk::Once,
+            1 => Talk::OneSided,
+            _ => Talk::BothSided,
+        }
+    }
+
+    #[inline(always)]
+    fn update(&mut self, reply: bool) -> Update {
+        *self = match *self {
+            _ if reply => Talk::BothSided,
+            Talk::Once => Talk::OneSided,
+            other => other,
+        };
+        match self {
+            Talk::BothSided => Update::Valid(Some(Timeout::OtherMultiple)),
+            _ => Update::New(Timeout::OtherSingle),
+        }
+    }
+}
+
+/// What a packet is to its connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Update {
+    /// Not one of it.
+    Invalid,
+    /// One of a connection that has an answer; how long to wait for the next, if that changes.
+    Valid(Option<Timeout>),
+    /// One of a connection that has no answer yet.
+    New(Timeout),
+    /// The connection is over, and this is the first packet of another one between the same ends.
+    Again,
+}
+
 impl Protocol {
     /// Packs the state into the words of a record.
     #[inline(always)]
@@ -44,16 +81,31 @@ impl Protocol {
         match proto {
             ipproto::TCP => Protocol::Tcp(tcp::unpack(words)),
             proto if is_icmp(proto) => Protocol::Icmp { answered: words[0] != 0 },
-            _ => Protocol::Other(match words[0] {
-                0 => Talk::Once,
-                1 => Talk::OneSided,
-                _ => Talk::BothSided,
-            }),
+            _ => Protocol::Other(Talk::of(words[0])),
         }
     }
 
-    /// Returns whether it has no reply yet or is closing: such connections are evicted when the table is
-    /// full.
+    /// What a packet with this content makes of the state that a record keeps, and what it is to the connection; see
+    /// [`update`](Self::update).
+    #[inline(always)]
+    pub(crate) fn step(
+        proto: u8,
+        words: Words,
+        content: &Content,
+        reply: bool,
+        strict: bool,
+    ) -> (Words, Update) {
+        if let (Content::Other, false) = (content, proto == ipproto::TCP || is_icmp(proto)) {
+            let mut talk = Talk::of(words[0]);
+            let update = talk.update(reply);
+            return ([talk as u64, 0, 0], update);
+        }
+        let mut protocol = Protocol::of_words(proto, words);
+        let update = protocol.update(content, reply, strict);
+        (protocol.words(), update)
+    }
+
+    /// It has no answer yet, or it closes: where there is no room for more connections, it goes first.
     pub(crate) fn is_dispensable(&self) -> bool {
         match self {
             Protocol::Tcp(peers) => tcp::is_dispensable(peers),
@@ -91,17 +143,7 @@ impl Protocol {
                     false => Update::New(Timeout::IcmpFirst),
                 }
             }
-            (Protocol::Other(talk), Content::Other) => {
-                *talk = match *talk {
-                    _ if reply => Talk::BothSided,
-                    Talk::Once => Talk::OneSided,
-                    other => other,
-                };
-                match talk {
-                    Talk::BothSided => Update::Valid(Some(Timeout::OtherMultiple)),
-                    _ => Update::New(Timeout::OtherSingle),
-                }
-            }
+            (Protocol::Other(talk), Content::Other) => talk.update(reply),
             // The protocol is part of the key.
             _ => Update::Invalid,
         }

@@ -133,7 +133,20 @@ impl Meta {
     }
 }
 
-/// The initial contents of a record.
+/// A live connection of IPv4, one of whose keys has been found to be that of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Four {
+    pub(crate) generation: u32,
+    /// The packet is one of its replies.
+    pub(crate) reply: bool,
+    pub(crate) side: Option<Side>,
+    /// Addresses and ports of the first packet.
+    pub(crate) original: (u64, u64),
+    /// Of the replies.
+    pub(crate) replies: (u64, u64),
+}
+
+/// What a record is filled with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filling {
     pub(crate) key: Key,
@@ -286,6 +299,28 @@ impl Record {
             // Another phase of the same record, such as from reserved to live, must not make the key look
             // free.
         }
+    }
+
+    /// The connection, if it is live, of IPv4, and has this key: protocol and zone as in the first word, addresses, and ports.
+    #[inline(always)]
+    pub(crate) fn four(&self, what: u64, addresses: u64, ports: u64) -> Option<Four> {
+        let meta = self.meta();
+        if meta.0 & 0xffff_ff07 != what | Phase::Live as u64 {
+            return None;
+        }
+        let (original, side) = ((load(&self.addresses), load(&self.ports)), meta.side());
+        let replies = match side {
+            None => (original.0.rotate_left(32), original.1.rotate_left(32)),
+            Some(_) => (load(&self.reply_addresses), load(&self.reply_ports)),
+        };
+        let reply = original != (addresses, ports);
+        if reply && replies != (addresses, ports) {
+            return None;
+        }
+        // As in `matches`; whatever it has become meanwhile is found in the general way.
+        fence(Ordering::Acquire);
+        let unchanged = load(&self.meta) == meta.0;
+        unchanged.then_some(Four { generation: meta.generation(), reply, side, original, replies })
     }
 
     #[inline(always)]

@@ -21,14 +21,15 @@ pub(crate) struct Subject {
     pub(crate) content: Content,
 }
 
-/// The meaning of a packet for the state of its connection.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a packet means to its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Content {
     Tcp(Segment),
     /// Whether it is a request: a reply alone begins no connection.
     Icmp {
         asks: bool,
     },
+    #[default]
     Other,
 }
 

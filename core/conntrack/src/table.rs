@@ -5,7 +5,7 @@
 //! lock of one shard at a time, that of the reply key first, so that a record is found by both keys or by
 //! neither.
 
-use crate::index::{Index, RECORDS_MAX, SHARDS, ShardIndex, shard_of};
+use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, shard_of};
 use crate::key::Key;
 use crate::record::{Addresses, Filling, Meta, Phase, Record};
 use crate::slab::Slab;
@@ -88,22 +88,28 @@ impl Table {
         self.shards[shard_of(hash)].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn prefetch(&self, hash: u64) {
-        self.index.prefetch(hash);
+    /// Has the place in the index fetched that says where the connection of a hash is.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) -> Option<&Bucket> {
+        self.index.prefetch(hash)
     }
 
     /// Prefetches the record that most likely belongs to a hash; returns its number.
     #[inline(always)]
-    pub(crate) fn prefetch_record(&self, hash: u64) -> Option<u32> {
-        let number = self.index.guess(hash)?;
-        cpu::prefetch_lines(self.records.get(number)?);
-        Some(number)
+    pub(crate) fn prefetch_record(&self, bucket: &Bucket, hash: u64) -> Option<(u32, &Record)> {
+        let number = bucket.guess(hash)?;
+        let record = self.records.get(number)?;
+        cpu::prefetch_lines(record);
+        Some((number, record))
     }
 
-    /// The connection of a key, if it is in this record and not expired at `now`.
-    #[inline(always)]
-    pub(crate) fn verify(&self, number: u32, key: &Key, now: Millis) -> Option<Found<'_>> {
-        let record = self.records.get(number)?;
+    /// The connection of a key, if it is in this record and alive at `now`.
+    pub(crate) fn verify<'t>(
+        &'t self,
+        (number, record): (u32, &'t Record),
+        key: &Key,
+        now: Millis,
+    ) -> Option<Found<'t>> {
         let (meta, reply) = record.matches(key, &self.addresses)?;
         let handle = Handle { record: number, generation: meta.generation() };
         let alive = meta.phase() == Phase::Live && record.expires() > now;

@@ -94,6 +94,16 @@ impl Segment {
         Segment { flags, seq: tcp.seq(), ack: tcp.ack(), window: tcp.window(), scale, len }
     }
 
+    /// Of a segment that neither begins nor ends a connection; `None`: it does.
+    #[inline(always)]
+    pub(crate) fn of_data(tcp: &Tcp<'_>, len: u32) -> Option<Segment> {
+        let flags = tcp.flags();
+        let (seq, ack, window) = (tcp.seq(), tcp.ack(), tcp.window());
+        let usual = flags & (SYN | FIN | RST | ACK) == ACK;
+        usual.then_some(Segment { flags, seq, ack, window, scale: Scale::None, len })
+    }
+
+    #[inline(always)]
     fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }

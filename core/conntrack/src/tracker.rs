@@ -5,15 +5,17 @@
 //! packet is tracked, so it costs nothing where `ct` is not used.
 
 use crate::helper::{self, Control, Helper, Helpers};
+use crate::index::Bucket;
 use crate::key::{Key, Tuple};
 use crate::limits::Limits;
 use crate::nat::{Nat, Translation};
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, Update};
+use crate::quick::{Quick, Written};
 use crate::record::{Record, Side};
-use crate::subject::{self, Subject};
+use crate::subject::{self, Content, Subject};
 use crate::table::{Found, Handle, Table};
 use crate::timeout::Policies;
-use crate::update::Update;
+use cpu::Chain;
 use flow::flow::ct_state::{DST_NAT, ESTABLISHED, INVALID, NEW, RELATED, REPLY_DIR, SRC_NAT, TRACKED};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -82,7 +84,11 @@ struct Seen {
 }
 
 impl Known {
-    /// Returns whether there is one.
+    pub(crate) fn of(handle: Handle, reply: bool, related: bool) -> Known {
+        Known(Some(Seen { handle, reply, related }))
+    }
+
+    /// There is one.
     pub fn is_some(&self) -> bool {
         self.0.is_some()
     }
@@ -90,32 +96,42 @@ impl Known {
 
 /// Result of reading a packet, before its connection is looked up.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Read(What);
+pub struct Read<'t> {
+    what: What,
+    place: Place<'t>,
+    quick: Quick,
+    subject: Option<Subject>,
+}
 
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::large_enum_variant, reason = "a batch of them lies on the stack")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum What {
     /// Invalid: it belongs to no connection.
     #[default]
     Invalid,
     /// Its connection is known from an earlier `ct`.
     Known,
-    /// Its connection must be looked up.
-    Subject(Subject, Place),
+    /// One to be looked up, as most are: `quick` is filled.
+    Quick,
+    /// One to be looked up: `subject` is filled.
+    Subject,
 }
 
-/// Where to look for the connection of a packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+/// Where the connection of a packet may be found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place<'t> {
     pub(crate) hash: u64,
-    /// The record that most likely belongs to the hash, if it was prefetched.
-    guess: Option<u32>,
+    /// The bucket of the hash, if it was prefetched.
+    bucket: Option<&'t Bucket>,
+    /// The record that the hash most likely means, if it was prefetched.
+    guess: Option<(u32, &'t Record)>,
 }
 
 /// The connections of a datapath.
 #[derive(Debug)]
 pub struct Conntrack {
     pub(crate) secret: [u64; 2],
+    /// Hashes keys.
+    pub(crate) chain: Chain,
     pub(crate) table: OnceLock<Table>,
     pub(crate) limits: Limits,
     pub(crate) policies: Policies,
@@ -151,14 +167,15 @@ fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -> [u64; 2] 
     [value[0] | old[0] & !mask[0], value[1] | old[1] & !mask[1]]
 }
 
-/// The bits of a state that tell that the packet was translated in this zone.
-const TRANSLATED: u8 = SRC_NAT | DST_NAT;
+/// The bits of a state that say that the packet was translated in this zone.
+pub(crate) const TRANSLATED: u8 = SRC_NAT | DST_NAT;
 
 impl Conntrack {
     /// Makes a tracker without connections. `seed` is random and secret.
     pub fn new(seed: u64) -> Conntrack {
         Conntrack {
             secret: cpu::siphash_key(seed),
+            chain: Chain::new(cpu::derive(seed, b"connects")),
             table: OnceLock::new(),
             limits: Limits::default(),
             policies: Policies::default(),
@@ -172,6 +189,7 @@ impl Conntrack {
         }
     }
 
+    #[inline]
     pub(crate) fn table(&self) -> &Table {
         self.table.get_or_init(Table::default)
     }
@@ -185,60 +203,98 @@ impl Conntrack {
         action: &Action,
         now: Millis,
     ) -> Option<Translation> {
-        let read = self.read(packet, meta, action);
-        self.track_read(&read, meta, action, now)
+        let mut read = Read::default();
+        self.read(packet, meta, action, &mut read);
+        self.prefetch(&mut read);
+        match self.track_read(&read, meta, action, now) {
+            Written::Translation(translation) => Some(translation),
+            Written::Ends(ends) => Some(ends.into()),
+            Written::Nothing => None,
+        }
     }
 
-    /// The first step of [`Conntrack::track`]: reads a packet and prefetches the bucket of its hash. Each
-    /// step is done for all packets of a batch before the next step, so that their memory accesses overlap.
-    #[inline]
-    pub fn read(&self, packet: &Packet<'_>, meta: &Metadata, action: &Action) -> Read {
+    /// The first step of [`Conntrack::track`]: reads a packet, and has what its hash means fetched. Of the packets of a
+    /// batch each step is done for all before the next one, so their memory accesses overlap.
+    #[inline(always)]
+    pub fn read<'t>(&'t self, packet: &Packet<'_>, meta: &Metadata, action: &Action, read: &mut Read<'t>) {
         if self.known(meta, action).is_some() {
-            return Read(What::Known);
-        }
-        let subject = subject::read(packet.ethertype, packet.l3, action.zone, packet.verify);
-        let Some(subject) = subject else { return Read(What::Invalid) };
-        let hash = subject.key.hash(self.secret);
-        self.table().prefetch(hash);
-        Read(What::Subject(subject, Place { hash, guess: None }))
-    }
-
-    /// The second step: prefetches the record that most likely is the packet's connection.
-    #[inline]
-    pub fn prefetch(&self, read: &mut Read) {
-        if let What::Subject(_, place) = &mut read.0 {
-            place.guess = self.table().prefetch_record(place.hash);
+            read.what = What::Known;
+        } else if read.quick.fill(packet, action.zone).is_some() {
+            read.what = What::Quick;
+            self.find(read.quick.hash(&self.chain), read);
+        } else {
+            self.read_any(packet, action, read);
         }
     }
 
-    /// The third step: everything else. Metadata and action must be those with which the packet was read.
-    pub fn track_read(
-        &self,
-        read: &Read,
-        meta: &mut Metadata,
-        action: &Action,
-        now: Millis,
-    ) -> Option<Translation> {
-        let known = if matches!(read.0, What::Known) { self.known(meta, action) } else { None };
+    #[inline(never)]
+    fn read_any<'t>(&'t self, packet: &Packet<'_>, action: &Action, read: &mut Read<'t>) {
+        read.subject = subject::read(packet.ethertype, packet.l3, action.zone, packet.verify);
+        read.what = What::Invalid;
+        if let Some(subject) = &read.subject {
+            read.what = What::Subject;
+            self.find(subject.key.hash(&self.chain), read);
+        }
+    }
+
+    #[inline(always)]
+    fn find<'t>(&'t self, hash: u64, read: &mut Read<'t>) {
+        read.place = Place { hash, bucket: self.table().prefetch(hash), guess: None };
+    }
+
+    /// The second step: has the record fetched of the connection that the packet most likely is of.
+    #[inline(always)]
+    pub fn prefetch<'t>(&'t self, read: &mut Read<'t>) {
+        if let Some(bucket) = read.place.bucket {
+            read.place.guess = self.table().prefetch_record(bucket, read.place.hash);
+        }
+    }
+
+    /// The third step: the rest. Metadata and action are those that the packet was read with.
+    #[inline(always)]
+    pub fn track_read(&self, read: &Read<'_>, meta: &mut Metadata, action: &Action, now: Millis) -> Written {
+        // What another zone says of a packet is nothing to this one.
+        if read.what == What::Quick {
+            if meta.zone != action.zone {
+                (meta.state, meta.zone) = (0, action.zone);
+            }
+            meta.known = Known::default();
+            if let Some(guess) = read.place.guess
+                && let Some(written) = self.pass_quick(&read.quick, guess, meta, (action, now))
+            {
+                return written;
+            }
+        }
+        self.track_any(read, meta, action, now)
+    }
+
+    /// The third step in the general way.
+    #[inline(never)]
+    fn track_any(&self, read: &Read<'_>, meta: &mut Metadata, action: &Action, now: Millis) -> Written {
+        let known = if read.what == What::Known { self.known(meta, action) } else { None };
         if let Some((found, seen)) = known {
-            return self.write_known(&found, seen, meta, action);
+            return self.write_known(&found, seen, meta, action).into();
         }
-        // Metadata of another zone does not apply to this one.
         if meta.zone != action.zone {
             meta.state = 0;
         }
         meta.known = Known::default();
         meta.zone = action.zone;
-        match &read.0 {
-            What::Subject(subject, place) => self.pass(&Visit { subject, place: *place, action, now }, meta),
-            // Another thread has removed the connection since the packet was read.
-            What::Known => {
+        let subject = match read.what {
+            What::Quick => Some(read.quick.subject()),
+            What::Subject => read.subject,
+            What::Known | What::Invalid => None,
+        };
+        match &subject {
+            Some(subject) => self.pass(&Visit { subject, place: read.place, action, now }, meta).into(),
+            // Another thread has removed it since the packet was read.
+            None if read.what == What::Known => {
                 (meta.mark, meta.label) = (0, [0; 2]);
-                None
+                Written::Nothing
             }
-            What::Invalid => {
+            None => {
                 *meta = Metadata { state: INVALID | TRACKED, zone: action.zone, ..Metadata::default() };
-                None
+                Written::Nothing
             }
         }
     }
@@ -334,7 +390,7 @@ impl Conntrack {
     /// Finds the connection of a packet. A packet that was translated in this zone has the reverse of the
     /// other direction's key, or else the tuple identifies its connection.
     #[inline(always)]
-    fn look_up(&self, visit: &Visit<'_>, meta: &Metadata) -> Looked<'_> {
+    fn look_up<'a>(&'a self, visit: &Visit<'a>, meta: &Metadata) -> Looked<'a> {
         let &Visit { subject, place, action, now } = visit;
         let translated = meta.state & TRANSLATED != 0;
         let wanted = if translated { subject.key.reverse() } else { subject.key };
@@ -356,7 +412,7 @@ impl Conntrack {
     #[cold]
     fn look_up_tuple(&self, key: &Key, tuple: &Tuple, now: Millis) -> Option<Connection<'_>> {
         let original = Key::of_tuple(tuple, key);
-        let found = self.table().find(original.hash(self.secret), &original, now)?;
+        let found = self.table().find(original.hash(&self.chain), &original, now)?;
         (found.record.expires() > now).then_some(Connection { handle: found.handle, record: found.record })
     }
 
@@ -381,31 +437,48 @@ impl Conntrack {
             return true;
         }
         meta.state |= helper::state_of(c.record.special());
+        self.move_on(c, (subject.key.proto, &subject.content), reply, now, meta)
+    }
+
+    /// The state of a connection after a packet of it, of this protocol and with this content. `false`: as
+    /// [`advance`](Self::advance).
+    #[inline(always)]
+    pub(crate) fn move_on(
+        &self,
+        c: &Connection<'_>,
+        (proto, content): (u8, &Content),
+        reply: bool,
+        now: Millis,
+        meta: &mut Metadata,
+    ) -> bool {
+        let direction = if reply { REPLY_DIR } else { 0 };
         let strict = self.strict.load(Ordering::Relaxed);
         let (record, generation) = (c.record, c.handle.generation);
         let update = loop {
             // Another thread is removing the connection: treat the packet as if it had arrived before.
             let Some(words) = record.words(generation) else { break Update::Valid(None) };
-            let mut protocol = Protocol::of_words(subject.key.proto, words);
-            let update = protocol.update(&subject.content, reply, strict);
-            if record.exchange(generation, words, protocol.words()) {
+            let (after, update) = Protocol::step(proto, words, content, reply, strict);
+            if record.exchange(generation, words, after) {
                 break update;
             }
         };
-        let expires = |timeout| record.set_expires(self.policies.after(record.policy(), timeout, now));
-        match update {
+        let timeout = match update {
             Update::Again => return false,
-            Update::Invalid => meta.state = INVALID,
+            Update::Invalid => {
+                meta.state = INVALID;
+                None
+            }
             Update::New(timeout) => {
                 meta.state |= NEW;
-                expires(timeout);
+                Some(timeout)
             }
             Update::Valid(timeout) => {
                 meta.state = meta.state & !NEW | ESTABLISHED | direction;
-                if let Some(timeout) = timeout {
-                    expires(timeout);
-                }
+                timeout
             }
+        };
+        if let Some(timeout) = timeout {
+            record.set_expires(self.policies.after(record.policy(), timeout, now));
         }
         true
     }
@@ -442,7 +515,7 @@ impl Conntrack {
 /// A packet being tracked.
 pub(crate) struct Visit<'a> {
     pub(crate) subject: &'a Subject,
-    pub(crate) place: Place,
+    pub(crate) place: Place<'a>,
     pub(crate) action: &'a Action,
     pub(crate) now: Millis,
 }
@@ -464,7 +537,7 @@ struct Looked<'a> {
 impl Connection<'_> {
     /// Mark and label for the packet, including what the action writes.
     #[inline(always)]
-    fn write(&self, meta: &mut Metadata, action: &Action) {
+    pub(crate) fn write(&self, meta: &mut Metadata, action: &Action) {
         (meta.mark, meta.label) = (self.record.mark(), self.record.label());
         if let Some(mark) = action.mark {
             meta.mark = masked_mark(meta.mark, mark);

@@ -8,7 +8,7 @@ use crate::path::frames::Group;
 use crate::path::group::Groups;
 use crate::path::meter::Scratch;
 use crate::path::park::Parking;
-use crate::path::recent::{Recent, RecentByPort};
+use crate::path::recent::{PLACES, Recent, RecentByPort};
 use crate::path::shadow::Shadow;
 use crate::path::transmit::{self, Hold, Queued, TX_BURST};
 use crate::popped::PoppedBatches;
@@ -125,7 +125,7 @@ impl Engine {
             batch: Batch::default(),
             cache: Cache::default(),
             choice: Choice::default(),
-            recent: [Recent::default(); 64],
+            recent: [Recent::default(); PLACES],
             groups: None,
             lane,
             pool: FramePool::new(KEEP_BUFFERS),

@@ -23,7 +23,9 @@ pub struct Program {
     pub sum: Sum,
     /// The first operation behind its meters and what tracks, if that is a rewrite.
     rewrite: Option<Arc<Rewrite>>,
-    /// Programs with the same number have equal operations; 0: not known.
+    /// Which operation tracks packets, if nothing but meters comes before it; else the number of operations.
+    track: usize,
+    /// Programs of one number have equal operations; 0: not known.
     number: u64,
 }
 
@@ -190,7 +192,9 @@ impl Program {
             Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
             _ => None,
         };
-        Program { ops, sum, rewrite, number: 0 }
+        let meters = meters(&ops).count();
+        let track = if matches!(ops.get(meters), Some(Op::Ct(_))) { meters } else { ops.len() };
+        Program { ops, sum, rewrite, track, number: 0 }
     }
 
     /// Shares the rewrite with other programs that have an equal one, and the number with equal programs.
@@ -240,7 +244,7 @@ impl Program {
     /// How its packets are tracked, behind its meters.
     #[inline]
     pub(crate) fn track(&self) -> Option<&Track> {
-        match self.ops.get(self.meters().count()) {
+        match self.ops.get(self.track) {
             Some(Op::Ct(track)) => Some(track),
             _ => None,
         }

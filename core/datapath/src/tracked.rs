@@ -30,17 +30,6 @@ impl Tracked {
         &mut self.0
     }
 
-    /// Of packet `i`.
-    #[inline]
-    pub(crate) fn get(&self, i: usize) -> Option<&Metadata> {
-        self.0.get(i)
-    }
-
-    /// Adds bits to the state of packet `i`.
-    pub(crate) fn add_state(&mut self, i: usize, bits: u8) {
-        self.0.get_mut(i).into_iter().for_each(|known| known.state |= bits);
-    }
-
     /// Takes what is known of packet `from` to place `to`.
     #[inline]
     pub(crate) fn move_to(&mut self, from: usize, to: usize) {

@@ -1,35 +1,78 @@
 //! The Internet checksum (RFC 1071) and its change without the data (RFC 1624, equation 3).
 
-/// Adds data to a partial sum. All parts but the last must have an even length.
+/// A sum of words as they lie in memory, which is not folded.
 ///
-/// Words of 32 bits have the same sum as their halves: 2^16 is 1 in one's complement.
+/// Words of 64 bits have the same sum as their quarters: 2^16 is 1 in one's complement. Words of the other byte order have the sum
+/// of the other byte order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Words(u64);
+
+impl Words {
+    /// Adds data. All parts but the last must have an even length.
+    #[inline(always)]
+    pub fn add(self, data: &[u8]) -> Words {
+        let (eights, rest) = data.as_chunks::<8>();
+        let sum = eights.iter().fold(self, |sum, eight| sum.plus(u64::from_ne_bytes(*eight)));
+        let (mut last, (fours, rest)) = (0, rest.as_chunks::<4>());
+        let (twos, rest) = rest.as_chunks::<2>();
+        if let [four] = fours {
+            last += u64::from(u32::from_ne_bytes(*four));
+        }
+        if let [two] = twos {
+            last += u64::from(u16::from_ne_bytes(*two));
+        }
+        if let [byte] = rest {
+            last += u64::from(u16::from_ne_bytes([*byte, 0]));
+        }
+        sum.plus(last)
+    }
+
+    /// Adds two words of 16 bits.
+    #[inline(always)]
+    pub fn add32(self, words: u32) -> Words {
+        self.plus(u32::to_be(words).into())
+    }
+
+    #[inline(always)]
+    fn plus(self, word: u64) -> Words {
+        let (sum, carry) = self.0.overflowing_add(word);
+        Words(sum + u64::from(carry))
+    }
+
+    /// The data have the checksum that they say, and are not all zero.
+    #[inline(always)]
+    pub fn are_intact(self) -> bool {
+        self.0 != 0 && self.0.is_multiple_of(0xffff)
+    }
+
+    /// The sum of 16-bit words.
+    #[inline(always)]
+    fn folded(self) -> u16 {
+        let halves = |wide: u64| (wide >> 32) + (wide & 0xffff_ffff);
+        let narrow = |wide: u64| (wide >> 16) + (wide & 0xffff);
+        u16::from_be(narrow(narrow(narrow(halves(halves(self.0))))) as u16)
+    }
+}
+
+/// Adds data to a partial sum. All parts but the last must have an even length.
+#[inline]
 pub fn add(sum: u32, data: &[u8]) -> u32 {
-    let (eights, rest) = data.as_chunks::<8>();
-    let mut wide = u64::from(sum);
-    for eight in eights {
-        let word = u64::from_be_bytes(*eight);
-        wide += (word >> 32) + (word & 0xffff_ffff);
-    }
-    let (words, last) = rest.as_chunks::<2>();
-    for w in words {
-        wide += u64::from(u16::from_be_bytes(*w));
-    }
-    if let [b] = last {
-        wide += u64::from(*b) << 8;
-    }
-    fold(wide)
+    fold(u64::from(sum) + u64::from(Words::default().add(data).folded()))
 }
 
 /// Adds a 16-bit word to a partial sum.
+#[inline]
 pub fn add16(sum: u32, word: u16) -> u32 {
     fold(u64::from(sum) + u64::from(word))
 }
 
 /// Adds a 32-bit word to a partial sum.
+#[inline]
 pub fn add32(sum: u32, word: u32) -> u32 {
     fold(u64::from(sum) + u64::from(word >> 16) + u64::from(word & 0xffff))
 }
 
+#[inline]
 fn fold(mut wide: u64) -> u32 {
     while wide >> 32 != 0 {
         wide = (wide >> 32) + (wide & 0xffff_ffff);
@@ -38,6 +81,7 @@ fn fold(mut wide: u64) -> u32 {
 }
 
 /// The checksum of a partial sum.
+#[inline]
 pub fn finish(mut sum: u32) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum >> 16) + (sum & 0xffff);
@@ -46,16 +90,19 @@ pub fn finish(mut sum: u32) -> u16 {
 }
 
 /// The checksum of data.
+#[inline]
 pub fn checksum(data: &[u8]) -> u16 {
     finish(add(0, data))
 }
 
 /// The partial sum of the pseudo header over IPv4.
+#[inline]
 pub fn pseudo_v4(src: u32, dst: u32, proto: u8, len: u16) -> u32 {
     add16(add16(add32(add32(0, src), dst), u16::from(proto)), len)
 }
 
 /// The partial sum of the pseudo header over IPv6.
+#[inline]
 pub fn pseudo_v6(src: &[u8; 16], dst: &[u8; 16], proto: u8, len: u32) -> u32 {
     add32(add16(add(add(0, src), dst), u16::from(proto)), len)
 }

@@ -37,7 +37,8 @@ view!(
 );
 
 impl<'a> Ipv4<'a> {
-    /// A header with valid lengths, and its payload without options and padding.
+    /// A header whose lengths are true: the header, and the payload without options and padding.
+    #[inline]
     pub fn parse_checked(data: &'a [u8]) -> Option<(Ipv4<'a>, &'a [u8])> {
         let (ip, _) = Ipv4::parse(data)?;
         let (header, total) = (ip.header_len(), usize::from(ip.total_len()));
@@ -89,6 +90,7 @@ impl<'a> Ipv4<'a> {
     }
 
     /// Whether it is a fragment.
+    #[inline]
     pub fn fragment(&self) -> Fragment {
         match be16::<6, 20>(self.0) & 0x3fff {
             0 => Fragment::No,

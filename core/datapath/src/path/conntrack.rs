@@ -9,8 +9,11 @@ use crate::engine::Engine;
 use crate::packet::{Meta, Packet, Rare};
 use crate::port::Frame;
 use crate::tracked::write_line;
-use conntrack::{Action, Control, Known, Metadata, Read, Translation, Tuple};
+use classifier::megaflow::Depth;
+use conntrack::{Action, Conntrack, Control, Ends, Known, Metadata, Read, Tuple, Written};
+use cpu::{Line, Stage};
 use flow::flow::ct_state::INVALID;
+use flow::flow::frag;
 use packet::ethertype;
 use std::sync::Arc;
 
@@ -38,7 +41,12 @@ pub(super) fn may_be_fragment(frame: &Frame) -> bool {
 /// All packets of the batch are Ethernet, and none may be a fragment.
 #[inline]
 pub(super) fn are_whole(batch: &Batch) -> bool {
-    batch.common.packet_type == 0 && !batch.frames.iter().any(may_be_fragment)
+    let ethernet = batch.common.packet_type == 0;
+    if batch.depth >= Depth::L3 {
+        let keys = &batch.lines[..batch.keys().min(BATCH)];
+        return ethernet && keys.iter().fold(0, |bits, line| bits | line[4]) & u64::from(frag::ANY) == 0;
+    }
+    ethernet && !batch.frames.iter().any(may_be_fragment)
 }
 
 /// The Ethernet type of a frame behind its tags, and the packet from its network header on.
@@ -65,72 +73,126 @@ pub(super) fn track_batch(engine: &mut Engine, actions: &[Option<&Action>]) {
     let conntrack = Arc::clone(&engine.conntrack);
     let n = engine.batch.len().min(BATCH);
     engine.batch.tell_apart();
-    engine.batch.tracked.open(n);
-    for (part, actions) in actions.chunks(TOGETHER).enumerate() {
-        let first = part * TOGETHER;
-        let mut reads = [Read::default(); TOGETHER];
-        let Batch { frames, tracked, .. } = &mut engine.batch;
-        let packets = frames[first..].iter().zip(&tracked.open(n)[first..]);
-        for (((frame, known), action), read) in packets.zip(actions).zip(&mut reads) {
-            if let Some(action) = action {
-                let (ethertype, l3) = network(frame.bytes());
-                let packet = conntrack::Packet { ethertype, l3, verify: !frame.is_undone() };
-                *read = conntrack.read(&packet, known, action);
-            }
-        }
-        reads.iter_mut().for_each(|read| conntrack.prefetch(read));
-        for ((i, action), read) in (first..).zip(actions).zip(&reads) {
-            let Some(action) = action else { continue };
-            let known = &mut engine.batch.tracked.open(n)[i];
-            let translation = conntrack.track_read(read, known, action, engine.now);
-            if translation.is_some() || known.control.is_some() {
-                change(engine, i, translation);
-            }
-            let Batch { lines, tracked, .. } = &mut engine.batch;
-            write_line(&mut lines[i % BATCH], &tracked.open(n)[i]);
-        }
-    }
+    let mut tracked = std::mem::take(&mut engine.batch.tracked);
+    let known = tracked.open(n);
+    cpu::stage(Track { engine, conntrack: &conntrack, known, actions });
+    engine.batch.tracked = tracked;
     engine.batch.fill_connections();
 }
 
+/// See [`track_batch`].
+struct Track<'a> {
+    engine: &'a mut Engine,
+    conntrack: &'a Conntrack,
+    /// What is known of each packet.
+    known: &'a mut [Metadata],
+    actions: &'a [Option<&'a Action>],
+}
+
+impl Stage for Track<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Track { engine, conntrack, known, actions } = self;
+        let mut reads = [Read::default(); TOGETHER];
+        for (part, (known, actions)) in known.chunks_mut(TOGETHER).zip(actions.chunks(TOGETHER)).enumerate() {
+            let first = part * TOGETHER;
+            let frames = &engine.batch.frames[first..];
+            let asked = actions.iter().zip(frames).zip(&*known);
+            for (read, ((action, frame), known)) in reads.iter_mut().zip(asked) {
+                if let Some(action) = action {
+                    let (ethertype, l3) = network(frame.bytes());
+                    let packet = conntrack::Packet { ethertype, l3, verify: !frame.is_undone() };
+                    conntrack.read(&packet, known, action, read);
+                }
+            }
+            for read in &mut reads[..actions.len().min(TOGETHER)] {
+                conntrack.prefetch(read);
+            }
+            for (i, ((read, action), known)) in (first..BATCH).zip(reads.iter().zip(actions).zip(known)) {
+                if let Some(action) = action {
+                    let written = conntrack.track_read(read, known, action, engine.now);
+                    learn(engine, i, written, known);
+                }
+            }
+        }
+    }
+}
+
+/// Packet `i` of the batch becomes what `ct` has found out.
+#[inline(always)]
+fn learn(engine: &mut Engine, i: usize, written: Written, known: &mut Metadata) {
+    let Batch { frames, lines, depth, .. } = &mut engine.batch;
+    write_line(&mut lines[i], known);
+    match written {
+        Written::Nothing if known.control.is_none() => {}
+        Written::Ends(ends) if nat::write_ends(&mut frames[i], &ends) => {
+            renumber(&mut lines[i], *depth, &ends);
+        }
+        written => change(engine, i, written, known),
+    }
+}
+
+/// Writes the ends of a packet of IPv4 into its key, as far as that was read.
+#[inline(always)]
+fn renumber(line: &mut Line, depth: Depth, ends: &Ends) {
+    if depth >= Depth::L3 {
+        line[3] = ends.addresses;
+    }
+    if depth >= Depth::L4 {
+        line[4] = line[4] & 0xffff_ffff | u64::from(ends.ports) << 32;
+    }
+}
+
 /// Changes the bytes of packet `i` of the batch as its connection asks for it.
-fn change(engine: &mut Engine, i: usize, translation: Option<Translation>) {
-    let control = engine.batch.tracked.get(i).and_then(|known| known.control);
-    let mut invalid = false;
+#[cold]
+fn change(engine: &mut Engine, i: usize, written: Written, known: &mut Metadata) {
     let (packet_type, vlan_limit) = (engine.batch.common.packet_type, engine.batch.common.vlan_limit);
     let frame = engine.batch.frames.swap_remove(i);
     let mut p = Packet::new(frame, Meta { packet_type, vlan_limit, ..Meta::default() });
-    if let Some(translation) = &translation {
-        nat::write(&mut p, translation);
-    }
-    if let Some(control) = &control {
-        invalid = !hear(engine, control, &mut p);
+    write(&mut p, written);
+    if let Some(control) = &known.control
+        && !hear(engine, control, &mut p)
+    {
+        known.state |= INVALID;
     }
     let frames = &mut engine.batch.frames;
     frames.push(p.frame);
     let last = frames.len() - 1;
     frames.swap(i, last);
     extract::renew(&mut engine.batch, i);
-    if invalid {
-        engine.batch.tracked.add_state(i, INVALID);
+    write_line(&mut engine.batch.lines[i % BATCH], known);
+}
+
+/// Writes what a packet's connection asks for.
+fn write(p: &mut Packet, written: Written) {
+    match written {
+        Written::Nothing => {}
+        Written::Ends(ends) if p.meta.packet_type == 0 && nat::write_ends(&mut p.frame, &ends) => {
+            p.number = None;
+        }
+        Written::Ends(ends) => nat::write(p, &ends.into()),
+        Written::Translation(translation) => nat::write(p, &translation),
     }
 }
 
 /// `ct`: finds, moves on or begins the packets' connections, and writes the addresses and ports that they give packets.
 pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet]) {
+    let conntrack = Arc::clone(&engine.conntrack);
     for group in group.chunks_mut(TOGETHER) {
         let mut reads = [Read::default(); TOGETHER];
         for (read, p) in reads.iter_mut().zip(group.iter_mut()) {
-            *read = read_one(engine, action, p);
+            read_one(&conntrack, action, p, read);
         }
-        reads[..group.len()].iter_mut().for_each(|read| engine.conntrack.prefetch(read));
+        reads[..group.len()].iter_mut().for_each(|read| conntrack.prefetch(read));
         for (read, p) in reads.iter().zip(group.iter_mut()) {
             track_one(engine, action, read, p);
         }
     }
 }
 
-fn read_one(engine: &Engine, action: &Action, p: &mut Packet) -> Read {
+fn read_one<'t>(conntrack: &'t Conntrack, action: &Action, p: &mut Packet, read: &mut Read<'t>) {
     let layout = p.layout();
     let packet = conntrack::Packet {
         ethertype: layout.dl_type,
@@ -138,10 +200,10 @@ fn read_one(engine: &Engine, action: &Action, p: &mut Packet) -> Read {
         verify: !p.frame.is_undone(),
     };
     let known = Metadata { zone: p.meta.ct_zone, known: p.meta.ct_known, ..Metadata::default() };
-    engine.conntrack.read(&packet, &known, action)
+    conntrack.read(&packet, &known, action, read);
 }
 
-fn track_one(engine: &mut Engine, action: &Action, read: &Read, p: &mut Packet) {
+fn track_one(engine: &mut Engine, action: &Action, read: &Read<'_>, p: &mut Packet) {
     let rare = p.meta.rare.get_or_insert_with(|| engine.batch.new_rare());
     let mut known = Metadata {
         state: p.meta.ct_state,
@@ -152,13 +214,11 @@ fn track_one(engine: &mut Engine, action: &Action, read: &Read, p: &mut Packet) 
         known: p.meta.ct_known,
         control: None,
     };
-    let translation = engine.conntrack.track_read(read, &mut known, action, engine.now);
+    let written = engine.conntrack.track_read(read, &mut known, action, engine.now);
     (rare.ct_label, rare.ct_tuple) = (known.label, known.tuple);
     (p.meta.ct_state, p.meta.ct_zone, p.meta.ct_mark) = (known.state, known.zone, known.mark);
     p.meta.ct_known = known.known;
-    if let Some(translation) = translation {
-        nat::write(p, &translation);
-    }
+    write(p, written);
     if let Some(control) = &known.control
         && !hear(engine, control, p)
     {

@@ -1,6 +1,5 @@
-//! Recent: most batches contain one flow or few. So their packets are first compared, all at once, with the
-//! megaflow that the previous batch of the port ended with. This is a cache of one entry in front of all
-//! others, and its hits are counted as such.
+//! Recent: most batches are of one flow or of few, so their packets are first compared, all at once, with the megaflow
+//! that the batch before, of the same port and pass, ended with: the smallest of caches, in front of all others, and counted so.
 //!
 //! A comparison costs less than a look-up. If it rarely helps, it is skipped for a while.
 
@@ -11,10 +10,31 @@ use crate::tally::Event;
 /// Number of batches without the comparison after one in which it did not help.
 const PAUSE: u8 = 16;
 
+/// What the last packet of a batch of one port was found to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recent {
+    index: u32,
+    pause: u8,
+}
+
+/// One for a port and pass; those whose numbers are the same in the low bits share it.
+pub(crate) type RecentByPort = [Recent; PLACES];
+
+pub(crate) const PLACES: usize = 64;
+/// Passes of a port that have places of their own.
+const PASSES: usize = 2;
+
+/// The place of packets of this port that have been through the path so often before.
+#[inline(always)]
+fn place(in_port: u32, passes: u8) -> usize {
+    (in_port as usize * PASSES + usize::from(passes) % PASSES) % PLACES
+}
+
 /// Clears the bits of the packets it finds, and returns them.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
     let Engine { batch, recent, tally, .. } = engine;
-    let recent = &mut recent[batch.meta(0).in_port as usize % 64];
+    let meta = batch.meta(0);
+    let recent = &mut recent[place(meta.in_port, meta.passes)];
     if recent.pause > 0 {
         recent.pause -= 1;
         return 0;
@@ -40,11 +60,12 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u6
 /// Records the megaflow of the batch's last packet.
 #[inline]
 pub(crate) fn remember(engine: &mut Engine, index: u32) {
-    remember_for(engine, engine.batch.meta(0).in_port, index);
+    let meta = engine.batch.meta(0);
+    remember_for(engine, (meta.in_port, meta.passes), index);
 }
 
-/// Records the megaflow that a packet of this port created or found.
+/// Remembers what a packet of this port made or found in this pass.
 #[inline]
-pub(crate) fn remember_for(engine: &mut Engine, in_port: u32, index: u32) {
-    engine.recent[in_port as usize % 64].index = index;
+pub(crate) fn remember_for(engine: &mut Engine, (in_port, passes): (u32, u8), index: u32) {
+    engine.recent[place(in_port, passes)].index = index;
 }

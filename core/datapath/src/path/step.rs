@@ -116,12 +116,15 @@ pub(super) fn every(guard: &Megaflows<'_>, engine: &mut Engine, step: Step) {
         track(guard, engine);
     }
     let batch = &mut engine.batch;
-    let mut left = batch.all();
-    if let Does::Hash { symmetric: false, basis } = step.does
-        && !batch.alike
-    {
-        let keys = batch.keys().min(BATCH);
-        left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: step.id, basis });
+    let (mut left, keys) = (batch.all(), batch.keys().min(BATCH));
+    match step.does {
+        Does::Nothing | Does::Track => {
+            return batch.lines[..keys].iter_mut().for_each(|line| step_line(line, step.id, None));
+        }
+        Does::Hash { symmetric: false, basis } if !batch.alike => {
+            left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: step.id, basis });
+        }
+        Does::Hash { .. } => {}
     }
     let frames = std::mem::take(&mut batch.frames);
     bits(left).for_each(|i| step.take(batch, i, &frames[i]));
