@@ -120,6 +120,8 @@ mod steering_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod track_tests;
+#[cfg(test)]
 mod tunnel_tests;
 #[cfg(test)]
 mod undone_tests;

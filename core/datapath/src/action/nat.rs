@@ -273,6 +273,27 @@ mod tests {
         }
 
         #[test]
+        fn both_ends_are_written_as_one_by_one(
+            tcp: bool, ends: [u8; 2], ports: [u16; 2], to: [u8; 2], to_ports: [u16; 2], no_sum: bool,
+        ) {
+            let proto = if tcp { ipproto::TCP } else { ipproto::UDP };
+            let [mut before, mut after] = [(ends, ports), (to, to_ports)]
+                .map(|(ends, ports)| compose(&flow_of(false, proto, ends, ports), b"an odd payload."));
+            if no_sum && !tcp {
+                [&mut before, &mut after].into_iter().for_each(|bytes| bytes[UDP_SUM_AT..UDP_SUM_AT + 2].fill(0));
+            }
+            let [src, dst] = to.map(|n| address(false, n)[1]);
+            let new = Ends { addresses: src << 32 | dst, ports: u32::from(to_ports[0]) << 16 | u32::from(to_ports[1]) };
+            let mut p = packet(&before);
+            prop_assert!(write_ends(&mut p.frame, &new));
+            prop_assert!(twice_zero(p.frame.bytes(), &after), "{:02x?}\n{after:02x?}", p.frame.bytes());
+            let mut tagged = before;
+            tagged.splice(12..12, [0x81, 0, 0, 5]);
+            let mut p = packet(&tagged);
+            prop_assert!(!write_ends(&mut p.frame, &new) && p.frame.bytes() == tagged);
+        }
+
+        #[test]
         fn an_error_becomes_the_one_about_the_other_packet(
             v6: bool, proto in prop::sample::select(vec![6u8, 17]), router: u8, ends: [u8; 2], ports: [u16; 2],
             to: [u8; 2], to_ports: [u16; 2], quoted in 28..100usize,

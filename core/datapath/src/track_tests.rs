@@ -1,0 +1,156 @@
+//! Packets that are tracked in their batch become what packets become that are tracked one by one.
+
+use crate::tests::{Bed, Rule, out, tcp};
+use dpif::{Ct, CtNat, DpAction};
+use flow::compose::compose;
+use flow::flow::ct_state::{ESTABLISHED, INVALID, REPLY_DIR};
+use flow::{Flow, VLAN_CFI, Vlan};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use units::Millis;
+
+const ZONE: u16 = 7;
+const LABEL: u64 = 9;
+
+fn ct(ct: Ct) -> DpAction {
+    DpAction::Ct(Box::new(ct))
+}
+
+fn nat(snat: Option<bool>) -> Ct {
+    let address = std::net::IpAddr::from([0, 0, 0, 200]);
+    let addresses = snat.map(|_| (address, address));
+    let nat = Some(CtNat { snat, addresses, ..CtNat::default() });
+    Ct { zone: ZONE, commit: snat.is_some(), nat, ..Ct::default() }
+}
+
+/// First passes by ingress port, protocol and the lowest bits of the source port.
+fn first(kind: (u16, u8), port: u32, low: u16) -> Rule {
+    let again = |first: Ct| vec![ct(first), DpAction::Recirc(1)];
+    let commit = Ct { zone: ZONE, commit: true, ..Ct::default() };
+    let actions = match (port, low) {
+        (1, 0) => again(Ct { mark: Some((5, u32::MAX)), ..commit }),
+        (1, 1) => again(nat(Some(true))),
+        (1, 2) => again(Ct { zone: ZONE, ..Ct::default() }),
+        (1, _) => vec![ct(commit), out(2)],
+        (_, 0) => again(nat(Some(false))),
+        _ => again(nat(None)),
+    };
+    let key = Flow { in_port: port, dl_type: kind.0, nw_proto: kind.1, tp_src: low, ..Flow::ZERO };
+    let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, dl_type: u16::MAX, ..Flow::ZERO };
+    (key, Flow { nw_proto: u8::MAX, tp_src: 3, ..mask }, actions)
+}
+
+/// Second passes by what the first zone says: another zone follows.
+fn second(port: u32, state: u8, mark: u32) -> Rule {
+    let other = |commit| Ct { zone: 8, commit, label: Some(([0, LABEL], [0, u64::MAX])), ..Ct::default() };
+    let actions = match state {
+        state if state & INVALID != 0 => vec![out(4)],
+        state if state & ESTABLISHED != 0 => vec![ct(other(true)), DpAction::Recirc(2)],
+        _ => vec![ct(other(true)), out(3)],
+    };
+    let key =
+        Flow { in_port: port, recirc_id: 1, ct_state: state, ct_zone: ZONE, ct_mark: mark, ..Flow::ZERO };
+    let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ct_zone: u16::MAX, ..Flow::ZERO };
+    (key, Flow { ct_state: INVALID | ESTABLISHED | REPLY_DIR, ct_mark: u32::MAX, ..mask }, actions)
+}
+
+/// Third passes by label, the port that the connection began with, and addresses.
+fn third(port: u16, dst: u32) -> Rule {
+    let key = Flow { recirc_id: 2, ct_label: [0, LABEL], ct_tp_src: port, nw_dst: dst, ..Flow::ZERO };
+    let mask = Flow { recirc_id: u32::MAX, ct_label: [0, u64::MAX], ct_tp_src: 1, nw_dst: 1, ..Flow::ZERO };
+    (key, mask, vec![out(1 + u32::from(port) + 2 * dst)])
+}
+
+fn rules() -> Vec<Rule> {
+    let kinds = [(0x0800, 1), (0x0800, 6), (0x0800, 17), (0x86dd, 6), (0x86dd, 17), (0x86dd, 58)];
+    let mut rules = Vec::new();
+    for port in [1, 2] {
+        for low in 0..4 {
+            rules.extend(kinds.map(|kind| first(kind, port, low)));
+        }
+        for bits in 0..8u8 {
+            let bit = |n: u8, state: u8| if bits >> n & 1 == 1 { state } else { 0 };
+            let state = bit(0, INVALID) | bit(1, ESTABLISHED) | bit(2, REPLY_DIR);
+            rules.extend([0, 5].map(|mark| second(port, state, mark)));
+        }
+    }
+    rules.extend([(0, 0), (0, 1), (1, 0), (1, 1)].map(|(port, dst)| third(port, dst)));
+    rules
+}
+
+/// The same rules, by programs that no batch is tracked by.
+fn one_by_one() -> Vec<Rule> {
+    let mut rules = rules();
+    for (_, _, actions) in &mut rules {
+        if matches!(actions[0], DpAction::Ct(_)) {
+            actions.insert(0, DpAction::CtClear);
+        }
+    }
+    rules
+}
+
+/// A packet: protocol, hosts, ports, TCP flags, and what is odd about it.
+type Draw = (u8, [u8; 2], [u8; 2], u8, u8);
+
+fn frame_of(&(kind, [src, dst], [a, b], flags, odd): &Draw) -> Vec<u8> {
+    let flags = [0x02, 0x12, 0x10, 0x18, 0x11, 0x04][usize::from(flags % 6)];
+    let (v6, proto) = (kind % 4 == 3, [17, 6, 1, 17][usize::from(kind % 4)]);
+    let (tp_src, tp_dst) = if proto == 1 { (8 * u16::from(a % 2), 0) } else { (a.into(), b.into()) };
+    let tcp_flags = if proto == 6 { flags } else { 0 };
+    let mut flow = Flow { nw_proto: proto, tp_src, tp_dst, tcp_flags, ..tcp(src.into(), 0) };
+    flow.nw_dst = dst.into();
+    if v6 {
+        (flow.dl_type, flow.nw_src, flow.nw_dst) = (0x86dd, 0, 0);
+        (flow.ipv6_src[15], flow.ipv6_dst[15]) = (src, dst);
+    }
+    if odd == 1 {
+        flow.vlans = [Vlan { tpid: 0x8100, tci: VLAN_CFI | 5 }, Vlan::default()];
+    }
+    let mut frame = compose(&flow, &vec![src; usize::from(dst) * 7]);
+    if odd == 2 {
+        let last = frame.len() - 1;
+        frame[last] ^= 1;
+    }
+    frame
+}
+
+/// The protocol and both ends, in one order for both directions.
+fn connection_of(&(kind, [src, dst], [a, b], ..): &Draw) -> (u8, [(u8, u8); 2]) {
+    let (kind, [a, b]) = (kind % 4, if kind % 4 == 2 { [0; 2] } else { [a, b] });
+    let (one, other) = ((src, a), (dst, b));
+    (kind, [one.min(other), one.max(other)])
+}
+
+/// What leaves by each port, in any order, and the connections that there are then.
+fn run(bed: &mut Bed, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, Vec<String>) {
+    let mut sent = vec![Vec::new(); 4];
+    for round in rounds {
+        // Programs take turns, so of a connection there is one packet at a time.
+        let mut seen = BTreeSet::new();
+        for (second, draw) in round.iter().filter(|(_, draw)| seen.insert(connection_of(draw))) {
+            bed.rx[usize::from(*second)].put(&frame_of(draw));
+        }
+        bed.run();
+        sent.iter_mut().zip(&bed.tx).for_each(|(all, wire)| all.extend(wire.take()));
+    }
+    sent.iter_mut().for_each(|all| all.sort());
+    let connections = bed.datapath.conntrack().dump(None, Millis(bed.now));
+    let text = |e: &conntrack::Entry| format!("{:?} {:?} {:?} {:?}", e.original, e.reply, e.mark, e.label);
+    (sent, connections.iter().map(text).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 3000, ..ProptestConfig::with_cases(60) })]
+    #[test]
+    fn a_batch_becomes_what_its_packets_become(
+        rounds in prop::collection::vec(
+            prop::collection::vec((any::<bool>(), (0..8u8, [1..4u8, 1..4u8], [1..6u8, 1..6u8], any::<u8>(), 0..12u8)), 1..90),
+            1..5,
+        )
+    ) {
+        let [mut bed, mut other] = [rules(), one_by_one()].map(Bed::new);
+        bed.datapath.set_validate(true);
+        prop_assert_eq!(run(&mut bed, &rounds), run(&mut other, &rounds));
+        prop_assert_eq!((bed.datapath.lookup_differences(), bed.balance(), other.balance()), (0, 0, 0));
+    }
+}
