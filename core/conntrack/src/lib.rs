@@ -56,7 +56,7 @@ pub use index::SHARDS;
 pub use key::{Key, Tuple};
 pub use limits::ZoneLimit;
 pub use nat::{Nat, Quoted, Translation, Transport};
-pub use quick::{Ends, Written};
+pub use quick::{Ends, Translated, Written};
 pub use record::Side;
 pub use tcp::TcpState;
 pub use timeout::TimeoutPolicy;

@@ -28,8 +28,9 @@ pub(crate) enum Talk {
 }
 
 impl Talk {
+    /// As a record keeps it.
     #[inline(always)]
-    fn of(word: u64) -> Talk {
+    pub(crate) fn of(word: u64) -> Talk {
         match word {
             0 => Talk::Once,
             1 => Talk::OneSided,
@@ -37,8 +38,9 @@ impl Talk {
         }
     }
 
+    /// A packet of the connection, which may be a reply.
     #[inline(always)]
-    fn update(&mut self, reply: bool) -> Update {
+    pub(crate) fn update(&mut self, reply: bool) -> Update {
         *self = match *self {
             _ if reply => Talk::BothSided,
             Talk::Once => Talk::OneSided,
@@ -87,7 +89,7 @@ impl Protocol {
 
     /// What a packet with this content makes of the state that a record keeps, and what it is to the connection; see
     /// [`update`](Self::update).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn step(
         proto: u8,
         words: Words,
@@ -95,11 +97,6 @@ impl Protocol {
         reply: bool,
         strict: bool,
     ) -> (Words, Update) {
-        if let (Content::Other, false) = (content, proto == ipproto::TCP || is_icmp(proto)) {
-            let mut talk = Talk::of(words[0]);
-            let update = talk.update(reply);
-            return ([talk as u64, 0, 0], update);
-        }
         let mut protocol = Protocol::of_words(proto, words);
         let update = protocol.update(content, reply, strict);
         (protocol.words(), update)

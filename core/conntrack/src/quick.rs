@@ -6,13 +6,14 @@
 
 use crate::key::{End, Key, Tuple};
 use crate::nat::{Translation, Transport};
+use crate::protocol::{Talk, Update};
 use crate::record::{Four, Record, Side};
 use crate::subject::{Content, Subject};
 use crate::table::Handle;
 use crate::tcp::Segment;
-use crate::tracker::{Action, Connection, Conntrack, Known, Metadata, Packet, TRANSLATED};
+use crate::tracker::{Action, Connection, Conntrack, Known, Metadata, Packet, TRANSLATED, translated_bit};
 use cpu::Chain;
-use flow::flow::ct_state::{DST_NAT, SRC_NAT, TRACKED};
+use flow::flow::ct_state::TRACKED;
 use packet::checksum::Words;
 use packet::ether::ethertype;
 use packet::{Tcp, Udp, ipproto};
@@ -33,15 +34,23 @@ pub(crate) struct Quick {
 
 /// What is written into a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "it is looked at where it is returned")]
 pub enum Written {
     /// Nothing.
     #[default]
     Nothing,
     /// Into TCP or UDP, over IPv4 without options, whose checksums are finished.
     Ends(Ends),
-    /// Into any packet.
-    Translation(Translation),
+    /// Into any packet: what [`Conntrack::translation`] says.
+    Translation(Translated),
+}
+
+/// A packet that is to be translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Translated {
+    pub(crate) handle: Handle,
+    pub(crate) side: Side,
+    pub(crate) reply: bool,
+    pub(crate) related: bool,
 }
 
 /// Both ends of a packet of IPv4 that has ports.
@@ -53,9 +62,9 @@ pub struct Ends {
     pub ports: u32,
 }
 
-impl From<Option<Translation>> for Written {
-    fn from(translation: Option<Translation>) -> Written {
-        translation.map_or(Written::Nothing, Written::Translation)
+impl From<Option<Translated>> for Written {
+    fn from(translated: Option<Translated>) -> Written {
+        translated.map_or(Written::Nothing, Written::Translation)
     }
 }
 
@@ -158,7 +167,13 @@ impl Conntrack {
         let handle = Handle { record: number, generation: found.generation };
         let c = Connection { handle, record };
         let proto = (packet.what >> 8) as u8;
-        self.move_on(&c, (proto, &packet.content), reply, now, meta);
+        match &packet.content {
+            Content::Other => {
+                let update = talk_on(&c, reply);
+                self.learn(record, update, reply, now, meta);
+            }
+            content => _ = self.move_on(&c, (proto, content), reply, now, meta),
+        }
         meta.state |= TRACKED;
         meta.control = None;
         c.write(meta, action);
@@ -168,12 +183,22 @@ impl Conntrack {
             return Some(Written::Nothing);
         }
         let Some(side) = found.side else { return Some(Written::Nothing) };
-        meta.state |= if (side == Side::Source) != reply { SRC_NAT } else { DST_NAT };
-        match packet.finished {
-            true => Some(Written::Ends(ends(&found))),
-            false => {
-                Some(self.table().keys(handle).map(|keys| Translation::new(&keys, side, reply, false)).into())
-            }
+        meta.state |= translated_bit(side, reply);
+        let any = Translated { handle, side, reply, related: false };
+        Some(if packet.finished { Written::Ends(ends(&found)) } else { Written::Translation(any) })
+    }
+}
+
+/// A packet of a connection of UDP.
+#[inline(always)]
+fn talk_on(c: &Connection<'_>, reply: bool) -> Update {
+    let (record, generation) = (c.record, c.handle.generation);
+    loop {
+        let Some(word) = record.state(generation) else { return Update::Valid(None) };
+        let mut talk = Talk::of(word);
+        let update = talk.update(reply);
+        if record.exchange_state(generation, word, talk as u64) {
+            return update;
         }
     }
 }

@@ -180,7 +180,13 @@ fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// Writes only what changes, because a write would take the cache line from other CPUs.
+/// Writes what has changed, unless another thread has written it meanwhile.
+#[inline(always)]
+fn swap(word: &AtomicU64, old: u64, new: u64) -> bool {
+    old == new || word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+/// Writes only what changes: the line stays shared otherwise.
 #[inline(always)]
 fn renew(word: &AtomicU64, value: u64) {
     if load(word) != value {
@@ -376,9 +382,21 @@ impl Record {
     /// The state of the protocol, if the record has this generation.
     #[inline(always)]
     pub(crate) fn words(&self, generation: u32) -> Option<Words> {
+        self.state(generation).map(|state| [state, load(&self.ends[0]), load(&self.ends[1])])
+    }
+
+    /// The first of those words.
+    #[inline(always)]
+    pub(crate) fn state(&self, generation: u32) -> Option<u64> {
         let state = load(&self.state);
         let own = (state ^ stamp(generation)) >> STATE_BITS == 0;
-        own.then(|| [state & ((1 << STATE_BITS) - 1), load(&self.ends[0]), load(&self.ends[1])])
+        own.then_some(state & ((1 << STATE_BITS) - 1))
+    }
+
+    /// Changes the first word. `false`: another thread has done so meanwhile.
+    #[inline(always)]
+    pub(crate) fn exchange_state(&self, generation: u32, old: u64, new: u64) -> bool {
+        swap(&self.state, old | stamp(generation), new | stamp(generation))
     }
 
     /// Changes the state of the protocol. Returns `false` if another thread has changed it meanwhile.
@@ -388,10 +406,7 @@ impl Record {
     /// repeats it.
     #[inline(always)]
     pub(crate) fn exchange(&self, generation: u32, old: Words, new: Words) -> bool {
-        let swap = |word: &AtomicU64, old: u64, new: u64| {
-            old == new || word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        };
-        if !swap(&self.state, old[0] | stamp(generation), new[0] | stamp(generation)) {
+        if !self.exchange_state(generation, old[0], new[0]) {
             return false;
         }
         swap(&self.ends[0], old[1], new[1]);

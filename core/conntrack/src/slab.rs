@@ -12,10 +12,10 @@ const PART_BITS: u32 = 9;
 /// Maximum number of slots.
 pub(crate) const SLOTS_MAX: u32 = 1 << 28;
 
-/// A chunk of slots.
-type Chunk<T> = OnceLock<Box<[T]>>;
-/// A part of the directory.
-type Part<T> = OnceLock<Box<[Chunk<T>]>>;
+/// Some slots.
+type Chunk<T> = OnceLock<Box<[T; 1 << CHUNK_BITS]>>;
+/// Some chunks.
+type Part<T> = OnceLock<Box<[Chunk<T>; 1 << PART_BITS]>>;
 
 /// Slots by number.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl<T> Slab<T> {
     #[inline(always)]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
         let [part, chunk, at] = place(number);
-        self.parts.get(part)?.get()?.get(chunk)?.get()?.get(at)
+        Some(&self.parts.get(part)?.get()?[chunk].get()?[at])
     }
 }
 
@@ -50,10 +50,12 @@ impl<T: FromZeros> Slab<T> {
     /// The slot, which is allocated and zeroed if necessary. `None`: out of memory.
     pub(crate) fn make(&self, number: u32) -> Option<&T> {
         let [part, chunk, at] = place(number);
-        let part =
-            self.parts.get(part)?.get_or_init(|| (0..1 << PART_BITS).map(|_| OnceLock::new()).collect());
-        let zeros = || <[T]>::new_box_zeroed_with_elems(1 << CHUNK_BITS).unwrap_or_default();
-        part.get(chunk)?.get_or_init(zeros).get(at)
+        let chunk = &self.parts.get(part)?.get_or_init(|| Box::new([const { OnceLock::new() }; _]))[chunk];
+        if chunk.get().is_none() {
+            // Of two that make it one is forgotten.
+            _ = chunk.set(<[T; 1 << CHUNK_BITS]>::new_box_zeroed().ok()?);
+        }
+        chunk.get().map(|slots| &slots[at])
     }
 }
 

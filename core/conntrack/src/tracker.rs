@@ -10,7 +10,7 @@ use crate::key::{Key, Tuple};
 use crate::limits::Limits;
 use crate::nat::{Nat, Translation};
 use crate::protocol::{Protocol, Update};
-use crate::quick::{Quick, Written};
+use crate::quick::{Quick, Translated, Written};
 use crate::record::{Record, Side};
 use crate::subject::{self, Content, Subject};
 use crate::table::{Found, Handle, Table};
@@ -170,6 +170,12 @@ fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -> [u64; 2] 
 /// The bits of a state that say that the packet was translated in this zone.
 pub(crate) const TRANSLATED: u8 = SRC_NAT | DST_NAT;
 
+/// The bit that says so of a packet: the addresses of replies are translated on the other side.
+#[inline(always)]
+pub(crate) fn translated_bit(side: Side, reply: bool) -> u8 {
+    if (side == Side::Source) != reply { SRC_NAT } else { DST_NAT }
+}
+
 impl Conntrack {
     /// Makes a tracker without connections. `seed` is random and secret.
     pub fn new(seed: u64) -> Conntrack {
@@ -207,10 +213,17 @@ impl Conntrack {
         self.read(packet, meta, action, &mut read);
         self.prefetch(&mut read);
         match self.track_read(&read, meta, action, now) {
-            Written::Translation(translation) => Some(translation),
-            Written::Ends(ends) => Some(ends.into()),
             Written::Nothing => None,
+            Written::Ends(ends) => Some(ends.into()),
+            Written::Translation(translated) => self.translation(&translated),
         }
+    }
+
+    /// What is written into a packet. `None`: its connection has been removed meanwhile.
+    pub fn translation(&self, translated: &Translated) -> Option<Translation> {
+        let keys = self.table().keys(translated.handle)?;
+        let &Translated { side, reply, related, .. } = translated;
+        Some(Translation::new(&keys, side, reply, related))
     }
 
     /// The first step of [`Conntrack::track`]: reads a packet, and has what its hash means fetched. Of the packets of a
@@ -313,10 +326,10 @@ impl Conntrack {
         seen: Seen,
         meta: &mut Metadata,
         action: &Action,
-    ) -> Option<Translation> {
+    ) -> Option<Translated> {
         let mut written = None;
         if action.nat.is_some() {
-            written = self.translation(connection, meta, seen.reply, seen.related);
+            written = self.translate(connection, meta, seen.reply, seen.related);
             meta.known = Known::default();
         }
         connection.write(meta, action);
@@ -327,15 +340,15 @@ impl Conntrack {
         written
     }
 
-    /// Tracks a packet that has a valid key.
-    fn pass(&self, visit: &Visit<'_>, meta: &mut Metadata) -> Option<Translation> {
+    /// A packet that says of which connection it is.
+    fn pass(&self, visit: &Visit<'_>, meta: &mut Metadata) -> Option<Translated> {
         let &Visit { subject, action, .. } = visit;
         let Looked { connection, key, reply } = self.look_up(visit, meta);
         let (mut written, mut parent) = (None, None);
         let connection = match connection {
             Some(c) if self.advance(&c, visit, reply, meta) => {
                 if action.nat.is_some() {
-                    written = self.translation(&c, meta, reply, subject.related);
+                    written = self.translate(&c, meta, reply, subject.related);
                 }
                 Some(c)
             }
@@ -347,7 +360,7 @@ impl Conntrack {
                 old.map(|c| self.remove(c.handle));
                 parent = self.expected(&key);
                 let begun = self.begin(visit, &key, parent.as_ref(), meta);
-                written = begun.as_ref().and_then(|c| self.translation(c, meta, false, false));
+                written = begun.as_ref().and_then(|c| self.translate(c, meta, false, false));
                 begun
             }
         };
@@ -442,7 +455,6 @@ impl Conntrack {
 
     /// The state of a connection after a packet of it, of this protocol and with this content. `false`: as
     /// [`advance`](Self::advance).
-    #[inline(always)]
     pub(crate) fn move_on(
         &self,
         c: &Connection<'_>,
@@ -451,7 +463,6 @@ impl Conntrack {
         now: Millis,
         meta: &mut Metadata,
     ) -> bool {
-        let direction = if reply { REPLY_DIR } else { 0 };
         let strict = self.strict.load(Ordering::Relaxed);
         let (record, generation) = (c.record, c.handle.generation);
         let update = loop {
@@ -462,6 +473,20 @@ impl Conntrack {
                 break update;
             }
         };
+        self.learn(c.record, update, reply, now, meta)
+    }
+
+    /// What a packet is to its connection. `false`: as [`advance`](Self::advance).
+    #[inline(always)]
+    pub(crate) fn learn(
+        &self,
+        record: &Record,
+        update: Update,
+        reply: bool,
+        now: Millis,
+        meta: &mut Metadata,
+    ) -> bool {
+        let direction = if reply { REPLY_DIR } else { 0 };
         let timeout = match update {
             Update::Again => return false,
             Update::Invalid => {
@@ -483,22 +508,20 @@ impl Conntrack {
         true
     }
 
-    /// The translation of a packet of a connection; none if it was translated in this zone before.
-    fn translation(
+    /// What is to be written into a packet of a connection: nothing if it was written in this zone before.
+    fn translate(
         &self,
         c: &Connection<'_>,
         meta: &mut Metadata,
         reply: bool,
         related: bool,
-    ) -> Option<Translation> {
+    ) -> Option<Translated> {
         let side = c.record.meta().side()?;
         if meta.state & TRANSLATED != 0 {
             return None;
         }
-        let keys = self.table().keys(c.handle)?;
-        let source = (side == Side::Source) != reply;
-        meta.state |= if source { SRC_NAT } else { DST_NAT };
-        Some(Translation::new(&keys, side, reply, related))
+        meta.state |= translated_bit(side, reply);
+        Some(Translated { handle: c.handle, side, reply, related })
     }
 
     /// Removes a connection.

@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Delivers the same packets again and again, in order, with a maximum burst size.
+const ACK: u16 = 0x10;
+
+/// Gives the same packets for ever, in order, at most so many at once.
 struct Source {
     packets: Vec<Vec<u8>>,
     next: usize,
@@ -104,7 +106,8 @@ fn cases() -> Vec<Case> {
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
         ("ct1000", 1000, vec![src], [vec![track.clone()], output()].concat()),
         ("est1000", 1000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
-        ("est100000", 100_000, vec![src], vec![track, DpAction::Recirc(1)]),
+        ("est100000", 100_000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
+        ("esttcp1000", 1000, vec![src], vec![track, DpAction::Recirc(1)]),
         ("snat1000", 1000, vec![src], vec![translate, DpAction::Recirc(1)]),
         ("single10000", 10_000, vec![src], output()),
         ("table10000", 10_000, networks(&ip), output()),
@@ -153,6 +156,10 @@ fn packet(case: &str, n: u32) -> Flow {
         // Replies are sent to the address that the server sees; each client has its own port there.
         let host = if case.starts_with("snat") { 0x1e00_0001 } else { nw_dst };
         let port = 1024 + (n / 2 % 60_000) as u16;
+        let there = match case.starts_with("esttcp") {
+            true => Flow { nw_proto: 6, tcp_flags: ACK, ..there },
+            false => there,
+        };
         match n % 2 {
             0 => Flow { tp_src: port, ..there },
             _ => Flow { nw_src, nw_dst: host, tp_src, tp_dst: port, ..there },

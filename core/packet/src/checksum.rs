@@ -42,7 +42,10 @@ impl Words {
     /// The data have the checksum that they say, and are not all zero.
     #[inline(always)]
     pub fn are_intact(self) -> bool {
-        self.0 != 0 && self.0.is_multiple_of(0xffff)
+        // Multiples of an odd number are those that its inverse makes small: compilers miss it where the remainder is used.
+        const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
+        const _: () = assert!(INVERSE.wrapping_mul(0xffff) == 1);
+        self.0 != 0 && self.0.wrapping_mul(INVERSE) <= u64::MAX / 0xffff
     }
 
     /// The sum of 16-bit words.
@@ -136,6 +139,20 @@ mod tests {
     #[test]
     fn the_example_of_rfc_1071() {
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+    }
+
+    proptest! {
+        #[test]
+        fn data_are_intact_where_their_checksum_is_zero(mut data in prop::collection::vec(any::<u8>(), 2..100), off: bool) {
+            data[..2].fill(0);
+            let sum = checksum(&data).wrapping_add(u16::from(off));
+            data[..2].copy_from_slice(&sum.to_be_bytes());
+            let intact = checksum(&data) == 0 && data.iter().any(|byte| *byte != 0);
+            prop_assert_eq!(Words::default().add(&data).are_intact(), intact);
+            let (head, rest) = data.split_at(2);
+            let head = u32::from(u16::from_be_bytes([head[0], head[1]]));
+            prop_assert_eq!(Words::default().add32(head).add(rest).are_intact(), intact);
+        }
     }
 
     #[test]

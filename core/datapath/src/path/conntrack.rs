@@ -151,7 +151,7 @@ fn change(engine: &mut Engine, i: usize, written: Written, known: &mut Metadata)
     let (packet_type, vlan_limit) = (engine.batch.common.packet_type, engine.batch.common.vlan_limit);
     let frame = engine.batch.frames.swap_remove(i);
     let mut p = Packet::new(frame, Meta { packet_type, vlan_limit, ..Meta::default() });
-    write(&mut p, written);
+    write(engine, &mut p, written);
     if let Some(control) = &known.control
         && !hear(engine, control, &mut p)
     {
@@ -166,14 +166,17 @@ fn change(engine: &mut Engine, i: usize, written: Written, known: &mut Metadata)
 }
 
 /// Writes what a packet's connection asks for.
-fn write(p: &mut Packet, written: Written) {
+fn write(engine: &Engine, p: &mut Packet, written: Written) {
     match written {
         Written::Nothing => {}
         Written::Ends(ends) if p.meta.packet_type == 0 && nat::write_ends(&mut p.frame, &ends) => {
             p.number = None;
         }
         Written::Ends(ends) => nat::write(p, &ends.into()),
-        Written::Translation(translation) => nat::write(p, &translation),
+        Written::Translation(translated) => {
+            let translation = engine.conntrack.translation(&translated);
+            translation.into_iter().for_each(|translation| nat::write(p, &translation));
+        }
     }
 }
 
@@ -218,7 +221,7 @@ fn track_one(engine: &mut Engine, action: &Action, read: &Read<'_>, p: &mut Pack
     (rare.ct_label, rare.ct_tuple) = (known.label, known.tuple);
     (p.meta.ct_state, p.meta.ct_zone, p.meta.ct_mark) = (known.state, known.zone, known.mark);
     p.meta.ct_known = known.known;
-    write(p, written);
+    write(engine, p, written);
     if let Some(control) = &known.control
         && !hear(engine, control, p)
     {
