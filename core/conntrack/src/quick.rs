@@ -6,12 +6,13 @@
 
 use crate::key::{End, Key, Tuple};
 use crate::nat::{Translation, Transport};
-use crate::protocol::{Talk, Update};
+use crate::protocol::Talk;
 use crate::record::{Four, Record, Side};
 use crate::subject::{Content, Subject};
 use crate::table::Handle;
 use crate::tcp::Segment;
 use crate::tracker::{Action, Connection, Conntrack, Known, Metadata, Packet, TRANSLATED, translated_bit};
+use crate::update::Update;
 use cpu::Chain;
 use flow::flow::ct_state::TRACKED;
 use packet::checksum::Words;

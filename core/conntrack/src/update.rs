@@ -1,16 +1,16 @@
-//! What a packet changes about its connection.
+//! The result of checking a packet against the state of its connection.
 
 use crate::timeout::Timeout;
 
-/// What a packet is to its connection.
+/// The result of checking a packet against the state of its connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Update {
-    /// Not one of it.
+    /// The packet does not belong to the connection.
     Invalid,
-    /// One of a connection that has an answer; how long to wait for the next, if that changes.
+    /// The connection has been answered. Carries the timeout until the next packet, if it changes.
     Valid(Option<Timeout>),
-    /// One of a connection that has no answer yet.
+    /// The connection has no answer yet.
     New(Timeout),
-    /// The connection is over, and this is the first packet of another one between the same ends.
+    /// The connection is over; the packet starts another one between the same ends.
     Again,
 }

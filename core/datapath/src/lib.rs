@@ -10,17 +10,15 @@
 //!   ├ rxq.rs              an rx queue as workers hand it over
 //!   ├ upcalls.rs          upcalls on their way to handler threads, and their answers; fair_queue.rs: ports take turns
 //!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers some upcalls
-//!   └ worker(id) → Worker (worker.rs)  one poll thread's turn: poll(now, cycles) -> busy
-//!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, counters; engine/: what one stage keeps
+//!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
+//!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
-//!             path/inline.rs     the worker itself has the control half translate; path/answers.rs: handler threads did
-//!             path/output.rs     frames are put in the bursts of their ports
-//!             park.rs, tuple.rs  packets that wait for answers, by flow
-//!             upcall_budget.rs, rxq_backoff.rs  what is done with misses when no more can be parked
-//!             path/conntrack.rs  `ct`: metadata to the crate `conntrack`, and back
-//!             action/helper.rs   text and sequence numbers of FTP control connections that are translated
-//!             path/fragments.rs  fragments wait in the crate `reassembly` until `ct` sees their whole datagram
-//!             tunnel_ports.rs, path/tunnel.rs  tunnel ports, and their headers put on and taken off; tunnels.rs: settings
+//!             park.rs, tuple.rs  packets that wait for answers to upcalls, by flow
+//!             upcall_budget.rs, rxq_backoff.rs  treatment of misses when no more can be parked
+//!             path/conntrack.rs  `ct`: passes packets to the crate `conntrack`
+//!             action/helper.rs   translates text and sequence numbers of FTP control connections
+//!             path/fragments.rs  passes fragments to the crate `reassembly` until their datagram is complete
+//!             tunnels.rs, path/tunnel.rs  tunnel ports; adding and removing their headers
 //!             meter.rs    meters, and the bank that numbers them; bucket.rs: their tokens; policer.rs: ingress policing
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             tracked.rs  what is known of the connections of its packets
@@ -95,7 +93,7 @@ pub use crate::policer::PolicerSpec;
 pub use crate::rxq::{Rxq, RxqLoad};
 pub use crate::server::UpcallServer;
 pub use crate::tally::{CacheView, Event, Tally};
-pub use crate::tunnel_ports::TUNNEL_SOURCE_PORTS;
+pub use crate::tunnels::TUNNEL_SOURCE_PORTS;
 pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 

@@ -4,10 +4,11 @@
 //! port has a tx queue for every worker (the usual case), no worker ever waits for it.
 
 use crate::egress::{DeviceQueues, Egress, EgressQueue};
+use crate::path::receive::SHORTEST;
 use crate::policer::Policer;
 use crate::port::TxQueue;
 use crate::steering::{TxMode, Users};
-use crate::tunnel_ports::TunnelPorts;
+use crate::tunnels::TunnelPorts;
 use dpif::{Counter, PortStats};
 use numbered::Numbered;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +18,7 @@ use units::PortNo;
 /// The largest port number.
 pub const MAX_PORT: u32 = classifier::megaflow::publisher::MAX_PORT;
 
-/// The shortest frame that is one: an Ethernet header.
-pub(crate) const SHORTEST: usize = 14;
-
-/// One port. Copies share everything.
+/// One port. Copies share its queues and counters.
 #[derive(Clone)]
 pub struct Port {
     /// Its number.

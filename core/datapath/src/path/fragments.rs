@@ -8,6 +8,7 @@
 
 use super::conntrack;
 use crate::engine::Engine;
+use crate::fragments::reason;
 use crate::packet::{Packet, Rare};
 use crate::tally::Event;
 use ::conntrack::Action;
@@ -94,16 +95,8 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     engine.give_back(all);
 }
 
-/// Why a fragment that was removed is dropped.
-pub(crate) fn reason(why: Removal) -> DropReason {
-    match why {
-        Removal::Expired => DropReason::FragmentExpired,
-        Removal::Purged => DropReason::FragmentPurged,
-        Removal::Evicted => DropReason::FragmentEvicted,
-    }
-}
-
-/// A packet that may wait for seconds: not in a buffer of a device, which would lack it, nor in one that is much too large.
+/// Prepares a packet for waiting for seconds: copies it if it is in a buffer of a device, which needs its
+/// buffers, or in a buffer that is much too large.
 fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
     p.number = None;
     if p.frame.source().is_some() || p.frame.memory() > p.frame.len() + SLACK {

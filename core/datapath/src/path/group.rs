@@ -12,15 +12,13 @@ use super::straight::{self, Straight};
 use super::{Megaflows, conntrack, execute, recent, tunnel};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
-use crate::engine::groups::{Group, Groups, NO_GROUP, Step, Way};
-use crate::engine::parking::Parking;
 use crate::port::Frame;
-use crate::program::{Program, Sum};
+use crate::program::{Op, Program, REWRITES, Sum};
 use crate::tally::Event;
 use dpif::DropReason;
 use units::Millis;
 
-/// Where packets of a group go.
+/// What happens with the packets of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Send(u32),
@@ -28,13 +26,13 @@ enum Way {
     /// They stay in the batch, to be looked up again.
     Again(Step),
     Drop(DropReason),
-    /// To a list of this number.
+    /// They are collected in the list with this number.
     Gather(usize),
 }
 
 impl Way {
-    /// Of a program; `gathered` lists there are before. `plain`: nothing but its bytes matters about a packet that is
-    /// sent.
+    /// The way of a program. `gathered`: number of lists so far. `plain`: only the bytes of packets matter
+    /// when they are sent.
     fn of(program: &Program, gathered: usize, plain: bool) -> Way {
         match program.sum {
             Sum::Send { port, does: 0 } if plain => Way::Send(port),
@@ -55,7 +53,8 @@ struct Count {
 
 /// The groups of a batch, and a hash table of them by the indices of their megaflows.
 ///
-/// No chain is longer than a batch. A slot counts only if the group that it names points back, so no slot is cleared between batches.
+/// No chain is longer than a batch. A slot is valid only if its group refers back to it, so slots are not
+/// cleared between batches.
 pub(crate) struct Groups {
     len: usize,
     index: [u32; BATCH],
@@ -65,13 +64,13 @@ pub(crate) struct Groups {
     slots: [u8; SLOTS],
     /// The group of each packet, or [`NO_GROUP`].
     of: [u8; BATCH],
-    /// Packets of programs of several operations: the group and its packets.
+    /// Packets of programs with several operations: the index of the group and its packets.
     gathered: Vec<(usize, Group)>,
-    /// Packets that take a step: the number of each in the batch.
+    /// Packets that take a step: the index of each in the batch.
     again: Vec<(usize, Step, Frame)>,
 }
 
-/// More than there are groups, so that a free slot is always found.
+/// More than the maximum number of groups, so that a free slot always exists.
 const SLOTS: usize = 2 * BATCH;
 const NO_GROUP: u8 = u8::MAX;
 
@@ -92,7 +91,7 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// The group of a megaflow, or else the slot for it.
+    /// Returns the group of a megaflow, or else the slot for it.
     #[inline]
     fn find(&self, index: u32) -> Result<usize, usize> {
         let mut slot = index as usize % SLOTS;
@@ -108,7 +107,7 @@ impl Groups {
         }
     }
 
-    /// A group more. There are no more groups than packets, so there is room.
+    /// Adds a group. There are at most as many groups as packets, so the array is large enough.
     #[inline]
     fn add(&mut self, index: u32, slot: usize, way: Way) -> usize {
         let group = self.len % BATCH;
@@ -120,8 +119,8 @@ impl Groups {
     }
 }
 
-/// Executes all packets of the batch that have a megaflow; the others are `missed` then. True: those that are left in the
-/// batch, with their keys, are to be looked up again.
+/// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if
+/// packets are left in the batch, with their keys, to be looked up again.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
     all(guard, engine, pending, now);
     let mut own = std::mem::take(&mut engine.batch.own);
@@ -217,7 +216,7 @@ pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     engine.give_back(group);
 }
 
-/// Counts every packet for itself, which costs less than to find its group.
+/// Counts every packet separately, which costs less than finding its group.
 #[inline(always)]
 fn count_each(engine: &mut Engine, now: Millis) {
     let Engine { batch, lane, .. } = &mut *engine;

@@ -3,21 +3,16 @@
 //!
 //! Packets that are recirculated with an unchanged key go from `group` back to `recent`.
 
-pub(crate) mod answers;
 pub mod cache;
 pub mod classify;
 pub(crate) mod conntrack;
 pub mod execute;
 pub mod extract;
-pub(crate) mod fragments;
+mod fragments;
 pub(crate) mod frames;
 pub mod group;
-pub(crate) mod inline;
-pub mod megaflows;
 pub(crate) mod meter;
-mod output;
 pub(crate) mod park;
-mod prepare;
 pub mod receive;
 pub mod recent;
 pub(crate) mod shadow;
@@ -30,13 +25,18 @@ mod validate;
 
 use crate::batch::NONE;
 use crate::engine::Engine;
+use crate::program::Program;
 use crate::shared::Shared;
 use crate::stages::PathStage;
-use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
-use megaflows::Megaflows;
+use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth, Megaflow};
+use sync::Guard;
 use units::Millis;
 
-/// Takes the engine's batch, whose packets all came in by this port, through the path, and then what came out of tunnels.
+/// The guard under which a worker reads megaflows while it processes a batch.
+pub type Megaflows<'g> = Guard<'g, Megaflow<Program>>;
+
+/// Processes the engine's batch, whose packets were all received by this port, and then the packets
+/// decapsulated from it.
 pub(crate) fn run(
     shared: &Shared,
     guard: &Megaflows<'_>,

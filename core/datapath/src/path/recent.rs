@@ -3,14 +3,14 @@
 //!
 //! A comparison costs less than a look-up. If it rarely helps, it is skipped for a while.
 
-use super::megaflows::Megaflows;
+use super::Megaflows;
 use crate::engine::Engine;
 use crate::tally::Event;
 
 /// Number of batches without the comparison after one in which it did not help.
 const PAUSE: u8 = 16;
 
-/// What the last packet of a batch of one port was found to be.
+/// The megaflow of the last packet of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recent {
     index: u32,
@@ -30,7 +30,7 @@ fn place(in_port: u32, passes: u8) -> usize {
     (in_port as usize * PASSES + usize::from(passes) % PASSES) % PLACES
 }
 
-/// Clears the bits of the packets it finds, and returns them.
+/// Clears the bits of the packets that it finds, and returns them.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
     let Engine { batch, recent, tally, .. } = engine;
     let meta = batch.meta(0);

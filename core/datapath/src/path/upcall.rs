@@ -1,12 +1,21 @@
-//! Upcall: packets without a megaflow are translated by the control half: by threads of its own, meanwhile the packets
-//! are parked (`park`), or where there are none, by the worker, one after the other (`inline`).
+//! Upcall: the control half translates packets without a megaflow. Handler threads do this while the packets
+//! are parked (`park`); without handler threads the worker does it, one packet after the other.
+//!
+//! The first packet of a flow creates the megaflow; later packets of the same batch find it, because each is
+//! looked up again, with all its fields, before it is translated. The first packet is credited to the owner
+//! at once and is not counted by the megaflow: a flow that one packet has used has `packets:0, used:never`,
+//! as in Open vSwitch.
 
-use super::megaflows::Megaflows;
-use super::{inline, park};
+use super::extract::wide;
+use super::{Megaflows, execute, park, recent};
 use crate::batch::Miss;
 use crate::engine::Engine;
-use crate::shared::Shared;
+use crate::flows::{Birth, NewFlow, Published};
+use crate::packet::Packet;
+use crate::program::Program;
+use crate::shared::{Patience, Shared};
 use crate::tally::Event;
+use dpif::{DropReason, FlowStats, Translation, Upcall};
 use units::Millis;
 
 /// Handles every packet for which no stage has found a megaflow.
@@ -19,7 +28,7 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine,
     if let Some(parking) = &mut engine.parking {
         parking.budget.missed(missed.len() as u64);
     }
-    let one = if engine.is_served() { park::miss } else { inline::translate };
+    let one = if park::is_served(engine) { park::miss } else { one };
     for Miss { packet, answered } in missed.drain(..) {
         one(shared, guard, engine, packet, answered, now);
     }
@@ -28,7 +37,7 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine,
     engine.tally.add(Event::UpcallCycles, took.0);
 }
 
-/// Translates a packet while others translate for the worker, too: what it takes is paid.
+/// Translates a packet inline while handlers exist; the time is taken from the upcall budget.
 pub(crate) fn inline(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -57,7 +66,7 @@ fn one(
     let context = shared.table.context(packet.meta.in_port);
     let (index, visited) = context.map_or((None, 0), |c| c.lookup(guard, &key));
     if let Some((index, megaflow)) = index.and_then(|i| Some((i, guard.get(i)?))) {
-        // A megaflow that went away between two stages was counted as a hit by the first.
+        // A megaflow that was removed between two stages was counted as a hit by the first.
         if !answered {
             engine.tally.add(Event::MegaflowHit, 1);
             engine.tally.add(Event::MasksVisited, u64::from(visited));
@@ -77,7 +86,7 @@ fn one(
         return engine.drop_packet(packet, reason);
     }
     engine.tally.add(Event::Missed, 1);
-    // The packet that makes a megaflow is not one of those that the megaflow counts.
+    // The packet that creates a megaflow is not counted by the megaflow.
     let len = packet.frame.len() as u64;
     let mut found = None;
     if translation.install
