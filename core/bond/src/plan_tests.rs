@@ -82,6 +82,66 @@ fn the_largest_link_is_at_most_a_tenth_above_the_best() {
     }
 }
 
+/// How Open vSwitch 3.7 shares: the largest link gives buckets to the smallest, the largest of those first that do not make
+/// the difference change its sign, or else its smallest one; not where the smaller of the two gains less than a tenth of what
+/// it lacks. A bucket moves once, and a link with one bucket is left alone.
+fn stock(loads: &[Load], links: usize) -> u64 {
+    let mut sums = vec![0; links];
+    loads.iter().for_each(|l| sums[l.link] += l.bytes);
+    let mut movable: Vec<Load> = loads.iter().copied().filter(|l| l.bytes > 0).collect();
+    movable.sort_by_key(|l| std::cmp::Reverse(l.bytes));
+    let mut left: Vec<usize> = (0..links).collect();
+    while left.len() > 1 {
+        left.sort_by_key(|l| std::cmp::Reverse(sums[*l]));
+        let (from, to) = (left[0], left[left.len() - 1]);
+        let over = sums[from] - sums[to];
+        if over < sums[to] / 32 || over < LEAST_BYTES {
+            break;
+        }
+        let lacks = (sums[from] + sums[to]) / 2 - sums[to];
+        let own: Vec<usize> = (0..movable.len()).filter(|i| movable[*i].link == from).collect();
+        let (mut chosen, mut bytes) = (Vec::new(), 0);
+        for i in &own {
+            if bytes + movable[*i].bytes <= lacks {
+                chosen.push(*i);
+                bytes += movable[*i].bytes;
+            }
+            if lacks - bytes < lacks / 10 {
+                break;
+            }
+        }
+        if let (true, Some(last)) = (chosen.is_empty(), own.last()) {
+            chosen.push(*last);
+            bytes = movable[*last].bytes;
+        }
+        let low = (sums[from] - bytes).min(sums[to] + bytes);
+        if own.len() < 2 || low <= sums[to] || low - sums[to] < lacks / 10 {
+            left.remove(0);
+            continue;
+        }
+        sums[from] -= bytes;
+        sums[to] += bytes;
+        let mut at = 0..;
+        movable.retain(|_| at.next().is_some_and(|i| !chosen.contains(&i)));
+    }
+    sums.into_iter().max().unwrap_or_default()
+}
+
+#[test]
+fn open_vswitch_shares_no_better_and_often_worse() {
+    let (mut seed, mut worse, mut most) = (1, 0, 1.0f64);
+    for n in 0..1000 {
+        let (loads, links) = mix(&mut seed);
+        let ours = high(&loads, &plan(&loads, links, LEAST_BYTES).moves, links);
+        let theirs = stock(&loads, links);
+        assert!(ours <= theirs + theirs / 20 + LEAST_BYTES, "mix {n}: {ours}, stock {theirs}");
+        worse += usize::from(theirs > ours + ours / 10);
+        most = most.max(theirs as f64 / ours.max(1) as f64);
+    }
+    println!("more than a tenth above ours in {worse} of 1000 mixes, at most {most:.2} times ours");
+    assert!(worse > 0);
+}
+
 #[test]
 fn what_is_even_stays() {
     let even: Vec<Load> = (0..256).map(|i| Load { bytes: 1_000_000 + i, link: i as usize % 4 }).collect();
