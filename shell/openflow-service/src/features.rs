@@ -1,14 +1,14 @@
 //! Features of the switch and its ports.
 
+use crate::bridge::Bridge;
 use crate::port::BridgePort;
 use crate::service::{Answer, Service};
 use ofproto::TABLE_INTERNAL;
-use openflow::port::{Port, PortConfig, PortState, features};
+use openflow::port::{Port, PortConfig, PortReason, PortState, features};
 use openflow::session::{Capabilities, SwitchFeatures};
 use openflow::stats::Desc;
 use openflow::{Body, Version};
-use settings::Setting;
-use settings::bridge::{DP_DESC, DP_SN};
+use units::OfPort;
 
 /// Bits of all actions of OpenFlow 1.0, from output to enqueue (OpenFlow 1.0.2 §5.2.4).
 pub(crate) const ACTIONS_10: u32 = 0xfff;
@@ -61,8 +61,7 @@ pub fn port_message(port: &BridgePort) -> Port {
     let down = facts.map_or(port.config.port_down, |f| !f.admin_up);
     // A device that is administratively down has no link.
     let link_down = facts.is_some_and(|f| !f.link_up || !f.admin_up);
-    let refused = port.bfd.as_ref().is_some_and(|bfd| !bfd.forwarding);
-    let live = !link_down && !down && !refused;
+    let live = !down && port.may_enable();
     let modes = facts.map(|f| f.modes).unwrap_or_default();
     let current_mbps = modes.speed_mbps.unwrap_or_else(|| fastest_mbps(modes.current));
     Port {
@@ -80,7 +79,21 @@ pub fn port_message(port: &BridgePort) -> Port {
     }
 }
 
-/// The fastest speed among feature bits, in Mbit/s.
+impl Bridge {
+    /// Changes a port, and tells controllers what they see of that. One that has not been told of the port yet hears of all
+    /// at once.
+    pub fn change_port(&mut self, number: OfPort, change: impl FnOnce(&mut BridgePort)) {
+        let Some(port) = self.ports.get_mut(&number) else { return };
+        let old = port_message(port);
+        change(port);
+        if port.told.is_none() {
+            let new = port_message(port);
+            self.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+        }
+    }
+}
+
+/// The fastest of some features.
 fn fastest_mbps(bits: u32) -> u32 {
     let speeds = [
         (features::FD_1TB, 1_000_000),

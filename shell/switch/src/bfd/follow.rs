@@ -102,20 +102,15 @@ impl Switch {
 
     fn apply_report(&mut self, kind: &str, at: PortKey, report: Report) {
         let Some(bridge) = self.bridges.values_mut().find(|b| b.id == at.0) else { return };
-        let Some(port) = bridge.ports.get_mut(&at.1) else { return };
-        let old = port_message(port);
-        let Some(bfd) = &mut port.bfd else { return };
+        let Some(known) = bridge.ports.get(&at.1).and_then(|port| port.bfd.as_ref()) else { return };
+        let is_new = known.forwarding != report.forwarding;
         self.status.due = true;
-        bfd.status = report.status;
-        if bfd.forwarding == report.forwarding {
-            return;
-        }
-        bfd.forwarding = report.forwarding;
-        if port.told.is_none() {
-            let new = port_message(port);
-            bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
-        }
-        if let Some(backer) = self.datapaths.of_mut(kind) {
+        bridge.change_port(at.1, |port| {
+            if let Some(bfd) = &mut port.bfd {
+                (bfd.status, bfd.forwarding) = (report.status, report.forwarding);
+            }
+        });
+        if is_new && let Some(backer) = self.datapaths.of_mut(kind) {
             backer.changed();
         }
     }
