@@ -98,9 +98,8 @@ def test_lacp_with_the_stock_switch():
     lab.wait_until(lambda: a.reaches(b), "the other end again")
 
 
-def test_connections_are_shared_between_links():
-    """Of many connections each link carries some, and they are counted by bucket."""
-    a, b = negotiated(True, "balance-tcp")
+def connect(a, b):
+    """Sends three datagrams by each of 200 connections."""
     a.guest.run("python3", "-c", """
 import socket
 for port in range(20000, 20200):
@@ -108,6 +107,42 @@ for port in range(20000, 20200):
     for _ in range(3):
         s.sendto(b"x" * 1400, ("%s", port))
 """ % b.address)
-    sent = lambda wire: int(a.net.run("cat", "/sys/class/net/%s/statistics/tx_packets" % wire))
-    assert sent("w1") > 100 and sent("w2") > 100, [sent(w) for w in WIRES]
+
+
+def sent(host, wire):
+    """How many packets have left by a wire."""
+    return int(host.net.run("cat", "/sys/class/net/%s/statistics/tx_packets" % wire))
+
+
+def test_connections_are_shared_between_links():
+    """Of many connections each link carries some, and they are counted by bucket."""
+    a, b = negotiated(True, "balance-tcp")
+    connect(a, b)
+    assert all(sent(a, wire) > 100 for wire in WIRES), [sent(a, w) for w in WIRES]
     lab.wait_until(lambda: a.shows("kB load"), "loads of buckets")
+
+
+def test_connections_are_shared_in_the_datapath():
+    """With `lb_output` one megaflow serves all connections, without a second look-up; a link that fails gets nothing more."""
+    a, b = negotiated(True, "balance-tcp", "other_config:lb-output-action=true")
+    lab.wait_until(lambda: a.shows("lb_output action: enabled"), "the datapath to share")
+    recirculated = lambda: [line for line in a.switch.appctl("dpctl/dump-flows").splitlines() if "dp_hash" in line]
+    connect(a, b)
+    flows = a.switch.appctl("dpctl/dump-flows")
+    assert "lb_output(" in flows and not recirculated(), flows
+    assert all(sent(a, wire) > 100 for wire in WIRES), [sent(a, w) for w in WIRES]
+    assert a.shows("kB load"), a.switch.appctl("bond/show")
+    buckets = lambda: a.switch.appctl("dpif-netdev/bond-show").splitlines()
+    assert len(buckets()) == 2 + 256 and len({line.split()[-1] for line in buckets()[2:]}) == 2, buckets()
+    each_link_fails(a, b)
+    a.net.run("ip", "link", "set", "w1", "down")
+    lab.wait_until(lambda: len({line.split()[-1] for line in buckets()[2:]}) == 1, "the other link to have all buckets")
+    before = sent(a, "w2")
+    connect(a, b)
+    assert sent(a, "w2") >= before + 600, sent(a, "w2") - before
+    # The other way, and nothing is left in the datapath.
+    a.switch.vsctl("set", "port", "bond0", "other_config:lb-output-action=false")
+    lab.wait_until(lambda: not buckets(), "the datapath to forget the bond")
+    lab.wait_until(lambda: a.reaches(b), "the guests")
+    connect(a, b)
+    assert recirculated() and "lb_output" not in a.switch.appctl("dpctl/dump-flows")

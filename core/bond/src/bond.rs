@@ -1,6 +1,6 @@
 //! A bond: its links and how it shares traffic among them.
 
-use crate::buckets::Buckets;
+use crate::buckets::{BUCKETS, Buckets};
 use crate::lacp::Negotiation;
 use crate::link::{Link, LinkFacts};
 use crate::settings::{Mode, Settings};
@@ -10,7 +10,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Millis, OfPort};
 
-/// A bond: its links and how it shares traffic among them.
+/// What is done with the packets of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketRule {
+    /// The low eight bits of their hash.
+    pub bucket: u8,
+    /// They leave by this link.
+    pub link: OfPort,
+    /// How many there were.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Since when buckets are shared.
+    pub created: Millis,
+}
+
+/// See the module.
 #[derive(Debug, Default)]
 pub struct Bond {
     pub(crate) settings: Settings,
@@ -22,12 +37,16 @@ pub struct Bond {
     pub(crate) active_mac: Mac,
     /// For modes that share traffic; `None` in other modes.
     pub(crate) buckets: Option<Buckets>,
-    /// Bytes sent by bucket that are not in `buckets` yet.
+    /// Since when there are buckets.
+    pub(crate) shared_since: Millis,
+    /// What has been sent by bucket and is not in `buckets` yet.
     pub(crate) tally: Arc<Tally>,
     pub(crate) next_rebalance: Millis,
     /// Time of the last rebalance.
     pub(crate) looked: Millis,
-    /// Other switches must learn the new link of stations.
+    /// The bucket that was reported to carry more than a link's part.
+    pub(crate) elephant: Option<usize>,
+    /// Other switches are to be told where stations are.
     pub(crate) announce: bool,
     /// Translations must be made again.
     pub(crate) changed: bool,
@@ -125,7 +144,36 @@ impl Bond {
         delays.chain(rebalance).chain(now).min()
     }
 
-    /// The bond as translations see it.
+    /// The datapath is to know which link has which bucket.
+    pub fn shares_in_datapath(&self) -> bool {
+        self.settings.lb_output && self.settings.mode == Mode::BalanceTcp && !self.falls_back()
+    }
+
+    /// The link of each bucket; `OfPort::NONE`: no link. Before buckets are shared: none at all.
+    pub fn owners(&self) -> [OfPort; BUCKETS] {
+        self.buckets.as_ref().map_or([OfPort::NONE; BUCKETS], |b| b.owners)
+    }
+
+    /// The buckets by which packets leave that come back with their hash, if they do.
+    pub fn rules(&self) -> Vec<BucketRule> {
+        let come_back =
+            self.settings.mode == Mode::BalanceTcp && !self.falls_back() && !self.shares_in_datapath();
+        let rule = |(bucket, link)| {
+            let (packets, bytes) = self.tally.sent(bucket);
+            BucketRule { bucket, link, packets, bytes, created: self.shared_since }
+        };
+        let all = (0..=u8::MAX).zip(self.owners()).filter(|(_, link)| *link != OfPort::NONE);
+        if come_back { all.map(rule).collect() } else { Vec::new() }
+    }
+
+    /// Takes in what the datapath has counted.
+    pub fn credit(&mut self, bytes: &[u64; BUCKETS]) {
+        for (bucket, bytes) in (0..=u8::MAX).zip(bytes).filter(|(_, bytes)| **bytes != 0) {
+            self.tally.credit_bytes(bucket, *bytes);
+        }
+    }
+
+    /// What translations see.
     pub fn view(&self) -> View {
         let usable = |link: &&Link| link.enabled || link.facts.may_enable;
         View {
@@ -133,6 +181,7 @@ impl Bond {
             negotiation: self.negotiation,
             fallback: self.settings.fallback,
             all_active: self.settings.mode == Mode::BalanceSlb && self.settings.all_active,
+            in_datapath: self.shares_in_datapath(),
             basis: self.settings.basis,
             active: self.active,
             usable: self.links().filter(|(_, l)| usable(l)).map(|(port, _)| port).collect(),

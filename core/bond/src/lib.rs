@@ -20,7 +20,7 @@ mod sharing;
 mod show;
 mod view;
 
-pub use bond::Bond;
+pub use bond::{Bond, BucketRule};
 pub use buckets::{BUCKETS, station_hash};
 pub use link::{Link, LinkFacts};
 pub use settings::{Mode, Settings};

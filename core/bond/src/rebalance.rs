@@ -10,11 +10,17 @@ use units::{Millis, OfPort};
 const LEAST_BYTES: u64 = 100_000;
 
 impl Bond {
-    /// Rebalances if the interval has passed, and halves all byte counts. Returns true if buckets have moved
-    /// and translations must be made again.
+    /// The next [`Bond::rebalance`] looks at loads.
+    pub fn is_rebalance_due(&self, now: Millis) -> bool {
+        self.is_balanced() && now != self.looked && now >= self.next_rebalance
+    }
+
+    /// Shares loads again where it is time to; what was counted counts half from then on. True: buckets have moved, and
+    /// translations are to be made again.
     pub fn rebalance(&mut self, now: Millis) -> bool {
-        let looked = std::mem::replace(&mut self.looked, now);
-        if !self.is_balanced() || now == looked || now < self.next_rebalance {
+        let due = self.is_rebalance_due(now);
+        self.looked = now;
+        if !due {
             return false;
         }
         self.next_rebalance = now + self.settings.rebalance_interval;
@@ -33,28 +39,36 @@ impl Bond {
             buckets.owners[carried[*i].0] = enabled[*link];
         }
         let elephant = plan.elephant.map(|i| (carried[i].0, loads[i].bytes));
-        self.report(&enabled, elephant, !plan.moves.is_empty());
+        self.report_elephant(elephant);
+        if !plan.moves.is_empty() {
+            self.report_moves(&enabled);
+        }
         self.buckets.iter_mut().flat_map(|b| &mut b.bytes).for_each(|bytes| *bytes /= 2);
         !plan.moves.is_empty()
     }
 
-    fn report(&mut self, enabled: &[OfPort], elephant: Option<(usize, u64)>, moved: bool) {
-        let (Some(buckets), name) = (&self.buckets, &self.settings.name) else { return };
-        if let Some((bucket, bytes)) = elephant.filter(|_| moved) {
+    /// A bucket with more than a link's part, and its bytes, is told once, also where nothing is left to move.
+    fn report_elephant(&mut self, elephant: Option<(usize, u64)>) {
+        let before = std::mem::replace(&mut self.elephant, elephant.map(|(bucket, _)| bucket));
+        if let Some((bucket, bytes)) = elephant.filter(|(bucket, _)| before != Some(*bucket)) {
             self.lines.push(format!(
-                "bond {name}: hash {bucket} carries {} kB, more than a member's part, and cannot be divided",
+                "bond {}: hash {bucket} carries {} kB, more than a member's part, and cannot be divided",
+                self.settings.name,
                 bytes / 1024
             ));
         }
-        if moved {
-            let carried = |port: &OfPort| {
-                let all = buckets.owners.iter().zip(&buckets.bytes);
-                let bytes: u64 = all.filter(|(owner, _)| *owner == port).map(|(_, bytes)| bytes).sum();
-                let name = self.links.get(port).map_or("", |l| &l.facts.name);
-                format!("{name}:{}kB", bytes / 1024)
-            };
-            let carried: Vec<String> = enabled.iter().map(carried).collect();
-            self.lines.push(format!("bond {name}: rebalanced (now carrying: {})", carried.join(" and ")));
-        }
+    }
+
+    fn report_moves(&mut self, enabled: &[OfPort]) {
+        let Some(buckets) = &self.buckets else { return };
+        let carried = |port: &OfPort| {
+            let all = buckets.owners.iter().zip(&buckets.bytes);
+            let bytes: u64 = all.filter(|(owner, _)| *owner == port).map(|(_, bytes)| bytes).sum();
+            let name = self.links.get(port).map_or("", |l| &l.facts.name);
+            format!("{name}:{}kB", bytes / 1024)
+        };
+        let carried: Vec<String> = enabled.iter().map(carried).collect();
+        let name = &self.settings.name;
+        self.lines.push(format!("bond {name}: rebalanced (now carrying: {})", carried.join(" and ")));
     }
 }

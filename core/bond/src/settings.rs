@@ -51,4 +51,6 @@ pub struct Settings {
     pub all_active: bool,
     /// Without LACP of the other end, works as active-backup.
     pub fallback: bool,
+    /// The datapath knows which link has which bucket, so that packets are not looked up again to be sent.
+    pub lb_output: bool,
 }

@@ -21,6 +21,7 @@ impl Bond {
     pub(crate) fn share_from_start(&mut self, now: Millis) {
         let shares = self.settings.mode != Mode::ActiveBackup && !self.falls_back();
         self.buckets = shares.then(Buckets::default);
+        self.shared_since = now;
         self.next_rebalance = now + self.settings.rebalance_interval;
         (self.changed, self.spread) = (true, true);
     }

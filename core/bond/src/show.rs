@@ -27,7 +27,9 @@ impl Bond {
             id(by_hash),
             s.basis
         );
-        out += "lb_output action: disabled, bond-id: -1\n";
+        let direct = by_hash && s.lb_output;
+        out +=
+            &format!("lb_output action: {}, bond-id: {}\n", yes(direct, "enabled", "disabled"), id(direct));
         if s.mode == Mode::BalanceSlb {
             out += &format!("all members active: {}\n", s.all_active);
         }

@@ -117,7 +117,7 @@ fn buckets_follow_links_at_once() {
 fn loads_are_shared_when_it_is_time() {
     let mut b = bond(settings(Mode::BalanceSlb));
     let busy: Vec<u8> = (0..=255).filter(|i| b.view().owner(*i) == Some(P1)).take(10).collect();
-    busy.iter().for_each(|i| b.view().tally().credit(*i, 1 << 20));
+    busy.iter().for_each(|i| b.view().tally().credit(*i, 1, 1 << 20));
     assert!(!b.rebalance(Millis(9_999)));
     assert!(b.rebalance(Millis(10_000)));
     let moved = busy.iter().filter(|i| b.view().owner(**i) == Some(P2)).count();
@@ -127,6 +127,17 @@ fn loads_are_shared_when_it_is_time() {
     );
     assert!(!b.rebalance(Millis(20_000)), "it is even");
     assert!(b.show(0, Millis(20_000)).contains("next rebalance: 10000 ms\n"));
+}
+
+#[test]
+fn an_elephant_is_reported_once_even_where_nothing_can_move() {
+    let mut b = bond(settings(Mode::BalanceSlb));
+    let mut told = |bucket: usize, now| {
+        b.view().tally().credit(bucket as u8, 1, 100 << 20);
+        b.rebalance(Millis(now));
+        b.take_lines().iter().filter(|line| line.contains(&format!("hash {bucket} carries"))).count()
+    };
+    assert_eq!([told(7, 10_000), told(7, 20_000), told(8, 30_000), told(8, 40_000)], [1, 0, 1, 0]);
 }
 
 #[test]
@@ -189,6 +200,37 @@ fn the_texts_are_those_of_open_vswitch() {
         active member mac: aa:00:00:00:00:01(p1)\n\nmember p1: enabled\n  active member\n  may_enable: true\n\n\
         member p2: enabled\n  may_enable: true\n\n";
     assert_eq!(b.show(0, Millis(0)), text);
+}
+
+/// The settings, what LACP says, and whether the datapath is to share.
+#[test]
+fn the_datapath_shares_connections_where_it_is_told_to() {
+    let direct = Settings { lb_output: true, ..settings(Mode::BalanceTcp) };
+    let mut b = bond(direct.clone());
+    b.run(Negotiated, Millis(1));
+    assert!(b.shares_in_datapath() && b.view().is_in_datapath() && b.rules().is_empty());
+    assert!(
+        b.show(9, Millis(1))
+            .contains("Recirc-ID : 9\nbond-hash-basis: 0\nlb_output action: enabled, bond-id: 9\n")
+    );
+    assert_eq!(b.owners(), *b.view().owners().unwrap());
+    // What the datapath has counted is shared like anything else.
+    let busy: Vec<usize> = (0..BUCKETS).filter(|i| b.owners()[*i] == P1).take(4).collect();
+    let mut bytes = [0; BUCKETS];
+    busy.iter().for_each(|i| bytes[*i] = 1 << 20);
+    b.credit(&bytes);
+    assert!(b.is_rebalance_due(Millis(10_000)) && b.rebalance(Millis(10_000)));
+    assert_eq!(busy.iter().filter(|i| b.owners()[**i] == P2).count(), 2);
+    assert!(!b.is_rebalance_due(Millis(10_000)));
+    let before = b.owners();
+    b.configure(settings(Mode::BalanceTcp), Millis(10_001));
+    assert!(b.run(Negotiated, Millis(10_001)) && !b.shares_in_datapath());
+    assert_eq!((b.owners(), b.rules().len()), (before, BUCKETS), "connections keep their link");
+    b.configure(Settings { fallback: true, ..direct.clone() }, Millis(10_002));
+    b.run(Configured, Millis(10_003));
+    assert!(!b.shares_in_datapath() && b.rules().is_empty());
+    b.configure(Settings { mode: Mode::BalanceSlb, ..direct }, Millis(10_004));
+    assert!(!b.shares_in_datapath() && b.rules().is_empty());
 }
 
 #[test]

@@ -8,25 +8,48 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::OfPort;
 
-/// Bytes by bucket, counted by the thread that reads the statistics of megaflows.
+/// What was sent by bucket, counted by whoever reads the statistics of megaflows.
 #[derive(Debug)]
-pub struct Tally([AtomicU64; BUCKETS]);
+pub struct Tally([Cell; BUCKETS]);
+
+#[derive(Debug)]
+struct Cell {
+    /// Bytes that were not taken yet.
+    fresh: AtomicU64,
+    /// All packets and bytes.
+    sent: (AtomicU64, AtomicU64),
+}
 
 impl Default for Tally {
     fn default() -> Tally {
-        Tally([const { AtomicU64::new(0) }; BUCKETS])
+        let zero = || AtomicU64::new(0);
+        Tally(std::array::from_fn(|_| Cell { fresh: zero(), sent: (zero(), zero()) }))
     }
 }
 
 impl Tally {
-    /// Counts bytes that were sent by a bucket.
-    pub fn credit(&self, bucket: u8, bytes: u64) {
-        self.0[usize::from(bucket)].fetch_add(bytes, Ordering::Relaxed);
+    /// So many packets and bytes were sent by a bucket.
+    pub fn credit(&self, bucket: u8, packets: u64, bytes: u64) {
+        let cell = &self.0[usize::from(bucket)];
+        cell.sent.0.fetch_add(packets, Ordering::Relaxed);
+        cell.sent.1.fetch_add(bytes, Ordering::Relaxed);
+        self.credit_bytes(bucket, bytes);
     }
 
-    /// Returns and resets the counts.
+    /// So many bytes were sent by a bucket without a translation that chose the link.
+    pub(crate) fn credit_bytes(&self, bucket: u8, bytes: u64) {
+        self.0[usize::from(bucket)].fresh.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Packets and bytes that translations have sent by a bucket.
+    pub(crate) fn sent(&self, bucket: u8) -> (u64, u64) {
+        let (packets, bytes) = &self.0[usize::from(bucket)].sent;
+        (packets.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
+    }
+
+    /// The bytes that were counted since the last call.
     pub(crate) fn take(&self) -> [u64; BUCKETS] {
-        std::array::from_fn(|i| self.0[i].swap(0, Ordering::Relaxed))
+        std::array::from_fn(|i| self.0[i].fresh.swap(0, Ordering::Relaxed))
     }
 }
 
@@ -37,6 +60,7 @@ pub struct View {
     pub(crate) negotiation: Negotiation,
     pub(crate) fallback: bool,
     pub(crate) all_active: bool,
+    pub(crate) in_datapath: bool,
     pub(crate) basis: u32,
     pub(crate) active: Option<OfPort>,
     /// Links that are enabled or will soon be.
@@ -106,7 +130,12 @@ impl View {
         &self.tally
     }
 
-    /// Basis of the hash that the datapath computes.
+    /// Of packets that are shared by connection: the datapath knows which link has which bucket.
+    pub fn is_in_datapath(&self) -> bool {
+        self.in_datapath
+    }
+
+    /// Basis of the hash that the datapath makes.
     pub fn basis(&self) -> u32 {
         self.basis
     }

@@ -5,7 +5,7 @@ use bond::{Mode, Settings};
 use settings::interface::{LACP_AGGREGATION_KEY, LACP_PORT_ID, LACP_PORT_PRIORITY};
 use settings::port::{
     ALL_MEMBERS_ACTIVE, BOND_DOWNDELAY, BOND_HASH_BASIS, BOND_MODE, BOND_PRIMARY, BOND_REBALANCE_INTERVAL,
-    BOND_UPDELAY, LACP, LACP_FALLBACK_AB, LACP_SYSTEM_ID, LACP_SYSTEM_PRIORITY, LACP_TIME,
+    BOND_UPDELAY, LACP, LACP_FALLBACK_AB, LACP_SYSTEM_ID, LACP_SYSTEM_PRIORITY, LACP_TIME, LB_OUTPUT_ACTION,
 };
 use std::collections::BTreeMap;
 use units::Millis;
@@ -83,5 +83,6 @@ pub(crate) fn bond(row: &Row<'_>) -> Settings {
         primary: BOND_PRIMARY.get(&other_config).filter(|_| has_primary).map(str::to_owned),
         all_active: ALL_MEMBERS_ACTIVE.flag_of(&other_config),
         fallback,
+        lb_output: mode == Mode::BalanceTcp && LB_OUTPUT_ACTION.flag_of(&other_config),
     }
 }

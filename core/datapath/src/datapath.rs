@@ -2,6 +2,7 @@
 //!
 //! Any thread may call it; no call waits for a worker.
 
+use crate::bonds::Bonds;
 use crate::flows::{Concerns, Credits, FlowContent, FlowLimits, Flows, NewFlow, SPARE, credit};
 use crate::last_drop::LastDrop;
 use crate::meter::Bank;
@@ -93,6 +94,7 @@ impl Datapath {
             handler: Snapshot::from_pointee(None),
             vlan_limit: AtomicU8::new(0),
             meters: Bank::default(),
+            bonds: Bonds::default(),
             conntrack: Arc::new(Conntrack::new(secret(b"sessions"))),
             reassembly: Arc::new(Reassembly::new(secret(b"fragment"))),
             shadow_check: AtomicU32::new(0),
@@ -127,8 +129,12 @@ impl Datapath {
         &self.shared.conntrack
     }
 
-    /// Registers a thread that serves upcalls. While one exists, workers park misses if they can
-    /// (`Worker::park_misses`).
+    /// The bonds of `lb_output`.
+    pub fn bonds(&self) -> &Bonds {
+        &self.shared.bonds
+    }
+
+    /// One thread's right to answer upcalls: while there is one, workers that can park (`Worker::park_misses`) do.
     pub fn upcall_server(&self) -> UpcallServer {
         UpcallServer::new(Arc::clone(&self.shared))
     }

@@ -1,6 +1,7 @@
 //! State that the stages of a worker share: buffers, batch, queues, counters. Used by one thread.
 
 use crate::batch::{Again, Batch};
+use crate::bonds::OwnBonds;
 use crate::last_drop::DropLog;
 use crate::meter::{FineClock, Meters};
 use crate::packet::{Meta, Packet};
@@ -74,6 +75,8 @@ pub(crate) struct Engine {
     pub(crate) ports: Arc<Ports>,
     pub(crate) handler: Handler,
     pub(crate) meters: Arc<Meters>,
+    /// The bonds of `lb_output`.
+    pub(crate) bonds: OwnBonds,
     pub(crate) conntrack: Arc<Conntrack>,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
     pub(crate) metering: Scratch,
@@ -102,7 +105,7 @@ impl Engine {
         id: WorkerId,
         lane: Lane,
         published: Arc<SharedTally>,
-        (conntrack, reassembly): (Arc<Conntrack>, Arc<Reassembly<Packet>>),
+        (conntrack, reassembly, bonds): (Arc<Conntrack>, Arc<Reassembly<Packet>>, OwnBonds),
         tx_queue: usize,
         seed: u64,
     ) -> Engine {
@@ -131,6 +134,7 @@ impl Engine {
             ports: Arc::default(),
             handler: Arc::new(None),
             meters: Arc::new(Meters::new_sync()),
+            bonds,
             conntrack,
             reassembly,
             metering: Scratch::default(),

@@ -20,6 +20,7 @@
 //!             path/fragments.rs  passes fragments to the crate `reassembly` until their datagram is complete
 //!             tunnels.rs, path/tunnel.rs  tunnel ports; adding and removing their headers
 //!             meter.rs    meters, and the bank that numbers them; bucket.rs: their tokens; policer.rs: ingress policing
+//!             bonds.rs, path/balance.rs  bonds that share connections without a second look-up
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             tracked.rs  what is known of the connections of its packets
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
@@ -52,6 +53,7 @@
 
 pub mod action;
 pub mod batch;
+mod bonds;
 mod bucket;
 pub mod datapath;
 mod egress;
@@ -86,6 +88,7 @@ mod upcall_budget;
 mod upcalls;
 pub mod worker;
 
+pub use crate::bonds::Bonds;
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
 pub use crate::egress::{Egress, EgressClock, EgressSpec};
 pub use crate::flows::Concerns;
@@ -99,6 +102,8 @@ pub use crate::worker::Worker;
 
 #[cfg(test)]
 mod again_tests;
+#[cfg(test)]
+mod bond_tests;
 #[cfg(test)]
 mod conntrack_tests;
 #[cfg(test)]

@@ -50,6 +50,8 @@ pub enum Sum {
     },
     /// Adds a tunnel's header, then sends to this port.
     PushAndSend(u32),
+    /// Sends by the link of this bond that has the packet's bucket.
+    Balance(u32),
     /// Recirculates with this id.
     Again(u32),
     /// Hashes as the operation says, then recirculates.
@@ -76,6 +78,8 @@ pub enum Sum {
 pub enum Op {
     /// Consumes the packet if it is last, else works on a copy.
     Output(u32),
+    /// As `Output`: by the link of this bond that has the packet's bucket.
+    Balance(u32),
     /// As `Output`.
     Userspace(Box<Userspace>),
     /// As `Output`.
@@ -166,6 +170,7 @@ impl Op {
         matches!(
             self,
             Op::Output(_)
+                | Op::Balance(_)
                 | Op::Userspace(_)
                 | Op::Recirc(_)
                 | Op::Clone(_)
@@ -183,6 +188,7 @@ impl Program {
         let sum = match ops[..] {
             [Op::Drop(reason)] => Sum::Drop(reason),
             [Op::TunnelPush(_), Op::Output(port)] => Sum::PushAndSend(port),
+            [Op::Balance(bond)] => Sum::Balance(bond),
             [Op::Recirc(id)] => Sum::Again(id),
             [Op::Hash { symmetric, basis }, Op::Recirc(id)] => Sum::HashAndAgain { symmetric, basis, id },
             [Op::Ct(_), Op::Recirc(id)] => Sum::TrackAndAgain(id),
@@ -232,7 +238,7 @@ impl Program {
     /// Returns whether the program hashes packets, so that keys should be read to the depth that the hash
     /// needs.
     pub(crate) fn hashes(&self) -> bool {
-        self.ops.iter().any(|op| matches!(op, Op::Hash { .. }))
+        self.ops.iter().any(|op| matches!(op, Op::Hash { .. } | Op::Balance(_)))
     }
 
     /// The meters at the beginning of the program.
@@ -396,7 +402,7 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
             None => Op::Drop(DropReason::TunnelPushError),
         },
         DpAction::TunnelPop(port) => Op::TunnelPop(port.0),
-        DpAction::LbOutput(_) => Op::Drop(DropReason::InvalidBond),
+        DpAction::LbOutput(out) => Op::Balance(out.bond_id),
         // The caller compiles branches, which need what follows them.
     }
 }

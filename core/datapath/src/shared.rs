@@ -1,5 +1,6 @@
 //! `Shared`: the state that workers and the control half share, and the publisher's lock.
 
+use crate::bonds::Bonds;
 use crate::flows::{Flows, NewFlow, Published, credit};
 use crate::meter::Bank;
 use crate::packet::Packet;
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     /// Microseconds for which packets are held so that more can be sent with them.
     pub(crate) tx_hold: AtomicU32,
     pub(crate) meters: Bank,
+    pub(crate) bonds: Bonds,
     pub(crate) conntrack: Arc<Conntrack>,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
     /// The kind of flow cache that workers use.

@@ -78,7 +78,7 @@ impl Worker {
                 id,
                 lane,
                 Arc::clone(&published),
-                (Arc::clone(&shared.conntrack), Arc::clone(&shared.reassembly)),
+                (Arc::clone(&shared.conntrack), Arc::clone(&shared.reassembly), shared.bonds.for_worker()),
                 tx_queue,
                 seed,
             ),

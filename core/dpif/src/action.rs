@@ -194,6 +194,9 @@ pub struct TunnelPush {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelHeader(pub Vec<u8>);
 
+/// Values of a hash by which `lb_output` tells packets apart: its low eight bits.
+pub const BOND_BUCKETS: usize = 256;
+
 /// Argument of `lb_output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LbOutput {

@@ -39,7 +39,7 @@ impl Capabilities {
         ct: true,
         ct_nat: true,
         tunnels: true,
-        lb_output: false,
+        lb_output: true,
         max_hash_alg: 1,
     };
 }

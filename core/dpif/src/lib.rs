@@ -16,7 +16,8 @@ pub mod upcall;
 pub mod userspace;
 
 pub use action::{
-    CheckPktLen, Ct, CtNat, CtTimeout, DpAction, HashAlg, LbOutput, PushNsh, Sample, TunnelHeader, TunnelPush,
+    BOND_BUCKETS, CheckPktLen, Ct, CtNat, CtTimeout, DpAction, HashAlg, LbOutput, PushNsh, Sample,
+    TunnelHeader, TunnelPush,
 };
 pub use capability::Capabilities;
 pub use drop_reason::DropReason;

@@ -37,7 +37,9 @@ settings! {
     ALL_MEMBERS_ACTIVE = oc("all-members-active").flag(false)
         .doc("Whether a balance-slb bond accepts broadcasts on all links.");
     BOND_REBALANCE_INTERVAL = oc("bond-rebalance-interval").int(0, I32, 10_000)
-        .doc("Milliseconds between two rebalancings, at least 1000; 0: never.");
+        .doc("Milliseconds between two balancings, at least 1000; 0: none.");
+    LB_OUTPUT_ACTION = oc("lb-output-action").flag(false)
+        .doc("Whether balance-tcp shares in the datapath, without a second look-up.");
     LACP = column("lacp").choice(&["active", "passive", "off"], "off").doc("LACP on the port.");
     LACP_SYSTEM_ID = oc("lacp-system-id").text("an Ethernet address").doc("The LACP system id; if not set, the bridge's address.");
     LACP_SYSTEM_PRIORITY = oc("lacp-system-priority").opt_int(1, 65_535)
@@ -52,13 +54,12 @@ pub const OTHERS: &[Setting] = &[
     column("qos").rows("QoS").doc("Queueing of sent packets."),
     column("bond_fake_iface")
         .flag(false)
-        .none("no device with the bond's name is created: assign addresses to the bridge's local port")
-        .doc("Creates a device with the bond's name."),
-    column("fake_bridge").flag(false).elsewhere("ovs-vsctl").doc("Tools show the port as a separate bridge."),
-    oc("lb-output-action")
+        .none("no device of the bond's name is made: address the bridge's own instead")
+        .doc("Makes a device of the bond's name."),
+    column("fake_bridge")
         .flag(false)
-        .none("balance-tcp always uses a second lookup")
-        .doc("Whether balance-tcp selects the link in the datapath, without a second lookup."),
+        .elsewhere("ovs-vsctl")
+        .doc("Tools show the port as a bridge of its own."),
     oc("bond-detect-mode")
         .choice(&["carrier", "miimon"], "carrier")
         .none("carrier changes are detected at once in either mode")

@@ -6,7 +6,7 @@
 //! milliseconds. A fold must happen before a counter has advanced by its whole range.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromZeros;
 
 const BYTES: u64 = (1 << 48) - 1;
@@ -86,7 +86,15 @@ impl Lane {
 }
 
 impl Lanes {
-    /// The contents of the record's cell; zero if nothing was counted.
+    /// Somebody else has an end of this lane. False: nothing will be counted any more.
+    pub fn is_used(&self) -> bool {
+        let is_used = Arc::strong_count(&self.cells) > 1;
+        // With the writer's last reference all that it counted is seen.
+        fence(Ordering::Acquire);
+        is_used
+    }
+
+    /// What the lane holds for the record; zeroes if nothing was ever counted.
     pub fn read(&self, index: u32) -> LaneCount {
         let Some(cell) = self.cells.get(index as usize) else { return LaneCount::default() };
         let (a, b) = (cell.packets_used.load(Ordering::Relaxed), cell.bytes_flags.load(Ordering::Relaxed));
@@ -120,5 +128,8 @@ mod tests {
         lanes.clear(1500);
         assert_eq!(lanes.read(1500), LaneCount::default());
         lane.count(999_999, 1, 1, 1, 0);
+        assert!(lanes.is_used());
+        drop(lane);
+        assert!(!lanes.is_used());
     }
 }

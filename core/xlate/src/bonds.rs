@@ -8,9 +8,18 @@ use crate::snapshot::Bundle;
 use crate::walk::{ByConnection, Walk};
 use bond::{Admission, Choice, View};
 use bridge::BundleId;
-use dpif::{DpAction, HashAlg};
+use dpif::{DpAction, HashAlg, LbOutput};
 use std::sync::Arc;
 use units::OfPort;
+
+/// The datapath hashes the packet's connection, and the bond shares by that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByConnection {
+    bundle: BundleId,
+    basis: u32,
+    /// The datapath does so, too.
+    in_datapath: bool,
+}
 
 impl<'a> Walk<'a> {
     /// The output link for a packet of a VLAN, or how it is found after recirculation; `None`: there is no link.
@@ -31,16 +40,21 @@ impl<'a> Walk<'a> {
                 Some((port, None))
             }
             Choice::ByConnection => {
-                let shared = ByConnection { bundle: bundle.id, basis: view.basis() };
-                // Any link can represent the bond: its links have the same port settings.
+                let in_datapath = view.is_in_datapath();
+                let shared = ByConnection { bundle: bundle.id, basis: view.basis(), in_datapath };
+                // Any of its links stands for the bond: what they let through is the same.
                 Some((view.owner(0)?, Some(shared)))
             }
         }
     }
 
-    /// Instead of an output: hashes and recirculates the packet.
+    /// In the place of the output: the packet is hashed, and comes back for the link unless the datapath knows that. In both
+    /// cases the number is that of the bond's state, which the megaflow holds.
     pub(crate) fn push_shared(&mut self, shared: ByConnection) {
         let Some(id) = self.put_aside(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
+        if shared.in_datapath {
+            return self.out.actions.push(DpAction::LbOutput(LbOutput { bond_id: id }));
+        }
         self.out.actions.push(DpAction::Hash { alg: HashAlg::L4, basis: shared.basis });
         self.out.actions.push(DpAction::Recirc(id));
     }

@@ -1,10 +1,11 @@
 //! `bridge/*` and `ofproto/list`.
 
 use crate::answer::{Answer, unknown};
+use bond::BucketRule;
 use classifier::of::Classified;
 use ctl::names;
 use flow::text::NoNames;
-use ofproto::Rule;
+use ofproto::{Rule, TABLE_INTERNAL};
 use openflow::text::actions_text;
 use switch::Switch;
 use units::Millis;
@@ -28,7 +29,36 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
         backer.datapath.maintain(now);
     }
     let offload = options.iter().any(|o| o == "--offload-stats");
-    Ok(bridge.ofproto.all_rules().map(|rule| rule_line(rule, offload, now) + "\n").collect())
+    let own = bridge.ofproto.all_rules().map(|rule| rule_line(rule, offload, now) + "\n");
+    let rules = switch.bucket_rules(bridge).into_iter();
+    Ok(own.chain(rules.map(|(recirc, rule)| bucket_line(recirc, &rule, offload, now) + "\n")).collect())
+}
+
+/// What sends the packets of a bond that come back with their hash. It is not in a table: translations know it of the bond.
+/// Its place and priority are those that Open vSwitch gives it.
+fn bucket_line(recirc: u32, rule: &BucketRule, offload: bool, now: Millis) -> String {
+    let BucketRule { bucket, link, packets, bytes, created } = rule;
+    let counters = Counters { packets: *packets, bytes: *bytes, created: *created };
+    format!(
+        "table_id={TABLE_INTERNAL}, {}priority=20,recirc_id={recirc:#x},dp_hash={bucket:#x}/0xff,actions=output:{}",
+        counters.text(offload, now),
+        link.0
+    )
+}
+
+/// What a flow has counted.
+struct Counters {
+    packets: u64,
+    bytes: u64,
+    created: Millis,
+}
+
+impl Counters {
+    fn text(&self, offload: bool, now: Millis) -> String {
+        let Counters { packets, bytes, created } = self;
+        let offload = if offload { "n_offload_packets=0, n_offload_bytes=0, " } else { "" };
+        format!("duration={}s, n_packets={packets}, n_bytes={bytes}, {offload}", now.since(*created).0 / 1000)
+    }
 }
 
 /// A flow of a table, including hidden ones, whose priorities no message can express.
@@ -40,11 +70,8 @@ pub(crate) fn rule_line(rule: &Rule, offload: bool, now: Millis) -> String {
     if rule.table != 0 {
         line += &format!("table_id={}, ", rule.table);
     }
-    line += &format!("duration={}s, ", now.since(rule.created).0 / 1000);
-    line += &format!("n_packets={}, n_bytes={}, ", rule.packets(), rule.bytes());
-    if offload {
-        line += "n_offload_packets=0, n_offload_bytes=0, ";
-    }
+    let counters = Counters { packets: rule.packets(), bytes: rule.bytes(), created: rule.created };
+    line += &counters.text(offload, now);
     let matching = rule.full_match().text(&NoNames);
     line += &match (rule.priority(), matching.is_empty()) {
         (0x8000, _) => matching,

@@ -38,6 +38,7 @@ pub(crate) fn execute(
         names::DPIF_NETDEV_PMD_STATE => return crate::pmd_state::state(switch).into(),
         names::DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET => return Ok(lookups::show(switch)).into(),
         names::DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET => return lookups::set(switch, args).into(),
+        names::DPIF_NETDEV_BOND_SHOW => return bond_show(switch, args).into(),
         names::DPIF_NETDEV_PMD_PLAN => return crate::pmd_state::plan(switch, format).into(),
         _ => {}
     }
@@ -102,7 +103,23 @@ fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a
     Ok(Asked { backer, core, seconds })
 }
 
-/// Reassigns the rx queues before the next command.
+/// `dpif-netdev/bond-show`: the bonds that a datapath shares without a second look-up.
+fn bond_show(switch: &Switch, args: &[String]) -> Result<String, String> {
+    let named = args.first().map(|name| switch.datapaths.all().find(|b| b.dp_name == *name));
+    let backer = named.unwrap_or_else(|| switch.datapaths.only()).ok_or(NO_DATAPATH)?;
+    let bonds = backer.datapath.bonds().all();
+    let mut out = if bonds.is_empty() { String::new() } else { "Bonds:\n".to_owned() };
+    for (id, ports) in bonds {
+        out += &format!("  bond-id {id}:\n");
+        for (bucket, port) in ports.into_iter().enumerate() {
+            let member = port.map_or(u32::MAX, |port| port.0);
+            out += &format!("    bucket {bucket} - member {member}\n");
+        }
+    }
+    Ok(out)
+}
+
+/// Gives the queues out anew before the next command.
 fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let name = asked(switch, args, false)?.backer.dp_name.clone();
     if args.first().is_some_and(|given| *given != name) {

@@ -3,7 +3,7 @@
 //! An operation that consumes a packet (output, userspace, recirculation, clone, sample) takes the packet
 //! itself if it is the last of the program, and a copy otherwise.
 
-use super::{conntrack, fragments, meter, transmit, tunnel};
+use super::{balance, conntrack, fragments, meter, transmit, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::batch::{Again, MAX_PASSES};
 use crate::engine::Engine;
@@ -36,6 +36,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
                 engine.send_each(port, group.drain(..).map(|p| p.frame));
             }
             &Op::Output(port) => each(engine, group, last, |e, p| output(e, port, p)),
+            &Op::Balance(bond) => each(engine, group, last, |e, p| balance::one(e, bond, p)),
             Op::Userspace(u) => userspace(engine, u, group, last),
             &Op::Recirc(id) => each(engine, group, last, |e, p| recirculate(e, id, p)),
             Op::Clone(inner) => branch(engine, inner, group, last, |_| true),
@@ -157,7 +158,7 @@ pub(super) fn truncate(p: &mut Packet) {
     p.meta.cut = 0;
 }
 
-fn output(engine: &mut Engine, port: u32, mut p: Packet) {
+pub(super) fn output(engine: &mut Engine, port: u32, mut p: Packet) {
     truncate(&mut p);
     match p.meta.skb_priority {
         0 => engine.send(port, p.frame),

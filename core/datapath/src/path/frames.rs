@@ -3,7 +3,7 @@
 //! A [`Packet`] is three times the size of a frame, and making one takes longer than rewriting a frame. So
 //! the packets of a batch become [`Packet`]s only at the first operation that needs them.
 
-use super::{execute, meter, tunnel};
+use super::{balance, execute, meter, tunnel};
 use crate::action::hash;
 use crate::engine::Engine;
 use crate::packet::{Meta, Packet};
@@ -64,6 +64,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
                 group.numbers.clear();
                 return engine.send_all(port, &mut group.frames);
             }
+            &Op::Balance(bond) if last => return balance::group(engine, bond, group),
             &Op::Hash { symmetric, basis } => hash(engine, group, symmetric, basis),
             &Op::Recirc(id) if last => {
                 return group.each(engine, |engine, packet| execute::recirculate(engine, id, packet));

@@ -9,8 +9,9 @@
 use super::frames::{self, Group};
 use super::step::{self, Step, one_step, step_now, steps};
 use super::straight::{self, Straight};
-use super::{Megaflows, conntrack, execute, recent, tunnel};
-use crate::batch::{BATCH, Miss, NONE};
+use super::{Megaflows, balance, execute, recent, tunnel};
+use crate::action::hash;
+use crate::batch::{BATCH, Batch, Miss, NONE, step_line};
 use crate::engine::Engine;
 use crate::port::Frame;
 use crate::program::{Op, Program, REWRITES, Sum};
@@ -161,8 +162,13 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         {
             return send_all(engine, port);
         }
-        match one_step(guard, engine) {
-            Some(step) => step::every(guard, engine, step),
+        if let Sum::Balance(bond) = megaflow.payload.sum
+            && engine.batch.is_plain()
+        {
+            return balance::whole(engine, bond);
+        }
+        match step_now(engine, &megaflow.payload) {
+            Some(step) => every(&mut engine.batch, step),
             None => whole(engine, &megaflow.payload),
         }
     } else if pending == 0
@@ -181,6 +187,11 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     {
         count_each(engine, now);
         tunnel::push_each(engine, port, &pushes);
+    } else if pending == 0
+        && let Some(bond) = balance::one_bond(guard, &engine.batch)
+    {
+        count_each(engine, now);
+        balance::whole(engine, bond);
     } else if pending == 0
         && let Some(step) = one_step(guard, engine)
     {

@@ -3,6 +3,7 @@
 //!
 //! Packets that are recirculated with an unchanged key go from `group` back to `recent`.
 
+mod balance;
 pub mod cache;
 pub mod classify;
 pub(crate) mod conntrack;

@@ -1,5 +1,6 @@
 //! Small switches for tests.
 
+mod bonds;
 mod encap;
 mod mirror;
 mod native;

@@ -1,6 +1,6 @@
 //! From rows to bonds and LACP.
 
-use super::PortBond;
+use super::{PortBond, in_datapath};
 use crate::backer::Backer;
 use crate::switch::Switch;
 use bond::lacp::{MemberSettings, Settings};
@@ -44,8 +44,8 @@ impl Switch {
 fn remove_lacp(bridge: &mut Bridge, port: OfPort) {
     let speaks = |p: &BridgePort| bridge.config.ports.get(&p.port_row).is_some_and(|row| row.lacp.is_some());
     let wrong = bridge.ports.get(&port).is_some_and(|p| p.lacp.is_some() && !speaks(p));
-    if wrong && let Some(port) = bridge.ports.get_mut(&port) {
-        port.lacp = None;
+    if wrong {
+        bridge.change_port(port, |port| port.lacp = None);
     }
 }
 
@@ -60,7 +60,8 @@ fn forget_others(backer: &mut Backer) {
 }
 
 fn forget_bond(backer: &mut Backer, key: &Key) {
-    if let Some(gone) = backer.uplinks.bonds.remove(key).filter(|b| b.recirc != 0) {
+    if let Some(mut gone) = backer.uplinks.bonds.remove(key).filter(|b| b.recirc != 0) {
+        in_datapath::retire(backer, &mut gone);
         backer.shared.release(&[gone.recirc]);
     }
 }
@@ -104,11 +105,17 @@ fn configure(
         let row = Row::find(replica, "Port", row.uuid)?;
         parse_mac(row.opt_str("bond_active_slave")?)
     };
-    let known = backer.uplinks.bonds.entry(key.clone()).or_insert_with(|| {
-        let bond = Bond::new(row.bond.clone(), stored().unwrap_or_default(), now);
-        PortBond { bond, recirc: 0, view: Default::default() }
+    let mut wanted = row.bond.clone();
+    if wanted.lb_output && !backer.handler.knobs.capabilities().lb_output {
+        let name = &row.name;
+        runtime::warn!(LOG, "{name}: Datapath does not support 'lb_output' action, disabled.");
+        wanted.lb_output = false;
+    }
+    let mut known = backer.uplinks.bonds.remove(key).unwrap_or_else(|| {
+        let bond = Bond::new(wanted.clone(), stored().unwrap_or_default(), now);
+        PortBond { bond, recirc: 0, view: Default::default(), links: None }
     });
-    known.bond.configure(row.bond.clone(), now);
+    known.bond.configure(wanted, now);
     let gone: Vec<OfPort> = known.bond.links().map(|(port, _)| port).collect();
     for port in gone.into_iter().filter(|port| members.iter().all(|(p, _)| p != port)) {
         known.bond.remove_link(port, now);
@@ -118,8 +125,10 @@ fn configure(
         let bundle = bridge.bundle_id(&row.name);
         known.recirc = backer.shared.freeze(Frozen::of_bond(bridge.id, bundle)).unwrap_or_default();
     } else if !shares && known.recirc != 0 {
+        in_datapath::retire(backer, &mut known);
         backer.shared.release(&[std::mem::take(&mut known.recirc)]);
     }
+    backer.uplinks.bonds.insert(key.clone(), known);
 }
 
 fn configure_lacp(
@@ -145,11 +154,13 @@ fn configure_lacp(
     };
     let mut links = Vec::new();
     for (ofport, interface) in members {
-        let Some(port) = bridge.ports.get_mut(ofport) else { continue };
-        let facts = port.lacp_facts();
+        let Some(port) = bridge.ports.get(ofport) else { continue };
+        let (facts, is_known) = (port.lacp_facts(), port.lacp.is_some());
         let (mac, carrier) = (facts.mac, facts.up);
-        // Other facts of a known link are passed on in the next iteration.
-        port.lacp.get_or_insert_with(|| PortLacp { facts, ..PortLacp::default() });
+        // Other facts of a link that is known are told in the next turn.
+        if !is_known {
+            bridge.change_port(*ofport, |port| port.lacp = Some(PortLacp { facts, ..PortLacp::default() }));
+        }
         links.push(LinkSetup {
             port: *ofport,
             settings: MemberSettings {

@@ -1,11 +1,10 @@
 //! In each iteration: link states are passed to bonds and LACP, and their choices are applied.
 
-use super::PortBond;
+use super::{PortBond, in_datapath};
 use crate::backer::Backer;
 use crate::switch::Switch;
 use bond::LinkFacts;
-use openflow::port::PortReason;
-use openflow_service::{Bridge, port_message};
+use openflow_service::Bridge;
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +22,13 @@ impl Switch {
     pub(crate) fn run_uplinks(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
-        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.links.is_empty()) {
+        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.is_empty()) {
             tell_lacp(backer, &mut self.bridges, now);
             for (key, report) in backer.handler.lacp.take_changed_reports() {
                 any |= take_report(backer, &mut self.bridges, key, report);
             }
             any |= run_bonds(backer, &mut self.bridges, now);
+            in_datapath::sweep(backer);
         }
         self.status.due |= any;
         any
@@ -73,15 +73,11 @@ fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Rep
     }
     let Some(bridge) = bridge_of(bridges, &key) else { return false };
     for (ofport, (may_enable, is_current)) in &report.links {
-        let Some(port) = bridge.ports.get_mut(ofport) else { continue };
-        let old = port_message(port);
-        let Some(lacp) = &mut port.lacp else { continue };
-        (lacp.may_enable, lacp.is_current) = (*may_enable, *is_current);
-        // If controllers have not been told of the port yet, they get its full state then.
-        if port.told.is_none() {
-            let new = port_message(port);
-            bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
-        }
+        bridge.change_port(*ofport, |port| {
+            if let Some(lacp) = &mut port.lacp {
+                (lacp.may_enable, lacp.is_current) = (*may_enable, *is_current);
+            }
+        });
     }
     backer.uplinks.lacp.insert(key, report);
     backer.changed();
@@ -95,13 +91,19 @@ fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
         let Some(bridge) = bridge_of(bridges, key) else { continue };
         tell_bond(backer, bridge, key, bond);
         let negotiation = backer.uplinks.lacp.get(key).map(|r| r.negotiation).unwrap_or_default();
-        let changed = bond.bond.run(negotiation, now) | bond.bond.rebalance(now);
-        if changed {
+        let changed = bond.bond.run(negotiation, now);
+        if bond.bond.is_rebalance_due(now) {
+            in_datapath::account(&backer.datapath, bond);
+        }
+        let moved = bond.bond.rebalance(now);
+        in_datapath::follow(backer, bridge, key, bond, changed || moved);
+        // Where the datapath knows which link has a bucket, translations need not.
+        if changed || moved && bond.links.is_none() {
             bond.view = Arc::new(bond.bond.view());
             bridge.ports.touch_row(&key.1);
             backer.changed();
         }
-        any |= changed;
+        any |= changed || moved;
         for line in bond.bond.take_lines() {
             LOG.log_limited(&LIMIT, runtime::log::Level::Info, format_args!("{line}"));
         }

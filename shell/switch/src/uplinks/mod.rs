@@ -4,20 +4,22 @@
 //! | file | what |
 //! |---|---|
 //! | `configure.rs` | from rows to bonds and LACP |
-//! | `follow.rs` | each iteration: link states in, choices of links out |
-//! | `announce.rs` | informs other switches of stations |
-//! | `orders.rs` | commands |
+//! | `follow.rs` | each turn: link states in, choices of links out |
+//! | `in_datapath.rs` | bonds that the datapath shares without a second look-up |
+//! | `announce.rs` | tells other switches where stations are |
+//! | `orders.rs` | what commands ask and order |
 
 mod announce;
 mod configure;
 mod follow;
+mod in_datapath;
 mod orders;
 
 use bond::{Bond, View};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use translation::lacp::groups::{Key, Report};
-use units::OfPort;
+use units::{OfPort, PortNo};
 
 /// A bond of a bridge.
 pub struct PortBond {
@@ -27,6 +29,15 @@ pub struct PortBond {
     pub(crate) recirc: u32,
     /// As published last.
     pub(crate) view: Arc<View>,
+    /// Its links in the datapath, where that knows the bond under the same id.
+    pub(crate) links: Option<Vec<(OfPort, PortNo)>>,
+}
+
+/// A number of a bond in the datapath that megaflows may still name.
+struct Retired {
+    id: u32,
+    /// Megaflows of this version do not.
+    version: u64,
 }
 
 /// The bonds of a datapath, and its ports with LACP.
@@ -38,10 +49,17 @@ pub struct Uplinks {
     pub(crate) lacp: BTreeMap<Key, Report>,
     /// Links of bonds and of LACP ports, by row.
     pub(crate) links: BTreeMap<Key, Vec<OfPort>>,
+    /// Bonds that the datapath will forget.
+    retired: Vec<Retired>,
 }
 
 impl Uplinks {
-    /// How the links of a row share traffic; `None` if the row is no bond.
+    /// There is nothing to follow.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.retired.is_empty()
+    }
+
+    /// How a row's ports share traffic, if they do.
     pub(crate) fn view(&self, key: &Key) -> Option<Arc<View>> {
         self.bonds.get(key).map(|b| Arc::clone(&b.view))
     }

@@ -1,8 +1,9 @@
 //! Commands about bonds and LACP.
 
-use super::PortBond;
+use super::{PortBond, in_datapath};
 use crate::switch::Switch;
-use bond::Bond;
+use bond::{Bond, BucketRule};
+use openflow_service::Bridge;
 use units::Millis;
 
 impl Switch {
@@ -29,7 +30,15 @@ impl Switch {
         found.then(|| meant.iter().map(|b| b.bond.show(b.recirc, now)).collect())
     }
 
-    /// Applies a command to a bond.
+    /// What becomes of packets of a bridge that come back with their hash to leave by a bond, each with the number under
+    /// which they do.
+    pub fn bucket_rules(&self, bridge: &Bridge) -> Vec<(u32, BucketRule)> {
+        let all = self.datapaths.of_bridge(bridge).into_iter().flat_map(|b| &b.uplinks.bonds);
+        let own = all.filter(|(key, bond)| key.0 == bridge.id && bond.recirc != 0);
+        own.flat_map(|(_, bond)| bond.bond.rules().into_iter().map(|rule| (bond.recirc, rule))).collect()
+    }
+
+    /// Orders something of a bond.
     pub fn order_bond(
         &mut self,
         name: &str,
@@ -57,7 +66,10 @@ impl Switch {
         let now = self.clock.now();
         for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.bonds.is_empty()) {
             backer.datapath.maintain(now);
-            backer.uplinks.bonds.values_mut().for_each(|b| b.bond.account());
+            for bond in backer.uplinks.bonds.values_mut() {
+                in_datapath::account(&backer.datapath, bond);
+                bond.bond.account();
+            }
         }
     }
 }

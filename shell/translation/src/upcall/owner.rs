@@ -84,7 +84,7 @@ impl Owner {
             }
             Credit::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
             Credit::Tunnel { at, out } => self.patches.credit_one(*at, *out, delta),
-            Credit::Bond { tally, bucket } => tally.credit(*bucket, delta.bytes),
+            Credit::Bond { tally, bucket } => tally.credit(*bucket, delta.packets, delta.bytes),
             Credit::Mirror(tally) => tally.credit(delta.packets, delta.bytes),
             // Already done by the side effects of the first packet.
             Credit::Mac { .. } | Credit::Learn(_) if fresh => {}
