@@ -9,7 +9,7 @@ import tempfile
 from lib import lab
 
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
-TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings", "doctor", "host-ids", "bench", "top", "pmd")
+TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings", "doctor", "drops", "host-ids", "bench", "top", "pmd")
 SCHEMA = {"name": "ordinals", "version": "5.1.3", "cksum": "12345678 9", "tables": {"ordinals": {
     "columns": {"number": {"type": "integer"}, "name": {"type": "string"}}, "indexes": [["number"]]}}}
 # What no two runs share. The order of tables, rows and columns carries no meaning to the stock tools, so lines are sorted.
@@ -306,6 +306,7 @@ def test_json():
         assert "datapaths" in ask("pmd", json_option, *ctl, "state")
         assert ask("top", json_option, *ctl, "-i", "0.1")[0]["name"] == "netdev@ovs-netdev"
         assert "pmd-cpu-mask" in [row["key"] for row in ask("settings", json_option, "pmd-cpu-mask")]
+        assert "datapath_drop_tx_mtu_exceeded" in [row["name"] for row in ask("drops", json_option, "MTU")]
         assert "findings" in json.loads(lab.sh(SLUICE, "doctor", json_option, env=s.env, check=False))
         assert "headings" in ask("db", json_option, "dump", "Bridge", "name")
         assert "reply" in ask("dpctl", json_option, "-T", s.dir + "/ovs-vswitchd.ctl", "show")

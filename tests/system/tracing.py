@@ -36,7 +36,7 @@ def test_why_the_last_packet_was_dropped():
 
     def asked(*words):
         text = s.appctl("ofproto/trace", "--last-drop", *words)
-        assert re.match(r"Port %s \(\d+ of netdev@ovs-netdev\), \d+\.\d{3} s ago: drop_action_of_pipeline\n"
+        assert re.match(r"Port %s \(\d+ of netdev@ovs-netdev\), \d+\.\d{3} s ago: drop_action_of_pipeline\nThe OpenFlow tables send the packet nowhere\.\n"
                         r"Packet, \d+ bytes, as it was then: [0-9a-f]+\n\nFlow: " % (words[1] if len(words) > 1 else a.port), text), text
         return text, text.splitlines()[-1]
 
@@ -77,10 +77,10 @@ def test_why_a_port_did_not_send():
         return s.appctl("ofproto/trace", "--last-drop", *words)
 
     assert not ping(a, "10.1.1.2", "-s", "900")
-    head = r"Output by port %s \(\d+ of netdev@ovs-netdev\), \d+\.\d{3} s ago: datapath_drop_tx_mtu_exceeded\n" % b.port
-    why = "The tables sent it to this port, which did not send it. It is longer than the port's MTU allows, which is 700 bytes now"
+    head = r"Output by port %s \(\d+ of netdev@ovs-netdev\), \d+\.\d{3} s ago: datapath_drop_tx_mtu_exceeded\nThe packet is longer than the MTU of the port" % b.port
+    why = "The tables sent it to this port, which did not send it. The port's MTU is 700 bytes now"
     text = asked("br0", b.port)
-    assert re.match(head + r"Packet, 942 bytes, as it was then: [0-9a-f]{1884}\n\nFlow as it was to be sent: icmp,", text) and why in text, text
+    assert re.match(head + r" that should send it\.\nPacket, 942 bytes, as it was then: [0-9a-f]{1884}\n\nFlow as it was to be sent: icmp,", text) and why in text, text
     # Later drops of other kinds, of which one kind is a flood, leave it where it was.
     send = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); [s.sendto(bytes(8), ('10.1.1.2', 53)) for _ in range(300)]"
     a.run("python3", "-c", send + "; s.sendto(bytes(8), ('10.1.1.2', 54))")

@@ -374,8 +374,8 @@ pub fn page() -> Page {
                  Each thread keeps 128 packets: for each flow, port and reason the newest one. \
                  --list prints one line for each packet, newest first; --filter FLOW selects packets by a match \
                  (as for dump-flows: --filter tcp,tp_dst=80; a packet that was to be sent has no in_port), and \
-                 --reason TEXT selects packets by a part of the reason's name (--reason mtu). \
-                 dpif/show-accounting counts all drops by reason."
+                 --reason TEXT those that were counted as something with TEXT in its name (--reason mtu). \
+                 dpif/show-accounting counts all drops by reason, and sluice drops says what each means."
                     .into(),
             ),
         ],

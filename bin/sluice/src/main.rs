@@ -10,6 +10,7 @@ mod completion;
 mod db;
 mod doctor;
 mod dpctl;
+mod drops;
 mod getopt;
 mod host_ids;
 mod notation;
@@ -51,8 +52,8 @@ struct Tool {
     page: fn() -> Page,
 }
 
-/// All tools, the most used first.
-static TOOLS: [Tool; 11] = [
+/// All of them, the most used first.
+static TOOLS: [Tool; 12] = [
     Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
     Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
     Tool { names: appctl::NAMES, run: appctl::main, page: appctl::page },
@@ -60,6 +61,7 @@ static TOOLS: [Tool; 11] = [
     Tool { names: db::NAMES, run: db::main, page: db::page },
     Tool { names: settings::NAMES, run: settings::main, page: settings::page },
     Tool { names: doctor::NAMES, run: doctor::main, page: doctor::page },
+    Tool { names: drops::NAMES, run: drops::main, page: drops::page },
     Tool { names: host_ids::NAMES, run: host_ids::main, page: host_ids::page },
     Tool { names: bench::NAMES, run: bench::main, page: bench::page },
     Tool { names: top::NAMES, run: top::main, page: top::page },
@@ -207,7 +209,9 @@ mod tests {
             assert!(about("man", &[name.into()]).unwrap().starts_with(".TH SLUICE"));
         }
         assert!(
-            about("nonsense", &[]).unwrap_err().contains("vsctl, ofctl, appctl, dpctl, db, settings, doctor")
+            about("nonsense", &[])
+                .unwrap_err()
+                .contains("vsctl, ofctl, appctl, dpctl, db, settings, doctor, drops")
         );
     }
 }

@@ -3,6 +3,7 @@
 use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::Page;
 use crate::{Call, suggest};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// `--help` and `--version`.
@@ -70,7 +71,23 @@ pub fn arguments(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Pa
     }
 }
 
-/// Prints an error and returns the exit status of a failure.
+/// Ends a tool that prints the entries of a table that its only argument selects, a pattern; without one, all. `print` returns
+/// how many there are, and their text.
+pub fn print_matching(call: &Call, parsed: &Parsed, print: impl FnOnce(&str) -> (usize, String)) -> ExitCode {
+    if let Some(word) = parsed.rest.get(1) {
+        return no_such_argument(call, word);
+    }
+    let pattern = parsed.rest.first().map_or("", String::as_str);
+    let (count, text) = print(pattern);
+    // A reader that closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    match count {
+        0 => refuse(call, &format!("nothing is known of \"{pattern}\"")),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Ends the tool with a complaint.
 pub fn refuse(call: &Call, text: &str) -> ExitCode {
     eprintln!("{}: {text}", call.name);
     ExitCode::FAILURE

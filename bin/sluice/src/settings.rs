@@ -5,7 +5,6 @@ use crate::page::{Names, Page};
 use crate::{Call, own};
 use ovsdb::Json;
 use settings::{self, Setting, text};
-use std::io::Write;
 use std::process::ExitCode;
 
 const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints the whole of docs/settings.md");
@@ -50,22 +49,13 @@ pub fn main(call: &Call) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     }
-    if let Some(word) = parsed.rest.get(1) {
-        return own::no_such_argument(call, word);
-    }
-    let pattern = parsed.rest.first().map_or("", String::as_str);
-    let found: Vec<&Setting> = settings::all().filter(|s| text::matches(s, pattern)).collect();
-    let out = match json {
-        true => format!("{}\n", Json::Array(found.iter().map(|s| entry(s)).collect())),
-        false => found.iter().map(|s| text::plain(s)).collect::<Vec<_>>().join("\n"),
-    };
-    // Ignore errors: the reader may have closed the pipe.
-    let _ = std::io::stdout().write_all(out.as_bytes());
-    if found.is_empty() {
-        eprintln!("{}: no setting matches \"{pattern}\"", call.name);
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
+    own::print_matching(call, &parsed, |pattern| {
+        let found: Vec<&Setting> = settings::all().filter(|s| text::matches(s, pattern)).collect();
+        match json {
+            true => (found.len(), format!("{}\n", Json::Array(found.iter().map(|s| entry(s)).collect()))),
+            false => (found.len(), found.iter().map(|s| text::plain(s)).collect::<Vec<_>>().join("\n")),
+        }
+    })
 }
 
 fn entry(s: &Setting) -> Json {

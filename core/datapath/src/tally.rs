@@ -125,7 +125,12 @@ impl Tally {
         self.drops[reason as usize]
     }
 
-    /// The count of all drops.
+    /// The reasons for which packets were dropped, and how many.
+    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.iter().map(|reason| (*reason, self.dropped(*reason))).filter(|(_, n)| *n != 0)
+    }
+
+    /// How many drops in all.
     pub fn dropped_total(&self) -> u64 {
         self.dropped
     }

@@ -1,116 +1,268 @@
-//! Why a packet was dropped. Every drop has a reason, and every reason a counter.
+//! The table of drop reasons. Every dropped packet has a reason, and every reason a counter.
 //!
-//! The counter names are those of Open vSwitch (`coverage/show`) where it has one: scripts read them.
+//! A row gives the counter's name, a sentence that explains it, the stage that drops such packets, and, where the number is 0
+//! in a switch without problems, the command that shows more. From the rows come the counters of `coverage/show`, what
+//! `ofproto/trace --last-drop` and `dpif/show-accounting` print, `sluice drops`, `sluice doctor` and docs/drop-reasons.md.
+//! `testing/arch` checks that each stage mentions its reasons, and that no reason is without a use.
+//!
+//! Names are those of Open vSwitch where it has such a counter, because scripts read them.
 
+/// The part of the path that drops a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// A port receives it.
+    Receive,
+    /// It waits for a translation.
+    Upcall,
+    /// The tables decide; the datapath drops it by a `drop` action.
+    Translation,
+    /// Actions change it or look at it.
+    Actions,
+    /// The header of a tunnel is put on or taken off.
+    Tunnels,
+    /// It is a fragment and waits for the rest of its datagram.
+    Reassembly,
+    /// A port sends it.
+    Transmit,
+    /// None: Open vSwitch has the counter, and here it stays 0.
+    None,
+}
+
+impl Stage {
+    /// All of them, in the order of a packet's path.
+    pub const ALL: [Stage; 8] = [
+        Stage::Receive,
+        Stage::Upcall,
+        Stage::Translation,
+        Stage::Actions,
+        Stage::Tunnels,
+        Stage::Reassembly,
+        Stage::Transmit,
+        Stage::None,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Receive => "receive",
+            Stage::Upcall => "upcall",
+            Stage::Translation => "translation",
+            Stage::Actions => "actions",
+            Stage::Tunnels => "tunnels",
+            Stage::Reassembly => "reassembly",
+            Stage::Transmit => "transmit",
+            Stage::None => "never",
+        }
+    }
+
+    /// The source files that decide it.
+    pub const fn files(self) -> &'static [&'static str] {
+        match self {
+            Stage::Receive => &["core/datapath/src/path/receive.rs"],
+            Stage::Upcall => &["core/datapath/src/path/park.rs", "core/datapath/src/path/upcall.rs"],
+            Stage::Translation => {
+                &["core/xlate/src/walk.rs", "core/xlate/src/outcome.rs", "core/xlate/src/native.rs"]
+            }
+            Stage::Actions => &[
+                "core/datapath/src/path/execute.rs",
+                "core/datapath/src/path/meter.rs",
+                "core/datapath/src/program.rs",
+            ],
+            Stage::Tunnels => &["core/datapath/src/path/tunnel.rs"],
+            Stage::Reassembly => &["core/datapath/src/path/fragments.rs", "core/datapath/src/fragments.rs"],
+            Stage::Transmit => &["core/datapath/src/path/transmit.rs"],
+            Stage::None => &[],
+        }
+    }
+}
+
+/// A row: `Variant = "name of the counter", Stage`, and `, look "command"` if the number should be 0. Its documentation is the
+/// text that users read.
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+    ($(#[doc = $help:literal] $variant:ident = $name:literal, $stage:ident $(, look $look:literal)?;)*) => {
         /// Why a packet was dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
-        pub enum DropReason { $($(#[$doc])* $variant,)* }
+        pub enum DropReason { $(#[doc = $help] $variant,)* }
 
         impl DropReason {
             /// All of them, in the order of their counters.
             pub const ALL: &'static [DropReason] = &[$(DropReason::$variant,)*];
 
             /// The name of its counter.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(DropReason::$variant => $name,)* }
+            }
+
+            /// What it means, in a sentence.
+            pub const fn help(self) -> &'static str {
+                match self { $(DropReason::$variant => $help.trim_ascii(),)* }
+            }
+
+            /// The stage that drops such packets.
+            pub const fn stage(self) -> Stage {
+                match self { $(DropReason::$variant => Stage::$stage,)* }
+            }
+
+            /// Of a reason whose number is 0 in a switch without problems: the command that shows more.
+            pub const fn look(self) -> Option<&'static str> {
+                match self {
+                    $($(DropReason::$variant => Some($look),)?)*
+                    _ => None,
+                }
             }
         }
     };
 }
 
 reasons! {
-    /// The control half could not translate the packet.
-    UpcallError = "datapath_drop_upcall_error",
-    /// More packets without a megaflow than the threads that translate, and the worker besides, can serve.
-    UpcallBacklog = "datapath_drop_upcall_backlog",
-    /// The control half was being changed.
-    LockError = "datapath_drop_lock_error",
-    /// A `userspace` action that could not be delivered.
-    UserspaceActionError = "datapath_drop_userspace_action_error",
-    /// `tnl_push` failed.
-    TunnelPushError = "datapath_drop_tunnel_push_error",
-    /// `tnl_pop` failed.
-    TunnelPopError = "datapath_drop_tunnel_pop_error",
-    /// Recirculated too often.
-    RecircError = "datapath_drop_recirc_error",
-    /// Output to a port that is not there.
-    InvalidPort = "datapath_drop_invalid_port",
-    /// Output to a bond that is not there.
-    InvalidBond = "datapath_drop_invalid_bond",
-    /// `tnl_pop` for a port that is not there.
-    InvalidTunnelPort = "datapath_drop_invalid_tnl_port",
-    /// A received frame that is no packet.
-    RxInvalidPacket = "datapath_drop_rx_invalid_packet",
-    /// The ingress policer of its port.
-    RxPoliced = "datapath_drop_rx_qos",
-    /// A meter's band dropped it.
-    Meter = "datapath_drop_meter",
-    /// `sample` without a copy to make.
-    SampleError = "datapath_drop_sample_error",
-    /// NSH could not be removed.
-    NshDecapError = "datapath_drop_nsh_decap_error",
-    /// The OpenFlow pipeline sends it nowhere.
-    ActionOfPipeline = "drop_action_of_pipeline",
-    /// No bridge for the port.
-    ActionBridgeNotFound = "drop_action_bridge_not_found",
-    /// Translation nested too deeply.
-    ActionRecursionTooDeep = "drop_action_recursion_too_deep",
-    /// Too many resubmits.
-    ActionTooManyResubmit = "drop_action_too_many_resubmit",
-    /// The action stack grew too large.
-    ActionStackTooDeep = "drop_action_stack_too_deep",
-    /// An unknown recirculation id.
-    ActionNoRecirculationContext = "drop_action_no_recirculation_context",
-    /// A recirculation id of another bridge.
-    ActionRecirculationConflict = "drop_action_recirculation_conflict",
-    /// More MPLS labels than can be handled.
-    ActionTooManyMplsLabels = "drop_action_too_many_mpls_labels",
-    /// Tunnel metadata that no tunnel can carry.
-    ActionInvalidTunnelMetadata = "drop_action_invalid_tunnel_metadata",
+    /// The switch could not translate the packet.
+    UpcallError = "datapath_drop_upcall_error", Upcall;
+    /// More packets without a megaflow came than handler threads and the poll thread could translate.
+    UpcallBacklog = "datapath_drop_upcall_backlog", Upcall,
+        look "sluice appctl dpif-netdev/pmd-perf-show   # other_config:n-handler-threads gives more threads";
+    /// The switch was being changed.
+    LockError = "datapath_drop_lock_error", None;
+    /// A `userspace` action could not deliver the packet.
+    UserspaceActionError = "datapath_drop_userspace_action_error", Actions;
+    /// The header of the tunnel could not be put on.
+    TunnelPushError = "datapath_drop_tunnel_push_error", Tunnels;
+    /// The header of the tunnel could not be taken off: it is malformed, or its options are not known.
+    TunnelPopError = "datapath_drop_tunnel_pop_error", Tunnels;
+    /// The packet was recirculated too often.
+    RecircError = "datapath_drop_recirc_error", Actions,
+        look "sluice appctl ofproto/trace --last-drop --reason recirc_error   # flows that send packets in a circle";
+    /// The packet was to leave by a port that is not in the datapath.
+    InvalidPort = "datapath_drop_invalid_port", Transmit;
+    /// The packet was to leave by a bond that is not in the datapath.
+    InvalidBond = "datapath_drop_invalid_bond", Actions;
+    /// The packet was to go through a tunnel port that is not in the datapath.
+    InvalidTunnelPort = "datapath_drop_invalid_tnl_port", Tunnels;
+    /// The device delivered something that is not an Ethernet frame.
+    RxInvalidPacket = "datapath_drop_rx_invalid_packet", Receive;
+    /// The ingress policer of the port that received the packet dropped it.
+    RxPoliced = "datapath_drop_rx_qos", Receive;
+    /// A band of a meter dropped the packet.
+    Meter = "datapath_drop_meter", Actions;
+    /// A `sample` action had no copy of the packet.
+    SampleError = "datapath_drop_sample_error", None;
+    /// The NSH header could not be taken off.
+    NshDecapError = "datapath_drop_nsh_decap_error", Actions;
+    /// The OpenFlow tables send the packet nowhere.
+    ActionOfPipeline = "drop_action_of_pipeline", Translation;
+    /// The port that received the packet is on no bridge.
+    ActionBridgeNotFound = "drop_action_bridge_not_found", Translation;
+    /// Actions of the flows nest too deeply.
+    ActionRecursionTooDeep = "drop_action_recursion_too_deep", Translation,
+        look "sluice appctl ofproto/trace --last-drop --reason recursion   # flows or patch ports that lead in a circle";
+    /// The flows resubmit the packet too often.
+    ActionTooManyResubmit = "drop_action_too_many_resubmit", Translation,
+        look "sluice appctl ofproto/trace --last-drop --reason resubmit   # flows that lead in a circle";
+    /// The flows push more onto the stack than it holds.
+    ActionStackTooDeep = "drop_action_stack_too_deep", Translation,
+        look "sluice appctl ofproto/trace --last-drop --reason stack";
+    /// The recirculation id of the packet is not known, or none is free.
+    ActionNoRecirculationContext = "drop_action_no_recirculation_context", Translation;
+    /// The packet was recirculated for another bridge.
+    ActionRecirculationConflict = "drop_action_recirculation_conflict", Translation;
+    /// The packet would have more MPLS labels than a flow key holds.
+    ActionTooManyMplsLabels = "drop_action_too_many_mpls_labels", Translation;
+    /// The options of the tunnel's header cannot be kept.
+    ActionInvalidTunnelMetadata = "drop_action_invalid_tunnel_metadata", Translation;
     /// No route leads to the remote end of a tunnel by a port of a bridge.
-    ActionTunnelRoutingFailed = "drop_action_tunnel_routing_failed",
+    ActionTunnelRoutingFailed = "drop_action_tunnel_routing_failed", Translation,
+        look "sluice appctl ovs/route/show   # the route to remote_ip must leave by the internal port of a bridge";
     /// The port that a tunnel's packets leave by has no Ethernet address.
-    ActionTunnelOutputNoEthernet = "drop_action_tunnel_output_no_ethernet",
-    /// The next hop of a tunnel is not known yet.
-    ActionTunnelNeighCacheMiss = "drop_action_tunnel_neigh_cache_miss",
-    /// The tunnel's header cannot say what it would have to.
-    ActionTunnelHeaderBuildFailed = "drop_action_tunnel_header_build_failed",
-    /// A packet type that is not supported.
-    ActionUnsupportedPacketType = "drop_action_unsupported_packet_type",
-    /// ECN says congestion, the inner packet cannot.
-    ActionCongestion = "drop_action_congestion",
-    /// The ingress port does not forward.
-    ActionForwardingDisabled = "drop_action_forwarding_disabled",
+    ActionTunnelOutputNoEthernet = "drop_action_tunnel_output_no_ethernet", Translation;
+    /// The Ethernet address of a tunnel's next hop is not known yet.
+    ActionTunnelNeighCacheMiss = "drop_action_tunnel_neigh_cache_miss", Translation;
+    /// The header of the tunnel cannot be built from the port's options.
+    ActionTunnelHeaderBuildFailed = "drop_action_tunnel_header_build_failed", Translation;
+    /// The packet type is not supported by the action.
+    ActionUnsupportedPacketType = "drop_action_unsupported_packet_type", Translation;
+    /// The tunnel's header says congestion, and the inner packet cannot.
+    ActionCongestion = "drop_action_congestion", None;
+    /// The port that received the packet does not forward.
+    ActionForwardingDisabled = "drop_action_forwarding_disabled", None;
     /// The actions of the flow end without an output.
-    NoOutput = "datapath_drop_no_output",
-    /// The device did not take it.
-    TxFailed = "datapath_drop_tx_failed",
-    /// Longer than the MTU of the port that should send it.
-    TxTooLong = "datapath_drop_tx_mtu_exceeded",
-    /// The policer of the port that should send it, or a full queue of that port's shaper.
-    TxQos = "datapath_drop_tx_qos",
-    /// No buffer left for a copy.
-    NoBuffer = "datapath_drop_no_buffer",
-    /// No room in front of the packet for what an action pushes.
-    NoHeadroom = "datapath_drop_no_headroom",
-    /// An action does not fit the packet: a header that is not there, or is too short.
-    MalformedForAction = "datapath_drop_action_not_applicable",
-    /// A fragment whose datagram was not complete in time.
-    FragmentExpired = "ipf_stuck_frag_list_expired",
-    /// The same, and no fragment came afterwards that would have removed it.
-    FragmentPurged = "ipf_stuck_frag_list_purged",
-    /// A fragment that waited for its datagram, whose place another one needed.
-    FragmentEvicted = "datapath_drop_fragment_evicted",
-    /// A fragment of a datagram that is longer than can be handled.
-    DatagramTooLong = "datapath_drop_datagram_too_long",
-    /// The queue that received it, or its port, went away.
-    PortRemoved = "datapath_drop_port_removed",
+    NoOutput = "datapath_drop_no_output", Actions;
+    /// The device did not take the packet: its queue was full, or it is down.
+    TxFailed = "datapath_drop_tx_failed", Transmit;
+    /// The packet is longer than the MTU of the port that should send it.
+    TxTooLong = "datapath_drop_tx_mtu_exceeded", Transmit,
+        look "sluice appctl ofproto/trace --last-drop --reason mtu";
+    /// The policer or a full queue of the shaper of the port that should send the packet dropped it.
+    TxQos = "datapath_drop_tx_qos", Transmit;
+    /// There was no buffer for a copy of the packet.
+    NoBuffer = "datapath_drop_no_buffer", Actions,
+        look "sluice appctl netdev-dpdk/get-mempool-info   # other_config:dpdk-socket-mem gives more";
+    /// There was no room in front of the packet for the header that an action puts on.
+    NoHeadroom = "datapath_drop_no_headroom", Actions;
+    /// An action does not fit the packet: a header is not there, or too short.
+    MalformedForAction = "datapath_drop_action_not_applicable", Actions;
+    /// A fragment's datagram was not complete in time.
+    FragmentExpired = "ipf_stuck_frag_list_expired", Reassembly;
+    /// A fragment's datagram was not complete in time, and no other fragment came that would have removed it.
+    FragmentPurged = "ipf_stuck_frag_list_purged", Reassembly;
+    /// A fragment waited for its datagram, and another one needed its place.
+    FragmentEvicted = "datapath_drop_fragment_evicted", Reassembly,
+        look "sluice appctl dpctl/ipf-get-status   # dpctl/ipf-set-max-nfrags lets more wait";
+    /// A fragment belongs to a datagram that is longer than a buffer.
+    DatagramTooLong = "datapath_drop_datagram_too_long", Reassembly;
+    /// The port or queue that received the packet was removed while the packet waited for its translation.
+    PortRemoved = "datapath_drop_port_removed", Upcall;
 }
 
 impl DropReason {
     /// How many reasons there are.
     pub const COUNT: usize = DropReason::ALL.len();
+}
+
+/// The text of docs/drop-reasons.md.
+pub fn markdown() -> String {
+    let mut out = "# Drop reasons\n\n\
+        Every dropped packet is counted under one of these names. `sluice appctl coverage/show` and `dpif/show-accounting` print\n\
+        the counters, `ofproto/trace --last-drop` recent packets with their reason, `sluice drops` this page's text. Made by\n\
+        `sluice drops --markdown`.\n"
+        .to_owned();
+    for stage in Stage::ALL {
+        let files: Vec<String> = stage.files().iter().map(|file| format!("[{file}](../{file})")).collect();
+        out += &format!("\n## {}\n\n", stage.name());
+        if !files.is_empty() {
+            out += &format!("Decided in {}.\n\n", files.join(", "));
+        }
+        out += "| counter | meaning | if it is not 0 |\n|---|---|---|\n";
+        for reason in DropReason::ALL.iter().filter(|reason| reason.stage() == stage) {
+            let look = reason.look().map_or(String::new(), |look| format!("`{look}`"));
+            out += &format!("| `{}` | {} | {look} |\n", reason.name(), reason.help());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_reason_has_a_name_of_its_own_and_a_sentence() {
+        let names: BTreeSet<&str> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), DropReason::COUNT);
+        for (at, reason) in DropReason::ALL.iter().enumerate() {
+            let help = reason.help();
+            assert_eq!(*reason as usize, at);
+            assert!(help.starts_with(char::is_uppercase) && help.ends_with('.'), "{}: {help}", reason.name());
+            assert!(reason.look().is_none() || reason.stage() != Stage::None, "{}", reason.name());
+        }
+    }
+
+    #[test]
+    fn the_page_matches_the_table() {
+        let page = include_str!("../../../docs/drop-reasons.md");
+        assert!(
+            page == markdown(),
+            "docs/drop-reasons.md is old: sluice drops --markdown > docs/drop-reasons.md"
+        );
+    }
 }

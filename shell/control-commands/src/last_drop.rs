@@ -197,32 +197,26 @@ fn head(switch: &Switch, found: &Found<'_>) -> String {
         }
         len => format!("Packet, {len} bytes, as it was then: {hex}\n\n"),
     };
-    format!("{}\n{packet}", place_and_time(switch, found))
+    format!("{}\n{}\n{packet}", place_and_time(switch, found), drop.reason.help())
 }
 
-/// Why a port did not send a packet that the tables output to it.
+/// The packet as a port got it and did not send it, and what is known of that port now.
 fn unsent(switch: &Switch, found: &Found<'_>, no: PortNo) -> String {
     let flow = flow_text(&Flow { in_port: 0, ..found.fields }, &NoNames);
     let port = port_of(switch, found.backer, no);
     let facts = port.and_then(|p| p.facts.as_ref());
     let why = match (found.drop.reason, facts) {
-        (DropReason::InvalidPort, _) => "There was no such port in the datapath.".to_owned(),
-        (DropReason::NoBuffer, _) => "There was no buffer left for the copy that was to be sent.".to_owned(),
-        (DropReason::TxTooLong, Some(f)) => format!(
-            "It is longer than the port's MTU allows, which is {} bytes now, without the Ethernet header.",
-            f.mtu
-        ),
-        (DropReason::TxFailed, Some(f)) if !f.admin_up => "The port is down.".to_owned(),
-        (DropReason::TxFailed, Some(f)) if !f.link_up => "The port has no link.".to_owned(),
-        (DropReason::TxFailed, Some(_)) => {
-            "The port is up: its device did not take the packet, most often because its queue was full."
-                .to_owned()
+        (DropReason::InvalidPort, None) => String::new(),
+        (_, None) => " The port is not there any more.".to_owned(),
+        (DropReason::TxTooLong, Some(f)) => {
+            format!(" The port's MTU is {} bytes now, without the Ethernet header.", f.mtu)
         }
-        _ => "The port is not there any more.".to_owned(),
+        (DropReason::TxFailed, Some(f)) if !f.admin_up => " The port is down.".to_owned(),
+        (DropReason::TxFailed, Some(f)) if !f.link_up => " The port has no link.".to_owned(),
+        (DropReason::TxFailed, Some(_)) => " The port is up.".to_owned(),
+        _ => String::new(),
     };
-    format!(
-        "Flow as it was to be sent: {flow}\nThe tables sent it to this port, which did not send it. {why}"
-    )
+    format!("Flow as it was to be sent: {flow}\nThe tables sent it to this port, which did not send it.{why}")
 }
 
 fn is_to_port_that_is_down(switch: &Switch, found: &Found<'_>) -> bool {

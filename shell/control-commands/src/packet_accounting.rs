@@ -5,7 +5,6 @@
 //! another, so a few packets appear as on their way; without traffic there are none.
 
 use datapath::{Event, Tally};
-use dpif::DropReason;
 use ovsdb::Json;
 use switch::Switch;
 use unixctl::{Format, Reply};
@@ -33,16 +32,12 @@ fn sums(tally: &Tally) -> [(&'static str, Json); 8] {
     ]
 }
 
-fn drops(tally: &Tally) -> impl Iterator<Item = (&'static str, u64)> {
-    DropReason::ALL.iter().map(|r| (r.name(), tally.dropped(*r))).filter(|(_, n)| *n != 0)
-}
-
 fn text(name: &str, tally: &Tally) -> String {
     let mut text = format!("{name}:\n");
     for (key, n) in sums(tally) {
         text += &format!("  {key}: {n}\n");
         if key == "dropped" {
-            text.extend(drops(tally).map(|(reason, n)| format!("    {reason}: {n}\n")));
+            text.extend(tally.drops().map(|(reason, n)| format!("    {}: {n}\n", reason.name())));
         }
     }
     text
@@ -50,13 +45,14 @@ fn text(name: &str, tally: &Tally) -> String {
 
 fn object(tally: &Tally) -> Json {
     let pairs = sums(tally).into_iter().map(|(key, n)| (key.replace(' ', "-"), n));
-    let drops: Json = drops(tally).map(|(reason, n)| (reason.to_owned(), Json::from(n))).collect();
+    let drops: Json = tally.drops().map(|(reason, n)| (reason.name(), Json::from(n))).collect();
     pairs.chain([("drops".to_owned(), drops)]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dpif::DropReason;
 
     #[test]
     fn sums_and_reasons() {

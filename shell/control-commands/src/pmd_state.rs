@@ -4,7 +4,6 @@
 //! effect of a rebalance, by forecast and by `pmd-rxq-assign`, without executing it.
 
 use datapath::Event;
-use dpif::DropReason;
 use ovsdb::Json;
 use poll_threads::cycles;
 use poll_threads::{Planned, RxqView, WorkerPlace};
@@ -38,12 +37,7 @@ fn datapath(switch: &Switch, backer: &Backer) -> Json {
 fn thread(switch: &Switch, backer: &Backer, place: WorkerPlace) -> Json {
     let tally = backer.datapath.worker_tally(place.id);
     let n = |event| tally.get(event);
-    let drops: Json = DropReason::ALL
-        .iter()
-        .map(|r| (r.name().to_owned(), tally.dropped(*r)))
-        .filter(|(_, n)| *n != 0)
-        .map(|(name, n)| (name, Json::from(n)))
-        .collect();
+    let drops: Json = tally.drops().map(|(reason, n)| (reason.name(), Json::from(n))).collect();
     let workers = &backer.workers;
     let rxqs: Vec<Json> = workers.all_rxqs(place.id).map(|q| rxq(switch, backer, &q)).collect();
     json!({

@@ -2,6 +2,7 @@
 
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, Level};
+use dpif::DropReason;
 
 /// A counter that is 0 in a switch without problems.
 struct Watched {
@@ -40,17 +41,32 @@ const WATCHED: [Watched; 4] = [
     },
 ];
 
+/// The drop reasons that do not occur in a switch without problems, each with the command that shows more.
+fn watched_drops() -> impl Iterator<Item = (DropReason, &'static str)> {
+    DropReason::ALL.iter().filter_map(|reason| Some((*reason, reason.look()?)))
+}
+
 /// The counters to ask the daemon for.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    WATCHED.iter().map(|w| w.counter)
+    WATCHED.iter().map(|w| w.counter).chain(watched_drops().map(|(reason, _)| reason.name()))
 }
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
+    let count_of = |name| facts.counters.get(name).copied().unwrap_or(0);
     for watched in &WATCHED {
-        let count = facts.counters.get(watched.counter).copied().unwrap_or(0);
+        let count = count_of(watched.counter);
         if count > 0 {
             let text = format!("since its start: {count} {}", watched.events);
             found.push(Finding::new(watched.level, "counter", text, watched.mend));
+        }
+    }
+    // Advice only: how long ago the packets were dropped is not known.
+    for (reason, look) in watched_drops() {
+        let count = count_of(reason.name());
+        if count > 0 {
+            let text =
+                format!("since its start: {count} packets dropped as {}. {}", reason.name(), reason.help());
+            found.push(Finding::new(Level::Advice, "drops", text, look));
         }
     }
 }

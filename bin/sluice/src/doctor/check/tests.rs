@@ -271,6 +271,11 @@ fn counters_of_the_running_switch() {
     assert_eq!((repaired.level, repaired.subject), (Level::Problem, "counter"));
     assert!(repaired.text.starts_with("since its start: 3 megaflows"), "{repaired:?}");
     assert_eq!(found(|f| f.counters.extend(counters::names().map(|name| (name, 0)))), []);
+    let too_long =
+        only(|f| f.counters.extend([("datapath_drop_tx_mtu_exceeded", 3), ("drop_action_of_pipeline", 9)]));
+    assert_eq!((too_long.level, too_long.subject), (Level::Advice, "drops"));
+    let text = "since its start: 3 packets dropped as datapath_drop_tx_mtu_exceeded. The packet is longer than the MTU";
+    assert!(too_long.text.starts_with(text) && too_long.mend.contains("--reason mtu"), "{too_long:?}");
 }
 
 #[test]
