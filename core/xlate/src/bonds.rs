@@ -12,15 +12,6 @@ use dpif::{DpAction, HashAlg, LbOutput};
 use std::sync::Arc;
 use units::OfPort;
 
-/// The datapath hashes the packet's connection, and the bond shares by that.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ByConnection {
-    bundle: BundleId,
-    basis: u32,
-    /// The datapath does so, too.
-    in_datapath: bool,
-}
-
 impl<'a> Walk<'a> {
     /// The output link for a packet of a VLAN, or how it is found after recirculation; `None`: there is no link.
     /// Source address and VLAN are in the mask already, because NORMAL consulted them.
@@ -48,8 +39,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// In the place of the output: the packet is hashed, and comes back for the link unless the datapath knows that. In both
-    /// cases the number is that of the bond's state, which the megaflow holds.
+    /// Outputs to the bond by the hash of the connection: with `lb_output`, if the datapath has the bond's buckets,
+    /// otherwise by hashing and recirculation. Both carry the identifier of the bond's frozen state, which the megaflow holds.
     pub(crate) fn push_shared(&mut self, shared: ByConnection) {
         let Some(id) = self.put_aside(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
         if shared.in_datapath {

@@ -68,11 +68,13 @@ pub struct Input<'a> {
     pub trace: Option<&'a dyn Text>,
 }
 
-/// The datapath hashes the packet's connection, and the bond shares by that.
+/// Output to a bond whose link is selected by a hash of the packet's connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByConnection {
     pub(crate) bundle: BundleId,
     pub(crate) basis: u32,
+    /// The datapath has the bond's buckets and selects the link without recirculation.
+    pub(crate) in_datapath: bool,
 }
 
 /// The state of a translation.

@@ -8,6 +8,8 @@ use openflow::port::{Port, PortConfig, PortReason, PortState, features};
 use openflow::session::{Capabilities, SwitchFeatures};
 use openflow::stats::Desc;
 use openflow::{Body, Version};
+use settings::Setting;
+use settings::bridge::{DP_DESC, DP_SN};
 use units::OfPort;
 
 /// Bits of all actions of OpenFlow 1.0, from output to enqueue (OpenFlow 1.0.2 §5.2.4).

@@ -9,9 +9,8 @@
 use super::frames::{self, Group};
 use super::step::{self, Step, one_step, step_now, steps};
 use super::straight::{self, Straight};
-use super::{Megaflows, balance, execute, recent, tunnel};
-use crate::action::hash;
-use crate::batch::{BATCH, Batch, Miss, NONE, step_line};
+use super::{Megaflows, balance, conntrack, execute, recent, tunnel};
+use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::port::Frame;
 use crate::program::{Op, Program, REWRITES, Sum};
@@ -167,8 +166,8 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         {
             return balance::whole(engine, bond);
         }
-        match step_now(engine, &megaflow.payload) {
-            Some(step) => every(&mut engine.batch, step),
+        match one_step(guard, engine) {
+            Some(step) => step::every(guard, engine, step),
             None => whole(engine, &megaflow.payload),
         }
     } else if pending == 0
