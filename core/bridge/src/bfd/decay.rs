@@ -14,21 +14,6 @@ const SHORTEST_WATCH: Millis = Millis(2000);
 /// updated late.
 const SLACK: u64 = 2;
 
-/// The decay state of a session; see the module documentation.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Decay {
-    /// The receive interval without traffic; 0: decay is disabled.
-    pub(super) min_rx: Millis,
-    /// There was no traffic in the last interval.
-    pub(super) active: bool,
-    /// Messages received in the present interval.
-    pub(super) messages: u64,
-    /// Packets that the port had received when the interval began.
-    packets: u64,
-    /// End of the present interval.
-    until: Millis,
-}
-
 impl Session {
     /// To be called when `decay_min_rx` or `min_rx` has changed.
     pub(super) fn configure_decay(&mut self, now: Millis) {

@@ -12,21 +12,6 @@ const SHORTEST_TRUST: Millis = Millis(2000);
 /// With traffic, at least one message must arrive in this many intervals.
 const INTERVALS_WITHOUT_MESSAGE: u64 = 100;
 
-/// The forwarding state of a session; see the module documentation.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Forwarding {
-    /// The last decision, not counting commands.
-    last: bool,
-    /// The decision that a command forced.
-    forced: Option<bool>,
-    /// Until then, traffic counts as a sign of life.
-    traffic_until: Millis,
-    /// Until then, traffic is sufficient without another message.
-    message_until: Millis,
-    /// How often the decision changed.
-    pub(super) flaps: u64,
-}
-
 impl Session {
     /// Returns the decision; a change is counted.
     pub fn is_forwarding(&mut self, now: Millis) -> bool {

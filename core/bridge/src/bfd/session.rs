@@ -1,8 +1,6 @@
 //! One session: its state and its timers (RFC 5880 §6.8). Fields that are variables of the RFC name the variable.
 
-use super::decay::Decay;
 use super::event::Event;
-use super::forwarding::Forwarding;
 use super::frame::{frame, source_port};
 use super::message::{Diagnostic, Flags, Message, State};
 use super::random::Random;
@@ -63,7 +61,37 @@ impl Remote {
     }
 }
 
-/// A BFD session; see the module documentation.
+/// The decay state of a session; see `decay.rs`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Decay {
+    /// The receive interval without traffic; 0: decay is disabled.
+    pub(super) min_rx: Millis,
+    /// There was no traffic in the last interval.
+    pub(super) active: bool,
+    /// Messages received in the present interval.
+    pub(super) messages: u64,
+    /// Packets that the port had received when the interval began.
+    pub(super) packets: u64,
+    /// End of the present interval.
+    pub(super) until: Millis,
+}
+
+/// The forwarding state of a session; see `forwarding.rs`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Forwarding {
+    /// The last decision, not counting commands.
+    pub(super) last: bool,
+    /// The decision that a command forced.
+    pub(super) forced: Option<bool>,
+    /// Until then, traffic counts as a sign of life.
+    pub(super) traffic_until: Millis,
+    /// Until then, traffic is sufficient without another message.
+    pub(super) message_until: Millis,
+    /// How often the decision changed.
+    pub(super) flaps: u64,
+}
+
+/// A BFD session; see the module.
 #[derive(Debug)]
 pub struct Session {
     pub(super) settings: Settings,

@@ -18,9 +18,11 @@
 //!
 //! The packet type is 0 for Ethernet and the ethertype for a packet of layer 3.
 
-use super::lookup::BATCH;
 use cpu::{Line, Secret};
 use flow::Tlv;
+
+/// The most packets in a batch.
+pub const BATCH: usize = 64;
 
 /// Words of an [`Ext`].
 pub const EXT_WORDS: usize = 32;

@@ -1,15 +1,12 @@
 //! Look-up: the megaflow of one packet, and of the packets of a batch.
 
-use super::key::{Depth, Key, Rest, Rests};
+use super::key::{BATCH, Depth, Key, Rest, Rests};
 use super::subtable::{Subtable, View};
 use super::table::{Context, Megaflow};
 use cpu::Line;
 use sync::Guard;
 
-/// Maximum number of packets in a batch.
-pub const BATCH: usize = 64;
-
-/// Stands for the index of a megaflow where none was found.
+/// The index of no megaflow: none was found.
 pub const NONE: u32 = u32::MAX;
 
 /// Number of megaflows from which on a subtable is too large for the L1 cache.

@@ -24,8 +24,10 @@ pub mod subtable;
 pub mod table;
 
 pub use convert::{NSH_WORDS, TUNNEL_AT, TUNNEL_WORDS};
-pub use key::{ALL_WORDS, Column, Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests, Words};
-pub use lookup::{BATCH, NONE, belonging, bits};
+pub use key::{
+    ALL_WORDS, BATCH, Column, Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests, Words,
+};
+pub use lookup::{NONE, belonging, bits};
 pub use pattern::{Brief, Pattern};
 pub use publisher::{Found, MegaflowPublisher};
 pub use subtable::{Probes, Subtable};

@@ -2,11 +2,11 @@
 
 use super::key::{Depth, Key, KeyMask, Rest, Words, full_rest};
 use super::subtable::Subtable;
-use super::table::{Context, Megaflow};
+use super::table::{Context, Megaflow, MegaflowTable};
 use cpu::Secret;
 use std::sync::Arc;
-use sync::Snapshot;
 use sync::arena::Publisher;
+use sync::{Arena, Snapshot};
 
 /// The largest port number that can have a context.
 pub const MAX_PORT: u32 = 0xffff;
@@ -30,8 +30,19 @@ pub struct MegaflowPublisher<P> {
     secret: Arc<Secret>,
 }
 
+impl<P> MegaflowTable<P> {
+    /// An empty table for up to `capacity` megaflows with at most `max_masks` masks in a context, and its publisher.
+    /// `seed` is secret and of this boot, so that nobody can craft packets that collide.
+    pub fn new(capacity: usize, max_masks: usize, seed: u64) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
+        let (arena, publisher) = Arena::new(capacity);
+        let contexts = Arc::new(Snapshot::from_pointee(Vec::new()));
+        let publisher = MegaflowPublisher::new(publisher, Arc::clone(&contexts), max_masks, seed);
+        (MegaflowTable { arena, contexts }, publisher)
+    }
+}
+
 impl<P> MegaflowPublisher<P> {
-    pub(super) fn new(
+    fn new(
         arena: Publisher<Megaflow<P>>,
         contexts: Arc<Snapshot<Vec<Option<Arc<Context>>>>>,
         max_masks: usize,

@@ -1,7 +1,6 @@
 //! The reading side: megaflows and their contexts.
 
 use super::key::{Depth, EXT_WORDS, ExtWord, KeyMask, Rest, Rests, Words};
-use super::publisher::MegaflowPublisher;
 use super::subtable::{Probes, Subtable};
 use cpu::{Line, masked_eq};
 use std::sync::Arc;
@@ -156,20 +155,11 @@ impl Contexts {
 
 /// The table that all workers share.
 pub struct MegaflowTable<P> {
-    arena: Arena<Megaflow<P>>,
+    pub(super) arena: Arena<Megaflow<P>>,
     pub(super) contexts: Arc<Snapshot<ByPort>>,
 }
 
 impl<P> MegaflowTable<P> {
-    /// Makes an empty table for up to `capacity` megaflows with at most `max_masks` masks in a context, and its
-    /// publisher. `seed` must be secret and different at each start, so that senders cannot produce collisions.
-    pub fn new(capacity: usize, max_masks: usize, seed: u64) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
-        let (arena, publisher) = Arena::new(capacity);
-        let contexts = Arc::new(Snapshot::from_pointee(Vec::new()));
-        let publisher = MegaflowPublisher::new(publisher, Arc::clone(&contexts), max_masks, seed);
-        (MegaflowTable { arena, contexts }, publisher)
-    }
-
     /// A reader for one worker.
     pub fn reader(&self) -> Reader<Megaflow<P>> {
         self.arena.reader()

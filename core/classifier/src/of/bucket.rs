@@ -1,6 +1,6 @@
 //! The rules of one subtable whose masked bits have the same hash, the highest priority first.
 
-use super::classifier::Classified;
+use super::classified::Classified;
 use super::sparse::SparseMatch;
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! The table of rules: changes, exact searches and iteration. The look-up of packets is in `lookup`.
 
+use super::classified::Classified;
 use super::memo::Memo;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::sparse::{SparseMask, SparseMatch};
@@ -8,30 +9,7 @@ use super::trie::Trie;
 use cpu::Chain;
 use std::sync::Arc;
 
-/// One dimension of a conjunctive match: "clause `clause` of `n_clauses` of conjunction `id`".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Conjunction {
-    /// Value of `conj_id` when all clauses are met.
-    pub id: u32,
-    /// Number of the clause, from 0.
-    pub clause: u8,
-    /// Number of clauses, 2 to 64.
-    pub n_clauses: u8,
-}
-
-/// A rule in a table: it has a match and a priority, which never change.
-pub trait Classified {
-    /// The match.
-    fn matching(&self) -> &SparseMatch;
-    /// The priority; the highest wins.
-    fn priority(&self) -> u32;
-    /// Its conjunctions. A rule with conjunctions is never the result of a look-up itself.
-    fn conjunctions(&self) -> &[Conjunction] {
-        &[]
-    }
-}
-
-/// A subtable and its rank in the order of look-ups.
+/// A subtable in its place in the order of look-ups.
 #[derive(Debug)]
 pub(super) struct Slot<R> {
     pub(super) max_priority: u32,

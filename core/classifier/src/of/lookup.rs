@@ -6,7 +6,8 @@
 //! soft match is replaced by the next lower rule with the same match, and the search continues. All visited subtables
 //! have added their bits to the mask already, so the mask covers both results.
 
-use super::classifier::{Classified, Classifier, Conjunction};
+use super::classified::{Classified, Conjunction};
+use super::classifier::Classifier;
 use super::memo::Known;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::subtable::{Subtable, ports};

@@ -26,6 +26,7 @@
 //! rules of the tries are those of Open vSwitch.
 
 mod bucket;
+mod classified;
 pub mod classifier;
 mod hashed;
 pub mod lookup;
@@ -39,6 +40,7 @@ pub mod trie;
 #[cfg(test)]
 mod tests;
 
-pub use classifier::{Classified, Classifier, Conjunction};
+pub use classified::{Classified, Conjunction};
+pub use classifier::Classifier;
 pub use prefix::PrefixField;
 pub use sparse::{SparseMask, SparseMatch};

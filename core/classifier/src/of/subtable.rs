@@ -1,7 +1,7 @@
 //! The rules with the same mask: a persistent hash table, and the data for the shortcuts of a look-up.
 
 use super::bucket::Bucket;
-use super::classifier::Classified;
+use super::classified::Classified;
 use super::hashed::Hashed;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::sparse::{SparseMask, SparseMatch};
