@@ -1,9 +1,11 @@
 //! Parses actions. `tnl_push` is not parsed: only the control half makes its header.
 
+use super::error::TextError;
 use super::key_in::{KeyReader, exact_mac, geneve_options, tunnel};
+use super::names::{DpPortNames, NoNames};
+use super::nsh;
 use super::scan::{DEPTH_MAX, Item, items, masked, number};
 use super::set::from_flows;
-use super::{DpPortNames, NoNames, TextError, nsh};
 use crate::DropReason;
 use crate::action::{CheckPktLen, Ct, CtNat, CtTimeout, DpAction, HashAlg, LbOutput, Sample};
 use crate::set_field::{SetField, TunnelSet};

@@ -1,9 +1,11 @@
 //! Actions as text.
 
+use super::hex::hex;
 use super::key_out::{mpls_text, vlan_text};
+use super::names::{DpPortNames, port_text};
+use super::nsh;
 use super::set::set_text;
 use super::tunnel_header::header_text;
-use super::{DpPortNames, hex, nsh, port_text};
 use crate::action::{Ct, CtNat, DpAction, HashAlg};
 use crate::userspace::{SlowReason, Userspace, UserspaceCookie};
 use flow::text::address::ipv6_addr;

@@ -1,6 +1,6 @@
 //! The fields in one part of a key: `src=1.2.3.4/255.0.0.0,ttl=64`.
 
-use super::hex;
+use super::hex::hex;
 use flow::Mac;
 use flow::text::address::{self, ipv6_addr};
 use std::net::Ipv4Addr;

@@ -1,7 +1,9 @@
 //! Parses a key and its mask.
 
+use super::error::TextError;
+use super::names::DpPortNames;
+use super::nsh;
 use super::scan::{DEPTH_MAX, Item, items, masked};
-use super::{DpPortNames, TextError, nsh};
 use flow::flow::{VLAN_CFI, VLANS_MAX, frag};
 use flow::text::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
 use flow::text::{flags, parse_bytes};

@@ -1,7 +1,9 @@
 //! A key and its mask as text.
 
 use super::field::{Fields, Pair};
-use super::{DpPortNames, hex, nsh, port_text, tunnel_key};
+use super::hex::hex;
+use super::names::{DpPortNames, port_text};
+use super::{nsh, tunnel_key};
 use flow::text::flags;
 use flow::{Flow, VLAN_CFI};
 use units::PortNo;

@@ -1,6 +1,6 @@
 //! Items of a list: `name`, `name=value`, `name(inside)`.
 
-use super::TextError;
+use super::error::TextError;
 use flow::text::parse_integer;
 
 /// Maximum nesting depth of lists.

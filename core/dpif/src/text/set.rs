@@ -1,7 +1,8 @@
 //! A `set` action as the part of a key that it changes: printing and parsing.
 
 use super::key_out::KeyWriter;
-use super::{NoNames, nsh, tunnel_key};
+use super::names::NoNames;
+use super::{nsh, tunnel_key};
 use crate::set_field::{
     ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField,
 };

@@ -4,6 +4,7 @@ use super::*;
 use crate::DpAction;
 use flow::{Flow, Mac};
 use proptest::prelude::*;
+use units::PortNo;
 
 #[test]
 fn actions_are_written_as_they_were_read() {

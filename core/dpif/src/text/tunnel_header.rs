@@ -1,5 +1,6 @@
 //! The header of `tnl_push` as text, made from its bytes.
 
+use super::hex::hex;
 use super::tunnel_key::{Options, geneve_text};
 use crate::action::TunnelPush;
 use flow::Mac;
@@ -69,7 +70,7 @@ fn ipv4<'a>(data: &'a [u8], parts: &mut Vec<String>) -> Option<&'a [u8]> {
     let (ip, rest) = Ipv4::parse(data)?;
     let (src, dst) = (Ipv4Addr::from(ip.src()), Ipv4Addr::from(ip.dst()));
     let offset = u16::from_be_bytes([*data.get(6)?, *data.get(7)?]);
-    let tos = super::hex(ip.tos().into());
+    let tos = hex(ip.tos().into());
     parts.push(format!(
         "ipv4(src={src},dst={dst},proto={},tos={tos},ttl={},frag=0x{offset:x})",
         ip.proto(),

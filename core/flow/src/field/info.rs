@@ -1,6 +1,4 @@
-//! The description of a field, and the types used in the table.
-
-use super::FieldId;
+//! The vocabulary of the table of fields.
 
 /// Whether a match may test single bits of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,31 +77,4 @@ pub struct Header {
     pub of_version: u8,
     /// As in `NXM_OF_IN_PORT`.
     pub name: &'static str,
-}
-
-/// A row of the table of fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FieldInfo {
-    /// The field.
-    pub id: FieldId,
-    /// Its name in text.
-    pub name: &'static str,
-    /// Another name in text; empty for none.
-    pub extra_name: &'static str,
-    /// Size on the wire in bytes; for a field of tunnel options its maximum.
-    pub n_bytes: u8,
-    /// Number of significant bits.
-    pub n_bits: u16,
-    /// Whether parts can be matched.
-    pub maskable: Maskable,
-    /// Form in text.
-    pub form: Form,
-    /// Prerequisite.
-    pub prereq: Prereq,
-    /// Actions may write it.
-    pub writable: bool,
-    /// Protocols that can match it: exactly, with a CIDR mask, with any mask.
-    pub usable: [Usable; 3],
-    /// Its headers, in order of preference for the oldest version first.
-    pub headers: &'static [Header],
 }

@@ -7,18 +7,20 @@
 //!
 //! **Invariant**: fields are defined only in the table; no other code lists them all.
 
+mod bits;
 mod info;
 mod place;
 mod prereq;
 mod subfield;
 mod table;
 
-pub use info::{FieldInfo, Form, Header, Maskable, Prereq, Usable};
+pub(crate) use bits::low_bits;
+pub use info::{Form, Header, Maskable, Prereq, Usable};
 pub use subfield::Subfield;
-pub use table::Id as FieldId;
+pub use table::{FieldId, FieldInfo};
 
 use crate::flow::{Flow, VLAN_CFI};
-use crate::tlv;
+use crate::tlv::{FIELD_BYTES_MAX, FIELDS, TlvValue};
 use place::Place;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -55,12 +57,12 @@ impl FieldId {
 
     /// `tun_metadata<n>`
     pub fn tun_metadata(n: usize) -> Option<FieldId> {
-        FieldId::numbered(FieldId::TunMetadata0, n, tlv::FIELDS)
+        FieldId::numbered(FieldId::TunMetadata0, n, FIELDS)
     }
 
     /// The number of the field of tunnel options, if it is one.
     pub fn tlv_index(self) -> Option<usize> {
-        (self as usize).checked_sub(FieldId::TunMetadata0 as usize).filter(|i| *i < tlv::FIELDS)
+        (self as usize).checked_sub(FieldId::TunMetadata0 as usize).filter(|i| *i < FIELDS)
     }
 
     fn numbered(first: FieldId, n: usize, count: usize) -> Option<FieldId> {
@@ -160,8 +162,12 @@ impl FieldId {
         matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp)
     }
 
-    /// The words of a flow that writing the field may change, as a bit set. `None` if it is in several places or in
-    /// no fixed place.
+    /// Its value is what lies in its place, and writing it has no other effect.
+    const fn is_plain(self) -> bool {
+        !self.is_of_tag() && !matches!(self, FieldId::InPortOxm | FieldId::ActsetOutput)
+    }
+
+    /// The words of a flow that writing it may change, a bit each. `None`: it is not one place alone, or one that moves.
     pub fn words(self) -> Option<u128> {
         (!self.is_of_tag() && self.tlv_index().is_none()).then(|| self.place().words())
     }
@@ -210,7 +216,7 @@ impl FieldId {
         if let Some(index) = self.tlv_index() {
             return match bits {
                 0 => mask.delete_tlv(index),
-                u128::MAX => mask.set_tlv(index, &tlv::TlvValue::ones(tlv::FIELD_BYTES_MAX)),
+                u128::MAX => mask.set_tlv(index, &TlvValue::ones(FIELD_BYTES_MAX)),
                 bits => mask.set_tlv(index, &bits.to_be_bytes()),
             };
         }
@@ -287,11 +293,6 @@ impl FieldId {
             FieldId::TunErspanIdx | FieldId::TunErspanVer | FieldId::TunErspanDir | FieldId::TunErspanHwid
         )
     }
-}
-
-/// A number with `n` low bits set.
-pub(crate) const fn low_bits(n: u32) -> u128 {
-    if n >= 128 { u128::MAX } else { (1 << n) - 1 }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The place of a field in a `Flow`, so that common code reads and writes all fields.
 
-use super::FieldId;
+use super::bits::low_bits;
 use crate::flow::{Flow, Vlan};
 use std::mem::offset_of;
 use zerocopy::IntoBytes;
@@ -59,11 +59,10 @@ pub(super) const fn mpls(keep: u128, shift: u8) -> Place {
 pub(super) const TLV: Place = at(0, 1, 0, 0, 0);
 
 impl Place {
-    /// The place of a field with this number of bits.
-    pub(super) const fn of_field(self, field: FieldId, n_bits: u16) -> Place {
-        let fits = self.keep >> self.shift == super::low_bits(n_bits as u32);
-        let port = matches!(field, FieldId::InPortOxm | FieldId::ActsetOutput);
-        Place { plain: fits && !port && !field.is_of_tag(), ..self }
+    /// The place of a field of so many bits. `plain`: its value is what lies there, and writing it has no other effect.
+    pub(super) const fn of_field(self, n_bits: u16, plain: bool) -> Place {
+        let fits = self.keep >> self.shift == low_bits(n_bits as u32);
+        Place { plain: fits && plain, ..self }
     }
 
     pub(super) fn words(&self) -> u128 {

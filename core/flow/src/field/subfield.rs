@@ -1,6 +1,7 @@
 //! Part of a field: `NXM_NX_REG0[0..15]`.
 
-use super::{FieldId, low_bits};
+use super::bits::low_bits;
+use super::table::FieldId;
 use crate::flow::Flow;
 use std::fmt;
 use thiserror::Error;

@@ -4,11 +4,37 @@
 //! field in a [`Flow`], and its headers in NXM and OXM (class, number, first OpenFlow version, name). Sources:
 //! OpenFlow 1.5.1 §7.2.3.8, the ONF extensions, and ovs-fields(7) for the Nicira fields.
 
-use super::FieldId;
-use super::info::{FieldInfo, Form, Header, Maskable, Prereq, Usable};
+use super::info::{Form, Header, Maskable, Prereq, Usable};
 use super::place::{Place, TLV, at, bytes, mpls, reg, vlan};
 use crate::Flow;
 use std::mem::offset_of;
+
+/// A row of the table of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldInfo {
+    /// The field.
+    pub id: FieldId,
+    /// Its name in text.
+    pub name: &'static str,
+    /// Another name in text; empty for none.
+    pub extra_name: &'static str,
+    /// Size on the wire; of a field of tunnel options the most that it can be.
+    pub n_bytes: u8,
+    /// How many of those bits count.
+    pub n_bits: u16,
+    /// Whether parts can be matched.
+    pub maskable: Maskable,
+    /// Form in text.
+    pub form: Form,
+    /// Prerequisite.
+    pub prereq: Prereq,
+    /// Actions may write it.
+    pub writable: bool,
+    /// Protocols that can match it: exactly, with a CIDR mask, with any mask.
+    pub usable: [Usable; 3],
+    /// Its headers, in order of preference for the oldest version first.
+    pub headers: &'static [Header],
+}
 
 /// Vendor and class of a header.
 type Class = (u32, u16);
@@ -54,7 +80,7 @@ macro_rules! fields {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs)]
         #[repr(u8)]
-        pub enum Id { $($id),* }
+        pub enum FieldId { $($id),* }
 
         pub(super) static FIELDS: [FieldInfo; [$(FieldId::$id),*].len()] = [$(FieldInfo {
             id: FieldId::$id,
@@ -70,7 +96,7 @@ macro_rules! fields {
             headers: &[$(header($class, $number, $bytes, $version, $nxm)),*],
         }),*];
 
-        pub(super) static PLACES: [Place; [$(FieldId::$id),*].len()] = [$($place.of_field(FieldId::$id, $bits)),*];
+        pub(super) static PLACES: [Place; [$(FieldId::$id),*].len()] = [$($place.of_field($bits, FieldId::$id.is_plain())),*];
     };
 }
 

@@ -1,72 +1,9 @@
 //! Parses the value and mask of one field.
 
 use super::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
+use super::numbers::{BadInteger, integer_prefix};
 use super::{NameMap, TextError, flags, port_from_text};
 use crate::field::{FieldId, FieldInfo, Form, Maskable, low_bits};
-
-/// Why a text is not a number of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BadInteger {
-    Syntax,
-    TooLarge,
-}
-
-/// Parses a number as C does, with the base by its prefix, that fits in `n_bytes`; returns the rest, too. Hexadecimal
-/// digits may have white space between them and form up to 128 bits.
-pub(crate) fn integer_prefix(text: &str, n_bytes: u8) -> Result<(u128, &str), BadInteger> {
-    let limit = low_bits(8 * u32::from(n_bytes));
-    let Some(mut rest) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) else {
-        let (value, rest) = parse_u64_prefix(text)?;
-        let value = u128::from(value);
-        return if value > limit { Err(BadInteger::TooLarge) } else { Ok((value, rest)) };
-    };
-    let mut value = 0u128;
-    loop {
-        rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
-        let Some(digit) = rest.chars().next().and_then(|c| c.to_digit(16)) else { return Ok((value, rest)) };
-        if value > limit >> 4 {
-            return Err(BadInteger::TooLarge);
-        }
-        value = value << 4 | u128::from(digit);
-        rest = &rest[1..];
-    }
-}
-
-/// Splits a text into sign, base, digits and rest.
-fn split_number(text: &str) -> Option<(bool, u32, &str, &str)> {
-    let start = text.trim_start();
-    let (negative, start) = match start.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, start.strip_prefix('+').unwrap_or(start)),
-    };
-    let is_hex = |s: &str| s.starts_with(|c: char| c.is_ascii_hexdigit());
-    let hex = start.strip_prefix("0x").or_else(|| start.strip_prefix("0X")).filter(|s| is_hex(s));
-    let (base, digits) = match hex {
-        Some(rest) => (16, rest),
-        None if start.starts_with('0') => (8, start),
-        None => (10, start),
-    };
-    let len = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
-    (len > 0).then(|| (negative, base, &digits[..len], &digits[len..]))
-}
-
-fn parse_u64_prefix(text: &str) -> Result<(u64, &str), BadInteger> {
-    let (negative, base, digits, rest) = split_number(text).ok_or(BadInteger::Syntax)?;
-    let value = u64::from_str_radix(digits, base).map_err(|_| BadInteger::TooLarge)?;
-    Ok((if negative { value.wrapping_neg() } else { value }, rest))
-}
-
-/// Parses a signed number at the front of a text; returns the rest, too.
-pub(crate) fn parse_i64_prefix(text: &str) -> Option<(i64, &str)> {
-    let (negative, base, digits, rest) = split_number(text)?;
-    let value = i64::from_str_radix(digits, base).ok()?;
-    Some((if negative { -value } else { value }, rest))
-}
-
-/// Parses a whole text as a number of at most `n_bytes`.
-pub fn parse_integer(text: &str, n_bytes: u8) -> Option<u128> {
-    integer_prefix(text, n_bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(v, _)| v)
-}
 
 fn integer(info: &FieldInfo, text: &str) -> Result<(u128, u128), TextError> {
     let error = |bad, what| {

@@ -1,7 +1,7 @@
 //! Fields that are sets of named bits: `+new-trk`, `syn|ack`, `0x12/0x3f`.
 
 use super::TextError;
-use super::field_in::parse_i64_prefix;
+use super::numbers::parse_i64_prefix;
 
 /// The name of one bit.
 pub type BitName = fn(u32) -> Option<&'static str>;

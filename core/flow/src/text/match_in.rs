@@ -1,6 +1,7 @@
 //! Parses a match: one `field=value/mask`, a short protocol name, or bits of a field.
 
-use super::{NameMap, NoNames, TextError, field_in, protocol};
+use super::numbers::parse_integer;
+use super::{NameMap, NoNames, TextError, protocol};
 use crate::field::{FieldId, Prereq, Subfield, Usable};
 use crate::flow::Flow;
 use crate::matching::Match;
@@ -50,7 +51,7 @@ impl Match {
     fn parse_subfield(&mut self, name: &str, text: &str) -> Result<Usable, TextError> {
         let sf = Subfield::parse(name).map_err(|e| TextError::new(e.to_string()))?;
         let n_bytes = sf.field.info().n_bytes.min(16);
-        let number = field_in::parse_integer(text, n_bytes)
+        let number = parse_integer(text, n_bytes)
             .ok_or_else(|| TextError::new(format!("{name}: cannot parse integer value: {text}")))?;
         if number & !sf.ones() != 0 {
             let value = sf.field.format(number, None, &NoNames);

@@ -1,7 +1,7 @@
 //! Values of tunnel options as text: hexadecimal digits of any length.
 
 use super::TextError;
-use super::field_in::{BadInteger, integer_prefix};
+use super::numbers::{BadInteger, integer_prefix};
 use crate::field::FieldId;
 use crate::tlv::{FIELD_BYTES_MAX, TlvMatch, significant};
 

@@ -1,0 +1,14 @@
+//! What is wrong with a text.
+
+use thiserror::Error;
+
+/// Why a text means nothing, in the words that scripts know.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct TextError(pub String);
+
+impl TextError {
+    pub(crate) fn new(message: impl Into<String>) -> TextError {
+        TextError(message.into())
+    }
+}
