@@ -9,7 +9,7 @@
 mod nested;
 
 pub use nested::{
-    Bundle, BundleAlgorithm, Controller, Ct, Encap, EncapProperty, HashFields, Learn, LearnSource, LearnSpec,
+    Bundle, BundleAlgorithm, Controller, Encap, EncapProperty, HashFields, Learn, LearnSource, LearnSpec,
     LearnTarget, Multipath, MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample,
     SampleDirection, SetTlv,
 };
@@ -149,6 +149,36 @@ pub enum Action {
     WriteMetadata { value: u64, mask: u64 },
     /// (`goto_table`)
     GotoTable(u8),
+}
+
+/// `ct(…)`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ct {
+    /// Keep the connection.
+    pub commit: bool,
+    /// Forget a connection of the other direction first.
+    pub force: bool,
+    /// The zone.
+    pub zone: NumberOrField,
+    /// Go on in this table with what is known of the connection.
+    pub recirc_table: Option<u8>,
+    /// 0, or the port of the helper: 21 for FTP, 69 for TFTP.
+    pub alg: u16,
+    /// `nat`, and set-field of `ct_mark` and `ct_label`.
+    pub actions: Vec<Action>,
+}
+
+impl Default for Ct {
+    fn default() -> Ct {
+        Ct {
+            commit: false,
+            force: false,
+            zone: NumberOrField::Number(0),
+            recirc_table: None,
+            alg: 0,
+            actions: Vec::new(),
+        }
+    }
 }
 
 impl Action {

@@ -1,6 +1,5 @@
 //! Actions with structured parameters.
 
-use super::Action;
 use flow::{FieldId, Subfield};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use units::OfPort;
@@ -206,36 +205,6 @@ pub enum NumberOrField {
     Number(u32),
     /// The value of this field.
     Field(Subfield),
-}
-
-/// `ct(…)`
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Ct {
-    /// Commit the connection.
-    pub commit: bool,
-    /// Remove an existing connection of the opposite direction first.
-    pub force: bool,
-    /// The zone.
-    pub zone: NumberOrField,
-    /// Recirculate, and continue in this table with the connection's state.
-    pub recirc_table: Option<u8>,
-    /// Server port of the helper: 21 for FTP, 69 for TFTP; 0: none.
-    pub alg: u16,
-    /// `nat`, and `set_field` of `ct_mark` and `ct_label`.
-    pub actions: Vec<Action>,
-}
-
-impl Default for Ct {
-    fn default() -> Ct {
-        Ct {
-            commit: false,
-            force: false,
-            zone: NumberOrField::Number(0),
-            recirc_table: None,
-            alg: 0,
-            actions: Vec::new(),
-        }
-    }
 }
 
 /// The addresses of a [`Nat`].

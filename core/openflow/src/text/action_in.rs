@@ -3,7 +3,7 @@
 use super::arguments::{
     arrow, dotted_hex, error, field, subfield, u8_value, u16_value, u32_value, u64_value,
 };
-use super::{DEPTH_MAX, ct_in, encap_in, learn_in};
+use super::{ct_in, encap_in, learn_in};
 use crate::action::{
     Action, Bundle, BundleAlgorithm, Controller, HashFields, Multipath, MultipathAlgorithm, NumberOrField,
     Sample, SampleDirection,
@@ -14,7 +14,10 @@ use flow::text::{
 };
 use units::OfPort;
 
-/// Parses a list of actions. `drop` must stand alone and gives the empty list.
+/// How deep actions may stand in actions (`clone(clone(…))`).
+pub const DEPTH_MAX: usize = 16;
+
+/// Reads a list of actions. `drop` stands alone and is the empty list.
 pub fn parse_actions(text: &str, names: &dyn NameMap) -> Result<Vec<Action>, TextError> {
     actions_at(text, names, 0)
 }
@@ -94,7 +97,7 @@ fn action(key: &str, value: &str, names: &dyn NameMap, depth: usize) -> Result<A
         "note" => Action::Note(note(value)?),
         "exit" => Action::Exit,
         "sample" => Action::Sample(Box::new(sample(value, names)?)),
-        "ct" => Action::Ct(Box::new(ct_in::ct(value, names, depth)?)),
+        "ct" => Action::Ct(Box::new(ct_in::ct(value, names, &nested)?)),
         "nat" => Action::Nat(Box::new(ct_in::nat(value)?)),
         "ct_clear" => Action::CtClear,
         "clone" => Action::Clone(nested(value)?),

@@ -1,13 +1,15 @@
 //! Parses `ct(…)` and `nat(…)`.
 
-use super::action_in::actions_at;
 use super::arguments::{error, integer, subfield, u16_value};
 use crate::action::{Action, Ct, Nat, NatRange, NumberOrField};
 use flow::text::{NameMap, TextError, next_key_value, table_from_text};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// Reads a list of actions within another action.
+pub(super) type Nested<'a> = &'a dyn Fn(&str) -> Result<Vec<Action>, TextError>;
+
 /// The arguments of `ct`.
-pub(super) fn ct(value: &str, names: &dyn NameMap, depth: usize) -> Result<Ct, TextError> {
+pub(super) fn ct(value: &str, names: &dyn NameMap, nested: Nested<'_>) -> Result<Ct, TextError> {
     let mut c = Ct::default();
     let mut exec = Vec::new();
     let mut rest = value;
@@ -23,7 +25,7 @@ pub(super) fn ct(value: &str, names: &dyn NameMap, depth: usize) -> Result<Ct, T
             "zone" => c.zone = zone(value)?,
             "alg" => c.alg = alg(value)?,
             "nat" => c.actions.push(Action::Nat(Box::new(nat(value)?))),
-            "exec" => exec.extend(actions_at(value, names, depth + 1)?),
+            "exec" => exec.extend(nested(value)?),
             _ => return error(format!("invalid argument to \"ct\" action: `{key}'")),
         }
     }

@@ -30,7 +30,7 @@ mod session_out;
 mod table_out;
 mod type_name;
 
-pub use action_in::parse_actions;
+pub use action_in::{DEPTH_MAX, parse_actions};
 pub use action_out::{action_text, actions_text};
 pub use flow_in::{FlowText, ParsedFlow, parse_flow, parse_flow_line, parse_flow_mod};
 pub use flow_out::{flow_mod_text, flow_stats_text, flow_stats_text_short, match_text};
@@ -49,9 +49,6 @@ pub use session_out::{frag_mode_from_name, frag_mode_name};
 pub use table_out::TablesText;
 
 pub use flow::text::{NameMap, NoNames, TextError};
-
-/// Maximum nesting of actions (`clone(clone(…))`).
-pub const DEPTH_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Decodes messages: the header, then the body by type.
 
-use super::action::Context;
 use super::buf::Reader;
+use super::decoded::{Decoded, Scope};
 use super::{
     Dialect, HEADER, flow_mod, group, meter, multipart, packet_io, port, session, stats, table, vendor,
 };
@@ -11,33 +11,7 @@ use crate::packet_io::PacketInFormat;
 use crate::version::Version;
 use units::OfPort;
 
-/// What decoding of a body depends on.
-#[derive(Clone, Copy)]
-pub(super) struct Scope {
-    pub version: Version,
-    pub dialect: Dialect,
-}
-
-impl Scope {
-    pub fn cx(self) -> Context {
-        Context::new(self.version, self.dialect.debug_actions)
-    }
-}
-
-/// A decoded body, with flags of the message that are read with it: the extended form, more parts to follow.
-pub(super) struct Decoded {
-    pub body: Body,
-    pub extended: bool,
-    pub more: bool,
-}
-
-impl From<Body> for Decoded {
-    fn from(body: Body) -> Decoded {
-        Decoded { body, extended: false, more: false }
-    }
-}
-
-/// Decodes one complete message.
+/// Reads one whole message.
 pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
     let mut r = Reader::new(bytes, OfError::BrcBadLen);
     let (version_byte, kind, len) = (r.u8()?, r.u8()?, usize::from(r.u16()?));
@@ -86,7 +60,7 @@ fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         1 => error(r, v)?,
         2 => Body::EchoRequest(rest(r)?),
         3 => Body::EchoReply(rest(r)?),
-        4 => return vendor::decode(r, s),
+        4 => return vendor::decode(r, s, forwarded),
         5 => Body::FeaturesRequest,
         6 => Body::FeaturesReply(session::decode_features(r, v)?),
         7 => Body::GetConfigRequest,
@@ -217,8 +191,8 @@ fn async_config(r: &mut Reader, version: Version) -> Result<crate::session::Asyn
     }
 }
 
-/// Decodes the request in a request-forward; only group and meter mods are forwarded.
-pub(super) fn forwarded(r: &mut Reader, s: Scope) -> Result<Message, OfError> {
+/// The request inside a request-forward: only group and meter mods are forwarded.
+fn forwarded(r: &mut Reader, s: Scope) -> Result<Message, OfError> {
     let bytes = r.take(r.len())?;
     let len = super::next_frame(bytes)?.filter(|&n| n >= HEADER).ok_or(OfError::BrcBadLen)?;
     let inner = bytes.get(..len).ok_or(OfError::BrcBadLen)?;

@@ -1,7 +1,7 @@
 //! Multipart messages ("statistics" in OpenFlow 1.0 to 1.2): their headers and the choice by type.
 
 use super::buf::Reader;
-use super::decode::{Decoded, Scope};
+use super::decoded::{Decoded, Scope};
 use super::{group, meter, monitor, port, stats, table};
 use crate::error::{NX_VENDOR, ONF_VENDOR, OfError};
 use crate::group::GROUP_ALL;

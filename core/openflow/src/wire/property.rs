@@ -3,7 +3,19 @@
 use super::buf::{Put, Reader};
 use crate::error::OfError;
 
-pub(super) use super::action::property as pull;
+/// One property: type, its bytes. Properties are padded to eight bytes.
+pub(super) fn pull<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), OfError> {
+    let mut head = *r;
+    let bad = |_| OfError::BpcBadLen;
+    let (kind, len) = (head.u16().map_err(bad)?, usize::from(head.u16().map_err(bad)?));
+    if len < 4 || len > r.len() {
+        return Err(OfError::BpcBadLen);
+    }
+    let mut body = Reader::new(r.take(len.next_multiple_of(8).min(r.len()))?, OfError::BpcBadLen);
+    let mut payload = body.sub(len)?;
+    payload.skip(4)?;
+    Ok((kind, payload))
+}
 
 /// Decodes an eight-byte number, which is aligned to eight bytes.
 pub(super) fn u64(p: &mut Reader) -> Result<u64, OfError> {

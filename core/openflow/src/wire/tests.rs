@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::action::*;
+use crate::error::OfError;
 use crate::flow_mod::{FlowCommand, FlowMod};
 use crate::group::{Bucket, GroupDesc, GroupMod, GroupType};
 use crate::message::{Body, Message, Xid};

@@ -1,7 +1,7 @@
 //! Messages of vendors: Nicira and the Open Networking Foundation.
 
 use super::buf::{Put, Reader};
-use super::decode::{Decoded, Scope, forwarded};
+use super::decoded::{Decoded, ReadForwarded, Scope};
 use super::{flow_mod, group, packet_io, session};
 use crate::error::{NX_VENDOR, ONF_VENDOR, OfError};
 use crate::message::Body;
@@ -9,22 +9,22 @@ use crate::packet_io::PacketInFormat;
 use crate::session::{CtFlush, TlvTableReply};
 use crate::version::Version;
 
-pub(super) fn decode(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
+pub(super) fn decode(r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> Result<Decoded, OfError> {
     let vendor = r.u32()?;
     if vendor != NX_VENDOR && vendor != ONF_VENDOR {
         return Err(OfError::BrcBadVendor);
     }
     let subtype = r.u32()?;
     let body = match vendor {
-        NX_VENDOR => nicira(subtype, r, s)?,
-        _ => onf(subtype, r, s)?,
+        NX_VENDOR => nicira(subtype, r, s, forwarded)?,
+        _ => onf(subtype, r, s, forwarded)?,
     };
     // From 1.4 on it has the standard's content, so it is encoded in the standard's form.
     let standard = matches!(body, Body::SetAsync(_)) && s.version > Version::V13;
     Ok(Decoded { extended: !standard, ..Decoded::from(body) })
 }
 
-fn onf(subtype: u32, r: &mut Reader, s: Scope) -> Result<Body, OfError> {
+fn onf(subtype: u32, r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> Result<Body, OfError> {
     if s.version != Version::V13 {
         return Err(OfError::BrcBadSubtype);
     }
@@ -53,7 +53,7 @@ fn known(subtype: u32, version: Version) -> bool {
     }
 }
 
-fn nicira(subtype: u32, r: &mut Reader, s: Scope) -> Result<Body, OfError> {
+fn nicira(subtype: u32, r: &mut Reader, s: Scope, forwarded: ReadForwarded) -> Result<Body, OfError> {
     if !known(subtype, s.version) {
         return Err(OfError::BrcBadSubtype);
     }

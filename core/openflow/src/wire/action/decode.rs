@@ -1,6 +1,9 @@
 //! Decodes lists of actions, and the actions of the standard.
 
-use super::{Context, MAX_DEPTH, copied, nicira};
+use super::context::{Context, MAX_DEPTH};
+use super::nicira;
+use super::parts::{exact, mpls_label, mpls_tc, push_mpls};
+use super::subfield::copied;
 use crate::action::Action;
 use crate::error::{NX_VENDOR, ONF_VENDOR, OfError};
 use crate::version::Version;
@@ -78,7 +81,7 @@ fn one(kind: u16, len: usize, mut body: Reader, cx: Context) -> Result<Action, O
         }
         let subtype = body.u16()?;
         return match vendor {
-            NX_VENDOR => nicira::decode(subtype, len, body, cx),
+            NX_VENDOR => nicira::decode(subtype, len, body, cx, actions),
             _ => onf(subtype, body, cx),
         };
     }
@@ -86,10 +89,6 @@ fn one(kind: u16, len: usize, mut body: Reader, cx: Context) -> Result<Action, O
         Version::V10 => standard_10(kind, len, body),
         _ => standard_11(kind, len, body, cx),
     }
-}
-
-pub(super) fn exact(len: usize, wanted: usize) -> Result<(), OfError> {
-    if len == wanted { Ok(()) } else { Err(OfError::BacBadLen) }
 }
 
 fn onf(subtype: u16, mut r: Reader, cx: Context) -> Result<Action, OfError> {
@@ -209,21 +208,6 @@ fn standard_11(kind: u16, len: usize, mut r: Reader, cx: Context) -> Result<Acti
         }
         _ => Action::Meter(r.u32()?),
     })
-}
-
-pub(super) fn mpls_label(label: u32) -> Result<Action, OfError> {
-    if label < 1 << 20 { Ok(Action::SetMplsLabel(label)) } else { Err(OfError::BacBadArgument) }
-}
-
-pub(super) fn mpls_tc(tc: u8) -> Result<Action, OfError> {
-    if tc < 8 { Ok(Action::SetMplsTc(tc)) } else { Err(OfError::BacBadArgument) }
-}
-
-pub(super) fn push_mpls(ethertype: u16) -> Result<Action, OfError> {
-    match ethertype {
-        0x8847 | 0x8848 => Ok(Action::PushMpls(ethertype)),
-        _ => Err(OfError::BacBadArgument),
-    }
 }
 
 fn set_field(mut r: Reader, may_mask: bool) -> Result<Action, OfError> {

@@ -67,7 +67,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
         Action::Enqueue { port, queue } => {
             put_action(out, &Action::SetQueue(*queue), version);
             output(out, *port, 0, false);
-            nicira::put(out, &Action::PopQueue, version);
+            nicira::put(out, &Action::PopQueue, version, put_actions);
         }
         Action::SetField { field, value, mask } => set_field(out, *field, (*value, *mask), version),
         Action::SetTlv(t) => set_tlv(out, t, version),
@@ -100,10 +100,12 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
             number(out, address(7), field, value.into(), 1, version);
         }
         Action::SetIpEcn(ecn) => match version {
-            Version::V10 => nicira::put(out, &load(F::IpEcn, u128::from(*ecn)), version),
+            Version::V10 => nicira::put(out, &load(F::IpEcn, u128::from(*ecn)), version, put_actions),
             _ => number(out, 8, F::IpEcn, u128::from(*ecn), 1, version),
         },
-        Action::SetIpTtl(ttl) if v10 => nicira::put(out, &load(F::IpTtl, u128::from(*ttl)), version),
+        Action::SetIpTtl(ttl) if v10 => {
+            nicira::put(out, &load(F::IpTtl, u128::from(*ttl)), version, put_actions)
+        }
         Action::SetIpTtl(ttl) => standard(out, 23, |o| {
             o.u8(*ttl);
         }),
@@ -131,7 +133,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
         Action::Meter(id) if version >= Version::V15 => standard(out, 29, |o| {
             o.u32(*id);
         }),
-        other => nicira::put(out, other, version),
+        other => nicira::put(out, other, version, put_actions),
     }
 }
 

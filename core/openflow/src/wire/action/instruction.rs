@@ -1,7 +1,7 @@
 //! Instructions (OpenFlow 1.1 and later): encoded as a list of instructions, decoded to one list of actions
 //! in order of execution.
 
-use super::Context;
+use super::context::Context;
 use super::decode::{action_set, actions};
 use super::encode::{put_action_set, put_actions_of};
 use crate::action::Action;

@@ -1,6 +1,6 @@
 //! The `learn` action on the wire.
 
-use super::{source, target};
+use super::subfield::{source, target};
 use crate::action::{Action, Learn, LearnSource, LearnSpec, LearnTarget};
 use crate::error::OfError;
 use crate::wire::buf::{Put, Reader};

@@ -1,12 +1,14 @@
 //! Decodes Nicira's actions. Layouts as in Open vSwitch; the numbers are in the table of `decode`.
 
-use super::decode::{actions, exact, mpls_label, mpls_tc, push_mpls};
-use super::{Context, copied, learn, ofs_nbits, source, target};
+use super::context::{Context, ReadNested};
+use super::learn;
+use super::parts::{exact, mpls_label, mpls_tc, push_mpls};
+use super::subfield::{copied, ofs_nbits, source, target};
 use crate::action::*;
 use crate::error::OfError;
 use crate::version::Version;
 use crate::wire::buf::Reader;
-use crate::wire::nxm;
+use crate::wire::{nxm, property};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use units::OfPort;
 
@@ -43,7 +45,14 @@ fn known(subtype: u16, cx: Context) -> bool {
     }
 }
 
-pub(super) fn decode(subtype: u16, len: usize, mut r: Reader, cx: Context) -> Result<Action, OfError> {
+/// `nested`: reads the actions within an action.
+pub(super) fn decode(
+    subtype: u16,
+    len: usize,
+    mut r: Reader,
+    cx: Context,
+    nested: ReadNested,
+) -> Result<Action, OfError> {
     let (least, more) = lengths(subtype).filter(|_| known(subtype, cx)).ok_or(OfError::BacBadVendorType)?;
     if !more {
         exact(len, least)?;
@@ -101,7 +110,7 @@ pub(super) fn decode(subtype: u16, len: usize, mut r: Reader, cx: Context) -> Re
         }
         31 => mpls_tc(r.u8()?)?,
         34 => conjunction(r)?,
-        35 => ct(r, cx)?,
+        35 => ct(r, cx, nested)?,
         36 => nat(r)?,
         39 => {
             let (port, max_len) = (OfPort(r.u16()?), r.u32()?);
@@ -112,7 +121,7 @@ pub(super) fn decode(subtype: u16, len: usize, mut r: Reader, cx: Context) -> Re
         }
         42 => {
             r.skip(6)?;
-            Action::Clone(actions(r.rest(), Context { depth: cx.depth + 1, ..cx })?)
+            Action::Clone(nested(r.rest(), Context { depth: cx.depth + 1, ..cx })?)
         }
         43 => Action::CtClear,
         46 => encap(r)?,
@@ -248,25 +257,11 @@ fn controller(mut r: Reader) -> Result<Action, OfError> {
     Ok(Action::Controller(Box::new(Controller { max_len, controller_id, reason, ..Controller::default() })))
 }
 
-/// Decodes a property: its type and bytes. Properties are padded to eight bytes.
-pub(crate) fn property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), OfError> {
-    let mut head = *r;
-    let bad = |_| OfError::BpcBadLen;
-    let (kind, len) = (head.u16().map_err(bad)?, usize::from(head.u16().map_err(bad)?));
-    if len < 4 || len > r.len() {
-        return Err(OfError::BpcBadLen);
-    }
-    let mut body = Reader::new(r.take(len.next_multiple_of(8).min(r.len()))?, OfError::BpcBadLen);
-    let mut payload = body.sub(len)?;
-    payload.skip(4)?;
-    Ok((kind, payload))
-}
-
 fn controller2(mut r: Reader) -> Result<Action, OfError> {
     r.zeros(6, OfError::NxbrcMustBeZero)?;
     let mut c = Controller::default();
     while !r.is_empty() {
-        let (kind, mut p) = property(&mut r)?;
+        let (kind, mut p) = property::pull(&mut r)?;
         match kind {
             0 => c.max_len = p.u16()?,
             1 => c.controller_id = p.u16()?,
@@ -351,7 +346,7 @@ fn conjunction(mut r: Reader) -> Result<Action, OfError> {
     Ok(Action::Conjunction { id, clause, n_clauses })
 }
 
-fn ct(mut r: Reader, cx: Context) -> Result<Action, OfError> {
+fn ct(mut r: Reader, cx: Context, nested: ReadNested) -> Result<Action, OfError> {
     let flags = r.u16()?;
     let (zone_src, zone) = (r.u32()?, r.u16()?);
     let recirc = r.u8()?;
@@ -371,7 +366,7 @@ fn ct(mut r: Reader, cx: Context) -> Result<Action, OfError> {
         }
         NumberOrField::Field(sf)
     };
-    let actions = actions(r.rest(), Context { depth: cx.depth + 1, ..cx })?;
+    let actions = nested(r.rest(), Context { depth: cx.depth + 1, ..cx })?;
     let plain = |a: &Action| matches!(a, Action::Nat(n) if **n == Nat::default());
     if !commit && !actions.iter().all(plain) {
         return Err(OfError::BacBadArgument);

@@ -1,6 +1,8 @@
 //! Encodes Nicira's actions.
 
-use super::{encode, learn, to_ofs_nbits};
+use super::context::WriteNested;
+use super::learn;
+use super::subfield::to_ofs_nbits;
 use crate::action::*;
 use crate::error::NX_VENDOR;
 use crate::version::Version;
@@ -23,8 +25,9 @@ fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
     out.set16(start + 2, len as u16);
 }
 
-/// Encodes an action in Nicira's form; writes nothing if it has none in this version.
-pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
+/// An action that Nicira's form is right for; nothing is written for those that have no form in this version.
+/// `nested`: writes the actions within an action.
+pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version, nested: WriteNested) {
     let word = |o: &mut Vec<u8>, v: u32| {
         o.zeros(2).u32(v);
     };
@@ -107,12 +110,12 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
         }),
         Action::Exit => action(out, 17, |_| ()),
         Action::Sample(s) => sample(out, s),
-        Action::Ct(c) => ct(out, c, version),
+        Action::Ct(c) => ct(out, c, version, nested),
         Action::Nat(n) => nat(out, n),
         Action::CtClear => action(out, 43, |_| ()),
         Action::Clone(list) => action(out, 42, |o| {
             o.zeros(6);
-            encode::put_actions(o, list, version);
+            nested(o, list, version);
         }),
         Action::CheckPktLarger { len, dst } => action(out, 49, |o| {
             o.u16(*len).u16(dst.ofs);
@@ -272,7 +275,7 @@ fn sample(out: &mut Vec<u8>, s: &Sample) {
     });
 }
 
-fn ct(out: &mut Vec<u8>, c: &Ct, version: Version) {
+fn ct(out: &mut Vec<u8>, c: &Ct, version: Version, nested: WriteNested) {
     action(out, 35, |o| {
         o.u16(u16::from(c.commit) | u16::from(c.force) << 1);
         match c.zone {
@@ -280,7 +283,7 @@ fn ct(out: &mut Vec<u8>, c: &Ct, version: Version) {
             NumberOrField::Field(sf) => o.u32(nxm::u32_header(sf).unwrap_or(0)).u16(to_ofs_nbits(sf)),
         };
         o.u8(c.recirc_table.unwrap_or(0xff)).zeros(3).u16(c.alg);
-        encode::put_actions(o, &c.actions, version);
+        nested(o, &c.actions, version);
     });
 }
 

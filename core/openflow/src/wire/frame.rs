@@ -1,0 +1,33 @@
+//! The header that all messages have.
+
+use crate::error::OfError;
+use crate::message::Xid;
+
+/// Size of the header that all messages have.
+pub const HEADER: usize = 8;
+
+/// How long the message at the start of these bytes is: `None` until its header is there. The bytes may hold less.
+/// A length shorter than a header is an error after which the stream cannot be read on.
+pub fn next_frame(bytes: &[u8]) -> Result<Option<usize>, OfError> {
+    let Some(head) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
+    let len = usize::from(u16::from_be_bytes([head[2], head[3]]));
+    if len < HEADER { Err(OfError::BrcBadLen) } else { Ok(Some(len)) }
+}
+
+/// The transaction in a header, for an error about a message that cannot be decoded.
+pub fn peek_xid(bytes: &[u8]) -> Option<Xid> {
+    let head = bytes.first_chunk::<HEADER>()?;
+    Some(Xid(u32::from_be_bytes([head[4], head[5], head[6], head[7]])))
+}
+
+/// Writes the length and the transaction of a message into its header.
+///
+/// # Errors
+/// It has no whole header, or is longer than a message can be: 65,535 bytes.
+pub fn set_len_and_xid(frame: &mut [u8], xid: Xid) -> Result<(), OfError> {
+    let len = u16::try_from(frame.len()).map_err(|_| OfError::BrcBadLen)?.to_be_bytes();
+    let head = frame.first_chunk_mut::<HEADER>().ok_or(OfError::BrcBadLen)?;
+    head[2..4].copy_from_slice(&len);
+    head[4..].copy_from_slice(&xid.0.to_be_bytes());
+    Ok(())
+}
