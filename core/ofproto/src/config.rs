@@ -4,7 +4,7 @@ use crate::effects::Effects;
 use crate::evict;
 use crate::ofproto::Ofproto;
 use crate::table::{Table, TableConfig, TableSettings, VacancyEvents};
-use crate::tables::{N_TABLES, TABLE_ALL};
+use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use classifier::of::PrefixField;
 use openflow::error::OfError;
 use openflow::flow_mod::RemovedReason;

@@ -4,7 +4,7 @@ use crate::request::{FlowRequest, sparse};
 use crate::rule::{PRIORITY_MAX, Rule};
 use crate::state::State;
 use crate::table::Table;
-use crate::tables::{N_TABLES, TABLE_ALL, TABLE_INTERNAL};
+use crate::table_numbers::{N_TABLES, TABLE_ALL, TABLE_INTERNAL};
 use classifier::of::SparseMatch;
 use flow::Match;
 use openflow::action::Action;

@@ -2,7 +2,7 @@
 
 use crate::ofproto::Ofproto;
 use crate::table::Table;
-use crate::tables::N_TABLES;
+use crate::table_numbers::N_TABLES;
 use flow::FieldId;
 use flow::field::Maskable;
 use openflow::table::{InstructionFeatures, TableCommand, TableFeatures, TableMiss, TableStats};

@@ -11,7 +11,7 @@ use crate::request::FlowRequest;
 use crate::rule::{Rule, RuleStats, conjunctions};
 use crate::state::State;
 use crate::supply::Supply;
-use crate::tables::{N_TABLES, TABLE_ALL};
+use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use flow::Match;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowFlags, RemovedReason};

@@ -10,7 +10,7 @@ use crate::criteria::Criteria;
 use crate::effects::{Change, Effects};
 use crate::ofproto::Ofproto;
 use crate::rule::Rule;
-use crate::tables::{N_TABLES, TABLE_ALL};
+use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use openflow::Xid;
 use openflow::error::OfError;
 use openflow::monitor::{FlowEvent, FlowMonitorRequest, FlowUpdate, MonitorCommand, MonitorFlags};

@@ -1,18 +1,13 @@
 //! Replies to statistics requests about flows.
 
 use crate::criteria::Criteria;
+use crate::duration::duration;
 use crate::rule::Rule;
 use crate::state::State;
 use openflow::error::OfError;
-use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
+use openflow::flow_mod::{FlowRemoved, RemovedReason};
 use openflow::stats::{AggregateStats, FlowStats};
 use units::Millis;
-
-/// The time since `then` in the form that messages carry.
-pub fn duration(then: Millis, now: Millis) -> Duration {
-    let ms = now.since(then).0;
-    Duration { sec: u32::try_from(ms / 1000).unwrap_or(u32::MAX), nsec: (ms % 1000) as u32 * 1_000_000 }
-}
 
 /// Whole seconds since `then`, limited to 16 bits.
 fn age(then: Millis, now: Millis) -> u32 {

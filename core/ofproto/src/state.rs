@@ -3,9 +3,10 @@
 
 use crate::group::Group;
 use crate::meter::Meter;
+use crate::named::Named;
 use crate::rule::{Rule, for_each_action};
 use crate::table::Table;
-use crate::tables::N_TABLES;
+use crate::table_numbers::N_TABLES;
 use classifier::of::{Classifier, PrefixField};
 use cpu::Chain;
 use flow::TlvTable;
@@ -15,26 +16,6 @@ use rpds::HashTrieMapSync;
 use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
-
-/// An object to which the actions of a rule can refer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Named {
-    Group(u32),
-    Meter(u32),
-    /// A tunnel option field, to which the match can refer too.
-    Tlv(u8),
-}
-
-impl Named {
-    /// The object to which an action itself refers.
-    pub(crate) fn by(action: &Action) -> Option<Named> {
-        match *action {
-            Action::Group(id) => Some(Named::Group(id)),
-            Action::Meter(id) => Some(Named::Meter(id)),
-            _ => None,
-        }
-    }
-}
 
 /// Everything that flow, group and meter mods change.
 #[derive(Clone, Debug)]

@@ -5,19 +5,13 @@
 
 use crate::criteria::Criteria;
 use crate::group::Group;
+use crate::meter::Meter;
 use crate::rule::Rule;
 use crate::state::State;
 use crate::table::Table;
 use flow::{Flow, TlvTable};
 use openflow::error::OfError;
 use std::sync::Arc;
-
-/// Number of tables of a bridge.
-pub const N_TABLES: usize = 255;
-/// The internal table: flows for table misses, and the end of recirculation.
-pub const TABLE_INTERNAL: u8 = 254;
-/// "Any table" in requests (`OFPTT_ALL`).
-pub const TABLE_ALL: u8 = 255;
 
 /// The switch's own rules. Packets are counted on them if no other rule decides.
 #[derive(Clone, Debug)]
@@ -63,6 +57,11 @@ impl Tables {
     /// A group.
     pub fn group(&self, id: u32) -> Option<&Arc<Group>> {
         self.state.groups.get(&id)
+    }
+
+    /// Returns a meter. The meters of packet-ins and of the slow path have reserved numbers.
+    pub fn meter(&self, id: u32) -> Option<&Arc<Meter>> {
+        self.state.meters.get(&id)
     }
 
     /// The mapping of tunnel options to fields.

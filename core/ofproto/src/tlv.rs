@@ -4,8 +4,8 @@
 //! mapping can be removed only if no rule uses it, nor a flow mod in an open bundle. Groups are not checked (as in
 //! Open vSwitch): a field that is no longer mapped reads as zero.
 
+use crate::named::Named;
 use crate::ofproto::Ofproto;
-use crate::state::Named;
 use flow::tlv::{FIELDS, Mapping, TlvError};
 use flow::{Match, TlvTable};
 use openflow::action::Action;

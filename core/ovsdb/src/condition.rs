@@ -1,10 +1,12 @@
 //! `where` clauses: `[<column>, <function>, <value>]` (RFC 7047 section 5.1), and the
 //! `true`/`false` clauses that monitor conditions add.
 
+use crate::Error;
 use crate::database::Row;
 use crate::schema::{TableSchema, UUID_COLUMN};
 use crate::value::{Datum, Symbols};
-use crate::{Error, Json, Uuid};
+use serde_json::Value as Json;
+use uuid::Uuid;
 
 /// How a clause compares a column with its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,13 @@
 //! columns get their default. A value that does not fit its column's new type is an error. References, row
 //! limits and indexes of the new schema are checked as at the end of a transaction.
 
+use crate::Error;
 use crate::database::{Database, Row};
 use crate::integrity::Draft;
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
 use crate::value::Datum;
-use crate::{Error, Uuid};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// The content of `db` in a new database with `schema`.
 pub fn convert(
@@ -54,7 +55,8 @@ fn convert_row(old_table: &TableSchema, old: &Row, table: &TableSchema) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Json, Operation, transaction};
+    use crate::{Operation, transaction};
+    use serde_json::Value as Json;
     use serde_json::json;
 
     fn schema(columns: Json) -> Arc<Schema> {

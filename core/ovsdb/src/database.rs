@@ -5,13 +5,13 @@
 //! one row that has them. [`crate::integrity`] restores them at each commit. One thread owns
 //! a `Database`; a clone is a cheap snapshot.
 
-use crate::Uuid;
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema, UUID_COLUMN, VERSION_COLUMN};
 use crate::value::{Atom, Datum};
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Maximum number of transactions kept for clients that resume.
 const HISTORY_TRANSACTIONS: usize = 100;

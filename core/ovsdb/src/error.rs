@@ -2,9 +2,9 @@
 //!
 //! Tags and details are an interface: scripts compare them, so their text equals that of `ovsdb-server`.
 
-use crate::Json;
 use crate::json::sorted_string;
 use serde_json::Map;
+use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt;
 

@@ -4,12 +4,13 @@
 //! The cost is proportional to the changed rows, not to the database. One exception: deletion of a row visits
 //! all rows of tables that may refer to it weakly.
 
+use crate::Error;
 use crate::database::{Change, Commit, Row, Table};
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
 use crate::value::{Atom, Datum};
-use crate::{Error, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// A row: its table's index and its UUID.
 pub(crate) type RowId = (usize, Uuid);

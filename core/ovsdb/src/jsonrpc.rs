@@ -1,6 +1,6 @@
 //! JSON-RPC 1.0 messages, as used by OVSDB and the control socket.
 
-use crate::Json;
+use serde_json::Value as Json;
 use serde_json::json;
 use std::fmt;
 

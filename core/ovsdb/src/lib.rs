@@ -7,6 +7,7 @@
 //! Rows are shared (`Arc`) in persistent maps, so a snapshot costs one clone per table. A transaction works
 //! on a snapshot; dropping it is the rollback.
 
+mod atomic_type;
 pub mod condition;
 pub mod convert;
 pub mod database;
@@ -17,6 +18,7 @@ pub mod jsonrpc;
 pub mod lock;
 pub mod log;
 pub mod long;
+pub mod members;
 pub mod monitor;
 pub mod mutation;
 pub mod operation;

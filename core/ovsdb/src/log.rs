@@ -9,15 +9,17 @@
 //! would drop committed transactions. Blocks of zeros are not damage: a power loss leaves them where writes
 //! were not synced.
 
+use crate::Error;
 use crate::database::{Change, Changes, Commit, Database, Row};
 use crate::integrity::Draft;
 use crate::json::parse_uuid;
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
 use crate::value::Datum;
 use crate::value::text::{push_list, push_string, push_uuid};
-use crate::{Error, Json, Uuid};
+use serde_json::Value as Json;
 use sha1::{Digest, Sha1};
 use std::sync::Arc;
+use uuid::Uuid;
 
 const MAGIC: &str = "OVSDB JSON ";
 const CLUSTER_MAGIC: &[u8] = b"OVSDB CLUSTER";

@@ -5,7 +5,8 @@
 //! are parsed at once. A single operation or message whose tree is too large is refused.
 
 use crate::stream::{self, StreamError};
-use crate::{Error, Json, Message};
+use crate::{Error, Message};
+use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

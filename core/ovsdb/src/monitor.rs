@@ -4,92 +4,25 @@
 //! For each commit a monitor returns one notification or none. It keeps no rows: the changes hold the old and
 //! the new row.
 
+use crate::Error;
 use crate::condition::Condition;
 use crate::database::{Change, Changes, Database, Row};
-use crate::json::{Kinds, Members, parse_uuid};
+use crate::json::parse_uuid;
+use crate::members::{Kinds, Members};
 use crate::schema::{Schema, TableSchema, UUID_COLUMN};
-use crate::{Error, Json, Uuid};
+use serde_json::Value as Json;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use uuid::Uuid;
 
 mod compose;
+mod version;
+mod watch;
 
 use compose::Updates;
-
-/// The method that created a monitor; it determines the form of updates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// `monitor`, which sends `update`.
-    Plain,
-    /// `monitor_cond`, which sends `update2`.
-    Conditional,
-    /// `monitor_cond_since`, which sends `update3`.
-    Since,
-}
-
-impl Version {
-    /// The version that belongs to the request method `name`.
-    pub fn from_method(name: &str) -> Option<Version> {
-        match name {
-            "monitor" => Some(Version::Plain),
-            "monitor_cond" => Some(Version::Conditional),
-            "monitor_cond_since" => Some(Version::Since),
-            _ => None,
-        }
-    }
-
-    fn notification(self) -> &'static str {
-        match self {
-            Version::Plain => "update",
-            Version::Conditional => "update2",
-            Version::Since => "update3",
-        }
-    }
-}
-
-/// Kinds of row changes, as a set of bits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Select(u8);
-
-impl Select {
-    const INITIAL: Select = Select(1);
-    const INSERT: Select = Select(2);
-    const DELETE: Select = Select(4);
-    const MODIFY: Select = Select(8);
-    const ALL: Select = Select(15);
-
-    fn has(self, kind: Select) -> bool {
-        self.0 & kind.0 != 0
-    }
-
-    fn from_json(json: Option<&Json>, table: &str) -> Result<Select, Error> {
-        let Some(json) = json else { return Ok(Select::ALL) };
-        let mut members = Members::new(json, format!("table {table} select"));
-        let mut bits = 0;
-        let kinds = [
-            ("initial", Select::INITIAL),
-            ("insert", Select::INSERT),
-            ("delete", Select::DELETE),
-            ("modify", Select::MODIFY),
-        ];
-        for (name, kind) in kinds {
-            if members.optional(name, Kinds::BOOLEAN).and_then(Json::as_bool).unwrap_or(true) {
-                bits |= kind.0;
-            }
-        }
-        members.finish()?;
-        Ok(Select(bits))
-    }
-}
-
-/// The monitored columns of a table.
-struct Watch {
-    select: Select,
-    /// Columns, each with the kinds of changes that include it.
-    columns: Vec<(usize, Select)>,
-    condition: Condition,
-}
+pub use version::Version;
+use watch::{Select, Watch};
 
 /// One monitor of one session.
 pub struct Monitor {

@@ -1,10 +1,11 @@
 //! `<mutation>`s: `[<column>, <mutator>, <value>]` (RFC 7047 section 5.1).
 
+use crate::Error;
 use crate::database::Row;
 use crate::schema::TableSchema;
 use crate::types::{AtomicType, BaseType, Type};
 use crate::value::{Atom, Datum, Real, Symbols};
-use crate::{Error, Json};
+use serde_json::Value as Json;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mutator {

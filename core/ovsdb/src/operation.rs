@@ -9,8 +9,9 @@
 //! ```
 
 use crate::value::{Atom, Datum};
-use crate::{Json, Uuid};
+use serde_json::Value as Json;
 use serde_json::{Map, json};
+use uuid::Uuid;
 
 /// A row that exists, or one that the same transaction inserts under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,12 +9,13 @@
 //!
 //! Source: ovsdb(7) and ovn-sb(5), "RBAC_Role" and "RBAC_Permission".
 
+use crate::Error;
 use crate::database::Row;
 use crate::integrity::Draft;
 use crate::schema::TableSchema;
 use crate::value::{Atom, Datum};
-use crate::{Error, Uuid};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// The client that requests a transaction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,9 +122,10 @@ fn permission_for(permissions: &Datum, table: &str) -> Option<Uuid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Schema;
     use crate::database::Database;
     use crate::transaction::{Context, Outcome, execute};
-    use crate::{Json, Schema};
+    use serde_json::Value as Json;
     use serde_json::json;
 
     fn database() -> Database {

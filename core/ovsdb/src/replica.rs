@@ -14,11 +14,12 @@ use crate::json::parse_uuid;
 use crate::monitor::Version;
 use crate::operation::Operation;
 use crate::schema::Schema;
-use crate::{Error, Json, Message, Uuid};
-use role::ROLE;
+use crate::{Error, Message};
+use serde_json::Value as Json;
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use uuid::Uuid;
 
 mod role;
 mod row;
@@ -150,6 +151,16 @@ impl Replica {
         }
     }
 
+    /// Asks whether this server is the right one, and asks to be told when that changes.
+    fn ask_role(&mut self) {
+        self.ask(Asked::Role, "monitor", role::request());
+    }
+
+    /// An error when this server will not do: the owner tries another one.
+    fn check_role(&self, updates: Option<&Json>) -> Result<(), ProtocolError> {
+        role::check(&self.config.database, updates).map_err(|text| ProtocolError(text.into()))
+    }
+
     fn ask_schema(&mut self) {
         let database = self.config.database.clone();
         self.ask(Asked::Schema, "get_schema", json!([database]));
@@ -202,7 +213,9 @@ impl Replica {
             self.config.lock.is_some() && params.get(0).and_then(Json::as_str) == self.config.lock.as_deref()
         };
         match method {
-            "update" if params.get(0).and_then(Json::as_str) == Some(ROLE) => self.check_role(params.get(1)),
+            "update" if params.get(0).and_then(Json::as_str) == Some(role::ID) => {
+                self.check_role(params.get(1))
+            }
             "update" => self.update(params.get(1), Version::Plain),
             "update2" => self.update(params.get(1), Version::Conditional),
             "update3" => {

@@ -3,11 +3,13 @@
 //! Every table has `_uuid` and `_version` as columns 0 and 1, so that conditions and selections need no
 //! special case; the schema's JSON does not contain them.
 
-use crate::json::{Kinds, Members, as_integer, is_id};
+use crate::Error;
+use crate::json::{as_integer, is_id};
+use crate::members::{Kinds, Members};
 use crate::types::{AtomicType, Type};
 use crate::value::Datum;
-use crate::{Error, Json};
 use serde_json::Map;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 

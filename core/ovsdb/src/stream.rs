@@ -4,7 +4,7 @@
 //! byte once, so it can stop anywhere. It keeps the text of at most one incomplete value, and refuses a value
 //! that exceeds a limit before parsing it.
 
-use crate::Json;
+use serde_json::Value as Json;
 
 /// Maximum nesting, since parsing is recursive; real messages stay far below.
 const MAX_DEPTH: usize = 100;

@@ -8,16 +8,19 @@
 use crate::condition::Condition;
 use crate::database::{Commit, Database, Row};
 use crate::integrity::{Draft, RowId};
-use crate::json::{Kinds, Members, as_integer, parse_uuid};
+use crate::json::{as_integer, parse_uuid};
+use crate::members::{Kinds, Members};
 use crate::mutation::Mutation;
 use crate::operation::Operation as ClientOperation;
 use crate::rbac::{Client, Rule, refusal};
 use crate::schema::{TableSchema, VERSION_COLUMN};
 use crate::value::{Datum, Symbols};
-use crate::{Error, Json, Parameters, Uuid};
+use crate::{Error, Parameters};
 use serde_json::Map;
+use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Context of a transaction.
 pub struct Context<'a> {

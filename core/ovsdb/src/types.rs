@@ -1,48 +1,14 @@
 //! Column types: `<base-type>` and `<type>` of RFC 7047 section 3.2, with their constraints.
 
-use crate::json::{Kinds, Members, as_integer};
+pub use crate::atomic_type::AtomicType;
+
+use crate::Error;
+use crate::json::as_integer;
+use crate::members::{Kinds, Members};
 use crate::value::Real;
 use crate::value::{Atom, Datum};
-use crate::{Error, Json};
 use serde_json::Map;
-
-/// The types of atoms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtomicType {
-    /// 64-bit signed integer.
-    Integer,
-    /// Double precision number.
-    Real,
-    /// Truth value.
-    Boolean,
-    /// Text.
-    String,
-    /// UUID, usually of a row.
-    Uuid,
-}
-
-impl AtomicType {
-    /// Its name in a schema.
-    pub fn name(self) -> &'static str {
-        match self {
-            AtomicType::Integer => "integer",
-            AtomicType::Real => "real",
-            AtomicType::Boolean => "boolean",
-            AtomicType::String => "string",
-            AtomicType::Uuid => "uuid",
-        }
-    }
-
-    fn from_json(json: &Json) -> Result<Self, Error> {
-        let Some(name) = json.as_str() else {
-            return Err(Error::syntax(json, "atomic-type expected"));
-        };
-        let all = [Self::Integer, Self::Real, Self::Boolean, Self::String, Self::Uuid];
-        all.into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| Error::syntax(json, format!("\"{name}\" is not an atomic-type")))
-    }
-}
+use serde_json::Value as Json;
 
 /// The table that a UUID column refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]

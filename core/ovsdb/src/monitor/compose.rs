@@ -1,10 +1,13 @@
 //! Builds the text of updates: `<table-updates>` and `<table-updates2>` with their row updates.
 
-use super::{Select, Version, Watch};
+use super::version::Version;
+use super::watch::{Select, Watch};
+use crate::Error;
 use crate::database::Row;
 use crate::schema::TableSchema;
 use crate::value::text::{push_list, push_string, push_uuid};
-use crate::{Error, Json, Uuid};
+use serde_json::Value as Json;
+use uuid::Uuid;
 
 /// An update under construction: an object of tables, which are objects of rows.
 #[derive(Default)]

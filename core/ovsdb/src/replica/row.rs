@@ -1,12 +1,12 @@
 //! Typed access to rows. A column that the server lacks, or that has another type, reads as its default, so
 //! that a newer client works with an older schema.
 
-use crate::Uuid;
 use crate::database::Row;
 use crate::schema::TableSchema;
 use crate::value::{Atom, Datum};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// A table of the copy.
 #[derive(Clone, Copy)]

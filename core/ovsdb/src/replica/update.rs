@@ -6,9 +6,10 @@ use crate::json::parse_uuid;
 use crate::monitor::Version;
 use crate::schema::{Schema, TableSchema};
 use crate::value::Datum;
-use crate::{Json, Uuid};
+use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// The update of one row.
 struct RowUpdate<'a> {

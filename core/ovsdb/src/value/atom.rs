@@ -1,12 +1,13 @@
 //! One atomic value.
 
+use crate::atomic_type::AtomicType;
 use crate::json::{parse_uuid, quoted};
-use crate::types::AtomicType;
-use crate::{Json, Uuid};
 use serde_json::Number;
+use serde_json::Value as Json;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// A finite real number with a total order; negative zero equals zero.
 #[derive(Clone, Copy, Debug)]

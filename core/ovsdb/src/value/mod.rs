@@ -9,6 +9,7 @@ mod notation;
 mod splice;
 mod symbols;
 pub(crate) mod text;
+mod typed;
 
 pub(crate) use atom::general;
 pub use atom::{Atom, Real};

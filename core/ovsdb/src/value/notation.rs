@@ -1,9 +1,10 @@
 //! Values in the JSON notation of RFC 7047 section 5.1: `<atom>`, `["set", ...]`, `["map", ...]`.
 
 use super::{Atom, Datum, Real, Symbols};
+use crate::Error;
 use crate::json::{as_integer, is_id, parse_uuid};
 use crate::types::{AtomicType, BaseType, Type};
-use crate::{Error, Json};
+use serde_json::Value as Json;
 use std::sync::Arc;
 
 /// How strictly a value is checked against its type.

@@ -1,7 +1,7 @@
 //! Names that a transaction gives to rows that it inserts (`uuid-name`, `named-uuid`).
 
-use crate::Uuid;
 use std::collections::BTreeMap;
+use uuid::Uuid;
 
 /// The row that a name stands for.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 use super::*;
-use crate::Json;
 use crate::types::{AtomicType, Type};
 use proptest::prelude::*;
+use serde_json::Value as Json;
 use serde_json::json;
 
 fn ty(json: Json) -> Type {
@@ -53,7 +53,7 @@ fn named_uuids_resolve_to_one_uuid() {
     let mut next = 0u128;
     let mut fresh = || {
         next += 1;
-        crate::Uuid::from_u128(next)
+        uuid::Uuid::from_u128(next)
     };
     let mut symbols = Symbols::new(&mut fresh);
     let uuid = Type::scalar(AtomicType::Uuid);

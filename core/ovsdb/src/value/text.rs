@@ -4,7 +4,7 @@
 //! The text equals that of `to_json`.
 
 use super::{Atom, Datum};
-use crate::Uuid;
+use uuid::Uuid;
 
 /// Appends a JSON string.
 pub(crate) fn push_string(out: &mut String, text: &str) {

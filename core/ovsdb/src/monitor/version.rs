@@ -1,0 +1,32 @@
+//! The three methods that make monitors.
+
+/// Which of the three methods made a monitor: they differ in how updates look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `monitor`, told by `update`.
+    Plain,
+    /// `monitor_cond`, told by `update2`.
+    Conditional,
+    /// `monitor_cond_since`, told by `update3`.
+    Since,
+}
+
+impl Version {
+    /// The version that the request method `name` asks for.
+    pub fn from_method(name: &str) -> Option<Version> {
+        match name {
+            "monitor" => Some(Version::Plain),
+            "monitor_cond" => Some(Version::Conditional),
+            "monitor_cond_since" => Some(Version::Since),
+            _ => None,
+        }
+    }
+
+    pub(super) fn notification(self) -> &'static str {
+        match self {
+            Version::Plain => "update",
+            Version::Conditional => "update2",
+            Version::Since => "update3",
+        }
+    }
+}
