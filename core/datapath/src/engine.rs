@@ -233,7 +233,7 @@ impl Engine {
     /// Ends the iteration and records the packet that was dropped last.
     #[inline]
     pub(crate) fn end_drops(&mut self) {
-        if let Some(frame) = self.drops.end_turn(self.now, self.tally.dropped_total()) {
+        if let Some(frame) = self.drops.end_iteration(self.now, self.tally.dropped_total()) {
             self.pool.free(frame);
         }
     }

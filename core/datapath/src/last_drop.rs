@@ -9,7 +9,7 @@
 //! oldest packet of the port and reason with the most packets is removed, so a flood of one kind does not
 //! remove the others.
 //!
-//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_TURN`] copies in one iteration. Of
+//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_ITERATION`] copies in one iteration. Of
 //! iterations that drop more than [`FEW`] packets only [`FLOODS_PER_MS`] per millisecond are recorded, so
 //! that recording costs little in a flood.
 //!
@@ -29,7 +29,7 @@ pub const SLOTS: usize = 128;
 pub const KEPT: usize = 2048;
 /// Packets that are copied in one iteration at most, when port or reason change with each packet: a few
 /// microseconds.
-const PER_TURN: u8 = 8;
+const PER_ITERATION: u8 = 8;
 /// An iteration that drops at most this many packets is always recorded.
 const FEW: u64 = 8;
 /// Iterations of a flood that are recorded per millisecond. At 20 Mpps there are about 600 iterations per
@@ -213,7 +213,7 @@ pub(crate) struct DropLog {
 
 impl DropLog {
     pub(crate) fn new(worker: WorkerId, drops: Arc<LastDrops>) -> DropLog {
-        DropLog { worker, drops, held: None, left: PER_TURN, before: 0, floods: (Millis(0), 0) }
+        DropLog { worker, drops, held: None, left: PER_ITERATION, before: 0, floods: (Millis(0), 0) }
     }
 
     /// Keeps a packet and returns the frame of the packet that was kept before.
@@ -229,28 +229,28 @@ impl DropLog {
     /// Ends the iteration and returns the frame that was kept. `dropped`: total number of packets that the
     /// worker has dropped.
     #[inline]
-    pub(crate) fn end_turn(&mut self, now: Millis, dropped: u64) -> Option<Frame> {
+    pub(crate) fn end_iteration(&mut self, now: Millis, dropped: u64) -> Option<Frame> {
         let is_flood = dropped.wrapping_sub(std::mem::replace(&mut self.before, dropped)) > FEW;
         let held = self.held.take();
-        if held.is_none() && self.left == PER_TURN {
+        if held.is_none() && self.left == PER_ITERATION {
             return None;
         }
-        self.left = PER_TURN;
+        self.left = PER_ITERATION;
         let (packet, reason) = held?;
         if !is_flood || self.may_remember_flood(now) {
             self.packet(&packet, reason, now);
-            self.left = PER_TURN;
+            self.left = PER_ITERATION;
         }
         Some(packet.frame)
     }
 
     fn may_remember_flood(&mut self, now: Millis) -> bool {
-        let (ms, turns) = &mut self.floods;
+        let (ms, iterations) = &mut self.floods;
         if *ms != now {
-            (*ms, *turns) = (now, 0);
+            (*ms, *iterations) = (now, 0);
         }
-        *turns += 1;
-        *turns <= FLOODS_PER_MS
+        *iterations += 1;
+        *iterations <= FLOODS_PER_MS
     }
 
     /// Records a packet.
@@ -363,11 +363,11 @@ mod tests {
         fn send(&mut self, sources: &[u32]) {
             for burst in sources.chunks(RX_BURST) {
                 burst.iter().for_each(|&src| self.wire.put(&packet(src)));
-                self.turn();
+                self.iteration();
             }
         }
 
-        fn turn(&mut self) {
+        fn iteration(&mut self) {
             self.at += 1;
             self.worker.poll(Millis(self.at), Cycles(0));
         }
@@ -423,7 +423,7 @@ mod tests {
         let long = [packet(4), vec![0; 1600]].concat();
         bed.wire.put(&long);
         bed.wire.put(&packet(4));
-        bed.turn();
+        bed.iteration();
         bed.send(&[5]);
         bed.send(&[9]);
         let (failed, len) = (DropReason::TxFailed, packet(2).len());
@@ -442,9 +442,9 @@ mod tests {
     fn what_a_device_does_not_deliver_is_remembered_too() {
         let mut bed = Bed::new();
         bed.worker.add_rxq(PortNo(1), QueueId(1), Box::new(Broken(0)));
-        bed.turn();
+        bed.iteration();
         assert_eq!(bed.drops(), [(DropReason::RxInvalidPacket, Place::In(1), 0)]);
-        bed.turn();
+        bed.iteration();
         assert_eq!(bed.drops()[0], (DropReason::RxInvalidPacket, Place::In(1), 5));
     }
 
@@ -471,7 +471,7 @@ mod tests {
         let before = bed.at;
         bed.send(&mixed);
         let copied = bed.datapath.last_drops().into_iter().filter(|d| d.at.0 > before).count();
-        assert!((1..=usize::from(PER_TURN) + 1).contains(&copied), "{copied}");
+        assert!((1..=usize::from(PER_ITERATION) + 1).contains(&copied), "{copied}");
         assert_eq!(bed.datapath.last_drops().iter().filter(|d| d.flow().nw_src == 5000 + 63).count(), 1);
     }
 }

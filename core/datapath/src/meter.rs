@@ -197,7 +197,7 @@ pub(crate) struct FineClock {
 impl FineClock {
     /// Begins an iteration.
     #[inline]
-    pub(crate) fn turn(&mut self, now: Millis, at: Cycles) {
+    pub(crate) fn begin_iteration(&mut self, now: Millis, at: Cycles) {
         if self.now != now {
             (self.now, self.began) = (now, at);
         }
@@ -265,7 +265,7 @@ mod tests {
     fn time_passes_within_a_millisecond() {
         let mut clock = FineClock { per_ms: 2_000_000, ..FineClock::default() };
         let mut read = |ms, at| {
-            clock.turn(Millis(ms), Cycles(at));
+            clock.begin_iteration(Millis(ms), Cycles(at));
             clock.read(Millis(ms)).0
         };
         assert_eq!(
@@ -274,8 +274,8 @@ mod tests {
         );
         assert_eq!(read(8, 9_000_200), 8000);
         let mut coarse = FineClock::default();
-        coarse.turn(Millis(3), Cycles(5));
-        coarse.turn(Millis(3), Cycles(5_000));
+        coarse.begin_iteration(Millis(3), Cycles(5));
+        coarse.begin_iteration(Millis(3), Cycles(5_000));
         assert_eq!((coarse.read(Millis(3)).0, coarse.read(Millis(4)).0), (3000, 4000));
     }
 

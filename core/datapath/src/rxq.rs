@@ -64,7 +64,7 @@ pub struct Rxq {
     pub(crate) queue: Box<dyn RxQueue>,
     pub(crate) load: Arc<RxqLoad>,
     /// Packets received from it in the present iteration.
-    pub(crate) in_turn: u64,
+    pub(crate) in_iteration: u64,
     /// Whether it is in rx queue backoff.
     pub(crate) backoff: RxqBackoff,
     /// Share of its packets without a megaflow, if misses may be parked.
@@ -79,7 +79,7 @@ impl Rxq {
             id,
             queue,
             load: Arc::default(),
-            in_turn: 0,
+            in_iteration: 0,
             backoff: RxqBackoff::default(),
             mix: Mix::default(),
         }

@@ -11,11 +11,11 @@
 use crate::port::RX_BURST;
 
 /// Maximum number of iterations that a queue is skipped: it keeps one poll in 64.
-const TURNS_MAX: u32 = 63;
+const ITERATIONS_MAX: u32 = 63;
 /// The wait is counted in quarters of an iteration. An iteration in which another queue delivers a full
 /// burst, so that more packets wait there, counts as one quarter; an iteration in which others deliver fewer
 /// packets counts as four.
-const PARTS_OF_TURN: u32 = 4;
+const PARTS_OF_ITERATION: u32 = 4;
 
 /// What the queues without backoff delivered in an iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ impl Others {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RxqBackoff {
     /// Number of iterations that the queue is skipped after each poll.
-    turns: u32,
+    iterations: u32,
     /// Rest of the wait, in quarters of an iteration.
     left: u32,
 }
@@ -56,7 +56,7 @@ impl RxqBackoff {
         }
         self.left = match others {
             Others::Nothing => 0,
-            Others::Some => self.left.saturating_sub(PARTS_OF_TURN),
+            Others::Some => self.left.saturating_sub(PARTS_OF_ITERATION),
             Others::More => self.left - 1,
         };
         self.left != 0
@@ -66,12 +66,12 @@ impl RxqBackoff {
     #[inline]
     pub(crate) fn polled(&mut self, packets: u64, overflow: u64) {
         if 2 * overflow > packets {
-            self.turns = (2 * self.turns + 1).min(TURNS_MAX);
-        } else if self.turns != 0 {
-            self.turns /= 2;
+            self.iterations = (2 * self.iterations + 1).min(ITERATIONS_MAX);
+        } else if self.iterations != 0 {
+            self.iterations /= 2;
         }
         // The iteration of the poll itself counts, too.
-        self.left = if self.turns == 0 { 0 } else { PARTS_OF_TURN * (self.turns + 1) };
+        self.left = if self.iterations == 0 { 0 } else { PARTS_OF_ITERATION * (self.iterations + 1) };
     }
 }
 
@@ -81,10 +81,10 @@ mod tests {
 
     /// Number of polls in this many iterations of a queue that delivers 32 packets, of which `overflow`
     /// cannot be parked.
-    fn polls(turns: u32, overflow: u64, others: u64) -> u32 {
+    fn polls(iterations: u32, overflow: u64, others: u64) -> u32 {
         let mut backoff = RxqBackoff::default();
         let mut polls = 0;
-        for _ in 0..turns {
+        for _ in 0..iterations {
             if !backoff.skips(Others::of(others)) {
                 backoff.polled(32, overflow);
                 polls += 1;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_without_other_packets_ends_the_wait() {
+    fn an_iteration_without_other_packets_ends_the_wait() {
         let mut backoff = RxqBackoff::default();
         (0..20).for_each(|_| backoff.polled(32, 32));
         assert!(backoff.skips(Others::Some));

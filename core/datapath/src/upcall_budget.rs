@@ -20,33 +20,33 @@ const SHARE_OF_THE_PRESSED: u64 = 256;
 /// Maximum budget in cycles: 8 million, a few milliseconds.
 const MOST: i64 = 1 << 23;
 /// Cycles that the misses' share adds at most in an iteration while calm queues wait: about 20 µs.
-const IN_A_TURN: u64 = 1 << 16;
+const PER_ITERATION_MAX: u64 = 1 << 16;
 /// The weight of a miss. A packet with a megaflow weighs 1 if its queue delivers almost only misses.
 const MISS: u64 = 4;
 /// The weight of a packet of a queue without misses.
 const CALM: u64 = 16;
 /// After this number of iterations with packets, about a third of an iteration's contribution is left.
-const TURNS: u64 = 128;
+const ITERATIONS: u64 = 128;
 /// The same for the iterations of one queue. It is longer, because flows come in runs: a run without a miss
 /// does not make a queue calm.
-const TURNS_OF_QUEUE: u64 = 1024;
+const ITERATIONS_OF_QUEUE: u64 = 1024;
 
-/// A decaying sum, in units of 1/TURNS.
+/// A decaying sum, in units of 1/ITERATIONS.
 #[derive(Clone, Copy, Debug, Default)]
-struct Recent<const TURNS: u64>(u64);
+struct Recent<const ITERATIONS: u64>(u64);
 
-impl<const TURNS: u64> Recent<TURNS> {
+impl<const ITERATIONS: u64> Recent<ITERATIONS> {
     #[inline]
     fn add(&mut self, n: u64) {
-        self.0 = self.0 - self.0.div_ceil(TURNS) + n * TURNS;
+        self.0 = self.0 - self.0.div_ceil(ITERATIONS) + n * ITERATIONS;
     }
 }
 
 /// The share of misses of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mix {
-    misses: Recent<TURNS_OF_QUEUE>,
-    packets: Recent<TURNS_OF_QUEUE>,
+    misses: Recent<ITERATIONS_OF_QUEUE>,
+    packets: Recent<ITERATIONS_OF_QUEUE>,
 }
 
 impl Mix {
@@ -70,17 +70,17 @@ impl Mix {
 #[derive(Clone, Copy, Debug)]
 pub struct UpcallBudget {
     cycles: i64,
-    turn: Turn,
+    iteration: Iteration,
     /// Packets without a megaflow, and the weight of the others.
-    misses: Recent<TURNS>,
-    hits: Recent<TURNS>,
+    misses: Recent<ITERATIONS>,
+    hits: Recent<ITERATIONS>,
     /// Packets of calm queues.
-    calm: Recent<TURNS>,
+    calm: Recent<ITERATIONS>,
 }
 
 /// What an iteration delivered.
 #[derive(Clone, Copy, Debug, Default)]
-struct Turn {
+struct Iteration {
     /// Misses of the queue that is being received from.
     fresh: u64,
     /// Packets of all queues.
@@ -95,7 +95,7 @@ struct Turn {
 impl Default for UpcallBudget {
     fn default() -> UpcallBudget {
         let (misses, hits, calm) = Default::default();
-        UpcallBudget { cycles: MOST, turn: Turn::default(), misses, hits, calm }
+        UpcallBudget { cycles: MOST, iteration: Iteration::default(), misses, hits, calm }
     }
 }
 
@@ -103,37 +103,37 @@ impl UpcallBudget {
     /// Counts misses of the queue that is being received from.
     #[inline]
     pub fn missed(&mut self, packets: u64) {
-        self.turn.fresh += packets;
+        self.iteration.fresh += packets;
     }
 
     /// Counts `packets` of a queue, misses included. `more`: a full burst, so more packets may wait.
     #[inline]
     pub(crate) fn received(&mut self, packets: u64, more: bool, mix: &mut Mix) {
-        let fresh = std::mem::take(&mut self.turn.fresh).min(packets);
+        let fresh = std::mem::take(&mut self.iteration.fresh).min(packets);
         mix.add(fresh, packets);
         let weight = mix.weight();
-        self.turn.packets += packets;
-        self.turn.misses += fresh;
-        self.turn.hits += (packets - fresh) * weight;
+        self.iteration.packets += packets;
+        self.iteration.misses += fresh;
+        self.iteration.hits += (packets - fresh) * weight;
         if 2 * weight > CALM {
-            self.turn.calm += packets;
-            self.turn.pressed |= more;
+            self.iteration.calm += packets;
+            self.iteration.pressed |= more;
         }
     }
 
     /// Ends an iteration that took `cycles`.
     #[inline]
     pub fn earn(&mut self, cycles: u64) {
-        let turn = std::mem::take(&mut self.turn);
-        if turn.packets != 0 {
-            self.misses.add(turn.misses);
-            self.hits.add(turn.hits);
-            self.calm.add(turn.calm);
+        let iteration = std::mem::take(&mut self.iteration);
+        if iteration.packets != 0 {
+            self.misses.add(iteration.misses);
+            self.hits.add(iteration.hits);
+            self.calm.add(iteration.calm);
         }
-        let mut share = cycles / if turn.pressed { SHARE_OF_THE_PRESSED } else { SHARE };
-        if turn.misses != 0 && !turn.pressed {
+        let mut share = cycles / if iteration.pressed { SHARE_OF_THE_PRESSED } else { SHARE };
+        if iteration.misses != 0 && !iteration.pressed {
             let misses = self.misses.0 * MISS;
-            let most = if self.calm.0 == 0 { MOST as u64 } else { IN_A_TURN };
+            let most = if self.calm.0 == 0 { MOST as u64 } else { PER_ITERATION_MAX };
             share = share.max(cycles.min(most) * misses / (misses + self.hits.0).max(1));
         }
         let share = i64::try_from(share).unwrap_or(MOST);
@@ -204,46 +204,46 @@ mod tests {
     /// The budget earned in 64,000 iterations, as a share of the time; all of it is spent. `brings`: misses,
     /// packets and queue of an iteration.
     fn earned_share(brings: impl Fn(u64) -> (u64, u64, usize)) -> f64 {
-        const TURN: u64 = 1000;
+        const ITERATION: u64 = 1000;
         let (mut budget, mut earned) = (spent(), 0);
         let mut mixes = [Mix::default(); 2];
-        for turn in 0..64_000 {
-            let (misses, packets, queue) = brings(turn);
+        for iteration in 0..64_000 {
+            let (misses, packets, queue) = brings(iteration);
             budget.missed(misses);
             budget.received(packets, false, &mut mixes[queue]);
             let before = budget.cycles;
-            budget.earn(TURN);
+            budget.earn(ITERATION);
             earned += budget.cycles - before;
             budget.spend((budget.cycles - before).unsigned_abs());
         }
-        earned as f64 / (64_000 * TURN) as f64
+        earned as f64 / (64_000 * ITERATION) as f64
     }
 
     #[test]
     fn misses_that_come_when_others_have_nothing_earn_no_more() {
-        let share = earned_share(|turn| if turn % 64 == 0 { (32, 32, 1) } else { (0, 32, 0) });
+        let share = earned_share(|iteration| if iteration % 64 == 0 { (32, 32, 1) } else { (0, 32, 0) });
         assert!((0.06..0.065).contains(&share), "{share}");
     }
 
     /// Half of the flows of a queue are new, and they arrive one after the other.
     #[test]
     fn runs_of_known_flows_do_not_make_a_queue_calm() {
-        let share = earned_share(|turn| (if turn / 500 % 2 == 0 { 64 } else { 0 }, 64, 0));
+        let share = earned_share(|iteration| (if iteration / 500 % 2 == 0 { 64 } else { 0 }, 64, 0));
         assert!((0.4..0.53).contains(&share), "{share}");
     }
 
     #[test]
-    fn one_turn_is_not_worth_more_than_calm_queues_can_wait() {
+    fn one_iteration_adds_no_more_than_calm_queues_can_wait() {
         let earned = |others: u64| {
             let mut budget = spent();
             budget.missed(64);
             budget.received(64, false, &mut Mix::default());
             budget.received(others, false, &mut Mix::default());
-            budget.earn(IN_A_TURN * 4);
+            budget.earn(PER_ITERATION_MAX * 4);
             budget.cycles
         };
-        assert!(earned(1) < IN_A_TURN as i64);
-        assert_eq!(earned(0), IN_A_TURN as i64 * 4);
+        assert!(earned(1) < PER_ITERATION_MAX as i64);
+        assert_eq!(earned(0), PER_ITERATION_MAX as i64 * 4);
     }
 
     #[test]

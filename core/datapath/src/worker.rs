@@ -38,7 +38,7 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 const CACHE_CHECK: u64 = 1024;
 
 /// An iteration whose end time is not known yet.
-struct Turn {
+struct Iteration {
     start: Cycles,
     /// When the packets of all queues had been executed.
     received: Cycles,
@@ -57,7 +57,7 @@ pub struct Worker {
     aside: BTreeMap<(PortNo, QueueId), Rxq>,
     published: Arc<SharedTally>,
     lane_slot: usize,
-    last: Option<Turn>,
+    last: Option<Iteration>,
     /// What the queues without backoff delivered in the last iteration, and whether it skipped a queue.
     served: Others,
     held: bool,
@@ -110,7 +110,7 @@ impl Worker {
     /// Adds an rx queue that another worker polled, or a new one.
     pub fn take_over(&mut self, rxq: Rxq) {
         // Its packets of another worker's iteration do not belong to this worker's.
-        self.rxqs.push(Rxq { in_turn: 0, ..rxq });
+        self.rxqs.push(Rxq { in_iteration: 0, ..rxq });
     }
 
     /// Stops polling a queue and returns it. With the last queue of a port its parked packets are dropped,
@@ -203,9 +203,9 @@ impl Worker {
     #[inline]
     pub fn poll_from(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         self.begin(now);
-        self.engine.fine.turn(now, start);
-        if let Some(turn) = self.last.take() {
-            self.book(turn, start);
+        self.engine.fine.begin_iteration(now, start);
+        if let Some(iteration) = self.last.take() {
+            self.book(iteration, start);
         }
         let (mut packets, mut at) = (0, start);
         let mut answered = park::begin(&self.shared, &mut self.engine);
@@ -217,26 +217,26 @@ impl Worker {
         let (before, mut served, mut held) = (self.served, Others::Nothing, false);
         for q in &mut self.rxqs {
             if q.backoff.skips(before) {
-                (q.in_turn, held) = (0, true);
+                (q.in_iteration, held) = (0, true);
                 continue;
             }
             self.engine.end_stage(PathStage::Turn);
-            q.in_turn = receive::stage(&mut *q.queue, q.port.0, &mut self.engine) as u64;
+            q.in_iteration = receive::stage(&mut *q.queue, q.port.0, &mut self.engine) as u64;
             self.engine.end_stage(PathStage::Receive);
-            if q.in_turn != 0 {
-                packets += q.in_turn;
+            if q.in_iteration != 0 {
+                packets += q.in_iteration;
                 let guard = self.reader.enter();
                 run(&self.shared, &guard, &mut self.contexts, q.port.0, &mut self.engine, now);
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
-                    let brought = Others::of(q.in_turn);
-                    parking.budget.received(q.in_turn, brought == Others::More, &mut q.mix);
+                    let brought = Others::of(q.in_iteration);
+                    parking.budget.received(q.in_iteration, brought == Others::More, &mut q.mix);
                     let overflow = std::mem::take(&mut parking.overflow);
-                    q.backoff.polled(q.in_turn, overflow);
+                    q.backoff.polled(q.in_iteration, overflow);
                     served = if overflow == 0 { served.max(brought) } else { served };
                 }
                 let end = counter();
-                q.load.burst(q.in_turn, end - at);
+                q.load.burst(q.in_iteration, end - at);
                 at = end;
             } else {
                 at = counter();
@@ -252,7 +252,7 @@ impl Worker {
         }
         let busy = packets != 0 || answered || held || self.holds_frames();
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
-        self.last = Some(Turn { start, received: at, packets, busy });
+        self.last = Some(Iteration { start, received: at, packets, busy });
         self.published.store(&self.engine.tally);
         busy
     }
@@ -274,14 +274,14 @@ impl Worker {
 
     /// The most packets that a queue delivered in the last iteration; at least a full burst if a queue was skipped or a
     /// shaper holds frames, because then the worker must not sleep.
-    pub fn most_in_turn(&self) -> u64 {
+    pub fn most_in_iteration(&self) -> u64 {
         let held = if self.held || self.holds_frames() { RX_BURST as u64 } else { 0 };
-        self.rxqs.iter().map(|q| q.in_turn).max().unwrap_or(0).max(held)
+        self.rxqs.iter().map(|q| q.in_iteration).max().unwrap_or(0).max(held)
     }
 
     /// Number of packets of the last iteration.
-    pub fn packets_in_turn(&self) -> u64 {
-        self.rxqs.iter().map(|q| q.in_turn).sum()
+    pub fn packets_in_iteration(&self) -> u64 {
+        self.rxqs.iter().map(|q| q.in_iteration).sum()
     }
 
     /// Asks all devices to report when frames arrive (`on`), or to stop. Returns false if some device cannot.
@@ -296,39 +296,42 @@ impl Worker {
     /// For each queue that delivered packets in the last iteration: the number of packets, and how many more
     /// wait in a guest's ring if that is known.
     pub fn bursts(&mut self) -> impl Iterator<Item = (u64, Option<u32>)> {
-        self.rxqs.iter_mut().filter(|q| q.in_turn != 0).map(|q| (q.in_turn, q.queue.waiting()))
+        self.rxqs.iter_mut().filter(|q| q.in_iteration != 0).map(|q| (q.in_iteration, q.queue.waiting()))
     }
 
     /// Sends the packets that are held for others to join them (`Datapath::set_tx_hold`). Call it before a
     /// sleep.
     pub fn send_held(&mut self) {
-        transmit::end_turn(&mut self.engine, None);
+        transmit::end_iteration(&mut self.engine, None);
     }
 
     /// Records a sleep after the last iteration: its cycles are neither busy nor idle.
     pub fn slept(&mut self, cycles: Cycles) {
         self.engine.tally.add(Event::SleepIterations, 1);
         self.engine.tally.add(Event::SleepCycles, cycles.0);
-        if let Some(turn) = &mut self.last {
-            turn.start.0 += cycles.0;
-            turn.received.0 += cycles.0;
+        if let Some(iteration) = &mut self.last {
+            iteration.start.0 += cycles.0;
+            iteration.received.0 += cycles.0;
         }
     }
 
     /// Ends an iteration, at the start of the next one.
     #[inline]
-    fn book(&mut self, turn: Turn, next: Cycles) {
-        let event = if turn.busy { Event::BusyCycles } else { Event::IdleCycles };
-        let passed = (next - turn.start).0;
+    fn book(&mut self, iteration: Iteration, next: Cycles) {
+        let event = if iteration.busy { Event::BusyCycles } else { Event::IdleCycles };
+        let passed = (next - iteration.start).0;
         self.engine.tally.add(event, passed);
         if let Some(parking) = &mut self.engine.parking {
             parking.budget.earn(passed);
         }
         // The cycles of recirculation and sending are divided among the queues by their number of packets.
-        let sending = (next - turn.received).0;
-        for q in self.rxqs.iter().filter(|q| q.in_turn != 0) {
-            let share =
-                if q.in_turn == turn.packets { sending } else { sending * q.in_turn / turn.packets.max(1) };
+        let sending = (next - iteration.received).0;
+        for q in self.rxqs.iter().filter(|q| q.in_iteration != 0) {
+            let share = if q.in_iteration == iteration.packets {
+                sending
+            } else {
+                sending * q.in_iteration / iteration.packets.max(1)
+            };
             q.load.add(Cycles(share));
         }
     }
@@ -450,7 +453,7 @@ impl Worker {
         }
         self.engine.end_stage(PathStage::Turn);
         meter::settle(&mut self.engine);
-        transmit::end_turn(&mut self.engine, at);
+        transmit::end_iteration(&mut self.engine, at);
         self.engine.end_drops();
         self.engine.pool.flush();
         self.engine.end_stage(PathStage::Transmit);

@@ -109,7 +109,7 @@ impl Sleeper {
     /// Called after an iteration; `most` is the largest number of packets that one queue received. Returns how long
     /// to sleep now.
     #[inline]
-    pub fn after_turn(&mut self, most: u64) -> Option<Micros> {
+    pub fn after_iteration(&mut self, most: u64) -> Option<Micros> {
         if self.max.0 == 0 || most >= BUSY {
             self.next = Micros(0);
         }
@@ -144,13 +144,13 @@ mod tests {
     #[test]
     fn an_idle_thread_sleeps_longer_and_longer() {
         let mut sleeper = Sleeper::default();
-        assert_eq!(sleeper.after_turn(0), None);
+        assert_eq!(sleeper.after_iteration(0), None);
         sleeper.set_max(Micros(3));
-        let slept: Vec<u64> = (0..6).map(|_| sleeper.after_turn(0).map_or(0, |m| m.0)).collect();
+        let slept: Vec<u64> = (0..6).map(|_| sleeper.after_iteration(0).map_or(0, |m| m.0)).collect();
         assert_eq!(slept, [0, 1, 2, 3, 3, 3]);
-        assert_eq!(sleeper.after_turn(15), Some(Micros(3)));
-        assert_eq!((sleeper.after_turn(16), sleeper.after_turn(0)), (None, Some(Micros(1))));
+        assert_eq!(sleeper.after_iteration(15), Some(Micros(3)));
+        assert_eq!((sleeper.after_iteration(16), sleeper.after_iteration(0)), (None, Some(Micros(1))));
         sleeper.set_max(Micros(0));
-        assert_eq!(sleeper.after_turn(0), None);
+        assert_eq!(sleeper.after_iteration(0), None);
     }
 }

@@ -31,8 +31,8 @@ impl LatencySleeper {
     }
 
     /// Called after each iteration. Returns true if the thread slept, so that cached clocks are out of date.
-    pub(crate) fn after_turn(&mut self, state: &mut ThreadState, busy: bool) -> bool {
-        let packets = state.worker.packets_in_turn();
+    pub(crate) fn after_iteration(&mut self, state: &mut ThreadState, busy: bool) -> bool {
+        let packets = state.worker.packets_in_iteration();
         if std::mem::take(&mut self.woken) {
             self.disarm(state);
         }

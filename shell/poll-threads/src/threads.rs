@@ -101,11 +101,11 @@ fn turns(mut state: ThreadState, poll: PollLoop) {
         }
         let busy = state.poll(now, at, cycles::now);
         if state.latency_sleep.is_on() {
-            if sleeper.after_turn(&mut state, busy) {
+            if sleeper.after_iteration(&mut state, busy) {
                 (now, read_at) = (clock.now(), cycles::now());
             }
         } else if state.sleeper.may_sleep()
-            && let Some(time) = state.sleeper.after_turn(state.worker.most_in_turn())
+            && let Some(time) = state.sleeper.after_iteration(state.worker.most_in_iteration())
         {
             state.worker.send_held();
             let asleep = cycles::now();

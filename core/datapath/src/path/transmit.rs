@@ -43,7 +43,7 @@ impl Hold {
 
 /// Ends an iteration: sends the bursts that have waited long enough.
 #[inline]
-pub(crate) fn end_turn(engine: &mut Engine, at: Option<Cycles>) {
+pub(crate) fn end_iteration(engine: &mut Engine, at: Option<Cycles>) {
     if !engine.waiting.is_empty() && engine.hold.is_over(at) {
         flush(engine);
     }
