@@ -1,4 +1,4 @@
-//! Packets that go through the path again: they are looked up by what they are then, whether or not they are parsed again.
+//! Recirculated packets: they are looked up by their present fields, whether or not they are parsed again.
 
 use crate::action::hash::hash;
 use crate::packet::Meta;
@@ -21,7 +21,7 @@ fn set_dst() -> DpAction {
     DpAction::Set(SetField::Eth(Masked::new(key(NEW), key(Mac([255; 6])))))
 }
 
-/// First passes by source; second passes by destination, tag and hash.
+/// First passes are matched by source, second passes by destination, tag and hash.
 fn rules() -> Vec<Rule> {
     let first = [
         vec![HASH, AGAIN],
@@ -57,7 +57,7 @@ fn a_second_pass_sees_what_the_first_has_made() {
     let mut bed = Bed::new(rules());
     bed.datapath.set_validate(true);
     let packets: Vec<Vec<u8>> = (0..200).map(|i| compose(&tcp(i, i as u16 & !1), b"payload")).collect();
-    // The first round makes the megaflows; the others are whole batches that find them.
+    // The first round installs the megaflows; in the others whole batches hit them.
     for _ in 0..3 {
         let mut expected = [0; 4];
         for (i, bytes) in packets.iter().enumerate() {
@@ -93,7 +93,7 @@ fn kinds() -> Vec<Vec<DpAction>> {
     ]
 }
 
-/// By `dp_hash`, or once more through the path; one way rewrites.
+/// Matches `dp_hash`, or recirculates again; one of the ways rewrites.
 fn rules_by_kind() -> Vec<Rule> {
     let first = |kind: u8, dl_type, actions| {
         let mask = Flow { recirc_id: u32::MAX, dl_src: Mac([255; 6]), dl_type: 0xffff, ..Flow::ZERO };
@@ -123,7 +123,7 @@ fn rules_by_kind() -> Vec<Rule> {
     rules
 }
 
-/// What each port sends of these packets, by number of the packet.
+/// What each port sends of these packets, by index of the packet.
 fn expected(packets: &[(usize, Vec<u8>)]) -> [Vec<Vec<u8>>; 4] {
     let mut ports: [Vec<Vec<u8>>; 4] = Default::default();
     for (kind, bytes) in packets {
@@ -163,7 +163,7 @@ fn packet_of_kind(kind: usize, six: bool, number: usize) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Batches of one kind, of some, of all; with both types or one.
+    /// Batches of one kind, of some kinds, of all; with both types or one.
     #[test]
     fn passes_follow_each_other_in_order(
         batches in prop::collection::vec((prop::collection::vec(0..6usize, 1..4), 0..3u8, 1..130usize), 1..6),
@@ -201,7 +201,7 @@ struct Rate {
     rx: crate::tests::Wire,
 }
 
-/// Four megaflows, whose packets mix in every batch, behind one meter.
+/// Four megaflows that use one meter; their packets are mixed in every batch.
 fn metered(band: Band) -> Rate {
     let datapath = Datapath::new(&Config { max_flows: 100, max_masks: 8, seed: 42, advise: None });
     datapath.set(5, &MeterSpec { packets: true, bands: vec![band] }, Millis(0));
@@ -223,7 +223,7 @@ fn metered(band: Band) -> Rate {
 #[test]
 fn groups_that_share_a_meter_share_its_tokens() {
     let packets: Vec<Vec<u8>> = (0..40).map(|i| compose(&tcp(i % 4, 80), b"payload")).collect();
-    // Ten times the rate, less than the rate, and no more than the burst in all.
+    // Ten times the rate, less than the rate, and only the burst.
     for (rate, burst, sent) in [(4_000, 10, 0.1), (45_000, 1000, 1.0), (1, 200, 0.005)] {
         let Rate { datapath, mut worker, rx } = metered(Band { rate, burst, remark: None });
         for ms in 1..=1000 {

@@ -1,4 +1,4 @@
-//! Connections: what comes back of `ct` is matched, whichever way a packet takes through the datapath.
+//! Connections: the results of `ct` are matched, whichever way a packet takes through the datapath.
 
 use crate::tests::{Bed, tcp};
 use dpif::{Ct, CtNat, DpAction, DropReason};
@@ -28,7 +28,7 @@ fn udp(src: u32, dst: u32, ports: (u16, u16)) -> Flow {
     }
 }
 
-/// A firewall: what comes by port 1 goes on and is remembered, what comes by port 2 passes as an answer.
+/// A firewall: packets from port 1 are committed and sent, packets from port 2 pass if they are replies.
 fn firewall() -> Bed {
     let by = |port, id| Flow { in_port: port, recirc_id: id, ..Flow::ZERO };
     let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ..Flow::ZERO };
@@ -56,7 +56,7 @@ fn answers_pass_and_nothing_else() {
     };
     assert_eq!(send(&mut bed, 2, &answer), [0, 0]);
     assert_eq!(send(&mut bed, 1, &request), [0, 1]);
-    // The first answer makes a megaflow, the second is found; another host has never been asked.
+    // The first reply installs a megaflow, the second one hits it; a reply of another host does not pass.
     assert_eq!(send(&mut bed, 2, &answer), [1, 0]);
     assert_eq!(send(&mut bed, 2, &answer), [1, 0]);
     assert_eq!(send(&mut bed, 2, &Flow { nw_src: 3, ..answer }), [0, 0]);
@@ -76,14 +76,14 @@ fn packets_of_the_control_half_are_tracked_too() {
     let back = [ct(false, None), DpAction::Recirc(1)];
     bed.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &back, Millis(bed.now));
     assert_eq!([bed.tx[0].take().len(), bed.tx[1].take().len()], [1, 1]);
-    // What is forgotten is not matched.
+    // After `ct_clear` nothing matches.
     let cleared = [ct(false, None), DpAction::CtClear, DpAction::Recirc(1)];
     bed.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &cleared, Millis(bed.now));
     assert_eq!((bed.tx[0].take().len(), bed.datapath.tally().dropped(DropReason::NoOutput)), (0, 1));
     assert_eq!(bed.balance(), 0);
 }
 
-/// A gateway: what comes by port 1 leaves by port 2 from one address, and answers find their way back.
+/// A gateway: packets from port 1 are sent to port 2 with one source address, and replies are translated back.
 #[test]
 fn addresses_are_translated_and_answers_find_their_way_back() {
     let by = |port, id| Flow { in_port: port, recirc_id: id, ..Flow::ZERO };

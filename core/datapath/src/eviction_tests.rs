@@ -1,4 +1,4 @@
-//! Megaflows beyond the limit.
+//! Eviction of megaflows at the limit.
 
 use crate::Event;
 use crate::tests::{Bed, Rule, out, tcp};

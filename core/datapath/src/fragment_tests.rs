@@ -1,4 +1,4 @@
-//! Fragments through `ct`: all get the state of the connection, and leave as they came.
+//! Fragments through `ct`: all get the state of the connection, and are sent unchanged.
 
 use crate::tests::{Bed, tcp};
 use dpif::{Ct, DpAction, DropReason};
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use units::{Millis, PortNo};
 
 const ETHERNET: usize = 14;
-/// Shorter than the MTU of the ports of a [`Bed`], and longer than the smallest fragment that is taken.
+/// Shorter than the MTU of the ports of a [`Bed`], and longer than the minimum size of a fragment.
 const CHUNK: usize = 1240;
 const NOTHING: [Vec<Vec<u8>>; 3] = [const { Vec::new() }; 3];
 
@@ -31,7 +31,7 @@ fn udp(v6: bool, [src, dst]: [u8; 2], ports: (u16, u16)) -> Flow {
     flow
 }
 
-/// The frames of a datagram that is cut.
+/// The frames of a fragmented datagram.
 fn cut(flow: &Flow, len: usize, id: u16) -> Vec<Vec<u8>> {
     let whole = compose(flow, &vec![id as u8; len]);
     let header = if flow.dl_type == 0x86dd { 40 } else { 20 };
@@ -64,7 +64,8 @@ fn ct(commit: bool) -> DpAction {
     DpAction::Ct(Box::new(Ct { zone: 7, commit, mark: commit.then_some((5, u32::MAX)), ..Ct::default() }))
 }
 
-/// What comes by port 1 goes on by port 2 and is remembered; by port 2 answers pass to port 1, and what is invalid to port 3.
+/// Packets from port 1 are committed and sent to port 2; packets from port 2 are sent to port 1 if they are replies,
+/// and to port 3 if they are invalid.
 fn firewall() -> Bed {
     let by = |port, id| Flow { in_port: port, recirc_id: id, ..Flow::ZERO };
     let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ..Flow::ZERO };
@@ -103,7 +104,8 @@ fn fragments_have_the_state_of_their_connection() {
         assert_eq!(send(&mut bed, 1, &request[..3]), NOTHING);
         assert_eq!((bed.datapath.tally().fragments(), bed.balance()), (3, 0));
         assert_eq!(send(&mut bed, 1, &request[3..]), [vec![], request.clone(), vec![]]);
-        // Out of order they leave in order, by the megaflow that the last one makes and by one that is there.
+        // Received out of order they are sent in order, by the megaflow that the last one installs and by an existing
+        // one.
         for _ in 0..2 {
             answer.reverse();
             let backwards = send(&mut bed, 2, &answer);
@@ -185,7 +187,7 @@ fn too_long_a_datagram_is_dropped_and_reported() {
     let mut bed = firewall();
     let mut frames = cut(&udp(false, [1, 2], (1000, 53)), 60_000, 1);
     assert_eq!(send(&mut bed, 1, &frames)[1], frames);
-    // The last possible byte of IPv4, which no frame of this length can carry.
+    // The maximum length of IPv4, which exceeds the maximum length of a frame.
     frames = cut(&udp(false, [1, 2], (1000, 53)), 65_507, 2);
     assert_eq!(send(&mut bed, 1, &frames), NOTHING);
     let too_long = bed.datapath.tally().dropped(DropReason::DatagramTooLong);

@@ -1,4 +1,4 @@
-//! FTP and TFTP through `ct`: announced connections are related, and what is announced is translated.
+//! FTP and TFTP through `ct`: announced connections are related, and announced addresses are translated.
 
 use crate::tests::{Bed, out, tcp};
 use dpif::{Ct, CtNat, DpAction};
@@ -59,8 +59,8 @@ fn look() -> DpAction {
     DpAction::Userspace(Box::new(dpif::Userspace::slow_path(dpif::SlowReason::LACP)))
 }
 
-/// Both ports: control connections are kept with their helper, with NAT if that is given; then packets go to table 1, and to the
-/// other port.
+/// On both ports, control connections are committed with their helper, and with NAT if given; then packets go to
+/// table 1 and to the other port.
 fn bed(helper: &str, nat: Option<CtNat>) -> Bed {
     let ct = |nat| {
         let helper = Some(helper.to_owned());
@@ -77,7 +77,7 @@ fn bed(helper: &str, nat: Option<CtNat>) -> Bed {
     ])
 }
 
-/// What leaves, and in which state it was.
+/// Sends a frame; returns what is sent, and the fields after `ct`.
 fn pass(bed: &mut Bed, port: usize, frame: &[u8]) -> (Vec<u8>, Flow) {
     bed.send(port, frame);
     let mut sent = bed.tx[2 - port].take();
@@ -90,7 +90,7 @@ fn state(bed: &mut Bed, port: usize, frame: &[u8]) -> u8 {
     pass(bed, port, frame).1.ct_state
 }
 
-/// The control connection is open: the client has sent 1 byte of sequence numbers, and so has the server.
+/// Opens the control connection: client and server have each used one sequence number.
 fn open(bed: &mut Bed, client: End, server: End, seen: End) {
     assert_eq!(state(bed, 1, &segment(client, server, SYN, (100, 0), "")) & (NEW | RELATED), NEW);
     let answer = state(bed, 2, &segment(server, seen, SYN | ACK, (500, 101), ""));
@@ -109,7 +109,7 @@ fn announced_connections_are_related() {
         let (client, server) = ((a, 4000), (b, 21));
         open(&mut bed, client, server, client);
         let data = |from: End, to: End| segment(from, to, SYN, (1, 0), "");
-        // Nothing is expected yet; what is not announced is not.
+        // Nothing was announced yet, so the connection is not expected.
         assert_eq!(state(&mut bed, 2, &data((b, 20), (a, 1024))), TRACKED | NEW);
         let command = segment(client, server, ACK, (101, 501), active);
         assert_eq!(pass(&mut bed, 1, &command).0, command);
@@ -137,7 +137,7 @@ fn announced_connections_are_related() {
         let entries = bed.datapath.conntrack().dump(None, units::Millis(bed.now));
         let helped = entries.iter().filter(|e| e.text(false, false).ends_with(",helper=ftp"));
         assert!(helped.count() >= 1);
-        // With the control connection goes what it announced.
+        // When the control connection is removed, so are its expected connections.
         bed.datapath.conntrack().flush(None, &Default::default());
         assert!(bed.datapath.conntrack().dump_expected(None).is_empty());
     }
@@ -157,7 +157,7 @@ fn other_hosts_cannot_be_announced() {
     }
     let bounce = segment(server, client, ACK, (501, 101), "227 x (10,1,1,9,4,1)\r\n");
     assert_eq!(state(&mut bed, 2, &bounce) & INVALID, INVALID);
-    // A client does not reply, and a server does not command.
+    // Replies of the client and commands of the server are ignored.
     let reply = segment(client, server, ACK, (101, 501), "227 x (10,1,1,1,4,1)\r\n");
     assert_eq!(state(&mut bed, 1, &reply) & INVALID, 0);
     assert!(bed.datapath.conntrack().dump_expected(None).is_empty());
@@ -175,12 +175,12 @@ fn announced_addresses_are_translated() {
         let (client, server, seen) = ((a, 4000), (b, 21), (nat, 4000));
         open(&mut bed, client, server, seen);
         let (old, new) = (active.len() as u32, wanted.len() as u32);
-        // Twice, as it may be sent again.
+        // Twice, because it may be retransmitted.
         for _ in 0..2 {
             let command = segment(client, server, ACK, (101, 501), active);
             assert_eq!(pass(&mut bed, 1, &command).0, segment(seen, server, ACK, (101, 501), wanted));
         }
-        // From here on numbers are shifted: of what the client sends, and of what the server acknowledges.
+        // From here on sequence numbers of the client and acknowledgement numbers of the server are shifted.
         let reply = segment(server, seen, ACK, (501, 101 + new), "200 ok\r\n");
         assert_eq!(pass(&mut bed, 2, &reply).0, segment(server, client, ACK, (501, 101 + old), "200 ok\r\n"));
         let next = segment(client, server, ACK, (101 + old, 509), "LIST\r\n");

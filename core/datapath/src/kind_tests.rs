@@ -1,4 +1,4 @@
-//! Ports whose megaflows tell no more than kinds of packets apart.
+//! Ports whose megaflows match only the kind of packets.
 
 use crate::tests::{Bed, out, tcp};
 use flow::Flow;

@@ -1,5 +1,5 @@
-//! Misses that leave the worker, against a reference that translates inline: the same packets in the same order per flow,
-//! whatever the order of the answers; balanced packet accounting, whatever goes away meanwhile.
+//! Parked misses compared with a reference implementation that translates inline: the same packets in the same order
+//! per flow, whatever the order of the answers; balanced packet accounting, whatever is removed meanwhile.
 
 use crate::park::Limits;
 use crate::tests::{Bed, Control, Rule, Wire, all, out, tcp};
@@ -17,7 +17,7 @@ use units::{Cycles, Millis, PortNo, QueueId};
 
 thread_local!(static CYCLES: Cell<u64> = const { Cell::new(0) });
 
-/// A counter that moves only when a test says that something took time.
+/// A counter that advances only when a test advances it.
 fn counter() -> Cycles {
     Cycles(CYCLES.get())
 }
@@ -101,7 +101,7 @@ fn settled_queues_leave_nothing_and_late_answers_find_nothing() {
     assert_eq!((datapath.drops(), datapath.tally().balance()), (vec![(DropReason::PortRemoved, 2)], 0));
 }
 
-/// Each translation takes long, and those of odd sources make no megaflow.
+/// Translations take long, and those of odd sources install no megaflow.
 struct Slow(Arc<Control>, AtomicUsize);
 
 impl UpcallHandler for Slow {
@@ -140,13 +140,13 @@ fn a_storm_leaves_established_traffic_and_other_ports_alone() {
         bed.rx[0].put(&compose(&tcp(src, 80), b""));
         (0..31).for_each(|_| bed.rx[0].put(&established));
         if turn == 500 {
-            // A flow that is new at another port is put aside like any other, and answered in its turn.
+            // A flow that is new on another port is parked like any other, and answered in turn.
             bed.rx[1].put(&compose(&tcp(2, 443), b"other"));
         }
         take_time(20_000);
         bed.worker.poll(Millis(bed.now), counter());
         if turn % 50 == 0 {
-            // The server is another thread: its time is its own.
+            // The server is another thread, so its time does not count for the worker.
             let mine = CYCLES.replace(0);
             server.serve();
             CYCLES.set(mine);
@@ -164,15 +164,15 @@ fn a_storm_leaves_established_traffic_and_other_ports_alone() {
     assert!(tally.get(Event::Missed) >= asked - 2 && asked < 500);
 }
 
-/// What a test does next.
+/// The next step of a test.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A packet of this flow, with this service class, arrives.
+    /// A packet of this flow, with this service class, is received.
     Packet(u32, u8),
     Poll,
-    /// A request is taken out of the queue.
+    /// A request is taken from the queue.
     Fetch,
-    /// The n-th of those taken is translated and answered, or (1 in 8) never looked at.
+    /// The n-th taken request is translated and answered, or (1 in 8) dropped.
     Answer(usize, bool),
     Flush,
     Settle,
@@ -189,8 +189,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What left: by source, service class and output port, the packets in their order. (Packets of one batch that have
-/// different megaflows are executed by megaflow, so classes of one 5-tuple may overtake each other.)
+/// The packets sent, in order, by source, service class and output port. (Packets of one batch with different
+/// megaflows are executed by megaflow, so classes of one 5-tuple may overtake each other.)
 type Sent = BTreeMap<(u32, u8, usize), Vec<Vec<u8>>>;
 
 fn sort(tx: &[Wire], sent: &mut Sent) {
@@ -245,8 +245,8 @@ fn play(bed: &mut Bed, server: Option<&UpcallServer>, steps: &[Step]) -> Sent {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Rules look at source and service class, so that one 5-tuple has several megaflows, and some recirculate. (What
-    /// recirculates is overtaken by what does not, so all packets of a 5-tuple do or none.)
+    /// Rules match source and service class, so that one 5-tuple has several megaflows, and some recirculate.
+    /// (Recirculated packets may be overtaken by others, so either all packets of a 5-tuple recirculate or none.)
     #[test]
     fn as_inline_whatever_the_order_of_answers(steps in prop::collection::vec(any_step(), 1..120), tight: bool) {
         let mask = Flow { nw_src: u32::MAX, nw_tos: 0xfc, recirc_id: u32::MAX, ..Flow::ZERO };

@@ -17,7 +17,7 @@ fn packet(len: usize) -> Vec<u8> {
     compose(&tcp(1, 80), &vec![7; len - header])
 }
 
-/// Packets of 100 bytes, ten each millisecond for a second; how many came through by each millisecond.
+/// Sends ten packets of 100 bytes per millisecond for a second; returns how many have passed by each millisecond.
 fn second(bed: &mut Bed) -> Vec<usize> {
     let bytes = packet(100);
     let turn = |ms: u64| {
@@ -28,22 +28,22 @@ fn second(bed: &mut Bed) -> Vec<usize> {
     (0..1000).map(turn).collect()
 }
 
-/// A queue of a packet that the actions set.
+/// An action that sets the QoS queue.
 fn queue(number: u32) -> DpAction {
     DpAction::Set(SetField::Priority(Masked { value: number, mask: u32::MAX }))
 }
 
-/// When the clock starts: buckets have had time to fill.
+/// Start of the clock, late enough for buckets to be full.
 const START: u64 = 1_000_000_000_000;
 
-/// A clock that the test moves.
+/// A clock that the test advances.
 fn clock() -> (Arc<AtomicU64>, EgressClock) {
     let now = Arc::new(AtomicU64::new(START));
     let read = Arc::clone(&now);
     (now, Arc::new(move || Nanos(read.load(Ordering::Relaxed))))
 }
 
-/// Remembers the QoS queues of packets.
+/// Records the QoS queues of packets.
 #[derive(Clone, Default)]
 struct Named(Arc<Mutex<Vec<(u32, usize)>>>);
 
@@ -64,7 +64,7 @@ fn a_policed_port_brings_its_rate_and_no_more() {
     let mut bed = Bed::new(vec![all(vec![out(2)])]);
     let before: usize = second(&mut bed).iter().sum();
     assert_eq!(before, 10_000);
-    // 86 bytes of each packet count: 3 a millisecond, and 100 at once.
+    // 86 bytes of each packet count: 3 packets per millisecond, and a burst of 100.
     let spec =
         PolicerSpec { kbits: 3 * 86 * 8, kbits_burst: 100 * 86 * 8 / 1000 + 1, ..PolicerSpec::default() };
     assert!(bed.datapath.set_policer(PortNo(1), spec, Millis(1000)));
@@ -129,7 +129,7 @@ fn packets_go_through_the_meter_of_the_queue_that_they_name() {
     bed.datapath.set_egress(TO, Some(EgressSpec::TwoRate(tree)), &clock).unwrap();
     (0..10).for_each(|_| bed.rx[0].put(&packet(100)));
     bed.run();
-    // Queue 9 is not there: its packets and those of queue 0 share.
+    // Queue 9 does not exist: its packets share with those of queue 0.
     assert_eq!(bed.tx[1].take().len(), 3 + 5);
     let egress = bed.datapath.egress(TO).unwrap();
     let counts = [0, 1, 9].map(|queue| egress.counts(queue).map(|c| (c.packets, c.dropped)));
@@ -159,7 +159,7 @@ fn shaper(rate: u64, classes: &[(u32, u64, u64)]) -> Option<EgressSpec> {
     Some(EgressSpec::Shaper(ShaperSpec { rate, mtu: 1500, classes: classes.iter().map(class).collect() }))
 }
 
-/// Lets time pass until nothing is held.
+/// Advances the time until nothing is held.
 fn until_sent(bed: &mut Bed, now: &AtomicU64) {
     while bed.worker.poll(Millis(bed.now), Cycles(0)) {
         now.fetch_add(10_000_000, Ordering::Relaxed);
@@ -170,7 +170,7 @@ fn until_sent(bed: &mut Bed, now: &AtomicU64) {
 fn a_shaper_holds_packets_and_the_worker_comes_back_for_them() {
     let mut bed = Bed::new(vec![all(vec![out(2)])]);
     let (now, clock) = clock();
-    // 100 packets of 1000 bytes a second beyond the burst of 1600 bytes.
+    // 100 packets of 1000 bytes per second beyond the burst of 1600 bytes.
     bed.datapath.set_egress(TO, shaper(100_000, &[]), &clock).unwrap();
     (0..50).for_each(|_| bed.rx[0].put(&packet(1000)));
     assert!(bed.worker.poll(Millis(1000), Cycles(0)));
@@ -180,7 +180,7 @@ fn a_shaper_holds_packets_and_the_worker_comes_back_for_them() {
         now.store(START + ms * 1_000_000, Ordering::Relaxed);
         let busy = bed.worker.poll(Millis(1000 + ms), Cycles(ms));
         sent += bed.tx[1].take().len();
-        // It does not sleep while packets are held.
+        // The worker does not sleep while packets are held.
         assert_eq!(busy, sent < 50, "{ms}: {sent}");
         let expected = (ms as usize / 10 + 2).min(50);
         assert!(sent.abs_diff(expected) <= 1, "{sent} of {expected} by {ms} ms");

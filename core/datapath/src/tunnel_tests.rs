@@ -1,4 +1,4 @@
-//! Headers of tunnels put on and taken off by the datapath.
+//! Adding and removing tunnel headers in the datapath.
 
 use crate::tests::{Bed, out, tcp};
 use dpif::{DpAction, TunnelHeader, TunnelPush};
@@ -33,8 +33,8 @@ fn push() -> DpAction {
     }))
 }
 
-/// What comes by port 1 goes into the tunnel, by port 2; what comes by port 3 out of it; and what came out of it leaves by
-/// port 4.
+/// Packets from port 1 are sent into the tunnel by port 2; packets from port 3 are decapsulated; decapsulated packets
+/// are sent to port 4.
 fn bed() -> Bed {
     let by = |port| Flow { in_port: port, ..Flow::ZERO };
     let mask = by(u32::MAX);
@@ -61,7 +61,7 @@ fn a_packet_goes_into_the_tunnel_and_comes_out_as_it_was() {
     let [outer] = &bed.tx[1].take()[..] else { panic!("one packet leaves by the tunnel") };
     assert_eq!(outer[..14], hex::parse("0200000000920200000000880800").unwrap());
     assert_eq!(outer[50..], inner);
-    // The copy beside it has no header.
+    // The copy without encapsulation has no header.
     assert_eq!(bed.tx[3].take(), std::slice::from_ref(&inner));
     bed.send(3, outer);
     assert_eq!(bed.tx[3].take(), [inner]);
@@ -91,7 +91,7 @@ fn what_is_no_packet_of_the_tunnel_is_dropped_and_counted() {
     let mut wrong = outer.clone();
     wrong[24] ^= 1;
     bed.send(3, &wrong);
-    // It ends within its header.
+    // The frame ends within its header.
     bed.send(3, &outer[..44]);
     bed.datapath.del_tunnel(VXLAN);
     bed.send(3, &outer);
@@ -123,7 +123,7 @@ fn a_packet_in_a_packet_in_a_packet_does_not_go_round_for_ever() {
     assert_eq!(bed.balance(), 0);
 }
 
-/// The packets of a batch differ in their outer headers, and some have none that is right.
+/// The packets of a batch differ in their outer headers, and some have an invalid one.
 #[test]
 fn a_batch_comes_out_of_its_tunnel_together_and_each_packet_keeps_its_outer_header() {
     let mut bed = bed();
@@ -133,7 +133,7 @@ fn a_batch_comes_out_of_its_tunnel_together_and_each_packet_keeps_its_outer_head
         outers.append(&mut bed.tx[1].take());
     }
     bed.tx[3].take();
-    // The fields of the outer header are the packet's own: another key is no packet of the flow.
+    // The fields of the outer header belong to each packet: a packet with another key does not match the flow.
     for (i, outer) in outers.iter_mut().enumerate() {
         match i % 4 {
             1 => outer[48] = 9,

@@ -1,4 +1,4 @@
-//! Packets whose sender left something undone, on their way to the control half and past a look at their length.
+//! Packets with unfinished offloads: upcalls, and branches by packet length.
 
 use crate::port::*;
 use crate::tests::{Bed, all, out, tcp};
@@ -10,7 +10,7 @@ use units::{PortNo, QueueId};
 
 const SIZE: u16 = 1000;
 
-/// Brings one TCP packet with `payload` bytes, its checksum open, and to be cut if it is long.
+/// Delivers one TCP packet with `payload` bytes, an unfinished checksum, and segmentation if it is long.
 struct Source(Option<usize>);
 
 fn left_undone(payload: usize) -> (Vec<u8>, Offload) {
@@ -50,7 +50,7 @@ fn the_control_half_sees_whole_packets() {
         note.finish(&mut bytes, |packet| whole.push(packet.to_vec())).unwrap();
         assert_eq!(seen, whole);
         assert_eq!(bed.balance(), 0);
-        // Nothing is left to be found undone.
+        // All offloads are finished.
         assert!(seen.iter().all(|packet| segment::find_partial(packet).is_none()));
     }
 }
@@ -60,7 +60,7 @@ fn the_length_of_a_packet_to_be_cut_is_that_of_its_segments() {
     let look = |pkt_len| {
         let check = CheckPktLen { pkt_len, greater: [out(2)].into(), less_equal: [out(3)].into() };
         let bed = bed(2500, vec![DpAction::CheckPktLen(Box::new(check))]);
-        // The ports here take nothing that is longer than 1500, so what they were given is told by what they dropped.
+        // The ports here refuse packets longer than 1500 bytes, so their drop counters show what they were given.
         [2, 3].map(|no| bed.datapath.port_stats(PortNo(no)).unwrap().tx_dropped)
     };
     let segment = 14 + 20 + 20 + SIZE;

@@ -1,4 +1,4 @@
-//! Extraction of some words of a key against the whole key.
+//! Extraction of some words of a key compared with the whole key.
 
 use crate::batch::Batch;
 use crate::packet::{Meta, Rare};
@@ -10,7 +10,7 @@ use flow::{Flow, Mac, Tunnel, Vlan};
 use packet::hex;
 use proptest::prelude::*;
 
-/// Frames of every family that has words of its own; behind Ethernet addresses.
+/// Frames of every family with its own words, without the Ethernet addresses.
 const FRAMES: [&str; 12] = [
     // ARP, neighbour discovery with an option, IGMP.
     "0806 0001080006040001 0a0000000001 0a000001 0a0000000002 0a000002",
@@ -21,7 +21,7 @@ const FRAMES: [&str; 12] = [
     "8847 00001140 4500001c00000000 4011 0000 0a000001 0a000002 0001 0002 0008 0000",
     "8848 00001040 00002040 00003140 4500",
     "894f 0fc6 01 01 123456ff 00000001 00000002 00000003 00000004 4500",
-    // IPv6: UDP, with extensions, a later fragment, an extension that is cut off, a length that lies.
+    // IPv6: UDP, with extension headers, a later fragment, a truncated extension header, a wrong length.
     "86dd 60500007 0008 1140 20010db8000000000000000000000001 20010db8000000000000000000000002 0035 1000 0008 0000",
     "86dd 60500007 0010 0040 20010db8000000000000000000000001 20010db8000000000000000000000002 \
      1100000000000000 0035 1000 0008 0000",
@@ -48,8 +48,8 @@ fn frame(which: usize, tags: &[u16], noise: &[(usize, u8)], cut: usize) -> Vec<u
     bytes
 }
 
-/// Fills the words that are asked for, over what another packet has left; they must be those of the whole key. `own`: of a
-/// packet that comes again.
+/// Fills the requested words over those of another packet; they must equal those of the whole key. `own`: for a
+/// recirculated packet.
 fn check(bytes: &[u8], meta: &Meta, words: u64, own: bool) -> Result<(), TestCaseError> {
     let mut batch = Batch { common: meta.clone(), ..Batch::default() };
     batch.widen();
@@ -90,7 +90,7 @@ proptest! {
     }
 }
 
-/// Megaflows that look at other words than those that were parsed are not taken for others.
+/// Packets do not match megaflows by words that were not parsed.
 #[test]
 fn a_batch_after_another_keeps_none_of_its_words() {
     let six = Flow { dl_type: 0x86dd, nw_proto: 17, ipv6_src: [9; 16], dl_src: Mac([2; 6]), ..Flow::ZERO };

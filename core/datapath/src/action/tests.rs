@@ -1,5 +1,5 @@
-//! Every action against a slow reference: the packet that `flow::compose` builds of the changed flow, checksums and
-//! all, must be the packet that the action makes of the unchanged one.
+//! Every action compared with a reference implementation: `flow::compose` builds a packet of the changed flow,
+//! including checksums, which must equal the packet after the action.
 
 use super::set_field::set;
 use super::{ether, mpls, vlan};
@@ -83,7 +83,8 @@ proptest! {
         let m = Masked::new(PortsKey { src, dst }, PortsKey { src: 0xffff, dst: 0xffff });
         let field = match proto { 6 => SetField::Tcp(m), 17 => SetField::Udp(m), _ => SetField::Sctp(m) };
         if proto == 132 {
-            // The reference leaves the CRC zero: only the ports are compared, and that setting back restores all.
+            // The reference leaves the CRC zero: only the ports are compared, and that setting the old values
+            // restores the packet.
             let bytes = compose(&before, b"payload");
             let mut p = packet(&bytes);
             set(&mut p, &field);
@@ -96,7 +97,7 @@ proptest! {
         }
     }
 
-    /// No action may panic on, or run past the end of, whatever a port received.
+    /// No action may panic or write beyond the end, whatever packet a port received.
     #[test]
     fn any_bytes(data in prop::collection::vec(any::<u8>(), 14..90), dl_type in prop::sample::select(
         vec![0x0800u16, 0x86dd, 0x0806, 0x8100, 0x8847, 0x0010])) {
@@ -155,7 +156,7 @@ fn arp_and_icmp() {
 #[test]
 fn ports_of_a_header_beyond_the_packet_stay() {
     let mut bytes = compose(&base(false, 6, false), b"payload");
-    // The data offset, in words.
+    // The data offset in units of four bytes.
     bytes[14 + 20 + 12] = 0xa0;
     let mut p = packet(&bytes);
     let all = PortsKey { src: 0xffff, dst: 0xffff };
@@ -232,7 +233,7 @@ fn a_tag_that_no_flow_has_is_what_a_frame_carries() {
     assert_eq!(p.frame.bytes(), frame);
 }
 
-/// A frame with an 802.3 length and these bytes of LLC and more behind it.
+/// A frame with an 802.3 length followed by these bytes of LLC and payload.
 fn frame_802_3(llc: &[u8]) -> Vec<u8> {
     let addresses = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     [&addresses[..], &(llc.len() as u16).to_be_bytes(), llc].concat()
@@ -266,7 +267,7 @@ fn no_room_is_told() {
     assert_eq!(pushed, room / 4);
 }
 
-/// A checksum that its sender left undone comes out right after the address was changed and the sum finished.
+/// An unfinished checksum is right after the address was changed and the checksum finished.
 #[test]
 fn an_unfinished_checksum_follows() {
     let before = base(false, 6, false);
@@ -286,7 +287,7 @@ fn an_unfinished_checksum_follows() {
     note.finish(p.frame.bytes_mut(), |b| assert_eq!(b, compose(&after, b"payload"))).unwrap();
 }
 
-/// A change by its number: addresses, ports, time to live, tags.
+/// A change by its number: addresses, ports, TTL, tags.
 fn change(p: &mut Packet, which: u8, v6: bool, address: u32, port: u16) {
     let key4 = |src, dst, ttl| Ipv4Key { src, dst, ttl, ..Ipv4Key::default() };
     let key6 = |src, dst, hlimit| Ipv6Key { src: [src; 16], dst: [dst; 16], hlimit, ..Ipv6Key::default() };
@@ -305,7 +306,7 @@ fn change(p: &mut Packet, which: u8, v6: bool, address: u32, port: u16) {
     }
 }
 
-/// To TCP both zeros are one number: a change of a finished checksum may give the other one than a new sum does.
+/// For TCP both zeros are one number: updating a finished checksum may give the other one than computing it.
 fn one_zero(mut packet: Vec<u8>) -> Vec<u8> {
     let at = segment::layout(&packet).unwrap().l4 + 16;
     if packet[at..at + 2] == [0, 0] {
@@ -320,7 +321,7 @@ proptest! {
         v6: bool, tagged: bool, address: u32, port: u16, changes in prop::collection::vec(0u8..6, 0..8),
         payload in 1usize..5000, size in 100u16..1500,
     ) {
-        // Behind more tags than four nothing is cut.
+        // A packet with more than four tags is not segmented.
         prop_assume!(changes.iter().filter(|which| **which == 4).count() <= 3);
         let mut bytes = compose(&base(v6, 6, tagged), &vec![7; payload]);
         let (start, offset) = segment::make_partial(&mut bytes).unwrap();

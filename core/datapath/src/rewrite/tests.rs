@@ -1,6 +1,7 @@
-//! Rewritten programs against the same programs operation by operation, on packets of every kind, whole and broken.
+//! Rewritten programs compared with the same programs executed operation by operation, on valid and malformed packets
+//! of every kind.
 //!
-//! The seed is printed where they differ; `PROGRAMS_SEED` sets it.
+//! The seed is printed if they differ; `PROGRAMS_SEED` sets it.
 
 use crate::port::*;
 use crate::program::{Op, Program};
@@ -17,10 +18,10 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 const PROGRAMS: u64 = 100_000;
 /// Batches in one run.
 const BATCHES: u64 = 3000;
-/// Ports that programs send by.
+/// Ports to which programs send.
 const PORTS: u32 = 3;
 
-/// xorshift64*: good enough, and the same everywhere.
+/// Random numbers (xorshift64*), the same on every machine.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +44,7 @@ impl Random {
         all[self.below(all.len() as u64) as usize]
     }
 
-    /// Any byte; those at the ends of the range more often.
+    /// Any byte; values at the ends of the range are more frequent.
     fn byte(&mut self) -> u8 {
         match self.below(8) {
             0 => 0,
@@ -56,7 +57,7 @@ impl Random {
         std::array::from_fn(|_| self.byte())
     }
 
-    /// A mask of some bytes: whole most often.
+    /// A mask of some bytes, most often of all bits.
     fn mask<const N: usize>(&mut self) -> [u8; N] {
         match self.below(6) {
             0 => self.bytes(),
@@ -87,10 +88,10 @@ fn seed() -> u64 {
     given.unwrap_or_else(|| RandomState::new().hash_one(0)) | 1
 }
 
-/// The bytes of a packet, and what its sender left undone.
+/// The bytes of a packet, and its unfinished offloads.
 type Undone = (Vec<u8>, Offload);
 
-/// What a port sent: the port, the bytes and what they left undone.
+/// A frame that a port sent: the port, the bytes and the unfinished offloads.
 type Sent = (u32, Vec<u8>, Offload);
 
 #[derive(Clone)]
@@ -104,7 +105,7 @@ impl TxQueue for Recorder {
     }
 }
 
-/// Brings frames once.
+/// Delivers frames once.
 #[derive(Clone, Default)]
 struct Given(Arc<Mutex<Vec<Undone>>>);
 
@@ -144,7 +145,7 @@ impl Bed {
         self.taken()
     }
 
-    /// What was sent since it was asked last. Frames for different ports have no order.
+    /// The frames sent since the last call. Frames on different ports have no order.
     fn taken(&self) -> Vec<Sent> {
         let mut sent = std::mem::take(&mut *self.sent.lock().unwrap());
         sent.sort_by_key(|(port, ..)| *port);
@@ -179,7 +180,7 @@ fn flow(r: &mut Random) -> Flow {
     f
 }
 
-/// A packet of the flow, and most often nothing else.
+/// A packet of the flow, usually without changes.
 fn packet(r: &mut Random, f: &Flow) -> Undone {
     let payload: Vec<u8> = (0..r.below(40)).map(|_| r.byte()).collect();
     let mut bytes = compose(f, &payload);
@@ -200,7 +201,7 @@ fn packet(r: &mut Random, f: &Flow) -> Undone {
             (0..options).for_each(|_| bytes.insert(l4, 1));
         }
         5 if f.dl_type == 0x86dd => {
-            // A header of hop-by-hop options, a routing header with a segment left, a fragment header.
+            // Hop-by-hop options, a routing header with a segment left, or a fragment header.
             let kind = r.of(&[0, 43, 44]);
             let header = [bytes[l3 + 6], 0, 0, r.of(&[0, 1, 8]), 1, 2, 3, 4];
             bytes[l3 + 6] = kind;
@@ -300,7 +301,7 @@ fn actions(r: &mut Random, f: &Flow, nesting: u64) -> Vec<DpAction> {
     list
 }
 
-/// What a megaflow may match of a flow.
+/// A mask that a megaflow of the flow may have.
 fn mask(r: &mut Random) -> Flow {
     let mut mask = Flow::ZERO;
     if r.one_in(4) {
@@ -315,7 +316,7 @@ fn mask(r: &mut Random) -> Flow {
     mask
 }
 
-/// To a receiver both zeros of a checksum are one number; a change of several words at once may give the other one.
+/// For a receiver both zeros of a checksum are one number; changing several words at once may give the other one.
 fn same(a: &[Sent], b: &[Sent]) -> bool {
     let equal = |a: &[u8], b: &[u8]| {
         let first = a.iter().zip(b).position(|(a, b)| a != b);
@@ -341,7 +342,7 @@ fn same_rest(a: &[u8], b: &[u8]) -> bool {
     same(&[(0, a.to_vec(), Offload::default())], &[(0, b.to_vec(), Offload::default())])
 }
 
-/// The program has rewrites, and the first of them fits the packet if it is the first operation.
+/// Returns whether the program has rewrites, and whether the first one fits the packet if it is the first operation.
 fn rewrites(program: &Program, (bytes, offload): &Undone) -> (bool, bool) {
     let mut frame = FramePool::new(1).frame_of(bytes).unwrap();
     frame.set_offload(*offload);
@@ -373,7 +374,8 @@ fn programs_do_what_their_operations_do() {
     assert!(fit > PROGRAMS / 5 && fit < rewritten, "{fit} of {rewritten} rewrites fit their packets");
 }
 
-/// Whole batches of up to four megaflows, some of whose packets have another layout than the one that made it.
+/// Whole batches of up to four megaflows, in which some packets have another layout than the packet that installed
+/// the megaflow.
 #[test]
 fn batches_do_what_their_packets_do() {
     let seed = seed();
@@ -411,7 +413,7 @@ fn batches_do_what_their_packets_do() {
         bed.worker.poll(Millis(n), Cycles(n));
         let got = bed.taken();
         want.sort_by_key(|(port, ..)| *port);
-        // A group goes through its program operation by operation: packets that go out more than once have no order.
+        // A group is executed operation by operation: packets that are sent more than once have no order.
         let ordered = count == 1 && one_way;
         assert!(
             if ordered { same(&want, &got) } else { same_in_any_order(&want, &got) },
