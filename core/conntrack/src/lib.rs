@@ -20,12 +20,12 @@
 //! # Invariants
 //!
 //! * **A packet of a known connection takes no lock**, in either direction. A packet that begins or ends a
-//! connection holds the lock of one shard at a time.
+//!   connection holds the lock of one shard at a time.
 //! * A connection has one record, and an entry in the index for each different hash of its keys: one, or two
-//! if it is translated. No two connections have the same reply key, if one of them is translated.
+//!   if it is translated. No two connections have the same reply key, if one of them is translated.
 //! * A connection counts towards the total limit, and its zone's, until it is removed.
 //! * An expired connection is not found by look-ups and dumps, but counts towards the limits until it is
-//! swept.
+//!   swept.
 //! * The hash has a random key, so senders of packets cannot know where in the table a connection is.
 
 mod begin;

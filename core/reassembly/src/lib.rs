@@ -20,7 +20,7 @@
 //! # Invariants
 //!
 //! * Each byte of a datagram comes from one fragment. A fragment that overlaps another one is refused (RFC 5722 §3,
-//! RFC 8200 §4.5).
+//!   RFC 8200 §4.5).
 //! * At most [`Reassembly::max_fragments`] fragments wait, with [`BYTES_PER_FRAGMENT`] bytes of memory each on average.
 //! * The time per fragment does not depend on how many wait: look-ups use a keyed hash, and lists are ordered by age.
 //! * When the table is full, the port with the most fragments loses its oldest datagram; if one source of this port holds more

@@ -9,9 +9,9 @@ use cpu::prehashed::ByHash;
 use units::Millis;
 
 /// How long a datagram waits for its fragments.
-pub(crate) const PATIENCE: Millis = Millis::from_secs(15);
+pub(crate) const TIMEOUT: Millis = Millis::from_secs(15);
 /// Age at which a datagram is removed if no later fragment has removed it.
-pub(crate) const PURGE: Millis = Millis::from_secs(25);
+pub(crate) const PURGE_AFTER: Millis = Millis::from_secs(25);
 /// Average memory per fragment in bytes that is allowed. A fragment is rarely longer than 1,500 bytes.
 pub const BYTES_PER_FRAGMENT: u64 = 4096;
 /// Number of expired datagrams that one fragment removes: more than it can begin.
@@ -172,12 +172,12 @@ impl<T> Table<T> {
 
     /// Removes up to `most` of the oldest expired datagrams.
     fn expire(&mut self, now: Millis, most: usize, gone: &mut Vec<Gone<T>>) {
-        self.remove_older(now, PATIENCE, most, Removal::Expired, gone);
+        self.remove_older(now, TIMEOUT, most, Removal::Expired, gone);
     }
 
     /// Removes expired datagrams that no fragment has removed.
     pub(crate) fn purge(&mut self, now: Millis, gone: &mut Vec<Gone<T>>) {
-        self.remove_older(now, PURGE, usize::MAX, Removal::Purged, gone);
+        self.remove_older(now, PURGE_AFTER, usize::MAX, Removal::Purged, gone);
     }
 
     fn remove_older(&mut self, now: Millis, age: Millis, most: usize, why: Removal, gone: &mut Vec<Gone<T>>) {

@@ -7,9 +7,9 @@
 //! Names, texts and the order of routes are those of Open vSwitch 3.7 (`ovs/route/show`, `tnl/neigh/show`).
 
 mod addresses;
+mod neighbour_request;
 mod neighbours;
 mod prefix;
-mod question;
 mod route;
 mod router;
 mod rules;
@@ -17,9 +17,9 @@ mod table;
 mod text;
 
 pub use addresses::Addresses;
+pub use neighbour_request::neighbour_request;
 pub use neighbours::{BadAging, Neighbour, NeighbourTable, Noted};
 pub use prefix::Prefix;
-pub use question::question;
 pub use route::{NewRoute, Route, RouteError};
 pub use router::{Hop, Router};
 pub use rules::{Rule, Rules};

@@ -1,12 +1,12 @@
 //! State that workers read while another thread changes it, without waiting.
 //!
 //! * [`arena`]: records with fixed indices, published by one thread, read by all, reclaimed when no reader can see
-//! them.
+//!   them.
 //! * [`lanes`]: per-worker counters of the records, written by one thread each and folded by another.
 //! * [`Snapshot`]: a whole structure that is replaced at once. A worker reads it for every batch through a [`Cached`], which keeps
 //!   the last version and checks with one load whether it is still current.
 //! * [`mailbox`]: a list to which many threads add and from which one takes, and the synchronisation before that one
-//! sleeps.
+//!   sleeps.
 //!
 //! Memory is reclaimed by epochs: a reader announces the current epoch when it starts a batch and withdraws it when
 //! the batch ends (so a sleeping worker never delays reclamation). Removed data is freed once every announced epoch

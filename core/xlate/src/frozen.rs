@@ -227,7 +227,7 @@ impl RecircTable {
         }
     }
 
-    /// Called periodically: removes states that had no references for [`ROUNDS`] calls.
+    /// Called periodically: removes states that had no references during the last two calls.
     pub fn expire(&mut self) {
         self.round += 1;
         while let Some((since, id)) = self.unused.front().copied().filter(|(s, _)| s + ROUNDS <= self.round) {

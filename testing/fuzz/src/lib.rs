@@ -6,7 +6,7 @@
 //! - `cargo test -p fuzz` replays the files of `corpus/` and seeded mutations of them: a second, in every `make test`;
 //! - `make fuzz` searches for inputs that reach new code (libFuzzer), minutes to hours;
 //! - inputs found by such a search are stored in `corpus/` under a name that describes the fault, and are replayed
-//! from then on.
+//!   from then on.
 //!
 //! No other crate depends on this one. See docs/fuzzing.md.
 

@@ -5,7 +5,7 @@
 //! (behind its owner's lock) inserts and removes.
 //!
 //! * A **context** belongs to an ingress port. It has the depth to which packets must be parsed for its megaflows
-//! ([`Depth`]).
+//!   ([`Depth`]).
 //! * A **subtable** holds the megaflows of one mask.
 //! * The number of masks in a context is **bounded**; a translation whose mask would exceed the bound gets an exact mask
 //!   instead, which costs more megaflows but keeps every look-up short, whatever the traffic.

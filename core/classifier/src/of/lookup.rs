@@ -80,17 +80,17 @@ impl<R: Classified> Classifier<R> {
         let mut by_chance = false;
         let Some(wildcards) = wildcards else { return self.search(flow, None, true, None, &mut by_chance) };
         match self.memo.get(flow, wildcards) {
-            Known::Found(rule) => return rule,
-            Known::No => return self.search(flow, Some(wildcards), true, None, &mut by_chance),
-            Known::Room => {}
+            Recalled::Found(rule) => return rule,
+            Recalled::Missing => return self.search(flow, Some(wildcards), true, None, &mut by_chance),
+            Recalled::Storable => {}
         }
         let mut examined = Flow::ZERO;
         let rule = self.search(flow, Some(&mut examined), true, None, &mut by_chance);
         if by_chance {
-            self.memo.note_nothing();
+            self.memo.count_unstorable();
             return self.search(flow, Some(wildcards), true, None, &mut by_chance);
         }
-        self.memo.note(flow, &examined, rule);
+        self.memo.store(flow, &examined, rule);
         for (word, bits) in wildcards.words_mut().iter_mut().zip(examined.words()) {
             *word |= bits;
         }

@@ -22,28 +22,28 @@ const PLACES: usize = 128;
 /// Maximum number of words of a mask.
 const WORDS: usize = 8;
 /// Maximum number of searches that are made for storing: such a search is slower.
-const NOTES: u32 = 256;
+const SEARCHES_MAX: u32 = 256;
 
 /// The memo of one table.
 pub(super) struct Memo<R> {
     masks: [OnceLock<OneMask<R>>; MASKS],
-    notes: AtomicU32,
+    searches: AtomicU32,
 }
 
 struct OneMask<R> {
     words: Vec<(u8, u64)>,
-    places: Box<[OnceLock<Box<Noted<R>>>]>,
+    places: Box<[OnceLock<Box<Entry<R>>>]>,
 }
 
 /// The network protocol, which decides which prefixes are used, and the values under a mask.
 type Values = [u64; 1 + WORDS];
 
-struct Noted<R> {
+struct Entry<R> {
     values: Values,
     rule: Option<Arc<R>>,
 }
 
-impl<R> Noted<R> {
+impl<R> Entry<R> {
     /// Compares a few words without a function call.
     fn is_of(&self, values: &Values, words: usize) -> bool {
         let both = self.values.iter().zip(values).take(1 + words);
@@ -52,18 +52,18 @@ impl<R> Noted<R> {
 }
 
 /// Result of looking in the memo.
-pub(super) enum Known<'a, R> {
+pub(super) enum Recalled<'a, R> {
     /// The result of the look-up; its mask has been added.
     Found(Option<&'a Arc<R>>),
     /// Not found, and it can be stored.
-    Room,
+    Storable,
     /// Not found.
-    No,
+    Missing,
 }
 
 impl<R> Default for Memo<R> {
     fn default() -> Self {
-        Memo { masks: [const { OnceLock::new() }; MASKS], notes: AtomicU32::new(0) }
+        Memo { masks: [const { OnceLock::new() }; MASKS], searches: AtomicU32::new(0) }
     }
 }
 
@@ -80,7 +80,7 @@ impl<R> OneMask<R> {
     }
 
     /// The flow's values under the mask, and their two places.
-    fn places(&self, flow: &Flow) -> (Values, [&OnceLock<Box<Noted<R>>>; 2]) {
+    fn places(&self, flow: &Flow) -> (Values, [&OnceLock<Box<Entry<R>>>; 2]) {
         let (words, mut values) = (flow.words(), [0; 1 + WORDS]);
         values[0] = flow.network_type().into();
         let mut hash = values[0];
@@ -94,28 +94,32 @@ impl<R> OneMask<R> {
 
 impl<R> Memo<R> {
     /// Finds the result of an equal flow.
-    pub(super) fn get(&self, flow: &Flow, wildcards: &mut Flow) -> Known<'_, R> {
+    pub(super) fn get(&self, flow: &Flow, wildcards: &mut Flow) -> Recalled<'_, R> {
         let mut room = self.masks[0].get().is_none();
         for mask in self.masks.iter().map_while(OnceLock::get) {
             let (values, places) = mask.places(flow);
             for place in places {
                 match place.get() {
                     None => room = true,
-                    Some(noted) if noted.is_of(&values, mask.words.len()) => {
+                    Some(entry) if entry.is_of(&values, mask.words.len()) => {
                         let words = wildcards.words_mut();
                         mask.words.iter().for_each(|&(i, bits)| words[usize::from(i)] |= bits);
-                        return Known::Found(noted.rule.as_ref());
+                        return Recalled::Found(entry.rule.as_ref());
                     }
                     Some(_) => {}
                 }
             }
         }
-        if room && self.notes.load(Relaxed) < NOTES { Known::Room } else { Known::No }
+        if room && self.searches.load(Relaxed) < SEARCHES_MAX {
+            Recalled::Storable
+        } else {
+            Recalled::Missing
+        }
     }
 
     /// Stores the result of a search that examined exactly the bits of `mask`.
-    pub(super) fn note(&self, flow: &Flow, mask: &Flow, rule: Option<&Arc<R>>) {
-        self.notes.fetch_add(1, Relaxed);
+    pub(super) fn store(&self, flow: &Flow, mask: &Flow, rule: Option<&Arc<R>>) {
+        self.searches.fetch_add(1, Relaxed);
         let examined = mask.words().iter().enumerate().filter(|(_, word)| **word != 0);
         let (mut words, mut n) = ([(0, 0); WORDS], 0);
         for (i, word) in examined {
@@ -130,7 +134,7 @@ impl<R> Memo<R> {
                 let (values, places) = mask.places(flow);
                 if let Some(free) = places.into_iter().find(|place| place.get().is_none()) {
                     // Another thread may have stored it meanwhile.
-                    let _ = free.set(Box::new(Noted { values, rule: rule.cloned() }));
+                    let _ = free.set(Box::new(Entry { values, rule: rule.cloned() }));
                 }
                 return;
             }
@@ -138,8 +142,8 @@ impl<R> Memo<R> {
     }
 
     /// Counts a search for storing whose mask is not the only right one, so that its result is not stored.
-    pub(super) fn note_nothing(&self) {
-        self.notes.fetch_add(1, Relaxed);
+    pub(super) fn count_unstorable(&self) {
+        self.searches.fetch_add(1, Relaxed);
     }
 }
 

@@ -7,16 +7,16 @@
 use units::Nanos;
 
 /// A time in units of 2^-20 ns, so that a byte at 100 Gbit/s (0.08 ns) is rounded by less than a millionth.
-pub(super) type Fine = u128;
+pub(super) type FineTime = u128;
 
 const SHIFT: u32 = 20;
 
-pub(super) fn fine(at: Nanos) -> Fine {
-    Fine::from(at.0) << SHIFT
+pub(super) fn fine(at: Nanos) -> FineTime {
+    FineTime::from(at.0) << SHIFT
 }
 
 /// The first whole nanosecond that is not before a time.
-pub(super) fn nanos(at: Fine) -> Nanos {
+pub(super) fn nanos(at: FineTime) -> Nanos {
     let up = at + ((1 << SHIFT) - 1);
     Nanos(u64::try_from(up >> SHIFT).unwrap_or(u64::MAX))
 }
@@ -25,23 +25,23 @@ pub(super) fn nanos(at: Fine) -> Nanos {
 #[derive(Clone, Debug)]
 pub(super) struct RateClock {
     /// Time per byte.
-    per_byte: Fine,
+    per_byte: FineTime,
     /// Time of the burst.
-    depth: Fine,
+    depth: FineTime,
     /// The bucket has tokens from this time on.
-    pub(super) at: Fine,
+    pub(super) at: FineTime,
 }
 
 impl RateClock {
     /// Makes a full bucket. `rate`: bytes per second; `burst`: bytes.
-    pub(super) fn new(rate: u64, burst: u64, now: Fine) -> RateClock {
-        let per_byte = (1_000_000_000 << SHIFT) / Fine::from(rate.max(1));
-        let depth = per_byte * Fine::from(burst);
+    pub(super) fn new(rate: u64, burst: u64, now: FineTime) -> RateClock {
+        let per_byte = (1_000_000_000 << SHIFT) / FineTime::from(rate.max(1));
+        let depth = per_byte * FineTime::from(burst);
         RateClock { per_byte, depth, at: now.saturating_sub(depth) }
     }
 
     /// Converts it to another rate: keeps the debt in bytes, or the tokens that fit.
-    pub(super) fn changed(&self, rate: u64, burst: u64, now: Fine) -> RateClock {
+    pub(super) fn changed(&self, rate: u64, burst: u64, now: FineTime) -> RateClock {
         let mut new = RateClock::new(rate, burst, now);
         if self.at > now {
             // Owed bytes take the time that they take at the new rate.
@@ -51,13 +51,13 @@ impl RateClock {
     }
 
     /// Returns whether it has tokens.
-    pub(super) fn is_ready(&self, now: Fine) -> bool {
+    pub(super) fn is_ready(&self, now: FineTime) -> bool {
         self.at <= now
     }
 
     /// Takes the tokens of bytes that are sent.
-    pub(super) fn charge(&mut self, bytes: u32, now: Fine) {
+    pub(super) fn charge(&mut self, bytes: u32, now: FineTime) {
         let full = now.saturating_sub(self.depth);
-        self.at = self.at.max(full) + self.per_byte * Fine::from(bytes);
+        self.at = self.at.max(full) + self.per_byte * FineTime::from(bytes);
     }
 }

@@ -18,8 +18,8 @@ mod tests;
 pub use spec::{ClassSpec, ShaperSpec};
 
 use crate::outcome::QueueCounts;
-use class::{Class, PRIORITIES, Place, Turn, burst};
-use clock::{Fine, RateClock, fine, nanos};
+use class::{Class, ClassState, PRIORITIES, VirtualTime, burst};
+use clock::{FineTime, RateClock, fine, nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Nanos;
 
@@ -36,9 +36,9 @@ pub const DEFAULT: u32 = 0;
 /// Classes that may send, by virtual time.
 #[derive(Debug, Default)]
 struct Ready {
-    by_turn: BTreeSet<(Turn, u32)>,
+    by_time: BTreeSet<(VirtualTime, u32)>,
     /// Virtual time of the latest sender: a class that returns cannot make up for its absence.
-    now: Turn,
+    now: VirtualTime,
 }
 
 /// The shaper of a port.
@@ -50,7 +50,7 @@ pub struct Shaper<T> {
     /// Classes below their guaranteed rates, and borrowing ones; by priority.
     ready: [[Ready; PRIORITIES]; 2],
     /// One timer for each class whose state must be checked again.
-    alarms: BTreeSet<(Fine, u32)>,
+    timers: BTreeSet<(FineTime, u32)>,
     held: usize,
 }
 
@@ -63,7 +63,7 @@ impl<T> Shaper<T> {
             port,
             classes: BTreeMap::new(),
             ready: Default::default(),
-            alarms: BTreeSet::new(),
+            timers: BTreeSet::new(),
             held: 0,
         };
         // There are no packets that it could return.
@@ -84,7 +84,7 @@ impl<T> Shaper<T> {
             match spec.classes.get(&number) {
                 Some(wanted) => {
                     class.change(*wanted, spec.mtu, now);
-                    (class.place, class.alarm) = (Place::Idle, None);
+                    (class.state, class.timer) = (ClassState::Idle, None);
                     self.classes.insert(number, class);
                 }
                 None => gone.extend(class.packets.into_iter().map(|(_, packet)| packet)),
@@ -96,7 +96,7 @@ impl<T> Shaper<T> {
         self.held -= gone.len();
         self.spec = spec;
         self.ready = Default::default();
-        self.alarms.clear();
+        self.timers.clear();
         let numbers: Vec<u32> = self.classes.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.settle(number, now));
         gone
@@ -118,7 +118,7 @@ impl<T> Shaper<T> {
         }
         class.packets.push_back((bytes, packet));
         self.held += 1;
-        if class.place == Place::Idle {
+        if class.state == ClassState::Idle {
             self.settle(number, fine(now));
         }
         Ok(())
@@ -130,36 +130,36 @@ impl<T> Shaper<T> {
             return None;
         }
         let now = fine(now);
-        self.ring(now);
+        self.check_timers(now);
         let number = self.choose(now)?;
         let class = self.classes.get_mut(&number)?;
         let (bytes, packet) = class.packets.pop_front()?;
         self.held -= 1;
         class.counts.packets += 1;
         class.counts.bytes += u64::from(bytes);
-        if class.place == Place::Guaranteed {
+        if class.state == ClassState::Guaranteed {
             class.min.charge(bytes, now);
         }
         class.max.charge(bytes, now);
         self.port.charge(bytes, now);
-        if let Some(at) = set_of(class.place) {
+        if let Some(at) = set_of(class.state) {
             let ready = &mut self.ready[at][class.priority()];
-            let turn = class.turns[at];
-            ready.by_turn.remove(&(turn, number));
-            ready.now = turn;
-            class.turns[at] = turn + class.weight(bytes);
+            let time = class.virtual_times[at];
+            ready.by_time.remove(&(time, number));
+            ready.now = time;
+            class.virtual_times[at] = time + class.weight(bytes);
         }
-        class.place = Place::Idle;
+        class.state = ClassState::Idle;
         self.settle(number, now);
         Some(packet)
     }
 
     /// When `pop` may return a packet if it returns none now; `None` if no packet waits.
     pub fn next(&self) -> Option<Nanos> {
-        let alarm = self.alarms.first().map(|(at, _)| *at);
-        let may_borrow = self.ready[BORROWING].iter().any(|ready| !ready.by_turn.is_empty());
+        let timer = self.timers.first().map(|(at, _)| *at);
+        let may_borrow = self.ready[BORROWING].iter().any(|ready| !ready.by_time.is_empty());
         let port = may_borrow.then_some(self.port.at);
-        alarm.into_iter().chain(port).min().map(nanos)
+        timer.into_iter().chain(port).min().map(nanos)
     }
 
     /// Number of waiting packets.
@@ -185,48 +185,48 @@ impl<T> Shaper<T> {
     }
 
     /// The class that sends next.
-    fn choose(&self, now: Fine) -> Option<u32> {
+    fn choose(&self, now: FineTime) -> Option<u32> {
         let first =
-            |sets: &[Ready]| sets.iter().find_map(|ready| ready.by_turn.first()).map(|(_, number)| *number);
+            |sets: &[Ready]| sets.iter().find_map(|ready| ready.by_time.first()).map(|(_, number)| *number);
         first(&self.ready[GUARANTEED])
             .or_else(|| self.port.is_ready(now).then(|| first(&self.ready[BORROWING]))?)
     }
 
     /// Checks the classes whose timers are due.
-    fn ring(&mut self, now: Fine) {
-        while let Some((at, number)) = self.alarms.first().copied()
+    fn check_timers(&mut self, now: FineTime) {
+        while let Some((at, number)) = self.timers.first().copied()
             && at <= now
         {
-            self.alarms.pop_first();
+            self.timers.pop_first();
             if let Some(class) = self.classes.get_mut(&number) {
-                class.alarm = None;
+                class.timer = None;
             }
             self.settle(number, now);
         }
     }
 
     /// Updates the state of a class.
-    fn settle(&mut self, number: u32, now: Fine) {
+    fn settle(&mut self, number: u32, now: FineTime) {
         let Some(class) = self.classes.get_mut(&number) else { return };
-        let (place, alarm) = class.judge(now);
-        let before = std::mem::replace(&mut class.alarm, alarm);
-        if before != alarm {
+        let (state, timer) = class.judge(now);
+        let before = std::mem::replace(&mut class.timer, timer);
+        if before != timer {
             if let Some(at) = before {
-                self.alarms.remove(&(at, number));
+                self.timers.remove(&(at, number));
             }
-            self.alarms.extend(alarm.map(|at| (at, number)));
+            self.timers.extend(timer.map(|at| (at, number)));
         }
-        let old = std::mem::replace(&mut class.place, place);
-        if place == old {
+        let old = std::mem::replace(&mut class.state, state);
+        if state == old {
             return;
         }
         let sets = &mut self.ready;
         if let Some(at) = set_of(old) {
-            sets[at][class.priority()].by_turn.remove(&(class.turns[at], number));
+            sets[at][class.priority()].by_time.remove(&(class.virtual_times[at], number));
         }
-        if let Some(at) = set_of(place) {
+        if let Some(at) = set_of(state) {
             let ready = &mut sets[at][class.priority()];
-            ready.by_turn.insert((class.rejoin(at, ready.now), number));
+            ready.by_time.insert((class.rejoin(at, ready.now), number));
         }
     }
 }
@@ -235,10 +235,10 @@ const GUARANTEED: usize = 0;
 const BORROWING: usize = 1;
 
 /// The set of classes in this state that may send.
-fn set_of(place: Place) -> Option<usize> {
-    match place {
-        Place::Guaranteed => Some(GUARANTEED),
-        Place::Borrowing => Some(BORROWING),
-        Place::Idle | Place::Waiting => None,
+fn set_of(state: ClassState) -> Option<usize> {
+    match state {
+        ClassState::Guaranteed => Some(GUARANTEED),
+        ClassState::Borrowing => Some(BORROWING),
+        ClassState::Idle | ClassState::Waiting => None,
     }
 }

@@ -190,20 +190,20 @@ struct Naive {
 
 impl Naive {
     /// The best rank of a class that may send now: first guarantees, then the rest of the port's rate.
-    fn best(&self, now: Fine) -> Option<(bool, usize)> {
+    fn best(&self, now: FineTime) -> Option<(bool, usize)> {
         self.classes.values().filter_map(|class| self.rank(class, now)).min()
     }
 
-    fn rank(&self, class: &Class<u32>, now: Fine) -> Option<(bool, usize)> {
+    fn rank(&self, class: &Class<u32>, now: FineTime) -> Option<(bool, usize)> {
         match class.judge(now).0 {
-            Place::Guaranteed => Some((false, class.priority())),
-            Place::Borrowing if self.port.is_ready(now) => Some((true, class.priority())),
+            ClassState::Guaranteed => Some((false, class.priority())),
+            ClassState::Borrowing if self.port.is_ready(now) => Some((true, class.priority())),
             _ => None,
         }
     }
 
     /// Sends a packet of the class with this number; returns its rank.
-    fn send(&mut self, number: u32, now: Fine) -> Option<(bool, usize)> {
+    fn send(&mut self, number: u32, now: FineTime) -> Option<(bool, usize)> {
         let rank = self.rank(&self.classes[&number], now)?;
         let class = self.classes.get_mut(&number)?;
         let (bytes, _) = class.packets.pop_front()?;

@@ -15,7 +15,7 @@ impl Switch {
         if !self.underlay.neighbours.may_ask(bridge, asked.target, now) {
             return;
         }
-        let Some(frame) = router::question(asked.mac, asked.source, asked.target) else { return };
+        let Some(frame) = router::neighbour_request(asked.mac, asked.source, asked.target) else { return };
         let published = backer.shared.published();
         let actions = [Action::output(OfPort::TABLE)];
         let own = OwnFrame { bridge, from: (port, asked.number), frame: &frame, actions: &actions };

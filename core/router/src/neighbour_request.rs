@@ -12,7 +12,7 @@ const SOLICITATION: u8 = 135;
 const SOLICITATION_LEN: u8 = 32;
 
 /// The frame of a request from a device for `target`. `None`: the addresses have different families.
-pub fn question(mac: Mac, source: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
+pub fn neighbour_request(mac: Mac, source: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
     match (source, target) {
         (IpAddr::V4(source), IpAddr::V4(target)) => Some(arp(mac, source, target)),
         (IpAddr::V6(source), IpAddr::V6(target)) => Some(solicitation(mac, source, target)),
@@ -62,15 +62,15 @@ mod tests {
     const MAC: Mac = Mac([0xaa, 0x55, 0xaa, 0x55, 0, 0]);
 
     #[test]
-    fn questions_as_on_the_wire() {
-        let arp = question(MAC, "1.1.2.88".parse().unwrap(), "1.1.2.92".parse().unwrap()).unwrap();
+    fn requests_as_on_the_wire() {
+        let arp = neighbour_request(MAC, "1.1.2.88".parse().unwrap(), "1.1.2.92".parse().unwrap()).unwrap();
         let want = "ffffffffffffaa55aa55000008060001080006040001aa55aa550000010102580000000000000101025c";
         assert_eq!(arp, hex::parse(want).unwrap());
         let (source, target) = ("2001:cafe::88".parse().unwrap(), "2001:cafe::92".parse().unwrap());
-        let nd = question(MAC, source, target).unwrap();
+        let nd = neighbour_request(MAC, source, target).unwrap();
         let want = "3333ff000092aa55aa55000086dd6000000000203aff2001cafe000000000000000000000088ff02000000000000\
                     00000001ff00009287004d48000000002001cafe0000000000000000000000920101aa55aa550000";
         assert_eq!(nd, hex::parse(want).unwrap());
-        assert_eq!(question(MAC, source, "1.1.1.1".parse().unwrap()), None);
+        assert_eq!(neighbour_request(MAC, source, "1.1.1.1".parse().unwrap()), None);
     }
 }
