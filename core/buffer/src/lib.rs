@@ -1,15 +1,17 @@
 //! `Buffer`: memory with one owner, which returns to its source when it is dropped.
 //!
-//! Most buffers are on the heap. A device that fills memory of its own (a DPDK pool) attaches a [`Source`], which frees such memory
-//! and allocates more of it. Code that reads and edits packets uses a buffer like a slice; only receiving, freeing and
-//! transmitting depend on the source.
+//! Most buffers are on the heap. A device that needs packets in its own memory (a DPDK pool) attaches a
+//! [`Source`], which allocates and frees such memory. Code that reads and edits packets uses a buffer like a
+//! slice; only receiving, freeing and transmitting depend on the source.
 //!
-//! This crate may contain unsafe code, so that `packet`, which is built on it, need not.
+//! This crate contains unsafe code, so that `packet`, which builds on it, need not.
 //!
 //! # Invariants
 //!
-//! * A `Buffer` is the only access to its bytes: no device, guest or other code writes them while it lives.
-//! * Its handle is freed once: by `Drop`, together with others ([`Returns`]), or by the caller of [`Buffer::into_handle`].
+//! * While a `Buffer` exists, its bytes are accessed through it only: no device, guest or other code writes
+//! them.
+//! * Its handle is freed once: by `Drop`, in a group by [`Returns`], or by the caller of
+//! [`Buffer::into_handle`].
 
 use std::ptr::NonNull;
 
@@ -18,32 +20,32 @@ use std::ptr::NonNull;
 #[repr(transparent)]
 pub struct Handle(pub NonNull<()>);
 
-// SAFETY: a handle is a name; using it is up to the source's functions, which are unsafe to call and, by the contract
-// of `Source`, callable by any thread.
+// SAFETY: a handle is only an identifier. It is used by the source's functions, which are unsafe to call and,
+// by the contract of `Source`, callable from any thread.
 unsafe impl Send for Handle {}
 
 /// A buffer's memory as its source provides it.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// The handle of the source.
+    /// The source's handle.
     pub handle: Handle,
-    /// Its first byte.
+    /// First byte.
     pub base: NonNull<u8>,
-    /// Number of its bytes.
+    /// Size in bytes.
     pub size: u32,
 }
 
 /// The source of buffers that are not on the heap.
 ///
-/// Its functions may be called by any thread.
+/// Its functions may be called from any thread.
 #[derive(Debug)]
 pub struct Source {
     /// Name for messages.
     pub name: &'static str,
-    /// Frees the buffers of these handles. The caller owns them, and each is of this source.
+    /// Frees the buffers of these handles. The caller must own them, and each must be of this source.
     pub free: unsafe fn(&[Handle]),
-    /// Allocates another buffer of this source; its content is initialised but not specified. The caller owns the returned
-    /// handle. `None`: the source has no more.
+    /// Allocates another buffer of this source; its content is initialised but unspecified. The caller owns
+    /// the returned handle. `None`: out of memory.
     pub another: unsafe fn(Handle) -> Option<Memory>,
 }
 
@@ -57,36 +59,38 @@ pub struct Buffer {
     source: Option<&'static Source>,
 }
 
-// SAFETY: a buffer is the only way to its memory (the module's first invariant), and the functions of a source may be
-// called by any thread.
+// SAFETY: the memory is accessed through its one buffer only (the module's first invariant), and a source's
+// functions may be called from any thread.
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Zeroed memory on the heap.
+    /// Allocates zeroed memory on the heap.
     pub fn own(size: u32) -> Buffer {
         let memory = Box::leak(vec![0u8; size as usize].into_boxed_slice());
         Buffer { base: NonNull::from(memory).cast(), size, handle: Handle(NonNull::dangling()), source: None }
     }
 
-    /// Memory of a source.
+    /// Takes ownership of a source's memory.
     ///
     /// # Safety
     ///
-    /// `memory` is of `source`, is initialised, is valid for reads and writes of its whole size until its handle is
-    /// freed, and is used by no other code from now on.
+    /// `memory` is of `source`, is initialised, is valid for reads and writes of its whole size until its
+    /// handle is freed, and is not used by other code any more.
     #[inline]
     pub unsafe fn of(source: &'static Source, memory: Memory) -> Buffer {
         Buffer { base: memory.base, size: memory.size, handle: memory.handle, source: Some(source) }
     }
 
-    /// Allocates another buffer of the same source; `None` if it has no more.
+    /// Allocates another buffer of the same source, or on the heap with the same size; `None`: the source is
+    /// out of memory.
     pub fn another(&self) -> Option<Buffer> {
         let Some(source) = self.source else { return Some(Buffer::own(self.size)) };
-        // SAFETY: the handle is of this source and is ours; what the source gives is as `of` asks.
+        // SAFETY: the handle is of this source and this buffer owns it; what the source returns satisfies the
+        // contract of `of`.
         unsafe { (source.another)(self.handle).map(|memory| Buffer::of(source, memory)) }
     }
 
-    /// Its source; `None`: the heap.
+    /// The source; `None`: the heap.
     #[inline]
     pub fn source(&self) -> Option<&'static Source> {
         self.source
@@ -98,22 +102,22 @@ impl Buffer {
         self.size as usize
     }
 
-    /// All its bytes.
+    /// All bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: valid and initialised for `size` bytes while `self` lives, and no other code writes them.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.size as usize) }
     }
 
-    /// All its bytes, for writing.
+    /// All bytes, for writing.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; `&mut self` is the only way to them.
+        // SAFETY: as in `bytes`; `&mut self` is the only access to them.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.size as usize) }
     }
 
-    /// Releases the buffer to the owner of `source`, which must free the handle later. `Err` returns a buffer that has no source or
-    /// another one.
+    /// Passes ownership of the buffer to `source`'s owner, which must free the handle later. `Err` returns
+    /// the buffer if it is on the heap or of another source.
     #[inline]
     pub fn into_handle(self, source: &'static Source) -> Result<Handle, Buffer> {
         if !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
@@ -128,7 +132,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         match self.source {
-            // SAFETY: the handle is of this source, ours, and not used again.
+            // SAFETY: the handle is of this source, owned by this buffer, and not used again.
             Some(source) => unsafe { (source.free)(&[self.handle]) },
             None => {
                 let memory = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr(), self.size as usize);
@@ -139,18 +143,19 @@ impl Drop for Buffer {
     }
 }
 
-/// Collects buffers of one source, to free many of them by one call.
+/// Collects buffers of one source, to free many of them with one call.
 #[derive(Debug, Default)]
 pub struct Returns {
     source: Option<&'static Source>,
     handles: Vec<Handle>,
 }
 
-/// Buffers that are freed by one call: few enough that they are still in the cache when the next receive uses them.
+/// Number of buffers freed with one call: few enough that they are still in the CPU cache when the next
+/// receive reuses them.
 const RETURNS: usize = 32;
 
 impl Returns {
-    /// Frees `buffer` now or with others. `Err`: it has no source.
+    /// Frees `buffer` now or later. `Err`: it is on the heap.
     #[inline(always)]
     pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
         let Some(source) = buffer.source else { return Err(buffer) };
@@ -172,7 +177,8 @@ impl Returns {
         if let Some(source) = self.source
             && !self.handles.is_empty()
         {
-            // SAFETY: `push` took these handles from buffers of this source; they are forgotten below.
+            // SAFETY: `push` took ownership of these handles from buffers of this source; they are dropped
+            // from the list below.
             unsafe { (source.free)(&self.handles) };
         }
         self.handles.clear();
@@ -214,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_buffer_goes_back_once() {
-        // SAFETY: `memory` is of this source and fresh.
+        // SAFETY: `memory` is of this source and unused.
         let mut a = unsafe { Buffer::of(&HEAP, memory()) };
         a.bytes_mut()[63] = 1;
         let b = a.another().unwrap();
@@ -231,7 +237,7 @@ mod tests {
         // SAFETY: as above.
         let taken = unsafe { Buffer::of(&HEAP, memory()) }.into_handle(&HEAP).unwrap();
         assert!(own.into_handle(&HEAP).is_err());
-        // SAFETY: `into_handle` made it ours.
+        // SAFETY: `into_handle` passed ownership of it.
         unsafe { free(&[taken]) };
         drop(back);
         assert_eq!(OUT.load(Ordering::Relaxed), 0);

@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// Programs that offer a command, and when.
+    /// The programs that offer a command, and with which option.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct By: u8 {
         /// The switch, always.

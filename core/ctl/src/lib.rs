@@ -1,5 +1,6 @@
-//! The table of all control commands: name, usage, number of arguments, which programs offer it, help. Also makes the
-//! replies that need only this table (`list-commands`, errors for unknown names and wrong argument counts).
+//! The table of all control commands: name, usage, number of arguments, programs that offer it, help. Also
+//! builds the replies that need only this table (`list-commands`, errors for unknown names and wrong numbers
+//! of arguments).
 //!
 //! Names, usage and error texts are those of Open vSwitch 3.7, because scripts parse them.
 

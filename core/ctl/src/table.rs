@@ -50,7 +50,7 @@ macro_rules! commands {
         /// Sorted by name.
         pub(crate) const COMMANDS: &[Command] = &[$($command),*];
 
-        /// The name of each command, for the code that handles it.
+        /// The names of all commands, for the code that handles them.
         pub mod names {
             use super::{BOTH, DATABASE, MANY, SWITCH, WITH_DPDK, WITH_DUMMIES, WITH_PANIC, c, hidden};
 
@@ -67,38 +67,38 @@ commands! {
     AUTOATTACH_STATISTICS: c("autoattach/statistics", "[bridge]", 0, 1);
     AUTOATTACH_STATUS: c("autoattach/status", "[bridge]", 0, 1);
     BFD_SET_FORWARDING: c("bfd/set-forwarding", "[interface] normal|false|true", 1, 2).by(SWITCH);
-    BFD_SHOW: c("bfd/show", "[interface]", 0, 1).by(SWITCH).help("prints sessions of BFD").common();
+    BFD_SHOW: c("bfd/show", "[interface]", 0, 1).by(SWITCH).help("prints BFD sessions").common();
     BOND_DISABLE_MEMBER: c("bond/disable-member", "port member", 2, 2).by(SWITCH);
     BOND_ENABLE_MEMBER: c("bond/enable-member", "port member", 2, 2).by(SWITCH);
     BOND_HASH: c("bond/hash", "mac [vlan] [basis]", 1, 3).by(SWITCH);
     BOND_LIST: c("bond/list", "", 0, 0).by(SWITCH).help("lists the bonds").common();
     BOND_MIGRATE: c("bond/migrate", "port hash member", 3, 3).by(SWITCH);
     BOND_SET_ACTIVE_MEMBER: c("bond/set-active-member", "port member", 2, 2).by(SWITCH);
-    BOND_SHOW: c("bond/show", "[port]", 0, 1).by(SWITCH).help("prints a bond: its mode, its members, who is active").common();
-    BRIDGE_DUMP_FLOWS: c("bridge/dump-flows", "[--offload-stats] bridge", 1, 2).by(SWITCH).help("prints all flows of a bridge, hidden ones too").common();
+    BOND_SHOW: c("bond/show", "[port]", 0, 1).by(SWITCH).help("prints a bond: its mode, its members, the active member").common();
+    BRIDGE_DUMP_FLOWS: c("bridge/dump-flows", "[--offload-stats] bridge", 1, 2).by(SWITCH).help("prints all flows of a bridge, including hidden ones").common();
     BRIDGE_RECONNECT: c("bridge/reconnect", "[bridge]", 0, 1).by(SWITCH);
     CFM_SET_FAULT: c("cfm/set-fault", "[interface] normal|false|true", 1, 2);
     CFM_SHOW: c("cfm/show", "[interface]", 0, 1);
     COVERAGE_READ_COUNTER: c("coverage/read-counter", "COUNTER", 1, 1).by(BOTH);
-    COVERAGE_SHOW: c("coverage/show", "", 0, 0).by(BOTH).help("prints how often events of the program have happened").common();
+    COVERAGE_SHOW: c("coverage/show", "", 0, 0).by(BOTH).help("prints event counters of the program").common();
     DPCTL_ADD_DP: c("dpctl/add-dp", "dp [iface...]", 1, MANY).by(SWITCH).help("creates a datapath, with ports");
     DPCTL_ADD_FLOW: c("dpctl/add-flow", "[dp] flow actions", 2, 3).by(SWITCH).help("adds a flow");
     DPCTL_ADD_FLOWS: c("dpctl/add-flows", "[dp] file", 1, 2).by(SWITCH).help("adds the flows in a file");
     DPCTL_ADD_IF: c("dpctl/add-if", "dp iface...", 2, MANY).by(SWITCH).help("adds ports to a datapath");
     DPCTL_CACHE_GET_SIZE: c("dpctl/cache-get-size", "[dp]", 0, 1).help("prints the sizes of a datapath's caches");
     DPCTL_CACHE_SET_SIZE: c("dpctl/cache-set-size", "dp cache <size>", 3, 3).help("sets the size of a cache");
-    DPCTL_CT_BKTS: c("dpctl/ct-bkts", "[dp] [gt=N]", 0, 2).by(SWITCH).help("prints connections per bucket of the tracker");
-    DPCTL_CT_DEL_LIMITS: c("dpctl/ct-del-limits", "[dp] [default] [zone=N1[,N2]...]", 1, 3).by(SWITCH).help("removes limits of connections per zone");
-    DPCTL_CT_DISABLE_TCP_SEQ_CHK: c("dpctl/ct-disable-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("takes TCP segments whatever their sequence numbers");
-    DPCTL_CT_ENABLE_TCP_SEQ_CHK: c("dpctl/ct-enable-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("checks the sequence numbers of TCP segments");
-    DPCTL_CT_GET_LIMITS: c("dpctl/ct-get-limits", "[dp] [zone=N1[,N2]...]", 0, 2).by(SWITCH).help("prints limits of connections per zone");
-    DPCTL_CT_GET_MAXCONNS: c("dpctl/ct-get-maxconns", "[dp]", 0, 1).by(SWITCH).help("prints how many connections are tracked at most");
-    DPCTL_CT_GET_NCONNS: c("dpctl/ct-get-nconns", "[dp]", 0, 1).by(SWITCH).help("prints how many connections are tracked");
-    DPCTL_CT_GET_SWEEP_INTERVAL: c("dpctl/ct-get-sweep-interval", "[dp]", 0, 1).by(SWITCH).help("prints how often expired connections are looked for");
-    DPCTL_CT_GET_TCP_SEQ_CHK: c("dpctl/ct-get-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("says whether sequence numbers of TCP are checked");
-    DPCTL_CT_SET_LIMITS: c("dpctl/ct-set-limits", "[dp] [default=L] [zone=N,limit=L]...", 1, MANY).by(SWITCH).help("sets limits of connections per zone");
-    DPCTL_CT_SET_MAXCONNS: c("dpctl/ct-set-maxconns", "[dp] maxconns", 1, 2).by(SWITCH).help("sets how many connections are tracked at most");
-    DPCTL_CT_SET_SWEEP_INTERVAL: c("dpctl/ct-set-sweep-interval", "[dp] ms", 1, 2).by(SWITCH).help("sets how often expired connections are looked for");
+    DPCTL_CT_BKTS: c("dpctl/ct-bkts", "[dp] [gt=N]", 0, 2).by(SWITCH).help("prints the number of connections per hash bucket");
+    DPCTL_CT_DEL_LIMITS: c("dpctl/ct-del-limits", "[dp] [default] [zone=N1[,N2]...]", 1, 3).by(SWITCH).help("removes connection limits of zones");
+    DPCTL_CT_DISABLE_TCP_SEQ_CHK: c("dpctl/ct-disable-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("disables the check of TCP sequence numbers");
+    DPCTL_CT_ENABLE_TCP_SEQ_CHK: c("dpctl/ct-enable-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("enables the check of TCP sequence numbers");
+    DPCTL_CT_GET_LIMITS: c("dpctl/ct-get-limits", "[dp] [zone=N1[,N2]...]", 0, 2).by(SWITCH).help("prints connection limits of zones");
+    DPCTL_CT_GET_MAXCONNS: c("dpctl/ct-get-maxconns", "[dp]", 0, 1).by(SWITCH).help("prints the maximum number of tracked connections");
+    DPCTL_CT_GET_NCONNS: c("dpctl/ct-get-nconns", "[dp]", 0, 1).by(SWITCH).help("prints the number of tracked connections");
+    DPCTL_CT_GET_SWEEP_INTERVAL: c("dpctl/ct-get-sweep-interval", "[dp]", 0, 1).by(SWITCH).help("prints the interval of the sweep for expired connections");
+    DPCTL_CT_GET_TCP_SEQ_CHK: c("dpctl/ct-get-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("prints whether TCP sequence numbers are checked");
+    DPCTL_CT_SET_LIMITS: c("dpctl/ct-set-limits", "[dp] [default=L] [zone=N,limit=L]...", 1, MANY).by(SWITCH).help("sets connection limits of zones");
+    DPCTL_CT_SET_MAXCONNS: c("dpctl/ct-set-maxconns", "[dp] maxconns", 1, 2).by(SWITCH).help("sets the maximum number of tracked connections");
+    DPCTL_CT_SET_SWEEP_INTERVAL: c("dpctl/ct-set-sweep-interval", "[dp] ms", 1, 2).by(SWITCH).help("sets the interval of the sweep for expired connections");
     DPCTL_CT_STATS_SHOW: c("dpctl/ct-stats-show", "[dp] [zone=N]", 0, 3).by(SWITCH).help("counts tracked connections by protocol");
     DPCTL_DEL_DP: c("dpctl/del-dp", "dp", 1, 1).by(SWITCH).help("deletes a datapath");
     DPCTL_DEL_FLOW: c("dpctl/del-flow", "[dp] flow", 1, 2).by(SWITCH).help("deletes a flow");
@@ -108,20 +108,20 @@ commands! {
     DPCTL_DUMP_CONNTRACK_EXP: c("dpctl/dump-conntrack-exp", "[dp] [zone=N]", 0, 2).by(SWITCH).help("prints expected connections");
     DPCTL_DUMP_DPS: c("dpctl/dump-dps", "", 0, 0).by(SWITCH).help("lists the datapaths");
     DPCTL_DUMP_FLOWS: c("dpctl/dump-flows", "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", 0, 6).by(SWITCH).help("prints the flows of a datapath").common();
-    DPCTL_FLUSH_CONNTRACK: c("dpctl/flush-conntrack", "[dp] [zone=N] [mark=X[/M]] [labels=Y[/N]] [ct-orig-tuple [ct-reply-tuple]]", 0, 6).by(SWITCH).help("forgets tracked connections");
-    DPCTL_GET_FLOW: c("dpctl/get-flow", "[dp] ufid", 1, 2).by(SWITCH).help("prints the flow of an identifier");
-    DPCTL_IPF_GET_STATUS: c("dpctl/ipf-get-status", "[dp]", 0, 1).by(SWITCH).help("prints the state of reassembly of fragments");
-    DPCTL_IPF_SET_DISABLED: c("dpctl/ipf-set-disabled", "[dp] v4|v6", 1, 2).by(SWITCH).help("ends reassembly of fragments");
-    DPCTL_IPF_SET_ENABLED: c("dpctl/ipf-set-enabled", "[dp] v4|v6", 1, 2).by(SWITCH).help("begins reassembly of fragments");
-    DPCTL_IPF_SET_MAX_NFRAGS: c("dpctl/ipf-set-max-nfrags", "[dp] maxfrags", 1, 2).by(SWITCH).help("sets how many fragments are kept at most");
-    DPCTL_IPF_SET_MIN_FRAG: c("dpctl/ipf-set-min-frag", "[dp] v4|v6 minfragment", 2, 3).by(SWITCH).help("sets the smallest fragment that is taken");
+    DPCTL_FLUSH_CONNTRACK: c("dpctl/flush-conntrack", "[dp] [zone=N] [mark=X[/M]] [labels=Y[/N]] [ct-orig-tuple [ct-reply-tuple]]", 0, 6).by(SWITCH).help("removes tracked connections");
+    DPCTL_GET_FLOW: c("dpctl/get-flow", "[dp] ufid", 1, 2).by(SWITCH).help("prints the flow with this identifier");
+    DPCTL_IPF_GET_STATUS: c("dpctl/ipf-get-status", "[dp]", 0, 1).by(SWITCH).help("prints the state of fragment reassembly");
+    DPCTL_IPF_SET_DISABLED: c("dpctl/ipf-set-disabled", "[dp] v4|v6", 1, 2).by(SWITCH).help("disables fragment reassembly");
+    DPCTL_IPF_SET_ENABLED: c("dpctl/ipf-set-enabled", "[dp] v4|v6", 1, 2).by(SWITCH).help("enables fragment reassembly");
+    DPCTL_IPF_SET_MAX_NFRAGS: c("dpctl/ipf-set-max-nfrags", "[dp] maxfrags", 1, 2).by(SWITCH).help("sets the maximum number of waiting fragments");
+    DPCTL_IPF_SET_MIN_FRAG: c("dpctl/ipf-set-min-frag", "[dp] v4|v6 minfragment", 2, 3).by(SWITCH).help("sets the minimum size of a fragment");
     DPCTL_LIST_COMMANDS: c("dpctl/list-commands", "", 0, MANY).help("lists the commands");
     DPCTL_MOD_FLOW: c("dpctl/mod-flow", "[dp] flow actions", 2, 3).by(SWITCH).help("changes a flow's actions");
     DPCTL_MOD_FLOWS: c("dpctl/mod-flows", "[dp] file", 1, 2).by(SWITCH).help("changes the flows in a file");
-    DPCTL_NORMALIZE_ACTIONS: c("dpctl/normalize-actions", "actions", 2, MANY).help("prints actions in an order that does not depend on how they were written");
-    DPCTL_OFFLOAD_STATS_SHOW: c("dpctl/offload-stats-show", "[dp]", 0, 1).help("counts flows that hardware has taken over");
+    DPCTL_NORMALIZE_ACTIONS: c("dpctl/normalize-actions", "actions", 2, MANY).help("prints actions in a normalized order");
+    DPCTL_OFFLOAD_STATS_SHOW: c("dpctl/offload-stats-show", "[dp]", 0, 1).help("counts offloaded flows");
     DPCTL_PARSE_ACTIONS: c("dpctl/parse-actions", "actions", 1, MANY).by(SWITCH).help("checks the syntax of actions");
-    DPCTL_SET_IF: c("dpctl/set-if", "dp iface...", 2, MANY).by(SWITCH).help("changes ports of a datapath");
+    DPCTL_SET_IF: c("dpctl/set-if", "dp iface...", 2, MANY).by(SWITCH).help("changes options of datapath ports");
     DPCTL_SHOW: c("dpctl/show", "[-s] [dp...]", 0, MANY).by(SWITCH).help("prints datapaths, their ports and counters").common();
     DPDK_GET_MALLOC_STATS: c("dpdk/get-malloc-stats", "", 0, 0).by(WITH_DPDK);
     DPDK_GET_MEMZONE_STATS: c("dpdk/get-memzone-stats", "", 0, 0).by(WITH_DPDK);
@@ -135,14 +135,14 @@ commands! {
     DPIF_NETDEV_MINIFLOW_PARSER_GET: c("dpif-netdev/miniflow-parser-get", "", 0, 0).by(SWITCH);
     DPIF_NETDEV_MINIFLOW_PARSER_SET: c("dpif-netdev/miniflow-parser-set", "[-pmd core] miniflow_implementation_name [study_pkt_cnt]", 1, 5).by(SWITCH);
     DPIF_NETDEV_PMD_PERF_LOG_SET: c("dpif-netdev/pmd-perf-log-set", "on|off [-b before] [-a after] [-e|-ne] [-us usec] [-q qlen]", 0, 10).by(SWITCH);
-    DPIF_NETDEV_PMD_PERF_SHOW: c("dpif-netdev/pmd-perf-show", "[-nh] [-it iter-history-len] [-ms ms-history-len] [-pmd core] [dp]", 0, 8).by(SWITCH).help("prints how packet threads spend their time").common();
+    DPIF_NETDEV_PMD_PERF_SHOW: c("dpif-netdev/pmd-perf-show", "[-nh] [-it iter-history-len] [-ms ms-history-len] [-pmd core] [dp]", 0, 8).by(SWITCH).help("prints how PMD threads spend their time").common();
     DPIF_NETDEV_PMD_PLAN: hidden("dpif-netdev/pmd-plan", 0).by(SWITCH);
     DPIF_NETDEV_PMD_RXQ_REBALANCE: c("dpif-netdev/pmd-rxq-rebalance", "[dp]", 0, 1).by(SWITCH);
-    DPIF_NETDEV_PMD_RXQ_SHOW: c("dpif-netdev/pmd-rxq-show", "[-pmd core] [-secs secs] [dp]", 0, 5).by(SWITCH).help("prints which thread polls which queue").common();
+    DPIF_NETDEV_PMD_RXQ_SHOW: c("dpif-netdev/pmd-rxq-show", "[-pmd core] [-secs secs] [dp]", 0, 5).by(SWITCH).help("prints the assignment of rx queues to PMD threads").common();
     DPIF_NETDEV_PMD_SLEEP_SHOW: c("dpif-netdev/pmd-sleep-show", "[dp]", 0, 1).by(SWITCH);
     DPIF_NETDEV_PMD_STATE: hidden("dpif-netdev/pmd-state", 0).by(SWITCH);
     DPIF_NETDEV_PMD_STATS_CLEAR: c("dpif-netdev/pmd-stats-clear", "[-pmd core] [dp]", 0, 3).by(SWITCH);
-    DPIF_NETDEV_PMD_STATS_SHOW: c("dpif-netdev/pmd-stats-show", "[-pmd core] [dp]", 0, 3).by(SWITCH).help("prints the counters of packet threads").common();
+    DPIF_NETDEV_PMD_STATS_SHOW: c("dpif-netdev/pmd-stats-show", "[-pmd core] [dp]", 0, 3).by(SWITCH).help("prints the counters of PMD threads").common();
     DPIF_NETDEV_PMD_TXQ_SHOW: c("dpif-netdev/pmd-txq-show", "[dp]", 0, 1).by(SWITCH);
     DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET: c("dpif-netdev/subtable-lookup-info-get", "", 0, 0).by(SWITCH);
     DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET: c("dpif-netdev/subtable-lookup-prio-set", "[lookup_func] [prio]", 2, 2).by(SWITCH);
@@ -159,7 +159,7 @@ commands! {
     EXIT: c("exit", "[--cleanup]", 0, 1).by(BOTH);
     FDB_ADD: c("fdb/add", "bridge port vlan mac", 4, 4).by(SWITCH);
     FDB_DEL: c("fdb/del", "bridge vlan mac", 3, 3).by(SWITCH);
-    FDB_FLUSH: c("fdb/flush", "[bridge]", 0, 1).by(SWITCH).help("forgets learned MAC addresses").common();
+    FDB_FLUSH: c("fdb/flush", "[bridge]", 0, 1).by(SWITCH).help("removes learned MAC addresses").common();
     FDB_SHOW: c("fdb/show", "bridge", 1, 1).by(SWITCH).help("prints learned MAC addresses").common();
     FDB_STATS_CLEAR: c("fdb/stats-clear", "[bridge]", 0, 1).by(SWITCH);
     FDB_STATS_SHOW: c("fdb/stats-show", "bridge", 1, 1).by(SWITCH);
@@ -169,7 +169,7 @@ commands! {
     LOCK: c("lock", "LOCK", 1, 1);
     MDB_FLUSH: c("mdb/flush", "[bridge]", 0, 1);
     MDB_SHOW: c("mdb/show", "bridge", 1, 1);
-    MEMORY_SHOW: c("memory/show", "", 0, 0).by(BOTH).help("prints what takes memory").common();
+    MEMORY_SHOW: c("memory/show", "", 0, 0).by(BOTH).help("prints memory use").common();
     NETDEV_DPDK_DETACH: c("netdev-dpdk/detach", "pci address of device", 1, 1).by(WITH_DPDK);
     NETDEV_DPDK_GET_MEMPOOL_INFO: c("netdev-dpdk/get-mempool-info", "[netdev]", 0, 1).by(WITH_DPDK);
     NETDEV_DPDK_SET_ADMIN_STATE: c("netdev-dpdk/set-admin-state", "[netdev] up|down", 1, 2).by(WITH_DPDK);
@@ -180,10 +180,10 @@ commands! {
     NETDEV_DUMMY_SET_ADMIN_STATE: c("netdev-dummy/set-admin-state", "[netdev] up|down", 1, 2).by(WITH_DUMMIES);
     ODP_EXECUTE_ACTION_IMPL_SET: c("odp-execute/action-impl-set", "name", 1, 1);
     ODP_EXECUTE_ACTION_IMPL_SHOW: c("odp-execute/action-impl-show", "", 0, 0);
-    OFPROTO_DETRACE: c("ofproto/detrace", "UFID [pmd=PMD-ID]", 1, 2).by(SWITCH).help("prints the OpenFlow flows and groups behind a flow of the datapath").common();
+    OFPROTO_DETRACE: c("ofproto/detrace", "UFID [pmd=PMD-ID]", 1, 2).by(SWITCH).help("prints the OpenFlow flows and groups of a datapath flow").common();
     OFPROTO_LIST: c("ofproto/list", "", 0, 0).by(SWITCH).help("lists the bridges").common();
     OFPROTO_LIST_TUNNELS: c("ofproto/list-tunnels", "", 0, 0).by(SWITCH).help("lists the tunnel ports of the datapath").common();
-    OFPROTO_TRACE: c("ofproto/trace", "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]", 1, MANY).by(SWITCH).help("follows a packet through the flow tables, and explains").common();
+    OFPROTO_TRACE: c("ofproto/trace", "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]", 1, MANY).by(SWITCH).help("traces a packet through the flow tables").common();
     OFPROTO_TRACE_PACKET_OUT: c("ofproto/trace-packet-out", "[-consistent] {[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet] actions", 2, MANY).by(SWITCH);
     OVS_ROUTE_ADD: c("ovs/route/add", "ip/plen dev [gw] [pkt_mark=mark] [src=src_ip] [table=id]", 2, 6).by(SWITCH);
     OVS_ROUTE_DEL: c("ovs/route/del", "ip/plen [pkt_mark=mark] [table=id]", 1, 3).by(SWITCH);
@@ -217,8 +217,8 @@ commands! {
     OVSDB_SERVER_SET_SYNC_EXCLUDE_TABLES: c("ovsdb-server/set-sync-exclude-tables", "", 0, 1).by(DATABASE);
     OVSDB_SERVER_SYNC_STATUS: c("ovsdb-server/sync-status", "", 0, 0).by(DATABASE);
     PANIC: hidden("panic", 1).by(WITH_PANIC);
-    QOS_SHOW: c("qos/show", "interface", 1, 1).by(SWITCH).help("prints how a port's packets are queued, with its queues' counters");
-    QOS_SHOW_TYPES: c("qos/show-types", "interface", 1, 1).by(SWITCH).help("prints how a port's packets can be queued");
+    QOS_SHOW: c("qos/show", "interface", 1, 1).by(SWITCH).help("prints a port's QoS type and the counters of its QoS queues");
+    QOS_SHOW_TYPES: c("qos/show-types", "interface", 1, 1).by(SWITCH).help("prints the QoS types that a port supports");
     REVALIDATOR_PAUSE: hidden("revalidator/pause", 0).by(SWITCH);
     REVALIDATOR_PURGE: c("revalidator/purge", "", 0, 0).by(SWITCH);
     REVALIDATOR_RESUME: hidden("revalidator/resume", 0).by(SWITCH);
@@ -255,6 +255,6 @@ commands! {
     VLOG_ENABLE_RATE_LIMIT: c("vlog/enable-rate-limit", "[module]...", 0, MANY).by(BOTH);
     VLOG_LIST: c("vlog/list", "", 0, 0).by(BOTH).help("prints the log levels").common();
     VLOG_LIST_PATTERN: c("vlog/list-pattern", "", 0, 0).by(BOTH);
-    VLOG_REOPEN: c("vlog/reopen", "", 0, 0).by(BOTH).help("opens the log file again, after it was moved").common();
+    VLOG_REOPEN: c("vlog/reopen", "", 0, 0).by(BOTH).help("reopens the log file, e.g. after rotation").common();
     VLOG_SET: c("vlog/set", "{spec | PATTERN:destination:pattern}", 0, MANY).by(BOTH).help("sets log levels: MODULE:DESTINATION:LEVEL, each optional").common();
 }

@@ -60,7 +60,7 @@ impl Bundle {
         self.state.check_actions(actions)
     }
 
-    /// The tables as a packet sees them that is sent after the earlier changes.
+    /// The tables that a packet sent after the earlier changes would use.
     pub fn tables(&self) -> Arc<Tables> {
         Arc::new(Tables { version: self.version, state: self.state.clone(), internal: self.internal.clone() })
     }
@@ -71,7 +71,7 @@ impl Bundle {
 }
 
 impl Ofproto {
-    /// Begins a bundle on the present state.
+    /// Begins a bundle on the current state.
     pub fn begin(&self) -> Bundle {
         Bundle {
             state: self.state.clone(),
@@ -87,7 +87,7 @@ impl Ofproto {
     /// Applies a bundle.
     ///
     /// # Errors
-    /// The state has changed since `begin`, so the results of the trial may not hold any more.
+    /// The state has changed since `begin`, so the results of the trial may be invalid.
     pub fn commit(&mut self, bundle: Bundle, now: Millis) -> Result<Effects, OfError> {
         if bundle.base != self.generation {
             return Err(OfError::BfcMsgConflict);

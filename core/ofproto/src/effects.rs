@@ -29,7 +29,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Whether a flow-removed message is due.
+    /// Whether a flow-removed message must be sent.
     fn sends_removed(&self) -> bool {
         matches!(self, Change::Removed { rule, .. } if rule.flags.send_flow_rem)
     }
@@ -51,7 +51,7 @@ pub struct Effects {
     pub groups: Vec<u32>,
     /// Meters that were added, modified or deleted.
     pub meters: Vec<u32>,
-    /// At least one flow-removed message is due.
+    /// At least one flow-removed message must be sent.
     flow_removed_due: bool,
 }
 

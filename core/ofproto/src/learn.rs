@@ -1,7 +1,7 @@
-//! Flows made by `learn` actions.
+//! Flows added by `learn` actions.
 //!
-//! A stream of packets asks for the same flow again and again. If the flow already exists unchanged, it is only
-//! marked as modified, which restarts its hard timeout: nothing is published and no megaflow is revalidated.
+//! Consecutive packets often learn the same flow. If the flow exists unchanged, it is only marked as
+//! modified, which restarts its hard timeout: nothing is published and no megaflow is revalidated.
 
 use crate::criteria::Criteria;
 use crate::effects::Effects;
@@ -28,8 +28,8 @@ pub struct Learned {
 }
 
 impl Ofproto {
-    /// Applies the flow mod that a translation made for a `learn` action. `used`: when the packet arrived; `limit`:
-    /// how many flows of the table may have the same cookie, 0 for any number.
+    /// Applies the flow mod that a translation made for a `learn` action. `used`: when the packet arrived;
+    /// `limit`: maximum number of flows of the table with the same cookie, 0: no limit.
     ///
     /// # Errors
     /// The flow mod is not of the form that `learn` makes, or any error of a flow mod.
@@ -50,7 +50,7 @@ impl Ofproto {
             rule.modified.fetch_max(used.0, Relaxed);
             return Ok(Learned::default());
         }
-        // Requests may arrive out of order; the one of the newest packet wins.
+        // Requests may arrive out of order; that of the newest packet applies.
         if self.state.find_same(fm).is_some_and(|rule| rule.modified() > used) {
             return Ok(Learned::default());
         }
@@ -66,8 +66,8 @@ impl Ofproto {
 }
 
 impl Tables {
-    /// Whether `learn` would find its flow, or may add it: at most `limit` flows of its table may have its cookie, 0
-    /// for any number.
+    /// Whether `learn` would find its flow, or could add it: `limit` is the maximum number of flows of its
+    /// table with its cookie, 0: no limit.
     pub fn may_learn(&self, fm: &FlowMod, limit: u32) -> bool {
         limit == 0 || self.has_learned(fm) || self.state.has_room(fm, limit).unwrap_or(false)
     }

@@ -1,9 +1,9 @@
 //! Flow monitors of one connection: which flow changes are reported to it.
 //!
-//! Existing flows are reported at once, changes when they are made. A controller that does not keep up is paused:
-//! until it has read everything, only the removal of flows that it knew is reported, and afterwards all flows that
-//! were added or changed meanwhile. Rules are numbered in the order of changes, so "since then" is a comparison of
-//! numbers.
+//! Existing flows are reported at once, changes when they are made. A connection whose controller reads too
+//! slowly is paused: until the controller has read everything, only removals of flows that it knew are
+//! reported, and afterwards all flows that were added or changed meanwhile. Rules are numbered in the order
+//! of changes, so "changed since" is a comparison of numbers.
 //! Sources: OpenFlow 1.4.1 §7.3.5.18; Nicira's extension for 1.0 to 1.3, which means the same.
 
 use crate::criteria::Criteria;
@@ -30,7 +30,7 @@ struct Monitor {
 #[derive(Clone, Debug, Default)]
 pub struct FlowMonitors {
     monitors: BTreeMap<u32, Monitor>,
-    /// Paused since the rule with this number.
+    /// Paused since the rule with this number was added.
     paused: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ impl FlowMonitors {
         self.paused = Some(ofproto.supply.last());
     }
 
-    /// Ends a pause and returns the flows that were added or changed meanwhile.
+    /// Ends a pause; returns the flows that were added or changed during it.
     pub fn resume(&mut self, ofproto: &Ofproto) -> Vec<FlowUpdate> {
         let Some(since) = self.paused.take() else { return Vec::new() };
         let wanted = |m: &Monitor, rule: &Rule| match rule.added > since {
@@ -186,7 +186,7 @@ fn concerns(m: &Monitor, change: &Change, rule: &Rule) -> bool {
             let before = acts_otherwise.then_some(old);
             match added {
                 true => (m.flags.add, before),
-                // Changed times and counters alone are not reported.
+                // Changes of only times and counters are not reported.
                 false => (m.flags.modify && (acts_otherwise || old.cookie != new.cookie), before),
             }
         }

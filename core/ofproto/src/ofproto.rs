@@ -1,7 +1,7 @@
 //! `Ofproto`: the owner of one bridge's OpenFlow state.
 //!
-//! One thread owns it. It changes its own state; `publish` makes the changes visible to translations. Publishing
-//! copies a few hundred pointers, independent of the number of flows.
+//! One thread owns it. It changes its own copy; `publish` makes the changes visible to translations.
+//! Publishing copies a few hundred pointers, whatever the number of flows.
 
 use crate::criteria::Criteria;
 use crate::effects::Effects;
@@ -72,7 +72,7 @@ impl Ofproto {
         Arc::clone(&self.published)
     }
 
-    /// The version that readers see now.
+    /// The published version.
     pub fn published(&self) -> &Arc<Tables> {
         &self.published
     }
@@ -87,7 +87,7 @@ impl Ofproto {
         self.execute(&request, now)
     }
 
-    /// Prepares a flow mod for execution.
+    /// Converts a flow mod for execution.
     pub fn request(&mut self, fm: &FlowMod) -> FlowRequest {
         FlowRequest::new(fm, &mut self.interner)
     }
@@ -97,7 +97,7 @@ impl Ofproto {
         self.change(now, |c| c.flow_mod(request))
     }
 
-    /// Makes those checks of a flow addition that do not change anything.
+    /// The checks of a flow addition, which change nothing.
     pub fn check_addition(&self, request: &FlowRequest) -> Result<(), OfError> {
         match request.command {
             FlowCommand::Add => check_new_flow(&self.state, request).map(drop),
@@ -167,7 +167,7 @@ impl Ofproto {
         Ok(effects)
     }
 
-    /// The present state of a table.
+    /// The current state of a table.
     pub fn table(&self, table: u8) -> Option<&Table> {
         self.state.tables.get(usize::from(table)).map(|t| &**t)
     }
@@ -192,7 +192,7 @@ impl Ofproto {
         self.state.aggregate(criteria)
     }
 
-    /// The present state of a group.
+    /// The current state of a group.
     pub fn group(&self, id: u32) -> Option<&Arc<Group>> {
         self.state.groups.get(&id)
     }

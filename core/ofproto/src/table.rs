@@ -14,7 +14,7 @@ pub struct TableConfig {
     pub name: String,
     /// The name comes from the database, so a controller cannot change it.
     pub name_from_database: bool,
-    /// What to do on a table miss.
+    /// Handling of table misses.
     pub miss: TableMiss,
     /// Maximum number of rules; `None`: no limit.
     pub max_flows: Option<u32>,

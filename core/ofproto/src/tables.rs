@@ -1,7 +1,7 @@
 //! `Tables`: an immutable version of a bridge's OpenFlow state, for translations.
 //!
-//! The owner (`Ofproto`) publishes a new version after each change that readers shall see. Readers may keep the `Arc`
-//! as long as they like; a megaflow records the version that it was made from.
+//! The owner (`Ofproto`) publishes a new version after each change that readers must see. Readers may keep
+//! the `Arc` as long as they like; a megaflow records the version that it was translated with.
 
 use crate::criteria::Criteria;
 use crate::group::Group;

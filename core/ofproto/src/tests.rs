@@ -110,7 +110,7 @@ fn adding_an_identical_flow() {
     assert_eq!((r.packets(), r.bytes(), r.used()), (0, 0, Millis(1500)));
 }
 
-/// OpenFlow 1.0.2 §4.6: a packet may match both, and they have the same priority.
+/// OpenFlow 1.0.2 §4.6: flows overlap if a packet may match both and they have the same priority.
 #[test]
 fn check_overlap() {
     let mut o = with(&[add(in_port(1), 2), add(ip_dst(0x0a00_0000, 8), 3)]);

@@ -1,4 +1,4 @@
-//! Measures what recording one iteration of a poll thread costs (`pmd-perf-metrics`), in nanoseconds.
+//! Measures what recording one iteration of a PMD thread costs (`pmd-perf-metrics`), in nanoseconds.
 //!
 //! `cargo run --release -p pmd --example record`: prints the best of many passes over iterations with 64 packets and
 //! varying cycles.

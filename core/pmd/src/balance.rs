@@ -321,7 +321,7 @@ mod tests {
         let owners = [Some(CoreId(0)), Some(CoreId(0))];
         let foreign = try_out(&[polling(0, 1), polling(1, 2)], &rxqs, &owners, HOW, 0);
         assert!(!foreign.worthwhile && foreign.lines.last().unwrap().contains("cross-numa polling"));
-        // If only one node has poll threads, the estimate is accurate.
+        // If only one node has PMD threads, the estimate is accurate.
         assert!(try_out(&[polling(0, 1), polling(1, 1)], &rxqs, &owners, HOW, 25).worthwhile);
     }
 }

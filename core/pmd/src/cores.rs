@@ -1,9 +1,9 @@
-//! Which cores have a poll thread.
+//! Which cores have a PMD thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, NumaId};
 
-/// Poll threads of each NUMA node if no mask is set.
+/// Number of PMD threads of each NUMA node if no mask is set.
 const PER_NODE: usize = 1;
 
 /// The largest core number that a mask may name: far above what machines have. It bounds the memory that a long mask

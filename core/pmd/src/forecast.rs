@@ -1,6 +1,6 @@
 //! Forecasts the load of a queue in the next second (`pmd-auto-lb-policy=predictive`).
 //!
-//! A poll thread measures only the load that it *served*. If the thread is never idle, a queue may need more than it
+//! A PMD thread measures only the load that it *served*. If the thread is never idle, a queue may need more than it
 //! gets, and its measured share falls when the load of a neighbouring queue grows. So the demand is estimated: from
 //! the packets that the device dropped, if the device counts them, otherwise from full bursts, which only a queue
 //! with a backlog has.
@@ -98,7 +98,7 @@ impl Forecast {
     }
 
     /// To be called when the counters restart: the next reading only stores them.
-    pub fn go_on(&mut self) {
+    pub fn rebase(&mut self) {
         self.before = None;
     }
 

@@ -1,4 +1,4 @@
-//! Latency-target sleep (`pmd-latency-target`): how long an idle poll thread sleeps so that no packet waits longer than
+//! Latency-target sleep (`pmd-latency-target`): how long an idle PMD thread sleeps so that no packet waits longer than
 //! the target.
 //!
 //! After an iteration with packets the thread polls again at once. After an empty iteration it sleeps until about
@@ -62,7 +62,7 @@ pub enum IdleAction {
     Armed(u64),
 }
 
-/// The sleep decision of one poll thread.
+/// The sleep decision of one PMD thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LatencySleep {
     /// Cycles per microsecond; 0 if there is no target.

@@ -1,7 +1,7 @@
 //! Load of a queue or a core in the last minute: cycles in intervals of 5 s.
 //!
-//! The poll thread only adds to a counter; the main thread samples that counter at the end of each interval. So a
-//! poll thread pays one store, and a queue that moves to another thread keeps its history.
+//! The PMD thread only adds to a counter; the main thread samples that counter at the end of each interval. So a
+//! PMD thread pays one store, and a queue that moves to another thread keeps its history.
 
 use std::collections::VecDeque;
 use units::{Cycles, Millis};
@@ -28,7 +28,7 @@ impl History {
     }
 
     /// To be called when the counter restarts: later samples count from `total`, the history stays.
-    pub fn go_on(&mut self, total: Cycles) {
+    pub fn rebase(&mut self, total: Cycles) {
         self.before = Some(total.0);
     }
 

@@ -1,10 +1,10 @@
-//! `pmd-perf-metrics`: statistics of every iteration of a poll thread, while enabled.
+//! `pmd-perf-metrics`: statistics of every iteration of a PMD thread, while enabled.
 //!
-//! * [`histogram`] has distributions.
-//! * [`sample`]: what is known of one of them.
+//! * [`histogram`]: a distribution.
+//! * [`sample`]: the counters of one iteration or millisecond.
 //! * [`recorder`] keeps the histograms, the last 1000 iterations and the last 1000 milliseconds of one thread.
 //! * [`watch`] logs iterations that took too long or found a guest's queue full, with the iterations around them.
-//! * [`text`] makes the tables, as Open vSwitch 3.7 prints them.
+//! * [`text`] prints the tables as Open vSwitch 3.7 does.
 //!
 //! A thread without enabled statistics has no recorder and pays only the check for one.
 

@@ -1,4 +1,4 @@
-//! `pmd-auto-lb-policy=predictive`: once a second, moves the few queues that must move.
+//! `pmd-auto-lb-policy=predictive`: once a second, moves as few queues as necessary.
 //!
 //! Each core has a regret: the accumulated cost of not having moved a queue. It grows with the forecast load above
 //! the core's limit, and much more slowly with the load above that of an evenly loaded node; it decays with time. A

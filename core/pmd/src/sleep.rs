@@ -1,4 +1,4 @@
-//! Load-based sleep (`pmd-sleep-max`): how long a poll thread sleeps.
+//! Load-based sleep (`pmd-sleep-max`): how long a PMD thread sleeps.
 //!
 //! After each iteration with few packets the thread sleeps 1 µs longer than before, up to its maximum. An iteration
 //! with half a burst resets the sleep to zero. No thread sleeps unless an administrator allows it.
@@ -57,7 +57,7 @@ impl SleepMax {
                 }
             }
             if !understood {
-                tell(format!("'{item}' is no time and is passed over"));
+                tell(format!("'{item}' is not a valid time and is ignored"));
             } else if cut {
                 tell(format!("'{item}' is more than {} microseconds, which are used", MAX.0));
             }

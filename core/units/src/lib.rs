@@ -10,12 +10,12 @@ pub use time::{Cycles, Micros, Millis, Nanos};
 
 use std::fmt;
 
-/// A datapath port number (Open vSwitch: `odp_port_t`). The control half knows it only through `dpif`.
+/// A datapath port number (Open vSwitch: `odp_port_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortNo(pub u32);
 
 impl PortNo {
-    /// "No port": what a packet that no port received carries.
+    /// No port: the in_port of packets that no port received.
     pub const NONE: PortNo = PortNo(u32::MAX);
     /// The datapath's own local port.
     pub const LOCAL: PortNo = PortNo(0);
@@ -36,7 +36,7 @@ pub struct QueueId(pub u16);
 pub struct CoreId(pub u32);
 
 impl CoreId {
-    /// The threads that are not pinned: the worker that serves kernel ports.
+    /// The worker that serves kernel ports, whose thread is not pinned to a core.
     pub const UNPINNED: CoreId = CoreId(u32::MAX);
 }
 
@@ -63,6 +63,6 @@ impl fmt::Display for Ufid {
     }
 }
 
-/// A worker of the datapath: the index of its lane in every per-worker counter.
+/// Id of a worker of the datapath: its index in every per-worker counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u16);

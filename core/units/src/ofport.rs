@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// An OpenFlow port number in its 16-bit form (OpenFlow 1.0 §5.2.1). The reserved ports of OpenFlow 1.1+
-/// (0xffffff00 and up) are the same names with 16 more bits set; the wire codec converts.
+/// An OpenFlow port number in its 16-bit form (OpenFlow 1.0 §5.2.1). The reserved ports of OpenFlow 1.1 and
+/// later (0xffffff00 and up) are these with the upper 16 bits set; the wire codec converts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OfPort(pub u16);
 
 impl OfPort {
-    /// The first number that no ordinary port may have.
+    /// The first number beyond those of ordinary ports.
     pub const MAX: OfPort = OfPort(0xff00);
-    /// No port set: for `actset_output` and the like (OpenFlow 1.5 `OFPP_UNSET`).
+    /// No output in the action set (OpenFlow 1.5 `OFPP_UNSET`).
     pub const UNSET: OfPort = OfPort(0xfff7);
     /// The ingress port.
     pub const IN_PORT: OfPort = OfPort(0xfff8);
@@ -22,11 +22,11 @@ impl OfPort {
     pub const FLOOD: OfPort = OfPort(0xfffb);
     /// All ports except the ingress port.
     pub const ALL: OfPort = OfPort(0xfffc);
-    /// To the controllers.
+    /// The controllers.
     pub const CONTROLLER: OfPort = OfPort(0xfffd);
-    /// The bridge's own port.
+    /// The bridge's local port.
     pub const LOCAL: OfPort = OfPort(0xfffe);
-    /// No port; as a match of a request: any.
+    /// No port; in a filter: any port.
     pub const NONE: OfPort = OfPort(0xffff);
 
     /// Returns whether it is an ordinary port number, which a device can have.
@@ -34,7 +34,7 @@ impl OfPort {
         self.0 != 0 && self < OfPort::MAX
     }
 
-    /// The number in OpenFlow 1.1 and later.
+    /// The number in 32-bit form (OpenFlow 1.1 and later).
     pub fn to_u32(self) -> u32 {
         if self < OfPort::MAX { u32::from(self.0) } else { 0xffff_0000 | u32::from(self.0) }
     }
@@ -48,7 +48,7 @@ impl OfPort {
         }
     }
 
-    /// The name of a reserved port, as the text syntax spells it.
+    /// The name of a reserved port in the text syntax.
     pub fn reserved_name(self) -> Option<&'static str> {
         Some(match self {
             OfPort::UNSET => "UNSET",

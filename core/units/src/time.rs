@@ -2,15 +2,15 @@
 
 use std::ops::{Add, Sub};
 
-/// Milliseconds of the monotonic clock, which may be virtual (`time/stop`, `time/warp`).
+/// Milliseconds of the monotonic clock, which tests can control (`time/stop`, `time/warp`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub u64);
 
 impl Millis {
-    /// A deadline that never comes.
+    /// A deadline that is never reached.
     pub const NEVER: Millis = Millis(u64::MAX);
 
-    /// From whole seconds.
+    /// Converts whole seconds.
     pub const fn from_secs(secs: u64) -> Millis {
         Millis(secs * 1000)
     }
@@ -43,7 +43,7 @@ pub struct Micros(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
-/// Ticks of the time-stamp counter. Not a time until divided by its frequency.
+/// Ticks of the time-stamp counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cycles(pub u64);
 

@@ -62,9 +62,9 @@ impl Queue {
         let load = rxq.load();
         let home = Home::Here(Box::new(MovingQueue { rxq, fd, polled: true }));
         let Past { owner: before, mut history, mut elapsed, mut forecast } = past.unwrap_or_default();
-        history.go_on(load.cycles());
-        elapsed.go_on(cycles::now());
-        forecast.go_on();
+        history.rebase(load.cycles());
+        elapsed.rebase(cycles::now());
+        forecast.rebase();
         Queue { home, load, before, history, elapsed, forecast }
     }
 

@@ -91,15 +91,15 @@ pub struct Interface {
     pub remote: String,
     /// `status:tunnel_egress_iface`
     pub egress: Option<String>,
-    /// The kernel's own stack answers ARP requests that come by the device, whichever address of the host is asked for.
+    /// The kernel answers ARP requests received by the device for any address of the host.
     pub answers_arp: bool,
     /// The PCI device that `options:dpdk-devargs` names.
     pub pci: Option<Pci>,
     /// The NUMA node of the device.
     pub numa: Option<u32>,
-    /// The kernel driver of the network device of that name.
+    /// The kernel driver of the network device with this name.
     pub driver: Option<String>,
-    /// Checksum offload is on: the kernel leaves the checksums of packets sent by the device open.
+    /// Checksum offload is enabled: packets sent by the device have incomplete checksums.
     pub tx_checksum_offload: Option<bool>,
     /// `other_config`
     pub other_config: BTreeMap<String, String>,
@@ -197,7 +197,7 @@ impl Facts {
         self.wants_dpdk() || self.interfaces.iter().any(Interface::polls)
     }
 
-    /// The process id of our daemon.
+    /// The process id of the running switch, if it is Sluice.
     pub fn pid(&self) -> Option<u32> {
         match self.daemon {
             Daemon::Answers(pid) | Daemon::Silent(pid, _) | Daemon::Denied(pid, _) => Some(pid),
@@ -205,7 +205,7 @@ impl Facts {
         }
     }
 
-    /// Whether our daemon runs.
+    /// Whether a Sluice switch runs.
     pub fn is_running(&self) -> bool {
         self.pid().is_some()
     }

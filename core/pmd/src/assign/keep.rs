@@ -10,7 +10,7 @@ use crate::cores::Core;
 use std::cmp::Reverse;
 use units::CoreId;
 
-/// The algorithm for messages: like those that measure, they name cycles.
+/// The algorithm that messages name: any that uses measured cycles.
 const MEASURED: Algorithm = Algorithm::Group;
 
 /// Assigns queues like [`super::assign`], but keeps them where they are if possible. `owners`: the present core of

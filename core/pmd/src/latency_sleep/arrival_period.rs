@@ -29,7 +29,7 @@ const STEP: (u64, u64) = (256, 2048);
 /// After this many consecutive gaps far from the period, the last gap becomes the period.
 const OUTLIERS_MAX: u32 = 3;
 
-/// The arrival estimate of one poll thread.
+/// The arrival estimate of one PMD thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ArrivalPeriod {
     /// The middle of the interval in which the last packet arrived, and half of that interval.

@@ -1,4 +1,4 @@
-//! A poll thread in virtual time: packets arrive at a rate, sleeps end late and cost CPU time.
+//! A PMD thread in virtual time: packets arrive at a rate, sleeps end late and cost CPU time.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Histogram with 32 bins; the bin limits ("walls") are those of Open vSwitch 3.7.
 //!
 //! The bin of a value is the number of walls below it. The highest five bits of the value index a table that gives
-//! the bin, off by two walls at most. So no branch depends on the value; a poll thread would mispredict such a branch
+//! the bin, off by two walls at most. So no branch depends on the value; a PMD thread would mispredict such a branch
 //! about half of the time. For values that are mostly close to the previous one, the previous bin is tried first
 //! ([`Histogram::add_alike`]), which costs even less.
 

@@ -1,9 +1,9 @@
-//! Records the iterations of one poll thread.
+//! Records the iterations of one PMD thread.
 //!
-//! The cycles of an iteration are known only when the next one has begun. So an iteration is recorded in a [`Block`]
-//! first and added to the histograms later, about a hundred at once, which costs less than one by one. The last
-//! blocks are also the history of iterations. A reader first has the remaining iterations added
-//! ([`Recorder::settle`]). While iterations are watched, each one is added at once.
+//! The cycles of an iteration are known only when the next one has begun. So an iteration is first recorded
+//! in a [`Block`]; about a hundred are then added to the histograms at once, which costs less than one by
+//! one. The last blocks are also the history of iterations. Before reading, [`Recorder::settle`] adds the
+//! remaining iterations. While iterations are watched, each is added immediately.
 
 use super::block::{BLOCK_LEN, BLOCKS, Block};
 use super::histogram::Histogram;

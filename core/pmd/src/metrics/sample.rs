@@ -1,4 +1,4 @@
-//! What is known of one iteration of a poll thread, and of one millisecond.
+//! The counters of one iteration of a PMD thread, or of one millisecond.
 
 /// Number of iterations and of milliseconds in the history.
 pub const REMEMBERED: usize = 1000;

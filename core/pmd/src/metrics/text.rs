@@ -6,7 +6,7 @@ use super::sample::Sample;
 
 const DASHES: usize = 154;
 
-/// The histograms and the means.
+/// Prints the histograms and the means.
 pub fn histograms(recorder: &Recorder) -> String {
     let Histograms {
         cycles,
@@ -54,7 +54,7 @@ fn line(cells: [String; 7]) -> String {
     format!("   {}\n", cells.join("  "))
 }
 
-/// The iterations, one a line.
+/// Prints the iterations, one a line.
 pub fn turns(samples: &[Sample]) -> String {
     let mut text = format!(
         "   {:<17}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}\n",
@@ -77,7 +77,7 @@ pub fn turns(samples: &[Sample]) -> String {
     text
 }
 
-/// The milliseconds, one a line.
+/// Prints the milliseconds, one a line.
 pub fn millis(samples: &[Sample]) -> String {
     let mut text = format!(
         "   {:<12}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}\n",

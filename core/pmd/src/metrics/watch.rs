@@ -1,5 +1,5 @@
-//! Decides which iterations are logged, and when: only after the last of the iterations to be logged with it, so that
-//! logging does not disturb the iterations that are logged.
+//! Decides which iterations are logged. They are logged after the last of them has ended, so that logging
+//! does not disturb them.
 
 use super::sample::{REMEMBERED, Sample};
 

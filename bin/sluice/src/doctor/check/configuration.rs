@@ -41,7 +41,7 @@ fn is_explained(facts: &Facts, interface: &Interface) -> bool {
     no_device || interface.missing_folder.is_some() || interface.is_dpdk() && !facts.wants_dpdk()
 }
 
-/// For files and sockets that only root, or their group, may use.
+/// Suggested command for files and sockets that only root, or their group, may use.
 const AS_ROOT: &str = "sudo sluice doctor";
 
 /// Reports missing directories for vhost-user sockets, each once with its ports.
@@ -56,7 +56,7 @@ fn folders(facts: &Facts, found: &mut Vec<Finding>) {
         found.push(Finding::new(
             Level::Problem,
             "vhost-folder",
-            format!("port {}: the folder of the socket, {folder}, is not there", ports.join(", ")),
+            format!("port {}: the directory of the socket, {folder}, does not exist", ports.join(", ")),
             format!("mkdir -p {folder}"),
         ));
     }
@@ -70,13 +70,13 @@ fn source(facts: &Facts, found: &mut Vec<Finding>) {
         Configuration::None(why) => found.push(Finding::new(
             Level::Problem,
             "no-configuration",
-            format!("no configuration can be read, so that only the host was looked at: {why}"),
-            "export OVS_RUNDIR=DIRECTORY   # where the database's socket is; OVS_DBDIR for conf.db",
+            format!("no configuration found, so only the host was checked: {why}"),
+            "export OVS_RUNDIR=DIRECTORY   # the directory of the database's socket; OVS_DBDIR: that of conf.db",
         )),
         Configuration::Denied(why) => found.push(Finding::new(
             Level::Problem,
             "no-access",
-            format!("this user may not read the configuration, so that only the host was looked at: {why}"),
+            format!("this user may not read the configuration, so only the host was checked: {why}"),
             AS_ROOT,
         )),
         Configuration::Empty => found.push(Finding::new(
@@ -100,11 +100,11 @@ fn daemon(facts: &Facts, found: &mut Vec<Finding>) {
         Daemon::Silent(pid, why) => (
             "no-answer",
             format!("the switch (process {pid}) does not answer: {why}"),
-            format!("kill -ABRT {pid}   # ends it; whatever watches it starts it again"),
+            format!("kill -ABRT {pid}   # ends it; a process monitor starts it again"),
         ),
         Daemon::Denied(pid, why) => (
             "no-access",
-            format!("this user may not ask the switch (process {pid}): {why}"),
+            format!("this user may not use the control socket of the switch (process {pid}): {why}"),
             AS_ROOT.to_owned(),
         ),
         Daemon::OpenVswitch(pid) => (

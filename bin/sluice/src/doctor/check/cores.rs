@@ -1,4 +1,4 @@
-//! Checks of poll threads and their cores.
+//! Checks of PMD threads and their cores.
 
 use crate::doctor::facts::{Boot, Facts, Interface};
 use crate::doctor::finding::{Finding, Level};
@@ -18,7 +18,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         format!("sluice vsctl set Open_vSwitch . other_config:pmd-cpu-mask={}", hex(cores))
     };
     let polling: BTreeSet<u32> = wanted.cores.iter().map(|c| c.id.0).collect();
-    // A mask that names no existing core gives no poll thread. The suggestion is then the cores that would be used
+    // A mask that names no existing core gives no PMD thread. The suggestion is then the cores that would be used
     // without a mask.
     let usable = match polling.is_empty() {
         true => pmd::cores::wanted(&topology, None).cores.iter().map(|c| c.id.0).collect(),
@@ -34,7 +34,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         found.push(Finding::new(
             Level::Warning,
             "pmd-cpu-mask",
-            "poll threads have all cores: nothing is left for the switch's other threads and for the host",
+            "PMD threads use all cores: none is left for the switch's other threads and for the host",
             mend,
         ));
     }
@@ -58,7 +58,7 @@ fn list(cores: &BTreeSet<u32>) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Reports ports on a NUMA node without a poll thread: they are polled from another node.
+/// Reports ports on a NUMA node without a PMD thread: they are polled from another node.
 fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
     let with: BTreeSet<u32> = polling.iter().map(|c| c.numa.0).collect();
     let far = |i: &&Interface| i.polls() && i.numa.is_some_and(|node| !with.contains(&node));
@@ -72,7 +72,7 @@ fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
         found.push(Finding::new(
             Level::Warning,
             "pmd-numa",
-            format!("ports {} are on NUMA node {node}, which has no poll thread", names.join(", ")),
+            format!("ports {} are on NUMA node {node}, which has no PMD thread", names.join(", ")),
             format!("sluice vsctl set Open_vSwitch . other_config:pmd-cpu-mask={}", hex(&cores)),
         ));
     }
@@ -90,12 +90,12 @@ fn with_kernel_arguments(boot: Boot, arguments: &str) -> String {
              update-grub   # and start the host anew"
         ),
         Boot::Unknown => {
-            format!("cat /proc/cmdline   # the boot loader has to add: {arguments}")
+            format!("cat /proc/cmdline   # add in the boot loader's configuration: {arguments}")
         }
     }
 }
 
-/// Reports poll threads on cores that the scheduler also uses for other programs.
+/// Reports PMD threads on cores that the scheduler also uses for other programs.
 fn isolation(
     facts: &Facts,
     polling: &BTreeSet<u32>,
@@ -113,7 +113,7 @@ fn isolation(
         return found.push(Finding::new(
             Level::Advice,
             "isolation",
-            "no core is kept free of other programs: they take time from poll threads",
+            "no core is isolated: other programs take CPU time from PMD threads",
             with_kernel_arguments(facts.boot, &format!("isolcpus={0} nohz_full={0}", list(&spare))),
         ));
     }
@@ -123,7 +123,7 @@ fn isolation(
             Level::Warning,
             "isolation",
             format!(
-                "poll threads run on cores {} beside other programs, though others are isolated",
+                "PMD threads run on cores {}, which other programs use too, although there are isolated cores",
                 list(&shared)
             ),
             set(isolated),
@@ -138,7 +138,7 @@ fn clocks(facts: &Facts, polling: &BTreeSet<u32>, found: &mut Vec<Finding>) {
             found.push(Finding::new(
                 Level::Warning,
                 "governor",
-                format!("{slow} polling cores follow the frequency governor {governor}"),
+                format!("{slow} cores of PMD threads use the frequency governor {governor}"),
                 "cpupower frequency-set -g performance",
             ));
         }
@@ -148,7 +148,7 @@ fn clocks(facts: &Facts, polling: &BTreeSet<u32>, found: &mut Vec<Finding>) {
         found.push(Finding::new(
             Level::Advice,
             "tsc",
-            format!("the time stamp counter is not invariant (the kernel's clock is {now}): loads may be misjudged"),
+            format!("the time stamp counter is not invariant (the kernel's clock is {now}): measured loads may be wrong"),
             "grep -om1 'constant_tsc\\|nonstop_tsc' /proc/cpuinfo",
         ));
     }

@@ -8,7 +8,7 @@ use dpif::DropReason;
 struct Watched {
     counter: &'static str,
     level: Level,
-    /// What one counted event is, after its number.
+    /// Description of the events, to follow their number.
     events: &'static str,
     mend: &'static str,
 }
@@ -17,7 +17,7 @@ const WATCHED: [Watched; 4] = [
     Watched {
         counter: "revalidate_repaired",
         level: Level::Problem,
-        events: "megaflows did not follow a change of the rules and were repaired by the periodic check; \
+        events: "megaflows were not updated by a change of flows and were repaired by the sweep; \
                  the log names each",
         mend: "grep 'was wrong' sluiced.log   # a fault of Sluice: report these lines",
     },
@@ -25,7 +25,7 @@ const WATCHED: [Watched; 4] = [
         counter: "rconn_overflow",
         level: Level::Warning,
         events: "packet-ins were dropped, because a controller does not read fast enough",
-        mend: "sluice vsctl list Controller   # status:packet-in-*-dropped names it",
+        mend: "sluice vsctl list Controller   # see status:packet-in-*-dropped",
     },
     Watched {
         counter: "rconn_unsent_closed",
@@ -36,8 +36,8 @@ const WATCHED: [Watched; 4] = [
     Watched {
         counter: "ofconn_refused",
         level: Level::Warning,
-        events: "OpenFlow connections were refused, because the bridge had as many as it may have",
-        mend: "sluice appctl ofproto/list   # then look for clients that open connections and leave them",
+        events: "OpenFlow connections were refused, because the bridge had the maximum number of connections",
+        mend: "sluice appctl ofproto/list   # then look for clients that leave connections open",
     },
 ];
 

@@ -19,7 +19,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         vfio(facts, found);
     }
     if !facts.drivers.tun && facts.interfaces.iter().any(|i| i.kind == "internal" || i.kind == "tap") {
-        let text = "there is no /dev/net/tun: internal ports cannot be made";
+        let text = "there is no /dev/net/tun: internal ports cannot be created";
         found.push(Finding::new(Level::Problem, "tun", text, "modprobe tun"));
     }
     for interface in facts.interfaces.iter().filter(|i| i.kind.starts_with("afxdp")) {
@@ -30,9 +30,9 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
                 Level::Warning,
                 "veth-offload",
                 format!(
-                    "{name} is a veth whose kernel leaves checksums open, and AF_XDP has no word for that"
+                    "{name} is a veth with checksum offload, so its packets have no checksums; AF_XDP cannot tell that"
                 ),
-                format!("ethtool -K {name} tx off   # and the same at its other end"),
+                format!("ethtool -K {name} tx off   # also for the peer device"),
             ));
         }
     }
@@ -50,8 +50,8 @@ fn device(port: &str, pci: &Pci, found: &mut Vec<Finding>) {
     }
     let now = match pci.driver.as_deref() {
         Some(driver) if SHARED.contains(&driver) || USER.contains(&driver) => return,
-        Some(driver) => format!("driver {driver} has it"),
-        None => "no driver has it".to_owned(),
+        Some(driver) => format!("it is bound to driver {driver}"),
+        None => "it is bound to no driver".to_owned(),
     };
     found.push(Finding::new(
         Level::Problem,
@@ -64,22 +64,22 @@ fn device(port: &str, pci: &Pci, found: &mut Vec<Finding>) {
 fn vfio(facts: &Facts, found: &mut Vec<Finding>) {
     let drivers = &facts.drivers;
     if !drivers.vfio_pci {
-        let text = "the kernel has not loaded vfio-pci, which gives devices to DPDK";
+        let text = "the kernel has not loaded vfio-pci, which DPDK needs to use devices";
         found.push(Finding::new(Level::Problem, "vfio", text, "modprobe vfio-pci"));
     }
     if !drivers.iommu && !drivers.unsafe_noiommu {
         found.push(Finding::new(
             Level::Problem,
             "iommu",
-            "there is no IOMMU (enable it in the firmware, and with intel_iommu=on iommu=pt), and vfio is not allowed \
-             to do without",
+            "there is no IOMMU (enable it in the firmware, and with intel_iommu=on iommu=pt), and vfio may not be \
+             used without one",
             "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
         ));
     } else if !drivers.iommu {
         found.push(Finding::new(
             Level::Advice,
             "iommu",
-            "devices are used without an IOMMU: one that errs writes to any memory",
+            "devices are used without an IOMMU: a faulty device can write to any memory",
             "grep -o 'intel_iommu=[^ ]*\\|amd_iommu=[^ ]*' /proc/cmdline",
         ));
     }

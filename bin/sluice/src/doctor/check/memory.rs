@@ -59,7 +59,7 @@ fn huge(facts: &Facts, found: &mut Vec<Finding>) {
         found.push(Finding::new(
             Level::Advice,
             "hugepage-mount",
-            "no huge pages are mounted: the switch needs no mount, but guests that share their memory do",
+            "no hugetlbfs is mounted: the switch does not need one, but guests that share their memory do",
             "mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages",
         ));
     }
@@ -91,7 +91,7 @@ fn locked(facts: &Facts, memory: &Memory, found: &mut Vec<Finding>) {
         Some(pid) => format!("prlimit --pid {pid} --memlock=unlimited"),
         None => "ulimit -l unlimited".to_owned(),
     };
-    let text = format!("no more than {} kB of memory may be locked, and devices need more", limit >> 10);
+    let text = format!("at most {} kB of memory may be locked, but devices need more", limit >> 10);
     found.push(Finding::new(Level::Warning, "memlock", text, mend));
 }
 
@@ -101,7 +101,7 @@ fn swap_and_transparent(memory: &Memory, found: &mut Vec<Finding>) {
             Level::Advice,
             "swap",
             format!(
-                "{} MB are swapped out: a poll thread that waits for the disk loses packets",
+                "{} MB are swapped out: a PMD thread that waits for swapped memory loses packets",
                 memory.swap_used >> 10
             ),
             "swapoff -a",
@@ -111,7 +111,7 @@ fn swap_and_transparent(memory: &Memory, found: &mut Vec<Finding>) {
         found.push(Finding::new(
             Level::Advice,
             "transparent-hugepages",
-            "the kernel gathers pages of all programs to huge ones at any time, which stops threads for a moment",
+            "transparent huge pages are enabled for all programs: merging pages stops threads for a moment",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         ));
     }

@@ -1,9 +1,10 @@
-//! Checks of tunnels: room for their headers, and the kernel's own answers on the devices of the underlay.
+//! Checks of tunnels: whether the MTU allows for their headers, and whether the kernel answers ARP for the
+//! underlay.
 
 use crate::doctor::facts::{Facts, Interface};
 use crate::doctor::finding::{Finding, Level};
 
-/// An Ethernet header, which every frame inside a tunnel has.
+/// Length of the Ethernet header of a frame inside a tunnel.
 const ETHERNET: u32 = 14;
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
@@ -13,7 +14,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Bytes that a tunnel puts in front of a frame, without the outer Ethernet header and without options.
+/// Length of a tunnel's headers without the outer Ethernet header and without options; `None`: unknown.
 fn headers(tunnel: &Interface) -> Option<u32> {
     let ip = if tunnel.kind.starts_with("ip6") || tunnel.remote.contains(':') { 40 } else { 20 };
     let own = match tunnel.kind.as_str() {
@@ -25,7 +26,8 @@ fn headers(tunnel: &Interface) -> Option<u32> {
     Some(ip + own)
 }
 
-/// The longest packet of a port of the tunnel's bridge, with the headers around it, must fit the device it leaves by.
+/// Checks that the longest packet of the tunnel's bridge, with the tunnel's headers, fits the MTU of the
+/// underlay device.
 fn mtu(facts: &Facts, tunnel: &Interface, found: &mut Vec<Finding>) {
     let outside = facts.interfaces.iter().find(|i| tunnel.egress.as_ref() == Some(&i.name));
     let inside = facts.interfaces.iter().filter(|i| i.bridge == tunnel.bridge && i.egress.is_none());
@@ -41,16 +43,16 @@ fn mtu(facts: &Facts, tunnel: &Interface, found: &mut Vec<Finding>) {
         Level::Warning,
         "overlay-mtu",
         format!(
-            "packets of {} ({inner} bytes) are {len} bytes long in tunnel {}, and {} takes {room}: those longer than \
-             {fits} bytes are lost",
+            "packets of {} ({inner} bytes) are {len} bytes long in tunnel {}, but the MTU of {} is {room}: packets longer than \
+             {fits} bytes are dropped",
             longest.name, tunnel.name, outside.name
         ),
-        format!("sluice vsctl set Interface {} mtu_request={fits}   # or a larger MTU of {}", longest.name, outside.name),
+        format!("sluice vsctl set Interface {} mtu_request={fits}   # or increase the MTU of {}", longest.name, outside.name),
     ));
 }
 
-/// The kernel answers ARP requests on a device of the underlay's bridge for all addresses of the host, so for the bridge's,
-/// and with the device's own Ethernet address.
+/// Reports devices of the underlay's bridge on which the kernel answers ARP requests for the bridge's
+/// address, as for any address of the host, with the device's Ethernet address.
 fn kernel_arp(facts: &Facts, tunnel: &Interface, found: &mut Vec<Finding>) {
     let Some(bridge) = facts.interfaces.iter().find(|i| tunnel.egress.as_ref() == Some(&i.name)) else {
         return;
@@ -61,8 +63,8 @@ fn kernel_arp(facts: &Facts, tunnel: &Interface, found: &mut Vec<Finding>) {
             Level::Warning,
             "kernel-arp",
             format!(
-                "the kernel answers ARP requests that come by {name} for the address of {}, with the Ethernet address \
-                 of {name}: packets for the tunnels of {} may not be recognised",
+                "the kernel answers ARP requests received by {name} for the address of {} with the Ethernet address \
+                 of {name}: packets for the tunnels of {} may be missed",
                 bridge.name, bridge.name
             ),
             format!("ip link set {name} arp off   # or: sysctl -w net.ipv4.conf.{name}.arp_ignore=1"),

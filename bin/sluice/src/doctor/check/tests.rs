@@ -51,7 +51,7 @@ fn a_healthy_host_has_no_findings() {
     assert_eq!(diagnose(&Facts { drivers: healthy().drivers, ..Facts::default() }), []);
 }
 
-/// An overlay whose packets fit: a bridge with a tunnel, and the bridge that it leaves by, with a device of the kernel.
+/// An overlay whose packets fit: a bridge with a tunnel, and the underlay's bridge with a kernel device.
 fn overlay(facts: &mut Facts) {
     let on = |name: &str, kind: &str, bridge: &str, mtu| Interface {
         bridge: bridge.to_owned(),
@@ -78,7 +78,7 @@ fn overlays_whose_packets_do_not_fit() {
     });
     assert_eq!(long.subject, "overlay-mtu");
     assert!(long.mend.contains("br-int mtu_request=1450"), "{long:?}");
-    // Over IPv6 a header is longer by 20 bytes.
+    // The IPv6 header is 20 bytes longer.
     let six = only(|f| {
         overlay(f);
         f.interfaces.iter_mut().filter(|i| i.name == "tun0").for_each(|i| i.remote = "fd00::2".to_owned());

@@ -1,4 +1,4 @@
-//! Checks the settings of poll threads with the parsers that the switch uses, and reports values that are clamped or
+//! Checks the settings of PMD threads with the parsers that the switch uses, and reports values that are clamped or
 //! ignored.
 
 use crate::doctor::facts::Facts;
