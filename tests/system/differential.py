@@ -10,7 +10,7 @@ from lib import lab
 RUNS, CASES = 6, 50
 FIXED = 20001
 # Expected differences that cases of the fixed range show. One that no longer shows is an entry to remove.
-SHOWN = {"trace: action set done again", "trace: header around a copy"}
+SHOWN = {"trace: action set executed again", "trace: header around a copy"}
 
 
 def compare(first, cases):

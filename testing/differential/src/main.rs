@@ -76,7 +76,7 @@ struct Tally {
     found: usize,
     /// Differences that a second try did not reproduce.
     once: usize,
-    /// Cases that ended the stock switch as expected.
+    /// Number of cases that ended the stock switch as expected.
     ended: usize,
     /// Results that differed as expected, by the name of the expected difference.
     expected: BTreeMap<&'static str, usize>,
@@ -141,7 +141,7 @@ fn run(o: &Options) -> io::Result<bool> {
     Ok(tally.found == 0)
 }
 
-/// The table and the packets of a case.
+/// The table and packets of a case.
 fn random(seed: u64) -> (Table, Vec<Packet>) {
     let mut rng = Rng::new(seed);
     let size = rng.between(15, 60);
