@@ -5,12 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder of a target's inputs.
+/// The directory of a target's inputs.
 pub fn folder(target: &Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
 }
 
-/// Every input of a target with the name of its file, in order of names.
+/// All inputs of a target with their file names, sorted by name.
 pub fn inputs(target: &Target) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder(target))? {

@@ -3,7 +3,8 @@
 //! Each [`Target`] takes any bytes. It fails, by a panic, when the code under test panics, or when a parsed value is
 //! not equal after it was written and parsed again. There are three ways to run the targets:
 //!
-//! - `cargo test -p fuzz` replays the files of `corpus/` and seeded mutations of them: a second, in every `make test`;
+//! - `cargo test -p fuzz` replays the files of `corpus/` and mutations of them from fixed seeds: one second,
+//! part of `make test`;
 //! - `make fuzz` searches for inputs that reach new code (libFuzzer), minutes to hours;
 //! - inputs found by such a search are stored in `corpus/` under a name that describes the fault, and are replayed
 //!   from then on.
@@ -16,7 +17,7 @@ mod target;
 
 pub use target::{TARGETS, Target};
 
-/// The target of that name.
+/// The target with this name.
 pub fn find(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|t| t.name == name)
 }

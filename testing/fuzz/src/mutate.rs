@@ -4,7 +4,7 @@
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// The stream of a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Numbers {
         Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -16,7 +16,7 @@ impl Numbers {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `n`; 0 for `n` = 0.
+    /// A random number below `n`; 0 for `n` = 0.
     pub fn below(&mut self, n: usize) -> usize {
         ((self.next() >> 33) as usize).checked_rem(n).unwrap_or(0)
     }

@@ -7,7 +7,7 @@ use flow::field::Form;
 use fuzz::find;
 use std::panic;
 
-/// The kinds of packets in whose matches fields are tried.
+/// The kinds of packets with which fields are combined.
 const KINDS: [&str; 19] = [
     "",
     "ip",
@@ -30,7 +30,7 @@ const KINDS: [&str; 19] = [
     "packet_type=(1,0x800)",
 ];
 
-/// Values, and masks as well.
+/// Values, which are also used as masks.
 fn texts(form: Form) -> &'static [&'static str] {
     match form {
         Form::Ethernet => {
@@ -67,9 +67,9 @@ fn said(field: FieldId) -> Vec<String> {
 }
 
 #[test]
-fn every_field_comes_back() {
+fn every_field_survives_parsing_and_printing() {
     let target = find("flow-text").unwrap();
-    for text in FieldId::all().filter(|f| is_first(*f)).flat_map(said) {
+    for text in FieldId::all().filter(|f| is_first(*f)).flat_map(matches_on) {
         for kind in KINDS {
             let line = format!("{kind},{text},actions=drop");
             let run = panic::catch_unwind(|| (target.run)(line.as_bytes()));

@@ -7,7 +7,7 @@
 
 /// Period of `drifting` in seconds.
 const WAVE: f64 = 600.0;
-/// Mean seconds on and off.
+/// Mean duration of each state of `onoff` in seconds.
 const HOLD: f64 = 45.0;
 /// Total demand of all queues as a share of the cores.
 const FILL: f64 = 0.75;
@@ -61,7 +61,7 @@ impl Random {
     }
 }
 
-/// One queue.
+/// The load of a queue.
 #[derive(Clone, Debug)]
 struct Source {
     mean: f64,

@@ -52,7 +52,7 @@ impl Policy {
 
 /// A queue as the switch sees it.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct QueueState {
     counted: Counted,
     history: History,
     forecast: Forecast,
@@ -64,7 +64,7 @@ pub struct Switch {
     cores: Vec<Core>,
     /// The core of each queue, by index.
     owners: Vec<usize>,
-    queues: Vec<Known>,
+    queues: Vec<QueueState>,
     busy: Vec<History>,
     busy_cycles: Vec<u64>,
     overloads: Vec<Overload>,
@@ -98,7 +98,7 @@ impl Switch {
             policy,
             cores: (0..cores).map(core).collect(),
             owners: (0..queues).map(|q| q % cores).collect(),
-            queues: vec![Known::default(); queues],
+            queues: vec![QueueState::default(); queues],
             busy: vec![History::default(); cores],
             busy_cycles: vec![0; cores],
             overloads: vec![Overload::default(); cores],
@@ -170,7 +170,7 @@ impl Switch {
         let cycles = (INTERVAL.0 as f64 / 1000.0 * HZ) as u64;
         let polling = |core: &Core| Polling { core: *core, isolated: false, cycles };
         let polling: Vec<Polling> = self.cores.iter().map(polling).collect();
-        let rxq = |(i, q): (usize, &Known)| Rxq {
+        let rxq = |(i, q): (usize, &QueueState)| Rxq {
             port: String::new(),
             no: PortNo(i as u32),
             queue: QueueId(0),

@@ -6,7 +6,7 @@ use flow::{Flow, Mac};
 use units::Millis;
 
 const DISCRIMINATOR: u32 = 7;
-/// A step of a session: milliseconds, what kind of frame, a message.
+/// Bytes of a step: milliseconds, kind of frame, message.
 const STEP: usize = 3 + MESSAGE_LEN;
 
 pub fn run(data: &[u8]) {
@@ -31,7 +31,7 @@ fn session(data: &[u8]) {
     }
 }
 
-/// The message as it is, or in a frame; there it may be for the session.
+/// The message itself, or a frame with it that may be addressed to the session.
 fn frame(message: &[u8], kind: u8) -> Vec<u8> {
     let mut message = message.to_vec();
     if kind & 1 != 0 {

@@ -15,7 +15,7 @@ use std::str::from_utf8;
 /// Longer than lines that people and scripts write.
 const LEN_MAX: usize = 2048;
 
-/// A line of a file of flows, a filter, an exact flow.
+/// A line of a file of flows, a filter, or a flow mod.
 pub fn flow(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
     if let Ok(parsed) = parse_flow_line(text, &NoNames) {

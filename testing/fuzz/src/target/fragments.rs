@@ -5,7 +5,7 @@ use packet::ether::ethertype;
 use reassembly::{Content, Family, Origin, Reassembly, Verdict, read};
 use units::Millis;
 
-/// Two bytes of lengths and choices, then the packet.
+/// Bytes before a packet: two with choices, and its length.
 const HEAD: usize = 3;
 const STEPS_MAX: usize = 200;
 const MAX: u32 = 40;

@@ -3,7 +3,7 @@
 
 use helpers::ftp::{MESSAGE_MAX, Message, Mode, address_text, read};
 
-/// One byte says the IP version, the rest is the payload of a segment.
+/// The first byte selects the IP version, the rest is the payload of a segment.
 pub fn run(data: &[u8]) {
     let Some((&first, payload)) = data.split_first() else { return };
     let v6 = first & 1 != 0;

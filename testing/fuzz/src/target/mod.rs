@@ -21,7 +21,7 @@ mod tunnel;
 /// One parser of bytes from outside.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name, and that of its folder in `corpus/`.
+    /// Its name, which is also that of its directory in `corpus/`.
     pub name: &'static str,
     /// Panics if the bytes are handled wrongly.
     pub run: fn(&[u8]),

@@ -3,7 +3,7 @@
 use packet::segment;
 use packet::vnet::{LEN, decode, encode};
 
-/// Two of the largest frames.
+/// Maximum bytes of all segments: those of a few of the largest frames.
 const EMITTED_MAX: usize = 1 << 18;
 
 /// A header followed by a frame.

@@ -1,10 +1,10 @@
-//! A small database with every kind of column, a client's copy of it, and what has to hold between them.
+//! A small database with every kind of column, a client's replica of it, and checks of both.
 
 use ovsdb::{Changes, Database, Json, Message, Monitor, Replica, Row, Schema, Uuid, log, monitor, replica};
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
 
-/// UUIDs in a row, so that inputs can name them.
+/// Generates consecutive UUIDs, so that inputs can contain them.
 pub fn counter(mut next: u128) -> impl FnMut() -> Uuid {
     move || {
         next += 1;
@@ -35,7 +35,7 @@ pub fn schema() -> Arc<Schema> {
     SCHEMA.clone()
 }
 
-/// All rows, as text that can be compared.
+/// All rows as text, for comparison.
 pub fn rows(db: &Database) -> Vec<String> {
     let of = |row: &Arc<Row>| format!("{} {:?}", row.uuid(), fields(db, row));
     db.tables().iter().flat_map(|t| t.rows().values().map(of)).collect()
@@ -54,12 +54,12 @@ fn fields(db: &Database, row: &Row) -> Vec<String> {
     table.0.columns.iter().filter(stored).map(text).collect()
 }
 
-/// What the database composes as text is JSON.
+/// Parses text that the database generated.
 pub fn parsed(text: &str) -> Json {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// What is stored of a change leads from `before` to `after`.
+/// Checks that the stored record of a change leads from `before` to `after`.
 pub fn is_stored(before: &Database, after: &Database, changes: &Changes) {
     let mut stored = before.clone();
     if let Some(text) = log::transaction_text(before.schema(), changes, 1, "fuzz") {
@@ -71,7 +71,7 @@ pub fn is_stored(before: &Database, after: &Database, changes: &Changes) {
     assert_eq!(rows(&stored), rows(after));
 }
 
-/// A file of the whole database leads to the same database.
+/// Checks that a snapshot of the database can be read back.
 pub fn is_in_snapshot(db: &Database) {
     let file = log::snapshot(db, 1);
     let records = log::read(&file).unwrap_or_else(|e| panic!("{e}"));
@@ -85,14 +85,14 @@ pub fn is_in_snapshot(db: &Database) {
     assert_eq!(rows(&again), rows(db));
 }
 
-/// A client's copy, kept current by a monitor.
+/// A client's replica, updated by a monitor.
 pub struct Copy {
     replica: Replica,
     monitor: Monitor,
 }
 
 impl Copy {
-    /// A copy of the whole database as it is.
+    /// A replica of the current database.
     pub fn new(db: &Database) -> Copy {
         let mut replica = Replica::new(replica::Config::whole(db.schema()));
         replica.connected();
@@ -109,7 +109,7 @@ impl Copy {
         Copy { replica, monitor: create(&params).0 }
     }
 
-    /// Is told of a commit, and then has what the database has.
+    /// Passes the notification of a commit to the replica, and compares it with the database.
     pub fn follow(&mut self, db: &Database, changes: &Changes) {
         if let Some(part) = self.monitor.shared_part(db.schema(), changes) {
             let update = parsed(&self.monitor.notification(&part, db.last_transaction()));

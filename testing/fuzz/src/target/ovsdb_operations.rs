@@ -7,10 +7,10 @@ use std::str::from_utf8;
 use std::sync::Arc;
 
 const LEN_MAX: usize = 4096;
-/// Requests in one input.
+/// Maximum number of requests in an input.
 const LINES_MAX: usize = 16;
 
-/// Each line is the `params` of a `transact` (an array), or of a monitor (an object with `monitor`).
+/// Each line is the `params` of a `transact` (an array) or of a monitor (an object with `monitor`).
 pub fn run(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
     let mut db = Database::new(schema(), Uuid::nil());

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-/// Panics with the lines in which the two differ.
+/// Panics with the lines in which the two values differ.
 pub fn assert_same<T: PartialEq + Debug>(first: &T, again: &T, how: impl FnOnce() -> String) {
     if first == again {
         return;

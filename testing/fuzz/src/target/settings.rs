@@ -10,7 +10,7 @@ use std::str::from_utf8;
 
 const LEN_MAX: usize = 1024;
 
-/// A JSON object of columns with values makes a row; other text is the value of every setting.
+/// A JSON object of columns is a row; any other text is used as the value of every setting.
 pub fn run(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
     match serde_json::from_str(text) {
