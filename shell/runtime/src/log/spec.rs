@@ -6,9 +6,9 @@ use super::level::{Dest, Level};
 /// A parsed specification.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Spec {
-    /// Levels; `None` is every module or destination.
+    /// Levels; `None`: all modules or destinations.
     Levels { module: Option<String>, dest: Option<Dest>, level: Level },
-    /// A pattern; `None` is every destination.
+    /// A pattern; `None`: all destinations.
     Pattern { dest: Option<Dest>, pattern: String },
     /// A syslog facility, as its number.
     Facility(u32),
