@@ -19,7 +19,7 @@ struct Inner {
     sleepers: Mutex<Vec<Waker>>,
 }
 
-/// A handle of the process's clock; clones read the same time.
+/// A handle on the process's clock; clones read the same time.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Inner>);
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_warp_is_done_in_steps() {
+    fn a_large_warp_goes_in_steps() {
         let clock = Clock::new();
         clock.stop();
         let t = clock.now().0;

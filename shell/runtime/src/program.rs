@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_options_and_texts_start_nothing() {
+    fn wrong_options_and_questions_start_nothing() {
         let dirs = Dirs::from_env("prog");
         let texts = Texts { usage: |_| String::new(), version: |_| String::new() };
         let start = |arg: &str| {

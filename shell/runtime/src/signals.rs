@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const ENDING: [i32; 3] =
     [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP];
 
-/// Catches the ending signals after its creation.
+/// Catches the ending signals from its creation on.
 #[derive(Debug)]
 pub struct Signals {
     which: Arc<AtomicUsize>,

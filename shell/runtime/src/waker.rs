@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Waker(pub(crate) Arc<OwnedFd>);
 
 impl Waker {
-    /// Makes the loop's current or next `block` return.
+    /// Makes the loop's present or next `block` return.
     pub fn wake(&self) {
         // The only possible failure is a counter at its limit; then a wake-up is pending anyway.
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());

@@ -49,7 +49,7 @@ fn file_id(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl Listener {
-    /// Listens at a passive target. `AddrInUse`: another process listens there.
+    /// Listens at a passive target. `AddrInUse` if another process listens there.
     pub fn bind(target: &Target) -> io::Result<Listener> {
         match target {
             Target::PUnix(path) => Listener::bind_unix(path),

@@ -355,7 +355,7 @@ impl Reconnect {
         self.last_disconnected.map(|t| now.0.saturating_sub(t.0) / 1000)
     }
 
-    /// Whole seconds in the current state.
+    /// Whole seconds in the present state.
     pub fn sec_in_state(&self, now: Millis) -> u64 {
         now.0.saturating_sub(self.entered.0) / 1000
     }

@@ -1,6 +1,6 @@
 //! Two ends over TLS: which peers are accepted, data transfer, and bootstrap of an authority.
 //!
-//! A single test, because a process has one identity.
+//! One test, since a process has one identity.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::io::{ErrorKind, Read, Write};
@@ -60,8 +60,8 @@ fn meet(listener: &Listener, client: &Files, server: &Files) -> std::io::Result<
     }
 }
 
-/// Sends `n` bytes from one end and reads them at the other.
-fn transfer(from: &mut Stream, to: &mut Stream, n: usize) {
+/// Sends `n` bytes from one end to the other and reads them there.
+fn carry(from: &mut Stream, to: &mut Stream, n: usize) {
     let sent: Vec<u8> = (0..n).map(|i| ((i * 7) >> 3) as u8).collect();
     let mut out = Outbox::new();
     out.push(&sent);
@@ -87,27 +87,27 @@ fn identities() {
     let wary = files(&dir, "wary", &good, &other);
     let listener = Listener::bind(&Target::parse("pssl:0:127.0.0.1", 0).unwrap()).unwrap();
 
-    let (mut a, mut b) = connect_both(&listener, &ours, &theirs).unwrap();
+    let (mut a, mut b) = meet(&listener, &ours, &theirs).unwrap();
     assert!(b.name().starts_with("ssl:127.0.0.1:"));
-    transfer(&mut a, &mut b, 3_000_000);
-    transfer(&mut b, &mut a, 100_000);
+    carry(&mut a, &mut b, 3_000_000);
+    carry(&mut b, &mut a, 100_000);
     a.write_all(b"bye").unwrap();
     drop(a);
     let mut last = Vec::new();
     while b.read_to_end(&mut last).is_err() {}
     assert_eq!(last, b"bye");
 
-    assert!(connect_both(&listener, &stranger, &theirs).is_err(), "the server lets anybody in");
-    assert!(connect_both(&listener, &wary, &theirs).is_err(), "the client believes anybody");
+    assert!(meet(&listener, &stranger, &theirs).is_err(), "the server lets anybody in");
+    assert!(meet(&listener, &wary, &theirs).is_err(), "the client believes anybody");
 
     // The first connection only stores the authority; the second one works.
     let mut learning = files(&dir, "learning", &good, &good);
     std::fs::remove_file(&learning.ca_cert).unwrap();
     learning.bootstrap = true;
-    let first = connect_both(&listener, &learning, &theirs).unwrap_err().to_string();
+    let first = meet(&listener, &learning, &theirs).unwrap_err().to_string();
     assert!(first.contains("bootstrapped CA cert"), "{first}");
     assert_eq!(std::fs::read_to_string(&learning.ca_cert).unwrap(), good.pem.replace("\r\n", "\n"));
-    connect_both(&listener, &learning, &theirs).unwrap();
+    meet(&listener, &learning, &theirs).unwrap();
 
     let broken = Files { certificate: dir.join("absent.pem"), ..ours };
     assert!(configure(&broken).unwrap_err().contains("absent.pem"));

@@ -56,7 +56,7 @@ pub(crate) struct Conn {
     seq: u64,
     /// Whether the splitter may contain another request, which polling the socket would not show.
     more: bool,
-    /// The JSON-RPC id of the request that is being executed.
+    /// The JSON-RPC ID of the request that is being answered.
     pending: Option<Json>,
     pub(crate) format: Format,
 }

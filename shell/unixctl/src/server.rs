@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use transport::{Listener, Stream, Target};
 
-/// Commands that the server executes itself.
+/// Commands that the server answers itself.
 const OWN: [&str; 3] = ["list-commands", "set-options", "version"];
 /// Maximum number of requests of one client per turn, so that no client monopolises the main loop.
 const MAX_PER_TURN: usize = 10;

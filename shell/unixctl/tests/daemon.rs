@@ -83,7 +83,7 @@ fn one_daemon_per_pidfile_and_none_after_the_end() {
 }
 
 #[test]
-fn a_failed_start_is_reported_through_all_processes() {
+fn a_start_that_fails_is_told_through_all_processes() {
     let place = Place::new("failing");
     for how in [&["--detach"][..], &["--detach", "--monitor"]] {
         let out = place.start(&[how, &["--pidfile=/nonexistent/x.pid"]].concat());

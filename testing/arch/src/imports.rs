@@ -7,7 +7,7 @@ use crate::rust_files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// For each file of a crate, the files that it imports from.
+/// Edges between the files of one crate.
 pub type Imports = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
 /// The imports between the files below `src`.
@@ -33,7 +33,7 @@ pub fn imports(src: &Path) -> Imports {
     imports
 }
 
-/// Groups of files that import each other, directly or through other files of the group.
+/// Groups of files that import each other, directly or through others of the group.
 pub fn cycles(imports: &Imports) -> Vec<BTreeSet<PathBuf>> {
     let reach: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> =
         imports.keys().map(|file| (file, reachable(file, imports))).collect();
@@ -59,7 +59,7 @@ fn reachable<'i>(from: &'i PathBuf, imports: &'i Imports) -> BTreeSet<&'i PathBu
     seen
 }
 
-/// The module of a file: `path` for `src/path/mod.rs` and `src/path.rs`; empty for `lib.rs` and `main.rs`.
+/// `src/path/mod.rs` and `src/path.rs` are the module `path`; `lib.rs` and `main.rs` are the crate's root.
 fn module_path(src: &Path, file: &Path) -> Vec<String> {
     let inside = file.strip_prefix(src).unwrap().with_extension("");
     let mut names: Vec<String> = inside.iter().map(|n| n.to_string_lossy().into_owned()).collect();
@@ -69,7 +69,7 @@ fn module_path(src: &Path, file: &Path) -> Vec<String> {
     names
 }
 
-/// Maximum number of re-exports to follow in a row.
+/// Re-exports that lead to re-exports are followed this far.
 const REEXPORTS_MAX: usize = 4;
 
 /// The file of the longest module with which the path begins. If that module imports the next name of the path from
@@ -98,7 +98,7 @@ pub fn without_tests(text: &str) -> &str {
     &text[..tests.unwrap_or(text.len())]
 }
 
-/// All paths within the crate that a file names, from the crate's root.
+/// All paths below the crate's root that a file names, as module paths from the root.
 fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let code: String = without_tests(text)
         .lines()
@@ -123,7 +123,7 @@ fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
             expand(&code[path_at..], &[], &mut |path| out.push(inside(path)));
         }
     }
-    // `use child::Name` works without `self::` if the module has this child.
+    // In a module with children `use child::Name` needs no `self::`.
     for (at, _) in code.match_indices("use ") {
         let rest = &code[at + 4..];
         if !["crate::", "super::", "self::"].iter().any(|s| rest.starts_with(s)) {
@@ -133,8 +133,7 @@ fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
     out
 }
 
-/// Calls `found` with every path of a use tree: `a::{b, c::d}` gives `a::b` and `a::c::d`. Returns the rest
-/// of the text.
+/// Calls `found` with every path of a use tree: `a::{b, c::d}` is `a::b` and `a::c::d`. Returns the rest of the text.
 fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])) -> &'t str {
     let mut path = before.to_vec();
     let mut rest = text.trim_start();
@@ -162,13 +161,13 @@ fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])
         }
     }
     found(&path);
-    // Skip `as name`.
+    // `as name`
     let rest = rest.trim_start();
     rest.strip_prefix("as ")
         .map_or(rest, |alias| alias.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// Converts a path used in `module` to a path from the crate's root.
+/// A path of `module` from the crate's root.
 fn absolute(path: &[String], module: &[String]) -> Vec<String> {
     let supers = path.iter().take_while(|p| *p == "super").count();
     match path.first().map(String::as_str) {

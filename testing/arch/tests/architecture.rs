@@ -27,7 +27,7 @@ fn metadata() -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// The layer of a package, which is its top directory: "core" for "core/flow/Cargo.toml".
+/// "core/flow/Cargo.toml" -> "core": the folder is the layer.
 fn folder(package: &Value) -> String {
     let manifest = Path::new(package["manifest_path"].as_str().unwrap());
     let inside = manifest.strip_prefix(root()).unwrap();
@@ -83,7 +83,7 @@ fn only_named_crates_may_be_unsafe() {
         if forbids == unsafe_ok.contains(name) {
             wrong.push(format!("{name}: its lints and may_be_unsafe of arch.toml differ"));
         }
-        // `dpdk-sys` is generated code.
+        // All of `dpdk-sys` is generated.
         let explains = manifest.contains("undocumented_unsafe_blocks = \"deny\"") || name == "dpdk-sys";
         if unsafe_ok.contains(name) && !explains {
             wrong.push(format!("{name}: its lints allow an unsafe block without a SAFETY comment"));

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 /// Number of equal consecutive lines that count as a copy. Ports of one kind share up to ten lines of delegation.
 const COPY_LINES: usize = 12;
 
-/// The lines of code with their numbers, without comments, attributes, imports, and lines that hold only
-/// brackets.
+/// The lines of code with their numbers: no comments, attributes, imports, or lines that hold only brackets.
 fn code_lines(text: &str) -> Vec<(usize, &str)> {
     let is_code = |line: &str| {
         let skipped = ["//", "#[", "use ", "pub use ", "mod ", "pub mod "];

@@ -34,7 +34,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
-/// The constants of the table: `NAME = oc("key")…;`.
+/// `NAME = oc("key")…;` of the table's own source: the names by which the code calls the entries.
 fn names() -> BTreeSet<String> {
     let mut files = Vec::new();
     rust_files(&root().join(TABLE), &mut files);

@@ -96,7 +96,7 @@ fn lines_are_short() {
 const PRIVATE_WORDS: [&str; 10] =
     ["bell", "brake", "courtesy", "deed", "desk", "nap", "rhythm", "trail", "twin", "twins"];
 
-/// The words of all identifiers that the text declares: types, functions, modules, constants.
+/// The words of every identifier that the text declares: types, functions, modules, constants.
 fn declared_words(text: &str) -> Vec<String> {
     let keywords = ["struct", "enum", "fn", "mod", "trait", "const", "static", "type"];
     let mut out = Vec::new();
@@ -164,7 +164,7 @@ fn commit_subjects_are_short() {
         .current_dir(root())
         .output()
         .expect("git runs");
-    // An archive without history, or a shallow clone, cannot be checked.
+    // An archive without history, or a shallow clone, has nothing to check.
     let log = String::from_utf8_lossy(&log.stdout).into_owned();
     let subject = |line: &str| line.split_once(' ').map_or(0, |(_, subject)| subject.chars().count());
     let long: Vec<&str> = log.lines().filter(|line| subject(line) > SUBJECT_MAX).collect();

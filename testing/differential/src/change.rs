@@ -93,7 +93,7 @@ fn tunnel(rng: &mut Rng) -> String {
     .to_owned()
 }
 
-/// A random write to a register of any width.
+/// Registers of all widths.
 fn wide(rng: &mut Rng) -> String {
     let n = rng.below(4);
     match rng.below(6) {

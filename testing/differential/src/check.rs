@@ -8,7 +8,7 @@ use crate::expected;
 use crate::normal::{self, Lookups};
 use crate::packet::Packet;
 use crate::sent;
-use crate::switch::{PORTS, REPLY_TIMEOUT, Switch};
+use crate::switch::{PATIENCE, PORTS, Switch};
 use crate::table::Table;
 
 /// How long results that a switch produces asynchronously may differ.
@@ -85,7 +85,7 @@ impl Pair {
         *self.expected.entry(name).or_default() += 1;
     }
 
-    /// Executes an `ovs-ofctl` command for both; returns whether each succeeded, and the output.
+    /// The same for `ovs-ofctl`.
     fn ofctl(&self, args: &[&str], input: &str) -> io::Result<((bool, String), (bool, String))> {
         let (stock, ours) = (self.stock.ofctl(args, input)?, self.ours.ofctl(args, input)?);
         Ok((self.stock.ofctl_answer(stock)?, self.ours.ofctl_answer(ours)?))
@@ -240,7 +240,7 @@ impl Pair {
         // Each iteration reads the older connection first, so after this reply the wait is registered.
         self.stock.ctl("version", &[])?;
         self.stock.ctl("revalidator/resume", &[])?;
-        let deadline = Instant::now() + REPLY_TIMEOUT;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             // Only a command makes the main loop check whether the wait is over.
             self.stock.ctl("version", &[])?;
@@ -280,7 +280,7 @@ impl Pair {
                 if !(moved && missed == (true, false)) {
                     return Ok(Some(d));
                 }
-                self.count("megaflow translated again");
+                self.count("megaflow made anew");
             }
             moved |= now != learned;
             learned = now;
@@ -351,7 +351,7 @@ impl Pair {
     fn afterwards(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
         let verified = self.ours.ctl("revalidator/verify", &[])?;
         if !normal::is_verified(&verified) {
-            let stock = "all megaflows correct".to_owned();
+            let stock = "every megaflow as the tables say".to_owned();
             return Ok(Some(Difference { what: "revalidation", stock, ours: verified }));
         }
         for bridge in ["br0", "br1"] {
@@ -359,7 +359,7 @@ impl Pair {
             let d = self.settle("fdb", look, false)?;
             match d {
                 Some(d) if expected::learned::alike(&d.stock, &d.ours, packets) => {
-                    self.count("learned from a partial tag")
+                    self.count("learned from part of a tag")
                 }
                 Some(d) => return Ok(Some(d)),
                 None => {}

@@ -76,7 +76,7 @@ struct Tally {
     found: usize,
     /// Differences that a second try did not reproduce.
     once: usize,
-    /// Number of cases that ended the stock switch as expected.
+    /// Cases that ended the stock switch as expected.
     ended: usize,
     /// Results that differed as expected, by the name of the expected difference.
     expected: BTreeMap<&'static str, usize>,
@@ -131,7 +131,7 @@ fn run(o: &Options) -> io::Result<bool> {
         }
     }
     println!(
-        "{} cases from seed {}: {} with a difference; {} differed in the first of two runs only, {} ended the stock switch",
+        "{} cases from seed {}: {} with a difference; {} were different once and not again, {} ended the stock switch",
         tally.done, o.seed, tally.found, tally.once, tally.ended
     );
     tally.add(&pair);
@@ -141,7 +141,7 @@ fn run(o: &Options) -> io::Result<bool> {
     Ok(tally.found == 0)
 }
 
-/// The table and packets of a case.
+/// The table and the packets of a case.
 fn random(seed: u64) -> (Table, Vec<Packet>) {
     let mut rng = Rng::new(seed);
     let size = rng.between(15, 60);
@@ -167,7 +167,7 @@ fn again(pair: &mut Pair, seed: u64, first: &Difference, tally: &mut Tally) -> i
         }
         None => {
             tally.once += 1;
-            println!("case {seed}: not shown by a second run: {}", first.what);
+            println!("case {seed}: once and not again: {}", first.what);
             print_lines(first);
         }
     }

@@ -29,7 +29,7 @@ struct Search<'a> {
 /// Minimises the case of a difference.
 pub fn minimise(pair: &mut Pair, table: Table, check: Check, difference: Difference) -> io::Result<Minimal> {
     let mut search =
-        Search { pair, least: Minimal { table, check, difference }, until: Instant::now() + TIME_MAX };
+        Search { pair, least: Minimal { table, check, difference }, until: Instant::now() + PATIENCE };
     if let Check::Forward(packets) = &search.least.check {
         let each: Vec<Check> = packets.iter().rev().map(|p| Check::Forward(vec![p.clone()])).collect();
         for one in each {
@@ -59,7 +59,7 @@ impl Search<'_> {
         }
     }
 
-    /// Removes parts of one list, large ones first.
+    /// Takes away pieces of one list, large ones first.
     fn shrink(&mut self, list: impl Fn(&mut Table) -> &mut Vec<String>) -> io::Result<()> {
         let mut size = list(&mut self.least.table).len().div_ceil(2);
         while size > 0 {

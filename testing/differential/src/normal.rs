@@ -253,7 +253,7 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     Some(&rest[..rest.find([',', ')']).unwrap_or(rest.len())])
 }
 
-/// The first line that begins with `what`; empty if there is none.
+/// The line of a text that begins with `what`; empty when there is none.
 pub fn line<'a>(text: &'a str, what: &str) -> &'a str {
     text.lines().rfind(|l| l.starts_with(what)).unwrap_or_default()
 }
@@ -268,7 +268,7 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// Parses the output of `dpctl/show`.
+    /// From the text of `dpctl/show`.
     pub fn of(text: &str) -> Lookups {
         let line = text.lines().find(|l| l.trim_start().starts_with("lookups:")).unwrap_or_default();
         let count = |word: &str| line.split(word).nth(1)?.split(' ').next()?.parse().ok();
@@ -320,7 +320,7 @@ fn blanked(hex: &str) -> String {
     out
 }
 
-/// The byte ranges of a frame that are not compared.
+/// The bytes of a frame that are not compared.
 fn left_out(hex: &str) -> Vec<Range<usize>> {
     let at = |i: usize| hex.get(2 * i..2 * i + 2).and_then(|b| u8::from_str_radix(b, 16).ok()).unwrap_or(0);
     let mut out = Vec::new();
@@ -328,7 +328,7 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
     loop {
         match (at(l3 - 2), at(l3 - 1)) {
             (0x81, 0) | (0x88, 0xa8) => l3 += 4,
-            // A frame within NSH.
+            // A frame in a service header.
             (0x89, 0x4f) if at(l3 + 3) == 3 => l3 += 4 * usize::from(at(l3 + 1) & 0x3f) + 14,
             _ => break,
         }
@@ -365,7 +365,7 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
         0x0800 if at(l3 + 6) & 0x1f != 0 || at(l3 + 7) != 0 => {
             (l3 + 4 * usize::from(at(l3) & 0xf), at(l3 + 9))
         }
-        // Neither an offset nor "more fragments": an atomic fragment (RFC 6946).
+        // Neither an offset nor "more fragments": RFC 6946, an atomic fragment.
         0x86dd if at(l3 + 6) == 44 && at(l3 + 42) == 0 && at(l3 + 43) & 0xf9 == 0 => (l3 + 48, at(l3 + 40)),
         _ => return out,
     };

@@ -52,7 +52,7 @@ impl Packet {
         self.bytes.len() < at + 6
     }
 
-    /// The frame as hexadecimal digits.
+    /// The frame in hexadecimal.
     pub fn hex(&self) -> String {
         self.bytes.iter().map(|b| format!("{b:02x}")).collect()
     }
@@ -71,7 +71,7 @@ fn frame(rng: &mut Rng) -> Vec<u8> {
         20 => (0x894f, nsh(rng)),
         21 => (0x0800, big(rng)),
         22 => {
-            // 802.3 with LLC and SNAP, which has the type.
+            // 802.3 with LLC and SNAP: the type comes later.
             let inner = ipv4(rng);
             let mut p = vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
             p.extend(inner);
@@ -111,7 +111,7 @@ fn big(rng: &mut Rng) -> Vec<u8> {
     p
 }
 
-/// A network service header: of type 1 with four context words, or of type 2 with or without options.
+/// A network service header: of type 1 with its four context words, of type 2 with or without options.
 fn nsh(rng: &mut Rng) -> Vec<u8> {
     let kind = rng.pick(&[1, 1, 2]);
     let words: u16 = if kind == 1 { 6 } else { rng.pick(&[2, 4]) };
@@ -166,7 +166,7 @@ fn fold(mut sum: u32) -> [u8; 2] {
 fn ipv4(rng: &mut Rng) -> Vec<u8> {
     let (src, dst) = (rng.pick(&IPS), rng.pick(&IPS));
     let protocol = rng.pick(&[6, 6, 6, 17, 17, 1, 132, 47]);
-    // Mostly whole packets; also first and later fragments.
+    // Mostly whole packets; a first fragment; a later one.
     let fragment: u16 = rng.pick(&[0, 0, 0, 0, 0, 0, 0x4000, 0x4000, 0x2000, 0x2010, 0x0010]);
     let pseudo = sum(&src) + sum(&dst) + u32::from(protocol);
     let payload = l4(rng, protocol, pseudo);

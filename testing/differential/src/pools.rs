@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 
-/// Ethernet addresses: of hosts, then of groups.
+/// Ethernet addresses: hosts, then groups.
 pub const MACS: [[u8; 6]; 9] = [
     [0x50, 0x54, 0, 0, 0, 1],
     [0x50, 0x54, 0, 0, 0, 2],

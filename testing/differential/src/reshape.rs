@@ -6,7 +6,7 @@ use crate::kind::Kind;
 use crate::pools::port;
 use crate::rng::Rng;
 
-/// The last actions of a flow of table `table`.
+/// The end of the actions of a flow of table `table`.
 pub fn closing(rng: &mut Rng, kind: Kind, table: u64) -> String {
     let next = |rng: &mut Rng| {
         if table + 1 < TABLES && rng.chance(50) {

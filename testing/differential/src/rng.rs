@@ -1,11 +1,11 @@
 //! The random numbers of a case (splitmix64): a seed gives the same case on every machine.
 
-/// A random number generator.
+/// A stream of random numbers.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator with this seed.
+    /// The stream of `seed`.
     pub fn new(seed: u64) -> Rng {
         Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bf0_3635)
     }
@@ -19,22 +19,22 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A random number below `n`; 0 if `n` is 0.
+    /// A number below `n`; 0 when `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         if n == 0 { 0 } else { self.bits() % n }
     }
 
-    /// A random number in `low..=high`.
+    /// A number of `low..=high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// Returns true with a probability of `percent`.
+    /// True in `percent` of a hundred calls.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// A random element of `items`, which must not be empty.
+    /// One of `items`, which is not empty.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u64) as usize]
     }

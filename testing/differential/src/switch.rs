@@ -100,7 +100,7 @@ pub struct Running<'a> {
 }
 
 impl Switch {
-    /// Starts a switch with `daemon` (`None`: the stock one) and creates the bridges.
+    /// Starts a switch of `daemon` (the stock one without) and makes the bridges.
     pub fn start(name: &'static str, stock: &Stock, daemon: Option<&Path>) -> io::Result<Switch> {
         remove_abandoned()?;
         static STARTED: AtomicU64 = AtomicU64::new(0);
@@ -149,7 +149,7 @@ impl Switch {
         );
         wait(&ctl)?;
         let (waiting, appctl) = (UnixStream::connect(&ctl)?, UnixStream::connect(&ctl)?);
-        appctl.set_read_timeout(Some(REPLY_TIMEOUT))?;
+        appctl.set_read_timeout(Some(PATIENCE))?;
         waiting.set_read_timeout(Some(Duration::from_millis(1)))?;
         let replies = replies(appctl.try_clone()?);
         let seen = vec![24; ALL_PORTS.len()];
@@ -235,13 +235,12 @@ impl Switch {
 
     /// Starts `ovs-ofctl` for OpenFlow 1.5.
     pub fn ofctl<'a>(&self, args: &'a [&'a str], input: &'a str) -> io::Result<Running<'a>> {
-        // Without `--no-names`, printing the names of 254 tables would take most of the time.
+        // The names of 254 tables would be most of what both do.
         let words = [&["-OOpenFlow15", "--no-names", "--timeout=60", QUIET[0], QUIET[1]][..], args].concat();
         Ok(Running { args, input, child: self.start_client("ovs-ofctl", &words, input)? })
     }
 
-    /// Waits for a client; returns whether it succeeded, and its output. Runs it again if its connection was
-    /// refused, which happens on a busy machine.
+    /// The end of a client, and its text; it runs again where it was turned away, as it is where a busy machine makes it late.
     pub fn ofctl_answer(&self, mut running: Running<'_>) -> io::Result<(bool, String)> {
         for _ in 0..5 {
             let answer = self.end_client(running.child)?;
@@ -253,7 +252,7 @@ impl Switch {
         Err(io::Error::other(format!("{}: ovs-ofctl is turned away each time", self.name)))
     }
 
-    /// Sends an appctl command.
+    /// Asks for an appctl command.
     pub fn ask(&mut self, command: &str, args: &[&str]) -> io::Result<()> {
         request(&mut self.appctl, command, args)
     }

@@ -1,6 +1,5 @@
-//! Every field with values and masks of its form, in each kind of packet that may have it: the parsed text is printed
-//! and parsed again with the same result. A search would find such combinations slowly, because there are many
-//! fields.
+//! Every field with values and masks of its form, in each kind of packet that may have it, survives printing
+//! and parsing. A search finds such combinations slowly, as there are many fields.
 
 use flow::FieldId;
 use flow::field::Form;
@@ -48,7 +47,7 @@ fn texts(form: Form) -> &'static [&'static str] {
     }
 }
 
-/// Of fields that differ only in their number, the first one is enough.
+/// Fields that differ only in their number are represented by the first.
 fn is_first(field: FieldId) -> bool {
     let name = field.info().name;
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -57,8 +56,8 @@ fn is_first(field: FieldId) -> bool {
         || name == "tun_metadata0"
 }
 
-/// The texts of a field, including none.
-fn said(field: FieldId) -> Vec<String> {
+/// Matches on a field, alone.
+fn matches_on(field: FieldId) -> Vec<String> {
     let (name, texts) = (field.info().name, texts(field.info().form));
     let masked = texts.iter().flat_map(|v| texts.iter().step_by(2).map(move |m| format!("{name}={v}/{m}")));
     let bits =

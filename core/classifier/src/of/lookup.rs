@@ -8,7 +8,7 @@
 
 use super::classified::{Classified, Conjunction};
 use super::classifier::Classifier;
-use super::memo::Known;
+use super::memo::Recalled;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::subtable::{Subtable, ports};
 use super::trie::{Found, Trie};

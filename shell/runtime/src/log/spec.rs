@@ -6,9 +6,9 @@ use super::level::{Dest, Level};
 /// A parsed specification.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Spec {
-    /// Levels; `None`: all modules or destinations.
+    /// Levels; `None` is every module or destination.
     Levels { module: Option<String>, dest: Option<Dest>, level: Level },
-    /// A pattern; `None`: all destinations.
+    /// A pattern; `None` is every destination.
     Pattern { dest: Option<Dest>, pattern: String },
     /// A syslog facility, as its number.
     Facility(u32),

@@ -2,7 +2,7 @@
 
 use crate::packet::Packet;
 
-/// OpenFlow number of the patch port of either bridge.
+/// The patch port of either bridge.
 const PATCH: &str = "10";
 
 /// Returns whether the learned addresses differ as expected: `NORMAL` of both drops a frame that ends within its tag.
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_senders_of_partial_tags_may_differ() {
+    fn only_who_sent_part_of_a_tag_is_learned_by_one_alone() {
         let packet = |port, len| {
             let mut bytes = vec![0; len];
             bytes[12] = 0x81;

@@ -10,18 +10,15 @@ use crate::table::Table;
 pub fn alike(d: &Difference, table: &Table, packet: &Packet, actions: &str) -> Option<&'static str> {
     let answers = Answers { stock: &d.stock, ours: &d.ours };
     let named = [
-        ("frames: second tag read as network header", answers.parsed_again(table)),
-        ("frames: second tag during a packet-in", answers.parsed_again_during_packet_in(actions)),
-        ("frames: missing tags popped and pushed", answers.missing_tags(actions)),
-        ("frames: lost after a runt", answers.lost_after_runt(actions)),
-        ("frames: type written over a length", answers.type_over_length(packet, actions)),
-        ("frames: uninitialised NSH fields", answers.uninitialised_nsh_fields(actions)),
-        (
-            "frames: remaining actions of the other branch",
-            answers.remaining_actions_of_other_branch(packet, actions),
-        ),
+        ("frames: second tag read as network header", answers.read_again(table)),
+        ("frames: second tag while the controller was asked", answers.read_again_meanwhile(actions)),
+        ("frames: tags that are not there", answers.tags_that_are_not_there(actions)),
+        ("frames: lost with a runt", answers.lost_with_a_runt(actions)),
+        ("frames: type over a length", answers.type_over_a_length(packet, actions)),
+        ("frames: fields of a service header from nowhere", answers.fields_from_nowhere(actions)),
+        ("frames: rest of the other branch", answers.rest_of_the_other_branch(packet, actions)),
         ("frames: without DEI", answers.without_dei(packet, actions)),
-        ("frames: padding counted", answers.padding_counted(packet, actions)),
+        ("frames: padding counts", answers.padding_counts(packet, actions)),
     ];
     named.into_iter().find(|(_, alike)| *alike).map(|(name, _)| name)
 }
