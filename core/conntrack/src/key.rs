@@ -167,3 +167,33 @@ impl Key {
         Tuple { proto: self.proto, v6: self.v6, src: self.src.address, dst: self.dst.address, tp_src, tp_dst }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Keys that differ in ports alone, in addresses alone, or in both: neither whole hashes nor the parts of them that choose
+    /// shards and buckets are alike, and both directions have the same.
+    #[test]
+    fn neighbours_have_hashes_of_their_own() {
+        let chain = Chain::new(3);
+        for v6 in [false, true] {
+            for (by_address, by_port) in [(0, 1), (1, 0), (1, 1), (256, 0), (1 << 16, 1)] {
+                let end =
+                    |n: u64| End { address: [0, 0x0a00_0000 + n * by_address], port: (n * by_port) as u32 };
+                let server = End { address: [0, 0x1400_0001], port: 53 };
+                let key = |n| Key { zone: 1, v6, proto: 17, src: end(n), dst: server };
+                let (mut entries, mut buckets) = (BTreeSet::new(), vec![0; 1 << 10]);
+                for n in 1..1 << 14 {
+                    let hash = key(n).hash(&chain);
+                    assert_eq!(hash, key(n).reverse().hash(&chain));
+                    assert!(entries.insert(hash >> 28), "two entries are equal");
+                    buckets[(hash >> 28) as usize % (1 << 10)] += 1;
+                }
+                // 16 each on average, so 50 is eight standard deviations away.
+                assert!(buckets.iter().all(|n| (1..50).contains(n)), "{v6} {by_address} {by_port}");
+            }
+        }
+    }
+}

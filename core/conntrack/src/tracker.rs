@@ -292,7 +292,7 @@ impl Conntrack {
         if meta.zone != action.zone {
             meta.state = 0;
         }
-        meta.known = Known::default();
+        (meta.known, meta.control) = (Known::default(), None);
         meta.zone = action.zone;
         let subject = match read.what {
             What::Quick => Some(read.quick.subject()),

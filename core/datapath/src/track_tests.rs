@@ -143,13 +143,15 @@ proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 3000, ..ProptestConfig::with_cases(60) })]
     #[test]
     fn a_batch_becomes_what_its_packets_become(
+        validate: bool,
         rounds in prop::collection::vec(
             prop::collection::vec((any::<bool>(), (0..8u8, [1..4u8, 1..4u8], [1..6u8, 1..6u8], any::<u8>(), 0..12u8)), 1..90),
             1..5,
         )
     ) {
         let [mut bed, mut other] = [rules(), one_by_one()].map(Bed::new);
-        bed.datapath.set_validate(true);
+        // Whoever compares look-ups takes second passes out of their batch.
+        bed.datapath.set_validate(validate);
         prop_assert_eq!(run(&mut bed, &rounds), run(&mut other, &rounds));
         prop_assert_eq!((bed.datapath.lookup_differences(), bed.balance(), other.balance()), (0, 0, 0));
     }

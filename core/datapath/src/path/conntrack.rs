@@ -15,7 +15,7 @@ use cpu::{Line, Stage};
 use flow::flow::ct_state::INVALID;
 use flow::flow::frag;
 use packet::ethertype;
-use std::sync::Arc;
+use units::Millis;
 
 /// Number of packets whose connections are looked up together.
 const TOGETHER: usize = 16;
@@ -70,20 +70,20 @@ fn tagged(data: &[u8]) -> (u16, &[u8]) {
 /// `ct` for the packets of the batch that have an action, in their order. They [are whole](are_whole), and none has metadata of
 /// its own.
 pub(super) fn track_batch(engine: &mut Engine, actions: &[Option<&Action>]) {
-    let conntrack = Arc::clone(&engine.conntrack);
-    let n = engine.batch.len().min(BATCH);
-    engine.batch.tell_apart();
-    let mut tracked = std::mem::take(&mut engine.batch.tracked);
-    let known = tracked.open(n);
-    cpu::stage(Track { engine, conntrack: &conntrack, known, actions });
-    engine.batch.tracked = tracked;
-    engine.batch.fill_connections();
+    let Engine { batch, conntrack, now, .. } = engine;
+    batch.tell_apart();
+    let mut tracked = std::mem::take(&mut batch.tracked);
+    let known = tracked.open(batch.len().min(BATCH));
+    cpu::stage(Track { batch, conntrack, now: *now, known, actions });
+    batch.tracked = tracked;
+    batch.fill_connections();
 }
 
 /// See [`track_batch`].
 struct Track<'a> {
-    engine: &'a mut Engine,
+    batch: &'a mut Batch,
     conntrack: &'a Conntrack,
+    now: Millis,
     /// What is known of each packet.
     known: &'a mut [Metadata],
     actions: &'a [Option<&'a Action>],
@@ -94,11 +94,11 @@ impl Stage for Track<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Track { engine, conntrack, known, actions } = self;
+        let Track { batch, conntrack, now, known, actions } = self;
         let mut reads = [Read::default(); TOGETHER];
         for (part, (known, actions)) in known.chunks_mut(TOGETHER).zip(actions.chunks(TOGETHER)).enumerate() {
             let first = part * TOGETHER;
-            let frames = &engine.batch.frames[first..];
+            let frames = &batch.frames[first..];
             let asked = actions.iter().zip(frames).zip(&*known);
             for (read, ((action, frame), known)) in reads.iter_mut().zip(asked) {
                 if let Some(action) = action {
@@ -112,8 +112,8 @@ impl Stage for Track<'_> {
             }
             for (i, ((read, action), known)) in (first..BATCH).zip(reads.iter().zip(actions).zip(known)) {
                 if let Some(action) = action {
-                    let written = conntrack.track_read(read, known, action, engine.now);
-                    learn(engine, i, written, known);
+                    let written = conntrack.track_read(read, known, action, now);
+                    learn((&mut *batch, conntrack), i, written, known);
                 }
             }
         }
@@ -122,15 +122,15 @@ impl Stage for Track<'_> {
 
 /// Packet `i` of the batch becomes what `ct` has found out.
 #[inline(always)]
-fn learn(engine: &mut Engine, i: usize, written: Written, known: &mut Metadata) {
-    let Batch { frames, lines, depth, .. } = &mut engine.batch;
+fn learn((batch, conntrack): (&mut Batch, &Conntrack), i: usize, written: Written, known: &mut Metadata) {
+    let Batch { frames, lines, depth, .. } = batch;
     write_line(&mut lines[i], known);
     match written {
         Written::Nothing if known.control.is_none() => {}
         Written::Ends(ends) if nat::write_ends(&mut frames[i], &ends) => {
             renumber(&mut lines[i], *depth, &ends);
         }
-        written => change(engine, i, written, known),
+        written => change((batch, conntrack), i, written, known),
     }
 }
 
@@ -147,26 +147,26 @@ fn renumber(line: &mut Line, depth: Depth, ends: &Ends) {
 
 /// Changes the bytes of packet `i` of the batch as its connection asks for it.
 #[cold]
-fn change(engine: &mut Engine, i: usize, written: Written, known: &mut Metadata) {
-    let (packet_type, vlan_limit) = (engine.batch.common.packet_type, engine.batch.common.vlan_limit);
-    let frame = engine.batch.frames.swap_remove(i);
+fn change((batch, conntrack): (&mut Batch, &Conntrack), i: usize, written: Written, known: &mut Metadata) {
+    let (packet_type, vlan_limit) = (batch.common.packet_type, batch.common.vlan_limit);
+    let frame = batch.frames.swap_remove(i);
     let mut p = Packet::new(frame, Meta { packet_type, vlan_limit, ..Meta::default() });
-    write(engine, &mut p, written);
+    write(conntrack, &mut p, written);
     if let Some(control) = &known.control
-        && !hear(engine, control, &mut p)
+        && !hear(conntrack, control, &mut p)
     {
         known.state |= INVALID;
     }
-    let frames = &mut engine.batch.frames;
+    let frames = &mut batch.frames;
     frames.push(p.frame);
     let last = frames.len() - 1;
     frames.swap(i, last);
-    extract::renew(&mut engine.batch, i);
-    write_line(&mut engine.batch.lines[i % BATCH], known);
+    extract::renew(batch, i);
+    write_line(&mut batch.lines[i % BATCH], known);
 }
 
 /// Writes what a packet's connection asks for.
-fn write(engine: &Engine, p: &mut Packet, written: Written) {
+fn write(conntrack: &Conntrack, p: &mut Packet, written: Written) {
     match written {
         Written::Nothing => {}
         Written::Ends(ends) if p.meta.packet_type == 0 && nat::write_ends(&mut p.frame, &ends) => {
@@ -174,7 +174,7 @@ fn write(engine: &Engine, p: &mut Packet, written: Written) {
         }
         Written::Ends(ends) => nat::write(p, &ends.into()),
         Written::Translation(translated) => {
-            let translation = engine.conntrack.translation(&translated);
+            let translation = conntrack.translation(&translated);
             translation.into_iter().for_each(|translation| nat::write(p, &translation));
         }
     }
@@ -182,15 +182,16 @@ fn write(engine: &Engine, p: &mut Packet, written: Written) {
 
 /// `ct`: finds, moves on or begins the packets' connections, and writes the addresses and ports that they give packets.
 pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet]) {
-    let conntrack = Arc::clone(&engine.conntrack);
+    let Engine { batch, conntrack, now, .. } = engine;
+    let conntrack: &Conntrack = conntrack;
     for group in group.chunks_mut(TOGETHER) {
         let mut reads = [Read::default(); TOGETHER];
         for (read, p) in reads.iter_mut().zip(group.iter_mut()) {
-            read_one(&conntrack, action, p, read);
+            read_one(conntrack, action, p, read);
         }
         reads[..group.len()].iter_mut().for_each(|read| conntrack.prefetch(read));
         for (read, p) in reads.iter().zip(group.iter_mut()) {
-            track_one(engine, action, read, p);
+            track_one((&mut *batch, conntrack, *now), action, read, p);
         }
     }
 }
@@ -206,8 +207,13 @@ fn read_one<'t>(conntrack: &'t Conntrack, action: &Action, p: &mut Packet, read:
     conntrack.read(&packet, &known, action, read);
 }
 
-fn track_one(engine: &mut Engine, action: &Action, read: &Read<'_>, p: &mut Packet) {
-    let rare = p.meta.rare.get_or_insert_with(|| engine.batch.new_rare());
+fn track_one(
+    (batch, conntrack, now): (&mut Batch, &Conntrack, Millis),
+    action: &Action,
+    read: &Read<'_>,
+    p: &mut Packet,
+) {
+    let rare = p.meta.rare.get_or_insert_with(|| batch.new_rare());
     let mut known = Metadata {
         state: p.meta.ct_state,
         zone: p.meta.ct_zone,
@@ -217,13 +223,13 @@ fn track_one(engine: &mut Engine, action: &Action, read: &Read<'_>, p: &mut Pack
         known: p.meta.ct_known,
         control: None,
     };
-    let written = engine.conntrack.track_read(read, &mut known, action, engine.now);
+    let written = conntrack.track_read(read, &mut known, action, now);
     (rare.ct_label, rare.ct_tuple) = (known.label, known.tuple);
     (p.meta.ct_state, p.meta.ct_zone, p.meta.ct_mark) = (known.state, known.zone, known.mark);
     p.meta.ct_known = known.known;
-    write(engine, p, written);
+    write(conntrack, p, written);
     if let Some(control) = &known.control
-        && !hear(engine, control, p)
+        && !hear(conntrack, control, p)
     {
         p.meta.ct_state |= INVALID;
     }
@@ -231,11 +237,11 @@ fn track_one(engine: &mut Engine, action: &Action, read: &Read<'_>, p: &mut Pack
 
 /// A packet of a control connection of FTP or TFTP: it may announce other connections. `false`: it is invalid.
 #[cold]
-fn hear(engine: &Engine, control: &Control, p: &mut Packet) -> bool {
+fn hear(conntrack: &Conntrack, control: &Control, p: &mut Packet) -> bool {
     let layout = p.layout();
     let l3 = p.frame.bytes().get(usize::from(layout.l3)..).unwrap_or_default();
     let packet = conntrack::Packet { ethertype: layout.dl_type, l3, verify: false };
-    let heard = engine.conntrack.hear(control, &packet);
+    let heard = conntrack.hear(control, &packet);
     !heard.invalid && helper::write(p, &heard).is_some()
 }
 
