@@ -1,4 +1,4 @@
-"""A database served by three stock servers that agree by vote."""
+"""A clustered database of three stock servers (Raft)."""
 import os
 import socket
 import subprocess
@@ -50,7 +50,7 @@ class Cluster:
         return out.stdout
 
     def leader(self):
-        """The member that leads, once there is one."""
+        """The leader, once the members have elected one."""
         def leading():
             alive = [n for n in range(3) if self.servers[n].poll() is None]
             return [n for n in alive if "Role: leader" in self.status(n)]

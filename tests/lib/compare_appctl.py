@@ -1,4 +1,4 @@
-"""Calls of the control socket, for compare_commands: every command, rightly and wrongly."""
+"""Calls of the control socket for compare_commands: every command, with right and wrong arguments."""
 import re
 
 from lib import lab
@@ -132,12 +132,12 @@ appctl dpif-netdev/subtable-lookup-info-get
 appctl time/warp nonsense
 """
 
-# What ends or blocks the daemon, or has side effects on the whole machine, is not called with wrong arguments.
+# Commands that end or block the daemon, or affect the whole machine, are not called with wrong arguments.
 NOT_CALLED = re.compile(r"^(exit|list-commands|help)$|^dpctl/|^(dpif-netdev|odp-execute)/.*-(set|impl)|time/")
 
 
 def wrong_counts(switch):
-    """Each command of the control socket that both switches have, with more arguments than any takes."""
+    """Each command that the control sockets of both switches have, with more arguments than any command takes."""
     listed = [lab.sh("ovs-appctl", "-t", "%s/%s.ctl" % (s.dir, s.name), "list-commands") for s in switch]
     names = [set(re.findall(r"^ {2}(\S+)", text, re.M)) for text in listed]
     both = sorted(n for n in set.intersection(*names) if not NOT_CALLED.search(n))

@@ -1,6 +1,6 @@
-"""The calls that are compared with the stock switch, in the order in which they run: one small network from start to end.
+"""The calls that are compared with the stock switch, in order: the life of one small network.
 
-Time is stopped early, so that ages and timeouts are the same on both sides. See compare_run for the notation.
+Time is stopped early, so that ages and timeouts are equal on both sides. See compare_run for the notation.
 """
 from lib.compare_run import Call
 
@@ -387,7 +387,7 @@ def lines(text):
 
 
 def calls():
-    """Every call, in order."""
+    """All calls, in order."""
     return (lines(EMPTY) + lines(BRIDGES) + lines(COLUMNS) + lines(MORE_BRIDGES) + lines(OPENFLOW)
             + [Call(text, stdin) for text, stdin in FLOW_FILES]
             + lines(TRACES) + lines(TRAFFIC) + lines(OPERATION) + lines(CLOSING))

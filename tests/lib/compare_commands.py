@@ -1,8 +1,8 @@
-"""Every command of the stock ovs-vsctl, ovs-ofctl and ovs-appctl in its forms: with each version of OpenFlow, format and option.
+"""Every command of the stock ovs-vsctl, ovs-ofctl and ovs-appctl, with each OpenFlow version, format and option.
 
-The calls are those of compare_ofctl, compare_vsctl and compare_appctl. One for each command that compare_calls does not have
-is in every run, all of them in a long one (see `calls`). The notation is that of compare_run. The network is small, its traffic
-none, and time stands still, so that no answer depends on when it is asked.
+The calls are those of compare_ofctl, compare_vsctl and compare_appctl. A normal run makes one call of each command
+that compare_calls does not have; a long run makes all of them (see `calls`). The notation is that of compare_run. The
+network is small and without traffic, and time is stopped, so that no reply depends on the time of the call.
 """
 import re
 
@@ -22,23 +22,23 @@ appctl time/stop
 
 
 def plain(table):
-    """The lines of a table as calls without input."""
+    """The lines of a table as calls without standard input."""
     return [(line, None) for line in table.strip().splitlines()]
 
 
 def texts(versions):
-    """Every call but those at the end, as (line, input)."""
+    """All calls except those at the end, as (line, input)."""
     return (plain(SETUP) + compare_ofctl.rows(versions) + plain("\n".join(compare_vsctl.formats()))
             + plain(compare_appctl.CALLS) + plain(compare_vsctl.CALLS))
 
 
 def ends():
-    """Calls after all others: they take away what those need."""
+    """The last calls: they remove what the others need."""
     return plain(compare_vsctl.END)
 
 
 def calls(switches, long):
-    """The calls for these switches: all of them, or the first of each command that no other test compares."""
+    """The calls for these switches: all of them, or the first call of each command that no other test compares."""
     if long:
         rows = texts(VERSIONS) + plain("\n".join(compare_appctl.wrong_counts(switches)))
     else:
@@ -57,7 +57,7 @@ def first_of_each(rows):
 
 
 def command_of(call):
-    """The tool and the command of a call: what is neither an option nor its value."""
+    """The tool and the command of a call: the words that are neither options nor their values."""
     takes = {"-O", "-F", "-P", "-t", "-T", "-f", "-d"}
     words = iter(call.args)
     for word in words:
@@ -69,6 +69,6 @@ def command_of(call):
 
 
 def commands_of_help(tool):
-    """The commands that the stock tool's help lists."""
+    """The commands in the stock tool's help."""
     text = lab.sh(PROGRAMS[tool], "--help").partition("Options:")[0].partition("Active ")[0]
     return set(re.findall(r"^ {2}(?:\[--[^\]]*\] )?([a-z][a-z-]+)(?= )", text, re.M))

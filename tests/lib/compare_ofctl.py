@@ -1,6 +1,6 @@
-"""Calls of the stock ovs-ofctl, for compare_commands: every command with every version of OpenFlow, and every option."""
+"""Calls of the stock ovs-ofctl for compare_commands: every command with every OpenFlow version, and every option."""
 
-# $V: with each version.
+# $V: replaced by each version.
 FLOWS = r"""
 sorted ofctl $V add-flow br0 cookie=0x12,priority=100,in_port=1,tcp,nw_src=10.0.0.0/8,tp_dst=80,actions=mod_dl_dst:02:00:00:00:00:09,output:2
 ofctl $V add-flow br0 priority=90,ipv6,ipv6_src=2001:db8::/32,actions=output:"p-3"
@@ -245,7 +245,7 @@ def of_versions(table, versions):
 
 
 def rows(versions):
-    """Every call as (line, input)."""
+    """All calls as (line, input)."""
     plain = [[(line, None) for line in table.strip().splitlines()] for table in (FLOWS, READS, CHANGES, GROUPS, METERS)]
     out = [row for table in plain + [FILES] for row in of_versions(table, versions)]
     return out + [(line, "00\n" if "$FILE" in line else None) for line in OTHERS.strip().splitlines()]

@@ -1,6 +1,6 @@
-"""Wrong OpenFlow messages as bytes, and a client that tells what error a switch answers.
+"""Invalid OpenFlow messages as bytes, and a client that reports which error a switch sends.
 
-The stock tool refuses most of these before they are sent, so they are built here. Numbers: OpenFlow 1.0.1 and 1.3.5.
+The stock tool refuses to send most of these, so they are built here. Numbers: OpenFlow 1.0.1 and 1.3.5.
 """
 import socket
 import struct
@@ -17,7 +17,7 @@ def message(version, kind, body=b"", xid=0x77, length=None):
 
 
 def answer(path, version, data, hello=None, seconds=5):
-    """What a switch answers to `data`: its errors as `type/code`, and whether the connection lives on."""
+    """The reply of a switch to `data`: its errors as `type/code`, and whether the connection stays open."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(seconds)
         s.connect(path)
@@ -205,7 +205,8 @@ def of13():
         ("action: output to any", flow13(None, apply(output13(NONE32)))),
         ("action: set field without prerequisite", flow13(None, apply(set_field(oxm(14, b"\0\x50"))))),
         ("action: set read-only field", flow13(match13(ip), apply(set_field(oxm(5, b"\x08\x06"))))),
-        # For many numbers the stock switch complains of the length: collisions in its table of fields. Not for this one.
+        # For many field numbers the stock switch reports a bad length, because of collisions in its table of fields.
+        # Not for this one.
         ("action: set unknown field", flow13(None, apply(set_field(oxm(90, b"\0"))))),
         ("action: set VLAN out of range", flow13(None, apply(set_field(oxm(6, b"\x3f\xff"))))),
         ("action: push VLAN of a wrong type", flow13(None, apply(struct.pack("!HHHxx", 17, 8, 0x1234)))),

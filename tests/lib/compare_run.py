@@ -25,7 +25,7 @@ PROGRAMS = {"vsctl": "ovs-vsctl", "ofctl": "ovs-ofctl", "appctl": "ovs-appctl", 
 OPTIONS = {"~", "?", "sorted", "blocks", "flood"}
 SETTLE = 3.0
 
-# What differs between two runs of one and the same switch. Order matters: the first are the most specific.
+# Values that differ between two runs of the same switch. The order matters: the most specific patterns come first.
 RULES = [(re.compile(pattern, re.M), replacement) for pattern, replacement in [
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\|\d+\|", "<time>|"),
@@ -35,7 +35,7 @@ RULES = [(re.compile(pattern, re.M), replacement) for pattern, replacement in [
     (r"duration_sec=\d+|duration_nsec=\d+", "duration=<t>"),
     (r"\bidle_age=\d+, |\bhard_age=\d+, ", ""),
     (r"used:[0-9.]+s", "used:<t>s"),
-    # Dummies are numbered as they are opened, which the stock switch does again for a device that it failed to add.
+    # Dummies are numbered as they are opened. The stock switch opens a device again after it failed to add it.
     (r"0000aa55aa55[0-9a-f]{4}|aa:55:aa:55(:[0-9a-f]{2}){2}", "<mac>"),
     (r"(\bp[ab]\): addr:)[0-9a-f:]{17}", r"\1<random>"),
     (r"\brecirc_id=[1-9]\d*", "recirc_id=<id>"),
@@ -44,14 +44,14 @@ RULES = [(re.compile(pattern, re.M), replacement) for pattern, replacement in [
     (r"\(Open vSwitch\) [0-9.]+\S*", "(Open vSwitch) <version>"),
     (r"^Software: [0-9.]+\S*", "Software: <version>"),
     (r"^DB Schema [0-9.]+", "DB Schema <version>"),
-    # Which of these a client sees depends on who is first to close.
+    # Which of these errors a client gets depends on which side closes first.
     (r"\((Broken pipe|Protocol error|Connection reset by peer)\)", "(<disconnected>)"),
     (r"\btime=[0-9.]+ ms", "time=<t> ms"),
     (r"\bpid \d+", "pid <pid>"),
 ]]
 
 def sort_outputs(actions, tag):
-    """Sorts the actions by what they are, each output with the VLAN tag (of `tag` at first) that packets have there."""
+    """Sorts the actions by kind; each output gets the VLAN tag (initially `tag`) that packets have there."""
     parts, depth = [""], 0
     for c in actions:
         depth += (c == "(") - (c == ")")
@@ -72,7 +72,7 @@ def sort_outputs(actions, tag):
 
 
 class Call:
-    """One row of a table of calls."""
+    """One line of a table of calls."""
 
     def __init__(self, text, stdin=None):
         self.options, self.keep, self.stdin = set(), None, stdin
@@ -105,19 +105,19 @@ class Call:
         }[self.tool] + args
 
     def raw(self, switch):
-        """(exit status, output, errors) as the client gives them."""
+        """(exit status, output, errors) of the client."""
         r = subprocess.run(self.argv(switch), capture_output=True, text=True, errors="replace", timeout=30, env=switch.env,
                            input=self.stdin or "")
         return r.returncode, r.stdout, r.stderr
 
     def answer(self, switch):
-        """The normalised answer, as lines."""
+        """The normalised reply, as lines."""
         status, out, err = self.raw(switch)
         lines = ["exit status %d" % status]
         if "?" in self.options:
             return lines
         lines += self.select(normalise(self.rewrite(out), switch))
-        # Complaints about options name the program as it was called.
+        # Error messages about options begin with the path by which the program was called.
         err = err.replace(switch.tools + "/", "") if switch.tools else err
         lines += ["stderr: " + line for line in normalise(self.rewrite(err), switch).splitlines()]
         return lines
@@ -146,7 +146,7 @@ class Call:
 
 
 def normalise(text, switch):
-    """Takes out of `text` what belongs to this run and not to this program."""
+    """Replaces values in `text` that are specific to this run by their names."""
     text = text.replace(switch.dir, "<rundir>").replace(switch.name + ".ctl", "<daemon>.ctl")
     for pattern, replacement in RULES:
         text = pattern.sub(replacement, text)
@@ -154,7 +154,7 @@ def normalise(text, switch):
 
 
 class Rewrite:
-    """A difference that is meant and that shows in many calls: rewritten on both sides before they are compared."""
+    """An expected difference that affects many calls: replaced on both sides before the comparison."""
 
     def __init__(self, calls, pattern, replacement, reason):
         self.calls, self.pattern = re.compile(calls), re.compile(pattern, re.M)
@@ -168,7 +168,7 @@ REWRITES = [
 
 
 class Difference:
-    """A call whose answers differ: the lines of a diff (`-` stock, `+` ours), and those that no expectation covers."""
+    """A call with different replies: the lines of a diff (`-` stock, `+` ours), and the lines that no entry expects."""
 
     def __init__(self, call, stock, ours, expected):
         self.call = call
@@ -189,16 +189,16 @@ class Difference:
 
 LONG = bool(os.environ.get("TEST_LONG"))
 STATUS = re.compile(r"^[-+]exit status \d+$")
-# Lines that say nothing: a pattern that finds one of them would cover any difference.
+# Lines without content: a pattern that matches one of them would cover any difference.
 ANYTHING = [sign + start + "\uffff" for sign in "-+" for start in ("", " ", "stderr: ", "exit status ")]
 
 
 class Expected:
-    """A difference that is meant: of which calls, in which lines of the diff (with their sign), and why.
+    """An expected difference: the calls, the lines of the diff (with their sign), and the reason.
 
-    Both are regular expressions, and no line pattern may match just anything. An exit status is never covered by a pattern:
-    where it differs, `statuses` says exactly what the two are. An entry that covers nothing in a run that makes such calls
-    fails the run (`long`: fails a long run, which alone has the calls that differ).
+    Calls and lines are regular expressions; a line pattern that matches every line is refused. An exit status is
+    never covered by a pattern: if it differs, `statuses` gives both values. An entry that covers nothing in a run
+    with such calls fails the run (`long`: only a long run, which alone has the calls that differ).
     """
 
     def __init__(self, calls, lines, reason, statuses=None, long=False):
@@ -209,7 +209,7 @@ class Expected:
         assert not any(self.calls.search(call) for call in ("\uffff", "ovs-\uffff")), "%r matches any call" % calls
 
     def uncovered(self, call, stock, ours, lines):
-        """Those of the lines of a call's diff that are not expected."""
+        """The lines of a call's diff that are not expected."""
         if not self.calls.search(call):
             return lines
         statuses_as_said = self.statuses == (status(stock), status(ours))
@@ -220,12 +220,12 @@ class Expected:
         return self.called and not self.used and (LONG or not self.long)
 
 
-# The pattern of an entry that is not about lines.
+# The line pattern of an entry that covers whole replies.
 NO_LINE = r"(?!)"
 
 
 class Refused(Expected):
-    """A command that we do not have yet: our whole answer is that it is none, whatever the stock one is."""
+    """A command that we do not have yet: our whole reply is an error message, whatever the stock switch replies."""
 
     ANSWER = re.compile(r'exit status 2\nstderr: "\S+" is not a valid command.*\nstderr: ovs-appctl: \S+: server returned an error')
 
@@ -239,23 +239,23 @@ class Refused(Expected):
 
 
 def status(answer):
-    """The exit status in an answer."""
+    """The exit status in a reply."""
     return int(answer[0].rpartition(" ")[2])
 
 
 def begin(expected):
-    """Forgets what earlier runs found of these entries."""
+    """Resets the results of earlier runs in these entries."""
     for entry in expected:
         entry.called = entry.used = False
 
 
 def stale(expected):
-    """A line for each entry whose calls were made since `begin`, and whose difference was not there."""
+    """A line for each entry whose calls were made since `begin` without the expected difference."""
     return ["no longer different: %s (%s)" % (e.calls.pattern, e.reason) for e in expected if e.is_stale()]
 
 
 def compare(stock, ours, calls, expected):
-    """Runs every call against both switches, in step; returns the differences."""
+    """Makes every call on both switches, in parallel steps; returns the differences."""
     differences = []
     for call in calls:
         wanted, got = call.answer(stock), call.answer(ours)
@@ -272,7 +272,7 @@ def compare(stock, ours, calls, expected):
 
 
 def run(switches, calls, expected):
-    """Compares every call on a pair of switches; fails when a difference is not expected, or an expected difference is not there."""
+    """Compares every call on a pair of switches. Fails on an unexpected difference, or if an expected one is missing."""
     begin(expected)
     differences = compare(*switches, calls, expected)
     bad = [d for d in differences if d.unexplained]
@@ -284,7 +284,7 @@ def run(switches, calls, expected):
 
 
 def alive(after, *switches):
-    """Fails when a daemon or a database server has ended: nothing after that would mean anything."""
+    """Fails if a daemon or a database server has ended: later results would be meaningless."""
     for switch in switches:
         for process in (switch.daemon, switch.db):
             if process is not None and process.poll() is not None:
@@ -292,14 +292,14 @@ def alive(after, *switches):
 
 
 def two_switches(database="stock", ours=None, args=("--enable-dummy=override", "--disable-system")):
-    """The stock switch and ours; unless told otherwise with dummy devices only."""
+    """The stock switch and ours; by default with dummy devices only."""
     stock = lab.Switch(ours=False, args=args, datapath_type="dummy").start()
     other = (ours or lab.Switch)(args=args, datapath_type="dummy", database=database).start()
     return stock, other
 
 
 def two_tools():
-    """Two stock switches, the second to be spoken to with our tools."""
+    """Two stock switches; the second one is used with our tools."""
     stock, other = two_switches(ours=lambda **kw: lab.Switch(ours=False, **kw))
     other.tools = lab.COMPAT
     return stock, other

@@ -1,4 +1,4 @@
-"""Calls of the stock ovs-vsctl, for compare_commands: every command, and what its output can look like."""
+"""Calls of the stock ovs-vsctl for compare_commands: every command and output format."""
 
 CALLS = r"""
 vsctl init

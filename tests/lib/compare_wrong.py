@@ -1,6 +1,6 @@
-"""Wrong inputs that go through the stock clients or straight into the database's socket. Notation of calls: compare_run.
+"""Invalid inputs for the stock clients and for the database's socket. Notation of calls: compare_run.
 
-A row is (name, calls whose answers are compared, calls that undo and are not compared).
+A row is (name, calls whose replies are compared, calls that undo the change and are not compared).
 """
 import json
 import socket
@@ -9,7 +9,7 @@ from lib.compare_run import normalise
 
 
 def port(name, settings, ask="error"):
-    """A port that cannot be as it is asked for: what its row says."""
+    """Calls that add a port with invalid settings and read column `ask` of its row; then calls that undo it."""
     return ["vsctl --no-wait add-port br0 %s -- set interface %s %s" % (name, name, settings), "vsctl set bridge br0 external-ids:x=1",
             "~ vsctl get interface %s %s" % (name, ask)], ["vsctl --if-exists del-port br0 " + name,
                                                           "vsctl remove bridge br0 external-ids x"]
@@ -19,11 +19,11 @@ def row(name, *calls, undo=()):
     return name, list(calls), list(undo)
 
 
-# The flows that every row finds. The stock switch drops them when the last controller goes.
+# The flows that exist before every row. The stock switch removes them when the last controller is removed.
 FLOWS_OF_BR0 = ["ofctl add-flow br0 priority=100,in_port=1,ip,actions=output:2",
                 "ofctl add-flow br0 table=1,priority=50,arp,actions=NORMAL"]
 
-# With every device a dummy.
+# All devices are dummies.
 CONFIGURATION = [
     ("port: unknown type", *port("bad1", "type=nonsense", "error ofport")),
     ("port: patch without options", *port("bad2", "type=patch", "error ofport")),
@@ -65,7 +65,7 @@ CONFIGURATION = [
         undo=["ofctl del-flows br0 table=20", "vsctl clear bridge br0 flow_tables"]),
 ]
 
-# With real devices allowed.
+# Real devices are allowed.
 DEVICES = [
     ("port: no such device", *port("nosuchdev0", "type=system", "error ofport")),
     ("port: no such device, type left out", *port("nosuchdev1", "ofport_request=9", "error ofport")),
@@ -203,17 +203,18 @@ DATABASE = [
      b'{"name":"b","tag":99999999999999999999}}]}'),
 ]
 
-# What ours answers otherwise, and why.
+# Replies in which ours differs, with the reason.
 ANSWERED_OTHERWISE = [
-    # Ends the stock server (3.1) with an assertion: ours answers and lives.
+    # Crashes the stock server (3.1) by an assertion; ours sends an error and continues.
     ("monitor without requests", b'{"id":1,"method":"monitor","params":["Open_vSwitch"]}', ["syntax error", "open"]),
-    # JSON is UTF-8 (RFC 8259 section 8.1), and OVSDB's strings are: other bytes are no JSON, to the stock server they are text.
+    # JSON is UTF-8 (RFC 8259 section 8.1), and so are OVSDB's strings. Other bytes are no valid JSON; the stock
+    # server accepts them as text.
     ("broken UTF-8", b'{"id":1,"method":"\xff\xfe","params":[]}', ["closed"]),
 ]
 
 
 def errors_of(value):
-    """The `error` members of an answer, and what the rest of it is."""
+    """The `error` members of a reply, and the rest of the reply."""
     if isinstance(value, dict) and "error" in value and value["error"] is not None:
         error = value["error"]
         return errors_of(error) if isinstance(error, dict) else [str(error)]
@@ -225,8 +226,8 @@ def errors_of(value):
 
 
 def database_answer(switch, data, seconds=10):
-    """The errors that the database answers to `data`, and whether the connection lives on."""
-    # The last request is not an echo: ours answers that before a long transaction, other requests after it.
+    """The errors in the database's reply to `data`, and whether the connection stays open."""
+    # The last request is not an echo: our server answers echo before a long transaction, other requests after it.
     found, text, decoder = [], "", json.JSONDecoder()
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(seconds)

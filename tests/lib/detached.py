@@ -1,4 +1,4 @@
-"""A switch that leaves its caller behind, as service managers start it."""
+"""A switch in the background, as service managers start it."""
 import os
 import signal
 import subprocess
@@ -16,7 +16,7 @@ class Detached(lab.Switch):
         self.pidfile = self.dir + "/sluiced.pid"
 
     def launch(self, *args, env=()):
-        """Calls the daemon; returns exit status and standard error."""
+        """Runs the daemon's command line; returns exit status and standard error."""
         r = subprocess.run([self.binary(), "--pidfile", "--detach", "-vconsole:off", *args],
                            env=dict(self.env, **dict(env)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                            text=True, timeout=20)

@@ -1,8 +1,10 @@
-"""What the tests of DPDK share: a switch with DPDK, its ports' counters, and dpdk-testpmd as a guest on virtio_user.
+"""Shared parts of the DPDK tests: a switch with DPDK, its ports' counters, and dpdk-testpmd as a guest on
+virtio_user.
 
-No huge pages are needed: the switch runs with `--no-huge --legacy-mem` (the latter keeps it from adding `--in-memory`,
-which DPDK refuses next to `--no-huge`), and a guest with `--no-huge --single-file-segments` keeps its memory in one
-memfd, which the switch can map. Without `--single-file-segments` the hand-shake succeeds and no packet ever moves.
+No huge pages are needed: the switch runs with `--no-huge --legacy-mem` (the latter prevents it from adding
+`--in-memory`, which DPDK refuses together with `--no-huge`). A guest with `--no-huge --single-file-segments` has its
+memory in one memfd, which the switch can map; without `--single-file-segments` the handshake succeeds but no packet
+is transferred.
 """
 import contextlib
 import os
@@ -14,17 +16,17 @@ import time
 
 from lib import lab
 
-# The peer: Debian's, or another build of it.
+# The stock switch: Debian's, or another build.
 STOCK = os.environ.get("TEST_STOCK_DPDK", "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
 LONG = bool(os.environ.get("TEST_LONG"))
 HUGE = "--no-pci --in-memory --no-telemetry"
-# Slots of a guest's ring.
+# Number of slots of a guest's ring.
 RING = 256
 EAL = "--no-pci --no-huge --legacy-mem --no-shconf -m %d --no-telemetry"
 
 
 def need():
-    """Skips where the machine lacks what the tests with DPDK ask for."""
+    """Skips the test if the machine lacks what the DPDK tests need."""
     lab.need_root()
     lab.need("dpdk-testpmd")
     if os.cpu_count() < 2:
@@ -33,7 +35,7 @@ def need():
 
 @contextlib.contextmanager
 def huge_pages(megabytes):
-    """Sees to that many megabytes of free 2 MB pages while its body runs: takes from the machine what is missing."""
+    """Provides this many megabytes of free 2 MB pages while the body runs; allocates missing pages."""
     folder = "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 
     def read(name):
@@ -63,7 +65,7 @@ def huge_pages(megabytes):
 
 
 class Switch(lab.Switch):
-    """A private switch with DPDK: main threads on core 0, one polling thread on core 1."""
+    """A private switch with DPDK: main threads on core 0, one poll thread on core 1."""
 
     def __init__(self, eal=EAL % 1024, **kw):
         super().__init__(**kw)
@@ -83,23 +85,24 @@ class Switch(lab.Switch):
         return self
 
     def wait_for_dpdk(self):
-        """Waits until the daemon says that DPDK is up."""
+        """Waits until the daemon reports that DPDK is initialized."""
         self.wait(lambda: self.vsctl("get", "open_vswitch", ".", "dpdk_initialized").strip() == "true", "DPDK is up")
 
     def wait(self, holds, what, seconds=10):
-        """`lab.wait_until`, with what the daemon logged where it does not come true."""
+        """`lab.wait_until`, which adds the daemon's log on failure."""
         try:
             lab.wait_until(holds, what, seconds)
         except AssertionError as e:
             raise AssertionError("%s\n%s" % (e, self.log()[-3000:])) from None
 
     def secure_bridge(self, name):
-        """A bridge that forwards by its flows and nothing else."""
+        """A bridge that forwards only by its flows."""
         self.vsctl("add-br", name, "--", "set", "bridge", name, "datapath_type=netdev", "fail_mode=secure",
                    "protocols=[OpenFlow10,OpenFlow13,OpenFlow14]")
 
     def add(self, bridge, *ports):
-        """Adds ports in one transaction: (name, number, type, {option: value}, {column: value}); none may have an error."""
+        """Adds ports in one transaction: (name, number, type, {option: value}, {column: value}). Fails if any has an
+        error."""
         argv = []
         for name, number, kind, options, *columns in ports:
             argv += ["--", "add-port", bridge, name, "--", "set", "interface", name, "type=" + kind, "ofport_request=%d" % number]
@@ -110,7 +113,7 @@ class Switch(lab.Switch):
             assert error in ("[]", '""'), "%s: %s" % (name, error)
 
     def client(self, name, number, mtu=1500):
-        """What `add` takes for a `dpdkvhostuserclient` whose guest listens on `socket(name)`."""
+        """The argument of `add` for a `dpdkvhostuserclient` whose guest listens on `socket(name)`."""
         return name, number, "dpdkvhostuserclient", {"vhost-server-path": self.socket(name)}, {"mtu_request": mtu}
 
     def socket(self, name):
@@ -121,18 +124,18 @@ class Switch(lab.Switch):
         self.ofctl("-OOpenFlow13", "add-flows", bridge, "-", input="\n".join(flows) + "\n")
 
     def wait_for_guests(self, bridge, *names):
-        """Waits until those vhost-user ports have guests: without one a port has no counters."""
+        """Waits until these vhost-user ports have guests: without a guest a port has no counters."""
         for name in names:
             self.wait(lambda: "=?" not in self.ofctl("-OOpenFlow14", "dump-ports", bridge, name).split("errs")[0],
                       name + " has a guest", 20)
 
     def flow_packets(self, bridge, match):
-        """Packets of the one flow with that match."""
+        """Packets of the only flow with this match."""
         text = self.ofctl("-OOpenFlow13", "dump-flows", bridge, match)
         return sum(map(int, re.findall(r"n_packets=(\d+)", text)))
 
     def counters(self, bridge, name):
-        """Counters of a port: rx, tx, tx_drop, and the reasons that are counted one by one."""
+        """Counters of a port: rx, tx, tx_drop, and the drop reasons."""
         text = self.ofctl("-OOpenFlow14", "dump-ports", bridge, name)
         counted = {}
         for way, packets, drop in re.findall(r"(rx|tx) pkts=(\d+|\?), bytes=\S+ drop=(\d+|\?)", text):
@@ -146,7 +149,7 @@ class Switch(lab.Switch):
         return {k: now[k] - since.get(k, 0) for k in now}
 
     def settle(self):
-        """Waits until the packet accounting balances: every packet went out or is counted as dropped."""
+        """Waits until the packet accounting balances: every packet was sent or is counted as dropped."""
         if not self.ours:
             return
 
@@ -159,7 +162,7 @@ class Switch(lab.Switch):
             raise AssertionError("%s\n%s" % (e, self.text)) from None
 
     def status(self, what):
-        """A line of /proc/PID/status in kB: VmRSS, HugetlbPages."""
+        """A value of /proc/PID/status in kB: VmRSS, HugetlbPages."""
         with open("/proc/%d/status" % self.daemon.pid) as f:
             return int(re.search(r"^%s:\s+(\d+)" % what, f.read(), re.M)[1])
 
@@ -168,12 +171,12 @@ class Switch(lab.Switch):
 
 
 def reasons(counters):
-    """The sum of what is counted by reason among the packets not sent."""
+    """The sum of the drop reasons of packets that were not sent."""
     return sum(v for k, v in counters.items() if k.startswith("ovs_tx_"))
 
 
 class Testpmd:
-    """dpdk-testpmd with virtio_user ports, spoken to through its prompt.
+    """dpdk-testpmd with virtio_user ports, controlled by its prompt.
 
     ports: the text after `net_virtio_userN,` of each; one that listens (`server=1`) waits for the switch.
     """
@@ -182,15 +185,16 @@ class Testpmd:
 
     def __init__(self, *ports, queues=1, mbuf_size=2176, megabytes=320, args=(), wait=True):
         for path in (p.split("path=")[1].split(",")[0] for p in ports if "server=1" in p):
-            # One that was killed leaves its socket, and testpmd does not take it over.
+            # A killed testpmd leaves its socket, and the next one does not replace it.
             if os.path.exists(path):
                 os.unlink(path)
         argv = ["stdbuf", "-oL", "dpdk-testpmd", "-l", "0,1", "--main-lcore", "1", "--no-pci", "--no-huge", "--no-shconf",
                 "--single-file-segments", "-m", str(megabytes), "--no-telemetry"]
         for i, port in enumerate(ports):
             argv += ["--vdev", "net_virtio_user%d,%s" % (i, port)]
-        # A packed ring keeps what it sent until a slot is wanted again: five buffers in each for the longest chains of these
-        # tests. With fewer buffers than that and the receive rings take, testpmd comes to have none to send.
+        # A packed ring keeps sent buffers until their slots are needed again: up to five buffers per slot for the
+        # longest chains of these tests. With fewer buffers in total, including those of the receive rings, testpmd
+        # runs out of them.
         buffers = len(ports) * queues * RING * (1 + 5) + 2048
         argv += ["--", "-i", "--rxq=%d" % queues, "--txq=%d" % queues, "--total-num-mbufs=%d" % buffers, "--mbuf-size=%d" % mbuf_size,
                  "--no-lsc-interrupt", *args]
@@ -202,7 +206,7 @@ class Testpmd:
             self.wait_prompt(0, "its start", 40)
 
     def read(self):
-        # testpmd may say anything: what is no text is of no interest.
+        # The output may contain invalid UTF-8, which is ignored.
         while chunk := os.read(self.process.stdout.fileno(), 65536):
             self.text += chunk.decode(errors="replace")
 
@@ -211,7 +215,7 @@ class Testpmd:
         assert self.process.poll() is None, "testpmd ended:\n" + self.text[-3000:]
 
     def do(self, *commands):
-        """Gives commands, one after another; returns what the last one printed."""
+        """Enters commands, one after another; returns the output of the last one."""
         for command in commands:
             start = len(self.text)
             self.process.stdin.write(command.encode() + b"\n")
@@ -220,7 +224,7 @@ class Testpmd:
         return self.text[start:]
 
     def burst(self, mode, packets, first="", seconds=1):
-        """Forwards in that mode until so many packets came or went, at most for `seconds`; then stops."""
+        """Forwards in this mode until `packets` packets were received or sent, at most for `seconds`; then stops."""
         wanted = self.count() + packets
         self.do("set fwd " + mode, ("start " + first).strip())
         deadline = time.time() + seconds * lab.PATIENCE
@@ -233,16 +237,16 @@ class Testpmd:
         return sum(port["rx"] + port["tx"] for port in self.stats())
 
     def stats(self):
-        """Per port what the guest received and sent since it started, in packets."""
+        """Packets that the guest has received and sent since it started, by port."""
         text = self.do("show port stats all")
         return [{"rx": int(rx), "tx": int(tx)} for rx, tx in
                 re.findall(r"RX-packets: (\d+).*?TX-packets: (\d+)", text, re.S)]
 
     def drain(self):
-        """Takes what still lies in the receive rings; returns the statistics when nothing moves any more."""
+        """Receives what is left in the rings; returns the statistics when no packets arrive any more."""
         for _ in range(40):
             before = self.count()
-            # Ends early when packets come: then others may follow.
+            # Repeat as long as packets arrive, since more may follow.
             self.burst("rxonly", 1, seconds=0.1)
             if self.count() == before:
                 return self.stats()

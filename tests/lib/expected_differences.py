@@ -1,7 +1,7 @@
-"""The differences from the stock switch that are meant, each with its reason. Everything else fails the test.
+"""The expected differences from the stock switch, each with its reason. Any other difference fails the test.
 
-Debian ships Open vSwitch 3.1; Sluice speaks the text of 3.7. What changed between the two is a difference from the oracle, not
-from the target.
+Debian has Open vSwitch 3.1; Sluice implements 3.7. A difference between these versions is a difference from Debian's
+switch, not from the specification.
 """
 from lib.compare_run import NO_LINE, Expected, Refused
 
@@ -19,7 +19,7 @@ SWITCH = [
              "with all devices dummies the stock switch makes one of a tunnel as well; ours is a tunnel, and wants to know where to"),
 ]
 
-# The same where the switch serves its own database, and is called by its own name.
+# The same for the switch that serves its own database, under its own name.
 OWN_DATABASE = [
     Expected(r"^ovs-appctl version$", r"^-ovs-vswitchd \(Open vSwitch\) <version>$|^\+sluiced \(Sluice\) \S+, as ovs-vswitchd "
              r"\(Open vSwitch\) <version>$",
@@ -28,7 +28,7 @@ OWN_DATABASE = [
              "with its own database the switch writes the versions that ovs-ctl writes beside ovs-vswitchd"),
 ]
 
-# The same for our tools beside the stock ones, on stock switches.
+# The same for our tools compared with the stock tools, on stock switches.
 TOOLS = [
     Expected(r"^ovs-ofctl dump-tables br0$", r"^-    matching:$|^-      exact match or wildcard: in_port eth",
              "the wildcards that a table of OpenFlow 1.0 supports are not shown"),

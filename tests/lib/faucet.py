@@ -1,4 +1,4 @@
-"""Faucet, a controller that makes VLANs and routes out of a file of settings."""
+"""Faucet, a controller that implements VLANs and routing from a configuration file."""
 import os
 import sys
 
@@ -8,13 +8,13 @@ VERSION = "1.10.10"
 
 
 def faucet():
-    """The program, in an environment of our own below target/."""
+    """The path of the program, in a virtual environment below target/."""
     venv = os.path.join(lab.ROOT, "target", "faucet")
     program, pip = os.path.join(venv, "bin", "faucet"), [os.path.join(venv, "bin", "python3"), "-m", "pip", "install", "-q"]
     try:
         if not os.access(program, os.X_OK):
             lab.sh(sys.executable, "-m", "venv", venv)
-            # It is built with what setuptools has given up since.
+            # Its build needs an old version of setuptools.
             lab.sh(*own_network.of_host(*pip), "setuptools<70", "wheel", "pbr", timeout=300)
             lab.sh(*own_network.of_host(*pip), "--no-build-isolation", "faucet==" + VERSION, timeout=600)
         lab.sh(program, "--version")
@@ -29,7 +29,7 @@ class Faucet:
     def __init__(self, program, directory, settings, port):
         self.port, self.out = port, os.path.join(directory, "faucet.log")
         files = {"FAUCET_CONFIG": "faucet.yaml", "FAUCET_LOG": "faucet.log", "FAUCET_EXCEPTION_LOG": "faucet-exception.log"}
-        # It starts osken-manager, which lies beside it.
+        # Faucet starts osken-manager, which is in the same directory.
         path = os.path.dirname(program) + ":" + os.environ["PATH"]
         env = dict(os.environ, PATH=path, FAUCET_PROMETHEUS_PORT=str(port + 1), FAUCET_PROMETHEUS_ADDR="127.0.0.1",
                    FAUCET_CONFIG_STAT_RELOAD="0", **{name: os.path.join(directory, file) for name, file in files.items()})

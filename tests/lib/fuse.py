@@ -1,7 +1,7 @@
-"""A file that never answers one process: one of FUSE whose server is the test.
+"""A FUSE file that never answers one process; the test is its server.
 
-Requests of that process are not answered, of whatever kind, until `end`; those of others are, so that the test and its
-children can open and close the file. The mount is in a namespace of two threads of the test and goes with them.
+No request of that process is answered until `end`. Requests of other processes are, so that the test and its children
+can open and close the file. The mount is in a namespace of two threads of the test, and disappears with them.
 """
 import ctypes
 import os
@@ -23,7 +23,7 @@ def attributes(node, size):
 
 
 class Unanswered:
-    """`fd` is the file; `asked` says what the process `pid` asked of it, by opcode."""
+    """`fd` is the file; `asked` has the requests of process `pid`, by opcode."""
 
     def __init__(self, size, pid):
         lab.need_root()
@@ -45,7 +45,7 @@ class Unanswered:
                                (libc.mount, (b"fuse", folder.encode(), b"fuse", 0, options.encode()))):
                 if call(*args):
                     raise OSError(ctypes.get_errno(), "mount")
-            # It has our namespace.
+            # The new thread inherits this thread's mount namespace.
             self.server = threading.Thread(target=self.serve, daemon=True)
             self.server.start()
             self.fd = os.open(folder + "/file", os.O_RDWR | os.O_CLOEXEC)
@@ -53,7 +53,7 @@ class Unanswered:
             self.error = e
 
     def serve(self):
-        # Its threads ask by numbers of their own.
+        # Threads of the process have thread IDs of their own in requests.
         theirs = lambda thread: os.path.exists("/proc/%d/task/%d" % (self.pid, thread))
         while not self.done.is_set():
             if not select.select([self.device], [], [], 0.1)[0]:
@@ -77,14 +77,14 @@ class Unanswered:
         if opcode == LOOKUP:
             return 0, struct.pack("<4Q2I", FILE, 0, 3600, 3600, 0, 0) + attributes(FILE, self.size)
         if opcode == GETATTR:
-            # Not to be remembered: others are to ask again.
+            # Not cacheable, so that other processes send requests, too.
             return 0, struct.pack("<Q2I", 0, 0, 0) + attributes(node, self.size)
         if opcode == OPEN:
             return 0, struct.pack("<QII", 1, 0, 0)
         return (0 if opcode in (FLUSH, RELEASE) else ENOSYS), b""
 
     def end(self):
-        """Whoever waits is told that the file is no more."""
+        """Fails all waiting requests."""
         os.close(self.fd)
         self.done.set()
         self.server.join()

@@ -1,7 +1,8 @@
-"""TCP of the simplest kind in a vhost-user guest: one connection on which nothing is lost, and each packet looked at.
+"""Minimal TCP in a vhost-user guest: one connection that fails the test on any loss, and checks each packet.
 
-What the guest sends is cut and summed here, or left to the switch where its features say so. What arrives must be whole and
-right, or left undone in a way that its features allow; `longest` tells how long the longest packet was.
+The guest segments and checksums what it sends, or leaves that to the switch if its features allow. Received packets
+must be complete and valid, or unfinished in a way that its features allow; `longest` is the length of the longest
+one.
 """
 import ipaddress
 import struct
@@ -25,7 +26,7 @@ def sum16(data):
 
 
 class Packet:
-    """A TCP packet of an Ethernet frame, parsed without mercy; `undone`: what its header says is left to do."""
+    """A TCP packet of an Ethernet frame, strictly parsed; `undone`: the offloads that its header requests."""
 
     def __init__(self, arrival):
         flags, self.gso, _, self.size, start, offset = struct.unpack_from("<BBHHHH", arrival)
@@ -66,7 +67,7 @@ class Tcp:
         self.longest, self.id, self.data = 0, 7, b""
 
     def packet(self, flags, payload=b"", options=b"", left=False):
-        """A frame; `left`: its checksum holds the sum of the pseudo header only."""
+        """A frame; `left`: the checksum field has only the sum of the pseudo header."""
         tcp = struct.pack(">HHIIBBHHH", self.sport, self.port, self.seq & 0xffffffff, self.next, (20 + len(options)) // 4 << 4, flags,
                           WINDOW, 0, 0) + options + payload
         addresses = self.address.packed + self.peer.packed
@@ -83,7 +84,7 @@ class Tcp:
         return self.macs + b"\x08\0" + ip + tcp
 
     def say(self, flags, payload=b"", options=b""):
-        """Sends; more than a packet's worth is left to the switch, or cut here."""
+        """Sends data; more than one segment is left to the switch, or segmented here."""
         left, v6 = bool(self.features & F_CSUM), self.address.version == 6
         l4 = 14 + (40 if v6 else 20)
         room = len(payload) if self.features & F_HOST_TSO4 else MSS
@@ -102,7 +103,7 @@ class Tcp:
         return self
 
     def listen(self, done, seconds=10):
-        """Takes packets and answers them until `done`."""
+        """Receives packets and answers them until `done`."""
         deadline = time.time() + seconds
         while not done():
             assert time.time() < deadline, "TCP in a guest: %d bytes came within %d s" % (len(self.data), seconds)
@@ -118,7 +119,7 @@ class Tcp:
         assert not p.gso or p.gso == (GSO_TCP6 if p.v6 else GSO_TCP4) and self.features & F_GUEST_TSO4, "kind of segmentation %d" % p.gso
         assert len(p.frame) <= 1514 or p.gso, "longer than the MTU"
         if p.dport != self.sport:
-            return  # The end of another connection.
+            return  # The FIN of another connection.
         assert (p.src, p.sport) == (str(self.peer), self.port), "from %s:%d" % (p.src, p.sport)
         self.longest = max(self.longest, len(p.frame))
         if p.flags & SYN:
@@ -128,6 +129,6 @@ class Tcp:
             self.next = self.next + len(p.payload) & 0xffffffff
             self.say(ACK)
         elif p.payload:
-            # Sent again since our word was slow; or a hole, which there must not be.
+            # Sent again because our ACK was slow; or a hole, which is an error.
             assert (self.next - p.seq & 0xffffffff) < 1 << 20, "a segment is missing"
             self.say(ACK)

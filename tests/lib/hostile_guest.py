@@ -1,5 +1,5 @@
-"""Three vhost-user guests on one switch, of which one misbehaves: whatever it does, the switch lives, the other ports forward,
-and its port serves the next guest."""
+"""Three vhost-user guests on one switch, one of them hostile. Whatever that guest does, the switch must survive, the
+other ports must forward, and its port must serve the next guest."""
 import ctypes
 import os
 import struct
@@ -15,7 +15,7 @@ OTHER_CONFIG = {"dpdk-init": "true", "dpdk-lcore-mask": "0x1", "pmd-cpu-mask": "
 
 
 class ThreeGuests:
-    """A switch with three guests: two that behave and talk to each other, and one (`bad`) that does not."""
+    """A switch with three guests: two that behave and exchange packets, and a hostile one (`bad`)."""
 
     def __init__(self):
         lab.need_root()
@@ -32,7 +32,7 @@ class ThreeGuests:
         for i, n in enumerate(names):
             switch.vsctl("add-port", "br0", n, "--", "set", "interface", n, "type=dpdkvhostuserclient",
                          "ofport_request=%d" % (i + 1), "options:vhost-server-path=" + paths[n])
-        # What the third sends comes to the first.
+        # Packets of the third guest go to the first one.
         for flow in "in_port=1,actions=2", "in_port=2,actions=1", "in_port=3,actions=1":
             switch.ofctl("add-flow", "br0", flow)
         self.bad = self.guests["bad"]
@@ -46,7 +46,8 @@ class ThreeGuests:
         return self.switch.vsctl("get", "interface", name, "link_state").strip() == "up"
 
     def pass_on(self, source, sink):
-        """Sends packets from one guest to another: all arrive, in order. A ring that jumped may send earlier packets again."""
+        """Sends packets from one guest to another; all must arrive, in order. A ring whose index jumped may send
+        earlier packets again."""
         source, sink = self.guests[source], self.guests[sink]
         sink.received()
         wanted = list(range(self.number, self.number + ROUND))
@@ -63,13 +64,13 @@ class ThreeGuests:
         assert got == wanted, "%s got %s, not %s" % (sink.path, got, wanted)
 
     def others(self):
-        """The switch and the other ports are as they were."""
+        """Checks the switch and the other ports."""
         assert self.switch.daemon.poll() is None, "the switch died"
         self.pass_on("good1", "good2")
         self.pass_on("good2", "good1")
 
     def recover(self):
-        """The port of the bad guest serves one that behaves."""
+        """Checks that the port of the hostile guest serves a well-behaved one."""
         self.bad.drop()
         self.bad.fresh()
         deadline = time.time() + 20
@@ -84,7 +85,7 @@ class ThreeGuests:
 
 
 def try_each(attacks):
-    """Tries each attack, then checks the other guests, and that the port serves the next guest."""
+    """Makes each attack, then checks the other guests, and that the port serves the next guest."""
     network = ThreeGuests()
     for name, attack in attacks:
         try:
@@ -92,7 +93,8 @@ def try_each(attacks):
                 attack(network.bad)
             except (Closed, TimeoutError):
                 pass
-            # One thread polls all guests in turn: packets of the others that pass show that the rings of `bad` were polled.
+            # One thread polls all guests in turn: when packets of the others pass, the rings of `bad` have been
+            # polled, too.
             network.others()
             network.recover()
         except Exception as e:
@@ -105,7 +107,7 @@ number_of = struct.Struct("<Q").unpack_from
 
 
 def told(guest, request, payload=b"", fds=()):
-    """Sends a request that asks for a reply; whether the reply says success."""
+    """Sends a request that needs a reply; returns whether the reply reports success."""
     guest.message(request, payload, fds, vu.NEED_REPLY)
     return number_of(guest.reply())[0] == 0
 
@@ -139,7 +141,7 @@ def offer_at_the_end(guest, index):
 
 
 def control(network):
-    """The main thread and the tools go on: a command, a port that comes and goes."""
+    """Checks the main thread and the tools: a command, adding and deleting a port."""
     started = time.time()
     network.switch.appctl("version")
     network.switch.vsctl("add-port", "br0", "passing", "--", "set", "interface", "passing", "type=internal")
@@ -148,7 +150,7 @@ def control(network):
 
 
 def pmd_thread(switch):
-    """The poll thread of the switch that polls the guests."""
+    """The poll thread of the guests."""
     tasks = "/proc/%d/task" % switch.daemon.pid
     for task in os.listdir(tasks):
         with open("%s/%s/comm" % (tasks, task)) as f:
@@ -158,7 +160,7 @@ def pmd_thread(switch):
 
 
 class Held:
-    """Stops a thread of another process with ptrace, as if its processor had gone."""
+    """Stops a thread of another process with ptrace, as if it had lost its core."""
     SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
 
     def __init__(self, thread):

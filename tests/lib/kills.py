@@ -1,8 +1,9 @@
-"""A server is killed again and again while several clients write; what they were answered is there every time.
+"""Kills a server repeatedly while several clients write; everything confirmed to them must be in the database each
+time.
 
-Each writer owns rows of its own and knows what must be in them: the state after its last answer, or that after the request
-which was under way when the server died. Nothing else will do, neither half of a transaction nor one that was answered and is
-gone. Meanwhile the file is compacted and its schema converted.
+Each writer has its own rows and knows what they must contain: the state after its last reply, or that after the
+request that was in progress when the server was killed. Half a transaction or a lost confirmed one is an error.
+Meanwhile the file is compacted and its schema converted.
 """
 import json
 import random
@@ -19,14 +20,14 @@ COLUMNS = {"name": {"type": "string"}, "owner": {"type": "integer"}, "text": {"t
 
 
 def schema(version):
-    """Odd versions have one column more."""
+    """Odd versions have one more column."""
     columns = dict(COLUMNS, **({"extra": {"type": "string"}} if version % 2 else {}))
     return {"name": "Kills", "version": "1.%d.0" % version, "tables": {
         "Row": {"columns": columns, "isRoot": True, "indexes": [["name"]]}}}
 
 
 class Writer:
-    """Rows of one owner, as (text, numbers) by name."""
+    """The rows of one writer, as (text, numbers) by name."""
 
     def __init__(self, number, seed):
         self.number, self.random, self.count, self.answers = number, random.Random(seed), 0, 0
@@ -49,7 +50,7 @@ class Writer:
         if choice < 0.3 or len(known) < 3:
             operations = [self.insert(self.fresh(), rows)]
         elif choice < 0.5:
-            # Three in one: two rows that know one another, and one that goes.
+            # Three operations: two new rows that refer to each other, and a deletion.
             a, b, gone = self.fresh(), self.fresh(), self.random.choice(known)
             operations = [self.insert(a, rows), self.insert(b, rows)]
             operations[0]["row"]["friend"] = ["named-uuid", operations[1]["uuid-name"]]
@@ -71,10 +72,10 @@ class Writer:
         return operations, rows
 
     def write(self, path):
-        """Until the server is gone."""
+        """Writes until the server is gone."""
         try:
             with ovsdb.Client(path) as client:
-                # Conversions are nothing to be sent away for.
+                # Conversions must not disconnect this client.
                 client.call("set_db_change_aware", True)
                 while True:
                     operations, after = self.transaction()
@@ -86,7 +87,7 @@ class Writer:
             pass
 
     def check(self, found):
-        """What is there is the state before or after the transaction that was under way."""
+        """Checks that the database is in the state before or after the transaction in progress."""
         if found != self.rows:
             assert found == self.pending, "writer %d: neither before nor after: %s" % (
                 self.number, sorted(set(found.items()) ^ set(self.rows.items()))[:4])
@@ -135,7 +136,8 @@ class Kills:
             stop.wait(chance.random() * 0.05)
 
     def stock_reads(self):
-        """What the stock tool finds in the file. (One that ends within a record it does not take, so a server looks first.)"""
+        """The content of the file according to the stock tool. (The tool refuses a file that ends within a record, so
+        a server must open the file before.)"""
         out = subprocess.run(["ovsdb-tool", "query", self.file, json.dumps(["Kills", SELECT])], capture_output=True,
                              text=True, timeout=20)
         assert out.returncode == 0, out.stderr

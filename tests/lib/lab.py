@@ -1,6 +1,6 @@
-"""What the system tests share: a switch (ours or the stock one) in a run directory of its own, namespaces, clean-up.
+"""Shared parts of the system tests: a switch (ours or the stock one) in its own run directory, namespaces, clean-up.
 
-Every process and namespace made here is remembered and ended by `clean_up`, which the runner calls after each test.
+`clean_up`, which the runner calls after each test, ends every process and removes every namespace made here.
 """
 import os
 import re
@@ -12,10 +12,10 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# Our programs under the peer's names: as `make compat` leaves them, or another build of them, `sluiced` itself among them.
+# Our programs under the stock names: those of `make compat`, or another build of them, including `sluiced`.
 COMPAT = os.environ.get("TEST_PROGRAMS") or os.path.join(ROOT, "target", "compat")
 SLUICED = os.path.join(os.environ.get("TEST_PROGRAMS") or os.path.join(ROOT, "target", "release"), "sluiced")
-# What every limit of time is multiplied by: for programs made to be checked, not to be quick, and for busy machines.
+# Factor of all time limits: for instrumented builds, which are slow, and for busy machines.
 PATIENCE = float(os.environ.get("TEST_PATIENCE", "1"))
 STOCK_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 
@@ -24,11 +24,11 @@ _counter = 0
 
 
 class Skip(Exception):
-    """This test cannot run here; the text says what is missing."""
+    """The test cannot run here; the text names what is missing."""
 
 
 def one_try(test):
-    """A test with a fresh random seed: where it fails, it does not run again."""
+    """A test with a new random seed each time: it is not repeated after a failure."""
     test.one_try = True
     return test
 
@@ -46,7 +46,7 @@ def need(program):
 
 
 def unique(prefix):
-    """A name that no other test and no other run uses: at most 15 bytes, so fit for a device."""
+    """A name that no other test or run uses; at most 15 bytes, so that it is valid for a device."""
     global _counter
     _counter += 1
     return "%s%d-%d" % (prefix, os.getpid() % 10000, _counter)
@@ -60,7 +60,7 @@ def spawn(argv, **kw):
 
 
 def sh(*argv, timeout=60, check=True, env=None, input=None):
-    """Runs a command; returns its standard output. Raises with its standard error when it fails."""
+    """Runs a command; returns its standard output. Raises an exception with its standard error if it fails."""
     r = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=timeout * PATIENCE, env=env,
                        input=input)
     if check and r.returncode:
@@ -69,7 +69,7 @@ def sh(*argv, timeout=60, check=True, env=None, input=None):
 
 
 def wait_until(condition, what, seconds=10):
-    """Polls until the condition holds; fails with `what` after that many seconds."""
+    """Polls until the condition is true; fails with `what` after this many seconds."""
     seconds *= PATIENCE
     deadline = time.time() + seconds
     while time.time() < deadline:
@@ -88,13 +88,13 @@ def iperf3_server(network, *args):
 
 
 def listens(path):
-    """Whether a server accepts connections on that Unix socket."""
+    """Whether a server accepts connections on this Unix socket."""
     with socket.socket(socket.AF_UNIX) as s:
         return s.connect_ex(path) == 0
 
 
 def clean_up():
-    """Ends every process, removes every namespace and directory that this test made."""
+    """Ends every process, and removes every namespace and directory of this test."""
     for p in reversed(_processes):
         if p.poll() is None:
             p.terminate()
@@ -123,7 +123,7 @@ def scratch():
 
 
 def tmpfs(size):
-    """A file system of that size, for tests of full disks."""
+    """A file system of this size, for tests of full disks."""
     folder = tempfile.mkdtemp(prefix="sluice-disk-")
     sh("mount", "-t", "tmpfs", "-o", "size=" + size, "tmpfs", folder)
     _mounts.append(folder)
@@ -132,7 +132,7 @@ def tmpfs(size):
 
 
 class Network:
-    """A network namespace with nothing in it but a loopback device."""
+    """A network namespace with only a loopback device."""
 
     def __init__(self):
         need_root()
@@ -148,12 +148,12 @@ class Network:
         return spawn(["ip", "netns", "exec", self.name, *argv], **kw)
 
     def received(self, device="eth0"):
-        """How many packets came by a device."""
+        """Number of packets received by a device."""
         return int(self.run("cat", "/sys/class/net/%s/statistics/rx_packets" % device))
 
 
 class Namespace(Network):
-    """One with a veth pair: `eth0` inside, `port` outside."""
+    """A namespace with a veth pair: `eth0` inside, `port` outside."""
 
     def __init__(self, address=None, mac=None):
         super().__init__()
@@ -162,7 +162,7 @@ class Namespace(Network):
         self.make_devices()
 
     def make_devices(self):
-        """The pair, at first and when it was deleted."""
+        """Makes the pair, at the start and after it was deleted."""
         sh("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.name)
         if self.mac:
             self.run("ip", "link", "set", "eth0", "address", self.mac)
@@ -173,7 +173,7 @@ class Namespace(Network):
 
 
 class Pki:
-    """An authority in a directory, and identities that it vouches for; made by openssl."""
+    """A certificate authority in a directory, and certificates that it signs; made by openssl."""
 
     def __init__(self, directory, name="ca"):
         need("openssl")
@@ -190,20 +190,20 @@ class Pki:
         key, certificate = self.path("key", name), self.path("cert", name)
         request, extensions = self.path("request", name), self.path("extensions", name)
         if not os.path.exists(certificate):
-            # Without an extension it would be a certificate of version 1, which is not taken.
+            # Without an extension openssl makes a version 1 certificate, which is not accepted.
             with open(extensions, "w") as f:
                 f.write("subjectKeyIdentifier=hash\n")
             sh("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                "-keyout", key, "-out", request, "-subj", "/CN=" + name)
             sh("openssl", "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-days", "2",
                "-CAcreateserial", "-extfile", extensions, "-out", certificate)
-            # The chain up to the authority, for those who have to learn it.
+            # The chain up to the authority, for peers that learn the authority.
             with open(certificate, "a") as f, open(self.certificate) as ca:
                 f.write(ca.read())
         return key, certificate, self.certificate
 
     def options(self, name):
-        """The same as options of the tools."""
+        """The same as command line options."""
         key, certificate, authority = self.files(name)
         return ["-p", key, "-c", certificate, "-C", authority]
 
@@ -215,9 +215,9 @@ class Switch:
     """
 
     def __init__(self, ours=not os.environ.get("TEST_THE_STOCK_SWITCH"), database="stock", args=(), datapath_type="netdev"):
-        # Instead of the stock switch on the path, this one.
+        # Use this switch instead of the stock switch on the path.
         self.program = None
-        # Where the clients of compared calls are: on the path, or in this directory.
+        # The directory of the clients of compared calls; default: the path.
         self.tools = ""
         self.ours, self.database, self.args, self.datapath_type = ours, database, list(args), datapath_type
         self.dir = scratch()
@@ -225,7 +225,7 @@ class Switch:
                         OVS_SYSCONFDIR=self.dir)
         self.name = "sluiced" if database == "embedded" else "ovs-vswitchd"
         self.other_config = {}
-        # The network that it is in, if not that of the tests.
+        # The network of the switch, if it is not that of the tests.
         self.network = None
         self.db = self.daemon = None
 
@@ -263,7 +263,7 @@ class Switch:
         wait_until(lambda: os.path.exists("%s/%s.pid" % (self.dir, self.name)) or self.daemon.poll() is not None,
                    "the daemon's pid file")
         if self.database == "embedded":
-            # The socket of a daemon that was killed lies there, too, but nobody listens.
+            # The socket of a killed daemon still exists, but nothing listens on it.
             wait_until(lambda: listens(self.dir + "/db.sock") or self.daemon.poll() is not None, "the database's socket")
         assert self.daemon.poll() is None, "the daemon ended at once:\n" + self.log()
 
@@ -279,7 +279,7 @@ class Switch:
             return ""
 
     def written_log(self):
-        """The log with every line that was logged before this call: a thread of its own writes it, in order."""
+        """The log with all lines logged before this call; the daemon's writer thread writes them in order."""
         name = "%s/%s.log" % (self.dir, self.name)
         os.rename(name, name + ".old")
         self.appctl("vlog/reopen")
@@ -287,12 +287,13 @@ class Switch:
         with open(name + ".old", errors="replace") as f:
             return f.read()
 
-    # Stock clients by default: that they work unmodified is the point.
+    # Stock clients by default: the tests show that they work unmodified.
     def vsctl(self, *args, **kw):
         return sh("ovs-vsctl", "--timeout=%d" % (20 * PATIENCE), "--db=unix:%s/db.sock" % self.dir, *args, env=self.env, **kw)
 
     def ofctl(self, *args, **kw):
-        # Who says hello more than a second late is turned away, by either switch: that happens to tools on a busy machine.
+        # Both switches disconnect a client whose hello is more than a second late, which may happen to tools on a
+        # busy machine.
         for left in reversed(range(int(3 * PATIENCE))):
             try:
                 return sh("ovs-ofctl", *args, env=self.env, **kw)
@@ -304,7 +305,8 @@ class Switch:
         return sh("ovs-appctl", "-T", "%d" % (20 * PATIENCE), "-t", "%s/%s.ctl" % (self.dir, self.name), *args, env=self.env, **kw)
 
     def verify_megaflows(self):
-        """Every megaflow does what the tables say, and none had to be repaired by the slow pass; how many there are."""
+        """Checks that every megaflow does what the tables say and none was repaired by the sweep; returns their
+        number."""
         text = self.appctl("revalidator/verify")
         found = re.findall(r": (\d+) megaflows as the tables say, (\d+) not", text)
         assert found and all(wrong == "0" for _, wrong in found), text

@@ -1,4 +1,4 @@
-"""os-ken, a controller framework in Python, and the runs of its switch tester."""
+"""os-ken, a controller framework in Python, and its switch tester."""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ VERDICT = re.compile(r"^ {4}(\S.*?) +(OK|ERROR)$")
 
 
 def os_ken():
-    """A Python that has os-ken, in an environment of our own below target/."""
+    """A Python with os-ken, in a virtual environment below target/."""
     venv = os.path.join(lab.ROOT, "target", "osken")
     python = os.path.join(venv, "bin", "python3")
     try:
@@ -33,13 +33,13 @@ def tester_files(python):
     return folder
 
 
-# Packets a second that the tester can send and count while the machine does other things.
+# Packets per second that the tester can send and count on a busy machine.
 RATE = 200
 
 
 def slower(files, folder):
-    """Copies test files, those of folders below too; those that send faster than RATE send, meter and expect a tenth or a hundredth
-    of what they say."""
+    """Copies test files, including subdirectories. In files that send faster than RATE, the rates to send, meter and
+    expect are divided by 10 or 100."""
     for path, _, names in os.walk(files):
         to = os.path.join(folder, os.path.relpath(path, files))
         os.makedirs(to, exist_ok=True)
@@ -54,7 +54,7 @@ def slower(files, folder):
 
 
 def sent(tests):
-    """The rates at which tests send for a time."""
+    """The rates at which tests send for a period."""
     if isinstance(tests, dict) and "duration_time" in tests:
         return [tests["pktps"]]
     parts = tests.values() if isinstance(tests, dict) else tests if isinstance(tests, list) else []
@@ -62,7 +62,7 @@ def sent(tests):
 
 
 def divided(tests, by):
-    """Tests with all their rates divided."""
+    """The tests with all rates divided."""
     if isinstance(tests, list):
         return [divided(test, by) for test in tests]
     if not isinstance(tests, dict):
@@ -71,10 +71,10 @@ def divided(tests, by):
 
 
 class Tester:
-    """One run over the files of a directory, which goes on until it is asked for its results.
+    """A run of the tester over the files of a directory, until its results are requested.
 
-    All of it is in a network namespace of its own: a stock switch makes a device `ovs-netdev`, so that of two side by side
-    the second never has a bridge, and its tester would wait for ever.
+    Each run has its own network namespace: a stock switch makes a device `ovs-netdev`, so the second one of two in a
+    namespace would never have a bridge, and its tester would wait forever.
     """
 
     def __init__(self, python, switch, version, files):
@@ -84,7 +84,7 @@ class Tester:
         for target, tester in ends:
             network.run("ip", "link", "add", target, "type", "veth", "peer", "name", tester)
             for end in (target, tester):
-                # Nothing but the tester's packets may come.
+                # Only the tester's packets may arrive.
                 network.run("sysctl", "-q", "net.ipv6.conf.%s.disable_ipv6=1" % end)
                 network.run("ip", "link", "set", end, "up")
         protocols = version.replace("openflow", "OpenFlow")
@@ -103,12 +103,12 @@ class Tester:
         lab.wait_until(lambda: sum(": Join " in line for line in self.lines()) == 2, "both bridges at the tester", 30)
 
     def lines(self):
-        """What the tester has said so far."""
+        """The output of the tester so far."""
         with open(self.out, errors="replace") as f:
             return f.read().splitlines()
 
     def results(self, seconds):
-        """What was passed, and what was not and why, by name: of the file and of the test in it."""
+        """The results by name of file and test: passed, or the reason of the failure."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Two hosts with a switch each, joined by a wire, and a guest behind each switch that reaches the other by a tunnel."""
+"""Two hosts with a switch each, joined by a link. A guest behind each switch reaches the other one through a tunnel."""
 from lib import lab
 
 SCRIPT_SEND = """
@@ -23,7 +23,8 @@ while True:
 
 
 class Host:
-    """A network namespace with a switch: `br-ex` has the wire and the host's addresses, `br-int` the guest and the tunnel."""
+    """A network namespace with a switch: `br-ex` has the link and the host's addresses, `br-int` the guest and the
+    tunnel."""
 
     def __init__(self, number, ours=True, program=None):
         self.number, self.net = number, lab.Network()
@@ -39,7 +40,7 @@ class Host:
         s = self.switch.start()
         s.add_bridge("br-ex", wire)
         s.add_bridge("br-int")
-        # The kernel sees what the wire receives, too. It is to answer questions for the host's address once, by br-ex.
+        # The kernel receives the link's packets, too. Only br-ex must answer ARP requests for the host's address.
         self.net.run("ip", "link", "set", wire, "arp", "off", "up")
         self.net.run("ip", "link", "set", "br-ex", "up")
         self.net.run("ip", "address", "add", self.v4 + "/24", "dev", "br-ex")
@@ -53,20 +54,20 @@ class Host:
         return self
 
     def tunnel(self, kind, other, v6=False, **options):
-        """The tunnel to another host, in the place of the one before."""
+        """Sets the tunnel to another host; replaces the previous one."""
         given = {"remote_ip": other.v6 if v6 else other.v4, **options}
         self.switch.vsctl("--if-exists", "del-port", "br-int", "tun", "--", "add-port", "br-int", "tun", "--",
                           "set", "interface", "tun", "type=" + kind,
                           *["options:%s=\"%s\"" % pair for pair in given.items()])
 
     def pings(self, other, count=3, size=56, v6=False, wait=5):
-        """Whether all of so many echo requests are answered."""
+        """Whether all echo requests are answered."""
         target = other.guest_v6 if v6 else other.guest_v4
         out = self.guest.run("ping", "-c", count, "-i", "0.05", "-W", wait, "-s", size, target, check=False)
         return "%d received" % count in out and " 0%" in out
 
     def sends(self, other, size=300_000):
-        """TCP to the other guest, over both versions of IP."""
+        """Sends TCP data to the other guest, over both versions of IP."""
         server = other.guest.spawn("python3", "-c", SCRIPT_RECEIVE, stdout=-1, text=True)
         assert server.stdout.readline() == "ready\n"
         for address in (other.guest_v4, other.guest_v6):
@@ -76,12 +77,12 @@ class Host:
 
 
 def join(hosts):
-    """Starts two hosts that a wire joins."""
+    """Starts two hosts and joins them by a link."""
     lab.sh("ip", "link", "add", "wire", "netns", hosts[0].net.name, "type", "veth",
            "peer", "name", "wire", "netns", hosts[1].net.name)
     return [host.start("wire") for host in hosts]
 
 
 def pair(*kinds):
-    """Two hosts, each `True` for ours or `False` for the stock switch, joined by a wire."""
+    """Two joined hosts, each `True` for ours or `False` for the stock switch."""
     return join([Host(i + 1, ours) for i, ours in enumerate(kinds)])

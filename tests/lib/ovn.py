@@ -8,7 +8,7 @@ SCHEMAS = {"conf": lab.STOCK_SCHEMA, "nb": "/usr/share/ovn/ovn-nb.ovsschema", "s
 
 
 class Host:
-    """One chassis. The databases are served by our server, all three by one process."""
+    """One chassis. A single process of our server serves the three databases."""
 
     def __init__(self, switch=None):
         lab.need_root()
@@ -27,7 +27,7 @@ class Host:
         self.server = ovsdb.Server(self.dir, files).start()
         self.address = "unix:" + self.server.sock
         self.switch = switch or lab.need("ovs-vswitchd")
-        # The stock switch makes a device `ovs-netdev`, of which there is one in a network namespace.
+        # The stock switch makes a device `ovs-netdev`, so it needs a network namespace of its own.
         self.home = lab.Namespace()
 
     def start(self):
@@ -60,8 +60,8 @@ class Host:
         return lab.sh("ovn-sbctl", "--timeout=20", "--db=" + self.address, *args, env=self.env)
 
     def attach(self, namespace, port):
-        """A namespace's device becomes a port of the logical switch."""
-        # The stock switch passes no frame whose checksum the sender left to the device.
+        """Makes a namespace's device a port of the logical switch."""
+        # The stock switch does not complete checksums that the sender left to the device.
         namespace.run("ethtool", "-K", "eth0", "tx", "off")
         lab.sh("ip", "link", "set", namespace.port, "netns", self.home.name)
         self.home.run("ip", "link", "set", namespace.port, "up")

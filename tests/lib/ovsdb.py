@@ -1,4 +1,4 @@
-"""A client of a database server in a few lines: JSON values over a socket, one request after another."""
+"""A minimal client of a database server: JSON over a socket, one request at a time."""
 import json
 import socket
 
@@ -6,18 +6,18 @@ from lib import lab
 
 
 class Refused(Exception):
-    """The server answered with an error."""
+    """The server replied with an error."""
 
 
 class Client:
-    """A connection; it ends with ConnectionError."""
+    """A connection; raises ConnectionError when it is closed."""
 
     def __init__(self, address, timeout=30):
         """`address` is the path of a Unix socket or (host, port)."""
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family)
         self.socket.settimeout(timeout)
-        # The queue of those who are let in may be full for a moment.
+        # The server's backlog may be full for a moment.
         lab.wait_until(self.connects(address), "to be let in", timeout)
         self.text, self.last_id, self.notified = "", 0, []
 
@@ -60,7 +60,7 @@ class Client:
             self.text += got.decode()
 
     def answer(self, wanted):
-        """The result of request `wanted`; what comes before it is kept in `notified`."""
+        """The result of request `wanted`; notifications before it are kept in `notified`."""
         while True:
             message = self.receive()
             if message.get("method") == "echo":
@@ -76,7 +76,7 @@ class Client:
         return self.answer(self.send(method, list(params)))
 
     def transact(self, database, *operations):
-        """The results; the first error among them is raised."""
+        """The results; raises the first error among them."""
         results = self.call("transact", database, *operations)
         for result in results:
             if result and result.get("error"):
@@ -85,7 +85,7 @@ class Client:
 
 
 class Server:
-    """`ovsdb-server`, ours or another, on files that outlive it."""
+    """`ovsdb-server`, ours or another one, with files that it does not delete."""
 
     def __init__(self, directory, files, binary=None, args=()):
         self.dir, self.files, self.args = directory, files, list(args)
@@ -104,7 +104,7 @@ class Server:
         return Client(self.sock, **kw)
 
     def ask(self, command, *args):
-        """A control command, as `ovs-appctl` sends it."""
+        """Sends a control command like `ovs-appctl`."""
         with Client(self.control) as control:
             return control.call(command, *args)
 

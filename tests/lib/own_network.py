@@ -1,4 +1,5 @@
-"""The run's own network namespace: bridges and devices of tests have names that a host may use, or another run beside this one."""
+"""The network namespace of a test run: the names of bridges and devices in tests may exist on the host, or in another
+run."""
 import ctypes
 import os
 import subprocess
@@ -10,7 +11,7 @@ _host = None
 
 
 def enter():
-    """Moves this process, and what it starts, to a new network namespace; no effect without root."""
+    """Moves this process and its children to a new network namespace; no effect without root."""
     global _host
     if os.geteuid():
         return
@@ -23,7 +24,7 @@ def enter():
         subprocess.run(argv, check=True)
     run("mount", "--make-rslave", "/")
     run("ip", "link", "set", "lo", "up")
-    # Of /sys only what belongs to a network namespace: the rest (cgroups, bpf) is the host's.
+    # Of /sys mount only what belongs to a network namespace; the rest (cgroups, bpf) is the host's.
     with tempfile.TemporaryDirectory() as sysfs:
         run("mount", "-t", "sysfs", "sysfs", sysfs)
         for devices in ("class/net", "devices/virtual/net"):
@@ -32,7 +33,7 @@ def enter():
 
 
 def of_host(*argv):
-    """The command, to be run where the host's network is: for downloads."""
+    """The command line to run a command in the host's network, for downloads."""
     if _host is None:
         return list(argv)
     return ["nsenter", "--net=/proc/%d/fd/%d" % (os.getpid(), _host), "--", *argv]

@@ -1,12 +1,12 @@
-"""A Linux guest in QEMU on a vhost-user port, spoken to through the shell on its serial line.
+"""A Linux guest in QEMU on a vhost-user port, controlled through a shell on its serial line.
 
-Kernel and modules are Debian's cloud kernel, unpacked (not installed) below target/guest; the rest of its file system
-is busybox and iperf3 of this machine. QEMU translates (TCG), so that no KVM is needed.
+Kernel and modules are those of Debian's cloud kernel, unpacked (not installed) below target/guest; the rest of its
+file system is busybox and iperf3 of this machine. QEMU emulates the CPU (TCG), so KVM is not needed.
 
-`vectors=0` is what makes it work. With MSI-X, QEMU 7.2 starts a vhost-user device by adding an interrupt route to KVM
-whether KVM is there or not, and dies by reading through a null pointer: vhost-user devices switch off the mask by
-which QEMU would have gone round that. Without MSI-X the interrupt is a pin that QEMU drives itself. The guest's
-memory has to be shared, and Linux would wait for a timer that TCG is late with (`no_timer_check`).
+`vectors=0` turns MSI-X off. With MSI-X, QEMU 7.2 starts a vhost-user device by adding an interrupt route to KVM even
+if KVM is not used, and crashes with a null pointer: vhost-user devices disable the mask by which QEMU would avoid
+that. Without MSI-X QEMU drives an interrupt pin itself. The guest's memory must be shared. `no_timer_check` is
+needed, because Linux would wait for a timer that is late under TCG.
 """
 import glob
 import os
@@ -32,7 +32,7 @@ APPLETS = ("sh", "mount", "ip", "ping", "insmod", "cat", "echo", "sleep", "stty"
 
 
 def kernel():
-    """Folder of an unpacked Debian kernel; fetched once."""
+    """The directory of an unpacked Debian kernel, downloaded once."""
     found = glob.glob(FOLDER + "/kernel/boot/vmlinuz-*")
     if not found:
         lab.need("apt-get")
@@ -75,7 +75,7 @@ def file_system(image, folder):
 
 
 class Guest:
-    """A booted guest whose one network device is the vhost-user server at `socket`."""
+    """A booted guest whose only network device is the vhost-user server at `socket`."""
 
     def __init__(self, socket, folder, address, mac="52:54:00:00:00:01"):
         if platform.machine() != "x86_64":
@@ -108,7 +108,7 @@ class Guest:
         assert self.process.poll() is None, "QEMU ended (%s):\n%s" % (self.process.poll(), self.text[-2000:])
         self.turn += 1
         start = len(self.text)
-        # In two pieces, so that an echo of the line does not look like its answer.
+        # In two pieces, so that the echo of the line does not look like its output.
         self.process.stdin.write(("%s; echo do''ne-%d-$?-\n" % (command, self.turn)).encode())
         self.process.stdin.flush()
         end = re.compile(r"done-%d-(\d+)-" % self.turn)

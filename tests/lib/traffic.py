@@ -1,4 +1,4 @@
-"""A ping flood between two namespaces through two ports, and what became of it."""
+"""A ping flood between two namespaces through two ports, and its result."""
 import re
 import signal
 import subprocess
@@ -7,7 +7,7 @@ from lib import lab
 
 
 class Traffic:
-    """Goes on until `lost()` ends it and says how many replies are missing. Each port gets these settings."""
+    """A flood until `lost()` ends it and returns the number of missing replies. Each port gets these settings."""
 
     def __init__(self, switch, *settings):
         self.a, self.b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
@@ -19,19 +19,19 @@ class Traffic:
         self.begin()
 
     def begin(self):
-        """The flood, at first or again."""
+        """Starts the flood, or restarts it."""
         self.ping = self.a.spawn("ping", "-i", "0.01", "10.1.1.2", stdout=subprocess.PIPE, text=True)
 
     def wait_for(self, replies):
-        """Waits until that many more replies came."""
+        """Waits until this many more replies have arrived."""
         wanted = self.a.received() + replies
         lab.wait_until(lambda: self.a.received() >= wanted, "%d replies" % replies)
 
     def lost(self):
-        """Ends the flood; how many replies are missing."""
+        """Ends the flood; returns the number of missing replies."""
         self.ping.send_signal(signal.SIGINT)
         out = self.ping.communicate(timeout=10)[0]
         sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", out).groups())
         assert sent > 10, out
-        # The last request may be in flight at the interrupt.
+        # The last request may be unanswered when the flood is interrupted.
         return max(0, sent - received - 1)

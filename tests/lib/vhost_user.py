@@ -1,8 +1,9 @@
-"""A vhost-user front-end: the guest's side of a socket, in the hands of a test that may keep to the rules or not.
+"""A vhost-user front-end: the guest's side of the socket, for tests that follow the protocol or violate it.
 
-`Guest` listens at a path (the switch's port is a client there), or connects to one (the switch made it), shares a file in memory by SCM_RIGHTS, and lays out split
-rings in it. `handshake` is the well-behaved way up; `send` and `received` move packets. Everything in between can
-be done by itself: `message` sends any request with any payload and descriptors, `memory` is the shared memory as bytes.
+`Guest` listens at a path (the switch's port is the client) or connects to one (the switch listens), shares a file in
+memory by SCM_RIGHTS, and makes split rings in it. `handshake` follows the protocol; `send` and `received` transfer
+packets. All steps are available separately: `message` sends any request with any payload and descriptors, `memory` is
+the shared memory as bytes.
 """
 import array
 import mmap
@@ -19,7 +20,7 @@ GET_PROTOCOL_FEATURES, SET_PROTOCOL_FEATURES, GET_QUEUE_NUM, SET_VRING_ENABLE = 
 SET_LOG_BASE, POSTCOPY_ADVISE, POSTCOPY_LISTEN, SET_INFLIGHT_FD = 6, 28, 29, 32
 VERSION, REPLY, NEED_REPLY = 1, 4, 8
 
-# The guest leaves checksums and segmentation to the switch (HOST), or takes what was left undone (GUEST).
+# The guest leaves checksums and segmentation to the switch (HOST), or accepts packets that lack them (GUEST).
 F_CSUM, F_GUEST_CSUM, F_GUEST_TSO4, F_GUEST_TSO6, F_HOST_TSO4, F_HOST_TSO6 = (1 << n for n in (0, 1, 7, 8, 11, 12))
 F_MRG_RXBUF, F_LOG_ALL, F_PROTOCOL, F_VERSION_1, F_PACKED = 1 << 15, 1 << 26, 1 << 30, 1 << 32, 1 << 34
 MEMORY = 4 << 20
@@ -31,7 +32,7 @@ NEXT, WRITE, INDIRECT = 1, 2, 4
 
 
 class Closed(Exception):
-    """The switch ended the connection."""
+    """The switch closed the connection."""
 
 
 class Guest:
@@ -52,7 +53,7 @@ class Guest:
         self.fd = os.memfd_create("guest")
         os.ftruncate(self.fd, MEMORY)
         self.memory = mmap.mmap(self.fd, MEMORY)
-        # Ring indexes are read and written in one piece; `struct` does it byte by byte.
+        # Ring indexes must be read and written atomically; `struct` accesses them byte by byte.
         self.words = memoryview(self.memory).cast("H")
         self.events = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(4 * self.pairs)]
         self.sent, self.posted, self.taken = [0] * self.pairs, [0] * self.pairs, [0] * self.pairs
@@ -76,7 +77,7 @@ class Guest:
             if os.path.exists(self.path):
                 os.unlink(self.path)
 
-    # The connection.
+    # Connection.
 
     def accept(self, seconds=10):
         """Waits until the switch connects, or connects to it."""
@@ -130,7 +131,7 @@ class Guest:
         return struct.unpack("<Q", self.reply()[:8])[0]
 
     def ended(self, seconds=5):
-        """Whether the switch closes the connection within that time."""
+        """Whether the switch closes the connection within this time."""
         deadline = time.time() + seconds
         while time.time() < deadline:
             readable, _, _ = select.select([self.peer], [], [], 0.1)
@@ -141,7 +142,7 @@ class Guest:
                 return True
         return False
 
-    # Going up.
+    # Handshake.
 
     def table(self, size=MEMORY, physical=PHYSICAL, virtual=VIRTUAL, offset=0, regions=1):
         return struct.pack("<II", regions, 0) + struct.pack("<QQQQ", physical, size, virtual, offset) * max(regions, 1)
@@ -151,7 +152,7 @@ class Guest:
         return struct.pack("<IIQQQQ", ring, 0, base, base + 0x2000, base + 0x1000, 0)
 
     def steps(self, features=F_VERSION_1 | F_MRG_RXBUF):
-        """The messages of a hand-shake: (request, payload, descriptors, wants a reply)."""
+        """The messages of a handshake: (request, payload, descriptors, needs a reply)."""
         number = struct.Struct("<II").pack
         yield GET_FEATURES, b"", [], True
         yield GET_PROTOCOL_FEATURES, b"", [], True
@@ -171,7 +172,7 @@ class Guest:
             yield SET_VRING_ENABLE, number(ring, 1), [], False
 
     def handshake(self, **kw):
-        """All of it; then buffers for packets to come."""
+        """The whole handshake; then posts receive buffers."""
         for request, payload, fds, wants in self.steps(**kw):
             self.message(request, payload, fds)
             if wants:
@@ -190,7 +191,7 @@ class Guest:
         struct.pack_into("<QIHH", self.memory, ring * RING + 16 * slot, address, length, flags, following)
 
     def offer(self, ring, index, slot):
-        """Makes `slot` the `index`-th that was ever offered on the ring."""
+        """Puts `slot` into the avail ring as entry number `index`, counted from the start."""
         struct.pack_into("<H", self.memory, ring * RING + 0x1000 + 4 + 2 * (index % SIZE), slot)
         self.jump(ring, index + 1)
 
@@ -206,7 +207,7 @@ class Guest:
         self.posted[pair] += 1
 
     def send(self, packet, pair=0, header=bytes(HEADER)):
-        """In as many buffers as it takes; the chain's first stands for it."""
+        """Sends a packet in as many buffers as it needs; the first buffer of the chain is put into the ring."""
         ring, data, first = 2 * pair + 1, header + packet, self.slots[pair] % SIZE
         for start in range(0, len(data), BUFFER):
             slot, part = self.slots[pair] % SIZE, data[start:start + BUFFER]
@@ -219,11 +220,11 @@ class Guest:
         self.sent[pair] += 1
 
     def received(self):
-        """The packets that came since the last call, their buffers posted anew."""
+        """The packets received since the last call; posts their buffers again."""
         return [data[HEADER:] for data in self.arrivals()]
 
     def arrivals(self):
-        """The same, each with its header; one may lie in several buffers."""
+        """The same, each packet with its header; a packet may consist of several buffers."""
         packets, more = [], 0
         for pair in range(self.pairs):
             ring = 2 * pair
@@ -244,5 +245,5 @@ class Guest:
 
 
 def frame(number, length=60):
-    """An Ethernet frame of a kind that nobody else sends, with a number in it."""
+    """An Ethernet frame of an EtherType that no other sender uses, with a number in it."""
     return (b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x88\xb5" + struct.pack("<I", number)).ljust(length, b"\0")
