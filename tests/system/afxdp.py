@@ -1,4 +1,4 @@
-"""Ports of type afxdp: packets, settings, devices that go, switches that are killed."""
+"""Ports of type afxdp: packets, settings, devices that disappear, killed switches."""
 import json
 import signal
 import subprocess
@@ -11,7 +11,7 @@ NO_SOCKETS = ("Address family not supported", "Operation not permitted", "Functi
 
 
 def started():
-    """A switch with one poll thread that sleeps when there is nothing to do: the machine is others', too."""
+    """A switch with one poll thread that sleeps while idle, since other programs use the machine, too."""
     lab.need_root()
     s = lab.Switch().start()
     s.vsctl("set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=1", "other_config:pmd-sleep-max=100")
@@ -36,13 +36,13 @@ def program_on(device):
 
 
 def answers(ns, address="10.1.1.2"):
-    """Whether a ping comes back."""
+    """Whether a ping is answered."""
     return subprocess.run(["ip", "netns", "exec", ns.name, "ping", "-c", "1", "-W", "1", address],
                           stdout=subprocess.DEVNULL).returncode == 0
 
 
 def tcp(t):
-    """Megabits a second of TCP in both directions."""
+    """Megabits per second of TCP in both directions."""
     rates = []
     for reverse in ([], ["-R"]):
         lab.iperf3_server(t.b, "-1")
@@ -52,11 +52,11 @@ def tcp(t):
 
 
 def test_tcp_without_settings_of_the_devices():
-    """TCP and ping between two namespaces as they are, polled by a poll thread and by the worker of kernel ports."""
+    """TCP and ping between two namespaces with unchanged devices, polled by a poll thread and by the worker of kernel ports."""
     for kind in ("afxdp", "afxdp-nonpmd"):
         s = started()
         t = traffic(s, "type=" + kind)
-        # Apart from TCP, which fills every ring there is.
+        # Not together with TCP, which fills all rings.
         t.wait_for(50)
         assert t.lost() == 0
         assert tcp(t) > 1
@@ -69,10 +69,11 @@ def test_tcp_without_settings_of_the_devices():
 
 
 def test_settings_that_change_under_traffic():
-    """The number of queues and the mode change; what does not work is said, and what works again works."""
+    """The number of queues and the mode change; a setting that fails is reported, and a setting that works again works."""
     s = started()
     t = traffic(s)
-    # Not that of the other port, of which one queue is polled: which one packets come by is a matter of a random hash.
+    # Not the settings of the other port, of which one queue is polled: a random hash selects the queue of its
+    # packets.
     lab.sh("ethtool", "-L", t.a.port, "rx", "2", "tx", "2")
     t.a.run("ethtool", "-L", "eth0", "rx", "2", "tx", "2")
 
@@ -101,7 +102,7 @@ def test_settings_that_change_under_traffic():
 
 
 def test_ports_that_come_and_go_under_traffic():
-    """A port is deleted and added again, twenty times, changing its type: its device is as before in between."""
+    """A port is deleted and added with another type, twenty times: in between, its device is as before."""
     s = started()
     t = traffic(s)
     for i in range(20):
@@ -115,7 +116,7 @@ def test_ports_that_come_and_go_under_traffic():
 
 
 def test_a_device_that_is_deleted():
-    """A device goes while packets come and go; others lose nothing, and its namesake takes its place, again and again."""
+    """A device is deleted under traffic: others lose no packets, and a new device of that name replaces it, repeatedly."""
     s = started()
     t = traffic(s)
     for kind in ("afxdp", "system", "afxdp-nonpmd"):
@@ -137,7 +138,7 @@ def test_a_device_that_is_deleted():
 
 
 def test_the_end_of_the_switch():
-    """However the switch ends, its programs are off the devices; the next one finds ports and packets."""
+    """However the switch ends, its programs are removed from the devices; the next switch finds the ports and forwards."""
     s = started()
     t = traffic(s)
     assert program_on(t.a.port) and program_on(t.b.port)
@@ -150,7 +151,7 @@ def test_the_end_of_the_switch():
 
 
 def test_refusals():
-    """A device that is missing, settings that are wrong, a device that somebody else has: said in the row."""
+    """A missing device, wrong settings, a device that another program uses: reported in the row."""
     s = started()
     t = traffic(s)
 

@@ -1,4 +1,4 @@
-"""BFD: the other end of a link is there, or it is not."""
+"""BFD: detects whether the other end of a link is alive."""
 import signal
 import time
 
@@ -31,12 +31,12 @@ class Link:
         lab.wait_until(there, "%s at end %d" % (wanted, end))
 
     def messages(self):
-        """How many packets came by the veth at each end."""
+        """Number of packets received on the veth at each end."""
         ours = lab.sh("cat", "/sys/class/net/%s/statistics/rx_packets" % self.namespace.port)
         return int(ours), self.namespace.received()
 
     def is_live(self):
-        """The port is live to controllers, and to groups that watch it."""
+        """Whether the port is live for controllers, and for groups that watch it."""
         told = "LIVE" in self.ours.ofctl("-O", "OpenFlow14", "dump-ports-desc", "br0", self.namespace.port)
         sends = "Datapath actions: drop" not in self.ours.appctl("ofproto/trace", "br0", "in_port=LOCAL,ip")
         assert told == sends, (told, sends)
@@ -44,7 +44,7 @@ class Link:
 
 
 def test_the_stock_switch_understands_us():
-    """Both come up; when the stock switch falls silent ours says so to database and controllers, and comes back with it."""
+    """Both sessions come up. When the stock switch stops, ours reports it to database and controllers, and recovers with it."""
     link = Link()
     link.ours.ofctl("-O", "OpenFlow13", "add-group", "br0", "group_id=1,type=ff,bucket=watch_port:1,output:1")
     link.ours.ofctl("-O", "OpenFlow13", "add-flow", "br0", "in_port=LOCAL,actions=group:1")
@@ -59,7 +59,7 @@ def test_the_stock_switch_understands_us():
     link.stock.daemon.send_signal(signal.SIGCONT)
     link.wait_for(0, state="up", forwarding="true", flap_count="3")
     assert link.is_live()
-    # What follows us does not work: nobody shall send to us.
+    # The rest does not work: the other end must not send to this port.
     link.ours.vsctl("set", "interface", link.namespace.port, "bfd:cpath_down=true")
     link.wait_for(1, state="up", forwarding="false", remote_diagnostic="Concatenated Path Down")
     link.ours.vsctl("set", "interface", link.namespace.port, "bfd:enable=false")
@@ -68,7 +68,7 @@ def test_the_stock_switch_understands_us():
 
 
 def test_messages_do_not_wait_for_the_main_loop():
-    """While the main loop makes devices for a long time, messages go out and neither end takes the other for lost."""
+    """While the main loop is busy creating devices, messages are sent, and no end considers the other one dead."""
     link = Link(pace=200)
     for end in (0, 1):
         link.wait_for(end, forwarding="true", flap_count="1")
@@ -78,7 +78,7 @@ def test_messages_do_not_wait_for_the_main_loop():
     started = time.time()
     link.ours.vsctl(*words[1:])
     took = time.time() - started
-    # A message that was late has its effect at the other end with the next ones.
+    # The state may have changed for a moment because of a late message; the next messages restore it.
     before = link.messages()
     lab.wait_until(lambda: all(now >= then + 3 for now, then in zip(link.messages(), before)), "messages go on")
     flaps = [link.status(end, "flap_count") for end in (0, 1)]

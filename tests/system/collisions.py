@@ -1,9 +1,9 @@
-"""A guest whose source addresses were chosen to have one hash."""
+"""A guest whose source addresses all have the same hash."""
 import re
 
 from lib import lab
 
-# 2^BITS stations. One chain of them would be half as long on average.
+# 2^BITS addresses. If they formed one chain, a look-up would visit half of them on average.
 BITS = 12
 CRC32C = 0x82f63b78
 
@@ -19,7 +19,7 @@ for number, line in enumerate(sys.stdin):
 
 
 def crc(word):
-    """CRC32C of eight bytes, without a start and an end: linear."""
+    """CRC32C of eight bytes without initial and final inversion, which makes it linear."""
     state = 0
     for byte in word.to_bytes(8, "little"):
         state ^= byte
@@ -29,7 +29,7 @@ def crc(word):
 
 
 def colliding():
-    """Addresses of stations with one CRC, whatever it starts with."""
+    """Addresses with equal CRCs, whatever the initial value."""
     rows = [(1 << bit, crc(1 << bit + 16)) for bit in range(48) if bit != 40]
     for column in range(32):
         pivot = next((row for row in rows if row[1] >> column & 1), None)
@@ -46,18 +46,18 @@ def colliding():
 
 
 def chains(switch):
-    """Megaflows, and slots that a look-up asks: on average and at most."""
+    """Number of megaflows, and number of slots that a look-up visits: average and maximum."""
     text = switch.appctl("dpif/show-caches")
     found = re.search(r"megaflows: (\d+) in \d+ subtables, found after ([\d.]+) slots on average and (\d+) at most", text)
     return int(found[1]), float(found[2]), int(found[3])
 
 
 def test_chosen_addresses_make_no_chains():
-    """4,096 stations whose addresses collide under a CRC get a megaflow each, found as fast as those of any others."""
+    """4,096 addresses that collide under a CRC get a megaflow each, which is found as fast as any other."""
     s = lab.Switch().start()
     a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
     s.add_bridge("br0", a.port, b.port)
-    # No megaflow goes while others come.
+    # No megaflow may expire while others are added.
     s.vsctl("set", "bridge", "br0", "other_config:mac-table-size=20000")
     s.vsctl("set", "open_vswitch", ".", "other_config:max-idle=600000")
     a.run("ping", "-c", "1", "-W", "2", "10.1.1.2")

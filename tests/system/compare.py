@@ -1,4 +1,4 @@
-"""The stock clients get the same answers from our switch as from the stock one, but for differences listed with a reason."""
+"""The stock clients get the same replies from our switch as from the stock one, except for expected differences."""
 from lib import compare_calls, compare_run, expected_differences, lab
 
 
@@ -12,17 +12,17 @@ def run(database, expected=expected_differences.SWITCH):
 
 
 def test_calls_with_the_stock_database():
-    """Each call of the table, our switch as a client of the stock ovsdb-server."""
+    """All calls, with our switch as a client of the stock ovsdb-server."""
     run("stock")
 
 
 def test_calls_with_our_database():
-    """Each call of the table, against the switch that serves its own database."""
+    """All calls, with our switch serving its own database."""
     if not lab.Switch().ours:
         raise lab.Skip("the stock switch has no database of its own")
     run("embedded", expected_differences.SWITCH + expected_differences.OWN_DATABASE)
 
 
 def test_our_tools_with_the_stock_switch():
-    """Each call of the table, our tools beside the stock ones, on stock switches."""
+    """All calls, by our tools and by the stock ones, on stock switches."""
     run(None, expected_differences.TOOLS)

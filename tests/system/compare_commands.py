@@ -1,4 +1,4 @@
-"""Every command of the stock tools, by them and by ours, against both switches; TEST_LONG=1: in all forms."""
+"""Every command of the stock tools, with the stock tools and ours, on both switches; TEST_LONG=1: in all forms."""
 from lib import compare_commands, compare_run, lab
 from lib.compare_run import Call
 from lib.expected_differences import COMMANDS, COMMANDS_OF_TOOLS, OURS_TOGETHER, SWITCH, TOOLS
@@ -13,7 +13,7 @@ def run(pair, expected):
 
 
 def test_no_command_is_left_out():
-    """What the help of the stock ovs-vsctl and ovs-ofctl lists is in the table."""
+    """The table has all commands in the help of the stock ovs-vsctl and ovs-ofctl."""
     called = {compare_commands.command_of(Call(text, given or ""))
               for text, given in compare_commands.texts(["OpenFlow13"]) + compare_commands.ends()}
     for tool in ("vsctl", "ofctl"):
@@ -24,17 +24,17 @@ def test_no_command_is_left_out():
 
 
 def test_stock_tools():
-    """The stock tools get the same answers from our switch as from the stock one."""
+    """The stock tools get the same replies from our switch as from the stock one."""
     run(compare_run.two_switches, SWITCH + COMMANDS)
 
 
 def test_our_tools():
-    """Our tools say what the stock ones say, on stock switches."""
+    """Our tools print the same as the stock ones, on stock switches."""
     run(compare_run.two_tools, TOOLS + COMMANDS_OF_TOOLS)
 
 
 def test_our_tools_with_our_switch():
-    """Our tools on our switch say what the stock ones say on the stock switch."""
+    """Our tools on our switch print the same as the stock tools on the stock switch."""
     def all_ours():
         stock, ours = compare_run.two_switches()
         ours.tools = lab.COMPAT

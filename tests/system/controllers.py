@@ -1,4 +1,4 @@
-"""A real controller framework (os-ken) drives the switch."""
+"""A real controller framework (os-ken) controls the switch."""
 import os
 
 from lib import lab
@@ -6,7 +6,7 @@ from lib.osken import os_ken
 
 
 def learning_switch(version, header_version, tls):
-    """A learning application makes two namespaces ping, and leaves flows behind."""
+    """A learning application: two namespaces can ping each other, and flows are installed."""
     python = os_ken()
     s = lab.Switch().start()
     a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
@@ -26,9 +26,9 @@ def learning_switch(version, header_version, tls):
     s.vsctl("set", "bridge", "br0", "protocols=OpenFlow10," + version, "--",
             "set-controller", "br0", "%s:127.0.0.1:%d" % ("ssl" if tls else "tcp", port))
     lab.wait_until(lambda: "true" in s.vsctl("get", "controller", "br0", "is_connected"), "the controller connects", 20)
-    # The table-miss flow is there once features are exchanged.
+    # The table-miss flow exists once features are exchanged.
     lab.wait_until(lambda: "CONTROLLER" in s.ofctl("-O", version, "dump-flows", "br0"), "the controller's first flow")
-    # The first may still be told of the neighbour that could not be found before.
+    # The first ping may still fail because of the earlier failed neighbour look-up.
     ping = ["ping", "-c", "1", "-W", "1", "10.1.1.2"]
     lab.wait_until(lambda: " 0% packet loss" in a.run(*ping, check=False), "the neighbour is found")
     out = a.run("ping", "-c", "5", "-i", "0.2", "-W", "2", "10.1.1.2", check=False)

@@ -1,4 +1,4 @@
-"""The life of the daemon: detaching, being watched, refusing to start with a reason, a disk that is full."""
+"""The life cycle of the daemon: detaching, the monitor, start-up errors, a full disk."""
 import os
 import pwd
 import re
@@ -13,7 +13,7 @@ SAVE = "/usr/share/openvswitch/scripts/ovs-save"
 
 
 def test_detach_and_terminate():
-    """`--detach` returns when the switch answers; SIGTERM takes its files away; a second one is refused."""
+    """`--detach` returns when the switch is ready; SIGTERM removes its files; a second instance is refused."""
     s = Detached()
     assert s.launch() == (0, "")
     try:
@@ -31,13 +31,13 @@ def test_detach_and_terminate():
 
 
 def parent(pid):
-    """The process that started another."""
+    """The parent process."""
     with open("/proc/%d/status" % pid) as f:
         return int(re.search(r"PPid:\s+(\d+)", f.read()).group(1))
 
 
 def test_a_watched_daemon_is_started_again():
-    """`--monitor`: after a crash a new daemon serves what the old one had stored; after SIGTERM none does."""
+    """`--monitor`: after a crash a new daemon serves the stored database; after SIGTERM no daemon is started."""
     s = Detached()
     assert s.launch("--monitor") == (0, "")
     try:
@@ -55,7 +55,7 @@ def test_a_watched_daemon_is_started_again():
 
 
 def test_a_start_that_fails_says_why():
-    """The caller of `--detach` gets the reason and status 1, and nothing is left or overwritten."""
+    """If the start fails, `--detach` prints the reason and exits with 1; no file remains or is overwritten."""
     s = Detached()
     nowhere = s.dir + "/nowhere"
     with open(s.dir + "/conf.db", "w") as f:
@@ -76,7 +76,7 @@ def test_a_start_that_fails_says_why():
 
 
 def test_full_disk():
-    """No room: transactions are refused with the system's reason, the rest goes on, and room makes all well."""
+    """Full disk: transactions are refused with the system's error, everything else continues, and free space restores all."""
     lab.need_root()
     disk = lab.tmpfs("300k")
     s = Detached(dbdir=disk)
@@ -108,7 +108,7 @@ def test_full_disk():
 
 
 def fill(disk):
-    """Takes the last byte of that file system."""
+    """Uses the last byte of this file system."""
     with open(disk + "/fill", "wb", buffering=0) as f:
         try:
             while True:
@@ -118,7 +118,7 @@ def fill(disk):
 
 
 def test_a_daemon_of_another_user():
-    """`--user`: the switch runs as that user with the few rights that its devices need, and forwards; a wrong one is refused."""
+    """`--user`: the switch runs as that user with only the capabilities that its devices need, and forwards; a wrong user is refused."""
     lab.need_root()
     s = Detached()
     os.chmod(s.dir, 0o777)
@@ -143,7 +143,7 @@ def test_a_daemon_of_another_user():
 
 
 def test_a_killed_daemon_is_replaced_at_once():
-    """kill -9 and start in one breath, under traffic: each start succeeds, follows its own database, and forwards without a back-off."""
+    """kill -9 and immediate restart under traffic: each start succeeds, uses its own database, and forwards without a back-off."""
     lab.need_root()
     s = lab.Switch(database="embedded").start()
     a, b = lab.Namespace("10.97.0.1/24"), lab.Namespace("10.97.0.2/24")
@@ -155,7 +155,8 @@ def test_a_killed_daemon_is_replaced_at_once():
     took, waited = [], 0
     for _ in range(5):
         before = len(s.log())
-        # Nothing waits for the end of the old process here: it still has its locks, its sockets and its devices.
+        # The test does not wait for the end of the old process, which still has its locks, its sockets and its
+        # devices.
         s.daemon.kill()
         started = time.time()
         old, s.daemon = s.daemon, None
@@ -170,13 +171,13 @@ def test_a_killed_daemon_is_replaced_at_once():
         assert "connection closed by peer" not in log and "listen failed" not in log and "busy" not in log, log
     ping.kill()
     assert waited, "no start was early enough to meet the one before"
-    # The back-off alone is a second.
+    # The back-off alone takes a second.
     assert min(took) < 0.9, took
     print("    forwards %s ms after exec" % ", ".join("%.0f" % (t * 1000) for t in took))
 
 
 def test_a_socket_of_another_server_is_left_alone():
-    """Where another server has `db.sock`, the daemon with a database of its own does not start, and does not follow that one."""
+    """If another server listens on `db.sock`, the daemon with its own database does not start, nor use that server."""
     s = Detached()
     other = lab.spawn(["python3", "-c", "import signal, socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\n"
                        "s.listen()\nsignal.pause()", s.dir + "/db.sock"])
@@ -187,7 +188,7 @@ def test_a_socket_of_another_server_is_left_alone():
 
 
 def test_stock_scripts_find_the_daemon():
-    """`ovs-appctl` without `-t` and `ovs-save` reach it as ovs-vswitchd, also after kill -9; its names go with it."""
+    """`ovs-appctl` without `-t` and `ovs-save` find the daemon as ovs-vswitchd, also after kill -9; the names are removed at its end."""
     lab.need("ovs-appctl")
     s = Detached()
     for _ in range(2):
@@ -207,7 +208,7 @@ def test_stock_scripts_find_the_daemon():
             script = lab.sh("sh", SAVE, "save-flows", "brsave", env=dict(s.env, TMPDIR=s.dir))
             saved = re.search(r'"(/\S*flows.dump)"', script).group(1)
             assert "priority=7" in open(saved).read(), script
-        # The peer sees that a switch of its name runs.
+        # The stock switch detects that a switch of its name runs.
         peer = subprocess.run([lab.need("ovs-vswitchd"), "--pidfile", "-vconsole:off"], env=s.env, capture_output=True,
                               text=True, timeout=20)
         assert peer.returncode == 1 and "already running as pid %d" % pid in peer.stderr, peer.stderr
@@ -218,7 +219,7 @@ def test_stock_scripts_find_the_daemon():
 
 
 def test_the_name_of_a_stock_switch_is_left_to_it():
-    """Where an ovs-vswitchd runs in the same directory, `ovs-appctl` goes on reaching that, and the log says so."""
+    """If an ovs-vswitchd runs in the same directory, `ovs-appctl` still reaches that one, and the log says so."""
     stock = lab.Switch(ours=False).start()
     stock.kill_daemon()
     stock.daemon = stock.spawn([stock.binary(), "--pidfile", "-vconsole:off"], stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""The database server alone (`ovsdb-server`), and the one in the daemon: stock clients, stock switch, stock files."""
+"""The database server alone (`ovsdb-server`), and inside the daemon: with stock clients, stock switch, stock files."""
 import os
 import re
 import resource
@@ -10,7 +10,7 @@ from lib import cluster, kills, lab, ovn, ovsdb
 
 
 class Database:
-    """`ovsdb-server`, ours or the stock one, on the file of a run directory that outlives it."""
+    """`ovsdb-server`, ours or the stock one, with a file in a run directory that it does not remove."""
 
     def __init__(self):
         switch = lab.Switch()
@@ -50,7 +50,7 @@ def free_port():
 
 
 def test_stock_switch():
-    """The stock ovs-vswitchd runs on our database server, also while that compacts its file."""
+    """The stock ovs-vswitchd runs on our database server, even while the server compacts its file."""
     database = Database()
     create(database)
     database.start()
@@ -60,7 +60,7 @@ def test_stock_switch():
                        env=database.env, stderr=subprocess.DEVNULL)
     database.vsctl("add-br", "br0")
     database.appctl("ovsdb-server/compact")
-    # Without --no-wait the tool returns when the switch has answered in the database.
+    # Without --no-wait the tool returns when the switch has confirmed the change in the database.
     database.vsctl("add-port", "br0", "p1", "--", "set", "Interface", "p1", "type=dummy")
     assert database.vsctl("get", "Interface", "p1", "ofport").strip() == "1"
     daemon.terminate()
@@ -69,7 +69,7 @@ def test_stock_switch():
 
 
 def test_ovn():
-    """OVN's northd, nbctl, sbctl and controller and the stock switch on our server: a logical switch passes, an ACL bites."""
+    """OVN's northd, nbctl, sbctl and controller and the stock switch use our server: a logical switch forwards, an ACL applies."""
     host = ovn.Host().start()
     lab.need("ethtool")
     a, b = (lab.Namespace("10.77.0.%d/24" % n, mac="02:00:00:00:0a:0%d" % n) for n in (1, 2))
@@ -93,13 +93,13 @@ def test_ovn():
 
 
 def test_cluster():
-    """The database is a cluster of three: the switch forwards on when its leader dies, and follows the next one."""
+    """The database is a cluster of three: the switch keeps forwarding when the leader dies, and follows the next one."""
     lab.need_root()
     members = cluster.Cluster()
     switch = lab.Switch(args=[members.address()])
 
     def vsctl(*args):
-        # Where one of the three is dead the tool needs more than one attempt.
+        # While one of the three is dead, the tool needs more than one attempt.
         return lab.sh("ovs-vsctl", "--timeout=30", "--retry", "--db=" + members.address(), *args, env=switch.env)
 
     vsctl("--no-wait", "init")
@@ -112,7 +112,7 @@ def test_cluster():
     for turn in range(3 if os.environ.get("TEST_LONG") else 1):
         leader = members.leader()
         members.kill(leader)
-        # Without --no-wait the tool returns when the switch has answered in the database.
+        # Without --no-wait the tool returns when the switch has confirmed the change in the database.
         vsctl("add-port", "br0", "d%d" % turn, "--", "set", "Interface", "d%d" % turn, "type=internal")
         assert int(vsctl("get", "Interface", "d%d" % turn, "ofport")) > 0
         members.servers[leader] = members.start(leader)
@@ -126,7 +126,7 @@ def test_cluster():
 
 
 def test_files_are_interchangeable():
-    """What our server writes the stock server and tool read, and the other way round, compacted or not."""
+    """The stock server and tool read what our server writes, and vice versa, compacted or not."""
     database = Database()
     create(database)
     for n, ours in enumerate((True, False, True, False)):
@@ -141,7 +141,7 @@ def test_files_are_interchangeable():
 
 
 def test_kills():
-    """Killed at any point of a mixed workload the server has all that it answered and nothing by halves, for stock tools too."""
+    """Killed at any point of a mixed workload, the server has all confirmed transactions and no partial ones, also for stock tools."""
     lab.need("ovsdb-tool")
     times = 1000 if os.environ.get("TEST_LONG") else 15
     seed = int(os.environ.get("TEST_SEED", "1"))
@@ -167,7 +167,7 @@ def test_managers():
 
 
 def test_tls_from_the_database():
-    """A `pssl:` remote with the key and certificates that table SSL names; who is not vouched for stays outside."""
+    """A `pssl:` remote with the key and certificates of table SSL; a client without a valid certificate is refused."""
     database = Database()
     create(database)
     pki = lab.Pki(database.dir)
@@ -188,7 +188,7 @@ def test_tls_from_the_database():
 
 
 def small_server():
-    """A server of a database with one table, empty."""
+    """A server of a database with one empty table."""
     directory = lab.scratch()
     with open(directory + "/schema", "w") as f:
         f.write('{"name":"D","version":"1.0.0","tables":{"T":{"isRoot":true,"columns":{"name":{"type":"string"},'
@@ -210,7 +210,7 @@ def is_cut_off(sock):
 
 
 def test_hostile_clients():
-    """Messages without end, nesting without end, noise and a crowd cost their senders the connection and others nothing."""
+    """Endless messages, endless nesting, noise and many clients cost the senders their connection, and others nothing."""
     lab.need("ovsdb-tool")
     server = small_server()
     good = server.client()
@@ -234,7 +234,7 @@ def test_hostile_clients():
             sock = socket.socket(socket.AF_UNIX)
             sock.setblocking(False)
             crowd.append(sock)
-            # Some are let in, the others wait or are turned away by the system.
+            # Some are accepted; the system queues or refuses the others.
             sock.connect_ex(server.sock)
         assert good.call("echo", 1) == [1]
     finally:
@@ -248,7 +248,7 @@ def test_hostile_clients():
 
 
 def test_slow_client():
-    """A client that does not read is told of all changes in one when it reads on, and costs no more memory than the rows."""
+    """A client that does not read gets all changes merged when it reads again, and costs no more memory than the rows."""
     lab.need("ovsdb-tool")
     server = small_server()
     slow, writer = server.client(), server.client()
@@ -270,7 +270,7 @@ def test_slow_client():
 
 
 def test_compaction_keeps_nobody_waiting():
-    """While a large file is rewritten clients are answered."""
+    """While a large file is rewritten, clients get replies."""
     lab.need("ovsdb-tool")
     rows = 200000 if os.environ.get("TEST_LONG") else 20000
     server = small_server()

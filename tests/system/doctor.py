@@ -1,4 +1,5 @@
-"""`sluice doctor`: which switch it speaks of, what it says of values, and that silence is not taken for health."""
+"""`sluice doctor`: which switch it examines, its findings about values, and that an empty result is not mistaken for
+health."""
 import json
 import os
 import shutil
@@ -14,14 +15,14 @@ def ask(env, *args):
     """Exit status, and findings by subject."""
     r = subprocess.run([SLUICE, "doctor", "--json", *args], env=env, capture_output=True, text=True, timeout=60)
     findings = json.loads(r.stdout)["findings"]
-    # Nothing is said twice.
+    # No finding is reported twice.
     texts = [f["text"] for f in findings]
     assert len(set(texts)) == len(texts), texts
     return r.returncode, {f["subject"]: f for f in findings}
 
 
 def test_no_findings_without_a_switch_are_no_good_news():
-    """No configuration, no switch, no bridge, no answer: each is a finding, and the exit status says so."""
+    """No configuration, no switch, no bridge, no answer: each is a finding, and affects the exit status."""
     nothing = lab.scratch()
     env = dict(os.environ, OVS_RUNDIR=nothing, OVS_DBDIR=nothing)
     code, found = ask(env)
@@ -41,7 +42,7 @@ def test_no_findings_without_a_switch_are_no_good_news():
         s.daemon.send_signal(signal.SIGCONT)
     assert code == 1 and "process %d" % s.daemon.pid in found["no-answer"]["text"], found
     s.kill_daemon()
-    # Its pid file lies there still.
+    # Its pid file still exists.
     code, found = ask(s.env)
     assert code == 1 and "no-switch" in found, found
     s.stop()
@@ -50,7 +51,7 @@ def test_no_findings_without_a_switch_are_no_good_news():
 
 
 def test_the_switch_of_the_run_directory():
-    """Open vSwitch in another run directory is none of its business; in this one it is a problem."""
+    """Open vSwitch in another run directory is ignored; in this one it is a problem."""
     lab.need_root()
     ours, stock = lab.Switch().start(), lab.Switch(ours=False).start()
     br = lab.unique("slb")
@@ -62,7 +63,7 @@ def test_the_switch_of_the_run_directory():
 
 
 def test_values_that_the_switch_does_not_take():
-    """Values that the daemon passes over or cuts are named, each with the command that removes it, which works."""
+    """Values that the daemon ignores or truncates are reported, each with a command that removes it and works."""
     s = lab.Switch().start()
     br = lab.unique("slb")
     s.add_bridge(br)
@@ -84,12 +85,12 @@ def test_values_that_the_switch_does_not_take():
 
 
 def test_a_user_who_may_not_ask():
-    """Another user is told that access is denied, not that the switch is stuck."""
+    """Another user gets "access denied", not "the switch is stuck"."""
     lab.need_root()
     s = lab.Switch().start()
     s.add_bridge(lab.unique("slb"))
     os.chmod(s.dir, 0o755)
-    # The checkout may be closed to other users, the program's copy is not.
+    # The checkout may not be accessible for other users, but the program's copy is.
     program = os.path.join(s.dir, "sluice")
     shutil.copy(SLUICE, program)
     r = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "doctor"],

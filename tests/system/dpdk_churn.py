@@ -1,4 +1,4 @@
-"""Ports of DPDK that come and go under traffic: no crash, no memory lost, other ports forward on."""
+"""DPDK ports are added and deleted under traffic: no crash, no lost memory, and other ports keep forwarding."""
 import os
 import time
 
@@ -13,12 +13,12 @@ KINDS = (
     lambda n, folder: ("dpdk", {"dpdk-devargs": "net_null%d,no-rx=1" % n, "n_rxq": "2"}),
     lambda n, folder: ("dpdk", {"dpdk-devargs": "net_tap%d,iface=slt%d-%d" % (n, os.getpid() % 10000, n)}),
 )
-# Not all that is resident: the guest's memory comes to be seen page by page.
+# Not the whole resident set: pages of the guest's memory are counted as they are touched.
 MEMORY = ("RssAnon", "HugetlbPages")
 
 
 def batch(switch, turn):
-    """Ports of every kind, in the form that `Switch.add` takes; numbers from 10."""
+    """Ports of every kind, as arguments of `Switch.add`; numbers from 10."""
     first = 10 + turn * len(KINDS) % 70
     return [("c%d" % (first + i), first + i, *kind(first + i, switch.dir)) for i, kind in enumerate(KINDS)]
 
@@ -32,12 +32,12 @@ def write_capture(path, frames=64):
 
 
 def come_and_go(switch):
-    """Adds and deletes ports by batches while a guest's frames go round."""
+    """Adds and deletes ports in batches while a guest's frames circulate."""
     s = switch
     write_capture(s.dir + "/frames.pcap")
     s.secure_bridge("br0")
     s.add("br0", s.client("v0", 1), s.client("v1", 2), ("sink", 3, "dpdk", {"dpdk-devargs": "net_null0,no-rx=1"}))
-    # What new ports receive goes to the sink, and some frames that go round are sent to them as well.
+    # Packets that new ports receive go to the sink, and some circulating frames are sent to the new ports as well.
     s.flows("br0", "priority=2,in_port=1,actions=output:2",
             "priority=2,in_port=2,actions=output:1,output:10,output:13,output:14,output:16", "priority=1,actions=output:3")
     guest = dpdk.Testpmd(*["path=%s,server=1" % s.socket(p) for p in ("v0", "v1")])
@@ -56,7 +56,7 @@ def come_and_go(switch):
         if turn == 4:
             used = [s.status(what) for what in MEMORY]
     grown = [s.status(what) - then for what, then in zip(MEMORY, used)]
-    # A `net_ring` that goes keeps 15 of its 16 rings of 8 kB (DPDK 22.11), each a memory zone of the 2560 there are.
+    # A deleted `net_ring` keeps 15 of its 16 rings of 8 kB (DPDK 22.11), each in one of the 2560 memory zones.
     assert max(grown) < 16384 + 136 * cycles // len(KINDS), "memory grew by %d kB, huge pages by %d kB" % tuple(grown)
     guest.do("stop")
     sent = guest.drain()
@@ -70,13 +70,13 @@ def come_and_go(switch):
 
 
 def test_ports_come_and_go_under_traffic():
-    """DPDK ports of seven kinds added and deleted by batches: a guest's frames go round meanwhile and none is lost."""
+    """DPDK ports of seven kinds are added and deleted in batches: meanwhile a guest's frames circulate and none is lost."""
     dpdk.need()
     come_and_go(dpdk.Switch().start())
 
 
 def test_ports_come_and_go_on_huge_pages():
-    """The same with huge pages: all that the ports took come back."""
+    """The same with huge pages: all pages of the ports are freed."""
     dpdk.need()
     with dpdk.huge_pages(512):
         s = dpdk.Switch(eal=dpdk.HUGE)
@@ -85,13 +85,14 @@ def test_ports_come_and_go_on_huge_pages():
 
 
 def test_removals_while_upcalls_wait():
-    """Ports removed in the middle of a storm of misses: every packet that waited for an answer is accounted for."""
+    """Ports are removed during a storm of misses: every parked packet is accounted for."""
     dpdk.need()
     s = dpdk.Switch().start()
     write_capture(s.dir + "/frames.pcap", 4000)
     s.secure_bridge("br0")
     s.add("br0", ("sink", 1, "dpdk", {"dpdk-devargs": "net_null0,no-rx=1"}))
-    # Learns each of the senders: a megaflow for every frame of the capture, and all of them are swept by what follows.
+    # The bridge learns each sender: every frame of the capture gets a megaflow, and the following commands revalidate
+    # all of them.
     s.flows("br0", "actions=NORMAL")
     parked = 0
     for turn in range(200 if dpdk.LONG else 12):
@@ -100,9 +101,9 @@ def test_removals_while_upcalls_wait():
         s.appctl("revalidator/purge")
         if s.ours:
             parked = max(parked, int(s.appctl("dpif/show-accounting").split("parked: ")[1].split()[0]))
-        # Removals at several phases of the storm: this pause is the test's input.
+        # The pause varies the phase of the storm at which ports are removed; it is an input of the test.
         time.sleep(turn % 5 / 50)
-        # By turns: where they come from, where they go to, and both at once.
+        # In turns: the receiving port, the sending port, and both at once.
         names = (["storm"], ["out"], ["out", "storm"])[turn % 3]
         s.vsctl(*[w for name in names for w in ("--", "del-port", "br0", name)])
         s.vsctl("--if-exists", "del-port", "br0", "storm", "--", "--if-exists", "del-port", "br0", "out")

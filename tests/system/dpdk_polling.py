@@ -1,4 +1,4 @@
-"""Poll threads: what is recorded of their turns, by which tx queues they send, and devices that are down."""
+"""Poll threads: recording of their turns, the tx queues they use, and devices that are down."""
 import json
 import os
 import re
@@ -7,7 +7,7 @@ from lib import dpdk, lab
 
 
 def started(s, *ports):
-    """Starts a switch that sends what port 1 brings to port 2."""
+    """Starts a switch that sends packets from port 1 to port 2."""
     s.start()
     s.secure_bridge("br0")
     s.add("br0", *ports)
@@ -25,7 +25,7 @@ def perf(s, *args):
 
 
 def test_turns_are_recorded_while_somebody_wants_to_know():
-    """pmd-perf-metrics: histograms and histories of a busy thread while it is on, none of them when it is off."""
+    """pmd-perf-metrics: histograms and histories of a busy thread while it is on, none while it is off."""
     dpdk.need()
     s = started(dpdk.Switch(), null("in", 1), null("out", 2))
     lab.wait_until(lambda: re.search(r"Tx packets: +[1-9]", perf(s)), "packets are sent")
@@ -46,7 +46,7 @@ def test_turns_are_recorded_while_somebody_wants_to_know():
 
 
 def test_tx_queues_are_taken_where_there_are_too_few():
-    """A device with one tx queue is shared by two poll threads; one with enough gives each its own."""
+    """Two poll threads share a device with one tx queue; a device with enough queues gives each thread its own."""
     dpdk.need()
     s = dpdk.Switch()
     s.other_config["pmd-cpu-mask"] = "0x3"
@@ -59,13 +59,13 @@ def test_tx_queues_are_taken_where_there_are_too_few():
     lab.wait_until(lambda: queues()["out"] == ("xps", "  queue-id:  0  pmd core_id 0, pmd core_id 1\n"), "both send")
     mode, users = queues()["in"]
     assert mode == "static" and users.splitlines()[1:] == ["  queue-id:  1  pmd core_id 0", "  queue-id:  2  pmd core_id 1"]
-    # Who sends no more lets go.
+    # A thread that sends no more releases its tx queue.
     s.flows("br0", "priority=0,actions=drop")
     lab.wait_until(lambda: queues()["out"] == ("xps", ""), "nobody has the queue")
 
 
 def test_a_device_that_is_down_brings_and_takes_nothing():
-    """mod-port down: a device whose driver has no link to take down is silent all the same, and speaks again when up."""
+    """mod-port down: a device whose driver has no link to take down neither receives nor sends, and works again when up."""
     dpdk.need()
     s = started(dpdk.Switch(), null("in", 1), null("out", 2))
 
@@ -92,14 +92,14 @@ def test_a_device_that_is_down_brings_and_takes_nothing():
 
 
 def test_what_is_shown_of_a_queue_is_what_top_shows():
-    """pmd-rxq-show and `sluice top` read one counter: a queue that has just begun to bring packets has the same load in both."""
+    """pmd-rxq-show and `sluice top` use one counter: a queue that just became active has the same load in both."""
     dpdk.need()
     s = started(dpdk.Switch(), null("out", 2))
 
     def shown(port):
         return re.search(r"port: %s +queue-id: +0 \(enabled\) +pmd usage: +(NOT AVAIL|\d+)" % port, s.appctl("dpif-netdev/pmd-rxq-show"))[1]
 
-    # The thread has been measured: a queue that comes now has not.
+    # The thread's load has been measured, but not that of a new queue.
     lab.wait_until(lambda: shown("out") == "0", "the first interval ends", 20)
     s.add("br0", null("in", 1))
     top = [os.path.join(lab.ROOT, "target", "release", "sluice"), "top", "--json", "--interval=0.5", "-t", "%s/%s.ctl" % (s.dir, s.name)]

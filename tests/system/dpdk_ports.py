@@ -6,7 +6,7 @@ MISSING = "'p3' is missing 'options:dpdk-devargs'. The old 'dpdk<port_id>' names
 
 
 def started(megabytes=512):
-    """A switch with a bridge and DPDK in ordinary memory; pools are small."""
+    """A switch with a bridge, and DPDK in ordinary memory; pools are small."""
     lab.need_root()
     s = lab.Switch()
     s.start()
@@ -19,14 +19,14 @@ def started(megabytes=512):
 
 
 def add(s, name, devargs, *options):
-    """Adds a port; gives what column error says."""
+    """Adds a port; returns column error."""
     words = ['options:dpdk-devargs="%s"' % devargs] if devargs else []
     s.vsctl("add-port", "br0", name, "--", "set", "Interface", name, "type=dpdk", *words, *options, check=False)
     return get(s, name, "error").strip('[]"\n')
 
 
 def detach(s, device):
-    """What the command says; it fails here."""
+    """The error text of the command, which must fail."""
     try:
         return s.appctl("netdev-dpdk/detach", device)
     except AssertionError as refusal:
@@ -38,13 +38,13 @@ def get(s, name, column):
 
 
 def received(s, name):
-    """Packets that a port has received, by the datapath's count, which no pause delays."""
+    """Packets that a port has received, from the datapath's counters, which are always current."""
     line = s.appctl("dpctl/show", "-s").split(": %s (" % name)[1].split("RX packets:")[1]
     return int(line.split()[0])
 
 
 def test_refusals():
-    """A port without a device, with one that is none, with one that another port has: said in its row."""
+    """A port without a device, with an invalid device, with a device of another port: reported in its row."""
     s = started()
     assert add(s, "p1", "net_null0") == ""
     assert add(s, "p2", "net_null0") == "'p2' is trying to use device 'net_null0' which is already in use by 'p1'"
@@ -52,7 +52,7 @@ def test_refusals():
     assert add(s, "p4", "net_nothing0") == "Error attaching device 'net_nothing0' to DPDK"
     assert "being used by the following interfaces: p1." in detach(s, "net_null0")
     s.vsctl("del-port", "p1")
-    # What its owner lets go, the other one may have.
+    # Once its owner releases the device, the other port gets it.
     lab.wait_until(lambda: add_again(s, "p2", "net_null0"), "p2 has the device")
 
 
@@ -62,7 +62,7 @@ def add_again(s, name, devargs):
 
 
 def test_settings_of_a_port_that_carries_packets():
-    """Queues, their length and the MTU change while packets come; so does the device."""
+    """Queues, their length, the MTU and the device change under traffic."""
     s = started()
     assert add(s, "p1", "net_null0", "options:n_rxq=1") == ""
     assert add(s, "p2", "net_ring1") == ""
@@ -79,7 +79,7 @@ def test_settings_of_a_port_that_carries_packets():
 
 
 def test_no_memory():
-    """A pool that does not fit: the port is refused, its row says why, others work on."""
+    """A pool that does not fit in memory: the port is refused with the reason in its row, and others keep working."""
     s = started(megabytes=128)
     assert add(s, "p1", "net_null0") == ""
     error = add(s, "p2", "net_null1", "mtu_request=9000")
@@ -89,7 +89,7 @@ def test_no_memory():
 
 
 def test_ports_come_and_go():
-    """Devices of several kinds, each added and deleted many times: none is left, and the switch lives."""
+    """Devices of several kinds, each added and deleted many times: none remains, and the switch survives."""
     s = started()
     kinds = ["net_null%d", "net_ring%d", "net_null%d,size=1500,copy=1", "net_memif%d,role=server,id=%d,socket=@test%d"]
     s.vsctl("--may-exist", "add-port", "br0", "stays", "--", "set", "Interface", "stays", "type=dpdk",

@@ -1,4 +1,4 @@
-"""DPDK's environment: started as the database says, and unable to end the switch."""
+"""Start of DPDK as the database configures it; it must not end the switch."""
 import glob
 import os
 import re
@@ -19,7 +19,7 @@ def huge_pages_free():
 
 
 class WithoutHugePages(lab.Switch):
-    """A switch that sees no huge pages, however many there are."""
+    """A switch that sees no huge pages, whether or not there are any."""
 
     def binary(self):
         script = self.dir + "/hidden"
@@ -34,7 +34,7 @@ class WithoutHugePages(lab.Switch):
 
 
 def started(switch=lab.Switch, **config):
-    """A switch with these settings (`_` for `-`) from its first moment."""
+    """A switch with these settings (`_` for `-`) from its start."""
     lab.need_root()
     s = switch()
     start_daemon, s.start_daemon = s.start_daemon, lambda: None
@@ -51,7 +51,7 @@ def initialized(s):
 
 
 def threads(s):
-    """(name, cores that it may use) of each thread; the first is the main one."""
+    """(name, allowed cores) of each thread; the first one is the main thread."""
     of = []
     for task in sorted(os.listdir("/proc/%d/task" % s.daemon.pid), key=int):
         with open("/proc/%d/task/%s/status" % (s.daemon.pid, task)) as f:
@@ -61,7 +61,7 @@ def threads(s):
 
 
 def refused(word, **config):
-    """A start that fails: the switch works, and the log says why."""
+    """The start of DPDK fails: the switch works, and the log has the reason."""
     s = started(dpdk_init="true", **config)
     assert initialized(s) == "false"
     log = s.log()
@@ -78,31 +78,31 @@ def refused(word, **config):
 
 
 def test_a_bad_option_does_not_end_the_switch():
-    """dpdk-extra with a word that DPDK does not know."""
+    """dpdk-extra with an option that DPDK does not know."""
     refused("--bogus", dpdk_extra="--no-pci --bogus")
 
 
 def test_a_call_for_help_does_not_end_the_switch():
-    """dpdk-extra with -h: DPDK prints its usage and ends the process that asked."""
+    """dpdk-extra with -h: DPDK prints its usage and exits the process."""
     refused("DPDK ends the process", dpdk_extra="--no-pci -h")
 
 
 def test_more_memory_than_there_is():
-    """dpdk-socket-mem beyond what the machine has."""
+    """dpdk-socket-mem beyond the machine's memory."""
     if not huge_pages_free():
         raise lab.Skip("needs free huge pages")
     refused("Not enough memory available", dpdk_extra="--no-pci", dpdk_socket_mem="99999999")
 
 
 def test_a_secondary_process_is_refused_at_once():
-    """--proc-type=secondary would wait for a primary one for ever."""
+    """--proc-type=secondary would wait for a primary process forever."""
     began = time.time()
     refused("secondary process", dpdk_extra="--no-pci --proc-type=secondary")
     assert time.time() - began < 20
 
 
 def test_without_huge_pages():
-    """--no-huge works, also where --in-memory is asked for with it; the main thread's affinity stays as it was."""
+    """--no-huge works, even together with --in-memory; the main thread's affinity is unchanged."""
     s = started(dpdk_init="true", dpdk_extra="--no-pci --no-telemetry --in-memory --no-huge -m 64", dpdk_lcore_mask="1")
     assert initialized(s) == "true", s.log()
     assert "--in-memory is left out" in s.log()
@@ -116,7 +116,7 @@ def test_without_huge_pages():
 
 
 def test_no_huge_pages_left():
-    """Where there are none and the user did not choose, ordinary memory serves, and the log says so."""
+    """Without huge pages and without a choice of the user, ordinary memory is used, and the log says so."""
     lab.need("unshare")
     s = started(WithoutHugePages, dpdk_init="true", dpdk_extra="--no-pci --no-telemetry", dpdk_socket_mem=MEMORY)
     assert initialized(s) == "true", s.log()
@@ -125,7 +125,7 @@ def test_no_huge_pages_left():
 
 
 def test_with_huge_pages():
-    """The environment is up; the database, the log and the commands say so; later changes wait for the next start."""
+    """DPDK is initialized according to database, log and commands; later changes apply at the next start."""
     if huge_pages_free() < 2 * int(MEMORY):
         raise lab.Skip("needs %d MB of free huge pages" % (2 * int(MEMORY)))
     s = started(dpdk_init="try", dpdk_extra="--no-pci --no-telemetry", dpdk_socket_mem=MEMORY)
@@ -144,7 +144,7 @@ def test_with_huge_pages():
 
 
 def test_enabled_later():
-    """dpdk-init may come after the start; ports that failed for want of it come up."""
+    """dpdk-init may be set after the start; ports that failed without DPDK then come up."""
     s = started(dpdk_extra="--no-pci --no-telemetry --no-huge -m 256")
     assert initialized(s) == "false" and "dpdk/" not in s.appctl("list-commands")
     s.add_bridge("br0")

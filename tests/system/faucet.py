@@ -1,4 +1,4 @@
-"""Faucet drives the switch: a real controller with a pipeline of many tables, VLANs and a router."""
+"""Faucet controls the switch: a real controller with a pipeline of many tables, VLANs and a router."""
 import os
 
 from lib import lab
@@ -31,7 +31,7 @@ def ping(ns, address):
 
 
 def connects(ns, server, port):
-    """A TCP connection of `ns` to a port of `server` brings its bytes there."""
+    """A TCP connection of `ns` to a port of `server` transfers data."""
     listener = server.spawn("python3", "-c", "import socket; s = socket.create_server(('', %d)); s.settimeout(20); "
                             "c, _ = s.accept(); n = 0\nwhile n < 100000: n += len(c.recv(65536)) or exit(1)" % port)
     try:
@@ -46,7 +46,7 @@ def connects(ns, server, port):
 
 
 def test_vlans_and_a_router():
-    """Hosts of a VLAN reach each other, those of two VLANs by way of Faucet's router alone; its ACL holds."""
+    """Hosts of a VLAN reach each other; hosts of two VLANs only through Faucet's router; its ACL applies."""
     program = faucet()
     s = lab.Switch().start()
     hosts = [lab.Namespace("10.%d.0.%d/24" % (net, n)) for net, n in ((100, 1), (100, 2), (200, 1), (200, 2))]
@@ -55,7 +55,7 @@ def test_vlans_and_a_router():
     for number, host in enumerate(hosts, 1):
         s.vsctl("add-port", "br0", host.port, "--", "set", "interface", host.port, "ofport_request=%d" % number)
     a, b, c, d = hosts
-    # One of each VLAN knows the way out.
+    # One host of each VLAN has a default route.
     a.run("ip", "route", "add", "default", "via", "10.100.0.254")
     c.run("ip", "route", "add", "default", "via", "10.200.0.254")
     controller = Faucet(program, s.dir, SETTINGS, 20000 + os.getpid() % 20000)
@@ -65,7 +65,7 @@ def test_vlans_and_a_router():
         lab.wait_until(lambda: ping(here, there), "%s reaches %s" % (here.address, there), 20)
     assert connects(a, b, 7000) and connects(a, c, 7000), s.ofctl("-OOpenFlow13", "dump-flows", "br0")
     assert not connects(a, b, 23), "the ACL does not hold"
-    # Without a way out the other VLAN is out of reach, and its neighbours are not heard.
+    # Without a route the other VLAN cannot be reached, and its broadcasts are not received.
     for host in (b, d):
         host.run("ip", "route", "add", "10.0.0.0/8", "dev", "eth0")
     assert not ping(b, "10.200.0.2") and "lladdr" not in b.run("ip", "neigh", "show", "10.200.0.2")

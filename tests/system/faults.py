@@ -1,4 +1,4 @@
-"""What goes wrong harms only what it concerns: traffic between two other ports goes on."""
+"""A fault affects only its own component: traffic between two other ports continues."""
 import os
 import random
 import socket
@@ -26,7 +26,7 @@ def test_port_churn():
 
 
 def test_database_restarts():
-    """The database server killed and restarted ten times under traffic: no packet is lost."""
+    """The database server is killed and restarted ten times under traffic: no packet is lost."""
     s = lab.Switch().start()
     traffic = Traffic(s)
     for _ in range(10):
@@ -40,10 +40,10 @@ def test_database_restarts():
 
 
 def test_controller_that_sends_garbage():
-    """Controllers and management clients that send noise are cut off; nothing else notices.
+    """Controllers and management clients that send noise are disconnected, without effect on others.
 
-    The hostile controller has a bridge of its own: a bridge that gets a controller forgets its flows and forwards
-    nothing until the controller has spoken or been given up, whatever the traffic.
+    The hostile controller has a bridge of its own: a bridge that gets a controller deletes its flows and forwards
+    nothing until the controller is connected or has failed.
     """
     s = lab.Switch().start()
     traffic = Traffic(s)
@@ -83,7 +83,7 @@ def test_controller_that_sends_garbage():
     try:
         s.vsctl("set-controller", "br1", "tcp:127.0.0.1:%d" % server.getsockname()[1], "--",
                 "set-fail-mode", "br1", "standalone")
-        # The switch comes back after noise: its back-off begins with a second.
+        # The switch reconnects after noise; its back-off starts with a second.
         lab.wait_until(lambda: len(answered) >= 3, "three connections got noise", seconds=20)
         s.ofctl("dump-flows", "br0")
         s.ofctl("dump-flows", "br1")
@@ -95,7 +95,7 @@ def test_controller_that_sends_garbage():
 
 
 def frames(seed, count):
-    """Ethernet frames that are wrong in many ways: cut short, lengths that lie, random fields."""
+    """Malformed Ethernet frames: truncated, with wrong lengths, with random fields."""
     starts = [bytes.fromhex(h) for h in (
         "0800" "45000054000040004001f7550a0101010a010102" "0800f7ff00010001",
         "0800" "4f000014000040004006f7550a0101010a010102",
@@ -117,11 +117,11 @@ def frames(seed, count):
 
 
 def test_malformed_frames():
-    """10,000 malformed frames on a third port: the daemon lives and two other ports lose nothing."""
+    """10,000 malformed frames on a third port: the daemon survives, and two other ports lose no packets."""
     s = lab.Switch().start()
     traffic = Traffic(s)
     c = lab.Namespace()
-    # In a VLAN of its own, so that its floods do not fill the others' rings.
+    # In a VLAN of its own, so that floods from it do not fill the others' rings.
     s.vsctl("add-port", "br0", c.port, "tag=99")
     seed = random.Random(11)
     path = s.dir + "/frames"
@@ -145,7 +145,7 @@ def test_malformed_frames():
 
 
 def test_kill_nine_loses_no_answered_transaction():
-    """100 times kill -9 in the middle of ovs-vsctl transactions: what was answered is there afterwards."""
+    """100 times kill -9 during ovs-vsctl transactions: all confirmed ones are in the database afterwards."""
     s = lab.Switch(database="embedded").start()
     s.vsctl("--no-wait", "init")
     answered, seed = [], random.Random(5)

@@ -5,7 +5,7 @@ import re
 from lib import lab
 
 INSIDE, OUTSIDE = "10.1.1.1", "10.1.1.2"
-# The inside may begin connections. From the outside only what belongs to one of them comes in.
+# The inside may begin connections. From the outside only packets of these connections may pass.
 RULES = """table=0,priority=10,arp,actions=NORMAL
 table=0,priority=5,ip,actions=ct(table=1,zone=9)
 table=1,priority=10,in_port=1,ct_state=+trk+new,ip,actions=ct(commit,zone=9,exec(set_field:0x7->ct_mark)),2
@@ -14,7 +14,7 @@ table=1,priority=10,in_port=2,ct_state=+trk+est,ct_mark=0x7,ip,actions=1
 table=1,priority=10,in_port=2,ct_state=+trk+rel,ip,actions=1
 table=1,priority=1,actions=drop
 """
-# Sends one line by UDP, and prints what comes back, or what went wrong.
+# Sends one line by UDP, and prints the reply or the error.
 ASK = """import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(2)
@@ -63,7 +63,7 @@ def serve(ns, port):
 
 
 def test_answers_pass_and_strangers_do_not():
-    """TCP that the inside begins works, TCP that the outside begins does not, and dpctl/dump-conntrack knows the difference."""
+    """TCP connections from the inside work, those from the outside do not; dpctl/dump-conntrack shows the former."""
     s, inside, outside = firewall()
     serve(inside, 8001)
     serve(outside, 8002)
@@ -78,7 +78,7 @@ def test_answers_pass_and_strangers_do_not():
 
 
 def test_a_connection_ends_when_it_is_forgotten():
-    """What dpctl/flush-conntrack forgets is cut off, and limits of zones hold."""
+    """A connection removed by dpctl/flush-conntrack is blocked, and zone limits apply."""
     s, inside, outside = firewall()
     serve(outside, 8002)
     ping = lambda: " 0% packet loss" in inside.run("ping", "-c", "2", "-i", "0.2", "-W", "1", OUTSIDE, check=False)
@@ -95,21 +95,21 @@ def test_a_connection_ends_when_it_is_forgotten():
 
 
 def test_errors_belong_to_what_caused_them():
-    """UDP to a closed port: the error comes back through the firewall; to an open one the answer does."""
+    """UDP to a closed port: the error passes back through the firewall; from an open port the reply does."""
     s, inside, outside = firewall()
     server = outside.spawn("python3", "-c", ECHO, "9001", stdout=-1)
     assert server.stdout.readline() == b"ready\n"
     ask = lambda ns, address, port, own: ns.run("python3", "-c", ASK, address, str(port), str(own)).strip()
     assert ask(inside, OUTSIDE, 9001, 5001) == "hello"
     assert ask(inside, OUTSIDE, 9002, 5002) == "ConnectionRefusedError"
-    # Nobody asked for this one.
+    # This packet belongs to no connection.
     assert ask(outside, INSIDE, 9002, 5003) == "TimeoutError"
     counts = s.ofctl("dump-flows", "br0", "table=1,in_port=2")
     assert re.search(r"n_packets=1, .*ct_state=\+rel\+trk", counts), counts
 
 
 def test_the_database_limits_zones():
-    """CT_Zone.limit holds, commands leave it alone then, and the row of the datapath says what it can do."""
+    """CT_Zone.limit applies and excludes limits by command, and the datapath's row lists its capabilities."""
     s = lab.Switch(database="embedded").start()
     s.add_bridge("br0")
     # Debian's tool does not know these columns.

@@ -1,4 +1,4 @@
-"""Real traffic through real kernel ports, driven by stock tools."""
+"""Real traffic through kernel ports, with stock tools."""
 import json
 import os
 import re
@@ -6,12 +6,13 @@ import time
 
 from lib import lab
 
-# The least part of a plain veth pair's TCP rate that goes through the switch. Measured: 0.5 to 0.65; a tenth of that fails.
+# Minimum TCP rate through the switch, relative to a plain veth pair. Measured: 0.5 to 0.65; the test fails at a tenth
+# of that.
 SHARE_OF_A_VETH = 0.15
 
 
 def two_namespaces(switch, bridge="br0"):
-    """A bridge with two namespaces on it: 10.1.1.1 and 10.1.1.2."""
+    """A bridge with two namespaces: 10.1.1.1 and 10.1.1.2."""
     a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
     switch.add_bridge(bridge, a.port, b.port)
     return a, b
@@ -37,14 +38,14 @@ def test_ping_between_namespaces():
 
 
 def tcp_rate(a, b, address):
-    """Gbit/s from one namespace to another's address, over one TCP connection in a second."""
+    """Gbit/s from one namespace to another one's address, over one TCP connection for one second."""
     lab.iperf3_server(b, "-1")
     result = json.loads(a.run("iperf3", "-c", address, "-t", "1", "-J"))
     return result["end"]["sum_received"]["bits_per_second"] / 1e9
 
 
 def test_tcp_with_offloads_on():
-    """TCP between veths with their offloads on: not far below a veth pair without a switch, in the same minute."""
+    """TCP between veths with offloads: not much slower than a plain veth pair measured in the same minute."""
     s = lab.Switch().start()
     a, b = two_namespaces(s)
     a.run("ip", "link", "add", "direct", "type", "veth", "peer", "name", "direct", "netns", b.name)
@@ -57,7 +58,7 @@ def test_tcp_with_offloads_on():
 
 
 def test_flows_decide():
-    """A drop rule stops pings, deleting it lets them pass again."""
+    """A drop rule blocks pings; deleting it lets them pass again."""
     s = lab.Switch().start()
     a, b = two_namespaces(s)
     assert_ping(a, "10.1.1.2")
@@ -70,7 +71,7 @@ def test_flows_decide():
 
 
 def test_access_vlans_separate():
-    """Access ports of one VLAN reach each other; of two VLANs they do not."""
+    """Access ports of one VLAN reach each other; those of two VLANs do not."""
     s = lab.Switch().start()
     a, b = two_namespaces(s)
     s.vsctl("set", "port", a.port, "tag=10", "--", "set", "port", b.port, "tag=20")
@@ -91,7 +92,7 @@ def test_patch_ports_join_bridges():
 
 
 def test_internal_port_reaches_a_namespace():
-    """An internal port is a device of the host that the bridge serves; deleting it removes the device."""
+    """An internal port is a device of the host; deleting the port removes it."""
     s = lab.Switch().start()
     a = lab.Namespace("10.1.1.1/24")
     name = lab.unique("sli")
@@ -107,7 +108,7 @@ def test_internal_port_reaches_a_namespace():
 
 
 def test_embedded_database():
-    """sluiced alone serves its own database to stock ovs-vsctl and keeps it over a restart."""
+    """sluiced alone serves its own database to stock ovs-vsctl, and keeps it across a restart."""
     s = lab.Switch(database="embedded").start()
     a, b = two_namespaces(s)
     assert_ping(a, "10.1.1.2")
@@ -119,7 +120,7 @@ def test_embedded_database():
 
 
 def test_forwards_while_the_database_is_away():
-    """The database server killed under traffic: no packet notices; changes work again when it is back."""
+    """The database server is killed under traffic: no packet is lost; changes work again when it is back."""
     s = lab.Switch().start()
     a, b = two_namespaces(s)
     assert_ping(a, "10.1.1.2")
@@ -135,7 +136,7 @@ def test_forwards_while_the_database_is_away():
 
 
 def test_start_is_quick_and_small():
-    """Ready below a second, resident below 60 MB."""
+    """Ready in less than a second, with less than 60 MB resident."""
     s = lab.Switch(database="embedded")
     started = time.time()
     s.start()
@@ -148,7 +149,7 @@ def test_start_is_quick_and_small():
 
 
 def test_second_instance_is_refused():
-    """A second daemon on the same run directory says why it does not start, and the first goes on."""
+    """A second daemon on the same run directory prints why it does not start, and the first one continues."""
     import subprocess
     s = lab.Switch().start()
     r = subprocess.run([s.binary(), "--pidfile", "-vconsole:off"], env=s.env, capture_output=True, text=True, timeout=10)

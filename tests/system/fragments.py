@@ -5,7 +5,8 @@ from lib import lab
 
 INSIDE, OUTSIDE = "10.1.1.1", "10.1.1.2"
 INSIDE6, OUTSIDE6 = "fd00::1", "fd00::2"
-# The inside may begin connections. From the outside only what belongs to one of them comes in. No rule lets untracked IP pass.
+# The inside may begin connections. From the outside only packets of these connections may pass. No rule forwards
+# untracked IP.
 RULES = """table=0,priority=20,arp,actions=NORMAL
 table=0,priority=20,icmp6,icmp_type=135,actions=NORMAL
 table=0,priority=20,icmp6,icmp_type=136,actions=NORMAL
@@ -18,7 +19,7 @@ table=1,priority=10,in_port=2,ct_state=+trk+est,actions=1
 table=1,priority=10,ct_state=+trk+inv,actions=drop
 table=1,priority=1,actions=drop
 """
-# Sends first fragments of UDP datagrams from an address that counts up: N of them.
+# Sends N first fragments of UDP datagrams, with increasing source addresses.
 FLOOD = """import socket, struct, sys
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 s.bind(("eth0", 0))
@@ -48,7 +49,7 @@ def firewall():
 
 
 def pings(ns, address, size, count=3):
-    """How many answers come."""
+    """Number of replies."""
     text = ns.run("ping", "-q", "-s", str(size), "-c", str(count), "-i", "0.2", "-W", "2", address, check=False)
     return int(re.search(r"(\d+) received", text).group(1))
 
@@ -73,7 +74,7 @@ def refused(s, why, *call):
 
 
 def test_pings_of_60000_bytes_pass_and_strangers_do_not():
-    """Pings of up to 60,000 bytes, of IPv4 and IPv6, pass a stateful firewall; those that the outside begins do not."""
+    """Pings of up to 60,000 bytes, IPv4 and IPv6, from the inside pass a stateful firewall; those from the outside do not."""
     s, inside, outside = firewall()
     for address, stranger in ((OUTSIDE, INSIDE), (OUTSIDE6, INSIDE6)):
         lab.wait_until(lambda: pings(inside, address, 56, 1) == 1, "the neighbour is known")
@@ -82,7 +83,7 @@ def test_pings_of_60000_bytes_pass_and_strangers_do_not():
         assert pings(outside, stranger, 1600, 2) == 0
     counts = status(s)
     assert counts["num frag"] == 0 and counts["v4 frags overlapped"] == counts["v6 frags overlapped"] == 0, counts
-    # Three pings and their answers: 2, 7 and 41 fragments each; those of strangers are complete, too.
+    # Three pings and their replies: 2, 7 and 41 fragments each; those from the outside are reassembled, too.
     assert counts["v4 frags accepted"] == counts["v4 frags completed"] >= 6 * (2 + 7 + 41), counts
     assert counts["v6 frags accepted"] == counts["v6 frags completed"] >= 6 * (2 + 7 + 42), counts
     for kind in ("icmp,orig=(src=%s," % INSIDE, "icmpv6,orig=(src=%s," % INSIDE6):
@@ -90,7 +91,7 @@ def test_pings_of_60000_bytes_pass_and_strangers_do_not():
 
 
 def test_fragments_leave_as_they_came():
-    """What the other end receives are the same fragments, of the same sizes."""
+    """The other end receives the same fragments, of the same sizes."""
     s, inside, outside = firewall()
     lab.wait_until(lambda: pings(inside, OUTSIDE, 56, 1) == 1, "the neighbour is known")
     with outside.spawn("tcpdump", "-ln", "-i", "eth0", "-c", "3", "-v", "src host %s and ip[6:2] & 0x3fff != 0" % INSIDE,
@@ -103,7 +104,7 @@ def test_fragments_leave_as_they_came():
 
 
 def test_a_flood_of_fragments_is_bounded_and_honest_ones_pass():
-    """First fragments from 256 spoofed sources take no more than the room there is, and large pings go on meanwhile."""
+    """First fragments from 256 spoofed sources take only limited memory, and large pings still pass."""
     s, inside, outside = firewall()
     lab.wait_until(lambda: pings(inside, OUTSIDE, 56, 1) == 1, "the neighbour is known")
     attacker = lab.Namespace()
@@ -123,7 +124,7 @@ def test_a_flood_of_fragments_is_bounded_and_honest_ones_pass():
 
 
 def test_limits_are_those_of_commands():
-    """dpctl/ipf-*: fragments that are too small, too many, or of a version that is off are invalid; what waits is listed."""
+    """dpctl/ipf-*: fragments that are too small, too many, or of a disabled version are invalid; waiting fragments are listed."""
     s, inside, outside = firewall()
     lab.wait_until(lambda: pings(inside, OUTSIDE, 56, 1) == 1, "the neighbour is known")
     assert s.appctl("dpctl/ipf-set-min-frag", "v4", "1501") == "setting minimum fragment size successful\n"

@@ -6,7 +6,7 @@ from lib import lab
 
 CLIENT, SERVER, OUTER = "10.1.1.1", "10.1.1.2", "10.1.1.240"
 CLIENT6, SERVER6, OUTER6 = "fc00::1", "fc00::2", "fc00::240"
-# The client may open control connections. Data connections pass because they are related.
+# The client may begin control connections. Data connections pass because they are related.
 RULES = """table=0,priority=10,arp,actions=NORMAL
 table=0,priority=10,icmp6,icmp_type=135,actions=NORMAL
 table=0,priority=10,icmp6,icmp_type=136,actions=NORMAL
@@ -30,7 +30,8 @@ class Handler(FTPHandler):
 Handler.authorizer.add_anonymous(sys.argv[1])
 FTPServer((sys.argv[2], 21), Handler).serve_forever()
 """
-# Prints what it got: a file of 100,000 bytes twice, as the numbers of commands before shift those after.
+# Prints the size of the received file of 100,000 bytes, twice: a changed length in an earlier command shifts later
+# sequence numbers.
 FETCH = """
 import ftplib, sys
 ftp = ftplib.FTP(sys.argv[1], timeout=5)
@@ -70,7 +71,7 @@ def switch(**rules):
     s.add_bridge("br0", client.port, server.port)
     for number, ns in enumerate((client, server), 1):
         s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
-    # Replies to the outer addresses come back to the switch.
+    # Replies to the translated addresses go back to the switch.
     mac = re.search(r"link/ether (\S+)", client.run("ip", "link", "show", "eth0")).group(1)
     for address in (OUTER, OUTER6):
         server.run("ip", "neighbour", "replace", address, "lladdr", mac, "dev", "eth0", "nud", "permanent")
@@ -129,7 +130,7 @@ def check(v6, nat):
 
 
 def test_ftp():
-    """Active and passive FTP through a firewall that lets only the control connection and related ones pass."""
+    """Active and passive FTP through a firewall that only passes the control connection and related ones."""
     check(False, False)
 
 
@@ -139,7 +140,7 @@ def test_ftp_of_ipv6():
 
 
 def test_ftp_behind_another_address():
-    """The client's address is translated to one whose text is longer: announcements and sequence numbers follow."""
+    """The client's address is translated to a longer one: addresses in commands and sequence numbers are adapted."""
     check(False, True)
 
 
@@ -158,10 +159,10 @@ def tftp(nat):
 
 
 def test_tftp():
-    """The answer of a TFTP server comes from another port, and passes because it is related."""
+    """The reply of a TFTP server comes from another port, and passes because it is related."""
     tftp(False)
 
 
 def test_tftp_behind_another_address():
-    """The same where the client's address is translated."""
+    """The same with translation of the client's address."""
     tftp(True)

@@ -1,4 +1,4 @@
-"""Clients of the control sockets that do not read, or ask for too much: what they cost the switch and the others."""
+"""Clients of the control sockets that do not read, or request too much: their cost for the switch and for others."""
 import contextlib
 import json
 import re
@@ -11,7 +11,7 @@ import time
 
 from lib import lab, ovsdb
 
-# Sends as many frames as each line of its input says, numbered in the first bytes behind the Ethernet header.
+# For each line of its input sends that many frames, numbered in the first bytes after the Ethernet header.
 SENDER = """
 import socket, sys
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -25,7 +25,7 @@ for line in sys.stdin:
 
 
 class Controller:
-    """An OpenFlow 1.0 connection that says hello and takes packet-ins."""
+    """An OpenFlow 1.0 connection that sends hello and receives packet-ins."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -37,7 +37,7 @@ class Controller:
         self.socket.sendall(struct.pack("!BBHIHH", 1, 9, 12, 2, 0, 0xffff))
 
     def messages(self):
-        """Type and body of what arrives next; at least one."""
+        """Type and body of the next messages; at least one."""
         got = self.socket.recv(1 << 20)
         if not got:
             raise ConnectionError("the switch hung up")
@@ -55,9 +55,9 @@ class Controller:
         self.bytes = self.bytes[at:]
 
     def numbers(self):
-        """The numbers of the frames in the packet-ins that arrive next."""
+        """The numbers of the frames in the next packet-ins."""
         frames = [body[10:] for kind, body in self.messages() if kind == 10]
-        # Misses are there, too: the namespace looks for neighbours.
+        # Other misses arrive, too: the namespace sends neighbour solicitations.
         return [int.from_bytes(frame[14:18], "big") for frame in frames if frame[12:14] == b"\x88\xb5"]
 
 
@@ -72,7 +72,7 @@ def covered(switch, counter):
 
 
 def test_controllers_that_do_not_read():
-    """20,000 packets of 1.4 kB for three controllers: two that read nothing cost the switch at most 12 MB, the third gets all."""
+    """20,000 packets of 1.4 kB for three controllers: two that never read cost the switch at most 12 MB; the third gets all packets."""
     switch = lab.Switch().start()
     guest = lab.Namespace()
     switch.add_bridge("br0", guest.port)
@@ -103,7 +103,7 @@ def test_controllers_that_do_not_read():
 
 
 def test_packet_in_rate():
-    """`controller_rate_limit` holds, `Controller.status` counts what it did, and no rate is back at once."""
+    """`controller_rate_limit` applies, `Controller.status` counts its effects, and removing it takes effect at once."""
     switch = lab.Switch().start()
     guest = lab.Namespace()
     switch.add_bridge("br0", guest.port)
@@ -156,7 +156,7 @@ def peak(process):
 
 
 def test_a_message_of_zeros():
-    """60 MB of `0,` cost the database server at most 150 MB and its client the connection; the others notice nothing."""
+    """60 MB of `0,` cost the database server at most 150 MB, and the client its connection; others are not affected."""
     server = database()
     with server.client() as other, socket.socket(socket.AF_UNIX) as hostile:
         other.call("echo")
@@ -177,7 +177,7 @@ def test_a_message_of_zeros():
 
 
 def test_probes_during_a_long_transaction():
-    """While a transaction of 60,000 inserts is parsed and carried out, another client's probes are answered, 10 at least."""
+    """While a transaction of 60,000 inserts is parsed and executed, at least 10 probes of another client are answered."""
     rows = 60000
     server = database()
     insert = json.dumps({"op": "insert", "table": "Queue", "row": {"dscp": 1}})
@@ -194,9 +194,9 @@ def test_probes_during_a_long_transaction():
         print("%d probes in %.1f s, the slowest in %.1f ms" % (len(late), took, late[-1] * 1e3))
         assert len(late) >= 10, late
         assert late[len(late) // 2] < 0.1 * lab.PATIENCE, late
-        # On a busy machine any of them may be late, but none as late as the transaction.
+        # On a busy machine a reply may be late, but not as late as the transaction.
         assert late[-1] < took / 2, late
-        # Those who ask for more wait, and then see all of it.
+        # Other requests wait, and then see the whole transaction.
         assert other.transact("Open_vSwitch", {"op": "insert", "table": "Queue", "row": {"dscp": 2}})
         assert len(long.answer("long")) == rows
         counted = other.call("monitor", "Open_vSwitch", None, {"Queue": {"columns": ["dscp"]}})["Queue"]
@@ -208,7 +208,7 @@ def test_probes_during_a_long_transaction():
 
 
 def test_dumps_that_nobody_reads():
-    """30 connections ask for all of 4,000 flows again and again and read nothing: the main thread answers others at once."""
+    """30 connections request all of 4,000 flows repeatedly and never read: the main thread still answers others at once."""
     s = lab.Switch().start()
     s.add_bridge("br0")
     s.ofctl("add-flows", "br0", "-", input="".join("priority=%d,actions=drop\n" % n for n in range(1, 4001)))
@@ -231,7 +231,7 @@ def test_dumps_that_nobody_reads():
         s.appctl("version")
         slowest = max(slowest, time.time() - began)
     print("slowest command %.0f ms" % (slowest * 1000), end=" ")
-    # 3 to 20 s before requests had a limit of time; the tool itself takes some milliseconds.
+    # It took 3 to 20 s before requests had a time limit; the tool itself takes some milliseconds.
     assert slowest < 0.5 * lab.PATIENCE, slowest
 
 
@@ -243,7 +243,7 @@ def mutations(name, count, at_once):
 
 
 def test_many_changes_of_a_long_value():
-    """3,000 changes of a map of 100,000 keys in one transaction take 15 s at most, and less if their client goes meanwhile."""
+    """3,000 changes of a map of 100,000 keys in one transaction take at most 15 s, and less if their client disconnects."""
     server = database()
     many = mutations("z", 3000, 1)
     text = json.dumps({"method": "transact", "id": 1, "params": ["Open_vSwitch", *many]}).encode()

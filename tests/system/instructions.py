@@ -1,31 +1,31 @@
-"""What a packet costs, in instructions: counted by callgrind, so the same on a busy machine and on a quiet one."""
+"""The cost of a packet in instructions, counted by callgrind: equal on a busy and on an idle machine."""
 import os
 import re
 import subprocess
 
 from lib import lab
 
-# Packets of the short and of the long run: what both do besides is the same.
+# Packets of the short and the long run; their difference is free of fixed costs.
 FEW, MANY = 32_000, 160_000
-# Instructions a packet may take in the path, what the mock ports take left out: what was measured, and a tenth.
+# Maximum instructions per packet in the path, without those of the mock ports: the measured value plus a tenth.
 BOUNDS = {"in": 31, "drop": 30, "src": 141, "src1000": 141, "normal1000": 106, "flows32": 275, "flows1000": 313, "single10000": 257,
           "table10000": 260, "six10000": 370, "tag10000": 286, "tagtable10000": 301, "vlan": 227, "mac": 178, "route": 219, "route10000": 334,
           "push10000": 381, "pop10000": 363, "nat10000": 436, "two10000": 464, "meter10000": 287, "ports10000": 356, "group10000": 469, "recirc": 356,
           "est1000": 2320, "snat1000": 3090, "table10000by4": 675, "table10000by1": 1980}
-# Nothing of this kind is called for a packet.
+# None of these functions may be called per packet.
 FORBIDDEN = re.compile(r"^(malloc|calloc|realloc|free|posix_memalign|memalign|aligned_alloc|clock_gettime|__?vdso_\w+|gettimeofday|pthread_\w+"
                        r"|syscall|write|writev|futex\w*)(@.*)?$")
 
 
 def build():
-    """The program of the cases, as the daemon is built; its path."""
+    """Builds the program of the cases like the daemon; returns its path."""
     subprocess.run(["cargo", "build", "-q", "--release", "-p", "datapath", "--example", "path"], cwd=lab.ROOT, check=True, timeout=600)
     folder = os.environ.get("CARGO_TARGET_DIR") or os.path.join(lab.ROOT, "target")
     return os.path.join(folder, "release", "examples", "path")
 
 
 def calls(path):
-    """How often each function was called."""
+    """The number of calls of each function."""
     names, count, callee = {}, {}, None
     with open(path) as f:
         for line in f:
@@ -50,14 +50,14 @@ def run(program, case, packets, folder):
 
 
 def cost(program, case, folder):
-    """Instructions a packet, and what is called for packets that should not be."""
+    """Instructions per packet, and forbidden functions that are called per packet."""
     (few, before), (many, after) = (run(program, case, n, folder) for n in (FEW, MANY))
     more = {name: n - before.get(name, 0) for name, n in after.items() if name and FORBIDDEN.match(name)}
     return (many - few) / (MANY - FEW), {name: n for name, n in more.items() if n > 0}
 
 
 def test_a_packet_costs_what_it_did():
-    """No case of the path takes more instructions than it did, and no packet an allocation, a lock, a clock or a call of the kernel."""
+    """No case takes more instructions than before, and no packet causes an allocation, a lock, a clock reading or a system call."""
     lab.need("valgrind")
     with open("/proc/cpuinfo") as f:
         if "avx2" not in f.read():

@@ -6,7 +6,8 @@ import struct
 from lib import lab
 
 CLIENT, SERVER, PUBLIC, VIRTUAL = "10.1.1.1", "10.1.1.2", "10.1.1.240", "10.1.1.64"
-# The switch answers ARP for addresses that no host has: the client's for the public one, the server's for the virtual one.
+# The switch answers ARP for addresses that no host has: for the client the public one, for the server the virtual
+# one.
 ARP = """table=0,priority=20,arp,arp_op=1,arp_tpa={address},actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:{mac}->eth_src,\
 load:2->NXM_OF_ARP_OP[],move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],set_field:{mac}->arp_sha,move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],\
 set_field:{address}->arp_spa,IN_PORT
@@ -19,7 +20,7 @@ table=1,priority=10,in_port=2,ct_state=+trk+est,ip,actions=1
 table=1,priority=10,in_port=2,ct_state=+trk+rel,ip,actions=1
 table=1,priority=1,actions=drop
 """
-# DNAT comes before the packet is looked up on, so that its new destination counts; SNAT after it. Each has its zone.
+# DNAT happens before the forwarding decision, which uses the new destination; SNAT after it. Each has its own zone.
 BOTH = """table=0,priority=10,arp,actions=NORMAL
 table=0,priority=5,in_port=1,ip,actions=ct(table=1,zone=1,nat)
 table=0,priority=5,in_port=2,ip,actions=ct(table=3,zone=2,nat)
@@ -57,7 +58,7 @@ def fetch(ns, address, port):
 
 
 def test_a_client_behind_another_address():
-    """Source NAT: TCP, ping and errors of UDP go out from the public address and come back."""
+    """Source NAT: TCP, ping and errors of UDP are sent from the public address, and their replies return."""
     s, client, server = gateway(RULES.format(nat="src=%s" % PUBLIC))
     serve(server, 8002)
     assert fetch(client, SERVER, 8002) == "200"
@@ -66,14 +67,14 @@ def test_a_client_behind_another_address():
     assert re.search(r"^tcp,orig=\(src=10.1.1.1,dst=10.1.1.2,sport=(\d+),dport=8002\),reply=\(src=10.1.1.2,dst=10.1.1.240,sport=8002,"
                      r"dport=\1\),zone=9,protoinfo=\(state=\w+\)$", known, re.M), known
     assert "icmp,orig=(src=10.1.1.1,dst=10.1.1.2,id=" in known and "reply=(src=10.1.1.2,dst=10.1.1.240,id=" in known, known
-    # No one listens on this port: the error quotes the translated packet, and the client knows it for its own.
+    # Nothing listens on this port: the error quotes the translated packet, and the client recognizes it as its own.
     code = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(2)\ns.connect((%r, 9))\ns.send(b'x')\n"
             "try:\n    s.recv(1)\nexcept OSError as e:\n    print(type(e).__name__)") % SERVER
     assert client.run("python3", "-c", code).strip() == "ConnectionRefusedError"
 
 
 def test_a_server_behind_another_address():
-    """Destination NAT with a port, then source NAT, in zones of their own: one packet passes both, and so does its answer."""
+    """Destination NAT with a port, then source NAT, in separate zones: a packet and its reply pass both."""
     s, client, server = gateway(BOTH)
     serve(server, 8002)
     assert fetch(client, VIRTUAL, 80) == "200"
@@ -85,19 +86,19 @@ def test_a_server_behind_another_address():
 
 
 def test_when_all_ports_are_taken():
-    """Three ports: the fourth connection at the same time is not translated, and the log tells of it."""
+    """With three ports the fourth simultaneous connection is not translated, and the log reports it."""
     s, client, server = gateway(RULES.format(nat="src=%s:34567-34569" % PUBLIC))
     code = ("import socket\n[socket.create_connection((%r, 8002), 2) for _ in range(3)]\nprint('three')\n"
             "try:\n    socket.create_connection((%r, 8002), 1)\nexcept OSError as e:\n    print(type(e).__name__)") % (SERVER, SERVER)
     serve(server, 8002)
-    # The connection that is not translated reaches the server all the same, whose answer then belongs to none.
+    # The untranslated connection reaches the server nevertheless, but the reply then belongs to no connection.
     assert client.run("python3", "-c", code).split() == ["three", "TimeoutError"]
     assert sorted(re.findall(r"dst=10.1.1.240,sport=8002,dport=(\d+)", s.appctl("dpctl/dump-conntrack"))) == ["34567", "34568", "34569"]
     lab.wait_until(lambda: "Unable to NAT due to tuple space exhaustion" in s.log(), "the log tells of it")
 
 
 class Dummy(lab.Switch):
-    """A switch whose ports p1 and p2 tests put packets into, and which write what they send."""
+    """A switch with ports p1 and p2: tests inject packets, and sent packets are recorded."""
 
     def __init__(self, ours):
         super().__init__(ours=ours, args=["--enable-dummy=override", "--disable-system", "-vunixctl:off"])
@@ -121,7 +122,7 @@ class Dummy(lab.Switch):
         return sorted(self.appctl("dpctl/dump-conntrack", "-s").splitlines())
 
     def sent(self, port):
-        """The packets of a file."""
+        """The packets of a capture file."""
         with open("%s/p%d.pcap" % (self.dir, port), "rb") as f:
             data = f.read()[24:]
         packets = []
@@ -145,7 +146,7 @@ TRANSLATIONS = ("src=10.1.1.240", "src=10.1.1.240:5000", "src=0.0.0.0", "dst=10.
 
 
 def compare(seed):
-    """A stream of packets through both switches: the same connections after each one, and the same packets in the end."""
+    """Sends a stream of packets to both switches: equal connections after each packet, and equal packets at the end."""
     draw = random.Random(seed)
     nat = draw.choice(TRANSLATIONS)
     both = [Dummy(ours).start(RULES.format(nat=nat)) for ours in (True, False)]
@@ -158,14 +159,14 @@ def compare(seed):
             port = 2
         else:
             proto, port = draw.choice(("udp", "udp", "tcp", "icmp")), 1
-            # Identifiers are all the same: of ICMP each client has a server of its own.
+            # Identifiers are all equal, so for ICMP each client has a server of its own.
             host = draw.randrange(1, 4)
             src, dst = "10.1.1.%d" % host, "10.1.2.%d" % (host if proto == "icmp" else draw.randrange(1, 3))
             ports = (8, 0) if proto == "icmp" else (draw.choice((1000, 2000, 2001)), draw.choice((53, 8080)))
         text = packet(port, proto, src, dst, ports, draw.choice((0x02, 0x10, 0x12, 0x11, 0x14)))
         for switch in both:
             switch.receive(port, text)
-        # Where no reply has come a second client of the same port is told from the first only by what is taken.
+        # Until a reply arrives, a second client with the same port can only be distinguished by its translated port.
         ours, stock = (switch.connections() for switch in both)
         assert ours == stock, "seed %d, %s, step %d: %s\n%s\n%s" % (seed, nat, step, text, "\n".join(ours), "\n".join(stock))
     for port in (1, 2):
@@ -177,7 +178,7 @@ def compare(seed):
 
 @lab.one_try
 def test_as_the_stock_switch():
-    """Random streams under translations that are drawn: connections, timeouts and packets as those of the stock switch."""
+    """Random streams with random translations: connections, timeouts and packets equal those of the stock switch."""
     lab.need("ovs-vswitchd")
     if not lab.Switch().ours:
         raise lab.Skip("compares our switch")

@@ -1,4 +1,4 @@
-"""What is configured without effect is told: in the rows, in the log, by the doctor with and without a daemon."""
+"""Settings without effect are reported: in the rows, in the log, by the doctor with and without a daemon."""
 import json
 import os
 import subprocess
@@ -19,15 +19,15 @@ def problems(env, *args):
 
 
 def vsctl_in_silence(s, *args):
-    """As Open vSwitch does, it succeeds and says nothing."""
+    """Like in Open vSwitch, the command succeeds without a message."""
     r = subprocess.run(["ovs-vsctl", "--timeout=%d" % (20 * lab.PATIENCE), "--db=unix:%s/db.sock" % s.dir, *args],
                        capture_output=True, text=True, env=s.env)
     assert (r.returncode, r.stderr) == (0, ""), (args, r)
 
 
 def test_settings_that_ask_in_vain():
-    """CFM, LLDP, spanning trees, sampling: named with row and reason in error or status, in the log once,
-    and by the doctor as a problem, online and offline; gone when they are taken back."""
+    """CFM, LLDP, spanning trees, sampling: reported with row and reason in column error or status, once in the log,
+    and by the doctor as a problem, online and offline; until the setting is removed."""
     lab.need_root()
     s = lab.Switch().start()
     br = lab.unique("slb")
@@ -50,7 +50,7 @@ def test_settings_that_ask_in_vain():
         assert name + " has no effect in this version of Sluice: " in error(a.port), (name, error(a.port))
     status = s.vsctl("get", "bridge", br, "status:not_built")
     assert all(name + " has no effect" in status for name in asked["Bridge " + br]), status
-    # The ports work all the same.
+    # The ports work nevertheless.
     assert s.vsctl("get", "Interface", a.port, "ofport", "link_state").split() == ["1", "up"]
     log = s.log()
     for row, names in asked.items():
@@ -62,7 +62,7 @@ def test_settings_that_ask_in_vain():
             for name in names:
                 assert sum(t.startswith("%s: %s has no effect" % (row, name)) for t in told) == 1, (row, name, told)
         assert sum(t.startswith("other_config:hw-offload has no effect") for t in told) == 1, told
-        # One cause is one finding: the errors of the ports are these.
+        # One cause is one finding: the errors of the ports are not reported again.
         assert not any(t.startswith("port ") for t in told), told
 
     check(problems(s.env))
@@ -74,7 +74,7 @@ def test_settings_that_ask_in_vain():
 
 
 def test_a_database_of_the_stock_switch():
-    """Before a host moves over: the doctor names what its conf.db asks for in vain, tunnels among it, with nothing running."""
+    """Before a migration: the doctor lists the unsupported settings of the host's conf.db, without a running switch."""
     lab.need_root()
     s = lab.Switch(ours=False).start()
     br, tunnel, port = lab.unique("slb"), lab.unique("slv"), lab.Namespace().port
@@ -88,7 +88,7 @@ def test_a_database_of_the_stock_switch():
     assert sum(t.startswith("Interface %s: options:psk has no effect in this version of Sluice: encryption of" % tunnel)
                for t in told) == 1, told
     assert sum("Interface %s: cfm_mpid" % port in t for t in told) == 1, told
-    # Nothing is said of its other options.
+    # Its other options are not reported.
     assert sum(tunnel in f["text"] for f in found) == 1, found
 
 
@@ -96,7 +96,7 @@ SAMPLE = "sample(probability=100,collector_set_id=1,obs_domain_id=2,obs_point_id
 
 
 def test_flows_that_cannot_be_carried_out():
-    """A flow or group with `sample` is logged when it is added, not for its packets, which go on; so are those in a bundle."""
+    """A flow or group with `sample` is logged when it is added, also in a bundle, not per packet; the packets are forwarded."""
     lab.need_root()
     s = lab.Switch().start()
     br = lab.unique("slb")

@@ -1,18 +1,18 @@
-"""OVN drives three chassis while routers, load balancers and access lists change: no megaflow is wrong at any time."""
+"""OVN controls three chassis while routers, load balancers and access lists change: no megaflow is ever wrong."""
 import os
 import random
 import time
 
 from lib import lab
 
-# Per chassis one port in each of the two logical switches, so that routed traffic stays within the chassis: what goes
-# from one chassis to another needs tunnels.
+# Each chassis has one port in each of the two logical switches, so that routed traffic stays within the chassis;
+# traffic between chassis would need tunnels.
 CHASSIS = 3
 CHANGES = 150
 
 
 class Ovn:
-    """The two databases and northd, on sockets in a directory."""
+    """The two databases and northd, with sockets in a directory."""
 
     def __init__(self):
         lab.need_root()
@@ -73,7 +73,7 @@ class Chassis:
             self.guests.append(guest)
 
     def bridge_name(self):
-        """A name of its own: the local ports of all three stand in one network namespace."""
+        """A unique name: the local ports of all three chassis are in one network namespace."""
         self.bridge = lab.unique("br")
         self.switch.vsctl("add-br", self.bridge, "--", "set", "bridge", self.bridge, "datapath_type=netdev",
                           "fail_mode=secure", "other_config:disable-in-band=true")
@@ -86,7 +86,7 @@ class Chassis:
 
 
 def changes(ovn, chosen):
-    """What an operator changes; each can be undone."""
+    """The changes of an operator; each can be undone."""
     n = chosen.randrange(1000)
     acl = ("switch%d" % chosen.randrange(2), chosen.choice(("from-lport", "to-lport")), str(1000 + n))
     match = chosen.choice(("ip4 && tcp.dst == %d" % n, "ip4.src == 10.90.0.%d && udp" % (n % 8), "icmp4 && ip.ttl == %d" % (n % 256)))
@@ -106,8 +106,8 @@ def changes(ovn, chosen):
 
 
 def test_three_chassis_while_their_networks_change():
-    """Guests of three chassis ping through the router all the time; at the end each megaflow is as the tables say, and
-    none was ever repaired by the slow pass."""
+    """Guests of three chassis ping through the router continuously; at the end each megaflow matches the tables, and
+    the sweep never had to repair one."""
     ovn = Ovn()
     ovn.add_network()
     chassis = [Chassis(ovn, number) for number in range(CHASSIS)]
@@ -128,7 +128,7 @@ def test_three_chassis_while_their_networks_change():
                 ovn.nbctl("--wait=hv", *do)
                 undo.append(back)
             except AssertionError:
-                # Two changes may ask for the same address: the second is refused, and nothing is to be undone.
+                # Two changes may request the same address: the second one is refused, and must not be undone.
                 refused += 1
     print("%d changes (%d refused) in %.0f s" % (CHANGES, refused, time.time() - began), end=" ", flush=True)
     assert refused < CHANGES / 4, refused

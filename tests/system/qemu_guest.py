@@ -1,4 +1,4 @@
-"""A Linux guest in QEMU on a `dpdkvhostuserclient` port: ping, TCP, and a switch that dies and comes back under it."""
+"""A Linux guest in QEMU on a `dpdkvhostuserclient` port: ping, TCP, and a switch that is killed and restarted."""
 import os
 import re
 import signal
@@ -13,7 +13,7 @@ def gigabits(text):
 
 
 def pings(guest, seconds=30):
-    """Pings until the first answer, then three times without a loss."""
+    """Pings until the first reply, then three times without a loss."""
     lab.wait_until(lambda: guest.run("ping -c 1 -W 1 10.9.0.1")[0] == 0, "the guest's first answered ping", seconds)
     text = guest.do("ping -c 3 -i 0.2 -W 2 10.9.0.1")
     assert " 0% packet loss" in text, text
@@ -24,12 +24,12 @@ def carrier(guest):
 
 
 def test_a_linux_guest():
-    """Linux pings and runs iperf3 both ways through its port; after kill -9 and after a restart of the switch it goes on."""
+    """Linux pings and runs iperf3 in both directions through its port, and again after kill -9 and after a restart of the switch."""
     lab.need_root()
     s = dpdk.Switch().start()
     host = lab.Namespace("10.9.0.1/24")
     if not s.ours:
-        # The stock switch passes a device's half-made checksums on.
+        # The stock switch forwards a device's incomplete checksums.
         host.run("ethtool", "-K", "eth0", "tx", "off")
     s.add_bridge("br0", host.port)
     s.add("br0", s.client("v0", 7))

@@ -1,22 +1,22 @@
-"""Policers, queueing disciplines and shapers: rates that hold, queues that are counted, and what they show."""
+"""Policers, queueing disciplines and shapers: rates, queue counters, and status."""
 import re
 import subprocess
 import time
 
 from lib import lab
 
-# Seconds over which a rate is measured, and by how much it may be wrong on a machine that others use.
+# Duration of a rate measurement in seconds, and its tolerance on a machine that others use.
 SECONDS, ERROR = 3, 0.05
 
 
 def column(s, port, key):
-    """A counter of a port that is zero where the row does not have it."""
+    """A counter of a port; zero if the row does not have it."""
     text = s.vsctl("--if-exists", "get", "Interface", port, "statistics:" + key).strip()
     return int(text or 0)
 
 
 def pair(kind=None):
-    """A switch with two namespaces; whatever comes by one port leaves by the other."""
+    """A switch with two namespaces; packets from one port go to the other."""
     s = lab.Switch().start()
     a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
     s.add_bridge("br0", a.port, b.port)
@@ -28,7 +28,7 @@ def pair(kind=None):
 
 
 def udp(a, b, length, megabits=60):
-    """Packets per second that arrive of UDP packets with so many bytes of payload, once bursts are over."""
+    """Received UDP packets per second, with this many bytes of payload, after the bursts."""
     lab.iperf3_server(b, "-1")
     sender = a.spawn("iperf3", "-u", "-c", "10.1.1.2", "-l", str(length), "-b", "%dM" % megabits, "-t", str(SECONDS + 3),
                      stdout=subprocess.DEVNULL)
@@ -43,7 +43,7 @@ def near(rate, wanted, error=ERROR):
 
 
 def test_a_policed_port_brings_its_rate():
-    """ingress_policing_rate and _kpkts_rate of a kernel port, changed and removed under way; drops are in its statistics."""
+    """ingress_policing_rate and _kpkts_rate of a kernel port, changed and removed under traffic; drops are in its statistics."""
     lab.need("iperf3")
     s, a, b = pair()
     policing = ["ingress_policing_rate=8000", "ingress_policing_burst=2000"]
@@ -64,7 +64,7 @@ def qdisc(port):
 
 
 def test_queues_of_a_kernel_port():
-    """linux-htb on a kernel port: classes as the rows say, packets in the queues that flows name, counters, and its end."""
+    """linux-htb on a kernel port: classes as in the rows, packets in the queues that flows select, counters, and removal."""
     lab.need("tc")
     s, a, b = pair()
     probe = lab.Network()
@@ -98,7 +98,8 @@ def test_queues_of_a_kernel_port():
 
 
 def started(*sources):
-    """A switch with DPDK, a port that takes everything, and ports that bring frames of so many bytes without end."""
+    """A switch with DPDK, a port that discards everything, and ports that receive frames of this many bytes
+    endlessly."""
     lab.need_root()
     s = lab.Switch().start()
     s.vsctl("set", "Open_vSwitch", ".", "other_config:dpdk-init=true", "other_config:per-port-memory=true",
@@ -120,7 +121,7 @@ def sent(s):
 
 
 def packet_rate(count):
-    """Of a counter, per second, after what bursts let through."""
+    """Increase of a counter per second, after the bursts."""
     time.sleep(1.5)
     (before, began) = (count(), time.monotonic())
     time.sleep(SECONDS)
@@ -129,7 +130,7 @@ def packet_rate(count):
 
 
 def set_qos(s, kind, *settings, queues=()):
-    """Gives port `out` these settings, and queues: number and settings."""
+    """Sets the QoS of port `out`, and its queues: number and settings."""
     words = ["--", "--id=@qos", "create", "QoS", "type=" + kind, *["other_config:" + setting for setting in settings]]
     words += ["queues:%d=@q%d" % (number, number) for number, *_ in queues]
     for number, *of_queue in queues:
@@ -138,11 +139,10 @@ def set_qos(s, kind, *settings, queues=()):
 
 
 def test_policers_of_a_dpdk_port():
-    """egress-policer, trtcm-policer and ingress policing of DPDK ports: their rates, texts and counters."""
+    """egress-policer, trtcm-policer and ingress policing of DPDK ports: rates, texts and counters."""
     s = started(64)
     s.ofctl("add-flow", "br0", "in_port=2,actions=output:1")
-    # Without the Ethernet header 50 bytes of each packet count.
-    # A poll thread of a busy machine is away for longer than short bursts last.
+    # Without the Ethernet header, 50 bytes of each packet count.
     set_qos(s, "egress-policer", "cir=1000000", "cbs=500000")
     rate = packet_rate(lambda: sent(s))
     assert near(rate, 20_000), rate
@@ -155,7 +155,7 @@ def test_policers_of_a_dpdk_port():
     assert near(rate, 10_000), rate
     s.ofctl("add-flow", "br0", "in_port=2,actions=set_queue:3,output:1")
     rate = packet_rate(lambda: sent(s))
-    # What the queue has beyond 1.5 MB/s is the port's excess.
+    # The queue's rate beyond 1.5 MB/s is excess of the port.
     assert near(rate, 40_000), rate
     text = s.appctl("qos/show", "out")
     assert "\nQueue 3:\n  cir: 1500000\n  eir: 9000000\n  cbs: 700000\n  ebs: 900000\n  tx_packets: " in text, text
@@ -169,7 +169,7 @@ def test_policers_of_a_dpdk_port():
 
 
 def test_a_shaper_of_a_dpdk_port():
-    """linux-htb on a port without a kernel behind it: rates of the port and of queues at several sizes of packets."""
+    """linux-htb on a port without a kernel device: rates of the port and of queues with several packet sizes."""
     s = started(64, 570)
     s.ofctl("add-flow", "br0", "in_port=2,actions=set_queue:1,output:1")
     s.ofctl("add-flow", "br0", "in_port=3,actions=set_queue:2,output:1")
@@ -187,7 +187,7 @@ def test_a_shaper_of_a_dpdk_port():
     text = s.appctl("qos/show", "out")
     assert text.startswith("QoS: out linux-htb\nmax-rate: 400000000\n\nDefault:\n  min-rate: "), text
     assert "QoS type: linux-htb" in s.appctl("qos/show-types", "out")
-    # It is changed while packets wait.
+    # The settings change while packets wait.
     qos = s.vsctl("get", "Port", "out", "qos").strip()
     s.vsctl("set", "QoS", qos, "other_config:max-rate=12000000")
     rate = packet_rate(lambda: of_queue(1)) * 64 * 8 + packet_rate(lambda: of_queue(2)) * 570 * 8

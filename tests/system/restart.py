@@ -1,4 +1,4 @@
-"""What a switch takes up again from its database: port numbers, addresses, datapath ids."""
+"""State that a switch restores from its database: port numbers, addresses, datapath ids."""
 import re
 
 from lib import lab
@@ -13,13 +13,13 @@ def numbers(s, bridge):
 
 
 def restart(s, bridge, meanwhile=()):
-    """Kills the daemon and starts it again; `meanwhile` are commands for the database in between."""
+    """Kills the daemon and starts it again; `meanwhile`: database commands to run in between."""
     s.kill_daemon()
     for command in meanwhile:
         s.vsctl("--no-wait", *command)
     s.start_daemon()
     lab.wait_until(lambda: "LOCAL" in numbers(s, bridge).values(), "the bridge is back")
-    # Its answer comes when the first configuration is in force.
+    # The command returns when the first configuration is applied.
     s.vsctl("set", "bridge", bridge, "external_ids:restarted=yes")
 
 
@@ -28,7 +28,7 @@ def internal(bridge, port, *settings):
 
 
 def life_of_numbers(ours):
-    """One switch through restarts and changes: what its ports are numbered after each step."""
+    """Restarts and changes a switch; returns the port numbers after each step."""
     s = lab.Switch(ours=ours).start()
     br = lab.unique("slb")
     p = {name: lab.unique("sl" + name) for name in ("a", "b", "c", "d", "e")}
@@ -61,7 +61,8 @@ def life_of_numbers(ours):
     note("restart with requests")
     s.vsctl("clear", "Interface", p["e"], "ofport_request")
     restart(s, br, [internal(br, p["b"], "ofport_request=6")])
-    # Whether the port that loses its number takes that of another depends on the stock switch's hash table; ours never does.
+    # With the stock switch, its hash table decides whether the port that loses its number takes that of another; with
+    # ours it never does.
     taken = {plain.get(port): number for port, number in numbers(s, br).items()}
     assert taken["b"] == "6" and taken["c"] == "7" and taken["d"] == "5", taken
     assert not ours or (taken["e"] == "1" and taken["a"] not in ("1", "6")), taken
@@ -74,7 +75,7 @@ def life_of_numbers(ours):
 
 
 def test_port_numbers():
-    """A port keeps its OpenFlow number over restarts and changes, as with the stock switch."""
+    """A port keeps its OpenFlow number across restarts and changes, as with the stock switch."""
     lab.need_root()
     ours = life_of_numbers(True)
     assert ours[1][1] == [("a", "1"), ("br", "LOCAL"), ("c", "3"), ("d", "4")], ours
@@ -84,7 +85,7 @@ def test_port_numbers():
 
 
 def test_port_numbers_of_another_database():
-    """A database that the stock switch has written: ports keep its numbers, also those without a device for a while."""
+    """With a database written by the stock switch, ports keep their numbers, even after a time without a device."""
     lab.need_root()
     stock = lab.Switch(ours=False).start()
     br, ports = lab.unique("slb"), [lab.Namespace().port for _ in range(4)]
@@ -99,7 +100,7 @@ def test_port_numbers_of_another_database():
     ours.dir, ours.env = stock.dir, stock.env
     ours.start_database()
     lab.sh("ip", "link", "set", ports[1], "name", ports[1] + "x")
-    # A new port does not take the number of one that was there before.
+    # A new port does not get the number of an earlier one.
     ours.vsctl("--no-wait", *internal(br, lab.unique("0")))
     ours.start_daemon()
     lab.wait_until(lambda: ports[3] in numbers(ours, br), "the ports")
@@ -112,7 +113,7 @@ def test_port_numbers_of_another_database():
 
 
 def addresses(ours):
-    """The address of a bridge, as its ports and settings change."""
+    """The addresses of a bridge while its ports and settings change."""
     s = lab.Switch(ours=ours).start()
     br, ports = lab.unique("slb"), []
     s.vsctl("add-br", br, "--", "set", "bridge", br, "datapath_type=netdev")
@@ -122,7 +123,7 @@ def addresses(ours):
         ports.append(n.port)
 
     def now():
-        # Both are written by the same transaction, and vsctl waits for that.
+        # One transaction writes both, and vsctl waits for it.
         return s.vsctl("get", "Interface", br, "mac_in_use").strip(), s.vsctl("get", "bridge", br, "datapath_id").strip()
 
     seen = []
@@ -133,11 +134,11 @@ def addresses(ours):
 
     step("add-port", br, ports[1])
     step("add-port", br, ports[0])
-    # The output of a mirror does not count.
+    # The output port of a mirror does not count.
     step("--", "--id=@p", "get", "Port", ports[0], "--", "--id=@m", "create", "Mirror", "name=m", "select_all=true",
          "output-port=@p", "--", "set", "bridge", br, "mirrors=@m")
     step("clear", "bridge", br, "mirrors")
-    # The address of a Port row stands for its device.
+    # The address in a Port row replaces that of its device.
     step("set", "Port", ports[1], 'mac="00:16:3d:00:00:01"')
     step("del-port", ports[1])
     step("add-bond", br, "slbond", ports[4], ports[3])
@@ -153,7 +154,7 @@ def addresses(ours):
 
 
 def test_addresses_of_bridges():
-    """The address and the datapath id of a bridge, through ports, mirrors, settings and restarts, as the stock switch has them."""
+    """Address and datapath id of a bridge with ports, mirrors, settings and restarts equal those of the stock switch."""
     lab.need_root()
     ours = addresses(True)
     lab.clean_up()

@@ -1,4 +1,4 @@
-"""Flows are saved before a restart and restored after it, as ovs-ctl(8) does it."""
+"""Flows are saved before a restart and restored after it, as ovs-ctl(8) does."""
 import os
 import subprocess
 
@@ -22,7 +22,7 @@ def dump(s):
 
 
 def test_flows_are_saved_and_restored():
-    """What ovs-save writes brings flows and groups back; until then nothing is forwarded, afterwards all is."""
+    """The output of ovs-save restores flows and groups; before that nothing is forwarded, afterwards everything."""
     lab.need_root()
     if not os.path.exists(SAVE):
         raise lab.Skip("needs ovs-save (openvswitch-common)")
@@ -48,13 +48,13 @@ def test_flows_are_saved_and_restored():
     assert dump(s) == before
     s.vsctl("remove", "open_vswitch", ".", "other_config", "flow-restore-wait")
     lab.wait_until(lambda: " 0% packet loss" in a.run(*ping, check=False), "it forwards")
-    # Once over, it is over.
+    # The restore mode cannot be entered again.
     s.vsctl("set", "open_vswitch", ".", "other_config:flow-restore-wait=true")
     assert " 0% packet loss" in a.run(*ping, check=False)
 
 
 def test_the_log_is_reopened():
-    """After vlog/reopen the log is written under its name again, and the old file gets no more."""
+    """After vlog/reopen the log is written to a new file of its name, and the old file does not grow any more."""
     s = lab.Switch().start()
     path = s.dir + "/ovs-vswitchd.log"
     os.rename(path, path + ".1")

@@ -1,4 +1,4 @@
-"""Revalidation by dependencies: no change leaves a megaflow behind that does something else than the tables say."""
+"""Revalidation by dependencies: after any change, no megaflow differs from the tables."""
 import os
 import random
 import re
@@ -12,7 +12,8 @@ STEPS = 40
 
 
 class Dummy(lab.Switch):
-    """A switch with dummy devices p1.. on br0 (and q1 on br1, behind patch ports), on a clock that only stands and is wound."""
+    """A switch with dummy devices p1.. on br0 (and q1 on br1, behind patch ports), with a clock that only advances by
+    command."""
 
     def __init__(self):
         super().__init__(args=["--enable-dummy=override", "-vunixctl:off"])
@@ -46,8 +47,8 @@ def need_ours(s):
 
 
 def test_a_packet_that_came_back_keeps_its_megaflow():
-    """A change of the flow before ct() leaves the megaflow of the packet that came back without the one that set it aside; that
-    of a packet that cannot be translated is checked like any other."""
+    """After a change of the flow before ct(), the megaflow of the recirculated packet remains without the one that
+    froze it; the megaflow of a packet that cannot be translated is checked like any other."""
     s = Dummy()
     need_ours(s)
     s.start()
@@ -60,16 +61,16 @@ def test_a_packet_that_came_back_keeps_its_megaflow():
     assert "recirc_id(0x1)" in flows and "tos=0x20/0xfc" in flows, flows
     assert s.verify_megaflows() == 3
     s.ofctl("add-flow", "br0", "icmp,actions=load:1->NXM_NX_REG0[],ct(table=1)")
-    # What is set aside goes two seconds after its last user.
+    # Frozen state is removed two seconds after its last use.
     s.appctl("time/warp", "5000", "1000")
     assert "recirc_id(0x1)" in s.appctl("dpctl/dump-flows")
     assert s.verify_megaflows() == 3
-    # A controller's packet comes back, too, and no megaflow has set it aside.
+    # A packet that a controller resumes is recirculated, too, without a megaflow that froze it.
     s.ofctl("packet-out", "br0", "in_port=3,packet=" + "020000000002020000000003" + "0800" + "4500001c00000000401166cf0a0000030a000002" +
             "0035003500080000" + ",actions=load:7->NXM_NX_REG3[],ct(table=1)")
     s.appctl("time/warp", "5000", "1000")
     assert s.verify_megaflows() == 4
-    # The check sees a megaflow that does something else.
+    # The check finds a megaflow with wrong actions.
     ufid = re.search(r"(ufid:\S+), recirc_id\(0\)", s.appctl("dpctl/dump-flows", "-m"))[1]
     line = next(line for line in s.appctl("dpctl/dump-flows", "-m").splitlines() if ufid in line)
     s.appctl("dpctl/mod-flow", line.split(", packets:")[0], "99")
@@ -77,7 +78,7 @@ def test_a_packet_that_came_back_keeps_its_megaflow():
 
 
 def rule(r):
-    """A random flow of a few fields, so that it meets the packets."""
+    """A random flow with a few fields, so that it matches the packets."""
     table = r.randrange(4)
     ip = r.random() < 0.7
     fields = r.sample((["nw_src=10.0.0.%d" % r.randrange(1, HOSTS + 1), "nw_dst=10.0.0.%d/31" % r.randrange(1, HOSTS + 1), "nw_tos=32",
@@ -104,7 +105,7 @@ def actions(r, table, ip):
 
 
 def conjunction(r):
-    """A clause, or the flow of the whole."""
+    """A clause, or the flow of the whole conjunction."""
     part = r.randrange(3)
     if part == 2:
         return "table=1,priority=4,conj_id=5,icmp", "output:%d" % r.randrange(1, PORTS + 1)
@@ -126,7 +127,7 @@ def group(r):
 
 
 def change(s, r):
-    """One random change of tables, groups, ports, stations or time."""
+    """One random change of tables, groups, ports, MAC addresses or time."""
     def flow():
         if r.random() < 0.3:
             return conjunction(r)
@@ -152,7 +153,7 @@ def change(s, r):
         s.ofctl("add-flow", "br1", "%s,actions=%s" % (r.choice((match, "")), r.choice(("NORMAL", "drop", "output:1", "IN_PORT"))))
 
     port = "p%d" % r.randrange(1, PORTS + 1)
-    # What has all megaflows translated again is rare: it would hide what the dependencies miss.
+    # Changes that make all megaflows be translated again are rare: they would hide missing dependencies.
     of_everything = (lambda: s.ofctl("mod-port", "br0", port, r.choice(("no-flood", "flood", "no-forward", "forward", "no-receive", "receive", "up", "down"))),
                      lambda: s.appctl("netdev-dummy/set-admin-state", port, r.choice(("up", "down"))),
                      lambda: s.appctl("fdb/flush", "br0"),

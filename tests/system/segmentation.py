@@ -1,5 +1,5 @@
-"""TCP in pieces of 64 KB between ports of all kinds: what a sender leaves undone is carried, changed along with the packet, and
-done where the next one cannot."""
+"""TCP segmentation offload between ports of all kinds: unfinished checksums and segmentation are kept with a packet,
+adapted when it is changed, and done where the next device cannot do them."""
 import contextlib
 import os
 import struct
@@ -38,7 +38,7 @@ def pattern(n):
 
 
 class Host:
-    """An end with the kernel's TCP: a namespace, and in it a device that is, or leads to, a port of the switch."""
+    """A host with the kernel's TCP: a namespace with a device that is, or leads to, a port of the switch."""
 
     def __init__(self, number):
         self.ns, self.number, self.device = lab.Namespace(), number, "eth0"
@@ -50,7 +50,7 @@ class Host:
             self.ns.run("ip", "address", "add", address, "dev", self.device, *(["nodad"] if ":" in address else []))
 
     def take(self, device):
-        """Moves a device of the switch here."""
+        """Moves a device of the switch into the namespace."""
         lab.sh("ip", "link", "set", device, "netns", self.ns.name)
         self.device = device
         self.address()
@@ -62,7 +62,7 @@ class Host:
 
 
 def send(source, sink):
-    """TCP over both versions; nothing may have to be sent again for a checksum that is wrong."""
+    """TCP over both IP versions; no retransmission because of a wrong checksum."""
     for address in (sink.v4, sink.v6):
         server = sink.sink(address, BYTES)
         source.ns.run("python3", "-c", SOURCE, address, str(BYTES), timeout=20)
@@ -72,8 +72,8 @@ def send(source, sink):
 
 @contextlib.contextmanager
 def wire(s, host):
-    """A device that leads to a host by tagged packets: the other end is the trunk of a bridge which takes tag 5 off. That
-    the kernel tags is not asked of it: not each has devices for that."""
+    """A device that leads to a host by tagged packets: its other end is the trunk port of a bridge that removes tag
+    5. The kernel does not tag the packets itself, since that needs devices which not every kernel has."""
     ends = lab.unique("slw"), lab.unique("slw")
     lab.sh("ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
     try:
@@ -88,21 +88,21 @@ def wire(s, host):
 
 
 def mean(s, number, bridge="br0"):
-    """Bytes of the packets that came by that port, in the mean."""
+    """Average size of the packets received from this port, in bytes."""
     line = s.ofctl("-OOpenFlow13", "dump-ports", bridge, str(number)).split("rx pkts=")[1]
     packets, count = line.split(",")[0], line.split("bytes=")[1].split(",")[0]
     return int(count) / max(int(packets), 1)
 
 
 def checksum_errors(host):
-    """Packets with a wrong checksum that the kernel of that end has seen."""
+    """Packets with a wrong checksum that the kernel of this host has received."""
     text = host.ns.run("cat", "/proc/net/snmp", "/proc/net/snmp6")
     names, values = [line.split() for line in text.splitlines() if line.startswith("Tcp:")]
     return int(dict(zip(names, values))["InCsumErrors"])
 
 
 def test_kernel_ports():
-    """A veth, a tap, an internal port and a VLAN trunk: TCP between each two, v4 and v6, in pieces longer than the MTU."""
+    """A veth, a tap, an internal port and a VLAN trunk: TCP between each two, IPv4 and IPv6, in packets longer than the MTU."""
     s = lab.Switch().start()
     veth, trunk, tap, internal = hosts = [Host(n) for n in (1, 2, 3, 4)]
     s.add_bridge("br0")
@@ -127,7 +127,7 @@ def kernel_ports(s, hosts, tagged):
     for host in hosts:
         assert mean(s, host.number) > 1514, "port %d: TCP comes in small pieces" % host.number
         assert checksum_errors(host) == 0, "port %d: wrong checksums" % host.number
-    # A port whose MTU the segments exceed drops them, as it would have dropped packets of that length.
+    # A port whose MTU is smaller than the segments drops them, like other packets of that length.
     s.vsctl("set", "interface", tagged, "mtu_request=1200")
     lab.wait_until(lambda: s.vsctl("get", "interface", tagged, "mtu").strip() == "1200", "the MTU is obeyed")
     trunk.sink(trunk.v4, BYTES)
@@ -146,7 +146,7 @@ def tso_switch():
 
 
 def talk(host, guest, features, address, peer, sport):
-    """A guest connects to a host, sends it data and gets them back."""
+    """A guest connects to a host, sends data and receives it back."""
     server = host.sink(host.v6 if ":" in peer else host.v4, BYTES // 6, "echo")
     mac = host.ns.run("cat", "/sys/class/net/%s/address" % host.device).strip()
     tcp = guest_tcp.Tcp(guest, features, MAC, mac, address, peer, FAKE_PORT if peer == FAKE else PORT, sport)
@@ -161,7 +161,7 @@ def talk(host, guest, features, address, peer, sport):
 
 
 def test_guests():
-    """A guest with and without offloads, a veth: TCP both ways, addresses and ports translated, tags pushed and popped."""
+    """A guest with and without offloads, a veth: TCP in both directions, with address translation and VLAN tags."""
     s = tso_switch()
     host, tagged = Host(1), Host(2)
     host.address()
@@ -182,7 +182,7 @@ def guests(s, host, tagged, device):
         "set_field:%d->tcp_dst,dec_ttl,output:2" % PORT,
         "in_port=2,tcp,actions=set_field:%s->ip_src,set_field:10.1.1.9->ip_dst,set_field:%d->tcp_src,"
         "set_field:%%d->tcp_dst,output:1" % (FAKE, FAKE_PORT))
-    # A connection's ports are its alone, as its end takes a while.
+    # Each connection has its own ports, since closing one takes time.
     for sport, features in ((4000, NOTHING), (5000, ALL)):
         guest.accept()
         guest.fresh()
@@ -203,8 +203,8 @@ def guests(s, host, tagged, device):
 
 
 def test_notes_that_lie():
-    """Guests whose headers make no sense lose their packets, which are counted; another's goes on and is cut for a guest
-    without offloads."""
+    """Guests with invalid virtio headers lose their packets, which are counted; another guest's packets are
+    forwarded, and segmented for a guest without offloads."""
     s = tso_switch()
     names = ("v0", "v1")
     guests = [vhost_user.Guest(s.socket(n)) for n in names]
@@ -227,7 +227,7 @@ def test_notes_that_lie():
             (frame, header(size=0)), (frame, header(gso=0))]
     for packet, note in lies:
         guests[0].send(packet, header=note)
-    # Not to be cut, so too long for the other; the others are refused at once.
+    # It must not be segmented, so it is too long for the other guest; the others are refused at once.
     lab.wait_until(lambda: s.moved("br0", "v0", before[0])["rx_drop"] + s.moved("br0", "v1", before[1])["tx_drop"] == len(lies),
                    "all of them are counted: %s" % s.counters("br0", "v0"))
     assert s.moved("br0", "v1", before[1])["tx"] == 0
@@ -246,7 +246,7 @@ def test_notes_that_lie():
 
 
 def test_devices_of_dpdk():
-    """A device of DPDK that completes checksums but does not cut: TCP with a veth, both ways."""
+    """A DPDK device that completes checksums but does not segment: TCP with a veth, in both directions."""
     s = tso_switch()
     host, other, name = Host(1), Host(2), lab.unique("slt")
     host.address()
@@ -262,7 +262,7 @@ def test_devices_of_dpdk():
 
 
 def test_devices_that_cut():
-    """A device of DPDK that cuts by itself, on a guest's port of another switch: 64 KB cross both; unless it is told not to."""
+    """A DPDK device with segmentation, on a guest port of another switch: packets of 64 KB pass both, unless it is turned off."""
     with dpdk.huge_pages(640):
         hosts = host, other = Host(1), Host(2)
         for h in hosts:

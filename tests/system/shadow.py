@@ -1,4 +1,4 @@
-"""shadow-check: what megaflows do is what the tables say, under random packets and tables that change."""
+"""shadow-check: megaflows do what the tables say, under random packets and changing tables."""
 import random
 import re
 import struct
@@ -6,7 +6,7 @@ import time
 
 from lib import dpdk, lab
 
-# How many packets the long form shows to the tables' fury.
+# Number of packets in the long form.
 LONG_PACKETS = 100_000_000
 
 
@@ -27,7 +27,7 @@ def ip6(r, proto, payload):
 
 
 def frame(r):
-    """A random frame of few addresses, ports and tags, so that random rules match it."""
+    """A random frame with few addresses, ports and tags, so that random rules match it."""
     ports = struct.pack("!HH", r.randrange(8), r.choice((53, 80)))
     tcp = ports + struct.pack("!IIBBHHH", 1, 1, 0x50, r.choice((2, 16, 17)), 100, 0, 0)
     kind, proto, payload = r.randrange(8), *r.choice(((6, tcp), (17, ports + b"\0\x08\0\0"), (1, b"\x08\0" + bytes(6)), (47, bytes(8))))
@@ -62,7 +62,7 @@ def rule(r, table):
 
 
 def shadow(s):
-    """Checked, unsettled, wrong."""
+    """The counters: checked, unsettled, wrong."""
     text = s.appctl("dpif/show-shadow")
     return [int(re.search(r"%s: (\d+)" % word, text)[1]) for word in ("checked", "unsettled", "wrong")]
 
@@ -72,7 +72,7 @@ def received(s):
 
 
 def test_megaflows_do_what_the_tables_say():
-    """Random packets while rules come and go: each packet that is looked at again was answered rightly; a changed megaflow is found."""
+    """Random packets while rules change: each checked packet had the right actions; a changed megaflow is found."""
     dpdk.need()
     s = dpdk.Switch().start()
     if not s.ours:
@@ -98,7 +98,7 @@ def test_megaflows_do_what_the_tables_say():
 
 
 def spoil(s):
-    """Changes what a megaflow does behind the tables' back: that is found, and told in the log."""
+    """Changes the actions of a megaflow without the tables: the difference is found and logged."""
     lab.wait_until(lambda: "actions:" in s.appctl("dpctl/dump-flows", "-m"), "megaflows")
     s.vsctl("set", "open_vswitch", ".", "other_config:shadow-check=100")
 

@@ -1,4 +1,4 @@
-"""What survives a panic, and what one packet may cost: the process that follows, its log, SIGTERM."""
+"""Recovery from a panic, and limits for the cost of one packet: the restarted process, its log, SIGTERM."""
 import os
 import re
 import signal
@@ -12,7 +12,8 @@ SIZE_OF_TRACE = 1 << 20
 
 
 class Watched(Detached):
-    """One with a monitor process, two namespaces on `br0`, and a ping between them that notes when each reply came."""
+    """A detached switch with a monitor process, two namespaces on `br0`, and a ping between them that records the
+    time of each reply."""
 
     def __init__(self, *settings):
         lab.need_root()
@@ -37,7 +38,7 @@ class Watched(Detached):
         return subprocess.run(ping, stdout=subprocess.DEVNULL).returncode == 0
 
     def panic(self, thread, provoke=lambda: None):
-        """Has that thread panic; gives how long after the next process's start the first reply to a ping came."""
+        """Makes this thread panic; returns the time from the start of the next process to the first ping reply."""
         first = self.pid()
         notes = "%s/ping-%s" % (self.dir, thread)
         with open(notes, "w") as out:
@@ -54,13 +55,13 @@ class Watched(Detached):
 
 
 def replies(notes):
-    """When the replies came that `ping -D` has noted."""
+    """The times of the replies in the output of `ping -D`."""
     with open(notes) as f:
         return [float(t) for t in re.findall(r"^\[([\d.]+)\] \d+ bytes from", f.read(), re.M)]
 
 
 def started_at(pid):
-    """When a process was started, in seconds since 1970, as exactly as the kernel tells it: 10 ms."""
+    """The start time of a process in seconds since 1970; the kernel's resolution is 10 ms."""
     with open("/proc/%d/stat" % pid) as f:
         ticks = int(f.read().rsplit(")", 1)[1].split()[19])
     with open("/proc/uptime") as f:
@@ -69,7 +70,7 @@ def started_at(pid):
 
 
 def logged(log, thread):
-    """The panic is in the log: thread, place, message and backtrace."""
+    """Checks that the log has the panic: thread, location, message and backtrace."""
     found = re.search(r"\|EMER\|thread '(%s[^']*)' panicked at \S+ordered_panic.rs:\d+:\d+: the control socket ordered" % thread, log)
     assert found and "|EMER|backtrace, program at 0x" in log, log[-3000:]
 
@@ -84,7 +85,7 @@ def check_panics(s, cases, limit):
 
 
 def panics(s, cases):
-    """A panic in each of these threads, which the function beside it makes come by."""
+    """A panic in each of these threads; the function next to its name makes the thread run."""
     times = {}
     for thread, provoke in cases.items():
         s.vsctl("--no-wait", "set", "Open_vSwitch", ".", "external_ids:before=" + thread)
@@ -94,7 +95,7 @@ def panics(s, cases):
         text = s.log()[len(text):]
         logged(text, thread)
         assert "1 crashes: pid %d died, killed (signal 6 (SIGABRT))" % pid in text, text[-3000:]
-        # What the process had stored is there, and the ports.
+        # The stored state of the process is restored, and the ports.
         assert thread in s.vsctl("get", "Open_vSwitch", ".", "external_ids:before")
         assert s.vsctl("list-ports", "br0").split() == sorted([s.a.port, s.b.port])
         # A monitor restarts once at once, then every ten seconds.
@@ -104,7 +105,7 @@ def panics(s, cases):
 
 
 def test_a_panic_in_any_thread():
-    """Whichever thread panics: the log says where, the monitor starts the next process, which forwards again at once."""
+    """Whichever thread panics: the log has the location, and the monitor starts the next process, which forwards at once."""
     s = Watched()
     s.add(s.a)
     s.add(s.b)
@@ -113,7 +114,7 @@ def test_a_panic_in_any_thread():
         s.vsctl("--no-wait", "set", "Open_vSwitch", ".", "external_ids:now=%f" % time.time(), check=False)
 
     def miss():
-        """Packets that no megaflow has seen."""
+        """Packets without a megaflow."""
         s.a.run("ping", "-c", "1", "-W", "1", "-I", "10.1.1.1", "10.1.1.77", check=False)
 
     def say():
@@ -139,7 +140,7 @@ def test_a_panic_in_a_poll_thread():
 
 
 def test_a_panic_in_a_poll_thread_of_dpdk():
-    """The same with DPDK, which has to start again first."""
+    """The same with DPDK, which must be initialized again first."""
     dpdk.need()
     s = Watched("dpdk-init=true", "dpdk-lcore-mask=0x1", "pmd-cpu-mask=0x2", "pmd-sleep-max=100", "per-port-memory=true",
                 'dpdk-extra="%s"' % (dpdk.EAL % 1024))
@@ -152,7 +153,7 @@ def test_a_panic_in_a_poll_thread_of_dpdk():
 
 
 def test_without_a_monitor_the_status_is_that_of_an_abort():
-    """Service managers see a failure, and the first process of a pair does not hang."""
+    """Without a monitor, service managers see a failure, and the first process of a pair does not hang."""
     s = lab.Switch(database="embedded", args=["--enable-panic"]).start()
     s.appctl("panic", "ovsdb", check=False)
     s.vsctl("--no-wait", "show", check=False)
@@ -161,7 +162,7 @@ def test_without_a_monitor_the_status_is_that_of_an_abort():
 
 
 def test_the_command_is_for_tests():
-    """Without `--enable-panic` there is no such command."""
+    """Without `--enable-panic` the command does not exist."""
     s = lab.Switch(database="embedded").start()
     assert "is not a valid command" in refusal(lambda: s.appctl("panic", "main"))
 
@@ -174,17 +175,17 @@ def refusal(call):
 
 
 def looping(wide):
-    """Tables that loop, with long lists of actions: 40 levels of two resubmits each, beside `wide` other actions."""
+    """Tables that loop, with long lists of actions: 40 levels of two resubmits each, next to `wide` other actions."""
     more = ",".join(["load:%d->NXM_NX_REG0[]" % i for i in range(wide)])
     for i in range(1, 41):
         yield "in_port=%d,actions=%s,resubmit:%d,resubmit:%d" % (i, more, i + 1, i + 1)
-    # From the ports that there are into the loop.
+    # Packets of the existing ports enter the loop.
     yield "priority=40000,in_port=%d,actions=resubmit:1" % 100
     yield "priority=40000,in_port=%d,actions=resubmit:1" % 101
 
 
 def loops(s, wide):
-    """A bridge of that kind with two namespaces, which sends what comes from them into the loop."""
+    """A bridge with such tables and two namespaces, whose packets enter the loop."""
     a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
     s.add_bridge("br0")
     for ns, number in ((a, 100), (b, 101)):
@@ -194,7 +195,7 @@ def loops(s, wide):
 
 
 def test_a_packet_through_a_looping_table():
-    """One packet: a trace of about a megabyte in the log, which says that it was cut, once; so does ofproto/trace."""
+    """One packet: a trace of about a megabyte in the log, once, with a note that it was truncated; likewise in ofproto/trace."""
     lab.need_root()
     s = lab.Switch().start()
     a, _ = loops(s, 500)
@@ -211,11 +212,11 @@ def test_a_packet_through_a_looping_table():
 
 
 def test_signals_are_obeyed_while_tables_loop():
-    """Handlers that translate packets through such tables without a pause: SIGTERM ends the switch all the same."""
+    """While handlers translate packets through such tables without a pause, SIGTERM ends the switch."""
     lab.need_root()
     s = lab.Switch().start()
     a, _ = loops(s, 2000)
-    # Each packet is a flow of its own, as every bit of it may have had a say.
+    # Each packet is a flow of its own, since every bit of it may have affected the translation.
     s.appctl("upcall/disable-megaflows")
     flood = a.spawn("ping", "-f", "-b", "10.1.1.255", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     dropped = lambda: int(s.appctl("coverage/read-counter", "drop_action_too_many_resubmit"))

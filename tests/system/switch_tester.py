@@ -1,10 +1,10 @@
-"""os-ken's switch tester: matches, actions, groups and meters, seen from outside.
+"""os-ken's switch tester: matches, actions, groups and meters, tested from outside.
 
-Two bridges of one switch are linked by three veth pairs; one sends packets through the other and looks at what comes
-back. What the tester asks for is in JSON files that os-ken brings. The short form is a few of them that every switch is
-to pass; the long form (TEST_LONG=1, an hour and more; TEST_DIRS=of13/meter,... for some) is all of them, on our switch
-and then on the stock one: ours has to pass whatever the stock one passes. What is to be sent faster than the tester can is sent,
-metered and expected at a tenth of the rate or a hundredth.
+Two bridges of one switch are linked by three veth pairs; one sends packets through the other and examines the packets
+that return. The tests are JSON files of os-ken. The short form runs a few of them that every switch must pass. The
+long form (TEST_LONG=1, an hour or more; TEST_DIRS=of13/meter,... for some) runs all of them, on our switch and then
+on the stock one: ours must pass each test that the stock one passes. Rates that the tester cannot reach are divided
+by 10 or 100, for sending, metering and checking.
 """
 import os
 import shutil
@@ -13,7 +13,7 @@ import tempfile
 from lib import lab
 from lib.osken import Tester, os_ken, slower, tester_files
 
-# Each is a second or two.
+# Each takes a second or two.
 SHORT = ["match/00_IN_PORT", "action/00_OUTPUT", "action/17_PUSH_VLAN"]
 ALL = ["of10/match", "of10/action", "of13/match", "of13/action", "of13/group", "of13/meter",
        "of14/match", "of14/action", "of14/group", "of14/meter"]
@@ -30,8 +30,8 @@ def test_switch_tester_in_short():
             os.mkdir(files)
             for name in SHORT:
                 shutil.copy("%s/of%s/%s.json" % (tester_files(python), version, name), files)
-            # The tester waits three seconds for an answer, which a busy machine may not give: what it misses it may
-            # ask for once more.
+            # The tester waits three seconds for a reply, which a busy machine may exceed; a test that fails may run
+            # once more.
             for _ in range(2):
                 run = Tester(python, lab.Switch(ours=True), "openflow" + version, files)
                 passed, failed = run.results(60)
@@ -43,7 +43,7 @@ def test_switch_tester_in_short():
 
 
 def test_switch_tester_beside_the_stock_switch():
-    """Whatever the stock switch passes of all files of the tester, ours passes."""
+    """Ours passes each test of all files that the stock switch passes."""
     if not os.environ.get("TEST_LONG"):
         raise lab.Skip("long: TEST_LONG=1")
     lab.need_root()

@@ -1,4 +1,4 @@
-"""The tools over TLS: to a database, to a switch, and waiting to be called."""
+"""The tools over TLS: to a database, to a switch, and listening for connections."""
 import os
 import subprocess
 
@@ -12,7 +12,7 @@ def tool(switch, *args, check=True):
 
 
 def test_tools_over_tls():
-    """`vsctl`, `db` and `ofctl` on ssl: and pssl:, against the stock database server and the switch."""
+    """`vsctl`, `db` and `ofctl` on ssl: and pssl:, with the stock database server and the switch."""
     s = lab.Switch()
     pki, stranger = lab.Pki(s.dir), lab.Pki(s.dir, "other")
     s.start()
@@ -31,18 +31,18 @@ def test_tools_over_tls():
     lab.wait_until(lambda: "LOCAL(br0)" in tool(s, "ofctl", *us, "show", at, check=False), "the switch listens")
     tool(s, "ofctl", *us, "add-flow", at, "priority=7,actions=drop")
     assert "priority=7 actions=drop" in tool(s, "ofctl", *us, "dump-flows", at)
-    # The authority is learned from the first connection, and believed from then on.
+    # The authority is learned from the first connection, and trusted from then on.
     learned = s.dir + "/learned.pem"
     key, certificate, _ = pki.files("client")
     boot = ["-p", key, "-c", certificate, "--bootstrap-ca-cert=" + learned]
     assert tool(s, "vsctl", "--db=" + db, *boot, "list-br") == "br0\n"
     with open(learned) as a, open(pki.certificate) as b:
         assert a.read() == b.read()
-    # Nobody is let in, and nobody is believed, whom another authority vouches for.
+    # A peer with a certificate of another authority is refused, on both sides.
     for options in (stranger.options("stranger"), us[:4] + ["-C", stranger.certificate]):
         for call in (["vsctl", "--db=" + db, *options, "list-br"], ["ofctl", *options, "show", at]):
             assert tool(s, *call, check=False) == "", call
-    # The tool waits to be called.
+    # The tool listens for the connection.
     waiting = subprocess.Popen([os.path.join(lab.ROOT, "target", "release", "sluice"), "vsctl", "--timeout=20", *us,
                                 "--db=pssl:%d:127.0.0.1" % CALLED, "list-br"], env=s.env, stdout=subprocess.PIPE, text=True)
     lab.sh("ovs-appctl", "-T", "10", "-t", ovsdb, "ovsdb-server/add-remote", "ssl:127.0.0.1:%d" % CALLED, env=s.env)

@@ -1,4 +1,4 @@
-"""Our tools beside the stock ones on the same switch, and what they say about themselves."""
+"""Our tools compared with the stock ones on the same switch; their help, manuals and messages."""
 import json
 import os
 import re
@@ -12,7 +12,8 @@ SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
 TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings", "doctor", "drops", "host-ids", "bench", "top", "pmd")
 SCHEMA = {"name": "ordinals", "version": "5.1.3", "cksum": "12345678 9", "tables": {"ordinals": {
     "columns": {"number": {"type": "integer"}, "name": {"type": "string"}}, "indexes": [["number"]]}}}
-# What no two runs share. The order of tables, rows and columns carries no meaning to the stock tools, so lines are sorted.
+# Values that differ between any two runs. The stock tools print tables, rows and columns in any order, so lines are
+# sorted.
 RULES = [(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "<uuid>"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+", "<time>"),
          (r"\([0-9a-f]{8}\)", "(<id>)"), (r"^\S+Z\|.*\n", ""), (r'"comp[^"]*"$', '"<comment>"')]
 
@@ -107,7 +108,8 @@ def compare(program, table, switch, folders):
     different = []
     for line in table.strip().splitlines():
         args = line.replace("$DB", "unix:%s/db.sock" % switch.dir)
-        # A lock of each: that of the one before is held until the server has seen its end.
+        # Each tool has a lock of its own: the previous lock is held until the server has noticed the end of its
+        # client.
         stock, ours = (answer(p, args.replace("$OWN", os.path.basename(folder)).split(" "), folder, switch.env) for p, folder in
                        zip((lab.need(program), os.path.join(lab.COMPAT, program)), folders))
         if stock != ours:
@@ -116,7 +118,7 @@ def compare(program, table, switch, folders):
 
 
 def test_database_tools_beside_the_stock_ones():
-    """`ovsdb-tool` and `ovsdb-client`: exit status, output and errors of each call are the stock tools'."""
+    """`ovsdb-tool` and `ovsdb-client`: exit status, output and errors of each call equal those of the stock tools."""
     s = lab.Switch().start()
     s.add_bridge("br0")
     folders = [s.dir + "/stock", s.dir + "/ours"]
@@ -129,7 +131,7 @@ def test_database_tools_beside_the_stock_ones():
 
 
 def test_backup_and_restore():
-    """A backup of ours is a database to the stock tool, and restores what was there, through either client."""
+    """The stock tool accepts our backup as a database, and either client restores it."""
     s = lab.Switch().start()
     s.add_bridge("br0")
     ours = os.path.join(lab.COMPAT, "ovsdb-client")
@@ -146,7 +148,7 @@ def test_backup_and_restore():
 
 
 def test_database_clients_in_the_background():
-    """`ovsdb-client --detach`: monitor and lock go on alone, and are told by ovs-appctl what to do, as the stock ones."""
+    """`ovsdb-client --detach`: monitor and lock continue in the background, controlled by ovs-appctl, like the stock ones."""
     lab.need("ovsdb-client")
     s = lab.Switch().start()
     printed = [in_the_background(s, program) for program in ("ovsdb-client", os.path.join(lab.COMPAT, "ovsdb-client"))]
@@ -154,7 +156,7 @@ def test_database_clients_in_the_background():
 
 
 def in_the_background(s, program):
-    """What such clients print. Each call returns when there is a first answer, and all is gone at the end."""
+    """The output of such clients. Each call returns after the first reply, and everything is removed at the end."""
     folder = lab.scratch()
     server = "unix:%s/db.sock" % s.dir
     file = lambda name: os.path.join(folder, name)
@@ -178,7 +180,7 @@ def in_the_background(s, program):
     seen("witness", "one")
     answers = [tell("monitor", "ovsdb-client/block"), tell("monitor", "ovsdb-client/block")]
     s.vsctl("--no-wait", "add-br", "two", "--", "add-br", "three")
-    # A monitor that was not blocked has it by now.
+    # A monitor that was not blocked has printed it by now.
     seen("witness", "three")
     assert "three" not in open(file("monitor")).read()
     answers += [tell("monitor", "ovsdb-client/unblock"), tell("monitor", "ovsdb-client/unblock")]
@@ -193,14 +195,14 @@ def in_the_background(s, program):
         tell(name, "exit")
         lab.wait_until(lambda: not os.path.exists(file("pid." + name)), "the end of " + name)
     s.vsctl("--no-wait", "del-br", "one", "--", "del-br", "two", "--", "del-br", "three")
-    # Rows come in the order of their UUIDs.
+    # Rows are ordered by UUID.
     printed = [(name, sorted(re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<uuid>", open(file(name)).read()).splitlines()))
                for name in ("monitor", "lock", "second")]
     return answers + printed
 
 
 def test_dpctl():
-    """`sluice dpctl` prints what `ovs-appctl dpctl/...` prints; refusals are its own words."""
+    """`sluice dpctl` prints the same as `ovs-appctl dpctl/...`, except for refusals."""
     s = lab.Switch().start()
     s.add_bridge("br0")
     for call in ("show", "dump-dps", "-s show", "dump-flows", "dump-flows nope", "show nope", "list-commands"):
@@ -211,7 +213,7 @@ def test_dpctl():
 
 
 def test_help_manual_and_completion():
-    """Each tool has help and a manual page that groff takes without a warning; bash completes commands."""
+    """Each tool has help, and a manual page that groff formats without a warning; bash completes commands."""
     for tool in ("", *TOOLS):
         text = lab.sh(SLUICE, *([tool] if tool else []), "--help")
         assert "usage: sluice" in text and max(map(len, text.splitlines())) <= 140, tool
@@ -240,7 +242,7 @@ def installed(folder):
 
 
 def test_install():
-    """What `make install` puts below a directory: programs, manual pages, completion; `make uninstall` takes all of it away."""
+    """`make install` installs programs, manual pages and completion below a directory; `make uninstall` removes all of them."""
     folder = tempfile.mkdtemp(prefix="sluice-install-")
     try:
         env = dict(os.environ, DESTDIR=folder)
@@ -259,7 +261,7 @@ def test_install():
 
 
 def verify_unit(root):
-    """systemd takes the service file as it is, and what it orders is what ifupdown needs."""
+    """systemd accepts the service file, and its ordering is that which ifupdown needs."""
     path = root + "/usr/lib/systemd/system/sluiced.service"
     text = open(path).read()
     conflicts = re.findall(r"^Conflicts=(.*)", text, re.M)
@@ -272,7 +274,7 @@ def verify_unit(root):
         return
     copy = root + "/sluiced.service"
     with open(copy, "w") as f:
-        # The programs where they are, and no manual pages: those are not installed on this machine.
+        # With the programs at their place, and without manual pages, which are not installed on this machine.
         f.write(re.sub(r"^Documentation=.*\n", "", text.replace("/usr/sbin/", root + "/usr/sbin/").replace("=/usr/bin/", "=" + root + "/usr/bin/")
                        .replace("=-/usr/bin/", "=-" + root + "/usr/bin/"), flags=re.M))
     r = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, timeout=60)
@@ -282,7 +284,7 @@ def verify_unit(root):
 
 
 def test_json():
-    """`ofctl --json` and `vsctl -f json` print JSON that says what the text says."""
+    """The JSON of `ofctl --json` and `vsctl -f json` has the same content as the text."""
     s = lab.Switch().start()
     s.add_bridge("br0")
     s.ofctl("add-flow", "br0", "priority=7,tcp,nw_dst=10.0.0.0/8,actions=mod_vlan_vid:5,LOCAL")
@@ -297,7 +299,7 @@ def test_json():
     assert table == {"headings": ["name"], "data": [["br0"]]}
     ctl = ["-t", s.dir + "/ovs-vswitchd.ctl"]
     assert "netdev@ovs-netdev" in ask("appctl", "-f", "json", *ctl, "dpif/show")
-    # By either name in every tool.
+    # Every tool accepts both options.
     for json_option in ("--json", "--format=json"):
         assert ask("vsctl", json_option, "list-br") == ["br0"]
         assert ask("vsctl", json_option, "--columns=name", "list", "bridge") == table
@@ -310,13 +312,13 @@ def test_json():
         assert "findings" in json.loads(lab.sh(SLUICE, "doctor", json_option, env=s.env, check=False))
         assert "headings" in ask("db", json_option, "dump", "Bridge", "name")
         assert "reply" in ask("dpctl", json_option, "-T", s.dir + "/ovs-vswitchd.ctl", "show")
-    # What is no table is a value, too; under the peer's name it stays text.
+    # Output that is not a table is a JSON value, too; under the peer's name it stays text.
     ports = ask("vsctl", "--json", "show")[0]["bridges"][0]["ports"]
     assert [p["interfaces"][0]["type"] for p in ports] == ["internal"], ports
     assert ask("vsctl", "--json", "br-to-vlan", "br0") == 0 and ask("vsctl", "--json", "get", "bridge", "br0", "name") == "br0"
     assert ask("vsctl", "--json", "list-ports", "br0") == []
     assert s.client(os.path.join(lab.COMPAT, "ovs-vsctl"), "-f", "json", "list-br") == "br0\n"
-    # Every command of our own answers with JSON, and numbers are numbers.
+    # Every command of our own has JSON output, with numbers as numbers.
     counters = ask("appctl", "--json", *ctl, "dpif/show-accounting")["netdev@ovs-netdev"]
     assert all(isinstance(counters[key], int) for key in ("received", "sent", "dropped", "on-their-way")), counters
     caches = ask("appctl", "--json", *ctl, "dpif/show-caches")["netdev@ovs-netdev"]
@@ -327,13 +329,13 @@ def test_json():
 
 
 def said(s, *args, user=None, **env):
-    """Exit status and standard error of a call of ours."""
+    """Exit status and standard error of a call of our tool."""
     r = subprocess.run([str(a) for a in args], env=dict(s.env, **env), capture_output=True, text=True, timeout=20, user=user)
     return r.returncode, r.stderr.strip()
 
 
 def test_mistyped_words():
-    """A mistyped tool, command, option, table or column is answered with the one that was meant; under the peer's name it is not."""
+    """For a mistyped tool, command, option, table or column the most similar one is suggested, except under the peer's name."""
     s = lab.Switch().start()
     s.add_bridge("br0")
     ctl = s.dir + "/ovs-vswitchd.ctl"
@@ -355,7 +357,7 @@ def test_mistyped_words():
 
 
 def test_rights_are_told_as_such():
-    """Who may not talk to the switch is told that, and is not asked whether the switch runs."""
+    """A user without permission gets a message about permission, not the question whether the switch runs."""
     lab.need_root()
     s = lab.Switch(database="embedded").start()
     s.add_bridge("brrights")
@@ -370,7 +372,7 @@ def test_rights_are_told_as_such():
 
 
 def test_help_offers_what_there_is():
-    """The commands in help and completion of appctl and dpctl are those that the daemon has."""
+    """Help and completion of appctl and dpctl list the commands that the daemon has."""
     s = lab.Switch(database="embedded").start()
     known = set(re.findall(r"^  (\S+)", s.appctl("list-commands"), re.M))
     for tool, prefix in (("appctl", ""), ("dpctl", "dpctl/")):
@@ -381,7 +383,7 @@ def test_help_offers_what_there_is():
 
 
 def test_versions():
-    """--version names the product and what it stands in for; under the peer's name it is the peer's line."""
+    """--version names the product and the program that it replaces; under the peer's name it prints the peer's line."""
     for tool in ("", *TOOLS):
         text = lab.sh(SLUICE, *([tool] if tool else []), "--version")
         assert re.match(r"sluice( %s)? \(Sluice\) \d+\.\d+\.\d+" % tool, text), text
@@ -389,7 +391,7 @@ def test_versions():
 
 
 def on_a_terminal(*args, env):
-    """What a program prints where its standard output is a terminal."""
+    """The output of a program on a terminal."""
     master, slave = os.openpty()
     p = subprocess.Popen(args, stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, env=env)
     os.close(slave)
@@ -422,14 +424,14 @@ def test_colours():
         assert "\x1b" not in on_a_terminal(SLUICE, *dump, env=plain)
     assert "\x1b" not in on_a_terminal(os.path.join(lab.COMPAT, "ovs-ofctl"), *dump[1:], env=env)
     assert "\x1b" not in lab.sh(SLUICE, *dump, env=env)
-    # Asked for, they are those of the stock tool.
+    # On request, the colours are those of the stock tool.
     ours, stock = (re.sub(r"(duration|idle_age)=(\S*?)[\d.]+s?,", r"\1=\2,", s.client(tool, "--color=always", "dump-flows", "br0"))
                    for tool in (os.path.join(lab.COMPAT, "ovs-ofctl"), "ovs-ofctl"))
     assert sorted(ours.splitlines()) == sorted(stock.splitlines()), "%r\n%r" % (ours, stock)
 
 
 def test_a_host_knows_its_name():
-    """`host-ids` records system-id and hostname where they are missing, keeps the system-id in a file, and changes none."""
+    """`host-ids` records missing system-id and hostname, stores the system-id in a file, and changes no existing value."""
     s = lab.Switch(database="embedded").start()
     lab.wait_until(lambda: s.vsctl("--no-wait", "get", "open_vswitch", ".", "db_version", check=False), "the root row")
     run = lambda *args: s.client(SLUICE, "host-ids", *args)
@@ -450,7 +452,7 @@ def test_a_host_knows_its_name():
 
 
 def test_an_unknown_type_is_told_as_such():
-    """The row of an interface whose type is a typing error says so, and the log has the peer's words."""
+    """The row of an interface with a mistyped type says so, and the log has the peer's message."""
     s = lab.Switch(database="embedded").start()
     s.vsctl("--no-wait", "add-br", "brtype", "--", "set", "bridge", "brtype", "datapath_type=netdev")
     s.vsctl("--no-wait", "add-port", "brtype", "pv", "--", "set", "interface", "pv", "type=vxlann")

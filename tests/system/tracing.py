@@ -1,4 +1,4 @@
-"""Asking the switch why: ofproto/trace --last-drop and ofproto/detrace."""
+"""Explanations by the switch: ofproto/trace --last-drop and ofproto/detrace."""
 import re
 
 from lib import lab
@@ -13,7 +13,7 @@ def switch_with_two_namespaces():
     s.vsctl("set-fail-mode", "br0", "secure")
     for number, ns in enumerate((a, b), 1):
         s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
-        # Nothing but what is sent on purpose may be the last.
+        # No other packet may be dropped last.
         ns.run("sysctl", "-q", "net.ipv6.conf.eth0.disable_ipv6=1")
         lab.sh("sysctl", "-q", "net.ipv6.conf.%s.disable_ipv6=1" % ns.port)
     for here, there in ((a, b), (b, a)):
@@ -26,7 +26,7 @@ def ping(ns, address, *options):
 
 
 def test_why_the_last_packet_was_dropped():
-    """--last-drop names the reason, the packet and the rule with the last word, per port, and sees when it would pass now."""
+    """--last-drop prints the reason, the packet and the deciding rule, per port, and detects if the packet would pass now."""
     s, a, b = switch_with_two_namespaces()
     s.ofctl("del-flows", "br0")
     s.ofctl("add-flow", "br0", "priority=5,arp,actions=NORMAL")
@@ -48,11 +48,11 @@ def test_why_the_last_packet_was_dropped():
     for words in ((), ("br0",), ("ovs-netdev",), ("br0", a.port)):
         text, word = asked(*words)
         assert "nw_tos=32" in text and re.search(r"The last word, bridge br0: cookie=0x77, table_id=4, .*nw_tos=32,actions=drop$", word), text
-    # The first packet of a flow is dropped by an upcall, the next ones by the megaflow.
+    # An upcall drops the first packet of a flow, the megaflow the next ones.
     assert not ping(b, "10.1.1.1", "-Q", "32", "-c", "3", "-i", "0.2")
     assert "nw_src=10.1.1.2" in asked("br0", b.port)[0]
     assert "nw_src=10.1.1.1" in asked("br0", a.port)[0]
-    # Asking has no effect, and knows the tables of now.
+    # The command has no side effects, and uses the present tables.
     before = s.ofctl("dump-flows", "br0", "table=4")
     s.appctl("ofproto/trace", "--last-drop", "br0")
     counts = re.compile(r"n_packets=\d+")
@@ -64,7 +64,7 @@ def test_why_the_last_packet_was_dropped():
 
 
 def test_why_a_port_did_not_send():
-    """--last-drop tells of packets that a device did not take, and finds the drops of a flow or for a reason among others."""
+    """--last-drop reports packets that a device did not accept, and selects drops by flow or reason."""
     s, a, b = switch_with_two_namespaces()
     s.ofctl("del-flows", "br0")
     s.ofctl("add-flow", "br0", "arp,actions=NORMAL")
@@ -105,7 +105,7 @@ def test_why_a_port_did_not_send():
 
 
 def test_nothing_to_tell():
-    """--last-drop says so where nothing was dropped, and does not take what it does not know."""
+    """--last-drop reports that nothing was dropped, and refuses unknown arguments."""
     s, a, _ = switch_with_two_namespaces()
     for words, error in ((("br0", "nosuch"), "br0 has no port nosuch"), (("br9",), "br9: unknown bridge or datapath"),
                          (("--reason", "nosuch", "br0"), "no such packet of br0 was dropped"), (("br0", a.port, "x"), "too many arguments"),
@@ -117,7 +117,7 @@ def test_nothing_to_tell():
 
 
 def test_what_is_behind_a_datapath_flow():
-    """ofproto/detrace prints the rules and the group that a megaflow came from, with their counters."""
+    """ofproto/detrace prints the rules and the group of a megaflow, with their counters."""
     s, a, b = switch_with_two_namespaces()
     s.ofctl("del-flows", "br0")
     s.ofctl("-OOpenFlow13", "add-group", "br0", "group_id=1,type=all,bucket=output:2")

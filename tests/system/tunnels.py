@@ -1,10 +1,10 @@
-"""Tunnels between two hosts, a switch each: real traffic, between ours and with the stock switch."""
+"""Tunnels between two hosts with a switch each: real traffic, between our switches and with the stock switch."""
 from lib import lab, overlay
 
 
 def reach(a, b, what):
-    """Each guest reaches the other by either version of IP, with long packets, too; whoever begins."""
-    # What was forwarded by the tunnel before this one is translated again first.
+    """Each guest reaches the other over both IP versions, with long packets, too, in both directions."""
+    # Megaflows of the previous tunnel are revalidated first.
     lab.wait_until(lambda: a.pings(b, count=1, wait=1), what)
     for how, ok in (("back", b.pings(a)), ("long", a.pings(b, size=1200)), ("IPv6", b.pings(a, v6=True))):
         if not ok:
@@ -14,7 +14,7 @@ def reach(a, b, what):
 
 
 def test_each_kind_carries_traffic_between_two_of_ours():
-    """Guests on two hosts reach each other through every kind of tunnel, over IPv4 and IPv6 outside."""
+    """Guests on two hosts reach each other through every kind of tunnel, with IPv4 and IPv6 outside."""
     a, b = overlay.pair(True, True)
     for kind, v6, options in (("vxlan", False, {"key": "7"}), ("vxlan", False, {"key": "7", "csum": "true"}),
                               ("geneve", False, {"key": "flow"}), ("gre", False, {"key": "7", "csum": "true", "seq": "true"}),
@@ -28,7 +28,7 @@ def test_each_kind_carries_traffic_between_two_of_ours():
 
 
 def test_segments_are_merged_behind_the_tunnel():
-    """Of TCP through a tunnel the guest gets long frames, not the segments that the sender's switch had to cut."""
+    """For TCP through a tunnel the guest gets merged frames, not the segments that the sender's switch made."""
     a, b = overlay.pair(True, True)
     for host, other in ((a, b), (b, a)):
         host.tunnel("geneve", other, key="7")
@@ -52,9 +52,9 @@ def test_the_stock_switch_is_understood():
 
 
 def test_first_packets_wait_for_the_next_hop():
-    """Packets to a next hop that is not known yet are sent when it answers; none is lost, and it is asked for once."""
+    """Packets to a next hop that is not resolved yet are sent when it answers; none is lost, and a single request is sent."""
     a, b = overlay.pair(True, True)
-    # The guests know each other, so that only the hosts have to ask.
+    # The guests know each other's MAC addresses, so only the hosts must resolve theirs.
     for host, other in ((a, b), (b, a)):
         host.tunnel("geneve", other, key="7")
         mac = other.guest.run("cat", "/sys/class/net/eth0/address").strip()
@@ -68,7 +68,7 @@ def test_first_packets_wait_for_the_next_hop():
 
 
 def test_a_device_outside_of_bridges_is_told():
-    """A route that leads to a device on no bridge is told in the interface's status; with a bridge's device it carries traffic."""
+    """A route through a device on no bridge is reported in the interface's status; with a bridge's device it carries traffic."""
     a, b = overlay.pair(True, True)
     a.tunnel("vxlan", b, key="7")
     status = lambda: a.switch.vsctl("get", "interface", "tun", "status")

@@ -1,11 +1,11 @@
-"""Bonds between two hosts joined by two wires: LACP with the stock switch and with ours, and links that fail under traffic."""
+"""Bonds between two hosts with two links: LACP with the stock switch and with ours, and link failures under traffic."""
 from lib import lab
 
 WIRES = ("w1", "w2")
 
 
 class Host:
-    """A network namespace with a switch whose bridge has a guest and a bond of two wires."""
+    """A network namespace with a switch whose bridge has a guest and a bond of two links."""
 
     def __init__(self, number, ours):
         self.net, self.guest, self.switch = lab.Network(), lab.Network(), lab.Switch(ours=ours)
@@ -28,7 +28,7 @@ class Host:
                 s.vsctl("add-port", "br0", wire)
 
     def reaches(self, other, count=5):
-        """Whether all of so many echo requests are answered."""
+        """Whether all echo requests are answered."""
         out = self.guest.run("ping", "-c", count, "-i", "0.05", "-W", "1", other.address, check=False)
         return "%d received" % count in out and " 0%" in out
 
@@ -38,8 +38,8 @@ class Host:
 
 
 def pair(kinds, mode, *settings, both=True):
-    """Two hosts, each `True` for ours or `False` for the stock switch, with a bond between them; `both=False`: the second one
-    does not know of it."""
+    """Two hosts, each `True` for ours or `False` for the stock switch, with a bond between them; `both=False`: the
+    second one has no bond configured."""
     hosts = [Host(i + 1, ours) for i, ours in enumerate(kinds)]
     for wire in WIRES:
         lab.sh("ip", "link", "add", wire, "netns", hosts[0].net.name, "type", "veth",
@@ -50,7 +50,7 @@ def pair(kinds, mode, *settings, both=True):
 
 
 def each_link_fails(a, b):
-    """Traffic goes on by the other link, both ways, and by both again afterwards."""
+    """Traffic continues on the other link, in both directions, and uses both links again afterwards."""
     for wire in WIRES:
         a.net.run("ip", "link", "set", wire, "down")
         lab.wait_until(lambda: a.shows("member %s: disabled" % wire), "the link to be seen down")
@@ -60,7 +60,7 @@ def each_link_fails(a, b):
 
 
 def test_active_backup_goes_on_by_the_other_link():
-    """An active-backup bond between two of ours: whichever link fails, traffic goes on."""
+    """An active-backup bond between two of our switches: whichever link fails, traffic continues."""
     a, b = pair((True, True), "active-backup")
     lab.wait_until(lambda: a.reaches(b), "the guests")
     each_link_fails(a, b)
@@ -69,7 +69,7 @@ def test_active_backup_goes_on_by_the_other_link():
 
 
 def test_balance_slb_shares_stations():
-    """The other end is a plain switch: floods come back by both links, and it hears where stations are when a link fails."""
+    """The other end is a plain switch: floods return on both links, and it learns the new place of addresses when a link fails."""
     a, b = pair((True, False), "balance-slb", both=False)
     lab.wait_until(lambda: a.reaches(b), "the guests")
     each_link_fails(a, b)
@@ -83,14 +83,14 @@ def negotiated(ours, mode, *settings):
 
 
 def test_lacp_with_the_stock_switch():
-    """Both ends agree, connections are shared, a link that fails is left, and its end falls silent for the other."""
+    """Both ends negotiate, and connections are distributed; a failed link is not used, and its end sends nothing on it."""
     a, b = negotiated(False, "balance-tcp")
     each_link_fails(a, b)
     current = a.switch.vsctl("get", "interface", "w1", "lacp_current").strip()
     assert current == "true", current
     assert "partner state: activity timeout aggregation synchronized collecting distributing" in \
         a.switch.appctl("lacp/show", "bond0")
-    # The other end stops to speak: the bond carries nothing until it speaks again.
+    # The other end stops sending LACP: the bond carries nothing until it resumes.
     b.switch.vsctl("set", "port", "bond0", "lacp=off")
     lab.wait_until(lambda: a.shows("lacp_status: configured"), "the other end to be forgotten")
     assert not a.reaches(b, count=1)

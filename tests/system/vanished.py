@@ -1,4 +1,4 @@
-"""Devices that go away under their ports: deleted, renamed, moved to another namespace; and that come back."""
+"""Devices that disappear under their ports (deleted, renamed, moved to another namespace), and return."""
 import json
 import os
 import re
@@ -7,16 +7,16 @@ from lib import lab
 
 
 def row(s, port):
-    """The columns of an interface that tell how it is."""
+    """The columns of an interface that show its state."""
     columns = ["ofport", "error", "link_state", "admin_state", "mac_in_use", "statistics", "status"]
     table = json.loads(s.vsctl("--columns=" + ",".join(columns), "--format=json", "list", "Interface", port))
-    # An empty set, and an empty map, read as nothing.
+    # An empty set or map is printed as nothing.
     return {column: None if value in (["set", []], ["map", []]) else value
             for column, value in zip(table["headings"], table["data"][0])}
 
 
 def is_gone(s, bridge, port):
-    """All that tells of a port without a device does so."""
+    """Checks that everything shows the port as one without a device."""
     told = row(s, port)
     error = "could not open network device %s (No such device)" % port
     return (told.pop("ofport") == -1 and told.pop("error") == error and not any(told.values())
@@ -30,14 +30,14 @@ def works(s, bridge, port, number):
 
 
 def test_devices_that_vanish():
-    """A port whose device is deleted, renamed or moved says so in its row, the log and OpenFlow, and forwards nothing;
-    when the device is back it forwards under its old number. Neighbours are not disturbed."""
+    """A port whose device is deleted, renamed or moved shows it in its row, the log and OpenFlow, and forwards
+    nothing. When the device returns, the port forwards under its old number. Other ports are not affected."""
     lab.need_root()
     s = lab.Switch().start()
     br = lab.unique("slb")
     a, b, c = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24"), lab.Namespace("10.1.1.3/24")
     s.add_bridge(br, a.port, b.port, c.port)
-    # It names the port by its number: it has to mean the same device again.
+    # The flow names the port by number, which must mean the same device again.
     s.ofctl("add-flow", br, "priority=9,in_port=2,actions=NORMAL")
     ping = ["ping", "-c", "1", "-W", "1"]
 
@@ -56,7 +56,7 @@ def test_devices_that_vanish():
     assert reaches(b, "10.1.1.1")
     lab.sh("ip", "link", "del", b.port)
     check_gone("deleted")
-    # A change of something else neither mends nor forgets it.
+    # An unrelated change neither repairs nor removes the port.
     s.vsctl("set", "bridge", br, "external_ids:x=1")
     assert is_gone(s, br, b.port)
     b.make_devices()
@@ -75,12 +75,12 @@ def test_devices_that_vanish():
     b.run("ip", "link", "set", b.port, "netns", str(os.getpid()))
     lab.sh("ip", "link", "set", b.port, "up")
     check_back("moved back")
-    # Once in the log for each time, and no more while it stays away.
+    # Logged once each time, and not again while the device is missing.
     assert s.log().count("could not open network device %s (No such device)" % b.port) == 3, s.log()
 
 
 def test_devices_of_the_switch_that_vanish():
-    """An internal port that somebody deletes is made anew at once; one in another namespace, where it has another name, goes on."""
+    """An internal port that somebody deletes is created again at once; one moved to another namespace and renamed keeps working."""
     lab.need_root()
     s = lab.Switch().start()
     br, port = lab.unique("slb"), lab.unique("sli")

@@ -1,10 +1,10 @@
-"""DPDK guests on virtio_user: every packet is accounted for, and a guest that dies harms only its own port."""
+"""DPDK guests on virtio_user: every packet is accounted for, and a guest that dies affects only its own port."""
 import random
 import time
 
 from lib import dpdk, lab
 
-# Packets that a guest moves at least before the counters are compared: more than all rings hold.
+# Minimum number of packets before counters are compared: more than all rings hold.
 BURST = 4096
 
 
@@ -14,19 +14,20 @@ def listening(path, ring, mergeable, queues):
 
 
 def segments(size, room=2000):
-    """What `set txpkts` takes for a frame of that size from buffers of 2 kB."""
+    """The argument of `set txpkts` for a frame of this size in buffers of 2 kB."""
     parts = [room] * (size // room) + ([size % room] if size % room else [])
     return ",".join(map(str, parts))
 
 
 def balance(switch, guest, before, what):
-    """What the guest sent is what the switch received; what the switch did not send it counted, by reason, as dropped."""
+    """The switch received what the guest sent; packets that the switch did not send are counted as dropped, by
+    reason."""
     guest.drain()
     sent = guest.stats()
     for i, port in enumerate(("v0", "v1")):
         lab.wait_until(lambda: switch.moved("br0", port, before[port])["rx"] == sent[i]["tx"],
                        "%s: the switch has received what the guest sent by %s: %s" % (what, port, sent))
-    # What waits for the control half is on its way still.
+    # Parked packets are still on their way.
     for out, back in (("v0", "v1"), ("v1", "v0")):
         try:
             lab.wait_until(lambda: left(switch, before, out, back) == 0, "%s: what came by %s left by %s or was dropped" % (what, out, back))
@@ -47,13 +48,13 @@ def balance(switch, guest, before, what):
 
 
 def left(switch, before, out, back):
-    """How many packets that came by one port have neither left by the other nor been dropped there."""
+    """Number of packets received on one port that were neither sent on the other nor dropped there."""
     b = switch.moved("br0", back, before[back])
     return switch.moved("br0", out, before[out])["rx"] - b["tx"] - b["tx_drop"]
 
 
 def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 0, 0))):
-    """Forwards until both ports have got more than before, on a busy machine more than once; the counters as of then."""
+    """Forwards until both ports have received more than before, repeatedly on a busy machine; returns the counters."""
     for _ in range(int(4 * lab.PATIENCE)):
         guest.burst(mode, BURST, first)
         moved = balance(switch, guest, before, what)
@@ -63,7 +64,7 @@ def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 
 
 
 def test_every_packet_is_accounted_for():
-    """Rings split and packed, queues, mergeable buffers or not, 64 to 9000 B: the counters of guest and switch agree."""
+    """Split and packed rings, queues, mergeable buffers or not, 64 to 9000 B: the counters of guest and switch agree."""
     dpdk.need()
     s = dpdk.Switch().start()
     s.secure_bridge("br0")
@@ -84,7 +85,7 @@ def test_every_packet_is_accounted_for():
         for size in (64, 594, 1518, 4000, 9014) if dpdk.LONG else (64, 9014):
             what = "%s rings, %d queues, mergeable %s, %d B" % (ring, queues, mergeable, size)
             guest.do("set txpkts " + segments(size))
-            # Without a reader the rings fill and the switch drops; forwarding, the frames go round and round.
+            # If the guest does not read, the rings fill and the switch drops; if it forwards, frames circulate.
             flooded = until_moved(s, guest, before, what + ", flood", "txonly", "")
             until_moved(s, guest, before, what + ", circles", "io", "tx_first", flooded)
         guest.quit()
@@ -93,7 +94,7 @@ def test_every_packet_is_accounted_for():
 
 
 def test_frames_too_long_are_counted():
-    """Frames longer than the receiving port's MTU are dropped and counted as that, one by one."""
+    """Frames longer than the receiving port's MTU are dropped, and each is counted with that reason."""
     dpdk.need()
     s = dpdk.Switch().start()
     s.secure_bridge("br0")
@@ -113,11 +114,11 @@ def test_frames_too_long_are_counted():
 
 
 def test_kills_under_load():
-    """Guests killed in the middle of traffic, both ways of connecting: another guest's frames go on, and packet accounting balances."""
+    """Guests are killed under traffic, in both connection modes: another guest's frames pass, and packet accounting balances."""
     dpdk.need()
     s = dpdk.Switch().start()
     s.secure_bridge("br0")
-    # A port that receives for ever, one that swallows, two of the guest that lives, two for those that die.
+    # A port that receives endlessly, one that discards, two of the surviving guest, two for those that are killed.
     s.add("br0", s.client("v0", 1), s.client("v1", 2), s.client("dies", 3), ("shot", 4, "dpdkvhostuser", {}),
           ("sink", 5, "dpdk", {"dpdk-devargs": "net_null0,no-rx=1"}))
     s.flows("br0", "in_port=1,actions=output:2", "in_port=2,actions=output:1,output:3,output:4",
@@ -142,14 +143,14 @@ def test_kills_under_load():
     lives.do("stop")
     balance(s, lives, before, "after the kills")
     s.settle()
-    # What came from the dead: every packet of theirs went to the sink, which swallows all.
+    # Packets from killed guests: all went to the sink, which discards them.
     dead = s.flow_packets("br0", "in_port=3") + s.flow_packets("br0", "in_port=4")
     sink = s.counters("br0", "sink")
     assert dead == sink["tx"] + sink["tx_drop"] and dead > 0, (dead, sink)
 
 
 def test_guests_that_come_back():
-    """A guest that leaves and returns with other rings and queues is served each time, and its port says so."""
+    """A guest that reconnects with other rings and queues is served each time, and its port shows it."""
     dpdk.need()
     s = dpdk.Switch().start()
     s.secure_bridge("br0")
@@ -163,7 +164,7 @@ def test_guests_that_come_back():
         before = {p: s.counters("br0", p) for p in ("v0", "v1")}
         assert guest.stats() == [{"rx": 0, "tx": 0}] * 2
         until_moved(s, guest, before, "turn %d, %d queues, %s" % (turn, queues, ring), "io", "tx_first")
-        # Every third one has no time to say good-bye.
+        # Every third one is killed instead of closing its connection.
         guest.kill() if turn % 3 == 2 else guest.quit()
         lab.wait_until(lambda: "disconnected" in s.vsctl("get", "interface", "v0", "status"), "v0 is disconnected")
     s.settle()

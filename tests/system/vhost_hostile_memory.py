@@ -1,4 +1,4 @@
-"""Files in the place of guest memory: sealed late, answered never, paged by the guest."""
+"""Files instead of guest memory: sealed late, never answering, paged by the guest."""
 import fcntl
 import os
 import random
@@ -16,7 +16,7 @@ SEAL_TRIES = 400
 
 
 def seal_late(guest, number, wait):
-    """Sends the guest's memory and seven more regions; `wait` seconds later the last can no longer be mapped."""
+    """Sends the guest's memory and seven more regions; `wait` seconds later the last one cannot be mapped any more."""
     last = os.memfd_create("guest", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(last, vu.MEMORY)
 
@@ -30,12 +30,12 @@ def seal_late(guest, number, wait):
     region, sealing = struct.Struct("<QQQQ").pack, threading.Thread(target=seal)
     table = struct.pack("<II", 8, 0) + region(vu.PHYSICAL, vu.MEMORY, vu.VIRTUAL, 0)
     for i in range(1, 8):
-        # Another table each time: the switch need not do twice what it has done.
+        # A different table each time, since the switch need not map the same one again.
         at = (i << 36) + (number << 24)
         table += region(at, vu.MEMORY, at, 0)
     sealing.start()
     try:
-        # It wants to hear of it, and so stays connected.
+        # The guest waits for the reply, and so stays connected.
         return told(guest, vu.SET_MEM_TABLE, table, [guest.fd] * 7 + [last])
     finally:
         sealing.join()
@@ -43,7 +43,7 @@ def seal_late(guest, number, wait):
 
 
 def test_memory_that_is_sealed_late():
-    """A file becomes read-only between the check of a memory table and its use, under traffic: the switch and all other ports go on."""
+    """A file becomes read-only between the check of a memory table and its use, under traffic: the switch and all other ports continue."""
     network = ThreeGuests()
     bad, dice, outcomes = network.bad, random.Random(1), []
     for n in range(SEAL_TRIES):
@@ -73,7 +73,7 @@ FILES = [
 
 
 def test_files_that_never_answer():
-    """A file of FUSE that answers nothing, in the place of memory or a counter: the others, the tools and the port go on."""
+    """A FUSE file that never answers, instead of memory or an eventfd: other guests, the tools and the port continue."""
     network = ThreeGuests()
     for name, attack in FILES:
         file = fuse.Unanswered(vu.MEMORY, network.switch.daemon.pid)
@@ -98,7 +98,7 @@ def test_files_that_never_answer():
 
 
 def test_pages_that_come_later():
-    """A guest that was not offered post-copy does not get hold of the switch's page faults."""
+    """A guest that was not offered post-copy does not get access to the switch's page faults."""
     network = ThreeGuests()
     for request in vu.POSTCOPY_ADVISE, vu.POSTCOPY_LISTEN:
         refused(network.bad, request)

@@ -1,4 +1,4 @@
-"""Messages that make no sense, descriptors that are refused, and hand-shakes that end early."""
+"""Invalid messages, refused descriptors, and incomplete handshakes."""
 import os
 import stat
 import struct
@@ -36,7 +36,7 @@ def on_and_off(guest):
 
 
 def reads_no_reply(guest):
-    """Sends questions until the socket is full of unread answers."""
+    """Sends requests until the socket is full of unread replies."""
     guest.peer.settimeout(1)
     for _ in range(3000):
         guest.message(vu.GET_FEATURES)
@@ -90,12 +90,12 @@ MESSAGES = [
 
 
 def test_messages_that_lie():
-    """Tables, addresses, features and requests that make no sense, in the middle of traffic: only that port suffers."""
+    """Invalid tables, addresses, features and requests under traffic: only that port is affected."""
     try_each(MESSAGES)
 
 
 def test_refused_descriptors_are_closed():
-    """A guest that sends hundreds of tables that are refused uses up none of the switch's descriptors."""
+    """A guest that sends hundreds of refused tables does not use up the switch's descriptors."""
     network = ThreeGuests()
     folder = "/proc/%d/fd" % network.switch.daemon.pid
     before = len(os.listdir(folder))
@@ -107,7 +107,7 @@ def test_refused_descriptors_are_closed():
 
 
 def test_closed_at_any_byte():
-    """The socket is closed after each byte of the hand-shake; the port then serves the next guest."""
+    """The socket is closed after each byte of the handshake; the port then serves the next guest."""
     network = ThreeGuests()
     bad = network.bad
     total = sum(12 + len(payload) for _, payload, _, _ in bad.steps())
@@ -133,7 +133,7 @@ def test_closed_at_any_byte():
 
 
 def test_a_silent_peer_delays_no_other_guest():
-    """Half a message, and then nothing: other guests come and go meanwhile, and the port can be removed."""
+    """Half a message, and then nothing: meanwhile other guests connect and disconnect, and the port can be removed."""
     network = ThreeGuests()
     bad, other = network.bad, network.guests["good2"]
     bad.drop()
@@ -154,7 +154,7 @@ def test_a_silent_peer_delays_no_other_guest():
 
 
 def test_one_guest_at_a_time():
-    """A second guest at a path of the switch's is sent away, and changes nothing for the first; the next one gets in."""
+    """A second guest at a path of the switch is refused, without effect on the first one; the next guest is accepted."""
     network = ThreeGuests()
     switch, path = network.switch, network.switch.dir + "/server"
     switch.vsctl("add-port", "br0", "server", "--", "set", "interface", "server", "type=dpdkvhostuser", "ofport_request=4")
@@ -168,13 +168,13 @@ def test_one_guest_at_a_time():
     for _ in range(5):
         assert second.accept().ended(20), "a second guest is served"
         network.pass_on("server", "good1")
-    # What the first may not do it may not do either when another one has come.
+    # What the first guest may not do, it may not do after another guest has connected either.
     at_the_end(first, 1, 8)
     assert second.accept().ended(20)
     refused(first, vu.SET_VRING_NUM, number(1, 32768))
     offer_at_the_end(first, 0x7000)
     network.others()
-    # One that comes the moment the first goes finds rings of its own.
+    # A guest that connects the moment the first one leaves gets rings of its own.
     for n in range(20):
         going, coming = (first, second) if n % 2 == 0 else (second, first)
         coming.fresh()

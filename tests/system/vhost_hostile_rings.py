@@ -1,4 +1,4 @@
-"""Rings that lie: descriptors outside of memory, loops, indices that jump; rings that change out of order."""
+"""Invalid rings: descriptors outside memory, loops, indexes that jump; rings that change out of order."""
 import os
 import socket
 import struct
@@ -30,7 +30,7 @@ def shrink(guest):
 
 
 def shrink_and_wait(guest):
-    """Sends nothing after that: the switch has to find the memory gone by itself, or to leave it alone."""
+    """Sends nothing after that: the switch must detect by itself that the memory is gone, or not access it."""
     shrink(guest)
     guest.ended(1)
 
@@ -72,12 +72,12 @@ RINGS = [
 
 
 def test_rings_that_lie():
-    """Descriptors outside of memory, loops, rings that jump, memory that goes away: only that port suffers."""
+    """Descriptors outside memory, loops, rings that jump, memory that disappears: only that port is affected."""
     try_each(RINGS)
 
 
 def no_such_memory(guest):
-    """Tables that cannot be mapped, and a guest that stays: what it had is still there."""
+    """Tables that cannot be mapped, by a guest that stays: its present memory remains usable."""
     ours, _theirs = socket.socketpair()
     nowhere = os.open("/proc/self/exe", os.O_RDONLY)
     for size, offset, fd in (0, 0, guest.fd), (2**64 - 4096, 8192, guest.fd), (4096, 0, ours.fileno()), \
@@ -103,7 +103,7 @@ def without_a_size(guest):
 
 
 def another_layout(guest):
-    """Rings that have addresses as split ones are called packed, and start."""
+    """Rings with addresses of a split layout are declared packed, and started."""
     at_the_end(guest, 1, 128)
     stop(guest, 0)
     refused(guest, vu.SET_FEATURES, struct.pack("<Q", vu.F_VERSION_1 | vu.F_PROTOCOL | vu.F_PACKED))
@@ -111,7 +111,7 @@ def another_layout(guest):
 
 
 def packed_beyond(guest):
-    """A packed ring that goes on far behind its end."""
+    """A packed ring that continues far beyond its end."""
     stop(guest, 0)
     stop(guest, 1)
     assert told(guest, vu.SET_FEATURES, struct.pack("<Q", vu.F_VERSION_1 | vu.F_PROTOCOL | vu.F_PACKED))
@@ -149,5 +149,5 @@ ORDER = [
 
 
 def test_rings_out_of_order():
-    """Sizes, addresses, layouts and memory that change under rings, by a guest that stays: it is told, and goes on."""
+    """Sizes, addresses, layouts and memory change under rings, by a guest that stays: it gets errors, and continues."""
     try_each(ORDER)

@@ -1,4 +1,4 @@
-"""PMD threads that a guest or the scheduler holds up, and the interrupts that guests get."""
+"""PMD threads blocked by a guest or the scheduler, and the interrupts that guests get."""
 import fcntl
 import os
 import select
@@ -11,7 +11,7 @@ from lib.vhost_user import frame
 
 
 def test_a_worker_that_stands_still():
-    """A poll thread that does not answer: ports come and go, tools answer, the log tells; then everything is as before."""
+    """A poll thread that does not answer: ports can be added and deleted, tools work, the log reports it; then everything is as before."""
     network = ThreeGuests()
     switch = network.switch
     with Held(pmd_thread(switch)):
@@ -36,7 +36,7 @@ def test_a_worker_that_stands_still():
 
 
 def fill(guest):
-    """The worker that takes the guest's next packet waits until the guest takes its notification."""
+    """The worker that takes the guest's next packet blocks until the guest reads its notification."""
     counter = guest.events[2]
     fcntl.fcntl(counter, fcntl.F_SETFL, fcntl.fcntl(counter, fcntl.F_GETFL) & ~os.O_NONBLOCK)
     if select.select([counter], [], [], 0)[0]:
@@ -46,7 +46,7 @@ def fill(guest):
 
 
 def test_a_guest_that_takes_no_notification():
-    """A counter that is full and blocks: the worker is freed, the connection ends, and the others lose nothing."""
+    """An eventfd that is full and blocks: the worker is released, the connection is closed, and others lose nothing."""
     network = ThreeGuests()
     fill(network.bad)
     assert network.bad.ended(20), "the guest goes on to hold the worker"
@@ -57,7 +57,7 @@ def test_a_guest_that_takes_no_notification():
 
 
 def test_a_port_out_of_service():
-    """A worker that stays inside of a guest's rings: the port's error tells, its memory stays, and the port comes back."""
+    """A worker stays inside a guest's rings: the port shows an error, its memory stays mapped, and the port recovers."""
     network = ThreeGuests()
     switch, bad = network.switch, network.bad
     thread = pmd_thread(switch)
@@ -70,7 +70,7 @@ def test_a_port_out_of_service():
             try:
                 lab.wait_until(lambda: "out of service" in error(), "the error tells", seconds=5)
             except AssertionError:
-                # It had been freed before it was stopped.
+                # It had been released before it was stopped.
                 pass
             else:
                 assert not network.up("bad")
@@ -92,10 +92,10 @@ def writes(switch, thread):
 
 
 def test_interrupts_are_counted():
-    """What a guest's port says of interrupts is what the guest got, of packets that came and of packets that were taken."""
+    """The port's interrupt counters equal the interrupts that the guest got, for received and for sent packets."""
     network = ThreeGuests()
     guest = network.guests["good1"]
-    # Ring 0 is filled by the switch, ring 1 emptied: its tx and its rx.
+    # The switch fills ring 0 and empties ring 1: its tx and its rx.
     calls, names = [guest.events[0], guest.events[2]], ["tx_q0_guest_notifications", "rx_q0_guest_notifications"]
 
     def got():
@@ -106,7 +106,7 @@ def test_interrupts_are_counted():
         values = (network.switch.vsctl("--if-exists", "get", "interface", "good1", "statistics:" + name) for name in names)
         return [int(value.strip() or -1) for value in values]
 
-    # Setting rings up may call, too.
+    # Setting up rings may cause interrupts, too.
     got()
     network.others()
     interrupts = got()

@@ -1,4 +1,4 @@
-"""Wrong inputs of every kind: the same kind of error as the stock switch's, and nothing else is touched."""
+"""Invalid inputs of every kind: the same kind of error as from the stock switch, and no other effect."""
 import difflib
 
 from lib import compare_openflow, compare_run, compare_wrong, lab
@@ -16,7 +16,7 @@ vsctl add-port br0 p2 -- set interface p2 type=dummy ofport_request=2""".splitli
 
 
 class Table:
-    """Two switches with the same small network, and the rows that did not come out as they should."""
+    """Two switches with the same small network, and the rows whose results differed."""
 
     def __init__(self, database="stock", args=("--enable-dummy=override", "--disable-system")):
         for program in ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"):
@@ -34,7 +34,7 @@ class Table:
         return [line for call in CANARY for line in call.answer(switch)]
 
     def check(self, name, answers):
-        """Takes the two answers to one wrong input; looks whether anything else changed."""
+        """Compares the two replies to one invalid input, and checks that nothing else changed."""
         self.rows += 1
         compare_run.alive(name, *self.switches)
         if answers[0] != answers[1]:
@@ -68,7 +68,7 @@ class Table:
 
 
 def test_openflow_messages():
-    """Wrong OpenFlow 1.0 and 1.3 messages: the same type and code of error, the same fate of the connection."""
+    """Invalid OpenFlow 1.0 and 1.3 messages: the same type and code of error, and the same effect on the connection."""
     table = Table()
 
     def ask(version):
@@ -82,21 +82,21 @@ def test_openflow_messages():
 
 
 def test_flows_and_commands():
-    """Wrong flows through ovs-ofctl and wrong commands through ovs-appctl: the same text."""
+    """Invalid flows through ovs-ofctl and invalid commands through ovs-appctl: the same text."""
     table = Table()
     table.each_call(compare_wrong.FLOWS + compare_wrong.COMMANDS)
     table.finish(45)
 
 
 def test_configuration():
-    """Ports, bridges and controllers that cannot be: the same word in the database."""
+    """Invalid ports, bridges and controllers: the same error in the database."""
     table = Table()
     table.each_call(compare_wrong.CONFIGURATION)
     table.finish(25)
 
 
 def test_devices():
-    """Devices that are not there or have impossible names: Interface.error says the same."""
+    """Missing devices and devices with invalid names: the same text in Interface.error."""
     lab.need_root()
     table = Table(args=["--enable-dummy", "--disable-system"])
     table.each_call(compare_wrong.DEVICES)
@@ -104,7 +104,7 @@ def test_devices():
 
 
 def test_database():
-    """Wrong JSON, requests and transactions to our own database server: the same errors as from the stock one."""
+    """Invalid JSON, requests and transactions to our own database server: the same errors as from the stock one."""
     table = Table(database="embedded" if lab.Switch().ours else "stock")
     table.each(compare_wrong.DATABASE, compare_wrong.database_answer)
     ours = table.switches[1]
