@@ -1,4 +1,4 @@
-# Sluice: the everyday verbs. Each does its own set-up (scripts/setup says what it installs).
+# Sluice: the common tasks. Each target installs what it needs (scripts/setup prints which packages).
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
@@ -6,7 +6,7 @@ BIN := target/release
 
 .PHONY: run stop check test test-unit test-system sanitize fuzz compat build clean install uninstall
 
-# How long `make fuzz` stays with each target.
+# Seconds that `make fuzz` spends on each fuzz target.
 FUZZ_SECONDS ?= 300
 
 build:
@@ -20,15 +20,15 @@ run: build
 stop:
 	@scripts/stop
 
-# Below PREFIX, or DESTDIR/PREFIX for packages.
+# Installs below PREFIX, or below DESTDIR/PREFIX for packages.
 install: build
 	@scripts/install "$(PREFIX)"
 
-# What `make install` with the same PREFIX and DESTDIR put there.
+# Removes what `make install` with the same PREFIX and DESTDIR installed.
 uninstall:
 	@scripts/uninstall "$(PREFIX)"
 
-# Our programs under the peer's names, for harnesses that start a switch by them.
+# Links our programs under the peer's names, for test harnesses that start a switch by those names.
 compat: build
 	@mkdir -p target/compat
 	@for name in ovs-vswitchd ovsdb-server; do ln -sf ../release/sluiced target/compat/$$name; done
@@ -55,7 +55,7 @@ sanitize:
 	@scripts/setup build
 	tests/asan unit
 
-# Every reader of outside bytes, led by coverage; see docs/fuzzing.md.
+# Coverage-guided fuzzing of every parser of external input; see docs/fuzzing.md.
 fuzz:
 	@scripts/setup fuzz
 	testing/fuzz/run $(FUZZ_SECONDS)

@@ -1,4 +1,4 @@
-"""What experiments share: TCP between two namespaces, what a process used, how figures are shown."""
+"""Shared parts of the experiments: TCP between two namespaces, CPU time and memory of a process, output of figures."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds(pid):
-    """What a process has used so far."""
+    """CPU seconds of a process since its start."""
     with open("/proc/%d/stat" % pid) as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
@@ -26,7 +26,7 @@ def resident_mb(pid):
 
 
 def iperf(a, b, address, seconds, *options):
-    """Section `end` of what iperf3 in namespace `a` says about traffic to `b`; empty where nothing arrives."""
+    """Section `end` of what iperf3 in namespace `a` says about traffic to `b`; empty if nothing arrives."""
     server = b.spawn("iperf3", "-s", "-1", stdout=subprocess.DEVNULL)
     time.sleep(0.4)
     try:
@@ -41,7 +41,7 @@ def iperf(a, b, address, seconds, *options):
 
 
 def tcp(a, b, address, seconds):
-    """Gbit/s that arrived and how many segments were sent again; nothing arrives where TCP does not pass."""
+    """Received Gbit/s, and number of retransmitted segments; 0 Gbit/s if TCP does not pass."""
     end = iperf(a, b, address, seconds)
     if "bits_per_second" not in end.get("sum_received", {}):
         return 0.0, 0

@@ -1,20 +1,21 @@
-/* A guest that measures: sends by its first port at a pace, takes what comes back by its second, on one core.
+/* A measuring guest: sends on its first port at a rate, and receives the packets on its second port, on one core.
  *
- *   guest EAL-ARGUMENTS -- pace PPS SECONDS             so many packets a second; 0: as fast as they are taken
- *   guest EAL-ARGUMENTS -- step COUNT PPS QUIET-MS STEPS    silence, then so many packets at that pace, again and again
- *   guest EAL-ARGUMENTS -- storm FLOWS                  the first, of so many flows, as each line of standard input says:
- *                                                       PPS SECONDS KIND PPS, the latter of an attack by the third port
+ *   guest EAL-ARGUMENTS -- pace PPS SECONDS             PPS packets per second; 0: as fast as the switch takes them
+ *   guest EAL-ARGUMENTS -- step COUNT PPS QUIET-MS STEPS    silence, then COUNT packets at this rate, repeatedly
+ *   guest EAL-ARGUMENTS -- storm FLOWS                  like `pace`, with FLOWS flows, for each line of standard input:
+ *                                                       PPS SECONDS KIND PPS; the latter: rate of an attack on the third port
  *
- * An attack of kind `flows` is packets of a new flow each; of kind `masks`, packets that differ from the rules of an access list
- * (10.0.0.10, port 12345, port 80) from a bit on, each from another one in another field: a mask for each combination.
+ * In an attack of kind `flows` each packet is a new flow. In one of kind `masks` the packets differ from the rules of an
+ * access list (10.0.0.10, port 12345, port 80) at different bits of different fields: each combination needs a mask.
  *
- * Each packet carries the time when it was sent. Standard output: "ready" when all ports are up; "begin" when warm-up is over
- * (a second; with `storm` once, before the first line) and counting begins; at the end, or of each line, one line of JSON: packets sent, refused (the ring was full: what a network card
- * would drop) and received, latencies in microseconds, and how many packets fell into each of the article's bins.
+ * Each packet contains the time when it was sent. Standard output: "ready" when all ports are up; "begin" when counting
+ * begins after a warm-up of one second (with `storm` once, before the first line); at the end, or after each line, a line
+ * of JSON: packets sent, refused (the ring was full; a network card would drop them) and received, latencies in
+ * microseconds, and the number of packets in each of the article's bins.
  *
- * The machine takes this thread's processor away at times. Such a pause is no fault of the switch: what was to be sent in it is
- * not made up for (it would come as a burst), and packets that were under way then have no latency: they waited for their reader.
- * `paused` is seconds, `unjudged` those packets.
+ * The machine preempts this thread at times. Such a pause is not the switch's fault: packets that were not sent during a
+ * pause are skipped (otherwise they would be a burst), and packets that were on their way have no latency, since they
+ * waited for the guest. `paused` is the sum of pauses in seconds, `unjudged` the number of those packets.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,12 +29,12 @@
 #define BURST 32
 #define RING 2048
 #define LENGTH 60
-/* Latencies are counted in sixteenths of a microsecond, up to this many. */
+/* Latencies are counted in units of 1/16 microsecond, up to this limit. */
 #define CELLS (16 * 200000)
 #define STAMP 42
-/* A turn that takes longer, in microseconds, was a pause: sending and receiving a burst takes less than five. */
+/* A longer turn, in microseconds, was a pause: sending and receiving a burst takes less than five. */
 #define PAUSE 25
-/* Seconds in which the last packets may still come back. */
+/* Seconds during which the last packets may still arrive. */
 #define SETTLE 0.02
 
 static uint32_t cells[CELLS];
@@ -43,7 +44,7 @@ static double attack_pps;
 static int by_masks;
 static struct rte_mempool *pool;
 
-/* Ethernet, IPv4 from 10.0.0.1 to 20.0.0.0, UDP; the checksum of the IP header is right. */
+/* Ethernet, IPv4 from 10.0.0.1 to 20.0.0.0, UDP; the checksum of the IP header is valid. */
 static const uint8_t head[STAMP] = {
     2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0,
     0x45, 0, 0, LENGTH - 14, 0, 0, 0x40, 0, 64, 17, 0x18, 0xbd, 10, 0, 0, 1, 20, 0, 0, 0,

@@ -1,8 +1,8 @@
-"""What experiments with a measuring guest share: its program (guest.c, built here), the switch that it is connected to, and
-the settings of sleep that are compared.
+"""Shared parts of the experiments with a measuring guest: its program (guest.c, built here), its switch, and the
+compared sleep settings.
 
-The poll thread has core 1, the guest core 0. On a machine that others use they go before everything else while they are
-measured (SCHED_FIFO), else the scheduler's queue is what is measured.
+The poll thread has core 1, the guest core 0. During measurements they have real-time priority (SCHED_FIFO);
+otherwise, on a shared machine, the scheduler's queue would be measured.
 """
 import json
 import mmap
@@ -26,7 +26,7 @@ PRIORITY = 10
 
 
 def program():
-    """The guest's program; it is built when it is older than its source."""
+    """The path of the guest's program, which is built if it is older than its source."""
     source, binary = os.path.join(HERE, "guest.c"), os.path.join(OUT, "guest")
     os.makedirs(OUT, exist_ok=True)
     if not os.path.exists(binary) or os.path.getmtime(binary) < os.path.getmtime(source):
@@ -36,7 +36,7 @@ def program():
 
 
 class Setting:
-    """`sleep:50` or `target:100`, of one of the two switches."""
+    """A sleep setting: `sleep:50` or `target:100`; Open vSwitch has only the former."""
 
     def __init__(self, text):
         self.text = text
@@ -48,14 +48,14 @@ class Setting:
             return {"pmd-latency-target": self.micros, "pmd-sleep-max": 0}
         if ours:
             return {"pmd-sleep-max": self.micros, "pmd-latency-target": 0}
-        # Open vSwitch 3.1 knows it by its older name.
+        # The name of the setting in Open vSwitch 3.1.
         return {"pmd-maxsleep": self.micros}
 
     def of(self, ours):
         return ours or self.kind == "sleep"
 
 
-class Bed:
+class GuestSwitch:
     """A switch with some ports for the guest."""
 
     def __init__(self, ours, ports=2):
@@ -79,12 +79,12 @@ class Bed:
         return Guest(argv + [str(a) for a in args])
 
     def threads(self, poll=True):
-        """The poll threads, or the others, which answer while both processors are busy."""
+        """The poll threads, or the others, which must answer while both cores are busy."""
         folder = "/proc/%d/task" % self.switch.daemon.pid
         return [int(t) for t in os.listdir(folder) if open("%s/%s/comm" % (folder, t)).read().startswith("pmd-c") == poll]
 
     def used(self):
-        """Seconds that the poll threads ever ran."""
+        """CPU seconds of the poll threads since their start."""
         folder = "/proc/%d/task" % self.switch.daemon.pid
         return sum(int(open("%s/%d/schedstat" % (folder, t)).read().split()[0]) for t in self.threads()) / 1e9
 
@@ -118,7 +118,7 @@ class Guest:
         return [int(t) for t in os.listdir("/proc/%d/task" % self.process.pid)]
 
     def has_ended(self):
-        """Its result has come."""
+        """Whether its result has arrived."""
         return bool(select.select([self.process.stdout], [], [], 0)[0])
 
     def tell(self, line):
@@ -132,12 +132,12 @@ class Guest:
         raise AssertionError("the guest ended: " + self.errors())
 
     def end(self):
-        """No more will be said to it."""
+        """Sends no more commands."""
         self.process.stdin.close()
         self.process.wait(60)
 
     def result(self):
-        """The only one."""
+        """The result; the guest has only one."""
         result = self.line()
         self.end()
         return result
@@ -147,12 +147,13 @@ class Guest:
         return open(self.log).read()[-500:]
 
 
-class First:
-    """While this lasts the poll threads and the guest go before everything else; what asks and answers goes before them."""
+class Priority:
+    """In this context the poll threads and the guest have real-time priority, and the threads that answer requests a
+    higher one."""
 
-    def __init__(self, bed=None, guest=None):
-        busy = (bed.threads() if bed else []) + (guest.threads() if guest else [])
-        rare = [0] + (bed.threads(poll=False) if bed else [])
+    def __init__(self, fixture=None, guest=None):
+        busy = (fixture.threads() if fixture else []) + (guest.threads() if guest else [])
+        rare = [0] + (fixture.threads(poll=False) if fixture else [])
         self.priorities = dict.fromkeys(busy, PRIORITY) | dict.fromkeys(rare, PRIORITY + 1)
 
     def __enter__(self):
@@ -171,10 +172,10 @@ class First:
 
 
 def timer_noise(micros=50, times=2000):
-    """How late sleeps of the kernel end on core 1 here and now: median, 95th and 99th percentile, in microseconds."""
+    """The delay of timer sleeps on core 1: median, 95th and 99th percentile, in microseconds."""
     before, late = os.sched_getaffinity(0), []
     os.sched_setaffinity(0, {1})
-    with First():
+    with Priority():
         for _ in range(times):
             start = time.perf_counter_ns()
             time.sleep(micros / 1e6)
@@ -184,14 +185,14 @@ def timer_noise(micros=50, times=2000):
 
 
 def wake_noise(gap=1000, times=2000):
-    """How late who is woken by another begins on core 1, once in `gap` microseconds, as `timer_noise`."""
+    """The delay until a woken thread runs on core 1, with one wake-up in `gap` microseconds; as `timer_noise`."""
     waker, woken, stamp = os.eventfd(0), os.eventfd(0), mmap.mmap(-1, 8)
     said, say = os.pipe()
     pid = os.fork()
     if pid == 0:
         late = []
         os.sched_setaffinity(0, {1})
-        with First():
+        with Priority():
             for _ in range(times):
                 os.eventfd_read(waker)
                 late.append((time.perf_counter_ns() - int.from_bytes(stamp[:], "little")) / 1000)
@@ -216,6 +217,6 @@ def wake_noise(gap=1000, times=2000):
 
 
 def percentiles(late):
-    """Median, 95th, 99th."""
+    """Median, 95th, 99th percentile."""
     late.sort()
     return tuple(late[len(late) * p // 100] for p in (50, 95, 99))
