@@ -113,7 +113,7 @@ pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> 
     }
     // A port that is down drops all flooded packets: other drops are shown first.
     let expected = |one: &&Found<'_>| !is_to_port_that_is_down(switch, one);
-    tell(switch, found.iter().find(expected).unwrap_or(&found[0]), options.names)
+    describe(switch, found.iter().find(expected).unwrap_or(&found[0]), options.names)
 }
 
 /// The selected packets, the newest first.
@@ -141,7 +141,7 @@ fn find<'a>(switch: &'a Switch, asked: &Asked<'a>, options: &Options) -> Vec<Fou
 }
 
 /// The full text about one packet.
-fn tell(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, String> {
+fn describe(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, String> {
     let Found { backer, drop, .. } = found;
     let head = head(switch, found);
     if drop.len == 0 {

@@ -13,7 +13,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         names::UPCALL_SET_FLOW_LIMIT => {
             let limit = number(args.first().map(String::as_str).unwrap_or_default());
             switch.limits.flows = Some(limit as usize);
-            switch.datapaths.of_bridges().for_each(|b| switch.limits.give_room(b));
+            switch.datapaths.of_bridges().for_each(|b| switch.limits.apply_flow_limits(b));
             format!("set flow_limit to {limit}\n").into()
         }
         names::UPCALL_DISABLE_MEGAFLOWS | names::UPCALL_ENABLE_MEGAFLOWS => {

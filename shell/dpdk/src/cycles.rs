@@ -19,7 +19,7 @@ pub fn now() -> Cycles {
 
 /// Whether the counter runs at a constant rate in all power states of the processor, so that it measures time.
 #[cfg(target_arch = "x86_64")]
-pub fn tells_time() -> bool {
+pub fn has_constant_rate() -> bool {
     use std::arch::x86_64::__cpuid;
     /// Advanced power management information (Intel SDM, volume 2A, CPUID).
     const LEAF: u32 = 0x8000_0007;
@@ -30,6 +30,6 @@ pub fn tells_time() -> bool {
 /// Whether the counter runs at a constant rate in all power states, so that it measures time: always true for the
 /// generic timer of processors other than x86-64.
 #[cfg(not(target_arch = "x86_64"))]
-pub fn tells_time() -> bool {
+pub fn has_constant_rate() -> bool {
     true
 }

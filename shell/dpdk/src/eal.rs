@@ -68,7 +68,7 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     }
     let tell =
         |who: Speaker, notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(who, n.level, &n.text));
-    let Arguments { words, notes } = Arguments::new(&options.program, &options.config, &Machine::look());
+    let Arguments { words, notes } = Arguments::new(&options.program, &options.config, &Machine::read());
     tell(Speaker::Environment, notes);
     (options.sink)(Speaker::Environment, Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
     if args::is_secondary(&words) {

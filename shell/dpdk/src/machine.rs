@@ -8,7 +8,7 @@ const CORES_MAX: u32 = 1 << 16;
 
 impl Machine {
     /// Reads the facts. `allowed` is that of the calling thread.
-    pub fn look() -> Machine {
+    pub fn read() -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let status = read("/proc/thread-self/status");
         let allowed = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();

@@ -255,7 +255,7 @@ impl ConnManager {
                 runtime::warn_rl!(
                     LOG,
                     LIMIT,
-                    "{}: closed, {of_kind} others are there",
+                    "{}: closed, because {of_kind} other connections are open",
                     conn.reconnect.name()
                 );
                 continue;
@@ -266,7 +266,12 @@ impl ConnManager {
             let snoopers: usize = self.conns.values().map(Conn::snoopers).sum();
             if snoopers >= SNOOPERS_MAX {
                 REFUSED.hit();
-                runtime::warn_rl!(LOG, LIMIT, "{}: snooper closed, {snoopers} others are there", self.bridge);
+                runtime::warn_rl!(
+                    LOG,
+                    LIMIT,
+                    "{}: snooper closed, because {snoopers} others are connected",
+                    self.bridge
+                );
                 continue;
             }
             match self.best_to_snoop() {

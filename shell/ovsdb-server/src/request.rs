@@ -155,7 +155,7 @@ impl Core {
                 if let Some((transaction, changes)) = changes {
                     let mut told = Told::new();
                     for session in self.sessions.values_mut() {
-                        session.tell(schema, &changes, transaction, &mut told);
+                        session.send_changes(schema, &changes, transaction, &mut told);
                     }
                 }
                 let asker = asked.and_then(|(session, id)| Some((self.sessions.get_mut(&session)?, id)));

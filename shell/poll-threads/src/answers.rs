@@ -84,7 +84,7 @@ pub(crate) fn join(thread: JoinHandle<()>, core: CoreId) {
     let deadline = Instant::now() + LIMIT;
     while !thread.is_finished() {
         if Instant::now() >= deadline {
-            runtime::err!(LOG, "{}: it ends when it comes back", Silent(vec![core]));
+            runtime::err!(LOG, "{}: its thread ends when it continues", Silent(vec![core]));
             return;
         }
         std::thread::sleep(Duration::from_micros(100));

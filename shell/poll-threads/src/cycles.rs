@@ -45,7 +45,7 @@ pub fn millis(cycles: Cycles) -> u64 {
 }
 
 fn start() -> Option<(u64, Cycles)> {
-    dpdk::cycles::tells_time().then(|| (monotonic(), dpdk::cycles::now()))
+    dpdk::cycles::has_constant_rate().then(|| (monotonic(), dpdk::cycles::now()))
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ impl Workers {
             return;
         }
         let (handles, queues) = (self.polling_cores(), self.plan_queues());
-        self.tell_elephants();
+        self.log_elephants();
         let plan = self.predict.predictor.second(&handles, &queues, self.balancer.settings().hot);
         for node in plan.nodes.iter().filter(|n| n.moves != 0) {
             runtime::info!(
@@ -189,7 +189,7 @@ impl Workers {
     }
 
     /// Logs queues that are too much for any core alone: an administrator has to split them.
-    fn tell_elephants(&mut self) {
+    fn log_elephants(&mut self) {
         for f in self.ports.forecasts() {
             let load = f.forecast.level();
             if self.predict.predictor.is_elephant(f.key, load) {

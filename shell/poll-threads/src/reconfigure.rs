@@ -83,7 +83,7 @@ impl Workers {
                 WorkerPlace { id, core: core.id, numa: core.numa.0, isolated: false, since: self.now };
             match self.start(place, datapath.worker(id, self.handles.len())) {
                 Ok(handle) => {
-                    self.tell_sleep(&handle);
+                    self.log_sleep(&handle);
                     self.handles.insert(id, handle);
                     runtime::info!(
                         LOG,

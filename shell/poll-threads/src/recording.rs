@@ -31,11 +31,11 @@ pub(crate) fn record(recorder: &mut Recorder, worker: &mut Worker, now: Millis) 
     };
     let bursts = worker.bursts().map(|(packets, waiting)| Burst { packets, waiting: waiting.map(u64::from) });
     if let Some(suspicion) = recorder.turn(counted, bursts, now) {
-        tell(&suspicion);
+        log_suspicion(&suspicion);
     }
 }
 
-fn tell(suspicion: &Suspicion) {
+fn log_suspicion(suspicion: &Suspicion) {
     let Suspicion { reason, turn, cycles, around } = suspicion;
     let us = (u128::from(*cycles) * 1_000_000 / u128::from(cycles::per_second().max(1))) as u64;
     runtime::warn_rl!(LOG, LIMIT, "Suspicious iteration ({reason}): iter={turn} duration={us} us");

@@ -95,7 +95,7 @@ impl ThreadState {
     }
 
     /// Carries out the orders. Returns false when the thread must end.
-    pub(crate) fn obey(&mut self, now: Millis) -> bool {
+    pub(crate) fn carry_out_orders(&mut self, now: Millis) -> bool {
         self.now = now;
         while let Some(order) = self.mailbox.take() {
             self.carry_out(order);
@@ -111,12 +111,12 @@ impl ThreadState {
                 if self.worker.rxqs().any(|q| q == key) {
                     self.worker.settle(key.0, self.now);
                 }
-                match self.let_go(key) {
+                match self.release_queue(key) {
                     Some((rxq, fd)) => to.post(Order::Take(MovingQueue { rxq, fd, polled })),
                     None => self.early.push((key, Order::Give(key, to, polled))),
                 }
             }
-            Order::Drop(key, done) => match self.let_go(key) {
+            Order::Drop(key, done) => match self.release_queue(key) {
                 Some(gone) => {
                     drop(gone);
                     drop(done);
@@ -166,7 +166,7 @@ impl ThreadState {
         }
     }
 
-    fn let_go(&mut self, key: Key) -> Option<(Rxq, Option<Arc<OwnedFd>>)> {
+    fn release_queue(&mut self, key: Key) -> Option<(Rxq, Option<Arc<OwnedFd>>)> {
         self.latency_sleep.set_can_arm(true);
         let (port, id) = key;
         let kept =

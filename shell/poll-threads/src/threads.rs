@@ -35,7 +35,7 @@ pub(crate) fn sleeping(mut state: ThreadState, poll: PollLoop) -> std::io::Resul
         let mut idle = 0;
         loop {
             runtime::ordered_panic::obey();
-            if state.mailbox.has_mail() && !state.obey(poll.clock().now()) {
+            if state.mailbox.has_mail() && !state.carry_out_orders(poll.clock().now()) {
                 return;
             }
             if state.worker.poll_with(poll.clock().now(), cycles::now) {
@@ -81,7 +81,7 @@ fn turns(mut state: ThreadState, poll: PollLoop) {
         runtime::ordered_panic::obey();
         if mailbox.has_mail() {
             sleeper.disarm(&mut state);
-            if !state.obey(clock.now()) {
+            if !state.carry_out_orders(clock.now()) {
                 return;
             }
             // DPDK may have been started since.

@@ -65,7 +65,11 @@ impl Workers {
         else {
             return;
         };
-        runtime::err!(LOG, "{}: what it holds stays as it is until it does", Silent(vec![handle.place.core]));
+        runtime::err!(
+            LOG,
+            "{}: the queues that it has stay unchanged until it answers",
+            Silent(vec![handle.place.core])
+        );
         let (sender, answer) = channel();
         handle.mailbox.post(Order::Settle(sender));
         self.unanswered.workers.insert(worker, answer);

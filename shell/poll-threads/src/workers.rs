@@ -105,7 +105,7 @@ impl Workers {
         self.sleep = sleep.clone();
         runtime::info!(LOG, "Default PMD thread max sleep: {:4} us.", sleep.default.0);
         for handle in self.handles.values().filter(|s| s.place.id != MAIN) {
-            self.tell_sleep(handle);
+            self.log_sleep(handle);
         }
         self.deliver();
     }
@@ -128,7 +128,7 @@ impl Workers {
         &self.latency
     }
 
-    pub(crate) fn tell_sleep(&self, handle: &WorkerHandle) {
+    pub(crate) fn log_sleep(&self, handle: &WorkerHandle) {
         let WorkerPlace { core, numa, .. } = handle.place;
         let max = self.sleep.of(core);
         runtime::info!(
@@ -221,7 +221,7 @@ impl Workers {
                 if let Runner::Inline(state) = &mut handle.runner
                     && handle.mailbox.has_mail()
                 {
-                    state.obey(self.now);
+                    state.carry_out_orders(self.now);
                     busy = true;
                 }
             }

@@ -296,10 +296,10 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
     adopt(switch, bridge, &row, &interface);
     if tunnels::is_kind(&interface.kind) {
         if let Err(text) = tunnels::change(switch, bridge, &interface) {
-            give_up(switch, bridge, name, text);
+            remove_for_retry(switch, bridge, name, text);
         }
     } else if let Err(text) = apply(switch, bridge, &interface) {
-        give_up(switch, bridge, name, text);
+        remove_for_retry(switch, bridge, name, text);
     }
     crate::bfd::configure(switch, bridge, &interface);
 }
@@ -319,7 +319,7 @@ fn adopt(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
 }
 
 /// Removes an interface from its bridge, to be tried again later with the same OpenFlow port number.
-fn give_up(switch: &mut Switch, bridge: &str, name: &str, why: String) {
+fn remove_for_retry(switch: &mut Switch, bridge: &str, name: &str, why: String) {
     runtime::warn!(LOG, "{why}");
     let ofport = switch.bridges.get(bridge).and_then(|b| b.port_named(name)).map(|p| p.ofport);
     switch.remove_interface(bridge, name);
@@ -332,7 +332,7 @@ fn give_up(switch: &mut Switch, bridge: &str, name: &str, why: String) {
 /// device of its name appears. Devices that the switch itself creates are created again at once.
 pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
     let why = NetdevError::gone(name).to_string();
-    give_up(switch, bridge, name, why);
+    remove_for_retry(switch, bridge, name, why);
     // A new device may have the name already.
     let desired = switch.applied.clone();
     add(switch, &desired, bridge, name);

@@ -43,7 +43,7 @@ impl Switch {
         self.configure_vlans(config);
         self.configure_polling(config);
         for backer in self.datapaths.of_bridges() {
-            self.limits.give_room(backer);
+            self.limits.apply_flow_limits(backer);
             backer.datapath.set_flow_cache(self.limits.cache);
             backer.datapath.set_shadow_check(self.limits.shadow_check);
             backer.datapath.set_tx_hold(self.limits.tx_hold);

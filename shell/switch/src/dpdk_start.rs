@@ -24,7 +24,7 @@ impl Switch {
     /// Starts DPDK if the database requests it and it was not tried before. Returns true if it was started now.
     pub(crate) fn start_dpdk(&mut self, desired: &Desired) -> bool {
         if self.machine.dpdk == DpdkStart::Tried {
-            self.tell_late_changes(desired);
+            self.log_late_changes(desired);
             return false;
         }
         if !asked_for(desired) {
@@ -56,7 +56,7 @@ impl Switch {
         }
     }
 
-    fn tell_late_changes(&self, desired: &Desired) {
+    fn log_late_changes(&self, desired: &Desired) {
         let (old, new) = (&self.applied.other_config, &desired.other_config);
         let dpdks = |s: &Setting| s == &DPDK_INIT || s.when == When::Restart && s.effect == Effect::Full;
         for setting in root::NAMED.iter().filter(|s| dpdks(s) && s.differs(old, new)) {

@@ -26,7 +26,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// Requests a check of all rows: conditions outside of the rows changed.
-    pub(crate) fn look_at_all(&mut self) {
+    pub(crate) fn check_all(&mut self) {
         self.schema = None;
     }
 

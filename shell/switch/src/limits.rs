@@ -39,7 +39,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Applies the limits of number and idle time of megaflows.
-    pub fn give_room(&self, backer: &Backer) {
+    pub fn apply_flow_limits(&self, backer: &Backer) {
         backer.datapath.set_flow_limits(self.flows.unwrap_or(usize::MAX), self.bytes);
         backer.revalidator.set_idle(self.idle);
     }

@@ -77,7 +77,7 @@ fn read_sleep(config: &BTreeMap<String, String>, faults: &mut Vec<String>) -> Sl
 }
 
 /// Logs what changed.
-fn tell(old: &Polling, new: &Polling) {
+fn log_changes(old: &Polling, new: &Polling) {
     if old.algorithm != new.algorithm {
         runtime::info!(DPIF, "Rxq to PMD assignment mode changed to: '{}'.", new.algorithm.name());
     }
@@ -92,7 +92,7 @@ impl Switch {
     /// Applies the settings of PMD threads in `other_config`.
     pub(crate) fn configure_polling(&mut self, config: &BTreeMap<String, String>) {
         let polling = read(config);
-        tell(&self.poll.polling, &polling);
+        log_changes(&self.poll.polling, &polling);
         for backer in self.datapaths.of_bridges_mut() {
             backer.workers.configure(&polling);
         }
@@ -110,11 +110,11 @@ impl Switch {
             self.datapaths.of_bridges_mut().for_each(|b| b.workers.set_latency(&target));
             self.poll.latency = target;
         }
-        self.tell_sleep_faults(faults);
+        self.log_sleep_faults(faults);
     }
 
     /// Logs each fault once, as long as it lasts.
-    fn tell_sleep_faults(&mut self, faults: Vec<String>) {
+    fn log_sleep_faults(&mut self, faults: Vec<String>) {
         // Scripts that test Open vSwitch fail on warnings that it does not log.
         let level = if self.options.dummy_mode() { Level::Info } else { Level::Warn };
         for fault in faults.iter().filter(|f| !self.poll.faults.contains(f)) {

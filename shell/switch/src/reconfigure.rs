@@ -40,7 +40,7 @@ impl Switch {
         let (desired, touched, changes) = self.db.follow();
         let steps = plan(&self.applied, &desired, &touched);
         self.configure_identity(&desired);
-        self.greet();
+        self.log_first_configuration();
         self.log_settings(&changes);
         self.note_rows(&changes);
         let restored = self.is_restored_by(&desired);
@@ -55,7 +55,7 @@ impl Switch {
         }
         self.applied = desired;
         if came_up {
-            self.findings.look_at_all();
+            self.findings.check_all();
             self.retry_failed();
         }
         came_up
@@ -67,10 +67,10 @@ impl Switch {
     }
 
     /// Logs the first lines about the switch, once there is a configuration.
-    fn greet(&mut self) {
-        if !self.greeted {
+    fn log_first_configuration(&mut self) {
+        if !self.first_configured {
             runtime::info!(LOG, "{}", runtime::version_text(&self.options.progname));
-            self.greeted = true;
+            self.first_configured = true;
         }
     }
 
@@ -115,7 +115,7 @@ impl Switch {
         for bridge in self.bridges.values_mut() {
             configure_bridge::follow_ports(bridge);
         }
-        self.tell_bfd_addresses();
+        self.update_bfd_addresses();
         self.configure_uplinks();
         self.configure_qos();
         self.mark_all_dirty();

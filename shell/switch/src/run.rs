@@ -243,7 +243,7 @@ impl Switch {
         if !vanished.is_empty() {
             self.ports_changed();
         }
-        self.tell_bfd_addresses();
+        self.update_bfd_addresses();
     }
 
     fn run_openflow(&mut self, now: Millis) {
@@ -372,7 +372,7 @@ impl Switch {
 
     /// Whether the first configuration is in force.
     pub fn is_up(&self) -> bool {
-        self.greeted
+        self.first_configured
     }
 
     /// Ends the switch. Devices that the switch made disappear with their descriptors. With `cleanup`, ports are

@@ -57,7 +57,7 @@ pub struct Switch {
     /// State to be written to the database.
     pub status: StatusDue,
     /// The first configuration was applied.
-    pub(crate) greeted: bool,
+    pub(crate) first_configured: bool,
     /// Flows are being restored (`flow-restore-wait`): nothing is translated, and controllers are not connected.
     /// Happens at most once, after the start.
     pub(crate) restoring: bool,
@@ -156,7 +156,7 @@ impl Switch {
             last: Periodic { expiry: now, idle: now, ..Periodic::default() },
             paused: false,
             status: StatusDue::default(),
-            greeted: false,
+            first_configured: false,
             restoring: true,
             findings: Findings::default(),
             machine: Machine::new(options.topology.as_ref()),
@@ -183,7 +183,7 @@ impl Switch {
             backer.workers.set_latency(&self.poll.latency);
             backer.workers.watch(self.poll.watch);
             backer.datapath.set_vlan_limit(self.limits.vlans);
-            self.limits.give_room(&backer);
+            self.limits.apply_flow_limits(&backer);
             backer.revalidator.pause(self.paused);
             backer.datapath.set_flow_cache(self.limits.cache);
             if self.restoring {

@@ -117,7 +117,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Options, Vec<String>), S
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile())?,
         }
     }
-    identity.settle();
+    identity.configure();
     o.daemon = DaemonArgs::parse(&daemon, dirs)?;
     Ok((o, parsed.rest))
 }

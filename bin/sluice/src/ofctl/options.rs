@@ -154,7 +154,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Message)?,
         }
     }
-    identity.settle();
+    identity.configure();
     if !s.criteria.is_empty() {
         s.criteria.push(Criterion { field: None, descending: true });
     }

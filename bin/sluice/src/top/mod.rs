@@ -131,7 +131,7 @@ fn live(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
             if key == Key::Char('q') {
                 return Ok(());
             }
-            obey(key, &mut view, shown.first());
+            handle_key(key, &mut view, shown.first());
         }
         if Instant::now() >= next {
             let now = asking.ask(COMMAND)?;
@@ -142,7 +142,7 @@ fn live(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn obey(key: Key, view: &mut View, datapath: Option<&Datapath>) {
+fn handle_key(key: Key, view: &mut View, datapath: Option<&Datapath>) {
     let queues = datapath.map_or(Vec::new(), |d| view.queues(d));
     let last = queues.len().saturating_sub(1);
     match key {

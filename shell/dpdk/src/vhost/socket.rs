@@ -203,7 +203,7 @@ impl Drop for Socket {
             say(
                 Level::Error,
                 &format!(
-                    "vhost '{path}': a worker is still at its rings; their memory is kept until it left"
+                    "vhost '{path}': a worker is still using its rings; their memory is freed when it leaves"
                 ),
             );
         }

@@ -260,8 +260,7 @@ impl Netdev for Vhost {
             link_up: ready,
             link_resets: self.socket.as_ref().map_or(0, Socket::changes),
             tx_work: report::tx_work(guest.as_ref()),
-            trouble: stuck
-                .then(|| "out of service: a worker has not come back from the guest's rings".to_owned()),
+            trouble: stuck.then(|| "out of service: a worker is blocked in the guest's rings".to_owned()),
             status: report::status(client, path.as_deref(), guest.as_ref(), pairs),
             ..Facts::default()
         })

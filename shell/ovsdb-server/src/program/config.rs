@@ -129,7 +129,7 @@ impl Wanted {
                 fine = false;
             }
         }
-        if fine { Ok(()) } else { Err("some databases or remotes cannot be had".to_owned()) }
+        if fine { Ok(()) } else { Err("some databases or remotes cannot be opened".to_owned()) }
     }
 
     /// Saves the served databases and remotes for a successor, after a control command changed them.

@@ -116,7 +116,7 @@ impl Switch {
     }
 
     /// Updates sessions with the MAC addresses of their ports.
-    pub(crate) fn tell_bfd_addresses(&self) {
+    pub(crate) fn update_bfd_addresses(&self) {
         let now = self.clock.now();
         for bridge in self.bridges.values() {
             let backer = self.datapaths.of_bridge(bridge);

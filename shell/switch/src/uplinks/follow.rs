@@ -46,7 +46,7 @@ fn bridge_of<'a>(bridges: &'a mut Bridges, key: &Key) -> Option<&'a mut Bridge> 
 }
 
 /// Reports links whose state or address changed to LACP.
-fn tell_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
+fn update_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
     if backer.handler.lacp.is_empty() {
         return;
     }
@@ -89,7 +89,7 @@ fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
     let mut any = false;
     for (key, bond) in &mut all {
         let Some(bridge) = bridge_of(bridges, key) else { continue };
-        tell_bond(backer, bridge, key, bond);
+        update_bond(backer, bridge, key, bond);
         let negotiation = backer.uplinks.lacp.get(key).map(|r| r.negotiation).unwrap_or_default();
         let changed = bond.bond.run(negotiation, now);
         if bond.bond.is_rebalance_due(now) {
@@ -116,7 +116,7 @@ fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
 }
 
 /// Passes the states of the links to the bond.
-fn tell_bond(backer: &Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond) {
+fn update_bond(backer: &Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond) {
     for ofport in backer.uplinks.links.get(key).into_iter().flatten() {
         let Some(port) = bridge.ports.get(ofport) else { continue };
         let facts = LinkFacts {

@@ -162,7 +162,7 @@ impl Session {
         let path = &port.path;
         if now - self.watched.1 >= LIMIT && port.set_stuck(true) {
             let limit = LIMIT.as_secs();
-            let what = "a worker has not come back from its rings";
+            let what = "a worker has been blocked in its rings";
             say(Level::Error, &format!("vhost '{path}': {what} for {limit} s: out of service"));
             self.close(port);
         }
@@ -174,7 +174,7 @@ impl Session {
         }
         say(
             Level::Error,
-            &format!("vhost '{path}': a worker had to wait for the guest to take a notification"),
+            &format!("vhost '{path}': a worker was blocked by a notification that the guest did not read"),
         );
         self.close(port);
         waiting.into_iter().for_each(blocked_writes::interrupt);
