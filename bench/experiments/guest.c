@@ -119,7 +119,7 @@ static void assault(unsigned n)
     rte_pktmbuf_free_bulk(packets + taken, n - taken);
 }
 
-/* Offers n packets, n at most BURST; those that the ring does not take are refused. */
+/* Offers n packets, at most BURST; packets that do not fit into the ring count as refused. */
 static void offer(unsigned n)
 {
     static unsigned flow;
@@ -167,14 +167,14 @@ static void receive(void)
     rte_pktmbuf_free_bulk(packets, n);
 }
 
-/* What comes back of the attack is of no interest. */
+/* Discards packets of the attack that return. */
 static void drain(void)
 {
     struct rte_mbuf *packets[BURST];
     rte_pktmbuf_free_bulk(packets, rte_eth_rx_burst(2, 0, packets, BURST));
 }
 
-/* The time of a turn that began at `last` and ends `now`: none if there was a pause in it. */
+/* The duration of a turn from `last` to `now`; 0 if it contained a pause. */
 static double turn(uint64_t last, uint64_t now)
 {
     if (now - last <= PAUSE * hz / 1000000)
@@ -184,7 +184,7 @@ static double turn(uint64_t last, uint64_t now)
     return 0;
 }
 
-/* Sends at a pace until `end` or until `count` have been offered, and receives meanwhile. */
+/* Sends at a rate until `end` or until `count` packets have been offered; receives meanwhile. */
 static void pace(double pps, uint64_t end, uint64_t count)
 {
     uint64_t last = rte_rdtsc(), now;
@@ -194,7 +194,7 @@ static void pace(double pps, uint64_t end, uint64_t count)
         due = pps > 0 ? due + ticks * pps / hz : BURST;
         attack += ticks * attack_pps / hz;
         last = now;
-        /* What is behind, because a turn took longer than its packets, is made up for, but not without end. */
+        /* Packets that are late because a turn took too long are sent later, up to a limit. */
         if (attack > RING)
             attack = RING;
         if (due > RING)
@@ -267,7 +267,7 @@ static void report(double seconds)
     fflush(stdout);
 }
 
-/* What a line of standard input wants, counted from its beginning. */
+/* Clears the counters, sends at a rate for `seconds`, and prints the result. */
 static void phase(double pps, double seconds)
 {
     clear();

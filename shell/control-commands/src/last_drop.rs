@@ -170,7 +170,7 @@ fn describe(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, S
 /// One line about a packet.
 fn line(switch: &Switch, found: &Found<'_>) -> String {
     let packet = match found.drop.len {
-        0 => "not known".to_owned(),
+        0 => "unknown packet".to_owned(),
         n => format!("{n} bytes, {}", flow_text(&found.fields, &NoNames)),
     };
     format!("{}: {packet}\n", place_and_time(switch, found))
@@ -264,7 +264,7 @@ fn asked<'a>(switch: &'a Switch, args: &[&String]) -> Result<Asked<'a>, String> 
 
 fn some<'a>(place: &str, port: Option<&str>, ports: Vec<(&'a Backer, PortNo)>) -> Result<Asked<'a>, String> {
     match port {
-        Some(port) if ports.is_empty() => Err(format!("{place} has no port {port} that packets come in by")),
+        Some(port) if ports.is_empty() => Err(format!("{place} has no port {port} that receives packets")),
         Some(port) => Ok(Asked { what: format!("port {port} of {place}"), ports, any: false }),
         None => Ok(Asked { what: place.to_owned(), ports, any: false }),
     }

@@ -161,7 +161,7 @@ impl DatabaseFile {
     pub fn append(&mut self, records: &[u8], durable: bool, before: &Database) -> io::Result<()> {
         self.must_rewrite |= self.syncer.take_failure();
         if self.must_rewrite {
-            runtime::err!(LOG, "{}: writing to disk failed, writing the file anew", self.path.display());
+            runtime::err!(LOG, "{}: writing to disk failed, rewriting the file", self.path.display());
             self.rewrite(before)?;
         }
         if !self.folder_synced {
