@@ -50,7 +50,7 @@ impl Identity {
     }
 
     /// Applies the options to the process; call once, after all options are parsed.
-    pub fn settle(&self) {
+    pub fn configure(&self) {
         // Errors are reported when a connection needs the files.
         let _ = configure(&self.0);
     }

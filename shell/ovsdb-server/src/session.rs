@@ -116,7 +116,7 @@ impl Session {
 
     /// Sends a transaction's changes to the monitors, now or once the client has read its output. `told`:
     /// updates already encoded for other sessions.
-    pub fn tell(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, told: &mut Told) {
+    pub fn send_changes(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, told: &mut Told) {
         let concerned = self.monitors.iter().any(|m| m.database() == schema.name);
         if !concerned {
             return;

@@ -84,7 +84,7 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
         options.timeout = seconds.filter(|n| *n > 0).map(Duration::from_secs);
     }
     options.json = !call.compat && options.style.layout == Layout::Json;
-    identity.settle();
+    identity.configure();
     options.commands = commands::parse(&parsed.rest, local)?;
     Ok(Task::Run(options))
 }

@@ -23,7 +23,7 @@ impl Switch {
         let now = self.clock.now();
         let mut any = false;
         for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.is_empty()) {
-            tell_lacp(backer, &mut self.bridges, now);
+            update_lacp(backer, &mut self.bridges, now);
             for (key, report) in backer.handler.lacp.take_changed_reports() {
                 any |= take_report(backer, &mut self.bridges, key, report);
             }
