@@ -60,7 +60,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn who_waits_to_write_is_found_and_interrupted() {
+    fn a_thread_blocked_in_a_write_is_found_and_interrupted() {
         let counter = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
         rustix::io::write(&*counter, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         let (tell, told) = std::sync::mpsc::channel();

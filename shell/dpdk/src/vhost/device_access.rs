@@ -157,12 +157,12 @@ impl DeviceAccess {
     /// The accesses in progress.
     pub fn in_progress(&self) -> Accesses {
         let accessors = self.accessors.lock().unwrap_or_else(PoisonError::into_inner);
-        let counter = accessors.iter().filter_map(Weak::upgrade);
+        let counters = accessors.iter().filter_map(Weak::upgrade);
         let access = |counter: Arc<AccessCounter>| {
             let odd_count = counter.count.load(Ordering::SeqCst);
             (odd_count % 2 == 1).then_some((counter, odd_count))
         };
-        Accesses(counter.filter_map(access).collect())
+        Accesses(counters.filter_map(access).collect())
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
-    fn bar_and_wait(access: &DeviceAccess) {
+    fn block_and_wait(access: &DeviceAccess) {
         access.block();
         while !access.is_idle() {
             std::thread::yield_now();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_inside_without_a_guest() {
+    fn no_worker_is_inside_without_a_guest() {
         let access = DeviceAccess::new();
         let mut accessor = access.accessor();
         assert!(access.enter(&mut accessor).is_none() && access.is_idle());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barred_door_keeps_its_guest() {
+    fn a_blocked_access_keeps_its_guest() {
         let access = DeviceAccess::new();
         let mut accessor = access.accessor();
         access.attach(3);
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(access.vid(), Some(3));
         assert_eq!(access.unblock(), None);
         assert_eq!(access.enter(&mut accessor).map(|i| i.vid()), Some(3));
-        // A guest that gets ready behind it is let in with the next `unblock`.
+        // A guest that becomes ready while access is blocked is returned by the next `unblock`.
         access.detach();
         access.block();
         assert!(!access.attach(4) && access.enter(&mut accessor).is_none());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stay_ends_when_its_worker_left_once() {
+    fn an_access_ends_when_its_worker_left_once() {
         let access = DeviceAccess::new();
         let (mut accessor, mut other) = (access.accessor(), access.accessor());
         access.attach(3);
@@ -257,9 +257,9 @@ mod tests {
     }
 
     #[test]
-    fn a_barred_door_is_empty_when_all_have_left() {
+    fn a_blocked_access_is_idle_when_all_workers_left() {
         let access = Arc::new(DeviceAccess::new());
-        // What a guest's number stands for: 0 is "freed".
+        // The memory of each vid; 0 means freed.
         let memory = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let workers: Vec<_> = (0..2)
@@ -279,7 +279,7 @@ mod tests {
             memory.store(vid as u64 + 1, Ordering::Relaxed);
             access.unblock();
             access.attach(vid);
-            bar_and_wait(&access);
+            block_and_wait(&access);
             access.detach();
             memory.store(0, Ordering::Relaxed);
         }

@@ -241,7 +241,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn senders_follow_the_rings_that_are_on() {
+    fn senders_use_enabled_rings() {
         let port = PortState::new("/s", "/i", false, Notify::default());
         assert_eq!(port.ring_of(0), None);
         port.set_to_guest(0, true);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_once() {
+    fn changes_are_reported_once() {
         let told = Arc::new(AtomicU64::new(0));
         let teller = Arc::clone(&told);
         let notify = Notify::new(move || {

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_left_behind_is_removed() {
+    fn only_directories_of_ended_processes_are_removed() {
         let under = std::env::temp_dir().join(format!("vhost-sockets-{}", std::process::id()));
         let (left, other) = (under.join(".vhost-0"), under.join("other"));
         [&left, &other].into_iter().for_each(|d| std::fs::create_dir_all(d).unwrap());
