@@ -8,7 +8,7 @@ use crate::expected;
 use crate::normal::{self, Lookups};
 use crate::packet::Packet;
 use crate::sent;
-use crate::switch::{PATIENCE, PORTS, Switch};
+use crate::switch::{PORTS, REPLY_TIMEOUT, Switch};
 use crate::table::Table;
 
 /// How long results that a switch produces asynchronously may differ.
@@ -240,7 +240,7 @@ impl Pair {
         // Each iteration reads the older connection first, so after this reply the wait is registered.
         self.stock.ctl("version", &[])?;
         self.stock.ctl("revalidator/resume", &[])?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + REPLY_TIMEOUT;
         loop {
             // Only a command makes the main loop check whether the wait is over.
             self.stock.ctl("version", &[])?;
@@ -280,7 +280,7 @@ impl Pair {
                 if !(moved && missed == (true, false)) {
                     return Ok(Some(d));
                 }
-                self.count("megaflow made anew");
+                self.count("megaflow translated again");
             }
             moved |= now != learned;
             learned = now;
@@ -351,7 +351,7 @@ impl Pair {
     fn afterwards(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
         let verified = self.ours.ctl("revalidator/verify", &[])?;
         if !normal::is_verified(&verified) {
-            let stock = "every megaflow as the tables say".to_owned();
+            let stock = "all megaflows correct".to_owned();
             return Ok(Some(Difference { what: "revalidation", stock, ours: verified }));
         }
         for bridge in ["br0", "br1"] {
@@ -359,7 +359,7 @@ impl Pair {
             let d = self.settle("fdb", look, false)?;
             match d {
                 Some(d) if expected::learned::alike(&d.stock, &d.ours, packets) => {
-                    self.count("learned from part of a tag")
+                    self.count("learned from a partial tag")
                 }
                 Some(d) => return Ok(Some(d)),
                 None => {}

@@ -12,15 +12,15 @@ pub mod outputs;
 const ENDS: &[(&str, &str)] = &[
     (
         "assertion !dp_packet_is_eth(packet) failed in push_eth()",
-        "it puts an Ethernet header on a packet that has one",
+        "it pushes an Ethernet header onto a packet that has one",
     ),
     (
         "assertion state->action_set_len <= state->ofpacts_len failed in recirc_alloc_id__()",
-        "it sets an action set aside that it takes for longer than all that is left to do",
+        "it recirculates with an action set that is longer than the remaining actions",
     ),
     (
         "flow->nsh.np == base_flow->nsh.np failed in commit_set_nsh_action()",
-        "it writes to a service header of another kind than the one that the packet has",
+        "it writes to an NSH header of another next protocol than that of the packet",
     ),
 ];
 
@@ -32,14 +32,14 @@ pub fn end(log: &str) -> Option<&'static str> {
 /// The expected difference between two traces, if there is one. `loose`: the stock switch is of an older version.
 pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
     if loose && action_set_again(stock, ours) {
-        return Some("trace: action set done again");
+        return Some("trace: action set executed again");
     }
     type Alike = fn(&str, &str) -> bool;
     let named: [(_, Alike); 4] = [
         ("trace: header around a copy", copies::alike),
-        ("trace: action set of the other branch", left_over),
-        ("trace: frame below a label", frame_below_a_label),
-        ("trace: option that was deleted", option_that_was),
+        ("trace: action set of the other branch", other_branch_action_set),
+        ("trace: frame below an MPLS label", frame_below_a_label),
+        ("trace: deleted tunnel option", deleted_option),
     ];
     named.into_iter().find(|(_, alike)| alike(stock, ours)).map(|(name, _)| name)
 }
@@ -68,7 +68,7 @@ fn action_set_again(stock: &str, ours: &str) -> bool {
 
 /// The final flow equals the initial one except for a tunnel option that was set and deleted: its value stays in the
 /// stock switch's memory, so that it does not print `unchanged`, although nothing is visible.
-fn option_that_was(stock: &str, ours: &str) -> bool {
+fn deleted_option(stock: &str, ours: &str) -> bool {
     let last = |text| normal::line(text, "Final flow: ").strip_prefix("Final flow: ").map(str::to_owned);
     let (Some(first), Some(theirs)) = (normal::line(stock, "Flow: ").strip_prefix("Flow: "), last(stock))
     else {
@@ -93,7 +93,7 @@ fn frame_below_a_label(stock: &str, ours: &str) -> bool {
 
 /// The traces differ in what is left in the action set when the branch of `check_pkt_larger` for short packets
 /// begins: in the stock switch it contains what a group of the action set wrote in the branch for long packets.
-fn left_over(stock: &str, ours: &str) -> bool {
+fn other_branch_action_set(stock: &str, ours: &str) -> bool {
     let (stock, ours) = (normal::trace(stock), normal::trace(ours));
     let first = stock.lines().zip(ours.lines()).find(|(a, b)| a != b);
     let Some((theirs, mine)) = first.and_then(|(a, b)| {
@@ -117,17 +117,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_in_an_action_set_is_expected_of_one_branch() {
+    fn a_left_over_action_set_is_expected_in_one_branch() {
         let text = |set: &str, longer: &str, shorter: &str| {
             let list = format!("check_pkt_len(size=60,gt({longer}),le({shorter}))");
             format!("x\n  -> action set is: {set}\nMegaflow: m\n{}{list}", normal::ACTIONS)
         };
         let ours = text("group:1", "4", "4");
-        assert!(left_over(&text("output:2,group:1", "4", "4"), &ours));
-        assert!(left_over(&text("output:2,group:1", "4", "2"), &ours));
-        assert!(!left_over(&text("output:2,group:1", "2", "4"), &ours));
-        assert!(!left_over(&text("output:2", "4", "4"), &ours));
-        assert!(!left_over(
+        assert!(other_branch_action_set(&text("output:2,group:1", "4", "4"), &ours));
+        assert!(other_branch_action_set(&text("output:2,group:1", "4", "2"), &ours));
+        assert!(!other_branch_action_set(&text("output:2,group:1", "2", "4"), &ours));
+        assert!(!other_branch_action_set(&text("output:2", "4", "4"), &ours));
+        assert!(!other_branch_action_set(
             &ours.replace("le(", "gt("),
             &ours.replace("le(", "gt(").replace("group:1", "group:2")
         ));
@@ -144,23 +144,23 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_was_deleted_is_expected_of_a_final_flow_alone() {
+    fn a_deleted_option_is_expected_in_the_final_flow_only() {
         let text = |last: &str, list: &str| {
             let head = "Flow: in_port=1\n\n    delete_field:tun_metadata0";
             format!("{head}\nFinal flow: {last}\nMegaflow: m\n{}{list}", normal::ACTIONS)
         };
         let ours = text("unchanged", "6");
-        assert!(option_that_was(&text("in_port=1", "6"), &ours));
-        assert!(!option_that_was(&text("in_port=2", "6"), &ours));
-        assert!(!option_that_was(&text("in_port=1", "7"), &ours));
-        assert!(!option_that_was(
+        assert!(deleted_option(&text("in_port=1", "6"), &ours));
+        assert!(!deleted_option(&text("in_port=2", "6"), &ours));
+        assert!(!deleted_option(&text("in_port=1", "7"), &ours));
+        assert!(!deleted_option(
             &text("in_port=1", "6").replace("delete", "set"),
             &ours.replace("delete", "set")
         ));
     }
 
     #[test]
-    fn an_action_set_that_is_done_again_is_expected_behind_branches() {
+    fn an_action_set_executed_again_is_expected_after_branches() {
         let text = |action: &str, times: usize, list: &str| {
             let sets = "--. Executing action set:\n".repeat(times);
             format!("    {action}\n{sets}Megaflow: m\n{}{list}", normal::ACTIONS)

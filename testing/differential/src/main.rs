@@ -131,7 +131,7 @@ fn run(o: &Options) -> io::Result<bool> {
         }
     }
     println!(
-        "{} cases from seed {}: {} with a difference; {} were different once and not again, {} ended the stock switch",
+        "{} cases from seed {}: {} with a difference; {} differed in the first of two runs only, {} ended the stock switch",
         tally.done, o.seed, tally.found, tally.once, tally.ended
     );
     tally.add(&pair);
@@ -167,7 +167,7 @@ fn again(pair: &mut Pair, seed: u64, first: &Difference, tally: &mut Tally) -> i
         }
         None => {
             tally.once += 1;
-            println!("case {seed}: once and not again: {}", first.what);
+            println!("case {seed}: not shown by a second run: {}", first.what);
             print_lines(first);
         }
     }

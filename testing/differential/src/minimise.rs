@@ -7,7 +7,7 @@ use crate::check::{Check, Difference, Pair};
 use crate::table::Table;
 
 /// Maximum time for minimising one difference.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A difference with a minimal case.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct Search<'a> {
 /// Minimises the case of a difference.
 pub fn minimise(pair: &mut Pair, table: Table, check: Check, difference: Difference) -> io::Result<Minimal> {
     let mut search =
-        Search { pair, least: Minimal { table, check, difference }, until: Instant::now() + PATIENCE };
+        Search { pair, least: Minimal { table, check, difference }, until: Instant::now() + TIME_MAX };
     if let Check::Forward(packets) = &search.least.check {
         let each: Vec<Check> = packets.iter().rev().map(|p| Check::Forward(vec![p.clone()])).collect();
         for one in each {

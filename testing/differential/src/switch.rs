@@ -38,7 +38,7 @@ const SETUP: &[(&str, &str)] = &[
 const QUIET: [&str; 2] = ["-vtimeval:off", "-vcoverage:off"];
 
 /// Time limit for a reply.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The programs of the stock switch.
 #[derive(Debug, Clone)]
@@ -149,7 +149,7 @@ impl Switch {
         );
         wait(&ctl)?;
         let (waiting, appctl) = (UnixStream::connect(&ctl)?, UnixStream::connect(&ctl)?);
-        appctl.set_read_timeout(Some(PATIENCE))?;
+        appctl.set_read_timeout(Some(REPLY_TIMEOUT))?;
         waiting.set_read_timeout(Some(Duration::from_millis(1)))?;
         let replies = replies(appctl.try_clone()?);
         let seen = vec![24; ALL_PORTS.len()];

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_after_a_header_is_compared_by_its_port() {
+    fn outputs_after_a_header_are_compared_by_port() {
         assert!(!differ("1,push_eth(src=0),2,3", "1,clone(push_eth(src=0),2),3"));
         assert!(!differ("push_eth(src=0),2,set(y),3", "clone(push_eth(src=0),2),set(x),3"));
         assert!(!differ("set(z),2,push_eth(src=0),push_vlan(vid=1),3", "clone(set(z),2),set(x),3"));
@@ -105,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_before_is_compared_with_what_was_written() {
+    fn outputs_before_a_header_are_compared_with_their_changes() {
         assert!(differ("1,set(x),2,3", "1,clone(set(x),2),3"));
         assert!(differ("set(y),1,push_eth(src=0),2,3", "set(x),1,clone(push_eth(src=0),2),3"));
     }
 
     #[test]
-    fn what_no_datapath_does_is_compared_to_the_header_alone() {
+    fn unsupported_actions_are_compared_up_to_the_header() {
         let broken =
             format!("{}1,push_eth(src=0),set(icmpv6(type=1)),2\n  - {NO_SUCH_ACTION}.", normal::ACTIONS);
         let ours = |list: &str| format!("{}{list}", normal::ACTIONS);

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_sent_part_of_a_tag_is_learned_by_one_alone() {
+    fn only_senders_of_partial_tags_may_differ() {
         let packet = |port, len| {
             let mut bytes = vec![0; len];
             bytes[12] = 0x81;

@@ -11,7 +11,7 @@ use crate::pools::mac_text;
 /// is allowed. `forgotten`: the packets that match such a flow, or get a header.
 pub fn alike(stock: &str, ours: &str, forgotten: &[Packet]) -> bool {
     let told = |text: &str| -> Vec<Megaflow> {
-        text.lines().map(Megaflow::of).filter(|m| !m.teaches_its_destination()).collect()
+        text.lines().map(Megaflow::of).filter(|m| !m.learns_its_destination()).collect()
     };
     let (stock, ours) = (told(stock), told(ours));
     let kept = |o: &Megaflow| stock.iter().find(|s| (&s.key, &s.actions) == (&o.key, &o.actions));
@@ -67,7 +67,7 @@ impl Megaflow {
 
     /// Returns whether source and destination address of its packets are equal: the output port then depends on what
     /// they taught, and the stock switch does not always revalidate after that.
-    fn teaches_its_destination(&self) -> bool {
+    fn learns_its_destination(&self) -> bool {
         let after = |word: &str| self.key.split_once(word).and_then(|(_, rest)| rest.get(..17));
         after("eth(src=").is_some() && after("eth(src=") == after(",dst=")
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn so_may_those_of_packets_with_a_header_around_them() {
+    fn megaflows_of_packets_with_pushed_headers_may_be_removed() {
         let bytes = [[0x50, 0x54, 0, 0, 0, 2], [0x50, 0x54, 0, 0, 0, 1]].concat();
         let wrapped = [Packet { port: 3, bytes }];
         let gone = |key: &str| super::alike("", &format!("{key}, packets:2, bytes:9, actions:1"), &wrapped);

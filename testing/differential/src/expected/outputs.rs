@@ -10,15 +10,18 @@ use crate::table::Table;
 pub fn alike(d: &Difference, table: &Table, packet: &Packet, actions: &str) -> Option<&'static str> {
     let answers = Answers { stock: &d.stock, ours: &d.ours };
     let named = [
-        ("frames: second tag read as network header", answers.read_again(table)),
-        ("frames: second tag while the controller was asked", answers.read_again_meanwhile(actions)),
-        ("frames: tags that are not there", answers.tags_that_are_not_there(actions)),
-        ("frames: lost with a runt", answers.lost_with_a_runt(actions)),
-        ("frames: type over a length", answers.type_over_a_length(packet, actions)),
-        ("frames: fields of a service header from nowhere", answers.fields_from_nowhere(actions)),
-        ("frames: rest of the other branch", answers.rest_of_the_other_branch(packet, actions)),
+        ("frames: second tag read as network header", answers.parsed_again(table)),
+        ("frames: second tag during a packet-in", answers.parsed_again_during_packet_in(actions)),
+        ("frames: missing tags popped and pushed", answers.missing_tags(actions)),
+        ("frames: lost after a runt", answers.lost_after_runt(actions)),
+        ("frames: type written over a length", answers.type_over_length(packet, actions)),
+        ("frames: uninitialised NSH fields", answers.uninitialised_nsh_fields(actions)),
+        (
+            "frames: remaining actions of the other branch",
+            answers.remaining_actions_of_other_branch(packet, actions),
+        ),
         ("frames: without DEI", answers.without_dei(packet, actions)),
-        ("frames: padding counts", answers.padding_counts(packet, actions)),
+        ("frames: padding counted", answers.padding_counted(packet, actions)),
     ];
     named.into_iter().find(|(_, alike)| *alike).map(|(name, _)| name)
 }
@@ -51,7 +54,7 @@ impl Answers<'_> {
     /// Only frames with two tags differ, in a table that sends packets to its controller. For this the stock switch parses the
     /// packet again, and takes the second tag, which it does not parse by default, for the network header. Later writes to the
     /// network header are then four bytes too early, and the type of a pushed label replaces that of the second tag.
-    fn read_again(&self, table: &Table) -> bool {
+    fn parsed_again(&self, table: &Table) -> bool {
         let asks = table.flows.iter().chain(&table.groups).any(|l| l.to_lowercase().contains("controller"));
         let second = |line: &str, types: &[&str]| {
             matches!(hex(line, 12..14), "8100" | "88a8") && types.contains(&hex(line, 16..18))
@@ -65,7 +68,7 @@ impl Answers<'_> {
     /// The same for a second tag that was pushed before the packet was sent to the controller, and that may have been
     /// popped again: from the remaining tags to the end of a network header all bytes may differ, and those of the
     /// transport header if it is written; all other bytes are equal.
-    fn read_again_meanwhile(&self, actions: &str) -> bool {
+    fn parsed_again_during_packet_in(&self, actions: &str) -> bool {
         let Some((before, after)) = actions.split_once("userspace(") else { return false };
         let transport = ["set(tcp(", "set(udp(", "set(sctp("].iter().any(|set| after.contains(set));
         let blank = |line: &str| {
@@ -83,7 +86,7 @@ impl Answers<'_> {
     /// After `encap(ethernet)` both still have the tag of the inner frame in the flow, as if the outer header had
     /// one. A flood pops it, which does nothing, and pushes it again, which adds one: which ports get the tag depends
     /// on the order of the flood.
-    fn tags_that_are_not_there(&self, actions: &str) -> bool {
+    fn missing_tags(&self, actions: &str) -> bool {
         let untagged = |line: &str| {
             let line = match hex(line, 12..14) {
                 "8100" => replaced(line, 12..16, ""),
@@ -104,7 +107,7 @@ impl Answers<'_> {
     /// Frames are missing that follow a frame without a complete Ethernet header to the same port: dummies of the
     /// stock switch drop the rest of a batch at the first frame that they refuse. Such frames result from truncation
     /// to the header and then popping a tag.
-    fn lost_with_a_runt(&self, actions: &str) -> bool {
+    fn lost_after_runt(&self, actions: &str) -> bool {
         let lost = Answers::only(self.ours, self.stock);
         let ports = ports_of_runts(actions);
         let to_one = |line: &&str| ports.iter().any(|p| line.starts_with(&format!("p{p} ")));
@@ -113,7 +116,7 @@ impl Answers<'_> {
 
     /// When a label is pushed on a frame with an 802.3 length, or the last one is popped, the stock switch writes the
     /// type over the length; Sluice writes it into the SNAP header, where such a frame has its type.
-    fn type_over_a_length(&self, packet: &Packet, actions: &str) -> bool {
+    fn type_over_length(&self, packet: &Packet, actions: &str) -> bool {
         let blank = |line: &str| match type_behind_tags(line)
             .filter(|&at| hex(line, at + 2..at + 8) == normal::SNAP)
         {
@@ -125,7 +128,7 @@ impl Answers<'_> {
 
     /// When the stock switch writes some fields of a service header, it overwrites others with the contents of its
     /// memory: the contexts if the first one is not written, flags, TTL and path if none of them is.
-    fn fields_from_nowhere(&self, actions: &str) -> bool {
+    fn uninitialised_nsh_fields(&self, actions: &str) -> bool {
         let written = || actions.split("set(nsh(").skip(1).filter_map(|rest| rest.split(')').next());
         let contexts = written().any(|fields| !fields.contains("c1="));
         let base =
@@ -142,7 +145,7 @@ impl Answers<'_> {
 
     /// More is sent if the branch of `check_pkt_larger` for short packets recirculates: the stock switch adds to it
     /// the actions that the branch for long packets did not reach.
-    fn rest_of_the_other_branch(&self, packet: &Packet, actions: &str) -> bool {
+    fn remaining_actions_of_other_branch(&self, packet: &Packet, actions: &str) -> bool {
         let branch = actions.split_once("check_pkt_len(").and_then(|(_, rest)| rest.split_once("le("));
         let more = Answers::only(self.stock, self.ours);
         branch.is_some_and(|(_, shorter)| shorter.contains("recirc("))
@@ -165,7 +168,7 @@ impl Answers<'_> {
     /// old end of the network packet and ignores the bytes after it; Sluice uses the length that it would send. So
     /// one takes the branch for long packets and the other that for short ones. Earlier outputs are equal, and each
     /// sends to the ports of its branch, with the same end of the packet.
-    fn padding_counts(&self, packet: &Packet, actions: &str) -> bool {
+    fn padding_counted(&self, packet: &Packet, actions: &str) -> bool {
         let asked = actions.find("check_pkt_len(").unwrap_or(0);
         let rewrapped = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "_mpls("];
         let sends = |text: &str, longer| {
