@@ -33,7 +33,7 @@ impl<'a> Walk<'a> {
             Choice::ByConnection => {
                 let in_datapath = view.is_in_datapath();
                 let shared = ByConnection { bundle: bundle.id, basis: view.basis(), in_datapath };
-                // Any of its links stands for the bond: what they let through is the same.
+                // Any link of the bond will do: the checks before the output give the same result for all.
                 Some((view.owner(0)?, Some(shared)))
             }
         }
@@ -42,7 +42,7 @@ impl<'a> Walk<'a> {
     /// Outputs to the bond by the hash of the connection: with `lb_output`, if the datapath has the bond's buckets,
     /// otherwise by hashing and recirculation. Both carry the identifier of the bond's frozen state, which the megaflow holds.
     pub(crate) fn push_shared(&mut self, shared: ByConnection) {
-        let Some(id) = self.put_aside(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
+        let Some(id) = self.store_frozen(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
         if shared.in_datapath {
             return self.out.actions.push(DpAction::LbOutput(LbOutput { bond_id: id }));
         }

@@ -1,22 +1,23 @@
-//! Late writing of labels (RFC 3032): `push_mpls`, `add_mpls`, `pop_mpls` and the outermost entry.
+//! Commit of MPLS labels (RFC 3032): `push_mpls`, `add_mpls`, `pop_mpls`, and writing the outermost entry.
 
 use crate::header::{is_mpls, mpls_count, pop_mpls, push_mpls};
 use dpif::{DpAction, Masked, SetField};
 use flow::Flow;
 
-/// Entries from the bottom of the stack that both have.
+/// Number of equal entries at the bottom of both stacks.
 fn common_labels(flow: &Flow, flow_n: usize, base: &Flow, base_n: usize) -> usize {
     let (a, b) = (&flow.mpls_lse[..flow_n], &base.mpls_lse[..base_n]);
     a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count()
 }
 
-/// Makes the labels of `base` those of `flow`. `in_front`: labels are put in front of everything, an Ethernet header too.
+/// Emits the actions that change the labels of `base` to those of `flow`. `in_front`: push labels in front of
+/// all headers, an Ethernet header included.
 pub(crate) fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>, in_front: bool) {
     let (flow_n, mut base_n) = (mpls_count(flow, None), mpls_count(base, None));
     let mut common = common_labels(flow, flow_n, base, base_n);
     while base_n > common {
         if base_n - 1 == common && flow_n > common {
-            // The outer entry alone differs and stays: write it.
+            // Only the outermost entry differs: write it.
             let lse = flow.mpls_lse[flow_n - base_n];
             out.push(DpAction::Set(SetField::Mpls(Masked::new(lse, u32::MAX))));
             base.mpls_lse[0] = lse;
@@ -38,7 +39,7 @@ pub(crate) fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>,
             true => DpAction::AddMpls { ethertype, lse },
             false => DpAction::PushMpls { ethertype, lse },
         });
-        // The network header stays known: the flow may be restored to what it was before the push.
+        // Keep the network header: the flow may be restored to its state before the push.
         push_mpls(base, base_n, flow.dl_type, None, false);
         base.mpls_lse[0] = lse;
         base_n += 1;

@@ -83,7 +83,7 @@ impl Walk<'_> {
     fn fork(&mut self, table: u8, zone: u16, nat: Option<Nat>) {
         let state = self.frozen_state(Vec::new(), self.action_set.clone(), Vec::new());
         let state = crate::Frozen { table_id: table, ..state };
-        let Some(id) = self.put_aside(state) else { return };
+        let Some(id) = self.store_frozen(state) else { return };
         self.out.actions.push(DpAction::Recirc(id));
         let flow = flow::Flow { recirc_id: id, ct_zone: zone, ..self.flow };
         self.out.forks.push(Fork { flow, nat });

@@ -44,7 +44,7 @@ impl Walk<'_> {
             self.rule.as_ref().is_some_and(|r| r.priority() == 0 && r.matching().mask().is_empty());
         let reason = if c.reason == reason::ACTION && table_miss { reason::EXPLICIT_MISS } else { c.reason };
         let state = self.frozen_state(Vec::new(), Vec::<Action>::new(), c.userdata.clone());
-        if let Some(id) = self.put_aside(state) {
+        if let Some(id) = self.store_frozen(state) {
             self.send_to_controller(c, reason, id, false);
         }
     }

@@ -1,4 +1,5 @@
-//! Freezing: a packet has to come back from the datapath before the walk can go on. Its state is put aside until then.
+//! Freezing: if the walk can continue only after the datapath has executed the actions so far, its state is
+//! stored and the packet is recirculated.
 
 use crate::actions::hex;
 use crate::frozen::{Frozen, FrozenMetadata, Step};
@@ -16,7 +17,7 @@ fn unroll_text(table: u8, cookie: u64) -> String {
 }
 
 impl Walk<'_> {
-    /// Goes on with a packet that came back.
+    /// Continues the walk of a recirculated packet.
     pub(crate) fn thaw(&mut self) {
         let id = self.flow.recirc_id;
         let Some(state) = self.input.recirc.hold(id) else {
@@ -85,7 +86,7 @@ impl Walk<'_> {
         trace.report(Kind::Thaw, format!("Restoring actions: {}", list.join(",")));
     }
 
-    /// Frozen actions, each list with the table and cookie that it had.
+    /// Executes the remaining steps; `Unroll` steps restore the table and cookie of the actions that follow.
     fn steps(&mut self, steps: &[Step]) {
         let mut rest = steps;
         while let Some(step) = rest.first() {
@@ -124,7 +125,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The packet has to come back before the walk can go on.
+    /// Stops the walk; it continues after recirculation.
     pub(crate) fn freeze(&mut self) {
         self.exit = true;
         self.freezing = true;
@@ -137,7 +138,7 @@ impl Walk<'_> {
         self.recirc_hash = None;
     }
 
-    /// The state of now, for the packet's return.
+    /// The current state, to continue with after recirculation.
     pub(crate) fn frozen_state(
         &self,
         steps: Vec<Step>,
@@ -157,9 +158,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Puts a state aside and returns its id; without one the packet is dropped.
-    pub(crate) fn put_aside(&mut self, state: Frozen) -> Option<u32> {
-        // Each state has a copy of the stack and of the action set.
+    /// Stores a state and returns its id; `None`: no id is free, and the packet is dropped.
+    pub(crate) fn store_frozen(&mut self, state: Frozen) -> Option<u32> {
+        // The state has copies of the stack and of the action set.
         if !self.spend(FREEZE_WORK + state.stack.len() + state.action_set.len() + state.steps.len()) {
             return None;
         }
@@ -179,7 +180,7 @@ impl Walk<'_> {
         let steps = std::mem::take(&mut self.frozen_steps);
         let userdata = self.pause.as_ref().map_or(Vec::new(), |p| p.userdata.clone());
         let state = Frozen { table_id: 0, ..self.frozen_state(steps, self.action_set.clone(), userdata) };
-        if let Some(id) = self.put_aside(state) {
+        if let Some(id) = self.store_frozen(state) {
             if let Some(c) = self.pause.take() {
                 self.send_to_controller(&c, c.reason, id, true);
             } else {

@@ -58,9 +58,9 @@ impl Walk<'_> {
             return true;
         }
         let room = tables.may_learn(flow_mod, *limit);
-        // Without a packet nothing is learned. A result that depends on a learned flow that was removed, and that the
-        // next packet would teach again, must not be cached. If the limit prevents learning, that is the result until
-        // the table changes.
+        // Without a packet nothing is learned. The result is not cached if it depends on a learned flow that
+        // was removed, because the next packet adds that flow again. If the limit prevents learning, the
+        // result holds until the table changes.
         self.out.avoid_caching |= room && !self.side_effects && !tables.has_learned(flow_mod);
         room
     }

@@ -5,9 +5,10 @@
 //! translate at the same time: the snapshot is immutable, and state that changes (learning tables, frozen states) is
 //! read through traits.
 //!
-//! The path: `translate` begins and ends it, `walk` is its state, `freeze` puts that aside, `lookup` finds rules, `actions`
-//! does their lists, `ports` and `normal` send, `commit` writes headers just before. Actions and their effects: OpenFlow 1.0
-//! to 1.5 and ovs-actions(7). The text of a [`Trace`] and of errors is that of Open vSwitch 3.7, since scripts read it.
+//! `translate` begins and ends a translation, `walk` is its state, `freeze` stores that, `lookup` finds
+//! rules, `actions` executes their actions, `ports` and `normal` output, `commit` writes headers before each
+//! output. Actions and their effects: OpenFlow 1.0 to 1.5 and ovs-actions(7). The text of a [`Trace`] and of
+//! errors is that of Open vSwitch 3.7, because scripts parse it.
 
 mod action_set;
 mod actions;

@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
         self.out.credits.push(Credit::Mac { bridge: id, need });
     }
 
-    /// The port of a station, including what this packet has taught.
+    /// The port of a station, including what was learned from this packet.
     pub(crate) fn station(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
         let macs = &self.bridge.macs;
         let taught = self.out.effects.iter().rev().find_map(|e| match e {

@@ -426,7 +426,7 @@ impl Output {
     }
 }
 
-/// A copy of the packet through a meter, then what a packet does to the control half.
+/// Sends a copy of the packet through a meter, and then to the control half.
 pub(crate) fn metered(meter: u32, send: DpAction) -> DpAction {
     DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: vec![DpAction::Meter(meter), send] }))
 }

@@ -123,7 +123,7 @@ pub struct Bundle {
     pub bond: Option<Arc<bond::View>>,
 }
 
-/// What look-ups do with IP fragments (OpenFlow 1.0 §5.3.2, `OFPC_FRAG_*`).
+/// Handling of IP fragments in look-ups (OpenFlow 1.0 §5.3.2, `OFPC_FRAG_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragments {
     /// Fragments have no transport ports.
@@ -154,9 +154,9 @@ pub struct Bridge {
     pub mirrors: Vec<Mirror>,
     /// Frames to reserved multicast addresses are forwarded.
     pub forward_bpdu: bool,
-    /// What look-ups do with fragments.
+    /// Handling of fragments in look-ups.
     pub fragments: Fragments,
-    /// A controller wants packets that no flow matches (OpenFlow 1.0 to 1.2).
+    /// A controller requests packets that no flow matches (OpenFlow 1.0 to 1.2).
     pub packet_in_on_miss: bool,
     /// A controller is connected, or the bridge forwards without one.
     pub alive: bool,

@@ -14,8 +14,8 @@ use flow::{Flow, Tlv};
 use openflow::meter::METER_SLOWPATH;
 use units::OfPort;
 
-/// How many actions a megaflow may have: more than 64 kB in the form in which a kernel takes them, at 8 bytes for the
-/// least. Packets with more are translated one by one.
+/// Maximum number of actions of a megaflow: with at least 8 bytes each in Netlink, more would exceed 64 kB.
+/// Packets with more actions are translated one by one.
 const ACTIONS_MAX: usize = 65_535 / 8;
 
 fn count(actions: &[DpAction]) -> usize {
@@ -32,15 +32,15 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Box<Output> {
     let initial = Flow { actset_output: OfPort::UNSET.0, ..*input.flow };
     let mut out = Output::new(initial, input.trace.map(|_| Trace::default()));
     match snapshot.bridge(input.bridge) {
-        Some(bridge) => Walk::new(snapshot, input, bridge, &mut out).whole(),
+        Some(bridge) => Walk::new(snapshot, input, bridge, &mut out).run_to_end(),
         None => out.error = Some(Failure::BridgeNotFound),
     }
     out
 }
 
-/// The flow can take any field of tunnel options that the bridge knows. Those of a packet that comes back are in the
-/// frozen state.
-fn give_layout(flow: &mut Flow, bridge: &Bridge) {
+/// Prepares the flow for the tunnel option fields of the bridge. The options of a recirculated packet are in
+/// the frozen state.
+fn set_option_layout(flow: &mut Flow, bridge: &Bridge) {
     if flow.recirc_id != 0 && flow.has_raw_options() {
         flow.tlv = Tlv::NONE;
     }
@@ -49,7 +49,7 @@ fn give_layout(flow: &mut Flow, bridge: &Bridge) {
     }
 }
 
-/// What is always matched.
+/// The fields that are always matched.
 fn first_mask(flow: &Flow) -> Flow {
     let mut mask = Flow {
         packet_type: u32::MAX,
@@ -70,14 +70,15 @@ impl<'a> Walk<'a> {
         bridge: &'a Bridge,
         out: &'a mut Output,
     ) -> Walk<'a> {
-        give_layout(&mut out.initial, bridge);
+        set_option_layout(&mut out.initial, bridge);
         let initial = &out.initial;
         Walk {
             snapshot,
             input,
             bridge,
             flow: *initial,
-            // Tunnel metadata does not stay with a packet: an output has to set it again. Options are as the datapath has them.
+            // Tunnel metadata is not part of a packet: an output must set it again. Options are in the
+            // datapath's form.
             base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial },
             mask: Flow { layout: initial.layout, ..first_mask(initial) },
             changed: Changed::unknown(),
@@ -111,8 +112,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// From the packet's arrival to what is left when nothing more happens to it.
-    fn whole(&mut self) {
+    /// Translates the packet from its arrival to the end.
+    fn run_to_end(&mut self) {
         self.out.slow_meter = self.meter(METER_SLOWPATH);
         self.enter_bridge();
         self.run();
@@ -142,7 +143,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// After the actions of a packet: the action set, or the freezing.
+    /// Finishes the actions of a packet: executes the action set, or freezes the walk.
     pub(crate) fn finish_actions(&mut self) {
         if self.out.error.is_some() {
             return;
@@ -156,7 +157,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Emits what makes the packet as it should be.
+    /// Emits the actions that change the packet into the current flow.
     pub(crate) fn commit(&mut self) {
         self.rewrapped += u32::from(self.pending != Pending::Nothing);
         let how = (std::mem::take(&mut self.pending), self.snapshot.capabilities.masked_set);
@@ -177,7 +178,7 @@ impl<'a> Walk<'a> {
             self.out.actions.clear();
         }
         if let Some(DpAction::Clone(_)) = self.out.actions.last() {
-            // Nothing follows that could see the copy's changes.
+            // No actions follow that could see the copy's changes, so no copy is needed.
             if let Some(DpAction::Clone(list)) = self.out.actions.pop() {
                 self.out.actions.extend(list);
             }

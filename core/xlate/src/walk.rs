@@ -62,9 +62,9 @@ pub struct Input<'a> {
     pub side_effects: bool,
     /// The result is not used: a trace without a packet.
     pub pretend: bool,
-    /// Stores frozen states.
+    /// Storage of frozen states.
     pub recirc: &'a dyn Recirc,
-    /// If set, a trace is made and formatted by this.
+    /// If set, a trace is made; formats its parts.
     pub trace: Option<&'a dyn Text>,
 }
 
@@ -128,17 +128,17 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// These words may have been changed.
+    /// Reports that these words may have been changed.
     pub(crate) fn doubt_words(&mut self, words: u128) {
         self.changed.doubt(words);
     }
 
-    /// Any word may have been changed.
+    /// Reports that any word may have been changed.
     pub(crate) fn doubt_all_words(&mut self) {
         self.changed.doubt_all();
     }
 
-    /// The words in which the packet is another than the one that came.
+    /// The words in which the packet differs from the received one.
     pub(crate) fn changed_words(&mut self) -> u128 {
         self.changed.settle(&self.out.initial, &self.flow)
     }

@@ -1,4 +1,4 @@
-//! What a walk asks is noted in its dependencies.
+//! Records the dependencies of a walk.
 
 use super::Asked;
 use crate::changed::differences;
@@ -7,7 +7,8 @@ use flow::Flow;
 use std::net::IpAddr;
 
 impl Walk<'_> {
-    /// The walk looks into a table. `swapped`: the addresses are those of the connection, so nothing is said of them.
+    /// Records the look-up of a table. `swapped`: addresses and ports are those of the connection's original
+    /// direction, so their words tell nothing about the received packet.
     pub(crate) fn asks_table(&mut self, table: u8, swapped: bool) {
         let mut changed = self.changed_words();
         if swapped {
@@ -20,34 +21,34 @@ impl Walk<'_> {
             .push(&self.snapshot.chain, Asked::Table { bridge, table, in_port, metadata, changed });
     }
 
-    /// The walk learns a flow in a table that holds so many of them.
+    /// Records the number of learned flows of a table.
     pub(crate) fn asks_limit(&mut self, table: u8) {
         let bridge = self.bridge.id;
         self.out.dependencies.push(&self.snapshot.chain, Asked::Limit { bridge, table });
     }
 
-    /// The walk looks at a group.
+    /// Records a group.
     pub(crate) fn asks_group(&mut self, group: u32) {
         let bridge = self.bridge.id;
         self.out.dependencies.push(&self.snapshot.chain, Asked::Group { bridge, group });
     }
 
-    /// The walk asks for the route of a tunnel.
+    /// Records the route of a tunnel.
     pub(crate) fn asks_routes(&mut self) {
         self.out.dependencies.push(&self.snapshot.chain, Asked::Routes);
     }
 
-    /// The walk asks whether a tunnel ends at a port.
+    /// Records whether a tunnel ends at a port.
     pub(crate) fn asks_addresses(&mut self) {
         self.out.dependencies.push(&self.snapshot.chain, Asked::Addresses);
     }
 
-    /// The walk asks where a next hop is.
+    /// Records the address of a next hop.
     pub(crate) fn asks_neighbour(&mut self, ip: IpAddr) {
         self.out.dependencies.push(&self.snapshot.chain, Asked::Neighbour { ip });
     }
 
-    /// The walk asks where the packet's stations are.
+    /// Records the learning table's entries for the packet's addresses.
     pub(crate) fn asks_stations(&mut self) {
         let (bridge, changed) = (self.bridge.id, self.changed_words().into());
         self.out.dependencies.push(&self.snapshot.chain, Asked::Stations { bridge, changed });

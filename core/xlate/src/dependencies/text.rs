@@ -9,7 +9,7 @@ use flow::{Match, Tlv};
 pub type BridgeName<'a> = &'a dyn Fn(BridgeId) -> String;
 
 impl Dependencies {
-    /// What the translation consulted, in order.
+    /// Prints the dependencies, in order.
     pub fn text(&self, bridge_name: BridgeName<'_>) -> String {
         let parts: Vec<String> = self.asked.iter().map(|asked| asked.text(bridge_name)).collect();
         if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
@@ -37,7 +37,7 @@ impl Asked {
 }
 
 impl Change {
-    /// What changed.
+    /// Prints a change.
     pub fn text(&self, bridge_name: BridgeName<'_>) -> String {
         match self {
             Change::Rule { bridge, table, matching } => {

@@ -1,10 +1,9 @@
-//! Mirrors: copies of what comes in by some ports of a bridge, or leaves by some, for another port or VLAN.
+//! Mirrors: copies packets that some ports of a bridge receive or send to another port or VLAN.
 //!
-//! A packet is copied at most once to each place as long as it stays the same: `sent` remembers the mirrors that have
-//! it, and an action that changes the packet's headers makes them want it again. A packet that leaves is copied as it
-//! left; one that comes, as it came, before the tables see it.
+//! A mirror copies a packet once: `mirrored` has the mirrors that have copied it, and is cleared when an
+//! action changes a header. A received packet is copied before the tables, a sent packet as it is sent.
 //!
-//! **Invariant**: what decides (VLAN, filter) is in the mask, also where the answer is no.
+//! **Invariant**: the fields that decide (VLAN, filter) are in the mask, whether or not the packet is copied.
 
 use super::{MIRRORS_MAX, Mirror, MirrorTo};
 use crate::normal::is_reserved;
@@ -18,44 +17,44 @@ use openflow::action::Action;
 use std::sync::Arc;
 use units::OfPort;
 
-/// Which way a packet goes through a port.
+/// Direction of a packet through a port.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     In,
     Out,
 }
 
 impl<'a> Walk<'a> {
-    /// The port is one that only mirrors send to.
+    /// Returns whether only mirrors send to the port.
     pub(crate) fn is_mirror_port(&self, bundle: BundleId) -> bool {
         self.bridge.mirrors.iter().any(|m| m.out == MirrorTo::Port(bundle))
     }
 
-    /// Copies of a packet that came in.
+    /// Copies a received packet.
     pub(crate) fn mirror_arrival(&mut self) {
         if self.bridge.mirrors.is_empty() {
             return;
         }
         let number = OfPort(self.flow.in_port as u16);
         let bridge = self.bridge;
-        // A controller's own packets came by no port, so that no mirror of one selects them.
+        // Packets of a controller may have no ingress port, so no mirror selects them.
         if let Some(bundle) = bridge.port(number).and_then(|p| p.bundle).and_then(|id| bridge.bundle(id)) {
-            self.mirror(bundle, Way::In);
+            self.mirror(bundle, Direction::In);
         }
     }
 
-    /// Copies of a packet that left by a port.
+    /// Copies a packet that a port has sent.
     pub(crate) fn mirror_departure(&mut self, port: &Port) {
         if self.bridge.mirrors.is_empty() {
             return;
         }
         let bridge = self.bridge;
         if let Some(bundle) = port.bundle.and_then(|id| bridge.bundle(id)) {
-            self.mirror(bundle, Way::Out);
+            self.mirror(bundle, Direction::Out);
         }
     }
 
-    fn mirror(&mut self, at: &'a Bundle, way: Way) {
+    fn mirror(&mut self, at: &'a Bundle, direction: Direction) {
         let wire = VlanTags::of(&self.flow);
         if at.vlan.admit(wire.vid()).is_err() {
             return;
@@ -63,7 +62,7 @@ impl<'a> Walk<'a> {
         let tags = at.vlan.input(wire);
         let bridge = self.bridge;
         for (i, mirror) in bridge.mirrors.iter().enumerate().take(MIRRORS_MAX) {
-            let selected = if way == Way::In { &mirror.from } else { &mirror.to };
+            let selected = if direction == Direction::In { &mirror.from } else { &mirror.to };
             if self.mirrored & 1 << i != 0 || !selected.contains(&at.id) {
                 continue;
             }
@@ -76,7 +75,8 @@ impl<'a> Walk<'a> {
             if !mirror.wants(&self.flow, &mut self.mask) {
                 continue;
             }
-            // Before it is sent: leaving by the mirror's port makes no further copy for the same place.
+            // Set before the copy is sent, so that its output by the mirror's port is not mirrored to the
+            // same destination.
             for (j, other) in bridge.mirrors.iter().enumerate().take(MIRRORS_MAX) {
                 self.mirrored |= u32::from(other.out == mirror.out) << j;
             }
@@ -108,7 +108,7 @@ impl<'a> Walk<'a> {
         self.snaplen = 0;
     }
 
-    /// The packet is about to become another one: mirrors that have the old one want the new one too.
+    /// If an action changes a header of the packet, mirrors copy the changed packet as well.
     pub(crate) fn forget_mirrored(&mut self, action: &Action) {
         if self.mirrored != 0 && changes_packet(action, &self.flow) {
             self.mirrored = 0;
@@ -116,16 +116,16 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The field is no header's: it is the switch's own.
-fn stays_inside(field: FieldId) -> bool {
+/// Returns whether the field is metadata of the switch, and not in a header.
+fn is_metadata(field: FieldId) -> bool {
     let of_tunnel =
         (FieldId::TunId..=FieldId::TunGtpuMsgtype).contains(&field) && field != FieldId::TunErspanDir;
     field < FieldId::EthSrc && !of_tunnel
 }
 
-/// The action changes a header of the packet, not only metadata.
+/// Returns whether the action changes a header of the packet.
 fn changes_packet(action: &Action, flow: &Flow) -> bool {
-    let is_header = |field: FieldId| field.prereqs_ok(flow) && !stays_inside(field);
+    let is_header = |field: FieldId| field.prereqs_ok(flow) && !is_metadata(field);
     match action {
         Action::StripVlan { .. }
         | Action::PushVlan(_)

@@ -1,11 +1,11 @@
-//! Bonds that share by connection: by a second look-up, and in the datapath.
+//! Bonds that share by connection: by recirculation, and in the datapath.
 
 use super::*;
 use ::bond::lacp::Negotiation;
 use ::bond::{Bond, LinkFacts, Mode, Settings};
 use dpif::{HashAlg, LbOutput};
 
-/// Port 1, and a bond of 2 and 3 with an end that agrees.
+/// Port 1, and a bond of ports 2 and 3 whose partner uses LACP.
 fn switch_of(lb_output: bool) -> (Snapshot, Bond) {
     let settings = Settings { mode: Mode::BalanceTcp, basis: 7, lb_output, ..Settings::default() };
     let mut bond = Bond::new(settings, Mac::default(), Millis(0));
@@ -49,7 +49,7 @@ fn the_datapath_sends_without_a_second_look_up() {
     let o = translate(&s, &input(&tcp(1), &recirc));
     assert_eq!(o.actions, [DpAction::LbOutput(LbOutput { bond_id: 1 })]);
     assert_eq!((o.mask.tp_dst, o.mask.nw_src, o.mask.dp_hash), (0, 0, 0));
-    // The megaflow holds the number, so no other bond gets it meanwhile.
+    // The megaflow has a reference to the id, so no other bond gets it meanwhile.
     assert_eq!(o.recircs, [1]);
     assert!(bond.rules().is_empty());
 }

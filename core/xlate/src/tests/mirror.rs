@@ -66,7 +66,7 @@ fn a_copy_for_a_vlan_goes_to_all_its_ports() {
     br.flow(0, 1, &[], vec![out(2)]);
     br.mirrors = vec![mirror(&[1], &[], MirrorTo::Vlan(12))];
     let output = run(&switch(&mut [br]), &tcp(1));
-    // Trunk ports get it with its tag, the access port without.
+    // Trunk ports send it with its tag, the access port without.
     assert_eq!(output.actions.iter().filter(|a| matches!(a, DpAction::Output(_))).count(), 5);
     assert!(output.actions.iter().any(|a| matches!(a, DpAction::PushVlan { .. })));
 }
