@@ -61,9 +61,10 @@ impl Stage {
             Stage::Receive => &["core/datapath/src/path/receive.rs"],
             Stage::Upcall => &["core/datapath/src/path/park.rs", "core/datapath/src/path/upcall.rs"],
             Stage::Translation => {
-                &["core/xlate/src/walk.rs", "core/xlate/src/outcome.rs", "core/xlate/src/native.rs"]
+                &["core/xlate/src/translate.rs", "core/xlate/src/outcome.rs", "core/xlate/src/native.rs"]
             }
             Stage::Actions => &[
+                "core/datapath/src/path/balance.rs",
                 "core/datapath/src/path/execute.rs",
                 "core/datapath/src/path/meter.rs",
                 "core/datapath/src/program.rs",
