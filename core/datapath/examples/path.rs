@@ -103,6 +103,7 @@ fn cases() -> Vec<Case> {
         ("meter10000", 10_000, networks(&ip), [vec![DpAction::Meter(0)], output()].concat()),
         ("pop10000", 10_000, vec![normal], [vec![DpAction::PopVlan], output()].concat()),
         ("group10000", 10_000, networks(&ip), vec![hash, DpAction::Recirc(1)]),
+        ("bond10000", 10_000, networks(&ip), vec![DpAction::LbOutput(LbOutput { bond_id: 1 })]),
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
         ("ct1000", 1000, vec![src], [vec![track.clone()], output()].concat()),
         ("est1000", 1000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
@@ -194,6 +195,7 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
     let meter =
         MeterSpec { packets: true, bands: vec![Band { rate: u32::MAX, burst: u32::MAX, remark: None }] };
     datapath.set(0, &meter, Millis(0));
+    datapath.bonds().put(1, 0, &std::array::from_fn(|bucket| Some(PortNo(2 + bucket as u32 % 4))));
     for i in 0..*n {
         let key = Flow { in_port: 1, ..packet(name, i) };
         let mask = &masks[i as usize % masks.len()];
