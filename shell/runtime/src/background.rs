@@ -13,7 +13,7 @@ pub fn run(job: impl FnOnce() + Send + 'static) {
     match started {
         Ok(_) => drop(give.send(Box::new(job))),
         Err(e) => {
-            crate::warn!(LOG, "no thread: {}", crate::error_text(&e));
+            crate::warn!(LOG, "cannot start a background thread: {}", crate::error_text(&e));
             job();
         }
     }
