@@ -1,4 +1,4 @@
-//! Forwards between two guests' ports, with nothing in between: what the vhost path alone costs.
+//! Forwards between two guests' ports without a switch in between: the cost of the vhost path alone.
 //!
 //! `vhost_loop <socket> <socket> [seconds]` connects to two sockets (for example of testpmd's virtio-user devices with
 //! `server=1`) and prints, each second, packets per second of the thread's own time. DPDK's options are taken from
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
 
 type Path = (Box<dyn RxQueue>, Box<dyn TxQueue>);
 
-/// Each queue of one port with a sender to the other.
+/// Each queue of one port, with a sender to the other port.
 fn paths(ports: &mut [Box<dyn Netdev>; 2]) -> Vec<Path> {
     let [a, b] = ports;
     let mut paths: Vec<Path> = Vec::new();
@@ -94,7 +94,7 @@ fn paths(ports: &mut [Box<dyn Netdev>; 2]) -> Vec<Path> {
     paths
 }
 
-/// Of this thread.
+/// CPU time of this thread.
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0))

@@ -61,11 +61,11 @@ pub struct Session {
     pub packet_in_format: PacketInFormat,
     /// Packet-ins go to the controller whose id the action names.
     pub controller_id: u16,
-    /// What `SET_CONFIG` said.
+    /// The last `SET_CONFIG`.
     pub config: SwitchConfig,
-    /// What it agreed on besides its version.
+    /// Negotiated features besides the version.
     pub dialect: Dialect,
-    /// It gets asynchronous messages without asking for them.
+    /// It gets asynchronous messages by default.
     pub async_by_default: bool,
     /// Bundles are discarded after this time without use.
     pub bundle_idle: Millis,

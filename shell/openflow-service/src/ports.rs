@@ -190,7 +190,7 @@ impl Ports {
         std::mem::take(&mut self.for_status)
     }
 
-    /// What the bridge's address and MTU have not followed yet.
+    /// Takes the changes that the bridge's address and MTU do not reflect yet.
     pub fn take_for_bridge(&mut self) -> Touched {
         std::mem::take(&mut self.for_bridge)
     }

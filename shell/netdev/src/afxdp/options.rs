@@ -66,7 +66,7 @@ impl Options {
         Ok(Options { n_rxq: n_rxq as u32, mode })
     }
 
-    /// As `dpctl/show` prints them.
+    /// The options in the form of `dpctl/show`.
     pub fn shown(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("n_rxq".to_owned(), self.n_rxq.to_string()),

@@ -29,7 +29,7 @@ const HEADERS: usize = 18;
 
 /// Receives from one socket.
 pub struct AfxdpRx {
-    /// What it shares with the port.
+    /// State shared with the port.
     pub port: Arc<Port>,
     /// The socket.
     pub fd: Arc<OwnedFd>,

@@ -13,7 +13,7 @@ pub enum Qdisc {
     /// Controlled delay.
     #[allow(missing_docs, reason = "tc-codel(8) says it")]
     Codel { target: u32, limit: u32, interval: u32 },
-    /// The same for each flow.
+    /// CoDel for each flow.
     #[allow(missing_docs, reason = "tc-fq_codel(8) says it")]
     FqCodel { target: u32, limit: u32, interval: u32, flows: u32, quantum: u32 },
     /// Delays and loses packets; `loss` in percent.
@@ -48,9 +48,9 @@ pub struct HfscClass {
 /// A class (queue) of a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Of HTB.
+    /// A class of HTB.
     Htb(HtbClass),
-    /// Of HFSC.
+    /// A class of HFSC.
     Hfsc(HfscClass),
 }
 
