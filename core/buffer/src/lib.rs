@@ -9,9 +9,9 @@
 //! # Invariants
 //!
 //! * While a `Buffer` exists, its bytes are accessed through it only: no device, guest or other code writes
-//! them.
+//!   them.
 //! * Its handle is freed once: by `Drop`, in a group by [`Returns`], or by the caller of
-//! [`Buffer::into_handle`].
+//!   [`Buffer::into_handle`].
 
 use std::ptr::NonNull;
 

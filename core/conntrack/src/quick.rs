@@ -95,7 +95,7 @@ impl Quick {
             && f0 & 0x3f | f1 == 0
             && rest.len() - len <= usize::from(u16::MAX);
         let (ends, _) = data.split_first_chunk::<ENDS>()?;
-        if !plain || packet.verify && !Words::default().add(head).are_intact() {
+        if !plain || packet.verify && !Words::default().add_bytes(head).are_intact() {
             return None;
         }
         let has_sum = match proto {
@@ -117,8 +117,8 @@ impl Quick {
         let (_, addresses) = head.split_last_chunk::<8>()?;
         if packet.verify && has_sum {
             // The pseudo header: addresses, protocol, length.
-            let pseudo = Words::default().add32(u32::from(proto) + len as u32).add(addresses);
-            if !pseudo.add(data).are_intact() {
+            let pseudo = Words::default().add32(u32::from(proto) + len as u32).add_bytes(addresses);
+            if !pseudo.add_bytes(data).are_intact() {
                 return None;
             }
         }

@@ -349,6 +349,7 @@ impl Batch {
 }
 
 /// Rare metadata that say nothing, in memory that was used before if there is any.
+#[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
 fn cleared(free: &mut Vec<Box<Rare>>) -> Box<Rare> {
     let Some(mut rare) = free.pop() else { return Box::default() };
     *rare = Rare::default();
