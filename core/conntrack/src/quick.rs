@@ -10,7 +10,8 @@ use crate::protocol::Talk;
 use crate::record::{Four, Record, Side};
 use crate::subject::{Content, Subject};
 use crate::table::Handle;
-use crate::tcp::Segment;
+use crate::tcp::{self, Segment};
+use crate::timeout::Timeout;
 use crate::tracker::{Action, Connection, Conntrack, Known, Metadata, Packet, TRANSLATED, translated_bit};
 use crate::update::Update;
 use cpu::Chain;
@@ -18,6 +19,7 @@ use flow::flow::ct_state::TRACKED;
 use packet::checksum::Words;
 use packet::ether::ethertype;
 use packet::{Tcp, Udp, ipproto};
+use std::sync::atomic::Ordering;
 use units::Millis;
 
 /// What a packet says.
@@ -95,7 +97,7 @@ impl Quick {
             && f0 & 0x3f | f1 == 0
             && rest.len() - len <= usize::from(u16::MAX);
         let (ends, _) = data.split_first_chunk::<ENDS>()?;
-        if !plain || packet.verify && !Words::default().add_bytes(head).are_intact() {
+        if !plain || packet.verify && !Words::default().with(head).are_intact() {
             return None;
         }
         let has_sum = match proto {
@@ -117,8 +119,8 @@ impl Quick {
         let (_, addresses) = head.split_last_chunk::<8>()?;
         if packet.verify && has_sum {
             // The pseudo header: addresses, protocol, length.
-            let pseudo = Words::default().add32(u32::from(proto) + len as u32).add_bytes(addresses);
-            if !pseudo.add_bytes(data).are_intact() {
+            let pseudo = Words::default().with_pair(u32::from(proto) + len as u32).with(addresses);
+            if !pseudo.with(data).are_intact() {
                 return None;
             }
         }
@@ -173,6 +175,9 @@ impl Conntrack {
                 let update = talk_on(&c, reply);
                 self.learn(record, update, reply, now, meta);
             }
+            Content::Tcp(segment) if self.carry_on(&c, segment, reply) => {
+                self.learn(record, Update::Valid(Some(Timeout::TcpEstablished)), reply, now, meta);
+            }
             content => _ = self.move_on(&c, (proto, content), reply, now, meta),
         }
         meta.state |= TRACKED;
@@ -201,6 +206,18 @@ fn talk_on(c: &Connection<'_>, reply: bool) -> Update {
         if record.exchange_state(generation, word, talk as u64) {
             return update;
         }
+    }
+}
+
+impl Conntrack {
+    /// A segment of an established connection of TCP. `false`, and nothing done: it is another.
+    #[inline(always)]
+    fn carry_on(&self, c: &Connection<'_>, segment: &Segment, reply: bool) -> bool {
+        let (record, generation) = (c.record, c.handle.generation);
+        let Some(words) = record.words(generation) else { return false };
+        let strict = self.strict.load(Ordering::Relaxed);
+        let after = tcp::established(words, segment, reply, strict);
+        after.is_some_and(|after| record.exchange(generation, words, after))
     }
 }
 

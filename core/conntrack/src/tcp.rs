@@ -68,6 +68,15 @@ impl Scale {
             _ => 0,
         }
     }
+
+    /// In five bits.
+    fn code(self) -> u64 {
+        match self {
+            Scale::By(bits) => u64::from(bits.min(MAX_SCALE)),
+            Scale::None => NO_SCALE,
+            Scale::Unknown => UNKNOWN_SCALE,
+        }
+    }
 }
 
 /// Encodes [`Scale::None`] and [`Scale::Unknown`] in five bits, where a shift is at most 14.
@@ -160,12 +169,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// State, scale and window packed into 25 bits.
     fn packed(&self) -> u64 {
-        let scale = match self.scale {
-            Scale::By(bits) => u64::from(bits.min(MAX_SCALE)),
-            Scale::None => NO_SCALE,
-            Scale::Unknown => UNKNOWN_SCALE,
-        };
-        self.state as u64 | scale << 4 | u64::from(self.window) << 9
+        self.state as u64 | self.scale.code() << 4 | u64::from(self.window) << 9
     }
 
     #[inline(always)]
@@ -247,7 +251,55 @@ pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: 
     }
 }
 
-/// A segment being checked, with sequence numbers as stored.
+/// The shifts of windows, of who sends and of who receives, by what both ends said of scaling.
+#[inline(always)]
+fn shifts(src: u64, dst: u64) -> [u8; 2] {
+    match (src, dst) {
+        _ if src.max(dst) <= MAX_SCALE.into() => [src as u8, dst as u8],
+        (UNKNOWN_SCALE, UNKNOWN_SCALE) => [MAX_SCALE, MAX_SCALE],
+        _ => [0, 0],
+    }
+}
+
+/// What [`update`] makes of a connection that is established in both directions, of the words that a record keeps, by a segment
+/// [of data](Segment::of_data) that is in its window. `None`: the connection or the segment is another.
+#[inline(always)]
+pub(crate) fn established(words: Words, segment: &Segment, reply: bool, strict: bool) -> Option<Words> {
+    const STATES: u64 = 15 | 15 << 25;
+    const ESTABLISHED: u64 = (TcpState::Established as u64) << 25 | TcpState::Established as u64;
+    let [states, forward, back] = words;
+    if states & STATES != ESTABLISHED {
+        return None;
+    }
+    let (src_at, dst_at) = if reply { (25, 0) } else { (0, 25) };
+    let (own, other) = if reply { (back, forward) } else { (forward, back) };
+    let (sent, dst_limit, dst_sent, limit) =
+        ((own >> 32) as u32, own as u32, (other >> 32) as u32, other as u32);
+    let [shift, dst_shift] = shifts(states >> (src_at + 4) & 31, states >> (dst_at + 4) & 31);
+    let window_of = |at: u32| (states >> (at + 9)) as u16;
+    let &Segment { seq, ack, window, len, .. } = segment;
+    let (seq, end) = if len == 0 { (sent, sent) } else { (seq, seq.wrapping_add(len)) };
+    let before = u32::from(window_of(dst_at)) << dst_shift;
+    let skew = dst_sent.wrapping_sub(ack) as i32;
+    let in_window = reaches(limit, end)
+        && reaches(seq, sent.wrapping_sub(before))
+        && (-ACK_SLACK..=ACK_SLACK << shift).contains(&skew);
+    if strict && !in_window {
+        return None;
+    }
+    let mut states = states;
+    if window > window_of(src_at) {
+        states = states & !(0xffff << (src_at + 9)) | u64::from(window) << (src_at + 9);
+    }
+    let offered = u32::from(window) << shift;
+    let sent = if reaches(end, sent) { end } else { sent };
+    let grown = reaches(ack.wrapping_add(offered), dst_limit);
+    let dst_limit = if grown { ack.wrapping_add(offered.max(1)) } else { dst_limit };
+    let own = u64::from(sent) << 32 | u64::from(dst_limit);
+    Some(if reply { [states, forward, own] } else { [states, own, back] })
+}
+
+/// A segment in the numbers of its connection.
 struct Seen<'a> {
     segment: &'a Segment,
     /// The first sequence number and the one after the last; for a segment without payload, the sender's
@@ -264,12 +316,7 @@ struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     fn new(src: &mut Peer, dst: &mut Peer, segment: &'a Segment) -> Seen<'a> {
-        let shift = match (src.scale, dst.scale) {
-            _ if segment.has(SYN) => [0, 0],
-            (Scale::By(a), Scale::By(b)) => [a, b],
-            (Scale::Unknown, Scale::Unknown) => [MAX_SCALE, MAX_SCALE],
-            _ => [0, 0],
-        };
+        let shift = if segment.has(SYN) { [0, 0] } else { shifts(src.scale.code(), dst.scale.code()) };
         let end = segment.seq.wrapping_add(segment.extent());
         let (seq, ack, window) = (segment.seq, segment.ack, segment.window);
         let mut seen = Seen { segment, seq, end, ack, window, skew: 0, shift };
@@ -399,6 +446,43 @@ fn timeout(a: TcpState, b: TcpState) -> Timeout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn established_peer()(scale in 0..=17u8, near: (u8, u8), sent in prop::sample::select(vec![0, 5, 1 << 31, u32::MAX - 9]), window: u16) -> Peer {
+            let scale = match scale {
+                15 => Scale::None,
+                16.. => Scale::Unknown,
+                bits => Scale::By(bits),
+            };
+            let sent = sent.wrapping_add(near.0.into());
+            let limit = sent.wrapping_add(u32::from(near.1) << 8);
+            Peer { state: TcpState::Established, scale, sent, limit, window }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn data_of_established_connections_do_what_any_segment_does(
+            peers in [established_peer(), established_peer()],
+            state in prop::sample::select(vec![TcpState::Established, TcpState::Established, TcpState::Closing]),
+            (seq, ack, len, flags) in (any::<i32>(), any::<i32>(), 0..3000u32, prop::sample::select(vec![ACK, ACK | PSH, ACK | URG])),
+            near in 0..32u32, window: u16, reply: bool, strict: bool,
+        ) {
+            let mut peers = peers;
+            peers[0].state = state;
+            let [src, dst] = if reply { [peers[1], peers[0]] } else { peers };
+            let (seq, ack) = (src.sent.wrapping_add_signed(seq >> near), dst.sent.wrapping_add_signed(ack >> near));
+            let segment = Segment { flags, seq, ack, window, scale: Scale::None, len };
+            let quick = established(pack(&peers), &segment, reply, strict);
+            let mut after = peers;
+            let [first, second] = &mut after;
+            let (src, dst) = if reply { (second, first) } else { (first, second) };
+            let update = update(src, dst, &segment, strict);
+            let usual = state == TcpState::Established && update == Update::Valid(Some(Timeout::TcpEstablished));
+            prop_assert_eq!(quick, usual.then(|| pack(&after)));
+        }
+    }
 
     #[test]
     fn what_a_record_keeps_is_what_it_was_given() {

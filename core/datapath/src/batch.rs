@@ -249,7 +249,7 @@ impl Batch {
             meta.rare = self.outers.rare(i, &self.options);
         }
         let Batch { tracked, rare_free, .. } = self;
-        tracked.put(i, &mut meta, || cleared(rare_free));
+        tracked.put(i, &mut meta, || cleared(rare_free.pop()));
         meta
     }
 
@@ -266,7 +266,7 @@ impl Batch {
     /// Rare metadata that say nothing.
     #[inline]
     pub(crate) fn new_rare(&mut self) -> Box<Rare> {
-        cleared(&mut self.rare_free)
+        cleared(self.rare_free.pop())
     }
 
     /// All packets have keys of their own from now on, though they may still be equal.
@@ -349,9 +349,8 @@ impl Batch {
 }
 
 /// Rare metadata that say nothing, in memory that was used before if there is any.
-#[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
-fn cleared(free: &mut Vec<Box<Rare>>) -> Box<Rare> {
-    let Some(mut rare) = free.pop() else { return Box::default() };
+fn cleared(used: Option<Box<Rare>>) -> Box<Rare> {
+    let Some(mut rare) = used else { return Box::default() };
     *rare = Rare::default();
     rare
 }

@@ -10,7 +10,7 @@ pub struct Words(u64);
 impl Words {
     /// Adds data. All parts but the last must have an even length.
     #[inline(always)]
-    pub fn add_bytes(self, data: &[u8]) -> Words {
+    pub fn with(self, data: &[u8]) -> Words {
         let (eights, rest) = data.as_chunks::<8>();
         let sum = eights.iter().fold(self, |sum, eight| sum.plus(u64::from_ne_bytes(*eight)));
         let (mut last, (fours, rest)) = (0, rest.as_chunks::<4>());
@@ -29,7 +29,7 @@ impl Words {
 
     /// Adds two words of 16 bits.
     #[inline(always)]
-    pub fn add32(self, words: u32) -> Words {
+    pub fn with_pair(self, words: u32) -> Words {
         self.plus(u32::to_be(words).into())
     }
 
@@ -60,7 +60,7 @@ impl Words {
 /// Adds data to a partial sum. All parts but the last must have an even length.
 #[inline]
 pub fn add(sum: u32, data: &[u8]) -> u32 {
-    fold(u64::from(sum) + u64::from(Words::default().add_bytes(data).folded()))
+    fold(u64::from(sum) + u64::from(Words::default().with(data).folded()))
 }
 
 /// Adds a 16-bit word to a partial sum.
@@ -148,10 +148,10 @@ mod tests {
             let sum = checksum(&data).wrapping_add(u16::from(off));
             data[..2].copy_from_slice(&sum.to_be_bytes());
             let intact = checksum(&data) == 0 && data.iter().any(|byte| *byte != 0);
-            prop_assert_eq!(Words::default().add_bytes(&data).are_intact(), intact);
+            prop_assert_eq!(Words::default().with(&data).are_intact(), intact);
             let (head, rest) = data.split_at(2);
             let head = u32::from(u16::from_be_bytes([head[0], head[1]]));
-            prop_assert_eq!(Words::default().add32(head).add_bytes(rest).are_intact(), intact);
+            prop_assert_eq!(Words::default().with_pair(head).with(rest).are_intact(), intact);
         }
     }
 
