@@ -7,8 +7,9 @@ use crate::helper::{
 };
 use crate::key::{Key, Tuple};
 use crate::record::Side;
+use crate::subject::Packet;
 use crate::table::Handle;
-use crate::tracker::{Connection, Conntrack, Metadata, Packet, lock};
+use crate::tracker::{Connection, Conntrack, Metadata, lock};
 use helpers::Ends;
 use helpers::ftp::{self, Message, Mode};
 use packet::ether::ethertype;

@@ -10,7 +10,7 @@
 //! limits.rs    how many there may be, of all zones and of each
 //! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
 //! hear.rs      packets of control connections are heard
-//! quick.rs     the short way of most packets of known connections
+//! quick.rs     what most packets say, in the words of records; established.rs: the quick way of their connections
 //! nat.rs       which addresses and ports a connection gets, and what is written into its packets
 //! tracker.rs   `Conntrack`: a packet is tracked; begin.rs: it begins a connection
 //! sweep.rs     what is too old goes, or what can be spared; control.rs: what the switch sets and has forgotten
@@ -31,6 +31,7 @@
 mod begin;
 mod control;
 mod dump;
+mod established;
 mod hear;
 mod helper;
 mod index;
@@ -58,9 +59,10 @@ pub use limits::ZoneLimit;
 pub use nat::{Nat, Quoted, Translation, Transport};
 pub use quick::{Ends, Translated, Written};
 pub use record::Side;
+pub use subject::Packet;
 pub use tcp::TcpState;
 pub use timeout::TimeoutPolicy;
-pub use tracker::{Action, Conntrack, Known, Metadata, Packet, Read};
+pub use tracker::{Action, Conntrack, Known, Metadata, Read};
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,18 @@ use packet::ether::ethertype;
 use packet::ip::{Fragment, skip_extensions};
 use packet::{Icmp, Icmpv6, Ipv4, Ipv6, Sctp, Tcp, Udp, ipproto};
 
-/// What connection tracking reads from a packet.
+/// A packet to be tracked.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// Ethernet type.
+    pub ethertype: u16,
+    /// From the network header on; padding may follow.
+    pub l3: &'a [u8],
+    /// Its checksums are finished, and are to be right.
+    pub verify: bool,
+}
+
+/// See the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Subject {
     /// The key of the connection, in the packet's direction.

@@ -12,7 +12,7 @@ use crate::nat::{Nat, Translation};
 use crate::protocol::Protocol;
 use crate::quick::{Quick, Translated, Written};
 use crate::record::{Record, Side};
-use crate::subject::{self, Content, Subject};
+use crate::subject::{self, Content, Packet, Subject};
 use crate::table::{Found, Handle, Table};
 use crate::timeout::Policies;
 use crate::update::Update;
@@ -43,18 +43,7 @@ pub struct Action {
     pub helper: Option<Helper>,
 }
 
-/// A packet to be tracked.
-#[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
-    /// Ethernet type.
-    pub ethertype: u16,
-    /// The packet from the network header on; padding may follow.
-    pub l3: &'a [u8],
-    /// Its checksums are finished and must be right.
-    pub verify: bool,
-}
-
-/// Connection tracking metadata of a packet.
+/// What is known of a packet's connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Bits of `flow::flow::ct_state`.
