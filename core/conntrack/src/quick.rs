@@ -34,7 +34,7 @@ pub enum Written {
     Nothing,
     /// Into TCP or UDP, over IPv4 without options, whose checksums are finished.
     Ends(Ends),
-    /// Into any packet: what [`Conntrack::translation`] says.
+    /// Into any packet: what [`Conntrack::translation`](crate::Conntrack::translation) says.
     Translation(Translated),
 }
 

@@ -449,7 +449,12 @@ mod tests {
     use proptest::prelude::*;
 
     prop_compose! {
-        fn established_peer()(scale in 0..=17u8, near: (u8, u8), sent in prop::sample::select(vec![0, 5, 1 << 31, u32::MAX - 9]), window: u16) -> Peer {
+        fn established_peer()(
+            scale in 0..=17u8,
+            near: (u8, u8),
+            sent in prop::sample::select(vec![0, 5, 1 << 31, u32::MAX - 9]),
+            window: u16,
+        ) -> Peer {
             let scale = match scale {
                 15 => Scale::None,
                 16.. => Scale::Unknown,
