@@ -4,7 +4,7 @@
 //! that has a helper, segments that begin or end a connection, a second translation.
 
 use crate::key::Tuple;
-use crate::protocol::{Talk, Update};
+use crate::protocol::Talk;
 use crate::quick::{Ends, Quick, Translated, Written};
 use crate::record::{Four, Record};
 use crate::subject::Content;
@@ -12,6 +12,7 @@ use crate::table::Handle;
 use crate::tcp::{self, Segment};
 use crate::timeout::Timeout;
 use crate::tracker::{Action, Connection, Conntrack, Known, Metadata, TRANSLATED, translated_bit};
+use crate::update::Update;
 use flow::flow::ct_state::TRACKED;
 use std::sync::atomic::Ordering;
 use units::Millis;

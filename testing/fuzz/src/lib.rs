@@ -4,7 +4,7 @@
 //! not equal after it was written and parsed again. There are three ways to run the targets:
 //!
 //! - `cargo test -p fuzz` replays the files of `corpus/` and mutations of them from fixed seeds: one second,
-//! part of `make test`;
+//!   part of `make test`;
 //! - `make fuzz` searches for inputs that reach new code (libFuzzer), minutes to hours;
 //! - inputs found by such a search are stored in `corpus/` under a name that describes the fault, and are replayed
 //!   from then on.
