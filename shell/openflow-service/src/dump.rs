@@ -1,11 +1,15 @@
-//! Dumps of many flows: selected by another thread, sent in parts as the connection takes them.
+//! Dumps of many flows and of the statistics of many ports, sent in parts as the connection takes them. Flows are selected by
+//! a thread of its own. Each device is asked for its statistics by a system call or two, so a turn asks few of them.
 //!
-//! **Bounds**: a dump holds a version of the tables and a pointer to each flow; at most one part beyond [`OUTPUT_MAX`]
-//! waits to be sent. Counters are those of the time when a part is sent.
+//! **Bounds**: a dump of flows holds a version of the tables and a pointer to each flow, one of ports their numbers; so much output
+//! waits as one part makes. Counters are those of the moment when a part is sent.
 
 use crate::bridge::Bridge;
+use crate::host::Host;
 use crate::service::{Answer, Service};
-use crate::unfinished::{Dump, Rules, Unfinished};
+use crate::stats::{PORTS, port_stats};
+use crate::unfinished::{Dump, Rest};
+use ofconn::ConnId;
 use ofproto::{Criteria, N_TABLES};
 use openflow::{Body, Message, OfError};
 use runtime::background;
@@ -39,41 +43,55 @@ impl Service<'_> {
             let _ = give.send(rules);
             waker.wake();
         });
-        let dump = Dump { request: message.clone(), raw: raw.to_vec(), rules: Rules::Awaited(selected) };
+        let dump = Dump { request: message.clone(), raw: raw.to_vec(), rest: Rest::Awaited(selected) };
         self.bridge.unfinished.dumps.insert(self.conn, dump);
         Ok(None)
     }
 }
 
 /// Sends the next parts.
-pub(crate) fn run(bridge: &mut Bridge, now: Millis) {
-    let Bridge { conns, unfinished: Unfinished { dumps, .. }, .. } = bridge;
-    dumps.retain(|conn, dump| {
-        let Some(session) = conns.session(*conn) else { return false };
-        if let Rules::Awaited(selected) = &dump.rules {
-            match selected.try_recv().or_else(|e| match e {
-                TryRecvError::Empty => Err(e),
-                // The thread has failed.
-                TryRecvError::Disconnected => Ok(Err(OfError::BrcEperm)),
-            }) {
-                Ok(Ok(rules)) => dump.rules = Rules::Known(rules),
-                Ok(Err(error)) => {
-                    session.send_error(error, &dump.raw);
-                    return false;
-                }
-                Err(_) => return true,
-            }
-        }
-        let Rules::Known(rules) = &mut dump.rules else { return true };
-        while session.output_len() < OUTPUT_MAX {
-            let part = rules.split_off(rules.len().saturating_sub(PART));
-            let stats = part.iter().rev().map(|r| r.stats(now)).collect();
-            let more = !rules.is_empty();
-            session.send(&Message { more, ..dump.request.reply(Body::FlowStatsReply(stats)) });
-            if !more {
+pub(crate) fn run(bridge: &mut Bridge, host: &mut dyn Host, now: Millis) {
+    let mut dumps = std::mem::take(&mut bridge.unfinished.dumps);
+    dumps.retain(|conn, dump| go_on(bridge, host, *conn, dump, now));
+    bridge.unfinished.dumps = dumps;
+}
+
+/// Sends the next parts of one dump. False: it has ended.
+fn go_on(bridge: &mut Bridge, host: &mut dyn Host, conn: ConnId, dump: &mut Dump, now: Millis) -> bool {
+    if let Rest::Awaited(selected) = &dump.rest {
+        match selected.try_recv() {
+            Ok(Ok(rules)) => dump.rest = Rest::Flows(rules),
+            Err(TryRecvError::Empty) => return bridge.conns.session(conn).is_some(),
+            // Without a word: the thread has failed.
+            failed => {
+                let error = failed.ok().and_then(Result::err).unwrap_or(OfError::BrcEperm);
+                bridge.conns.session(conn).into_iter().for_each(|s| s.send_error(error, &dump.raw));
                 return false;
             }
         }
-        true
-    });
+    }
+    while bridge.conns.session(conn).is_some_and(|session| session.output_len() < OUTPUT_MAX) {
+        let (body, more, last_of_turn) = match &mut dump.rest {
+            Rest::Awaited(_) => break,
+            Rest::Flows(rules) => {
+                let part = rules.split_off(rules.len().saturating_sub(PART));
+                let stats = part.iter().rev().map(|r| r.stats(now)).collect();
+                (Body::FlowStatsReply(stats), !rules.is_empty(), false)
+            }
+            Rest::Ports(ports) => {
+                let part = ports.split_off(ports.len().saturating_sub(PORTS));
+                let stats = port_stats(bridge, host, part.into_iter().rev(), now);
+                (Body::PortStatsReply(stats), !ports.is_empty(), true)
+            }
+        };
+        let reply = Message { more, ..dump.request.reply(body) };
+        bridge.conns.session(conn).into_iter().for_each(|session| session.send(&reply));
+        if !more {
+            return false;
+        }
+        if last_of_turn {
+            break;
+        }
+    }
+    bridge.conns.session(conn).is_some()
 }

@@ -16,7 +16,17 @@
 //! | `announce.rs`, `group_log.rs`, `not_built.rs` | messages to controllers and the log about changes |
 //! | `reclaim.rs` | frees large objects without delaying the main loop |
 //!
-//! **Threads**: the main loop. **Order**: all effects of a request on the bridge's own state are complete, and all messages
+//! What takes long does not hold the main loop: echo requests are answered while a bundle commits, a dump or a barrier is on its
+//! way (`ofconn`, `hold`); bundles are tried and flows selected by threads of their own; flows and statistics of ports are sent in
+//! parts; requests are taken for 5 ms in a turn. Statistics and descriptions of groups, meters, queues and tables are one answer each.
+//!
+//! A thread of its own for this service needs first: that a [`Bridge`] be split, as the database's plan, status, control commands and
+//! learning change the same object; and that four things of [`Host`] go by messages instead of calls: devices (`port_stats`,
+//! `queue_counts`, `set_port_admin`), the list of changes and its version (`changed_by`, `next_version`), packets of
+//! controllers, which see all that was changed before them, and forgetting connections. In dummy mode all of it has to stay in
+//! one order (ADR 4).
+//!
+//! **Threads**: the main loop. **Order**: a request has had all its effects on the bridge's own state, and all messages
 //! that it causes are queued, before its reply is queued. A barrier waits for the datapath as well.
 
 mod announce;

@@ -20,15 +20,15 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
     }
 }
 
-/// Continues work that takes several iterations: a bundle's commit, if its trial is complete (`wait`: waits for it),
-/// dumps of flows, and barriers. Requests that arrive meanwhile wait.
+/// Goes on with what takes several turns: the commit of a bundle, if its trial is done or `wait` for it, dumps,
+/// and barriers. What connections ask meanwhile waits.
 pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     let now = host.now();
     if let Some(commit) = bridge.unfinished.commit.take() {
         let (conn, xid) = (commit.conn, commit.message.xid);
         commit::go_on(&mut Service { bridge, host, conn, xid, now }, commit, wait);
     }
-    dump::run(bridge, now);
+    dump::run(bridge, host, now);
     barrier::run(bridge, host);
     hold(bridge);
 }

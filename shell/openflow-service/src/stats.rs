@@ -1,16 +1,21 @@
 //! Multipart requests: descriptions and statistics.
 
+use crate::bridge::Bridge;
 use crate::features::{ACTIONS_10, port_message};
-use crate::host::QueueCounts;
+use crate::host::{Host, QueueCounts};
 use crate::port::{Backing, BridgePort};
 use crate::ports::Ports;
 use crate::service::{Answer, Service};
+use crate::unfinished::{Dump, Rest};
 use ofproto::Criteria;
 use openflow::flow_mod::Duration;
 use openflow::stats::{PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
 use openflow::table::actions_in_11;
 use openflow::{Body, Message, OfError, Version};
-use units::OfPort;
+use units::{Millis, OfPort};
+
+/// Ports that are asked for their statistics in one turn: at 10 µs a device that takes 1 ms.
+pub(crate) const PORTS: usize = 100;
 
 /// Output, set-queue, group, set-field, and the VLAN, MPLS and TTL actions except copying TTLs, as bits of OpenFlow
 /// 1.3.
@@ -29,7 +34,7 @@ impl Service<'_> {
                 self.host.fold_statistics();
                 Body::TableStatsReply(ofproto.table_stats())
             }
-            Body::PortStatsRequest(port) => self.port_stats(*port),
+            Body::PortStatsRequest(port) => return self.port_stats(*port, message),
             Body::PortDescRequest(port) => {
                 let all = *port == OfPort::NONE;
                 let ports = self.bridge.ports.values().filter(|p| all || p.ofport == *port);
@@ -72,22 +77,24 @@ impl Service<'_> {
         Ok(Some(reply))
     }
 
-    fn port_stats(&mut self, wanted: OfPort) -> Body {
-        // Devices have their own counters.
+    /// `OFPMP_PORT_STATS`. There is no answer yet where many devices are to be asked.
+    fn port_stats(&mut self, wanted: OfPort, message: &Message) -> Answer {
+        // Devices count for themselves.
         let is_meant = |p: &BridgePort| wanted == OfPort::NONE || p.ofport == wanted;
         let is_counted_here = |p: &BridgePort| is_meant(p) && !matches!(p.backing, Backing::Device { .. });
         if self.bridge.ports.values().any(is_counted_here) {
             self.host.fold_statistics();
         }
-        let (host, now, bridge) = (&mut *self.host, self.now, self.bridge.id);
-        let order = local_first(&self.bridge.ports).map(|p| p.ofport);
-        let order: Vec<OfPort> = order.filter(|p| wanted == OfPort::NONE || *p == wanted).collect();
-        let stats = order.iter().filter_map(|ofport| {
-            let port = self.bridge.ports.to_ask(ofport)?;
-            let duration = ofproto::duration(port.created, now);
-            Some(PortStats { port: *ofport, duration, ..host.port_stats(bridge, port) })
-        });
-        Body::PortStatsReply(stats.collect())
+        let mut ports: Vec<OfPort> =
+            local_first(&self.bridge.ports).filter(|p| is_meant(p)).map(|p| p.ofport).collect();
+        if ports.len() <= PORTS || self.host.waker().is_none() {
+            let stats = port_stats(self.bridge, self.host, ports.into_iter(), self.now);
+            return Ok(Some(Body::PortStatsReply(stats)));
+        }
+        ports.reverse();
+        let dump = Dump { request: message.clone(), raw: Vec::new(), rest: Rest::Ports(ports) };
+        self.bridge.unfinished.dumps.insert(self.conn, dump);
+        Ok(None)
     }
 
     fn queue_stats(&mut self, port: OfPort, queue: u32) -> QueueStats {
@@ -115,7 +122,23 @@ impl Service<'_> {
     }
 }
 
-/// The local port first, then the others by number.
+/// The statistics of ports; one that is gone has none.
+pub(crate) fn port_stats(
+    bridge: &mut Bridge,
+    host: &mut dyn Host,
+    ports: impl Iterator<Item = OfPort>,
+    now: Millis,
+) -> Vec<PortStats> {
+    let id = bridge.id;
+    let stats = ports.filter_map(|ofport| {
+        let port = bridge.ports.to_ask(&ofport)?;
+        let duration = ofproto::duration(port.created, now);
+        Some(PortStats { port: ofport, duration, ..host.port_stats(id, port) })
+    });
+    stats.collect()
+}
+
+/// The local port, then the others by number.
 fn local_first(ports: &Ports) -> impl Iterator<Item = &BridgePort> {
     ports.get(&OfPort::LOCAL).into_iter().chain(ports.values().filter(|p| p.ofport != OfPort::LOCAL))
 }

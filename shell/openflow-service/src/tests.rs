@@ -28,6 +28,8 @@ struct Idle {
     folded: usize,
     changed: usize,
     sent: Vec<PacketOut>,
+    /// Ports whose statistics were asked for.
+    asked: usize,
     flushed: Vec<openflow::session::CtFlush>,
     waker: Option<runtime::Waker>,
     /// The version that the datapath has reached, and the one that it should reach.
@@ -52,6 +54,7 @@ impl Host for Idle {
         None
     }
     fn port_stats(&mut self, _: BridgeId, _: &mut BridgePort) -> PortStats {
+        self.asked += 1;
         PortStats::default()
     }
     fn set_port_admin(&mut self, _: &mut BridgePort, _: bool) -> bool {
@@ -432,6 +435,33 @@ fn a_long_dump_comes_in_parts() {
         .flat_map(|flows| flows.iter().map(|f| FieldId::Metadata.get(&f.matching.flow)))
         .collect();
     assert_eq!(seen, (0..5000).collect::<Vec<u128>>());
+}
+
+#[test]
+fn statistics_of_many_ports_come_a_few_a_turn() {
+    let mut rig = Rig::new("ports", Version::V14);
+    (1..=1000).for_each(|n| rig.bridge.ports.insert(OfPort(n), port(n)));
+    let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
+    rig.host.waker = Some(poll.waker());
+    assert!(rig.ask(Body::PortStatsRequest(OfPort::NONE)).is_empty());
+    assert_eq!(rig.ask(Body::EchoRequest(vec![5])), [Body::EchoReply(vec![5])]);
+    let (mut seen, mut turns) = (Vec::new(), 0);
+    while seen.len() < 999 {
+        // One that goes meanwhile is left out.
+        if turns == 1 {
+            rig.bridge.ports.remove(&OfPort(900));
+        }
+        let before = rig.host.asked;
+        for body in rig.turn() {
+            let Body::PortStatsReply(stats) = body else { panic!("{body:?}") };
+            seen.extend(stats.iter().map(|s| s.port.0));
+        }
+        assert!(rig.host.asked - before <= 100, "{} ports in one turn", rig.host.asked - before);
+        turns += 1;
+        assert!(turns < 50, "{} ports came", seen.len());
+    }
+    assert_eq!(seen, (1..=1000).filter(|n| *n != 900).collect::<Vec<u16>>());
+    assert!(turns >= 10 && !rig.bridge.is_at_work(), "{turns} turns");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use translation::SideEffect;
-use units::Millis;
+use units::{Millis, OfPort};
 
 /// Work in progress.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub struct Unfinished {
     pub commit: Option<Commit>,
     /// Side effects of packets that wait for the end of the commit.
     pub deferred: Vec<SideEffect>,
-    /// Dumps of flows.
+    /// Dumps of flows and of statistics of ports.
     pub dumps: BTreeMap<ConnId, Dump>,
     /// Barriers that wait for the datapath.
     pub barriers: BTreeMap<ConnId, Barrier>,
@@ -62,27 +62,29 @@ pub(crate) struct Request {
     pub(crate) opened: Vec<u8>,
 }
 
-/// A dump in progress.
+/// A dump of flows or of the statistics of ports on its way.
 #[derive(Debug)]
 pub struct Dump {
     pub(crate) request: Message,
     pub(crate) raw: Vec<u8>,
-    pub(crate) rules: Rules,
+    pub(crate) rest: Rest,
 }
 
-/// The flows of a dump.
+/// What of a dump is not sent yet.
 #[derive(Debug)]
-pub(crate) enum Rules {
-    /// Being selected by another thread.
+pub(crate) enum Rest {
+    /// Flows that are being selected.
     Awaited(Receiver<Result<Vec<Arc<Rule>>, OfError>>),
-    /// Those that are not sent yet; the last one is sent first.
-    Known(Vec<Arc<Rule>>),
+    /// Flows, the last first.
+    Flows(Vec<Arc<Rule>>),
+    /// Ports whose statistics are asked for, the last first.
+    Ports(Vec<OfPort>),
 }
 
 impl Dump {
     /// Whether it can continue because its connection takes more.
     pub fn is_ready(&self) -> bool {
-        matches!(self.rules, Rules::Known(_))
+        !matches!(self.rest, Rest::Awaited(_))
     }
 }
 
