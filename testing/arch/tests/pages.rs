@@ -1,0 +1,49 @@
+//! ARCHITECTURE.md names files and crates that exist, and every crate.
+
+use arch::root;
+use std::path::{Path, PathBuf};
+
+fn page() -> String {
+    std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
+}
+
+/// What stands in backquotes in the first cell of each row of tables.
+fn first_cells(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    cells.map(|cell| cell.split('`').skip(1).step_by(2).collect())
+}
+
+#[test]
+fn files_of_the_paths_exist() {
+    let page = page();
+    let paths = page.split("## Where things are").nth(1).unwrap().split("## Crates").next().unwrap();
+    let mut missing = Vec::new();
+    for cell in first_cells(paths) {
+        let mut folder = PathBuf::from("core/datapath/src");
+        for name in cell.into_iter().filter(|name| name.ends_with(".rs") || name.ends_with('/')) {
+            let whole = name.starts_with("core/") || name.starts_with("shell/");
+            let path = if whole { PathBuf::from(name) } else { folder.join(name) };
+            if !root().join(&path).exists() {
+                missing.push(path.clone());
+            }
+            if let Some(parent) = path.parent().filter(|_| whole) {
+                folder = Path::to_path_buf(parent);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_crate_has_a_row() {
+    let page = page();
+    let rows: Vec<Vec<&str>> = first_cells(page.split("## Crates").nth(1).unwrap()).collect();
+    let named: Vec<&str> = rows.into_iter().flatten().collect();
+    for folder in ["core", "shell", "bin"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            let is_crate = entry.path().join("Cargo.toml").exists();
+            assert!(!is_crate || named.contains(&name.as_str()), "{folder}/{name} has no row");
+        }
+    }
+}
