@@ -21,18 +21,18 @@ impl Switch {
     /// 2. The plan: the differences between the database and the running switch.
     ///
     /// 3. Prerequisites of ports and bridges: the TLS identity, and DPDK. Problems of settings are logged before their
-    ///   effects appear.
+    ///    effects appear.
     ///
     /// 4. The steps of the plan: first those that remove, then ports that change numbers, then those that add and
-    ///   change.
+    ///    change.
     ///
     /// 5. If flows have been restored, translation and connections to controllers begin. The bridges have their ports
-    ///   by then.
+    ///    by then.
     ///
     /// 6. Datapaths: those without a bridge end, the others follow their rows and `other_config`.
     ///
     /// 7. What depends on the ports of bridges: addresses, MTUs, BFD, bonds, QoS. All of it is published in this
-    ///   iteration.
+    ///    iteration.
     ///
     /// 8. Interfaces that waited for DPDK are tried again, which needs the configuration in force.
     pub fn reconfigure(&mut self) -> bool {
