@@ -43,36 +43,31 @@ fn high(loads: &[Load], moves: &[(usize, usize)], links: usize) -> u64 {
     Shared::new(loads, links).extent().1
 }
 
-/// A random number (splitmix64, Steele et al. 2014).
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
-
 /// Flows of equal size, of sizes that fall off as `1 / rank`, or of which few are large, in buckets.
-fn mix(seed: &mut u64) -> (Vec<Load>, usize) {
-    let (flows, kind) = (1 << (3 + random(seed) % 10), random(seed) % 3);
-    let links = 2 + (random(seed) % 7) as usize;
+fn mix(random: &mut fastrand::Rng) -> (Vec<Load>, usize) {
+    let (flows, kind) = (1 << random.u32(3..13), random.u32(..3));
+    let links = random.usize(2..9);
     let mut loads = vec![Load { bytes: 0, link: 0 }; BUCKETS];
-    loads.iter_mut().for_each(|l| l.link = (random(seed) % links as u64) as usize);
+    loads.iter_mut().for_each(|l| l.link = random.usize(..links));
     for rank in 1..=flows {
         let bytes = match kind {
-            0 => 1_000_000 + random(seed) % 1_000_000,
+            0 => random.u64(1_000_000..2_000_000),
             1 => 1_000_000_000 / rank,
-            _ => random(seed) % if random(seed).is_multiple_of(20) { 100_000_000 } else { 100_000 },
+            _ => {
+                let most = if random.u32(..20) == 0 { 100_000_000 } else { 100_000 };
+                random.u64(..most)
+            }
         };
-        loads[(random(seed) % BUCKETS as u64) as usize].bytes += bytes;
+        loads[random.usize(..BUCKETS)].bytes += bytes;
     }
     (loads, links)
 }
 
 #[test]
 fn the_largest_link_is_at_most_a_tenth_above_the_best() {
-    let mut seed = 1;
+    let mut random = fastrand::Rng::with_seed(1);
     for n in 0..1000 {
-        let (loads, links) = mix(&mut seed);
+        let (loads, links) = mix(&mut random);
         let plan = plan(&loads, links, LEAST_BYTES);
         let (before, after) = (high(&loads, &[], links), high(&loads, &plan.moves, links));
         assert!(after <= before, "mix {n}");
@@ -129,9 +124,9 @@ fn stock(loads: &[Load], links: usize) -> u64 {
 
 #[test]
 fn open_vswitch_shares_no_better_and_often_worse() {
-    let (mut seed, mut worse, mut most) = (1, 0, 1.0f64);
+    let (mut random, mut worse, mut most) = (fastrand::Rng::with_seed(1), 0, 1.0f64);
     for n in 0..1000 {
-        let (loads, links) = mix(&mut seed);
+        let (loads, links) = mix(&mut random);
         let ours = high(&loads, &plan(&loads, links, LEAST_BYTES).moves, links);
         let theirs = stock(&loads, links);
         assert!(ours <= theirs + theirs / 20 + LEAST_BYTES, "mix {n}: {ours}, stock {theirs}");

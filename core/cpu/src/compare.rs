@@ -122,11 +122,8 @@ mod tests {
 
     #[test]
     fn the_fast_way_agrees_with_the_reference() {
-        let mut x = 7u64;
-        let mut next = || {
-            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            x >> 40
-        };
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut next = || random.u64(..);
         for n in [0, 1, 31, 64, 70] {
             // Few bits, so that some lines are equal.
             let lines: Vec<Line> = (0..n).map(|_| std::array::from_fn(|_| next() & 1)).collect();

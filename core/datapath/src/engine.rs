@@ -97,7 +97,7 @@ pub(crate) struct Engine {
     pub(crate) counter: fn() -> Cycles,
     /// Times the stages if requested.
     pub(crate) stages: Option<Box<StageClock>>,
-    random: u64,
+    pub(crate) random: fastrand::Rng,
 }
 
 impl Engine {
@@ -147,7 +147,7 @@ impl Engine {
             lists: Vec::new(),
             groups_free: Vec::new(),
             stages: None,
-            random: seed | 1,
+            random: fastrand::Rng::with_seed(seed),
         }
     }
 
@@ -311,14 +311,6 @@ impl Engine {
             self.waiting.push(port);
         }
         Some(())
-    }
-
-    /// Returns a random number for `sample` (xorshift64*, Vigna 2016): uniform, not secret.
-    pub(crate) fn random(&mut self) -> u32 {
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
     }
 
     /// Drops the metadata of packets that are gone, and keeps the memory of rare metadata.

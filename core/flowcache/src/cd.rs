@@ -3,7 +3,6 @@
 //! number of megaflows, but each hit costs a look-up in that subtable.
 
 use crate::bucket::{Bucket, Narrow, other, signature};
-use crate::random::Random;
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
@@ -13,14 +12,14 @@ pub const BUCKETS: usize = 1 << 16;
 /// A CD cache; see the module documentation.
 pub struct Cd {
     buckets: Table<Narrow>,
-    random: Random,
+    random: fastrand::Rng,
 }
 
 impl Cd {
     /// Creates a cache with this many buckets, rounded up to a power of two.
     pub fn new(buckets: usize, advise: Option<Advise>) -> Cd {
         let n = buckets.clamp(1, BUCKETS).next_power_of_two();
-        Cd { buckets: Table::new(n, Narrow::NEW, advise), random: Random::new(0x5eed) }
+        Cd { buckets: Table::new(n, Narrow::NEW, advise), random: fastrand::Rng::with_seed(0x5eed) }
     }
 
     #[inline(always)]
@@ -69,7 +68,7 @@ impl FlowCache for Cd {
         }
         let free = places.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
         let (at, way) = free.unwrap_or_else(|| {
-            let r = self.random.next() as usize;
+            let r = self.random.u32(..) as usize;
             (places[r >> 4 & 1], r % Narrow::WAYS)
         });
         self.buckets[at].put(way, signature, value);

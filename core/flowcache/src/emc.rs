@@ -6,7 +6,6 @@
 //! the entry with the lower hash is replaced. So the miss ratios are those of Open vSwitch, and the cost of a hit is
 //! lower.
 
-use crate::random::Random;
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
@@ -25,7 +24,7 @@ pub struct Emc {
     ways: usize,
     /// A flow is inserted if a random number is not above this.
     threshold: u32,
-    random: Random,
+    random: fastrand::Rng,
 }
 
 impl Emc {
@@ -35,7 +34,7 @@ impl Emc {
         let bits = bits.clamp(1, 16);
         let threshold = u32::MAX.checked_div(inv_prob).unwrap_or(0);
         let places = Table::new(1 << bits, Place::default(), advise);
-        Emc { places, bits, ways: ways.clamp(1, 2), threshold, random: Random::new(0x5eed) }
+        Emc { places, bits, ways: ways.clamp(1, 2), threshold, random: fastrand::Rng::with_seed(0x5eed) }
     }
 
     #[inline(always)]
@@ -46,7 +45,7 @@ impl Emc {
     /// Inserts the flow with the configured probability.
     #[inline]
     pub fn insert_by_chance(&mut self, learned: Learned) {
-        if self.threshold != 0 && self.random.next() <= self.threshold {
+        if self.threshold != 0 && self.random.u32(..) <= self.threshold {
             self.insert(learned);
         }
     }

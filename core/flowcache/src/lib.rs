@@ -20,7 +20,6 @@ pub mod dfc;
 pub mod emc;
 pub mod front;
 pub mod governor;
-mod random;
 pub mod smc;
 pub mod unified;
 

@@ -3,7 +3,6 @@
 
 use crate::bucket::{Bucket, SIGNATURE};
 use crate::governor::Governor;
-use crate::random::Random;
 use crate::*;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -131,7 +130,7 @@ impl Reference for UnifiedReference {
 
 struct CdReference {
     buckets: Vec<Vec<Way>>,
-    random: Random,
+    random: fastrand::Rng,
 }
 
 impl CdReference {
@@ -154,7 +153,7 @@ impl Reference for CdReference {
         }
         let free = places.iter().find_map(|&b| Some((b, self.buckets[b].iter().position(Option::is_none)?)));
         let (bucket, way) = free.unwrap_or_else(|| {
-            let r = self.random.next() as usize;
+            let r = self.random.u32(..) as usize;
             (places[r / 16 % 2], r % 16)
         });
         self.buckets[bucket][way] = Some((wanted.0, wanted.1, false));
@@ -164,7 +163,7 @@ impl Reference for CdReference {
 struct SmcReference {
     buckets: HashMap<u32, Vec<(u16, u16)>>,
     n: u32,
-    random: Random,
+    random: fastrand::Rng,
 }
 
 impl Reference for SmcReference {
@@ -183,7 +182,7 @@ impl Reference for SmcReference {
         match bucket.iter().position(|e| e.0 == entry.0) {
             Some(at) => bucket[at] = entry,
             None if bucket.len() < 4 => bucket.push(entry),
-            None => bucket[self.random.next() as usize % 4] = entry,
+            None => bucket[self.random.usize(..4)] = entry,
         }
     }
 }
@@ -294,14 +293,14 @@ proptest! {
     #[test]
     fn cd(ops in ops(), bits in 0u32..3) {
         let n = 1 << bits;
-        let reference = CdReference { buckets: vec![vec![None; 16]; n], random: Random::new(0x5eed) };
+        let reference = CdReference { buckets: vec![vec![None; 16]; n], random: fastrand::Rng::with_seed(0x5eed) };
         agree(Cd::new(n, None), reference, ops)?;
     }
 
     #[test]
     fn smc(ops in ops(), bits in 0u32..5) {
         let n = 1 << bits;
-        let reference = SmcReference { buckets: HashMap::new(), n: n as u32, random: Random::new(0x5eed) };
+        let reference = SmcReference { buckets: HashMap::new(), n: n as u32, random: fastrand::Rng::with_seed(0x5eed) };
         agree(Smc::new(n, None), reference, ops)?;
     }
 

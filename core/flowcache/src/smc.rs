@@ -3,7 +3,6 @@
 //! bucket evicts a random entry. Bits 0 to 17 of the hash select the bucket and bits 16 to 31 are the signature: two
 //! bits are used for both.
 
-use crate::random::Random;
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
@@ -26,14 +25,14 @@ const NEW: Bucket = Bucket { signature: [0; WAYS], index: [NONE; WAYS] };
 /// An SMC; see the module documentation.
 pub struct Smc {
     buckets: Table<Bucket>,
-    random: Random,
+    random: fastrand::Rng,
 }
 
 impl Smc {
     /// Creates a cache with this many buckets, rounded up to a power of two.
     pub fn new(buckets: usize, advise: Option<Advise>) -> Smc {
         let n = buckets.clamp(1, BUCKETS).next_power_of_two();
-        Smc { buckets: Table::new(n, NEW, advise), random: Random::new(0x5eed) }
+        Smc { buckets: Table::new(n, NEW, advise), random: fastrand::Rng::with_seed(0x5eed) }
     }
 
     #[inline(always)]
@@ -76,7 +75,7 @@ impl FlowCache for Smc {
         let bucket = &mut self.buckets[at];
         let same = (0..WAYS).find(|&w| bucket.signature[w] == signature);
         let free = || bucket.index.iter().position(|&i| i == NONE);
-        let way = same.or_else(free).unwrap_or_else(|| self.random.next() as usize % WAYS);
+        let way = same.or_else(free).unwrap_or_else(|| self.random.usize(..WAYS));
         (bucket.signature[way], bucket.index[way]) = (signature, index);
     }
 

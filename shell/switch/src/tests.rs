@@ -18,7 +18,7 @@ struct Bench {
     monitor: Option<Monitor>,
     switch: Switch,
     rows: u128,
-    seed: u64,
+    random: fastrand::Rng,
 }
 
 impl Bench {
@@ -33,7 +33,7 @@ impl Bench {
         };
         let switch = Switch::new(options, clock, poll.waker()).unwrap();
         let db = Database::new(open_vswitch(), Uuid::from_u128(1 << 100));
-        let mut bench = Bench { db, monitor: None, switch, rows: 0, seed };
+        let mut bench = Bench { db, monitor: None, switch, rows: 0, random: fastrand::Rng::with_seed(seed) };
         bench.switch.db.replica.connected();
         bench.serve();
         bench.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
@@ -42,8 +42,7 @@ impl Bench {
 
     /// A random number below `n`.
     fn any(&mut self, n: u64) -> u64 {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.seed >> 33) % n
+        self.random.u64(..n)
     }
 
     /// Answers the switch's requests to its database; returns whether there were any.

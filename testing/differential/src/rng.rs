@@ -1,4 +1,5 @@
-//! The random numbers of a case (splitmix64): a seed gives the same case on every machine.
+//! The random numbers of a case: splitmix64, and not a library, so that one seed gives the same case on every machine and with
+//! every version.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Runs every stored input, and seeded mutations of each, through its target.
 
-use fuzz::mutate::{Numbers, mutate};
+use fuzz::mutate::mutate;
 use fuzz::{TARGETS, Target, corpus};
 use std::panic;
 
@@ -25,10 +25,10 @@ fn replay(target: &Target) {
     }
     let short: Vec<_> = inputs.iter().filter(|(_, input)| input.len() <= MUTATED_MAX).collect();
     for n in 0..MUTATIONS {
-        let mut numbers = Numbers::new(n as u64 + 1);
+        let mut random = fastrand::Rng::with_seed(n as u64 + 1);
         let (name, input) = short[n % short.len()];
-        let other = &short[numbers.below(short.len())].1;
-        run(target, &format!("mutation {n} of {name}"), &mutate(input, other, &mut numbers));
+        let other = &short[random.usize(..short.len())].1;
+        run(target, &format!("mutation {n} of {name}"), &mutate(input, other, &mut random));
     }
 }
 

@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// Random numbers: SplitMix64.
+/// Random numbers: SplitMix64, and not a library, so that a seed gives the published figures with every version.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 

@@ -1,7 +1,7 @@
 //! A datapath with mock ports and megaflows that the benchmark adds itself, and the thread's CPU clock.
 
 use super::cells::Cell;
-use super::traffic::{Random, order};
+use super::traffic::order;
 use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, Sink};
 use datapath::{Config, Datapath, Event, Tally, Worker};
 use dpif::{DpAction, NoOwner};
@@ -91,7 +91,7 @@ struct Fixture {
     datapath: Arc<Datapath>,
     worker: Worker,
     ufids: Vec<Option<Ufid>>,
-    random: Random,
+    random: fastrand::Rng,
     now: u64,
 }
 
@@ -113,9 +113,10 @@ impl Fixture {
             megaflows: cell.megaflows as u32,
         };
         worker.add_rxq(PortNo(1), QueueId(0), Box::new(source));
-        let mut fixture = Fixture { datapath, worker, ufids: Vec::new(), random: Random(7), now: 0 };
-        fixture.ufids = (0..cell.megaflows).map(|m| fixture.put(cell, m)).collect();
-        fixture
+        let mut bed =
+            Fixture { datapath, worker, ufids: Vec::new(), random: fastrand::Rng::with_seed(7), now: 0 };
+        bed.ufids = (0..cell.megaflows).map(|m| bed.put(cell, m)).collect();
+        bed
     }
 
     fn put(&self, cell: &Cell, megaflow: usize) -> Option<Ufid> {
@@ -126,7 +127,7 @@ impl Fixture {
 
     /// Replaces a random megaflow, so that its cache entries become invalid.
     fn replace(&mut self, cell: &Cell) {
-        if let Some(ufid) = self.ufids[self.random.below(cell.megaflows)] {
+        if let Some(ufid) = self.ufids[self.random.usize(..cell.megaflows)] {
             let actions = Arc::new([DpAction::Output(PortNo(2))]);
             // On failure nothing is replaced, which the measured shares would show.
             let _ = self.datapath.flow_modify(ufid, actions, None, Millis(self.now));

@@ -8,7 +8,6 @@
 mod cells;
 mod fixture;
 mod path;
-mod plot;
 mod report;
 mod traffic;
 
@@ -22,10 +21,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const OPTIONS: [Opt; 3] = [
-    opt("out", Some('o'), Takes::Value).says("DIR", "writes caches.csv, caches.md and SVG plots there"),
-    opt("only", None, Takes::Value).says("LETTERS", "runs only these experiments, as in \"ab\""),
-    opt("quick", Some('q'), Takes::Nothing)
-        .says("", "shorter windows and fewer flows: a quick check that it works"),
+    opt("out", Some('o'), Takes::Value).says("DIR", "writes caches.csv and caches.md there"),
+    opt("only", None, Takes::Value).says("LETTERS", "of the experiments, as in \"ab\""),
+    opt("quick", Some('q'), Takes::Nothing).says("", "shorter windows and fewer flows: to see that it runs"),
 ];
 
 fn options() -> Vec<Opt> {
@@ -149,9 +147,6 @@ fn run(asked: &Asked) -> std::io::Result<()> {
     let lines: String = rows.iter().map(|r| r.csv() + "\n").collect();
     std::fs::write(dir.join("caches.csv"), format!("{}\n{lines}", Row::HEADER))?;
     std::fs::write(dir.join("caches.md"), report::page(&rows))?;
-    for (name, svg) in plot::all(&rows) {
-        std::fs::write(dir.join(name), svg)?;
-    }
     Ok(())
 }
 

@@ -121,8 +121,8 @@ fn unique<T: Ord>(all: impl Iterator<Item = T>) -> BTreeSet<T> {
     all.collect()
 }
 
-/// The names of the caches, in the order in which they were measured.
-pub fn caches(rows: &[&Row]) -> Vec<&'static str> {
+/// The caches in the order in which they were measured.
+fn caches(rows: &[&Row]) -> Vec<&'static str> {
     let mut names = Vec::new();
     for r in rows {
         if !names.contains(&r.cell.cache) {

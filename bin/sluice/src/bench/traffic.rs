@@ -23,31 +23,15 @@ impl Distribution {
     }
 }
 
-/// Uniformly distributed random numbers, equal in each run (splitmix64, Steele et al. 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-}
-
-/// Length of a random sequence, after which it repeats.
+/// Draws before they come again.
 const DRAWS: usize = 1 << 20;
 
 /// The flow number of each packet; the caller repeats the sequence.
 pub fn order(flows: usize, distribution: Distribution) -> Arc<[u32]> {
-    let mut random = Random(flows as u64);
+    let mut random = fastrand::Rng::with_seed(flows as u64);
     match distribution {
         Distribution::Equal => shuffled(flows, &mut random).into(),
-        Distribution::Uniform => (0..DRAWS).map(|_| random.below(flows) as u32).collect(),
+        Distribution::Uniform => (0..DRAWS).map(|_| random.u32(..flows as u32)).collect(),
         Distribution::Zipf(s) => {
             let mut sums = Vec::with_capacity(flows);
             let mut sum = 0.0;
@@ -58,7 +42,7 @@ pub fn order(flows: usize, distribution: Distribution) -> Arc<[u32]> {
             // Flow numbers are shuffled, so that flows of neighbouring rank have no similar addresses.
             let names = shuffled(flows, &mut random);
             let draw = || {
-                let at = random.next() as f64 / u64::MAX as f64 * sum;
+                let at = random.f64() * sum;
                 names[sums.partition_point(|s| *s < at).min(flows - 1)]
             };
             std::iter::repeat_with(draw).take(DRAWS).collect()
@@ -66,10 +50,10 @@ pub fn order(flows: usize, distribution: Distribution) -> Arc<[u32]> {
     }
 }
 
-fn shuffled(n: usize, random: &mut Random) -> Vec<u32> {
+fn shuffled(n: usize, random: &mut fastrand::Rng) -> Vec<u32> {
     let mut all: Vec<u32> = (0..n as u32).collect();
     for i in (1..n).rev() {
-        all.swap(i, random.below(i + 1));
+        all.swap(i, random.usize(..=i));
     }
     all
 }

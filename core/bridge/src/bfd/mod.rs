@@ -24,7 +24,6 @@ mod event;
 mod forwarding;
 mod frame;
 mod message;
-mod random;
 mod receive;
 mod session;
 mod settings;

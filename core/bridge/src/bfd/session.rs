@@ -3,7 +3,6 @@
 use super::event::Event;
 use super::frame::{frame, source_port};
 use super::message::{Diagnostic, Flags, Message, State};
-use super::random::Random;
 use super::settings::Settings;
 use flow::Mac;
 use units::Millis;
@@ -99,7 +98,7 @@ pub struct Session {
     /// bfd.LocalDiscr
     pub(super) discriminator: u32,
     source_port: u16,
-    random: Random,
+    random: fastrand::Rng,
     /// bfd.SessionState
     pub(super) state: State,
     /// bfd.LocalDiag
@@ -138,7 +137,7 @@ impl Session {
             mac,
             discriminator: identity.discriminator,
             source_port: source_port(identity.number),
-            random: Random::new(identity.seed),
+            random: fastrand::Rng::with_seed(identity.seed),
             state: State::Down,
             diagnostic,
             flags: Flags::empty(),
@@ -316,8 +315,8 @@ impl Session {
     pub(super) fn schedule(&mut self) {
         let interval = self.tx_interval();
         let percent = match self.settings.mult {
-            1 => 10 + self.random.below(16),
-            _ => self.random.below(26),
+            1 => 10 + self.random.u64(..16),
+            _ => self.random.u64(..26),
         };
         self.next_tx = Some(self.last_tx + interval - Millis(interval.0 * percent / 100));
     }

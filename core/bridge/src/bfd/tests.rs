@@ -119,13 +119,13 @@ struct Link {
     ends: [End; 2],
     now: Millis,
     loss: [u64; 2],
-    dice: super::random::Random,
+    dice: fastrand::Rng,
 }
 
 impl Link {
     fn new(a: Settings, b: Settings, seed: u64) -> Link {
         let ends = [End::new(0, a), End::new(1, b)];
-        Link { ends, now: Millis(1_000_000), loss: [0; 2], dice: super::random::Random::new(seed) }
+        Link { ends, now: Millis(1_000_000), loss: [0; 2], dice: fastrand::Rng::with_seed(seed) }
     }
 
     fn run(&mut self, time: u64) {
@@ -136,7 +136,7 @@ impl Link {
             for _ in 0..4 {
                 for from in 0..2 {
                     let Some(frame) = self.ends[from].send(self.now) else { continue };
-                    if self.dice.below(100) >= self.loss[from] {
+                    if self.dice.u64(..100) >= self.loss[from] {
                         self.ends[1 - from].get(&frame, self.now);
                     }
                 }

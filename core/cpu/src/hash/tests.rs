@@ -2,23 +2,13 @@ use super::*;
 use crate::adversary::{colliding_macs, crc_step};
 use std::collections::HashMap;
 
-/// Random numbers, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        siphash([1, 2], &[self.0])
-    }
-}
-
 #[test]
 fn the_fast_way_agrees_with_the_reference_and_masked_bits_do_not_count() {
-    let mut random = Random(1);
+    let mut random = fastrand::Rng::with_seed(1);
     for n in 0..40 {
-        let lines: Vec<Line> = (0..n).map(|_| std::array::from_fn(|_| random.next())).collect();
-        let mask = std::array::from_fn(|i| if (n + i) % 3 == 0 { 0 } else { random.next() });
-        let secret = Secret::new(random.next());
+        let lines: Vec<Line> = (0..n).map(|_| std::array::from_fn(|_| random.u64(..))).collect();
+        let mask = std::array::from_fn(|i| if (n + i) % 3 == 0 { 0 } else { random.u64(..) });
+        let secret = Secret::new(random.u64(..));
         let (mut fast, mut slow) = (vec![0; n], vec![0; n]);
         hash_lines(&lines, &mask, &secret, &mut fast);
         hash_lines_scalar(&lines, &mask, &secret, &mut slow);
@@ -27,8 +17,8 @@ fn the_fast_way_agrees_with_the_reference_and_masked_bits_do_not_count() {
         sum_lines(&lines, &mask, &secret, &mut sums);
         sum_lines_scalar(&lines, &mask, &secret, &mut slow_sums);
         assert_eq!(sums, slow_sums);
-        let column: Vec<u64> = (0..n).map(|_| random.next()).collect();
-        let (place, mask_of_word) = ((&secret, 8 + n), random.next());
+        let column: Vec<u64> = (0..n).map(|_| random.u64(..)).collect();
+        let (place, mask_of_word) = ((&secret, 8 + n), random.u64(..));
         add_column(&column, mask_of_word, place, &mut sums);
         add_column_scalar(&column, mask_of_word, place, &mut slow_sums);
         assert_eq!(sums, slow_sums);
@@ -37,7 +27,7 @@ fn the_fast_way_agrees_with_the_reference_and_masked_bits_do_not_count() {
         assert_eq!(fast, slow);
         hash_lines(&lines, &mask, &secret, &mut fast);
         for (line, hash) in lines.iter().zip(&fast) {
-            let unmasked = std::array::from_fn(|i| line[i] ^ random.next() & !mask[i]);
+            let unmasked = std::array::from_fn(|i| line[i] ^ random.u64(..) & !mask[i]);
             assert_eq!(hash_line(&unmasked, &mask, &secret), *hash);
         }
     }
@@ -175,10 +165,10 @@ fn best_difference(hash: impl Fn(&Line, u64) -> u32) -> f64 {
             }
         }
     }
-    let mut random = Random(3);
+    let mut random = fastrand::Rng::with_seed(3);
     for _ in 0..300 {
         let mut other = base;
-        (0..3).for_each(|i| other[i] ^= random.next() & random.next() & random.next());
+        (0..3).for_each(|i| other[i] ^= random.u64(..) & random.u64(..) & random.u64(..));
         others.push(other);
     }
     let mut found: Vec<(f64, Line)> = others.iter().map(|o| (share(o, 0..LEARN), *o)).collect();

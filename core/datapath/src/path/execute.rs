@@ -41,7 +41,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             &Op::Recirc(id) => each(engine, group, last, |e, p| recirculate(e, id, p)),
             Op::Clone(inner) => branch(engine, inner, group, last, |_| true),
             &Op::Sample(share, ref inner) => {
-                branch(engine, inner, group, last, |e| share == u32::MAX || e.random() < share);
+                branch(engine, inner, group, last, |e| share == u32::MAX || e.random.u32(..) < share);
             }
             Op::CheckLen(max, longer, rest) => split(engine, *max, [longer, rest], group, last),
             &Op::Drop(reason) => group.drain(..).for_each(|p| engine.drop_packet(p, reason)),

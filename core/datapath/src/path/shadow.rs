@@ -43,7 +43,7 @@ pub(crate) fn stage(shared: &Shared, engine: &mut Engine) {
 #[cold]
 fn show(shared: &Shared, engine: &mut Engine) {
     engine.batch.spread();
-    let (which, batch) = (engine.random() as usize % engine.batch.len().max(1), &engine.batch);
+    let (which, batch) = (engine.random.usize(..engine.batch.len().max(1)), &engine.batch);
     let index = batch.found[if batch.alike { 0 } else { which }];
     let (Some(frame), Some(handler)) = (batch.frames.get(which), &*engine.handler) else { return };
     if index == NONE {

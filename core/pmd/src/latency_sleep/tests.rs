@@ -39,11 +39,8 @@ fn run_with(target: u64, machine: Machine, group: u64, time: u64, mut gap: impl 
     let mut idle = LatencySleep::default();
     idle.set_target(target, US, machine.can_pause);
     idle.set_can_arm(machine.can_arm);
-    let mut random = 1u64;
-    let mut draw = || {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        random >> 33
-    };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut draw = || random.u64(..1 << 31);
     let (mut now, mut used, mut next) = (0, 0, gap(draw()));
     let mut waits = Vec::new();
     let mut seen = Seen { used: 0, p99: 0, timers: 0, armed: 0, pauses: 0 };

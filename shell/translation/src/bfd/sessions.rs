@@ -7,6 +7,7 @@ use crate::published::Published;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
 use bridge::bfd::{Event, Identity, Level, Session, Settings};
+use fastrand::Rng;
 use flow::Mac;
 use runtime::{Module, RateLimit, log};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,6 @@ pub struct Sessions {
     wakeup: Arc<Wakeup>,
 }
 
-#[derive(Default)]
 struct Inner {
     all: BTreeMap<PortKey, Entry>,
     /// Sessions with a running timer, in order of time.
@@ -40,8 +40,8 @@ struct Inner {
     changed_reports: BTreeSet<PortKey>,
     /// Number of sessions created so far.
     made: u16,
-    /// Seed of discriminators and jitter.
-    seed: u64,
+    /// For discriminators and jitter.
+    random: Rng,
 }
 
 struct Entry {
@@ -70,24 +70,21 @@ pub struct Report {
 }
 
 impl Inner {
-    /// The next random number (splitmix64, Steele et al. 2014).
-    fn random(&mut self) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.seed ^ self.seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+    fn new(seed: u64) -> Inner {
+        let (all, queue, changed_reports) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Inner { all, queue, changed_reports, made: 0, random: Rng::with_seed(seed) }
     }
 
     fn identity(&mut self) -> Identity {
         let discriminator = loop {
-            let n = (self.random() >> 32) as u32;
+            let n = self.random.u32(..);
             if n != 0 && self.all.values().all(|e| e.session.discriminator() != n) {
                 break n;
             }
         };
         let number = self.made;
         self.made = self.made.wrapping_add(1);
-        Identity { discriminator, number, seed: self.random() }
+        Identity { discriminator, number, seed: self.random.u64(..) }
     }
 
     fn unqueue(&mut self, at: PortKey) {
@@ -114,7 +111,7 @@ impl Sessions {
     /// number.
     pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>, seed: u64) -> Sessions {
         Sessions {
-            inner: Mutex::new(Inner { seed: cpu::derive(seed, b"bfd-disc"), ..Inner::default() }),
+            inner: Mutex::new(Inner::new(cpu::derive(seed, b"bfd-disc"))),
             len: AtomicUsize::new(0),
             any_changed_reports: AtomicBool::new(false),
             shared: Arc::clone(shared),
