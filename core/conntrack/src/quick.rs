@@ -1,4 +1,4 @@
-//! Packets that go the [quick way](crate::established): TCP and UDP over IPv4 without options.
+//! What is read of and written into packets that go the quick way: TCP and UDP over IPv4 without options.
 //!
 //! What is read of such a packet are the words that a record has, so its connection is found by comparing them.
 

@@ -15,13 +15,13 @@ use packet::{Icmp, Icmpv6, Ipv4, Ipv6, Sctp, Tcp, Udp, ipproto};
 pub struct Packet<'a> {
     /// Ethernet type.
     pub ethertype: u16,
-    /// From the network header on; padding may follow.
+    /// The packet from the network header on; padding may follow.
     pub l3: &'a [u8],
-    /// Its checksums are finished, and are to be right.
+    /// Its checksums are finished and must be right.
     pub verify: bool,
 }
 
-/// See the module.
+/// What connection tracking reads from a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Subject {
     /// The key of the connection, in the packet's direction.

@@ -43,7 +43,7 @@ pub struct Action {
     pub helper: Option<Helper>,
 }
 
-/// What is known of a packet's connection.
+/// Connection tracking metadata of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Bits of `flow::flow::ct_state`.

@@ -144,7 +144,10 @@ fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])
                 rest = expand(rest, &path, found).trim_start();
                 match rest.strip_prefix(',') {
                     Some(next) if !next.trim_start().starts_with('}') => rest = next,
-                    Some(next) => rest = next.trim_start(),
+                    Some(next) => {
+                        rest = next.trim_start();
+                        break;
+                    }
                     None => break,
                 }
             }
@@ -193,6 +196,7 @@ mod tests {
         assert_eq!(of("    crate::a::f(1);\n// crate::no", &["x"]), ["a::f"]);
         assert_eq!(of("use child::Name;", &["x"]), ["x::child::Name"]);
         assert_eq!(of("use crate::a;\n#[cfg(test)]\nuse crate::b;", &["x"]), ["a"]);
+        assert_eq!(of("use super::{\n    a,\n    b,\n};", &["x", "y"]), ["x::a", "x::b"]);
     }
 
     #[test]
