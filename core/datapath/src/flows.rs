@@ -21,34 +21,23 @@ use std::sync::Arc;
 use sync::Lane;
 use units::{Millis, Ufid, WorkerId};
 
-mod concern;
+mod concerned;
+mod concerns;
+mod credits;
 mod entries;
 mod entry;
 mod eviction;
 mod fold;
+mod lane_slot;
+mod limits;
 
-pub use concern::Concerns;
+pub use concerns::Concerns;
+pub(crate) use credits::{Credits, credit};
 use entries::Entries;
+pub(crate) use entry::Birth;
 use entry::Entry;
-pub(crate) use eviction::{FlowLimits, SPARE};
-use fold::LaneSlot;
-
-/// Statistics to credit to owners.
-pub(crate) type Credits = Vec<(Arc<dyn FlowOwner>, FlowStats)>;
-
-/// Credits the owners. Call it without the lock.
-pub(crate) fn credit(credits: Credits) {
-    for (owner, delta) in credits {
-        owner.credit(&delta);
-    }
-}
-
-/// The worker whose miss made a flow, and when.
-#[derive(Clone, Copy)]
-pub(crate) struct Birth {
-    pub(crate) worker: WorkerId,
-    pub(crate) at: Millis,
-}
+use lane_slot::LaneSlot;
+pub(crate) use limits::{FlowLimits, SPARE};
 
 /// Half of an identifier. The second of two flows with the same half is not installed; among millions of
 /// flows this is very unlikely.

@@ -1,13 +1,19 @@
 //! The publisher's data of one megaflow; workers do not read it.
 
-use super::Birth;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
 use classifier::megaflow::Megaflow;
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats};
 use flow::{Flow, PackedFlow};
 use std::sync::Arc;
-use units::{Ufid, WorkerId};
+use units::{Millis, Ufid, WorkerId};
+
+/// The worker whose miss made a flow, and when.
+#[derive(Clone, Copy)]
+pub(crate) struct Birth {
+    pub(crate) worker: WorkerId,
+    pub(crate) at: Millis,
+}
 
 pub(crate) struct Entry {
     pub(super) ufid: Ufid,

@@ -4,7 +4,8 @@
 //! CLOCK eviction: a hand goes round all megaflows; of the next [`SAMPLE`] megaflows the least recently used
 //! is removed. Finding the least recently used of all would mean to visit all.
 
-use super::fold::ago;
+use super::lane_slot::ago;
+use super::limits::SPARE;
 use super::{Credits, Flows};
 use units::Millis;
 
@@ -12,20 +13,11 @@ use units::Millis;
 const SAMPLE: usize = 16;
 /// Free indices that are skipped at most in one eviction.
 const STEPS: usize = 1024;
-/// Removed megaflows that may wait until no reader uses them: this many indices exist beyond the limit.
-pub(crate) const SPARE: usize = 8192;
 /// If this many are waiting, the readers' progress is checked.
 const WAITING: usize = 256;
 /// Maximum evictions for one new megaflow: more than one, so that after a limit was lowered, the number
 /// approaches it step by step.
 const GO: usize = 4;
-
-/// Limits of the megaflows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlowLimits {
-    pub(crate) flows: usize,
-    pub(crate) bytes: usize,
-}
 
 impl Flows {
     /// An estimate of the bytes of memory that megaflows take.

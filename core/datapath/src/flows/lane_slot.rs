@@ -1,0 +1,68 @@
+//! A worker's lane of counters, with the counts at the last fold.
+//!
+//! The counts at the last fold are stored contiguously, so a megaflow without a new packet costs the
+//! comparison of two words.
+
+use super::entries::CHUNK;
+use dpif::FlowStats;
+use sync::{LaneCount, Lanes};
+use units::{Millis, WorkerId};
+
+/// One lane of counters, with the counts at the last fold.
+pub(super) struct LaneSlot {
+    pub(super) worker: WorkerId,
+    pub(super) lanes: Lanes,
+    seen: Vec<Option<Box<[LaneCount]>>>,
+}
+
+impl LaneSlot {
+    pub(super) fn new(worker: WorkerId, lanes: Lanes) -> LaneSlot {
+        LaneSlot { worker, lanes, seen: Vec::new() }
+    }
+
+    /// The counts that are not folded yet, and those at the last fold; `None` if they are equal.
+    pub(super) fn news(&self, index: u32) -> Option<(LaneCount, LaneCount)> {
+        let (read, seen) = (self.lanes.read(index), self.seen(index));
+        (read.packets_since(&seen) != 0).then_some((read, seen))
+    }
+
+    fn seen(&self, index: u32) -> LaneCount {
+        let chunk = self.seen.get(index as usize / CHUNK).and_then(Option::as_ref);
+        chunk.map(|c| c[index as usize % CHUNK]).unwrap_or_default()
+    }
+
+    fn see(&mut self, index: u32, read: LaneCount) {
+        let (chunk, at) = (index as usize / CHUNK, index as usize % CHUNK);
+        if self.seen.len() <= chunk {
+            self.seen.resize_with(chunk + 1, || None);
+        }
+        self.seen[chunk].get_or_insert_with(|| vec![LaneCount::default(); CHUNK].into())[at] = read;
+    }
+
+    /// Clears an index before it is used again.
+    pub(super) fn clear(&mut self, index: u32) {
+        self.lanes.clear(index);
+        if let Some(Some(chunk)) = self.seen.get_mut(index as usize / CHUNK) {
+            chunk[index as usize % CHUNK] = LaneCount::default();
+        }
+    }
+
+    /// The difference since the last call.
+    pub(super) fn take(&mut self, index: u32, now: Millis) -> Option<FlowStats> {
+        let (read, seen) = self.news(index)?;
+        self.see(index, read);
+        Some(FlowStats {
+            packets: read.packets_since(&seen),
+            bytes: read.bytes_since(&seen),
+            used: Some(Millis(now.0.saturating_sub(ago(read.used, now)))),
+            tcp_flags: read.tcp_flags,
+        })
+    }
+}
+
+/// Milliseconds since a time of a lane.
+pub(super) fn ago(used: u32, now: Millis) -> u64 {
+    let ago = (now.0 as u32).wrapping_sub(used);
+    // The clock of a worker may be slightly ahead of the caller's.
+    if ago > u32::MAX / 2 { 0 } else { ago.into() }
+}
