@@ -1,4 +1,5 @@
-//! The quick way of packets of established connections, which does nothing before it is sure.
+//! The short way of packets of known connections: TCP and UDP over IPv4 without options. Nothing is changed before every check
+//! has passed.
 //!
 //! Whatever is not as usual goes the [general way](crate::tracker): no record where the index names one, a connection that is over or
 //! that has a helper, segments that begin or end a connection, a second translation.

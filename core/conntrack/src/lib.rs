@@ -10,7 +10,7 @@
 //! limits.rs    how many there may be, of all zones and of each
 //! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
 //! hear.rs      packets of control connections are heard
-//! quick.rs     what is read of most packets of known connections; pass_quick.rs: their short way
+//! quick.rs     what is read of most packets of known connections; established.rs: their short way
 //! nat.rs       which addresses and ports a connection gets, and what is written into its packets
 //! tracker.rs   `Conntrack`: a packet is tracked; begin.rs: it begins a connection
 //! sweep.rs     what is too old goes, or what can be spared; control.rs: what the switch sets and has forgotten
@@ -38,7 +38,6 @@ mod index;
 mod key;
 mod limits;
 mod nat;
-mod pass_quick;
 mod protocol;
 mod quick;
 mod record;
