@@ -5,13 +5,14 @@
 //! some errors would end the process: see `rehearsal`.
 
 use crate::args::{self, Arguments, Machine};
+use crate::bring_up::bring_up;
 use crate::log::{self, Level, Note, Sink, Speaker};
 use crate::memory_headroom;
 use crate::rehearsal;
 use crate::settings::{self, Settings};
 use dpdk_sys as sys;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,28 +112,4 @@ fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
     thread.map_err(|e| format!("cannot start a thread ({e})"))?;
     let late = || format!("it was not initialized after {} seconds", LIMIT.as_secs());
     told.recv_timeout(LIMIT).map_err(|_| late()).flatten()
-}
-
-/// Starts the environment in this process, on this thread, which becomes its main lcore. The arguments, the program's
-/// name first, are leaked: the environment keeps pointers to them.
-pub(crate) fn bring_up(words: &[String]) -> Result<(), String> {
-    let strings: Result<Vec<CString>, _> = words.iter().map(|w| CString::new(w.as_bytes())).collect();
-    let strings = strings.map_err(|_| "an option with a zero byte in it".to_owned())?;
-    let mut argv: Vec<_> = strings.into_iter().map(CString::into_raw).collect();
-    let n = argv.len() as i32;
-    argv.push(std::ptr::null_mut());
-    // SAFETY: `n` C strings and a null pointer, all writable and never freed. The callers ensure that this is called
-    // once in a process.
-    if unsafe { sys::rte_eal_init(n, argv.leak().as_mut_ptr()) } < 0 {
-        // SAFETY: reads a thread-local variable.
-        let reason = log::error_text(unsafe { sys::sluice_errno() });
-        let severe = log::severe();
-        return Err(if severe.is_empty() { reason } else { severe });
-    }
-    // Otherwise threads that the environment did not create cannot be registered.
-    // SAFETY: the environment is initialized.
-    if !unsafe { sys::rte_mp_disable() } {
-        return Err("could not disable multiprocess".to_owned());
-    }
-    Ok(())
 }

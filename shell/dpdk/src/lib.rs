@@ -4,6 +4,7 @@
 //! or `None` instead of failing in C. Threads that use packet buffers hold a `thread::Registration`.
 
 pub mod args;
+mod bring_up;
 pub mod cycles;
 pub mod dump;
 pub mod eal;

@@ -6,7 +6,7 @@
 //! only once), reports success on its standard output, and exits. Only then the real process starts the environment.
 //! The child logs to its standard error, each line preceded by its level.
 
-use crate::eal;
+use crate::bring_up::bring_up;
 use crate::log::{self, Level};
 use dpdk_sys as sys;
 use rustix::fs::MemfdFlags;
@@ -38,7 +38,7 @@ fn play(program: Option<&String>, words: &[String]) -> ExitCode {
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
     log::divert(|_, level, line| eprintln!("<{}>{line}", level as u8));
     let words: Vec<String> = program.into_iter().chain(words).cloned().collect();
-    if let Err(text) = eal::bring_up(&words) {
+    if let Err(text) = bring_up(&words) {
         // Severe messages are logged already.
         if log::severe().is_empty() {
             eprintln!("<{}>{text}", Level::Error as u8);

@@ -1,8 +1,10 @@
 //! Capabilities and state of a device, and the settings that need no restart.
 
-use super::{DeviceError, Ethdev, TxWork, check};
+use super::device::Ethdev;
+use super::error::{DeviceError, check};
+use super::raw_info::{mac, raw, text, tx_work};
+use super::tx_work::TxWork;
 use dpdk_sys as sys;
-use std::ffi::{CStr, c_char};
 use std::sync::atomic::Ordering;
 
 /// Limits of a queue's length, in descriptors.
@@ -66,47 +68,6 @@ pub struct FlowControl {
 
 /// `UINT32_MAX`: DPDK's value for an unknown speed.
 const SPEED_UNKNOWN: u32 = u32::MAX;
-
-/// Copies a string that DPDK owns.
-///
-/// # Safety
-///
-/// `text` is null or a C string that lives during the call.
-unsafe fn text(text: *const c_char) -> Option<String> {
-    // SAFETY: the caller's promise.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
-}
-
-/// DPDK's description of the device.
-pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
-    // SAFETY: plain data, filled by the call; an invalid port is refused by it.
-    unsafe {
-        let mut raw: sys::rte_eth_dev_info = std::mem::zeroed();
-        check("Failed to get device info", sys::rte_eth_dev_info_get(port, &raw mut raw))?;
-        Ok(raw)
-    }
-}
-
-/// Drivers that announce TCP segmentation but fail for segments of full MTU: net_tap counts the Ethernet header
-/// towards the MTU.
-const CANNOT_SEGMENT: [&str; 1] = ["net_tap"];
-
-/// Offloads on transmission that the device supports.
-pub(super) fn tx_work(raw: &sys::rte_eth_dev_info) -> TxWork {
-    let mut work = TxWork::of(raw.tx_offload_capa);
-    // SAFETY: the driver's name lives as long as the driver.
-    let driver = unsafe { text(raw.driver_name) };
-    work.segmentation &= !driver.is_some_and(|name| CANNOT_SEGMENT.contains(&name.as_str()));
-    work
-}
-
-/// The port's MAC address; zeros if the driver has none.
-pub(super) fn mac(port: u16) -> [u8; 6] {
-    let mut mac = sys::rte_ether_addr { addr_bytes: [0; 6] };
-    // SAFETY: filled by the call; an invalid port is refused by it.
-    unsafe { sys::rte_eth_macaddr_get(port, &raw mut mac) };
-    mac.addr_bytes
-}
 
 fn limits(raw: &sys::rte_eth_desc_lim) -> Limits {
     Limits { max: raw.nb_max, min: raw.nb_min, align: raw.nb_align }

@@ -1,6 +1,9 @@
 //! A running device: its configuration, and the state that its queues share.
 
-use super::{Claim, DeviceError, check, info};
+use super::claim::Claim;
+use super::error::{DeviceError, check};
+use super::raw_info;
+use super::tx_work::TxWork;
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,47 +38,6 @@ pub struct Config {
     pub segmentation: bool,
 }
 
-/// Offloads that a device performs on transmission.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TxWork {
-    /// Checksum of the IPv4 header.
-    pub ip_checksum: bool,
-    /// Checksums of TCP and UDP.
-    pub checksum: bool,
-    /// Segmentation of TCP.
-    pub segmentation: bool,
-}
-
-impl TxWork {
-    /// The offloads that these capabilities (`RTE_ETH_TX_OFFLOAD_*`) allow.
-    pub(super) fn of(capabilities: u64) -> TxWork {
-        let has = |flags: u64| capabilities & flags == flags;
-        let checksum =
-            has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_CKSUM | sys::SLUICE_RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
-        TxWork {
-            ip_checksum: has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM),
-            checksum,
-            // Packets to be segmented consist of several buffers.
-            segmentation: checksum
-                && has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO | sys::SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
-        }
-    }
-
-    /// As DPDK's flags.
-    fn offloads(self) -> u64 {
-        let of = |on, flags| if on { flags } else { 0 };
-        of(self.ip_checksum, sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)
-            | of(
-                self.checksum,
-                sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_CKSUM | sys::SLUICE_RTE_ETH_TX_OFFLOAD_UDP_CKSUM,
-            )
-            | of(
-                self.segmentation,
-                sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO | sys::SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
-            )
-    }
-}
-
 /// State that the queues of a started device share.
 pub(crate) struct Running {
     pub(crate) claim: Arc<Claim>,
@@ -93,10 +55,10 @@ pub(crate) struct Running {
 impl Running {
     pub(super) fn start(claim: Arc<Claim>, config: &Config) -> Result<Running, DeviceError> {
         let port = claim.port;
-        let info = info::raw(port)?;
+        let info = raw_info::raw(port)?;
         let n_rxq = config.n_rxq.min(info.max_rx_queues).max(1);
         let n_txq = config.n_txq.min(info.max_tx_queues).max(1);
-        let mut work = info::tx_work(&info);
+        let mut work = raw_info::tx_work(&info);
         work.segmentation &= config.segmentation;
         let mut conf = device_conf(config, &info);
         conf.txmode.offloads = work.offloads();

@@ -1,32 +1,13 @@
 //! Counters of a device: the driver's, and packets that were lost outside the driver.
 
-use super::{DeviceError, Ethdev, check};
+use super::device::Ethdev;
+use super::error::{DeviceError, check};
 use dpdk_sys as sys;
-use packet::queue::TxResult;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// More extended counters than any driver has; bounds the memory asked of one.
 const XSTATS_MAX: usize = 16_384;
-
-/// Packets lost outside the driver. The counters are independent: no order among them is promised.
-#[derive(Default)]
-pub(crate) struct OwnCounters {
-    rx_lost: AtomicU64,
-    tx_failed: AtomicU64,
-    tx_too_long: AtomicU64,
-}
-
-impl OwnCounters {
-    pub(super) fn count_rx_lost(&self, n: u64) {
-        self.rx_lost.fetch_add(n, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_tx_lost(&self, result: &TxResult) {
-        self.tx_failed.fetch_add(u64::from(result.dropped), Ordering::Relaxed);
-        self.tx_too_long.fetch_add(u64::from(result.too_long), Ordering::Relaxed);
-    }
-}
 
 /// The counters of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,17 +8,14 @@
 use super::blocked_writes;
 use super::lost_memory;
 use super::message_checks;
-use super::port_state::PortState;
+use super::ports::find;
 use super::rules::Rules;
 use crate::log::{Level, say};
 use dpdk_sys as sys;
 use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-static PORTS: Mutex<BTreeMap<String, Arc<PortState>>> = Mutex::new(BTreeMap::new());
 
 /// The table of callbacks in the library's form.
 pub(super) struct Callbacks(sys::rte_vhost_device_ops);
@@ -61,36 +58,6 @@ unsafe extern "C" fn interrupted(_vid: c_int) {
 #[inline]
 pub(super) fn take_interrupts() -> u64 {
     INTERRUPTS.take()
-}
-
-fn ports() -> MutexGuard<'static, BTreeMap<String, Arc<PortState>>> {
-    PORTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Registers a port. Returns false if a port with this path exists.
-pub(super) fn add(port: &Arc<PortState>) -> bool {
-    let mut ports = ports();
-    if ports.values().any(|l| l.path == port.path && !l.is_retired()) {
-        return false;
-    }
-    ports.insert(port.inner.clone(), port.clone());
-    true
-}
-
-/// Removes a port by the path at which the library listens for it.
-pub(super) fn remove(inner: &str) {
-    ports().remove(inner);
-}
-
-pub(super) fn find(vid: c_int) -> Option<Arc<PortState>> {
-    let mut path = [0u8; 128];
-    // SAFETY: the library calls us with a valid number; the buffer is as long as stated. The library ends the text
-    // with 0.
-    if unsafe { sys::rte_vhost_get_ifname(vid, path.as_mut_ptr().cast(), path.len()) } != 0 {
-        return None;
-    }
-    let path = CStr::from_bytes_until_nul(&path).ok()?.to_str().ok()?;
-    ports().get(path).cloned()
 }
 
 /// The proxy connected on behalf of a guest; nothing is negotiated yet. The port has no other connection: the proxy

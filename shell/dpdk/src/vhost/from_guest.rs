@@ -1,5 +1,6 @@
 //! Receiving from a guest: the packets of its ring become frames.
 
+use super::bounds::BURST;
 use super::callbacks::take_interrupts;
 use super::device_access::Accessor;
 use super::kick::Kick;
@@ -65,7 +66,7 @@ impl FromGuest {
             };
             interrupts += take_interrupts();
             n = max.min(n + usize::from(got));
-            if usize::from(got) < super::BURST {
+            if usize::from(got) < BURST {
                 break;
             }
         }

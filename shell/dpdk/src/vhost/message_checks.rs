@@ -4,8 +4,8 @@
 //! thread and under the locks of the rings: neither may wait for a worker or panic. A refused message is logged, and
 //! its descriptors are closed, which the library leaves to the handler of a message.
 
-use super::callbacks::find;
 use super::memory_table::REGIONS_MAX;
+use super::ports::find;
 use super::rules::{Fields, Message, Refusal, request};
 use crate::log::{Level, say};
 use dpdk_sys as sys;

@@ -27,38 +27,28 @@
 //! Sources: `rte_vhost.h`, the vhost-user specification, virtio 1.1.
 
 mod blocked_writes;
+mod bounds;
 mod callbacks;
 mod descriptors;
 mod device_access;
+mod feature;
 mod from_guest;
 mod kick;
 mod lost_memory;
 mod memory_table;
 mod message_checks;
 mod notify;
+mod path;
 mod port_state;
+mod ports;
 mod proxy;
 mod rules;
 mod socket;
 mod to_guest;
 
+pub use bounds::MAX_PAIRS;
 pub use from_guest::{FromGuest, Received};
 pub use notify::Notify;
-pub use port_state::MAX_PAIRS;
-pub use socket::{Guest, Role, Socket, SocketError};
+pub use path::{Role, SocketError};
+pub use socket::{Guest, Socket};
 pub use to_guest::{Sending, ToGuest};
-
-/// Packets that the library moves at most in one call (a constant in its source, not in its interface).
-const BURST: usize = 32;
-
-/// The feature bits that the switch reads (virtio 1.1, 5.1.3).
-mod feature {
-    pub const GUEST_CSUM: u64 = 1 << 1;
-    pub const GUEST_TSO4: u64 = 1 << 7;
-    pub const GUEST_TSO6: u64 = 1 << 8;
-    pub const HOST_UFO: u64 = 1 << 14;
-    pub const MQ: u64 = 1 << 22;
-    /// `VHOST_F_LOG_ALL`: writes to guest memory are logged, for live migration.
-    pub const LOG_ALL: u64 = 1 << 26;
-    pub const RING_PACKED: u64 = 1 << 34;
-}

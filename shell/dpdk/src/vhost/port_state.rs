@@ -3,15 +3,14 @@
 //! The library's callbacks write it, with atomics only, since some run while the library holds the locks of the rings.
 //! The main thread compares [`PortState::seq`]. Workers read which ring to send to, one word per burst.
 
+use super::bounds::MAX_PAIRS;
 use super::device_access::DeviceAccess;
 use super::notify::Notify;
-use super::proxy;
+use super::proxy::waker;
 use super::rules::Rules;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Queue pairs that a guest may have (the library's bound).
-pub const MAX_PAIRS: usize = 128;
 const NOWHERE: u16 = u16::MAX;
 
 /// One bit for each queue pair.
@@ -122,7 +121,7 @@ impl PortState {
     /// The library got a connection, or has finished removing it.
     pub fn set_library_connected(&self, library_connected: bool) {
         self.library_connected.store(library_connected, Ordering::Release);
-        proxy::wake();
+        waker::wake();
     }
 
     /// Whether the library has a connection, or is still removing one.

@@ -14,6 +14,7 @@
 //!
 //! Sources: the vhost-user specification ("Starting and stopping rings", "Message types"); virtio 1.1, 2.6 and 2.7.
 
+use super::bounds::MAX_PAIRS;
 use super::feature;
 use std::fmt;
 
@@ -174,7 +175,7 @@ impl Rules {
 
     /// `number` is below the library's bound, which it has checked.
     fn ring(&mut self, number: u32) -> &mut Ring {
-        let number = number as usize % (2 * super::MAX_PAIRS);
+        let number = number as usize % (2 * MAX_PAIRS);
         if self.rings.len() <= number {
             self.rings.resize(number + 1, Ring::NEW);
         }

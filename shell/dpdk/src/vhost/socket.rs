@@ -6,7 +6,9 @@ use super::feature;
 use super::from_guest::FromGuest;
 use super::lost_memory;
 use super::notify::Notify;
+use super::path::{PATH_MAX, Role, SocketError};
 use super::port_state::PortState;
+use super::ports;
 use super::proxy;
 use super::to_guest::ToGuest;
 use crate::eal;
@@ -14,50 +16,8 @@ use crate::log::{Level, say};
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use std::ffi::{CStr, CString};
-use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
-
-/// Bytes that a socket path may have: `sun_path` without its final zero.
-pub(super) const PATH_MAX: usize = 107;
-
-/// Which side creates the socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The guest creates it; the switch connects, and reconnects after the guest disappeared.
-    Client,
-    /// The switch creates it and the guest connects.
-    Server,
-}
-
-/// Why [`Socket::open`] failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SocketError {
-    /// DPDK is not initialized.
-    NoEnvironment,
-    /// The path is longer than [`PATH_MAX`].
-    TooLong,
-    /// The path is empty or contains a zero byte.
-    Invalid,
-    /// Another port uses this path.
-    Taken,
-    /// This step failed.
-    Refused(&'static str),
-}
-
-impl fmt::Display for SocketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SocketError::NoEnvironment => f.write_str("DPDK is not initialized"),
-            SocketError::TooLong => write!(f, "the path is longer than {PATH_MAX} bytes"),
-            SocketError::Invalid => f.write_str("the path is empty or has a zero byte"),
-            SocketError::Taken => f.write_str("the path is in use by another port"),
-            SocketError::Refused(step) => write!(f, "{step} failed"),
-        }
-    }
-}
-
-impl std::error::Error for SocketError {}
 
 /// Facts about a connected guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,15 +60,15 @@ impl Socket {
         let inner = proxy::new_path(path)?;
         let c_inner = CString::new(inner.as_str()).map_err(|_| SocketError::Invalid)?;
         let port = Arc::new(PortState::new(path, &inner, allows_postcopy(role), notify));
-        if !callbacks::add(&port) {
+        if !ports::add(&port) {
             return Err(SocketError::Taken);
         }
-        register(&c_inner, role).inspect_err(|_| callbacks::remove(&inner))?;
+        register(&c_inner, role).inspect_err(|_| ports::remove(&inner))?;
         let opened = proxy::open(&port, role).map_err(|_| SocketError::Refused("opening the socket"));
         if let Err(e) = opened {
             // SAFETY: registered above, and no guest has connected.
             unsafe { sys::rte_vhost_driver_unregister(c_inner.as_ptr()) };
-            callbacks::remove(&inner);
+            ports::remove(&inner);
             return Err(e);
         }
         // From here on, dropping the socket undoes everything.

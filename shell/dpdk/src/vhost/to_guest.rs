@@ -5,6 +5,7 @@
 //! bytes. The mbufs of a sender are reused and stay in its core's cache. Those of received packets are not touched,
 //! and frames of kernel ports are copied once, not twice.
 
+use super::bounds::BURST;
 use super::callbacks::take_interrupts;
 use super::device_access::{Accessor, Inside};
 use super::feature;
@@ -15,9 +16,6 @@ use packet::offload::{GsoKind, Offload};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Packets per call. If more were offered than the library takes in one call, the ring would look full.
-const BURST: usize = super::BURST;
 
 /// The sender's mbufs, which point at frames, and the array of pointers that the library takes.
 struct Descriptors {

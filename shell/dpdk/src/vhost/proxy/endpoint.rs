@@ -5,11 +5,11 @@
 //! connection (its rules, rings and memory) never applies to another guest.
 
 use super::session::Session;
-use super::wake;
+use super::waker::wake;
 use crate::log::{Level, say};
-use crate::vhost::callbacks;
+use crate::vhost::path::Role;
 use crate::vhost::port_state::PortState;
-use crate::vhost::socket::Role;
+use crate::vhost::ports;
 use dpdk_sys as sys;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, fchmod};
@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
+/// Interval at which workers are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval between attempts to connect.
 const RETRY: Duration = Duration::from_secs(1);
 /// A guest that blocked a worker, for 100 to 200 ms, cannot connect again for this time: workers serve all guests.
@@ -122,7 +124,7 @@ impl Endpoint {
             if had_event || session.next_check_in(now).is_some() {
                 session.run(&self.port);
             }
-            if now - self.last_check >= super::CHECK_INTERVAL {
+            if now - self.last_check >= CHECK_INTERVAL {
                 self.last_check = now;
                 if session.watch(&self.port, now) {
                     self.no_guest_before = now + HOLD_OFF;
@@ -215,7 +217,7 @@ impl Endpoint {
             (Some(session), _) => self.poll_session(session, now, fds),
             (None, SocketRole::Connect(at)) if *at > now => Some(at.saturating_duration_since(now)),
             // The endpoint waits for something without a descriptor.
-            (None, _) => Some(super::CHECK_INTERVAL),
+            (None, _) => Some(CHECK_INTERVAL),
         }
     }
 
@@ -226,7 +228,7 @@ impl Endpoint {
         fds: &mut Vec<PollFd<'a>>,
     ) -> Option<Duration> {
         session.poll_fds(fds);
-        let watch = self.port.access.vid().map(|_| super::CHECK_INTERVAL);
+        let watch = self.port.access.vid().map(|_| CHECK_INTERVAL);
         session.next_check_in(now).into_iter().chain(watch).min()
     }
 }
@@ -238,6 +240,6 @@ fn forget(port: &PortState) {
         unsafe { sys::rte_vhost_driver_unregister(path.as_ptr()) };
     }
     port.all_off();
-    callbacks::remove(&port.inner);
+    ports::remove(&port.inner);
     wake();
 }

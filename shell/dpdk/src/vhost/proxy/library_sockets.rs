@@ -1,7 +1,6 @@
 //! The directory of the sockets at which the library listens; only this process uses it.
 
-use crate::vhost::SocketError;
-use crate::vhost::socket::PATH_MAX;
+use crate::vhost::path::{PATH_MAX, SocketError};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fs::DirBuilder;
 use std::os::fd::OwnedFd;
@@ -17,7 +16,7 @@ static DIRECTORY: Mutex<Option<(PathBuf, OwnedFd)>> = Mutex::new(None);
 
 /// Returns a new path for each call. It ends in the name of the guest's socket, which then appears in the library's
 /// messages.
-pub(in crate::vhost) fn new_path(shown: &str) -> Result<String, SocketError> {
+pub(crate) fn new_path(shown: &str) -> Result<String, SocketError> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let mut directory_and_lock = DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
     if directory_and_lock.is_none() {

@@ -24,22 +24,20 @@ mod endpoint;
 mod library_sockets;
 mod message;
 mod session;
+pub(super) mod waker;
 
 pub(super) use library_sockets::new_path;
 pub(super) use session::LIMIT;
 
+use super::path::Role;
 use super::port_state::PortState;
-use super::socket::Role;
 use endpoint::Endpoint;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
-
-/// Interval at which workers are checked.
-const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+use std::time::Instant;
 
 enum Order {
     Serve(Box<Endpoint>),
@@ -49,7 +47,7 @@ enum Order {
 /// How other threads reach the proxy thread.
 struct Proxy {
     orders: Mutex<Vec<Order>>,
-    waker: OwnedFd,
+    waker: &'static OwnedFd,
 }
 
 static PROXY: OnceLock<&'static Proxy> = OnceLock::new();
@@ -61,7 +59,7 @@ fn proxy() -> io::Result<&'static Proxy> {
     if let Some(proxy) = PROXY.get() {
         return Ok(proxy);
     }
-    let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let waker = waker::waker()?;
     // Lives until the process ends.
     let proxy: &'static Proxy = Box::leak(Box::new(Proxy { orders: Mutex::default(), waker }));
     std::thread::Builder::new().name("vhost-proxy".to_owned()).spawn(|| serve(proxy))?;
@@ -71,18 +69,8 @@ fn proxy() -> io::Result<&'static Proxy> {
 impl Proxy {
     fn order(&self, order: Order) {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner).push(order);
-        self.wake();
+        waker::wake();
     }
-
-    fn wake(&self) {
-        // Fails if the counter is full; then the thread is about to wake anyway.
-        let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
-    }
-}
-
-/// Reports a change that a session may wait for. Does not block.
-pub(super) fn wake() {
-    PROXY.get().into_iter().for_each(|proxy| proxy.wake());
 }
 
 /// Starts to serve a port that was registered with the library.
@@ -123,13 +111,13 @@ fn serve(proxy: &Proxy) {
 /// Waits for an event or the next check. Returns whether there was an event.
 fn sleep(proxy: &Proxy, endpoints: &[Endpoint]) -> bool {
     let now = Instant::now();
-    let mut fds = vec![PollFd::new(&proxy.waker, PollFlags::IN)];
+    let mut fds = vec![PollFd::new(proxy.waker, PollFlags::IN)];
     let limits = endpoints.iter().filter_map(|endpoint| endpoint.poll_fds(now, &mut fds));
     let limit = limits
         .min()
         .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) });
     let ready = poll(&mut fds, limit.as_ref()) != Ok(0);
     // The wake-up may arrive when the timeout has already expired: having read it from the counter, we must report it.
-    let woken = rustix::io::read(&proxy.waker, &mut [0u8; 8]).is_ok();
+    let woken = rustix::io::read(proxy.waker, &mut [0u8; 8]).is_ok();
     ready || woken
 }

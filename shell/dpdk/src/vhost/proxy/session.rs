@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 /// A burst takes microseconds. If a worker is inside for this long, the port is out of service.
-pub(in crate::vhost) const LIMIT: Duration = Duration::from_secs(2);
+pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 /// How long the thread spins for workers to leave before it sleeps and checks again.
 const SPIN: Duration = Duration::from_micros(100);
 

@@ -1,0 +1,44 @@
+//! Offloads on transmission.
+
+use dpdk_sys as sys;
+
+/// Offloads that a device performs on transmission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxWork {
+    /// Checksum of the IPv4 header.
+    pub ip_checksum: bool,
+    /// Checksums of TCP and UDP.
+    pub checksum: bool,
+    /// Segmentation of TCP.
+    pub segmentation: bool,
+}
+
+impl TxWork {
+    /// The offloads that these capabilities (`RTE_ETH_TX_OFFLOAD_*`) allow.
+    pub(super) fn of(capabilities: u64) -> TxWork {
+        let has = |flags: u64| capabilities & flags == flags;
+        let checksum =
+            has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_CKSUM | sys::SLUICE_RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
+        TxWork {
+            ip_checksum: has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM),
+            checksum,
+            // Packets to be segmented consist of several buffers.
+            segmentation: checksum
+                && has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO | sys::SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
+        }
+    }
+
+    /// As DPDK's flags.
+    pub(super) fn offloads(self) -> u64 {
+        let of = |on, flags| if on { flags } else { 0 };
+        of(self.ip_checksum, sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)
+            | of(
+                self.checksum,
+                sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_CKSUM | sys::SLUICE_RTE_ETH_TX_OFFLOAD_UDP_CKSUM,
+            )
+            | of(
+                self.segmentation,
+                sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO | sys::SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
+            )
+    }
+}

@@ -1,0 +1,44 @@
+//! The path of a socket, which side creates it, and why it could not be opened.
+
+use std::fmt;
+
+/// Bytes that a socket path may have: `sun_path` without its final zero.
+pub(super) const PATH_MAX: usize = 107;
+
+/// Which side creates the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The guest creates it; the switch connects, and reconnects after the guest disappeared.
+    Client,
+    /// The switch creates it and the guest connects.
+    Server,
+}
+
+/// Why [`Socket::open`](super::Socket::open) failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketError {
+    /// DPDK is not initialized.
+    NoEnvironment,
+    /// The path is longer than [`PATH_MAX`].
+    TooLong,
+    /// The path is empty or contains a zero byte.
+    Invalid,
+    /// Another port uses this path.
+    Taken,
+    /// This step failed.
+    Refused(&'static str),
+}
+
+impl fmt::Display for SocketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SocketError::NoEnvironment => f.write_str("DPDK is not initialized"),
+            SocketError::TooLong => write!(f, "the path is longer than {PATH_MAX} bytes"),
+            SocketError::Invalid => f.write_str("the path is empty or has a zero byte"),
+            SocketError::Taken => f.write_str("the path is in use by another port"),
+            SocketError::Refused(step) => write!(f, "{step} failed"),
+        }
+    }
+}
+
+impl std::error::Error for SocketError {}

@@ -1,0 +1,24 @@
+//! Wakes the proxy thread.
+
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+static WAKER: OnceLock<OwnedFd> = OnceLock::new();
+
+/// The event that the proxy thread waits for; created at the first call.
+pub(super) fn waker() -> io::Result<&'static OwnedFd> {
+    if let Some(waker) = WAKER.get() {
+        return Ok(waker);
+    }
+    let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    Ok(WAKER.get_or_init(|| waker))
+}
+
+/// Reports a change that a session may wait for. Does not block.
+pub(crate) fn wake() {
+    let Some(waker) = WAKER.get() else { return };
+    // Fails if the counter is full; then the thread is about to wake anyway.
+    let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
+}
