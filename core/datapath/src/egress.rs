@@ -8,7 +8,7 @@
 //! A shaper holds frames. The worker that left frames in it serves it in each iteration until it is empty
 //! (`path/transmit.rs`).
 
-use crate::path::transmit::TX_BURST;
+use crate::engine::bursts::TX_BURST;
 use crate::port::{Frame, FrameBatch, QosResult, TxQueue, TxResult};
 use qos::shaper::DEFAULT;
 use qos::{Invalid, QueueCounts, Shaper, ShaperSpec, SingleRate, SingleRateSpec, TwoRate, TwoRateTree};

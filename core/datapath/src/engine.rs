@@ -5,19 +5,12 @@ use crate::bonds::OwnBonds;
 use crate::last_drop::DropLog;
 use crate::meter::{FineClock, Meters};
 use crate::packet::{Meta, Packet};
-use crate::path::frames::Group;
-use crate::path::group::Groups;
-use crate::path::meter::Scratch;
-use crate::path::park::Parking;
-use crate::path::recent::{PLACES, Recent, RecentByPort};
-use crate::path::shadow::Shadow;
-use crate::path::transmit::{self, Hold, Queued, TX_BURST};
 use crate::popped::PoppedBatches;
-use crate::port::{Frame, FrameBatch, FramePool};
+use crate::port::{FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::stages::{PathStage, StageClock};
 use crate::steering::Taken;
-use crate::tally::{Event, SharedTally, Tally};
+use crate::tally::{SharedTally, Tally};
 use conntrack::Conntrack;
 use dpif::{DropReason, UpcallHandler};
 use flowcache::{Cache, Choice};
@@ -26,6 +19,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use sync::Lane;
 use units::{Cycles, Millis, WorkerId};
+
+pub(crate) mod bursts;
+pub(crate) mod groups;
+pub(crate) mod metering;
+pub(crate) mod parking;
+pub(crate) mod recent;
+pub(crate) mod shadow;
+pub(crate) mod step;
+
+use bursts::{Hold, Queued};
+use groups::{Group, Groups};
+use metering::Scratch;
+use parking::Parking;
+use recent::{PLACES, Recent, RecentByPort};
+use shadow::Shadow;
 
 /// The upcall handler, if there is one.
 pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
@@ -151,6 +159,11 @@ impl Engine {
         }
     }
 
+    /// Returns whether misses of this iteration may be parked.
+    pub(crate) fn is_served(&self) -> bool {
+        self.parking.as_ref().is_some_and(|p| p.served)
+    }
+
     /// Ends a stage, for the stage clock.
     #[inline]
     pub(crate) fn end_stage(&mut self, stage: PathStage) {
@@ -193,43 +206,6 @@ impl Engine {
         self.drops.packet(packet, reason, self.now);
     }
 
-    /// Adds a copy of a frame to the port's burst.
-    #[inline]
-    pub(crate) fn send_copy(&mut self, frame: &Frame, port: u32) {
-        self.tally.add(Event::Created, 1);
-        match self.pool.copy_of(frame) {
-            Some(copy) => self.send(port, copy),
-            None => self.no_copy(frame, port),
-        }
-    }
-
-    /// Adds a copy of each frame of a batch to the port's burst.
-    pub(crate) fn send_copies(&mut self, frames: &[Frame], port: u32) {
-        if self.output(port).is_none() {
-            return frames.iter().for_each(|frame| self.send_copy(frame, port));
-        }
-        self.tally.add(Event::Created, frames.len() as u64);
-        let (mut failed, at) = (0, port as usize);
-        for frame in frames {
-            match self.pool.copy_of(frame) {
-                Some(copy) => self.outputs[at].push(copy),
-                None => failed += 1,
-            }
-        }
-        if failed != 0 {
-            frames.iter().take(failed).for_each(|frame| self.no_copy(frame, port));
-        }
-        if self.outputs[at].len() >= TX_BURST {
-            transmit::send(self, port);
-        }
-    }
-
-    #[cold]
-    fn no_copy(&mut self, frame: &Frame, port: u32) {
-        self.tally.drop(DropReason::NoBuffer, 1);
-        self.drops.unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
-    }
-
     /// Ends the iteration and records the packet that was dropped last.
     #[inline]
     pub(crate) fn end_drops(&mut self) {
@@ -238,79 +214,12 @@ impl Engine {
         }
     }
 
-    /// Drops frames for a port that does not exist.
-    #[cold]
-    fn no_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
-        for frame in frames {
-            self.tally.drop(DropReason::InvalidPort, 1);
-            self.drops.unsent(frame.bytes(), DropReason::InvalidPort, port, self.now);
-            self.pool.free(frame);
-        }
-    }
-
-    /// Adds a frame to the port's burst.
-    #[inline(always)]
-    pub(crate) fn send(&mut self, port: u32, frame: Frame) {
-        match self.outputs.get_mut(port as usize) {
-            Some(output) if (1..TX_BURST - 1).contains(&output.len()) => output.push(frame),
-            _ => self.send_at_end(port, frame),
-        }
-    }
-
-    /// [`send`](Self::send) for the first or the last frame of a burst.
-    #[inline(never)]
-    fn send_at_end(&mut self, port: u32, frame: Frame) {
-        let Some(output) = self.output(port) else { return self.no_port(port, std::iter::once(frame)) };
-        output.push(frame);
-        if output.len() >= TX_BURST {
-            transmit::send(self, port);
-        }
-    }
-
-    /// Adds these frames to the port's burst; there are at most about two bursts of them.
-    pub(crate) fn send_each(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
-        match self.output(port) {
-            Some(output) => output.extend(frames),
-            None => return self.no_port(port, frames),
-        }
-        if self.outputs[port as usize].len() >= TX_BURST {
-            transmit::send(self, port);
-        }
-    }
-
-    /// Adds all these frames to the port's burst.
-    pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
-        let Some(output) = self.output(port) else { return self.no_port(port, frames.drain(..)) };
-        if output.is_empty() {
-            std::mem::swap(output, frames);
-        } else {
-            output.append(frames);
-        }
-        if output.len() >= TX_BURST {
-            transmit::send(self, port);
-        }
-    }
-
-    /// Returns the burst of a port to which a frame will be added; `None` if there is no such port.
-    #[inline]
-    fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
-        let at = port as usize;
-        if self.outputs.get(at).is_none_or(Vec::is_empty) {
-            self.begin_burst(port)?;
-        }
-        self.outputs.get_mut(at)
-    }
-
-    /// Prepares a port's burst for its first frame.
-    fn begin_burst(&mut self, port: u32) -> Option<()> {
-        self.ports.get(port)?;
-        if self.outputs.len() <= port as usize {
-            self.outputs.resize_with(port as usize + 1, Vec::new);
-        }
-        if !self.waiting.contains(&port) {
-            self.waiting.push(port);
-        }
-        Some(())
+    /// Returns a random number for `sample` (xorshift64*, Vigna 2016): uniform, not secret.
+    pub(crate) fn random(&mut self) -> u32 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
     }
 
     /// Drops the metadata of packets that are gone, and keeps the memory of rare metadata.

@@ -2,20 +2,11 @@
 
 use crate::datapath::Datapath;
 use crate::packet::Packet;
+use crate::path::fragments::reason;
 use crate::shared::lock;
 use crate::tally::{Event, Tally};
-use dpif::DropReason;
-use reassembly::{Gone, Reassembly, Removal};
+use reassembly::{Gone, Reassembly};
 use units::{Millis, PortNo};
-
-/// The drop reason of a fragment that was removed.
-pub(crate) fn reason(why: Removal) -> DropReason {
-    match why {
-        Removal::Expired => DropReason::FragmentExpired,
-        Removal::Purged => DropReason::FragmentPurged,
-        Removal::Evicted => DropReason::FragmentEvicted,
-    }
-}
 
 impl Datapath {
     /// The waiting fragments, their settings and counters.

@@ -11,14 +11,16 @@
 //!   ├ upcalls.rs          upcalls on their way to handler threads, and their answers; fair_queue.rs: ports take turns
 //!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers some upcalls
 //!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
-//!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
-//!             path/  receive → extract → recent → cache → classify → group → execute → upcall → transmit
-//!             park.rs, tuple.rs  packets that wait for answers, by flow
-//!             upcall_budget.rs, rxq_backoff.rs  what is done with misses when no more can be parked
-//!             path/conntrack.rs  `ct`: metadata to the crate `conntrack`, and back
-//!             action/helper.rs   text and sequence numbers of FTP control connections that are translated
-//!             path/fragments.rs  fragments wait in the crate `reassembly` until `ct` sees their whole datagram
-//!             tunnels.rs, path/tunnel.rs  tunnel ports, and their headers put on and taken off
+//!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters; engine/: what each keeps
+//!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
+//!             park.rs, tuple.rs  packets that wait for answers to upcalls, by flow
+//!             upcall_budget.rs, rxq_backoff.rs  treatment of misses when no more can be parked
+//!             path/conntrack.rs  `ct`: passes packets to the crate `conntrack`
+//!             action/helper.rs   translates text and sequence numbers of FTP control connections
+//!             path/fragments.rs  passes fragments to the crate `reassembly` until their datagram is complete
+//!             tunnel_ports.rs, path/tunnel.rs  tunnel ports; adding and removing their headers; tunnels.rs: settings
+//!             path/inline.rs     a worker translates a packet itself; path/answers.rs: packets continue after an upcall
+//!             path/output.rs     adds frames to the bursts of ports
 //!             meter.rs    meters, and the bank that numbers them; bucket.rs: their tokens; policer.rs: ingress policing
 //!             bonds.rs, path/balance.rs  bonds that share connections without a second look-up
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
@@ -82,6 +84,7 @@ pub mod stages;
 pub mod steering;
 pub mod tally;
 mod tracked;
+mod tunnel_ports;
 mod tunnels;
 mod tuple;
 mod upcall_budget;
@@ -96,7 +99,7 @@ pub use crate::policer::PolicerSpec;
 pub use crate::rxq::{Rxq, RxqLoad};
 pub use crate::server::UpcallServer;
 pub use crate::tally::{CacheView, Event, Tally};
-pub use crate::tunnels::TUNNEL_SOURCE_PORTS;
+pub use crate::tunnel_ports::TUNNEL_SOURCE_PORTS;
 pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 

@@ -4,11 +4,10 @@
 //! port has a tx queue for every worker (the usual case), no worker ever waits for it.
 
 use crate::egress::{DeviceQueues, Egress, EgressQueue};
-use crate::path::receive::SHORTEST;
 use crate::policer::Policer;
 use crate::port::TxQueue;
 use crate::steering::{TxMode, Users};
-use crate::tunnels::TunnelPorts;
+use crate::tunnel_ports::TunnelPorts;
 use dpif::{Counter, PortStats};
 use numbered::Numbered;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +16,9 @@ use units::PortNo;
 
 /// The largest port number.
 pub const MAX_PORT: u32 = classifier::megaflow::publisher::MAX_PORT;
+
+/// The shortest valid frame: an Ethernet header.
+pub(crate) const SHORTEST: usize = 14;
 
 /// One port. Copies share its queues and counters.
 #[derive(Clone)]

@@ -9,12 +9,12 @@
 //! `rest`, so that the queues of a removed port are dropped.
 
 use crate::batch::BATCH;
+use crate::engine::parking::Parking;
 use crate::engine::{Engine, Handler};
 use crate::last_drop::Place;
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
-use crate::path::park::{self, Parking};
-use crate::path::{execute, meter, receive, run, transmit};
+use crate::path::{answers, execute, meter, park, receive, run, transmit};
 use crate::port::{FrameBatch, RX_BURST, RxQueue};
 use crate::ports::Ports;
 use crate::program::Program;
@@ -211,7 +211,7 @@ impl Worker {
         let mut answered = park::begin(&self.shared, &mut self.engine);
         if answered {
             let guard = self.reader.enter();
-            park::answers(&self.shared, &guard, &mut self.engine, now);
+            answers::stage(&self.shared, &guard, &mut self.engine, now);
             at = counter();
         }
         let (before, mut served, mut held) = (self.served, Others::Nothing, false);

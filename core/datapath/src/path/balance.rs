@@ -3,13 +3,13 @@
 //! The hash is that of `hash_l4`, which shares connections where the packet is looked up again to be sent: a connection
 //! keeps its link when a bond goes from one way to the other.
 
-use super::Megaflows;
-use super::execute::output;
-use super::frames::Group;
+use super::megaflows::Megaflows;
+use super::output::output;
 use crate::action::hash;
 use crate::batch::{BATCH, Batch};
 use crate::bonds::OwnBond;
 use crate::engine::Engine;
+use crate::engine::groups::Group;
 use crate::packet::Packet;
 use crate::port::Frame;
 use crate::program::Sum;

@@ -7,7 +7,8 @@
 //! A hit is verified against its megaflow, at the depth to which the packet was parsed. The cache kind is
 //! matched once per batch, not per packet.
 
-use super::{Megaflows, classify};
+use super::classify;
+use super::megaflows::Megaflows;
 use crate::batch::{BATCH, Batch, NONE, note};
 use crate::engine::Engine;
 use crate::tally::{Event, Tally};

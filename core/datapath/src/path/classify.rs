@@ -1,6 +1,6 @@
 //! Classify: looks packets up in the subtables of their port.
 
-use super::Megaflows;
+use super::megaflows::Megaflows;
 use crate::batch::{BATCH, Batch, note};
 use crate::tally::{Event, Tally};
 use classifier::megaflow::{Context, Rests};

@@ -8,16 +8,24 @@
 
 use super::conntrack;
 use crate::engine::Engine;
-use crate::fragments::reason;
 use crate::packet::{Packet, Rare};
 use crate::tally::Event;
 use ::conntrack::Action;
 use dpif::DropReason;
 use flow::flow::ct_state::{DST_NAT, SRC_NAT};
-use reassembly::{Datagram, Gone, Origin, Verdict, may_be_fragment};
+use reassembly::{Datagram, Gone, Origin, Removal, Verdict, may_be_fragment};
 
 /// Buffers may be larger than their frames by so much: those of the usual size are kept as they are.
 const SLACK: usize = 2048;
+
+/// The drop reason of a fragment that was removed.
+pub(crate) fn reason(why: Removal) -> DropReason {
+    match why {
+        Removal::Expired => DropReason::FragmentExpired,
+        Removal::Purged => DropReason::FragmentPurged,
+        Removal::Evicted => DropReason::FragmentEvicted,
+    }
+}
 
 /// A packet may be a fragment.
 #[inline]

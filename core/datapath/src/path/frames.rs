@@ -6,24 +6,15 @@
 use super::{balance, execute, meter, tunnel};
 use crate::action::hash;
 use crate::engine::Engine;
-use crate::packet::{Meta, Packet};
+use crate::engine::groups::Group;
+use crate::packet::Packet;
 use crate::port::FrameBatch;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
 
-/// Frames that go through a program together.
-#[derive(Default)]
-pub(crate) struct Group {
-    pub(crate) frames: FrameBatch,
-    /// Metadata of each; empty if all have the batch's.
-    pub(crate) own: Vec<Meta>,
-    /// Index of each in the batch; empty after their bytes have changed.
-    pub(crate) numbers: Vec<u8>,
-}
-
 impl Group {
     /// Takes all packets out.
-    pub(crate) fn packets(&mut self, engine: &mut Engine) -> Vec<Packet> {
+    pub(super) fn packets(&mut self, engine: &mut Engine) -> Vec<Packet> {
         let mut packets = engine.list();
         self.each(engine, |_, packet| packets.push(packet));
         packets

@@ -6,118 +6,18 @@
 //!
 //! Packets whose program does no more than a [step](super::step) to their next pass stay in the batch.
 
-use super::frames::{self, Group};
-use super::step::{self, Step, one_step, step_now, steps};
+use super::execute::run_one;
+use super::megaflows::Megaflows;
+use super::step::{self, one_step, step_now, steps};
 use super::straight::{self, Straight};
-use super::{Megaflows, balance, conntrack, execute, recent, tunnel};
+use super::{balance, conntrack, frames, recent, tunnel};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
+use crate::engine::groups::{Group, Groups, NO_GROUP, Way};
 use crate::port::Frame;
-use crate::program::{Op, Program, REWRITES, Sum};
+use crate::program::{Program, Sum};
 use crate::tally::Event;
-use dpif::DropReason;
 use units::Millis;
-
-/// What happens with the packets of a group.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
-    Send(u32),
-    RewriteAndSend(u32),
-    /// They stay in the batch, to be looked up again.
-    Again(Step),
-    Drop(DropReason),
-    /// They are collected in the list with this number.
-    Gather(usize),
-}
-
-impl Way {
-    /// The way of a program. `gathered`: number of lists so far. `plain`: only the bytes of packets matter
-    /// when they are sent.
-    fn of(program: &Program, gathered: usize, plain: bool) -> Way {
-        match program.sum {
-            Sum::Send { port, does: 0 } if plain => Way::Send(port),
-            Sum::Send { port, does: REWRITES } if plain => Way::RewriteAndSend(port),
-            Sum::Drop(reason) => Way::Drop(reason),
-            _ => Way::Gather(gathered),
-        }
-    }
-}
-
-/// What a megaflow counts.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    packets: u32,
-    bytes: u64,
-    tcp_flags: u16,
-}
-
-/// The groups of a batch, and a hash table of them by the indices of their megaflows.
-///
-/// No chain is longer than a batch. A slot is valid only if its group refers back to it, so slots are not
-/// cleared between batches.
-pub(crate) struct Groups {
-    len: usize,
-    index: [u32; BATCH],
-    way: [Way; BATCH],
-    count: [Count; BATCH],
-    slot: [u8; BATCH],
-    slots: [u8; SLOTS],
-    /// The group of each packet, or [`NO_GROUP`].
-    of: [u8; BATCH],
-    /// Packets of programs with several operations: the index of the group and its packets.
-    gathered: Vec<(usize, Group)>,
-    /// Packets that take a step: the index of each in the batch.
-    again: Vec<(usize, Step, Frame)>,
-}
-
-/// More than the maximum number of groups, so that a free slot always exists.
-const SLOTS: usize = 2 * BATCH;
-const NO_GROUP: u8 = u8::MAX;
-
-impl Default for Groups {
-    fn default() -> Groups {
-        Groups {
-            len: 0,
-            index: [NONE; BATCH],
-            way: [Way::Gather(0); BATCH],
-            count: [Count::default(); BATCH],
-            slot: [0; BATCH],
-            slots: [0; SLOTS],
-            of: [NO_GROUP; BATCH],
-            gathered: Vec::new(),
-            again: Vec::new(),
-        }
-    }
-}
-
-impl Groups {
-    /// Returns the group of a megaflow, or else the slot for it.
-    #[inline]
-    fn find(&self, index: u32) -> Result<usize, usize> {
-        let mut slot = index as usize % SLOTS;
-        loop {
-            let group = usize::from(self.slots[slot]);
-            if group >= self.len || usize::from(self.slot[group % BATCH]) != slot {
-                return Err(slot);
-            }
-            if self.index[group] == index {
-                return Ok(group);
-            }
-            slot = (slot + 1) % SLOTS;
-        }
-    }
-
-    /// Adds a group. There are at most as many groups as packets, so the array is large enough.
-    #[inline]
-    fn add(&mut self, index: u32, slot: usize, way: Way) -> usize {
-        let group = self.len % BATCH;
-        self.slots[slot] = group as u8;
-        self.slot[group] = slot as u8;
-        (self.index[group], self.way[group], self.count[group]) = (index, way, Count::default());
-        self.len += 1;
-        group
-    }
-}
 
 /// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if
 /// packets are left in the batch, with their keys, to be looked up again.
@@ -214,16 +114,6 @@ fn send_all(engine: &mut Engine, port: u32) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     engine.send_all(port, &mut frames);
     engine.batch.frames = frames;
-}
-
-/// Runs operations on one packet of the batch.
-#[cold]
-pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
-    let packet = engine.batch.packet(i, frame);
-    let mut group = engine.list();
-    group.push(packet);
-    execute::run_ops(engine, ops, &mut group);
-    engine.give_back(group);
 }
 
 /// Counts every packet separately, which costs less than finding its group.

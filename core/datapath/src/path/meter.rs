@@ -3,7 +3,8 @@
 use crate::action::set_field;
 use crate::batch::BATCH;
 use crate::engine::Engine;
-use crate::meter::{Meter, NO_BAND};
+use crate::engine::metering::{Lease, Scratch};
+use crate::meter::NO_BAND;
 use crate::packet::Packet;
 use crate::port::Frame;
 use dpif::{DropReason, Ipv4Key, Ipv6Key, Masked, SetField};
@@ -94,43 +95,6 @@ pub(crate) fn settle(engine: &mut Engine) {
     if let Some(lease) = engine.metering.lease.take() {
         lease.settle();
     }
-}
-
-/// Tokens that a worker has taken of a meter for the rest of its iteration.
-struct Lease {
-    id: u32,
-    meter: Arc<Meter>,
-    /// Packets and bytes that are left.
-    left: (u64, u64),
-    spent: (u64, u64),
-}
-
-impl Lease {
-    /// Takes tokens; `false` if there are too few.
-    #[inline]
-    fn spend(&mut self, packets: u64, bytes: u64) -> bool {
-        let left = self.left.0.checked_sub(packets).zip(self.left.1.checked_sub(bytes));
-        if let Some(left) = left {
-            self.left = left;
-            self.spent = (self.spent.0 + packets, self.spent.1 + bytes);
-        }
-        left.is_some()
-    }
-
-    fn settle(self) {
-        self.meter.give_all(self.left);
-        self.meter.count(self.spent);
-    }
-}
-
-/// Lengths and verdicts of a group, kept for their memory.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    lens: Vec<u32>,
-    verdicts: Vec<u8>,
-    lease: Option<Lease>,
-    /// The meter of the last group.
-    last: Option<u32>,
 }
 
 /// Increases the drop precedence of an assured-forwarding packet (RFC 2597 §6). Other packets have none.

@@ -3,17 +3,22 @@
 //!
 //! Packets that are recirculated with an unchanged key go from `group` back to `recent`.
 
+pub(crate) mod answers;
 mod balance;
 pub mod cache;
 pub mod classify;
 pub(crate) mod conntrack;
 pub mod execute;
 pub mod extract;
-mod fragments;
+pub(crate) mod fragments;
 pub(crate) mod frames;
 pub mod group;
+mod inline;
+pub mod megaflows;
 pub(crate) mod meter;
+mod output;
 pub(crate) mod park;
+mod prepare;
 pub mod receive;
 pub mod recent;
 pub(crate) mod shadow;
@@ -26,15 +31,11 @@ mod validate;
 
 use crate::batch::NONE;
 use crate::engine::Engine;
-use crate::program::Program;
 use crate::shared::Shared;
 use crate::stages::PathStage;
-use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth, Megaflow};
-use sync::Guard;
+use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
+use megaflows::Megaflows;
 use units::Millis;
-
-/// The guard under which a worker reads megaflows while it processes a batch.
-pub type Megaflows<'g> = Guard<'g, Megaflow<Program>>;
 
 /// Processes the engine's batch, whose packets were all received by this port, and then the packets
 /// decapsulated from it.

@@ -5,92 +5,32 @@
 //! ([`waiting`]). A packet that was found after a packet of the same flow that was not becomes a miss as
 //! well, because a megaflow may have been published between the two look-ups ([`hold_back`]). And the packets
 //! of an answered flow continue together, each looked up again, before anything else is received
-//! ([`answers`]).
+//! ([`answers`](super::answers)).
 //!
 //! Only ports that have parked packets pay for this: without them, each batch costs a comparison.
 
-use super::{Megaflows, execute, pass_all, upcall};
+use super::inline;
+use super::megaflows::Megaflows;
 use crate::batch::{BATCH, NONE};
 use crate::engine::Engine;
+use crate::engine::parking::Parking;
 use crate::packet::Packet;
-use crate::park::{Limits, Park};
 use crate::shared::Shared;
 use crate::tally::Event;
 use crate::tuple::tuple;
-use crate::upcall_budget::UpcallBudget;
-use crate::upcalls::{Answer, Inbox, Outcome, Request, Spent, Wake};
+use crate::upcalls::Request;
 use cpu::Chain;
-use dpif::{DropReason, FlowStats};
-use std::collections::VecDeque;
+use dpif::DropReason;
 use std::sync::Arc;
 use units::Millis;
 
-/// State of a worker that parks misses.
-pub(crate) struct Parking {
-    pub(crate) park: Park<Packet>,
-    pub(crate) budget: UpcallBudget,
-    /// Upcalls that are not in the queue yet.
-    outbox: Vec<Request>,
-    inbox: Arc<Inbox>,
-    answers: VecDeque<Answer>,
-    /// Buffers of answered upcalls, for the next ones.
-    copies: Vec<Vec<u8>>,
-    /// Memory to be returned to handlers.
-    spent: Vec<Spent>,
-    /// A handler existed when the iteration began.
-    served: bool,
-    /// Packets of the queue that is being received from that could not be parked.
-    pub(crate) overflow: u64,
-}
-
-impl Parking {
-    /// Makes a state without parked packets. `wake` ends the worker's sleep.
-    pub(crate) fn new(shared: &Shared, limits: Limits, wake: Wake) -> Parking {
-        let inbox = Arc::new(Inbox::new(wake));
-        shared.upcalls.add_inbox(&inbox);
-        Parking {
-            park: Park::new(limits),
-            budget: UpcallBudget::default(),
-            outbox: Vec::new(),
-            inbox,
-            answers: VecDeque::new(),
-            copies: Vec::new(),
-            spent: Vec::new(),
-            served: false,
-            overflow: 0,
-        }
-    }
-}
-
-/// Returns whether misses of this iteration may be parked.
-pub(crate) fn is_served(engine: &Engine) -> bool {
-    engine.parking.as_ref().is_some_and(|p| p.served)
-}
-
-/// Begins an iteration: checks whether a handler exists, and collects answers. Returns true if [`answers`]
-/// must be called.
+/// Begins an iteration: checks whether a handler exists, and collects answers. Returns true if [`answers`](super::answers)
+/// must be processed.
 #[inline]
 pub(crate) fn begin(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
     parking.served = shared.upcalls.is_served();
     parking.inbox.take(&mut parking.answers) || (!parking.served && !parking.park.is_empty())
-}
-
-/// Processes answers. Without a handler the worker translates all parked packets inline.
-pub(crate) fn answers(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
-    let Some(parking) = &mut engine.parking else { return };
-    let mut answers = std::mem::take(&mut parking.answers);
-    let left = !parking.served && !parking.park.is_empty();
-    for answer in answers.drain(..) {
-        heed(shared, guard, engine, answer, now);
-    }
-    if let Some(parking) = &mut engine.parking {
-        parking.answers = answers;
-        if left {
-            parking.outbox.clear();
-            settle(shared, guard, engine, None, now);
-        }
-    }
 }
 
 /// Ends an iteration: queues upcalls and returns memory. Returns true if the queue was locked: the worker
@@ -103,65 +43,6 @@ pub(crate) fn ask(shared: &Shared, engine: &mut Engine) -> bool {
     }
     let any = !outbox.is_empty() || !spent.is_empty();
     any && !shared.upcalls.submit(outbox, spent)
-}
-
-fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Answer, now: Millis) {
-    let Some(parking) = &mut engine.parking else { return };
-    if parking.copies.len() < BATCH {
-        parking.copies.push(answer.bytes);
-    }
-    let Some(mut packets) = parking.park.answered(answer.flow, answer.ticket) else { return };
-    engine.tally.add(Event::Unparked, packets.len() as u64);
-    match answer.outcome {
-        Outcome::Again => {}
-        Outcome::Run { program, owner, tcp_flags } => {
-            if let Some(packet) = packets.pop_front() {
-                engine.tally.add(Event::Missed, 1);
-                let bytes = packet.frame.len() as u64;
-                owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags });
-                let mut group = engine.list();
-                group.push(packet);
-                execute::run(engine, &program, &mut group);
-                engine.give_back(group);
-            }
-            if let Some(parking) = &mut engine.parking {
-                parking.spent.push((program, owner));
-            }
-        }
-        Outcome::Failed(reason) => {
-            if let Some(packet) = packets.pop_front() {
-                lose(engine, packet, reason);
-            }
-        }
-        Outcome::Unserved => {
-            if let Some(packet) = packets.pop_front() {
-                upcall::inline(shared, guard, engine, packet, false, now);
-            }
-        }
-    }
-    replay(shared, guard, engine, &mut packets, now);
-    if let Some(parking) = &mut engine.parking {
-        parking.park.give_back(packets);
-    }
-}
-
-/// Processes packets in their order.
-fn replay(
-    shared: &Shared,
-    guard: &Megaflows<'_>,
-    engine: &mut Engine,
-    packets: &mut VecDeque<Packet>,
-    now: Millis,
-) {
-    while let Some(in_port) = packets.front().map(|p| p.meta.in_port) {
-        while engine.batch.len() < BATCH
-            && let Some(p) = packets.pop_front_if(|p| p.meta.in_port == in_port)
-        {
-            engine.batch.push(p.into());
-        }
-        let context = shared.table.context(in_port);
-        pass_all(shared, guard, context.as_deref(), engine, now);
-    }
 }
 
 /// Parks packets of the batch whose flow is parked behind it.
@@ -220,9 +101,11 @@ fn behind(
         Err(packet) if parking.budget.is_left() => {
             if let Some(mut before) = parking.park.take(flow) {
                 engine.tally.add(Event::Unparked, before.len() as u64);
-                before.drain(..).for_each(|p| upcall::inline(shared, guard, engine, p, false, now));
+                before
+                    .drain(..)
+                    .for_each(|p| inline::translate_charged(shared, guard, engine, p, false, now));
             }
-            upcall::inline(shared, guard, engine, packet, false, now);
+            inline::translate_charged(shared, guard, engine, packet, false, now);
         }
         Err(packet) => lose(engine, packet, DropReason::UpcallBacklog),
     }
@@ -291,13 +174,13 @@ pub(crate) fn miss(
     }
     parking.overflow += 1;
     if parking.budget.is_left() {
-        upcall::inline(shared, guard, engine, packet, answered, now);
+        inline::translate_charged(shared, guard, engine, packet, answered, now);
     } else {
         lose(engine, packet, DropReason::UpcallBacklog);
     }
 }
 
-fn lose(engine: &mut Engine, packet: Packet, reason: DropReason) {
+pub(super) fn lose(engine: &mut Engine, packet: Packet, reason: DropReason) {
     engine.tally.add(Event::Lost, 1);
     engine.drop_packet(packet, reason);
 }
@@ -313,7 +196,7 @@ pub(crate) fn settle(
     let Some(parking) = &mut engine.parking else { return };
     for packets in parking.park.take_port(port) {
         engine.tally.add(Event::Unparked, packets.len() as u64);
-        packets.into_iter().for_each(|p| upcall::inline(shared, guard, engine, p, false, now));
+        packets.into_iter().for_each(|p| inline::translate_charged(shared, guard, engine, p, false, now));
     }
 }
 

@@ -5,14 +5,11 @@ use crate::last_drop::Place;
 use crate::packet::Meta;
 use crate::policer::Policer;
 use crate::port::{RX_BURST, RxQueue};
-use crate::ports::Port;
+use crate::ports::{Port, SHORTEST};
 use crate::tally::Event;
 use dpif::DropReason;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// The shortest valid frame: an Ethernet header.
-pub(crate) const SHORTEST: usize = 14;
 
 /// Fills the engine's batch; returns the number of packets that the queue delivered.
 pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) -> usize {

@@ -3,24 +3,14 @@
 //!
 //! A comparison costs less than a look-up. If it rarely helps, it is skipped for a while.
 
-use super::Megaflows;
+use super::megaflows::Megaflows;
 use crate::engine::Engine;
+use crate::engine::recent::PLACES;
 use crate::tally::Event;
 
 /// Number of batches without the comparison after one in which it did not help.
 const PAUSE: u8 = 16;
 
-/// The megaflow of the last packet of a port.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Recent {
-    index: u32,
-    pause: u8,
-}
-
-/// One for a port and pass; those whose numbers are the same in the low bits share it.
-pub(crate) type RecentByPort = [Recent; PLACES];
-
-pub(crate) const PLACES: usize = 64;
 /// Passes of a port that have places of their own.
 const PASSES: usize = 2;
 

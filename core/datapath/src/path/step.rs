@@ -1,69 +1,16 @@
 //! Step: packets whose program does no more than hash or track them, and recirculate, stay in the batch with their keys. A
 //! few words of those change, and they are looked up again at once.
 
-use super::park::Parking;
-use super::{Megaflows, conntrack};
+use super::conntrack;
+use super::megaflows::Megaflows;
 use crate::action::hash;
-use crate::batch::{BATCH, Batch, step_line};
+use crate::batch::{BATCH, step_line};
 use crate::engine::Engine;
-use crate::port::Frame;
-use crate::program::{Program, Sum};
+use crate::engine::parking::Parking;
+use crate::engine::step::{Does, Step};
+use crate::program::Program;
 use classifier::megaflow::bits;
 use cpu::{Line, Stage};
-
-/// How a key changes on the way to its next pass.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Step {
-    /// The recirculation id.
-    id: u32,
-    does: Does,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Does {
-    Nothing,
-    Hash { symmetric: bool, basis: u32 },
-    Track,
-}
-
-impl Step {
-    /// Of a program that changes nothing else.
-    #[inline]
-    fn of(sum: Sum) -> Option<Step> {
-        match sum {
-            Sum::Again(id) => Some(Step { id, does: Does::Nothing }),
-            Sum::HashAndAgain { symmetric, basis, id } => {
-                Some(Step { id, does: Does::Hash { symmetric, basis } })
-            }
-            Sum::TrackAndAgain(id) => Some(Step { id, does: Does::Track }),
-            _ => None,
-        }
-    }
-
-    #[inline]
-    fn hashes(self) -> bool {
-        matches!(self.does, Does::Hash { .. })
-    }
-
-    /// Packets are tracked on the way.
-    #[inline]
-    pub(super) fn tracks(self) -> bool {
-        self.does == Does::Track
-    }
-
-    /// Takes packet `i` of the batch this step, but for what [`track`] does for all.
-    #[inline]
-    pub(super) fn take(self, batch: &mut Batch, i: usize, frame: &Frame) {
-        let hashed = match self.does {
-            Does::Hash { symmetric, basis } => {
-                let key = batch.key_to_ports(Some(i as u8));
-                Some(hash::hash(frame.bytes(), &batch.common, key, symmetric, basis))
-            }
-            Does::Nothing | Does::Track => None,
-        };
-        batch.again(i, self.id, hashed);
-    }
-}
 
 /// Packets may take a step at once. Those that wait for their next pass already must not be overtaken, and a
 /// flow that is parked must not be passed by.

@@ -3,8 +3,9 @@
 //! Nothing is gathered by megaflow: meters are asked once for all packets, frames are tracked and rewritten where they are, and a
 //! batch whose packets all leave by one port is handed on as it is.
 
-use super::group::run_one;
-use super::{Megaflows, conntrack, meter};
+use super::execute::run_one;
+use super::megaflows::Megaflows;
+use super::{conntrack, meter};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};

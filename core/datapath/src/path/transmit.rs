@@ -3,6 +3,7 @@
 //! The device gets a worker's packets of one flow in the order in which they are added here.
 
 use crate::engine::Engine;
+use crate::engine::bursts::{QUEUES_OF, Queued, TX_BURST};
 use crate::last_drop::DropLog;
 use crate::port::{Frame, FrameBatch, FramePool, QosResult, TxQueue, TxResult};
 use crate::ports::Port;
@@ -13,33 +14,6 @@ use packet::merge::merge;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use units::{Cycles, Millis, WorkerId};
-
-/// A burst of this size is sent at once.
-pub(crate) const TX_BURST: usize = 32;
-
-/// How long smaller bursts wait for more frames (`tx-flush-interval`).
-#[derive(Default)]
-pub(crate) struct Hold {
-    /// Wait in cycles; 0: until the end of the iteration.
-    pub(crate) cycles: u64,
-    since: Option<Cycles>,
-}
-
-impl Hold {
-    /// Returns whether the bursts have waited long enough at the end of an iteration; `None`: they may wait
-    /// no longer.
-    #[inline]
-    fn is_over(&mut self, at: Option<Cycles>) -> bool {
-        let over = match at {
-            Some(at) if self.cycles != 0 => (at - *self.since.get_or_insert(at)).0 >= self.cycles,
-            _ => true,
-        };
-        if over {
-            self.since = None;
-        }
-        over
-    }
-}
 
 /// Ends an iteration: sends the bursts that have waited long enough.
 #[inline]
@@ -79,10 +53,6 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
     }
     pool.free_all(frames);
 }
-
-/// Marks the QoS queues of a port in the list of waiting ports: frames that select a queue, and frames that
-/// its shaper holds.
-pub(crate) const QUEUES_OF: u32 = 1 << 31;
 
 /// Sends the frames of a port that select a QoS queue, and the frames of its shaper that may be sent now.
 #[cold]
@@ -134,13 +104,6 @@ fn wait(waiting: &mut Vec<u32>, port: u32) {
     if !waiting.contains(&port) {
         waiting.push(port);
     }
-}
-
-/// Frames of a port that select QoS queues, and the queue of each.
-#[derive(Default)]
-pub(crate) struct Queued {
-    frames: FrameBatch,
-    queues: Vec<u32>,
 }
 
 /// The parts of the engine that are needed to send to one port.

@@ -1,11 +1,11 @@
 //! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
 
-use super::Megaflows;
-use super::execute::{copy, finish_undone, truncate};
-use super::frames::Group;
+use super::megaflows::Megaflows;
+use super::prepare::{copy, finish_undone, truncate};
 use crate::action::hash;
 use crate::batch::{BATCH, Batch, MAX_PASSES};
 use crate::engine::Engine;
+use crate::engine::groups::Group;
 use crate::packet::{Meta, Packet};
 use crate::popped::{Arrival, Arrived};
 use crate::port::{Frame, FrameBatch};

@@ -4,8 +4,8 @@
 //! It detects faults of parsing, depths, hashes, masks, caches and vector instructions. It is slow and meant
 //! for finding such faults. A megaflow that is added or removed between the two look-ups is not reported.
 
-use super::Megaflows;
 use super::extract::wide;
+use super::megaflows::Megaflows;
 use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
 use crate::shared::Shared;

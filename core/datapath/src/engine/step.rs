@@ -1,0 +1,60 @@
+//! The step of a packet to its next pass.
+
+use crate::action::hash;
+use crate::batch::Batch;
+use crate::port::Frame;
+use crate::program::Sum;
+
+/// How a key changes on the way to its next pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// The recirculation id.
+    pub(crate) id: u32,
+    pub(crate) does: Does,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Does {
+    Nothing,
+    Hash { symmetric: bool, basis: u32 },
+    Track,
+}
+
+impl Step {
+    /// Of a program that changes nothing else.
+    #[inline]
+    pub(crate) fn of(sum: Sum) -> Option<Step> {
+        match sum {
+            Sum::Again(id) => Some(Step { id, does: Does::Nothing }),
+            Sum::HashAndAgain { symmetric, basis, id } => {
+                Some(Step { id, does: Does::Hash { symmetric, basis } })
+            }
+            Sum::TrackAndAgain(id) => Some(Step { id, does: Does::Track }),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn hashes(self) -> bool {
+        matches!(self.does, Does::Hash { .. })
+    }
+
+    /// Packets are tracked on the way.
+    #[inline]
+    pub(crate) fn tracks(self) -> bool {
+        self.does == Does::Track
+    }
+
+    /// Takes packet `i` of the batch this step, but for what tracking does for all.
+    #[inline]
+    pub(crate) fn take(self, batch: &mut Batch, i: usize, frame: &Frame) {
+        let hashed = match self.does {
+            Does::Hash { symmetric, basis } => {
+                let key = batch.key_to_ports(Some(i as u8));
+                Some(hash::hash(frame.bytes(), &batch.common, key, symmetric, basis))
+            }
+            Does::Nothing | Does::Track => None,
+        };
+        batch.again(i, self.id, hashed);
+    }
+}

@@ -1,0 +1,89 @@
+//! Answers: the packets of an answered flow continue together, each looked up again.
+
+use super::megaflows::Megaflows;
+use super::{execute, inline, park, pass_all};
+use crate::batch::BATCH;
+use crate::engine::Engine;
+use crate::packet::Packet;
+use crate::shared::Shared;
+use crate::tally::Event;
+use crate::upcalls::{Answer, Outcome};
+use dpif::FlowStats;
+use std::collections::VecDeque;
+use units::Millis;
+
+/// Processes answers. Without a handler the worker translates all parked packets inline.
+pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
+    let Some(parking) = &mut engine.parking else { return };
+    let mut answers = std::mem::take(&mut parking.answers);
+    let left = !parking.served && !parking.park.is_empty();
+    for answer in answers.drain(..) {
+        heed(shared, guard, engine, answer, now);
+    }
+    if let Some(parking) = &mut engine.parking {
+        parking.answers = answers;
+        if left {
+            parking.outbox.clear();
+            park::settle(shared, guard, engine, None, now);
+        }
+    }
+}
+
+fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Answer, now: Millis) {
+    let Some(parking) = &mut engine.parking else { return };
+    if parking.copies.len() < BATCH {
+        parking.copies.push(answer.bytes);
+    }
+    let Some(mut packets) = parking.park.answered(answer.flow, answer.ticket) else { return };
+    engine.tally.add(Event::Unparked, packets.len() as u64);
+    match answer.outcome {
+        Outcome::Again => {}
+        Outcome::Run { program, owner, tcp_flags } => {
+            if let Some(packet) = packets.pop_front() {
+                engine.tally.add(Event::Missed, 1);
+                let bytes = packet.frame.len() as u64;
+                owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags });
+                let mut group = engine.list();
+                group.push(packet);
+                execute::run(engine, &program, &mut group);
+                engine.give_back(group);
+            }
+            if let Some(parking) = &mut engine.parking {
+                parking.spent.push((program, owner));
+            }
+        }
+        Outcome::Failed(reason) => {
+            if let Some(packet) = packets.pop_front() {
+                park::lose(engine, packet, reason);
+            }
+        }
+        Outcome::Unserved => {
+            if let Some(packet) = packets.pop_front() {
+                inline::translate_charged(shared, guard, engine, packet, false, now);
+            }
+        }
+    }
+    replay(shared, guard, engine, &mut packets, now);
+    if let Some(parking) = &mut engine.parking {
+        parking.park.give_back(packets);
+    }
+}
+
+/// Processes packets in their order.
+fn replay(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    engine: &mut Engine,
+    packets: &mut VecDeque<Packet>,
+    now: Millis,
+) {
+    while let Some(in_port) = packets.front().map(|p| p.meta.in_port) {
+        while engine.batch.len() < BATCH
+            && let Some(p) = packets.pop_front_if(|p| p.meta.in_port == in_port)
+        {
+            engine.batch.push(p.into());
+        }
+        let context = shared.table.context(in_port);
+        pass_all(shared, guard, context.as_deref(), engine, now);
+    }
+}

@@ -1,0 +1,108 @@
+//! Inline: the worker itself calls the control half to translate a packet.
+//!
+//! The first packet of a flow creates the megaflow; later packets of the same batch find it, because each is
+//! looked up again, with all its fields, before it is translated. The first packet is credited to the owner
+//! at once and is not counted by the megaflow: a flow that one packet has used has `packets:0, used:never`,
+//! as in Open vSwitch.
+
+use super::extract::wide;
+use super::megaflows::Megaflows;
+use super::{execute, recent};
+use crate::engine::Engine;
+use crate::flows::{Birth, NewFlow, Published};
+use crate::packet::Packet;
+use crate::program::Program;
+use crate::shared::{Patience, Shared};
+use crate::tally::Event;
+use dpif::{DropReason, FlowStats, Translation, Upcall};
+use units::Millis;
+
+/// Translates a packet inline while handlers exist; the time is taken from the upcall budget.
+pub(super) fn translate_charged(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    engine: &mut Engine,
+    packet: Packet,
+    answered: bool,
+    now: Millis,
+) {
+    let start = (engine.counter)();
+    translate(shared, guard, engine, packet, answered, now);
+    let took = (engine.counter)() - start;
+    if let Some(parking) = &mut engine.parking {
+        parking.budget.spend(took.0);
+    }
+}
+
+/// Translates a packet, unless a megaflow for it has been published meanwhile.
+pub(super) fn translate(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    engine: &mut Engine,
+    packet: Packet,
+    answered: bool,
+    now: Millis,
+) {
+    let (key, flags) = wide(packet.frame.bytes(), &packet.meta);
+    let context = shared.table.context(packet.meta.in_port);
+    let (index, visited) = context.map_or((None, 0), |c| c.lookup(guard, &key));
+    if let Some((index, megaflow)) = index.and_then(|i| Some((i, guard.get(i)?))) {
+        // A megaflow that was removed between two stages was counted as a hit by the first.
+        if !answered {
+            engine.tally.add(Event::MegaflowHit, 1);
+            engine.tally.add(Event::MasksVisited, u64::from(visited));
+        }
+        engine.lane.count(index, 1, packet.frame.len() as u64, now.0 as u32, flags);
+        return run_one(engine, &megaflow.payload, packet);
+    }
+    let flow = packet.flow();
+    let translation = match &*engine.handler {
+        Some(handler) => {
+            handler.miss(Upcall { packet: packet.frame.bytes(), flow: &flow, now, worker: engine.id })
+        }
+        None => Translation::failed(DropReason::UpcallError),
+    };
+    if let Some(reason) = translation.error {
+        engine.tally.add(Event::Lost, 1);
+        return engine.drop_packet(packet, reason);
+    }
+    engine.tally.add(Event::Missed, 1);
+    // The packet that creates a megaflow is not counted by the megaflow.
+    let len = packet.frame.len() as u64;
+    let mut found = None;
+    if translation.install
+        && let Some(handler) = engine.handler.as_deref()
+    {
+        let birth = Birth { worker: engine.id, at: now };
+        let new = (translation.version, NewFlow::of_miss(&flow, &key, &translation, birth));
+        let patience = if engine.is_served() { Patience::Short } else { Patience::Long };
+        let mut published = None;
+        shared.publish(std::iter::once(new), handler, patience, |p| published = p);
+        match published {
+            Some(Published::Known(index)) => {
+                if let Some(megaflow) = guard.get(index) {
+                    engine.lane.count(index, 1, len, now.0 as u32, flags);
+                    return run_one(engine, &megaflow.payload, packet);
+                }
+            }
+            Some(Published::New(index, flow)) => {
+                flow.iter().for_each(|f| handler.flow_added(f));
+                found = guard.get(index);
+                recent::remember_for(engine, (packet.meta.in_port, packet.meta.passes), index);
+            }
+            None => {}
+        }
+    }
+    translation.owner.credit(&FlowStats { packets: 1, bytes: len, used: Some(now), tcp_flags: flags });
+    match found {
+        Some(megaflow) => run_one(engine, &megaflow.payload, packet),
+        None => run_one(engine, &Program::compile(&translation.actions), packet),
+    }
+}
+
+fn run_one(engine: &mut Engine, program: &Program, packet: Packet) {
+    let mut group = engine.list();
+    group.push(packet);
+    execute::run(engine, program, &mut group);
+    engine.give_back(group);
+}

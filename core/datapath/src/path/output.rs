@@ -1,0 +1,132 @@
+//! Output: adds frames to the bursts of their ports, which are sent when they are full.
+
+use super::prepare::truncate;
+use super::transmit;
+use crate::engine::Engine;
+use crate::engine::bursts::TX_BURST;
+use crate::packet::Packet;
+use crate::port::{Frame, FrameBatch};
+use crate::tally::Event;
+use dpif::DropReason;
+
+impl Engine {
+    /// Adds a copy of a frame to the port's burst.
+    #[inline]
+    pub(crate) fn send_copy(&mut self, frame: &Frame, port: u32) {
+        self.tally.add(Event::Created, 1);
+        match self.pool.copy_of(frame) {
+            Some(copy) => self.send(port, copy),
+            None => self.no_copy(frame, port),
+        }
+    }
+
+    /// Adds a copy of each frame of a batch to the port's burst.
+    pub(crate) fn send_copies(&mut self, frames: &[Frame], port: u32) {
+        if self.output(port).is_none() {
+            return frames.iter().for_each(|frame| self.send_copy(frame, port));
+        }
+        self.tally.add(Event::Created, frames.len() as u64);
+        let (mut failed, at) = (0, port as usize);
+        for frame in frames {
+            match self.pool.copy_of(frame) {
+                Some(copy) => self.outputs[at].push(copy),
+                None => failed += 1,
+            }
+        }
+        if failed != 0 {
+            frames.iter().take(failed).for_each(|frame| self.no_copy(frame, port));
+        }
+        if self.outputs[at].len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    #[cold]
+    fn no_copy(&mut self, frame: &Frame, port: u32) {
+        self.tally.drop(DropReason::NoBuffer, 1);
+        self.drops.unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
+    }
+
+    /// Drops frames for a port that does not exist.
+    #[cold]
+    fn no_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
+        for frame in frames {
+            self.tally.drop(DropReason::InvalidPort, 1);
+            self.drops.unsent(frame.bytes(), DropReason::InvalidPort, port, self.now);
+            self.pool.free(frame);
+        }
+    }
+
+    /// Adds a frame to the port's burst.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, port: u32, frame: Frame) {
+        match self.outputs.get_mut(port as usize) {
+            Some(output) if (1..TX_BURST - 1).contains(&output.len()) => output.push(frame),
+            _ => self.send_at_end(port, frame),
+        }
+    }
+
+    /// [`send`](Self::send) for the first or the last frame of a burst.
+    #[inline(never)]
+    fn send_at_end(&mut self, port: u32, frame: Frame) {
+        let Some(output) = self.output(port) else { return self.no_port(port, std::iter::once(frame)) };
+        output.push(frame);
+        if output.len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    /// Adds these frames to the port's burst; there are at most about two bursts of them.
+    pub(crate) fn send_each(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
+        match self.output(port) {
+            Some(output) => output.extend(frames),
+            None => return self.no_port(port, frames),
+        }
+        if self.outputs[port as usize].len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    /// Adds all these frames to the port's burst.
+    pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
+        let Some(output) = self.output(port) else { return self.no_port(port, frames.drain(..)) };
+        if output.is_empty() {
+            std::mem::swap(output, frames);
+        } else {
+            output.append(frames);
+        }
+        if output.len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    /// Returns the burst of a port to which a frame will be added; `None` if there is no such port.
+    #[inline]
+    fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
+        let at = port as usize;
+        if self.outputs.get(at).is_none_or(Vec::is_empty) {
+            self.begin_burst(port)?;
+        }
+        self.outputs.get_mut(at)
+    }
+
+    /// Prepares a port's burst for its first frame.
+    fn begin_burst(&mut self, port: u32) -> Option<()> {
+        self.ports.get(port)?;
+        if self.outputs.len() <= port as usize {
+            self.outputs.resize_with(port as usize + 1, Vec::new);
+        }
+        if !self.waiting.contains(&port) {
+            self.waiting.push(port);
+        }
+        Some(())
+    }
+}
+
+pub(super) fn output(engine: &mut Engine, port: u32, mut p: Packet) {
+    truncate(&mut p);
+    match p.meta.skb_priority {
+        0 => engine.send(port, p.frame),
+        queue => transmit::send_queued(engine, port, queue, p.frame),
+    }
+}

@@ -1,0 +1,71 @@
+//! Prepare: copies or truncates a packet, or finishes its offloads, before an operation that needs it so.
+
+use crate::engine::Engine;
+use crate::packet::Packet;
+use crate::tally::Event;
+use dpif::DropReason;
+
+/// Copies a packet; `None` (and a counted drop) if there is no buffer.
+pub(super) fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
+    engine.tally.add(Event::Created, 1);
+    let Some(frame) = engine.pool.copy_of(&p.frame) else {
+        engine.drop_part(p, DropReason::NoBuffer);
+        return None;
+    };
+    Some(Packet { frame, meta: p.meta.clone(), layout: p.layout, number: p.number })
+}
+
+#[inline]
+pub(super) fn truncate(p: &mut Packet) {
+    if p.meta.cut == 0 {
+        return;
+    }
+    p.frame.trim(p.frame.len().saturating_sub(p.meta.cut));
+    // The unfinished offloads cover bytes that were truncated.
+    p.frame.set_offload(Default::default());
+    (p.layout, p.number) = (None, None);
+    p.meta.cut = 0;
+}
+
+/// Finishes the offloads of packets; a packet that needs segmentation becomes several.
+pub(super) fn finish_undone(engine: &mut Engine, group: &mut Vec<Packet>) {
+    if !group.iter().any(|p| p.frame.is_undone()) {
+        return;
+    }
+    let mut finished = engine.list();
+    for p in group.drain(..) {
+        match p.frame.is_undone() {
+            true => finish_one(engine, p, &mut finished),
+            false => finished.push(p),
+        }
+    }
+    std::mem::swap(group, &mut finished);
+    engine.give_back(finished);
+}
+
+fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
+    let note = p.frame.offload();
+    if note.gso.is_none() && note.finish(p.frame.bytes_mut(), |_| ()).is_some() {
+        p.frame.set_offload(Default::default());
+        return finished.push(p);
+    }
+    let (pool, meta) = (&mut engine.pool, &p.meta);
+    let (mut pieces, mut lost) = (0, 0);
+    let cut = note.finish(p.frame.bytes_mut(), |bytes| {
+        pieces += 1;
+        match pool.frame_of(bytes) {
+            Some(frame) => finished.push(Packet::new(frame, meta.clone())),
+            None => lost += 1,
+        }
+    });
+    if cut.is_none() || pieces == 0 {
+        return engine.drop_packet(p, DropReason::MalformedForAction);
+    }
+    // The packet itself is the first of its segments.
+    engine.tally.add(Event::Created, pieces - 1);
+    if lost != 0 {
+        engine.tally.drop(DropReason::NoBuffer, lost - 1);
+        engine.drop_part(&p, DropReason::NoBuffer);
+    }
+    engine.pool.free(p.frame);
+}
