@@ -59,19 +59,20 @@ impl Stage {
     pub const fn files(self) -> &'static [&'static str] {
         match self {
             Stage::Receive => &["core/datapath/src/path/receive.rs"],
-            Stage::Upcall => &["core/datapath/src/path/park.rs", "core/datapath/src/path/upcall.rs"],
+            Stage::Upcall => &["core/datapath/src/path/park.rs", "core/datapath/src/path/inline.rs"],
             Stage::Translation => {
                 &["core/xlate/src/translate.rs", "core/xlate/src/outcome.rs", "core/xlate/src/native.rs"]
             }
             Stage::Actions => &[
                 "core/datapath/src/path/balance.rs",
                 "core/datapath/src/path/execute.rs",
+                "core/datapath/src/path/prepare.rs",
                 "core/datapath/src/path/meter.rs",
                 "core/datapath/src/program.rs",
             ],
             Stage::Tunnels => &["core/datapath/src/path/tunnel.rs"],
             Stage::Reassembly => &["core/datapath/src/path/fragments.rs", "core/datapath/src/fragments.rs"],
-            Stage::Transmit => &["core/datapath/src/path/transmit.rs"],
+            Stage::Transmit => &["core/datapath/src/path/transmit.rs", "core/datapath/src/path/output.rs"],
             Stage::None => &[],
         }
     }
