@@ -214,14 +214,6 @@ impl Engine {
         }
     }
 
-    /// Returns a random number for `sample` (xorshift64*, Vigna 2016): uniform, not secret.
-    pub(crate) fn random(&mut self) -> u32 {
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
-    }
-
     /// Drops the metadata of packets that are gone, and keeps the memory of rare metadata.
     pub(crate) fn drop_metas(&mut self, metas: &mut Vec<Meta>) {
         metas.drain(..).for_each(|meta| self.batch.keep_rare(meta.rare));
