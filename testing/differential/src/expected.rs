@@ -53,9 +53,13 @@ fn action_set_again(stock: &str, ours: &str) -> bool {
     let lists = |text: &str| -> String {
         text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect::<Vec<_>>().join(",")
     };
+    // A flood sends in another order.
     let before = |text: &str| {
-        let list = normal::line(text, normal::ACTIONS);
-        list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)].to_owned()
+        let list = normal::line(text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
+        let list = &list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)];
+        let mut actions: Vec<String> = normal::split(list).into_iter().map(str::to_owned).collect();
+        actions.sort_unstable();
+        actions
     };
     let mut theirs = sent::ports(&lists(stock), None);
     let within = sent::ports(&lists(ours), None)
@@ -168,6 +172,10 @@ mod tests {
         let larger = |times, list| text("check_pkt_larger(60)->NXM_NX_REG0[0]", times, list);
         let ours = larger(1, "1,check_pkt_len(size=60,gt(2),le(3)),5");
         assert!(action_set_again(&larger(2, "1,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
+        assert!(action_set_again(
+            &larger(2, "2,1,check_pkt_len(size=60,gt(2,5),le(3)),5"),
+            &larger(1, "1,2,check_pkt_len(size=60,gt(2),le(3)),5")
+        ));
         assert!(!action_set_again(&larger(1, "1,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
         assert!(!action_set_again(&larger(2, "4,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
         assert!(!action_set_again(&larger(2, "1,check_pkt_len(size=60,gt(2),le(4)),5"), &ours));
