@@ -12,6 +12,7 @@ pub fn alike(d: &Difference, table: &Table, packet: &Packet, actions: &str) -> O
     let named = [
         ("frames: second tag read as network header", answers.parsed_again(table)),
         ("frames: second tag during a packet-in", answers.parsed_again_during_packet_in(actions)),
+        ("frames: edits after a packet-in of two tags", answers.edits_after_packet_in_of_two_tags(actions)),
         ("frames: missing tags popped and pushed", answers.missing_tags(actions)),
         ("frames: lost after a runt", answers.lost_after_runt(actions)),
         ("frames: type written over a length", answers.type_over_length(packet, actions)),
@@ -70,7 +71,8 @@ impl Answers<'_> {
     /// transport header if it is written; all other bytes are equal.
     fn parsed_again_during_packet_in(&self, actions: &str) -> bool {
         let Some((before, after)) = actions.split_once("userspace(") else { return false };
-        let transport = ["set(tcp(", "set(udp(", "set(sctp("].iter().any(|set| after.contains(set));
+        let transport =
+            ["set(tcp(", "set(udp(", "set(sctp(", "set(icmp"].iter().any(|set| after.contains(set));
         let blank = |line: &str| {
             let network = type_behind_tags(line).and_then(|at| match hex(line, at..at + 2) {
                 "0800" => Some((at + 2, 20)),
@@ -81,6 +83,23 @@ impl Answers<'_> {
             blanked(line, at..at + length + if transport { 20 } else { 0 })
         };
         before.contains("push_vlan(") && (transport || after.contains("set(ip")) && self.same(blank)
+    }
+
+    /// The same where a tag or a label is pushed after the packet-in: the stock switch edits at wrong offsets, so the bytes
+    /// of the frames say nothing. As many frames leave by each port, and among those that differ one has two tags.
+    fn edits_after_packet_in_of_two_tags(&self, actions: &str) -> bool {
+        let two_tags = |line: &&str| {
+            let is_tag = |at| matches!(hex(line, at..at + 2), "8100" | "88a8");
+            is_tag(12) && is_tag(16)
+        };
+        let (theirs, mine) = (Answers::only(self.stock, self.ours), Answers::only(self.ours, self.stock));
+        let ports = |lines: &[&str]| sent::ports_of_frames(lines.iter().copied());
+        actions
+            .split_once("userspace(")
+            .is_some_and(|(_, after)| after.contains("push_vlan(") || after.contains("_mpls("))
+            && actions.contains("push_vlan(")
+            && theirs.iter().chain(&mine).any(two_tags)
+            && ports(&theirs) == ports(&mine)
     }
 
     /// After `encap(ethernet)` both still have the tag of the inner frame in the flow, as if the outer header had
