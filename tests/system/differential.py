@@ -39,7 +39,7 @@ def test_a_fixed_range():
 
 @lab.one_try
 def test_a_fresh_range():
-    """The same with 60 new cases in each run; the printed seed repeats them."""
+    """The same with 36 new cases in each run; the printed seed repeats them."""
     first = random.SystemRandom().randrange(10**9)
     print("    testing/differential --loose --seed %d --cases %d" % (first, RUNS * (CASES // 8)), flush=True)
     compare(first, CASES // 8)

@@ -4,7 +4,7 @@
 //! `straight`), and no groups are made. Otherwise each frame is rewritten and added directly to its output
 //! burst; only packets of longer programs are collected in groups.
 //!
-//! Packets whose program does no more than a [step](super::step) to their next pass stay in the batch.
+//! Packets whose program does no more than a [`step`] to their next pass stay in the batch.
 
 use super::execute::run_one;
 use super::megaflows::Megaflows;

@@ -13,7 +13,7 @@
 //! - [`endpoint`]: accepts one guest at a time;
 //! - [`session`]: passes only whole messages. A message that removes the guest or moves its memory is handled while no
 //!   worker is inside ([`super::device_access`]); if a memory table could not be mapped, no worker enters again;
-//! - [`place`]: the path at which the library listens.
+//! - [`library_sockets`]: the path at which the library listens.
 //!
 //! All run on one thread, `vhost-proxy`, which never blocks on one port: what is not ready yet is checked again. If a
 //! worker does not leave a guest's rings, that port is out of service until the worker leaves; then the library is
