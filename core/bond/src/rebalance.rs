@@ -47,7 +47,8 @@ impl Bond {
         !plan.moves.is_empty()
     }
 
-    /// A bucket with more than a link's part, and its bytes, is told once, also where nothing is left to move.
+    /// Logs a bucket that carries more bytes than a link's share. Each such bucket is logged once, even if no bucket can be
+    /// moved. `elephant`: the bucket and its bytes.
     fn report_elephant(&mut self, elephant: Option<(usize, u64)>) {
         let before = std::mem::replace(&mut self.elephant, elephant.map(|(bucket, _)| bucket));
         if let Some((bucket, bytes)) = elephant.filter(|(bucket, _)| before != Some(*bucket)) {

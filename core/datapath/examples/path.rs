@@ -19,7 +19,7 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
 const ACK: u16 = 0x10;
 
-/// Gives the same packets for ever, in order, at most so many at once.
+/// Receives the same packets repeatedly, in order, at most `burst` at once.
 struct Source {
     packets: Vec<Vec<u8>>,
     next: usize,

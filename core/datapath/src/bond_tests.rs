@@ -142,7 +142,7 @@ fn what_each_worker_counts_is_taken_once() {
     expected[bucket(&bytes)] = 2 * bytes.len() as u64;
     assert_eq!(bed.datapath.bonds().take_bytes(BOND), expected);
     assert_eq!(bed.datapath.bonds().take_bytes(BOND), [0; BOND_BUCKETS]);
-    // What a worker counted last is not lost with it, and a bond that comes back begins anew.
+    // Bytes that a worker counted before it ended are still reported. A bond that is added again starts at zero.
     bed.rx[0].put(&bytes);
     second.poll(Millis(2001), Cycles(2001));
     drop(second);

@@ -256,7 +256,7 @@ fn packets_to_send_are_held_for_more_to_come() {
         [at(&mut bed, 7, 2), at(&mut bed, 30, 3), at(&mut bed, 56, 0), at(&mut bed, 57, 0)],
         [0, 0, 0, 5]
     );
-    // The next wait starts anew; a full burst does not wait.
+    // The hold time of the next burst starts at its first frame; a full burst is sent at once.
     assert_eq!([at(&mut bed, 60, 1), at(&mut bed, 100, 31), at(&mut bed, 101, 1)], [0, 32, 0]);
     // A worker that hands a queue over or goes to sleep first sends what it holds.
     bed.worker.remove_rxq(PortNo(3), QueueId(0));

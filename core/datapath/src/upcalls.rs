@@ -1,8 +1,8 @@
 //! The queue of upcalls from workers to handler threads, and the return of answers.
 //!
 //! A [`Request`] holds a copy of the packet; the packet itself stays parked in the worker. Each request is
-//! answered exactly once. When a request is dropped (no handler is left, or the handler failed), the worker
-//! is told to translate inline.
+//! answered exactly once. When a request is dropped (no handler is left, or the handler failed), its answer
+//! makes the worker translate the packet itself.
 //!
 //! **A worker never waits for a lock here.** If the queue or its inbox is locked, it tries again in its next
 //! iteration. Locks are held only while a few words are moved. A worker does not wait for the allocator

@@ -12,7 +12,7 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Gives the same packets for ever.
+/// Receives the same packets repeatedly.
 struct Source(Vec<Vec<u8>>);
 
 impl RxQueue for Source {

@@ -1,7 +1,7 @@
 //! Reading JSON objects member by member, with the errors that the database protocol promises.
 //!
-//! [`Members`] notes which members were asked for, so that [`Members::finish`] can refuse
-//! the ones nobody asked for. The first complaint wins.
+//! [`Members`] records which members were read, so that [`Members::finish`] can refuse the others. Only the first error
+//! is returned.
 
 use crate::error::Error;
 use crate::json::{as_integer, is_id};

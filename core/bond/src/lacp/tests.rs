@@ -93,7 +93,7 @@ fn a_link_whose_other_end_falls_silent_carries_nothing() {
     assert!(wires.ends[0].is_current(P2));
     wires.pass(3200);
     assert!(!wires.ends[0].is_current(P2));
-    assert!(!wires.carry()[3], "the other end is told so");
+    assert!(!wires.carry()[3], "the other end does not carry traffic on this link either");
     wires.cut.clear();
     wires.pass(1100);
     assert_eq!(wires.carry(), [true; 4]);

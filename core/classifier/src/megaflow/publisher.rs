@@ -32,7 +32,7 @@ pub struct MegaflowPublisher<P> {
 
 impl<P> MegaflowTable<P> {
     /// An empty table for up to `capacity` megaflows with at most `max_masks` masks in a context, and its publisher.
-    /// `seed` is secret and of this boot, so that nobody can craft packets that collide.
+    /// `seed` is secret and drawn when the process starts, so that an attacker cannot craft packets with equal hashes.
     pub fn new(capacity: usize, max_masks: usize, seed: u64) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
         let (arena, publisher) = Arena::new(capacity);
         let contexts = Arc::new(Snapshot::from_pointee(Vec::new()));

@@ -13,8 +13,8 @@ use sync::{Held, Snapshot};
 const EMPTY: u64 = u64::MAX;
 const TOMBSTONE: u64 = u64::MAX - 1;
 const MIN_SLOTS: usize = 16;
-/// Below this number of megaflows the table gets so many slots that nearly every megaflow is in its home slot: longer
-/// probes would cost more than the memory of a small table.
+/// Number of megaflows below which a table is sparse: it gets enough slots to keep nearly every megaflow in its home
+/// slot, because longer probes would cost more than the memory of a small table.
 const SMALL: usize = 256;
 
 /// The megaflows of one mask.

@@ -59,7 +59,8 @@ pub(super) const fn mpls(keep: u128, shift: u8) -> Place {
 pub(super) const TLV: Place = at(0, 1, 0, 0, 0);
 
 impl Place {
-    /// The place of a field of so many bits. `plain`: its value is what lies there, and writing it has no other effect.
+    /// Returns the place of a field that is `n_bits` wide. `plain`: the flow holds the field's value unchanged, and
+    /// writing it has no other effect. The place is plain only if its width is also `n_bits`.
     pub(super) const fn of_field(self, n_bits: u16, plain: bool) -> Place {
         let fits = self.keep >> self.shift == low_bits(n_bits as u32);
         Place { plain: fits && plain, ..self }

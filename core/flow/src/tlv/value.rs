@@ -3,7 +3,7 @@
 use super::bounds::FIELD_BYTES_MAX;
 use std::ops::Deref;
 
-/// The value of a field: so many bytes as it has.
+/// The value of a field, as long as the field.
 #[derive(Clone, Copy)]
 pub struct TlvValue {
     pub(super) bytes: [u8; FIELD_BYTES_MAX],

@@ -43,7 +43,7 @@ impl Select {
 /// What is watched of one table.
 pub(super) struct Watch {
     pub(super) select: Select,
-    /// Columns, and for which kinds of change each is told.
+    /// The monitored columns, each with the kinds of change for which it is sent.
     pub(super) columns: Vec<(usize, Select)>,
     pub(super) condition: Condition,
 }
