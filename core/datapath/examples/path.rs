@@ -6,7 +6,7 @@
 //! The case `rx` has no path: subtract its result.
 
 use datapath::batch::BATCH;
-use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, Sink};
+use datapath::port::{FramePool, Repeat, RxQueue, Sink};
 use datapath::{Config, Datapath, Event, Worker};
 use dpif::meter::Band;
 use dpif::*;
@@ -19,26 +19,9 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
 const ACK: u16 = 0x10;
 
-/// Receives the same packets repeatedly, in order, at most `burst` at once.
-struct Source {
-    packets: Vec<Vec<u8>>,
-    next: usize,
-    burst: usize,
-}
-
 /// Packets per burst: the number after `by` in the case's name, or a whole batch.
 fn burst(case: &str) -> usize {
     case.split_once("by").and_then(|(_, n)| n.parse().ok()).unwrap_or(BATCH)
-}
-
-impl RxQueue for Source {
-    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
-        for _ in 0..max.min(self.burst) {
-            out.extend(pool.frame_of(&self.packets[self.next]));
-            self.next = (self.next + 1) % self.packets.len();
-        }
-        RxResult::default()
-    }
 }
 
 fn output() -> Vec<DpAction> {
@@ -219,7 +202,7 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
         }
     }
     let packets = (0..*n).map(|i| compose(&packet(name, i), &[0; 18])).collect();
-    worker.add_rxq(PortNo(1), QueueId(0), Box::new(Source { packets, next: 0, burst: burst(name) }));
+    worker.add_rxq(PortNo(1), QueueId(0), Box::new(Repeat::new(packets, burst(name))));
     (datapath, worker)
 }
 
@@ -250,7 +233,7 @@ fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
     if wanted("rx") {
-        let mut source = Source { packets: vec![compose(&udp(0), &[0; 18])], next: 0, burst: BATCH };
+        let mut source = Repeat::new(vec![compose(&udp(0), &[0; 18])], BATCH);
         let (mut pool, mut out) = (FramePool::new(100), Vec::new());
         let poll = |_| {
             source.rx(&mut pool, &mut out, 32);

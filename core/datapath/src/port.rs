@@ -3,4 +3,4 @@
 //! The types live in `packet`, so that a device driver does not depend on the datapath.
 
 pub use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FrameBatch, FramePool, HEADROOM};
-pub use packet::queue::{QosResult, RX_BURST, RxQueue, RxResult, Sink, TxQueue, TxResult};
+pub use packet::queue::{QosResult, RX_BURST, Repeat, RxQueue, RxResult, Sink, TxQueue, TxResult};

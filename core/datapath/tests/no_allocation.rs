@@ -1,7 +1,7 @@
 //! A worker in its stride allocates nothing: not for a cache hit, nor for header changes, copies or recirculation.
 
 use cpu::counting::CountingAllocator;
-use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, TxQueue, TxResult};
+use datapath::port::{Repeat, Sink};
 use datapath::{Config, Datapath, Event};
 use dpif::*;
 use flow::compose::compose;
@@ -11,24 +11,6 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
-
-/// Receives the same packets repeatedly.
-struct Source(Vec<Vec<u8>>);
-
-impl RxQueue for Source {
-    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
-        out.extend(self.0.iter().cycle().take(max).filter_map(|b| pool.frame_of(b)));
-        RxResult::default()
-    }
-}
-
-struct Sink;
-
-impl TxQueue for Sink {
-    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
-        TxResult { sent: frames.len() as u32, ..TxResult::default() }
-    }
-}
 
 fn tcp(src: u32) -> Flow {
     Flow { dl_type: 0x0800, nw_proto: 6, nw_src: src, nw_ttl: 64, ..Flow::ZERO }
@@ -66,7 +48,7 @@ fn the_hit_path_allocates_nothing() {
     let wide = Flow { dl_type: 0xffff, tp_src: 0xffff, ..Flow::ZERO };
     datapath.flow_put(&second, &wide, Arc::new([output(3)]), Arc::new(NoOwner)).unwrap();
     let packets = (0..3).map(|n| compose(&tcp(n), b"payload")).collect();
-    worker.add_rxq(PortNo(1), QueueId(0), Box::new(Source(packets)));
+    worker.add_rxq(PortNo(1), QueueId(0), Box::new(Repeat::new(packets, usize::MAX)));
     for i in 0..100 {
         worker.poll(Millis(i), Cycles(i));
     }

@@ -111,3 +111,28 @@ impl TxQueue for Sink {
         TxResult { sent: frames.len() as u32, sent_bytes, ..TxResult::default() }
     }
 }
+
+/// Receives the same packets repeatedly, in order: a device without costs, for measurements.
+#[derive(Debug)]
+pub struct Repeat {
+    packets: Vec<Vec<u8>>,
+    next: usize,
+    burst: usize,
+}
+
+impl Repeat {
+    /// Receives these packets, at most `burst` at once. There must be a packet.
+    pub fn new(packets: Vec<Vec<u8>>, burst: usize) -> Repeat {
+        Repeat { packets, next: 0, burst }
+    }
+}
+
+impl RxQueue for Repeat {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        for _ in 0..max.min(self.burst) {
+            out.extend(pool.frame_of(&self.packets[self.next]));
+            self.next = (self.next + 1) % self.packets.len();
+        }
+        RxResult::default()
+    }
+}

@@ -1,7 +1,7 @@
 //! `sluice bench path`: the cost of each stage per packet, by families of packets and actions.
 
 use super::fixture::thread_ns;
-use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, Sink};
+use datapath::port::{Repeat, Sink};
 use datapath::stages::{PathStage, StageTimes};
 use datapath::{Config, Datapath, Worker};
 use dpif::meter::Band;
@@ -108,23 +108,6 @@ impl Family {
     }
 }
 
-/// Receives the same packets repeatedly, in order.
-struct Source {
-    packets: Vec<Vec<u8>>,
-    next: usize,
-    burst: usize,
-}
-
-impl RxQueue for Source {
-    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
-        for _ in 0..max.min(self.burst) {
-            out.extend(pool.frame_of(&self.packets[self.next]));
-            self.next = (self.next + 1) % self.packets.len();
-        }
-        RxResult::default()
-    }
-}
-
 /// Nanoseconds since the first call.
 fn clock() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -180,7 +163,7 @@ impl Fixture {
         }
         let packets = (0..FLOWS).map(|n| compose(&family.packet(n), &[0; 18])).collect();
         let mut worker = datapath.worker(WorkerId(0), 0);
-        worker.add_rxq(PortNo(1), QueueId(0), Box::new(Source { packets, next: 0, burst: family.burst }));
+        worker.add_rxq(PortNo(1), QueueId(0), Box::new(Repeat::new(packets, family.burst)));
         Ok(Fixture { worker, turn: 0, burst: family.burst as u64, _datapath: datapath })
     }
 

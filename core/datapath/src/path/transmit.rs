@@ -46,12 +46,22 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
             Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now: *now }
                 .burst(frames);
         }
-        None => {
-            tally.drop(DropReason::InvalidPort, frames.len() as u64);
-            frames.iter().for_each(|f| drops.unsent(f.bytes(), DropReason::InvalidPort, no, *now));
-        }
+        None => drop_unsent(tally, drops, frames, DropReason::InvalidPort, (no, *now)),
     }
     pool.free_all(frames);
+}
+
+/// Counts frames that a port cannot send at all, and records each as a recent drop.
+#[cold]
+fn drop_unsent(
+    tally: &mut Tally,
+    drops: &mut DropLog,
+    frames: &[Frame],
+    reason: DropReason,
+    (port, now): (u32, Millis),
+) {
+    tally.drop(reason, frames.len() as u64);
+    frames.iter().for_each(|f| drops.unsent(f.bytes(), reason, port, now));
 }
 
 /// Sends the frames of a port that select a QoS queue, and the frames of its shaper that may be sent now.
@@ -72,10 +82,7 @@ fn serve_queues(engine: &mut Engine, no: u32) {
             let queue = sending.own_queue();
             sending.by_class(queue, frames, queues);
         }
-        None => {
-            tally.drop(DropReason::InvalidPort, frames.len() as u64);
-            frames.iter().for_each(|f| drops.unsent(f.bytes(), DropReason::InvalidPort, no, *now));
-        }
+        None => drop_unsent(tally, drops, frames, DropReason::InvalidPort, (no, *now)),
     }
     pool.free_all(frames);
 }
@@ -128,10 +135,8 @@ impl Sending<'_> {
     fn burst(mut self, frames: &mut FrameBatch) {
         let queues = self.port.txqs.len();
         if queues == 0 {
-            self.tally.drop(DropReason::TxFailed, frames.len() as u64);
-            let no = self.port.no.0;
-            frames.iter().for_each(|f| self.drops.unsent(f.bytes(), DropReason::TxFailed, no, self.now));
-            return;
+            let place = (self.port.no.0, self.now);
+            return drop_unsent(self.tally, self.drops, frames, DropReason::TxFailed, place);
         }
         self.tally.add(Event::OutputBatches, 1);
         match self.port.tx_mode(self.senders) {
