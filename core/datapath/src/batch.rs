@@ -227,14 +227,23 @@ impl Batch {
 
     /// Gives each packet its own metadata, if they differ.
     pub(crate) fn spread(&mut self) {
-        if self.in_lines || !self.outers.is_empty() {
+        if self.fill_own() {
+            self.in_lines = false;
+            self.outers.clear();
+        }
+    }
+
+    /// Like [`spread`](Self::spread), and keeps what is stored beside the metadata, because some packets stay in the batch
+    /// for another pass. Returns false if all packets share their metadata.
+    pub(crate) fn fill_own(&mut self) -> bool {
+        let differ = self.in_lines || !self.outers.is_empty();
+        if differ {
             let mut own = std::mem::take(&mut self.own);
             own.clear();
             own.extend((0..self.len()).map(|i| self.gathered(i)));
             self.own = own;
-            self.in_lines = false;
-            self.outers.clear();
         }
+        differ
     }
 
     /// Returns the metadata of a packet of which some are in its line or in another array.

@@ -1,6 +1,6 @@
 //! Adding and removing tunnel headers in the datapath.
 
-use crate::tests::{Bed, out, tcp};
+use crate::tests::{Bed, Rule, out, tcp};
 use dpif::{DpAction, TunnelHeader, TunnelPush};
 use flow::{Flow, Mac, Tunnel};
 use packet::hex;
@@ -149,5 +149,44 @@ fn a_batch_comes_out_of_its_tunnel_together_and_each_packet_keeps_its_outer_head
     assert_eq!(sources, kept);
     let tally = bed.datapath.tally();
     assert_eq!(tally.dropped(dpif::DropReason::TunnelPopError), 16);
+    assert_eq!(bed.balance(), 0);
+}
+
+/// The second pass of packets out of that tunnel, with that destination port.
+fn second(tun_id: u64, tp_dst: u16, port: u32) -> Rule {
+    let key = Flow { in_port: VXLAN.0, dl_type: 0x0800, recirc_id: 1, tp_dst, ..Flow::ZERO };
+    let mask =
+        Flow { in_port: u32::MAX, dl_type: u16::MAX, recirc_id: u32::MAX, tp_dst: u16::MAX, ..Flow::ZERO };
+    let tunnel = |tun_id| Tunnel { tun_id, ..Tunnel::default() };
+    (Flow { tunnel: tunnel(tun_id), ..key }, Flow { tunnel: tunnel(u64::MAX), ..mask }, vec![out(port)])
+}
+
+/// Some packets of a decapsulated batch run a longer program; the others are recirculated and miss. The upcall of
+/// those names the tunnel.
+#[test]
+fn recirculated_packets_keep_the_outer_header_beside_packets_of_longer_programs() {
+    let hash = || vec![DpAction::Hash { alg: dpif::HashAlg::L4, basis: 0 }, DpAction::Recirc(1)];
+    let by = |port| Flow { in_port: port, ..Flow::ZERO };
+    let inner = |src| Flow { dl_type: 0x0800, nw_src: src, ..by(VXLAN.0) };
+    let inner_mask = Flow { dl_type: u16::MAX, nw_src: 1, recirc_id: u32::MAX, ..by(u32::MAX) };
+    let mut bed = Bed::new(vec![
+        (by(1), by(u32::MAX), vec![push(), out(2)]),
+        (by(3), by(u32::MAX), vec![DpAction::TunnelPop(VXLAN)]),
+        (inner(0), inner_mask, hash()),
+        (inner(1), inner_mask, vec![DpAction::Clone(vec![out(3)]), DpAction::PopVlan, out(3)]),
+    ]);
+    let seconds = [second(7, 80, 4), second(7, 81, 4), second(0, 80, 1), second(0, 81, 1)];
+    bed.control.rules.lock().unwrap().extend(seconds);
+    bed.datapath.set_tunnel(VXLAN, Kind::Vxlan { gbp: false }).unwrap();
+    // The first round installs the megaflows of the first pass. In the second round the batch hits them, and the
+    // recirculated packets miss.
+    for tp_dst in [80, 81] {
+        for src in 0..16 {
+            bed.send(1, &flow::compose::compose_len(&tcp(src, tp_dst), 64));
+        }
+        bed.tx[1].take().iter().for_each(|outer| bed.rx[2].put(outer));
+        bed.run();
+        assert_eq!([0, 2, 3].map(|port| bed.tx[port].take().len()), [0, 16, 8], "destination port {tp_dst}");
+    }
     assert_eq!(bed.balance(), 0);
 }

@@ -163,7 +163,7 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
     let plain = engine.batch.is_plain();
     assign(groups, guard, engine, plain);
     if !groups.gathered.is_empty() {
-        engine.batch.spread();
+        engine.batch.fill_own();
     }
     let mut frames = std::mem::take(&mut engine.batch.frames);
     scatter(groups, guard, engine, pending, frames.drain(..));
