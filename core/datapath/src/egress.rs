@@ -10,6 +10,7 @@
 
 use crate::engine::bursts::TX_BURST;
 use crate::port::{Frame, FrameBatch, QosResult, TxQueue, TxResult};
+use crate::port_count::{PortCount, QueueCount};
 use qos::shaper::DEFAULT;
 use qos::{Invalid, QueueCounts, Shaper, ShaperSpec, SingleRate, SingleRateSpec, TwoRate, TwoRateTree};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,20 @@ const ETHERNET: u64 = 14;
 const BURSTS: usize = 8;
 
 /// The tx queues of a device.
-pub(crate) type DeviceQueues = Arc<[Mutex<Box<dyn TxQueue>>]>;
+pub(crate) type DeviceQueues = Arc<[Mutex<CountedQueue>]>;
+
+/// A tx queue, and what it sent. The holder of its lock is its only user.
+pub(crate) struct CountedQueue {
+    pub(crate) queue: Box<dyn TxQueue>,
+    pub(crate) sent: Arc<QueueCount>,
+}
+
+impl CountedQueue {
+    /// Adds the counter of this queue to those of the port.
+    pub(crate) fn new(queue: Box<dyn TxQueue>, port: &PortCount) -> CountedQueue {
+        CountedQueue { queue, sent: port.queue() }
+    }
+}
 
 /// The QoS of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,11 +155,11 @@ impl Egress {
         let mut result = QosResult::default();
         let mut refused = FrameBatch::new();
         match &mut *state {
-            State::Closed => return Err(lock(device, at).tx_queued(frames, queues)),
+            State::Closed => return Err(lock(device, at).queue.tx_queued(frames, queues)),
             State::SingleRate(_, policer) => {
                 refused.extend(frames.extract_if(.., |f| !policer.pass(counted(f), now)));
                 drop(state);
-                result.add(&lock(device, at).tx(frames));
+                result.add(&lock(device, at).queue.tx(frames));
             }
             State::TwoRate(policer) => {
                 let mut queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT));
@@ -153,7 +167,7 @@ impl Egress {
                     |f: &Frame| !policer.pass(queues.next().unwrap_or(DEFAULT), counted(f), now);
                 refused.extend(frames.extract_if(.., |f| exceeds(f)));
                 drop(state);
-                result.add(&lock(device, at).tx(frames));
+                result.add(&lock(device, at).queue.tx(frames));
             }
             State::Shaper(shaper) => {
                 let queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT));
@@ -193,7 +207,7 @@ fn release(
         if burst.is_empty() {
             return;
         }
-        result.add(&lock(device, 0).tx(&mut burst));
+        result.add(&lock(device, 0).queue.tx(&mut burst));
         back.append(&mut burst);
     }
 }
@@ -204,7 +218,7 @@ fn counted(frame: &Frame) -> u64 {
 }
 
 /// Locks a tx queue of a device that has at least one.
-fn lock(device: &DeviceQueues, at: usize) -> MutexGuard<'_, Box<dyn TxQueue>> {
+fn lock(device: &DeviceQueues, at: usize) -> MutexGuard<'_, CountedQueue> {
     device[at % device.len()].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -218,11 +232,11 @@ pub(crate) struct EgressQueue {
 }
 
 impl EgressQueue {
-    /// Makes one for each queue of the device.
-    pub(crate) fn all(egress: &Arc<Egress>, device: &DeviceQueues) -> DeviceQueues {
+    /// Makes one for each queue of the device; `sent` counts what the port sends.
+    pub(crate) fn all(egress: &Arc<Egress>, device: &DeviceQueues, sent: &PortCount) -> DeviceQueues {
         let queue =
             |at| EgressQueue { egress: Arc::clone(egress), device: Arc::clone(device), at, last: None };
-        (0..device.len()).map(|at| Mutex::new(Box::new(queue(at)) as Box<dyn TxQueue>)).collect()
+        (0..device.len()).map(|at| Mutex::new(CountedQueue::new(Box::new(queue(at)), sent))).collect()
     }
 }
 

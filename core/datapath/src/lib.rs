@@ -72,6 +72,7 @@ pub mod path;
 mod policer;
 mod popped;
 pub mod port;
+mod port_count;
 mod port_qos;
 pub mod ports;
 pub mod program;

@@ -3,12 +3,13 @@
 //! Workers read a snapshot; adding or removing a port publishes another one. Each tx queue has a lock. If a
 //! port has a tx queue for every worker (the usual case), no worker ever waits for it.
 
-use crate::egress::{DeviceQueues, Egress, EgressQueue};
+use crate::egress::{CountedQueue, DeviceQueues, Egress, EgressQueue};
 use crate::policer::Policer;
 use crate::port::TxQueue;
+use crate::port_count::PortCount;
 use crate::steering::{TxMode, Users};
 use crate::tunnel_ports::TunnelPorts;
-use dpif::{Counter, PortStats};
+use dpif::PortStats;
 use numbered::Numbered;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,17 +46,25 @@ pub struct Port {
 /// Counters of a port; they stay when its queues are replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) rx: Counter,
-    pub(crate) tx: Counter,
+    pub(crate) rx: PortCount,
+    pub(crate) tx: PortCount,
     pub(crate) tx_dropped: AtomicU64,
     pub(crate) rx_policed: AtomicU64,
     pub(crate) tx_qos: AtomicU64,
 }
 
+impl Counters {
+    /// Makes the tx queues of a device, which are counted here.
+    fn device(&self, txqs: Vec<Box<dyn TxQueue>>) -> DeviceQueues {
+        txqs.into_iter().map(|queue| Mutex::new(CountedQueue::new(queue, &self.tx))).collect()
+    }
+}
+
 impl Port {
     /// Makes a port with these tx queues. A port without tx queues drops all frames.
     pub(crate) fn new(no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Port {
-        let device: DeviceQueues = txqs.into_iter().map(Mutex::new).collect();
+        let counters = Arc::<Counters>::default();
+        let device = counters.device(txqs);
         Port {
             no,
             txqs: Arc::clone(&device),
@@ -64,7 +73,7 @@ impl Port {
             device_has_queues: false,
             by_hash: false,
             users: Arc::default(),
-            counters: Arc::default(),
+            counters,
             policer: None,
             inspect_below: SHORTEST,
         }
@@ -72,14 +81,14 @@ impl Port {
 
     /// Returns the same port with other tx queues.
     pub(crate) fn with_queues(&self, txqs: Vec<Box<dyn TxQueue>>) -> Port {
-        let Port { device, users, .. } = Port::new(self.no, txqs);
-        Port { device, users, ..self.clone() }.with_egress(self.egress.clone())
+        let device = self.counters.device(txqs);
+        Port { device, users: Arc::default(), ..self.clone() }.with_egress(self.egress.clone())
     }
 
     /// Returns the same port with this egress policer or shaper, or with none.
     pub(crate) fn with_egress(&self, egress: Option<Arc<Egress>>) -> Port {
         let txqs = match &egress {
-            Some(egress) => EgressQueue::all(egress, &self.device),
+            Some(egress) => EgressQueue::all(egress, &self.device, &self.counters.tx),
             None => Arc::clone(&self.device),
         };
         Port { txqs, egress, ..self.clone() }

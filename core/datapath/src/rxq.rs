@@ -1,6 +1,7 @@
 //! An rx queue as workers hand it over: the device's queue and its counters.
 
 use crate::port::{RX_BURST, RxQueue};
+use crate::port_count::QueueCount;
 use crate::rxq_backoff::RxqBackoff;
 use crate::upcall_budget::Mix;
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub struct Rxq {
     pub id: QueueId,
     pub(crate) queue: Box<dyn RxQueue>,
     pub(crate) load: Arc<RxqLoad>,
+    /// The queue's part of the port's counters; `None` before its first burst.
+    pub(crate) received: Option<Arc<QueueCount>>,
     /// Packets received from it in the present iteration.
     pub(crate) in_iteration: u64,
     /// Whether it is in rx queue backoff.
@@ -79,6 +82,7 @@ impl Rxq {
             id,
             queue,
             load: Arc::default(),
+            received: None,
             in_iteration: 0,
             backoff: RxqBackoff::default(),
             mix: Mix::default(),

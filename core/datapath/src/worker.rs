@@ -221,7 +221,7 @@ impl Worker {
                 continue;
             }
             self.engine.end_stage(PathStage::Turn);
-            q.in_iteration = receive::stage(&mut *q.queue, q.port.0, &mut self.engine) as u64;
+            q.in_iteration = receive::stage(q, &mut self.engine) as u64;
             self.engine.end_stage(PathStage::Receive);
             if q.in_iteration != 0 {
                 packets += q.in_iteration;

@@ -4,17 +4,18 @@ use crate::engine::Engine;
 use crate::last_drop::Place;
 use crate::packet::Meta;
 use crate::policer::Policer;
-use crate::port::{RX_BURST, RxQueue};
+use crate::port::RX_BURST;
 use crate::ports::{Port, SHORTEST};
+use crate::rxq::Rxq;
 use crate::tally::Event;
 use dpif::DropReason;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Fills the engine's batch; returns the number of packets that the queue delivered.
-pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) -> usize {
-    let frames = &mut engine.batch.frames;
-    let result = queue.rx(&mut engine.pool, frames, RX_BURST);
+pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
+    let (in_port, frames) = (rxq.port.0, &mut engine.batch.frames);
+    let result = rxq.queue.rx(&mut engine.pool, frames, RX_BURST);
     let n = frames.len();
     let lost = u64::from(result.dropped);
     if n as u64 + lost == 0 {
@@ -34,7 +35,7 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
     if n > 0
         && let Some(port) = engine.ports.get(in_port)
     {
-        port.counters.rx.add(n as u64, bytes);
+        rxq.received.get_or_insert_with(|| port.counters.rx.queue()).add(n as u64, bytes);
         inspect_below = port.inspect_below;
     }
     if shortest < inspect_below {

@@ -2,6 +2,7 @@
 //!
 //! The device gets a worker's packets of one flow in the order in which they are added here.
 
+use crate::egress::CountedQueue;
 use crate::engine::Engine;
 use crate::engine::bursts::{QUEUES_OF, Queued, TX_BURST};
 use crate::last_drop::DropLog;
@@ -181,7 +182,8 @@ impl Sending<'_> {
 
     #[inline(always)]
     fn by_queue(&mut self, queue: usize, frames: &mut FrameBatch) {
-        let mut txq = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let CountedQueue { queue: txq, sent } = &mut *counted;
         if txq.takes_large() {
             let merged = merge(frames, self.pool);
             self.tally.add(Event::Sent, merged as u64);
@@ -190,12 +192,14 @@ impl Sending<'_> {
         let result = txq.tx(frames);
         if u64::from(result.sent) < n {
             if let Some(qos) = txq.take_qos() {
-                drop(txq);
+                sent.add(qos.sent.into(), qos.sent_bytes);
+                drop(counted);
                 return self.shaped(&qos, frames);
             }
             remember(self.drops, (self.port.no.0, &**txq), frames, &result, self.now);
         }
-        drop(txq);
+        sent.add(u64::from(result.sent).min(n), result.sent_bytes);
+        drop(counted);
         self.count(n, &result);
     }
 
@@ -208,7 +212,6 @@ impl Sending<'_> {
         tally.add(Event::Sent, sent);
         tally.drop(DropReason::TxTooLong, too_long);
         tally.drop(DropReason::TxFailed, failed);
-        port.counters.tx.add(sent, result.sent_bytes);
         if failed + too_long != 0 {
             port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
         }
@@ -219,21 +222,24 @@ impl Sending<'_> {
     /// Sends frames that each select a QoS queue; none, if only the shaper is to be served.
     fn by_class(&mut self, queue: usize, frames: &mut FrameBatch, queues: &[u32]) {
         let n = frames.len() as u64;
-        let mut txq = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let CountedQueue { queue: txq, sent } = &mut *counted;
         let result = txq.tx_queued(frames, queues);
         if let Some(qos) = txq.take_qos() {
-            drop(txq);
+            sent.add(qos.sent.into(), qos.sent_bytes);
+            drop(counted);
             return self.shaped(&qos, frames);
         }
         if u64::from(result.sent) < n {
             remember(self.drops, (self.port.no.0, &**txq), frames, &result, self.now);
         }
-        drop(txq);
+        sent.add(u64::from(result.sent).min(n), result.sent_bytes);
+        drop(counted);
         self.tally.add(Event::OutputBatches, 1);
         self.count(n, &result);
     }
 
-    /// Counts frames that a policer or shaper has accepted or dropped.
+    /// Counts frames that a policer or shaper has accepted or dropped; the queue has counted what it sent.
     #[cold]
     fn shaped(&mut self, result: &QosResult, frames: &[Frame]) {
         let Sending { port, tally, drops, held, now, .. } = self;
@@ -254,7 +260,6 @@ impl Sending<'_> {
         {
             drops.unsent(frame.bytes(), DropReason::TxFailed, no, *now);
         }
-        port.counters.tx.add(result.sent.into(), result.sent_bytes);
         let lost = u64::from(result.refused) + u64::from(result.too_long) + u64::from(result.dropped);
         port.counters.tx_dropped.fetch_add(lost, Ordering::Relaxed);
         port.counters.tx_qos.fetch_add(result.refused.into(), Ordering::Relaxed);
