@@ -34,7 +34,7 @@ compat: build
 	@for name in ovs-vswitchd ovsdb-server; do ln -sf ../release/sluiced target/compat/$$name; done
 	@for name in ovs-vsctl ovs-ofctl ovs-appctl ovs-dpctl ovsdb-client ovsdb-tool; do ln -sf ../release/sluice target/compat/$$name; done
 
-# Format, lints, models, bindings, documentation, licences.
+# Format, lints, models, sanitizer, bindings, documentation, licences.
 check:
 	@scripts/setup build
 	@scripts/setup check

@@ -55,6 +55,9 @@ while True:
 """
 TFTP_CLIENT = """
 import socket, sys
+
+# Nothing here depends on how busy the machine is.
+ANY_LOAD = True
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(2)
 s.sendto(b"\\0\\1file\\0octet\\0", (sys.argv[1], 69))
