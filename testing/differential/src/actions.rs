@@ -46,6 +46,13 @@ fn instructions(rng: &mut Rng, kind: Kind, table: u64, groups: u64, list: &mut V
         if rng.chance(50) {
             written.insert(0, set(rng, kind));
         }
+        // A set executes these in an order of its own.
+        if rng.chance(40) {
+            written.push(rng.pick(&["pop_vlan", "push_vlan:0x8100", "mod_vlan_pcp:5"]).to_owned());
+        }
+        if (kind.is_ip4() || kind.is_ip6()) && rng.chance(30) {
+            written.push("dec_ttl".to_owned());
+        }
         if groups > 0 && rng.chance(20) {
             written.push(format!("group:{}", rng.between(1, groups)));
         }

@@ -47,7 +47,7 @@ pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
 /// The stock switch executes an action set once more than Sluice: 3.1 does so in each branch of `check_pkt_larger`
 /// and within `clone`, and again after these. The actions before are equal, and Sluice sends nothing that the stock
 /// switch does not send.
-fn action_set_again(stock: &str, ours: &str) -> bool {
+pub fn action_set_again(stock: &str, ours: &str) -> bool {
     const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
     let sets = |text: &str| text.matches("Executing action set:").count();
     let lists = |text: &str| -> String {

@@ -84,6 +84,10 @@ fn frame(rng: &mut Rng) -> Vec<u8> {
         18 => (0x1234, vec![0xaa; 46]),
         _ => (0x8035, arp(rng)),
     };
+    // Stations announce themselves by broadcast, which NORMAL treats differently.
+    if ethertype == 0x0806 && rng.chance(50) {
+        f[..6].fill(0xff);
+    }
     f.extend(u16::to_be_bytes(ethertype));
     f.extend(payload);
     if f.len() < 60 {

@@ -52,9 +52,14 @@ pub fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|b| format!("{b:02x}")).join(":")
 }
 
-/// A host's Ethernet address four times out of five, otherwise any of the pool.
+/// A host's Ethernet address four times out of five, otherwise any of the pool. The reserved addresses (IEEE 802.1D
+/// §7.12.6) and the one after them occur too.
 pub fn mac(rng: &mut Rng) -> [u8; 6] {
-    if rng.chance(80) { rng.pick(&MACS[..5]) } else { rng.pick(&MACS) }
+    let mut mac = if rng.chance(80) { rng.pick(&MACS[..5]) } else { rng.pick(&MACS) };
+    if mac[0] == 1 && mac[1] == 0x80 {
+        mac[5] = rng.between(0, 0x10) as u8;
+    }
+    mac
 }
 
 /// An IPv4 address as text, half of the time with a mask.
