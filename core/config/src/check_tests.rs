@@ -18,6 +18,7 @@ fn findings_name_key_value_range_and_what_is_used() {
         ("megaflow-memory", "much"),
         ("max-idle", "3"),
         ("nonsense", "1"),
+        ("ovn-chassis-idx-hv1", ""),
         ("offload-rebalance", "true"),
     ]);
     assert_eq!(
