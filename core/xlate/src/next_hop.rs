@@ -56,6 +56,7 @@ impl Walk<'_> {
                 at: (self.bridge.id, port.ofport),
                 initial: self.out.initial,
                 flow: *unwrapped,
+                mask: self.mask,
             })));
         }
     }
@@ -63,8 +64,7 @@ impl Walk<'_> {
     /// Sends a packet that was kept. Mirrors have copied it, and the port has counted it already.
     pub(crate) fn send_held(&mut self, held: &Held) {
         self.mirrored = u32::MAX;
-        self.flow = held.flow;
-        self.mask.layout = self.flow.layout;
+        (self.flow, self.mask) = (held.flow, held.mask);
         self.doubt_all_words();
         self.output_port(held.at.1, true, true, false);
         self.out.credits.retain(|c| !matches!(c, Credit::Tunnel { at, out: true } if *at == held.at));

@@ -129,6 +129,8 @@ pub struct Held {
     pub initial: Flow,
     /// The packet to be sent, with the fields of the outer header.
     pub flow: Flow,
+    /// Every bit in which both differ, so that the difference can be committed.
+    pub mask: Flow,
 }
 
 /// A request for an Ethernet address, by ARP or ND.

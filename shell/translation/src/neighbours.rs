@@ -129,6 +129,7 @@ mod tests {
             at: (BridgeId(1), OfPort(1)),
             initial: Flow::ZERO,
             flow: Flow::ZERO,
+            mask: Flow::ZERO,
         }
     }
 

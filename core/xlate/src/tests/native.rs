@@ -2,7 +2,7 @@
 //! (11) and a port with the host's address (12).
 
 use super::*;
-use dpif::DropReason;
+use dpif::{DropReason, SetField};
 use router::{NewRoute, Prefix, TABLE_LOCAL, TABLE_MAIN};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -24,13 +24,18 @@ impl Neighbours for Hop {
 }
 
 fn host(hop: Option<Mac>) -> Snapshot {
+    host_with(hop, vec![out(2)])
+}
+
+/// `actions`: what happens to packets of the guest.
+fn host_with(hop: Option<Mac>, actions: Vec<Action>) -> Snapshot {
     let mut above = LabBridge::with_ports(BR0, 2, 0);
     let options = [("remote_ip", REMOTE), ("key", "7")].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let (config, _) = ::bridge::TunnelConfig::parse("vxlan", "p2", &BTreeMap::from(options)).unwrap();
     let port = above.ports.get_mut(&OfPort(2)).unwrap();
     (port.tunnel, port.attachment) = (Some(Arc::new(config)), Attachment::Datapath(PortNo(VXLAN)));
     let config = Arc::clone(port.tunnel.as_ref().unwrap());
-    above.flow(0, 1, &[(FieldId::InPort, 1)], vec![out(2)]);
+    above.flow(0, 1, &[(FieldId::InPort, 1)], actions);
     above.flow(0, 1, &[(FieldId::InPort, 2)], vec![out(1)]);
     let mut below = LabBridge::with_ports(BR1, 2, 10);
     below.flow(0, 1, &[(FieldId::InPort, 1)], vec![out(2)]);
@@ -95,6 +100,22 @@ fn an_unknown_next_hop_is_asked_for_and_the_packet_is_held() {
     let output = translate(&host(Some(mac(0x92))), &resumed);
     assert!(matches!(output.actions[..], [DpAction::TunnelPush(_), DpAction::Output(PortNo(11))]));
     assert!(!output.credits.iter().any(|c| matches!(c, Credit::Tunnel { .. })));
+}
+
+#[test]
+fn a_held_packet_is_sent_as_the_tables_changed_it() {
+    let with = |hop| host_with(hop, vec![set(FieldId::EthDst, 0x77), out(2)]);
+    let output = run(&with(None), &tcp(1));
+    let Some(Effect::Hold(held)) = output.effects.last() else { panic!("{:?}", output.effects) };
+    let recirc = SharedRecirc::default();
+    let resumed = Input { start: Start::Held(held), ..input(&held.initial, &recirc) };
+    let output = translate(&with(Some(mac(0x92))), &resumed);
+    let [DpAction::Set(SetField::Eth(write)), DpAction::TunnelPush(_), DpAction::Output(_)] =
+        &output.actions[..]
+    else {
+        panic!("{:?}", output.actions)
+    };
+    assert_eq!(write.value.dst, Mac([0, 0, 0, 0, 0, 0x77]));
 }
 
 #[test]
