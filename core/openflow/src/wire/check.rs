@@ -232,11 +232,8 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
         Action::StackPop(sf) => written(*sf, m),
         Action::Multipath(mp) => written(mp.dst, m),
         Action::CheckPktLarger { dst, .. } => written(*dst, m),
-        Action::Resubmit { port, .. } => port.map_or(Ok(()), |p| match p {
-            OfPort::LOCAL => Ok(()),
-            p if p < cx.limits.max_port => Ok(()),
-            _ => Err(OfError::BacBadOutPort),
-        }),
+        // Any port: it is only a value to match, such as CONTROLLER for packets that a controller made.
+        Action::Resubmit { with_ct: true, .. } => fits(Subfield::whole(F::CtNwProto), m),
         Action::Learn(l) => learn(l, m),
         Action::Ct(ct) => conntrack(ct, m, cx),
         Action::Clone(list) => {
@@ -342,6 +339,15 @@ mod tests {
         ip.set(F::EthType, 0x0800);
         let limits = Limits { max_port: OfPort::MAX, table: 0, n_tables: 254 };
         consistency(actions, &ip, limits, Version::V15)
+    }
+
+    #[test]
+    fn a_resubmit_may_name_any_port_but_connections_must_be_tracked() {
+        let resubmit = |port, with_ct| Action::Resubmit { port: Some(port), table: Some(40), with_ct };
+        for port in [OfPort::CONTROLLER, OfPort::NONE, OfPort(1)] {
+            assert_eq!(checked(&[resubmit(port, false)]), Ok(()));
+        }
+        assert_eq!(checked(&[resubmit(OfPort(1), true)]), Err(OfError::BacMatchInconsistent));
     }
 
     #[test]
