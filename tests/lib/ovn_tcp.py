@@ -1,5 +1,4 @@
 """TCP and UDP of guests: servers that answer with their name, and clients that print the answers."""
-from lib import lab
 
 SERVER = """
 import socket, sys, threading
@@ -10,14 +9,17 @@ def udp():
     while True:
         data, peer = s.recvfrom(2000)
         s.sendto(name, peer)
-threading.Thread(target=udp, daemon=True).start()
-s = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
-print("ready", flush=True)
 def serve(c, peer):
     with c:
         c.sendall(name + b" " + peer[0].removeprefix("::ffff:").encode() + b"\\n")
-        while data := c.recv(65536):
-            c.sendall(data)
+        try:
+            while data := c.recv(65536):
+                c.sendall(data)
+        except OSError:
+            pass
+threading.Thread(target=udp, daemon=True).start()
+s = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
+print("ready", flush=True)
 while True:
     threading.Thread(target=serve, args=s.accept(), daemon=True).start()
 """
@@ -25,9 +27,10 @@ while True:
 CLIENT = """
 import socket, sys
 address, port, count, source = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+patience = float(sys.argv[5])
 for i in range(count):
     try:
-        with socket.create_connection((address, port), 2, source_address=("", source + i) if source else None) as s:
+        with socket.create_connection((address, port), patience, source_address=("", source + i) if source else None) as s:
             print(s.makefile().readline().strip())
     except OSError as e:
         print(type(e).__name__)
@@ -41,9 +44,14 @@ def serve(guest, name, port=80):
     return server
 
 
-def connect(guest, address, port=80, count=1, source=0):
+def connect(guest, address, port=80, count=1, source=0, patience=2):
     """Connects this often; returns "name client" of each server that answered, or the kind of an error."""
-    return guest.run("python3", "-c", CLIENT, address, port, count, source).splitlines()
+    return guest.run("python3", "-c", CLIENT, address, port, count, source, patience).splitlines()
+
+
+def times_out(guest, address, port=80):
+    """Whether a connection gets no answer at all."""
+    return connect(guest, address, port, patience=0.5) == ["TimeoutError"]
 
 
 def names(answers):
@@ -83,7 +91,3 @@ for line in sys.stdin:
 def has(chassis, *words):
     """Whether a line of the connection table of a chassis has all these words."""
     return any(all(word in line for word in words) for line in chassis.switch.appctl("dpctl/dump-conntrack").splitlines())
-
-
-def wait_for(condition, what, seconds=10):
-    lab.wait_until(condition, what, seconds)
