@@ -91,10 +91,15 @@ class Chassis:
             words += ["--", "add-br", "br-" + network, "--", "set", "bridge", "br-" + network, "datapath_type=netdev",
                       "--", "add-port", "br-" + network, network]
         s.vsctl(*words)
-        self.net.run("ip", "address", "add", self.address + "/24", "dev", "br-tunnels")
-        self.net.run("ip", "link", "set", "br-tunnels", "up")
+        self.give_address()
         self.start_controller()
         return self
+
+    def give_address(self):
+        """Configures the address of the tunnels: at the start, and after a new daemon has made the device again."""
+        lab.wait_until(lambda: "br-tunnels" in self.net.run("ls", "/sys/class/net"), "br-tunnels")
+        self.net.run("ip", "address", "replace", self.address + "/24", "dev", "br-tunnels")
+        self.net.run("ip", "link", "set", "br-tunnels", "up")
 
     def start_controller(self):
         d = self.switch.dir
@@ -172,14 +177,17 @@ class Cloud:
         self.fabric.run("ip", "link", "set", end, "master", kernel_network, "up")
         network.run("ip", "link", "set", device, "up")
 
+    def finish_checksums(self, guest):
+        """The stock switch does not complete checksums that the sender left to the device."""
+        if not self.chassis[0].switch.ours:
+            guest.run("ethtool", "-K", "eth0", "tx", "off")
+
     def guest(self, chassis, switch, name, mac, *addresses, gateway=None, gateway6=None, security=True, known=True):
         """A guest on a chassis (by number) with a port of a logical switch."""
         guest, home = Guest(self.central, mac, *addresses), self.chassis[chassis - 1]
         home.net.run("ip", "link", "add", "name", name, "type", "veth", "peer", "name", "eth0", "netns", guest.name)
         home.net.run("ip", "link", "set", "dev", name, "up")
-        if not home.switch.ours:
-            # The stock switch does not complete checksums that the sender left to the device.
-            guest.run("ethtool", "-K", "eth0", "tx", "off")
+        self.finish_checksums(guest)
         guest.configure(gateway, gateway6)
         own = " ".join([mac, *(a.split("/")[0] for a in addresses)])
         words = ["lsp-add", switch, name, "--", "lsp-set-addresses", name, own if known else "unknown"]
@@ -193,6 +201,7 @@ class Cloud:
         """A host of the provider's network."""
         guest = Guest(self.central, mac, *addresses)
         self.plug(guest, "eth0", "external")
+        self.finish_checksums(guest)
         guest.configure()
         return guest
 
