@@ -12,7 +12,7 @@ from lib import lab
 PROGRAMS = ("ovn-northd", "ovn-controller", "ovn-nbctl", "ovn-sbctl", "ovn-trace", "ovsdb-tool", "ovsdb-server")
 # What these daemons log with any switch.
 USUAL = ("vif_plug_provider", "br-int.mgmt: connection failed", "connection closed by peer", "connection dropped",
-         "connection attempt failed", "connection reset by peer")
+         "connection attempt failed", "connection reset by peer", "Trying to release unknown interface")
 
 
 class Central:
@@ -31,8 +31,16 @@ class Central:
             self.start_database(name)
         self.nbctl("init")
         self.sbctl("init")
+        self.start_northd()
+
+    def start_northd(self):
         self.northd = lab.spawn(["ovn-northd", "--unixctl=%s/northd.ctl" % self.dir, "--pidfile=%s/northd.pid" % self.dir,
                                  "-vconsole:off", "--log-file=%s/northd.log" % self.dir], env=self.env)
+
+    def restart_northd(self):
+        self.northd.terminate()
+        self.northd.wait(10)
+        self.start_northd()
 
     def start_database(self, name):
         self.servers[name] = lab.spawn(["ovsdb-server", "%s/%s.db" % (self.dir, name), "--remote=punix:" + self.socket(name),
@@ -106,6 +114,19 @@ class Chassis:
         self.controller = self.net.spawn(
             "ovn-controller", "--pidfile=%s/ovn-controller.pid" % d, "-vconsole:off",
             "--log-file=%s/controller.log" % d, "unix:%s/db.sock" % d, env=self.env)
+
+    def restart_controller(self):
+        """Kills ovn-controller and starts it again; the flows stay until the new one replaces them."""
+        self.controller.kill()
+        self.controller.wait(10)
+        self.start_controller()
+
+    def restart(self):
+        """Kills the switch's daemon and starts it again."""
+        self.check()
+        self.switch.kill_daemon()
+        self.switch.start_daemon()
+        self.give_address()
 
     def control(self, *args, **kw):
         """Asks ovn-controller."""
