@@ -4,7 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BIN := target/release
 
-.PHONY: run stop check test test-unit test-system sanitize fuzz compat build clean install uninstall
+.PHONY: run ovn stop check test test-unit test-system sanitize fuzz compat build clean install uninstall
 
 # Seconds that `make fuzz` spends on each fuzz target.
 FUZZ_SECONDS ?= 300
@@ -16,6 +16,11 @@ build:
 run: build
 	@scripts/setup run
 	@scripts/run
+
+# OVN with three chassis; needs Debian's OVN, which is unmodified.
+ovn: build
+	@scripts/setup ovn
+	@scripts/ovn
 
 stop:
 	@scripts/stop

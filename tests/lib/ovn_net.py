@@ -12,7 +12,9 @@ from lib import lab
 PROGRAMS = ("ovn-northd", "ovn-controller", "ovn-nbctl", "ovn-sbctl", "ovn-trace", "ovsdb-tool", "ovsdb-server")
 # What these daemons log with any switch.
 USUAL = ("vif_plug_provider", "br-int.mgmt: connection failed", "connection closed by peer", "connection dropped",
-         "connection attempt failed", "connection reset by peer", "Trying to release unknown interface")
+         "connection attempt failed", "connection reset by peer", "Trying to release unknown interface",
+         # The device of a bridge goes away when its daemon is restarted.
+         "qdisc failed (No such device)", "could not open netdev")
 
 
 class Central:
