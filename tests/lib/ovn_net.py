@@ -177,9 +177,10 @@ class Guest(lab.Network):
 
 
 class Cloud:
-    """Central, the fabric and chassis 1 to `count`; those in `stock` have the stock switch. settings: of each chassis."""
+    """Central, the fabric and chassis 1 to `count`; those in `stock` have the stock switch, or this program
+    of it. settings: of each chassis."""
 
-    def __init__(self, count=2, stock=(), **settings):
+    def __init__(self, count=2, stock=(), program=None, **settings):
         all_ours = not os.environ.get("TEST_THE_STOCK_SWITCH")
         self.central = Central()
         self.fabric = lab.Network()
@@ -187,7 +188,10 @@ class Cloud:
         for network in ("tunnels", "external"):
             self.fabric.run("ip", "link", "add", network, "type", "bridge", "mcast_snooping", "0")
             self.fabric.run("ip", "link", "set", network, "up")
-        self.chassis = [Chassis(self, number, all_ours and number not in stock).start(**settings) for number in range(1, count + 1)]
+        self.chassis = [Chassis(self, number, all_ours and number not in stock) for number in range(1, count + 1)]
+        for chassis in self.chassis:
+            chassis.switch.program = program
+            chassis.start(**settings)
         lab.wait_until(lambda: len(self.central.sbctl("--bare", "--columns=name", "list", "chassis").split()) == count,
                        "%d chassis are registered" % count, 30)
 
