@@ -1,12 +1,20 @@
-//! Compiles the shim and says what of DPDK is linked.
+//! Builds the shared object that holds DPDK, and the functions through which the program calls it.
 //!
-//! Statically by default, with a chosen list of drivers: faster (the shared libraries cost a table look-up per call),
-//! smaller in memory, and no hundred plugins are opened at start.
+//! The program starts without DPDK: a switch of kernel ports needs none of its 6 MB of code, its constructors and the twenty
+//! libraries below it (docs/adr/0034). `library::load` maps the shared object when `dpdk-init` asks for it. Inside, DPDK
+//! is linked statically by default, with a chosen list of drivers: no hundred plugins are opened, and calls between DPDK's
+//! libraries need no table.
 
-use std::path::PathBuf;
+use std::collections::hash_map::DefaultHasher;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
 
-/// Drivers and the mempool's ring register themselves at start, so nothing refers to them: the whole archive is linked. Who
-/// built DPDK may have left some out.
+/// Drivers and the mempool's ring register themselves at start, so nothing refers to them: the whole archive is linked.
+/// The build of DPDK may lack some.
 const DRIVERS: &[&str] = &[
     "bus_pci",
     "bus_vdev",
@@ -27,10 +35,10 @@ const DRIVERS: &[&str] = &[
     "net_virtio",
 ];
 
-/// The same of ethdev: its class of devices, without which none is found by its words.
+/// The same of ethdev: its class of devices, without which no device is found by its arguments.
 const CLASSES: &[&str] = &["ethdev"];
 
-/// What the drivers and we call.
+/// Libraries that the drivers and the bindings call.
 const LIBRARIES: &[&str] = &[
     "vhost",
     "gso",
@@ -52,17 +60,21 @@ const LIBRARIES: &[&str] = &[
     "kvargs",
 ];
 
-/// What later versions than the first of [`VERSIONS`] have apart from the environment.
+/// Libraries that versions after the first of [`VERSIONS`] split off the environment.
 const LATER: &[&str] = &["log", "argparse"];
 
-/// What those need of the system.
+/// Libraries of the system that those need.
 const SYSTEM: &[&str] = &["pcap", "xdp", "bpf", "elf", "z", "bsd", "numa", "dl", "m"];
 
-/// The versions whose interface there are bindings of.
+/// The versions that there are bindings for.
 const VERSIONS: [&str; 2] = ["22.11", "25.11"];
+
+/// The file that the program looks for at run time; see src/library.rs.
+const OBJECT: &str = "libsluice-dpdk.so";
 
 fn main() {
     println!("cargo:rerun-if-changed=c");
+    println!("cargo:rerun-if-changed=src");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
     let found = pkg_config::Config::new().cargo_metadata(false).env_metadata(false).probe("libdpdk");
@@ -76,39 +88,125 @@ fn main() {
     };
     println!("cargo:rustc-check-cfg=cfg(dpdk, values({}))", VERSIONS.map(|v| format!("\"{v}\"")).join(", "));
     println!("cargo:rustc-cfg=dpdk=\"{version}\"");
+    println!("cargo:rustc-env=DPDK_VERSION={}", dpdk.version);
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    let bindings = fs::read_to_string(format!("src/v{}/bindings.rs", version.replace('.', "_")));
+    let bindings = bindings.expect("committed bindings");
+    let names = functions(&bindings);
+    let build = build_of(&bindings, &dpdk.version);
+    println!("cargo:rustc-env=DPDK_BUILD={build}");
+    write_names(&out, &names);
+    let mut calls = cc::Build::new();
+    calls.file("c/calls.S").include(&out).compile("sluice_calls");
+    let object = link(&out, &dpdk, version, &names, &build);
+    // Beside the program: <target>/<profile>/build/<crate>/out is where build scripts write.
+    let beside = out.ancestors().nth(3).expect("four folders deep").join(OBJECT);
+    // Replaced as a whole: a running switch has the old file mapped.
+    let _ = fs::remove_file(&beside);
+    fs::copy(&object, &beside).unwrap_or_else(|e| fail(&format!("cannot write {}: {e}", beside.display())));
+    println!("cargo:rerun-if-changed={}", beside.display());
+}
+
+/// The names of the functions that the bindings declare, in their order.
+fn functions(bindings: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut is_extern = false;
+    for line in bindings.lines() {
+        match line.trim() {
+            "unsafe extern \"C\" {" => is_extern = true,
+            "}" => is_extern = false,
+            text if is_extern => {
+                let name = text.strip_prefix("pub fn ").and_then(|rest| rest.split_once('('));
+                names.extend(name.map(|(name, _)| name));
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Identifies a build: program and shared object refuse each other if it differs.
+fn build_of(bindings: &str, version: &str) -> String {
+    let mut hash = DefaultHasher::new();
+    bindings.hash(&mut hash);
+    fs::read("c/shim.c").expect("a file of this crate").hash(&mut hash);
+    format!("{}-{version}-{:016x}", env::var("CARGO_PKG_VERSION").expect("set by cargo"), hash.finish())
+}
+
+/// Writes the names for c/calls.S, for src/library.rs, and as the linker's list of what the shared object exports.
+fn write_names(out: &Path, names: &[&str]) {
+    let (mut calls, mut list, mut exported) =
+        (String::new(), "[".to_owned(), "{ global: sluice_dpdk_build;\n".to_owned());
+    for (number, name) in names.iter().enumerate() {
+        let _ = writeln!(calls, "CALL({number}, {name})");
+        let _ = writeln!(list, "c\"{name}\",");
+        let _ = writeln!(exported, "{name};");
+    }
+    for (file, text) in
+        [("names.h", calls), ("names.in", list + "]"), ("exported", exported + "local: *; };\n")]
+    {
+        fs::write(out.join(file), text).expect("cargo's folder is writable");
+    }
+}
+
+/// Links the shared object: the shim, and DPDK or, with feature `shared`, references to its shared libraries.
+fn link(out: &Path, dpdk: &pkg_config::Library, version: &str, names: &[&str], build: &str) -> PathBuf {
     let later = if version == VERSIONS[0] { &[] } else { LATER };
     let libraries = || LIBRARIES.iter().chain(later);
     let mut shim = cc::Build::new();
-    shim.file("c/shim.c").flag("-includerte_config.h").flag("-march=corei7").opt_level(3).warnings(true);
-    shim.includes(&dpdk.include_paths).compile("sluice_shim");
-    let shared = std::env::var_os("CARGO_FEATURE_SHARED").is_some();
-    for path in &dpdk.link_paths {
-        println!("cargo:rustc-link-search=native={}", path.display());
+    shim.file("c/shim.c").flag("-includerte_config.h").opt_level(3).warnings(true).cargo_metadata(false);
+    shim.pic(true);
+    shim.define("SLUICE_DPDK_BUILD", format!("\"{build}\"").as_str());
+    if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64") {
+        // The thread's lcore number is read for every burst: by a descriptor, which is faster than `__tls_get_addr`. DPDK's
+        // thread-local data is too large for the space that the C library reserves for fixed offsets.
+        shim.flag("-march=corei7").flag("-mtls-dialect=gnu2");
     }
-    if shared {
-        CLASSES.iter().chain(libraries()).for_each(|lib| println!("cargo:rustc-link-lib=dylib=rte_{lib}"));
-        return;
+    shim.includes(&dpdk.include_paths);
+    let objects = shim.compile_intermediates();
+    let mut linker = Command::new(shim.get_compiler().path());
+    linker.args([
+        "-shared",
+        "-Wl,-z,defs",
+        "-Wl,-z,relro",
+        "-Wl,--gc-sections",
+        "-Wl,-O1",
+        "-Wl,--as-needed",
+    ]);
+    linker.arg(format!("-Wl,-soname,{OBJECT}"));
+    linker.arg(prefixed("-Wl,--version-script=", &out.join("exported")));
+    for name in names {
+        linker.arg(format!("-Wl,-u,{name}"));
     }
-    let libdir = libdir();
-    let there = |name: &&&str| libdir.join(format!("librte_{name}.a")).exists();
-    println!("cargo:rustc-link-search=native={}", libdir.display());
-    for name in DRIVERS.iter().chain(CLASSES).filter(there) {
-        println!("cargo:rustc-link-lib=static:+whole-archive,-bundle=rte_{name}");
+    linker.args(objects);
+    linker.args(dpdk.link_paths.iter().map(|path| prefixed("-L", path)));
+    if env::var_os("CARGO_FEATURE_SHARED").is_some() {
+        linker.args(CLASSES.iter().chain(libraries()).map(|lib| format!("-lrte_{lib}")));
+    } else {
+        let libdir = pkg_config::get_variable("libdpdk", "libdir").map(PathBuf::from).unwrap_or_default();
+        let archive = |name: &&str| libdir.join(format!("librte_{name}.a"));
+        linker.arg("-Wl,--whole-archive");
+        linker.args(DRIVERS.iter().chain(CLASSES).map(archive).filter(|path| path.exists()));
+        linker.args(["-Wl,--no-whole-archive", "-Wl,--start-group"]);
+        linker.args(libraries().map(archive));
+        linker.arg("-Wl,--end-group").args(SYSTEM.iter().map(|lib| format!("-l{lib}")));
     }
-    for lib in libraries() {
-        println!("cargo:rustc-link-lib=static:-bundle=rte_{lib}");
+    let object = out.join(OBJECT);
+    let output = linker.arg("-o").arg(&object).output();
+    let output = output.unwrap_or_else(|e| fail(&format!("cannot start the linker: {e}")));
+    if !output.status.success() {
+        fail(&format!("DPDK cannot be linked:\n{}", String::from_utf8_lossy(&output.stderr)));
     }
-    for lib in SYSTEM {
-        println!("cargo:rustc-link-lib=dylib={lib}");
-    }
+    object
 }
 
-/// Where the archives are.
-fn libdir() -> PathBuf {
-    pkg_config::get_variable("libdpdk", "libdir").map(PathBuf::from).unwrap_or_default()
+fn prefixed(option: &str, path: &Path) -> OsString {
+    let mut text = OsString::from(option);
+    text.push(path);
+    text
 }
 
-/// Ends the build with words for whoever started it.
+/// Ends the build with a message for its user.
 fn fail(why: &str) -> ! {
     panic!(
         "\n\n{why}.\nSluice is built on DPDK {} LTS; on Debian 12: \

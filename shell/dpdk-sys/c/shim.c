@@ -88,3 +88,9 @@ bool sluice_heap_has(size_t bytes, int node)
     rte_free(piece);
     return piece != NULL;
 }
+
+/* Compared with the program's own when it loads this object. */
+const char *sluice_dpdk_build(void)
+{
+    return SLUICE_DPDK_BUILD;
+}

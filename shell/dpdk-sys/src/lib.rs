@@ -4,7 +4,8 @@
 //! Sluice needs no libclang; sizes and offsets are asserted when they are compiled. Which ones are, says the version that
 //! is installed. `c/shim.c` makes callable what DPDK has only as inline functions.
 //!
-//! Nothing here is safe to call: `dpdk` is the crate for that.
+//! No function of DPDK may be called before `library::load` has succeeded. Nothing here is safe to call: `dpdk` is the crate
+//! for that.
 #![allow(
     non_camel_case_types,
     non_snake_case,
@@ -13,6 +14,8 @@
     unsafe_op_in_unsafe_fn,
     missing_docs
 )]
+
+pub mod library;
 
 use core::ffi::c_void;
 

@@ -12,7 +12,6 @@ use crate::rehearsal;
 use crate::settings::{self, Settings};
 use dpdk_sys as sys;
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,9 +31,7 @@ pub fn initialized() -> bool {
 
 /// DPDK's version, for example `DPDK 22.11.11`.
 pub fn version() -> String {
-    // SAFETY: returns a static string of the library.
-    let text = unsafe { CStr::from_ptr(sys::rte_version()) };
-    text.to_string_lossy().into_owned()
+    format!("DPDK {}", sys::library::VERSION)
 }
 
 /// Options of the environment's start.
@@ -67,6 +64,7 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     if STARTED.swap(true, Ordering::AcqRel) {
         return Err(EalError("DPDK was started before in this process".to_owned()));
     }
+    sys::library::load().map_err(EalError)?;
     let tell =
         |who: Speaker, notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(who, n.level, &n.text));
     let Arguments { words, notes } = Arguments::new(&options.program, &options.config, &Machine::read());

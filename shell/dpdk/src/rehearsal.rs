@@ -36,6 +36,10 @@ fn play(program: Option<&String>, words: &[String]) -> ExitCode {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+    if let Err(text) = sys::library::load() {
+        eprintln!("<{}>{text}", Level::Error as u8);
+        return ExitCode::FAILURE;
+    }
     log::divert(|_, level, line| eprintln!("<{}>{line}", level as u8));
     let words: Vec<String> = program.into_iter().chain(words).cloned().collect();
     if let Err(text) = bring_up(&words) {

@@ -48,7 +48,7 @@ impl Drop for Registration {
 }
 
 fn lcore() -> u32 {
-    // SAFETY: reads a thread-local variable that always exists.
+    // SAFETY: reads a thread-local variable that always exists. The callers have checked that DPDK is loaded.
     unsafe { sys::sluice_lcore_id() }
 }
 
@@ -59,6 +59,7 @@ mod tests {
     #[test]
     fn without_the_environment_nothing_is_registered() {
         assert!(Registration::new().is_none());
+        dpdk_sys::library::load().unwrap();
         assert_eq!(lcore(), NO_LCORE);
     }
 }
