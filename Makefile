@@ -4,7 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BIN := target/release
 
-.PHONY: run ovn stop check test test-unit test-system sanitize fuzz compat build clean install uninstall
+.PHONY: run ovn stop check test test-unit test-system sanitize fuzz compat build clean install uninstall deb guide
 
 # Seconds that `make fuzz` spends on each fuzz target.
 FUZZ_SECONDS ?= 300
@@ -32,6 +32,11 @@ install: build
 # Removes what `make install` with the same PREFIX and DESTDIR installed.
 uninstall:
 	@scripts/uninstall "$(PREFIX)"
+
+# Debian packages in target/deb; see packaging/README.md.
+deb: build
+	@scripts/setup deb
+	@packaging/debian/build
 
 # Links our programs under the peer's names, for test harnesses that start a switch by those names.
 compat: build

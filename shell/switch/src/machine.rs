@@ -19,17 +19,24 @@ pub struct Machine {
 impl Machine {
     /// Reads the facts. `described`: use these cores instead of the real ones.
     pub(crate) fn new(described: Option<&Topology>) -> Machine {
-        let uname = rustix::system::uname();
         Machine {
             topology: Arc::new(poll_threads::topology::topology(described)),
             cores: translation::upcall::threads::allowed_cores(),
-            system: (
-                uname.sysname().to_string_lossy().to_lowercase(),
-                uname.release().to_string_lossy().into_owned(),
-            ),
+            system: system(),
             dpdk: DpdkStart::default(),
         }
     }
+}
+
+/// Name and version of the operating system: those that ovs-ctl found or was given (`--system-type`), which it hands over in
+/// the environment, or the kernel's.
+fn system() -> (String, String) {
+    let uname = rustix::system::uname();
+    let given = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+    (
+        given("SLUICE_SYSTEM_TYPE").unwrap_or_else(|| uname.sysname().to_string_lossy().to_lowercase()),
+        given("SLUICE_SYSTEM_VERSION").unwrap_or_else(|| uname.release().to_string_lossy().into_owned()),
+    )
 }
 
 /// State of DPDK.
