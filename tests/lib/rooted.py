@@ -23,6 +23,10 @@ class Root:
         self.path = path
         # Services may start here, whatever the policy of the machine is.
         self.remove("usr/sbin/policy-rc.d")
+        # The index of manual pages, and waiting for disks, only cost time.
+        self.remove("var/lib/man-db/auto-update")
+        with open(os.path.join(path, "etc/dpkg/dpkg.cfg.d/test"), "w") as f:
+            f.write("force-unsafe-io\n")
         # Without a runlevel invoke-rc.d starts nothing.
         self.remove("usr/sbin/runlevel")
         with open(os.path.join(path, "usr/sbin/runlevel"), "w") as f:
