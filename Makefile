@@ -38,6 +38,11 @@ deb: build
 	@scripts/setup deb
 	@packaging/debian/build
 
+# The guide as HTML in target/guide; needs mdBook (cargo install mdbook).
+guide:
+	docs/guide/check
+	mdbook build docs/guide
+
 # Links our programs under the peer's names, for test harnesses that start a switch by those names.
 compat: build
 	@mkdir -p target/compat

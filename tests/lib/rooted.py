@@ -35,6 +35,7 @@ class Root:
         for kind, where in (("proc", "proc"), ("sysfs", "sys"), ("tmpfs", "run"), ("tmpfs", "tmp")):
             self.mount("-t", kind, kind, where)
         self.mount("--bind", "/dev", "dev")
+        self.mount("-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts", "dev/pts")
 
     def mount(self, *args):
         *options, where = args
@@ -51,12 +52,13 @@ class Root:
         return lab.sh("chroot", self.path, *argv, env=dict(ENV, **dict(env)), timeout=timeout, **kw)
 
     def apt(self, *argv, online=False):
-        """apt-get without questions; from the archive only if `online`."""
-        argv = ["apt-get", "-y", "-q", "--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold",
-                "-o", "Dpkg::Use-Pty=0", "-o", "APT::Sandbox::User=root", *argv]
+        """apt-get without questions; with `online` it downloads from the archive first. Services start in the test's network."""
+        argv = ["apt-get", "-y", "-q", "--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold", "-o", "APT::Sandbox::User=root", *argv]
         if online:
-            argv = own_network.of_host("chroot", self.path, *argv)
-            return lab.sh(*argv, env=ENV, timeout=600)
+            download = [*argv[:1], *(("-d",) if "update" not in argv else ()), *argv[1:]]
+            out = lab.sh(*own_network.of_host("chroot", self.path, *download), env=ENV, timeout=600)
+            if "update" in argv:
+                return out
         return self.run(*argv)
 
     def put(self, files):

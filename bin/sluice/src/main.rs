@@ -18,6 +18,7 @@ mod ofctl;
 mod own;
 mod page;
 mod pmd;
+mod reference;
 mod remote;
 mod settings;
 mod suggest;
@@ -125,6 +126,7 @@ fn about(what: &str, args: &[String]) -> Result<String, String> {
             env!("CARGO_PKG_VERSION"),
             runtime::COMPAT_VERSION
         )),
+        "help" if subject == Some("--markdown") => Ok(reference::markdown(&pages())),
         "-h" | "--help" | "help" => page(subject).map(|page| match page.names.tool {
             "" => page.help("sluice"),
             tool => page.help(&format!("sluice {tool}")),

@@ -131,7 +131,7 @@ impl Page {
 }
 
 /// The forms of an option: `-t, --timeout=SECS`.
-fn forms(option: &Opt) -> String {
+pub fn forms(option: &Opt) -> String {
     let value = match option.takes {
         Takes::Nothing => String::new(),
         Takes::Maybe => format!("[={}]", option.arg),
