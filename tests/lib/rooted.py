@@ -48,7 +48,10 @@ class Root:
         if os.path.lexists(path):
             os.remove(path)
 
-    def run(self, *argv, env=(), timeout=120, **kw):
+    def run(self, *argv, env=(), timeout=120, merged=False, **kw):
+        """A command in the root; `merged`: standard error belongs to its output."""
+        if merged:
+            argv = ("sh", "-c", 'exec "$@" 2>&1', "sh", *argv)
         return lab.sh("chroot", self.path, *argv, env=dict(ENV, **dict(env)), timeout=timeout, **kw)
 
     def apt(self, *argv, online=False):
@@ -60,6 +63,10 @@ class Root:
             if "update" in argv:
                 return out
         return self.run(*argv)
+
+    def install_tree(self):
+        """What `make install PREFIX=/usr` installs."""
+        lab.sh(os.path.join(lab.ROOT, "scripts/install"), "/usr", env=dict(os.environ, DESTDIR=self.path))
 
     def put(self, files):
         """Copies files into its /tmp; returns their paths there."""

@@ -182,3 +182,68 @@ def test_life_of_the_packages():
             print(host.root.run("lintian", "--fail-on", "error", *host.root.put(host.debs.values())))
     finally:
         host.root.end_programs()
+
+
+def unit_values(name):
+    """The words after NAME= in the unit."""
+    with open(os.path.join(lab.ROOT, "packaging/systemd/sluiced.service")) as f:
+        return [word for line in f for key, _, value in [line.strip().partition("=")] if key == name for word in value.split()]
+
+
+def test_the_unit():
+    """The service's unit is without errors, and its exposure at most 4.0 of 10, as systemd sees it."""
+    lab.need("systemd-analyze")
+    root = rooted.overlay()
+    root.install_tree()
+    unit = "/lib/systemd/system/sluiced.service"
+    found = root.run("systemd-analyze", "verify", "--man=no", unit, check=False, merged=True)
+    assert "sluiced.service" not in found, found
+    shown = root.run("systemd-analyze", "security", "--offline=true", "--threshold=40", unit)
+    print("  " + shown.strip().splitlines()[-1], flush=True)
+
+
+def test_the_services_user():
+    """With the user and the capabilities of the unit, and no others, all kinds of ports work, and flows are kept."""
+    lab.need_root()
+    capabilities = [name.lower()[len("cap_"):] for name in unit_values("AmbientCapabilities")]
+    assert len(capabilities) > 5 and set(unit_values("CapabilityBoundingSet")) == set(unit_values("AmbientCapabilities"))
+    root = rooted.overlay()
+    root.install_tree()
+    root.run("adduser", "--system", "--group", "--quiet", "--no-create-home", "sluice")
+    root.run("sh", "-c", "mkdir -p /run/openvswitch /var/log/openvswitch && chown sluice: /run/openvswitch")
+    listed = "-all," + ",".join("+" + name for name in capabilities)
+    user = ["setpriv", "--reuid=sluice", "--regid=sluice", "--clear-groups", "--no-new-privs", "--bounding-set=" + listed,
+            "--inh-caps=" + listed, "--ambient-caps=" + listed]
+    a, b = lab.Namespace("10.79.0.1/24"), lab.Namespace("10.79.0.2/24")
+
+    def start():
+        root.run("/usr/lib/sluice/prepare", "sluice:sluice")
+        root.run(*user, "sluiced", "--pidfile", "--detach", "--log-file", "--no-chdir", "-vconsole:off")
+        root.run(*user, "/usr/lib/sluice/flows", "restore")
+    try:
+        start()
+        pid = root.text("run/openvswitch/sluiced.pid").strip()
+        with open("/proc/%s/status" % pid) as f:
+            assert "Uid:\t0\t" not in f.read()
+        root.run("sluice", "vsctl", "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail_mode=secure")
+        root.run("sluice", "vsctl", "add-port", "br0", a.port, "--", "set", "interface", a.port, "type=afxdp-nonpmd")
+        root.run("sluice", "vsctl", "add-port", "br0", b.port)
+        root.run("sluice", "vsctl", "set", "open_vswitch", ".", 'other_config:dpdk-extra="--no-pci --no-huge -m 128"',
+                 "other_config:dpdk-init=true")
+        root.run("sluice", "vsctl", "add-port", "br0", "n0", "--", "set", "interface", "n0", "type=dpdk",
+                 "options:dpdk-devargs=net_null0")
+        # A socket of a guest that belongs to another user.
+        root.run("sluice", "vsctl", "add-port", "br0", "v0", "--", "set", "interface", "v0", "type=dpdkvhostuserclient",
+                 "options:vhost-server-path=/run/v0.sock")
+        errors = root.run("sluice", "vsctl", "--columns=name,error", "find", "interface", "error!=[]")
+        assert not errors.strip(), errors + root.text("var/log/openvswitch/sluiced.log")
+        root.run("sluice", "ofctl", "add-flow", "br0", "priority=3,actions=NORMAL")
+        a.run("ping", "-c", "3", "-i", "0.2", "-W", "2", "10.79.0.2")
+        root.run(*user, "/usr/lib/sluice/flows", "save")
+        root.run(*user, "sluice", "appctl", "-t", "sluiced", "exit")
+        lab.wait_until(lambda: not os.path.exists("/proc/" + pid), "the switch has ended")
+        start()
+        assert "priority=3" in root.run("sluice", "ofctl", "dump-flows", "br0")
+        a.run("ping", "-c", "3", "-i", "0.2", "-W", "2", "10.79.0.2")
+    finally:
+        root.end_programs()
