@@ -5,8 +5,9 @@ mod embedded;
 mod man;
 mod options;
 
-use control_commands::Commands;
+use control_commands::{Commands, trace};
 use ctl::By;
+use observe::Observe;
 use options::Arguments;
 use runtime::daemon::{Alias, DaemonArgs, remove_stale};
 use runtime::program::{self, Program, Texts};
@@ -59,7 +60,8 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     let control = control_socket(&program.args, dirs, &options)?;
     let switch = Switch::new(options, program.clock.clone(), program.poll.waker())?;
     let alias = take_peer_name(dirs, &program, &control);
-    let code = serve(switch, control, &mut program);
+    let observe = Observe::start(dirs, program.poll.waker()).map_err(|e| format!("metrics: {}", runtime::error_text(&e)))?;
+    let code = serve(switch, control, observe, &mut program);
     drop(alias);
     if let Some(database) = database {
         database.stop();
@@ -101,7 +103,12 @@ fn take_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -
         .ok()
 }
 
-fn serve(mut switch: Switch, mut control: Server, program: &mut Program<Arguments>) -> ExitCode {
+fn serve(
+    mut switch: Switch,
+    mut control: Server,
+    mut observe: Observe,
+    program: &mut Program<Arguments>,
+) -> ExitCode {
     let mut announced = false;
     let mut commands = Commands::default();
     loop {
@@ -109,6 +116,13 @@ fn serve(mut switch: Switch, mut control: Server, program: &mut Program<Argument
             control.offer(ctl::offered_by(By::SWITCH_WITH_DPDK));
         }
         commands.run(&mut switch, &mut control);
+        observe.run(&mut switch);
+        // One in each turn: a trace may take milliseconds.
+        if let Some(wanted) = observe.next_trace() {
+            let result = trace(&mut switch, &wanted.args);
+            wanted.answer(result);
+            program.poll.waker().wake();
+        }
         switch.end_turn();
         if !announced && switch.is_up() {
             announced = true;
@@ -130,6 +144,7 @@ fn serve(mut switch: Switch, mut control: Server, program: &mut Program<Argument
         switch.wait(&mut set);
         commands.wait(&mut set);
         control.wait(&mut set);
+        observe.wait(&mut set);
         program.signals.wait(&mut set);
         program.poll.block(set);
     }

@@ -130,6 +130,11 @@ impl Ofproto {
         self.execute(&request, now)
     }
 
+    /// How many groups there are.
+    pub fn group_count(&self) -> usize {
+        self.state.groups.values().count()
+    }
+
     /// Deletes all flows except the switch's own, and all groups and meters, as when the last controller is removed
     /// in standalone mode.
     pub fn flush(&mut self, now: Millis) -> Effects {

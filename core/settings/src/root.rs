@@ -88,6 +88,8 @@ settings! {
         .doc("Translates one of this many packets that match a megaflow again and compares the result (dpif/show-shadow); 0: none.");
     TX_FLUSH_INTERVAL = oc("tx-flush-interval").int(0, 1_000_000, 0)
         .doc("Maximum microseconds that a PMD thread holds packets to send more of them at once; 0: until the end of the iteration.");
+    METRICS_LISTEN = oc("metrics-listen").text("ADDRESS:PORT, as in 127.0.0.1:9310 or [::]:9310")
+        .doc("Where metrics and the web page are served by TCP, without encryption or password; not set: only at a Unix socket.");
     FLOW_CACHE = oc("flow-cache")
         .choice(&["unified", "ovs", "emc1", "emc1-16k", "emc2", "emc2-16k", "dfc", "cd", "smc"], "unified")
         .doc("The flow cache: Sluice's own, that of Open vSwitch, or one for comparison.");

@@ -52,3 +52,4 @@ mod uplinks;
 mod verify;
 
 pub use commands::Commands;
+pub use trace::read_only as trace;

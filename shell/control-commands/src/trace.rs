@@ -21,14 +21,27 @@ use units::OfPort;
 use xlate::BridgeId;
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
-    // A trace uses the current configuration, also what would only be published in the next iteration.
-    for backer in switch.datapaths.of_bridges_mut().filter(|b| !b.changes.is_empty()) {
-        publish(backer, &mut switch.bridges, &switch.underlay);
-    }
+    publish_all(switch);
     match name {
         names::OFPROTO_TRACE => trace(switch, args).into(),
         names::OFPROTO_TRACE_PACKET_OUT => packet_out(switch, args).into(),
         _ => unknown(name),
+    }
+}
+
+/// `ofproto/trace` for clients that may not change anything: the options that would send the packet are refused.
+pub fn read_only(switch: &mut Switch, args: &[String]) -> Result<String, String> {
+    if args.iter().any(|arg| arg.trim_start_matches('-').starts_with("generate") && arg.starts_with('-')) {
+        return Err("this trace has no effects: the option is not accepted".to_owned());
+    }
+    publish_all(switch);
+    trace(switch, args)
+}
+
+/// A trace uses the current configuration, also what would only be published in the next iteration.
+fn publish_all(switch: &mut Switch) {
+    for backer in switch.datapaths.of_bridges_mut().filter(|b| !b.changes.is_empty()) {
+        publish(backer, &mut switch.bridges, &switch.underlay);
     }
 }
 

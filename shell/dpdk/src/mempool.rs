@@ -192,6 +192,20 @@ pub fn info_of_all() -> String {
     memstream::written(|f| unsafe { sys::rte_mempool_list_dump(f) }).unwrap_or_default()
 }
 
+/// Name, size and packets in use of each pool.
+pub fn usage() -> Vec<(String, u32, u32)> {
+    let list = list();
+    let pools = list.entries.iter().map(|entry| {
+        let raw = entry.raw.0.as_ptr();
+        // SAFETY: no pool is freed while the list is locked; `name` of a pool ends with a zero byte.
+        unsafe {
+            let name = std::ffi::CStr::from_ptr((*raw).name.as_ptr());
+            (name.to_string_lossy().into_owned(), (*raw).size, sys::rte_mempool_in_use_count(raw))
+        }
+    });
+    pools.collect()
+}
+
 /// Ports whose requirements have equal keys share a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {

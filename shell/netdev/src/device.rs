@@ -111,6 +111,15 @@ pub struct Facts {
     pub status: BTreeMap<String, String>,
 }
 
+/// Counters of a kernel device. Readers of many devices get the kernel's part for all of them at once (`/proc/net/dev`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounters {
+    /// The kernel's side is the other end: what it transmits, the switch receives.
+    pub is_other_end: bool,
+    /// Packets that the port itself dropped on reception, and on transmission, which the kernel does not count.
+    pub dropped: (u64, u64),
+}
+
 /// A network device that is a port of the switch.
 pub trait Netdev: Send {
     /// Its name.
@@ -159,6 +168,10 @@ pub trait Netdev: Send {
     fn facts(&mut self) -> Result<Facts, NetdevError>;
     /// A number that changes whenever `stats` does, if the device has one that is cheaper than `stats`.
     fn activity(&self) -> Option<u64> {
+        None
+    }
+    /// For a device whose counters the kernel has: what `stats` makes of those.
+    fn kernel_counters(&self) -> Option<KernelCounters> {
         None
     }
     /// Its counters.

@@ -1,5 +1,6 @@
 //! State shared by a port's `Netdev` and its queues: counters of drops, and usually a descriptor.
 
+use crate::device::KernelCounters;
 use crate::stats::Stats;
 use packet::frame::Frame;
 use packet::queue::TxResult;
@@ -129,6 +130,12 @@ impl PortCounters {
             tx_bytes: read(&self.tx_bytes),
             ..Stats::default()
         }
+    }
+
+    /// Our own drops, for readers that have the kernel's counters.
+    pub fn beside_kernel(&self, is_other_end: bool) -> KernelCounters {
+        let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        KernelCounters { is_other_end, dropped: (read(&self.rx_dropped), read(&self.tx_dropped)) }
     }
 
     /// Adds our own drops to the kernel's counters.

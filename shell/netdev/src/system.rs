@@ -4,7 +4,7 @@
 //! payload being touched. The rx and tx queues share the socket; it is closed, and the device no longer promiscuous
 //! because of us, when the last of them is dropped.
 
-use crate::device::{Facts, Netdev, QosPlace, RxHandle};
+use crate::device::{Facts, KernelCounters, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
 use crate::linux::mmsg::{BATCH, Mmsg, Received};
@@ -81,6 +81,9 @@ impl Netdev for System {
         let facts = self.device.named_facts()?;
         self.shared.set_mtu(facts.mtu);
         Ok(facts)
+    }
+    fn kernel_counters(&self) -> Option<KernelCounters> {
+        Some(self.shared.beside_kernel(false))
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = self.device.link()?.stats;

@@ -7,7 +7,7 @@
 //! The host may move the device to another network namespace, which rtnetlink does not reach. The port keeps working
 //! with the facts last read and its own counters.
 
-use crate::device::{Facts, Netdev, QosPlace, RxHandle};
+use crate::device::{Facts, KernelCounters, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
 use crate::linux::mmsg::BATCH;
@@ -92,6 +92,9 @@ impl Netdev for Tap {
             }
             Err(e) => Err(e),
         }
+    }
+    fn kernel_counters(&self) -> Option<KernelCounters> {
+        Some(self.shared.beside_kernel(true))
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = match self.device.link() {

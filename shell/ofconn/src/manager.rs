@@ -362,6 +362,18 @@ impl ConnManager {
         self.conns.get(&id).and_then(|c| c.session.as_ref()).map_or(0, Session::output_len)
     }
 
+    /// The number of open connections, and the bytes that wait to be written to them.
+    pub fn open_counts(&self) -> (usize, usize) {
+        let open = self.conns.values().filter(|c| c.is_open());
+        open.fold((0, 0), |(n, bytes), c| (n + 1, bytes + c.session.as_ref().map_or(0, Session::output_len)))
+    }
+
+    /// The controllers that we connect to, and whether they are connected.
+    pub fn controllers(&self) -> impl Iterator<Item = (&str, bool)> {
+        let active = self.conns.values().filter(|c| c.is_active());
+        active.map(|c| (c.settings.target.as_str(), c.reconnect.is_connected()))
+    }
+
     /// The name of its bridge.
     pub fn bridge(&self) -> &str {
         &self.bridge

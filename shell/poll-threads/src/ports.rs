@@ -99,7 +99,7 @@ pub struct RxqView<'a> {
     history: &'a History,
     elapsed: &'a History,
     /// Its counters since it exists.
-    pub load: &'a RxqLoad,
+    pub load: &'a Arc<RxqLoad>,
     /// Its load forecast.
     pub forecast: &'a Forecast,
 }

@@ -129,6 +129,11 @@ pub fn show() -> String {
     )
 }
 
+/// The names and totals of all counters.
+pub fn totals() -> Vec<(&'static str, u64)> {
+    registry().counters.iter().map(|(name, h)| (*name, h.counter.total.load(Ordering::Relaxed))).collect()
+}
+
 /// The reply to `coverage/read-counter`.
 pub fn read_counter(name: &str) -> Result<String, &'static str> {
     let r = registry();

@@ -9,7 +9,7 @@ pub struct Machine {
     /// Its cores.
     pub topology: Arc<Topology>,
     /// The cores that this process may use.
-    pub(crate) cores: BTreeSet<u32>,
+    pub cores: BTreeSet<u32>,
     /// Name and version of the operating system.
     pub(crate) system: (String, String),
     /// State of DPDK.

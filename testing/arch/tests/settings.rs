@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The crates that read the database's settings.
-const READERS: [&str; 7] = [
+const READERS: [&str; 8] = [
     "core/config/src",
     "core/bridge/src",
     "shell/openflow-service/src",
     "shell/switch/src",
+    "shell/observe/src",
     "shell/netdev/src",
     "shell/dpdk/src",
     "bin/sluiced/src",

@@ -5,6 +5,7 @@ use crate::switch::Switch;
 use bond::{Bond, BucketRule};
 use openflow_service::Bridge;
 use units::Millis;
+use xlate::BridgeId;
 
 impl Switch {
     fn bonds(&self) -> Vec<&PortBond> {
@@ -12,6 +13,17 @@ impl Switch {
             self.datapaths.of_bridges().flat_map(|b| b.uplinks.bonds.values()).collect();
         all.sort_by(|a, b| a.bond.settings().name.cmp(&b.bond.settings().name));
         all
+    }
+
+    /// The links of each bond (bridge, name), and how many of them carry packets.
+    pub fn bond_links(&self) -> Vec<(BridgeId, String, usize, usize)> {
+        let bonds = self.datapaths.of_bridges().flat_map(|b| &b.uplinks.bonds);
+        bonds
+            .map(|((bridge, _), bond)| {
+                let enabled = bond.bond.links().filter(|(_, link)| link.enabled).count();
+                (*bridge, bond.bond.settings().name.clone(), bond.bond.links().count(), enabled)
+            })
+            .collect()
     }
 
     /// `bond/list`

@@ -99,6 +99,11 @@ pub struct Handlers {
 }
 
 impl Handlers {
+    /// How many threads there are.
+    pub fn count(&self) -> usize {
+        self.threads.len()
+    }
+
     /// Starts and ends threads so that they are as planned.
     pub fn set(&mut self, datapath: &Arc<Datapath>, plan: &Plan) {
         if self.plan == *plan {

@@ -1,0 +1,91 @@
+//! The text for Prometheus: its own exposition format 0.0.4, and OpenMetrics 1.0.
+
+use crate::metric::{Kind, Metric, Unit};
+use crate::samples::{Samples, Value};
+use std::io::Write;
+
+/// The format of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// Prometheus' own format.
+    Prometheus,
+    /// OpenMetrics.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The content type.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// The text of samples.
+pub fn render(samples: &Samples, format: Format) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 * 1024 + 100 * samples.len());
+    for (metric, values) in samples.families() {
+        head(metric, format, &mut out);
+        for (labels, value) in values {
+            out.extend_from_slice(metric.name.as_bytes());
+            out.extend_from_slice(samples.labels(*labels).prometheus.as_bytes());
+            out.push(b' ');
+            number(*value, &mut out);
+            out.push(b'\n');
+        }
+    }
+    if format == Format::OpenMetrics {
+        out.extend_from_slice(b"# EOF\n");
+    }
+    out
+}
+
+fn head(metric: &Metric, format: Format, out: &mut Vec<u8>) {
+    let help = metric.help;
+    // Writing to memory cannot fail.
+    let _ = match format {
+        Format::Prometheus => {
+            // This format does not know the type of informations.
+            let kind = if metric.kind == Kind::Info { Kind::Gauge } else { metric.kind };
+            let (name, kind) = (metric.name, kind.name());
+            write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n")
+        }
+        Format::OpenMetrics => {
+            let (name, kind) = (metric.family(), metric.kind.name());
+            let unit = match metric.unit {
+                Unit::None => String::new(),
+                unit if name.ends_with(unit.name()) => format!("# UNIT {name} {}\n", unit.name()),
+                _ => String::new(),
+            };
+            write!(out, "# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n")
+        }
+    };
+}
+
+pub(crate) fn number(value: Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Whole(n) => whole(n, out),
+        Value::Real(x) if x.is_finite() => {
+            let _ = write!(out, "{x}");
+        }
+        // Not a number: in no metric of the switch, and not in JSON.
+        Value::Real(_) => out.push(b'0'),
+    }
+}
+
+/// Writes a number in decimal: there are 100,000 of them in a page of 10,000 ports.
+fn whole(mut n: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}

@@ -1,0 +1,161 @@
+//! Values of metrics of one moment.
+
+use crate::metric::Metric;
+use crate::object::Object;
+use crate::table::{ALL, LEFT_OUT};
+use std::fmt::Write;
+
+/// A value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Whole(u64),
+    /// A real number.
+    Real(f64),
+}
+
+impl From<u64> for Value {
+    fn from(n: u64) -> Value {
+        Value::Whole(n)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(n: f64) -> Value {
+        Value::Real(n)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(yes: bool) -> Value {
+        Value::Whole(yes.into())
+    }
+}
+
+impl From<usize> for Value {
+    fn from(n: usize) -> Value {
+        Value::Whole(n as u64)
+    }
+}
+
+/// Identifies an object in [`Samples`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Labels(u32);
+
+/// An object: its labels in both formats, made once although many metrics use them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LabelSet {
+    /// `{bridge="br0",port="p1"}`; empty without labels.
+    pub(crate) prometheus: String,
+    /// `["br0","p1"]`
+    pub(crate) json: String,
+}
+
+/// The values of all metrics at one moment.
+#[derive(Debug)]
+pub struct Samples {
+    sets: Vec<LabelSet>,
+    counts: Vec<usize>,
+    left_out: Vec<u64>,
+    /// By the place of their metric in the table.
+    families: Vec<Vec<(Labels, Value)>>,
+}
+
+impl Default for Samples {
+    fn default() -> Samples {
+        let none = || LabelSet { prometheus: String::new(), json: "[]".to_owned() };
+        Samples {
+            sets: vec![none()],
+            counts: vec![0; Object::ALL.len()],
+            left_out: vec![0; Object::ALL.len()],
+            families: vec![Vec::new(); ALL.len()],
+        }
+    }
+}
+
+impl Samples {
+    /// The labels of an object of a kind without labels.
+    pub const NO_LABELS: Labels = Labels(0);
+
+    /// An object with these values of its labels. `None`: the limit of its kind is reached; this is counted.
+    pub fn object(&mut self, object: Object, values: &[&str]) -> Option<Labels> {
+        debug_assert_eq!(values.len(), object.labels().len());
+        let kind = object as usize;
+        if self.counts[kind] == object.limit() {
+            self.left_out[kind] += 1;
+            return None;
+        }
+        self.counts[kind] += 1;
+        if object.labels().is_empty() {
+            return Some(Samples::NO_LABELS);
+        }
+        self.sets.push(LabelSet::new(object, values));
+        Some(Labels(self.sets.len() as u32 - 1))
+    }
+
+    /// Adds the value of a metric of an object.
+    pub fn set(&mut self, metric: &'static Metric, of: Labels, value: impl Into<Value>) {
+        self.families[metric.place].push((of, value.into()));
+    }
+
+    /// Adds how many objects were left out. To be called last.
+    pub fn finish(&mut self) {
+        for object in Object::ALL {
+            let left = self.left_out[*object as usize];
+            if (left > 0 || *object == Object::Port)
+                && let Some(labels) = self.object(Object::Left, &[object.plural()])
+            {
+                self.set(&LEFT_OUT, labels, left);
+            }
+        }
+    }
+
+    /// The number of samples.
+    pub fn len(&self) -> usize {
+        self.families.iter().map(Vec::len).sum()
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The metrics that have values, in the order of the table.
+    pub(crate) fn families(&self) -> impl Iterator<Item = (&'static Metric, &[(Labels, Value)])> {
+        let all = ALL.iter().copied().zip(self.families.iter().map(Vec::as_slice));
+        all.filter(|(_, samples)| !samples.is_empty())
+    }
+
+    pub(crate) fn labels(&self, of: Labels) -> &LabelSet {
+        &self.sets[of.0 as usize]
+    }
+}
+
+impl LabelSet {
+    fn new(object: Object, values: &[&str]) -> LabelSet {
+        let mut prometheus = String::with_capacity(64);
+        for (name, value) in object.labels().iter().zip(values) {
+            prometheus.push(if prometheus.is_empty() { '{' } else { ',' });
+            let _ = write!(prometheus, "{name}=\"");
+            escape(value, &mut prometheus);
+            prometheus.push('"');
+        }
+        prometheus.push('}');
+        // A list of strings has JSON.
+        let json = serde_json::to_string(values).unwrap_or_default();
+        LabelSet { prometheus, json }
+    }
+}
+
+/// Escapes the value of a label. Control characters would end the line or confuse terminals.
+fn escape(value: &str, out: &mut String) {
+    for c in value.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The main thread makes a view, in slices of bounded cost: a turn of the main loop reads at most [`SLICE`] ports.
+
+use crate::view::{BridgeView, Counters, DatapathView, PortView, RxqView, View};
+use netdev::device::Netdev;
+use openflow_service::{Backing, Bridge, BridgePort};
+use runtime::cpu_time;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use switch::{Backer, Switch};
+use units::{OfPort, PortNo, QueueId};
+
+/// What a turn may cost, in units of a port of which nothing has to be read: about 1 µs.
+const SLICE: usize = 1024;
+/// The cost of reading the counters of a device, in the same units.
+const READ_COST: usize = 32;
+/// The most meters of a bridge.
+const METERS_MAX: usize = 1024;
+/// All meters, in OpenFlow.
+const METER_ALL: u32 = 0xffff_ffff;
+
+/// A view in progress.
+#[derive(Default)]
+pub struct Gather {
+    view: View,
+    /// The next bridge, by name, and the last of its ports that was read.
+    next: (String, Option<OfPort>),
+    started: bool,
+}
+
+impl Gather {
+    /// Continues; returns the view when it is complete.
+    pub fn run(&mut self, switch: &mut Switch) -> Option<View> {
+        if !self.started {
+            self.started = true;
+            self.view.datapaths = switch.datapaths.all().map(datapath).collect();
+        }
+        if !self.ports(switch) {
+            return None;
+        }
+        let mut view = std::mem::take(&mut self.view);
+        *self = Gather::default();
+        disable(&mut view);
+        view.bonds = bonds(switch);
+        view.configured = switch.is_up();
+        view.database = switch.db.replica.is_synced();
+        view.wanted_configuration = switch.applied.next_cfg;
+        view.failed = switch.bridges.values().map(|b| b.failed.len()).sum();
+        let polled = view.datapaths.iter().flat_map(|d| &d.workers).map(|w| w.core.0);
+        let polled: BTreeSet<u32> = polled.collect();
+        view.free_cores = switch.machine.cores.difference(&polled).copied().collect();
+        view.now = switch.clock.now();
+        view.taken = cpu_time::monotonic();
+        Some(view)
+    }
+
+    /// Whether a view is in progress.
+    pub fn is_running(&self) -> bool {
+        self.started
+    }
+
+    /// Reads the next ports; returns true if there are no more.
+    fn ports(&mut self, switch: &mut Switch) -> bool {
+        let mut left = SLICE;
+        loop {
+            let (name, after) = &mut self.next;
+            let Some((at, bridge)) = switch.bridges.range_mut(name.clone()..).next() else { return true };
+            if at != name || after.is_none() {
+                (*name, *after) = (at.clone(), None);
+                self.view.bridges.push(bridge_view(bridge, switch.clock.now()));
+            }
+            let Some(at) = self.view.datapaths.iter().position(|d| d.kind == bridge.config.datapath_type)
+            else {
+                *name += "\0";
+                continue;
+            };
+            let shared = self.view.bridges.last().map_or_else(|| Arc::from(""), |b| Arc::clone(&b.name));
+            let backer = switch.datapaths.of_bridge(bridge);
+            let ports: Vec<OfPort> = bridge.ports.after(*after).take(left).collect();
+            for ofport in &ports {
+                let id = bridge.id;
+                let Some(port) = bridge.ports.to_ask(ofport) else { continue };
+                let counters = counters(port, backer, id);
+                left = left.saturating_sub(if matches!(counters, Counters::Read(_)) { READ_COST } else { 1 });
+                self.view.ports.push(port_view(port, &shared, at, counters));
+                *after = Some(*ofport);
+                if left == 0 {
+                    return false;
+                }
+            }
+            // No name sorts between a name and the same name followed by a zero byte.
+            (*name, *after) = (format!("{name}\0"), None);
+        }
+    }
+}
+
+fn datapath(backer: &Backer) -> DatapathView {
+    let workers = backer.workers.places();
+    let mut rxqs = Vec::new();
+    // The worker of kernel ports is the first, and has the least interesting queues.
+    for (at, place) in workers.iter().enumerate().rev() {
+        rxqs.extend(backer.workers.all_rxqs(place.id).map(|q| RxqView {
+            no: q.no,
+            port: q.port.to_owned(),
+            queue: q.queue,
+            worker: at,
+            load: Arc::clone(q.load),
+            forecast: q.forecast.next(),
+            enabled: true,
+        }));
+    }
+    DatapathView {
+        name: backer.name(),
+        kind: backer.kind.clone(),
+        datapath: Arc::clone(&backer.datapath),
+        rxqs,
+        workers,
+        names: backer.ports.iter().map(|(no, info)| (*no, info.name.clone())).collect(),
+        handlers: backer.handlers.count(),
+        behind: backer.revalidator.is_behind(),
+        pass_ms: backer.revalidator.took_ms(),
+        moves: backer.workers.moves(),
+    }
+}
+
+/// Marks the rx queues that their ports do not use.
+fn disable(view: &mut View) {
+    for port in view.ports.iter().filter(|p| !p.disabled_rxqs.is_empty()) {
+        let Some(datapath) = view.datapaths.get_mut(port.datapath) else { continue };
+        let of_port = datapath.rxqs.iter_mut().filter(|q| Some(q.no) == port.number);
+        of_port.for_each(|q| q.enabled = !port.disabled_rxqs.contains(&q.queue));
+    }
+}
+
+fn bonds(switch: &Switch) -> Vec<(Arc<str>, String, usize, usize)> {
+    let named = |id| switch.bridges.values().find(|b| b.id == id).map(|b| Arc::from(b.name.as_str()));
+    let bonds = switch.bond_links().into_iter();
+    bonds.filter_map(|(id, name, links, enabled)| Some((named(id)?, name, links, enabled))).collect()
+}
+
+fn bridge_view(bridge: &Bridge, now: units::Millis) -> BridgeView {
+    let table = |number: u8| {
+        let table = bridge.ofproto.table(number)?;
+        let flows = table.classifier().len() as u64;
+        let (matched, missed) = (table.matched(), table.missed());
+        (flows + matched + missed > 0).then_some((number, flows, matched, missed))
+    };
+    let meters = bridge.ofproto.meter_stats(METER_ALL, now).unwrap_or_default();
+    let macs = bridge.macs.lock();
+    BridgeView {
+        name: Arc::from(bridge.name.as_str()),
+        ports: bridge.ports.len(),
+        groups: bridge.ofproto.group_count(),
+        macs: (macs.len(), macs.size()),
+        connections: bridge.conns.open_counts(),
+        controllers: bridge.conns.controllers().map(|(name, up)| (name.to_owned(), up)).collect(),
+        tables: (0..u8::MAX).filter_map(table).collect(),
+        meters: meters
+            .iter()
+            .take(METERS_MAX)
+            .map(|m| (m.meter, m.packets, m.bytes, m.bands.iter().map(|b| b.0).sum()))
+            .collect(),
+    }
+}
+
+fn counters(port: &mut BridgePort, backer: Option<&Backer>, bridge: xlate::BridgeId) -> Counters {
+    let ofport = port.ofport;
+    match &mut port.backing {
+        Backing::Device { netdev, number } => match netdev.kernel_counters() {
+            Some(beside) => Counters::Kernel(beside),
+            None => switch::qos::statistics(backer.map(|b| &*b.datapath), *number, &mut **netdev)
+                .map_or(Counters::None, |stats| Counters::Read(Box::new(stats))),
+        },
+        Backing::Patch { .. } | Backing::Tunnel { .. } => backer.map_or(Counters::None, |backer| {
+            let s = backer.patches.get(bridge, ofport);
+            Counters::Read(Box::new(netdev::stats::Stats {
+                rx_packets: Some(s.rx_packets),
+                rx_bytes: Some(s.rx_bytes),
+                tx_packets: Some(s.tx_packets),
+                tx_bytes: Some(s.tx_bytes),
+                ..netdev::stats::Stats::default()
+            }))
+        }),
+    }
+}
+
+fn disabled(netdev: &dyn Netdev) -> Vec<QueueId> {
+    if !netdev.is_pmd() {
+        return Vec::new();
+    }
+    (0..netdev.n_rxq() as u16).map(QueueId).filter(|q| !netdev.rxq_enabled(*q)).collect()
+}
+
+fn port_view(port: &BridgePort, bridge: &Arc<str>, datapath: usize, counters: Counters) -> PortView {
+    let facts = port.facts.as_ref();
+    let text = |key: &str| port.bfd.as_ref().and_then(|bfd| bfd.status.get(key)).map(String::as_str);
+    let flaps = || text("flap_count").and_then(|n| n.parse().ok()).unwrap_or(0);
+    let (number, disabled_rxqs): (Option<PortNo>, _) = match &port.backing {
+        Backing::Device { netdev, number } => (Some(*number), disabled(&**netdev)),
+        Backing::Tunnel { .. } | Backing::Patch { .. } => (None, Vec::new()),
+    };
+    PortView {
+        bridge: Arc::clone(bridge),
+        datapath,
+        name: port.name.clone(),
+        kind: if port.kind.is_empty() { "system".to_owned() } else { port.kind.clone() },
+        ofport: port.ofport,
+        number,
+        up: port.is_up(),
+        link_resets: facts.map_or(0, |f| f.link_resets),
+        mtu: facts.map(|f| f.mtu),
+        speed_mbps: facts.and_then(|f| f.modes.speed_mbps),
+        bfd: port.bfd.as_ref().map(|bfd| (text("state") == Some("up"), bfd.forwarding, flaps())),
+        lacp: port.lacp.as_ref().map(|lacp| lacp.is_current),
+        counters,
+        disabled_rxqs,
+    }
+}

@@ -1,0 +1,79 @@
+//! The main thread's side.
+
+use crate::gather::Gather;
+use crate::http::server;
+use crate::shared::{Shared, Trace};
+use runtime::{Clock, Dirs, Module, PollLoop, WaitSet, Waker, cpu_time};
+use settings::root::METRICS_LISTEN;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use switch::Switch;
+
+pub(crate) static LOG: Module = Module::new("observe");
+
+/// The server of metrics, as the main thread has it. Dropping it ends the server's thread.
+pub struct Observe {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    gather: Gather,
+    serial: u64,
+    cost: u64,
+    listen: Option<String>,
+}
+
+impl Observe {
+    /// Starts the server. Its Unix socket is `PROGRAM.metrics.sock` in the directory of sockets; without one the switch works all the
+    /// same, and the log says why. `main` wakes the main loop.
+    pub fn start(dirs: &Dirs, main: Waker) -> std::io::Result<Observe> {
+        // A clock of its own: the switch's may be stopped by a test.
+        let poll = PollLoop::new(Clock::new())?;
+        let shared = Arc::new(Shared::new(main, poll.waker()));
+        let (theirs, path) = (Arc::clone(&shared), dirs.in_run(&format!("{}.metrics.sock", dirs.progname)));
+        let thread = std::thread::Builder::new().name("observe".to_owned()).spawn(move || {
+            runtime::log::set_thread_name("observe");
+            server::run(&theirs, &poll, &path);
+        })?;
+        Ok(Observe { shared, thread: Some(thread), gather: Gather::default(), serial: 0, cost: 0, listen: None })
+    }
+
+    /// Does the main thread's part: applies `metrics-listen`, and makes a view if one is wanted. To be called once in each turn.
+    pub fn run(&mut self, switch: &mut Switch) {
+        let listen = METRICS_LISTEN.get(&switch.applied.other_config);
+        if listen != self.listen.as_deref() {
+            self.listen = listen.map(str::to_owned);
+            self.shared.set_listen(self.listen.clone());
+        }
+        if !self.shared.is_wanted() && !self.gather.is_running() {
+            return;
+        }
+        let start = cpu_time::thread_time();
+        let done = self.gather.run(switch);
+        self.cost += cpu_time::thread_time().saturating_sub(start);
+        if let Some(mut view) = done {
+            self.serial += 1;
+            (view.serial, view.cost) = (self.serial, self.cost);
+            self.shared.publish(view);
+        }
+    }
+
+    /// The next trace that a client asks for.
+    pub fn next_trace(&self) -> Option<Trace> {
+        self.shared.next_trace()
+    }
+
+    /// Adds what ends the next sleep of the main loop.
+    pub fn wait(&self, set: &mut WaitSet<'_>) {
+        if self.gather.is_running() {
+            set.wake_now();
+        }
+    }
+}
+
+impl Drop for Observe {
+    fn drop(&mut self) {
+        self.shared.end();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

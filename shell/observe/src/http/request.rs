@@ -1,0 +1,163 @@
+//! Parses requests. A client may send anything.
+
+use std::str;
+
+/// Bytes of a request, of its first line and its headers.
+pub const REQUEST_MAX: usize = 8192;
+/// Headers of a request.
+const HEADERS_MAX: usize = 64;
+/// Parameters of a query.
+const PARAMETERS_MAX: usize = 32;
+
+/// A request for a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// `HEAD`: the body is not sent.
+    pub head_only: bool,
+    /// The path, decoded. It is only compared with known paths.
+    pub path: String,
+    /// The parameters of the query, decoded.
+    pub query: Vec<(String, String)>,
+    /// The client accepts OpenMetrics.
+    pub open_metrics: bool,
+}
+
+/// Why a request is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is not HTTP, or not valid.
+    Malformed,
+    /// It is longer than [`REQUEST_MAX`], or has too many headers.
+    TooLarge,
+    /// Its method would change something.
+    Method,
+}
+
+/// The request that `bytes` begin with; `None`: it is not complete.
+pub fn parse(bytes: &[u8]) -> Result<Option<Request>, Refused> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(bytes) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) if bytes.len() < REQUEST_MAX => return Ok(None),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => return Err(Refused::TooLarge),
+        Err(_) => return Err(Refused::Malformed),
+    }
+    let head_only = match parsed.method {
+        Some("GET") => false,
+        Some("HEAD") => true,
+        _ => return Err(Refused::Method),
+    };
+    let target = parsed.path.filter(|path| path.starts_with('/')).ok_or(Refused::Malformed)?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let accepts = parsed.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("accept"));
+    let open_metrics = accepts.filter_map(|h| str::from_utf8(h.value).ok()).any(prefers_open_metrics);
+    let path = decode(path).ok_or(Refused::Malformed)?;
+    Ok(Some(Request { head_only, path, query: parse_query(query)?, open_metrics }))
+}
+
+/// Whether a list of media types has OpenMetrics, with at least the weight of plain text.
+fn prefers_open_metrics(accept: &str) -> bool {
+    let weight = |of: &str| {
+        let mut found: Option<f32> = None;
+        for item in accept.split(',') {
+            let mut parts = item.split(';').map(str::trim);
+            if parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(of)) {
+                let q = parts.find_map(|p| p.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok());
+                found = Some(found.unwrap_or(0.0).max(q.unwrap_or(0.0)));
+            }
+        }
+        found.unwrap_or(0.0)
+    };
+    let open = weight("application/openmetrics-text");
+    open > 0.0 && open >= weight("text/plain")
+}
+
+fn parse_query(query: &str) -> Result<Vec<(String, String)>, Refused> {
+    let parts: Vec<&str> = query.split('&').filter(|part| !part.is_empty()).collect();
+    if parts.len() > PARAMETERS_MAX {
+        return Err(Refused::TooLarge);
+    }
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let plain = |text: &str| decode(&text.replace('+', " "));
+        Some((plain(name)?, plain(value)?))
+    };
+    parts.into_iter().map(pair).collect::<Option<Vec<_>>>().ok_or(Refused::Malformed)
+}
+
+/// Decodes `%41`. `None`: an escape is not complete, or the text is not UTF-8.
+fn decode(text: &str) -> Option<String> {
+    let (mut out, mut bytes) = (Vec::with_capacity(text.len()), text.bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let mut digit = || bytes.next().and_then(|b| char::from(b).to_digit(16));
+                out.push((digit()? << 4 | digit()?) as u8);
+            }
+            byte => out.push(byte),
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+/// For tests of arbitrary bytes: parses them whole, and in parts.
+pub fn fuzz(bytes: &[u8]) {
+    let whole = parse(bytes);
+    if let Ok(Some(request)) = &whole {
+        assert!(request.query.len() <= PARAMETERS_MAX && request.path.starts_with('/'));
+        // A request that is complete stays so with more bytes behind it.
+        let more = [bytes, b"x"].concat();
+        assert_eq!(parse(&more), whole);
+    }
+    if whole == Ok(None) {
+        assert!(bytes.len() < REQUEST_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn get(line: &str) -> Result<Option<Request>, Refused> {
+        parse(format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+    }
+
+    #[test]
+    fn requests_and_what_is_refused() {
+        let request = get("GET /api/trace?bridge=br0&flow=in_port%3D1%2Cip+x&a").unwrap().unwrap();
+        let query: Vec<(&str, &str)> = request.query.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!((request.path.as_str(), query), ("/api/trace", vec![("bridge", "br0"), ("flow", "in_port=1,ip x"), ("a", "")]));
+        assert!(get("HEAD /").unwrap().unwrap().head_only);
+        assert_eq!(get("POST /"), Err(Refused::Method));
+        assert_eq!(get("GET http://x/"), Err(Refused::Malformed));
+        assert_eq!(get("GET /%4"), Err(Refused::Malformed));
+        assert_eq!(get("GET /%ff"), Err(Refused::Malformed));
+        assert_eq!(get(&format!("GET /?{}", "a&".repeat(40))), Err(Refused::TooLarge));
+        assert_eq!(parse(b"GET / HTTP/1.1\r\nHost"), Ok(None));
+        assert_eq!(parse(&[b'A'; REQUEST_MAX]), Err(Refused::TooLarge));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(100));
+        assert_eq!(parse(many.as_bytes()), Err(Refused::TooLarge));
+    }
+
+    #[test]
+    fn the_format_is_the_one_that_the_client_prefers() {
+        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
+        assert!(prefers_open_metrics(prometheus));
+        assert!(!prefers_open_metrics("text/plain;q=0.5, application/openmetrics-text;q=0.2"));
+        assert!(!prefers_open_metrics("application/openmetrics-text;q=x") && !prefers_open_metrics("*/*"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            fuzz(&bytes);
+        }
+
+        #[test]
+        fn any_target(target in "[ -~]{0,200}") {
+            fuzz(format!("GET /{target} HTTP/1.1\r\nAccept: {target}\r\n\r\n").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The thread of the server.
+
+use super::conn::{Answer, Conn, State};
+use super::request::{Refused, Request};
+use crate::api::{Api, Served};
+use crate::handle::LOG;
+use crate::shared::Shared;
+use runtime::poll_loop::Interest;
+use runtime::{PollLoop, RateLimit, WaitSet};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use transport::{Listener, Target};
+use units::Millis;
+
+/// Connections by TCP.
+pub const TCP_MAX: usize = 48;
+/// Connections at the Unix socket.
+pub const UNIX_MAX: usize = 16;
+/// Bytes of answers that are being sent.
+pub const BODIES_MAX: usize = 64 << 20;
+/// Time between two attempts to listen at an address.
+const RETRY: Millis = Millis(10_000);
+
+static LIMIT: RateLimit = RateLimit::new(5, 5);
+
+struct Server<'a> {
+    shared: &'a Shared,
+    unix: Option<Listener>,
+    tcp: Option<Listener>,
+    /// The address that `tcp` has, or should have.
+    address: Option<String>,
+    retry: Option<Millis>,
+    conns: Vec<Conn>,
+    api: Api,
+    cores: BTreeSet<u32>,
+}
+
+/// Serves until the main thread ends it.
+pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
+    let mut server = Server {
+        shared,
+        unix: listen_unix(socket),
+        tcp: None,
+        address: None,
+        retry: None,
+        conns: Vec::new(),
+        api: Api::default(),
+        cores: BTreeSet::new(),
+    };
+    while !shared.is_ending() {
+        server.turn(poll.clock().now());
+        let mut set = WaitSet::new();
+        server.wait(&mut set);
+        poll.block(set);
+    }
+}
+
+fn listen_unix(path: &Path) -> Option<Listener> {
+    let listener = Listener::bind(&Target::PUnix(path.into()));
+    listener
+        .inspect_err(|e| {
+            runtime::warn!(LOG, "no metrics at {}: {}", path.display(), runtime::error_text(e));
+        })
+        .ok()
+}
+
+impl Server<'_> {
+    fn turn(&mut self, now: Millis) {
+        self.follow_setting(now);
+        self.accept(now);
+        let mut conns = std::mem::take(&mut self.conns);
+        self.api.own.connections = conns.len();
+        conns.retain_mut(|conn| self.serve(conn, now));
+        self.conns = conns;
+        self.bound_bodies();
+        self.leave_polled_cores();
+    }
+
+    /// Listens where `metrics-listen` says.
+    fn follow_setting(&mut self, now: Millis) {
+        let wanted = self.shared.listen();
+        if wanted == self.address && self.retry.is_none_or(|at| now < at) {
+            return;
+        }
+        if wanted != self.address {
+            self.tcp = None;
+            self.conns.retain(|conn| !conn.is_tcp);
+        }
+        (self.address, self.retry) = (wanted, None);
+        let Some(text) = &self.address else { return };
+        let listener = text
+            .parse::<SocketAddr>()
+            .map_err(|_| "not an address and a port, as in 127.0.0.1:9310 or [::1]:9310".to_owned())
+            .and_then(|address| {
+                Listener::bind(&Target::PTcp(address)).map_err(|e| {
+                    self.retry = Some(now + RETRY);
+                    runtime::error_text(&e)
+                })
+            });
+        match listener {
+            Ok(listener) => {
+                runtime::info!(LOG, "metrics and the web page are at http://{text}/");
+                self.tcp = Some(listener);
+            }
+            Err(why) => runtime::warn_rl!(LOG, LIMIT, "other_config:metrics-listen={text}: {why}"),
+        }
+    }
+
+    fn accept(&mut self, now: Millis) {
+        for is_tcp in [false, true] {
+            let (listener, max) = if is_tcp { (&self.tcp, TCP_MAX) } else { (&self.unix, UNIX_MAX) };
+            let Some(listener) = listener else { continue };
+            // A client that connects faster than this waits until the next turn.
+            for _ in 0..max {
+                let Ok(Some(stream)) = listener.accept() else { break };
+                let mut same = self.conns.iter().enumerate().filter(|(_, c)| c.is_tcp == is_tcp);
+                if same.clone().count() >= max {
+                    self.api.own.cut += 1;
+                    // Connections are in the order of their age.
+                    match same.find(|(_, c)| c.is_reading()).map(|(at, _)| at) {
+                        Some(at) => drop(self.conns.remove(at)),
+                        None => continue,
+                    }
+                }
+                self.conns.push(Conn::new(stream, is_tcp, now));
+            }
+        }
+    }
+
+    /// Continues a connection; returns false at its end.
+    fn serve(&mut self, conn: &mut Conn, now: Millis) -> bool {
+        match conn.read() {
+            Ok(None) => {}
+            Ok(Some(Ok(request))) => self.begin(conn, request, now),
+            Ok(Some(Err(refused))) => self.answer(conn, &refusal(refused), now),
+            Err(_) => return false,
+        }
+        self.go_on(conn, now);
+        match conn.write() {
+            Ok(true) | Err(_) => return false,
+            Ok(false) => {}
+        }
+        if now < conn.deadline {
+            return true;
+        }
+        self.api.own.cut += 1;
+        false
+    }
+
+    fn answer(&mut self, conn: &mut Conn, answer: &Answer, now: Millis) {
+        *self.api.own.answers.entry(answer.code).or_default() += 1;
+        conn.answer(answer, now);
+    }
+
+    fn begin(&mut self, conn: &mut Conn, request: Request, now: Millis) {
+        let view = self.shared.view();
+        match self.api.serve(self.shared, &request, view.as_deref()) {
+            Served::Answer(answer) => self.answer(conn, &answer, now),
+            Served::Trace(answer) => conn.wait_for(State::Tracing(answer), now),
+            Served::Outdated => {
+                self.shared.want();
+                conn.wait_for(State::Waiting(request, view.map_or(0, |v| v.serial)), now);
+            }
+        }
+    }
+
+    /// Answers a connection that has waited long enough.
+    fn go_on(&mut self, conn: &mut Conn, now: Millis) {
+        let late = now >= conn.deadline;
+        let answer = match &conn.state {
+            State::Tracing(answer) => match answer.try_recv() {
+                Ok(result) => Some(crate::api::traced(result)),
+                Err(_) => late.then(|| Answer::text(503, "the switch is busy: no trace yet")),
+            },
+            State::Waiting(request, seen) => match self.shared.view() {
+                Some(view) if view.serial > *seen || late => Some(self.api.of_view(request, &view)),
+                None if late => Some(Answer::text(503, "the switch is busy: its state is not known yet")),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(answer) = answer {
+            self.answer(conn, &answer, now);
+        }
+    }
+
+    /// Closes the oldest connections while the answers that are being sent are too large together.
+    fn bound_bodies(&mut self) {
+        loop {
+            let mut bodies: Vec<&Arc<Vec<u8>>> = self.conns.iter().filter_map(Conn::body).collect();
+            bodies.sort_by_key(|body| Arc::as_ptr(body));
+            bodies.dedup_by_key(|body| Arc::as_ptr(body));
+            if bodies.iter().map(|body| body.len()).sum::<usize>() <= BODIES_MAX {
+                return;
+            }
+            let Some(at) = self.conns.iter().position(|conn| conn.body().is_some()) else { return };
+            self.api.own.cut += 1;
+            self.conns.remove(at);
+        }
+    }
+
+    /// Moves this thread away from the cores of poll threads.
+    fn leave_polled_cores(&mut self) {
+        let Some(view) = self.shared.view() else { return };
+        if !view.free_cores.is_empty() && view.free_cores != self.cores {
+            translation::upcall::threads::stay_on(&view.free_cores);
+            self.cores = view.free_cores.clone();
+        }
+    }
+
+    fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        self.unix.iter().chain(&self.tcp).for_each(|listener| {
+            set.fd(listener, Interest::Read);
+        });
+        self.conns.iter().for_each(|conn| conn.wait(set));
+        self.retry.iter().for_each(|at| set.deadline(*at));
+    }
+}
+
+fn refusal(refused: Refused) -> Answer {
+    match refused {
+        Refused::Malformed => Answer::text(400, "not a valid request"),
+        Refused::TooLarge => Answer::text(431, "the request is too large"),
+        Refused::Method => Answer::text(405, "nothing can be changed here: GET and HEAD only"),
+    }
+}

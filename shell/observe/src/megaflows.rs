@@ -1,0 +1,96 @@
+//! `/api/megaflows`: the megaflows that packets use most.
+//!
+//! At most [`VISITED_MAX`] are looked at, some at a time, because the threads that publish megaflows wait for a walk. The rate of a
+//! megaflow is known from the second walk on.
+
+use crate::view::{DatapathView, View};
+use dpif::text::{DpPortNames, actions_text, key_text};
+use dpif::{DpFlow, DropReason};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use units::{Millis, PortNo, Ufid};
+
+/// Megaflows that a walk visits.
+const VISITED_MAX: u32 = 32_768;
+/// Megaflows for which other threads wait.
+const STEP: u32 = 512;
+/// Megaflows that are listed.
+const LISTED: usize = 50;
+/// Time between two walks; requests in between get the last answer.
+const INTERVAL: Millis = Millis(1_000);
+
+/// Remembers the last walk.
+#[derive(Default)]
+pub struct Megaflows {
+    at: Millis,
+    packets: HashMap<Ufid, u64>,
+    last: Option<Value>,
+}
+
+struct Names<'a>(&'a BTreeMap<PortNo, String>);
+
+impl DpPortNames for Names<'_> {
+    fn name(&self, port: PortNo) -> Option<String> {
+        self.0.get(&port).cloned()
+    }
+
+    fn number(&self, name: &str) -> Option<PortNo> {
+        self.0.iter().find(|(_, known)| *known == name).map(|(number, _)| *number)
+    }
+}
+
+impl Megaflows {
+    /// The list of now.
+    pub fn json(&mut self, view: &View) -> Value {
+        let passed = view.now.since(self.at);
+        if let Some(last) = self.last.as_ref().filter(|_| passed < INTERVAL) {
+            return last.clone();
+        }
+        let before = std::mem::take(&mut self.packets);
+        let seconds = passed.0 as f64 / 1000.0;
+        let mut all: Vec<(Option<f64>, &DatapathView, DpFlow)> = Vec::new();
+        let (mut visited, mut total) = (0, 0);
+        for datapath in &view.datapaths {
+            total += datapath.datapath.flow_count();
+            let end = datapath.datapath.flow_end().min(VISITED_MAX - visited);
+            for from in (0..end).step_by(STEP as usize) {
+                for flow in datapath.datapath.flows_at(from..end.min(from + STEP)) {
+                    let grown = before.get(&flow.ufid).map(|n| flow.stats.packets.saturating_sub(*n));
+                    self.packets.insert(flow.ufid, flow.stats.packets);
+                    all.push((grown.map(|n| n as f64 / seconds), datapath, flow));
+                }
+            }
+            visited += end;
+        }
+        let visited = all.len();
+        all.sort_by(|a, b| {
+            let key = |one: &(Option<f64>, &DatapathView, DpFlow)| (one.0.unwrap_or(0.0), one.2.stats.packets);
+            let ((ra, pa), (rb, pb)) = (key(a), key(b));
+            rb.total_cmp(&ra).then(pb.cmp(&pa))
+        });
+        let listed: Vec<Value> = all.iter().take(LISTED).map(|(rate, d, flow)| one(*rate, d, flow, view.now)).collect();
+        let answer = json!({ "schema": 1, "total": total, "visited": visited, "megaflows": listed });
+        self.at = view.now;
+        self.last = Some(answer.clone());
+        answer
+    }
+}
+
+fn one(rate: Option<f64>, datapath: &DatapathView, flow: &DpFlow, now: Millis) -> Value {
+    let names = Names(&datapath.names);
+    let drop = flow.actions.iter().find_map(|action| match action {
+        dpif::DpAction::Drop(reason) => Some(*reason),
+        _ => None,
+    });
+    json!({
+        "datapath": datapath.name,
+        "ufid": flow.ufid.to_string(),
+        "match": key_text(&flow.key, Some(&flow.mask), false, &names),
+        "actions": actions_text(&flow.actions, &names),
+        "drop": drop.map(|reason: DropReason| crate::samples::reason_name(reason)),
+        "packets": flow.stats.packets,
+        "bytes": flow.stats.bytes,
+        "packets_per_second": rate,
+        "idle_seconds": flow.stats.used.map(|used| now.since(used).0 as f64 / 1000.0),
+    })
+}

@@ -1,0 +1,149 @@
+//! Datapaths, their poll threads and rx queues.
+
+use crate::view::{DatapathView, RxqView};
+use datapath::{Event, Tally};
+use metrics::table as m;
+use metrics::{Metric, Object, Samples};
+use poll_threads::WorkerPlace;
+use std::collections::BTreeMap;
+use units::{CoreId, WorkerId};
+
+/// Metrics of a datapath that are events of its workers.
+static EVENTS: [(&Metric, Event); 11] = [
+    (&m::DP_RECEIVED, Event::Received),
+    (&m::DP_CREATED, Event::Created),
+    (&m::DP_SENT, Event::Sent),
+    (&m::DP_DELIVERED, Event::Delivered),
+    (&m::DP_RECIRCULATED, Event::Recirculated),
+    (&m::CACHE_HITS, Event::CacheHit),
+    (&m::FRONT_HITS, Event::FrontHit),
+    (&m::MEGAFLOW_HITS, Event::MegaflowHit),
+    (&m::MASKS_VISITED, Event::MasksVisited),
+    (&m::UPCALLS, Event::Missed),
+    (&m::UPCALLS_LOST, Event::Lost),
+];
+
+/// The same of a thread.
+static OF_THREAD: [(&Metric, Event); 9] = [
+    (&m::THREAD_BUSY_CYCLES, Event::BusyCycles),
+    (&m::THREAD_ITERATIONS, Event::Iterations),
+    (&m::THREAD_SLEEPS, Event::SleepIterations),
+    (&m::THREAD_RECEIVED, Event::Received),
+    (&m::THREAD_SENT, Event::Sent),
+    (&m::THREAD_BATCHES, Event::OutputBatches),
+    (&m::THREAD_CACHE_HITS, Event::CacheHit),
+    (&m::THREAD_MEGAFLOW_HITS, Event::MegaflowHit),
+    (&m::THREAD_UPCALLS, Event::Missed),
+];
+
+/// Events of a thread that are cycles, shown as time.
+static TIMES: [(&Metric, Event); 4] = [
+    (&m::THREAD_BUSY, Event::BusyCycles),
+    (&m::THREAD_IDLE, Event::IdleCycles),
+    (&m::THREAD_ASLEEP, Event::SleepCycles),
+    (&m::THREAD_UPCALL, Event::UpcallCycles),
+];
+
+/// The name of the thread of a worker, as tools like `top` and `perf` show it.
+pub fn thread_name(place: &WorkerPlace) -> String {
+    match place.core {
+        CoreId::UNPINNED => "kernel-ports".to_owned(),
+        CoreId(core) => format!("pmd-c{core:02}"),
+    }
+}
+
+/// Adds the metrics of a datapath.
+pub fn add(view: &DatapathView, hertz: f64, samples: &mut Samples) {
+    let datapath = &view.datapath;
+    if let Some(of) = samples.object(Object::Datapath, &[&view.name]) {
+        let tally = datapath.tally();
+        EVENTS.iter().for_each(|(metric, event)| samples.set(metric, of, tally.get(*event)));
+        samples.set(&m::DP_DROPPED, of, tally.dropped_total());
+        samples.set(&m::DP_PARKED, of, tally.parked());
+        samples.set(&m::DP_FRAGMENTS, of, tally.fragments());
+        samples.set(&m::HANDLERS, of, view.handlers);
+        samples.set(&m::MEGAFLOWS, of, datapath.flow_count());
+        samples.set(&m::MEGAFLOWS_MAX, of, datapath.flow_capacity());
+        samples.set(&m::MEGAFLOW_BYTES, of, datapath.flow_bytes());
+        samples.set(&m::MASKS, of, datapath.subtables().1);
+        samples.set(&m::REVALIDATOR_BEHIND, of, view.behind);
+        samples.set(&m::REVALIDATOR_SECONDS, of, view.pass_ms as f64 / 1000.0);
+        samples.set(&m::RXQ_MOVES, of, view.moves);
+        let conntrack = datapath.conntrack();
+        samples.set(&m::CT_CONNECTIONS, of, u64::from(conntrack.count()));
+        samples.set(&m::CT_MAX, of, u64::from(conntrack.max()));
+        drops(view, &tally, samples);
+    }
+    zones(view, samples);
+    let mut queues: BTreeMap<usize, u64> = BTreeMap::new();
+    view.rxqs.iter().for_each(|q| *queues.entry(q.worker).or_default() += 1);
+    for (at, place) in view.workers.iter().enumerate() {
+        thread(view, place, (queues.get(&at).copied().unwrap_or(0), hertz), samples);
+    }
+    for q in &view.rxqs {
+        rxq(view, q, hertz, samples);
+    }
+}
+
+fn drops(view: &DatapathView, tally: &Tally, samples: &mut Samples) {
+    for reason in dpif::DropReason::ALL {
+        if let Some(of) = samples.object(Object::Drop, &[&view.name, reason_name(*reason)]) {
+            samples.set(&m::DROPS, of, tally.dropped(*reason));
+        }
+    }
+}
+
+/// The value of a label `reason`: the name of the reason's counter without the part that all have.
+pub fn reason_name(reason: dpif::DropReason) -> &'static str {
+    let name = reason.name();
+    name.strip_prefix("datapath_drop_").unwrap_or(name)
+}
+
+fn zones(view: &DatapathView, samples: &mut Samples) {
+    for limit in view.datapath.conntrack().limits() {
+        let Some(zone) = limit.zone else { continue };
+        if let Some(of) = samples.object(Object::Zone, &[&view.name, &zone.to_string()]) {
+            samples.set(&m::ZONE_CONNECTIONS, of, u64::from(limit.count));
+            samples.set(&m::ZONE_MAX, of, u64::from(limit.limit));
+        }
+    }
+}
+
+fn thread(view: &DatapathView, place: &WorkerPlace, (queues, hertz): (u64, f64), samples: &mut Samples) {
+    let name = thread_name(place);
+    let tally = view.datapath.worker_tally(place.id);
+    for (reason, n) in tally.drops() {
+        if let Some(of) = samples.object(Object::ThreadDrop, &[&view.name, &name, reason_name(reason)]) {
+            samples.set(&m::THREAD_DROPS, of, n);
+        }
+    }
+    let Some(of) = samples.object(Object::Thread, &[&view.name, &name]) else { return };
+    TIMES.iter().for_each(|(metric, event)| samples.set(metric, of, tally.get(*event) as f64 / hertz));
+    OF_THREAD.iter().for_each(|(metric, event)| samples.set(metric, of, tally.get(*event)));
+    samples.set(&m::THREAD_DROPPED, of, tally.dropped_total());
+    samples.set(&m::THREAD_RXQS, of, queues);
+    let cache = view.datapath.worker_cache(place.id);
+    samples.set(&m::THREAD_CACHE_ENTRIES, of, cache.entries);
+    samples.set(&m::THREAD_CACHE_BYTES, of, cache.bytes);
+    samples.set(&m::THREAD_NUMA, of, u64::from(place.numa));
+    samples.set(&m::THREAD_ISOLATED, of, place.isolated);
+}
+
+fn rxq(view: &DatapathView, q: &RxqView, hertz: f64, samples: &mut Samples) {
+    let number = q.queue.0.to_string();
+    let Some(of) = samples.object(Object::Rxq, &[&view.name, &q.port, &number]) else { return };
+    let (bursts, full) = q.load.bursts();
+    samples.set(&m::RXQ_PACKETS, of, q.load.packets());
+    samples.set(&m::RXQ_BURSTS, of, bursts);
+    samples.set(&m::RXQ_FULL_BURSTS, of, full);
+    samples.set(&m::RXQ_BUSY, of, q.load.cycles().0 as f64 / hertz);
+    samples.set(&m::RXQ_FORECAST, of, q.forecast);
+    let core = view.workers.get(q.worker).map_or(CoreId::UNPINNED, |w| w.core);
+    samples.set(&m::RXQ_CORE, of, if core == CoreId::UNPINNED { -1.0 } else { f64::from(core.0) });
+    samples.set(&m::RXQ_ENABLED, of, q.enabled);
+}
+
+/// The worker that `last_drops` name, for the page.
+pub fn name_of_worker(view: &DatapathView, id: WorkerId) -> String {
+    view.workers.iter().find(|w| w.id == id).map_or_else(|| "other".to_owned(), thread_name)
+}

@@ -1,0 +1,126 @@
+//! From a view to samples: the server's thread reads the counters that views refer to. No thread waits for it.
+
+mod datapaths;
+pub mod kernel;
+mod ports;
+mod process;
+
+pub use datapaths::{name_of_worker, reason_name};
+
+use crate::view::View;
+use metrics::table as m;
+use metrics::{Object, Samples};
+use process::Process;
+use runtime::cpu_time;
+use std::collections::BTreeMap;
+
+const SECOND: f64 = 1e9;
+
+/// What the server counts about itself.
+#[derive(Default)]
+pub struct Own {
+    /// Answers by status code.
+    pub answers: BTreeMap<u16, u64>,
+    /// Open connections.
+    pub connections: usize,
+    /// Connections that were closed early.
+    pub cut: u64,
+}
+
+/// Makes samples; remembers what must not change between them.
+#[derive(Default)]
+pub struct Sampler {
+    process: Process,
+    /// Cycles in a second. Measured once: with another value the same cycles would be less time, and counters of time would go back.
+    hertz: Option<f64>,
+}
+
+impl Sampler {
+    /// The samples of now.
+    pub fn samples(&mut self, view: &View, own: &Own) -> Samples {
+        let hertz = *self.hertz.get_or_insert_with(|| poll_threads::cycles::per_second().max(1) as f64);
+        let mut samples = Samples::default();
+        self.process.add(&mut samples);
+        global(view, own, hertz, &mut samples);
+        for datapath in &view.datapaths {
+            datapaths::add(datapath, hertz, &mut samples);
+        }
+        for bridge in &view.bridges {
+            bridge_samples(bridge, &mut samples);
+        }
+        ports::add(view, &mut samples);
+        for (bridge, name, links, enabled) in &view.bonds {
+            if let Some(bond) = samples.object(Object::Bond, &[bridge, name]) {
+                samples.set(&m::BOND_LINKS, bond, *links);
+                samples.set(&m::BOND_ENABLED, bond, *enabled);
+            }
+        }
+        for (name, size, used) in dpdk::mempool::usage() {
+            if let Some(pool) = samples.object(Object::Pool, &[&name]) {
+                samples.set(&m::POOL_BUFFERS, pool, u64::from(size));
+                samples.set(&m::POOL_IN_USE, pool, u64::from(used));
+            }
+        }
+        for (name, total) in runtime::coverage::totals() {
+            let is_drop = name.starts_with("datapath_drop_");
+            if let Some(event) = (!is_drop).then(|| samples.object(Object::Event, &[name])).flatten() {
+                samples.set(&m::EVENTS, event, total);
+            }
+        }
+        samples.finish();
+        samples
+    }
+}
+
+fn global(view: &View, own: &Own, hertz: f64, samples: &mut Samples) {
+    let of = Samples::NO_LABELS;
+    samples.set(&m::CYCLES_HERTZ, of, hertz);
+    samples.set(&m::CONFIGURED, of, view.configured);
+    samples.set(&m::DATABASE_CONNECTED, of, view.database);
+    samples.set(&m::DATABASE_WANTED, of, u64::try_from(view.wanted_configuration).unwrap_or(0));
+    samples.set(&m::FAILED_INTERFACES, of, view.failed);
+    let age = cpu_time::monotonic().saturating_sub(view.taken);
+    samples.set(&m::SNAPSHOT_AGE, of, age as f64 / SECOND);
+    samples.set(&m::PUBLISH_SECONDS, of, view.cost as f64 / SECOND);
+    samples.set(&m::SERVER_SECONDS, of, cpu_time::thread_time() as f64 / SECOND);
+    samples.set(&m::SERVER_CONNECTIONS, of, own.connections);
+    samples.set(&m::SERVER_CUT, of, own.cut);
+    for (code, n) in &own.answers {
+        if let Some(answer) = samples.object(Object::Answer, &[&code.to_string()]) {
+            samples.set(&m::ANSWERS, answer, *n);
+        }
+    }
+    if let Some(build) = samples.object(Object::Build, &[env!("CARGO_PKG_VERSION"), runtime::COMPAT_VERSION]) {
+        samples.set(&m::BUILD, build, 1u64);
+    }
+}
+
+fn bridge_samples(bridge: &crate::view::BridgeView, samples: &mut Samples) {
+    if let Some(of) = samples.object(Object::Bridge, &[&bridge.name]) {
+        samples.set(&m::BRIDGE_PORTS, of, bridge.ports);
+        samples.set(&m::BRIDGE_GROUPS, of, bridge.groups);
+        samples.set(&m::BRIDGE_MACS, of, bridge.macs.0);
+        samples.set(&m::BRIDGE_MACS_MAX, of, bridge.macs.1);
+        samples.set(&m::BRIDGE_CONNECTIONS, of, bridge.connections.0);
+        samples.set(&m::BRIDGE_UNSENT, of, bridge.connections.1);
+    }
+    for (target, is_connected) in &bridge.controllers {
+        if let Some(of) = samples.object(Object::Controller, &[&bridge.name, target]) {
+            samples.set(&m::CONTROLLER_CONNECTED, of, *is_connected);
+        }
+    }
+    for (number, flows, matched, missed) in &bridge.tables {
+        if let Some(of) = samples.object(Object::Table, &[&bridge.name, &number.to_string()]) {
+            samples.set(&m::TABLE_FLOWS, of, *flows);
+            samples.set(&m::TABLE_MATCHED, of, *matched);
+            samples.set(&m::TABLE_MISSED, of, *missed);
+        }
+    }
+    for (number, packets, bytes, exceeding) in &bridge.meters {
+        if let Some(of) = samples.object(Object::Meter, &[&bridge.name, &number.to_string()]) {
+            samples.set(&m::METER_PACKETS, of, *packets);
+            samples.set(&m::METER_BYTES, of, *bytes);
+            samples.set(&m::METER_EXCEEDING, of, *exceeding);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Ports of bridges.
+
+use super::kernel::{self, Both};
+use crate::view::{Counters, PortView, View};
+use metrics::table as m;
+use metrics::{Labels, Metric, Object, Samples, Value};
+use netdev::device::KernelCounters;
+use netdev::stats::Stats;
+use std::collections::HashMap;
+
+/// Bytes per second of a megabit per second.
+const MEGABIT: u64 = 125_000;
+
+/// Adds the metrics of all ports.
+pub fn add(view: &View, samples: &mut Samples) {
+    let some_kernel = view.ports.iter().any(|p| matches!(p.counters, Counters::Kernel(_)));
+    let kernel = if some_kernel { kernel::read() } else { HashMap::new() };
+    for port in &view.ports {
+        info(port, samples);
+        let Some(of) = samples.object(Object::Port, &[&port.bridge, &port.name]) else { continue };
+        counts(view, port, &kernel, of, samples);
+        state(port, of, samples);
+    }
+}
+
+fn info(port: &PortView, samples: &mut Samples) {
+    let ofport = port.ofport.to_u32().to_string();
+    let labels = [&*port.bridge, &port.name, &port.kind, &ofport];
+    if let Some(of) = samples.object(Object::PortInfo, &labels) {
+        samples.set(&m::PORT, of, 1u64);
+    }
+}
+
+fn state(port: &PortView, of: Labels, samples: &mut Samples) {
+    samples.set(&m::PORT_UP, of, port.up);
+    samples.set(&m::PORT_LINK_RESETS, of, port.link_resets);
+    if let Some(mtu) = port.mtu {
+        samples.set(&m::PORT_MTU, of, u64::from(mtu));
+    }
+    if let Some(mbps) = port.speed_mbps {
+        samples.set(&m::PORT_SPEED, of, u64::from(mbps) * MEGABIT);
+    }
+    if let Some((up, forwarding, flaps)) = port.bfd {
+        samples.set(&m::PORT_BFD_UP, of, up);
+        samples.set(&m::PORT_BFD_FORWARDING, of, forwarding);
+        samples.set(&m::PORT_BFD_FLAPS, of, flaps);
+    }
+    if let Some(is_current) = port.lacp {
+        samples.set(&m::PORT_LACP_CURRENT, of, is_current);
+    }
+}
+
+fn counts(view: &View, port: &PortView, kernel: &HashMap<String, Both>, of: Labels, samples: &mut Samples) {
+    let stats = match &port.counters {
+        Counters::None => return,
+        Counters::Read(stats) => Stats { custom: Vec::new(), ..(**stats).clone() },
+        Counters::Kernel(beside) => {
+            let Some(both) = kernel.get(&port.name) else { return };
+            let datapath = view.datapaths.get(port.datapath);
+            let qos = port.number.and_then(|no| datapath?.datapath.port_stats(no));
+            of_kernel(both, beside, qos.map_or((0, 0), |s| (s.rx_policed, s.tx_qos_dropped)))
+        }
+    };
+    let all: [(&'static Metric, Option<u64>); 8] = [
+        (&m::PORT_RX_PACKETS, stats.rx_packets),
+        (&m::PORT_RX_BYTES, stats.rx_bytes),
+        (&m::PORT_RX_DROPPED, stats.rx_dropped),
+        (&m::PORT_RX_ERRORS, stats.rx_errors),
+        (&m::PORT_TX_PACKETS, stats.tx_packets),
+        (&m::PORT_TX_BYTES, stats.tx_bytes),
+        (&m::PORT_TX_DROPPED, stats.tx_dropped),
+        (&m::PORT_TX_ERRORS, stats.tx_errors),
+    ];
+    for (metric, value) in all {
+        if let Some(n) = value {
+            samples.set(metric, of, Value::Whole(n));
+        }
+    }
+}
+
+/// The counters of a kernel device as the switch sees them. `qos`: packets that policers and shapers of the datapath dropped.
+fn of_kernel((rx, tx): &Both, beside: &KernelCounters, qos: (u64, u64)) -> Stats {
+    let (rx, tx) = if beside.is_other_end { (tx, rx) } else { (rx, tx) };
+    Stats {
+        rx_packets: Some(rx.packets),
+        rx_bytes: Some(rx.bytes),
+        rx_errors: Some(rx.errors),
+        rx_dropped: Some(rx.dropped + beside.dropped.0 + qos.0),
+        tx_packets: Some(tx.packets),
+        tx_bytes: Some(tx.bytes),
+        tx_errors: Some(tx.errors),
+        tx_dropped: Some(tx.dropped + beside.dropped.1 + qos.1),
+        ..Stats::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::kernel::Side;
+
+    #[test]
+    fn a_tap_is_seen_from_its_other_end() {
+        let side = |n| Side { packets: n, bytes: 10 * n, errors: 0, dropped: 1 };
+        let both = (side(3), side(5));
+        let plain = of_kernel(&both, &KernelCounters { is_other_end: false, dropped: (0, 0) }, (0, 7));
+        assert_eq!((plain.rx_packets, plain.tx_bytes, plain.tx_dropped), (Some(3), Some(50), Some(8)));
+        let tap = of_kernel(&both, &KernelCounters { is_other_end: true, dropped: (2, 0) }, (0, 0));
+        assert_eq!((tap.rx_packets, tap.tx_packets, tap.rx_dropped), (Some(5), Some(3), Some(3)));
+    }
+}
