@@ -13,6 +13,7 @@ mod dpctl;
 mod drops;
 mod getopt;
 mod host_ids;
+mod metrics;
 mod notation;
 mod ofctl;
 mod own;
@@ -54,7 +55,7 @@ struct Tool {
 }
 
 /// All of them, the most used first.
-static TOOLS: [Tool; 12] = [
+static TOOLS: [Tool; 13] = [
     Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
     Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
     Tool { names: appctl::NAMES, run: appctl::main, page: appctl::page },
@@ -63,6 +64,7 @@ static TOOLS: [Tool; 12] = [
     Tool { names: settings::NAMES, run: settings::main, page: settings::page },
     Tool { names: doctor::NAMES, run: doctor::main, page: doctor::page },
     Tool { names: drops::NAMES, run: drops::main, page: drops::page },
+    Tool { names: metrics::NAMES, run: metrics::main, page: metrics::page },
     Tool { names: host_ids::NAMES, run: host_ids::main, page: host_ids::page },
     Tool { names: bench::NAMES, run: bench::main, page: bench::page },
     Tool { names: top::NAMES, run: top::main, page: top::page },

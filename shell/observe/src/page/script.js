@@ -1,1 +1,362 @@
-<html></html>
+"use strict";
+// The page asks for samples, computes rates from two of them, and shows them. It only reads.
+const PERIOD = 2000, HISTORY = 150, PORTS = 100, QUEUES = 8;
+const NAMES = ["sluice_thread_", "sluice_rxq_", "sluice_port_", "sluice_datapath_", "sluice_megaflow", "sluice_upcalls", "sluice_bridge_ports",
+  "sluice_conntrack_connections", "sluice_controller_", "sluice_build", "sluice_failed", "sluice_database_connected", "sluice_revalidator_",
+  "sluice_flow_cache_hits", "sluice_drops", "sluice_left_out", "sluice_openflow_flows"];
+const byId = (id) => document.getElementById(id);
+const busyOf = new Map();
+let before = null, now = null, paused = false, timer = 0;
+
+// An element with properties and children; text is never read as HTML.
+function el(tag, properties, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (name === "text") made.textContent = value; else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+function text(node, value) { if (node.textContent !== value) node.textContent = value; }
+
+function si(n, digits = 1) {
+  if (!isFinite(n)) return "–";
+  const units = ["", " k", " M", " G", " T"];
+  let i = 0;
+  while (Math.abs(n) >= 1000 && i < 4) { n /= 1000; i++; }
+  return (i === 0 && (Number.isInteger(n) || n >= 100) ? Math.round(n) : n.toFixed(digits)) + units[i];
+}
+const percent = (share) => Math.round(share * 100) + " %";
+
+// Samples of one answer: value(name, labels…).
+class Samples {
+  constructor(answer) {
+    this.at = performance.now() / 1000;
+    this.families = new Map();
+    for (const [name, family] of Object.entries(answer.metrics)) {
+      this.families.set(name, new Map(family.samples.map(([labels, value]) => [labels.join("\u0000"), { labels, value }])));
+    }
+  }
+  all(name) { const found = this.families.get("sluice_" + name); return found ? [...found.values()] : []; }
+  value(name, ...labels) { return this.families.get("sluice_" + name)?.get(labels.join("\u0000"))?.value; }
+}
+function rate(name, ...labels) {
+  const value = now.value(name, ...labels);
+  if (!before || value === undefined) return 0;
+  return Math.max(0, value - (before.value(name, ...labels) ?? 0)) / Math.max(now.at - before.at, 0.1);
+}
+const sum = (name) => now.all(name).reduce((total, s) => total + s.value, 0);
+const sumRate = (name) => now.all(name).reduce((total, s) => total + rate(name, ...s.labels), 0);
+
+// Rows of a table by key: rows that stay keep their elements, so that focus and selection stay too.
+function rows(body, list, key, cells) {
+  const known = new Map([...body.children].map((row) => [row.dataset.key, row]));
+  list.forEach((item, at) => {
+    const id = key(item);
+    const row = known.get(id) || el("tr", { "data-key": id });
+    known.delete(id);
+    const wanted = cells(item);
+    wanted.forEach((cell, i) => {
+      let made = row.children[i];
+      if (!made) { made = el(i === 0 && cell.head ? "th" : "td", cell.head ? { scope: "row" } : {}); row.append(made); }
+      const name = cell.class || "";
+      if (made.className !== name) made.className = name;
+      if (cell.node) { if (!made.firstChild) made.append(cell.node()); } else text(made, cell.text);
+    });
+    if (body.children[at] !== row) body.insertBefore(row, body.children[at] || null);
+  });
+  known.forEach((row) => row.remove());
+}
+const number = (n, bad) => ({ text: si(n), class: bad && n > 0 ? "n bad" : "n" });
+
+function showSummary() {
+  const cells = [
+    ["Received packets/s", si(sumRate("datapath_received_packets_total"))],
+    ["Sent packets/s", si(sumRate("datapath_sent_packets_total"))],
+    ["Dropped packets/s", si(sumRate("datapath_dropped_packets_total")), sumRate("datapath_dropped_packets_total") > 0],
+    ["Upcalls/s", si(sumRate("upcalls_total"))],
+    ["Megaflows", si(sum("megaflows"))],
+    ["OpenFlow flows", si(sum("openflow_flows"))],
+    ["Connections tracked", si(sum("conntrack_connections"))],
+    ["Ports", si(sum("bridge_ports"))],
+  ];
+  const list = byId("summary");
+  cells.forEach(([name, value, bad], i) => {
+    const group = list.children[i] || list.appendChild(el("div", {}, el("dt", { text: name }), el("dd")));
+    text(group.lastChild, value);
+    group.lastChild.className = bad ? "bad" : "";
+  });
+  const build = now.all("build_info")[0];
+  if (build) text(byId("build"), `${build.labels[0]}, interfaces of Open vSwitch ${build.labels[1]}`);
+}
+
+function threads() {
+  return now.all("thread_busy_seconds_total").map(({ labels: [datapath, thread] }) => {
+    const of = (name) => rate("thread_" + name + "_seconds_total", datapath, thread);
+    const busy = of("busy"), all = busy + of("idle") + of("sleep");
+    const packets = rate("thread_received_packets_total", datapath, thread);
+    const cycles = rate("thread_busy_cycles_total", datapath, thread);
+    return { key: datapath + " " + thread, datapath, thread, busy: all > 0 ? Math.min(busy / Math.max(all, 0.5), 1) : 0, packets,
+      cost: packets > 0 ? cycles / packets : 0, numa: now.value("thread_numa_node", datapath, thread) };
+  });
+}
+function queues() {
+  return now.all("rxq_core").map(({ labels, value }) => {
+    const [datapath, port, queue] = labels;
+    const bursts = rate("rxq_bursts_total", ...labels);
+    return { datapath, port, queue, thread: value < 0 ? "kernel-ports" : "pmd-c" + String(value).padStart(2, "0"),
+      load: rate("rxq_busy_seconds_total", ...labels), packets: rate("rxq_packets_total", ...labels), enabled: now.value("rxq_enabled", ...labels) !== 0,
+      full: bursts > 0 ? rate("rxq_full_bursts_total", ...labels) / bursts : 0 };
+  });
+}
+
+function drawLoad(svg, values) {
+  const NS = "http://www.w3.org/2000/svg";
+  if (!svg.firstChild) {
+    for (const name of ["area", "edge"]) {
+      const path = document.createElementNS(NS, "path");
+      path.setAttribute("class", name);
+      svg.append(path);
+    }
+  }
+  const x = (i) => ((HISTORY - values.length + i) / (HISTORY - 1) * 100).toFixed(2), y = (v) => (39 - v * 38).toFixed(2);
+  const line = values.map((v, i) => `${x(i)} ${y(v)}`).join("L");
+  svg.children[0].setAttribute("d", values.length ? `M${x(0)} 40L${line}L100 40Z` : "");
+  svg.children[1].setAttribute("d", values.length > 1 ? `M${line}` : "");
+  const most = Math.max(...values, 0), least = Math.min(...values, 1);
+  svg.setAttribute("aria-label", `busy ${percent(values.at(-1) || 0)} now, between ${percent(least)} and ${percent(most)} in the last five minutes`);
+}
+
+function showThreads(all, rxqs) {
+  const holder = byId("cards");
+  const known = new Map([...holder.children].map((card) => [card.dataset.key, card]));
+  for (const t of all) {
+    let card = known.get(t.key);
+    if (!card) {
+      const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      svg.setAttribute("viewBox", "0 0 100 40");
+      svg.setAttribute("preserveAspectRatio", "none");
+      svg.setAttribute("role", "img");
+      card = el("article", { class: "card", "data-key": t.key }, el("h3", {}, el("span", { text: t.thread }), el("span")), el("p"), svg,
+        el("ul", { class: "queues" }), el("p"));
+      holder.append(card);
+    }
+    known.delete(t.key);
+    const [head, facts, svg, list, more] = card.children;
+    text(head.lastChild, percent(t.busy) + " busy");
+    head.lastChild.className = t.busy > 0.9 ? "bad" : "";
+    const cost = t.packets > 0 ? `, ${si(t.cost, 0)} cycles each` : "";
+    text(facts, `${si(t.packets)} packets/s${cost}; NUMA node ${t.numa}; ${t.datapath}`);
+    drawLoad(svg, busyOf.get(t.key) || []);
+    const own = rxqs.filter((q) => q.datapath === t.datapath && q.thread === t.thread).sort((a, b) => b.load - a.load || (a.port + a.queue).localeCompare(b.port + b.queue));
+    showQueues(list, own.slice(0, QUEUES));
+    text(more, own.length > QUEUES ? `and ${own.length - QUEUES} queues with less load` : own.length ? "" : "polls no queue");
+  }
+  known.forEach((card) => card.remove());
+}
+function showQueues(list, own) {
+  while (list.children.length > own.length) list.lastChild.remove();
+  own.forEach((q, i) => {
+    const item = list.children[i] || list.appendChild(el("li", {}, el("span", { class: "name" }), el("span", { class: "bar", "aria-hidden": "true" }, el("i")),
+      el("span", { class: "v" }), el("span", { class: "v" })));
+    const [name, bar, load, packets] = item.children;
+    text(name, `${q.port} · ${q.queue}${q.enabled ? "" : " (unused)"}`);
+    name.title = `port ${q.port}, queue ${q.queue}`;
+    bar.className = q.full > 0.5 ? "bar full" : "bar";
+    bar.title = q.full > 0.5 ? "most polls find a full burst: packets are waiting in the queue" : "";
+    bar.firstChild.style.width = Math.min(q.load, 1) * 100 + "%";
+    text(load, percent(q.load));
+    text(packets, si(q.packets) + "/s");
+  });
+}
+
+function ports() {
+  return now.all("port_info").map(({ labels: [bridge, port, type, ofport] }) => {
+    const r = (name) => rate(`port_${name}_total`, bridge, port), v = (name) => now.value(`port_${name}_total`, bridge, port) || 0;
+    return { bridge, port, type, ofport, up: now.value("port_up", bridge, port) === 1, rx: r("receive_packets"), rxBits: r("receive_bytes") * 8,
+      tx: r("transmit_packets"), txBits: r("transmit_bytes") * 8, dropRate: r("receive_dropped_packets") + r("transmit_dropped_packets"),
+      drops: v("receive_dropped_packets") + v("transmit_dropped_packets"), errors: v("receive_errors") + v("transmit_errors"),
+      flaps: r("link_changes"), bfd: now.value("port_bfd_up", bridge, port), lacp: now.value("port_lacp_current", bridge, port) };
+  });
+}
+function showPorts(all) {
+  const filter = byId("port-filter").value.toLowerCase(), sort = byId("port-sort").value;
+  const found = all.filter((p) => (p.port + " " + p.bridge).toLowerCase().includes(filter));
+  const order = { traffic: (p) => p.rx + p.tx, drops: (p) => p.dropRate * 1e6 + p.drops, name: () => 0 }[sort];
+  found.sort((a, b) => order(b) - order(a) || a.bridge.localeCompare(b.bridge) || a.port.localeCompare(b.port));
+  rows(byId("port-rows"), found.slice(0, PORTS), (p) => p.bridge + " " + p.port, (p) => [
+    { text: p.port, head: true }, { text: p.bridge }, { text: `${p.type} (${p.ofport})` },
+    { text: (p.up ? "up" : "down") + (p.bfd === 0 ? ", BFD down" : "") + (p.lacp === 0 ? ", no LACP partner" : ""), class: p.up ? "" : "bad" },
+    number(p.rx), number(p.rxBits), number(p.tx), number(p.txBits), number(p.dropRate, true), number(p.drops), number(p.errors, true)]);
+  const left = sum("left_out_objects");
+  text(byId("port-more"), (found.length > PORTS ? `${PORTS} of ${found.length} ports are shown. ` : "") + (left ? `${left} objects are not in the metrics.` : ""));
+}
+
+function findings(all, rxqs, list) {
+  const found = [];
+  const add = (href, textOf, bad = true) => found.push({ href, text: textOf, bad });
+  if (now.value("database_connected") === 0) add("#summary", "The database is not connected: changes of the configuration do not arrive.");
+  if (now.value("failed_interfaces") > 0) add("#ports", `${now.value("failed_interfaces")} interfaces could not be created or lost their device: see their column error.`);
+  for (const c of now.all("controller_connected").filter((c) => c.value === 0)) add("#summary", `Bridge ${c.labels[0]}: controller ${c.labels[1]} is not connected.`);
+  const polled = all.filter((t) => t.thread !== "kernel-ports");
+  for (const t of all.filter((t) => t.busy > 0.9 && t.packets > 1000)) add("#threads", `Thread ${t.thread} is ${percent(t.busy)} busy.`);
+  const loads = polled.map((t) => t.busy);
+  if (loads.length > 1 && Math.max(...loads) > 0.8 && Math.max(...loads) - Math.min(...loads) > 0.5) add("#threads", `Poll threads are unbalanced: ${percent(Math.max(...loads))} and ${percent(Math.min(...loads))} busy. sluice pmd plan shows what moving queues would do.`);
+  for (const q of rxqs.filter((q) => q.full > 0.5 && q.packets > 1000).slice(0, 5)) add("#threads", `Port ${q.port}, queue ${q.queue}: most polls find a full burst. Its thread does not keep up.`);
+  for (const p of list.filter((p) => p.flaps > 0).slice(0, 5)) add("#ports", `Port ${p.port}: its link has just changed.`);
+  for (const p of list.filter((p) => p.bfd === 0).slice(0, 5)) add("#ports", `Port ${p.port}: its BFD session is down.`);
+  for (const p of list.filter((p) => p.lacp === 0).slice(0, 5)) add("#ports", `Port ${p.port}: no current LACP partner.`);
+  const down = list.filter((p) => !p.up && p.type !== "internal");
+  if (down.length) add("#ports", `${down.length === 1 ? "Port" : "Ports"} without link: ${down.slice(0, 5).map((p) => p.port).join(", ")}${down.length > 5 ? " and others" : ""}.`);
+  for (const s of now.all("drops_total")) {
+    const perSecond = rate("drops_total", ...s.labels);
+    if (perSecond > 0) add("#lost", `${si(perSecond)} packets/s are dropped: ${s.labels[1].replaceAll("_", " ")}.`);
+  }
+  for (const s of now.all("megaflows")) {
+    const limit = now.value("megaflows_limit", ...s.labels), masks = now.value("megaflow_masks", ...s.labels);
+    if (limit && s.value > 0.9 * limit) add("#megaflows", `Megaflows are near their limit: ${si(s.value)} of ${si(limit)}.`);
+    if (masks > 200) add("#megaflows", `${masks} megaflow masks: look-ups that miss the flow cache are slow.`);
+  }
+  for (const s of now.all("conntrack_connections")) {
+    const limit = now.value("conntrack_connections_limit", ...s.labels);
+    if (limit && s.value > 0.9 * limit) add("#summary", `Connection tracking is nearly full: ${si(s.value)} of ${si(limit)}.`);
+  }
+  if (sumRate("upcalls_total") > 20000) add("#megaflows", `${si(sumRate("upcalls_total"))} upcalls/s: most packets are of new flows.`);
+  if (!found.length) add("#summary", before ? "Nothing stands out." : "Rates are known with the next sample.", false);
+  const holder = byId("findings"), same = found.map((f) => f.text).join("\n");
+  if (holder.dataset.shown !== same) {
+    holder.dataset.shown = same;
+    holder.replaceChildren(...found.map((f) => el("li", { class: f.bad ? "bad" : "" }, f.text + " ", ...(f.bad ? [el("a", { href: f.href, text: "Show" })] : []))));
+  }
+}
+
+let dropsBefore = null;
+function showDrops(answer) {
+  const at = performance.now() / 1000;
+  const total = (r) => Object.values(r.packets).reduce((a, b) => a + b, 0);
+  const list = answer.reasons.map((r) => {
+    const n = total(r), was = dropsBefore?.counts.get(r.reason);
+    return { ...r, n, rate: was === undefined ? 0 : Math.max(0, n - was) / Math.max(at - dropsBefore.at, 0.1) };
+  });
+  dropsBefore = { at, counts: new Map(list.map((r) => [r.reason, r.n])) };
+  const some = list.filter((r) => r.n > 0).sort((a, b) => b.rate - a.rate || b.n - a.n);
+  byId("no-drops").hidden = some.length > 0;
+  byId("reasons").parentNode.hidden = some.length === 0;
+  byId("recent").parentNode.hidden = answer.recent.length === 0;
+  rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help }, { text: r.stage }, number(r.rate, true), number(r.n)]);
+  rows(byId("recent-rows"), answer.recent.slice(0, 20), (d) => [d.datapath, d.direction, d.port, d.reason, d.flow].join(" "), (d) => [
+    { text: d.seconds < 60 ? `${d.seconds.toFixed(0)} s ago` : `${Math.floor(d.seconds / 60)} min ago`, class: "n" },
+    { text: `${d.direction === "receive" ? "in by" : "out by"} ${d.port || "a port that is gone"}` }, { text: d.reason.replaceAll("_", " ") },
+    { text: d.flow || "bytes not known", class: "code" },
+    { node: () => d.flow && d.bridge && d.direction === "receive" ? traceButton(d.bridge, d.flow) : el("span") }]);
+}
+function traceButton(bridge, flow) {
+  const button = el("button", { type: "button", text: "Trace" });
+  button.addEventListener("click", () => {
+    byId("trace-bridge").value = bridge;
+    byId("trace-flow").value = flow;
+    byId("trace").scrollIntoView();
+    byId("trace-flow").focus({ preventScroll: true });
+    trace("/api/trace?" + new URLSearchParams({ bridge, flow }));
+  });
+  return button;
+}
+
+function showMegaflows(answer) {
+  const some = answer.visited < answer.total ? ` ${answer.visited} were compared.` : "";
+  text(byId("megaflow-note"), `${answer.total} megaflows.${some}`);
+  rows(byId("megaflow-rows"), answer.megaflows.slice(0, 20), (f) => f.datapath + f.ufid, (f) => [
+    { text: f.packets_per_second === null ? "–" : si(f.packets_per_second), class: "n" }, { text: si(f.packets), class: "n" },
+    { text: f.match, class: "code" }, { text: f.drop ? "drop: " + f.drop.replaceAll("_", " ") : f.actions, class: f.drop ? "code bad" : "code" }]);
+}
+
+// The text of a trace, as steps: each look-up with the actions that follow, then what comes of it.
+function pipeline(report) {
+  const steps = [];
+  let bridge = "", step = null;
+  for (const line of report.split("\n")) {
+    const inBridge = line.match(/^\s*bridge\("([^"]*)"\)/), lookup = line.match(/^\s*(\d+)\. (.*)$/), result = line.match(/^(Final flow|Megaflow|Datapath actions): (.*)$/);
+    if (inBridge) bridge = inBridge[1];
+    else if (lookup) steps.push(step = { where: `${bridge}, table ${lookup[1]}`, match: lookup[2], actions: [] });
+    else if (result) { step = null; steps.push({ result: result[1], match: result[2], actions: [] }); }
+    else if (/^recirc\(/.test(line)) { step = null; steps.push({ where: "the packet goes through the tables again", match: line, actions: [] }); }
+    else if (step && /^\s+\S/.test(line)) step.actions.push(line.trim());
+  }
+  const list = el("ol", { class: "pipeline" });
+  for (const s of steps) {
+    const drop = s.result === "Datapath actions" && /^drop/.test(s.match) || s.actions.includes("drop");
+    list.append(el("li", { class: [s.result ? "result" : "", drop ? "drop" : ""].join(" ").trim() }, el("div", { class: "where", text: s.result || s.where }), el("div", { class: "code", text: s.match }),
+      ...(s.actions.length ? [el("ul", {}, ...s.actions.map((a) => el("li", { class: "code", text: a })))] : [])));
+  }
+  return list;
+}
+async function trace(url) {
+  const holder = byId("trace-result");
+  try {
+    const response = await fetch(url);
+    const answer = await response.json();
+    if (answer.error) { holder.replaceChildren(el("p", { class: "bad", text: answer.error })); return; }
+    const drawn = pipeline(answer.text);
+    holder.replaceChildren(...(drawn.children.length ? [drawn] : []), el("details", drawn.children.length ? {} : { open: "" }, el("summary", { text: "The whole text" }), el("pre", { text: answer.text })));
+  } catch (e) {
+    holder.replaceChildren(el("p", { class: "bad", text: "The switch does not answer." }));
+  }
+}
+
+async function get(path) {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error((await response.text()).trim() || response.status);
+  return response.json();
+}
+function show() {
+  const all = threads(), rxqs = queues(), list = ports();
+  if (before) {
+    for (const t of all) {
+      const values = busyOf.get(t.key) || [];
+      values.push(t.busy);
+      busyOf.set(t.key, values.slice(-HISTORY));
+    }
+  }
+  showSummary();
+  findings(all, rxqs, list);
+  showThreads(all, rxqs);
+  showPorts(list);
+  const bridges = now.all("bridge_ports").map((s) => s.labels[0]).sort(), select = byId("trace-bridge");
+  if ([...select.options].map((o) => o.value).join() !== bridges.join()) {
+    const chosen = select.value;
+    select.replaceChildren(...bridges.map((name) => el("option", { value: name, text: name })));
+    if (bridges.includes(chosen)) select.value = chosen;
+  }
+}
+async function update() {
+  clearTimeout(timer);
+  const error = byId("error");
+  try {
+    const query = new URLSearchParams(NAMES.map((name) => ["name", name]));
+    const [metrics, drops, megaflows] = [await get("/api/metrics?" + query), await get("/api/drops"), await get("/api/megaflows")];
+    before = now;
+    now = new Samples(metrics);
+    show();
+    showDrops(drops);
+    showMegaflows(megaflows);
+    error.hidden = true;
+  } catch (e) {
+    text(error, `The switch does not answer (${e.message}). The numbers below are old.`);
+    error.hidden = false;
+  }
+  if (!paused) timer = setTimeout(update, document.hidden ? PERIOD * 5 : PERIOD);
+}
+
+byId("pause").addEventListener("click", () => {
+  paused = !paused;
+  byId("pause").setAttribute("aria-pressed", paused);
+  text(byId("pause"), paused ? "Continue" : "Pause");
+  if (paused) clearTimeout(timer); else update();
+});
+for (const id of ["port-filter", "port-sort"]) byId(id).addEventListener("input", () => now && showPorts(ports()));
+byId("trace-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  trace("/api/trace?" + new URLSearchParams({ bridge: byId("trace-bridge").value, flow: byId("trace-flow").value }));
+});
+byId("trace-last").addEventListener("click", () => trace("/api/last-drop"));
+update();
