@@ -186,7 +186,7 @@ function showPorts(all) {
   found.sort((a, b) => order(b) - order(a) || a.bridge.localeCompare(b.bridge) || a.port.localeCompare(b.port));
   rows(byId("port-rows"), found.slice(0, PORTS), (p) => p.bridge + " " + p.port, (p) => [
     { text: p.port, head: true }, { text: p.bridge }, { text: `${p.type} (${p.ofport})` },
-    { text: (p.up ? "up" : "down") + (p.bfd === 0 ? ", BFD down" : "") + (p.lacp === 0 ? ", no LACP partner" : ""), class: p.up ? "" : "bad" },
+    { text: (p.up ? "up" : "down") + (p.bfd === 0 ? ", BFD down" : "") + (p.lacp === 0 ? ", no LACP partner" : ""), class: p.up || p.type === "internal" ? "" : "bad" },
     number(p.rx), number(p.rxBits), number(p.tx), number(p.txBits), number(p.dropRate, true), number(p.drops), number(p.errors, true)]);
   const left = sum("left_out_objects");
   text(byId("port-more"), (found.length > PORTS ? `${PORTS} of ${found.length} ports are shown. ` : "") + (left ? `${left} objects are not in the metrics.` : ""));

@@ -24,7 +24,8 @@ pub fn add(view: &View, samples: &mut Samples) {
 }
 
 fn info(port: &PortView, samples: &mut Samples) {
-    let ofport = port.ofport.to_u32().to_string();
+    // As in the column ofport: the local port is 65534.
+    let ofport = port.ofport.0.to_string();
     let labels = [&*port.bridge, &port.name, &port.kind, &ofport];
     if let Some(of) = samples.object(Object::PortInfo, &labels) {
         samples.set(&m::PORT, of, 1u64);
