@@ -119,8 +119,6 @@ metrics! {
         REVALIDATOR_BEHIND = "sluice_revalidator_behind", Gauge, None;
         /// Duration of the last pass of the revalidator over all megaflows.
         REVALIDATOR_SECONDS = "sluice_revalidator_pass_seconds", Gauge, Seconds;
-        /// Megaflows that the revalidator found wrong without a change that explains it, and repaired.
-        REVALIDATOR_REPAIRED = "sluice_revalidator_repaired_total", Counter, None;
         /// Rx queues that were moved between poll threads.
         RXQ_MOVES = "sluice_rxq_moves_total", Counter, None;
         /// Connections that are tracked.

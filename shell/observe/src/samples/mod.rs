@@ -62,7 +62,7 @@ impl Sampler {
             }
         }
         for (name, total) in runtime::coverage::totals() {
-            let is_drop = name.starts_with("datapath_drop_");
+            let is_drop = dpif::DropReason::ALL.iter().any(|reason| reason.name() == name);
             if let Some(event) = (!is_drop).then(|| samples.object(Object::Event, &[name])).flatten() {
                 samples.set(&m::EVENTS, event, total);
             }
