@@ -1,0 +1,298 @@
+"""Metrics, JSON and the web page: real Prometheus, a headless browser, and clients that misbehave."""
+import json
+import os
+import re
+import resource
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+
+from lib import browser, lab
+
+PACKAGING = os.path.join(lab.ROOT, "packaging", "prometheus")
+SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
+# Seconds that Prometheus scrapes. Four samples are enough for a rate; set TEST_LONG for a minute.
+SCRAPE = 60 if os.environ.get("TEST_LONG") else 4
+# What the test's switch drops, and by which rule of the table or setting.
+DROPPED = "priority=10,icmp,nw_dst=10.0.0.9,actions=drop"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Switch(lab.Switch):
+    """A switch with two namespaces that ping each other, which serves metrics by TCP, too."""
+
+    def __init__(self):
+        super().__init__(database="embedded")
+        self.start()
+        self.socket = self.dir + "/sluiced.metrics.sock"
+        self.url = "http://127.0.0.1:%d" % free_port()
+        self.a, self.b = lab.Namespace("10.0.0.1/24"), lab.Namespace("10.0.0.2/24")
+        # Nothing has this address; packets to it are dropped.
+        self.a.run("ip", "neigh", "add", "10.0.0.9", "lladdr", "02:00:00:00:00:09", "dev", "eth0")
+        self.add_bridge("br0", self.a.port, self.b.port)
+        self.ofctl("add-flow", "br0", DROPPED)
+        self.listen(self.url[7:])
+        lab.wait_until(lambda: "metrics and the web page are at" in self.log(), "the switch listens")
+
+    def listen(self, address):
+        self.vsctl("set", "open_vswitch", ".", 'other_config:metrics-listen="%s"' % address)
+
+    def ping(self, address="10.0.0.2", interval=0.05):
+        return self.a.spawn("ping", "-q", "-i", str(interval), address, stdout=subprocess.DEVNULL)
+
+    def get(self, path, accept="*/*"):
+        request = urllib.request.Request(self.url + path, headers={"Accept": accept})
+        with urllib.request.urlopen(request, timeout=20 * lab.PATIENCE) as answer:
+            return answer.read().decode()
+
+    def json(self, path):
+        return json.loads(self.get(path))
+
+    def value(self, name, **labels):
+        """A sample, as JSON has it."""
+        family = self.json("/api/metrics?name=" + name)["metrics"].get(name, {"labels": [], "samples": []})
+        fits = [v for ls, v in family["samples"] if all(dict(zip(family["labels"], ls))[k] == v2 for k, v2 in labels.items())]
+        assert len(fits) == 1, (name, labels, family)
+        return fits[0]
+
+
+def series(text):
+    """The samples of Prometheus' text: name with labels to value."""
+    return {m[1]: float(m[2]) for m in re.finditer(r"^([a-z_]+(?:\{.*\})?) (\S+)$", text, re.M)}
+
+
+def test_socket_tcp_and_tool_agree():
+    """The Unix socket, TCP, OpenMetrics, JSON and `sluice metrics` have the same series; the numbers are those of the commands."""
+    s = Switch()
+    s.ping()
+    lab.wait_until(lambda: s.value("sluice_port_receive_packets_total", port=s.a.port) > 5, "packets are counted")
+    by_tcp, by_tool = s.get("/metrics"), s.client(SLUICE, "metrics")
+    opened = s.get("/metrics", "application/openmetrics-text")
+    assert opened.endswith("# EOF\n") and "# UNIT process_cpu_seconds seconds" in opened
+    # Counters of events appear with their first event.
+    names = [{n for n in series(text) if not n.startswith(("sluice_events", "sluice_metrics_server"))} for text in (by_tcp, by_tool, opened)]
+    assert names[0] == names[1] == names[2] and len(names[0]) > 100, names[0] ^ names[1] | names[0] ^ names[2]
+    whole = s.json("/api/metrics")
+    assert whole["schema"] == 1 and {n.split("{")[0] for n in names[0]} <= set(whole["metrics"])
+    of_tool = json.loads(s.client(SLUICE, "metrics", "--json", "sluice_port_"))
+    assert all(name.startswith("sluice_port_") for name in of_tool["metrics"]) and len(of_tool["metrics"]) > 8
+    # Without flows the counters of a port stand still, so that they can be compared.
+    s.ofctl("del-flows", "br0")
+    rows = s.vsctl("--columns=name,ofport,mtu", "--format=csv", "--no-headings", "list", "interface", s.b.port).strip().split(",")
+    assert s.value("sluice_port_mtu_bytes", port=s.b.port) == int(rows[2]), rows
+    assert s.value("sluice_port_info", port=s.b.port, ofport=rows[1], type="system") == 1
+    assert s.value("sluice_bridge_ports", bridge="br0") == 3
+
+    def same():
+        sent = re.search(r"tx pkts=(\d+)", s.ofctl("dump-ports", "br0", s.b.port))[1]
+        return s.value("sluice_port_transmit_packets_total", port=s.b.port) == int(sent) > 5
+
+    lab.wait_until(same, "both count the same packets")
+
+
+def test_prometheus():
+    """Debian's Prometheus scrapes; promtool accepts page, rules and example; every query of the dashboard returns data."""
+    prometheus, promtool = lab.need("prometheus"), lab.need("promtool")
+    s = Switch()
+    s.ping()
+    s.ping("10.0.0.9", 0.2)
+    for text in (s.get("/metrics"), s.get("/metrics", "text/plain")):
+        problems = lab.sh(promtool, "check", "metrics", input=text)
+        assert not problems, problems
+    lab.sh(promtool, "check", "rules", PACKAGING + "/sluice.rules.yml")
+    lab.sh(promtool, "check", "config", PACKAGING + "/prometheus.yml")
+    folder, address = lab.scratch(), "127.0.0.1:%d" % free_port()
+    with open(PACKAGING + "/prometheus.yml") as f:
+        config = f.read().replace("127.0.0.1:9310", s.url[7:]).replace("15s", "1s").replace("sluice.rules", PACKAGING + "/sluice.rules")
+    with open(folder + "/p.yml", "w") as f:
+        f.write(config)
+    lab.spawn([prometheus, "--config.file=%s/p.yml" % folder, "--storage.tsdb.path=%s/data" % folder, "--web.listen-address=" + address,
+               "--log.level=error"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def query(expression):
+        url = "http://%s/api/v1/query?%s" % (address, urllib.parse.urlencode({"query": expression}))
+        with urllib.request.urlopen(url, timeout=20 * lab.PATIENCE) as answer:
+            return json.load(answer)["data"]["result"]
+
+    def scraped():
+        try:
+            return query("count_over_time(up{job=\"sluice\"}[5m])")
+        except OSError:
+            return []
+
+    lab.wait_until(lambda: scraped() and int(scraped()[0]["value"][1]) >= SCRAPE, "Prometheus has scraped", 40 + SCRAPE)
+    assert query("min_over_time(up{job=\"sluice\"}[5m])")[0]["value"][1] == "1"
+    with open(PACKAGING + "/sluice-dashboard.json") as f:
+        panels = json.load(f)["panels"]
+    asked = [target["expr"] for panel in panels for target in panel["targets"]]
+    asked = [e.replace("$instance", ".*").replace("$__rate_interval", "1m") for e in asked]
+    assert len(asked) > 25
+    empty = [e for e in asked if not query(e)]
+    assert not empty, empty
+    dropped = query('sum(rate(sluice_drops_total{reason="drop_action_of_pipeline"}[1m]))')
+    assert float(dropped[0]["value"][1]) > 0
+    # Each rule can be evaluated; in this switch nothing but the start is worth an alert.
+    with open(PACKAGING + "/sluice.rules.yml") as f:
+        alerts = re.findall(r"- alert: (\w+)", f.read())
+    with urllib.request.urlopen("http://%s/api/v1/rules" % address) as answer:
+        rules = [r for g in json.load(answer)["data"]["groups"] for r in g["rules"]]
+    assert sorted(alerts) == sorted(r["name"] for r in rules) and all(not r.get("lastError") for r in rules), rules
+
+
+def test_web_page():
+    """The page in a browser: no other server is asked; threads, ports, reasons of drops and a trace; keyboard; both colour schemes."""
+    b = browser.Browser()
+    s = Switch()
+    s.ping()
+    s.ping("10.0.0.9", 0.1)
+    b.look(1280, dark=False)
+    b.open(s.url + "/")
+    b.until("document.querySelectorAll('#cards article').length == 1 && !!document.querySelector('#port-rows tr')", "threads and ports are shown")
+    b.until("document.getElementById('findings').innerText.includes('packets/s are dropped: drop action of pipeline')", "drops are named")
+    b.until("/The OpenFlow tables send the packet nowhere/.test(document.getElementById('reason-rows').innerText)", "their meaning is explained")
+    b.until("[...document.querySelectorAll('#port-rows tr')].some(r => r.innerText.includes('%s') && /up/.test(r.innerText))" % s.a.port, "the port is up")
+    b.until("document.querySelectorAll('#megaflow-rows tr').length > 1", "megaflows are shown")
+    # By keyboard alone: the first tab stop skips the menu; a flow is typed and traced.
+    b.evaluate("document.body.focus()")
+    b.press("Tab")
+    assert b.evaluate("document.activeElement.className") == "skip"
+    b.evaluate("document.getElementById('trace-flow').focus(); document.getElementById('trace-flow').value = 'icmp,in_port=1,nw_dst=10.0.0.9'")
+    b.press("Enter")
+    b.until("/table 0/.test(document.getElementById('trace-result').innerText) && !!document.querySelector('.pipeline li.drop')", "the trace shows the drop")
+    b.evaluate("document.getElementById('trace-flow').value = 'nonsense'; document.getElementById('trace-form').requestSubmit()")
+    b.until("/nonsense/.test(document.getElementById('trace-result').innerText)", "a wrong flow is an error")
+    b.evaluate("document.querySelector('#recent-rows button').click()")
+    b.until("!!document.querySelector('.pipeline li.drop') && /10.0.0.9/.test(document.getElementById('trace-flow').value)", "a dropped packet is traced")
+    # A device that goes away, and one that comes: the page follows. Its name is not read as HTML.
+    s.vsctl("add-port", "br0", "<b>x", "--", "set", "interface", "<b>x", "type=internal")
+    b.until("document.getElementById('port-rows').innerText.includes('<b>x')", "the new port is shown")
+    controls = "[...document.querySelectorAll('input, select, button')].filter(e => !(e.innerText || e.closest('label')?.innerText || e.ariaLabel)).length"
+    assert b.evaluate(controls) == 0, "a control has no name"
+    for width in (1280, 390):
+        for dark in (False, True):
+            b.look(width, dark)
+            assert b.evaluate("document.documentElement.scrollWidth") == width
+            colours = b.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor].map(c => c.match(/\\d+/g)[0] * 1)")
+            assert (colours[0] > colours[1]) == dark, colours
+    # Browsers log answers with an error code; the wrong flow was one.
+    assert all("/api/trace?" in e for e in b.errors), b.errors
+    assert all(url.startswith((s.url, "data:", "about:")) for url in b.requests), b.requests
+    s.stop()
+    b.until("!document.getElementById('error').hidden", "the page says that the switch is gone")
+
+
+def test_queues_move_on_the_page():
+    """A queue that moves to another poll thread moves on the page and in the metrics."""
+    from lib import dpdk
+    dpdk.need()
+    b = browser.Browser()
+    s = dpdk.Switch()
+    s.other_config.update({"pmd-cpu-mask": "0x1", "pmd-sleep-max": "1000", "metrics-listen": "127.0.0.1:%d" % free_port()})
+    s.start()
+    s.secure_bridge("br0")
+    s.add("br0", ("quiet", 1, "dpdk", {"dpdk-devargs": "net_ring1"}))
+    b.open("http://%s/" % s.other_config["metrics-listen"])
+    shown = "[...document.querySelectorAll('#cards article')].find(c => c.innerText.includes('quiet · 0'))?.innerText.includes('%s')"
+    b.until(shown % "pmd-c00", "the queue is shown with its thread")
+    s.vsctl("set", "open_vswitch", ".", "other_config:pmd-cpu-mask=0x2")
+    b.until(shown % "pmd-c01", "the queue is shown with its new thread")
+
+
+def answer(connection):
+    data = b""
+    while chunk := connection.recv(65536):
+        data += chunk
+    return data
+
+
+def test_clients_that_misbehave():
+    """Slow readers and writers, 1,000 connections, huge requests, paths and methods: bounded, and others are served meanwhile."""
+    s = Switch()
+    address = ("127.0.0.1", int(s.url.rsplit(":", 1)[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+    def ask(request):
+        with socket.create_connection(address, timeout=20 * lab.PATIENCE) as c:
+            try:
+                c.sendall(request)
+                return answer(c).decode(errors="replace")
+            except ConnectionError:
+                return "reset"
+
+    for path in ("/../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/metrics/", "/%00", "/api", "/api/trace/../metrics"):
+        assert ask(b"GET %s HTTP/1.1\r\n\r\n" % path.encode()).startswith(("HTTP/1.1 404", "HTTP/1.1 400")), path
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "CONNECT"):
+        assert ask(b"%s / HTTP/1.1\r\n\r\n" % method.encode()).startswith("HTTP/1.1 405"), method
+    for request in (b"\0" * 100 + b"\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01"):
+        assert ask(request).startswith("HTTP/1.1 400"), request
+    assert ask(b"GET / HTTP/1.1\r\nA: " + b"x" * 100_000) in ("reset",) or "431" in ask(b"GET / HTTP/1.1\r\nA: " + b"x" * 9000)
+    # No option reaches a trace: nothing is sent by it.
+    for query in ("bridge=br0&flow=-generate", "bridge=--generate&flow=in_port%3D1", "bridge=br0", "bridge=br0&flow=" + "x" * 5000):
+        assert ask(b"GET /api/trace?%s HTTP/1.1\r\n\r\n" % query.encode()).startswith("HTTP/1.1 400"), query
+    before = memory(s)
+    # 1,000 clients that send half a request, and 30 that do not read their answer.
+    idle = []
+    for _ in range(1000):
+        c = socket.socket()
+        c.setblocking(False)
+        c.connect_ex(address)
+        idle.append(c)
+    deaf = [socket.create_connection(address, timeout=20) for _ in range(30)]
+    for c in deaf:
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        c.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+    for c in idle[:200]:
+        try:
+            c.send(b"GET /met")
+        except OSError:
+            pass
+    started = time.time()
+    # The Unix socket has connections of its own; a whole request by TCP is served, too, since waiting clients make room.
+    assert "sluice_build_info" in s.client(SLUICE, "metrics")
+    assert "sluice_build_info" in s.get("/metrics")
+    assert time.time() - started < 15 * lab.PATIENCE
+    assert s.value("sluice_metrics_server_connections") <= 64
+    cut = s.value("sluice_metrics_server_cut_connections_total")
+    assert cut > 100, cut
+    assert s.appctl("version") and memory(s) - before < 100_000, "memory grew"
+    for c in idle + deaf:
+        c.close()
+
+
+def memory(s):
+    """Resident memory of the daemon, in kB."""
+    with open("/proc/%d/status" % s.daemon.pid) as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
+
+
+def test_addresses_that_cannot_be_used():
+    """metrics-listen: a wrong address and one in use are logged; the switch works on, and follows the next value."""
+    s = Switch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for wrong, why in (("9310", "not an address and a port"), ("localhost:9310", "not an address and a port"), ("127.0.0.1:99999", "not an address"),
+                           ("127.0.0.1:%d" % taken.getsockname()[1], "Address already in use"), ("192.0.2.1:9310", "Cannot assign requested address")):
+            s.listen(wrong)
+            lab.wait_until(lambda: "metrics-listen=%s: %s" % (wrong, why) in s.log(), "%s is refused" % wrong)
+    assert "sluice_build_info" in s.client(SLUICE, "metrics")
+    s.listen(s.url[7:])
+    lab.wait_until(lambda: s.log().count("metrics and the web page are at") == 2, "the switch listens again")
+    assert "sluice_build_info" in s.get("/metrics")
+    s.vsctl("remove", "open_vswitch", ".", "other_config", "metrics-listen")
+
+    def refused():
+        try:
+            s.get("/metrics")
+        except OSError:
+            return True
+
+    lab.wait_until(refused, "the switch does not listen any more")
+    assert not s.stop() and not os.path.exists(s.socket)
