@@ -65,7 +65,7 @@ def test_provider_networks_with_vlans():
     nbctl("set", "logical_switch_port", "vlan7-net", "tag=7")
     one = c.guest(1, "vlan7", "one", "02:00:00:00:07:01", "10.7.0.1/24")
     two = c.guest(2, "vlan7", "two", "02:00:00:00:07:02", "10.7.0.2/24")
-    outside = c.outside("192.0.2.1/24")
+    c.outside("192.0.2.1/24")
     # A host of the VLAN, on the first chassis; packets between it and the second one have the tag.
     host = c.chassis[0]
     host.switch.vsctl("add-port", "br-external", "host7", "tag=7", "--", "set", "interface", "host7", "type=internal")
