@@ -33,6 +33,12 @@ def one_try(test):
     return test
 
 
+def need_time():
+    """Skips the test unless longer runs are asked for: CI has half an hour."""
+    if not os.environ.get("TEST_LONG"):
+        raise Skip("TEST_LONG=1 runs it")
+
+
 def need_root():
     if os.geteuid():
         raise Skip("needs root")

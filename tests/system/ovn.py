@@ -9,7 +9,7 @@ import time
 from lib import lab, ovn_net, ovn_tcp, raw
 
 LONG = bool(os.environ.get("TEST_LONG"))
-CHANGES = 100
+CHANGES = 60
 # With TEST_LONG, changes for this many seconds.
 LONG_SECONDS = int(os.environ.get("TEST_OVN_SECONDS", "180"))
 
@@ -158,7 +158,7 @@ def test_networks_change_under_traffic():
     changes, began = Changes(c, seed), time.time()
     while time.time() - began < LONG_SECONDS if LONG else changes.count < CHANGES:
         changes.once()
-        if changes.count % 25 == 24:
+        if changes.count % 15 == 14:
             changes.restart()
         if changes.count % 20 == 10:
             assert raw.receive(denied, lambda f: b"denied" in f, 0.001) is None, "a denied packet arrived"

@@ -59,6 +59,7 @@ def test_address_translation_and_floating_addresses():
 def test_provider_networks_with_vlans():
     """Guests of a logical switch with a VLAN of the provider reach its hosts with this tag, on each chassis; a gateway
     router of one chassis connects another network."""
+    lab.need_time()
     c = ovn_net.Cloud(2)
     nbctl = c.central.nbctl
     c.provider("vlan7")
@@ -144,6 +145,7 @@ def test_failure_of_the_gateway():
 def test_restart_of_a_chassis():
     """The daemon of a chassis is killed and started again. Other chassis lose nothing; its own guests are reachable
     again when ovn-controller has sent the flows."""
+    lab.need_time()
     c, guest, outside = cloud([2])
     other = c.guest(3, "sw0", "other", "02:00:00:00:00:02", "10.0.0.2/24", gateway="10.0.0.254")
     c.central.sync()

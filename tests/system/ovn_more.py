@@ -1,13 +1,7 @@
 """Less common parts of OVN, one by one; run with TEST_LONG=1, except that two switches work together."""
 import json
-import os
 
 from lib import lab, ovn_net, ovn_tcp, raw
-
-
-def need_time():
-    if not os.environ.get("TEST_LONG"):
-        raise lab.Skip("TEST_LONG=1 runs it")
 
 
 def cloud(**settings):
@@ -34,7 +28,7 @@ def test_beside_the_stock_switch():
 
 def test_vxlan_between_chassis():
     """With VXLAN, which carries 24 bits of metadata, the same traffic passes."""
-    need_time()
+    lab.need_time()
     c, one, _two, _other = cloud(ovn_encap_type="vxlan")
     assert "vxlan" in c.chassis[0].switch.vsctl("--bare", "--columns=type", "list", "interface")
     assert one.pings("10.0.0.2") and one.pings("10.0.1.1") and one.pings("fd01::1")
@@ -44,14 +38,16 @@ def test_vxlan_between_chassis():
 def test_large_packets_and_rates():
     """A router answers packets that are longer than the MTU of its port; a QoS row holds a guest to its rate; minimum and
     maximum rates of ports are accepted."""
-    need_time()
+    lab.need_time()
     c, one, two, _other = cloud()
     nbctl = c.central.nbctl
     nbctl("set", "logical_router_port", "r-sw1", "options:gateway_mtu=800", "--", "lrp-set-gateway-chassis", "r-sw1", "hv2",
           "--", "qos-add", "sw0", "from-lport", "100", "inport == \"one\" && ip4 && udp", "rate=2000", "burst=200",
           "--", "set", "logical_switch_port", "two", "options:qos_max_rate=900000000", "options:qos_min_rate=1000000")
     c.central.sync()
-    lab.wait_until(lambda: "mtu" in one.run("ping", "-M", "do", "-s", "1000", "-c", "1", "-W", "1", "10.0.1.1", check=False), "an answer with the MTU")
+    def is_too_long():
+        return "mtu" in one.run("ping", "-M", "do", "-s", "1000", "-c", "1", "-W", "1", "10.0.1.1", check=False)
+    lab.wait_until(is_too_long, "an answer with the MTU")
     lab.iperf3_server(two)
     end = json.loads(one.run("iperf3", "-u", "-b", "20M", "-t", "2", "-c", "10.0.0.2", "-J"))["end"]["sum"]
     rate = end["bits_per_second"] * (100 - end["lost_percent"]) / 1e8
@@ -62,7 +58,7 @@ def test_large_packets_and_rates():
 def test_gateways_of_the_second_layer_and_local_ports():
     """An L2 gateway joins a network of the provider; a local port exists on each chassis; addresses of unknown guests
     are learned."""
-    need_time()
+    lab.need_time()
     c, one, two, _other = cloud()
     nbctl = c.central.nbctl
     nbctl("lsp-add", "sw0", "l2", "--", "lsp-set-type", "l2", "l2gateway", "--", "lsp-set-addresses", "l2", "unknown",
@@ -90,7 +86,7 @@ def test_gateways_of_the_second_layer_and_local_ports():
 
 def test_equal_routes_with_symmetric_replies_and_bfd():
     """Answers leave by the next hop from which the request came; BFD supervises next hops of static routes."""
-    need_time()
+    lab.need_time()
     c = ovn_net.Cloud(1)
     nbctl = c.central.nbctl
     c.router("gw", ("sw0", "02:00:00:00:00:fe", "10.0.0.254/24"), ("public", "02:00:00:00:0e:fe", "203.0.113.254/24"))

@@ -85,6 +85,7 @@ def test_logged_packets_and_meters():
 
 def test_mirrors():
     """Packets of a port are copied to another host, in GRE or ERSPAN, and to a port of the same chassis."""
+    lab.need_time()
     c, (one, two, _three) = cloud()
     collector = ovn_net.Guest(c.central, "02:00:00:00:cc:01", "172.30.0.99/24")
     c.plug(collector, "eth0", "tunnels")

@@ -21,7 +21,7 @@ def test_all_flows_are_replaced_under_traffic():
     """With 10,000 flows, ovn-controller computes everything again, and a new ovn-controller replaces every flow in one
     bundle: no packet is lost, and another OpenFlow connection gets its echo replies."""
     # A new ovn-controller replaces the flows of the previous one when it has all of its own.
-    c = ovn_net.Cloud(2, ovn_ofctrl_wait_before_clear=1500)
+    c = ovn_net.Cloud(2, ovn_ofctrl_wait_before_clear=800)
     nbctl = c.central.nbctl
     nbctl("ls-add", "sw0")
     one = c.guest(1, "sw0", "one", "02:00:00:00:00:01", "10.0.0.1/24")
