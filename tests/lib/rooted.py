@@ -27,11 +27,14 @@ class Root:
         self.remove("var/lib/man-db/auto-update")
         with open(os.path.join(path, "etc/dpkg/dpkg.cfg.d/test"), "w") as f:
             f.write("force-unsafe-io\n")
-        # Without a runlevel invoke-rc.d starts nothing.
-        self.remove("usr/sbin/runlevel")
-        with open(os.path.join(path, "usr/sbin/runlevel"), "w") as f:
-            f.write("#!/bin/sh\necho N 2\n")
-        os.chmod(os.path.join(path, "usr/sbin/runlevel"), 0o755)
+        # Without an init program and a runlevel invoke-rc.d starts nothing.
+        for name in ("init", "runlevel"):
+            self.remove("usr/sbin/" + name)
+            with open(os.path.join(path, "usr/sbin", name), "w") as f:
+                f.write("#!/bin/sh\necho N 2\n")
+            os.chmod(os.path.join(path, "usr/sbin", name), 0o755)
+        # Of containers' images: it deletes what was downloaded.
+        self.remove("etc/apt/apt.conf.d/docker-clean")
         for kind, where in (("proc", "proc"), ("sysfs", "sys"), ("tmpfs", "run"), ("tmpfs", "tmp")):
             self.mount("-t", kind, kind, where)
         self.mount("--bind", "/dev", "dev")

@@ -4,6 +4,7 @@
 //! from the caches; posting 2 KB would copy every TCP segment once more. So small frames are posted, each with a spare
 //! buffer for the rest of a long packet. After a long packet, large frames are posted until 64 bursts had none.
 
+use crate::linux::zeroed::Zeroed;
 use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FramePool};
 
 /// Bursts without a long packet after which small frames are posted again.
@@ -12,8 +13,8 @@ const PATIENCE: u32 = 64;
 /// Frames ready to be written to.
 pub struct Posted {
     frames: Vec<Option<Frame>>,
-    /// The spare buffers in sequence; untouched pages cost no memory.
-    spare: Vec<u8>,
+    /// The spare buffers in sequence.
+    spare: Zeroed,
     large: bool,
     long_seen: bool,
     idle_bursts: u32,
@@ -24,7 +25,7 @@ impl Posted {
     pub fn new(n: usize) -> Posted {
         Posted {
             frames: (0..n).map(|_| None).collect(),
-            spare: vec![0; n * FRAME_MAX],
+            spare: Zeroed::new(n * FRAME_MAX),
             large: false,
             long_seen: false,
             idle_bursts: 0,
@@ -57,7 +58,7 @@ impl Posted {
     ) -> usize {
         let mut buffers: [[&mut [u8]; 2]; MOST] = std::array::from_fn(|_| [&mut [][..], &mut [][..]]);
         let n = n.min(MOST);
-        let spares = self.spare.chunks_mut(FRAME_MAX);
+        let spares = self.spare.bytes_mut().chunks_mut(FRAME_MAX);
         let mut lent = 0;
         for ((buffer, frame), spare) in
             buffers.iter_mut().zip(self.frames.iter_mut().flatten()).zip(spares).take(n)
@@ -81,7 +82,7 @@ impl Posted {
         let mut whole = pool.alloc(len)?;
         let (front, back) = whole.bytes_mut().split_at_mut(room);
         front.copy_from_slice(frame.bytes());
-        back.copy_from_slice(self.spare.get(i * FRAME_MAX..i * FRAME_MAX + back.len())?);
+        back.copy_from_slice(self.spare.bytes().get(i * FRAME_MAX..i * FRAME_MAX + back.len())?);
         pool.free(frame);
         Some(whole)
     }

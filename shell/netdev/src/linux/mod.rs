@@ -12,6 +12,7 @@ pub mod pages;
 pub mod tun;
 pub mod xsk;
 pub mod xsk_ring;
+pub mod zeroed;
 
 use std::io;
 
