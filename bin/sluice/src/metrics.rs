@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints the whole of docs/metrics.md");
-const TARGET: Opt =
-    opt("target", Some('t'), Takes::Value).says("TARGET", "name of the daemon, or path of its metrics socket");
+const TARGET: Opt = opt("target", Some('t'), Takes::Value)
+    .says("TARGET", "name of the daemon, or path of its metrics socket");
 /// Bytes of an answer: a page of 10,000 ports has 12 MB.
 const ANSWER_MAX: u64 = 256 << 20;
 /// The time to wait for the switch.
@@ -55,7 +55,12 @@ pub fn main(call: &Call) -> ExitCode {
     if let Some(word) = parsed.rest.get(1) {
         return own::no_such_argument(call, word);
     }
-    let target = parsed.options.iter().rev().find(|(name, _)| *name == "target").and_then(|(_, value)| value.as_deref());
+    let target = parsed
+        .options
+        .iter()
+        .rev()
+        .find(|(name, _)| *name == "target")
+        .and_then(|(_, value)| value.as_deref());
     let prefix = parsed.rest.first().map_or("", String::as_str);
     match ask(target, json, prefix) {
         Ok(text) => {
@@ -79,7 +84,8 @@ fn ask(target: Option<&str>, json: bool, prefix: &str) -> Result<String, String>
     stream.write_all(request.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
     stream.take(ANSWER_MAX).read_to_string(&mut answer).map_err(failed)?;
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| format!("{}: no answer", path.display()))?;
+    let (head, body) =
+        answer.split_once("\r\n\r\n").ok_or_else(|| format!("{}: no answer", path.display()))?;
     match head.split_whitespace().nth(1) {
         Some("200") if json => Ok(body.to_owned()),
         Some("200") => Ok(only(body, prefix)),
@@ -89,7 +95,8 @@ fn ask(target: Option<&str>, json: bool, prefix: &str) -> Result<String, String>
 
 /// The lines about metrics whose names begin with the prefix.
 fn only(text: &str, prefix: &str) -> String {
-    let name = |line: &str| line.strip_prefix("# HELP ").or(line.strip_prefix("# TYPE ")).unwrap_or(line).to_owned();
+    let name =
+        |line: &str| line.strip_prefix("# HELP ").or(line.strip_prefix("# TYPE ")).unwrap_or(line).to_owned();
     text.split_inclusive('\n').filter(|line| name(line).starts_with(prefix)).collect()
 }
 
@@ -106,7 +113,11 @@ fn connect(target: Option<&str>) -> Result<(PathBuf, UnixStream), String> {
             Ok(stream) => return Ok((path, stream)),
             Err(e) => {
                 let text = runtime::error_text(&e);
-                why = format!("{}: {text}{}", path.display(), own::hint_about(&text, "; is the switch running?"));
+                why = format!(
+                    "{}: {text}{}",
+                    path.display(),
+                    own::hint_about(&text, "; is the switch running?")
+                );
             }
         }
     }

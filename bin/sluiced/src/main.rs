@@ -60,7 +60,8 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     let control = control_socket(&program.args, dirs, &options)?;
     let switch = Switch::new(options, program.clock.clone(), program.poll.waker())?;
     let alias = take_peer_name(dirs, &program, &control);
-    let observe = Observe::start(dirs, program.poll.waker()).map_err(|e| format!("metrics: {}", runtime::error_text(&e)))?;
+    let observe = Observe::start(dirs, program.poll.waker())
+        .map_err(|e| format!("metrics: {}", runtime::error_text(&e)))?;
     let code = serve(switch, control, observe, &mut program);
     drop(alias);
     if let Some(database) = database {

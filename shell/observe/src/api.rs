@@ -12,11 +12,11 @@
 
 use crate::drops;
 use crate::http::conn::Answer;
-use crate::http::request::Request;
 use crate::megaflows::Megaflows;
 use crate::samples::{Own, Sampler};
 use crate::shared::Shared;
 use crate::view::View;
+use http_request::Request;
 use metrics::{Format, Samples};
 use runtime::cpu_time;
 use serde_json::json;
@@ -171,7 +171,10 @@ mod tests {
             let query = query.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
             trace_arguments(&Request { path: path.to_owned(), query, ..Request::default() })
         };
-        assert_eq!(ask("/api/trace", &[("bridge", "br0"), ("flow", " in_port=1 ")]).unwrap(), ["br0", "in_port=1"]);
+        assert_eq!(
+            ask("/api/trace", &[("bridge", "br0"), ("flow", " in_port=1 ")]).unwrap(),
+            ["br0", "in_port=1"]
+        );
         for (bridge, flow) in [("--generate", "in_port=1"), ("br0", " -generate"), ("br0", ""), ("", "ip")] {
             assert!(ask("/api/trace", &[("bridge", bridge), ("flow", flow)]).is_err());
         }
@@ -183,7 +186,11 @@ mod tests {
     #[test]
     fn the_page_is_one_file() {
         let page = page();
-        assert!(page.contains("</html>") && !page.contains("/* style.css */") && !page.contains("/* script.js */"));
+        assert!(
+            page.contains("</html>")
+                && !page.contains("/* style.css */")
+                && !page.contains("/* script.js */")
+        );
         for external in ["src=", "href=\"http", "url(", "@import"] {
             assert!(!page.contains(external), "{external}");
         }

@@ -16,7 +16,9 @@ const RECENT_MAX: usize = 50;
 pub fn json(view: &View) -> Value {
     let tallies: Vec<_> = view.datapaths.iter().map(|d| (&d.name, d.datapath.tally())).collect();
     let reason = |reason: &DropReason| {
-        let of = |(name, tally): &(&String, datapath::Tally)| ((*name).clone(), Value::from(tally.dropped(*reason)));
+        let of = |(name, tally): &(&String, datapath::Tally)| {
+            ((*name).clone(), Value::from(tally.dropped(*reason)))
+        };
         json!({
             "reason": reason_name(*reason),
             "counter": reason.name(),
@@ -41,7 +43,9 @@ pub fn json(view: &View) -> Value {
 
 fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
     let number = PortNo(drop.place.port());
-    let is_here = |p: &&PortView| p.number == Some(number) && view.datapaths.get(p.datapath).is_some_and(|d| std::ptr::eq(d, datapath));
+    let is_here = |p: &&PortView| {
+        p.number == Some(number) && view.datapaths.get(p.datapath).is_some_and(|d| std::ptr::eq(d, datapath))
+    };
     let port = view.ports.iter().find(is_here);
     let is_out = matches!(drop.place, Place::Out(_));
     // Flows of OpenFlow have OpenFlow's port numbers.

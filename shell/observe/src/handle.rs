@@ -33,7 +33,14 @@ impl Observe {
             runtime::log::set_thread_name("observe");
             server::run(&theirs, &poll, &path);
         })?;
-        Ok(Observe { shared, thread: Some(thread), gather: Gather::default(), serial: 0, cost: 0, listen: None })
+        Ok(Observe {
+            shared,
+            thread: Some(thread),
+            gather: Gather::default(),
+            serial: 0,
+            cost: 0,
+            listen: None,
+        })
     }
 
     /// Does the main thread's part: applies `metrics-listen`, and makes a view if one is wanted. To be called once in each turn.

@@ -64,11 +64,13 @@ impl Megaflows {
         }
         let visited = all.len();
         all.sort_by(|a, b| {
-            let key = |one: &(Option<f64>, &DatapathView, DpFlow)| (one.0.unwrap_or(0.0), one.2.stats.packets);
+            let key =
+                |one: &(Option<f64>, &DatapathView, DpFlow)| (one.0.unwrap_or(0.0), one.2.stats.packets);
             let ((ra, pa), (rb, pb)) = (key(a), key(b));
             rb.total_cmp(&ra).then(pb.cmp(&pa))
         });
-        let listed: Vec<Value> = all.iter().take(LISTED).map(|(rate, d, flow)| one(*rate, d, flow, view.now)).collect();
+        let listed: Vec<Value> =
+            all.iter().take(LISTED).map(|(rate, d, flow)| one(*rate, d, flow, view.now)).collect();
         let answer = json!({ "schema": 1, "total": total, "visited": visited, "megaflows": listed });
         self.at = view.now;
         self.last = Some(answer.clone());

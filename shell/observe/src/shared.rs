@@ -48,7 +48,13 @@ struct State {
 
 impl Shared {
     pub(crate) fn new(main: Waker, server: Waker) -> Shared {
-        Shared { wanted: AtomicBool::new(false), ending: AtomicBool::new(false), state: Mutex::default(), main, server }
+        Shared {
+            wanted: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            state: Mutex::default(),
+            main,
+            server,
+        }
     }
 
     /// The state stays usable after a panic of another thread: each change to it is complete.

@@ -1,6 +1,6 @@
 //! A connection: it reads a request, waits for what the answer needs, and sends the answer.
 
-use super::request::{self, REQUEST_MAX, Refused, Request};
+use http_request::{REQUEST_MAX, Refused, Request};
 use runtime::WaitSet;
 use runtime::poll_loop::Interest;
 use std::io::{self, ErrorKind, Read, Write};
@@ -91,7 +91,13 @@ pub struct Conn {
 impl Conn {
     /// A new connection.
     pub fn new(stream: Stream, is_tcp: bool, now: Millis) -> Conn {
-        Conn { stream, state: State::Reading(Vec::new()), deadline: now + READ_TIME, is_tcp, head_only: false }
+        Conn {
+            stream,
+            state: State::Reading(Vec::new()),
+            deadline: now + READ_TIME,
+            is_tcp,
+            head_only: false,
+        }
     }
 
     /// Reads what has arrived. Returns the request when it is complete.
@@ -106,7 +112,7 @@ impl Conn {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(e) => return Err(e),
             }
-            match request::parse(bytes) {
+            match http_request::parse(bytes) {
                 Ok(None) => {}
                 Ok(Some(request)) => {
                     self.head_only = request.head_only;

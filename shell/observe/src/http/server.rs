@@ -1,10 +1,10 @@
 //! The thread of the server.
 
 use super::conn::{Answer, Conn, State};
-use super::request::{Refused, Request};
 use crate::api::{Api, Served};
 use crate::handle::LOG;
 use crate::shared::Shared;
+use http_request::{Refused, Request};
 use runtime::poll_loop::Interest;
 use runtime::{PollLoop, RateLimit, WaitSet};
 use std::collections::BTreeSet;

@@ -90,7 +90,8 @@ fn global(view: &View, own: &Own, hertz: f64, samples: &mut Samples) {
             samples.set(&m::ANSWERS, answer, *n);
         }
     }
-    if let Some(build) = samples.object(Object::Build, &[env!("CARGO_PKG_VERSION"), runtime::COMPAT_VERSION]) {
+    if let Some(build) = samples.object(Object::Build, &[env!("CARGO_PKG_VERSION"), runtime::COMPAT_VERSION])
+    {
         samples.set(&m::BUILD, build, 1u64);
     }
 }
@@ -124,3 +125,6 @@ fn bridge_samples(bridge: &crate::view::BridgeView, samples: &mut Samples) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,11 +14,15 @@ const MEGABIT: u64 = 125_000;
 /// Adds the metrics of all ports.
 pub fn add(view: &View, samples: &mut Samples) {
     let some_kernel = view.ports.iter().any(|p| matches!(p.counters, Counters::Kernel(_)));
-    let kernel = if some_kernel { kernel::read() } else { HashMap::new() };
+    add_with(view, &if some_kernel { kernel::read() } else { HashMap::new() }, samples);
+}
+
+/// The same, with these counters of the kernel.
+pub fn add_with(view: &View, kernel: &HashMap<String, Both>, samples: &mut Samples) {
     for port in &view.ports {
         info(port, samples);
         let Some(of) = samples.object(Object::Port, &[&port.bridge, &port.name]) else { continue };
-        counts(view, port, &kernel, of, samples);
+        counts(view, port, kernel, of, samples);
         state(port, of, samples);
     }
 }

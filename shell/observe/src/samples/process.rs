@@ -45,7 +45,8 @@ impl Process {
             Some((at, n)) if at.elapsed() < COUNT_FDS => n,
             _ => {
                 // The reader's own descriptor is not counted.
-                let n = std::fs::read_dir("/proc/self/fd").map_or(0, |all| all.count() as u64).saturating_sub(1);
+                let n =
+                    std::fs::read_dir("/proc/self/fd").map_or(0, |all| all.count() as u64).saturating_sub(1);
                 self.fds = Some((Instant::now(), n));
                 n
             }
@@ -84,7 +85,10 @@ mod tests {
         let rest: Vec<String> = (3..=52).map(|n| n.to_string()).collect();
         let text = format!("7 (a) b) {}", rest.join(" "));
         let stat = Stat::parse(&text).unwrap();
-        assert_eq!((stat.number(14), stat.number(24), stat.number(99), stat.number(1)), (Some(14), Some(24), None, None));
+        assert_eq!(
+            (stat.number(14), stat.number(24), stat.number(99), stat.number(1)),
+            (Some(14), Some(24), None, None)
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod control;
 mod flow_text;
 mod fragments;
 mod ftp;
+mod http;
 mod json_rpc;
 mod odp_text;
 mod offload;
@@ -36,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "fragments", run: fragments::run },
     Target { name: "ftp", run: ftp::run },
     Target { name: "group-text", run: flow_text::group },
+    Target { name: "http", run: http::run },
     Target { name: "json-rpc", run: json_rpc::run },
     Target { name: "odp-text", run: odp_text::run },
     Target { name: "offload", run: offload::run },

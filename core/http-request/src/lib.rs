@@ -1,4 +1,6 @@
-//! Parses requests. A client may send anything.
+//! Parses requests of HTTP/1 (RFC 9112). A client may send anything: the result is a request, or why there is none.
+//!
+//! Only what reads exists here: `GET` and `HEAD`.
 
 use std::str;
 
@@ -7,7 +9,7 @@ pub const REQUEST_MAX: usize = 8192;
 /// Headers of a request.
 const HEADERS_MAX: usize = 64;
 /// Parameters of a query.
-const PARAMETERS_MAX: usize = 32;
+pub const PARAMETERS_MAX: usize = 32;
 
 /// A request for a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +42,9 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Request>, Refused> {
     match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) if bytes.len() < REQUEST_MAX => return Ok(None),
-        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => return Err(Refused::TooLarge),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return Err(Refused::TooLarge);
+        }
         Err(_) => return Err(Refused::Malformed),
     }
     let head_only = match parsed.method {
@@ -101,24 +105,22 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// For tests of arbitrary bytes: parses them whole, and in parts.
-pub fn fuzz(bytes: &[u8]) {
-    let whole = parse(bytes);
-    if let Ok(Some(request)) = &whole {
-        assert!(request.query.len() <= PARAMETERS_MAX && request.path.starts_with('/'));
-        // A request that is complete stays so with more bytes behind it.
-        let more = [bytes, b"x"].concat();
-        assert_eq!(parse(&more), whole);
-    }
-    if whole == Ok(None) {
-        assert!(bytes.len() < REQUEST_MAX);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Whatever is sent, a request that is complete stays the same with more bytes behind it, and is bounded.
+    fn check(bytes: &[u8]) {
+        let whole = parse(bytes);
+        if let Ok(Some(request)) = &whole {
+            assert!(request.query.len() <= PARAMETERS_MAX);
+            assert_eq!(parse(&[bytes, b"x"].concat()), whole);
+        }
+        if whole == Ok(None) {
+            assert!(bytes.len() < REQUEST_MAX);
+        }
+    }
 
     fn get(line: &str) -> Result<Option<Request>, Refused> {
         parse(format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
@@ -128,7 +130,10 @@ mod tests {
     fn requests_and_what_is_refused() {
         let request = get("GET /api/trace?bridge=br0&flow=in_port%3D1%2Cip+x&a").unwrap().unwrap();
         let query: Vec<(&str, &str)> = request.query.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        assert_eq!((request.path.as_str(), query), ("/api/trace", vec![("bridge", "br0"), ("flow", "in_port=1,ip x"), ("a", "")]));
+        assert_eq!(
+            (request.path.as_str(), query),
+            ("/api/trace", vec![("bridge", "br0"), ("flow", "in_port=1,ip x"), ("a", "")])
+        );
         assert!(get("HEAD /").unwrap().unwrap().head_only);
         assert_eq!(get("POST /"), Err(Refused::Method));
         assert_eq!(get("GET http://x/"), Err(Refused::Malformed));
@@ -143,7 +148,8 @@ mod tests {
 
     #[test]
     fn the_format_is_the_one_that_the_client_prefers() {
-        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
+        let prometheus =
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
         assert!(prefers_open_metrics(prometheus));
         assert!(!prefers_open_metrics("text/plain;q=0.5, application/openmetrics-text;q=0.2"));
         assert!(!prefers_open_metrics("application/openmetrics-text;q=x") && !prefers_open_metrics("*/*"));
@@ -152,12 +158,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-            fuzz(&bytes);
+            check(&bytes);
         }
 
         #[test]
         fn any_target(target in "[ -~]{0,200}") {
-            fuzz(format!("GET /{target} HTTP/1.1\r\nAccept: {target}\r\n\r\n").as_bytes());
+            check(format!("GET /{target} HTTP/1.1\r\nAccept: {target}\r\n\r\n").as_bytes());
         }
     }
 }
