@@ -3,13 +3,11 @@
 use crate::gather::Gather;
 use crate::http::server;
 use crate::shared::{Shared, Trace};
-use runtime::{Clock, Dirs, Module, PollLoop, WaitSet, Waker, cpu_time};
+use runtime::{Clock, Dirs, PollLoop, WaitSet, Waker, cpu_time};
 use settings::root::METRICS_LISTEN;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use switch::Switch;
-
-pub(crate) static LOG: Module = Module::new("observe");
 
 /// The server of metrics, as the main thread has it. Dropping it ends the server's thread.
 pub struct Observe {

@@ -16,6 +16,7 @@ mod drops;
 mod gather;
 mod handle;
 pub mod http;
+mod log;
 mod megaflows;
 mod samples;
 mod shared;

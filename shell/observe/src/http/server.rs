@@ -2,7 +2,7 @@
 
 use super::conn::{Answer, Conn, State};
 use crate::api::{Api, Served};
-use crate::handle::LOG;
+use crate::log::LOG;
 use crate::shared::Shared;
 use http_request::{Refused, Request};
 use runtime::poll_loop::Interest;

@@ -1,0 +1,3 @@
+//! The log module of this crate.
+
+pub(crate) static LOG: runtime::Module = runtime::Module::new("observe");
