@@ -97,6 +97,30 @@ def test_socket_tcp_and_tool_agree():
     lab.wait_until(same, "both count the same packets")
 
 
+def test_objects_appear_when_they_are_configured():
+    """Controllers, BFD, LACP, meters, zones with limits, failed interfaces: their metrics follow the configuration."""
+    s = Switch()
+    s.vsctl("set-controller", "br0", "tcp:127.0.0.1:1", "--", "set", "interface", s.a.port, "bfd:enable=true", "--", "set", "port", s.b.port, "lacp=active",
+            "--", "--may-exist", "add-port", "br0", "not-there")
+    s.client("ovs-ofctl", "-O", "OpenFlow13", "add-meter", "br0", "meter=7,pktps,band=type=drop,rate=1")
+    s.appctl("dpctl/ct-set-limits", "zone=5,limit=10")
+    wanted = [("sluice_controller_connected", {"bridge": "br0", "controller": "tcp:127.0.0.1:1"}, 0), ("sluice_port_bfd_up", {"port": s.a.port}, 0),
+              ("sluice_port_lacp_current", {"port": s.b.port}, 0), ("sluice_meter_packets_total", {"meter": "7"}, 0),
+              ("sluice_conntrack_zone_connections_limit", {"zone": "5"}, 10), ("sluice_failed_interfaces", {}, 1)]
+
+    def missing():
+        samples = s.json("/api/metrics")["metrics"]
+
+        def value(name, labels):
+            family = samples.get(name, {"labels": [], "samples": []})
+            found = [v for ls, v in family["samples"] if labels.items() <= dict(zip(family["labels"], ls)).items()]
+            return found[0] if found else None
+
+        return [w for w in wanted if value(w[0], w[1]) != w[2]]
+
+    lab.wait_until(lambda: not missing(), "all objects have metrics")
+
+
 def test_prometheus():
     """Debian's Prometheus scrapes; promtool accepts page, rules and example; every query of the dashboard returns data."""
     prometheus, promtool = lab.need("prometheus"), lab.need("promtool")
@@ -188,6 +212,38 @@ def test_web_page():
     b.until("!document.getElementById('error').hidden", "the page says that the switch is gone")
 
 
+def test_reasons_of_drops():
+    """An access list, a meter, an MTU, a policer and a port that is down: each drop is shown with its reason and its port."""
+    s = Switch()
+    a, b = s.a, s.b
+    a.run("ip", "neigh", "add", "10.0.0.11", "lladdr", "02:00:00:00:00:0b", "dev", "eth0")
+    s.client("ovs-ofctl", "-O", "OpenFlow13", "add-meter", "br0", "meter=1,pktps,band=type=drop,rate=1")
+    s.client("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "br0", "priority=20,icmp,nw_dst=10.0.0.11,actions=meter:1,NORMAL")
+    a.run("ip", "link", "set", "eth0", "mtu", "4000")
+    lab.sh("ip", "link", "set", a.port, "mtu", "4000")
+    # Nobody has this address, so its packets are flooded, also to the port of the bridge, which is down.
+    s.ping("10.0.0.11")
+    s.ping("10.0.0.9")
+    a.spawn("ping", "-q", "-i", "0.1", "-s", "3000", "-M", "do", "10.0.0.2", stdout=subprocess.DEVNULL)
+    s.vsctl("set", "interface", b.port, "ingress_policing_rate=8", "ingress_policing_burst=8")
+    b.spawn("ping", "-q", "-i", "0.05", "-s", "1000", "10.0.0.1", stdout=subprocess.DEVNULL)
+
+    def shown():
+        drops = s.json("/api/drops")
+        counted = {r["reason"] for r in drops["reasons"] if sum(r["packets"].values())}
+        assert {d["reason"] for d in drops["recent"]} <= counted
+        return {(d["reason"], d["direction"], d["port"]) for d in drops["recent"] if d["flow"]}
+
+    wanted = {("drop_action_of_pipeline", "receive", a.port), ("meter", "receive", a.port), ("tx_mtu_exceeded", "transmit", b.port),
+              ("rx_qos", "receive", b.port), ("tx_failed", "transmit", "br0")}
+    try:
+        lab.wait_until(lambda: wanted <= shown(), "all reasons are shown")
+    except AssertionError:
+        raise AssertionError("shown: %s" % shown()) from None
+    assert s.value("sluice_meter_exceeding_packets_total", bridge="br0", meter="1") > 0
+    assert s.value("sluice_port_receive_dropped_packets_total", port=b.port) > 0
+
+
 def test_queues_move_on_the_page():
     """A queue that moves to another poll thread moves on the page and in the metrics."""
     from lib import dpdk
@@ -201,6 +257,8 @@ def test_queues_move_on_the_page():
     b.open("http://%s/" % s.other_config["metrics-listen"])
     shown = "[...document.querySelectorAll('#cards article')].find(c => c.innerText.includes('quiet · 0'))?.innerText.includes('%s')"
     b.until(shown % "pmd-c00", "the queue is shown with its thread")
+    pools = json.loads(lab.sh(SLUICE, "metrics", "--target", "ovs-vswitchd", "--json", "sluice_memory_pool_", env=s.env))["metrics"]
+    assert pools["sluice_memory_pool_buffers"]["samples"][0][1] > 0 and len(pools) == 2, pools
     s.vsctl("set", "open_vswitch", ".", "other_config:pmd-cpu-mask=0x2")
     b.until(shown % "pmd-c01", "the queue is shown with its new thread")
 
