@@ -11,6 +11,7 @@ import urllib.request
 
 from lib import browser, lab
 
+ANY_LOAD = True
 PACKAGING = os.path.join(lab.ROOT, "packaging", "prometheus")
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
 # Seconds that Prometheus scrapes. Four samples are enough for a rate; set TEST_LONG for a minute.

@@ -191,7 +191,7 @@ mod tests {
                 && !page.contains("/* style.css */")
                 && !page.contains("/* script.js */")
         );
-        for external in ["src=", "href=\"http", "url(", "@import"] {
+        for external in [" src=", "href=\"http", "url(", "@import"] {
             assert!(!page.contains(external), "{external}");
         }
     }
