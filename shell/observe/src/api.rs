@@ -27,6 +27,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 const VIEW_MAX: u64 = 900_000_000;
 /// The age at which samples are made again: many clients cost no more than four a second.
 const SAMPLES_MAX: u64 = 250_000_000;
+/// Traces in a second, and how many may come at once: a trace costs the main thread up to some milliseconds.
+const TRACES: (f64, f64) = (20.0, 10.0);
 /// Bytes of the flow of a trace.
 const FLOW_MAX: usize = 4096;
 const JSON: &str = "application/json";
@@ -53,6 +55,26 @@ pub struct Api {
     sampler: Sampler,
     samples: Option<Made>,
     megaflows: Megaflows,
+    traces: Budget,
+}
+
+/// How many traces are allowed at a time.
+#[derive(Default)]
+struct Budget {
+    used: f64,
+    at: u64,
+}
+
+impl Budget {
+    /// Whether one more is allowed at this time, in nanoseconds.
+    fn take(&mut self, now: u64) -> bool {
+        let (rate, burst) = TRACES;
+        let passed = now.saturating_sub(self.at) as f64 / 1e9;
+        (self.used, self.at) = ((self.used - passed * rate).max(0.0), now);
+        let allowed = self.used + 1.0 <= burst;
+        self.used += if allowed { 1.0 } else { 0.0 };
+        allowed
+    }
 }
 
 /// Samples, with the texts made of them.
@@ -75,7 +97,10 @@ impl Api {
                     None => Served::Outdated,
                 }
             }
-            "/api/trace" | "/api/last-drop" => trace(shared, request),
+            "/api/trace" | "/api/last-drop" => match self.traces.take(cpu_time::monotonic()) {
+                true => trace(shared, request),
+                false => Served::Answer(Answer::text(503, "too many traces")),
+            },
             _ => Served::Answer(Answer::text(404, "no such page; see / and /metrics")),
         }
     }
@@ -181,6 +206,14 @@ mod tests {
         assert!(ask("/api/trace", &[("bridge", "br0"), ("flow", &"x".repeat(5000))]).is_err());
         let last = ask("/api/last-drop", &[("reason", "--generate")]).unwrap();
         assert_eq!(last, ["--last-drop", "--reason", "--generate"]);
+    }
+
+    #[test]
+    fn traces_are_limited() {
+        let mut budget = Budget::default();
+        let now = 1_000_000_000_000;
+        assert_eq!((0..50).filter(|_| budget.take(now)).count(), 10);
+        assert_eq!((0..50).filter(|_| budget.take(now + 100_000_000)).count(), 2);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub const TCP_MAX: usize = 48;
 pub const UNIX_MAX: usize = 16;
 /// Bytes of answers that are being sent.
 pub const BODIES_MAX: usize = 64 << 20;
+/// Time until the next attempt after a connection could not be accepted, for example because no descriptor is free.
+const ACCEPT_RETRY: Millis = Millis(100);
 /// Time between two attempts to listen at an address.
 const RETRY: Millis = Millis(10_000);
 
@@ -32,7 +34,11 @@ struct Server<'a> {
     /// The address that `tcp` has, or should have.
     address: Option<String>,
     retry: Option<Millis>,
+    /// No connection is accepted before.
+    accept_after: Millis,
     conns: Vec<Conn>,
+    /// Bytes of the answers that are being sent.
+    sending: usize,
     api: Api,
     cores: BTreeSet<u32>,
 }
@@ -45,14 +51,16 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
         tcp: None,
         address: None,
         retry: None,
+        accept_after: Millis(0),
         conns: Vec::new(),
+        sending: 0,
         api: Api::default(),
         cores: BTreeSet::new(),
     };
     while !shared.is_ending() {
         server.turn(poll.clock().now());
         let mut set = WaitSet::new();
-        server.wait(&mut set);
+        server.wait(&mut set, poll.clock().now());
         poll.block(set);
     }
 }
@@ -69,7 +77,10 @@ fn listen_unix(path: &Path) -> Option<Listener> {
 impl Server<'_> {
     fn turn(&mut self, now: Millis) {
         self.follow_setting(now);
-        self.accept(now);
+        if now >= self.accept_after {
+            self.accept(now);
+        }
+        self.sending = sending(&self.conns);
         let mut conns = std::mem::take(&mut self.conns);
         self.api.own.connections = conns.len();
         conns.retain_mut(|conn| self.serve(conn, now));
@@ -114,7 +125,15 @@ impl Server<'_> {
             let Some(listener) = listener else { continue };
             // A client that connects faster than this waits until the next turn.
             for _ in 0..max {
-                let Ok(Some(stream)) = listener.accept() else { break };
+                let stream = match listener.accept() {
+                    Ok(Some(stream)) => stream,
+                    Ok(None) => break,
+                    Err(e) => {
+                        runtime::warn_rl!(LOG, LIMIT, "accept failed: {}", runtime::error_text(&e));
+                        self.accept_after = now + ACCEPT_RETRY;
+                        return;
+                    }
+                };
                 let mut same = self.conns.iter().enumerate().filter(|(_, c)| c.is_tcp == is_tcp);
                 if same.clone().count() >= max {
                     self.api.own.cut += 1;
@@ -151,10 +170,17 @@ impl Server<'_> {
 
     fn answer(&mut self, conn: &mut Conn, answer: &Answer, now: Millis) {
         *self.api.own.answers.entry(answer.code).or_default() += 1;
+        // A body that other connections send, too, has more references than the server's own and this one.
+        if Arc::strong_count(&answer.body) <= 2 {
+            self.sending += answer.body.len();
+        }
         conn.answer(answer, now);
     }
 
     fn begin(&mut self, conn: &mut Conn, request: Request, now: Millis) {
+        if self.sending > BODIES_MAX {
+            return self.answer(conn, &busy(), now);
+        }
         let view = self.shared.view();
         match self.api.serve(self.shared, &request, view.as_deref()) {
             Served::Answer(answer) => self.answer(conn, &answer, now),
@@ -175,6 +201,7 @@ impl Server<'_> {
                 Err(_) => late.then(|| Answer::text(503, "the switch is busy: no trace yet")),
             },
             State::Waiting(request, seen) => match self.shared.view() {
+                Some(_) if self.sending > BODIES_MAX => Some(busy()),
                 Some(view) if view.serial > *seen || late => Some(self.api.of_view(request, &view)),
                 None if late => Some(Answer::text(503, "the switch is busy: its state is not known yet")),
                 _ => None,
@@ -188,13 +215,7 @@ impl Server<'_> {
 
     /// Closes the oldest connections while the answers that are being sent are too large together.
     fn bound_bodies(&mut self) {
-        loop {
-            let mut bodies: Vec<&Arc<Vec<u8>>> = self.conns.iter().filter_map(Conn::body).collect();
-            bodies.sort_by_key(|body| Arc::as_ptr(body));
-            bodies.dedup_by_key(|body| Arc::as_ptr(body));
-            if bodies.iter().map(|body| body.len()).sum::<usize>() <= BODIES_MAX {
-                return;
-            }
+        while sending(&self.conns) > BODIES_MAX {
             let Some(at) = self.conns.iter().position(|conn| conn.body().is_some()) else { return };
             self.api.own.cut += 1;
             self.conns.remove(at);
@@ -210,13 +231,28 @@ impl Server<'_> {
         }
     }
 
-    fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
-        self.unix.iter().chain(&self.tcp).for_each(|listener| {
-            set.fd(listener, Interest::Read);
-        });
+    fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
+        match now < self.accept_after {
+            true => set.deadline(self.accept_after),
+            false => self.unix.iter().chain(&self.tcp).for_each(|listener| {
+                set.fd(listener, Interest::Read);
+            }),
+        }
         self.conns.iter().for_each(|conn| conn.wait(set));
         self.retry.iter().for_each(|at| set.deadline(*at));
     }
+}
+
+/// Bytes of the answers that connections are sending; an answer of several connections counts once.
+fn sending(conns: &[Conn]) -> usize {
+    let mut bodies: Vec<&Arc<Vec<u8>>> = conns.iter().filter_map(Conn::body).collect();
+    bodies.sort_by_key(|body| Arc::as_ptr(body));
+    bodies.dedup_by_key(|body| Arc::as_ptr(body));
+    bodies.iter().map(|body| body.len()).sum()
+}
+
+fn busy() -> Answer {
+    Answer::text(503, "too many answers are being sent")
 }
 
 fn refusal(refused: Refused) -> Answer {
