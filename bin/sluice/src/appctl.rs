@@ -198,6 +198,11 @@ impl Asking {
         self.transact(Format::Json, command, &[])
     }
 
+    /// Sends a command with arguments and returns the reply as JSON.
+    pub fn ask_about(&mut self, command: &str, args: &[String]) -> Result<Json, Failure> {
+        self.transact(Format::Json, command, args)
+    }
+
     /// Sends a command without arguments and returns the reply as text.
     pub fn ask_text(&mut self, command: &str) -> Result<String, Failure> {
         match self.transact(Format::Text, command, &[])? {

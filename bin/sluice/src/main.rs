@@ -5,6 +5,7 @@
 mod alarm;
 mod appctl;
 mod bench;
+mod capture;
 mod color;
 mod completion;
 mod db;
@@ -55,7 +56,7 @@ struct Tool {
 }
 
 /// All of them, the most used first.
-static TOOLS: [Tool; 13] = [
+static TOOLS: [Tool; 14] = [
     Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
     Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
     Tool { names: appctl::NAMES, run: appctl::main, page: appctl::page },
@@ -65,6 +66,7 @@ static TOOLS: [Tool; 13] = [
     Tool { names: doctor::NAMES, run: doctor::main, page: doctor::page },
     Tool { names: drops::NAMES, run: drops::main, page: drops::page },
     Tool { names: metrics::NAMES, run: metrics::main, page: metrics::page },
+    Tool { names: capture::NAMES, run: capture::main, page: capture::page },
     Tool { names: host_ids::NAMES, run: host_ids::main, page: host_ids::page },
     Tool { names: bench::NAMES, run: bench::main, page: bench::page },
     Tool { names: top::NAMES, run: top::main, page: top::page },

@@ -30,6 +30,11 @@ const fn hidden(name: &'static str, args: usize) -> Command {
     Command { listed: false, ..c(name, "", args, args) }
 }
 
+/// A hidden command with any number of arguments.
+const fn hidden_words(name: &'static str) -> Command {
+    Command { listed: false, ..c(name, "", 0, MANY) }
+}
+
 impl Command {
     const fn by(self, by: By) -> Command {
         Command { by, ..self }
@@ -52,7 +57,7 @@ macro_rules! commands {
 
         /// The names of all commands, for the code that handles them.
         pub mod names {
-            use super::{BOTH, DATABASE, MANY, SWITCH, WITH_DPDK, WITH_DUMMIES, WITH_PANIC, c, hidden};
+            use super::{BOTH, DATABASE, MANY, SWITCH, WITH_DPDK, WITH_DUMMIES, WITH_PANIC, c, hidden, hidden_words};
 
             $(
                 #[doc = concat!("The name of the command ", stringify!($id), ".")]
@@ -77,6 +82,8 @@ commands! {
     BOND_SHOW: c("bond/show", "[port]", 0, 1).by(SWITCH).help("prints a bond: its mode, its members, the active member").common();
     BRIDGE_DUMP_FLOWS: c("bridge/dump-flows", "[--offload-stats] bridge", 1, 2).by(SWITCH).help("prints all flows of a bridge, including hidden ones").common();
     BRIDGE_RECONNECT: c("bridge/reconnect", "[bridge]", 0, 1).by(SWITCH);
+    CAPTURE_SHOW: hidden("capture/show", 0).by(SWITCH);
+    CAPTURE_START: hidden_words("capture/start").by(SWITCH);
     CFM_SET_FAULT: c("cfm/set-fault", "[interface] normal|false|true", 1, 2);
     CFM_SHOW: c("cfm/show", "[interface]", 0, 1);
     COVERAGE_READ_COUNTER: c("coverage/read-counter", "COUNTER", 1, 1).by(BOTH);
@@ -155,6 +162,7 @@ commands! {
     DPIF_SHOW_ACCOUNTING: hidden("dpif/show-accounting", 0).by(SWITCH);
     DPIF_SHOW_CACHES: hidden("dpif/show-caches", 0).by(SWITCH);
     DPIF_SHOW_DP_FEATURES: c("dpif/show-dp-features", "bridge", 1, 1).by(SWITCH);
+    DPIF_SHOW_DROPS: hidden_words("dpif/show-drops").by(SWITCH);
     DPIF_SHOW_SHADOW: hidden("dpif/show-shadow", 0).by(SWITCH);
     EXIT: c("exit", "[--cleanup]", 0, 1).by(BOTH);
     FDB_ADD: c("fdb/add", "bridge port vlan mac", 4, 4).by(SWITCH);

@@ -4,7 +4,6 @@
 
 use crate::bonds::Bonds;
 use crate::flows::{Concerns, Credits, FlowContent, FlowLimits, Flows, NewFlow, SPARE, credit};
-use crate::last_drop::LastDrop;
 use crate::meter::Bank;
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
@@ -18,8 +17,7 @@ use crate::worker::Worker;
 use classifier::megaflow::{Key, KeyMask, MegaflowTable, Probes};
 use conntrack::Conntrack;
 use dpif::{
-    DpAction, DpFlow, DpStats, DropReason, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats, Ufids,
-    UpcallHandler,
+    DpAction, DpFlow, DpStats, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats, Ufids, UpcallHandler,
 };
 use flow::Flow;
 use flowcache::Choice;
@@ -100,6 +98,7 @@ impl Datapath {
             shadow_check: AtomicU32::new(0),
             validate: AtomicBool::new(false),
             lookup_differences: AtomicU64::new(0),
+            captures: Snapshot::default(),
             tx_hold: AtomicU32::new(0),
             flow_cache: Snapshot::default(),
             advise: config.advise,
@@ -173,7 +172,9 @@ impl Datapath {
         if ports.get(no.0).is_some() {
             return Err(PutError::Exists);
         }
-        ports.all.insert(no, Port::new(no, txqs));
+        let port = Port::new(no, txqs);
+        let captured = port.captured(&self.shared.captures.load());
+        ports.all.insert(no, captured.unwrap_or(port));
         self.shared.ports.store(Arc::new(ports));
         self.shared.changed();
         Ok(())
@@ -185,8 +186,8 @@ impl Datapath {
         let egress = self.shared.ports.load().get(no.0).and_then(|port| port.egress.clone());
         self.replace_port(no, |_| None)?;
         self.forget_fragments(no);
-        egress.iter().for_each(|egress| self.drop_held(egress.close()));
-        lock(&self.shared.tallies).there.iter().for_each(|(_, t)| t.last_drops.forget(no.0));
+        egress.iter().for_each(|egress| self.drop_held(no, egress.close()));
+        self.forget_drops(no);
         Ok(())
     }
 
@@ -540,7 +541,7 @@ impl Datapath {
 
     /// Sum of the counters of all workers, including removed ones.
     pub fn tally(&self) -> Tally {
-        let Tallies { there, gone } = &*lock(&self.shared.tallies);
+        let Tallies { there, gone, .. } = &*lock(&self.shared.tallies);
         let mut sum = *gone;
         there.iter().for_each(|(_, t)| sum.merge(&t.load()));
         sum
@@ -552,19 +553,6 @@ impl Datapath {
         let tallies = lock(&self.shared.tallies);
         tallies.there.iter().filter(|(w, _)| *w == id).for_each(|(_, t)| sum.merge(&t.load()));
         sum
-    }
-
-    /// Recently dropped packets, the newest first. Those of removed workers are not included.
-    pub fn last_drops(&self) -> Vec<LastDrop> {
-        let tallies = lock(&self.shared.tallies);
-        let mut all: Vec<LastDrop> = tallies.there.iter().flat_map(|(_, t)| t.last_drops.all()).collect();
-        all.sort_by_key(|last| std::cmp::Reverse(last.order()));
-        all
-    }
-
-    /// Dropped packets by reason; reasons without a drop are left out.
-    pub fn drops(&self) -> Vec<(DropReason, u64)> {
-        self.tally().drops().collect()
     }
 }
 

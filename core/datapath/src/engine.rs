@@ -2,7 +2,8 @@
 
 use crate::batch::{Again, Batch};
 use crate::bonds::OwnBonds;
-use crate::last_drop::DropLog;
+use crate::capture::Captures;
+use crate::last_drop::{DropLog, Place};
 use crate::meter::{FineClock, Meters};
 use crate::packet::{Meta, Packet};
 use crate::popped::PoppedBatches;
@@ -93,6 +94,8 @@ pub(crate) struct Engine {
     /// `Meta::vlan_limit` of received packets.
     pub(crate) vlan_limit: u8,
     pub(crate) shadow: Shadow,
+    /// Captures that run.
+    pub(crate) captures: Arc<Captures>,
     /// Every look-up is compared with a linear search.
     pub(crate) validate: bool,
     /// Empty lists of packets, kept for their memory.
@@ -127,7 +130,7 @@ impl Engine {
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
-            drops: DropLog::new(id, Arc::clone(&published.last_drops)),
+            drops: DropLog::new(id, &published),
             recirculated: VecDeque::new(),
             popped: PoppedBatches::default(),
             outputs: Vec::new(),
@@ -149,6 +152,7 @@ impl Engine {
             fine: FineClock::default(),
             vlan_limit: 0,
             shadow: Shadow::default(),
+            captures: Arc::default(),
             validate: false,
             parking: None,
             counter: || Cycles(0),
@@ -195,6 +199,7 @@ impl Engine {
     /// Drops a packet: counts the reason and records the packet.
     pub(crate) fn drop_packet(&mut self, packet: Packet, reason: DropReason) {
         self.tally.drop(reason, 1);
+        self.drops.ports.count(Place::In(packet.meta.in_port), reason, 1);
         let before = self.drops.hold(packet, reason, self.now);
         before.into_iter().for_each(|frame| self.pool.free(frame));
     }
@@ -203,6 +208,7 @@ impl Engine {
     #[cold]
     pub(crate) fn drop_part(&mut self, packet: &Packet, reason: DropReason) {
         self.tally.drop(reason, 1);
+        self.drops.ports.count(Place::In(packet.meta.in_port), reason, 1);
         self.drops.packet(packet, reason, self.now);
     }
 

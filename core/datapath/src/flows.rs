@@ -244,6 +244,7 @@ impl Flows {
         if self.by_ufid.get(&half(ufid)).is_some_and(|other| self.ufid_at(*other) != Some(ufid)) {
             return None;
         }
+        program.ufid = ufid;
         let hashes = program.hashes();
         let found = self.publisher.insert(in_port, key, &mask, program);
         if hashes {
@@ -288,6 +289,7 @@ impl Flows {
         let Some(key) = self.entries.get(old).map(|entry| entry.key.unpack()) else { return false };
         let mut program = Program::compile_for(&actions, &key, &self.mask(old));
         program.share(&mut self.rewrites);
+        program.ufid = ufid;
         if program.hashes() {
             self.publisher.read_to(key.in_port, hash::depth_of(key.dl_type));
         }

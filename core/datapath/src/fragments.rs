@@ -1,10 +1,12 @@
 //! Waiting fragments, for the control half.
 
 use crate::datapath::Datapath;
+use crate::last_drop::Place;
 use crate::packet::Packet;
 use crate::path::fragments::reason;
 use crate::shared::lock;
 use crate::tally::{Event, Tally};
+use dpif::DropReason;
 use reassembly::{Gone, Reassembly};
 use units::{Millis, PortNo};
 
@@ -31,7 +33,12 @@ impl Datapath {
         }
         let mut tally = Tally::default();
         tally.add(Event::FragmentsReleased, removed.len() as u64);
-        removed.iter().for_each(|one| tally.drop(reason(one.why), 1));
-        lock(&self.shared.tallies).gone.merge(&tally);
+        let mut tallies = lock(&self.shared.tallies);
+        for one in &removed {
+            let (why, place) = (reason(one.why), Place::In(one.content.meta.in_port));
+            tally.drop(why, 1);
+            tallies.gone_ports.entry(place).or_insert([0; DropReason::COUNT])[why as usize] += 1;
+        }
+        tallies.gone.merge(&tally);
     }
 }

@@ -15,8 +15,11 @@
 //!
 //! **Threads**: the worker writes, any thread reads. If a reader holds the lock, the worker does not wait and discards its copies.
 
+use crate::capture::Captures;
 use crate::packet::{Meta, Packet};
 use crate::port::Frame;
+use crate::port_drops::PortDrops;
+use crate::tally::SharedTally;
 use dpif::DropReason;
 use flow::{Flow, Mac, Vlan};
 use std::collections::BTreeMap;
@@ -209,19 +212,47 @@ pub(crate) struct DropLog {
     before: u64,
     /// The present millisecond, and the number of flood iterations recorded in it.
     floods: (Millis, u32),
+    /// Drops by port and reason.
+    pub(crate) ports: PortDrops,
+    /// The captures, if one of them wants drops.
+    captures: Option<Arc<Captures>>,
 }
 
 impl DropLog {
-    pub(crate) fn new(worker: WorkerId, drops: Arc<LastDrops>) -> DropLog {
-        DropLog { worker, drops, held: None, left: PER_ITERATION, before: 0, floods: (Millis(0), 0) }
+    pub(crate) fn new(worker: WorkerId, tally: &SharedTally) -> DropLog {
+        DropLog {
+            worker,
+            drops: Arc::clone(&tally.last_drops),
+            held: None,
+            left: PER_ITERATION,
+            before: 0,
+            floods: (Millis(0), 0),
+            ports: PortDrops::new(Arc::clone(&tally.port_drops)),
+            captures: None,
+        }
+    }
+
+    /// Sets the captures; called when ports or captures have changed.
+    pub(crate) fn refresh(&mut self, captures: &Arc<Captures>) {
+        self.captures = captures.wants_drops().then(|| Arc::clone(captures));
+        self.ports.refresh();
+    }
+
+    /// Whether each dropped packet must pass by here, rather than one of a burst.
+    #[inline]
+    pub(crate) fn wants_all(&self) -> bool {
+        self.captures.is_some()
     }
 
     /// Keeps a packet and returns the frame of the packet that was kept before.
     pub(crate) fn hold(&mut self, packet: Packet, reason: DropReason, now: Millis) -> Option<Frame> {
         let port = packet.meta.in_port;
+        if let Some(captures) = &self.captures {
+            captures.offer_drop(self.worker, (packet.frame.bytes(), &packet.meta), reason, Place::In(port));
+        }
         let (before, why) = self.held.replace((packet, reason))?;
         if (before.meta.in_port, why) != (port, reason) {
-            self.packet(&before, why, now);
+            self.record_packet(&before, why, now);
         }
         Some(before.frame)
     }
@@ -235,10 +266,11 @@ impl DropLog {
         if held.is_none() && self.left == PER_ITERATION {
             return None;
         }
+        self.ports.list();
         self.left = PER_ITERATION;
         let (packet, reason) = held?;
         if !is_flood || self.may_remember_flood(now) {
-            self.packet(&packet, reason, now);
+            self.record_packet(&packet, reason, now);
             self.left = PER_ITERATION;
         }
         Some(packet.frame)
@@ -268,6 +300,19 @@ impl DropLog {
     /// Records a packet with these bytes.
     #[cold]
     pub(crate) fn bytes(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, place: Place, now: Millis) {
+        if let Some(captures) = &self.captures {
+            captures.offer_drop(self.worker, (bytes, meta), reason, place);
+        }
+        self.record(bytes, meta, reason, place, now);
+    }
+
+    #[cold]
+    fn record_packet(&mut self, packet: &Packet, reason: DropReason, now: Millis) {
+        self.record(packet.frame.bytes(), &packet.meta, reason, Place::In(packet.meta.in_port), now);
+    }
+
+    #[cold]
+    fn record(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, place: Place, now: Millis) {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
         let kept = &bytes[..bytes.len().min(KEPT)];

@@ -27,7 +27,9 @@
 //!             tracked.rs  what is known of the connections of its packets
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
 //!             program.rs  actions compiled once per megaflow; action/: one file per header
-//!             tally.rs    events and drops by reason; packet accounting
+//!             tally.rs    events and drops by reason; packet accounting; port_drops.rs: drops by port and reason
+//!             last_drop.rs  recently dropped packets
+//!             capture/    copies of packets for a reader outside the datapath; path/capture.rs: where packets are offered
 //!             stages.rs   how long each stage of an iteration takes, on demand
 //! ```
 //!
@@ -57,7 +59,9 @@ pub mod action;
 pub mod batch;
 mod bonds;
 mod bucket;
+pub mod capture;
 pub mod datapath;
+mod drops;
 mod egress;
 mod engine;
 mod fair_queue;
@@ -73,6 +77,7 @@ mod policer;
 mod popped;
 pub mod port;
 mod port_count;
+mod port_drops;
 mod port_qos;
 pub mod ports;
 pub mod program;
@@ -97,6 +102,7 @@ pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
 pub use crate::egress::{Egress, EgressClock, EgressSpec};
 pub use crate::flows::Concerns;
 pub use crate::policer::PolicerSpec;
+pub use crate::port_drops::DropCounts;
 pub use crate::rxq::{Rxq, RxqLoad};
 pub use crate::server::UpcallServer;
 pub use crate::tally::{CacheView, Event, Tally};

@@ -30,7 +30,7 @@ impl Datapath {
         let old = self.egress(no);
         match (&old, spec) {
             (Some(egress), Some(spec)) => {
-                self.drop_held(egress.set(spec)?);
+                self.drop_held(no, egress.set(spec)?);
                 return Ok(());
             }
             (None, None) => return Ok(()),
@@ -40,7 +40,7 @@ impl Datapath {
                 let _ = self.replace_port(no, |port| Some(port.with_egress(new)));
             }
         }
-        old.iter().for_each(|egress| self.drop_held(egress.close()));
+        old.iter().for_each(|egress| self.drop_held(no, egress.close()));
         Ok(())
     }
 
@@ -55,9 +55,9 @@ impl Datapath {
     }
 
     /// Drops packets that a shaper held and that have no queue any more.
-    pub(crate) fn drop_held(&self, frames: Vec<Frame>) {
+    pub(crate) fn drop_held(&self, no: PortNo, frames: Vec<Frame>) {
         if !frames.is_empty() {
-            self.outside(|worker| worker.drop_all(frames, DropReason::TxQos));
+            self.outside(|worker| worker.drop_all(no, frames, DropReason::TxQos));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Workers read a snapshot; adding or removing a port publishes another one. Each tx queue has a lock. If a
 //! port has a tx queue for every worker (the usual case), no worker ever waits for it.
 
+use crate::capture::{CapturedQueue, Captures};
 use crate::egress::{CountedQueue, DeviceQueues, Egress, EgressQueue};
 use crate::policer::Policer;
 use crate::port::TxQueue;
@@ -30,6 +31,8 @@ pub struct Port {
     pub(crate) txqs: DeviceQueues,
     device: DeviceQueues,
     pub(crate) egress: Option<Arc<Egress>>,
+    /// Captures of what the port sends; empty: no tx queue is wrapped for them.
+    captures: Arc<Captures>,
     /// The device has QoS queues, and `set_queue` selects one of them.
     device_has_queues: bool,
     /// A hash of the packet selects the tx queue.
@@ -70,6 +73,7 @@ impl Port {
             txqs: Arc::clone(&device),
             device,
             egress: None,
+            captures: Arc::default(),
             device_has_queues: false,
             by_hash: false,
             users: Arc::default(),
@@ -87,11 +91,25 @@ impl Port {
 
     /// Returns the same port with this egress policer or shaper, or with none.
     pub(crate) fn with_egress(&self, egress: Option<Arc<Egress>>) -> Port {
+        let device = match self.captures.is_empty() {
+            true => Arc::clone(&self.device),
+            false => CapturedQueue::all(&self.captures, self.no.0, &self.device, &self.counters.tx),
+        };
         let txqs = match &egress {
-            Some(egress) => EgressQueue::all(egress, &self.device, &self.counters.tx),
-            None => Arc::clone(&self.device),
+            Some(egress) => EgressQueue::all(egress, &device, &self.counters.tx),
+            None => device,
         };
         Port { txqs, egress, ..self.clone() }
+    }
+
+    /// Returns the same port with its part of these captures; `None` if that is what it has.
+    pub(crate) fn captured(&self, all: &Captures) -> Option<Port> {
+        let captures = all.of_tx(self.no.0);
+        if captures.is_empty() && self.captures.is_empty() {
+            return None;
+        }
+        let port = Port { captures: Arc::new(captures), ..self.clone() };
+        Some(port.with_egress(self.egress.clone()))
     }
 
     /// Returns the same port, whose device has QoS queues or not.

@@ -9,6 +9,7 @@ use dpif::{Ct, CtNat, DpAction, DropReason, HashAlg, SetField, Userspace};
 use flow::{Flow, Mac};
 use std::sync::Arc;
 use tunnel::Template;
+use units::Ufid;
 
 /// Maximum nesting depth of lists.
 const MAX_NESTING: usize = 16;
@@ -27,6 +28,8 @@ pub struct Program {
     track: usize,
     /// Programs of one number have equal operations; 0: not known.
     number: u64,
+    /// The megaflow whose program it is; 0: none.
+    pub ufid: Ufid,
 }
 
 /// The program begins with meters.
@@ -200,7 +203,7 @@ impl Program {
         };
         let meters = meters(&ops).count();
         let track = if matches!(ops.get(meters), Some(Op::Ct(_))) { meters } else { ops.len() };
-        Program { ops, sum, rewrite, track, number: 0 }
+        Program { ops, sum, rewrite, track, number: 0, ufid: Ufid::default() }
     }
 
     /// Shares the rewrite with other programs that have an equal one, and the number with equal programs.

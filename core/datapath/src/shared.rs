@@ -1,9 +1,12 @@
 //! `Shared`: the state that workers and the control half share, and the publisher's lock.
 
 use crate::bonds::Bonds;
+use crate::capture::Captures;
 use crate::flows::{Flows, NewFlow, Published, credit};
+use crate::last_drop::Place;
 use crate::meter::Bank;
 use crate::packet::Packet;
+use crate::port_drops::DropCounts;
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::tally::{SharedTally, Tally};
@@ -14,6 +17,7 @@ use cpu::Chain;
 use dpif::UpcallHandler;
 use flowcache::Choice;
 use reassembly::Reassembly;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use sync::Snapshot;
@@ -36,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) lookup_differences: AtomicU64,
     /// Microseconds for which packets are held so that more can be sent with them.
     pub(crate) tx_hold: AtomicU32,
+    /// Captures that run.
+    pub(crate) captures: Snapshot<Captures>,
     pub(crate) meters: Bank,
     pub(crate) bonds: Bonds,
     pub(crate) conntrack: Arc<Conntrack>,
@@ -44,8 +50,7 @@ pub(crate) struct Shared {
     pub(crate) flow_cache: Snapshot<Choice>,
     pub(crate) advise: Option<cpu::Advise>,
     /// Incremented after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`,
-    /// `validate`, `tx_hold` and `flow_cache`.
-    /// `tx_hold` and `flow_cache`.
+    /// `validate`, `captures`, `tx_hold` and `flow_cache`.
     pub(crate) version: AtomicU64,
     pub(crate) upcalls: Upcalls,
     pub(crate) flows: Mutex<Flows>,
@@ -70,6 +75,7 @@ const SPINS: usize = 64;
 pub(crate) struct Tallies {
     pub(crate) there: Vec<(WorkerId, Arc<SharedTally>)>,
     pub(crate) gone: Tally,
+    pub(crate) gone_ports: BTreeMap<Place, DropCounts>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -133,8 +139,9 @@ impl Shared {
     }
 
     pub(crate) fn remove_tally(&self, tally: &Arc<SharedTally>) {
-        let Tallies { there, gone } = &mut *lock(&self.tallies);
+        let Tallies { there, gone, gone_ports } = &mut *lock(&self.tallies);
         gone.merge(&tally.load());
+        tally.port_drops.add_to(gone_ports);
         there.retain(|(_, t)| !Arc::ptr_eq(t, tally));
     }
 }

@@ -10,6 +10,7 @@
 //! iterations).
 
 use crate::last_drop::LastDrops;
+use crate::port_drops::SharedPortDrops;
 use dpif::DropReason;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -175,6 +176,8 @@ pub struct SharedTally {
     cache: [AtomicU64; 4],
     /// The packets that the worker dropped recently.
     pub(crate) last_drops: Arc<LastDrops>,
+    /// Its drops by port and reason.
+    pub(crate) port_drops: Arc<SharedPortDrops>,
 }
 
 /// The flow cache of a worker.
@@ -198,6 +201,7 @@ impl Default for SharedTally {
             dropped: AtomicU64::new(0),
             cache: [const { AtomicU64::new(0) }; 4],
             last_drops: Arc::default(),
+            port_drops: Arc::default(),
         }
     }
 }

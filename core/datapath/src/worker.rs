@@ -342,8 +342,9 @@ impl Worker {
         self.engine.tally.add(Event::Created, 1);
         match self.engine.pool.frame_of(packet) {
             None => {
-                self.engine.tally.drop(DropReason::NoBuffer, 1);
                 let (meta, place) = (Meta::of_flow(flow), Place::In(flow.in_port));
+                self.engine.tally.drop(DropReason::NoBuffer, 1);
+                self.engine.drops.ports.count(place, DropReason::NoBuffer, 1);
                 self.engine.drops.bytes(packet, &meta, DropReason::NoBuffer, place, now);
             }
             Some(frame) => {
@@ -359,9 +360,11 @@ impl Worker {
         self.published.store(&self.engine.tally);
     }
 
-    /// Drops frames that are not in a batch.
-    pub(crate) fn drop_all(&mut self, mut frames: FrameBatch, reason: DropReason) {
+    /// Drops frames that are not in a batch and were to be sent by this port.
+    pub(crate) fn drop_all(&mut self, port: PortNo, mut frames: FrameBatch, reason: DropReason) {
         self.engine.tally.drop(reason, frames.len() as u64);
+        self.engine.drops.ports.count(Place::Out(port.0), reason, frames.len() as u64);
+        self.engine.drops.ports.list();
         self.engine.pool.free_all(&mut frames);
         self.published.store(&self.engine.tally);
     }
@@ -399,7 +402,11 @@ impl Worker {
         self.engine.handler = self.shared.handler.load_full();
         self.engine.meters = self.shared.meters.load();
         self.engine.vlan_limit = self.shared.vlan_limit.load(Ordering::Relaxed);
-        self.engine.shadow.set(self.shared.shadow_check.load(Ordering::Relaxed));
+        self.engine.captures = self.shared.captures.load_full();
+        self.engine
+            .shadow
+            .set(self.shared.shadow_check.load(Ordering::Relaxed), self.engine.captures.looks_up());
+        self.engine.drops.refresh(&self.engine.captures);
         self.engine.validate = self.shared.validate.load(Ordering::Relaxed);
         let hold = u64::from(self.shared.tx_hold.load(Ordering::Relaxed));
         self.engine.hold.cycles = hold * self.engine.fine.per_ms / 1000;

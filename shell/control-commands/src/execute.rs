@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, unknown};
 use crate::requested::Requested;
-use crate::{bfd, bridge, counters, detrace, dpctl, dpdk, dpif};
+use crate::{bfd, bridge, capture, counters, detrace, dpctl, dpdk, dpif};
 use crate::{dummy, fdb, features, neighbours, pmd, qos, route, time, trace, tunnels, upcall, uplinks};
 use ctl::names;
 use switch::Switch;
@@ -27,6 +27,8 @@ pub(crate) fn execute(
         names::DPIF_SET_DP_FEATURES | names::DPIF_SHOW_DP_FEATURES => {
             return features::execute(switch, name, args);
         }
+        names::CAPTURE_SHOW => return capture::show(switch).into(),
+        names::CAPTURE_START => return capture::start(switch, args).into(),
         names::OFPROTO_DETRACE => return detrace::execute(switch, args).into(),
         names::OFPROTO_LIST => return bridge::execute(switch, name, args),
         names::OFPROTO_LIST_TUNNELS | names::TNL_PORTS_SHOW | names::TNL_EGRESS_PORT_RANGE => {

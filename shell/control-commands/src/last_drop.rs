@@ -14,6 +14,7 @@ use dpif::text::DpPortNames;
 use dpif::{DpAction, DropReason};
 use flow::text::{NoNames, flow_text};
 use flow::{Flow, Match};
+use ofproto::Rule;
 use openflow::stats::FlowStatsRequest;
 use openflow::text::parse_flow;
 use openflow_service::BridgePort;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use switch::{Backer, Switch};
 use translation::Published;
 use units::PortNo;
-use xlate::{Credit, Output};
+use xlate::{BridgeId, Credit, Output};
 
 /// The selected ports.
 struct Asked<'a> {
@@ -92,11 +93,11 @@ fn filter(text: &str) -> Result<Match, String> {
 }
 
 /// A packet that was dropped in a datapath.
-struct Found<'a> {
-    backer: &'a Backer,
-    drop: LastDrop,
+pub(crate) struct Found<'a> {
+    pub(crate) backer: &'a Backer,
+    pub(crate) drop: LastDrop,
     /// Its fields; `in_port` is an OpenFlow port number if the port belongs to a bridge.
-    fields: Flow,
+    pub(crate) fields: Flow,
 }
 
 /// Executes the command; `args` without the option.
@@ -114,6 +115,12 @@ pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> 
     // A port that is down drops all flooded packets: other drops are shown first.
     let expected = |one: &&Found<'_>| !is_to_port_that_is_down(switch, one);
     describe(switch, found.iter().find(expected).unwrap_or(&found[0]), options.names)
+}
+
+/// All packets that were dropped recently and match, the newest first.
+pub(crate) fn recent(switch: &Switch, filter: Option<Match>) -> Vec<Found<'_>> {
+    let any = Asked { what: String::new(), ports: Vec::new(), any: true };
+    find(switch, &any, &Options { filter, ..Options::default() })
 }
 
 /// The selected packets, the newest first.
@@ -154,16 +161,7 @@ fn describe(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, S
     }
     let published = backer.shared.published();
     let (bridge, flow) = received(backer, &published, &drop.flow()).map_err(|e| format!("{head}{e}"))?;
-    let traced = Traced {
-        published: Arc::clone(&published),
-        bridge,
-        flow,
-        packet: None,
-        actions: None,
-        names,
-        ct_next: Vec::new(),
-    };
-    let told = run(backer, traced, switch.clock.now());
+    let told = run(backer, traced(&published, bridge, flow, names), switch.clock.now());
     Ok(format!("{head}{}\n{}", told.text, verdict(switch, &published, &told.outputs)))
 }
 
@@ -270,26 +268,80 @@ fn some<'a>(place: &str, port: Option<&str>, ports: Vec<(&'a Backer, PortNo)>) -
     }
 }
 
-/// Whether the packet would be dropped again, and the last rule that it matched.
 fn verdict(switch: &Switch, published: &Published, outputs: &[Output]) -> String {
-    let again = if outputs.iter().all(|o| drops(&o.actions)) { "Dropped" } else { "Not dropped" };
+    let Deciding { drops, bridge, what, .. } = deciding(switch, published, outputs);
+    let again = if drops { "Dropped" } else { "Not dropped" };
+    format!("{again} by the tables as they are now. The last word, bridge {bridge}: {what}\n")
+}
+
+/// What decides about a packet in the tables as they are now.
+pub(crate) struct Deciding {
+    /// The packet would be dropped again.
+    pub(crate) drops: bool,
+    pub(crate) bridge: String,
+    /// The last table that was looked up, and the cookie of the rule that matched there.
+    pub(crate) table: Option<u8>,
+    pub(crate) cookie: Option<u64>,
+    /// The rule, or what happened instead.
+    pub(crate) what: String,
+}
+
+/// Whether the packet would be dropped again, and the last rule that it matched.
+pub(crate) fn deciding(switch: &Switch, published: &Published, outputs: &[Output]) -> Deciding {
+    let drops = outputs.iter().all(|o| drops(&o.actions));
     let credits = outputs.last().map(|o| o.credits.as_slice()).unwrap_or_default();
     let now = switch.clock.now();
+    let name = |id: Option<BridgeId>| {
+        id.and_then(|id| published.snapshot.bridge(id)).map_or("none".to_owned(), |b| b.name.clone())
+    };
+    let of_rule = |bridge: Option<BridgeId>, rule: &Rule| Deciding {
+        drops,
+        bridge: name(bridge),
+        table: Some(rule.table),
+        cookie: Some(rule.cookie),
+        what: rule_line(rule, false, now),
+    };
     let in_tables = credits.iter().rev().find_map(|c| match c {
-        Credit::Match { bridge, rule } => Some((Some(*bridge), rule_line(rule, false, now))),
-        Credit::Miss { bridge, table } => Some((Some(*bridge), format!("no flow of table {table} matches"))),
+        Credit::Match { bridge, rule } => Some(of_rule(Some(*bridge), rule)),
+        Credit::Miss { bridge, table } => Some(Deciding {
+            drops,
+            bridge: name(Some(*bridge)),
+            table: Some(*table),
+            cookie: None,
+            what: format!("no flow of table {table} matches"),
+        }),
         _ => None,
     });
     let before_them = || {
         credits.iter().find_map(|c| match c {
-            Credit::Rule(rule) => Some((None, rule_line(rule, false, now))),
+            Credit::Rule(rule) => Some(of_rule(None, rule)),
             _ => None,
         })
     };
-    let (bridge, last) =
-        in_tables.or_else(before_them).unwrap_or_else(|| (None, "no table was looked up".to_owned()));
-    let bridge = bridge.and_then(|id| published.snapshot.bridge(id)).map_or("none", |b| &b.name);
-    format!("{again} by the tables as they are now. The last word, bridge {bridge}: {last}\n")
+    let nothing = || Deciding {
+        drops,
+        bridge: name(None),
+        table: None,
+        cookie: None,
+        what: "no table was looked up".to_owned(),
+    };
+    in_tables.or_else(before_them).unwrap_or_else(nothing)
+}
+
+/// What decides about a dropped packet that a port received, in the tables as they are now.
+pub(crate) fn deciding_about(switch: &Switch, found: &Found<'_>) -> Option<Deciding> {
+    let Place::In(_) = found.drop.place else { return None };
+    let backer = found.backer;
+    let published = backer.shared.published();
+    let (bridge, flow) = received(backer, &published, &found.drop.flow()).ok()?;
+    let traced = traced(&published, bridge, flow, false);
+    let told = run(backer, traced, switch.clock.now());
+    Some(deciding(switch, &published, &told.outputs))
+}
+
+fn traced(published: &Arc<Published>, bridge: BridgeId, flow: Flow, names: bool) -> Traced {
+    let published = Arc::clone(published);
+    Traced { published, bridge, flow, packet: None, actions: None, names, ct_next: Vec::new() }
 }
 
 /// Whether the actions have no visible effect on the packet.

@@ -1,26 +1,44 @@
-//! The sampling interval of the shadow check.
+//! When the look-up stage shows packets: the sampling interval of the shadow check, and whether packets are captured.
 
-/// Counts down to the next sampled packet.
+/// Counts down to the next batch that is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shadow {
-    /// The sampling interval in packets; 0: none.
-    pub(crate) every: u32,
-    pub(crate) left: u32,
+    /// The interval in packets after which a batch is shown; 0: never. 1 while packets are captured.
+    interval: u32,
+    left: u32,
+    /// The sampling interval of the shadow check; 0: none. And the packets that are left until its next sample.
+    every: u32,
+    until_sample: u32,
 }
 
 impl Shadow {
-    /// Sets the sampling interval in packets; 0: none.
-    pub(crate) fn set(&mut self, every: u32) {
-        if self.every != every {
-            *self = Shadow { every, left: every };
+    /// Sets the sampling interval in packets (0: none), and whether every batch is shown.
+    pub(crate) fn set(&mut self, every: u32, captures: bool) {
+        let interval = if captures { 1 } else { every };
+        if (self.every, self.interval) != (every, interval) {
+            *self = Shadow { interval, left: interval, every, until_sample: every };
         }
     }
 
-    /// Returns whether one of these `n` packets is to be sampled.
+    /// Returns whether a batch of these `n` packets is to be shown.
     #[inline]
     pub(crate) fn due(&mut self, n: usize) -> bool {
         self.left = self.left.saturating_sub(n as u32);
-        self.every != 0 && self.left == 0
+        self.interval != 0 && self.left == 0
+    }
+
+    /// Begins the next interval, after a batch of `n` packets was shown. Returns whether one of them is to be checked.
+    pub(crate) fn samples(&mut self, n: usize) -> bool {
+        if self.interval == self.every {
+            return self.every != 0;
+        }
+        self.until_sample = self.until_sample.saturating_sub(n as u32);
+        self.every != 0 && self.until_sample == 0
+    }
+
+    /// A packet was checked: begins the next sampling interval.
+    pub(crate) fn sampled(&mut self) {
+        (self.left, self.until_sample) = (self.interval, self.every);
     }
 }
 
@@ -28,19 +46,31 @@ impl Shadow {
 mod tests {
     use super::Shadow;
 
+    fn shown(shadow: &mut Shadow, captures: bool) -> (usize, usize) {
+        let (mut shown, mut sampled) = (0, 0);
+        for _ in 0..1000 {
+            if shadow.due(50) {
+                shown += 1;
+                if shadow.samples(50) {
+                    sampled += 1;
+                    shadow.sampled();
+                }
+            }
+            shadow.set(100, captures);
+        }
+        (shown, sampled)
+    }
+
     #[test]
     fn one_of_so_many() {
         let mut shadow = Shadow::default();
         assert!((0..100).all(|_| !shadow.due(64)));
-        shadow.set(100);
-        let mut shown = 0;
-        for _ in 0..1000 {
-            if shadow.due(50) {
-                shown += 1;
-                shadow.left = shadow.every;
-            }
-            shadow.set(100);
-        }
-        assert_eq!(shown, 500);
+        shadow.set(100, false);
+        assert_eq!(shown(&mut shadow, false), (500, 500));
+        // While packets are captured every batch is shown, and as many are checked as before.
+        shadow.set(100, true);
+        assert_eq!(shown(&mut shadow, true), (1000, 500));
+        shadow.set(0, true);
+        assert!((0..100).all(|_| shadow.due(50) && !shadow.samples(50)));
     }
 }

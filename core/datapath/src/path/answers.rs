@@ -1,7 +1,7 @@
 //! Answers: the packets of an answered flow continue together, each looked up again.
 
 use super::megaflows::Megaflows;
-use super::{execute, inline, park, pass_all};
+use super::{capture, execute, inline, park, pass_all};
 use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::packet::Packet;
@@ -40,6 +40,7 @@ fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Ans
         Outcome::Again => {}
         Outcome::Run { program, owner, tcp_flags } => {
             if let Some(packet) = packets.pop_front() {
+                capture::missed(engine, &packet);
                 engine.tally.add(Event::Missed, 1);
                 let bytes = packet.frame.len() as u64;
                 owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags });

@@ -14,6 +14,7 @@ use super::{balance, conntrack, frames, recent, tunnel};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Group, Groups, NO_GROUP, Way};
+use crate::last_drop::Place;
 use crate::port::Frame;
 use crate::program::{Program, Sum};
 use crate::tally::Event;
@@ -144,9 +145,15 @@ fn whole(engine: &mut Engine, program: &Program) {
         Way::Send(port) => engine.send_all(port, &mut group.frames),
         Way::Drop(reason) => {
             let frames = &mut group.frames;
-            engine.tally.drop(reason, frames.len() as u64 - 1);
-            let last = frames.pop().map(|frame| engine.batch.packet(frames.len(), frame));
-            last.into_iter().for_each(|packet| engine.drop_packet(packet, reason));
+            let rest = if engine.drops.wants_all() { 0 } else { frames.len() - 1 };
+            engine.tally.drop(reason, rest as u64);
+            for (i, frame) in frames.drain(rest..).enumerate() {
+                let packet = engine.batch.packet(rest + i, frame);
+                if i == 0 {
+                    engine.drops.ports.count(Place::In(packet.meta.in_port), reason, rest as u64);
+                }
+                engine.drop_packet(packet, reason);
+            }
             engine.pool.free_all(frames);
         }
         Way::RewriteAndSend(_) | Way::Again(_) | Way::Gather(_) => {

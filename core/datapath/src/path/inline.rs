@@ -7,7 +7,7 @@
 
 use super::extract::wide;
 use super::megaflows::Megaflows;
-use super::{execute, recent};
+use super::{capture, execute, recent};
 use crate::engine::Engine;
 use crate::flows::{Birth, NewFlow, Published};
 use crate::packet::Packet;
@@ -43,6 +43,7 @@ pub(super) fn translate(
     answered: bool,
     now: Millis,
 ) {
+    capture::missed(engine, &packet);
     let (key, flags) = wide(packet.frame.bytes(), &packet.meta);
     let context = shared.table.context(packet.meta.in_port);
     let (index, visited) = context.map_or((None, 0), |c| c.lookup(guard, &key));

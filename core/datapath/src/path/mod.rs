@@ -6,6 +6,7 @@
 pub(crate) mod answers;
 mod balance;
 pub mod cache;
+pub(crate) mod capture;
 pub mod classify;
 pub(crate) mod conntrack;
 pub mod execute;
@@ -109,7 +110,7 @@ fn pass(
         engine.batch.spread();
         park::hold_back(engine, &shared.tuple_secret, (recent, cached), &mut pending);
     }
-    shadow::stage(shared, engine);
+    shadow::stage(shared, guard, engine);
     engine.end_stage(PathStage::LookUp);
     let again = group::stage(guard, engine, pending, now);
     engine.end_stage(PathStage::Execute);

@@ -75,6 +75,7 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
         pool.free(frame);
     }
     tally.drop(DropReason::RxPoliced, dropped);
+    drops.ports.count(place, DropReason::RxPoliced, dropped);
     port.counters.rx_policed.fetch_add(dropped, Ordering::Relaxed);
 }
 
@@ -83,6 +84,7 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
 fn undelivered(engine: &mut Engine, in_port: u32, lost: u64) {
     engine.tally.drop(DropReason::RxInvalidPacket, lost);
     let (meta, place) = (Meta::received(in_port), Place::In(in_port));
+    engine.drops.ports.count(place, DropReason::RxInvalidPacket, lost);
     engine.drops.bytes(&[], &meta, DropReason::RxInvalidPacket, place, engine.now);
 }
 
@@ -91,6 +93,7 @@ fn drop_short(engine: &mut Engine, in_port: u32) {
     let (meta, place) = (Meta::received(in_port), Place::In(in_port));
     for frame in batch.frames.extract_if(.., |f| f.len() < SHORTEST) {
         tally.drop(DropReason::RxInvalidPacket, 1);
+        drops.ports.count(place, DropReason::RxInvalidPacket, 1);
         drops.bytes(frame.bytes(), &meta, DropReason::RxInvalidPacket, place, *now);
         batch.bytes -= frame.len() as u64;
         pool.free(frame);

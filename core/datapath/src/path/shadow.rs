@@ -1,23 +1,34 @@
-//! Shadow check: samples packets that hit a megaflow and passes them to the control half, which translates
+//! Shadow check, and captures: what is shown of a batch after its look-up.
+//!
+//! The shadow check samples packets that hit a megaflow and passes them to the control half, which translates
 //! them again and compares (`other_config:shadow-check`).
 //!
 //! It detects faults of parsing, caches, masks and revalidation under real traffic. It costs a batch one
 //! subtraction.
 
+use super::capture;
+use super::megaflows::Megaflows;
 use crate::batch::NONE;
 use crate::engine::Engine;
 use crate::shared::Shared;
 
 /// Runs before the batch is executed, so that packets are unchanged.
 #[inline]
-pub(crate) fn stage(shared: &Shared, engine: &mut Engine) {
+pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine) {
     if engine.shadow.due(engine.batch.len()) {
-        show(shared, engine);
+        show(shared, guard, engine);
     }
 }
 
 #[cold]
-fn show(shared: &Shared, engine: &mut Engine) {
+fn show(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine) {
+    capture::looked_up(guard, engine);
+    if engine.shadow.samples(engine.batch.len()) {
+        check(shared, engine);
+    }
+}
+
+fn check(shared: &Shared, engine: &mut Engine) {
     engine.batch.spread();
     let (which, batch) = (engine.random.usize(..engine.batch.len().max(1)), &engine.batch);
     let index = batch.found[if batch.alike { 0 } else { which }];
@@ -25,7 +36,7 @@ fn show(shared: &Shared, engine: &mut Engine) {
     if index == NONE {
         return;
     }
-    engine.shadow.left = engine.shadow.every;
+    engine.shadow.sampled();
     let flow = batch.meta(which).flow_of(frame.bytes());
     if let Some(megaflow) = shared.flows().translated(index) {
         handler.shadow(frame.bytes(), &flow, &megaflow);

@@ -5,7 +5,7 @@
 use crate::egress::CountedQueue;
 use crate::engine::Engine;
 use crate::engine::bursts::{QUEUES_OF, Queued, TX_BURST};
-use crate::last_drop::DropLog;
+use crate::last_drop::{DropLog, Place};
 use crate::port::{Frame, FrameBatch, FramePool, QosResult, TxQueue, TxResult};
 use crate::ports::Port;
 use crate::steering::{self, Taken, TxMode};
@@ -62,6 +62,7 @@ fn drop_unsent(
     (port, now): (u32, Millis),
 ) {
     tally.drop(reason, frames.len() as u64);
+    drops.ports.count(Place::Out(port), reason, frames.len() as u64);
     frames.iter().for_each(|f| drops.unsent(f.bytes(), reason, port, now));
 }
 
@@ -205,7 +206,7 @@ impl Sending<'_> {
 
     #[inline(always)]
     fn count(&mut self, n: u64, result: &TxResult) {
-        let Sending { port, tally, .. } = self;
+        let Sending { port, tally, drops, .. } = self;
         let sent = u64::from(result.sent).min(n);
         let too_long = u64::from(result.too_long).min(n - sent);
         let failed = n - sent - too_long;
@@ -213,6 +214,9 @@ impl Sending<'_> {
         tally.drop(DropReason::TxTooLong, too_long);
         tally.drop(DropReason::TxFailed, failed);
         if failed + too_long != 0 {
+            for (reason, n) in [(DropReason::TxTooLong, too_long), (DropReason::TxFailed, failed)] {
+                drops.ports.count(Place::Out(port.no.0), reason, n);
+            }
             port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
         }
     }
@@ -251,6 +255,7 @@ impl Sending<'_> {
             (DropReason::TxFailed, result.dropped),
         ] {
             tally.drop(reason, n.into());
+            drops.ports.count(Place::Out(no), reason, n.into());
         }
         let refused = result.refused as usize;
         let (device, refused) = frames.split_at(frames.len().saturating_sub(refused));

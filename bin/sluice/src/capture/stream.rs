@@ -1,0 +1,127 @@
+//! From the socket of a capture to a file, a pipe or lines of text.
+
+use super::lines::Lines;
+use pcapng::{Block, Blocks};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How often signals are looked at.
+const TURN: Duration = Duration::from_millis(100);
+/// How long the daemon may take to send the rest after the end.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Where packets go.
+pub enum Output {
+    /// As they come.
+    Blocks(Box<dyn Write>),
+    /// A line for each packet, to standard output.
+    Lines(Lines),
+}
+
+impl Output {
+    pub fn lines() -> Output {
+        Output::Lines(Lines::default())
+    }
+
+    /// Writes a block. `Err`: the reader has closed the pipe, or the file cannot be written.
+    fn put(&mut self, bytes: &[u8], block: &Block<'_>) -> io::Result<()> {
+        match self {
+            Output::Blocks(out) => out.write_all(bytes),
+            Output::Lines(lines) => match lines.of(block) {
+                Some(line) => writeln!(io::stdout(), "{line}"),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::Blocks(out) => out.flush(),
+            Output::Lines(_) => io::stdout().flush(),
+        }
+    }
+}
+
+/// Copies a capture until `most` packets, a signal, the end of the daemon, or the end of the pipe's reader. Returns what to tell
+/// the user.
+pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<String> {
+    let signals = runtime::signals::Signals::install()?;
+    let mut socket = UnixStream::connect(path)?;
+    socket.set_read_timeout(Some(TURN))?;
+    let (mut blocks, mut packets, mut told) = (Blocks::default(), 0, String::new());
+    let mut bytes = vec![0; 1 << 16];
+    let mut end: Option<Instant> = None;
+    while end.is_none_or(|end| end.elapsed() < FAREWELL) {
+        let is_over = most.is_some_and(|most| packets >= most) || signals.received().is_some();
+        if is_over && end.is_none() {
+            end = Some(Instant::now());
+            socket.shutdown(Shutdown::Write)?;
+        }
+        let n = match socket.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) =>
+            {
+                continue;
+            }
+            Err(e) => return Err(e),
+        };
+        blocks.push(&bytes[..n]);
+        let invalid = |e: pcapng::BlockError| io::Error::new(ErrorKind::InvalidData, e.to_string());
+        while let Some((bytes, block)) = blocks.next_block().map_err(invalid)? {
+            match block {
+                // Packets after the last one that was asked for.
+                Block::Packet(_) if most.is_some_and(|most| packets >= most) => continue,
+                Block::Packet(_) => packets += 1,
+                Block::Statistics(s) => told = s.comment.to_owned(),
+                _ => {}
+            }
+            match output.put(bytes, &block) {
+                // The reader has seen enough.
+                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(summary(packets, "")),
+                done => done?,
+            }
+        }
+        match output.flush() {
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(summary(packets, "")),
+            done => done?,
+        }
+    }
+    if end.is_none() {
+        return Err(io::Error::new(ErrorKind::UnexpectedEof, "the daemon has closed the connection"));
+    }
+    Ok(summary(packets, &told))
+}
+
+/// What the user is told: packets written, and why others are missing. `counts`: the words of the statistics.
+fn summary(packets: u64, counts: &str) -> String {
+    let count = |name: &str| {
+        let word = counts.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        word.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let mut out = format!("{packets} packets captured, {} lost", count("lost"));
+    for (name, text) in [("over_rate", "over the rate"), ("sampled_out", "not sampled")] {
+        if count(name) != 0 {
+            out += &format!(", {} {text}", count(name));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told() {
+        assert_eq!(summary(5, ""), "5 packets captured, 0 lost");
+        let counts = "wanted=20 kept=5 sampled_out=0 over_rate=12 lost=3";
+        assert_eq!(summary(5, counts), "5 packets captured, 3 lost, 12 over the rate");
+    }
+}

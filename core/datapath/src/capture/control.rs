@@ -1,0 +1,43 @@
+//! Starting and ending captures.
+
+use super::{CAPTURES_MAX, Capture, Captures};
+use crate::datapath::{Datapath, PutError};
+use crate::ports::Ports;
+use std::sync::Arc;
+
+impl Datapath {
+    /// Starts a capture: workers see it in their next iteration.
+    pub fn start_capture(&self, capture: &Arc<Capture>) -> Result<(), PutError> {
+        let _one_at_a_time = self.shared.flows();
+        let captures = self.shared.captures.load_full();
+        if captures.len() >= CAPTURES_MAX {
+            return Err(PutError::NoRoom);
+        }
+        self.set_captures(captures.with(capture));
+        Ok(())
+    }
+
+    /// Ends a capture. Its reader may still take what waits; workers add nothing after their next iteration.
+    pub fn stop_capture(&self, capture: &Arc<Capture>) {
+        let _one_at_a_time = self.shared.flows();
+        self.set_captures(self.shared.captures.load_full().without(capture));
+    }
+
+    /// The captures that run.
+    pub fn captures(&self) -> Vec<Arc<Capture>> {
+        self.shared.captures.load().iter().cloned().collect()
+    }
+
+    /// Publishes the captures. Only ports whose captures change get other tx queues.
+    fn set_captures(&self, captures: Captures) {
+        let captures = Arc::new(captures);
+        let mut ports = Ports::clone(&self.shared.ports.load());
+        let changed: Vec<_> = ports.iter().filter_map(|port| port.captured(&captures)).collect();
+        for port in changed {
+            ports.all.insert(port.no, port);
+        }
+        self.shared.ports.store(Arc::new(ports));
+        self.shared.captures.store(captures);
+        self.shared.changed();
+    }
+}

@@ -1,0 +1,128 @@
+//! Lanes: the copies of a capture that wait for its reader.
+//!
+//! Each thread writes to a lane of its own as a rule. A lane has a lock, which its reader holds only to exchange two vectors, and a
+//! writer tries it a few times and then gives up.
+
+use super::{OVERHEAD, Side};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use units::{Nanos, Ufid};
+
+/// Number of lanes; threads beyond that share them.
+const LANES: usize = 16;
+/// How many times a writer tries the lock: below a microsecond.
+const TRIES: usize = 32;
+
+/// A captured packet, without its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it was seen.
+    pub at: Nanos,
+    /// Where it was seen.
+    pub side: Side,
+    /// The port, by its datapath number.
+    pub port: u32,
+    /// Length of the packet in bytes.
+    pub len: u32,
+    /// How many of its bytes were kept.
+    pub kept: u32,
+    /// Recirculation id of the pass.
+    pub recirc_id: u32,
+    /// Result of the `hash` action; 0: none.
+    pub dp_hash: u32,
+    /// The packet begins with an IP header rather than an Ethernet header.
+    pub is_l3: bool,
+    /// The megaflow that it hit, if known.
+    pub megaflow: Option<Ufid>,
+    /// It had no megaflow: a handler was asked.
+    pub upcall: bool,
+}
+
+/// Captured packets, the oldest first.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Records, each with the place of its bytes.
+    records: Vec<(Record, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    /// The packets with their kept bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (&Record, &[u8])> {
+        self.records.iter().map(|(record, at)| (record, &self.bytes[*at..*at + record.kept as usize]))
+    }
+
+    /// Number of packets.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+}
+
+#[derive(Default)]
+struct Lane {
+    records: Vec<Record>,
+    bytes: Vec<u8>,
+}
+
+pub(super) struct Lanes {
+    lanes: [Mutex<Lane>; LANES],
+    /// Bytes in all lanes, with the overhead of each packet.
+    held: AtomicUsize,
+    most: usize,
+}
+
+impl Lanes {
+    pub(super) fn new(most: usize) -> Lanes {
+        Lanes { lanes: Default::default(), held: AtomicUsize::new(0), most }
+    }
+
+    /// Adds a packet; false if there is no memory left, or the lane is taken.
+    pub(super) fn put(&self, lane: usize, record: Record, kept: &[u8]) -> bool {
+        let need = kept.len() + OVERHEAD;
+        if self.held.fetch_add(need, Ordering::Relaxed) + need <= self.most
+            && let Some(mut lane) = self.lock_soon(lane)
+        {
+            lane.records.push(record);
+            lane.bytes.extend_from_slice(kept);
+            return true;
+        }
+        self.held.fetch_sub(need, Ordering::Relaxed);
+        false
+    }
+
+    fn lock_soon(&self, lane: usize) -> Option<MutexGuard<'_, Lane>> {
+        let lane = &self.lanes[lane % LANES];
+        for _ in 0..TRIES {
+            match lane.try_lock() {
+                Ok(guard) => return Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        None
+    }
+
+    /// Takes everything. The memory counts as free from now on: the reader bounds what it takes.
+    pub(super) fn take(&self) -> Batch {
+        let mut out = Batch::default();
+        for lane in &self.lanes {
+            let Lane { records, mut bytes } =
+                std::mem::take(&mut *lane.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut at = out.bytes.len();
+            out.records.extend(records.into_iter().map(|record| {
+                let place = at;
+                at += record.kept as usize;
+                (record, place)
+            }));
+            out.bytes.append(&mut bytes);
+        }
+        out.records.sort_by_key(|(record, _)| record.at);
+        self.held.fetch_sub(out.bytes.len() + out.records.len() * OVERHEAD, Ordering::Relaxed);
+        out
+    }
+}

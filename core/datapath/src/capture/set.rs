@@ -1,0 +1,73 @@
+//! The captures of a datapath, as workers and ports hold them.
+
+use super::{Capture, Seen, Side};
+use crate::last_drop::Place;
+use crate::packet::Meta;
+use dpif::DropReason;
+use std::sync::Arc;
+use units::WorkerId;
+
+/// All captures; mostly none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Captures(Vec<Arc<Capture>>);
+
+impl Captures {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn with(&self, new: &Arc<Capture>) -> Captures {
+        Captures(self.0.iter().chain([new]).cloned().collect())
+    }
+
+    pub(crate) fn without(&self, old: &Arc<Capture>) -> Captures {
+        Captures(self.0.iter().filter(|one| !Arc::ptr_eq(one, old)).cloned().collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Capture>> {
+        self.0.iter()
+    }
+
+    /// Whether some capture wants packets after their look-up.
+    pub(crate) fn looks_up(&self) -> bool {
+        self.0.iter().any(|one| one.spec().rx)
+    }
+
+    /// Whether some capture wants packets that this port receives.
+    pub(crate) fn wants_rx(&self, port: u32) -> bool {
+        self.0.iter().any(|one| one.spec().rx && one.wants_port(port))
+    }
+
+    /// Those that want what this port sends.
+    pub(crate) fn of_tx(&self, port: u32) -> Captures {
+        Captures(self.0.iter().filter(|one| one.spec().tx && one.wants_port(port)).cloned().collect())
+    }
+
+    /// Whether some capture wants dropped packets.
+    pub(crate) fn wants_drops(&self) -> bool {
+        self.0.iter().any(|one| one.spec().drops)
+    }
+
+    #[cold]
+    pub(crate) fn offer(&self, lane: usize, seen: &Seen<'_>) {
+        self.0.iter().for_each(|one| one.offer(lane, seen));
+    }
+
+    /// Offers a dropped packet.
+    #[cold]
+    pub(crate) fn offer_drop(
+        &self,
+        worker: WorkerId,
+        (bytes, meta): (&[u8], &Meta),
+        reason: DropReason,
+        place: Place,
+    ) {
+        let side = Side::dropped(place, reason);
+        let seen = Seen { side, port: place.port(), bytes, meta, megaflow: None, upcall: false };
+        self.offer(usize::from(worker.0), &seen);
+    }
+}

@@ -1,0 +1,224 @@
+//! What captures get, at each side, and that nothing stays behind when they end.
+
+use super::*;
+use crate::tests::{Control, Wire};
+use crate::{Config, Datapath, Worker};
+use dpif::DpAction;
+use flow::compose::compose;
+use std::sync::atomic::AtomicBool;
+use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
+
+fn packet(src: u32) -> Vec<u8> {
+    compose(&Flow { dl_type: 0x0800, nw_proto: 17, nw_ttl: 64, nw_src: src, ..Flow::ZERO }, b"")
+}
+
+fn spec() -> CaptureSpec {
+    CaptureSpec {
+        ports: BTreeSet::new(),
+        rx: true,
+        tx: true,
+        drops: true,
+        reasons: BTreeSet::new(),
+        filter: None,
+        megaflow: None,
+        passes: false,
+        snaplen: 1 << 16,
+        every: 1,
+        rate: 0,
+        memory: 1 << 20,
+    }
+}
+
+fn source(src: u32) -> Match {
+    let mask = Flow { nw_src: u32::MAX, dl_type: u16::MAX, ..Flow::ZERO };
+    Match::new(&Flow { nw_src: src, dl_type: 0x0800, ..Flow::ZERO }, &mask)
+}
+
+/// Port 1 receives. Source 2 goes to port 2, source 9 to a port that does not exist, others are dropped.
+struct Bed {
+    datapath: Arc<Datapath>,
+    worker: Worker,
+    wire: Wire,
+    at: u64,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let control = Arc::new(Control::default());
+        let to = |src, port| {
+            let m = source(src);
+            (m.flow, m.mask, vec![DpAction::Output(PortNo(port))])
+        };
+        let ip = |dl_type| Flow { dl_type, ..Flow::ZERO };
+        let rest = (ip(0x0800), ip(u16::MAX), vec![DpAction::Drop(DropReason::ActionOfPipeline)]);
+        *control.rules.lock().unwrap() = vec![to(2, 2), to(9, 9), rest];
+        let datapath = Datapath::new(&Config::default());
+        datapath.set_handler(control);
+        let mut worker = datapath.worker(WorkerId(1), 0);
+        let wire = Wire::default();
+        for no in [1, 2] {
+            datapath.add_port(PortNo(no), vec![Box::new(Wire::default())]).unwrap();
+        }
+        worker.add_rxq(PortNo(1), QueueId(0), Box::new(wire.clone()));
+        Bed { datapath, worker, wire, at: 0 }
+    }
+
+    fn start(&self, spec: CaptureSpec) -> Arc<Capture> {
+        let ticks = AtomicU64::new(0);
+        let capture =
+            Arc::new(Capture::new(spec, Arc::new(move || Nanos(ticks.fetch_add(1, Ordering::Relaxed)))));
+        self.datapath.start_capture(&capture).unwrap();
+        capture
+    }
+
+    fn send(&mut self, sources: &[u32]) {
+        sources.iter().for_each(|&src| self.wire.put(&packet(src)));
+        self.at += 1;
+        self.worker.poll(Millis(self.at), Cycles(0));
+    }
+}
+
+/// Side and port of all packets that wait, and whether each has a megaflow.
+fn taken(capture: &Capture) -> Vec<(Side, u32, bool)> {
+    capture.take().iter().map(|(r, _)| (r.side, r.port, r.megaflow.is_some())).collect()
+}
+
+#[test]
+fn both_sides_and_drops() {
+    let mut bed = Bed::new();
+    let capture = bed.start(spec());
+    let (rx, tx) = (|known| (Side::Rx, 1, known), (Side::Tx, 2, false));
+    let (dropped, lost) = (
+        (Side::DroppedIn(DropReason::ActionOfPipeline), 1, false),
+        (Side::DroppedOut(DropReason::InvalidPort), 9, false),
+    );
+    // The first packet of a flow has an upcall, the second a megaflow.
+    bed.send(&[2]);
+    assert_eq!(taken(&capture), [rx(false), tx]);
+    bed.send(&[2]);
+    assert_eq!(taken(&capture), [rx(true), tx]);
+    bed.send(&[3]);
+    assert_eq!(taken(&capture), [rx(false), dropped]);
+    // A burst of drops by one megaflow is captured whole.
+    bed.send(&[3, 3, 3]);
+    assert_eq!(taken(&capture), [rx(true), rx(true), rx(true), dropped, dropped, dropped]);
+    bed.send(&[9]);
+    assert_eq!(taken(&capture), [rx(false), lost]);
+    assert_eq!((capture.counts().wanted, capture.counts().lost), (12, 0));
+    bed.datapath.stop_capture(&capture);
+    bed.send(&[2, 3, 9]);
+    assert!(capture.take().is_empty() && bed.datapath.captures().is_empty());
+    let sums: Vec<u64> = bed.datapath.port_drops().values().map(|counts| counts.iter().sum()).collect();
+    assert_eq!(sums, [5, 2], "drops by port");
+}
+
+#[test]
+fn only_what_is_wanted() {
+    let mut bed = Bed::new();
+    bed.send(&[2, 3]);
+    let ufid = bed
+        .datapath
+        .flow_dump(Millis(1))
+        .into_iter()
+        .find(|f| f.actions.contains(&DpAction::Output(PortNo(2))))
+        .unwrap()
+        .ufid;
+    let by_flow = bed.start(CaptureSpec { filter: Some(source(3)), drops: false, ..spec() });
+    let by_megaflow = bed.start(CaptureSpec { megaflow: Some(ufid), ..spec() });
+    let by_port = bed.start(CaptureSpec { ports: [2].into(), ..spec() });
+    let by_reason =
+        bed.start(CaptureSpec { rx: false, tx: false, reasons: [DropReason::InvalidPort].into(), ..spec() });
+    let sampled = bed.start(CaptureSpec { every: 3, drops: false, tx: false, ..spec() });
+    let slow = bed.start(CaptureSpec { rate: 2, drops: false, tx: false, ..spec() });
+    let short = bed.start(CaptureSpec { snaplen: 14, tx: false, drops: false, ..spec() });
+    bed.send(&[2, 3, 2, 9, 2, 3]);
+    assert_eq!(taken(&by_flow), [(Side::Rx, 1, true); 2]);
+    assert_eq!(taken(&by_megaflow), [(Side::Rx, 1, true); 3]);
+    assert_eq!(taken(&by_port), [(Side::Tx, 2, false); 3]);
+    assert_eq!(taken(&by_reason), [(Side::DroppedOut(DropReason::InvalidPort), 9, false)]);
+    assert_eq!((sampled.take().len(), sampled.counts().sampled_out), (2, 4));
+    assert_eq!((slow.take().len(), slow.counts().over_rate), (2, 4));
+    let batch = short.take();
+    let lengths: Vec<_> = batch.iter().map(|(r, bytes)| (r.len as usize, bytes.len())).collect();
+    assert_eq!(lengths, [(packet(1).len(), 14); 6]);
+    assert!(bed.datapath.start_capture(&by_flow).is_ok());
+    assert!(bed.datapath.start_capture(&by_flow).is_err(), "there is a limit");
+}
+
+#[test]
+fn what_does_not_fit_is_lost_and_counted() {
+    let mut bed = Bed::new();
+    bed.send(&[2]);
+    let one = packet(2).len() + OVERHEAD;
+    let capture = bed.start(CaptureSpec { memory: 3 * one, tx: false, ..spec() });
+    bed.send(&[2; 10]);
+    assert_eq!((capture.take().len(), capture.counts().lost), (3, 7));
+    bed.send(&[2; 2]);
+    assert_eq!(capture.take().len(), 2, "the memory is free again");
+}
+
+#[test]
+fn packets_of_captured_ports_go_the_same_way() {
+    let (mut plain, mut captured) = (Bed::new(), Bed::new());
+    captured.start(spec());
+    let is_same = |plain: &Bed, captured: &Bed| plain.worker.tally() == captured.worker.tally();
+    for round in 0..40u32 {
+        let sources: Vec<u32> =
+            (0..round % 17).map(|i| [2, 3, 9, 2, 100 + i][(round + i) as usize % 5]).collect();
+        plain.send(&sources);
+        captured.send(&sources);
+        assert!(
+            is_same(&plain, &captured),
+            "round {round}: {:?} {:?}",
+            plain.worker.tally(),
+            captured.worker.tally()
+        );
+    }
+    // A port that is added while a capture runs is captured too.
+    captured.datapath.add_port(PortNo(9), vec![Box::new(Wire::default())]).unwrap();
+    let capture = captured.start(CaptureSpec { rx: false, drops: false, ..spec() });
+    captured.send(&[9]);
+    assert_eq!(taken(&capture), [(Side::Tx, 9, false)]);
+}
+
+#[test]
+fn readers_and_writers_meet() {
+    let capture = Arc::new(Capture::new(CaptureSpec { filter: None, ..spec() }, Arc::new(|| Nanos(1))));
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..3)
+        .map(|lane| {
+            let capture = Arc::clone(&capture);
+            std::thread::spawn(move || {
+                let meta = Meta::received(1);
+                for n in 0..5000u32 {
+                    let bytes = n.to_be_bytes();
+                    let seen = Seen {
+                        side: Side::Rx,
+                        port: 1,
+                        bytes: &bytes,
+                        meta: &meta,
+                        megaflow: None,
+                        upcall: false,
+                    };
+                    // Two of the threads share a lane.
+                    capture.offer(lane / 2, &seen);
+                }
+            })
+        })
+        .collect();
+    let reader = {
+        let (capture, stop) = (Arc::clone(&capture), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            let mut n = 0;
+            while !stop.load(Ordering::Relaxed) {
+                n += capture.take().len();
+            }
+            n + capture.take().len()
+        })
+    };
+    writers.into_iter().for_each(|w| w.join().unwrap());
+    stop.store(true, Ordering::Relaxed);
+    let read = reader.join().unwrap() as u64;
+    let n = capture.counts();
+    assert_eq!((n.wanted, n.kept, n.kept + n.lost), (15000, read, 15000));
+}

@@ -1,0 +1,42 @@
+//! Dropped packets, for the control half.
+
+use crate::datapath::Datapath;
+use crate::last_drop::{LastDrop, Place};
+use crate::port_drops::DropCounts;
+use crate::shared::{Tallies, lock};
+use dpif::DropReason;
+use std::collections::BTreeMap;
+use units::PortNo;
+
+impl Datapath {
+    /// Recently dropped packets, the newest first. Those of removed workers are not included.
+    pub fn last_drops(&self) -> Vec<LastDrop> {
+        let tallies = lock(&self.shared.tallies);
+        let mut all: Vec<LastDrop> = tallies.there.iter().flat_map(|(_, t)| t.last_drops.all()).collect();
+        all.sort_by_key(|last| std::cmp::Reverse(last.order()));
+        all
+    }
+
+    /// Dropped packets by reason; reasons without a drop are left out.
+    pub fn drops(&self) -> Vec<(DropReason, u64)> {
+        self.tally().drops().collect()
+    }
+
+    /// Dropped packets by port and reason, including those of removed workers.
+    pub fn port_drops(&self) -> BTreeMap<Place, DropCounts> {
+        let Tallies { there, gone_ports, .. } = &*lock(&self.shared.tallies);
+        let mut sums = gone_ports.clone();
+        there.iter().for_each(|(_, tally)| tally.port_drops.add_to(&mut sums));
+        sums
+    }
+
+    /// Removes what is known of the drops of a removed port.
+    pub(crate) fn forget_drops(&self, no: PortNo) {
+        let Tallies { there, gone_ports, .. } = &mut *lock(&self.shared.tallies);
+        for (_, tally) in there {
+            tally.last_drops.forget(no.0);
+            tally.port_drops.forget(no.0);
+        }
+        gone_ports.retain(|place, _| place.port() != no.0);
+    }
+}

@@ -1,0 +1,47 @@
+//! Capture: packets are offered to captures after their look-up, with their megaflow.
+//!
+//! A packet is offered once in each pass: here if it hit a megaflow, and where its answer takes effect if it had none
+//! (`inline.rs`, `answers.rs`). A packet that waits behind a parked one is looked up again, and offered then.
+
+use super::megaflows::Megaflows;
+use crate::batch::NONE;
+use crate::capture::{Seen, Side};
+use crate::engine::Engine;
+use crate::packet::Packet;
+use std::sync::Arc;
+
+/// Offers the packets of the batch that hit a megaflow.
+pub(super) fn looked_up(guard: &Megaflows<'_>, engine: &mut Engine) {
+    let captures = Arc::clone(&engine.captures);
+    // All packets of a batch were received by one port.
+    if engine.batch.is_empty() || !captures.wants_rx(engine.batch.meta(0).in_port) {
+        return;
+    }
+    engine.batch.spread();
+    let (lane, batch) = (usize::from(engine.id.0), &engine.batch);
+    for (i, frame) in batch.frames.iter().enumerate() {
+        let index = batch.found.get(if batch.alike { 0 } else { i }).copied().unwrap_or(NONE);
+        let Some(megaflow) = guard.get(index).filter(|_| index != NONE) else { continue };
+        let (meta, megaflow) = (batch.meta(i), Some(megaflow.payload.ufid));
+        let seen =
+            Seen { side: Side::Rx, port: meta.in_port, bytes: frame.bytes(), meta, megaflow, upcall: false };
+        captures.offer(lane, &seen);
+    }
+}
+
+/// Offers a packet that had no megaflow.
+#[inline]
+pub(super) fn missed(engine: &Engine, packet: &Packet) {
+    if !engine.captures.is_empty() {
+        let Packet { frame, meta, .. } = packet;
+        let seen = Seen {
+            side: Side::Rx,
+            port: meta.in_port,
+            bytes: frame.bytes(),
+            meta,
+            megaflow: None,
+            upcall: true,
+        };
+        engine.captures.offer(usize::from(engine.id.0), &seen);
+    }
+}

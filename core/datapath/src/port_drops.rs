@@ -1,0 +1,178 @@
+//! Drops by port and reason.
+//!
+//! A worker has a row of counters for each port at which it dropped a packet. Only that worker writes to the row, so counting needs no
+//! atomic read-modify-write, and any thread reads it. A worker that finds the list of rows locked keeps a new row to itself until
+//! the list is free: it never waits, and no drop is lost.
+
+use crate::last_drop::Place;
+use dpif::DropReason;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+/// Rows of one worker at most: two for each port of a large host. Drops at further ports are counted by reason only.
+const ROWS_MAX: usize = 1 << 16;
+
+/// Counts of drops by reason.
+pub type DropCounts = [u64; DropReason::COUNT];
+
+/// Counters of one port.
+#[derive(Debug)]
+struct Row([AtomicU64; DropReason::COUNT]);
+
+impl Row {
+    fn new() -> Arc<Row> {
+        Arc::new(Row([const { AtomicU64::new(0) }; DropReason::COUNT]))
+    }
+
+    #[inline]
+    fn add(&self, reason: DropReason, n: u64) {
+        let count = &self.0[reason as usize];
+        count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+}
+
+/// The rows of one worker, as other threads read them.
+#[derive(Debug, Default)]
+pub(crate) struct SharedPortDrops {
+    rows: Mutex<BTreeMap<Place, Arc<Row>>>,
+    /// Increases when rows of a removed port are removed.
+    removed: AtomicU64,
+}
+
+impl SharedPortDrops {
+    /// Adds its counters to these.
+    pub(crate) fn add_to(&self, sums: &mut BTreeMap<Place, DropCounts>) {
+        let rows: Vec<(Place, Arc<Row>)> = self
+            .rows
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .map(|(p, row)| (*p, Arc::clone(row)))
+            .collect();
+        for (place, row) in rows {
+            let sum = sums.entry(place).or_insert([0; DropReason::COUNT]);
+            sum.iter_mut()
+                .zip(&row.0)
+                .for_each(|(sum, n)| *sum = sum.wrapping_add(n.load(Ordering::Relaxed)));
+        }
+    }
+
+    /// Removes the rows of a removed port.
+    pub(crate) fn forget(&self, port: u32) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.retain(|place, _| place.port() != port);
+        self.removed.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// The worker's side.
+pub(crate) struct PortDrops {
+    shared: Arc<SharedPortDrops>,
+    /// The row that was used last.
+    last: Option<(Place, Arc<Row>)>,
+    known: BTreeMap<Place, Arc<Row>>,
+    /// Rows that are not in the shared list yet.
+    unlisted: Vec<(Place, Arc<Row>)>,
+    removed: u64,
+}
+
+impl PortDrops {
+    pub(crate) fn new(shared: Arc<SharedPortDrops>) -> PortDrops {
+        PortDrops { shared, last: None, known: BTreeMap::new(), unlisted: Vec::new(), removed: 0 }
+    }
+
+    /// Counts drops.
+    #[inline]
+    pub(crate) fn count(&mut self, place: Place, reason: DropReason, n: u64) {
+        match &self.last {
+            Some((last, row)) if *last == place => row.add(reason, n),
+            _ => self.count_elsewhere(place, reason, n),
+        }
+    }
+
+    #[cold]
+    fn count_elsewhere(&mut self, place: Place, reason: DropReason, n: u64) {
+        let row = match self.known.get(&place) {
+            Some(row) => Arc::clone(row),
+            None if self.known.len() >= ROWS_MAX => return,
+            None => {
+                let row = Row::new();
+                self.known.insert(place, Arc::clone(&row));
+                self.unlisted.push((place, Arc::clone(&row)));
+                row
+            }
+        };
+        row.add(reason, n);
+        self.last = Some((place, row));
+        self.list();
+    }
+
+    /// Shows new rows to other threads.
+    #[inline]
+    pub(crate) fn list(&mut self) {
+        if !self.unlisted.is_empty() {
+            self.list_now();
+        }
+    }
+
+    #[cold]
+    fn list_now(&mut self) {
+        match self.shared.rows.try_lock() {
+            Ok(mut rows) => rows.extend(self.unlisted.drain(..)),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().extend(self.unlisted.drain(..)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Lets go of the rows of removed ports; called when ports have changed.
+    pub(crate) fn refresh(&mut self) {
+        let removed = self.shared.removed.load(Ordering::Acquire);
+        if removed == self.removed {
+            return;
+        }
+        // The shared list is the one to go by; if it is locked, the next change of the ports comes here again.
+        if let Ok(rows) = self.shared.rows.try_lock() {
+            self.removed = removed;
+            self.last = None;
+            self.known.clone_from(&rows);
+            self.known.extend(self.unlisted.iter().cloned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_by_port_and_reason() {
+        let shared = Arc::new(SharedPortDrops::default());
+        let mut drops = PortDrops::new(Arc::clone(&shared));
+        let sums = || {
+            let mut sums = BTreeMap::new();
+            shared.add_to(&mut sums);
+            let of = |counts: DropCounts| {
+                DropReason::ALL
+                    .iter()
+                    .map(|r| (*r, counts[*r as usize]))
+                    .filter(|(_, n)| *n != 0)
+                    .collect::<Vec<_>>()
+            };
+            sums.into_iter().map(|(place, counts)| (place, of(counts))).collect::<Vec<_>>()
+        };
+        let (meter, mtu) = (DropReason::Meter, DropReason::TxTooLong);
+        drops.count(Place::In(1), meter, 2);
+        let guard = shared.rows.lock().unwrap();
+        drops.count(Place::Out(2), mtu, 1);
+        drops.count(Place::In(1), meter, 1);
+        drop(guard);
+        assert_eq!(sums(), [(Place::In(1), vec![(meter, 3)])], "the list was locked");
+        drops.list();
+        assert_eq!(sums(), [(Place::In(1), vec![(meter, 3)]), (Place::Out(2), vec![(mtu, 1)])]);
+        shared.forget(1);
+        drops.refresh();
+        drops.count(Place::In(1), mtu, 1);
+        assert_eq!(sums(), [(Place::In(1), vec![(mtu, 1)]), (Place::Out(2), vec![(mtu, 1)])]);
+    }
+}

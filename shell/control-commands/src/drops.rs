@@ -1,0 +1,89 @@
+//! `dpif/show-drops [recent=N] [flow=FLOW]`: drops by port and reason, and the packets that were dropped recently with the rule that
+//! decides. Sluice's own command, in JSON; `sluice drops` prints it.
+
+use crate::capture::filter;
+use crate::last_drop::{Found, deciding_about, recent};
+use crate::names::DatapathNames;
+use datapath::DropCounts;
+use datapath::last_drop::Place;
+use dpif::DropReason;
+use dpif::text::DpPortNames;
+use flow::text::{NoNames, flow_text};
+use ovsdb::Json;
+use serde_json::json;
+use switch::{Backer, Switch};
+use units::PortNo;
+use unixctl::Reply;
+
+/// Recent packets if nothing else is asked, and at most: each takes a trace of the main thread.
+const RECENT: (usize, usize) = (10, 64);
+
+pub(crate) fn show(switch: &Switch, args: &[String]) -> Result<Reply, String> {
+    let (mut most, mut flow) = (RECENT.0, None);
+    for arg in args {
+        match arg.split_once('=') {
+            Some(("recent", n)) => {
+                most = n.parse().map_err(|_| format!("recent: \"{n}\" is not a number"))?;
+            }
+            Some(("flow", text)) => flow = Some(filter(text)?),
+            _ => return Err(format!("{arg}: neither recent=N nor flow=FLOW")),
+        }
+    }
+    let found = recent(switch, flow);
+    let packets: Vec<Json> = found.iter().take(most.min(RECENT.1)).map(|one| packet(switch, one)).collect();
+    let datapaths: Json = switch.datapaths.all().map(|b| (b.name(), datapath(b))).collect();
+    Ok(Reply::Json(json!({ "datapaths": datapaths, "recent": packets, "recent-in-all": found.len() })))
+}
+
+fn datapath(backer: &Backer) -> Json {
+    let sums: Json =
+        backer.datapath.drops().into_iter().map(|(r, n)| (r.name().to_owned(), Json::from(n))).collect();
+    let ports: Vec<Json> =
+        backer.datapath.port_drops().iter().filter_map(|(place, n)| port(backer, *place, n)).collect();
+    json!({ "reasons": sums, "ports": ports })
+}
+
+fn port(backer: &Backer, place: Place, counts: &DropCounts) -> Option<Json> {
+    let reasons: serde_json::Map<String, Json> = DropReason::ALL
+        .iter()
+        .map(|r| (r.name().to_owned(), counts[*r as usize]))
+        .filter(|(_, n)| *n != 0)
+        .map(|(name, n)| (name, Json::from(n)))
+        .collect();
+    (!reasons.is_empty()).then(|| {
+        json!({ "port": port_name(backer, place), "number": place.port(), "way": way(place), "reasons": reasons })
+    })
+}
+
+/// The name of a port; null if it is gone.
+fn port_name(backer: &Backer, place: Place) -> Option<String> {
+    DatapathNames(backer).name(PortNo(place.port()))
+}
+
+fn way(place: Place) -> &'static str {
+    match place {
+        Place::In(_) => "received",
+        Place::Out(_) => "to be sent",
+    }
+}
+
+fn packet(switch: &Switch, found: &Found<'_>) -> Json {
+    let drop = &found.drop;
+    let rule = deciding_about(switch, found).map(|by| {
+        json!({
+            "bridge": by.bridge, "table": by.table, "cookie": by.cookie, "rule": by.what, "drops-now": by.drops,
+        })
+    });
+    json!({
+        "datapath": found.backer.name(),
+        "port": port_name(found.backer, drop.place),
+        "number": drop.place.port(),
+        "way": way(drop.place),
+        "reason": drop.reason.name(),
+        "help": drop.reason.help(),
+        "milliseconds-ago": switch.clock.now().since(drop.at).0,
+        "bytes": drop.len,
+        "flow": flow_text(&found.fields, &NoNames),
+        "decided-by": rule,
+    })
+}
