@@ -205,7 +205,12 @@ impl Asking {
 
     /// Sends a command without arguments and returns the reply as text.
     pub fn ask_text(&mut self, command: &str) -> Result<String, Failure> {
-        match self.transact(Format::Text, command, &[])? {
+        self.ask_text_about(command, &[])
+    }
+
+    /// Sends a command with arguments and returns the reply as text.
+    pub fn ask_text_about(&mut self, command: &str, args: &[String]) -> Result<String, Failure> {
+        match self.transact(Format::Text, command, args)? {
             Json::String(text) => Ok(ended(text)),
             other => Err(odd(&other)),
         }

@@ -27,6 +27,7 @@ mod suggest;
 mod table;
 mod top;
 mod vsctl;
+mod why;
 
 use page::{Line, Names, Page};
 use std::path::Path;
@@ -56,7 +57,7 @@ struct Tool {
 }
 
 /// All of them, the most used first.
-static TOOLS: [Tool; 14] = [
+static TOOLS: [Tool; 15] = [
     Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
     Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
     Tool { names: appctl::NAMES, run: appctl::main, page: appctl::page },
@@ -66,6 +67,7 @@ static TOOLS: [Tool; 14] = [
     Tool { names: doctor::NAMES, run: doctor::main, page: doctor::page },
     Tool { names: drops::NAMES, run: drops::main, page: drops::page },
     Tool { names: metrics::NAMES, run: metrics::main, page: metrics::page },
+    Tool { names: why::NAMES, run: why::main, page: why::page },
     Tool { names: capture::NAMES, run: capture::main, page: capture::page },
     Tool { names: host_ids::NAMES, run: host_ids::main, page: host_ids::page },
     Tool { names: bench::NAMES, run: bench::main, page: bench::page },

@@ -193,6 +193,7 @@ commands! {
     OFPROTO_LIST_TUNNELS: c("ofproto/list-tunnels", "", 0, 0).by(SWITCH).help("lists the tunnel ports of the datapath").common();
     OFPROTO_TRACE: c("ofproto/trace", "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]", 1, MANY).by(SWITCH).help("traces a packet through the flow tables").common();
     OFPROTO_TRACE_PACKET_OUT: c("ofproto/trace-packet-out", "[-consistent] {[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet] actions", 2, MANY).by(SWITCH);
+    OFPROTO_WHY: hidden_words("ofproto/why").by(SWITCH);
     OVS_ROUTE_ADD: c("ovs/route/add", "ip/plen dev [gw] [pkt_mark=mark] [src=src_ip] [table=id]", 2, 6).by(SWITCH);
     OVS_ROUTE_DEL: c("ovs/route/del", "ip/plen [pkt_mark=mark] [table=id]", 1, 3).by(SWITCH);
     OVS_ROUTE_LOOKUP: c("ovs/route/lookup", "ip_addr [pkt_mark=mark] [src=src_ip]", 1, 3).by(SWITCH);

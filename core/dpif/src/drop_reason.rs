@@ -224,8 +224,8 @@ impl DropReason {
 pub fn markdown() -> String {
     let mut out = "# Drop reasons\n\n\
         Every dropped packet is counted under one of these names. `sluice appctl coverage/show` and `dpif/show-accounting` print\n\
-        the counters, `ofproto/trace --last-drop` recent packets with their reason, `sluice drops` this page's text. Made by\n\
-        `sluice drops --markdown`.\n"
+        the counters, `sluice drops` those of each port and recent packets with their rule, `sluice drops --list` this page's text.\n\
+        Made by `sluice drops --markdown`.\n"
         .to_owned();
     for stage in Stage::ALL {
         let files: Vec<String> = stage.files().iter().map(|file| format!("[{file}](../{file})")).collect();

@@ -224,7 +224,7 @@ fn is_to_port_that_is_down(switch: &Switch, found: &Found<'_>) -> bool {
 }
 
 /// The bridge's port with this datapath port number.
-fn port_of<'a>(switch: &'a Switch, backer: &Backer, no: PortNo) -> Option<&'a BridgePort> {
+pub(crate) fn port_of<'a>(switch: &'a Switch, backer: &Backer, no: PortNo) -> Option<&'a BridgePort> {
     let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == backer.kind);
     bridges.flat_map(|b| b.ports.values()).find(|p| p.number() == Some(no))
 }
@@ -339,7 +339,7 @@ pub(crate) fn deciding_about(switch: &Switch, found: &Found<'_>) -> Option<Decid
     Some(deciding(switch, &published, &told.outputs))
 }
 
-fn traced(published: &Arc<Published>, bridge: BridgeId, flow: Flow, names: bool) -> Traced {
+pub(crate) fn traced(published: &Arc<Published>, bridge: BridgeId, flow: Flow, names: bool) -> Traced {
     let published = Arc::clone(published);
     Traced { published, bridge, flow, packet: None, actions: None, names, ct_next: Vec::new() }
 }

@@ -52,6 +52,7 @@ mod tunnels;
 mod upcall;
 mod uplinks;
 mod verify;
+mod why;
 
 pub use commands::Commands;
 pub use trace::read_only as trace;

@@ -1,5 +1,10 @@
-//! `sluice drops [PATTERN]`: why packets are dropped, by the names of the counters.
+//! `sluice drops [PATTERN]`: which packets are dropped, at which port, why, and by which rule.
+//!
+//! With `--list` it explains the reasons, without a switch.
 
+mod live;
+
+use crate::appctl::report_failure;
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use crate::{Call, own};
@@ -8,11 +13,19 @@ use dpif::drop_reason::markdown;
 use ovsdb::Json;
 use std::process::ExitCode;
 
-const MARKDOWN: Opt =
-    opt("markdown", None, Takes::Nothing).says("", "prints docs/drop-reasons.md, all of it");
+const OPTIONS: [Opt; 5] = [
+    opt("target", Some('t'), Takes::Value)
+        .says("TARGET", "name of the daemon, or absolute path of its socket"),
+    opt("flow", None, Takes::Value)
+        .says("FLOW", "recent packets that this matches only, as in tcp,tp_dst=80"),
+    opt("recent", Some('n'), Takes::Value)
+        .says("N", "recent packets that are shown (default: 10, at most 64)"),
+    opt("list", Some('l'), Takes::Nothing).says("", "explains the reasons; needs no switch"),
+    opt("markdown", None, Takes::Nothing).says("", "prints docs/drop-reasons.md, all of it"),
+];
 
 fn options() -> Vec<Opt> {
-    own::FORMAT.into_iter().chain([MARKDOWN]).chain(own::INFORMATIVE).collect()
+    own::FORMAT.into_iter().chain(OPTIONS).chain(own::INFORMATIVE).collect()
 }
 
 /// What it is called.
@@ -22,16 +35,17 @@ pub const NAMES: Names = Names { tool: "drops", peers: &[] };
 pub fn page() -> Page {
     Page {
         names: NAMES,
-        title: "says what the counters of dropped packets mean",
-        synopsis: "[--json | --markdown] [PATTERN]",
+        title: "shows which packets are dropped, where and why",
+        synopsis: "[--json] [--flow FLOW] [-n N] [PATTERN] | --list [--json] [PATTERN] | --markdown",
         commands: Vec::new(),
         options: options(),
         notes: vec![(
             "What it prints",
-            "Of each reason for which packets are dropped: the name of its counter, what it means, the stage of the path that \
-             drops such packets, and, if a switch without problems has none, the command that shows more. PATTERN is a part of \
-             a name, as in \"mtu\", or of a meaning. The numbers are in coverage/show and dpif/show-accounting \
-             (sluice appctl); ofproto/trace --last-drop prints the packets that were dropped last."
+            "For each port, the drops of packets that it received or that were to leave by it, by reason, since the switch has \
+             started; then recent packets of different flows, the newest first, each with the rule that decides about it in the \
+             tables as they are now. PATTERN is a part of a reason's name, as in \"mtu\". With --list: each reason, what it means, \
+             the stage of the path that drops such packets, and, if a switch without problems has none, the command that shows \
+             more. sluice capture --drops shows all dropped packets as they come, ofproto/trace --last-drop traces the last one."
                 .into(),
         )],
     }
@@ -46,6 +60,12 @@ pub fn main(call: &Call) -> ExitCode {
     if parsed.has("markdown") {
         print!("{}", markdown());
         return ExitCode::SUCCESS;
+    }
+    if !parsed.has("list") {
+        return match live::show(call, &parsed, json) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => report_failure(&call.name, failure),
+        };
     }
     own::print_matching(call, &parsed, |pattern| {
         let found: Vec<&DropReason> = DropReason::ALL.iter().filter(|r| matches(r, pattern)).collect();

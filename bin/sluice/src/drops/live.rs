@@ -1,0 +1,131 @@
+//! The drops of a running switch.
+
+use crate::Call;
+use crate::appctl::{Asking, Failure};
+use crate::getopt::Parsed;
+use dpif::DropReason;
+use ovsdb::Json;
+use std::io::Write;
+
+/// Asks the switch and prints the reply.
+pub fn show(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
+    let mut words: Vec<String> = parsed.value("recent").map(|n| format!("recent={n}")).into_iter().collect();
+    words.extend(parsed.value("flow").map(|flow| format!("flow={flow}")));
+    let mut asking = Asking::new(call, parsed.value("target"))?;
+    let mut reply = asking.ask_about("dpif/show-drops", &words)?;
+    select(&mut reply, parsed.rest.first().map_or("", String::as_str));
+    let text = if json { format!("{reply}\n") } else { text(&reply) };
+    // A reader that closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+/// Leaves only reasons whose name contains this.
+fn select(reply: &mut Json, part: &str) {
+    let keep = |reasons: &mut Json| {
+        if let Some(reasons) = reasons.as_object_mut() {
+            reasons.retain(|name, _| name.contains(part));
+        }
+    };
+    for datapath in reply["datapaths"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
+        keep(&mut datapath["reasons"]);
+        if let Some(ports) = datapath["ports"].as_array_mut() {
+            ports.iter_mut().for_each(|port| keep(&mut port["reasons"]));
+            ports.retain(|port| port["reasons"].as_object().is_some_and(|r| !r.is_empty()));
+        }
+    }
+    if let Some(recent) = reply["recent"].as_array_mut() {
+        recent.retain(|packet| packet["reason"].as_str().is_some_and(|name| name.contains(part)));
+    }
+}
+
+fn text(reply: &Json) -> String {
+    let mut out = String::new();
+    for (name, datapath) in reply["datapaths"].as_object().into_iter().flatten() {
+        let ports = list(&datapath["ports"]);
+        if ports.is_empty() {
+            out += &format!("{name}: no packet was dropped\n");
+            continue;
+        }
+        out += &format!("{name}\n  {:<18} {:<10} {:<38} {:>12}\n", "port", "packets", "reason", "dropped");
+        for port in ports {
+            for (reason, n) in port["reasons"].as_object().into_iter().flatten() {
+                out += &format!(
+                    "  {:<18} {:<10} {reason:<38} {:>12}\n",
+                    port_name(port),
+                    word(&port["way"]),
+                    n.to_string()
+                );
+            }
+        }
+        for reason in DropReason::ALL.iter().filter(|r| !datapath["reasons"][r.name()].is_null()) {
+            let look = reason.look().map_or(String::new(), |look| format!("\n      see {look}"));
+            out += &format!("  {}: {}{look}\n", reason.name(), reason.help());
+        }
+    }
+    let recent = list(&reply["recent"]);
+    if !recent.is_empty() {
+        out += "recent packets\n";
+    }
+    recent.iter().for_each(|packet| out += &packet_text(packet));
+    out
+}
+
+fn list(of: &Json) -> &[Json] {
+    of.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn word(of: &Json) -> &str {
+    of.as_str().unwrap_or("")
+}
+
+fn port_name(of: &Json) -> String {
+    of["port"].as_str().map_or_else(|| format!("port {}", of["number"]), str::to_owned)
+}
+
+fn packet_text(packet: &Json) -> String {
+    let ago = packet["milliseconds-ago"].as_u64().unwrap_or(0);
+    let (port, reason, way) = (port_name(packet), word(&packet["reason"]), word(&packet["way"]));
+    let mut out = format!("  {:>8}.{:03} s ago, {way} by {port}: {reason}\n", ago / 1000, ago % 1000);
+    out += &format!("      {} bytes, {}\n", packet["bytes"], word(&packet["flow"]));
+    let by = &packet["decided-by"];
+    if !by.is_null() {
+        let again =
+            if by["drops-now"].as_bool().unwrap_or(true) { "" } else { " (does not drop it any more)" };
+        out += &format!("      bridge {}: {}{again}\n", word(&by["bridge"]), word(&by["rule"]));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn ports_reasons_and_rules() {
+        let mut reply = json!({
+            "datapaths": { "netdev@ovs-netdev": {
+                "reasons": { "drop_action_of_pipeline": 5, "datapath_drop_tx_mtu_exceeded": 1 },
+                "ports": [
+                    { "port": "p1", "number": 2, "way": "received", "reasons": { "drop_action_of_pipeline": 5 } },
+                    { "port": null, "number": 7, "way": "to be sent", "reasons": { "datapath_drop_tx_mtu_exceeded": 1 } },
+                ] } },
+            "recent": [{ "port": "p1", "number": 2, "way": "received", "reason": "drop_action_of_pipeline", "milliseconds-ago": 1234,
+                "bytes": 60, "flow": "icmp", "decided-by": { "bridge": "br0", "rule": "table_id=4, actions=drop", "drops-now": true } }],
+        });
+        let all = text(&reply);
+        assert!(all.contains("  p1                 received   drop_action_of_pipeline"), "{all}");
+        assert!(
+            all.contains("  port 7 ")
+                && all.contains("see sluice appctl ofproto/trace --last-drop --reason mtu"),
+            "{all}"
+        );
+        assert!(all.contains("         1.234 s ago, received by p1: drop_action_of_pipeline\n      60 bytes, icmp\n      bridge br0: table_id=4"), "{all}");
+        select(&mut reply, "mtu");
+        let some = text(&reply);
+        assert!(!some.contains("pipeline") && some.contains("port 7"), "{some}");
+        select(&mut reply, "nosuch");
+        assert_eq!(text(&reply), "netdev@ovs-netdev: no packet was dropped\n");
+    }
+}

@@ -1,0 +1,232 @@
+//! `sluice why`: where the packets of a flow go, in sentences.
+//!
+//! Packets of both directions are captured for a short time. The first one of each is traced through the tables as they are
+//! (`ofproto/why`), its megaflow is read twice, and recent drops that match are added.
+//!
+//! * [`subject`]: which packets.  * [`watch`]: captures.  * [`tell`]: sentences.
+
+mod subject;
+mod tell;
+mod watch;
+
+use crate::appctl::{Asking, Failure, report_failure};
+use crate::getopt::{Opt, Parsed, Takes, opt};
+use crate::page::{Names, Page};
+use crate::{Call, own};
+use ovsdb::Json;
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+use subject::Subject;
+use tell::{Facts, Megaflow, Told, tell};
+use watch::{First, Watch};
+
+const OPTIONS: [Opt; 5] = [
+    opt("target", Some('t'), Takes::Value)
+        .says("TARGET", "name of the daemon, or absolute path of its socket"),
+    opt("port", Some('i'), Takes::Value)
+        .says("PORT", "the port that receives the packets; if none comes, one is made from the flow"),
+    opt("seconds", Some('s'), Takes::Value).says("N", "how long packets are watched (default: 2)"),
+    opt("last-drop", Some('l'), Takes::Nothing)
+        .says("", "about the flow of the packet that was dropped last"),
+    opt("trace", None, Takes::Nothing).says("", "also prints the trace through the tables"),
+];
+
+/// Time between the two samples of a megaflow.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+fn options() -> Vec<Opt> {
+    OPTIONS.into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+}
+
+/// The names of the tool.
+pub const NAMES: Names = Names { tool: "why", peers: &[] };
+
+/// The help page of the tool.
+pub fn page() -> Page {
+    Page {
+        names: NAMES,
+        title: "tells in sentences where the packets of a flow go",
+        synopsis: "[OPTION...] {FLOW | PROTOCOL SOURCE[:PORT] DESTINATION[:PORT] | --last-drop [FLOW]}",
+        commands: Vec::new(),
+        options: options(),
+        notes: vec![(
+            "What it does",
+            "It captures packets of the flow and their answers for two seconds, traces the first one of each direction through the tables, \
+             reads its megaflow twice, and looks at its connections, its ports and recent drops. The last line is the conclusion. Nothing \
+             is changed and no packet is sent. FLOW is in the syntax of flows:\n  sluice why tcp,nw_dst=10.0.0.2,tp_dst=80\n  \
+             sluice why tcp 10.0.0.1 10.0.0.2:80\n  sluice why --last-drop"
+                .into(),
+        )],
+    }
+}
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let (parsed, json) = match own::arguments(call, &options(), page) {
+        Ok(known) => known,
+        Err(code) => return code,
+    };
+    match run(call, &parsed, json) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report_failure(&call.name, failure),
+    }
+}
+
+fn run(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
+    let seconds = match parsed.value("seconds") {
+        None => Some(2.0),
+        Some(text) => text.parse::<f64>().ok().filter(|n| (0.1..=600.0).contains(n)),
+    };
+    let seconds = seconds.ok_or_else(|| Failure::Fatal("--seconds takes 0.1 to 600".into()))?;
+    let mut asking = Asking::new(call, parsed.value("target"))?;
+    let subject = match parsed.has("last-drop") {
+        true => last_drop(&mut asking, &parsed.rest)?,
+        false => Subject::parse(&parsed.rest).map_err(Failure::Fatal)?,
+    };
+    let facts = facts(&mut asking, &subject, seconds, parsed.value("port"))?;
+    let told = tell(&facts);
+    let text =
+        if json { format!("{}\n", object(&facts, &told)) } else { words(&facts, &told, parsed.has("trace")) };
+    // A reader that closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+/// Recent drops, of packets that match if there is a flow.
+fn recent(asking: &mut Asking, flow: Option<&str>, most: usize) -> Result<Vec<Json>, Failure> {
+    let words: Vec<String> =
+        flow.map(|flow| format!("flow={flow}")).into_iter().chain([format!("recent={most}")]).collect();
+    let reply = asking.ask_about("dpif/show-drops", &words)?;
+    Ok(reply["recent"].as_array().cloned().unwrap_or_default())
+}
+
+/// The flow of the last drop: its addresses, protocol and ports.
+fn last_drop(asking: &mut Asking, words: &[String]) -> Result<Subject, Failure> {
+    let all = recent(asking, words.first().map(String::as_str), 1)?;
+    let flow = all.first().and_then(|one| one["flow"].as_str());
+    let flow = flow.ok_or_else(|| Failure::Fatal("no such packet was dropped recently".into()))?;
+    Subject::parse(&[identity(flow)]).map_err(Failure::Fatal)
+}
+
+/// Of the text of a flow, the fields that all its packets share.
+fn identity(flow: &str) -> String {
+    const SHARED: [&str; 12] = [
+        "dl_vlan",
+        "dl_src",
+        "dl_dst",
+        "dl_type",
+        "nw_src",
+        "nw_dst",
+        "ipv6_src",
+        "ipv6_dst",
+        "nw_proto",
+        "tp_src",
+        "tp_dst",
+        "icmp_type",
+    ];
+    let is_shared = |field: &&str| match field.split_once('=') {
+        None => true,
+        Some((name, _)) => SHARED.contains(&name),
+    };
+    flow.split(',').filter(is_shared).collect::<Vec<_>>().join(",")
+}
+
+fn facts(asking: &mut Asking, subject: &Subject, seconds: f64, port: Option<&str>) -> Result<Facts, Failure> {
+    let there = Watch::start(asking, &subject.flow, &[])?;
+    let back = Watch::start(asking, &subject.answers, &[])?;
+    sleep(Duration::from_secs_f64(seconds));
+    let (there, back) = (there.end()?, back.end()?);
+    let mut facts = Facts { flow: subject.flow.clone(), seconds, there, back, ..Facts::default() };
+    facts.why_back = facts.back.first.as_ref().map(|first| why(asking, first)).transpose()?;
+    match (&facts.there.first, port) {
+        (Some(first), _) => {
+            let first = first.clone();
+            facts.why_there = Some(why(asking, &first)?);
+            facts.megaflow = first.megaflow.map(|ufid| samples(asking, ufid)).transpose()?.flatten();
+        }
+        (None, Some(port)) => {
+            let words = [format!("port={port}"), format!("flow={}", subject.flow)];
+            facts.why_there = Some(asking.ask_about("ofproto/why", &words)?);
+            facts.is_made = true;
+        }
+        (None, None) => {}
+    }
+    if facts.there.drops().is_empty() {
+        facts.recent = recent(asking, Some(&subject.flow), 3)?;
+    }
+    Ok(facts)
+}
+
+fn why(asking: &mut Asking, first: &First) -> Result<Json, Failure> {
+    let hex: String = first.bytes.iter().map(|b| format!("{b:02x}")).collect();
+    asking.ask_about("ofproto/why", &[format!("port={}", first.port), format!("packet={hex}")])
+}
+
+/// Reads a megaflow twice. `None`: it was gone already.
+fn samples(asking: &mut Asking, ufid: String) -> Result<Option<Megaflow>, Failure> {
+    let Some((before, actions)) = counted(asking, &ufid)? else { return Ok(None) };
+    sleep(BETWEEN);
+    let after = counted(asking, &ufid)?.map(|(n, _)| n);
+    Ok(Some(Megaflow { ufid, actions, before, after }))
+}
+
+/// Packets and actions of a megaflow, from `dpctl/get-flow`.
+fn counted(asking: &mut Asking, ufid: &str) -> Result<Option<(u64, String)>, Failure> {
+    match asking.ask_text_about("dpctl/get-flow", &[format!("ufid:{ufid}")]) {
+        Ok(line) => Ok(parse_megaflow(&line)),
+        Err(Failure::Refused(..)) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+fn parse_megaflow(line: &str) -> Option<(u64, String)> {
+    let number = line.split("packets:").nth(1)?.split(',').next()?.parse().ok()?;
+    Some((number, line.split("actions:").nth(1)?.trim().to_owned()))
+}
+
+fn words(facts: &Facts, told: &Told, trace: bool) -> String {
+    let mut out = format!("{}\n", facts.flow);
+    told.sentences.iter().for_each(|line| out += &format!("  {line}\n"));
+    if trace {
+        for why in [&facts.why_there, &facts.why_back].into_iter().flatten() {
+            out += &format!("\n{}\n", why["trace"].as_str().unwrap_or("").trim_end());
+        }
+    }
+    out + &format!("\n{}\n", told.conclusion)
+}
+
+fn object(facts: &Facts, told: &Told) -> Json {
+    let megaflow = facts.megaflow.as_ref().map(|m| {
+        json!({ "ufid": m.ufid, "actions": m.actions, "packets-before": m.before, "packets-after": m.after })
+    });
+    json!({
+        "flow": facts.flow,
+        "seconds": facts.seconds,
+        "packets": facts.there.object(),
+        "answers": facts.back.object(),
+        "tables": facts.why_there,
+        "tables-of-answers": facts.why_back,
+        "made-from-flow": facts.is_made,
+        "megaflow": megaflow,
+        "recent-drops": facts.recent,
+        "sentences": told.sentences,
+        "conclusion": told.conclusion,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_the_switch_are_read() {
+        let line = "ufid:1, recirc_id(0),in_port(2), packets:12, bytes:98, used:1.2s, actions:3,4\n";
+        assert_eq!(parse_megaflow(line), Some((12, "3,4".to_owned())));
+        assert_eq!(parse_megaflow("nothing"), None);
+        let flow = "icmp,in_port=1,vlan_tci=0x0000,dl_src=02:00:00:00:00:01,nw_src=10.1.1.1,nw_tos=32,nw_ttl=64,icmp_type=8,icmp_code=0";
+        assert_eq!(identity(flow), "icmp,dl_src=02:00:00:00:00:01,nw_src=10.1.1.1,icmp_type=8");
+    }
+}

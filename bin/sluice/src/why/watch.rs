@@ -1,0 +1,151 @@
+//! Watching: packets of both directions are captured for a short time.
+
+use crate::appctl::{Asking, Failure};
+use ovsdb::Json;
+use pcapng::{Block, Blocks};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Packets in a second that are looked at, of each direction: enough to count, and cheap.
+const RATE: u64 = 2000;
+/// How long the daemon may take to send the rest.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What was seen of one direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Packets by port and where they were seen: `rx`, `tx` or the name of a drop reason.
+    pub counts: BTreeMap<(String, String), u64>,
+    /// The first packet that was received: its port, its bytes, its megaflow.
+    pub first: Option<First>,
+    /// More packets came than were looked at.
+    pub is_part: bool,
+}
+
+/// A received packet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct First {
+    pub port: String,
+    pub bytes: Vec<u8>,
+    pub megaflow: Option<String>,
+}
+
+impl Seen {
+    /// Packets that were seen there, at all ports.
+    pub fn sum(&self, place: &str) -> u64 {
+        self.counts.iter().filter(|((_, at), _)| at == place).map(|(_, n)| n).sum()
+    }
+
+    /// The ports at which packets were seen there.
+    pub fn ports(&self, place: &str) -> Vec<&str> {
+        self.counts.keys().filter(|(_, at)| at == place).map(|(port, _)| port.as_str()).collect()
+    }
+
+    /// Drops: port, reason, number.
+    pub fn drops(&self) -> Vec<(&str, &str, u64)> {
+        let drops = self.counts.iter().filter(|((_, at), _)| at != "rx" && at != "tx");
+        drops.map(|((port, reason), n)| (port.as_str(), reason.as_str(), *n)).collect()
+    }
+
+    fn add(&mut self, port: &str, packet: &pcapng::Packet<'_>) {
+        let words: Vec<(&str, &str)> =
+            packet.comment.split(' ').filter_map(|word| word.split_once('=')).collect();
+        let word = |name| words.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
+        let place = word("reason").or(word("side")).unwrap_or("rx");
+        *self.counts.entry((port.to_owned(), place.to_owned())).or_default() += 1;
+        let known = word("megaflow").map(str::to_owned);
+        match &mut self.first {
+            // The first packet of a flow has no megaflow yet.
+            Some(first) if first.megaflow.is_none() && first.port == port && place == "rx" => {
+                first.megaflow = known
+            }
+            None if place == "rx" => {
+                self.first =
+                    Some(First { port: port.to_owned(), bytes: packet.bytes.to_vec(), megaflow: known });
+            }
+            _ => {}
+        }
+    }
+
+    /// As JSON.
+    pub fn object(&self) -> Json {
+        let counts = self.counts.iter();
+        let counts =
+            counts.map(|((port, place), n)| serde_json::json!({ "port": port, "seen": place, "packets": n }));
+        serde_json::json!({ "counts": counts.collect::<Vec<_>>(), "more": self.is_part })
+    }
+}
+
+/// A capture that runs.
+pub struct Watch(UnixStream);
+
+impl Watch {
+    /// Starts to capture packets of this flow, at these ports or all.
+    pub fn start(asking: &mut Asking, flow: &str, ports: &[&str]) -> Result<Watch, Failure> {
+        let mut words = vec![format!("flow={flow}"), format!("rate={RATE}")];
+        words.extend(ports.iter().map(|port| format!("port={port}")));
+        let reply = asking.ask_about("capture/start", &words)?;
+        let path = reply["socket"].as_str().unwrap_or_default();
+        let stream = UnixStream::connect(path)
+            .map_err(|e| Failure::Fatal(format!("{path}: {}", runtime::error_text(&e))))?;
+        Ok(Watch(stream))
+    }
+
+    /// Ends the capture and returns what was seen.
+    pub fn end(self) -> Result<Seen, Failure> {
+        self.rest().map_err(|e| Failure::Fatal(format!("the capture: {}", runtime::error_text(&e))))
+    }
+
+    fn rest(mut self) -> io::Result<Seen> {
+        self.0.shutdown(Shutdown::Write)?;
+        self.0.set_read_timeout(Some(FAREWELL))?;
+        let (mut blocks, mut seen, mut ports) = (Blocks::default(), Seen::default(), Vec::new());
+        let (mut bytes, deadline) = (vec![0; 1 << 16], Instant::now() + FAREWELL);
+        while Instant::now() < deadline {
+            let n = match self.0.read(&mut bytes)? {
+                0 => break,
+                n => n,
+            };
+            blocks.push(&bytes[..n]);
+            let invalid = |e: pcapng::BlockError| io::Error::new(ErrorKind::InvalidData, e.to_string());
+            while let Some((_, block)) = blocks.next_block().map_err(invalid)? {
+                match block {
+                    Block::Interface(name, _) => ports.push(name.to_owned()),
+                    Block::Packet(packet) => {
+                        let port = ports.get(packet.interface as usize).map_or("?", String::as_str);
+                        seen.add(port, &packet);
+                    }
+                    Block::Statistics(s) => seen.is_part = s.received > s.accepted,
+                    _ => {}
+                }
+            }
+        }
+        Ok(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_counted_by_place() {
+        let mut seen = Seen::default();
+        let mut add = |port, comment| {
+            seen.add(port, &pcapng::Packet { bytes: &[1], comment, ..pcapng::Packet::default() })
+        };
+        add("p1", "side=rx upcall");
+        add("p1", "side=rx megaflow=17");
+        add("p1", "side=drop reason=datapath_drop_meter");
+        add("p2", "side=tx");
+        assert_eq!((seen.sum("rx"), seen.ports("tx")), (2, vec!["p2"]));
+        assert_eq!(seen.drops(), [("p1", "datapath_drop_meter", 1)]);
+        assert_eq!(
+            seen.first,
+            Some(First { port: "p1".into(), bytes: vec![1], megaflow: Some("17".into()) })
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! `ofproto/why port=NAME {packet=HEX | flow=FLOW}`: what the switch does with a packet of a port, and the state of what it meets: rule,
+//! ports, connections. Sluice's own command, in JSON; `sluice why` makes sentences of it.
+
+use crate::capture::filter;
+use crate::last_drop::{deciding, port_of, traced};
+use crate::names::DatapathNames;
+use crate::received::received;
+use crate::trace_run::run;
+use conntrack::Entry;
+use datapath::last_drop::Place;
+use dpif::text::DpPortNames;
+use dpif::{DpAction, DropReason};
+use flow::Flow;
+use flow::flow::{VLANS_MAX, ct_state};
+use flow::text::{NoNames, flow_text};
+use ovsdb::Json;
+use packet::{ethertype, ipproto};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use switch::{Backer, Switch};
+use units::PortNo;
+use unixctl::Reply;
+
+/// Connections that are searched at most: more would hold up the main thread.
+const SEARCHED_MAX: u32 = 50_000;
+/// Passes of a packet through connection tracking for which a state is assumed.
+const PASSES: usize = 8;
+/// The longest packet.
+const PACKET_MAX: usize = 1 << 16;
+
+pub(crate) fn why(switch: &Switch, args: &[String]) -> Result<Reply, String> {
+    let (mut port, mut packet, mut text) = (None, None, None);
+    for arg in args {
+        match arg.split_once('=') {
+            Some(("port", name)) => port = Some(name),
+            Some(("packet", hex)) => {
+                packet = Some(bytes_of(hex).ok_or("packet: not pairs of hexadecimal digits")?)
+            }
+            Some(("flow", flow)) => text = Some(flow),
+            _ => return Err(format!("{arg}: none of port=NAME, packet=HEX and flow=FLOW")),
+        }
+    }
+    let port = port.ok_or("which port received the packet?")?;
+    let found = switch.datapaths.all().find_map(|b| Some((b, DatapathNames(b).number(port)?)));
+    let (backer, number) = found.ok_or_else(|| format!("{port}: no datapath has such a port"))?;
+    let packet = match (packet, text) {
+        (Some(packet), _) => packet,
+        (None, Some(text)) => flow::compose::compose(&filter(text)?.flow, b""),
+        (None, None) => return Err("which packet? packet=HEX or flow=FLOW".to_owned()),
+    };
+    let mut key = Flow { in_port: number.0, ..Flow::ZERO };
+    flow::extract::extract(&packet, VLANS_MAX, &mut key);
+    Ok(Reply::Json(explain(switch, backer, number, (&key, packet.len()))))
+}
+
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let digit = |c: u8| char::from(c).to_digit(16).map(|n| n as u8);
+    let pair = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
+    (hex.len().is_multiple_of(2) && hex.len() <= 2 * PACKET_MAX)
+        .then(|| hex.as_bytes().chunks(2).map(pair).collect())?
+}
+
+fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow, usize)) -> Json {
+    let (now, published) = (switch.clock.now(), backer.shared.published());
+    let (connections, state) = connections(switch, backer, key);
+    let mut out = json!({
+        "datapath": backer.name(),
+        "port": port(switch, backer, number, Place::In(number.0)),
+        "flow": flow_text(&Flow { in_port: 0, ..*key }, &NoNames),
+        "connections": connections,
+    });
+    let (bridge, seen) = match received(backer, &published, key) {
+        Ok(received) => received,
+        Err(why) => {
+            out["problem"] = Json::from(why);
+            return out;
+        }
+    };
+    let mut request = traced(&published, bridge, seen, true);
+    request.ct_next = vec![state; PASSES];
+    let told = run(backer, request, now);
+    let by = deciding(switch, &published, &told.outputs);
+    let mut effects = Effects::default();
+    told.outputs.iter().for_each(|output| effects.add(&output.actions));
+    let error =
+        told.outputs.iter().find_map(|output| output.error.as_ref()).map(|failure| failure.to_string());
+    out["bridge"] = Json::from(by.bridge);
+    out["drops"] = Json::from(by.drops);
+    out["reason"] = Json::from(effects.reasons.first().map(|reason| reason.name()));
+    out["error"] = Json::from(error);
+    out["table"] = Json::from(by.table);
+    out["cookie"] = Json::from(by.cookie);
+    out["rule"] = Json::from(by.what);
+    out["trace"] = Json::from(told.text);
+    out["ct-state"] = Json::from(
+        effects.tracks.then(|| flow::text::flags::format(flow::text::flags::ct_state, state.into(), '|')),
+    );
+    let ports = effects.ports.iter().map(|&no| {
+        let mut one = port(switch, backer, no, Place::Out(no.0));
+        let mtu = one["mtu"].as_u64();
+        one["too-long"] = Json::from(mtu.is_some_and(|mtu| len as u64 > mtu + 14));
+        one
+    });
+    out["outputs"] = ports.collect();
+    out["tunnels"] = effects.tunnels.iter().map(|no| Json::from(DatapathNames(backer).name(*no))).collect();
+    out
+}
+
+/// What actions do.
+#[derive(Default)]
+struct Effects {
+    ports: BTreeSet<PortNo>,
+    tunnels: BTreeSet<PortNo>,
+    reasons: Vec<DropReason>,
+    tracks: bool,
+}
+
+impl Effects {
+    fn add(&mut self, actions: &[DpAction]) {
+        for action in actions {
+            match action {
+                DpAction::Output(port) => {
+                    self.ports.insert(*port);
+                }
+                DpAction::TunnelPush(push) => {
+                    self.ports.insert(push.out_port);
+                    self.tunnels.insert(push.tunnel_port);
+                }
+                DpAction::Clone(list) => self.add(list),
+                DpAction::Drop(reason) => self.reasons.push(*reason),
+                DpAction::Ct(_) => self.tracks = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The state of a port, and its drops at one side.
+fn port(switch: &Switch, backer: &Backer, no: PortNo, place: Place) -> Json {
+    let known = port_of(switch, backer, no);
+    let facts = known.and_then(|port| port.facts.as_ref());
+    let stats = backer.datapath.port_stats(no).unwrap_or_default();
+    let drops = backer.datapath.port_drops();
+    let counts = drops
+        .get(&place)
+        .into_iter()
+        .flat_map(|counts| DropReason::ALL.iter().map(|r| (r.name(), counts[*r as usize])));
+    let counts: serde_json::Map<String, Json> =
+        counts.filter(|(_, n)| *n != 0).map(|(name, n)| (name.to_owned(), Json::from(n))).collect();
+    json!({
+        "name": DatapathNames(backer).name(no),
+        "number": no.0,
+        "up": facts.map(|f| f.admin_up),
+        "link": facts.map(|f| f.link_up),
+        "link-changes": facts.map(|f| f.link_resets),
+        "mtu": facts.map(|f| f.mtu),
+        "received": stats.rx_packets,
+        "sent": stats.tx_packets,
+        "dropped": counts,
+    })
+}
+
+/// The connections of a packet as text, and the state that connection tracking would give the packet.
+fn connections(switch: &Switch, backer: &Backer, key: &Flow) -> (Json, u8) {
+    let (table, fresh) = (backer.datapath.conntrack(), ct_state::TRACKED | ct_state::NEW);
+    if table.count() > SEARCHED_MAX {
+        return (json!({ "not-searched": table.count() }), fresh);
+    }
+    let (src, dst) = addresses(key);
+    let ports = (key.tp_src, key.tp_dst);
+    let is = |tuple: &conntrack::Key| {
+        let same_ports = matches!(key.nw_proto, ipproto::ICMP | ipproto::ICMPV6) || tuple.ports() == ports;
+        tuple.proto() == key.nw_proto && (tuple.src(), tuple.dst()) == (src, dst) && same_ports
+    };
+    let side = |e: &Entry| match (is(&e.original), is(&e.reply)) {
+        (true, _) => Some(ct_state::TRACKED | ct_state::ESTABLISHED),
+        (false, true) => Some(ct_state::TRACKED | ct_state::ESTABLISHED | ct_state::REPLY_DIR),
+        (false, false) => None,
+    };
+    let all = table.dump(None, switch.clock.now());
+    let found: Vec<(&Entry, u8)> = all.iter().filter_map(|e| Some((e, side(e)?))).collect();
+    let state = found.first().map_or(fresh, |(_, state)| *state);
+    (found.iter().map(|(e, _)| Json::from(e.text(false, false))).collect(), state)
+}
+
+fn addresses(key: &Flow) -> (IpAddr, IpAddr) {
+    match key.dl_type {
+        ethertype::IPV6 => (Ipv6Addr::from(key.ipv6_src).into(), Ipv6Addr::from(key.ipv6_dst).into()),
+        _ => (Ipv4Addr::from(key.nw_src).into(), Ipv4Addr::from(key.nw_dst).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_in_hexadecimal() {
+        assert_eq!(bytes_of("00ffA1"), Some(vec![0, 255, 0xa1]));
+        for wrong in ["0", "0g", "\u{fc}", "+1", "f "] {
+            assert_eq!(bytes_of(wrong), None, "{wrong}");
+        }
+    }
+}
