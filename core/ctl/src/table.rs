@@ -164,6 +164,7 @@ commands! {
     DPIF_SHOW_DP_FEATURES: c("dpif/show-dp-features", "bridge", 1, 1).by(SWITCH);
     DPIF_SHOW_DROPS: hidden_words("dpif/show-drops").by(SWITCH);
     DPIF_SHOW_SHADOW: hidden("dpif/show-shadow", 0).by(SWITCH);
+    DPIF_TOP: hidden_words("dpif/top").by(SWITCH);
     EXIT: c("exit", "[--cleanup]", 0, 1).by(BOTH);
     FDB_ADD: c("fdb/add", "bridge port vlan mac", 4, 4).by(SWITCH);
     FDB_DEL: c("fdb/del", "bridge vlan mac", 3, 3).by(SWITCH);

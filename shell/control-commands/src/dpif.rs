@@ -18,6 +18,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
         names::DPIF_SHOW => show(switch, format).into(),
         names::DPIF_SHOW_ACCOUNTING => crate::packet_accounting::show(switch, format).into(),
         names::DPIF_SHOW_DROPS => crate::drops::show(switch, args).into(),
+        names::DPIF_TOP => crate::top::show(switch, args).into(),
         names::DPIF_SHOW_SHADOW => crate::shadow::show(switch, format),
         names::DPIF_SHOW_CACHES => crate::caches::show(switch, format).into(),
         names::DPIF_DUMP_DPS => dump_dps(switch).into(),

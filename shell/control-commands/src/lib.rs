@@ -45,6 +45,7 @@ mod requested;
 mod route;
 mod shadow;
 mod time;
+mod top;
 mod trace;
 mod trace_args;
 mod trace_run;

@@ -1,12 +1,14 @@
-//! `sluice top`: live view of poll threads and rx queues.
+//! `sluice top`: live view of poll threads, ports, drops, megaflows and connections.
 //!
-//! Reads the daemon's counters (`dpif-netdev/pmd-state`) every second and computes rates from two samples, so
-//! the daemon keeps no state for it.
+//! Reads the daemon's counters every second and computes rates from two samples, so the daemon keeps no state for it.
 //!
-//! * [`sample`]: rates between two samples.  * [`view`]: their lines, and JSON.  * [`screen`]: the terminal.
+//! * [`pages`]: the pages.  * [`tables`]: lines of ports, drops, megaflows and connections.  * [`sample`]: rates of threads and queues
+//!   between two samples.  * [`view`]: their lines, and JSON.  * [`screen`]: the terminal.
 
+mod pages;
 mod sample;
 mod screen;
+mod tables;
 mod view;
 
 #[cfg(test)]
@@ -17,6 +19,7 @@ use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use crate::{Call, own};
 use ovsdb::Json;
+use pages::{Kind, Sample};
 use sample::Datapath;
 use screen::{Key, Screen};
 use std::io::Write;
@@ -24,7 +27,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use view::{Sort, View};
 
-const OPTIONS: [Opt; 3] = [
+const OPTIONS: [Opt; 4] = [
+    opt("page", Some('p'), Takes::Value)
+        .says("PAGE", "threads (default), ports, drops, flows or connections"),
     opt("target", Some('t'), Takes::Value)
         .says("TARGET", "name of the daemon, or absolute path of its socket"),
     opt("once", Some('1'), Takes::Nothing).says("", "prints one screen and exits"),
@@ -35,8 +40,6 @@ fn options() -> Vec<Opt> {
     OPTIONS.into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
 }
 
-const COMMAND: &str = "dpif-netdev/pmd-state";
-
 /// The names of the tool.
 pub const NAMES: Names = Names { tool: "top", peers: &[] };
 
@@ -44,24 +47,28 @@ pub const NAMES: Names = Names { tool: "top", peers: &[] };
 pub fn page() -> Page {
     Page {
         names: NAMES,
-        title: "shows the load of poll threads and receive queues, live",
-        synopsis: "[--once] [--json] [--interval SECONDS]",
+        title: "shows poll threads, ports, drops, megaflows and connections, live",
+        synopsis: "[--page PAGE] [--once] [--json] [--interval SECONDS]",
         commands: Vec::new(),
         options: options(),
         notes: vec![(
             "Keys",
-            "l, p and n sort queues by load, packets and name; up and down mark a queue; Enter shows the details of its port, and returns; \
+            "1 to 5 and Tab change the page; up and down scroll. Of threads: l, p and n sort queues by load, packets and name; up and down mark a queue; Enter shows the details of its port, and returns; \
              q quits."
                 .into(),
         )],
     }
 }
 
+/// Time until the second sample of a page.
+const FIRST: Duration = Duration::from_millis(300);
+
 struct Arguments {
     target: Option<String>,
     once: bool,
     json: bool,
     interval: Duration,
+    page: Kind,
 }
 
 /// Runs the tool.
@@ -74,12 +81,17 @@ pub fn main(call: &Call) -> ExitCode {
         return own::no_such_argument(call, word);
     }
     // JSON is printed only once.
-    let mut arguments = Arguments { target: None, once: json, json, interval: Duration::from_secs(1) };
+    let interval = Duration::from_secs(1);
+    let mut arguments = Arguments { target: None, once: json, json, interval, page: Kind::default() };
     for (name, value) in parsed.options {
         let seconds = || value.as_ref()?.parse::<f64>().ok().filter(|n| (0.1..=3600.0).contains(n));
         match name {
             "target" => arguments.target = value,
             "once" => arguments.once = true,
+            "page" => match Kind::of_name(value.as_deref().unwrap_or_default()) {
+                Some(page) => arguments.page = page,
+                None => return own::refuse(call, "--page takes threads, ports, drops, flows or connections"),
+            },
             "interval" => match seconds() {
                 Some(n) => arguments.interval = Duration::from_secs_f64(n),
                 None => return own::refuse(call, "--interval takes 0.1 to 3600 seconds"),
@@ -97,13 +109,32 @@ pub fn main(call: &Call) -> ExitCode {
     }
 }
 
+/// Asks for the counters of a page.
+fn ask(asking: &mut Asking, page: Kind) -> Result<Json, Failure> {
+    let (command, words) = page.command();
+    let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+    asking.ask_about(command, &words)
+}
+
 fn once(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
-    let before = asking.ask(COMMAND)?;
+    let page = arguments.page;
+    let before = (ask(&mut asking, page)?, Instant::now());
     std::thread::sleep(arguments.interval);
-    let datapaths = sample::between(&before, &asking.ask(COMMAND)?);
-    let text = match arguments.json {
-        true => format!("{}\n", Json::Array(datapaths.iter().map(view::object).collect())),
-        false => screen_lines(&datapaths, &View::default(), false).join("\n") + "\n",
+    let now = ask(&mut asking, page)?;
+    let text = match (page, arguments.json) {
+        (Kind::Threads, true) => {
+            let datapaths = sample::between(&before.0, &now);
+            format!("{}\n", Json::Array(datapaths.iter().map(view::object).collect()))
+        }
+        (Kind::Threads, false) => {
+            screen_lines(&sample::between(&before.0, &now), &View::default(), false).join("\n") + "\n"
+        }
+        // Counters: whoever reads them computes rates over the time that suits.
+        (_, true) => format!("{now}\n"),
+        (_, false) => {
+            let seconds = before.1.elapsed().as_secs_f64();
+            page.lines(&Sample { before: &before.0, now: &now, seconds }).join("\n") + "\n"
+        }
     };
     // Ignore errors: the reader may have closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -117,27 +148,96 @@ fn screen_lines(datapaths: &[Datapath], view: &View, mark: bool) -> Vec<String> 
     datapaths.iter().map(|d| view::lines(d, view, mark)).collect::<Vec<_>>().join(&String::new())
 }
 
+/// The page that is shown, and what it was made from.
+struct Shown {
+    page: Kind,
+    before: Option<(Json, Instant)>,
+    /// Of the page of the threads.
+    threads: Vec<Datapath>,
+    /// Of other pages.
+    lines: Vec<String>,
+    /// The first line that is shown.
+    from: usize,
+    view: View,
+}
+
+impl Shown {
+    fn new(page: Kind) -> Shown {
+        Shown { page, before: None, threads: Vec::new(), lines: Vec::new(), from: 0, view: View::default() }
+    }
+
+    /// Takes a sample.
+    fn sample(&mut self, asking: &mut Asking) -> Result<(), Failure> {
+        let now = (ask(asking, self.page)?, Instant::now());
+        let none = (Json::Null, now.1);
+        let before = self.before.as_ref().unwrap_or(&none);
+        if self.page == Kind::Threads {
+            self.threads =
+                if self.before.is_some() { sample::between(&before.0, &now.0) } else { Vec::new() };
+        } else {
+            let seconds = (now.1 - before.1).as_secs_f64();
+            self.lines = self.page.lines(&Sample { before: &before.0, now: &now.0, seconds });
+        }
+        self.before = Some(now);
+        Ok(())
+    }
+
+    fn text(&self) -> Vec<String> {
+        let mut out = vec![pages::heading(self.page)];
+        match (self.page, self.threads.is_empty()) {
+            (Kind::Threads, true) => {}
+            (Kind::Threads, false) => out.extend(screen_lines(&self.threads, &self.view, true)),
+            _ => out.extend(self.lines.iter().skip(self.from).cloned()),
+        }
+        out
+    }
+
+    fn key(&mut self, key: Key) {
+        match key {
+            Key::Up if self.page != Kind::Threads => self.from = self.from.saturating_sub(1),
+            Key::Down if self.page != Kind::Threads => {
+                self.from = (self.from + 1).min(self.lines.len().saturating_sub(1));
+            }
+            _ => handle_key(key, &mut self.view, self.threads.first()),
+        }
+    }
+}
+
+/// The page that a key leads to.
+fn page_of(key: Key, page: Kind) -> Option<Kind> {
+    match key {
+        Key::Tab => Some(page.next()),
+        Key::Char(c) => Kind::of_key(c),
+        _ => None,
+    }
+}
+
 fn live(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
     let fatal = |e: std::io::Error| Failure::Fatal(format!("the terminal: {}", runtime::error_text(&e)));
     let screen = Screen::open().map_err(fatal)?;
-    let mut view = View::default();
-    let mut before = asking.ask(COMMAND)?;
-    let mut shown: Vec<Datapath> = Vec::new();
+    let mut shown = Shown::new(arguments.page);
+    shown.sample(&mut asking)?;
     let mut next = Instant::now() + arguments.interval;
     loop {
-        screen.show(&screen_lines(&shown, &view, true)).map_err(fatal)?;
+        screen.show(&shown.text()).map_err(fatal)?;
         let left = next.saturating_duration_since(Instant::now());
         if let Some(key) = screen.key(left).map_err(fatal)? {
             if key == Key::Char('q') {
                 return Ok(());
             }
-            handle_key(key, &mut view, shown.first());
+            match page_of(key, shown.page) {
+                Some(page) => {
+                    shown = Shown::new(page);
+                    next = Instant::now();
+                }
+                None => shown.key(key),
+            }
         }
         if Instant::now() >= next {
-            let now = asking.ask(COMMAND)?;
-            shown = sample::between(&before, &now);
-            before = now;
-            next = Instant::now() + arguments.interval;
+            let first = shown.before.is_none();
+            shown.sample(&mut asking)?;
+            // Rates need a second sample: the first one is a short time before it.
+            next = Instant::now() + if first { arguments.interval.min(FIRST) } else { arguments.interval };
         }
     }
 }
@@ -158,6 +258,6 @@ fn handle_key(key: Key, view: &mut View, datapath: Option<&Datapath>) {
         Key::Char('l') => view.sort = Sort::Load,
         Key::Char('p') => view.sort = Sort::Packets,
         Key::Char('n') => view.sort = Sort::Name,
-        Key::Char(_) => {}
+        Key::Char(_) | Key::Tab => {}
     }
 }

@@ -11,6 +11,7 @@ pub enum Key {
     Up,
     Down,
     Enter,
+    Tab,
     Char(char),
 }
 
@@ -63,6 +64,7 @@ fn key(bytes: &[u8]) -> Option<Key> {
         b"\x1b[A" | b"\x1bOA" | b"k" => Some(Key::Up),
         b"\x1b[B" | b"\x1bOB" | b"j" => Some(Key::Down),
         b"\n" | b"\r" => Some(Key::Enter),
+        b"\t" => Some(Key::Tab),
         [c] if c.is_ascii_graphic() => Some(Key::Char(char::from(*c))),
         _ => None,
     }

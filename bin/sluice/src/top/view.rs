@@ -43,8 +43,9 @@ impl View {
 }
 
 /// A rate in a few characters.
-fn rate(n: f64) -> String {
+pub fn rate(n: f64) -> String {
     match n {
+        n if n >= 1e9 => format!("{:.2}G", n / 1e9),
         n if n >= 1e6 => format!("{:.2}M", n / 1e6),
         n if n >= 1e3 => format!("{:.1}k", n / 1e3),
         n => format!("{n:.0}"),

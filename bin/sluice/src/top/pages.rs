@@ -1,0 +1,207 @@
+//! The pages: what each asks the daemon, and what it shows.
+
+use super::tables::{self, Lines};
+use ovsdb::Json;
+
+/// A page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    #[default]
+    Threads,
+    Ports,
+    Drops,
+    Flows,
+    Connections,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [Kind::Threads, Kind::Ports, Kind::Drops, Kind::Flows, Kind::Connections];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Threads => "threads",
+            Kind::Ports => "ports",
+            Kind::Drops => "drops",
+            Kind::Flows => "flows",
+            Kind::Connections => "connections",
+        }
+    }
+
+    pub fn of_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|page| page.name() == name)
+    }
+
+    /// The page of a key, `1` to `5`.
+    pub fn of_key(key: char) -> Option<Kind> {
+        Kind::ALL.get(key.to_digit(10)?.checked_sub(1)? as usize).copied()
+    }
+
+    pub fn next(self) -> Kind {
+        Kind::ALL[(self as usize + 1) % Kind::ALL.len()]
+    }
+
+    /// The command of the daemon, and its arguments.
+    pub fn command(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Kind::Threads => ("dpif-netdev/pmd-state", &[]),
+            Kind::Ports => ("dpif/top", &["ports"]),
+            Kind::Drops => ("dpif/show-drops", &["recent=8"]),
+            Kind::Flows => ("dpif/top", &["flows"]),
+            Kind::Connections => ("dpif/top", &["connections"]),
+        }
+    }
+
+    /// The lines of two replies, for all pages but that of the threads.
+    pub fn lines(self, sample: &Sample<'_>) -> Lines {
+        match self {
+            Kind::Threads => Vec::new(),
+            Kind::Ports => tables::ports(sample),
+            Kind::Drops => tables::drops(sample),
+            Kind::Flows => tables::flows(sample),
+            Kind::Connections => tables::connections(sample),
+        }
+    }
+}
+
+/// Two replies, and the time between them.
+pub struct Sample<'a> {
+    pub before: &'a Json,
+    pub now: &'a Json,
+    pub seconds: f64,
+}
+
+impl Sample<'_> {
+    /// Name and both states of each datapath.
+    pub fn datapaths(&self) -> impl Iterator<Item = (&str, &Json, &Json)> {
+        let all = self.now["datapaths"].as_object().into_iter().flatten();
+        all.map(|(name, now)| (name.as_str(), now, &self.before["datapaths"][name.as_str()]))
+    }
+}
+
+pub fn list(of: &Json) -> &[Json] {
+    of.as_array().map_or(&[], Vec::as_slice)
+}
+
+pub fn number(of: &Json, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or(0)
+}
+
+pub fn word<'a>(of: &'a Json, name: &str) -> &'a str {
+    of[name].as_str().unwrap_or("")
+}
+
+/// The first line of the screen: the pages and their keys, the present one in brackets.
+pub fn heading(page: Kind) -> String {
+    let names = Kind::ALL.iter().zip(1..).map(|(kind, key)| match *kind == page {
+        true => format!("[{key} {}]", kind.name()),
+        false => format!(" {key} {} ", kind.name()),
+    });
+    names.collect::<Vec<_>>().join(" ") + "  q quit"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn lines(page: Kind, before: &Json, now: &Json) -> String {
+        page.lines(&Sample { before, now, seconds: 2.0 }).join("\n")
+    }
+
+    #[test]
+    fn keys_and_names_lead_to_pages() {
+        assert_eq!(Kind::of_key('2'), Some(Kind::Ports));
+        assert_eq!((Kind::of_key('0'), Kind::of_key('6'), Kind::of_key('q')), (None, None, None));
+        assert!(Kind::ALL.iter().all(|page| Kind::of_name(page.name()) == Some(*page)));
+        assert_eq!(Kind::Connections.next(), Kind::Threads);
+        let heading = heading(Kind::Drops);
+        assert!(heading.contains("[3 drops]") && heading.len() <= 80, "{heading}");
+    }
+
+    #[test]
+    fn ports_have_rates() {
+        let of = |n: u64| {
+            json!({ "datapaths": { "netdev": [
+                { "port": "quiet", "number": 1, "up": false, "rx-packets": 0 },
+                { "port": "p1", "number": 2, "up": true, "link-changes": 7, "rx-packets": 4000 * n, "rx-bytes": 64 * 4000 * n,
+                  "tx-packets": 2 * n, "tx-bytes": 128 * n, "rx-drops": 20 * n, "tx-drops": 0 },
+            ] } })
+        };
+        let text = lines(Kind::Ports, &of(1), &of(2));
+        let row = "p1                 up*      2.0k     1.02M         1       512       10        0";
+        assert_eq!(text.lines().nth(2), Some(row), "{text}");
+        assert!(text.lines().nth(3).unwrap().starts_with("quiet             down"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 80));
+        // The first sample has no rates.
+        assert!(lines(Kind::Ports, &Json::Null, &of(2)).contains("p1                 up*         0"));
+    }
+
+    #[test]
+    fn drops_have_rates_and_rules() {
+        let of = |n: u64| {
+            json!({ "datapaths": { "netdev": { "ports": [
+                    { "port": "p1", "number": 2, "way": "received", "reasons": { "drop_action_of_pipeline": n } },
+                    { "port": null, "number": 9, "way": "to be sent", "reasons": { "datapath_drop_invalid_port": 3 } } ] } },
+                "recent": [{ "port": "p1", "reason": "drop_action_of_pipeline", "flow": "icmp", "milliseconds-ago": 1200,
+                    "decided-by": { "bridge": "br0", "rule": "actions=drop" } }] })
+        };
+        let text = lines(Kind::Drops, &of(10), &of(30));
+        assert!(
+            text.contains(
+                "p1               received   drop_action_of_pipeline                  10       30\nport 9 "
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "     1.2 s ago p1: drop_action_of_pipeline\n    icmp\n    bridge br0: actions=drop"
+            ),
+            "{text}"
+        );
+        assert!(lines(Kind::Drops, &Json::Null, &json!({})).contains("no packet was dropped"));
+    }
+
+    #[test]
+    fn flows_have_rates_and_the_busiest_is_first() {
+        let flow = |ufid: &str, packets: u64, age: u64| json!({ "ufid": ufid, "flow": ufid, "actions": "2", "packets": packets, "bytes": 100 * packets, "age": age });
+        let of = |flows: Vec<Json>| json!({ "datapaths": { "netdev": { "count": 3, "limit": 9, "masks": 1, "flows": flows } } });
+        let before = of(vec![flow("a", 10, 9000), flow("b", 10, 9000)]);
+        let now =
+            of(vec![flow("a", 12, 9000), flow("b", 50, 9000), flow("new", 8, 1000), flow("old", 800, 9000)]);
+        let text = lines(Kind::Flows, &before, &now);
+        let order: Vec<&str> =
+            text.lines().skip(2).filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(order, ["20", "4", "1", "0"], "{text}");
+        assert!(
+            text.contains("      20    16.0k  b -> 2") && text.contains("3 megaflows of at most 9, 1 masks"),
+            "{text}"
+        );
+        let many = json!({ "datapaths": { "netdev": { "count": 1000000, "not-searched": true } } });
+        assert!(lines(Kind::Flows, &Json::Null, &many).contains("too many"));
+    }
+
+    #[test]
+    fn connections_by_zone_and_state() {
+        let of = |n: u64| {
+            json!({ "datapaths": { "netdev": { "count": n, "limit": 100, "kinds": { "udp": 1, "tcp ESTABLISHED": 2 },
+                "zones": [{ "zone": 7, "count": 3, "limit": 10 }], "connections": ["udp,orig=(...)"] } } })
+        };
+        let text = lines(Kind::Connections, &of(1), &of(3));
+        let wanted = "netdev  3 connections of at most 100, +1 per second\n1 udp, 2 tcp ESTABLISHED\nzone     7: 3 of at most 10\nudp,orig=(...)\n";
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn nonsense_is_shown_as_nothing() {
+        for odd in [
+            json!(null),
+            json!([]),
+            json!({ "datapaths": 3 }),
+            json!({ "datapaths": { "x": 7 }, "recent": [1] }),
+        ] {
+            for page in Kind::ALL {
+                lines(page, &odd, &odd);
+            }
+        }
+    }
+}
