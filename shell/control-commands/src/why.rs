@@ -6,6 +6,7 @@ use crate::last_drop::{deciding, port_of, traced};
 use crate::names::DatapathNames;
 use crate::received::received;
 use crate::trace_run::run;
+use bridge::vlan::{VlanConfig, VlanMode, VlanTags};
 use conntrack::Entry;
 use datapath::last_drop::Place;
 use dpif::text::DpPortNames;
@@ -13,6 +14,7 @@ use dpif::{DpAction, DropReason};
 use flow::Flow;
 use flow::flow::{VLANS_MAX, ct_state};
 use flow::text::{NoNames, flow_text};
+use openflow_service::BridgePort;
 use ovsdb::Json;
 use packet::{ethertype, ipproto};
 use serde_json::json;
@@ -103,8 +105,36 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
         one
     });
     out["outputs"] = ports.collect();
+    vlan(switch, number, &seen, &mut out);
     out["tunnels"] = effects.tunnels.iter().map(|no| Json::from(DatapathNames(backer).name(*no))).collect();
     out
+}
+
+/// The VLAN in which NORMAL forwards the packet, the ports of the bridge that carry it, and those that do not.
+fn vlan(switch: &Switch, number: PortNo, seen: &Flow, out: &mut Json) {
+    let Some(bridge) = out["bridge"].as_str().and_then(|name| switch.bridges.get(name)) else { return };
+    let config = |port: &BridgePort| bridge.config.ports.get(&port.port_row).map(|row| &row.vlan);
+    let from = bridge.ports.values().find(|port| port.number() == Some(number));
+    let Some(vlan) = from.and_then(config) else { return };
+    let tags = vlan.input(VlanTags::of(seen));
+    let others = || bridge.ports.values().filter(|port| port.number() != Some(number));
+    let (in_it, out_of_it): (Vec<&BridgePort>, Vec<&BridgePort>) =
+        others().partition(|port| config(port).is_none_or(|vlan| vlan.includes(&tags)));
+    out["vlan"] = Json::from(tags.vid());
+    out["vlan-of-port"] = Json::from(vlan_text(vlan));
+    out["vlan-ports"] = in_it.iter().map(|port| Json::from(port.name.as_str())).collect();
+    let other = |port: &&BridgePort| json!({ "name": port.name, "vlan": config(port).map(vlan_text) });
+    out["other-vlan-ports"] = out_of_it.iter().map(other).collect();
+}
+
+fn vlan_text(vlan: &VlanConfig) -> String {
+    let tag = vlan.tag;
+    match vlan.mode {
+        VlanMode::Access => format!("access port of VLAN {tag}"),
+        VlanMode::Trunk => "trunk".to_owned(),
+        VlanMode::NativeTagged | VlanMode::NativeUntagged => format!("trunk with native VLAN {tag}"),
+        VlanMode::Dot1qTunnel => format!("tunnel port of service VLAN {tag}"),
+    }
 }
 
 /// What actions do.

@@ -10,6 +10,8 @@ pub struct Facts {
     pub other_config: BTreeMap<String, String>,
     /// The interfaces of the database.
     pub interfaces: Vec<Interface>,
+    /// Controllers that the switch is to connect to.
+    pub controllers: Vec<Controller>,
     /// Problems of settings.
     pub settings: Vec<Setting>,
     /// The processors.
@@ -26,6 +28,17 @@ pub struct Facts {
     pub counters: BTreeMap<&'static str, u64>,
     /// How to add arguments to the kernel's command line.
     pub boot: Boot,
+}
+
+/// One row of `Controller` whose target the switch connects to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Controller {
+    /// `target`
+    pub target: String,
+    /// `is_connected`
+    pub is_connected: bool,
+    /// `status:last_error`
+    pub last_error: Option<String>,
 }
 
 /// Whether there is a configuration to check.

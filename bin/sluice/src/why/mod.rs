@@ -154,9 +154,8 @@ fn facts(asking: &mut Asking, subject: &Subject, seconds: f64, port: Option<&str
         }
         (None, None) => {}
     }
-    if facts.there.drops().is_empty() {
-        facts.recent = recent(asking, Some(&subject.flow), 3)?;
-    }
+    facts.recent = recent(asking, Some(&subject.flow), 3)?;
+    facts.recent_back = recent(asking, Some(&subject.answers), 3)?;
     Ok(facts)
 }
 

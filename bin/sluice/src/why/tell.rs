@@ -20,6 +20,7 @@ pub struct Facts {
     pub megaflow: Option<Megaflow>,
     /// Recent drops that match (`dpif/show-drops`).
     pub recent: Vec<Json>,
+    pub recent_back: Vec<Json>,
 }
 
 /// A megaflow and its counter in two samples.
@@ -88,21 +89,19 @@ fn tables(out: &mut Vec<String>, what: &str, why: &Json) {
     let outputs: Vec<&str> =
         why["outputs"].as_array().into_iter().flatten().map(|p| text(&p["name"])).collect();
     let does = match (why["drops"].as_bool(), outputs.is_empty()) {
-        (Some(true), _) => "drop".to_owned(),
-        (_, true) => "do not send by any port".to_owned(),
-        (_, false) => format!("send by {}", ports(&outputs)),
+        (Some(true), _) => format!("drop {what}"),
+        (_, true) => format!("do not send {what}"),
+        (_, false) => format!("send {what} by {}", ports(&outputs)),
     };
-    out.push(format!(
-        "The tables {does} {what}. The last rule, bridge {}: {}",
-        text(&why["bridge"]),
-        text(&why["rule"])
-    ));
+    let (bridge, rule) = (text(&why["bridge"]), text(&why["rule"]));
+    out.push(format!("The tables {does}. The last rule, bridge {bridge}: {rule}"));
     if let Some(reason) = why["reason"].as_str().and_then(reason_of) {
         out.push(format!("The reason is {}: {}", reason.name(), reason.help()));
     }
     if let Some(error) = why["error"].as_str() {
         out.push(format!("The translation failed: {error}."));
     }
+    out.extend(vlan(why));
     let tunnels: Vec<&str> = why["tunnels"].as_array().into_iter().flatten().map(text).collect();
     if !tunnels.is_empty() {
         out.push(format!(
@@ -113,6 +112,26 @@ fn tables(out: &mut Vec<String>, what: &str, why: &Json) {
     if let Some(state) = why["ct-state"].as_str() {
         out.push(format!("They pass connection tracking; their state there is {state}."));
     }
+}
+
+/// The VLAN of the packets, if NORMAL forwards them and not all ports of the bridge carry it.
+fn vlan(why: &Json) -> Option<String> {
+    let others = why["other-vlan-ports"].as_array().filter(|others| !others.is_empty())?;
+    if !text(&why["rule"]).contains("NORMAL") {
+        return None;
+    }
+    let others: Vec<String> =
+        others.iter().map(|p| format!("{} ({})", text(&p["name"]), text(&p["vlan"]))).collect();
+    let same: Vec<&str> = why["vlan-ports"].as_array().into_iter().flatten().map(text).collect();
+    let same = match same[..] {
+        [] => "no other port is".to_owned(),
+        [one] => format!("so is {one}"),
+        _ => format!("so are {}", same.join(", ")),
+    };
+    let (port, mode, vid) = (text(&why["port"]["name"]), text(&why["vlan-of-port"]), &why["vlan"]);
+    let a = if mode.starts_with('a') { "an" } else { "a" };
+    let others = others.join(", ");
+    Some(format!("Port {port} is {a} {mode}, so they are in VLAN {vid}; {same}, but not {others}."))
 }
 
 /// The connections of the packets.
@@ -171,19 +190,25 @@ fn megaflow(out: &mut Vec<String>, m: &Megaflow) {
 
 fn recent_drop(one: &Json) -> String {
     let ago = one["milliseconds-ago"].as_u64().unwrap_or(0);
-    let mut line = format!(
-        "{}.{:03} s ago such a packet, {} by port {}, was dropped: {}.",
-        ago / 1000,
-        ago % 1000,
-        text(&one["way"]),
-        text(&one["port"]),
-        text(&one["reason"])
-    );
-    let by = &one["decided-by"];
+    let (way, port, reason) = (text(&one["way"]), text(&one["port"]), text(&one["reason"]));
+    let time = format!("{}.{:03} s ago", ago / 1000, ago % 1000);
+    format!("{time} such a packet, {way} by port {port}, was dropped: {reason}.{}", decided(one))
+}
+
+/// The rule by which a packet was dropped, and what connection tracking said of it.
+fn decided(one: &Json) -> String {
+    let (by, mut out) = (&one["decided-by"], String::new());
     if by["drops-now"].as_bool() == Some(true) {
-        line += &format!(" The rule, bridge {}: {}", text(&by["bridge"]), text(&by["rule"]));
+        out += &format!(" The rule, bridge {}: {}", text(&by["bridge"]), text(&by["rule"]));
     }
-    line
+    let state = text(&one["flow"]).split(',').find_map(|field| field.strip_prefix("ct_state="));
+    if let Some(state) = state.filter(|state| state.split('|').any(|flag| flag == "inv")) {
+        out += &format!(
+            ". For connection tracking the packet is invalid (ct_state={state}): it has not seen both directions of the \
+             connection from the beginning, as when one direction takes another way"
+        );
+    }
+    out
 }
 
 /// All sentences.
@@ -202,7 +227,7 @@ pub fn tell(facts: &Facts) -> Told {
         troubles.extend(outputs.flat_map(|port| trouble(port, true)));
     }
     facts.megaflow.iter().for_each(|m| megaflow(&mut out, m));
-    facts.recent.iter().for_each(|one| out.push(recent_drop(one)));
+    out.extend(facts.recent.iter().chain(&facts.recent_back).map(recent_drop));
     troubles.sort();
     troubles.dedup();
     let conclusion = conclude(facts, &troubles);
@@ -210,33 +235,65 @@ pub fn tell(facts: &Facts) -> Told {
     Told { sentences: out, conclusion }
 }
 
-fn conclude(facts: &Facts, troubles: &[String]) -> String {
-    let more = troubles.first().map_or(String::new(), |t| format!(" {t}"));
-    let dropped = |what: &str, seen: &Seen, why: &Option<Json>| {
-        let (port, reason, _) = seen.drops().into_iter().max_by_key(|(_, _, n)| *n)?;
-        let help = reason_of(reason).map_or("", DropReason::help);
-        let rule = why
-            .as_ref()
-            .filter(|w| w["drops"].as_bool() == Some(true))
-            .map_or(String::new(), |w| format!(" Bridge {}: {}", text(&w["bridge"]), text(&w["rule"])));
-        Some(format!("{what} dropped at port {port}: {reason}. {help}{rule}{more}"))
+/// Drops that matter: not those at a port that is down and only gets flooded packets, if the packets have another way.
+fn drops_that_matter<'a>(seen: &'a Seen, why: &Option<Json>) -> Vec<(&'a str, &'a str, u64)> {
+    let outputs = why.as_ref().and_then(|why| why["outputs"].as_array());
+    let is_down = |port: &str| {
+        let mut all = outputs.into_iter().flatten();
+        all.any(|p| text(&p["name"]) == port && p["up"].as_bool() == Some(false))
     };
-    if let Some(line) = dropped("Packets are", &facts.there, &facts.why_there) {
+    let is_only_way = seen.ports("tx").len() < 2;
+    let matters =
+        |port: &str, reason: &str| is_only_way || reason != DropReason::TxFailed.name() || !is_down(port);
+    seen.drops().into_iter().filter(|(port, reason, _)| matters(port, reason)).collect()
+}
+
+/// What is said of the ports that matter.
+fn about(troubles: &[String], ports: &[&str]) -> String {
+    let names = |line: &&String| ports.iter().any(|port| line.split([' ', ',']).any(|word| word == *port));
+    let named: Vec<&str> = troubles.iter().filter(names).map(String::as_str).collect();
+    if named.is_empty() { String::new() } else { format!(" {}", named.join(" ")) }
+}
+
+/// The conclusion about dropped packets of one direction.
+fn dropped(
+    what: &str,
+    (seen, why, recent): (&Seen, &Option<Json>, &[Json]),
+    troubles: &[String],
+) -> Option<String> {
+    let (port, reason, _) = drops_that_matter(seen, why).into_iter().max_by_key(|(_, _, n)| *n)?;
+    let help = reason_of(reason).map_or("", DropReason::help);
+    let is_it = |one: &&Json| text(&one["port"]) == port && text(&one["reason"]) == reason;
+    let mut rule = recent.iter().find(is_it).map_or(String::new(), decided);
+    let drops = why.as_ref().filter(|why| why["drops"].as_bool() == Some(true));
+    if let Some(why) = drops.filter(|_| rule.is_empty()) {
+        rule = format!(" The rule, bridge {}: {}", text(&why["bridge"]), text(&why["rule"]));
+    }
+    let vlan = why.as_ref().and_then(vlan).map_or(String::new(), |line| format!(" {line}"));
+    let more = about(troubles, &[port]);
+    Some(format!("{what} dropped at port {port}: {reason}. {help}{rule}{vlan}{more}"))
+}
+
+fn conclude(facts: &Facts, troubles: &[String]) -> String {
+    let there = (&facts.there, &facts.why_there, facts.recent.as_slice());
+    if let Some(line) = dropped("Packets are", there, troubles) {
         return line;
     }
     if facts.there.sum("rx") == 0 && facts.there.sum("tx") == 0 {
         let last = facts.recent.first().map_or(String::new(), |one| format!(" {}", recent_drop(one)));
         return format!(
-            "No such packet reaches the switch now: look at the sender, or at what is in front of the switch.{last}{more}"
+            "No such packet reaches the switch now: look at the sender, or at what is in front of the switch.{last}"
         );
     }
-    if let Some(line) = dropped("Packets pass, but answers are", &facts.back, &facts.why_back) {
+    let back = (&facts.back, &facts.why_back, facts.recent_back.as_slice());
+    if let Some(line) = dropped("Packets pass, but answers are", back, troubles) {
         return line;
     }
-    if facts.there.sum("tx") == 0 {
-        return format!("Packets come in and none leaves.{more}");
+    let outputs = facts.there.ports("tx");
+    if outputs.is_empty() {
+        return "Packets come in and none leaves.".to_owned();
     }
-    let left = ports(&facts.there.ports("tx"));
+    let (left, more) = (ports(&outputs), about(troubles, &outputs));
     match (facts.back.sum("rx"), facts.back.sum("tx")) {
         (0, _) => format!(
             "The switch sends the packets by {left}; no answer comes back. Look at what is behind {left}.{more}"
@@ -288,6 +345,33 @@ mod tests {
     }
 
     #[test]
+    fn the_cause_is_in_the_conclusion() {
+        let drops = [("p2", "rx", 3), ("p2", "drop_action_of_pipeline", 3)];
+        let recent = json!({ "port": "p2", "way": "received", "reason": "drop_action_of_pipeline",
+            "flow": "ct_state=inv|trk,tcp",
+            "decided-by": { "bridge": "br0", "rule": "table_id=1, actions=drop", "drops-now": true } });
+        let through = [("p1", "rx", 3), ("p2", "tx", 3)];
+        let line = tell(&Facts { recent_back: vec![recent], ..facts(&through, &drops) }).conclusion;
+        assert!(line.contains("The rule, bridge br0: table_id=1, actions=drop"), "{line}");
+        assert!(line.contains("invalid (ct_state=inv|trk)"), "{line}");
+        // A flooded packet is also dropped at a port that is down.
+        let flooded =
+            [("p1", "rx", 3), ("br0", "tx", 3), ("p2", "tx", 3), ("br0", "datapath_drop_tx_failed", 3)];
+        let why = json!({ "outputs": [{ "name": "br0", "up": false }, { "name": "p2", "link": false }],
+            "rule": "actions=NORMAL", "port": { "name": "p1" }, "vlan": 10,
+            "vlan-of-port": "access port of VLAN 10", "vlan-ports": ["br0"],
+            "other-vlan-ports": [{ "name": "p3", "vlan": "access port of VLAN 20" }] });
+        let line = tell(&Facts { why_there: Some(why.clone()), ..facts(&flooded, &[]) }).conclusion;
+        assert!(line.contains("no answer comes back"), "{line}");
+        assert!(line.ends_with("Port br0 is down. Port p2 has no link."), "{line}");
+        let only = [("p1", "rx", 3), ("br0", "tx", 3), ("br0", "datapath_drop_tx_failed", 3)];
+        let line = tell(&Facts { why_there: Some(why), ..facts(&only, &[]) }).conclusion;
+        let wanted = "Port p1 is an access port of VLAN 10, so they are in VLAN 10; so is br0, but not p3 \
+                      (access port of VLAN 20).";
+        assert!(line.contains(wanted), "{line}");
+    }
+
+    #[test]
     fn sentences_name_rules_ports_and_connections() {
         let port = json!({ "name": "p2", "up": false, "link-changes": 9, "mtu": 700, "too-long": true });
         let why = json!({
@@ -304,7 +388,7 @@ mod tests {
         for wanted in [
             "Packets: in 2 s 1 packet came in by port p1, 1 packet left by port p2.",
             "Answers: no packet was seen",
-            "The tables send by port p2 the packets. The last rule, bridge br0: actions=output:2",
+            "The tables send the packets by port p2. The last rule, bridge br0: actions=output:2",
             "They leave in a tunnel, port vxlan0",
             "their state there is est|trk",
             "Connection: tcp,orig=(...)",

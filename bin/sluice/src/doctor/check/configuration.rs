@@ -29,10 +29,21 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         }
     }
     folders(facts, found);
+    controllers(facts, found);
     for setting in &facts.settings {
         found.push(Finding::new(setting.level, "setting", &setting.text, &setting.mend));
     }
     tuning::check(facts, found);
+}
+
+/// Reports controllers without a connection: misses then have no answer, and with fail_mode secure new flows are dropped.
+fn controllers(facts: &Facts, found: &mut Vec<Finding>) {
+    let Daemon::Answers(_) = facts.daemon else { return };
+    for controller in facts.controllers.iter().filter(|c| !c.is_connected) {
+        let why = controller.last_error.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let text = format!("the switch has no connection to the controller {}{why}", controller.target);
+        found.push(Finding::new(Level::Warning, "controller", text, "sluice vsctl list Controller"));
+    }
 }
 
 /// Whether another finding already explains the port's error and gives the command that fixes it.

@@ -1,5 +1,7 @@
 use super::*;
-use crate::doctor::facts::{Boot, Configuration, Daemon, Drivers, HugePages, Interface, Pci, Setting};
+use crate::doctor::facts::{
+    Boot, Configuration, Controller, Daemon, Drivers, HugePages, Interface, Pci, Setting,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn port(name: &str, kind: &str) -> Interface {
@@ -285,4 +287,23 @@ fn a_user_who_may_not_ask() {
     for finding in [switch, database] {
         assert_eq!((finding.subject, finding.mend.as_str()), ("no-access", "sudo sluice doctor"));
     }
+}
+
+#[test]
+fn controllers_without_a_connection() {
+    let dead = Controller {
+        target: "tcp:127.0.0.1:6653".into(),
+        is_connected: false,
+        last_error: Some("Connection refused".into()),
+    };
+    let alive = Controller { is_connected: true, ..dead.clone() };
+    let facts = Facts { controllers: vec![dead, alive], daemon: Daemon::Answers(7), ..Facts::default() };
+    let found = diagnose(&facts);
+    let of_controllers: Vec<&Finding> = found.iter().filter(|f| f.subject == "controller").collect();
+    assert_eq!(of_controllers.len(), 1);
+    assert!(
+        of_controllers[0].text.ends_with("the controller tcp:127.0.0.1:6653: Connection refused"),
+        "{found:?}"
+    );
+    assert!(diagnose(&Facts { daemon: Daemon::Unknown, ..facts }).iter().all(|f| f.subject != "controller"));
 }

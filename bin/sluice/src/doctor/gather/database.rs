@@ -1,7 +1,7 @@
 //! Reads the configuration from the database server, or from the database file.
 
 use super::devices;
-use crate::doctor::facts::{Configuration, Facts, Interface, Setting};
+use crate::doctor::facts::{Configuration, Controller, Facts, Interface, Setting};
 use crate::doctor::finding::Level;
 use crate::vsctl::connection::{Broken, Connection};
 use config::check::{Checker, Finding, Problem, TYPE};
@@ -92,6 +92,15 @@ fn text(row: &BTreeMap<String, Datum>, column: &str) -> String {
     atom.and_then(|a| a.as_str()).unwrap_or_default().to_owned()
 }
 
+/// A controller, unless the switch waits for it to connect.
+fn controller(row: &BTreeMap<String, Datum>) -> Option<Controller> {
+    let target = text(row, "target");
+    let connected = row.get("is_connected").and_then(Datum::first);
+    let is_connected = connected.is_some_and(|a| matches!(a, Atom::Boolean(true)));
+    let last_error = map(row, "status").remove("last_error");
+    (!target.starts_with('p')).then_some(Controller { target, is_connected, last_error })
+}
+
 /// Fills in the facts from the database.
 pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
     let of = |table: &str| rows.get(table).map(Vec::as_slice).unwrap_or_default();
@@ -100,6 +109,7 @@ pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
     if let Some(root) = of("Open_vSwitch").first() {
         facts.other_config = map(root, "other_config");
     }
+    facts.controllers = of("Controller").iter().filter_map(controller).collect();
     let mut found: Vec<(&str, Finding)> = Vec::new();
     for checker in Checker::of_all_tables() {
         let table = checker.table();
