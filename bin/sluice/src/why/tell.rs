@@ -235,7 +235,8 @@ pub fn tell(facts: &Facts) -> Told {
     Told { sentences: out, conclusion }
 }
 
-/// Drops that matter: not those at a port that is down and only gets flooded packets, if the packets have another way.
+/// Drops that stop the packets: of at least half of them, and not at a port that is down and only gets flooded packets, if the
+/// packets have another way.
 fn drops_that_matter<'a>(seen: &'a Seen, why: &Option<Json>) -> Vec<(&'a str, &'a str, u64)> {
     let outputs = why.as_ref().and_then(|why| why["outputs"].as_array());
     let is_down = |port: &str| {
@@ -243,9 +244,10 @@ fn drops_that_matter<'a>(seen: &'a Seen, why: &Option<Json>) -> Vec<(&'a str, &'
         all.any(|p| text(&p["name"]) == port && p["up"].as_bool() == Some(false))
     };
     let is_only_way = seen.ports("tx").len() < 2;
-    let matters =
-        |port: &str, reason: &str| is_only_way || reason != DropReason::TxFailed.name() || !is_down(port);
-    seen.drops().into_iter().filter(|(port, reason, _)| matters(port, reason)).collect()
+    let matters = |(port, reason, n): &(&str, &str, u64)| {
+        n * 2 >= seen.sum("rx") && (is_only_way || *reason != DropReason::TxFailed.name() || !is_down(port))
+    };
+    seen.drops().into_iter().filter(matters).collect()
 }
 
 /// What is said of the ports that matter.
@@ -274,6 +276,13 @@ fn dropped(
     Some(format!("{what} dropped at port {port}: {reason}. {help}{rule}{vlan}{more}"))
 }
 
+/// Drops of few packets.
+fn few(facts: &Facts) -> String {
+    let all = facts.there.drops().into_iter().chain(facts.back.drops());
+    let all = all.map(|(port, reason, n)| format!(" {} dropped at port {port}: {reason}.", packets(n)));
+    all.collect()
+}
+
 fn conclude(facts: &Facts, troubles: &[String]) -> String {
     let there = (&facts.there, &facts.why_there, facts.recent.as_slice());
     if let Some(line) = dropped("Packets are", there, troubles) {
@@ -299,7 +308,7 @@ fn conclude(facts: &Facts, troubles: &[String]) -> String {
             "The switch sends the packets by {left}; no answer comes back. Look at what is behind {left}.{more}"
         ),
         (_, 0) => format!("The switch sends the packets by {left}; answers come in and none leaves.{more}"),
-        _ => format!("Packets and answers pass the switch.{more}"),
+        _ => format!("Packets and answers pass the switch.{}{more}", few(facts)),
     }
 }
 
@@ -354,6 +363,12 @@ mod tests {
         let line = tell(&Facts { recent_back: vec![recent], ..facts(&through, &drops) }).conclusion;
         assert!(line.contains("The rule, bridge br0: table_id=1, actions=drop"), "{line}");
         assert!(line.contains("invalid (ct_state=inv|trk)"), "{line}");
+        let few = [("p1", "rx", 9), ("p2", "tx", 9), ("br0", "datapath_drop_tx_failed", 1)];
+        let line = tell(&facts(&few, &through)).conclusion;
+        assert_eq!(
+            line,
+            "Packets and answers pass the switch. 1 packet dropped at port br0: datapath_drop_tx_failed."
+        );
         // A flooded packet is also dropped at a port that is down.
         let flooded =
             [("p1", "rx", 3), ("br0", "tx", 3), ("p2", "tx", 3), ("br0", "datapath_drop_tx_failed", 3)];

@@ -1,0 +1,121 @@
+"""The problems of docs/troubleshooting.md: the command that the guide names for each names its cause."""
+import json
+import os
+import subprocess
+
+from lib import lab
+from lib.pair import switch_with_two_namespaces
+
+SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+SENDER = """
+import random, socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+for i in range(int(sys.argv[1])):
+    addresses = eval(sys.argv[2])(random)
+    ip = bytes([69, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]) + addresses
+    s.send(bytes.fromhex("020000000002020000000001") + b"\\x08\\x00" + ip + random.choice([b"\\0\\5", b"\\0\\7", b"\\0\\x09"]) + bytes([0, 9, 0, 8, 0, 0]) + bytes(18))
+"""
+
+
+def sluice(s, tool, *words):
+    target = () if tool == "doctor" else ("-t", "%s/%s.ctl" % (s.dir, s.name))
+    return subprocess.run([SLUICE, tool, *target, *words], env=s.env, capture_output=True, text=True, timeout=60).stdout
+
+
+def conclusion(s, *words):
+    """The last line of `sluice why`, which is its conclusion; all of it is printed if a test fails."""
+    text = sluice(s, "why", "--seconds=0.6", *words)
+    return text.rstrip("\n").splitlines()[-1], text
+
+
+def pinging(ns, *options):
+    ns.spawn("ping", "-i", "0.1", *options, "10.1.1.2", **QUIET)
+
+
+def test_where_packets_of_a_flow_are_lost():
+    """sluice why: a missing flow, a wrong VLAN, an MTU, and a link that is gone; its JSON has the same conclusion."""
+    s, a, b = switch_with_two_namespaces()
+    s.ofctl("del-flows", "br0")
+    s.ofctl("add-flow", "br0", "cookie=0x9,icmp,actions=resubmit(,4)")
+    s.ofctl("add-flow", "br0", "table=4,icmp,icmp_type=0,actions=NORMAL")
+    pinging(a, "-s", "900")
+    ask = ("icmp", "10.1.1.1", "10.1.1.2")
+    line, text = conclusion(s, *ask)
+    assert line.startswith("Packets are dropped at port %s: drop_action_of_pipeline." % a.port), text
+    assert line.endswith("bridge br0: no flow of table 4 matches"), text
+    # The same from the last drop, and by port.
+    line, text = conclusion(s, "--last-drop")
+    assert line.endswith("bridge br0: no flow of table 4 matches") and text.startswith("icmp,"), text
+    drops = sluice(s, "drops")
+    assert "  %s " % a.port in drops and "bridge br0: no flow of table 4 matches" in drops, drops
+    s.ofctl("add-flow", "br0", "table=4,icmp,icmp_type=8,actions=NORMAL")
+    line, text = conclusion(s, *ask)
+    assert line.startswith("Packets and answers pass the switch."), text
+    s.vsctl("set", "port", a.port, "tag=10", "--", "set", "port", b.port, "tag=20")
+    line, text = conclusion(s, *ask)
+    assert "Port %s is an access port of VLAN 10" % a.port in line and "but not %s (access port of VLAN 20)" % b.port in line, text
+    s.vsctl("clear", "port", a.port, "tag", "--", "clear", "port", b.port, "tag")
+    lab.sh("ip", "link", "set", b.port, "mtu", "700")
+    lab.wait_until(lambda: s.vsctl("get", "interface", b.port, "mtu").strip() == "700", "the port's MTU")
+    line, text = conclusion(s, *ask)
+    assert "at port %s: datapath_drop_tx_mtu_exceeded." % b.port in line and "port %s, 700 bytes." % b.port in line, text
+    reply = json.loads(sluice(s, "why", "--json", "--seconds=0.6", *ask))
+    assert "datapath_drop_tx_mtu_exceeded" in reply["conclusion"] and reply["tables"]["rule"].endswith("actions=NORMAL"), reply
+    lab.sh("ip", "link", "set", b.port, "mtu", "1500")
+    for _ in range(3):
+        for state in ("down", "up"):
+            before = s.vsctl("get", "interface", b.port, "link_resets")
+            b.run("ip", "link", "set", "eth0", state)
+            lab.wait_until(lambda: s.vsctl("get", "interface", b.port, "link_resets") != before, "the link is " + state)
+    b.run("ip", "link", "set", "eth0", "down")
+    lab.wait_until(lambda: " down* " in sluice(s, "top", "--once", "--interval=0.1", "--page=ports"), "top shows a link that flaps")
+    line, text = conclusion(s, *ask)
+    assert "Port %s has no link." % b.port in line and "The link of port %s has changed" % b.port in line, text
+
+
+def test_answers_that_connection_tracking_does_not_know():
+    """sluice why: a connection of which the switch tracks one direction only."""
+    s, a, b = switch_with_two_namespaces()
+    s.ofctl("del-flows", "br0")
+    for flow in ("priority=60000,tcp,in_port=1,actions=output:2", "tcp,ct_state=-trk,actions=ct(table=1)",
+                 "table=1,tcp,ct_state=+trk+est,actions=NORMAL", "cookie=0x666,table=1,priority=100,tcp,ct_state=+trk+inv,actions=drop"):
+        s.ofctl("add-flow", "br0", flow)
+    b.spawn("python3", "-m", "http.server", "8000", "--bind", "10.1.1.2", **QUIET)
+    lab.wait_until(lambda: ":8000" in b.run("ss", "-ltn"), "the server listens")
+    a.spawn("sh", "-c", "while true; do curl -s -m 0.2 http://10.1.1.2:8000/; done", **QUIET)
+    line, text = conclusion(s, "tcp", "10.1.1.1", "10.1.1.2:8000")
+    assert line.startswith("Packets pass, but answers are dropped at port %s: drop_action_of_pipeline." % b.port), text
+    assert "cookie=0x666, table_id=1," in line and "invalid (ct_state=inv|trk)" in line, text
+
+
+def test_masks_controllers_and_misses():
+    """sluice top and doctor: many masks, a controller that is away, and handlers that are too slow."""
+    s, a, _ = switch_with_two_namespaces()
+    s.vsctl("set-controller", "br0", "tcp:127.0.0.1:6699")
+    lab.wait_until(lambda: "no connection to the controller tcp:127.0.0.1:6699: Connection refused" in sluice(s, "doctor"), "doctor names it")
+    s.vsctl("del-controller", "br0")
+    s.ofctl("del-flows", "br0")
+    flows = "".join("priority=%d,udp,nw_src=10.%d.0.0/%d,nw_dst=10.2.0.0/%d,tp_src=%d,actions=drop\n" % (p + q, p, p, q, 7 + (p + q) % 2 * 2)
+                    for p in range(8, 33) for q in (1, 8, 16, 24, 32))
+    s.ofctl("add-flows", "br0", "-", input=flows + "priority=1,actions=output:2\n")
+    random = "lambda r: bytes([10, r.choice([1, 2, 4, 8, 16, 32, 64, 128, 9, 10, 12, 20, 24]), r.randrange(256), 1, 10, r.choice([1, 2, 3, 66]), r.choice([0, 1]), 2])"
+    a.run("python3", "-c", SENDER, "4000", random)
+    top = sluice(s, "top", "--once", "--interval=0.1", "--page=flows")
+    masks = int(top.splitlines()[0].split(", ")[1].split()[0])
+    assert masks > 30, top
+    # Each packet is a miss, and its translation takes long.
+    s.vsctl("set", "open_vswitch", ".", "other_config:n-handler-threads=1")
+    flows = "".join("table=%d,actions=resubmit(,%d)\n" % (n, n + 1) for n in range(60))
+    whole = "move:NXM_OF_IP_SRC[]->NXM_NX_REG0[],move:NXM_OF_IP_DST[]->NXM_NX_REG1[],output:2"
+    s.ofctl("del-flows", "br0")
+    s.ofctl("add-flows", "br0", "-", input=flows + "table=60,ip,actions=" + whole + "\n")
+    for _ in range(2):
+        a.spawn("python3", "-c", SENDER, "100000000", "lambda r: r.randbytes(8)", **QUIET)
+    lab.wait_until(lambda: "datapath_drop_upcall_backlog" in sluice(s, "drops"), "packets are dropped because handlers are too slow", 20)
+    drops = sluice(s, "drops", "backlog")
+    assert "  %s " % a.port in drops and "other_config:n-handler-threads gives more threads" in drops, drops
+    thread, = json.loads(sluice(s, "top", "--json", "--interval=0.5"))[0]["threads"]
+    assert thread["upcalls-per-second"] > 1000 and thread["drops-per-second"] > 0, thread
