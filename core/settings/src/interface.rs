@@ -26,6 +26,14 @@ settings! {
         .doc("The cores of PMD threads to which rx queues are pinned.");
     TX_STEERING = oc("tx-steering").choice(&["thread", "hash"], "thread")
         .doc("Whether the tx queue is selected by thread or by the hash of the packet.");
+    RX_POOL = oc("rx-pool").choice(&["none", "basic", "spp"], "none")
+        .doc("Receive buffers: rings of its own, a receive queue shared with other ports, or adjustable rings over a shared pool.");
+    RX_POOL_ALPHA = oc("rx-pool-alpha").text_or("a number from 0.015625 to 64", "1")
+        .doc("With rx-pool=spp, how many times the pool's free buffers a queue may hold beyond its reserve.");
+    RX_POOL_RESERVE = oc("rx-pool-reserve").int(32, 1024, 128)
+        .doc("With rx-pool=spp, buffers that each rx queue is certain to get.");
+    RX_POOL_DRAIN = oc("rx-pool-drain").flag(false)
+        .doc("With rx-pool=spp, multiplies rx-pool-alpha by 1/8 to 2, according to the share of its backlog that a poll takes.");
     LACP_PORT_ID = oc("lacp-port-id").opt_int(1, 65_535)
         .doc("The link's number in LACP; the OpenFlow port number if not set.");
     LACP_PORT_PRIORITY = oc("lacp-port-priority").int(1, 65_535, 65_535).doc("Its priority in LACP.");

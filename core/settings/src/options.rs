@@ -44,6 +44,8 @@ settings! {
     TX_RETRIES_MAX = opt("tx-retries-max", CLIENT).int(0, 32, 8)
         .doc("Maximum number of retries when the guest's queue is full.");
     XDP_N_RXQ = opt("n_rxq", XDP).strict(1, 16, 1).doc("Number of rx queues, as many as the device has.");
+    XDP_N_RXQ_DESC = opt("n_rxq_desc", XDP).held(64, 2048, 2048)
+        .doc("Buffers of each rx queue; with other_config:rx-pool=spp its high watermark.");
     XDP_MODE = opt("xdp-mode", XDP)
         .text_or("best-effort, native-with-zerocopy, native or generic", "best-effort")
         .doc("The XDP mode of the device.");

@@ -97,6 +97,10 @@ settings! {
         .doc("One of this many flows is inserted into the exact match cache, if flow-cache has one; 0: none.");
     SMC_ENABLE = oc("smc-enable").flag(false)
         .doc("Enables the signature match cache, if flow-cache is ovs.");
+    RX_POOL_SIZE = oc("rx-pool-size").int(512, 65_536, 4096)
+        .doc("Buffers of a pool that rx queues with rx-pool=spp share.");
+    RX_POOL_QUEUES = oc("rx-pool-queues").int(1, 256, 16)
+        .doc("Rx queues that share a pool; more queues get another pool.");
     PMD_MAXSLEEP = oc("pmd-maxsleep").text("microseconds 0 to 10000")
         .doc("The former name of pmd-sleep-max.");
 }

@@ -10,7 +10,8 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use sync::{Arena, Mailbox, SleepFlag};
+use sync::credits::Held;
+use sync::{Arena, IndexStack, Mailbox, SharedPart, SleepFlag};
 
 /// A value whose creation, reads and drop the checker tracks.
 struct Seen(UnsafeCell<u32>);
@@ -266,5 +267,52 @@ fn a_queue_on_its_way_meets_its_orders() {
         second.post(Order::Drop);
         from.join().unwrap();
         assert_eq!(to.join().unwrap(), 9);
+    });
+}
+
+/// A pool: free buffers, the shared part, and two owners with a reserve of one buffer each.
+struct Buffers {
+    free: IndexStack,
+    shared: SharedPart,
+    owners: [Held; 2],
+}
+
+impl Buffers {
+    /// Takes up to two buffers for an owner, checks that no one else has them, and returns them.
+    fn use_some(&self, owner: usize, users: &[AtomicBool; 3]) {
+        let mut taken = [0; 2];
+        let n = self.owners[owner].charge(&self.shared, 2, 2) as usize;
+        assert!(n >= 1, "the reserve is there");
+        assert_eq!(self.free.pop(&mut taken[..n]), n, "what is charged is there");
+        for i in &taken[..n] {
+            assert!(!users[*i as usize].swap(true, Ordering::Relaxed), "two owners of a buffer");
+        }
+        for i in &taken[..n] {
+            users[*i as usize].store(false, Ordering::Relaxed);
+        }
+        self.free.push(&taken[..n]);
+        self.owners[owner].refund(&self.shared, n as u32);
+    }
+}
+
+/// Three buffers, of which two are reserves: two owners take as many as they get. Each gets at least its reserve, no
+/// buffer has two owners, and all are there at the end.
+#[test]
+fn a_reserve_is_there_whatever_others_take() {
+    check(2, || {
+        let pool = Buffers {
+            free: IndexStack::new(3).unwrap(),
+            shared: SharedPart::new(1),
+            owners: Default::default(),
+        };
+        pool.owners.iter().for_each(|owner| owner.set_reserve(1));
+        pool.free.push(&[0, 1, 2]);
+        let state = Arc::new((pool, [const { () }; 3].map(|()| AtomicBool::new(false))));
+        let other = Arc::clone(&state);
+        let thread = thread::spawn(move || other.0.use_some(1, &other.1));
+        state.0.use_some(0, &state.1);
+        state.0.use_some(0, &state.1);
+        thread.join().unwrap();
+        assert_eq!((state.0.shared.free(), state.0.free.pop(&mut [0; 4])), (1, 3));
     });
 }

@@ -6,8 +6,10 @@
 
 use crate::dummy::DummyHandle;
 use crate::error::NetdevError;
+use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::stats::Stats;
 use packet::queue::{RxQueue, TxQueue};
+use rxpool::Mode;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -188,6 +190,21 @@ pub trait Netdev: Send {
     /// The options in force (`netdev` configuration as `dpctl/show` prints it).
     fn options(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
+    }
+    /// Sets how the port gets its receive buffers; takes effect now or with `restart`. If the device cannot do that, the
+    /// error says why, and the port has rings of its own.
+    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
+        match wanted.mode {
+            Mode::None => Ok(()),
+            mode => {
+                let why = "ports of this type have only rings of their own";
+                Err(NetdevError::rx_pool(self.name(), mode.name(), why))
+            }
+        }
+    }
+    /// The use of shared receive buffers by its rx queues; empty if it has rings of its own.
+    fn rx_buffers(&self) -> Vec<QueueUse> {
+        Vec::new()
     }
     /// Whether `look`, `change_seq` and `needs_restart` have to be called regularly. Changes of other devices are
     /// reported by the kernel or by [`crate::open::Netdevs::take_changed`].

@@ -48,6 +48,11 @@ impl NetdevError {
         NetdevError { detail: Some(format!("{name}: {why}")), ..error }
     }
 
+    /// The device cannot have its receive buffers in this mode.
+    pub(crate) fn rx_pool(name: &str, mode: &str, why: &str) -> NetdevError {
+        NetdevError::plain(&format!("{name}: rx-pool={mode} is not possible: {why}"))
+    }
+
     pub(crate) fn from_io(what: &str, error: &io::Error) -> NetdevError {
         NetdevError::other(what, errno_of(error))
     }

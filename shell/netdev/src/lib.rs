@@ -22,6 +22,7 @@ mod posted;
 pub mod qdisc;
 pub mod routes;
 pub mod rtnl;
+pub mod rx_buffers;
 mod shared;
 pub mod stats;
 mod system;

@@ -5,6 +5,7 @@ use crate::device::Netdev;
 use crate::dpdk::Dpdk;
 use crate::dummy::{Dummy, DummyHandle, Notes};
 use crate::error::NetdevError;
+use crate::rx_buffers::RxBuffers;
 use crate::system::System;
 use crate::tap::Tap;
 use crate::vhost::Vhost;
@@ -111,6 +112,17 @@ impl Netdevs {
         kind: &str,
         options: &BTreeMap<String, String>,
     ) -> Result<(Box<dyn Netdev>, Option<NetdevError>), NetdevError> {
+        self.open_with(name, kind, options, &RxBuffers::default())
+    }
+
+    /// As `open`, with receive buffers as wanted. If the device cannot have them so, that error is returned with it.
+    pub fn open_with(
+        &mut self,
+        name: &str,
+        kind: &str,
+        options: &BTreeMap<String, String>,
+        buffers: &RxBuffers,
+    ) -> Result<(Box<dyn Netdev>, Option<NetdevError>), NetdevError> {
         let kind = if kind.is_empty() { "system" } else { kind };
         if name.is_empty() {
             return Err(NetdevError::open(name, NetdevError::INVALID));
@@ -118,11 +130,15 @@ impl Netdevs {
         let mut device: Box<dyn Netdev> = match self.class(kind) {
             None => return Err(NetdevError::open(name, NetdevError::UNKNOWN_TYPE)),
             Some(Class::System) => Box::new(System::open(name, kind)?),
-            Some(Class::Afxdp) => Box::new(Afxdp::open(name, kind, options)?),
+            Some(Class::Afxdp) => Box::new(Afxdp::open(name, kind, options, buffers)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
             Some(Class::Vhost) => Box::new(Vhost::open(name, kind, &self.notify)?),
             // Without valid options there is no device.
-            Some(Class::Dpdk) => return Ok((Box::new(Dpdk::open(name, kind, options)?), None)),
+            Some(Class::Dpdk) => {
+                let mut device = Dpdk::open(name, kind, options)?;
+                let refused = device.set_rx_buffers(buffers).err();
+                return Ok((Box::new(device), refused));
+            }
             Some(Class::Dummy) => {
                 let dummy = Dummy::new(name, kind, self.dummies_made, &self.notes)?;
                 self.dummies_made += 1;
@@ -134,7 +150,7 @@ impl Netdevs {
                 Box::new(dummy)
             }
         };
-        let refused = device.set_options(options).err();
+        let refused = device.set_options(options).err().or(device.set_rx_buffers(buffers).err());
         Ok((device, refused))
     }
 

@@ -10,11 +10,13 @@ use config::{BridgeConfig, Desired, InterfaceConfig};
 use flow::text::address::parse_mac;
 use netdev::device::{Facts, Netdev};
 use netdev::error::NetdevError;
+use netdev::rx_buffers::RxBuffers;
 use openflow::port::PortReason;
 use openflow_service::{Backing, Bridge, BridgePort, Failed};
 use runtime::Module;
 use settings::interface::{PMD_RXQ_AFFINITY, TX_STEERING};
 use settings::options::PEER;
+use std::collections::BTreeMap;
 use units::{OfPort, PortNo};
 
 static DPIF: Module = Module::new("dpif_netdev");
@@ -43,7 +45,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
         return;
     }
     let numbers = numbers(switch, desired, bridge, &interface);
-    let result = open(switch, bridge, &row, &interface, &numbers);
+    let result = open(switch, bridge, &row, &interface, &desired.other_config, &numbers);
     let known = is_known(switch, &interface.kind);
     let now = switch.clock.now();
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
@@ -103,6 +105,7 @@ fn open(
     bridge: &str,
     row: &str,
     interface: &InterfaceConfig,
+    root: &BTreeMap<String, String>,
     numbers: &[OfPort],
 ) -> Result<BridgePort, String> {
     let now = switch.clock.now();
@@ -122,7 +125,7 @@ fn open(
             let why = part.missing();
             return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
         }
-        let Opened { mut netdev, facts, warning } = device(switch, &kind, device_kind, interface, is_local)?;
+        let Opened { mut netdev, facts, warning } = device(switch, &kind, device_kind, interface, root, is_local)?;
         let backer = switch.datapaths.of_mut(&kind).ok_or("no datapath")?;
         let number = backer.free_number(name);
         join(backer, number, &mut *netdev, interface)?;
@@ -174,17 +177,19 @@ fn device(
     kind: &str,
     device_kind: &str,
     interface: &InterfaceConfig,
+    root: &BTreeMap<String, String>,
     is_local: bool,
 ) -> Result<Opened, String> {
     let open_kind = switch.datapaths.of(kind).ok_or("no datapath")?.open_kind(device_kind).to_owned();
-    let opened = switch.devices.netdevs.open(&interface.name, &open_kind, &interface.options);
+    let (buffers, fault) = rx_buffers(interface, root);
+    let opened = switch.devices.netdevs.open_with(&interface.name, &open_kind, &interface.options, &buffers);
     let (mut netdev, refused) =
         opened.map_err(|e| match e.is_unknown_type() && switch.options.own_versions {
             // The system's error text alone does not tell an operator what is wrong with the row.
             true => format!("{}: {}", row_error(&e), not_there(switch, device_kind)),
             false => row_error(&e),
         })?;
-    let warning = refused.as_ref().map(row_error);
+    let warning = refused.as_ref().map(row_error).or(fault);
     request_mtu(&mut *netdev, interface);
     request_mac(&mut *netdev, interface, is_local);
     let facts = netdev.facts().map_err(|e| e.to_string())?;
@@ -276,6 +281,14 @@ fn steer(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
     }
 }
 
+/// The settings of receive buffers. If they are wrong, the port has rings of its own, and the row says why.
+fn rx_buffers(interface: &InterfaceConfig, root: &BTreeMap<String, String>) -> (RxBuffers, Option<String>) {
+    match RxBuffers::read(&interface.other_config, root) {
+        Ok(buffers) => (buffers, None),
+        Err(why) => (RxBuffers::default(), Some(format!("{}: {why}", interface.name))),
+    }
+}
+
 /// `options:peer` of a patch port.
 fn peer(interface: &InterfaceConfig) -> Result<String, String> {
     let name = &interface.name;
@@ -298,7 +311,7 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
         if let Err(text) = tunnels::change(switch, bridge, &interface) {
             remove_for_retry(switch, bridge, name, text);
         }
-    } else if let Err(text) = apply(switch, bridge, &interface) {
+    } else if let Err(text) = apply(switch, bridge, &interface, &desired.other_config) {
         remove_for_retry(switch, bridge, name, text);
     }
     crate::bfd::configure(switch, bridge, &interface);
@@ -338,7 +351,12 @@ pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
     add(switch, &desired, bridge, name);
 }
 
-fn apply(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Result<(), String> {
+fn apply(
+    switch: &mut Switch,
+    bridge: &str,
+    interface: &InterfaceConfig,
+    root: &BTreeMap<String, String>,
+) -> Result<(), String> {
     let now = switch.clock.now();
     let Some(running) = switch.bridges.get_mut(bridge) else { return Ok(()) };
     let mut backer = switch.datapaths.of_bridge_mut(running);
@@ -358,6 +376,9 @@ fn apply(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Resu
                 Ok(false) => {}
                 Err(e) => warning = Some(row_error(&e)),
             }
+            let (buffers, fault) = rx_buffers(interface, root);
+            let refused = netdev.set_rx_buffers(&buffers).err();
+            warning = warning.or(fault).or(refused.as_ref().map(row_error));
             if let Some(backer) = backer {
                 pin(backer, *number, interface);
                 steer(backer, *number, interface);

@@ -11,14 +11,19 @@
 //! other requests are performed here.
 //!
 //! Invariants: the program is attached while the [`Afxdp`] lives and runs, and no longer (the kernel detaches it also
-//! if the process is killed); the sockets are closed when their last queue is dropped. Memory: 16 MiB for each queue.
-//! The main thread owns the `Afxdp`, workers own the queues.
+//! if the process is killed); the sockets are closed when their last queue is dropped. Memory: 16 MiB for each queue with
+//! rings of its own; in mode `spp` the queues of a NUMA node share pools (`pooled_rx`, `pooled_tx`, `pools`), and frames
+//! are not copied on reception. The main thread owns the `Afxdp`, workers own the queues.
 //!
 //! Sources for options, limits and counters: vswitch.xml and the afxdp chapter of the Open vSwitch 3.7 manual.
 
 mod options;
+mod pooled_rx;
+mod pooled_tx;
+mod pools;
 mod port;
 mod queue;
+mod running;
 mod sockets;
 
 pub use port::Afxdp;

@@ -1,6 +1,6 @@
 //! The `options` column of an AF_XDP port.
 
-use settings::options::{XDP_MODE, XDP_N_RXQ};
+use settings::options::{XDP_MODE, XDP_N_RXQ, XDP_N_RXQ_DESC};
 use std::collections::BTreeMap;
 
 /// `options:xdp-mode`.
@@ -49,6 +49,8 @@ pub struct Options {
     pub n_rxq: u32,
     /// The requested mode.
     pub mode: XdpMode,
+    /// Buffers of each queue: those of its own ring, or the high watermark.
+    pub depth: u32,
 }
 
 impl Options {
@@ -63,7 +65,8 @@ impl Options {
             .into_iter()
             .find(|mode| mode.name().eq_ignore_ascii_case(name))
             .ok_or_else(|| format!("Incorrect xdp-mode ({name})."))?;
-        Ok(Options { n_rxq: n_rxq as u32, mode })
+        let depth = XDP_N_RXQ_DESC.number(options) as u32;
+        Ok(Options { n_rxq: n_rxq as u32, mode, depth })
     }
 
     /// The options in the form of `dpctl/show`.
@@ -85,7 +88,8 @@ mod tests {
 
     #[test]
     fn defaults_limits_and_names() {
-        assert_eq!(parse(&[]), Ok(Options { n_rxq: 1, mode: XdpMode::BestEffort }));
+        assert_eq!(parse(&[]), Ok(Options { n_rxq: 1, mode: XdpMode::BestEffort, depth: 2048 }));
+        assert_eq!(parse(&[("n_rxq_desc", "1")]).map(|o| o.depth), Ok(64));
         assert_eq!(parse(&[("n_rxq", "0"), ("xdp-mode", "Generic")]).map(|o| o.shown()), {
             let shown = [("n_rxq", "1"), ("xdp-mode", "generic")];
             Ok(shown.map(|(k, v)| (k.to_owned(), v.to_owned())).into())

@@ -1,101 +1,50 @@
 //! An AF_XDP port as a `Netdev`.
 
-use super::options::Options;
-use super::queue::{AfxdpRx, AfxdpTx, Port, Sender};
-use super::sockets::{self, Sockets};
+use super::options::{Options, XdpMode};
+use super::pooled_rx::Watched;
+use super::queue::Port;
+use super::running::Running;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle, TxWork};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::KernelDevice;
-use crate::linux::bpf::Redirect;
 use crate::linux::packet_socket;
 use crate::linux::xsk::{CHUNK, KERNEL_HEADROOM};
+use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::stats::Stats;
 use packet::frame::HEADROOM;
 use rustix::net::sockopt;
+use rxpool::Mode;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::NumaId;
 
 const ETHERNET_AND_TAG: usize = 18;
 /// The largest MTU whose packets fit a chunk, regardless of the driver.
 const MTU_MAX: usize = CHUNK - HEADROOM - KERNEL_HEADROOM - ETHERNET_AND_TAG;
-/// Drivers whose packets may come from a network stack that left the checksum to them.
-const VIRTUAL: [&str; 3] = ["veth", "tun", "virtio_net"];
 
 /// A port on a kernel device through AF_XDP.
 pub struct Afxdp {
     device: KernelDevice,
     kind: String,
     wanted: Options,
+    buffers: RxBuffers,
     running: Running,
     numa: NumaId,
     /// Kept open to make the device promiscuous.
     _promiscuous: OwnedFd,
 }
 
-/// State that a start creates and a restart replaces; empty if the start failed.
-struct Running {
-    options: Options,
-    mode: &'static str,
-    program: Option<Redirect>,
-    port: Arc<Port>,
-    fds: Vec<Arc<OwnedFd>>,
-    receivers: Vec<AfxdpRx>,
-    senders: Vec<Arc<Mutex<Sender>>>,
-    /// The kernel completes checksums on transmission.
-    checksums: bool,
-    /// Index of the sender for the next caller of `tx_queue`.
-    next_sender: AtomicUsize,
-}
-
-impl Running {
-    fn nothing(options: Options) -> Running {
-        Running {
-            options,
-            mode: "unspecified",
-            program: None,
-            port: Arc::default(),
-            fds: Vec::new(),
-            receivers: Vec::new(),
-            senders: Vec::new(),
-            checksums: false,
-            next_sender: AtomicUsize::new(0),
-        }
-    }
-
-    fn start(device: &KernelDevice, options: Options) -> std::io::Result<Running> {
-        let facts = device.facts().ok();
-        let driver = facts.as_ref().and_then(|f| f.status.get("driver_name").cloned()).unwrap_or_default();
-        let partial_checksums = VIRTUAL.contains(&driver.as_str());
-        let mut running = Running::nothing(options);
-        running.port.mtu.store(facts.map_or(0, |f| f.mtu), Ordering::Relaxed);
-        let Sockets { program, mode, sockets } = sockets::open(device.ifindex(), &options)?;
-        (running.program, running.mode) = (Some(program), mode.name());
-        for socket in sockets {
-            running.fds.push(Arc::clone(&socket.fd));
-            running.checksums = socket.tx.checksums;
-            running.senders.push(Arc::new(Mutex::new(Sender::new(Arc::clone(&socket.fd), socket.tx))));
-            let port = Arc::clone(&running.port);
-            running.receivers.push(AfxdpRx { port, fd: socket.fd, half: socket.rx, partial_checksums });
-        }
-        Ok(running)
-    }
-
-    /// Detaches the program and closes the sockets, except those that queues still hold.
-    fn stop(&mut self) -> Arc<Port> {
-        let port = Arc::clone(&self.port);
-        port.counters.end();
-        *self = Running::nothing(self.options);
-        port
-    }
-}
-
 impl Afxdp {
-    /// Opens the device `name` with these options.
-    pub fn open(name: &str, kind: &str, options: &BTreeMap<String, String>) -> Result<Afxdp, NetdevError> {
+    /// Opens the device `name` with these options. A mode of receive buffers that is refused counts as `none`.
+    pub fn open(
+        name: &str,
+        kind: &str,
+        options: &BTreeMap<String, String>,
+        buffers_wanted: &RxBuffers,
+    ) -> Result<Afxdp, NetdevError> {
         let error = |e: std::io::Error| NetdevError::open(name, errno_of(&e));
         let device = KernelDevice::find(name).map_err(error)?;
         device.refuse_loopback()?;
@@ -104,9 +53,19 @@ impl Afxdp {
         let none = rustix::process::Rlimit { current: None, maximum: None };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, none);
         let promiscuous = packet_socket::promiscuous(device.ifindex()).map_err(error)?;
-        let running = Running::start(&device, wanted).map_err(|e| not_started(name, &e))?;
         let numa = numa_of(name);
-        Ok(Afxdp { device, kind: kind.to_owned(), wanted, running, numa, _promiscuous: promiscuous })
+        let running = Running::nothing(wanted, RxBuffers::default());
+        let (kind, buffers) = (kind.to_owned(), RxBuffers::default());
+        let mut port = Afxdp { device, kind, wanted, buffers, running, numa, _promiscuous: promiscuous };
+        let _ = port.set_rx_buffers(buffers_wanted);
+        port.start()?;
+        Ok(port)
+    }
+
+    fn start(&mut self) -> Result<(), NetdevError> {
+        self.running = Running::start(&self.device, self.wanted, self.buffers, self.numa)
+            .map_err(|e| not_started(self.device.name(), &e))?;
+        Ok(())
     }
 }
 
@@ -165,37 +124,29 @@ impl Netdev for Afxdp {
         true
     }
     fn needs_restart(&self) -> bool {
-        self.wanted != self.running.options || self.running.fds.is_empty()
+        self.wanted != self.running.options
+            || self.buffers != self.running.buffers
+            || self.running.fds.is_empty()
+            || self.running.has_wrong_chunks()
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
         const EBUSY: i32 = 16;
         let old = self.running.stop();
-        self.running.options = self.wanted;
-        let name = self.device.name();
+        (self.running.options, self.running.buffers) = (self.wanted, self.buffers);
         if !wait_for(&old) {
-            return Err(not_started(name, &std::io::Error::from_raw_os_error(EBUSY)));
+            return Err(not_started(self.device.name(), &std::io::Error::from_raw_os_error(EBUSY)));
         }
-        self.running = Running::start(&self.device, self.wanted).map_err(|e| not_started(name, &e))?;
-        Ok(())
+        self.start()
     }
     fn qos_place(&self) -> QosPlace {
         QosPlace::Datapath
     }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         let receivers = std::mem::take(&mut self.running.receivers);
-        receivers
-            .into_iter()
-            .map(|rx| {
-                let poll_fd = Some(Arc::clone(&rx.fd));
-                RxHandle { queue: Box::new(rx), poll_fd }
-            })
-            .collect()
+        receivers.into_iter().map(|(queue, fd)| RxHandle { queue, poll_fd: Some(fd) }).collect()
     }
     fn tx_queue(&self) -> Box<dyn packet::queue::TxQueue> {
-        let running = &self.running;
-        let next = running.next_sender.fetch_add(1, Ordering::Relaxed);
-        let sender = running.senders.get(next % running.senders.len().max(1)).cloned();
-        Box::new(AfxdpTx { port: Arc::clone(&running.port), sender })
+        self.running.tx_queue()
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         let mut facts = self.device.named_facts()?;
@@ -203,6 +154,10 @@ impl Netdev for Afxdp {
         let checksum = self.running.checksums;
         facts.tx_work = TxWork { checksum, ..TxWork::default() };
         facts.status.insert("xdp-mode".to_owned(), self.running.mode.to_owned());
+        if let Some(queue) = self.running.watched.first() {
+            facts.status.insert("rx-pool".to_owned(), self.running.buffers.mode.name().to_owned());
+            facts.status.insert("rx-pool-name".to_owned(), queue.pool.clone());
+        }
         Ok(facts)
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
@@ -217,6 +172,9 @@ impl Netdev for Afxdp {
             ] {
                 stats.custom.push((format!("xsk_queue_{i}_{name}"), value));
             }
+        }
+        if !self.running.watched.is_empty() {
+            stats.custom.extend(totals(&self.rx_buffers()));
         }
         Ok(stats)
     }
@@ -242,4 +200,39 @@ impl Netdev for Afxdp {
     fn options(&self) -> BTreeMap<String, String> {
         self.running.options.shown()
     }
+    /// In a mode that is refused the port keeps rings of its own.
+    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
+        let why = match wanted.mode {
+            Mode::None => None,
+            Mode::Basic => Some("AF_XDP delivers the packets of a device only to sockets of that device"),
+            Mode::Spp if !self.is_pmd() => Some("only ports of type afxdp share a pool"),
+            Mode::Spp if self.wanted.mode == XdpMode::NativeZerocopy => {
+                Some("with zero copy the kernel does not tell when buffers of a closed socket are free")
+            }
+            Mode::Spp => None,
+        };
+        self.buffers = match wanted.mode {
+            Mode::Spp if why.is_none() => *wanted,
+            _ => RxBuffers::default(),
+        };
+        why.map_or(Ok(()), |why| Err(NetdevError::rx_pool(self.device.name(), wanted.mode.name(), why)))
+    }
+    fn rx_buffers(&self) -> Vec<QueueUse> {
+        self.running.watched.iter().map(Watched::usage).collect()
+    }
+}
+
+/// Counters of a port's queues in a pool, for column `statistics`.
+fn totals(queues: &[QueueUse]) -> impl Iterator<Item = (String, u64)> {
+    let sum = |of: fn(&QueueUse) -> u64| queues.iter().map(of).sum();
+    [
+        ("rx_pool_held", sum(|q| q.held.into())),
+        ("rx_pool_posted", sum(|q| q.posted.into())),
+        ("rx_pool_sending", sum(|q| q.sending.into())),
+        ("rx_pool_woken", sum(|q| q.woken)),
+        ("rx_pool_first_burst_lost", sum(|q| q.first_burst_lost)),
+        ("rx_pool_lost", sum(|q| q.lost)),
+    ]
+    .map(|(name, value): (&str, u64)| (name.to_owned(), value))
+    .into_iter()
 }

@@ -1,7 +1,7 @@
 //! The queues of an AF_XDP port. Each is owned by one worker.
 
 use crate::linux::xsk::{CHUNK, NOTE, RxHalf, TxHalf};
-use crate::linux::xsk_ring::Desc;
+use crate::linux::xsk_ring::{Desc, Producer};
 use crate::shared::PortCounters;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::offload::{Offload, PartialChecksum};
@@ -25,7 +25,7 @@ pub struct Port {
 }
 
 /// Bytes that the MTU does not count: Ethernet header and one VLAN tag.
-const HEADERS: usize = 18;
+pub const HEADERS: usize = 18;
 
 /// Receives from one socket.
 pub struct AfxdpRx {
@@ -87,7 +87,7 @@ impl RxQueue for AfxdpRx {
 }
 
 /// The offload request that the frame's sender could not transmit with it.
-fn missing_request(frame: &Frame) -> Offload {
+pub fn missing_request(frame: &Frame) -> Offload {
     let csum = segment::find_partial(frame.bytes());
     Offload { csum: csum.map(|(start, offset)| PartialChecksum { start, offset }), gso: None }
 }
@@ -102,10 +102,31 @@ pub struct Sender {
 }
 
 /// Result of writing a packet.
-enum Taken {
+pub enum Taken {
+    /// It will be sent.
     Yes,
+    /// There is no chunk for it.
     NoRoom,
+    /// It is longer than the MTU allows.
     TooLong,
+}
+
+/// Makes the kernel send, if it needs a system call for that. In copy mode, one call sends only a few packets.
+pub fn kick(fd: &OwnedFd, tx: &Producer<Desc>) -> Result<(), Errno> {
+    let mut waiting = tx.waiting();
+    while waiting > 0 && tx.needs_wakeup() {
+        match send(fd, &[], SendFlags::DONTWAIT) {
+            Ok(_) | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => {}
+            Err(e) => return Err(e),
+        }
+        let left = tx.waiting();
+        if left >= waiting {
+            // The device or the receiver is busy; the next call tries again.
+            break;
+        }
+        waiting = left;
+    }
+    Ok(())
 }
 
 impl Sender {
@@ -126,25 +147,7 @@ impl Sender {
         // The ring has as many entries as there are chunks.
         self.half.tx.put(&self.ready);
         self.ready.clear();
-        self.kick()
-    }
-
-    /// Makes the kernel send, if it needs a system call for that. In copy mode, one call sends only a few packets.
-    fn kick(&mut self) -> Result<(), Errno> {
-        let mut waiting = self.half.tx.waiting();
-        while waiting > 0 && self.half.tx.needs_wakeup() {
-            match send(&*self.fd, &[], SendFlags::DONTWAIT) {
-                Ok(_) | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => {}
-                Err(e) => return Err(e),
-            }
-            let left = self.half.tx.waiting();
-            if left >= waiting {
-                // The device or the receiver is busy; the next call tries again.
-                break;
-            }
-            waiting = left;
-        }
-        Ok(())
+        kick(&self.fd, &self.half.tx)
     }
 
     fn write(&mut self, bytes: &[u8], longest: usize, checksum: Option<(u16, u16)>) -> Taken {

@@ -1,40 +1,70 @@
 //! The program and the sockets of a port, opened together.
 
-use super::options::{Options, XdpMode};
+use super::options::XdpMode;
 use crate::linux::bpf::{Hook, Redirect};
-use crate::linux::xsk::{self, Transfer, Xsk};
+use crate::linux::umem_socket::UmemSocket;
+use crate::linux::xsk::{Transfer, Xsk};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 /// The program and the sockets of a device.
-pub struct Sockets {
+pub struct Sockets<S> {
     /// The program; dropping it detaches it, and the kernel's stack gets the packets again.
     pub program: Redirect,
     /// The mode in use.
     pub mode: XdpMode,
     /// One socket per queue.
-    pub sockets: Vec<Xsk>,
+    pub sockets: Vec<S>,
 }
 
-/// Opens them in the fastest requested mode that works; the error is that of the last mode. The kernel frees a queue
-/// some time after its last socket was closed, so a busy device is retried for 250 ms.
-pub fn open(ifindex: u32, options: &Options) -> io::Result<Sockets> {
+/// A socket that packets can be passed to.
+pub trait Socket {
+    /// Its descriptor.
+    fn fd(&self) -> &OwnedFd;
+}
+
+impl Socket for Xsk {
+    fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+}
+
+impl Socket for UmemSocket {
+    fn fd(&self) -> &OwnedFd {
+        &self.lease.fd
+    }
+}
+
+/// Opens them in the first of `modes` that works, each socket by `each` with the number of its queue; the error is that
+/// of the last mode. The kernel frees a queue some time after its last socket was closed, so a busy device is retried
+/// for 250 ms.
+pub fn open<S: Socket>(
+    ifindex: u32,
+    queues: u32,
+    modes: &[XdpMode],
+    each: impl Fn(u32, Transfer) -> io::Result<S>,
+) -> io::Result<Sockets<S>> {
     const TRIES: u32 = 50;
     const STEP: Duration = Duration::from_millis(5);
     for _ in 0..TRIES {
-        match open_best(ifindex, options) {
+        match open_best(ifindex, queues, modes, &each) {
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(STEP),
             other => return other,
         }
     }
-    open_best(ifindex, options)
+    open_best(ifindex, queues, modes, &each)
 }
 
-fn open_best(ifindex: u32, options: &Options) -> io::Result<Sockets> {
+fn open_best<S: Socket>(
+    ifindex: u32,
+    queues: u32,
+    modes: &[XdpMode],
+    each: &impl Fn(u32, Transfer) -> io::Result<S>,
+) -> io::Result<Sockets<S>> {
     let mut failure = io::Error::from(io::ErrorKind::InvalidInput);
-    for mode in options.mode.candidates() {
-        match open_in(ifindex, options.n_rxq, *mode) {
+    for mode in modes {
+        match open_in(ifindex, queues, *mode, each) {
             Ok(sockets) => return Ok(sockets),
             // Another program uses the device; other modes would fail as well.
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => return Err(e),
@@ -44,7 +74,12 @@ fn open_best(ifindex: u32, options: &Options) -> io::Result<Sockets> {
     Err(failure)
 }
 
-fn open_in(ifindex: u32, queues: u32, mode: XdpMode) -> io::Result<Sockets> {
+fn open_in<S: Socket>(
+    ifindex: u32,
+    queues: u32,
+    mode: XdpMode,
+    each: &impl Fn(u32, Transfer) -> io::Result<S>,
+) -> io::Result<Sockets<S>> {
     let (hook, transfer) = match mode {
         XdpMode::NativeZerocopy => (Hook::Driver, Transfer::Zerocopy),
         XdpMode::Native => (Hook::Driver, Transfer::Copy),
@@ -53,8 +88,8 @@ fn open_in(ifindex: u32, queues: u32, mode: XdpMode) -> io::Result<Sockets> {
     let program = Redirect::attach(ifindex, queues, hook)?;
     let mut sockets = Vec::new();
     for queue in 0..queues {
-        let socket = xsk::open(ifindex, queue, transfer)?;
-        program.set(queue, socket.fd.as_fd())?;
+        let socket = each(queue, transfer)?;
+        program.set(queue, socket.fd().as_fd())?;
         sockets.push(socket);
     }
     Ok(Sockets { program, mode, sockets })

@@ -5,11 +5,14 @@
 //! that, outside of this module.
 
 pub mod bpf;
+pub mod graves;
 pub mod ifreq;
 pub mod mmsg;
 pub mod packet_socket;
 pub mod pages;
 pub mod tun;
+pub mod umem;
+pub mod umem_socket;
 pub mod xsk;
 pub mod xsk_ring;
 pub mod zeroed;

@@ -15,12 +15,12 @@ use rustix::net::xdp::{
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// Bytes of a chunk: a packet lies in one of them.
 pub const CHUNK: usize = 4096;
-/// Chunks of each half, and entries of each ring.
+/// Chunks of the sender's half, the most of the receiver's half, and entries of each ring.
 pub const RING: u32 = 2048;
 /// Bytes that the kernel leaves free in front of a received packet for its own use (`XDP_PACKET_HEADROOM`).
 pub const KERNEL_HEADROOM: usize = 256;
@@ -30,12 +30,12 @@ pub const NOTE: usize = 32;
 /// Flag of the metadata: it requests a checksum (`XDP_TXMD_FLAGS_CHECKSUM`).
 const METADATA_CHECKSUM: u64 = 1 << 1;
 /// Flag of the descriptor: the packet has metadata (`XDP_TX_METADATA`).
-const HAS_METADATA: u32 = 1 << 1;
+pub const HAS_METADATA: u32 = 1 << 1;
 /// Flag of the memory's registration: packets have space for metadata (`XDP_UMEM_TX_METADATA_LEN`).
 const WITH_METADATA: u32 = 1 << 2;
 
 /// Bytes of sent packets that the kernel may hold for one socket before it accepts no more: the chunks of a full ring.
-const SEND_BUFFER: usize = 2 * RING as usize * CHUNK;
+pub const SEND_BUFFER: usize = 2 * RING as usize * CHUNK;
 
 /// How packets are transferred between driver and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,19 +50,18 @@ pub enum Transfer {
 pub struct Chunks {
     memory: Arc<Mapping>,
     first: u64,
+    bytes: u64,
 }
 
 impl Chunks {
-    const BYTES: u64 = RING as u64 * CHUNK as u64;
-
     /// The addresses of its chunks.
     pub fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
-        (self.first..self.first + Chunks::BYTES).step_by(CHUNK)
+        (self.first..self.first + self.bytes).step_by(CHUNK)
     }
 
     /// The chunk that contains `addr`, if it is in this half.
     pub fn chunk_of(&self, addr: u64) -> Option<u64> {
-        (self.first..self.first + Chunks::BYTES).contains(&addr).then_some(addr - addr % CHUNK as u64)
+        (self.first..self.first + self.bytes).contains(&addr).then_some(addr - addr % CHUNK as u64)
     }
 
     /// The address of `len` bytes at `addr`, if they lie in one chunk of this half.
@@ -122,20 +121,25 @@ impl TxHalf {
     /// this distance after that. `None`: the packet or the position of its checksum does not fit.
     pub fn write(&mut self, chunk: u64, packet: &[u8], checksum: Option<(u16, u16)>) -> Option<Desc> {
         let mut options = 0;
-        if let Some((start, offset)) = checksum {
-            // The kernel would retry a packet with invalid metadata for ever.
-            packet.get(usize::from(start) + usize::from(offset)..)?.get(..2)?;
-            let mut note = [0; 12];
-            note[..8].copy_from_slice(&METADATA_CHECKSUM.to_ne_bytes());
-            note[8..10].copy_from_slice(&start.to_ne_bytes());
-            note[10..].copy_from_slice(&offset.to_ne_bytes());
-            self.chunks.write(chunk, &note)?;
+        if let Some(checksum) = checksum {
+            self.chunks.write(chunk, &metadata(packet, checksum)?)?;
             options = HAS_METADATA;
         }
         let addr = chunk + NOTE as u64;
         self.chunks.write(addr, packet)?;
         Some(Desc { addr, len: packet.len() as u32, options })
     }
+}
+
+/// The metadata that requests a checksum of `packet`; `None`: its position is not in the packet, and the kernel would
+/// retry it for ever.
+pub fn metadata(packet: &[u8], (start, offset): (u16, u16)) -> Option<[u8; 12]> {
+    packet.get(usize::from(start) + usize::from(offset)..)?.get(..2)?;
+    let mut note = [0; 12];
+    note[..8].copy_from_slice(&METADATA_CHECKSUM.to_ne_bytes());
+    note[8..10].copy_from_slice(&start.to_ne_bytes());
+    note[10..].copy_from_slice(&offset.to_ne_bytes());
+    Some(note)
 }
 
 /// A bound socket.
@@ -148,35 +152,56 @@ pub struct Xsk {
     pub tx: TxHalf,
 }
 
-/// Opens a socket on queue `queue` of the device. All chunks of the receiver's half are on the fill ring.
-pub fn open(ifindex: u32, queue: u32, transfer: Transfer) -> io::Result<Xsk> {
+/// The rings of a socket.
+pub struct Rings {
+    /// Ring of free chunks.
+    pub fill: Producer<u64>,
+    /// Ring of received packets.
+    pub rx: Consumer<Desc>,
+    /// Ring of packets to be sent.
+    pub tx: Producer<Desc>,
+    /// Ring of chunks whose packets were sent.
+    pub completion: Consumer<u64>,
+}
+
+/// Creates the rings of a socket with `entries` entries each, calls `ready`, and maps them.
+pub fn map_rings(
+    fd: BorrowedFd<'_>,
+    entries: u32,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> io::Result<Rings> {
+    sockopt::set_xdp_umem_fill_ring_size(fd, entries)?;
+    sockopt::set_xdp_umem_completion_ring_size(fd, entries)?;
+    sockopt::set_xdp_rx_ring_size(fd, entries)?;
+    sockopt::set_xdp_tx_ring_size(fd, entries)?;
+    ready()?;
+    let at = sockopt::xdp_mmap_offsets(fd)?;
+    Ok(Rings {
+        fill: Producer::map(fd, XDP_UMEM_PGOFF_FILL_RING, at.fr, entries)?,
+        rx: Consumer::map(fd, XDP_PGOFF_RX_RING, at.rx, entries)?,
+        tx: Producer::map(fd, XDP_PGOFF_TX_RING, at.tx, entries)?,
+        completion: Consumer::map(fd, XDP_UMEM_PGOFF_COMPLETION_RING, at.cr, entries)?,
+    })
+}
+
+/// Opens a socket on queue `queue` of the device. `depth` chunks of the receiver's half are on the fill ring, at most
+/// [`RING`]; the others are never used and cost no memory.
+pub fn open(ifindex: u32, queue: u32, transfer: Transfer, depth: u32) -> io::Result<Xsk> {
     let fd = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     // Without the right to exceed the system's limit, the limit applies.
     let _ = sockopt::set_socket_send_buffer_size_force(&fd, SEND_BUFFER);
-    let memory = Arc::new(Mapping::anonymous(2 * Chunks::BYTES as usize)?);
-    let checksums = transfer == Transfer::Copy && register(&fd, &memory, true).is_ok();
+    let depth = depth.clamp(1, RING);
+    let (rx_bytes, tx_bytes) = (u64::from(depth) * CHUNK as u64, u64::from(RING) * CHUNK as u64);
+    let memory = Arc::new(Mapping::anonymous((rx_bytes + tx_bytes) as usize)?);
+    let checksums = transfer == Transfer::Copy && register(&fd, &memory, CHUNK as u32, true).is_ok();
     if !checksums {
-        register(&fd, &memory, false)?;
+        register(&fd, &memory, CHUNK as u32, false)?;
     }
-    sockopt::set_xdp_umem_fill_ring_size(&fd, RING)?;
-    sockopt::set_xdp_umem_completion_ring_size(&fd, RING)?;
-    sockopt::set_xdp_rx_ring_size(&fd, RING)?;
-    sockopt::set_xdp_tx_ring_size(&fd, RING)?;
-    let at = sockopt::xdp_mmap_offsets(&fd)?;
-    let socket = fd.as_fd();
-    let mut rx = RxHalf {
-        fill: Producer::map(socket, XDP_UMEM_PGOFF_FILL_RING, at.fr, RING)?,
-        rx: Consumer::map(socket, XDP_PGOFF_RX_RING, at.rx, RING)?,
-        chunks: Chunks { memory: Arc::clone(&memory), first: 0 },
-    };
-    let tx = TxHalf {
-        tx: Producer::map(socket, XDP_PGOFF_TX_RING, at.tx, RING)?,
-        completion: Consumer::map(socket, XDP_UMEM_PGOFF_COMPLETION_RING, at.cr, RING)?,
-        chunks: Chunks { memory, first: Chunks::BYTES },
-        checksums,
-    };
-    let free: Vec<u64> = rx.chunks.addresses().collect();
-    rx.fill.put(&free);
+    let Rings { mut fill, rx, tx, completion } = map_rings(fd.as_fd(), RING, || Ok(()))?;
+    let chunks = Chunks { memory: Arc::clone(&memory), first: 0, bytes: rx_bytes };
+    fill.put(&chunks.addresses().collect::<Vec<_>>());
+    let rx = RxHalf { fill, rx, chunks };
+    let tx = TxHalf { tx, completion, chunks: Chunks { memory, first: rx_bytes, bytes: tx_bytes }, checksums };
     let how = match transfer {
         Transfer::Copy => SocketAddrXdpFlags::XDP_COPY,
         Transfer::Zerocopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
@@ -187,11 +212,11 @@ pub fn open(ifindex: u32, queue: u32, transfer: Transfer) -> io::Result<Xsk> {
 }
 
 /// Registers the memory for the socket.
-fn register(fd: &OwnedFd, memory: &Mapping, notes: bool) -> io::Result<()> {
+pub fn register(fd: &OwnedFd, memory: &Mapping, chunk: u32, notes: bool) -> io::Result<()> {
     let registration = XdpUmemReg {
         addr: memory.base().as_ptr().expose_provenance() as u64,
         len: memory.len() as u64,
-        chunk_size: CHUNK as u32,
+        chunk_size: chunk,
         headroom: 0,
         flags: XdpUmemRegFlags::from_bits_retain(if notes { WITH_METADATA } else { 0 }),
         tx_metadata_len: if notes { NOTE as u32 } else { 0 },

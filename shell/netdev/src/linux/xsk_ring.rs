@@ -159,6 +159,12 @@ impl<T: Entry> Consumer<T> {
         Ok(Consumer(Ring::map(fd, page, at, size)?))
     }
 
+    /// Entries that the kernel has written and we have not removed.
+    pub fn waiting(&self) -> usize {
+        let written = self.0.counter(self.0.producer).load(Ordering::Relaxed);
+        written.wrapping_sub(self.0.ours).min(self.0.size) as usize
+    }
+
     /// Removes up to `max` entries; returns their number.
     pub fn take(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
         let ring = &mut self.0;

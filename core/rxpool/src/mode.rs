@@ -1,0 +1,32 @@
+//! The ways in which a port gets its receive buffers.
+
+/// How a port's receive queues get their buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Mode {
+    /// Rings of its own, always full.
+    #[default]
+    None,
+    /// One receive queue that several ports share; the source port of a packet is in its metadata.
+    Basic,
+    /// Adjustable rings over a pool that several ports share.
+    Spp,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Mode; 3] = [Mode::None, Mode::Basic, Mode::Spp];
+
+    /// Its name in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::None => "none",
+            Mode::Basic => "basic",
+            Mode::Spp => "spp",
+        }
+    }
+
+    /// The mode of this name.
+    pub fn of_name(name: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}

@@ -1,0 +1,96 @@
+//! How many buffers a queue posts.
+//!
+//! The source's rule is made for a driver: refill to the low watermark while the queue waits for an interrupt, and fully
+//! while it is polled. A poll thread polls all the time, so "busy" is here: polls that found a full burst, because then
+//! packets arrive faster than they are taken. The first burst after an idle time finds only the low watermark, and what
+//! exceeds it is lost; the allowance is posted within one poll after that.
+
+/// Polls without a full burst after which a queue is idle again: about 1 ms at 1 µs a poll. Grow at once, shrink slowly.
+const QUIET_POLLS: u32 = 1024;
+
+/// What happened to a queue by a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    Same,
+    /// It was idle, and a full burst came.
+    Woke,
+    /// It has become idle.
+    Rests,
+}
+
+/// The state of one queue. One worker writes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Refill {
+    low: u32,
+    high: u32,
+    busy: bool,
+    quiet: u32,
+}
+
+impl Refill {
+    /// An idle queue with these watermarks.
+    pub fn new(low: u32, high: u32) -> Refill {
+        Refill { low: low.min(high), high, busy: false, quiet: 0 }
+    }
+
+    /// A poll of the queue found a full burst, or less.
+    pub fn polled(&mut self, full: bool) -> Change {
+        if full {
+            self.quiet = 0;
+            return if std::mem::replace(&mut self.busy, true) { Change::Same } else { Change::Woke };
+        }
+        if !self.busy {
+            return Change::Same;
+        }
+        self.quiet += 1;
+        if self.quiet < QUIET_POLLS {
+            return Change::Same;
+        }
+        self.rest();
+        Change::Rests
+    }
+
+    /// The worker sleeps or does not poll the queue for a while: it counts as idle.
+    pub fn rest(&mut self) {
+        (self.busy, self.quiet) = (false, 0);
+    }
+
+    /// Whether it is busy.
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Buffers that should be posted, if the queue may hold `allowance`.
+    pub fn target(&self, allowance: u32) -> u32 {
+        if self.busy { allowance.min(self.high) } else { self.low.min(allowance) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_grows_at_once_and_shrinks_slowly() {
+        let mut refill = Refill::new(128, 2048);
+        assert_eq!((refill.polled(false), refill.target(5000)), (Change::Same, 128));
+        assert_eq!((refill.polled(true), refill.target(5000)), (Change::Woke, 2048));
+        assert_eq!((refill.polled(true), refill.target(700)), (Change::Same, 700));
+        for _ in 1..QUIET_POLLS {
+            assert_eq!((refill.polled(false), refill.target(700)), (Change::Same, 700));
+        }
+        assert_eq!((refill.polled(false), refill.target(700)), (Change::Rests, 128));
+        assert_eq!((refill.polled(true), refill.polled(false)), (Change::Woke, Change::Same));
+        refill.rest();
+        assert_eq!((refill.is_busy(), refill.target(64)), (false, 64));
+    }
+
+    #[test]
+    fn the_ring_bounds_both_watermarks() {
+        let mut refill = Refill::new(128, 64);
+        assert_eq!(refill.target(5000), 64);
+        refill.polled(true);
+        assert_eq!(refill.target(5000), 64);
+    }
+}

@@ -1,0 +1,162 @@
+//! Properties of pools: fair shares, reserves that hold, no leaks.
+
+use rxpool::{Alpha, LOW_WATERMARK, Place, Pool, Refill};
+
+/// Lets each queue take one burst at a time until none gets more.
+fn greedy(pool: &Pool, queues: &[(Place, Alpha)]) {
+    while queues.iter().any(|(place, alpha)| {
+        let allowance = pool.allowance(*place, *alpha);
+        pool.charge(*place, 7, allowance) > 0
+    }) {}
+}
+
+/// `k` queues that take all they may end at alpha / (1 + k·alpha) of the shared part, beyond their reserves; in whatever
+/// steps they take it, and also if they are fewer than the places.
+#[test]
+fn greedy_queues_converge_to_their_share() {
+    for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
+        for k in [1, 2, 3, 7, 16, 32] {
+            for reserve in [0, 64] {
+                let pool = Pool::new(10_000, 32, 32 * reserve);
+                let (shared, _) = pool.shared();
+                let factor = Alpha::new(alpha);
+                let queues: Vec<_> = (0..k).filter_map(|_| Some((pool.open(reserve)?, factor))).collect();
+                assert_eq!(queues.len(), k);
+                greedy(&pool, &queues);
+                let share = alpha / (1.0 + k as f64 * alpha) * f64::from(shared);
+                settle(&pool, &queues, reserve);
+                // A burst is 16 buffers, and buffers are whole.
+                for (place, _) in &queues {
+                    let beyond = f64::from(pool.held(*place) - reserve);
+                    assert!((beyond - share).abs() <= 17.0 + 0.01 * share, "{alpha} {k}: {beyond}, not {share}");
+                }
+            }
+        }
+    }
+}
+
+/// Traffic: each queue in turn returns a burst and takes as many as it may, as a queue does that receives.
+fn settle(pool: &Pool, queues: &[(Place, Alpha)], reserve: u32) {
+    const BURST: u32 = 16;
+    for _ in 0..1000 {
+        for (place, alpha) in queues {
+            pool.refund(*place, BURST.min(pool.held(*place) - reserve));
+            pool.charge(*place, BURST, pool.allowance(*place, *alpha));
+        }
+    }
+}
+
+/// A pool that others have filled without any threshold: a queue that opens then gets its reserve at once.
+#[test]
+fn a_queue_that_comes_last_gets_its_reserve() {
+    let pool = Pool::new(4096, 16, 16 * LOW_WATERMARK);
+    let first: Vec<_> = (0..15).filter_map(|_| Some((pool.open(LOW_WATERMARK)?, Alpha::MAX))).collect();
+    for (place, _) in &first {
+        pool.charge(*place, u32::MAX / 2, u32::MAX / 2);
+    }
+    assert_eq!((first.len(), pool.shared().1), (15, 0));
+    let last = pool.open(LOW_WATERMARK).unwrap();
+    assert_eq!(pool.charge(last, 1000, pool.allowance(last, Alpha::ONE)), LOW_WATERMARK);
+    assert_eq!((pool.open(1), pool.open(0)), (None, None));
+}
+
+/// What a queue of the test does, as far as its owner knows.
+struct Queue {
+    place: Place,
+    reserve: u32,
+    held: u32,
+    alpha: Alpha,
+    /// It was closed; its buffers are still out.
+    closed: bool,
+}
+
+/// No sequence of additions, removals, changes and floods leaks a buffer or starves a reserve.
+#[test]
+fn nothing_leaks_and_no_reserve_starves() {
+    for seed in 0..200 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let buffers = rng.u32(100..5000);
+        let pool = Pool::new(buffers, rng.u32(1..20), rng.u32(0..buffers));
+        let mut queues: Vec<Queue> = Vec::new();
+        for _ in 0..2000 {
+            step(&pool, &mut queues, &mut rng);
+            let held: u32 = queues.iter().map(|q| q.held).sum();
+            assert_eq!(pool.held_by_all(), held, "seed {seed}");
+            assert!(held <= buffers, "seed {seed}");
+            let beyond: u32 = queues.iter().map(|q| q.held.saturating_sub(q.reserve)).sum();
+            let (size, free) = pool.shared();
+            assert_eq!(size - free, beyond, "seed {seed}");
+        }
+        for q in &queues {
+            pool.refund(q.place, q.held);
+            pool.close(q.place);
+        }
+        assert_eq!((pool.held_by_all(), pool.places().0), (0, 0), "seed {seed}");
+        assert_eq!(pool.shared().0, pool.shared().1, "seed {seed}");
+    }
+}
+
+fn step(pool: &Pool, queues: &mut Vec<Queue>, rng: &mut fastrand::Rng) {
+    if queues.is_empty() || rng.u8(0..10) == 0 {
+        let reserve = rng.u32(0..100);
+        if let Some(place) = pool.open(reserve) {
+            assert!(queues.iter().all(|q| q.place != place), "one queue for a place");
+            queues.push(Queue { place, reserve, held: 0, alpha: Alpha::ONE, closed: false });
+        }
+        return;
+    }
+    let at = rng.usize(0..queues.len());
+    let queue = &mut queues[at];
+    match rng.u8(0..8) {
+        // Removed; or closed while its buffers are still in use, and forgotten when they are back.
+        0 if !queue.closed => {
+            pool.close(queue.place);
+            queue.closed = true;
+        }
+        1 => queue.alpha = Alpha::new(rng.f64() * 8.0),
+        // A flood: it takes what it can get, with or without a threshold.
+        2..5 if !queue.closed => {
+            let want = rng.u32(0..3000);
+            let allowance = match rng.bool() {
+                true => pool.allowance(queue.place, queue.alpha),
+                false => u32::MAX / 2,
+            };
+            let got = pool.charge(queue.place, want, allowance);
+            assert!(got <= want);
+            assert!(queue.held + got >= queue.reserve.min(queue.held + want), "a reserve is always granted");
+            queue.held += got;
+        }
+        _ => {
+            let n = rng.u32(0..=queue.held);
+            pool.refund(queue.place, n);
+            queue.held -= n;
+        }
+    }
+    if queues[at].closed && queues[at].held == 0 {
+        queues.swap_remove(at);
+    }
+}
+
+/// Two queues share a pool: the busy one grows to its allowance, gives buffers back when it is idle, and then the other
+/// one grows.
+#[test]
+fn an_idle_queue_gives_back() {
+    let pool = Pool::new(2304, 2, 2 * LOW_WATERMARK);
+    let (a, b) = (pool.open(LOW_WATERMARK).unwrap(), pool.open(LOW_WATERMARK).unwrap());
+    let mut refill = Refill::new(LOW_WATERMARK, 2048);
+    let post = |refill: &Refill, place| {
+        let target = refill.target(pool.allowance(place, Alpha::ONE));
+        pool.charge(place, target.saturating_sub(pool.held(place)), target)
+    };
+    assert_eq!(post(&refill, a), LOW_WATERMARK);
+    refill.polled(true);
+    post(&refill, a);
+    assert_eq!(pool.held(a), LOW_WATERMARK + 1024);
+    pool.refund(a, 1024);
+    refill.rest();
+    assert_eq!(post(&refill, a), 0);
+    refill.polled(true);
+    post(&refill, b);
+    assert_eq!((pool.held(a), pool.held(b)), (LOW_WATERMARK, LOW_WATERMARK + 1024));
+    assert_eq!((pool.peak(a), pool.peak(b)), (1152, 1152));
+}

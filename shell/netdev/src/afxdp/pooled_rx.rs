@@ -1,0 +1,197 @@
+//! The rx queue of a port in mode `spp`: it receives into buffers of a pool, and posts as many as it needs and may have.
+
+use super::queue::{Port, missing_request};
+use crate::linux::umem_socket::Lease;
+use crate::linux::xsk_ring::{Consumer, Desc, Producer};
+use crate::rx_buffers::{QueueUse, RxBuffers};
+use packet::frame::{Frame, FrameBatch, FramePool};
+use packet::queue::{RX_BURST, RxQueue, RxResult};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt;
+use rustix::time::Timespec;
+use rxpool::refill::Change;
+use rxpool::{Alpha, Drain, LOW_WATERMARK, Refill};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// What the worker tells about a queue; the main thread reads it.
+#[derive(Debug, Default)]
+pub struct Told {
+    posted: AtomicU32,
+    busy: AtomicBool,
+    woken: AtomicU64,
+    first_burst_lost: AtomicU64,
+}
+
+/// What the main thread keeps of a queue.
+pub struct Watched {
+    /// Name of the pool.
+    pub pool: String,
+    /// The socket.
+    pub lease: Arc<Lease>,
+    /// From the worker.
+    pub told: Arc<Told>,
+    /// The settings.
+    pub wanted: RxBuffers,
+    /// High watermark.
+    pub high: u32,
+}
+
+/// Packets for which the kernel had no buffer.
+fn lost(lease: &Lease) -> u64 {
+    sockopt::xdp_statistics(&*lease.fd).ok().and_then(|s| s.rx_fill_ring_empty_descs).unwrap_or(0)
+}
+
+impl Watched {
+    /// The buffers of the queue at this moment.
+    pub fn usage(&self) -> QueueUse {
+        let (pool, [rx, tx]) = (&self.lease.umem.pool, self.lease.places);
+        self.lease.umem.graves.visit(self.lease.umem);
+        QueueUse {
+            pool: self.pool.clone(),
+            of_pool: (pool.buffers(), pool.held_by_all()),
+            held: pool.held(rx),
+            sending: pool.held(tx),
+            posted: self.told.posted.load(Ordering::Relaxed),
+            peak: pool.peak(rx),
+            allowance: pool.allowance(rx, self.wanted.alpha),
+            reserve: self.wanted.reserve,
+            high: self.high,
+            busy: self.told.busy.load(Ordering::Relaxed),
+            woken: self.told.woken.load(Ordering::Relaxed),
+            first_burst_lost: self.told.first_burst_lost.load(Ordering::Relaxed),
+            lost: lost(&self.lease),
+        }
+    }
+}
+
+/// Receives from one socket; owned by one worker.
+pub struct PooledRx {
+    port: Arc<Port>,
+    lease: Arc<Lease>,
+    fill: Producer<u64>,
+    rx: Consumer<Desc>,
+    told: Arc<Told>,
+    partial_checksums: bool,
+    refill: Refill,
+    /// Present if the threshold is weighted.
+    drain: Option<Drain>,
+    alpha: Alpha,
+    posted: u32,
+    /// The kernel's count of packets without buffer when the queue became idle.
+    lost_at_rest: u64,
+}
+
+impl PooledRx {
+    /// A queue whose low watermark is posted.
+    pub fn new(
+        port: Arc<Port>,
+        (fill, rx): (Producer<u64>, Consumer<Desc>),
+        watched: &Watched,
+        partial_checksums: bool,
+    ) -> PooledRx {
+        let wanted = &watched.wanted;
+        let mut queue = PooledRx {
+            port,
+            lease: Arc::clone(&watched.lease),
+            fill,
+            rx,
+            told: Arc::clone(&watched.told),
+            partial_checksums,
+            refill: Refill::new(LOW_WATERMARK, watched.high),
+            drain: wanted.by_drain.then(Drain::default),
+            alpha: wanted.alpha,
+            posted: 0,
+            lost_at_rest: 0,
+        };
+        queue.refill();
+        queue
+    }
+
+    /// Posts buffers up to the target.
+    fn refill(&mut self) {
+        let Lease { umem, ends: [end, _], places: [place, _], .. } = *self.lease;
+        let alpha = self.drain.map_or(self.alpha, |drain| self.alpha.weighted(drain.weight()));
+        let allowance = umem.pool.allowance(place, alpha);
+        let missing = self.refill.target(allowance).saturating_sub(self.posted);
+        if missing == 0 {
+            return;
+        }
+        let mut left = umem.pool.charge(place, missing, allowance) as usize;
+        let mut addresses = [0; RX_BURST];
+        while left > 0 {
+            let n = left.min(RX_BURST);
+            let taken = umem.post(place, end, &mut addresses[..n]);
+            // The ring has as many entries as the high watermark at least.
+            self.posted += self.fill.put(&addresses[..taken]) as u32;
+            left -= n;
+        }
+        self.told.posted.store(self.posted, Ordering::Relaxed);
+    }
+
+    /// Notes whether the queue became busy or idle. The kernel's counter is read only then.
+    fn note(&mut self, full: bool) {
+        match self.refill.polled(full) {
+            Change::Same => return self.refill(),
+            Change::Woke => {
+                self.refill();
+                let now = lost(&self.lease);
+                let first = now.saturating_sub(self.lost_at_rest);
+                self.told.first_burst_lost.fetch_add(first, Ordering::Relaxed);
+                self.told.woken.fetch_add(1, Ordering::Relaxed);
+            }
+            Change::Rests => self.lost_at_rest = lost(&self.lease),
+        }
+        self.told.busy.store(self.refill.is_busy(), Ordering::Relaxed);
+    }
+}
+
+impl RxQueue for PooledRx {
+    /// The socket is readable whenever frames wait. While packets hold all buffers of the queue, none can arrive, and it
+    /// must be polled so that it posts buffers again.
+    fn arm(&mut self, on: bool) -> bool {
+        if on {
+            self.refill.rest();
+        }
+        self.posted > 0
+    }
+
+    fn rx(&mut self, _pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        let mut result = RxResult::default();
+        if self.port.counters.ended() {
+            return result;
+        }
+        let (umem, end) = (self.lease.umem, self.lease.ends[0]);
+        let max = max.min(RX_BURST);
+        if let Some(drain) = &mut self.drain {
+            let backlog = self.rx.waiting();
+            drain.polled(backlog as u32, backlog.min(max) as u32);
+        }
+        let partial_checksums = self.partial_checksums;
+        let received = self.rx.take(max, |desc| {
+            let frame = umem.received(desc.addr, end).and_then(|(buffer, start)| {
+                // A frame that leaves the buffer is dropped, and the buffer with it.
+                Frame::in_buffer(buffer, start, desc.len as usize)
+            });
+            match frame {
+                Some(mut frame) => {
+                    if partial_checksums {
+                        frame.set_offload(missing_request(&frame));
+                    }
+                    out.push(frame);
+                }
+                None => result.dropped += 1,
+            }
+        });
+        self.posted = self.posted.saturating_sub(received as u32);
+        self.note(received == max);
+        if received == 0 && self.fill.needs_wakeup() {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            // The error concerns the device; the main thread learns of it by netlink.
+            let _ = poll(&mut [PollFd::new(&*self.lease.fd, PollFlags::IN)], Some(&now));
+        }
+        self.port.counters.count_rx_dropped(u64::from(result.dropped));
+        result.more = received == max;
+        result
+    }
+}

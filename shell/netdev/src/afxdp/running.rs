@@ -1,0 +1,193 @@
+//! What a start of an AF_XDP port creates and a restart replaces.
+
+use super::options::{Options, XdpMode};
+use super::pooled_rx::{PooledRx, Watched};
+use super::pooled_tx::{PooledSender, PooledTx};
+use super::pools;
+use super::queue::{AfxdpRx, AfxdpTx, HEADERS, Port, Sender};
+use super::sockets::{self, Sockets};
+use crate::kernel::KernelDevice;
+use crate::linux::bpf::Redirect;
+use crate::linux::umem::Umem;
+use crate::linux::umem_socket::{self, UmemSocket};
+use crate::linux::xsk::{self, NOTE, Xsk};
+use crate::rx_buffers::RxBuffers;
+use packet::queue::{RxQueue, TxQueue};
+use rxpool::Mode;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use units::NumaId;
+
+/// Drivers whose packets may come from a network stack that left the checksum to them.
+const VIRTUAL: [&str; 3] = ["veth", "tun", "virtio_net"];
+
+/// Sizes of buffers in pools: the first is for an MTU of up to 1774 bytes.
+const CHUNKS: [u32; 2] = [2048, 4096];
+
+/// The sending halves of the sockets.
+enum Senders {
+    Own(Vec<Arc<Mutex<Sender>>>),
+    Pooled(Vec<Arc<Mutex<PooledSender>>>),
+}
+
+/// The program, the sockets and what belongs to them; empty if the start failed.
+pub struct Running {
+    /// The options in force.
+    pub options: Options,
+    /// The settings of receive buffers in force.
+    pub buffers: RxBuffers,
+    /// The XDP mode in use.
+    pub mode: &'static str,
+    /// State shared with the queues.
+    pub port: Arc<Port>,
+    /// The sockets.
+    pub fds: Vec<Arc<OwnedFd>>,
+    /// The receive queues, until they are taken.
+    pub receivers: Vec<(Box<dyn RxQueue>, Arc<OwnedFd>)>,
+    /// The kernel completes checksums on transmission.
+    pub checksums: bool,
+    /// The queues that share a pool.
+    pub watched: Vec<Watched>,
+    senders: Senders,
+    program: Option<Redirect>,
+    chunk: Option<u32>,
+    /// Index of the sender for the next caller of `tx_queue`.
+    next_sender: AtomicUsize,
+}
+
+/// The size of pool buffers for packets of this MTU.
+fn chunk_for(mtu: u32) -> u32 {
+    let fits = |chunk: &u32| mtu as usize + HEADERS <= Umem::room(*chunk);
+    CHUNKS.into_iter().find(fits).unwrap_or(CHUNKS[1])
+}
+
+impl Running {
+    /// A port that is not running.
+    pub fn nothing(options: Options, buffers: RxBuffers) -> Running {
+        Running {
+            options,
+            buffers,
+            mode: "unspecified",
+            port: Arc::default(),
+            fds: Vec::new(),
+            receivers: Vec::new(),
+            checksums: false,
+            watched: Vec::new(),
+            senders: Senders::Own(Vec::new()),
+            program: None,
+            chunk: None,
+            next_sender: AtomicUsize::new(0),
+        }
+    }
+
+    /// Attaches the program and opens the sockets.
+    pub fn start(
+        device: &KernelDevice,
+        options: Options,
+        buffers: RxBuffers,
+        numa: NumaId,
+    ) -> io::Result<Running> {
+        let facts = device.facts().ok();
+        let driver = facts.as_ref().and_then(|f| f.status.get("driver_name").cloned()).unwrap_or_default();
+        let partial_checksums = VIRTUAL.contains(&driver.as_str());
+        let mut running = Running::nothing(options, buffers);
+        let mtu = facts.map_or(0, |f| f.mtu);
+        running.port.mtu.store(mtu, Ordering::Relaxed);
+        let (ifindex, n) = (device.ifindex(), options.n_rxq);
+        if buffers.mode != Mode::Spp {
+            let each = |queue, transfer| xsk::open(ifindex, queue, transfer, options.depth);
+            running.own(sockets::open(ifindex, n, options.mode.candidates(), each)?, partial_checksums);
+            return Ok(running);
+        }
+        let chunk = chunk_for(mtu);
+        running.chunk = Some(chunk);
+        // With zero copy the kernel returns buffers of a closed socket at a time that it does not tell.
+        let modes: Vec<XdpMode> =
+            options.mode.candidates().iter().copied().filter(|m| *m != XdpMode::NativeZerocopy).collect();
+        let each = |queue, _| {
+            let places = pools::open(numa, chunk, &buffers)?;
+            let socket = umem_socket::open(places.umem, places.places, ifindex, queue)?;
+            Ok(Pooled { name: places.name, socket })
+        };
+        running.pooled(sockets::open(ifindex, n, &modes, each)?, partial_checksums);
+        Ok(running)
+    }
+
+    /// Takes sockets with memory of their own.
+    fn own(&mut self, opened: Sockets<Xsk>, partial_checksums: bool) {
+        (self.program, self.mode) = (Some(opened.program), opened.mode.name());
+        let mut senders = Vec::new();
+        for socket in opened.sockets {
+            self.checksums = socket.tx.checksums;
+            self.fds.push(Arc::clone(&socket.fd));
+            senders.push(Arc::new(Mutex::new(Sender::new(Arc::clone(&socket.fd), socket.tx))));
+            let (port, fd) = (Arc::clone(&self.port), Arc::clone(&socket.fd));
+            let rx = AfxdpRx { port, fd, half: socket.rx, partial_checksums };
+            self.receivers.push((Box::new(rx), socket.fd));
+        }
+        self.senders = Senders::Own(senders);
+    }
+
+    /// Takes sockets that share a pool.
+    fn pooled(&mut self, opened: Sockets<Pooled>, partial_checksums: bool) {
+        (self.program, self.mode) = (Some(opened.program), opened.mode.name());
+        let mut senders = Vec::new();
+        for Pooled { name, socket } in opened.sockets {
+            let UmemSocket { lease, fill, rx, tx, completion } = socket;
+            self.checksums = lease.umem.checksums.get().copied().unwrap_or(false);
+            self.fds.push(Arc::clone(&lease.fd));
+            let (wanted, high) = (self.buffers, self.options.depth);
+            let sender = PooledSender::new(Arc::clone(&lease), tx, completion, wanted.alpha);
+            senders.push(Arc::new(Mutex::new(sender)));
+            let fd = Arc::clone(&lease.fd);
+            let watched = Watched { pool: name, lease, told: Arc::default(), wanted, high };
+            let rx = PooledRx::new(Arc::clone(&self.port), (fill, rx), &watched, partial_checksums);
+            self.receivers.push((Box::new(rx), fd));
+            self.watched.push(watched);
+        }
+        self.senders = Senders::Pooled(senders);
+    }
+
+    /// A tx queue for the next caller.
+    pub fn tx_queue(&self) -> Box<dyn TxQueue> {
+        let next = self.next_sender.fetch_add(1, Ordering::Relaxed) % self.fds.len().max(1);
+        let port = Arc::clone(&self.port);
+        match &self.senders {
+            Senders::Own(senders) => Box::new(AfxdpTx { port, sender: senders.get(next).cloned() }),
+            Senders::Pooled(senders) => {
+                let Some(sender) = senders.get(next).cloned() else {
+                    return Box::new(AfxdpTx { port, sender: None });
+                };
+                let room = self.chunk.unwrap_or(CHUNKS[0]) as usize - NOTE;
+                Box::new(PooledTx { port, sender, room })
+            }
+        }
+    }
+
+    /// Whether the size of its buffers does not suit the MTU.
+    pub fn has_wrong_chunks(&self) -> bool {
+        self.chunk.is_some_and(|chunk| chunk != chunk_for(self.port.mtu.load(Ordering::Relaxed)))
+    }
+
+    /// Detaches the program and closes the sockets, except those that queues still hold.
+    pub fn stop(&mut self) -> Arc<Port> {
+        let port = Arc::clone(&self.port);
+        port.counters.end();
+        *self = Running::nothing(self.options, self.buffers);
+        port
+    }
+}
+
+/// A socket and the name of its pool.
+struct Pooled {
+    name: String,
+    socket: UmemSocket,
+}
+
+impl sockets::Socket for Pooled {
+    fn fd(&self) -> &OwnedFd {
+        self.socket.fd()
+    }
+}

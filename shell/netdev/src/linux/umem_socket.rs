@@ -1,0 +1,80 @@
+//! A socket on one queue of a device that shares a umem with others.
+
+use super::umem::{End, Umem};
+use super::xsk::{self, RING};
+use super::xsk_ring::{Consumer, Desc, Producer};
+use rustix::net::sockopt;
+use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, SocketAddrXdpWithSharedUmem};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use rxpool::Place;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, PoisonError};
+
+/// The socket's hold on the umem. When its last owner drops it, the socket is closed and its buffers are freed.
+pub struct Lease {
+    /// The descriptor, readable while packets wait.
+    pub fd: Arc<OwnedFd>,
+    /// The umem.
+    pub umem: &'static Umem,
+    /// The receiving and the sending end.
+    pub ends: [End; 2],
+    /// The accounts of received frames, and of copies that are sent.
+    pub places: [Place; 2],
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.umem.graves.add(self.umem, Arc::downgrade(&self.fd), self.ends, self.places);
+    }
+}
+
+/// A bound socket.
+pub struct UmemSocket {
+    /// Its hold on the umem.
+    pub lease: Arc<Lease>,
+    /// Ring of free buffers.
+    pub fill: Producer<u64>,
+    /// Ring of received packets.
+    pub rx: Consumer<Desc>,
+    /// Ring of packets to be sent.
+    pub tx: Producer<Desc>,
+    /// Ring of buffers whose packets were sent.
+    pub completion: Consumer<u64>,
+}
+
+/// Opens a socket on queue `queue` of the device, in copy mode. Nothing is posted yet.
+pub fn open(umem: &'static Umem, places: [Place; 2], ifindex: u32, queue: u32) -> io::Result<UmemSocket> {
+    let fd = Arc::new(socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?);
+    let lease = Arc::new(Lease { fd: Arc::clone(&fd), umem, ends: umem.new_ends(), places });
+    // Without the right to exceed the system's limit, the limit applies.
+    let _ = sockopt::set_socket_send_buffer_size_force(&*fd, xsk::SEND_BUFFER);
+    let rings = xsk::map_rings(fd.as_fd(), RING, || join(umem, &fd, ifindex, queue))?;
+    umem.sockets.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&fd));
+    let xsk::Rings { fill, rx, tx, completion } = rings;
+    Ok(UmemSocket { lease, fill, rx, tx, completion })
+}
+
+/// Binds the socket to the device with the umem, which it shares with the first of the others that is still bound.
+fn join(umem: &'static Umem, fd: &OwnedFd, ifindex: u32, queue: u32) -> io::Result<()> {
+    let mut sockets = umem.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+    while let Some(other) = sockets.first() {
+        let Some(other) = other.upgrade() else {
+            sockets.remove(0);
+            continue;
+        };
+        let addr = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_SHARED_UMEM, ifindex, queue);
+        match bind(fd, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd: other.as_fd() }) {
+            // The other's device is gone, so it is not bound any more.
+            Err(rustix::io::Errno::BADF) => drop(sockets.remove(0)),
+            result => return Ok(result?),
+        }
+    }
+    let checksums = xsk::register(fd, umem.memory(), umem.chunk(), true).is_ok();
+    if !checksums {
+        xsk::register(fd, umem.memory(), umem.chunk(), false)?;
+    }
+    umem.checksums.get_or_init(|| checksums);
+    let flags = SocketAddrXdpFlags::XDP_COPY | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    Ok(bind(fd, &SocketAddrXdp::new(flags, ifindex, queue))?)
+}

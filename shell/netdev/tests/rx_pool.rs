@@ -1,0 +1,203 @@
+//! `afxdp` ports that share a pool of receive buffers, on real veth pairs.
+
+mod common;
+
+use common::{can_make_devices, frame_of, unique, veth};
+use netdev::device::Netdev;
+use netdev::open::{DummyLevel, Netdevs};
+use netdev::rx_buffers::{QueueUse, RxBuffers};
+use packet::frame::{Frame, FramePool};
+use packet::queue::{RxQueue, TxQueue};
+use rxpool::{Alpha, Mode};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const SPP: RxBuffers = RxBuffers {
+    mode: Mode::Spp,
+    alpha: Alpha::ONE,
+    by_drain: false,
+    reserve: 128,
+    pool_size: 2048,
+    pool_queues: 4,
+};
+
+fn open(name: &str, buffers: &RxBuffers) -> (Box<dyn Netdev>, Option<String>) {
+    let mut netdevs = Netdevs::new(DummyLevel::Off);
+    let (device, refused) = netdevs.open_with(name, "afxdp", &BTreeMap::new(), buffers).unwrap();
+    (device, refused.map(|e| e.to_string()))
+}
+
+fn queue(device: &mut dyn Netdev) -> Box<dyn RxQueue> {
+    device.take_rx_queues().remove(0).queue
+}
+
+fn usage(device: &dyn Netdev) -> QueueUse {
+    device.rx_buffers().remove(0)
+}
+
+/// Receives in full bursts until `n` frames of ours are there, at most two seconds.
+fn receive(queue: &mut dyn RxQueue, pool: &mut FramePool, n: usize) -> Vec<Frame> {
+    let (mut all, end) = (Vec::new(), Instant::now() + Duration::from_secs(2));
+    while all.len() < n && Instant::now() < end {
+        queue.rx(pool, &mut all, 64);
+        all.retain(|f| f.bytes().get(6..12) == Some(&[2, 0, 0, 0, 0, 2]));
+    }
+    all
+}
+
+/// Sends `n` frames, and receives all that arrive.
+fn pass(tx: &mut dyn TxQueue, rx: &mut dyn RxQueue, pool: &mut FramePool, n: usize) -> Vec<Frame> {
+    let mut batch: Vec<Frame> = (0..n).map(|i| frame_of(pool, &[], 60 + i % 1400)).collect();
+    let sent = tx.tx(&mut batch);
+    assert_eq!(sent.sent as usize, n, "{sent:?}");
+    pool.free_all(&mut batch);
+    receive(rx, pool, n)
+}
+
+/// Waits until the condition holds, for at most 2 s: the buffers of a closed socket are free after 100 ms.
+fn soon(mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(2) {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// Frames keep their buffers charged to the port that received them until they are dropped, also on the way out.
+#[test]
+fn a_frame_is_charged_to_its_source() {
+    if !can_make_devices() {
+        return;
+    }
+    let (a, b, _veth) = veth("rp");
+    let (c, d, _other) = veth("rq");
+    let ((mut b, none), (mut c, _)) = (open(&b, &SPP), open(&c, &SPP));
+    assert_eq!(none, None);
+    let (mut a, _) = open(&a, &RxBuffers::default());
+    let (mut d, _) = open(&d, &RxBuffers::default());
+    let mut pool = FramePool::new(64);
+    let (mut rx, mut far, mut tx, mut out) = (queue(&mut *b), queue(&mut *d), a.tx_queue(), c.tx_queue());
+    let (_rx_c, _rx_a) = (queue(&mut *c), queue(&mut *a));
+    assert_eq!((usage(&*b).posted, usage(&*b).held), (128, 128));
+    assert_eq!(usage(&*b).pool, usage(&*c).pool);
+    let held = pass(&mut *tx, &mut *rx, &mut pool, 40);
+    assert!(held.iter().all(|f| f.source().is_some() && f.headroom() >= 128));
+    // Held frames count; the port posts what is left of its allowance.
+    assert_eq!((usage(&*b).posted, usage(&*b).held), (128, 168));
+    let expected: Vec<_> = held.iter().map(|f| f.bytes().to_vec()).collect();
+    let mut held = held;
+    let sent = out.tx(&mut held);
+    assert_eq!((sent.sent, held.len()), (40, 0));
+    // They were passed on in their buffers, so the sender needs none.
+    assert_eq!((usage(&*c).sending, usage(&*c).held), (0, 128));
+    let got = receive(&mut *far, &mut pool, 40);
+    assert!(got.iter().map(|f| f.bytes().to_vec()).eq(expected));
+    got.into_iter().for_each(|f| pool.free(f));
+    // A call without frames frees what was sent.
+    out.tx(&mut Vec::new());
+    assert_eq!(usage(&*b).held, 128);
+    // A frame of other memory needs a buffer of the sender while the kernel has it.
+    let mut foreign = vec![frame_of(&mut pool, &[], 100)];
+    assert_eq!((out.tx(&mut foreign).sent, foreign.len()), (1, 1));
+    assert_eq!(receive(&mut *far, &mut pool, 1).len(), 1);
+    out.tx(&mut Vec::new());
+    assert_eq!(usage(&*c).sending, 0);
+}
+
+/// A queue that gets full bursts grows to its allowance; what did not find a buffer in the first one is counted.
+#[test]
+fn a_busy_queue_grows_and_the_first_burst_is_counted() {
+    if !can_make_devices() {
+        return;
+    }
+    let (a, b, _veth) = veth("rg");
+    let (a, _) = open(&a, &RxBuffers::default());
+    let (mut b, _) = open(&b, &SPP);
+    let mut pool = FramePool::new(64);
+    let (mut rx, mut tx) = (queue(&mut *b), a.tx_queue());
+    let flood = |tx: &mut dyn TxQueue, pool: &mut FramePool| {
+        for _ in 0..16 {
+            let mut batch: Vec<Frame> = (0..64).map(|_| frame_of(pool, &[], 60)).collect();
+            tx.tx(&mut batch);
+        }
+    };
+    flood(&mut *tx, &mut pool);
+    // The low watermark arrived, and the rest of 1024 was lost.
+    let lost = || usage(&*b).lost;
+    assert!(soon(|| lost() == 1024 - 128), "{:?}", usage(&*b));
+    let first = receive(&mut *rx, &mut pool, 128);
+    assert_eq!(first.len(), 128);
+    drop(first);
+    let mut left = Vec::new();
+    rx.rx(&mut pool, &mut left, 64);
+    let now = usage(&*b);
+    assert!(now.busy && now.first_burst_lost == 1024 - 128 && now.woken == 1, "{now:?}");
+    // 2048 buffers, of which 4 times 160 are reserves: half of the others, and its own reserve.
+    assert_eq!((now.posted, now.allowance), (128 + 704, 128 + 704));
+    flood(&mut *tx, &mut pool);
+    assert!(soon(|| usage(&*b).lost == now.lost + 1024 - 832), "{:?}", usage(&*b));
+    drop(receive(&mut *rx, &mut pool, 832));
+    // Idle again: packets use up what is posted beyond the low watermark.
+    let mut none = Vec::new();
+    (0..1100).for_each(|_| drop(rx.rx(&mut pool, &mut none, 64)));
+    assert!(none.is_empty() && !usage(&*b).busy);
+}
+
+/// Ports come, change their mode and go, with packets under way: no buffer is lost.
+#[test]
+fn modes_change_and_nothing_leaks() {
+    if !can_make_devices() {
+        return;
+    }
+    let shape = RxBuffers { pool_size: 1024, reserve: 64, ..SPP };
+    let (a, b, _veth) = veth("rm");
+    let (mut a, _) = open(&a, &RxBuffers::default());
+    let mut pool = FramePool::new(64);
+    let (mut tx, _rx_a) = (a.tx_queue(), queue(&mut *a));
+    let (mut b, _) = open(&b, &shape);
+    let (keeper, other, _pair) = veth("rk");
+    let (keeper, _) = open(&keeper, &shape);
+    let _ = other;
+    let mut kept = Vec::new();
+    for round in 0..6 {
+        let mut rx = queue(&mut *b);
+        kept.extend(pass(&mut *tx, &mut *rx, &mut pool, 20).pop());
+        let mode = if round % 2 == 0 { Mode::None } else { Mode::Spp };
+        b.set_rx_buffers(&RxBuffers { mode, ..shape }).unwrap();
+        assert!(b.needs_restart());
+        drop(rx);
+        b.restart().unwrap();
+        assert_eq!(b.rx_buffers().is_empty(), mode == Mode::None);
+    }
+    drop(b);
+    let pooled = kept.iter().filter(|f| f.source().is_some()).count();
+    assert_eq!((pooled, kept.len()), (3, 6));
+    // The frames that are kept are still charged, to places that are closed; all other buffers are free.
+    let held = || usage(&*keeper).of_pool;
+    assert!(soon(|| held() == (1024, 128 + 3)), "{:?}", held());
+    drop(kept);
+    assert_eq!(held(), (1024, 128));
+}
+
+/// More queues than a pool has places get another pool; a mode that is not possible is refused with its reason.
+#[test]
+fn pools_have_places_and_modes_have_limits() {
+    if !can_make_devices() {
+        return;
+    }
+    let shape = RxBuffers { pool_size: 512, pool_queues: 1, reserve: 64, ..SPP };
+    let (a, b, _veth) = veth("rl");
+    let ((first, _), (second, _)) = (open(&a, &shape), open(&b, &shape));
+    assert_ne!(usage(&*first).pool, usage(&*second).pool);
+    drop((first, second));
+    let (device, why) = open(&a, &RxBuffers { mode: Mode::Basic, ..SPP });
+    assert!(why.unwrap().starts_with(&format!("{a}: rx-pool=basic is not possible: AF_XDP")));
+    assert!(device.rx_buffers().is_empty() && device.n_rxq() == 1);
+    let mut netdevs = Netdevs::new(DummyLevel::Off);
+    let tap = unique("rt");
+    let (_tap, why) = netdevs.open_with(&tap, "tap", &BTreeMap::new(), &SPP).unwrap();
+    assert!(why.unwrap().to_string().contains("only rings of their own"));
+}
