@@ -20,6 +20,7 @@ mod ofctl;
 mod own;
 mod page;
 mod pmd;
+mod pool;
 mod reference;
 mod remote;
 mod settings;
@@ -57,7 +58,7 @@ struct Tool {
 }
 
 /// All of them, the most used first.
-static TOOLS: [Tool; 15] = [
+static TOOLS: [Tool; 16] = [
     Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
     Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
     Tool { names: appctl::NAMES, run: appctl::main, page: appctl::page },
@@ -73,6 +74,7 @@ static TOOLS: [Tool; 15] = [
     Tool { names: bench::NAMES, run: bench::main, page: bench::page },
     Tool { names: top::NAMES, run: top::main, page: top::page },
     Tool { names: pmd::NAMES, run: pmd::main, page: pmd::page },
+    Tool { names: pool::NAMES, run: pool::main, page: pool::page },
 ];
 
 /// The help pages of all tools.

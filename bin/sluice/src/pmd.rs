@@ -6,7 +6,8 @@ use crate::page::{Line, Names, Page};
 use crate::{Call, own, suggest};
 use std::process::ExitCode;
 
-const TARGET: Opt = opt("target", Some('t'), Takes::Value)
+/// `--target`.
+pub const TARGET: Opt = opt("target", Some('t'), Takes::Value)
     .says("TARGET", "name of the daemon, or absolute path of its socket");
 
 fn options() -> Vec<Opt> {
@@ -48,7 +49,11 @@ pub fn main(call: &Call) -> ExitCode {
             return own::refuse(call, &format!("unknown command '{name}'{hint}; use --help for help"));
         }
     };
-    let target = parsed.value("target");
+    ask(call, parsed.value("target"), command, json)
+}
+
+/// Asks the switch and prints its answer.
+pub fn ask(call: &Call, target: Option<&str>, command: &str, json: bool) -> ExitCode {
     let answer = Asking::new(call, target).and_then(|mut asking| match json {
         true => asking.ask(command).map(|answer| format!("{answer}\n")),
         false => asking.ask_text(command),

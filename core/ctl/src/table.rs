@@ -236,6 +236,7 @@ commands! {
     REVALIDATOR_WAIT: c("revalidator/wait", "", 0, 0).by(SWITCH);
     RSTP_SHOW: c("rstp/show", "[bridge]", 0, 1);
     RSTP_TCN: c("rstp/tcn", "[bridge]", 0, 1);
+    RXPOOL_SHOW: hidden("rxpool/show", 0).by(SWITCH);
     SET_OPTIONS: c("set-options", "[--format text|json]", 1, 2);
     STEAL: c("steal", "LOCK", 1, 1);
     STP_SHOW: c("stp/show", "[bridge]", 0, 1);

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, unknown};
 use crate::requested::Requested;
 use crate::{bfd, bridge, capture, counters, detrace, dpctl, dpdk, dpif};
-use crate::{dummy, fdb, features, neighbours, pmd, qos, route, time, trace, tunnels, upcall, uplinks};
+use crate::{dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, time, trace, tunnels, upcall, uplinks};
 use ctl::names;
 use switch::Switch;
 use unixctl::Format;
@@ -60,6 +60,7 @@ pub(crate) fn execute(
         "tnl" => neighbours::execute(switch, name, args),
         "ofproto" => trace::execute(switch, name, args),
         "exit" | "time" => time::execute(&mut requested.exiting, switch, name, args),
+        "rxpool" => rx_pool::show(switch, format).into(),
         "upcall" | "revalidator" => upcall::execute(switch, name, args),
         "vlog" => match runtime::log::command(name, args) {
             Some(result) => result.into(),

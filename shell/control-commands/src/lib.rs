@@ -43,6 +43,7 @@ mod qos;
 mod received;
 mod requested;
 mod route;
+mod rx_pool;
 mod shadow;
 mod time;
 mod top;

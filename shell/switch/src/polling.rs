@@ -154,9 +154,13 @@ impl Switch {
                     let missed = netdev.stats().ok().and_then(|s| s.rx_missed_errors);
                     missed.into_iter().for_each(|missed| backer.workers.missed(*number, missed));
                 }
+                let had_failed = backer.retry.contains_key(number);
                 if let Some(result) = restart(backer, *number, &mut **netdev, now) {
                     self.status.due = true;
-                    if let Some(port) = bridge.ports.get_mut(&ofport) {
+                    // A setting that the device refused is still refused after a restart.
+                    if let Some(port) = bridge.ports.get_mut(&ofport)
+                        && (had_failed || result.is_err())
+                    {
                         port.warning = result.err();
                     }
                 }

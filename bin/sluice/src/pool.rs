@@ -1,0 +1,46 @@
+//! `sluice pool`: the pools of receive buffers, and what each port holds of them.
+
+use crate::getopt::Opt;
+use crate::page::{Names, Page};
+use crate::pmd::{TARGET, ask};
+use crate::{Call, own};
+use std::process::ExitCode;
+
+fn options() -> Vec<Opt> {
+    [TARGET].into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+}
+
+/// The names of the tool.
+pub const NAMES: Names = Names { tool: "pool", peers: &[] };
+
+/// The help page of the tool.
+pub fn page() -> Page {
+    Page {
+        names: NAMES,
+        title: "shows the receive buffers that ports share",
+        synopsis: "[--json]",
+        commands: Vec::new(),
+        options: options(),
+        notes: vec![(
+            "What it prints",
+            "For each pool its buffers and how many are held; for each rx queue of a port with other_config:rx-pool=spp or \
+             basic: buffers held (posted, or in packets that were received and not yet sent or dropped), posted, used for \
+             packets that are sent by copying, the number that it may hold at this moment, the number that it is certain to \
+             get, the most that are posted, the most that were held, whether it is busy, how often it became busy, and packets \
+             that found no buffer: all, and those of the first burst after an idle time."
+                .into(),
+        )],
+    }
+}
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let (parsed, json) = match own::arguments(call, &options(), page) {
+        Ok(known) => known,
+        Err(code) => return code,
+    };
+    match parsed.rest.first() {
+        Some(word) => own::refuse(call, &format!("unexpected argument '{word}'; use --help for help")),
+        None => ask(call, parsed.value("target"), "rxpool/show", json),
+    }
+}
