@@ -85,3 +85,17 @@ def test_a_flood_leaves_the_reserves():
     assert int(s.vsctl("get", "Interface", t.a.port, "statistics:rx_pool_woken")) >= 0
     s.vsctl("del-port", t.a.port)
     lab.wait_until(lambda: queues(s)[1]["0.0"]["held"] <= 2 * 160, "buffers of a removed port are free")
+
+
+def test_kernel_ports_share_a_socket_or_a_pool():
+    """Ports of type system: each mode passes packets, and the mode changes under traffic."""
+    s = started()
+    t = Traffic(s, "other_config:rx-pool=basic")
+    for mode in ("spp", "none", "basic"):
+        t.wait_for(20)
+        s.vsctl("set", "Interface", t.a.port, "other_config:rx-pool=" + mode)
+    t.wait_for(20)
+    t.lost()
+    assert t.a.port in s.appctl("rxpool/show")
+    assert s.vsctl("get", "Interface", t.b.port, "status:rx-pool").strip() == "basic"
+    assert error(s, t.a.port) == ""

@@ -13,6 +13,9 @@
 //! * Its handle is freed once: by `Drop`, in a group by [`Returns`], or by the caller of
 //!   [`Buffer::into_handle`].
 
+mod charged;
+
+pub use charged::Release;
 use std::ptr::NonNull;
 
 /// The pointer by which a source identifies a buffer; opaque to all other code.

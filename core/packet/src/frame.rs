@@ -7,8 +7,9 @@
 //! worker normally allocates nothing. The numbers of kept buffers and of buffers in use are bounded.
 
 use crate::offload::{Note, Offload};
-use buffer::{Buffer, Returns, Source};
+use buffer::{Buffer, Release, Returns, Source};
 use std::fmt;
+use std::sync::Arc;
 
 /// Headroom of a received packet in bytes: for VLAN and MPLS tags and a tunnel header.
 pub const HEADROOM: usize = 128;
@@ -56,6 +57,12 @@ impl Frame {
     #[inline]
     pub fn into_buffer(self) -> (Buffer, usize) {
         (self.buffer, self.start as usize)
+    }
+
+    /// The same frame, whose end is reported to `to`.
+    #[must_use]
+    pub fn charged(self, to: Arc<dyn Release>) -> Frame {
+        Frame { buffer: self.buffer.charged(to), ..self }
     }
 
     /// The source of the buffer; `None` for memory of the switch.

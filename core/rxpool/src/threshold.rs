@@ -65,7 +65,10 @@ mod tests {
     #[test]
     fn factors() {
         assert_eq!([1.0, 0.5, 4.0].map(|a| Alpha::new(a).share(300)), [150, 100, 240]);
-        assert_eq!((Alpha::new(0.0), Alpha::new(1e9), Alpha::new(f64::NAN)), (Alpha::MIN, Alpha::MAX, Alpha::MIN));
+        assert_eq!(
+            (Alpha::new(0.0), Alpha::new(1e9), Alpha::new(f64::NAN)),
+            (Alpha::MIN, Alpha::MAX, Alpha::MIN)
+        );
         assert_eq!(Alpha::ONE.weighted(64).value(), 0.25);
         assert_eq!(Alpha::parse("0.5"), Some(Alpha::new(0.5)));
         assert_eq!(["", "x", "-1", "0", "65", "NaN", "inf"].map(Alpha::parse), [None; 7]);

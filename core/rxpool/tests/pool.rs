@@ -28,7 +28,10 @@ fn greedy_queues_converge_to_their_share() {
                 // A burst is 16 buffers, and buffers are whole.
                 for (place, _) in &queues {
                     let beyond = f64::from(pool.held(*place) - reserve);
-                    assert!((beyond - share).abs() <= 17.0 + 0.01 * share, "{alpha} {k}: {beyond}, not {share}");
+                    assert!(
+                        (beyond - share).abs() <= 17.0 + 0.01 * share,
+                        "{alpha} {k}: {beyond}, not {share}"
+                    );
                 }
             }
         }

@@ -3,7 +3,9 @@
 use crate::answer::{Answer, unknown};
 use crate::requested::Requested;
 use crate::{bfd, bridge, capture, counters, detrace, dpctl, dpdk, dpif};
-use crate::{dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, time, trace, tunnels, upcall, uplinks};
+use crate::{
+    dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, time, trace, tunnels, upcall, uplinks,
+};
 use ctl::names;
 use switch::Switch;
 use unixctl::Format;

@@ -20,7 +20,9 @@ pub(crate) fn show(switch: &Switch, format: Format) -> Reply {
     match format {
         Format::Text if pools.is_empty() => Reply::Text("No port has rx-pool=basic or rx-pool=spp.\n".into()),
         Format::Text => Reply::Text(pools.iter().map(|(name, lines)| text(name, lines)).collect()),
-        Format::Json => Reply::Json(pools.iter().map(|(name, lines)| (name.clone(), object(lines))).collect()),
+        Format::Json => {
+            Reply::Json(pools.iter().map(|(name, lines)| (name.clone(), object(lines))).collect())
+        }
     }
 }
 
@@ -51,7 +53,16 @@ fn text(name: &str, lines: &[Line]) -> String {
         let state = if u.busy { "busy" } else { "idle" };
         out += &format!(
             "  {port:<16} {queue:>5} {:>6} {:>6} {:>7} {:>9} {:>7} {:>6} {:>6} {state:<5} {:>7} {:>10} {:>12}\n",
-            u.held, u.posted, u.sending, u.allowance, u.reserve, u.high, u.peak, u.woken, u.lost, u.first_burst_lost
+            u.held,
+            u.posted,
+            u.sending,
+            u.allowance,
+            u.reserve,
+            u.high,
+            u.peak,
+            u.woken,
+            u.lost,
+            u.first_burst_lost
         );
     }
     out
@@ -97,7 +108,9 @@ mod tests {
         let shown = text("0.0", &lines);
         let rows: Vec<&str> = shown.lines().collect();
         assert_eq!(rows[0], "pool 0.0: 4096 buffers, 300 held");
-        for (title, value) in [("held", "172"), ("posted", "128"), ("peak", "900"), ("lost", "40"), ("first-burst", "12")] {
+        for (title, value) in
+            [("held", "172"), ("posted", "128"), ("peak", "900"), ("lost", "40"), ("first-burst", "12")]
+        {
             let end = rows[1].find(title).map(|at| at + title.len()).unwrap();
             assert!(rows[2][..end].ends_with(value), "{title}: {shown}");
         }

@@ -191,11 +191,12 @@ pub trait Netdev: Send {
     fn options(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
-    /// Sets how the port gets its receive buffers; takes effect now or with `restart`. If the device cannot do that, the
-    /// error says why, and the port has rings of its own.
-    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
+    /// Sets how the port gets its receive buffers; takes effect now or with `restart`. Returns true if earlier queues are
+    /// dead and are to be taken again. If the device cannot do that, the error says why, and the port stays as it is or has
+    /// rings of its own.
+    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         match wanted.mode {
-            Mode::None => Ok(()),
+            Mode::None => Ok(false),
             mode => {
                 let why = "ports of this type have only rings of their own";
                 Err(NetdevError::rx_pool(self.name(), mode.name(), why))

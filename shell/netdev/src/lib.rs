@@ -8,7 +8,9 @@
 //! `linux` is the one module that may be unsafe.
 #![deny(unsafe_code)]
 
+mod account;
 mod afxdp;
+mod charged;
 pub mod device;
 mod dpdk;
 pub mod dummy;
@@ -24,6 +26,8 @@ pub mod routes;
 pub mod rtnl;
 pub mod rx_buffers;
 mod shared;
+mod shared_socket;
+mod socket_credit;
 pub mod stats;
 mod system;
 mod tap;

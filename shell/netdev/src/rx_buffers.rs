@@ -1,5 +1,6 @@
 //! How a port gets its receive buffers: settings of the database, and what `rxpool/show` prints.
 
+use crate::error::NetdevError;
 use rxpool::{Alpha, LOW_WATERMARK, Mode};
 use settings::interface::{RX_POOL, RX_POOL_ALPHA, RX_POOL_DRAIN, RX_POOL_RESERVE};
 use settings::root::{RX_POOL_QUEUES, RX_POOL_SIZE};
@@ -55,6 +56,20 @@ impl RxBuffers {
             pool_size: RX_POOL_SIZE.number(root) as u32,
             pool_queues: RX_POOL_QUEUES.number(root) as u32,
         })
+    }
+}
+
+impl RxBuffers {
+    /// Refuses `basic`, for this reason, and a pool that is too small for its reserves.
+    pub fn check(&self, name: &str, why: &str) -> Result<(), NetdevError> {
+        let why = match self.mode {
+            Mode::Basic => why,
+            Mode::Spp if self.pool_queues.saturating_mul(self.reserve) >= self.pool_size => {
+                "the reserves of a pool exceed its size"
+            }
+            _ => return Ok(()),
+        };
+        Err(NetdevError::rx_pool(name, self.mode.name(), why))
     }
 }
 

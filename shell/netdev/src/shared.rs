@@ -58,6 +58,17 @@ impl Shared {
         })
     }
 
+    /// The state of the same port with another descriptor; its own drops count on.
+    pub fn successor(&self, fd: OwnedFd) -> Arc<Shared> {
+        let next = Shared::new(fd);
+        next.set_mtu(self.mtu.load(Ordering::Relaxed));
+        let copy =
+            |to: &AtomicU64, from: &AtomicU64| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        copy(&next.counters.rx_dropped, &self.counters.rx_dropped);
+        copy(&next.counters.tx_dropped, &self.counters.tx_dropped);
+        next
+    }
+
     /// Records the device's MTU.
     pub fn set_mtu(&self, mtu: u32) {
         self.mtu.store(mtu, Ordering::Relaxed);

@@ -4,6 +4,7 @@
 //! payload being touched. The rx and tx queues share the socket; it is closed, and the device no longer promiscuous
 //! because of us, when the last of them is dropped.
 
+use crate::account::Account;
 use crate::device::{Facts, KernelCounters, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
@@ -11,11 +12,15 @@ use crate::linux::mmsg::{BATCH, Mmsg, Received};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
 use crate::qdisc;
+use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::shared::{Shared, keep};
+use crate::shared_socket::{MemberRx, Membership};
+use crate::socket_credit::{Credit, HIGH};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use packet::vnet;
+use rxpool::Mode;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -31,6 +36,18 @@ pub struct System {
     kind: String,
     shared: Arc<Shared>,
     rx_given: bool,
+    buffers: RxBuffers,
+    way: Way,
+}
+
+/// How it receives.
+enum Way {
+    /// By a socket of its own.
+    Own,
+    /// By a socket of its own, whose limit is charged to a pool.
+    Pooled(Arc<Account>),
+    /// By a socket that it shares with other devices.
+    Member(Arc<Membership>),
 }
 
 impl System {
@@ -40,7 +57,33 @@ impl System {
         let device = KernelDevice::find(name).map_err(error)?;
         device.refuse_loopback()?;
         let socket = packet_socket::open(device.ifindex()).map_err(error)?;
-        Ok(System { device, kind: kind.to_owned(), shared: Shared::new(socket), rx_given: false })
+        let (shared, buffers) = (Shared::new(socket), RxBuffers::default());
+        Ok(System { device, kind: kind.to_owned(), shared, rx_given: false, buffers, way: Way::Own })
+    }
+
+    /// Replaces the socket by one for this mode; the queues are to be taken again.
+    fn change_way(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
+        let (name, ifindex) = (self.device.name(), self.device.ifindex());
+        let failed = |e: std::io::Error| {
+            NetdevError::other(&format!("{name}: rx-pool={} failed", wanted.mode.name()), errno_of(&e))
+        };
+        let (way, socket) = match wanted.mode {
+            Mode::None => (Way::Own, packet_socket::open(ifindex)),
+            Mode::Spp => {
+                let why = "the reserves of a pool exceed its size";
+                let account = Account::open("kernel", wanted, HIGH)
+                    .ok_or_else(|| NetdevError::rx_pool(name, "spp", why))?;
+                (Way::Pooled(account), packet_socket::open(ifindex))
+            }
+            Mode::Basic => {
+                let member = Membership::join(ifindex).map_err(failed)?;
+                (Way::Member(member), packet_socket::open_sender(ifindex))
+            }
+        };
+        let next = self.shared.successor(socket.map_err(failed)?);
+        std::mem::replace(&mut self.shared, next).end();
+        (self.way, self.buffers, self.rx_given) = (way, *wanted, false);
+        Ok(())
     }
 }
 
@@ -64,9 +107,22 @@ impl Netdev for System {
         if std::mem::replace(&mut self.rx_given, true) {
             return Vec::new();
         }
-        let queue =
-            SystemRx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new(), posted: Posted::new(BATCH) };
-        vec![RxHandle { queue: Box::new(queue), poll_fd: Some(self.shared.fd()) }]
+        let fd = self.shared.fd();
+        let own = |credit| {
+            let shared = Arc::clone(&self.shared);
+            SystemRx { shared, mmsg: Mmsg::new(), posted: Posted::new(BATCH), credit }
+        };
+        match &self.way {
+            Way::Own => vec![RxHandle { queue: Box::new(own(None)), poll_fd: Some(fd) }],
+            Way::Pooled(account) => {
+                let queue = own(Some(Credit::new(Arc::clone(account), &fd)));
+                vec![RxHandle { queue: Box::new(queue), poll_fd: Some(fd) }]
+            }
+            Way::Member(member) => {
+                let queue = Box::new(MemberRx(Arc::clone(member)));
+                vec![RxHandle { queue, poll_fd: Some(member.ready()) }]
+            }
+        }
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
         Box::new(SystemTx {
@@ -78,8 +134,14 @@ impl Netdev for System {
         })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
-        let facts = self.device.named_facts()?;
+        let mut facts = self.device.named_facts()?;
         self.shared.set_mtu(facts.mtu);
+        if self.buffers.mode != Mode::None {
+            facts.status.insert("rx-pool".to_owned(), self.buffers.mode.name().to_owned());
+        }
+        if let Way::Pooled(account) = &self.way {
+            facts.status.insert("rx-pool-name".to_owned(), account.usage().pool);
+        }
         Ok(facts)
     }
     fn kernel_counters(&self) -> Option<KernelCounters> {
@@ -89,6 +151,9 @@ impl Netdev for System {
         let mut stats = self.device.link()?.stats;
         if let Ok(drops) = packet_socket::take_drops(&self.shared.fd()) {
             self.shared.count_rx_dropped(drops);
+            if let Way::Pooled(account) = &self.way {
+                account.count_lost(drops);
+            }
         }
         self.shared.add_drops(&mut stats);
         Ok(stats)
@@ -105,18 +170,38 @@ impl Netdev for System {
     fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
         refuse_options(self.device.name(), options)
     }
+    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+        let wanted = match wanted.mode {
+            Mode::Spp => *wanted,
+            mode => RxBuffers { mode, ..RxBuffers::default() },
+        };
+        if wanted == self.buffers {
+            return Ok(false);
+        }
+        self.change_way(&wanted)?;
+        Ok(true)
+    }
+    fn rx_buffers(&self) -> Vec<QueueUse> {
+        match &self.way {
+            Way::Own => Vec::new(),
+            Way::Pooled(account) => vec![account.usage()],
+            Way::Member(member) => vec![member.usage()],
+        }
+    }
 }
 
 struct SystemRx {
     shared: Arc<Shared>,
     mmsg: Box<Mmsg>,
     posted: Posted,
+    /// The limit of the socket, if it is adjustable.
+    credit: Option<Credit>,
 }
 
 impl RxQueue for SystemRx {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
         let mut result = RxResult::default();
-        let want = max.min(BATCH);
+        let (want, before) = (max.min(BATCH), out.len());
         if self.shared.ended() || !self.posted.fill(pool, want) {
             return result;
         }
@@ -137,12 +222,16 @@ impl RxQueue for SystemRx {
         self.posted.end_of_burst(pool);
         self.shared.count_rx_dropped(u64::from(result.dropped));
         result.more = received == want;
+        if let Some(credit) = &mut self.credit {
+            let bytes = out.iter().skip(before).map(|frame| frame.len() as u64).sum();
+            self.shared.count_rx_dropped(credit.polled(&fd, result.more, bytes));
+        }
         result
     }
 }
 
 /// Inserts the tag that the kernel removed, and sets the frame's offload request.
-fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
+pub fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
     if meta.damaged {
         return None;
     }

@@ -7,6 +7,7 @@
 //! The host may move the device to another network namespace, which rtnetlink does not reach. The port keeps working
 //! with the facts last read and its own counters.
 
+use crate::charged::Accounts;
 use crate::device::{Facts, KernelCounters, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
@@ -14,6 +15,7 @@ use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
 use crate::rtnl;
+use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::shared::{Shared, keep};
 use crate::stats::Stats;
 use packet::frame::{FrameBatch, FramePool};
@@ -33,6 +35,7 @@ pub struct Tap {
     shared: Arc<Shared>,
     rx_given: bool,
     last_facts: Facts,
+    accounts: Accounts,
 }
 
 impl Tap {
@@ -45,7 +48,8 @@ impl Tap {
         let fd = tun::open_tap(name).map_err(error)?;
         let device = KernelDevice::find(name).map_err(error)?;
         let last_facts = device.facts()?;
-        Ok(Tap { device, kind: kind.to_owned(), shared: Shared::new(fd), rx_given: false, last_facts })
+        let (kind, shared, accounts) = (kind.to_owned(), Shared::new(fd), Accounts::default());
+        Ok(Tap { device, kind, shared, rx_given: false, last_facts, accounts })
     }
 }
 
@@ -75,7 +79,7 @@ impl Netdev for Tap {
             return Vec::new();
         }
         let queue = TapRx { shared: Arc::clone(&self.shared), posted: Posted::new(1) };
-        vec![RxHandle { queue: Box::new(queue), poll_fd: Some(self.shared.fd()) }]
+        vec![RxHandle { queue: self.accounts.wrap(Box::new(queue)), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
         Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new() })
@@ -116,6 +120,18 @@ impl Netdev for Tap {
     }
     fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
         refuse_options(self.device.name(), options)
+    }
+    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+        wanted.check(self.device.name(), "a tap device has a queue of its own")?;
+        let changed = self.accounts.set(wanted);
+        if changed {
+            self.accounts.clear();
+            self.rx_given = false;
+        }
+        Ok(changed)
+    }
+    fn rx_buffers(&self) -> Vec<QueueUse> {
+        self.accounts.usage()
     }
 }
 

@@ -142,7 +142,9 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     drop(receive(&mut *rx, &mut pool, 832));
     // Idle again: packets use up what is posted beyond the low watermark.
     let mut none = Vec::new();
-    (0..1100).for_each(|_| drop(rx.rx(&mut pool, &mut none, 64)));
+    for _ in 0..1100 {
+        rx.rx(&mut pool, &mut none, 64);
+    }
     assert!(none.is_empty() && !usage(&*b).busy);
 }
 
@@ -193,11 +195,127 @@ fn pools_have_places_and_modes_have_limits() {
     let ((first, _), (second, _)) = (open(&a, &shape), open(&b, &shape));
     assert_ne!(usage(&*first).pool, usage(&*second).pool);
     drop((first, second));
-    let (device, why) = open(&a, &RxBuffers { mode: Mode::Basic, ..SPP });
+    let basic = RxBuffers { mode: Mode::Basic, ..SPP };
+    let (device, why) = open(&a, &basic);
     assert!(why.unwrap().starts_with(&format!("{a}: rx-pool=basic is not possible: AF_XDP")));
     assert!(device.rx_buffers().is_empty() && device.n_rxq() == 1);
     let mut netdevs = Netdevs::new(DummyLevel::Off);
     let tap = unique("rt");
-    let (_tap, why) = netdevs.open_with(&tap, "tap", &BTreeMap::new(), &SPP).unwrap();
-    assert!(why.unwrap().to_string().contains("only rings of their own"));
+    let (_tap, why) = netdevs.open_with(&tap, "tap", &BTreeMap::new(), &basic).unwrap();
+    assert!(why.unwrap().to_string().contains("a tap device has a queue of its own"));
+}
+
+/// One socket receives for two devices, and each gets its own packets; the reader may leave.
+#[test]
+fn kernel_devices_share_a_socket() {
+    if !can_make_devices() {
+        return;
+    }
+    let basic = RxBuffers { mode: Mode::Basic, ..SPP };
+    let (a, b, _veth) = veth("rba");
+    let (c, d, _other) = veth("rbb");
+    let mut netdevs = Netdevs::new(DummyLevel::Off);
+    let mut system = |name: &str, buffers: &RxBuffers| {
+        let (device, why) = netdevs.open_with(name, "system", &BTreeMap::new(), buffers).unwrap();
+        assert!(why.is_none(), "{why:?}");
+        device
+    };
+    let (mut b, mut d) = (system(&b, &basic), system(&d, &basic));
+    let (mut a, c) = (system(&a, &SPP), system(&c, &RxBuffers::default()));
+    let _rx_a = queue(&mut *a);
+    let mut pool = FramePool::new(64);
+    let (mut rx_b, mut rx_d) = (queue(&mut *b), queue(&mut *d));
+    let (mut to_b, mut to_d) = (a.tx_queue(), c.tx_queue());
+    let mut both = |to_b: &mut dyn TxQueue, n: usize| {
+        for (tx, n) in [(to_b, n), (&mut *to_d, 2 * n)] {
+            let mut batch: Vec<Frame> = (0..n).map(|_| frame_of(&mut pool, &[], 60)).collect();
+            assert_eq!(tx.tx(&mut batch).sent as usize, n);
+        }
+        pool.flush();
+    };
+    both(&mut *to_b, 20);
+    let mut pool = FramePool::new(64);
+    let (mut at_b, mut at_d) = (Vec::new(), Vec::new());
+    assert!(soon(|| {
+        rx_b.rx(&mut pool, &mut at_b, 64);
+        rx_d.rx(&mut pool, &mut at_d, 64);
+        at_b.len() + at_d.len() >= 60
+    }));
+    assert_eq!((at_b.len(), at_d.len()), (20, 40));
+    assert_eq!((usage(&*b).pool.as_str(), usage(&*a).held), ("basic", 128));
+    // The device that read the socket leaves, and the other one reads.
+    drop((rx_b, b));
+    both(&mut *to_b, 10);
+    let mut got = Vec::new();
+    assert!(soon(|| {
+        rx_d.rx(&mut pool, &mut got, 64);
+        got.len() >= 20
+    }));
+    assert_eq!(got.len(), 20);
+    assert!(d.set_rx_buffers(&RxBuffers::default()).unwrap() && d.rx_buffers().is_empty());
+}
+
+/// The limit of a socket grows when bursts fill it, and what was lost before is counted.
+#[test]
+fn the_limit_of_a_socket_is_adjusted() {
+    if !can_make_devices() {
+        return;
+    }
+    let (a, b, _veth) = veth("rs");
+    let mut netdevs = Netdevs::new(DummyLevel::Off);
+    let (a, _) = netdevs.open_with(&a, "system", &BTreeMap::new(), &RxBuffers::default()).unwrap();
+    let (mut b, _) = netdevs.open_with(&b, "system", &BTreeMap::new(), &SPP).unwrap();
+    let mut pool = FramePool::new(64);
+    let (mut rx, mut tx) = (queue(&mut *b), a.tx_queue());
+    for _ in 0..32 {
+        let mut batch: Vec<Frame> = (0..64).map(|_| frame_of(&mut pool, &[], 1400)).collect();
+        tx.tx(&mut batch);
+    }
+    let mut got = Vec::new();
+    assert!(soon(|| {
+        rx.rx(&mut pool, &mut got, 64);
+        usage(&*b).busy
+    }));
+    let now = usage(&*b);
+    assert!(now.lost > 0 && now.first_burst_lost == now.lost && now.held > 128, "{now:?}");
+    while rx.rx(&mut pool, &mut got, 64).more {}
+    for _ in 0..1100 {
+        rx.rx(&mut pool, &mut got, 64);
+    }
+    assert_eq!((usage(&*b).busy, usage(&*b).held), (false, 128));
+}
+
+/// A tap port stops reading when its frames use up what it may hold, and goes on when they are freed.
+#[test]
+fn frames_of_a_tap_are_charged() {
+    if !can_make_devices() {
+        return;
+    }
+    let name = unique("rt");
+    let small = RxBuffers { pool_size: 512, pool_queues: 2, reserve: 32, ..SPP };
+    let mut netdevs = Netdevs::new(DummyLevel::Off);
+    let (mut tap, why) = netdevs.open_with(&name, "tap", &BTreeMap::new(), &small).unwrap();
+    assert!(why.is_none());
+    tap.set_admin(true).unwrap();
+    let (mut host, _) = netdevs.open_with(&name, "system", &BTreeMap::new(), &RxBuffers::default()).unwrap();
+    let (mut rx, mut tx, _rx) = (queue(&mut *tap), host.tx_queue(), queue(&mut *host));
+    let mut pool = FramePool::new(0);
+    for _ in 0..8 {
+        let mut batch: Vec<Frame> = (0..64).map(|_| frame_of(&mut pool, &[], 60)).collect();
+        tx.tx(&mut batch);
+    }
+    // The reserve, and half of the 448 other buffers.
+    let mut held = Vec::new();
+    assert!(soon(|| {
+        rx.rx(&mut pool, &mut held, 64);
+        usage(&*tap).held >= 32 + 224
+    }));
+    assert_eq!((rx.rx(&mut pool, &mut held, 64).more, held.len()), (true, 256));
+    pool.free_all(&mut held);
+    pool.flush();
+    assert_eq!(usage(&*tap).held, 0);
+    assert!(soon(|| {
+        rx.rx(&mut pool, &mut held, 64);
+        held.len() >= 200
+    }));
 }

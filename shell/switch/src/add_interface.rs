@@ -125,7 +125,8 @@ fn open(
             let why = part.missing();
             return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
         }
-        let Opened { mut netdev, facts, warning } = device(switch, &kind, device_kind, interface, root, is_local)?;
+        let Opened { mut netdev, facts, warning } =
+            device(switch, &kind, device_kind, interface, root, is_local)?;
         let backer = switch.datapaths.of_mut(&kind).ok_or("no datapath")?;
         let number = backer.free_number(name);
         join(backer, number, &mut *netdev, interface)?;
@@ -366,19 +367,16 @@ fn apply(
         // Tunnels are changed in `tunnels`.
         Backing::Tunnel { .. } => {}
         Backing::Device { netdev, number } => {
-            let mut warning = None;
-            match netdev.set_options(&interface.options) {
-                Ok(true) => {
-                    if let Some(backer) = &mut backer {
-                        backer.renew_queues(*number, &mut **netdev);
-                    }
-                }
-                Ok(false) => {}
-                Err(e) => warning = Some(row_error(&e)),
-            }
             let (buffers, fault) = rx_buffers(interface, root);
-            let refused = netdev.set_rx_buffers(&buffers).err();
-            warning = warning.or(fault).or(refused.as_ref().map(row_error));
+            let changed = [netdev.set_options(&interface.options), netdev.set_rx_buffers(&buffers)];
+            if changed.iter().any(|change| *change == Ok(true))
+                && let Some(backer) = &mut backer
+            {
+                backer.renew_queues(*number, &mut **netdev);
+            }
+            let mut faults =
+                changed.iter().filter_map(|change| change.as_ref().err().map(row_error)).chain(fault);
+            let warning = faults.next();
             if let Some(backer) = backer {
                 pin(backer, *number, interface);
                 steer(backer, *number, interface);

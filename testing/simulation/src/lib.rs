@@ -1,8 +1,9 @@
-//! Simulation of rxq scheduling for hours of virtual time.
+//! Simulation of rxq scheduling for hours of virtual time, and of receive buffers ([`buffers`]).
 //!
 //! The decisions are made by the crate `pmd`, the same code that the switch runs; loads are generated from seeds. No
 //! clock is read: the same seed gives the same figures on every machine.
 
+pub mod buffers;
 pub mod load;
 pub mod policy;
 

@@ -1,4 +1,5 @@
 //! Prints the results of policies under loads as CSV: `simulation [--hours N] [--seeds N] [--cores N,N]`.
+//! `simulation buffers` prints the table of receive buffers.
 
 use simulation::load::Kind;
 use simulation::policy::Policy;
@@ -30,8 +31,12 @@ fn parse(args: &[String]) -> Option<Options> {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if args == ["buffers"] {
+        simulation::buffers::print();
+        return ExitCode::SUCCESS;
+    }
     let Some(options) = parse(&args) else {
-        eprintln!("usage: simulation [--hours N] [--seeds N] [--cores N,N]");
+        eprintln!("usage: simulation buffers | simulation [--hours N] [--seeds N] [--cores N,N]");
         return ExitCode::FAILURE;
     };
     println!("load,policy,cores,queues,hours,seed,mean,p99,lost_percent,moves_per_hour");

@@ -30,7 +30,12 @@ pub struct PooledSender {
 
 impl PooledSender {
     /// A sender of this socket.
-    pub fn new(lease: Arc<Lease>, tx: Producer<Desc>, completion: Consumer<u64>, alpha: Alpha) -> PooledSender {
+    pub fn new(
+        lease: Arc<Lease>,
+        tx: Producer<Desc>,
+        completion: Consumer<u64>,
+        alpha: Alpha,
+    ) -> PooledSender {
         let checksums = lease.umem.checksums.get().copied().unwrap_or(false);
         let (ready, spare) = (Vec::with_capacity(RX_BURST), FrameBatch::new());
         PooledSender { lease, tx, completion, alpha, out: 0, ready, spare, checksums }
@@ -112,7 +117,9 @@ impl PooledSender {
         }
         match frame.offload() {
             offload if !offload.is_some() => Some(None),
-            Offload { csum: Some(csum), gso: None } if self.checksums => Some(Some((csum.start, csum.offset))),
+            Offload { csum: Some(csum), gso: None } if self.checksums => {
+                Some(Some((csum.start, csum.offset)))
+            }
             _ => None,
         }
     }

@@ -44,12 +44,8 @@ pub struct Places {
 
 /// Opens places in a pool with buffers of `chunk` bytes, in a new pool if no other has any.
 pub fn open(numa: NumaId, chunk: u32, wanted: &RxBuffers) -> io::Result<Places> {
-    let shape = Shape {
-        buffers: wanted.pool_size,
-        queues: wanted.pool_queues,
-        reserve: wanted.reserve,
-        chunk,
-    };
+    let shape =
+        Shape { buffers: wanted.pool_size, queues: wanted.pool_queues, reserve: wanted.reserve, chunk };
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     for entry in pools.iter().filter(|entry| entry.numa == numa && entry.shape == shape) {
         entry.umem.graves.visit(entry.umem);

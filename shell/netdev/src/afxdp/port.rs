@@ -201,7 +201,7 @@ impl Netdev for Afxdp {
         self.running.options.shown()
     }
     /// In a mode that is refused the port keeps rings of its own.
-    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
+    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         let why = match wanted.mode {
             Mode::None => None,
             Mode::Basic => Some("AF_XDP delivers the packets of a device only to sockets of that device"),
@@ -215,7 +215,7 @@ impl Netdev for Afxdp {
             Mode::Spp if why.is_none() => *wanted,
             _ => RxBuffers::default(),
         };
-        why.map_or(Ok(()), |why| Err(NetdevError::rx_pool(self.device.name(), wanted.mode.name(), why)))
+        why.map_or(Ok(false), |why| Err(NetdevError::rx_pool(self.device.name(), wanted.mode.name(), why)))
     }
     fn rx_buffers(&self) -> Vec<QueueUse> {
         self.running.watched.iter().map(Watched::usage).collect()

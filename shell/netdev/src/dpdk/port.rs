@@ -9,12 +9,14 @@ use super::options::{Options, Settings};
 use super::statistics;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::NetdevError;
+use crate::rx_buffers::RxBuffers;
 use crate::stats::Stats;
 use dpdk::ethdev::{AttachError, Config, Ethdev, Link};
 use dpdk::log::{self, Level};
 use dpdk::mempool::{Mempool, MempoolWish};
 use packet::frame::FrameBatch;
 use packet::queue::{TxQueue, TxResult};
+use rxpool::Mode;
 use settings::options::DPDK_DEVARGS;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -289,6 +291,14 @@ impl Netdev for Dpdk {
     fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
         self.asked = options.clone();
         self.apply().map(|()| false)
+    }
+    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+        let why = match wanted.mode {
+            Mode::None => return Ok(false),
+            Mode::Basic => "shared rx queues of DPDK (RTE_ETH_RX_OFFLOAD_SHARED_RXQ) are not supported",
+            Mode::Spp => "the driver refills its rings itself; options:n_rxq_desc is their length",
+        };
+        Err(NetdevError::rx_pool(self.name(), wanted.mode.name(), why))
     }
     fn options(&self) -> BTreeMap<String, String> {
         let live = self.tried.as_ref().unwrap_or(&self.wish);

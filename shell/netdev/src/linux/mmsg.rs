@@ -106,6 +106,11 @@ impl Mmsg {
         }
     }
 
+    /// Index of the interface that received frame `i` of the last `receive`.
+    pub fn device(&self, i: usize) -> u32 {
+        u32::try_from(self.addresses[i].sll_ifindex).unwrap_or(0)
+    }
+
     /// Sends up to `BATCH` frames without blocking; returns how many the kernel accepted. An error concerns the first
     /// one.
     pub fn send(&mut self, fd: &OwnedFd, frames: &[([u8; vnet::LEN], &[u8])]) -> io::Result<usize> {

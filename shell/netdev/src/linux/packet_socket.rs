@@ -13,6 +13,14 @@ const BUFFER_BYTES: libc::c_int = 8 << 20;
 
 /// Opens a promiscuous socket bound to the interface, which does not receive frames that the interface sends.
 pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
+    let fd = open_unbound()?;
+    let index = make_promiscuous(&fd, ifindex)?;
+    bind(&fd, index, libc::ETH_P_ALL as u16)?;
+    Ok(fd)
+}
+
+/// Opens a socket with the options for receiving, which receives nothing until it is bound.
+pub fn open_unbound() -> io::Result<OwnedFd> {
     let fd = socket()?;
     let one: libc::c_int = 1;
     set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one)?;
@@ -22,9 +30,39 @@ pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
     for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
         set_option(&fd, libc::SOL_SOCKET, option, &BUFFER_BYTES)?;
     }
-    let index = make_promiscuous(&fd, ifindex)?;
-    bind(&fd, index, libc::ETH_P_ALL as u16)?;
     Ok(fd)
+}
+
+/// Binds a socket to all interfaces.
+pub fn bind_all(fd: &OwnedFd) -> io::Result<()> {
+    bind(fd, 0, libc::ETH_P_ALL as u16)
+}
+
+/// Accepts only packets of these interfaces. The filter is a program of the classic BPF: a comparison and a return for
+/// each of them; it has at most 4096 instructions.
+pub fn accept_only(fd: &OwnedFd, ifindices: &[u32]) -> io::Result<()> {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    /// SKF_AD_OFF + SKF_AD_IFINDEX of linux/filter.h.
+    const IFINDEX: u32 = (-0x1000_i32 + 8) as u32;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut program = vec![step(LOAD_WORD, 0, 0, IFINDEX)];
+    for index in ifindices {
+        program.extend([step(JUMP_IF_EQUAL, 0, 1, *index), step(RETURN, 0, 0, u32::MAX)]);
+    }
+    program.push(step(RETURN, 0, 0, 0));
+    let too_long = |_| io::Error::from(io::ErrorKind::InvalidInput);
+    let len = u16::try_from(program.len()).map_err(too_long)?;
+    let filter = libc::sock_fprog { len, filter: program.as_mut_ptr() };
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
+}
+
+/// Sets how many bytes the kernel may hold for the socket, as it accounts them.
+pub fn set_receive_buffer(fd: &OwnedFd, bytes: u32) -> io::Result<()> {
+    // The kernel doubles the number that it is given.
+    let half = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX);
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &half)
 }
 
 /// Opens a socket that only sends through the interface, for packets with a priority of their own.

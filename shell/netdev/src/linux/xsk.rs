@@ -201,7 +201,8 @@ pub fn open(ifindex: u32, queue: u32, transfer: Transfer, depth: u32) -> io::Res
     let chunks = Chunks { memory: Arc::clone(&memory), first: 0, bytes: rx_bytes };
     fill.put(&chunks.addresses().collect::<Vec<_>>());
     let rx = RxHalf { fill, rx, chunks };
-    let tx = TxHalf { tx, completion, chunks: Chunks { memory, first: rx_bytes, bytes: tx_bytes }, checksums };
+    let tx =
+        TxHalf { tx, completion, chunks: Chunks { memory, first: rx_bytes, bytes: tx_bytes }, checksums };
     let how = match transfer {
         Transfer::Copy => SocketAddrXdpFlags::XDP_COPY,
         Transfer::Zerocopy => SocketAddrXdpFlags::XDP_ZEROCOPY,

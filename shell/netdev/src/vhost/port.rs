@@ -4,8 +4,10 @@ use super::counters::PairCounters;
 use super::path;
 use super::queues::{Setting, VhostRx, VhostTx};
 use super::report;
+use crate::charged::Accounts;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::NetdevError;
+use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::stats::Stats;
 use dpdk::log::{self, Level};
 use dpdk::mempool::{Mempool, MempoolWish};
@@ -45,6 +47,9 @@ pub struct Vhost {
     /// A shape that could not be created: not tried again before the guest or the settings change.
     refused: Option<Shape>,
     queues_given: bool,
+    accounts: Accounts,
+    /// The queues in use are charged in another way than wanted.
+    rewrap: bool,
     next_sender: AtomicUsize,
     /// Number of the port's own changes, in addition to those of the socket.
     seq: u64,
@@ -78,6 +83,8 @@ impl Vhost {
             shape: Shape { pairs: 1, numa: 0, mtu: MTU },
             refused: None,
             queues_given: false,
+            accounts: Accounts::default(),
+            rewrap: false,
             next_sender: AtomicUsize::new(0),
             seq: 1,
         })
@@ -193,11 +200,12 @@ impl Netdev for Vhost {
         } else {
             wished.pairs != self.shape.pairs
         };
-        changed && self.refused != Some(wished)
+        self.rewrap || changed && self.refused != Some(wished)
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
         let wished = self.wished();
         self.queues_given = false;
+        self.rewrap = false;
         self.seq += 1;
         if self.connected() && (self.pool.is_none() || wished != self.shape) {
             let pairs = wished.pairs as u32;
@@ -228,16 +236,20 @@ impl Netdev for Vhost {
         if std::mem::replace(&mut self.queues_given, true) {
             return Vec::new();
         }
-        let give = |pair| {
+        self.accounts.clear();
+        let mut accounts = std::mem::take(&mut self.accounts);
+        let mut give = |pair| {
             let source = self.socket.as_ref().zip(self.pool.clone());
             let source = source.map(|(socket, pool)| socket.receiver(pair, pool));
             let poll_fd = source.as_ref().and_then(dpdk::vhost::FromGuest::kick_fd);
             let counters = self.setting.rx_counters.open(pair);
             let queue: Box<dyn RxQueue> =
                 Box::new(VhostRx { source, setting: self.setting.clone(), counters });
-            RxHandle { queue, poll_fd }
+            RxHandle { queue: accounts.wrap(queue), poll_fd }
         };
-        (0..self.shape.pairs).map(give).collect()
+        let queues = (0..self.shape.pairs).map(&mut give).collect();
+        self.accounts = accounts;
+        queues
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
         let slot = self.next_sender.fetch_add(1, Ordering::Relaxed);
@@ -303,6 +315,15 @@ impl Netdev for Vhost {
             self.queues_given = false;
         }
         done.map(|()| replaced)
+    }
+    fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
+        wanted.check(&self.name, "a guest has rings of its own")?;
+        // Takes effect with a restart, which a queue in use needs.
+        self.rewrap |= self.accounts.set(wanted) && self.queues_given;
+        Ok(false)
+    }
+    fn rx_buffers(&self) -> Vec<QueueUse> {
+        self.accounts.usage()
     }
     fn options(&self) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();

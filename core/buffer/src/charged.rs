@@ -1,0 +1,89 @@
+//! Buffers whose end is reported: a buffer in a box together with what is told when it is freed.
+
+use super::{Buffer, Handle, Memory, Source};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Is told that a buffer was freed, from any thread.
+pub trait Release: Send + Sync {
+    /// One buffer was freed; its memory is back at its own source.
+    fn release(&self);
+}
+
+struct Charged {
+    inner: Buffer,
+    /// `None`: a copy, which is charged to no one.
+    to: Option<Arc<dyn Release>>,
+}
+
+static CHARGED: Source = Source { name: "charged", free, another };
+
+impl Buffer {
+    /// The same memory, with a report to `to` when it is freed.
+    pub fn charged(self, to: Arc<dyn Release>) -> Buffer {
+        // SAFETY: the memory is that of `self`, which is in the box and is not used before the handle is freed.
+        unsafe { Buffer::of(&CHARGED, memory(self, Some(to))) }
+    }
+}
+
+/// Puts a buffer into a box, of which the handle is the owner.
+fn memory(inner: Buffer, to: Option<Arc<dyn Release>>) -> Memory {
+    let (base, size) = (inner.base, inner.size);
+    let charged = Box::leak(Box::new(Charged { inner, to }));
+    Memory { handle: Handle(NonNull::from(charged).cast()), base, size }
+}
+
+/// # Safety
+///
+/// As for [`Source::free`].
+unsafe fn free(handles: &[Handle]) {
+    for handle in handles {
+        // SAFETY: `memory` leaked this box, and the caller, who owned its handle, does not use it again.
+        let Charged { inner, to } = *unsafe { Box::from_raw(handle.0.cast::<Charged>().as_ptr()) };
+        drop(inner);
+        if let Some(to) = to {
+            to.release();
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`Source::another`].
+unsafe fn another(handle: Handle) -> Option<Memory> {
+    // SAFETY: the caller owns the handle, so its box is alive.
+    let charged = unsafe { handle.0.cast::<Charged>().as_ref() };
+    Some(memory(charged.inner.another()?, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Release for Count {
+        fn release(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn each_buffer_is_reported_once_and_copies_are_not() {
+        let count = Arc::new(Count::default());
+        let mut buffer = Buffer::own(64).charged(count.clone());
+        buffer.bytes_mut()[63] = 7;
+        let copy = buffer.another().unwrap();
+        assert_eq!((buffer.size(), buffer.bytes()[63], copy.size()), (64, 7, 64));
+        assert!(buffer.source().is_some());
+        drop(copy);
+        assert_eq!(count.0.load(Ordering::Relaxed), 0);
+        let mut returns = crate::Returns::default();
+        returns.push(buffer).unwrap();
+        returns.push(Buffer::own(1).charged(count.clone())).unwrap();
+        returns.flush();
+        assert_eq!((count.0.load(Ordering::Relaxed), Arc::strong_count(&count)), (2, 1));
+    }
+}
