@@ -22,6 +22,7 @@ mod linux;
 pub mod open;
 mod posted;
 pub mod qdisc;
+mod received;
 pub mod routes;
 pub mod rtnl;
 pub mod rx_buffers;

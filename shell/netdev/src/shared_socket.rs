@@ -10,8 +10,8 @@
 use crate::linux::mmsg::{BATCH, Mmsg};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
+use crate::received::finish;
 use crate::rx_buffers::QueueUse;
-use crate::system::finish;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult};
 use rustix::event::{EventfdFlags, epoll, eventfd};

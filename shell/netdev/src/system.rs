@@ -8,10 +8,11 @@ use crate::account::Account;
 use crate::device::{Facts, KernelCounters, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
-use crate::linux::mmsg::{BATCH, Mmsg, Received};
+use crate::linux::mmsg::{BATCH, Mmsg};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
 use crate::qdisc;
+use crate::received::finish;
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::shared::{Shared, keep};
 use crate::shared_socket::{MemberRx, Membership};
@@ -25,8 +26,6 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-const VLAN_BYTES: usize = 4;
-const ADDRESSES: usize = 12;
 const ENOBUFS: i32 = 105;
 const EMSGSIZE: i32 = 90;
 
@@ -228,25 +227,6 @@ impl RxQueue for SystemRx {
         }
         result
     }
-}
-
-/// Inserts the tag that the kernel removed, and sets the frame's offload request.
-pub fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
-    if meta.damaged {
-        return None;
-    }
-    let mut offload = vnet::decode(&meta.vnet, frame.bytes_mut())?;
-    if let Some((tpid, tci)) = meta.vlan {
-        frame.push_front(VLAN_BYTES)?;
-        let bytes = frame.bytes_mut();
-        bytes.get(..ADDRESSES + VLAN_BYTES)?;
-        bytes.copy_within(VLAN_BYTES..ADDRESSES + VLAN_BYTES, 0);
-        bytes[ADDRESSES..ADDRESSES + 2].copy_from_slice(&tpid.to_be_bytes());
-        bytes[ADDRESSES + 2..ADDRESSES + 4].copy_from_slice(&tci.to_be_bytes());
-        offload.shift(VLAN_BYTES as i16);
-    }
-    frame.set_offload(offload);
-    Some(frame)
 }
 
 struct SystemTx {

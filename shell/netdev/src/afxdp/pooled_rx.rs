@@ -46,7 +46,7 @@ impl Watched {
     /// The buffers of the queue at this moment.
     pub fn usage(&self) -> QueueUse {
         let (pool, [rx, tx]) = (&self.lease.umem.pool, self.lease.places);
-        self.lease.umem.graves.visit(self.lease.umem);
+        self.lease.umem.collect();
         QueueUse {
             pool: self.pool.clone(),
             of_pool: (pool.buffers(), pool.held_by_all()),

@@ -48,7 +48,7 @@ pub fn open(numa: NumaId, chunk: u32, wanted: &RxBuffers) -> io::Result<Places> 
         Shape { buffers: wanted.pool_size, queues: wanted.pool_queues, reserve: wanted.reserve, chunk };
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     for entry in pools.iter().filter(|entry| entry.numa == numa && entry.shape == shape) {
-        entry.umem.graves.visit(entry.umem);
+        entry.umem.collect();
         if let Some(places) = entry.places(wanted.reserve) {
             return Ok(places);
         }

@@ -5,8 +5,6 @@
 //! The kernel waits for those itself when it closes a socket in copy mode; the delay here covers a child process that is
 //! being started and has a copy of the descriptor until it executes its program.
 
-use super::umem::{End, Umem};
-use rxpool::Place;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -14,43 +12,42 @@ use std::time::{Duration, Instant};
 /// Time after the last close.
 const DELAY: Duration = Duration::from_millis(100);
 
-struct Grave {
+struct Grave<T> {
     /// Whoever else has the descriptor keeps the socket open.
     fd: Weak<OwnedFd>,
     /// When it was found closed.
     closed: Option<Instant>,
-    ends: [End; 2],
+    what: T,
 }
 
-/// Closed sockets of a umem.
-#[derive(Default)]
-pub struct Graves(Mutex<Vec<Grave>>);
+/// Closed sockets, each with what is to be freed.
+pub struct Graves<T>(Mutex<Vec<Grave<T>>>);
 
-impl Graves {
-    /// Adds a socket that no queue uses any more, and closes its places.
-    pub fn add(&self, umem: &'static Umem, fd: Weak<OwnedFd>, ends: [End; 2], places: [Place; 2]) {
-        places.iter().for_each(|place| umem.pool.close(*place));
-        let grave = Grave { fd, closed: None, ends };
+impl<T> Default for Graves<T> {
+    fn default() -> Graves<T> {
+        Graves(Mutex::new(Vec::new()))
+    }
+}
+
+impl<T: Copy> Graves<T> {
+    /// Adds a socket that no queue uses any more.
+    pub fn add(&self, fd: Weak<OwnedFd>, what: T) {
+        let grave = Grave { fd, closed: None, what };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(grave);
     }
 
-    /// Frees the buffers of sockets that the kernel has released. The main thread calls this when it opens or closes
-    /// ports and when it reads counters.
-    pub fn visit(&self, umem: &'static Umem) {
+    /// Calls `free` for each socket that the kernel has released. Returns whether the last one was freed.
+    pub fn visit(&self, mut free: impl FnMut(T)) -> bool {
         let mut graves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let was_empty = graves.is_empty();
         graves.retain_mut(|grave| {
-            if grave.fd.strong_count() > 0 {
+            let is_open = grave.fd.strong_count() > 0;
+            if is_open || grave.closed.get_or_insert_with(Instant::now).elapsed() < DELAY {
                 return true;
             }
-            if grave.closed.get_or_insert_with(Instant::now).elapsed() < DELAY {
-                return true;
-            }
-            umem.bury(grave.ends);
+            free(grave.what);
             false
         });
-        if !was_empty && graves.is_empty() && umem.pool.places().0 == 0 {
-            umem.give_back();
-        }
+        !was_empty && graves.is_empty()
     }
 }

@@ -64,7 +64,7 @@ pub struct Umem {
     /// Bound sockets, one of which a new socket names to share the umem.
     pub sockets: Mutex<Vec<Weak<OwnedFd>>>,
     /// Closed sockets whose buffers are not yet free.
-    pub graves: Graves,
+    graves: Graves<[End; 2]>,
     /// Whether the kernel completes checksums; known after the first registration.
     pub checksums: OnceLock<bool>,
 }
@@ -106,7 +106,7 @@ impl Umem {
     }
 
     /// Returns the memory to the kernel; its content is lost. Only while all buffers are free and no socket is open.
-    pub fn give_back(&self) {
+    fn give_back(&self) {
         let (base, len) = (self.memory.base().as_ptr(), self.memory.len());
         // SAFETY: the mapping is ours, and no buffer of it is in use; afterwards it reads as zeros.
         unsafe { libc::madvise(base.cast(), len, libc::MADV_DONTNEED) };
@@ -221,8 +221,22 @@ impl Umem {
         n
     }
 
-    /// Frees everything that is posted to these ends, whose socket the kernel has released.
-    pub fn bury(&'static self, ends: [End; 2]) {
+    /// A socket with these ends and places is not used any more; its buffers are freed by a later `collect`.
+    pub fn leave(&self, fd: Weak<OwnedFd>, ends: [End; 2], places: [Place; 2]) {
+        places.iter().for_each(|place| self.pool.close(*place));
+        self.graves.add(fd, ends);
+    }
+
+    /// Frees the buffers of sockets that the kernel has released. The main thread calls this when it opens ports and when
+    /// it reads counters.
+    pub fn collect(&'static self) {
+        if self.graves.visit(|ends| self.bury(ends)) && self.pool.places().0 == 0 {
+            self.give_back();
+        }
+    }
+
+    /// Frees everything that is posted to these ends.
+    fn bury(&'static self, ends: [End; 2]) {
         let mut group = Group::default();
         for (index, cell) in self.cells.get().into_iter().flatten().enumerate() {
             if ends.iter().any(|end| cell.state.load(Ordering::Relaxed) == end.0) {

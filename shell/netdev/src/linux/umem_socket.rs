@@ -25,7 +25,7 @@ pub struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.umem.graves.add(self.umem, Arc::downgrade(&self.fd), self.ends, self.places);
+        self.umem.leave(Arc::downgrade(&self.fd), self.ends, self.places);
     }
 }
 
