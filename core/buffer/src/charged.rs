@@ -1,6 +1,6 @@
 //! Buffers whose end is reported: a buffer in a box together with what is told when it is freed.
 
-use super::{Buffer, Handle, Memory, Source};
+use crate::memory::{Buffer, Handle, Memory, Source};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ impl Buffer {
 }
 
 /// Puts a buffer into a box, of which the handle is the owner.
-fn memory(inner: Buffer, to: Option<Arc<dyn Release>>) -> Memory {
-    let (base, size) = (inner.base, inner.size);
+fn memory(mut inner: Buffer, to: Option<Arc<dyn Release>>) -> Memory {
+    let (size, base) = (inner.size() as u32, NonNull::from(inner.bytes_mut()).cast());
     let charged = Box::leak(Box::new(Charged { inner, to }));
     Memory { handle: Handle(NonNull::from(charged).cast()), base, size }
 }
@@ -80,7 +80,7 @@ mod tests {
         assert!(buffer.source().is_some());
         drop(copy);
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
-        let mut returns = crate::Returns::default();
+        let mut returns = crate::memory::Returns::default();
         returns.push(buffer).unwrap();
         returns.push(Buffer::own(1).charged(count.clone())).unwrap();
         returns.flush();

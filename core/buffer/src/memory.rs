@@ -1,0 +1,232 @@
+//! A buffer, its source, and the return of many buffers at once. The invariants are those of the crate.
+
+use std::ptr::NonNull;
+
+/// The pointer by which a source identifies a buffer; opaque to all other code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Handle(pub NonNull<()>);
+
+// SAFETY: a handle is only an identifier. It is used by the source's functions, which are unsafe to call and,
+// by the contract of `Source`, callable from any thread.
+unsafe impl Send for Handle {}
+
+/// A buffer's memory as its source provides it.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// The source's handle.
+    pub handle: Handle,
+    /// First byte.
+    pub base: NonNull<u8>,
+    /// Size in bytes.
+    pub size: u32,
+}
+
+/// The source of buffers that are not on the heap.
+///
+/// Its functions may be called from any thread.
+#[derive(Debug)]
+pub struct Source {
+    /// Name for messages.
+    pub name: &'static str,
+    /// Frees the buffers of these handles. The caller must own them, and each must be of this source.
+    pub free: unsafe fn(&[Handle]),
+    /// Allocates another buffer of this source; its content is initialised but unspecified. The caller owns
+    /// the returned handle. `None`: out of memory.
+    pub another: unsafe fn(Handle) -> Option<Memory>,
+}
+
+/// Memory with one owner.
+#[derive(Debug)]
+pub struct Buffer {
+    base: NonNull<u8>,
+    size: u32,
+    /// Dangling if there is no source.
+    handle: Handle,
+    source: Option<&'static Source>,
+}
+
+// SAFETY: the memory is accessed through its one buffer only (the module's first invariant), and a source's
+// functions may be called from any thread.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    /// Allocates zeroed memory on the heap.
+    pub fn own(size: u32) -> Buffer {
+        let memory = Box::leak(vec![0u8; size as usize].into_boxed_slice());
+        Buffer { base: NonNull::from(memory).cast(), size, handle: Handle(NonNull::dangling()), source: None }
+    }
+
+    /// Takes ownership of a source's memory.
+    ///
+    /// # Safety
+    ///
+    /// `memory` is of `source`, is initialised, is valid for reads and writes of its whole size until its
+    /// handle is freed, and is not used by other code any more.
+    #[inline]
+    pub unsafe fn of(source: &'static Source, memory: Memory) -> Buffer {
+        Buffer { base: memory.base, size: memory.size, handle: memory.handle, source: Some(source) }
+    }
+
+    /// Allocates another buffer of the same source, or on the heap with the same size; `None`: the source is
+    /// out of memory.
+    pub fn another(&self) -> Option<Buffer> {
+        let Some(source) = self.source else { return Some(Buffer::own(self.size)) };
+        // SAFETY: the handle is of this source and this buffer owns it; what the source returns satisfies the
+        // contract of `of`.
+        unsafe { (source.another)(self.handle).map(|memory| Buffer::of(source, memory)) }
+    }
+
+    /// The source; `None`: the heap.
+    #[inline]
+    pub fn source(&self) -> Option<&'static Source> {
+        self.source
+    }
+
+    /// Number of bytes.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// All bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: valid and initialised for `size` bytes while `self` lives, and no other code writes them.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.size as usize) }
+    }
+
+    /// All bytes, for writing.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; `&mut self` is the only access to them.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.size as usize) }
+    }
+
+    /// Passes ownership of the buffer to `source`'s owner, which must free the handle later. `Err` returns
+    /// the buffer if it is on the heap or of another source.
+    #[inline]
+    pub fn into_handle(self, source: &'static Source) -> Result<Handle, Buffer> {
+        if !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
+            return Err(self);
+        }
+        let handle = self.handle;
+        std::mem::forget(self);
+        Ok(handle)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        match self.source {
+            // SAFETY: the handle is of this source, owned by this buffer, and not used again.
+            Some(source) => unsafe { (source.free)(&[self.handle]) },
+            None => {
+                let memory = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr(), self.size as usize);
+                // SAFETY: `own` leaked exactly this box, and it has not been taken back before.
+                drop(unsafe { Box::from_raw(memory) });
+            }
+        }
+    }
+}
+
+/// Collects buffers of one source, to free many of them with one call.
+#[derive(Debug, Default)]
+pub struct Returns {
+    source: Option<&'static Source>,
+    handles: Vec<Handle>,
+}
+
+/// Number of buffers freed with one call: few enough that they are still in the CPU cache when the next
+/// receive reuses them.
+const RETURNS: usize = 32;
+
+impl Returns {
+    /// Frees `buffer` now or later. `Err`: it is on the heap.
+    #[inline(always)]
+    pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
+        let Some(source) = buffer.source else { return Err(buffer) };
+        if !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
+            self.flush();
+            self.source = Some(source);
+        }
+        self.handles.push(buffer.handle);
+        std::mem::forget(buffer);
+        if self.handles.len() >= RETURNS {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    /// Frees the collected buffers.
+    #[inline(never)]
+    pub fn flush(&mut self) {
+        if let Some(source) = self.source
+            && !self.handles.is_empty()
+        {
+            // SAFETY: `push` took ownership of these handles from buffers of this source; they are dropped
+            // from the list below.
+            unsafe { (source.free)(&self.handles) };
+        }
+        self.handles.clear();
+    }
+}
+
+impl Drop for Returns {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static OUT: AtomicUsize = AtomicUsize::new(0);
+    static HEAP: Source = Source { name: "test", free, another };
+
+    /// Frees boxes of 64 bytes.
+    unsafe fn free(handles: &[Handle]) {
+        OUT.fetch_sub(handles.len(), Ordering::Relaxed);
+        for h in handles {
+            // SAFETY: `memory` below leaked these boxes.
+            drop(unsafe { Box::from_raw(h.0.cast::<[u8; 64]>().as_ptr()) });
+        }
+    }
+
+    unsafe fn another(_: Handle) -> Option<Memory> {
+        Some(memory())
+    }
+
+    fn memory() -> Memory {
+        OUT.fetch_add(1, Ordering::Relaxed);
+        let base = NonNull::from(Box::leak(Box::new([7u8; 64])));
+        Memory { handle: Handle(base.cast()), base: base.cast(), size: 64 }
+    }
+
+    #[test]
+    fn every_buffer_goes_back_once() {
+        // SAFETY: `memory` is of this source and unused.
+        let mut a = unsafe { Buffer::of(&HEAP, memory()) };
+        a.bytes_mut()[63] = 1;
+        let b = a.another().unwrap();
+        assert_eq!((a.bytes()[63], b.bytes()[63], OUT.load(Ordering::Relaxed)), (1, 7, 2));
+        drop(a);
+        let mut back = Returns::default();
+        back.push(b).unwrap();
+        for _ in 0..100 {
+            // SAFETY: as above.
+            back.push(unsafe { Buffer::of(&HEAP, memory()) }).unwrap();
+        }
+        let own = back.push(Buffer::own(10)).unwrap_err();
+        assert_eq!(own.another().unwrap().bytes(), [0; 10]);
+        // SAFETY: as above.
+        let taken = unsafe { Buffer::of(&HEAP, memory()) }.into_handle(&HEAP).unwrap();
+        assert!(own.into_handle(&HEAP).is_err());
+        // SAFETY: `into_handle` passed ownership of it.
+        unsafe { free(&[taken]) };
+        drop(back);
+        assert_eq!(OUT.load(Ordering::Relaxed), 0);
+    }
+}
