@@ -42,6 +42,11 @@ pub struct Places {
     pub places: [Place; 2],
 }
 
+/// Buffers that a pool sets aside; fewer than it has.
+pub fn reserves(wanted: &RxBuffers) -> u32 {
+    wanted.pool_queues.saturating_mul(wanted.reserve + SEND_RESERVE)
+}
+
 /// Opens places in a pool with buffers of `chunk` bytes, in a new pool if no other has any.
 pub fn open(numa: NumaId, chunk: u32, wanted: &RxBuffers) -> io::Result<Places> {
     let shape =
@@ -53,11 +58,7 @@ pub fn open(numa: NumaId, chunk: u32, wanted: &RxBuffers) -> io::Result<Places> 
             return Ok(places);
         }
     }
-    let set_aside = wanted.pool_queues.saturating_mul(wanted.reserve + SEND_RESERVE);
-    if set_aside >= wanted.pool_size {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the reserves of a pool exceed its size"));
-    }
-    let pool = Pool::new(wanted.pool_size, 2 * wanted.pool_queues, set_aside);
+    let pool = Pool::new(wanted.pool_size, 2 * wanted.pool_queues, reserves(wanted));
     let number = pools.iter().filter(|entry| entry.numa == numa).count() as u32;
     let entry = Entry { numa, number, umem: Umem::new(pool, chunk)?, shape };
     let places = entry.places(wanted.reserve).ok_or(io::ErrorKind::OutOfMemory)?;

@@ -2,6 +2,7 @@
 
 use super::options::{Options, XdpMode};
 use super::pooled_rx::Watched;
+use super::pools;
 use super::queue::Port;
 use super::running::Running;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle, TxWork};
@@ -208,6 +209,9 @@ impl Netdev for Afxdp {
             Mode::Spp if !self.is_pmd() => Some("only ports of type afxdp share a pool"),
             Mode::Spp if self.wanted.mode == XdpMode::NativeZerocopy => {
                 Some("with zero copy the kernel does not tell when buffers of a closed socket are free")
+            }
+            Mode::Spp if pools::reserves(wanted) >= wanted.pool_size => {
+                Some("the reserves of a pool exceed its size")
             }
             Mode::Spp => None,
         };
