@@ -35,3 +35,4 @@ mod tap;
 mod vhost;
 
 pub use linux::pages::{advise_huge, collect, give_back};
+pub use ::vhost::log as guest_log;

@@ -9,10 +9,10 @@ use crate::rx_buffers::RxBuffers;
 use crate::system::System;
 use crate::tap::Tap;
 use crate::vhost::Vhost;
-use dpdk::vhost::Notify;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::Millis;
+use vhost::Notify;
 
 /// Which types are dummies (`--enable-dummy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -86,6 +86,17 @@ fn asked_for(desired: &Desired) -> bool {
     value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("try")
 }
 
+/// Logs a line about a guest's port, under the module where Open vSwitch logs it. Called on any thread.
+pub(crate) fn log_guest_line(level: netdev::guest_log::Level, line: &str) {
+    use netdev::guest_log::Level as Theirs;
+    let level = match level {
+        Theirs::Error => Level::Err,
+        Theirs::Warning => Level::Warn,
+        Theirs::Info => Level::Info,
+    };
+    runtime::log_at!(PORTS, level, "{line}");
+}
+
 /// Logs a line of DPDK, or of our ports that use it. Called on any thread.
 fn log_line(who: dpdk::log::Speaker, level: dpdk::log::Level, line: &str) {
     use dpdk::log::{Level as Theirs, Speaker};

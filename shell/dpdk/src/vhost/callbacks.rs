@@ -5,17 +5,17 @@
 //! not wait for a worker (see [`super::device_access`]). `interrupted` runs on the thread that polls the ring, during a burst,
 //! and counts for that thread only.
 
-use super::blocked_writes;
-use super::lost_memory;
 use super::message_checks;
 use super::ports::find;
-use super::rules::Rules;
-use crate::log::{Level, say};
 use dpdk_sys as sys;
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use vhost::log::{Level, say};
+use vhost::rules::Rules;
+use vhost::{blocked_writes, lost_memory};
 
 /// The table of callbacks in the library's form.
 pub(super) struct Callbacks(sys::rte_vhost_device_ops);
@@ -43,6 +43,17 @@ pub(super) static CALLBACKS: Callbacks = Callbacks(sys::rte_vhost_device_ops {
 /// A table without callbacks. Its further fields depend on DPDK's version.
 // SAFETY: absent functions are null, and so are reserved pointers.
 const NONE: sys::rte_vhost_device_ops = unsafe { std::mem::zeroed() };
+
+/// Makes the eventfd by which ring `ring` notifies its guest non-blocking.
+fn never_block(vid: c_int, ring: u16) {
+    // SAFETY: all zeros are valid for this structure of numbers and pointers.
+    let mut vring: sys::rte_vhost_vring = unsafe { std::mem::zeroed() };
+    // SAFETY: the number is valid in a callback; the facts are copied to `vring`.
+    if unsafe { sys::rte_vhost_get_vhost_vring(vid, ring, &mut vring) } == 0 && vring.callfd >= 0 {
+        // SAFETY: the library holds the descriptor open during the callback.
+        blocked_writes::never_block(unsafe { BorrowedFd::borrow_raw(vring.callfd) });
+    }
+}
 
 thread_local! {
     /// Interrupts that this thread sent to guests and that were not yet taken by [`take_interrupts`].
@@ -129,7 +140,7 @@ unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
     let Some(port) = find(vid) else { return 0 };
     let (pair, from_guest, on) = (usize::from(ring / 2), ring % 2 == 1, on != 0);
     if on {
-        blocked_writes::never_block(vid, ring);
+        never_block(vid, ring);
     }
     if from_guest {
         port.set_from_guest(pair, on);

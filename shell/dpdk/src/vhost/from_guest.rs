@@ -15,21 +15,11 @@ use packet::queue::RX_BURST;
 use packet::segment;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use vhost::Received;
 
 /// Offset of the flags in a TCP header, and the flag CWR, which a sender sets when it slowed down (RFC 3168).
 const TCP_FLAGS: usize = 13;
 const CWR: u8 = 0x80;
-
-/// The result of a burst.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
-    /// Packets taken off the ring.
-    pub packets: usize,
-    /// Packets that became no frame: the guest requested an offload that was not negotiated.
-    pub refused: usize,
-    /// Interrupts sent to the guest during this burst.
-    pub interrupts: u64,
-}
 
 /// One receive queue, owned by one worker.
 #[derive(Debug)]

@@ -4,13 +4,13 @@
 //! thread and under the locks of the rings: neither may wait for a worker or panic. A refused message is logged, and
 //! its descriptors are closed, which the library leaves to the handler of a message.
 
-use super::memory_table::REGIONS_MAX;
 use super::ports::find;
-use super::rules::{Fields, Message, Refusal, request};
-use crate::log::{Level, say};
 use dpdk_sys as sys;
 use std::ffi::{c_int, c_void};
 use std::sync::PoisonError;
+use vhost::log::{Level, say};
+use vhost::memory_table::REGIONS_MAX;
+use vhost::rules::{Fields, Message, Refusal, request};
 
 /// A message as the library passes it to external handlers: its bytes and descriptors. The library keeps this layout
 /// within a version (`vhost_user.h`, "external message handlers rely on them"); no installed header has it.

@@ -19,36 +19,24 @@
 //!
 //! # Threads
 //!
-//! The library has one thread, which calls [`callbacks`]. A guest's messages reach that thread through [`proxy`], a
-//! thread of the switch; [`message_checks`] refuses messages that would make the library harm other guests. [`device_access`] keeps
-//! workers from using what the library frees, [`descriptors`] and [`blocked_writes`] keep a peer from blocking the switch, and
-//! [`lost_memory`] handles guests that truncate their memory.
+//! The library has one thread, which calls [`callbacks`]. A guest's messages reach that thread through [`proxy`], on the
+//! thread that serves all guests (`vhost::server`); [`message_checks`] refuses messages that would make the library harm
+//! other guests. [`device_access`] keeps workers from using what the library frees.
 //!
 //! Sources: `rte_vhost.h`, the vhost-user specification, virtio 1.1.
 
-mod blocked_writes;
 mod bounds;
 mod callbacks;
-mod descriptors;
 mod device_access;
-mod feature;
 mod from_guest;
 mod kick;
-mod lost_memory;
-mod memory_table;
 mod message_checks;
-mod notify;
-mod path;
 mod port_state;
 mod ports;
 mod proxy;
-mod rules;
 mod socket;
 mod to_guest;
 
-pub use bounds::MAX_PAIRS;
-pub use from_guest::{FromGuest, Received};
-pub use notify::Notify;
-pub use path::{Role, SocketError};
-pub use socket::{Guest, Socket};
+pub use from_guest::FromGuest;
+pub use socket::Socket;
 pub use to_guest::{Sending, ToGuest};

@@ -1,44 +1,19 @@
-//! State of one socket and its guest, shared by the library's threads, the main thread and the workers.
+//! State of one socket of the library.
 //!
 //! The library's callbacks write it, with atomics only, since some run while the library holds the locks of the rings.
-//! The main thread compares [`PortState::seq`]. Workers read which ring to send to, one word per burst.
 
-use super::bounds::MAX_PAIRS;
 use super::device_access::DeviceAccess;
-use super::notify::Notify;
-use super::proxy::waker;
-use super::rules::Rules;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use vhost::rules::Rules;
+use vhost::server::wake;
 
-const NOWHERE: u16 = u16::MAX;
-
-/// One bit for each queue pair.
-#[derive(Debug, Default)]
-struct Bits([AtomicU64; MAX_PAIRS / 64]);
-
-impl Bits {
-    fn get(&self, i: usize) -> bool {
-        self.0.get(i / 64).is_some_and(|w| w.load(Ordering::Relaxed) & (1 << (i % 64)) != 0)
-    }
-    /// Returns whether the bit changed.
-    fn set(&self, i: usize, on: bool) -> bool {
-        let Some(word) = self.0.get(i / 64) else { return false };
-        let bit = 1 << (i % 64);
-        let old =
-            if on { word.fetch_or(bit, Ordering::Relaxed) } else { word.fetch_and(!bit, Ordering::Relaxed) };
-        (old & bit != 0) != on
-    }
-    fn clear(&self) {
-        self.0.iter().for_each(|w| w.store(0, Ordering::Relaxed));
-    }
-}
-
-/// The shared state of one port.
+/// The state of one port, with what only the library needs.
 #[derive(Debug)]
 pub(super) struct PortState {
-    /// The path at which the guest connects, or to which the switch connects.
-    pub path: String,
+    /// What all ports of guests have.
+    pub shared: Arc<vhost::PortState>,
     /// The path at which the library listens; the library's name for the port.
     pub inner: String,
     /// The guest may use post-copy migration (`vhost-postcopy-support`).
@@ -50,62 +25,27 @@ pub(super) struct PortState {
     expected: AtomicBool,
     /// The library has a connection.
     library_connected: AtomicBool,
-    /// A worker has been inside the rings for too long.
-    stuck: AtomicBool,
-    /// The port is being removed; another port may use its path.
-    retired: AtomicBool,
-    /// Queue pairs of the guest; 1 while none is connected.
-    pairs: AtomicUsize,
-    /// Queue pairs of the port, over which senders are spread; the port follows `pairs` when it is restarted.
-    spread: AtomicUsize,
-    pub features: AtomicU64,
-    /// NUMA node of the guest's memory; negative: unknown.
-    pub numa: AtomicI32,
-    seq: AtomicU64,
-    connections: AtomicU64,
-    from_guest: Bits,
-    to_guest: Bits,
-    /// For each sender, the pair whose ring it fills.
-    map: [AtomicU16; MAX_PAIRS],
-    /// Held while `map` is recomputed, by the library's threads and the main thread.
-    mapping: Mutex<()>,
-    notify: Notify,
+}
+
+impl Deref for PortState {
+    type Target = vhost::PortState;
+
+    fn deref(&self) -> &vhost::PortState {
+        &self.shared
+    }
 }
 
 impl PortState {
-    pub fn new(path: &str, inner: &str, postcopy: bool, notify: Notify) -> PortState {
+    pub fn new(shared: &Arc<vhost::PortState>, inner: &str, postcopy: bool) -> PortState {
         PortState {
-            path: path.to_owned(),
+            shared: Arc::clone(shared),
             inner: inner.to_owned(),
             postcopy,
             access: DeviceAccess::new(),
             rules: Mutex::default(),
             expected: AtomicBool::new(false),
             library_connected: AtomicBool::new(false),
-            stuck: AtomicBool::new(false),
-            retired: AtomicBool::new(false),
-            pairs: AtomicUsize::new(1),
-            spread: AtomicUsize::new(1),
-            features: AtomicU64::new(0),
-            numa: AtomicI32::new(-1),
-            seq: AtomicU64::new(1),
-            connections: AtomicU64::new(0),
-            from_guest: Bits::default(),
-            to_guest: Bits::default(),
-            map: [const { AtomicU16::new(NOWHERE) }; MAX_PAIRS],
-            mapping: Mutex::new(()),
-            notify,
         }
-    }
-
-    /// The port is being removed: another port may use its path.
-    pub fn retire(&self) {
-        self.retired.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the port is being removed.
-    pub fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Relaxed)
     }
 
     /// Announces that the next connection to the library is the proxy's.
@@ -121,159 +61,11 @@ impl PortState {
     /// The library got a connection, or has finished removing it.
     pub fn set_library_connected(&self, library_connected: bool) {
         self.library_connected.store(library_connected, Ordering::Release);
-        waker::wake();
+        wake();
     }
 
     /// Whether the library has a connection, or is still removing one.
     pub fn is_library_connected(&self) -> bool {
         self.library_connected.load(Ordering::Acquire)
-    }
-
-    /// Returns whether this is a change.
-    pub fn set_stuck(&self, stuck: bool) -> bool {
-        let new = self.stuck.swap(stuck, Ordering::Relaxed) != stuck;
-        if new {
-            self.report_change();
-        }
-        new
-    }
-
-    /// Whether the port is out of service because a worker has been inside the rings for too long.
-    pub fn is_stuck(&self) -> bool {
-        self.stuck.load(Ordering::Relaxed)
-    }
-
-    /// Reports a change that the main thread shows or acts upon.
-    pub fn report_change(&self) {
-        self.seq.fetch_add(1, Ordering::Release);
-        self.notify.call();
-    }
-
-    pub fn seq(&self) -> u64 {
-        self.seq.load(Ordering::Acquire)
-    }
-
-    pub fn pairs(&self) -> usize {
-        self.pairs.load(Ordering::Relaxed)
-    }
-
-    /// Sets the number of the guest's queue pairs.
-    pub fn set_pairs(&self, pairs: usize) {
-        self.pairs.store(pairs.clamp(1, MAX_PAIRS), Ordering::Relaxed);
-    }
-
-    /// Raises the number of the guest's queue pairs so that it includes `pair`.
-    pub fn include_pair(&self, pair: usize) {
-        let reached = (pair + 1).min(MAX_PAIRS);
-        if self.pairs.fetch_max(reached, Ordering::Relaxed) < reached {
-            self.report_change();
-        }
-    }
-
-    /// Sets the number of the port's queue pairs.
-    pub fn spread_over(&self, pairs: usize) {
-        self.spread.store(pairs.clamp(1, MAX_PAIRS), Ordering::Relaxed);
-        self.remap();
-    }
-
-    /// How often a guest connected or disconnected: up, down, up is 3.
-    pub fn changes(&self) -> u64 {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    pub fn guest_changed(&self) {
-        self.connections.fetch_add(1, Ordering::Relaxed);
-        self.report_change();
-    }
-
-    /// Whether the guest has enabled the ring that it sends on in this pair.
-    pub fn guest_sends(&self, pair: usize) -> bool {
-        self.from_guest.get(pair)
-    }
-
-    pub fn set_from_guest(&self, pair: usize, on: bool) {
-        if self.from_guest.set(pair, on) {
-            self.report_change();
-        }
-    }
-
-    pub fn set_to_guest(&self, pair: usize, on: bool) {
-        if self.to_guest.set(pair, on) {
-            self.remap();
-            self.report_change();
-        }
-    }
-
-    /// Marks all rings as disabled.
-    pub fn all_off(&self) {
-        self.from_guest.clear();
-        self.to_guest.clear();
-        self.remap();
-        self.report_change();
-    }
-
-    /// The pair whose ring sender `slot` fills; `None` if no ring is enabled.
-    #[inline]
-    pub fn ring_of(&self, slot: usize) -> Option<u16> {
-        let pair = self.map[slot % MAX_PAIRS].load(Ordering::Relaxed);
-        (pair != NOWHERE).then_some(pair)
-    }
-
-    /// Each sender fills the ring of its own pair if that is enabled. The other senders share the enabled pairs in
-    /// turn.
-    fn remap(&self) {
-        let _one = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
-        let pairs = self.spread.load(Ordering::Relaxed);
-        let on: Vec<usize> = (0..pairs).filter(|p| self.to_guest.get(*p)).collect();
-        let mut others = on.iter().copied().cycle();
-        for (slot, entry) in self.map.iter().enumerate() {
-            let own = slot % pairs;
-            let pair = if self.to_guest.get(own) { Some(own) } else { others.next() };
-            entry.store(pair.map_or(NOWHERE, |p| p as u16), Ordering::Relaxed);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    #[test]
-    fn senders_use_enabled_rings() {
-        let port = PortState::new("/s", "/i", false, Notify::default());
-        assert_eq!(port.ring_of(0), None);
-        port.set_to_guest(0, true);
-        assert_eq!((port.ring_of(0), port.ring_of(7)), (Some(0), Some(0)));
-        for pair in 1..4 {
-            port.set_to_guest(pair, true);
-        }
-        port.spread_over(4);
-        assert_eq!([0, 1, 2, 3, 5].map(|s| port.ring_of(s)), [0, 1, 2, 3, 1].map(Some));
-        port.set_to_guest(1, false);
-        port.set_to_guest(3, false);
-        assert_eq!([0, 1, 2, 3].map(|s| port.ring_of(s)), [0, 0, 2, 2].map(Some));
-        port.all_off();
-        assert_eq!(port.ring_of(2), None);
-    }
-
-    #[test]
-    fn changes_are_reported_once() {
-        let told = Arc::new(AtomicU64::new(0));
-        let teller = Arc::clone(&told);
-        let notify = Notify::new(move || {
-            teller.fetch_add(1, Ordering::Relaxed);
-        });
-        let port = PortState::new("/s", "/i", false, notify);
-        let before = port.seq();
-        port.set_from_guest(5, true);
-        port.set_from_guest(5, true);
-        assert_eq!((port.seq(), port.guest_sends(5), port.guest_sends(4)), (before + 1, true, false));
-        port.include_pair(5);
-        port.include_pair(2);
-        assert_eq!((port.pairs(), port.seq()), (6, before + 2));
-        assert_eq!(told.load(Ordering::Relaxed), 2);
-        port.set_from_guest(MAX_PAIRS, true);
-        assert!(!port.guest_sends(MAX_PAIRS));
     }
 }

@@ -2,35 +2,20 @@
 
 use super::callbacks;
 use super::device_access::Accessor;
-use super::feature;
 use super::from_guest::FromGuest;
-use super::lost_memory;
-use super::notify::Notify;
-use super::path::{PATH_MAX, Role, SocketError};
 use super::port_state::PortState;
 use super::ports;
-use super::proxy;
+use super::proxy::{self, Library};
 use super::to_guest::ToGuest;
 use crate::eal;
-use crate::log::{Level, say};
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
-
-/// Facts about a connected guest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Guest {
-    /// Negotiated feature bits (virtio 1.1).
-    pub features: u64,
-    /// The MTU that the guest was told, if `VIRTIO_NET_F_MTU` was negotiated.
-    pub mtu: Option<u16>,
-    /// NUMA node of the guest's memory.
-    pub numa: Option<u32>,
-    /// Descriptors of each ring. The switch fills ring 2n, the guest fills ring 2n + 1.
-    pub rings: Vec<u16>,
-}
+use vhost::log::{Level, say};
+use vhost::path::{PATH_MAX, Role, SocketError};
+use vhost::{Guest, Notify, feature, lost_memory, server};
 
 /// A registered path. Dropping it ends the connection; receivers and senders that are left then receive and send
 /// nothing.
@@ -59,12 +44,14 @@ impl Socket {
         }
         let inner = proxy::new_path(path)?;
         let c_inner = CString::new(inner.as_str()).map_err(|_| SocketError::Invalid)?;
-        let port = Arc::new(PortState::new(path, &inner, allows_postcopy(role), notify));
+        let shared = Arc::new(vhost::PortState::new(path, notify));
+        let port = Arc::new(PortState::new(&shared, &inner, allows_postcopy(role)));
         if !ports::add(&port) {
             return Err(SocketError::Taken);
         }
         register(&c_inner, role).inspect_err(|_| ports::remove(&inner))?;
-        let opened = proxy::open(&port, role).map_err(|_| SocketError::Refused("opening the socket"));
+        let opened = server::open(&shared, role, Box::new(Library(Arc::clone(&port))))
+            .map_err(|_| SocketError::Refused("opening the socket"));
         if let Err(e) = opened {
             // SAFETY: registered above, and no guest has connected.
             unsafe { sys::rte_vhost_driver_unregister(c_inner.as_ptr()) };
@@ -157,8 +144,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.port.retire();
-        if !proxy::retire(&self.port) {
+        if !server::retire(&self.port.shared) {
             let path = &self.port.path;
             say(
                 Level::Error,

@@ -8,7 +8,6 @@
 use super::bounds::BURST;
 use super::callbacks::take_interrupts;
 use super::device_access::{Accessor, Inside};
-use super::feature;
 use super::port_state::PortState;
 use crate::undone::Undone;
 use dpdk_sys as sys;
@@ -16,6 +15,7 @@ use packet::offload::{GsoKind, Offload};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use vhost::feature;
 
 /// The sender's mbufs, which point at frames, and the array of pointers that the library takes.
 struct Descriptors {

@@ -3,8 +3,8 @@
 use super::counters::{CLASSES, Totals};
 use crate::device::TxWork;
 use crate::stats::Stats;
-use dpdk::vhost::Guest;
 use std::collections::BTreeMap;
+use vhost::Guest;
 
 /// Counters of the whole port; here the first two classes are one.
 const SIZES: [&str; CLASSES - 1] =

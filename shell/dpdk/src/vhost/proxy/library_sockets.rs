@@ -1,6 +1,5 @@
 //! The directory of the sockets at which the library listens; only this process uses it.
 
-use crate::vhost::path::{PATH_MAX, SocketError};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fs::DirBuilder;
 use std::os::fd::OwnedFd;
@@ -8,6 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
+use vhost::path::{PATH_MAX, SocketError};
 
 const PREFIX: &str = ".vhost-";
 

@@ -9,22 +9,20 @@
 //! inside may hold the lock of a ring, and the library's thread, which serves all guests, would wait for it. So a
 //! worker that does not leave delays only its own guest's messages.
 
-use super::message::{Inbox, Message, Outbox, Read, Written};
-use crate::log::{Level, say};
+use crate::vhost::callbacks;
 use crate::vhost::device_access::Accesses;
 use crate::vhost::port_state::PortState;
-use crate::vhost::rules::{Refusal, request};
-use crate::vhost::{blocked_writes, callbacks, memory_table};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use dpdk_sys as sys;
+use rustix::event::{PollFd, PollFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
-
-/// A burst takes microseconds. If a worker is inside for this long, the port is out of service.
-pub(crate) const LIMIT: Duration = Duration::from_secs(2);
-/// How long the thread spins for workers to leave before it sleeps and checks again.
-const SPIN: Duration = Duration::from_micros(100);
+use vhost::log::{Level, say};
+use vhost::message::{Inbox, Message, Outbox, Read, Written};
+use vhost::rules::{Refusal, request};
+use vhost::server::{LIMIT, SPIN, has_hung_up};
+use vhost::{blocked_writes, memory_table};
 
 /// What a message waits for before the library gets it.
 #[derive(Debug)]
@@ -90,8 +88,8 @@ impl Session {
             guest: Some(guest),
             library: Some(library),
             step: Step::Joining,
-            from_guest: Inbox::new(closing),
-            from_library: Inbox::new(closing),
+            from_guest: Inbox::new(closing, sys::VHOST_USER_PAYLOAD),
+            from_library: Inbox::new(closing, sys::VHOST_USER_PAYLOAD),
             closing: Arc::clone(closing),
             watched: (Accesses::default(), Instant::now()),
         }
@@ -104,10 +102,7 @@ impl Session {
 
     /// Whether the guest closed its end, even if unread messages are left.
     pub fn has_hung_up(&self) -> bool {
-        let Some(guest) = &self.guest else { return true };
-        let mut fds = [PollFd::new(guest, PollFlags::RDHUP)];
-        let polled = poll(&mut fds, Some(&Timespec::default()));
-        polled.is_ok_and(|n| n > 0)
+        self.guest.as_ref().is_none_or(has_hung_up)
     }
 
     /// Adds the descriptors that the session waits for.
@@ -393,7 +388,7 @@ fn check(port: &PortState, message: &Message) -> Result<(), Refusal> {
 }
 
 fn is_event(fd: &OwnedFd) -> bool {
-    crate::vhost::descriptors::kind(fd.as_fd()) == crate::vhost::descriptors::Kind::Event
+    vhost::descriptors::kind(fd.as_fd()) == vhost::descriptors::Kind::Event
 }
 
 /// Requests to which the library replies with more than an acknowledgement.

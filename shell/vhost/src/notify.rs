@@ -14,7 +14,8 @@ impl Notify {
         Notify(Some(Arc::new(call)))
     }
 
-    pub(super) fn call(&self) {
+    /// Reports a change.
+    pub fn call(&self) {
         if let Some(call) = &self.0 {
             call();
         }

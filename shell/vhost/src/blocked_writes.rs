@@ -2,33 +2,25 @@
 //!
 //! A worker notifies a guest through an eventfd, and requests address translations through a socket. [`never_block`]
 //! makes the eventfd non-blocking, but a peer that keeps its own copy of the descriptor can undo that and fill the
-//! counter. The proxy detects a worker that blocks there ([`is_writing`]), interrupts it ([`interrupt`]), and ends the
+//! counter. The serving thread detects a worker that blocks there ([`is_writing`]), interrupts it ([`interrupt`]), and ends the
 //! connection of its guest.
 
-use dpdk_sys as sys;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
 use std::sync::Once;
 
-/// Makes the eventfd by which ring `ring` notifies its guest non-blocking. To be called from a callback with this
-/// number.
-pub(super) fn never_block(vid: c_int, ring: u16) {
-    // SAFETY: all zeros are valid for this structure of numbers and pointers.
-    let mut vring: sys::rte_vhost_vring = unsafe { std::mem::zeroed() };
-    // SAFETY: the number is valid in a callback; the facts are copied to `vring`.
-    if unsafe { sys::rte_vhost_get_vhost_vring(vid, ring, &mut vring) } != 0 || vring.callfd < 0 {
-        return;
-    }
-    // SAFETY: reads and sets flags of a descriptor that the library holds open during the callback.
-    unsafe {
-        let flags = libc::fcntl(vring.callfd, libc::F_GETFL);
-        if flags >= 0 && flags & libc::O_NONBLOCK == 0 {
-            libc::fcntl(vring.callfd, libc::F_SETFL, flags | libc::O_NONBLOCK);
-        }
+/// Makes an eventfd by which a guest is notified non-blocking.
+pub fn never_block(call: BorrowedFd<'_>) {
+    if let Ok(flags) = fcntl_getfl(call)
+        && !flags.contains(OFlags::NONBLOCK)
+    {
+        let _ = fcntl_setfl(call, flags | OFlags::NONBLOCK);
     }
 }
 
 /// Whether this thread of the process is in a system call that writes.
-pub(super) fn is_writing(thread: c_int) -> bool {
+pub fn is_writing(thread: c_int) -> bool {
     // The file has "running", or the number of the system call and its arguments (proc_pid_syscall(5)).
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).unwrap_or_default();
     let call = text.split(' ').next().and_then(|number| number.parse().ok());
@@ -36,7 +28,7 @@ pub(super) fn is_writing(thread: c_int) -> bool {
 }
 
 /// Interrupts the system call that this thread of the process is in: it fails with `EINTR`, if it can be interrupted.
-pub(super) fn interrupt(thread: c_int) {
+pub fn interrupt(thread: c_int) {
     extern "C" fn nothing(_: c_int) {}
     static HANDLER: Once = Once::new();
     HANDLER.call_once(|| {

@@ -11,7 +11,7 @@
 //!   unmapped again.
 //!
 //! The library can still fail afterwards (the kernel runs out of memory; huge pages that were punched out of the file
-//! are used elsewhere). Then no worker is inside: see [`super::proxy`].
+//! are used elsewhere). Then no worker is inside: see [`crate::server`].
 
 use super::descriptors::seal;
 use super::rules::{Fields, Refusal};
@@ -20,13 +20,13 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Regions that the library accepts in one table.
-pub(super) const REGIONS_MAX: usize = 8;
+pub const REGIONS_MAX: usize = 8;
 const HEADER: usize = 8;
 const REGION: usize = 32;
 
 /// Bytes that all regions of a guest may have as they are mapped, each from the beginning of its file. A guest has at
 /// most the machine's memory and swap, in one file of which two regions are mapped.
-pub(super) fn bytes_max() -> u64 {
+pub fn bytes_max() -> u64 {
     let machine = rustix::system::sysinfo();
     let bytes =
         (machine.totalram as u64 + machine.totalswap as u64).saturating_mul(u64::from(machine.mem_unit));
@@ -37,7 +37,7 @@ pub(super) fn bytes_max() -> u64 {
 const SPARE: u64 = 16 << 30;
 
 /// Checks that all regions of this `SET_MEM_TABLE` can be mapped from these descriptors, within `bytes_max` bytes.
-pub(super) fn check_table(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Result<(), Refusal> {
+pub fn check_table(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Result<(), Refusal> {
     let count = Fields(payload).word(0)? as usize;
     if count > REGIONS_MAX {
         return Err(Refusal::Table("it has too many regions"));
@@ -59,7 +59,7 @@ pub(super) fn check_table(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Re
 
 /// Checks that the log of written pages that this `SET_LOG_BASE` offers lies within its file and has at most `bytes_max`
 /// bytes.
-pub(super) fn check_log(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Result<(), Refusal> {
+pub fn check_log(payload: &[u8], fds: &[OwnedFd], bytes_max: u64) -> Result<(), Refusal> {
     let fields = Fields(payload);
     fds.iter().try_for_each(|fd| {
         seal(fd.as_fd())?;

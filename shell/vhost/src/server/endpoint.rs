@@ -1,22 +1,18 @@
 //! The socket of a port, at which one guest at a time connects.
 //!
 //! A guest that connects while another is connected is disconnected. If the other has closed its end already, the new
-//! guest waits until the library has removed the old one, and gets a connection of its own. So the state of a
+//! guest waits until everything of the old one has been freed, and gets a connection of its own. So the state of a
 //! connection (its rules, rings and memory) never applies to another guest.
 
-use super::session::Session;
-use super::waker::wake;
+use super::{Backend, Session, wake};
 use crate::log::{Level, say};
-use crate::vhost::path::Role;
-use crate::vhost::port_state::PortState;
-use crate::vhost::ports;
-use dpdk_sys as sys;
+use crate::path::Role;
+use crate::port_state::PortState;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
-use std::ffi::CString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -46,11 +42,11 @@ enum SocketRole {
 }
 
 /// The socket of one port.
-#[derive(Debug)]
 pub(super) struct Endpoint {
     port: Arc<PortState>,
+    backend: Box<dyn Backend>,
     socket_role: SocketRole,
-    session: Option<Session>,
+    session: Option<Box<dyn Session>>,
     /// A guest that connected after the previous one closed its end; it waits for a session.
     next: Option<OwnedFd>,
     /// Messages with descriptors that are still being closed.
@@ -58,7 +54,7 @@ pub(super) struct Endpoint {
     last_check: Instant,
     /// No guest can connect before this time.
     no_guest_before: Instant,
-    /// Notified when the library has forgotten the port.
+    /// Notified when the back-end has forgotten the port.
     retiring: Option<SyncSender<()>>,
 }
 
@@ -67,7 +63,8 @@ fn unix_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-fn connected_to(path: &str) -> io::Result<OwnedFd> {
+/// A stream socket that is connected to `path`.
+pub fn connected_to(path: &str) -> io::Result<OwnedFd> {
     let fd = unix_socket()?;
     connect(&fd, &SocketAddrUnix::new(path)?)?;
     Ok(fd)
@@ -75,7 +72,7 @@ fn connected_to(path: &str) -> io::Result<OwnedFd> {
 
 impl Endpoint {
     /// Starts listening if the switch creates the socket. Only its owner and group may connect.
-    pub fn open(port: &Arc<PortState>, role: Role) -> io::Result<Endpoint> {
+    pub fn open(port: &Arc<PortState>, role: Role, backend: Box<dyn Backend>) -> io::Result<Endpoint> {
         let socket_role = match role {
             Role::Client => SocketRole::Connect(Instant::now()),
             Role::Server => {
@@ -89,6 +86,7 @@ impl Endpoint {
         };
         Ok(Endpoint {
             port: Arc::clone(port),
+            backend,
             socket_role,
             session: None,
             next: None,
@@ -104,7 +102,7 @@ impl Endpoint {
         Arc::ptr_eq(&self.port, port)
     }
 
-    /// Ends the session, then unregisters the port from the library and notifies `done`.
+    /// Ends the session, then removes the port from its back-end and notifies `done`.
     pub fn retire(&mut self, done: SyncSender<()>) {
         if let SocketRole::Listener(_) = &self.socket_role {
             let _ = std::fs::remove_file(&self.port.path);
@@ -113,7 +111,7 @@ impl Endpoint {
         self.next = None;
         self.retiring = Some(done);
         if let Some(session) = &mut self.session {
-            session.close(&self.port);
+            session.close();
         }
     }
 
@@ -122,15 +120,15 @@ impl Endpoint {
     pub fn run(&mut self, now: Instant, had_event: bool) -> bool {
         if let Some(session) = &mut self.session {
             if had_event || session.next_check_in(now).is_some() {
-                session.run(&self.port);
+                session.run();
             }
             if now - self.last_check >= CHECK_INTERVAL {
                 self.last_check = now;
-                if session.watch(&self.port, now) {
+                if session.watch(now) {
                     self.no_guest_before = now + HOLD_OFF;
                 }
             }
-            if session.is_over(&self.port) {
+            if session.is_over() {
                 self.session = None;
                 self.report_recovery();
             }
@@ -138,7 +136,7 @@ impl Endpoint {
         if self.session.is_none()
             && let Some(done) = self.retiring.take()
         {
-            forget(&self.port);
+            self.forget();
             let _ = done.send(());
             return false;
         }
@@ -148,7 +146,7 @@ impl Endpoint {
 
     fn report_recovery(&mut self) {
         if self.port.set_stuck(false) {
-            say(Level::Notice, &format!("vhost '{}': in service again", self.port.path));
+            say(Level::Info, &format!("vhost '{}': in service again", self.port.path));
         }
     }
 
@@ -188,18 +186,15 @@ impl Endpoint {
         }
     }
 
-    /// Connects to the library on behalf of a guest and starts their session.
     fn start_session(&mut self, guest: OwnedFd) {
-        self.port.expect_connection();
-        match connected_to(&self.port.inner) {
-            Ok(library) => {
-                let mut session = Session::new(guest, library, &self.closing);
-                session.run(&self.port);
+        match self.backend.start(guest, &self.closing) {
+            Ok(mut session) => {
+                session.run();
                 self.session = Some(session);
             }
             Err(e) => {
                 let path = &self.port.path;
-                say(Level::Error, &format!("vhost '{path}': the library takes no connection: {e}"));
+                say(Level::Error, &format!("vhost '{path}': a guest cannot be served: {e}"));
                 if let SocketRole::Connect(at) = &mut self.socket_role {
                     *at = Instant::now() + RETRY;
                 }
@@ -207,14 +202,20 @@ impl Endpoint {
         }
     }
 
+    fn forget(&mut self) {
+        self.backend.forget();
+        self.port.all_off();
+        wake();
+    }
+
     /// Adds the descriptors that the endpoint waits for; returns the longest time to wait.
     pub fn poll_fds<'a>(&'a self, now: Instant, fds: &mut Vec<PollFd<'a>>) -> Option<Duration> {
         match (&self.session, &self.socket_role) {
             (session, SocketRole::Listener(fd)) if self.next.is_none() => {
                 fds.push(PollFd::new(fd, PollFlags::IN));
-                session.as_ref().and_then(|s| self.poll_session(s, now, fds))
+                session.as_ref().and_then(|s| self.poll_session(s.as_ref(), now, fds))
             }
-            (Some(session), _) => self.poll_session(session, now, fds),
+            (Some(session), _) => self.poll_session(session.as_ref(), now, fds),
             (None, SocketRole::Connect(at)) if *at > now => Some(at.saturating_duration_since(now)),
             // The endpoint waits for something without a descriptor.
             (None, _) => Some(CHECK_INTERVAL),
@@ -223,23 +224,12 @@ impl Endpoint {
 
     fn poll_session<'a>(
         &'a self,
-        session: &'a Session,
+        session: &'a dyn Session,
         now: Instant,
         fds: &mut Vec<PollFd<'a>>,
     ) -> Option<Duration> {
         session.poll_fds(fds);
-        let watch = self.port.access.vid().map(|_| CHECK_INTERVAL);
+        let watch = session.is_watched().then_some(CHECK_INTERVAL);
         session.next_check_in(now).into_iter().chain(watch).min()
     }
-}
-
-/// Unregisters a port without a connection from the library.
-fn forget(port: &PortState) {
-    if let Ok(path) = CString::new(port.inner.as_str()) {
-        // SAFETY: a C string. There is no connection, so only what belongs to the path is freed.
-        unsafe { sys::rte_vhost_driver_unregister(path.as_ptr()) };
-    }
-    port.all_off();
-    ports::remove(&port.inner);
-    wake();
 }

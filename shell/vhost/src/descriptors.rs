@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a descriptor refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A file of shmem or hugetlbfs.
     Memory,
     /// An eventfd.
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 /// Classifies a descriptor without a call that could block.
-pub(super) fn kind(fd: BorrowedFd<'_>) -> Kind {
+pub fn kind(fd: BorrowedFd<'_>) -> Kind {
     if fcntl_get_seals(fd).is_ok() {
         return Kind::Memory;
     }
@@ -46,7 +46,7 @@ const READ_ONLY: SealFlags = SealFlags::WRITE.union(SealFlags::FUTURE_WRITE);
 
 /// Checks that this is memory that stays mappable: from now on it can neither shrink nor become read-only. It is
 /// sealed for that; a file that cannot be sealed any more must not have the seals already.
-pub(super) fn seal(fd: BorrowedFd<'_>) -> Result<(), Refusal> {
+pub fn seal(fd: BorrowedFd<'_>) -> Result<(), Refusal> {
     let seals = fcntl_get_seals(fd).map_err(|_| Refusal::Table("a file is neither shmem nor hugetlbfs"))?;
     if !seals.contains(SealFlags::SEAL) {
         // Fails if the peer sealed the file first; the seals that are there now decide.
@@ -63,7 +63,7 @@ pub(super) fn seal(fd: BorrowedFd<'_>) -> Result<(), Refusal> {
 }
 
 /// The descriptors of one message. On drop, those whose `close` may block are closed by a thread of their own.
-pub(super) struct Descriptors {
+pub struct Descriptors {
     fds: Vec<OwnedFd>,
     /// Messages of the port with descriptors that are still being closed.
     closing: Arc<AtomicUsize>,
@@ -75,6 +75,7 @@ impl Descriptors {
         Descriptors { fds: Vec::new(), closing: Arc::clone(closing) }
     }
 
+    /// Appends a descriptor.
     pub fn push(&mut self, fd: OwnedFd) {
         self.fds.push(fd);
     }

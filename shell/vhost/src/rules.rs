@@ -19,7 +19,9 @@ use super::feature;
 use std::fmt;
 
 /// The requests that the switch treats specially (vhost-user specification, "Front-end message types").
-pub(super) mod request {
+pub mod request {
+    #![allow(missing_docs, reason = "the names are the specification's")]
+
     pub const GET_FEATURES: u32 = 1;
     pub const SET_FEATURES: u32 = 2;
     pub const SET_OWNER: u32 = 3;
@@ -65,30 +67,40 @@ const KICK_RING: u64 = 0xff;
 
 /// One message: request number and payload.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message<'a> {
+pub struct Message<'a> {
+    /// The request's number.
     pub request: u32,
+    /// Its payload.
     pub payload: &'a [u8],
 }
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub enum Refusal {
+    /// The payload is too short.
     Short,
+    /// The feature was not offered.
     NotOffered,
     /// The ring has addresses and was not stopped since.
     InUse(u32),
     /// Addresses or a kick for a ring without size; addresses for a packed ring without base; a kick without
     /// addresses.
     Unprepared(u32),
+    /// No ring has this size.
     Size(u32),
+    /// The rings are too large together.
     TooMany,
     /// The base of a packed ring is beyond its end.
     Base(u32),
+    /// Features change while rings are in use.
     FeaturesInUse,
+    /// The log does not begin where its file does.
     LogOffset,
+    /// The memory cannot be used.
     Table(&'static str),
     /// A file or socket on which calls may block, or one that does not belong to this message.
     Descriptor,
+    /// The switch has no memory for it.
     NoMemory,
 }
 
@@ -131,7 +143,7 @@ impl Ring {
 
 /// What one connection has set so far.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub struct Rules {
     /// The features when the last message was checked.
     features: u64,
     rings: Vec<Ring>,
@@ -270,14 +282,16 @@ fn needed(request: u32) -> usize {
 
 /// Integer fields of a payload, in the machine's byte order.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a>(pub &'a [u8]);
+pub struct Fields<'a>(pub &'a [u8]);
 
 impl Fields<'_> {
+    /// The 32-bit field at byte `at`.
     pub fn word(self, at: usize) -> Result<u32, Refusal> {
         let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk).ok_or(Refusal::Short)?;
         Ok(u32::from_ne_bytes(*bytes))
     }
 
+    /// The 64-bit field at byte `at`.
     pub fn long(self, at: usize) -> Result<u64, Refusal> {
         let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk).ok_or(Refusal::Short)?;
         Ok(u64::from_ne_bytes(*bytes))

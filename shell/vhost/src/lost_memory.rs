@@ -26,7 +26,7 @@ static LOGGED: AtomicU64 = AtomicU64::new(0);
 static MAPS: AtomicI32 = AtomicI32::new(-1);
 
 /// Installs the handler; later calls do nothing.
-pub(super) fn install_handler() -> std::io::Result<()> {
+pub fn install_handler() -> std::io::Result<()> {
     static ONCE: Mutex<()> = Mutex::new(());
     let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
     if MAPS.load(Ordering::Relaxed) < 0 {
@@ -45,7 +45,7 @@ pub(super) fn install_handler() -> std::io::Result<()> {
 }
 
 /// Logs how many mappings were replaced since the last call. Called outside the handler, which must not log.
-pub(super) fn log_replaced() {
+pub fn log_replaced() {
     let now = REPLACED.load(Ordering::Relaxed);
     let n = now - LOGGED.swap(now, Ordering::Relaxed).min(now);
     if n > 0 {

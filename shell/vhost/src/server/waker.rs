@@ -1,4 +1,4 @@
-//! Wakes the proxy thread.
+//! Wakes the serving thread.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 static WAKER: OnceLock<OwnedFd> = OnceLock::new();
 
-/// The event that the proxy thread waits for; created at the first call.
+/// The event that the serving thread waits for; created at the first call.
 pub(super) fn waker() -> io::Result<&'static OwnedFd> {
     if let Some(waker) = WAKER.get() {
         return Ok(waker);
@@ -17,7 +17,7 @@ pub(super) fn waker() -> io::Result<&'static OwnedFd> {
 }
 
 /// Reports a change that a session may wait for. Does not block.
-pub(crate) fn wake() {
+pub fn wake() {
     let Some(waker) = WAKER.get() else { return };
     // Fails if the counter is full; then the thread is about to wake anyway.
     let _ = rustix::io::write(waker, &1u64.to_ne_bytes());

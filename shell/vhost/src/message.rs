@@ -1,8 +1,7 @@
 //! vhost-user messages on a socket, read and written without blocking.
 
-use crate::vhost::descriptors::Descriptors;
-use crate::vhost::memory_table::REGIONS_MAX;
-use dpdk_sys as sys;
+use crate::descriptors::Descriptors;
+use crate::memory_table::REGIONS_MAX;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -22,8 +21,9 @@ const VERSION: u32 = 1;
 
 /// A whole message with its descriptors.
 #[derive(Debug)]
-pub(super) struct Message {
+pub struct Message {
     bytes: Vec<u8>,
+    /// The descriptors that came with it.
     pub fds: Descriptors,
 }
 
@@ -50,10 +50,12 @@ impl Message {
         self.bytes[4..8].copy_from_slice(&flags.to_ne_bytes());
     }
 
+    /// The request's number.
     pub fn request(&self) -> u32 {
         self.word(0)
     }
 
+    /// The payload.
     pub fn payload(&self) -> &[u8] {
         &self.bytes[HEADER..]
     }
@@ -63,6 +65,7 @@ impl Message {
         self.word(4) & NEED_REPLY != 0
     }
 
+    /// Requests an acknowledgement.
     pub fn set_needs_reply(&mut self) {
         self.set_flags(self.word(4) | NEED_REPLY);
     }
@@ -75,15 +78,17 @@ impl Message {
 
 /// A message that is being received.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub struct Inbox {
     bytes: Vec<u8>,
     fds: Descriptors,
     closing: Arc<AtomicUsize>,
+    payload_max: usize,
 }
 
 /// The result of a read.
 #[derive(Debug)]
-pub(super) enum Read {
+pub enum Read {
+    /// A whole message.
     Message(Message),
     /// The message is not complete yet.
     Nothing,
@@ -94,8 +99,10 @@ pub(super) enum Read {
 }
 
 impl Inbox {
-    pub fn new(closing: &Arc<AtomicUsize>) -> Inbox {
-        Inbox { bytes: Vec::new(), fds: Descriptors::new(closing), closing: Arc::clone(closing) }
+    /// Payloads are at most `payload_max` bytes long.
+    pub fn new(closing: &Arc<AtomicUsize>, payload_max: usize) -> Inbox {
+        let fds = Descriptors::new(closing);
+        Inbox { bytes: Vec::new(), fds, closing: Arc::clone(closing), payload_max }
     }
 
     /// Total length of the message; the header's until the header has been received.
@@ -108,11 +115,11 @@ impl Inbox {
     pub fn read(&mut self, socket: &OwnedFd) -> Read {
         loop {
             let wanted = self.wanted();
-            if wanted > HEADER + sys::VHOST_USER_PAYLOAD {
+            if wanted > HEADER + self.payload_max {
                 return Read::Broken("the message is too long");
             }
             if self.bytes.len() >= HEADER && self.bytes.len() == wanted {
-                let fresh = Inbox::new(&self.closing);
+                let fresh = Inbox::new(&self.closing, self.payload_max);
                 let Inbox { bytes, fds, .. } = std::mem::replace(self, fresh);
                 return Read::Message(Message { bytes, fds });
             }
@@ -149,14 +156,15 @@ impl Inbox {
 
 /// A message that is being sent.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub struct Outbox {
     message: Message,
     sent: usize,
 }
 
 /// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Written {
+pub enum Written {
+    /// The message was sent.
     All,
     /// The rest waits for the peer to read.
     Part,
@@ -165,6 +173,7 @@ pub(super) enum Written {
 }
 
 impl Outbox {
+    /// A message of which nothing was sent yet.
     pub fn new(message: Message) -> Outbox {
         Outbox { message, sent: 0 }
     }
@@ -210,7 +219,7 @@ mod tests {
     #[test]
     fn one_message_is_read_at_a_time_however_it_comes() {
         let (mut peer, ours) = ends();
-        let mut inbox = Inbox::new(&closing());
+        let mut inbox = Inbox::new(&closing(), 600);
         let two =
             [Message::new(2, &[7; 8], &closing()).bytes, Message::new(1, &[], &closing()).bytes].concat();
         for byte in &two[..19] {
@@ -232,7 +241,7 @@ mod tests {
         let mut message = Message::new(12, &[0; 8], &closing());
         message.fds.push(eventfd(0, EventfdFlags::empty()).unwrap());
         assert_eq!(Outbox::new(message).write(&ours), Written::All);
-        let Read::Message(got) = Inbox::new(&closing()).read(&peer.into()) else { panic!() };
+        let Read::Message(got) = Inbox::new(&closing(), 600).read(&peer.into()) else { panic!() };
         assert_eq!(got.fds.len(), 1);
     }
 
@@ -240,7 +249,7 @@ mod tests {
     fn malformed_messages_are_reported() {
         let (mut peer, ours) = ends();
         peer.write_all(&[1u32, 1, u32::MAX].map(u32::to_ne_bytes).concat()).unwrap();
-        assert!(matches!(Inbox::new(&closing()).read(&ours), Read::Broken(_)));
+        assert!(matches!(Inbox::new(&closing(), 600).read(&ours), Read::Broken(_)));
     }
 
     #[test]

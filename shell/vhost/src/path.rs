@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Bytes that a socket path may have: `sun_path` without its final zero.
-pub(super) const PATH_MAX: usize = 107;
+pub const PATH_MAX: usize = 107;
 
 /// Which side creates the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

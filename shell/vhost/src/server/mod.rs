@@ -1,0 +1,151 @@
+//! The thread that owns the sockets of all guests, `vhost-proxy`.
+//!
+//! For each port it has an [`endpoint`], which accepts one guest at a time, and the [`Session`] of that guest, which the
+//! port's [`Backend`] made: ours, or the one that passes messages on to DPDK's library.
+//!
+//! The thread never blocks on one port: what is not ready yet is checked again. If a worker does not leave a guest's
+//! rings, that port is out of service until the worker leaves; then the memory is freed, and the guest may connect again.
+//! While there is a guest, the thread checks ten times a second, and interrupts a worker that blocks on a notification
+//! of its guest ([`crate::blocked_writes`]).
+
+mod endpoint;
+mod waker;
+
+pub use endpoint::connected_to;
+pub use waker::wake;
+
+use crate::path::Role;
+use crate::port_state::PortState;
+use endpoint::Endpoint;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A burst takes microseconds. If a worker is inside for this long, the port is out of service.
+pub const LIMIT: Duration = Duration::from_secs(2);
+/// How long a session may spin for workers to leave before it sleeps and checks again.
+pub const SPIN: Duration = Duration::from_micros(100);
+
+/// What serves the guests of one port.
+pub trait Backend: Send {
+    /// The port's state.
+    fn port(&self) -> &PortState;
+    /// Starts to serve a guest that connected. `closing` counts messages with descriptors that are still being closed.
+    fn start(&mut self, guest: OwnedFd, closing: &Arc<AtomicUsize>) -> io::Result<Box<dyn Session>>;
+    /// The port is removed. No session exists any more.
+    fn forget(&mut self);
+}
+
+/// One connection of a guest.
+pub trait Session: Send {
+    /// Makes all progress that is possible without blocking.
+    fn run(&mut self);
+    /// Ends the connection.
+    fn close(&mut self);
+    /// Checks whether a worker has stayed inside the rings. Returns true if its guest blocked it.
+    fn watch(&mut self, now: Instant) -> bool;
+    /// Whether `watch` is needed: workers may be inside the rings.
+    fn is_watched(&self) -> bool;
+    /// Whether the connection has ended and everything that belonged to it was freed.
+    fn is_over(&self) -> bool;
+    /// Whether the guest closed its end, even if unread messages are left.
+    fn has_hung_up(&self) -> bool;
+    /// Time until the next `run` if there is no event.
+    fn next_check_in(&self, now: Instant) -> Option<Duration>;
+    /// Adds the descriptors that the session waits for.
+    fn poll_fds<'a>(&'a self, fds: &mut Vec<PollFd<'a>>);
+}
+
+/// Whether the peer of this socket closed its end.
+pub fn has_hung_up(socket: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
+    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|n| n > 0)
+}
+
+enum Order {
+    Serve(Box<Endpoint>),
+    Retire(Arc<PortState>, SyncSender<()>),
+}
+
+/// How other threads reach the serving thread.
+struct Server {
+    orders: Mutex<Vec<Order>>,
+    waker: &'static OwnedFd,
+}
+
+static SERVER: OnceLock<&'static Server> = OnceLock::new();
+
+/// The server; its thread is started at the first call.
+fn server() -> io::Result<&'static Server> {
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = SERVER.get() {
+        return Ok(server);
+    }
+    let waker = waker::waker()?;
+    // Lives until the process ends.
+    let server: &'static Server = Box::leak(Box::new(Server { orders: Mutex::default(), waker }));
+    std::thread::Builder::new().name("vhost-proxy".to_owned()).spawn(|| serve(server))?;
+    Ok(SERVER.get_or_init(|| server))
+}
+
+impl Server {
+    fn order(&self, order: Order) {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner).push(order);
+        wake();
+    }
+}
+
+/// Starts to serve a port.
+pub fn open(port: &Arc<PortState>, role: Role, backend: Box<dyn Backend>) -> io::Result<()> {
+    let server = server()?;
+    server.order(Order::Serve(Box::new(Endpoint::open(port, role, backend)?)));
+    Ok(())
+}
+
+/// Stops serving a port. Returns false if a worker is still inside its rings after [`LIMIT`]: then the port is removed,
+/// and its memory freed, when the worker leaves.
+pub fn retire(port: &Arc<PortState>) -> bool {
+    port.retire();
+    let (done, ended) = sync_channel(1);
+    let Some(server) = SERVER.get() else { return true };
+    server.order(Order::Retire(Arc::clone(port), done));
+    ended.recv_timeout(LIMIT).is_ok()
+}
+
+fn serve(server: &Server) {
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    let mut had_event = false;
+    loop {
+        for order in std::mem::take(&mut *server.orders.lock().unwrap_or_else(PoisonError::into_inner)) {
+            match order {
+                Order::Serve(endpoint) => endpoints.push(*endpoint),
+                Order::Retire(port, done) => {
+                    let endpoint = endpoints.iter_mut().find(|e| e.is_of(&port));
+                    endpoint.into_iter().for_each(|e| e.retire(done.clone()));
+                }
+            }
+        }
+        let now = Instant::now();
+        endpoints.retain_mut(|endpoint| endpoint.run(now, had_event));
+        had_event = sleep(server, &endpoints);
+    }
+}
+
+/// Waits for an event or the next check. Returns whether there was an event.
+fn sleep(server: &Server, endpoints: &[Endpoint]) -> bool {
+    let now = Instant::now();
+    let mut fds = vec![PollFd::new(server.waker, PollFlags::IN)];
+    let limits = endpoints.iter().filter_map(|endpoint| endpoint.poll_fds(now, &mut fds));
+    let limit = limits
+        .min()
+        .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) });
+    let ready = poll(&mut fds, limit.as_ref()) != Ok(0);
+    // The wake-up may arrive when the timeout has already expired: having read it from the counter, we must report it.
+    let woken = rustix::io::read(server.waker, &mut [0u8; 8]).is_ok();
+    ready || woken
+}
