@@ -55,6 +55,8 @@ settings! {
         .doc("Offers an IOMMU to guests on vhost-user client ports.");
     VHOST_POSTCOPY_SUPPORT = oc("vhost-postcopy-support").flag(false).restart()
         .doc("Supports post-copy migration of guests on vhost-user client ports.");
+    VHOST_BACKEND = oc("vhost-backend").choice(&["dpdk", "own"], "dpdk").restart()
+        .doc("Who serves guests while DPDK is in use: its library, or the switch itself, as without DPDK.");
     PER_PORT_MEMORY = oc("per-port-memory").flag(false).restart()
         .doc("Allocates a memory pool for each DPDK port instead of one for all ports of an MTU.");
     USERSPACE_TSO_ENABLE = oc("userspace-tso-enable").flag(true).restart()

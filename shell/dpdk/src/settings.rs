@@ -4,7 +4,7 @@
 
 use crate::log::{Level, Note};
 use settings::root::{
-    PER_PORT_MEMORY, SHARED_MEMPOOL_CONFIG, USERSPACE_TSO_ENABLE, VHOST_IOMMU_SUPPORT,
+    PER_PORT_MEMORY, SHARED_MEMPOOL_CONFIG, USERSPACE_TSO_ENABLE, VHOST_BACKEND, VHOST_IOMMU_SUPPORT,
     VHOST_POSTCOPY_SUPPORT, VHOST_SOCK_DIR,
 };
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ pub struct Settings {
     pub vhost_iommu: bool,
     /// `vhost-postcopy-support`
     pub vhost_postcopy: bool,
+    /// `vhost-backend=own`: guests are served by the switch itself.
+    pub vhost_own: bool,
     /// `per-port-memory`
     pub per_port_memory: bool,
     /// Inverse of `userspace-tso-enable`: devices are not asked to segment TCP, because their drivers may then send
@@ -71,6 +73,11 @@ impl Settings {
         note(Level::Info, format!("IOMMU support for vhost-user-client {}.", word(vhost_iommu)));
         let vhost_postcopy = VHOST_POSTCOPY_SUPPORT.flag_of(config);
         note(Level::Info, format!("POSTCOPY support for vhost-user-client {}.", word(vhost_postcopy)));
+        let vhost_own = VHOST_BACKEND.word(config) == "own";
+        if vhost_own {
+            note(Level::Info, "Guests are served by the switch itself (vhost-backend=own).".to_owned());
+            without_library(config).into_iter().for_each(|text| note(Level::Warning, text));
+        }
         let text = SHARED_MEMPOOL_CONFIG.word(config);
         let shared_pools = match shared_pools(text) {
             Ok(pools) => pools,
@@ -93,12 +100,29 @@ impl Settings {
             vhost_sock_dir,
             vhost_iommu,
             vhost_postcopy,
+            vhost_own,
             per_port_memory,
             segment_in_software,
             shared_pools,
         };
         (settings, notes)
     }
+}
+
+/// The directory of the sockets of `dpdkvhostuser` ports while DPDK is not used, and lines for the log.
+pub fn sock_dir_without_dpdk(config: &BTreeMap<String, String>, rundir: &Path) -> (PathBuf, Vec<String>) {
+    let (dir, told) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
+    let told = told.into_iter().filter(|(level, _)| *level <= Level::Warning).map(|(_, text)| text);
+    (dir, told.chain(without_library(config)).collect())
+}
+
+/// Settings that only DPDK's library knows, in words for the log.
+fn without_library(config: &BTreeMap<String, String>) -> Vec<String> {
+    [VHOST_IOMMU_SUPPORT, VHOST_POSTCOPY_SUPPORT]
+        .iter()
+        .filter(|setting| setting.flag_of(config))
+        .map(|setting| format!("{} has no effect: DPDK's vhost library is not used.", setting.name()))
+        .collect()
 }
 
 fn sock_dir(asked: Option<&str>, rundir: &Path) -> (PathBuf, Vec<(Level, String)>) {

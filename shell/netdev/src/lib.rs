@@ -34,5 +34,5 @@ mod system;
 mod tap;
 mod vhost;
 
-pub use linux::pages::{advise_huge, collect, give_back};
 pub use ::vhost::log as guest_log;
+pub use linux::pages::{advise_huge, collect, give_back};

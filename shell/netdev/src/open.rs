@@ -10,6 +10,7 @@ use crate::system::System;
 use crate::tap::Tap;
 use crate::vhost::Vhost;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use units::Millis;
 use vhost::Notify;
@@ -61,6 +62,8 @@ pub struct Netdevs {
     forget_at: usize,
     notes: Arc<Notes>,
     notify: Notify,
+    /// Directory of the sockets of `dpdkvhostuser` ports while DPDK is not used.
+    sock_dir: PathBuf,
 }
 
 impl Netdevs {
@@ -77,14 +80,19 @@ impl Netdevs {
         self.notify = Notify::new(call);
     }
 
+    /// Sets the directory of the sockets of `dpdkvhostuser` ports while DPDK is not used.
+    pub fn set_sock_dir(&mut self, dir: PathBuf) {
+        self.sock_dir = dir;
+    }
+
     fn class(&self, kind: &str) -> Option<Class> {
         if self.dummy != DummyLevel::Off && DUMMY_TYPES.contains(&kind) {
             return Some(Class::Dummy);
         }
         let (_, class) = *REAL_TYPES.iter().find(|(name, _)| *name == kind)?;
         match self.dummy {
-            // Types of DPDK exist only if DPDK is initialized.
-            _ if matches!(class, Class::Dpdk | Class::Vhost) && !dpdk::eal::initialized() => None,
+            // Type `dpdk` exists only if DPDK is initialized.
+            _ if class == Class::Dpdk && !dpdk::eal::initialized() => None,
             DummyLevel::OverrideAll => Some(Class::Dummy),
             DummyLevel::OverrideSystem if class == Class::System => Some(Class::Dummy),
             _ => Some(class),
@@ -132,7 +140,10 @@ impl Netdevs {
             Some(Class::System) => Box::new(System::open(name, kind)?),
             Some(Class::Afxdp) => Box::new(Afxdp::open(name, kind, options, buffers)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
-            Some(Class::Vhost) => Box::new(Vhost::open(name, kind, &self.notify)?),
+            Some(Class::Vhost) => {
+                let with_dpdk = dpdk::eal::initialized().then(|| dpdk::settings().vhost_sock_dir.as_path());
+                Box::new(Vhost::open(name, kind, &self.notify, with_dpdk.unwrap_or(&self.sock_dir))?)
+            }
             // Without valid options there is no device.
             Some(Class::Dpdk) => {
                 let mut device = Dpdk::open(name, kind, options)?;
@@ -185,7 +196,10 @@ mod tests {
 
     #[test]
     fn types_follow_the_command_line() {
-        assert_eq!(Netdevs::default().types(), ["afxdp", "afxdp-nonpmd", "internal", "system", "tap"]);
+        assert_eq!(
+            Netdevs::default().types(),
+            ["afxdp", "afxdp-nonpmd", "dpdkvhostuser", "dpdkvhostuserclient", "internal", "system", "tap"]
+        );
         let on = Netdevs::new(DummyLevel::On);
         let dummies = ["dummy", "dummy-internal", "dummy-pmd"];
         assert_eq!(on.types().into_iter().filter(|t| dummies.contains(t)).count(), 3);

@@ -30,11 +30,18 @@ impl Switch {
         if !asked_for(desired) {
             if self.machine.dpdk == DpdkStart::Unknown {
                 runtime::info!(LOG, "DPDK Disabled - Use other_config:dpdk-init to enable");
+                let (dir, told) =
+                    dpdk::settings::sock_dir_without_dpdk(&desired.other_config, &self.options.rundir);
+                told.iter().for_each(|text| runtime::warn!(PORTS, "{text}"));
+                self.devices.netdevs.set_sock_dir(dir);
             }
             self.machine.dpdk = DpdkStart::Off;
             return false;
         }
         self.machine.dpdk = DpdkStart::Tried;
+        // In force if DPDK does not start.
+        let (dir, _) = dpdk::settings::sock_dir_without_dpdk(&desired.other_config, &self.options.rundir);
+        self.devices.netdevs.set_sock_dir(dir);
         runtime::info!(LOG, "Using {}", eal::version());
         runtime::info!(LOG, "DPDK Enabled - initializing...");
         let options = EalOptions {
@@ -71,7 +78,7 @@ impl Switch {
 
 /// Why ports of this type cannot be created, for the log: the row has only the text of Open vSwitch.
 pub(crate) fn why_not(kind: &str, start: DpdkStart) -> Option<&'static str> {
-    if !kind.starts_with("dpdk") || eal::initialized() {
+    if kind != "dpdk" || eal::initialized() {
         return None;
     }
     Some(match start {

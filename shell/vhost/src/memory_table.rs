@@ -86,23 +86,39 @@ fn length(size: u64, offset: u64, fd: BorrowedFd<'_>, bytes_max: u64) -> Result<
 }
 
 /// A mapping that is unmapped on drop.
-struct Mapping {
+#[derive(Debug)]
+pub(crate) struct Mapping {
     at: *mut std::ffi::c_void,
     length: usize,
 }
 
 impl Mapping {
     /// Maps the file from its beginning in whole blocks, as the library does; at most `bytes_max` bytes.
-    fn new(size: u64, offset: u64, fd: BorrowedFd<'_>, bytes_max: u64) -> Result<Mapping, Refusal> {
+    pub fn new(size: u64, offset: u64, fd: BorrowedFd<'_>, bytes_max: u64) -> Result<Mapping, Refusal> {
         let length = length(size, offset, fd, bytes_max)?;
         let length = usize::try_from(length).map_err(|_| Refusal::Table("a region is too large"))?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the address; nothing reads or writes there.
+        // SAFETY: the kernel chooses the address, so nothing else is there.
         let at = unsafe { mmap(std::ptr::null_mut(), length, rights, MapFlags::SHARED, fd, 0) };
         let at = at.map_err(|_| Refusal::Table("a region cannot be mapped"))?;
         Ok(Mapping { at, length })
     }
+
+    /// Its first byte.
+    pub fn start(&self) -> *mut u8 {
+        self.at.cast()
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
 }
+
+// SAFETY: a mapping is not bound to a thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; `&Mapping` gives addresses only.
+unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {

@@ -35,11 +35,16 @@ impl Message {
         Message { bytes, fds: Descriptors::new(closing) }
     }
 
+    /// A reply without descriptors.
+    pub fn reply(request: u32, payload: &[u8], closing: &Arc<AtomicUsize>) -> Message {
+        let mut reply = Message::new(request, payload, closing);
+        reply.set_flags(VERSION | REPLY);
+        reply
+    }
+
     /// An acknowledgement that a request succeeded or failed.
     pub fn ack(request: u32, done: bool, closing: &Arc<AtomicUsize>) -> Message {
-        let mut ack = Message::new(request, &u64::from(!done).to_ne_bytes(), closing);
-        ack.set_flags(VERSION | REPLY);
-        ack
+        Message::reply(request, &u64::from(!done).to_ne_bytes(), closing)
     }
 
     fn word(&self, at: usize) -> u32 {

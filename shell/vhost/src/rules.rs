@@ -50,6 +50,10 @@ pub mod request {
     pub const POSTCOPY_END: u32 = 30;
     pub const GET_INFLIGHT_FD: u32 = 31;
     pub const SET_INFLIGHT_FD: u32 = 32;
+    pub const RESET_DEVICE: u32 = 34;
+    pub const GET_MAX_MEM_SLOTS: u32 = 36;
+    pub const ADD_MEM_REG: u32 = 37;
+    pub const REM_MEM_REG: u32 = 38;
     pub const SET_STATUS: u32 = 39;
     pub const GET_STATUS: u32 = 40;
 }
@@ -81,6 +85,8 @@ pub enum Refusal {
     Short,
     /// The feature was not offered.
     NotOffered,
+    /// There is no ring of this number.
+    NoRing(u32),
     /// The ring has addresses and was not stopped since.
     InUse(u32),
     /// Addresses or a kick for a ring without size; addresses for a packed ring without base; a kick without
@@ -109,6 +115,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Short => f.write_str("the message is too short"),
             Refusal::NotOffered => f.write_str("this feature was not offered"),
+            Refusal::NoRing(ring) => write!(f, "there is no ring {ring}"),
             Refusal::InUse(ring) => write!(f, "ring {ring} is in use"),
             Refusal::Unprepared(ring) => write!(f, "ring {ring} is not prepared"),
             Refusal::Size(size) => write!(f, "no ring has {size} descriptors"),

@@ -62,19 +62,9 @@ impl Socket {
         Ok(Socket { accessor: port.access.accessor(), port })
     }
 
-    /// The path that was registered.
-    pub fn path(&self) -> &str {
-        &self.port.path
-    }
-
-    /// A number that changes whenever a fact about the guest changes.
-    pub fn seq(&self) -> u64 {
-        self.port.seq()
-    }
-
-    /// How often a guest connected or disconnected: up, down, up is 3.
-    pub fn changes(&self) -> u64 {
-        self.port.changes()
+    /// The port's state.
+    pub fn state(&self) -> &vhost::PortState {
+        &self.port.shared
     }
 
     /// Whether a guest is connected and ready.
@@ -82,25 +72,9 @@ impl Socket {
         self.port.access.vid().is_some()
     }
 
-    /// Whether a worker has been inside the guest's rings for more than 2 s: the port is out of service until the
-    /// worker leaves.
-    pub fn is_stuck(&self) -> bool {
-        self.port.is_stuck()
-    }
-
-    /// Queue pairs of the guest; 1 while none is connected.
-    pub fn pairs(&self) -> usize {
-        self.port.pairs()
-    }
-
     /// NUMA node of the guest's memory, if known.
     pub fn numa(&self) -> Option<u32> {
         u32::try_from(self.port.numa.load(Ordering::Relaxed)).ok()
-    }
-
-    /// Whether the guest has enabled the ring that it sends on in this pair.
-    pub fn is_from_guest(&self, pair: usize) -> bool {
-        self.port.guest_sends(pair)
     }
 
     /// Spreads the senders over `pairs` queue pairs, and asks the guest not to kick rings that were added since.

@@ -1,4 +1,4 @@
-//! `dpdkvhostuserclient` and `dpdkvhostuser`: ports of guests, through DPDK's vhost library.
+//! `dpdkvhostuserclient` and `dpdkvhostuser`: ports of guests, served by the switch itself or by DPDK's vhost library.
 //!
 //! Keys, defaults and texts are those of Open vSwitch (its netdev-dpdk). The guest determines how many queues there
 //! are and which are enabled. If a guest has another number of queues than its predecessor, or memory on another NUMA
@@ -9,6 +9,7 @@
 //!
 //! Counters are written by the worker that owns a queue, with plain stores, and summed up when they are read.
 
+mod back;
 mod counters;
 mod path;
 mod port;

@@ -1,5 +1,6 @@
 //! A vhost-user port as a `Netdev`.
 
+use super::back::{Back, Source, uses_library};
 use super::counters::PairCounters;
 use super::path;
 use super::queues::{Setting, VhostRx, VhostTx};
@@ -10,10 +11,10 @@ use crate::error::NetdevError;
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::stats::Stats;
 use dpdk::mempool::{Mempool, MempoolWish};
-use dpdk::vhost::Socket;
-use packet::queue::{RxQueue, TxQueue};
+use packet::queue::TxQueue;
 use settings::options::{TX_RETRIES_MAX, VHOST_SERVER_PATH};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use units::{NumaId, QueueId};
@@ -41,7 +42,7 @@ pub struct Vhost {
     /// Called when a guest connects, disconnects, or switches rings.
     notify: Notify,
     /// `None`: no path was configured yet.
-    socket: Option<Socket>,
+    socket: Option<Back>,
     setting: Arc<Setting>,
     pool: Option<Mempool>,
     /// The shape in force; node and MTU are those of `pool`.
@@ -59,14 +60,11 @@ pub struct Vhost {
 
 impl Vhost {
     /// Opens port `name`. A client's socket is opened with its options.
-    pub fn open(name: &str, kind: &str, notify: &Notify) -> Result<Vhost, NetdevError> {
+    pub fn open(name: &str, kind: &str, notify: &Notify, sock_dir: &Path) -> Result<Vhost, NetdevError> {
         let role = if kind == "dpdkvhostuserclient" { Role::Client } else { Role::Server };
-        if !dpdk::eal::initialized() {
-            return Err(NetdevError::open(name, NetdevError::UNKNOWN_TYPE));
-        }
         let socket = match role {
             Role::Client => None,
-            Role::Server => Some(listen(name, notify.clone())?),
+            Role::Server => Some(listen(name, sock_dir, notify.clone())?),
         };
         let setting = Setting {
             mtu: AtomicU32::new(MTU),
@@ -96,26 +94,31 @@ impl Vhost {
         self.setting.mtu.load(Ordering::Relaxed)
     }
 
+    /// Whether everything that a guest needs is there: with DPDK's library, also a pool for its packets.
+    fn is_equipped(&self) -> bool {
+        self.pool.is_some() || !self.socket.as_ref().is_some_and(Back::needs_pool)
+    }
+
     fn connected(&self) -> bool {
-        self.socket.as_ref().is_some_and(Socket::is_connected)
+        self.socket.as_ref().is_some_and(Back::is_connected)
     }
 
     /// The shape that the guest and the settings require.
     fn wished(&self) -> Shape {
         let socket = self.socket.as_ref();
         Shape {
-            pairs: socket.map_or(1, Socket::pairs),
-            numa: socket.and_then(Socket::numa).unwrap_or(self.shape.numa),
+            pairs: socket.map_or(1, |s| s.state().pairs()),
+            numa: socket.and_then(Back::numa).unwrap_or(self.shape.numa),
             mtu: self.mtu(),
         }
     }
 
     /// Connects to the guest at another path, or to none.
     fn set_path(&mut self, wanted: Option<&str>) -> Result<(), NetdevError> {
-        if self.socket.as_ref().map(Socket::path) == wanted {
+        if self.socket.as_ref().map(Back::path) == wanted {
             return Ok(());
         }
-        self.seq += self.socket.take().map_or(0, |s| s.seq()) + 1;
+        self.seq += self.socket.take().map_or(0, |s| s.state().seq()) + 1;
         // Queues in use belong to the old socket: see `needs_restart`.
         self.pool = None;
         self.refused = None;
@@ -125,7 +128,7 @@ impl Vhost {
             let what = format!("vhost-user device setup failure for device {wanted}: {e}");
             NetdevError::plain(&what)
         };
-        self.socket = Some(Socket::open(wanted, Role::Client, self.notify.clone()).map_err(failed)?);
+        self.socket = Some(Back::open(wanted, Role::Client, self.notify.clone()).map_err(failed)?);
         let told = format!(
             "vHost User device '{}' created in 'client' mode, using client socket '{wanted}'",
             self.name
@@ -140,17 +143,17 @@ impl Vhost {
 }
 
 /// Opens the socket of a port that listens.
-fn listen(name: &str, notify: Notify) -> Result<Socket, NetdevError> {
+fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<Back, NetdevError> {
     if name.contains(['/', '\\']) {
         return Err(NetdevError::open(name, NetdevError::INVALID));
     }
-    let at = dpdk::settings().vhost_sock_dir.join(name);
+    let at = sock_dir.join(name);
     let at = at.to_str().ok_or_else(|| NetdevError::open(name, NetdevError::INVALID))?;
     let refused =
         |what: String| NetdevError::plain(&format!("could not open network device {name} ({what})"));
     path::make_free(at).map_err(|e| refused(e.to_string()))?;
-    let socket = Socket::open(at, Role::Server, notify)
-        .map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
+    let socket =
+        Back::open(at, Role::Server, notify).map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
     log::say(Level::Info, &format!("Socket {at} created for vhost-user port {name}"));
     Ok(socket)
 }
@@ -183,12 +186,13 @@ impl Netdev for Vhost {
         NumaId(self.shape.numa)
     }
     fn mempool_info(&self) -> Option<String> {
-        Some(self.pool.as_ref().map(Mempool::info).unwrap_or_default())
+        let pool = self.pool.as_ref().map(Mempool::info).unwrap_or_default();
+        self.socket.as_ref().map_or_else(uses_library, Back::needs_pool).then_some(pool)
     }
     fn rxq_enabled(&self, queue: QueueId) -> bool {
         // Without a guest a queue is shown as enabled, as the peer does for queue 0.
         match &self.socket {
-            Some(socket) if socket.is_connected() => socket.is_from_guest(usize::from(queue.0)),
+            Some(socket) if socket.is_connected() => socket.state().guest_sends(usize::from(queue.0)),
             _ => queue.0 == 0,
         }
     }
@@ -198,7 +202,7 @@ impl Netdev for Vhost {
     fn needs_restart(&self) -> bool {
         let wished = self.wished();
         let changed = if self.connected() {
-            self.pool.is_none() || wished != self.shape
+            !self.is_equipped() || wished != self.shape
         } else {
             wished.pairs != self.shape.pairs
         };
@@ -209,7 +213,8 @@ impl Netdev for Vhost {
         self.queues_given = false;
         self.rewrap = false;
         self.seq += 1;
-        if self.connected() && (self.pool.is_none() || wished != self.shape) {
+        let needs_pool = self.socket.as_ref().is_some_and(Back::needs_pool);
+        if needs_pool && self.connected() && (self.pool.is_none() || wished != self.shape) {
             let pairs = wished.pairs as u32;
             let wish = MempoolWish {
                 port: self.name.clone(),
@@ -241,13 +246,10 @@ impl Netdev for Vhost {
         self.accounts.clear();
         let mut accounts = std::mem::take(&mut self.accounts);
         let mut give = |pair| {
-            let source = self.socket.as_ref().zip(self.pool.clone());
-            let source = source.map(|(socket, pool)| socket.receiver(pair, pool));
-            let poll_fd = source.as_ref().and_then(dpdk::vhost::FromGuest::kick_fd);
-            let counters = self.setting.rx_counters.open(pair);
-            let queue: Box<dyn RxQueue> =
-                Box::new(VhostRx { source, setting: self.setting.clone(), counters });
-            RxHandle { queue: accounts.wrap(queue), poll_fd }
+            let source = self.socket.as_ref().and_then(|socket| socket.receiver(pair, self.pool.as_ref()));
+            let (setting, counters) = (self.setting.clone(), self.setting.rx_counters.open(pair));
+            let handle = Source::handle(source, |source| Box::new(VhostRx { source, setting, counters }));
+            RxHandle { queue: accounts.wrap(handle.queue), ..handle }
         };
         let queues = (0..self.shape.pairs).map(&mut give).collect();
         self.accounts = accounts;
@@ -262,17 +264,17 @@ impl Netdev for Vhost {
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         let pairs = self.shape.pairs;
         let client = self.role == Role::Client && self.socket.is_some();
-        let stuck = self.socket.as_ref().is_some_and(Socket::is_stuck);
-        let ready = self.connected() && self.pool.is_some() && !stuck;
+        let stuck = self.socket.as_ref().is_some_and(|s| s.state().is_stuck());
+        let ready = self.connected() && self.is_equipped() && !stuck;
         let path = self.socket.as_ref().map(|s| s.path().to_owned());
-        let guest = self.socket.as_mut().and_then(Socket::guest);
+        let guest = self.socket.as_mut().and_then(Back::guest);
         Ok(Facts {
             ifindex: None,
             mac: [0; 6],
             mtu: self.mtu(),
             admin_up: self.setting.up.load(Ordering::Relaxed),
             link_up: ready,
-            link_resets: self.socket.as_ref().map_or(0, Socket::changes),
+            link_resets: self.socket.as_ref().map_or(0, |s| s.state().changes()),
             tx_work: report::tx_work(guest.as_ref()),
             trouble: stuck.then(|| "out of service: a worker is blocked in the guest's rings".to_owned()),
             status: report::status(client, path.as_deref(), guest.as_ref(), pairs),
@@ -345,7 +347,7 @@ impl Netdev for Vhost {
         options
     }
     fn change_seq(&self) -> u64 {
-        self.seq + self.socket.as_ref().map_or(0, Socket::seq)
+        self.seq + self.socket.as_ref().map_or(0, |s| s.state().seq())
     }
 }
 
@@ -358,11 +360,5 @@ mod tests {
         let of = |v: &str| retries(&BTreeMap::from([("tx-retries-max".to_owned(), v.to_owned())]));
         assert_eq!([of("0"), of("32"), of("33"), of("-1"), of("x")], [0, 32, 8, 8, 8]);
         assert_eq!(retries(&BTreeMap::new()), 8);
-    }
-
-    #[test]
-    fn without_dpdk_the_types_are_not_there() {
-        let error = Vhost::open("v0", "dpdkvhostuserclient", &Notify::default()).err().unwrap();
-        assert!(error.to_string().ends_with("(Address family not supported by protocol)"));
     }
 }

@@ -1,7 +1,7 @@
 //! The queues of a vhost-user port, as workers use them.
 
+use super::back::{Sender, Source, Transmission};
 use super::counters::{Counters, PairCounters, Run};
-use dpdk::vhost::{FromGuest, Sending, ToGuest};
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const ETHER: u32 = 18;
 
 pub(super) struct VhostRx {
     /// `None`: no guest has connected yet, so there is no pool for packets.
-    pub source: Option<FromGuest>,
+    pub source: Option<Source>,
     pub setting: Arc<Setting>,
     pub counters: Arc<Counters>,
 }
@@ -49,7 +49,7 @@ impl RxQueue for VhostRx {
     }
 
     fn waiting(&mut self) -> Option<u32> {
-        Some(self.source.as_mut().map_or(0, FromGuest::waiting))
+        Some(self.source.as_mut().map_or(0, Source::waiting))
     }
 
     fn arm(&mut self, on: bool) -> bool {
@@ -59,7 +59,7 @@ impl RxQueue for VhostRx {
 
 pub(super) struct VhostTx {
     /// `None`: no path was configured yet.
-    pub sender: Option<ToGuest>,
+    pub sender: Option<Sender>,
     pub setting: Arc<Setting>,
     /// The counters of the queue pair that was used last.
     pub counters: (usize, Arc<Counters>),
@@ -69,27 +69,43 @@ impl TxQueue for VhostTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         let up = self.setting.up.load(Ordering::Relaxed);
         let retries = self.setting.retries_max.load(Ordering::Relaxed);
-        let Some(mut sending) = self.sender.as_mut().filter(|_| up).and_then(|s| s.begin(retries)) else {
-            self.counters.1.dropped.add(frames.len() as u64);
-            return TxResult { dropped: frames.len() as u32, ..TxResult::default() };
+        let (setting, counters) = (&self.setting, &mut self.counters);
+        let sent = match self.sender.as_mut().filter(|_| up) {
+            None => None,
+            Some(Sender::Own(sender)) => sender.begin(retries).map(|s| send(s, frames, setting, counters)),
+            Some(Sender::Library(sender)) => {
+                sender.begin(retries).map(|s| send(s, frames, setting, counters))
+            }
         };
-        if self.counters.0 != sending.pair() {
-            self.counters = (sending.pair(), self.setting.tx_counters.open(sending.pair()));
-        }
-        let longest = (self.setting.mtu.load(Ordering::Relaxed) + ETHER) as usize;
-        let mut burst = Burst { counters: &self.counters.1, longest, result: TxResult::default() };
-        for frame in frames.iter_mut() {
-            burst.frame(&mut sending, frame);
-        }
-        burst.flush(&mut sending);
-        burst.counters.retries.add(u64::from(sending.retries()));
-        burst.counters.interrupts.add(sending.interrupts());
-        burst.result
+        sent.unwrap_or_else(|| {
+            self.counters.1.dropped.add(frames.len() as u64);
+            TxResult { dropped: frames.len() as u32, ..TxResult::default() }
+        })
     }
 
     fn takes_large(&self) -> bool {
-        self.sender.as_ref().is_some_and(ToGuest::takes_large)
+        self.sender.as_ref().is_some_and(Sender::takes_large)
     }
+}
+
+fn send<'f>(
+    mut sending: impl Transmission<'f>,
+    frames: &'f mut FrameBatch,
+    setting: &Setting,
+    counters: &mut (usize, Arc<Counters>),
+) -> TxResult {
+    if counters.0 != sending.pair() {
+        *counters = (sending.pair(), setting.tx_counters.open(sending.pair()));
+    }
+    let longest = (setting.mtu.load(Ordering::Relaxed) + ETHER) as usize;
+    let mut burst = Burst { counters: &counters.1, longest, result: TxResult::default() };
+    for frame in frames.iter_mut() {
+        burst.frame(&mut sending, frame);
+    }
+    burst.flush(&mut sending);
+    burst.counters.retries.add(u64::from(sending.retries()));
+    burst.counters.interrupts.add(sending.interrupts());
+    burst.result
 }
 
 /// One call of `tx`.
@@ -101,7 +117,7 @@ struct Burst<'a> {
 
 impl Burst<'_> {
     #[inline]
-    fn frame<'f>(&mut self, sending: &mut Sending<'_, 'f>, frame: &'f mut Frame) {
+    fn frame<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
         if sending.is_full() {
             self.flush(sending);
         }
@@ -117,7 +133,7 @@ impl Burst<'_> {
 
     /// A frame with an offload request: sent as it is if the guest supports the request, otherwise performed here.
     #[cold]
-    fn undone<'f>(&mut self, sending: &mut Sending<'_, 'f>, frame: &'f mut Frame) {
+    fn undone<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
         let offload = frame.offload();
         if offload.longest(frame.bytes()) <= self.longest && sending.takes(frame.bytes(), &offload) {
             sending.push_undone(frame.bytes_mut(), &offload);
@@ -157,7 +173,7 @@ impl Burst<'_> {
     }
 
     #[inline]
-    fn flush(&mut self, sending: &mut Sending<'_, '_>) {
+    fn flush<'f>(&mut self, sending: &mut impl Transmission<'f>) {
         let (counters, result) = (self.counters, &mut self.result);
         let mut run = Run::default();
         let unsent = sending.flush(|bytes| {

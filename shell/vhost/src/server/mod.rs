@@ -10,6 +10,7 @@
 
 mod endpoint;
 mod waker;
+pub mod workers;
 
 pub use endpoint::connected_to;
 pub use waker::wake;

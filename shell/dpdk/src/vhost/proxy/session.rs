@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use vhost::log::{Level, say};
 use vhost::message::{Inbox, Message, Outbox, Read, Written};
 use vhost::rules::{Refusal, request};
-use vhost::server::{LIMIT, SPIN, has_hung_up};
+use vhost::server::{LIMIT, SPIN, has_hung_up, workers};
 use vhost::{blocked_writes, memory_table};
 
 /// What a message waits for before the library gets it.
@@ -154,26 +154,13 @@ impl Session {
             self.watched = (port.access.in_progress(), now);
             return false;
         }
-        let path = &port.path;
-        if now - self.watched.1 >= LIMIT && port.set_stuck(true) {
-            let limit = LIMIT.as_secs();
-            let what = "a worker has been blocked in its rings";
-            say(Level::Error, &format!("vhost '{path}': {what} for {limit} s: out of service"));
+        // All of these were already in progress at the previous check, so none has just begun.
+        let verdict = workers::judge(port, self.watched.0.threads(), self.watched.1, now);
+        if verdict.close {
             self.close(port);
         }
-        // All of these were already in progress at the previous check, so none has just begun.
-        let waiting: Vec<_> =
-            self.watched.0.threads().filter(|thread| blocked_writes::is_writing(*thread)).collect();
-        if waiting.is_empty() {
-            return false;
-        }
-        say(
-            Level::Error,
-            &format!("vhost '{path}': a worker was blocked by a notification that the guest did not read"),
-        );
-        self.close(port);
-        waiting.into_iter().for_each(blocked_writes::interrupt);
-        true
+        verdict.blocked.iter().for_each(|thread| blocked_writes::interrupt(*thread));
+        !verdict.blocked.is_empty()
     }
 
     /// One step. Returns false if the session has to wait.

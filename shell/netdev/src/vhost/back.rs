@@ -1,0 +1,211 @@
+//! The two back-ends of a guest's port: ours, and DPDK's library.
+
+use crate::device::RxHandle;
+use dpdk::mempool::Mempool;
+use dpdk::vhost as library;
+use packet::frame::{FrameBatch, FramePool};
+use packet::offload::Offload;
+use packet::queue::RxQueue;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use vhost::path::{Role, SocketError};
+use vhost::{Guest, Notify, PortState, Received};
+
+/// The socket of a port.
+#[derive(Debug)]
+pub(super) enum Back {
+    Own(vhost::Socket),
+    Library(library::Socket),
+}
+
+/// Whether new ports use DPDK's library.
+pub(super) fn uses_library() -> bool {
+    dpdk::eal::initialized() && !dpdk::settings().vhost_own
+}
+
+impl Back {
+    pub fn open(path: &str, role: Role, notify: Notify) -> Result<Back, SocketError> {
+        if uses_library() {
+            return library::Socket::open(path, role, notify).map(Back::Library);
+        }
+        vhost::Socket::open(path, role, notify).map(Back::Own)
+    }
+
+    pub fn state(&self) -> &PortState {
+        match self {
+            Back::Own(socket) => socket.state(),
+            Back::Library(socket) => socket.state(),
+        }
+    }
+
+    pub fn path(&self) -> &str {
+        &self.state().path
+    }
+
+    /// Whether a guest is connected and ready.
+    pub fn is_connected(&self) -> bool {
+        match self {
+            Back::Own(socket) => socket.is_connected(),
+            Back::Library(socket) => socket.is_connected(),
+        }
+    }
+
+    /// Whether packets are received into a pool of DPDK.
+    pub fn needs_pool(&self) -> bool {
+        matches!(self, Back::Library(_))
+    }
+
+    pub fn numa(&self) -> Option<u32> {
+        match self {
+            Back::Own(socket) => socket.numa(),
+            Back::Library(socket) => socket.numa(),
+        }
+    }
+
+    pub fn spread_over(&mut self, pairs: usize) {
+        match self {
+            Back::Own(socket) => socket.spread_over(pairs),
+            Back::Library(socket) => socket.spread_over(pairs),
+        }
+    }
+
+    pub fn guest(&mut self) -> Option<Guest> {
+        match self {
+            Back::Own(socket) => socket.guest(),
+            Back::Library(socket) => socket.guest(),
+        }
+    }
+
+    /// The receiver of a queue pair; `None`: there is no pool yet.
+    pub fn receiver(&self, pair: usize, pool: Option<&Mempool>) -> Option<Source> {
+        Some(match self {
+            Back::Own(socket) => Source::Own(socket.receiver(pair)),
+            Back::Library(socket) => Source::Library(socket.receiver(pair, pool?.clone())),
+        })
+    }
+
+    pub fn sender(&self, slot: usize) -> Sender {
+        match self {
+            Back::Own(socket) => Sender::Own(socket.sender(slot)),
+            Back::Library(socket) => Sender::Library(socket.sender(slot)),
+        }
+    }
+}
+
+/// The receiving side of a queue pair.
+#[derive(Debug)]
+pub(super) enum Source {
+    Own(vhost::FromGuest),
+    Library(library::FromGuest),
+}
+
+impl Source {
+    #[inline]
+    pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
+        match self {
+            Source::Own(source) => source.receive(max, pool, out),
+            Source::Library(source) => source.receive(max, pool, out),
+        }
+    }
+
+    pub fn waiting(&mut self) -> u32 {
+        match self {
+            Source::Own(source) => source.waiting(),
+            Source::Library(source) => source.waiting(),
+        }
+    }
+
+    pub fn arm(&mut self, on: bool) -> bool {
+        match self {
+            Source::Own(source) => source.arm(on),
+            Source::Library(source) => source.arm(on),
+        }
+    }
+
+    fn kick_fd(&self) -> Option<Arc<OwnedFd>> {
+        match self {
+            Source::Own(source) => source.kick_fd(),
+            Source::Library(source) => source.kick_fd(),
+        }
+    }
+
+    /// A queue with the descriptor that it sleeps on.
+    pub fn handle(
+        source: Option<Source>,
+        queue: impl FnOnce(Option<Source>) -> Box<dyn RxQueue>,
+    ) -> RxHandle {
+        let poll_fd = source.as_ref().and_then(Source::kick_fd);
+        RxHandle { queue: queue(source), poll_fd }
+    }
+}
+
+/// The sending side of a port.
+pub(super) enum Sender {
+    Own(vhost::ToGuest),
+    Library(library::ToGuest),
+}
+
+impl Sender {
+    pub fn takes_large(&self) -> bool {
+        match self {
+            Sender::Own(sender) => sender.takes_large(),
+            Sender::Library(sender) => sender.takes_large(),
+        }
+    }
+}
+
+/// A transmission to one ring: see [`vhost::Sending`].
+pub(super) trait Transmission<'f> {
+    fn is_full(&self) -> bool;
+    fn pair(&self) -> usize;
+    fn takes(&self, bytes: &[u8], offload: &Offload) -> bool;
+    fn push(&mut self, bytes: &'f [u8]) -> bool;
+    fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool;
+    fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8])) -> usize;
+    fn flush(&mut self, sent: impl FnMut(&[u8])) -> usize;
+    fn interrupts(&mut self) -> u64;
+    fn retries(&self) -> u32;
+}
+
+macro_rules! transmission {
+    ($sending:ty) => {
+        impl<'f> Transmission<'f> for $sending {
+            #[inline]
+            fn is_full(&self) -> bool {
+                self.is_full()
+            }
+            #[inline]
+            fn pair(&self) -> usize {
+                self.pair()
+            }
+            fn takes(&self, bytes: &[u8], offload: &Offload) -> bool {
+                self.takes(bytes, offload)
+            }
+            #[inline]
+            fn push(&mut self, bytes: &'f [u8]) -> bool {
+                self.push(bytes)
+            }
+            fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
+                self.push_undone(bytes, offload)
+            }
+            fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8])) -> usize {
+                self.send_now(bytes, sent)
+            }
+            #[inline]
+            fn flush(&mut self, sent: impl FnMut(&[u8])) -> usize {
+                self.flush(sent)
+            }
+            #[inline]
+            fn interrupts(&mut self) -> u64 {
+                self.interrupts()
+            }
+            #[inline]
+            fn retries(&self) -> u32 {
+                self.retries()
+            }
+        }
+    };
+}
+
+transmission!(vhost::Sending<'_, 'f>);
+transmission!(library::Sending<'_, 'f>);

@@ -1,0 +1,228 @@
+//! A guest that the switch serves itself: the state that workers and the serving thread share.
+//!
+//! Each ring has a [`Slot`] with a lock. A worker takes it for a burst, and never waits for it longer than a burst takes.
+//! The serving thread changes a ring, or the memory under it, only while no worker is inside: [`Device::pause`] keeps
+//! workers out, and [`Device::is_idle`] tells when the last one has left. It never waits for that; see [`session`].
+//!
+//! A ring holds the memory that it uses. So even a worker that does not come back uses nothing that is freed: the memory
+//! of its ring is unmapped when the ring is dropped, which takes the lock.
+
+pub(crate) mod from_guest;
+pub(crate) mod kick;
+mod numa;
+mod requests;
+mod ring_config;
+mod session;
+pub(crate) mod socket;
+pub(crate) mod to_guest;
+
+use crate::bounds::MAX_PAIRS;
+use crate::guest::Guest;
+use crate::port_state::PortState;
+use crate::ring::Lie;
+use crate::ring::split::Ring;
+use crate::server::wake;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// How often a sender tries to get a ring that another one fills: a burst takes some microseconds.
+const TRIES: usize = 20_000;
+
+thread_local! {
+    static THREAD: i32 = rustix::thread::gettid().as_raw_nonzero().get();
+}
+
+/// One ring of a guest.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot {
+    /// `None`: the ring is not in use.
+    ring: Mutex<Option<Box<Ring>>>,
+    /// Odd while a worker is inside. Written by the holder of the lock.
+    visits: AtomicU64,
+    /// The thread that was inside last (gettid(2)).
+    thread: AtomicI32,
+}
+
+/// The guest of one port.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub port: Arc<PortState>,
+    slots: Box<[Slot]>,
+    /// Workers stay out of all rings.
+    paused: AtomicBool,
+    /// A worker found an invalid ring: its number and what is wrong with it.
+    lie: Mutex<Option<(usize, Lie)>>,
+    /// The address of the guest that asks to be announced (`SEND_RARP`), with [`ANNOUNCE`]; 0: none.
+    announce: AtomicU64,
+    /// Facts about the guest; `None`: none is connected.
+    guest: Mutex<Option<Guest>>,
+}
+
+/// The bit of `Device::announce` beside the address.
+const ANNOUNCE: u64 = 1 << 48;
+
+/// A worker's access to a ring. While it exists, neither the ring nor its memory changes.
+pub(crate) struct Inside<'d> {
+    device: &'d Device,
+    number: usize,
+    ring: MutexGuard<'d, Option<Box<Ring>>>,
+    told: bool,
+}
+
+impl Device {
+    pub fn new(port: &Arc<PortState>) -> Device {
+        Device {
+            port: Arc::clone(port),
+            slots: std::iter::repeat_with(Slot::default).take(2 * MAX_PAIRS).collect(),
+            paused: AtomicBool::new(false),
+            lie: Mutex::default(),
+            announce: AtomicU64::new(0),
+            guest: Mutex::default(),
+        }
+    }
+
+    /// Enters ring `number`; `None`: it is not in use, paused, or another thread is inside.
+    #[inline]
+    pub fn enter(&self, number: usize) -> Option<Inside<'_>> {
+        let slot = self.slots.get(number)?;
+        if self.paused.load(Ordering::Relaxed) {
+            return None;
+        }
+        let ring = unpoisoned(slot.ring.try_lock())?;
+        // `pause` was called before the lock was last released, or the serving thread sees that it is held.
+        if self.paused.load(Ordering::Relaxed) || ring.is_none() {
+            return None;
+        }
+        let thread = THREAD.with(|thread| *thread);
+        if slot.thread.load(Ordering::Relaxed) != thread {
+            slot.thread.store(thread, Ordering::Relaxed);
+        }
+        slot.visits.store(slot.visits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        Some(Inside { device: self, number, ring, told: false })
+    }
+
+    /// Enters a ring that several threads use.
+    #[inline]
+    pub fn enter_shared(&self, number: usize) -> Option<Inside<'_>> {
+        self.enter(number).or_else(|| self.enter_contended(number))
+    }
+
+    #[cold]
+    fn enter_contended(&self, number: usize) -> Option<Inside<'_>> {
+        for _ in 0..TRIES {
+            if let Some(inside) = self.enter(number) {
+                return Some(inside);
+            }
+            let held =
+                self.slots.get(number).is_some_and(|slot| slot.visits.load(Ordering::Relaxed) % 2 == 1);
+            if !held || self.paused.load(Ordering::Relaxed) {
+                return self.enter(number);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// Keeps workers out of all rings; those inside may still be on their way out.
+    fn pause(&self) {
+        self.paused.store(true, Ordering::Relaxed);
+    }
+
+    fn resume(&self) {
+        self.paused.store(false, Ordering::Release);
+    }
+
+    /// Whether no worker is inside. This stays true only if `pause` was called before.
+    fn is_idle(&self) -> bool {
+        self.slots.iter().all(|slot| unpoisoned(slot.ring.try_lock()).is_some())
+    }
+
+    /// The ring in use, replaced; for the serving thread, while no worker is inside.
+    fn replace(&self, number: usize, ring: Option<Box<Ring>>) -> Option<Box<Ring>> {
+        let slot = self.slots.get(number)?;
+        std::mem::replace(&mut *slot.ring.lock().unwrap_or_else(PoisonError::into_inner), ring)
+    }
+
+    /// Removes all rings; for the serving thread, while no worker is inside.
+    fn clear(&self) {
+        (0..self.slots.len()).for_each(|number| drop(self.replace(number, None)));
+        *self.lie() = None;
+        self.announce.store(0, Ordering::Relaxed);
+        *self.facts() = None;
+    }
+
+    /// The visits in progress: number of the ring, count of visits, thread.
+    fn visits(&self) -> impl Iterator<Item = (usize, u64, i32)> {
+        let visit = |(number, slot): (usize, &Slot)| {
+            let visits = slot.visits.load(Ordering::Relaxed);
+            (visits % 2 == 1).then(|| (number, visits, slot.thread.load(Ordering::Relaxed)))
+        };
+        self.slots.iter().enumerate().filter_map(visit)
+    }
+
+    fn lie(&self) -> MutexGuard<'_, Option<(usize, Lie)>> {
+        self.lie.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn facts(&self) -> MutexGuard<'_, Option<Guest>> {
+        self.guest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address of a guest to be announced, once.
+    #[inline]
+    pub fn take_announcement(&self) -> Option<[u8; 6]> {
+        if self.announce.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let address = self.announce.swap(0, Ordering::Relaxed) & (ANNOUNCE - 1);
+        address.to_ne_bytes().first_chunk().copied()
+    }
+}
+
+fn unpoisoned<T>(lock: Result<T, TryLockError<T>>) -> Option<T> {
+    match lock {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+impl Deref for Inside<'_> {
+    type Target = Ring;
+
+    #[inline]
+    fn deref(&self) -> &Ring {
+        self.ring.as_deref().expect("`enter` found a ring")
+    }
+}
+
+impl DerefMut for Inside<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Ring {
+        self.ring.as_deref_mut().expect("`enter` found a ring")
+    }
+}
+
+impl Inside<'_> {
+    /// Reports a lie of the guest to the serving thread, once.
+    #[cold]
+    fn report(&mut self, lie: Lie) {
+        if !std::mem::replace(&mut self.told, true) {
+            self.device.lie().get_or_insert((self.number, lie));
+            wake();
+        }
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(lie) = self.lie {
+            self.report(lie);
+        }
+        let slot = &self.device.slots[self.number];
+        slot.visits.store(slot.visits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}

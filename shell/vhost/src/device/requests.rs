@@ -1,0 +1,381 @@
+//! What each message of a front-end does.
+//!
+//! [`Requests`] is the state of one connection. [`crate::rules`] checks the order of messages before. Sources: vhost-user
+//! specification, "Front-end message types".
+
+use super::ring_config::{KickState, RingConfig};
+use super::{ANNOUNCE, Device, numa};
+use crate::blocked_writes::never_block;
+use crate::bounds::MAX_PAIRS;
+use crate::descriptors::{Kind, kind};
+use crate::feature::{self, protocol};
+use crate::guest::Guest;
+use crate::log::{Level, say};
+use crate::memory::{GuestMemory, Layout, REGIONS_MAX};
+use crate::memory_table::REGIONS_MAX as TABLE_MAX;
+use crate::message::Message;
+use crate::ring::access::Addresses;
+use crate::rules::{self, Fields, Refusal, Rules, request};
+use request::*;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What guests are offered.
+pub(crate) const FEATURES: u64 = feature::CSUM
+    | feature::GUEST_CSUM
+    | feature::MTU
+    | feature::GUEST_TSO4
+    | feature::GUEST_TSO6
+    | feature::GUEST_ECN
+    | feature::HOST_TSO4
+    | feature::HOST_TSO6
+    | feature::HOST_ECN
+    | feature::MRG_RXBUF
+    | feature::CTRL_VQ
+    | feature::CTRL_RX
+    | feature::GUEST_ANNOUNCE
+    | feature::MQ
+    | feature::ANY_LAYOUT
+    | feature::INDIRECT
+    | feature::EVENT_IDX
+    | feature::PROTOCOL_FEATURES
+    | feature::VERSION_1
+    | feature::IN_ORDER;
+pub(crate) const PROTOCOL_FEATURES: u64 = protocol::MQ
+    | protocol::RARP
+    | protocol::REPLY_ACK
+    | protocol::NET_MTU
+    | protocol::RESET_DEVICE
+    | protocol::CONFIGURE_MEM_SLOTS
+    | protocol::STATUS;
+
+/// `DRIVER_OK` of the device status (virtio 1.2, 2.1).
+const DRIVER_OK: u64 = 4;
+/// Bits of a kick's or call's payload: the number of the ring; no descriptor comes with it.
+const RING_BITS: u64 = 0xff;
+const NO_DESCRIPTOR: u64 = 0x100;
+
+/// The state of one connection.
+#[derive(Debug)]
+pub(super) struct Requests {
+    device: Arc<Device>,
+    rules: Rules,
+    features: u64,
+    protocol_features: u64,
+    status: u64,
+    mtu: Option<u16>,
+    memory: Option<Arc<GuestMemory>>,
+    rings: Vec<RingConfig>,
+    /// The first two rings run: the guest counts as connected.
+    connected: bool,
+}
+
+/// Whether workers may stay inside the rings while this request is handled.
+pub(super) fn allows_workers(request: u32) -> bool {
+    matches!(
+        request,
+        GET_FEATURES
+            | GET_PROTOCOL_FEATURES
+            | SET_PROTOCOL_FEATURES
+            | SET_OWNER
+            | GET_QUEUE_NUM
+            | SET_VRING_ERR
+            | SEND_RARP
+            | NET_SET_MTU
+            | GET_STATUS
+            | GET_MAX_MEM_SLOTS
+    )
+}
+
+/// The payload of the reply, if the request has one.
+type Reply = Option<Vec<u8>>;
+
+fn long(value: u64) -> Reply {
+    Some(value.to_ne_bytes().to_vec())
+}
+
+impl Requests {
+    pub fn new(device: &Arc<Device>) -> Requests {
+        Requests {
+            device: Arc::clone(device),
+            rules: Rules::default(),
+            features: 0,
+            protocol_features: 0,
+            status: 0,
+            mtu: None,
+            memory: None,
+            rings: Vec::new(),
+            connected: false,
+        }
+    }
+
+    /// Does what a message asks. While it does, no worker is inside unless [`allows_workers`].
+    pub fn handle(&mut self, message: &Message) -> Result<Reply, Refusal> {
+        let checked = rules::Message { request: message.request(), payload: message.payload() };
+        self.rules.before(self.features, checked)?;
+        let reply = self.execute(message)?;
+        self.rules.after(checked)?;
+        Ok(reply)
+    }
+
+    fn execute(&mut self, message: &Message) -> Result<Reply, Refusal> {
+        let fields = Fields(message.payload());
+        let memory_slots = self.protocol_features & protocol::CONFIGURE_MEM_SLOTS != 0;
+        match message.request() {
+            GET_FEATURES => return Ok(long(FEATURES)),
+            SET_FEATURES => self.set_features(fields.long(0)?)?,
+            GET_PROTOCOL_FEATURES => return Ok(long(PROTOCOL_FEATURES)),
+            SET_PROTOCOL_FEATURES if fields.long(0)? & !PROTOCOL_FEATURES == 0 => {
+                self.protocol_features = fields.long(0)?;
+            }
+            GET_QUEUE_NUM => return Ok(long(MAX_PAIRS as u64)),
+            SET_OWNER => {}
+            RESET_OWNER | RESET_DEVICE => self.reset(),
+            SET_MEM_TABLE => self.set_table(message)?,
+            GET_MAX_MEM_SLOTS if memory_slots => return Ok(long(REGIONS_MAX as u64)),
+            ADD_MEM_REG if memory_slots => self.add_region(message)?,
+            REM_MEM_REG if memory_slots => self.remove_region(message)?,
+            SET_VRING_NUM => {
+                let size = fields.word(4)?;
+                self.ring(fields.word(0)?)?.size = u16::try_from(size).map_err(|_| Refusal::Size(size))?;
+            }
+            SET_VRING_ADDR => self.set_addresses(fields)?,
+            SET_VRING_BASE => self.ring(fields.word(0)?)?.base = fields.word(4)? as u16,
+            GET_VRING_BASE => return self.stop(fields.word(0)?).map(Some),
+            SET_VRING_KICK => self.set_kick(message)?,
+            SET_VRING_CALL => self.set_call(message)?,
+            // The switch reports an invalid ring by closing the connection.
+            SET_VRING_ERR => drop(event(message)?),
+            SET_VRING_ENABLE => {
+                let number = fields.word(0)?;
+                self.ring(number)?.enabled = fields.word(4)? != 0;
+                self.apply(number);
+            }
+            SEND_RARP => self.announce(message.payload())?,
+            NET_SET_MTU => self.mtu = u16::try_from(fields.long(0)?).ok(),
+            SET_STATUS => self.set_status(fields.long(0)?),
+            GET_STATUS => return Ok(long(self.status)),
+            _ => return Err(Refusal::NotOffered),
+        }
+        Ok(None)
+    }
+
+    fn ring(&mut self, number: u32) -> Result<&mut RingConfig, Refusal> {
+        let at = number as usize;
+        if at >= 2 * MAX_PAIRS {
+            return Err(Refusal::NoRing(number));
+        }
+        if self.rings.len() <= at {
+            // Without protocol features there is no message that enables a ring.
+            let enabled = self.features & feature::PROTOCOL_FEATURES == 0;
+            self.rings.resize_with(at + 1, || RingConfig { enabled, ..RingConfig::default() });
+        }
+        self.rings.get_mut(at).ok_or(Refusal::NoRing(number))
+    }
+
+    fn set_features(&mut self, features: u64) -> Result<(), Refusal> {
+        if features & !FEATURES != 0 {
+            return Err(Refusal::NotOffered);
+        }
+        self.features = features;
+        if features & feature::PROTOCOL_FEATURES == 0 {
+            self.rings.iter_mut().for_each(|ring| ring.enabled = true);
+        }
+        self.apply_all();
+        Ok(())
+    }
+
+    fn set_status(&mut self, status: u64) {
+        self.status = status & 0xff;
+        self.apply_all();
+    }
+
+    /// Whether the driver says that rings may be used.
+    fn driver_is_ready(&self) -> bool {
+        self.protocol_features & protocol::STATUS == 0 || self.status & DRIVER_OK != 0
+    }
+
+    fn reset(&mut self) {
+        self.rings
+            .iter_mut()
+            .for_each(|ring| *ring = RingConfig { call: ring.call.take(), ..RingConfig::default() });
+        (self.rules, self.status) = (Rules::default(), 0);
+        self.apply_all();
+    }
+
+    /// Replaces the memory. Rings that have addresses must lie in the new memory: otherwise the old memory stays.
+    fn set_memory(&mut self, memory: GuestMemory) -> Result<(), Refusal> {
+        let memory = Arc::new(memory);
+        if !self.rings.iter().all(|ring| ring.fits(&memory, self.features)) {
+            return Err(Refusal::Table("a ring lies outside of the memory"));
+        }
+        self.memory = Some(memory);
+        self.apply_all();
+        Ok(())
+    }
+
+    fn set_table(&mut self, message: &Message) -> Result<(), Refusal> {
+        let count = Fields(message.payload()).word(0)? as usize;
+        if count > TABLE_MAX {
+            return Err(Refusal::Table("it has too many regions"));
+        }
+        let layouts: Result<Vec<_>, _> =
+            (0..count).map(|i| Layout::read(message.payload(), 8 + i * Layout::BYTES)).collect();
+        self.set_memory(GuestMemory::map(&layouts?, &message.fds)?)
+    }
+
+    fn add_region(&mut self, message: &Message) -> Result<(), Refusal> {
+        let layout = Layout::read(message.payload(), 8)?;
+        let fd = message.fds.first().ok_or(Refusal::Descriptor)?;
+        let memory = self.memory.as_deref().unwrap_or(&GuestMemory::default()).with(layout, fd.as_fd())?;
+        self.set_memory(memory)
+    }
+
+    fn remove_region(&mut self, message: &Message) -> Result<(), Refusal> {
+        let layout = Layout::read(message.payload(), 8)?;
+        let memory = self.memory.as_deref().unwrap_or(&GuestMemory::default()).without(layout)?;
+        self.set_memory(memory)
+    }
+
+    fn set_addresses(&mut self, fields: Fields<'_>) -> Result<(), Refusal> {
+        let (number, memory, features) = (fields.word(0)?, self.memory.clone(), self.features);
+        let addresses =
+            Addresses { descriptors: fields.long(8)?, used: fields.long(16)?, available: fields.long(24)? };
+        let ring = self.ring(number)?;
+        let before = ring.addresses.replace(addresses);
+        if memory.is_some_and(|memory| !ring.fits(&memory, features)) {
+            ring.addresses = before;
+            return Err(Refusal::Table("a ring lies outside of the memory, or at an odd address"));
+        }
+        self.apply(number);
+        Ok(())
+    }
+
+    /// Stops a ring; the reply says where it is.
+    fn stop(&mut self, number: u32) -> Result<Vec<u8>, Refusal> {
+        self.ring(number)?.kick = KickState::Stopped;
+        self.apply(number);
+        let ring = self.ring(number)?;
+        (ring.addresses, ring.size) = (None, 0);
+        Ok([number, u32::from(ring.base)].map(u32::to_ne_bytes).concat())
+    }
+
+    fn set_kick(&mut self, message: &Message) -> Result<(), Refusal> {
+        let (number, event) = event(message)?;
+        self.ring(number)?.kick = event.map_or(KickState::Polled, KickState::Event);
+        self.apply(number);
+        Ok(())
+    }
+
+    fn set_call(&mut self, message: &Message) -> Result<(), Refusal> {
+        let (number, event) = event(message)?;
+        event.iter().for_each(|event| never_block(event.as_fd()));
+        self.ring(number)?.call = event;
+        self.apply(number);
+        Ok(())
+    }
+
+    fn announce(&self, payload: &[u8]) -> Result<(), Refusal> {
+        let address = payload.first_chunk::<6>().ok_or(Refusal::Short)?;
+        let mut word = [0; 8];
+        word[..6].copy_from_slice(address);
+        self.device.announce.store(u64::from_ne_bytes(word) | ANNOUNCE, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts a ring in use, or takes it out of use, as it is configured.
+    fn apply(&mut self, number: u32) {
+        let memory = self.memory.as_ref().filter(|_| self.driver_is_ready()).cloned();
+        let at = number as usize;
+        let Some(ring) = self.rings.get_mut(at) else { return };
+        let before = ring.running;
+        ring.apply(at, &self.device, memory.as_ref(), self.features);
+        let running = ring.running;
+        if before != running {
+            self.report_ring(at, running);
+        }
+        self.report_guest();
+    }
+
+    fn apply_all(&mut self) {
+        (0..self.rings.len() as u32).for_each(|number| self.apply(number));
+    }
+
+    fn report_ring(&self, number: usize, running: bool) {
+        let (port, pair) = (&self.device.port, number / 2);
+        let side = if number % 2 == 1 { "rx" } else { "tx" };
+        match side {
+            "rx" => port.set_from_guest(pair, running),
+            _ => port.set_to_guest(pair, running),
+        }
+        if running && self.connected {
+            port.include_pair(pair);
+        }
+        let (path, state) = (&port.path, if running { "enabled" } else { "disabled" });
+        let what = format!(
+            "State of queue {number} ( {side}_qid {pair} ) of vhost device '{path}' changed to '{state}'"
+        );
+        say(Level::Info, &what);
+    }
+
+    /// Tells the port what there is to know about the guest.
+    fn report_guest(&mut self) {
+        let connected = self.rings.iter().take(2).filter(|ring| ring.running).count() == 2;
+        let port = Arc::clone(&self.device.port);
+        if connected {
+            let at = |memory: &Arc<GuestMemory>, at: Addresses| {
+                memory.at_user_address(at.descriptors, 16).map_or(-1, |part| numa::node_of(part.start()))
+            };
+            let first = self.memory.as_ref().zip(self.rings.first().and_then(|ring| ring.addresses));
+            let node = first.map_or(-1, |(memory, addresses)| at(memory, addresses));
+            port.numa.store(node, Ordering::Relaxed);
+            port.features.store(self.features, Ordering::Relaxed);
+            *self.device.facts() = Some(Guest {
+                features: self.features,
+                mtu: self.mtu.filter(|_| self.features & feature::MTU != 0),
+                numa: u32::try_from(node).ok(),
+                rings: self.rings.iter().map(|ring| ring.size).collect(),
+            });
+        }
+        if connected == self.connected {
+            return;
+        }
+        self.connected = connected;
+        let path = &port.path;
+        if connected {
+            port.set_pairs(self.rings.len().div_ceil(2));
+            let node = port.numa.load(Ordering::Relaxed).max(0);
+            say(Level::Info, &format!("vHost Device '{path}' has been added on numa node {node}"));
+        } else {
+            port.features.store(0, Ordering::Relaxed);
+            *self.device.facts() = None;
+            say(Level::Info, &format!("vHost Device '{path}' has been removed"));
+        }
+        port.guest_changed();
+    }
+
+    /// The connection is over, and no worker is inside: frees what belonged to it.
+    pub fn end(&mut self) {
+        self.rings.clear();
+        self.memory = None;
+        self.device.clear();
+        self.report_guest();
+        self.device.port.set_pairs(1);
+        self.device.port.all_off();
+    }
+}
+
+/// The ring and the eventfd of a kick, call or error message.
+fn event(message: &Message) -> Result<(u32, Option<Arc<OwnedFd>>), Refusal> {
+    let word = Fields(message.payload()).long(0)?;
+    let number = (word & RING_BITS) as u32;
+    match (word & NO_DESCRIPTOR != 0, &message.fds[..]) {
+        (true, []) => Ok((number, None)),
+        (false, [fd]) if kind(fd.as_fd()) == Kind::Event => {
+            let copy = fd.try_clone().map_err(|_| Refusal::NoMemory)?;
+            Ok((number, Some(Arc::new(copy))))
+        }
+        _ => Err(Refusal::Descriptor),
+    }
+}

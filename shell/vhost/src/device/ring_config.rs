@@ -1,0 +1,71 @@
+//! What a guest has said about one ring.
+
+use super::Device;
+use crate::feature;
+use crate::memory::GuestMemory;
+use crate::ring::access::{Addresses, RingMemory};
+use crate::ring::split::Ring;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// How the guest kicks a ring.
+#[derive(Clone, Debug, Default)]
+pub(super) enum KickState {
+    /// The guest has not started the ring.
+    #[default]
+    Stopped,
+    /// By nothing: the ring is polled.
+    Polled,
+    /// By this eventfd.
+    Event(Arc<OwnedFd>),
+}
+
+/// The configuration of one ring. Only the serving thread has it.
+#[derive(Debug, Default)]
+pub(super) struct RingConfig {
+    pub size: u16,
+    pub addresses: Option<Addresses>,
+    pub kick: KickState,
+    pub call: Option<Arc<OwnedFd>>,
+    pub enabled: bool,
+    /// Where the ring was when it was stopped.
+    pub base: u16,
+    /// The ring is in use.
+    pub running: bool,
+}
+
+impl RingConfig {
+    /// Whether the ring lies in this memory; true as long as it has no addresses.
+    pub fn fits(&self, memory: &Arc<GuestMemory>, features: u64) -> bool {
+        let event_index = features & feature::EVENT_IDX != 0;
+        self.addresses.is_none_or(|at| RingMemory::new(memory, at, self.size, event_index).is_some())
+    }
+
+    /// The ring as it is configured now; `None`: it is not ready. It replaces `old`.
+    fn ring(&self, memory: &Arc<GuestMemory>, features: u64, old: Option<&Ring>) -> Option<Ring> {
+        let kick = match &self.kick {
+            KickState::Stopped => return None,
+            KickState::Polled => None,
+            KickState::Event(event) => Some(Arc::clone(event)),
+        };
+        let addresses = self.addresses.filter(|_| self.enabled)?;
+        let mut ring = Ring::new(memory, addresses, self.size, features, old)?;
+        (ring.kick, ring.call) = (kick, self.call.clone());
+        Some(ring)
+    }
+
+    /// Puts the ring in use as it is configured now, or takes it out of use. To be called while no worker is inside.
+    pub fn apply(
+        &mut self,
+        number: usize,
+        device: &Device,
+        memory: Option<&Arc<GuestMemory>>,
+        features: u64,
+    ) {
+        let old = device.replace(number, None);
+        self.base = old.as_ref().map_or(self.base, |old| old.next);
+        let new = memory.and_then(|memory| self.ring(memory, features, old.as_deref()));
+        self.running = new.is_some();
+        device.replace(number, new.map(Box::new));
+    }
+}

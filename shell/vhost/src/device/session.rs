@@ -1,0 +1,226 @@
+//! One connection of a guest: messages are handled one by one, each when no worker is in its way.
+
+use super::Device;
+use super::requests::{Requests, allows_workers};
+use crate::blocked_writes;
+use crate::log::{Level, say};
+use crate::lost_memory;
+use crate::message::{Inbox, Message, Outbox, Read, Written};
+use crate::rules::Refusal;
+use crate::server::{self, LIMIT, SPIN, workers};
+use rustix::event::{PollFd, PollFlags};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+/// The longest payload of a message that is understood: a table of eight regions has 264 bytes.
+const PAYLOAD_MAX: usize = 512;
+
+#[derive(Debug)]
+enum Step {
+    /// No message is in progress.
+    Idle,
+    /// A message waits for workers to leave.
+    Held(Message, Instant),
+    /// A reply waits for space in the guest's socket.
+    Answering(Outbox),
+    /// The connection is over; its memory is freed when no worker is inside.
+    Leaving(Instant),
+    /// Everything was freed.
+    Left,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    device: Arc<Device>,
+    /// `None`: closed.
+    guest: Option<OwnedFd>,
+    step: Step,
+    inbox: Inbox,
+    requests: Requests,
+    closing: Arc<AtomicUsize>,
+    /// Visits of workers that were in progress at that time, less those that have ended.
+    watched: (Vec<(usize, u64, i32)>, Instant),
+}
+
+impl Session {
+    pub fn new(device: &Arc<Device>, guest: OwnedFd, closing: &Arc<AtomicUsize>) -> Session {
+        Session {
+            device: Arc::clone(device),
+            guest: Some(guest),
+            step: Step::Idle,
+            inbox: Inbox::new(closing, PAYLOAD_MAX),
+            requests: Requests::new(device),
+            closing: Arc::clone(closing),
+            watched: (Vec::new(), Instant::now()),
+        }
+    }
+
+    /// One step. Returns false if the session has to wait.
+    fn step(&mut self) -> bool {
+        match std::mem::replace(&mut self.step, Step::Left) {
+            Step::Idle => self.read(),
+            Step::Held(message, since) => self.wait_for_workers(message, since),
+            Step::Answering(outbox) => self.write(outbox),
+            Step::Leaving(since) => self.wait_to_leave(since),
+            Step::Left => false,
+        }
+    }
+
+    fn set_step(&mut self, step: Step, progress: bool) -> bool {
+        self.step = step;
+        progress
+    }
+
+    fn abort(&mut self) -> bool {
+        self.step = Step::Idle;
+        server::Session::close(self);
+        true
+    }
+
+    /// Logs why the connection ends, and ends it.
+    fn fail(&mut self, why: &str) -> bool {
+        say(Level::Error, &format!("vhost '{}': {why}", self.device.port.path));
+        self.abort()
+    }
+
+    fn read(&mut self) -> bool {
+        let lie = *self.device.lie();
+        if let Some((ring, lie)) = lie {
+            return self.fail(&format!("ring {ring} is invalid: {lie}"));
+        }
+        let Some(guest) = &self.guest else { return self.abort() };
+        match self.inbox.read(guest) {
+            Read::Message(message) if !message.fds.never_block_on_close() => {
+                self.finish(&message, Err(Refusal::Descriptor))
+            }
+            Read::Message(message) if allows_workers(message.request()) => {
+                let done = self.requests.handle(&message);
+                self.finish(&message, done)
+            }
+            Read::Message(message) => {
+                self.device.pause();
+                self.set_step(Step::Held(message, Instant::now()), true)
+            }
+            Read::Ended => self.abort(),
+            Read::Broken(why) => self.fail(&format!("a message is refused: {why}")),
+            Read::Nothing => self.set_step(Step::Idle, false),
+        }
+    }
+
+    fn wait_for_workers(&mut self, message: Message, since: Instant) -> bool {
+        while !self.device.is_idle() {
+            if since.elapsed() >= SPIN {
+                return self.set_step(Step::Held(message, since), false);
+            }
+            std::hint::spin_loop();
+        }
+        let done = self.requests.handle(&message);
+        self.device.resume();
+        self.finish(&message, done)
+    }
+
+    /// Replies to a message as far as that is due.
+    fn finish(&mut self, message: &Message, done: Result<Option<Vec<u8>>, Refusal>) -> bool {
+        let request = message.request();
+        let reply = match done {
+            Ok(Some(payload)) => Message::reply(request, &payload, &self.closing),
+            Ok(None) if !message.needs_reply() => return self.set_step(Step::Idle, true),
+            Ok(None) => Message::ack(request, true, &self.closing),
+            Err(refusal) => {
+                let path = &self.device.port.path;
+                say(Level::Error, &format!("vhost '{path}': request {request} is refused: {refusal}"));
+                if !message.needs_reply() {
+                    return self.abort();
+                }
+                Message::ack(request, false, &self.closing)
+            }
+        };
+        self.write(Outbox::new(reply))
+    }
+
+    fn write(&mut self, mut outbox: Outbox) -> bool {
+        let Some(guest) = &self.guest else { return self.abort() };
+        match outbox.write(guest) {
+            Written::All => self.set_step(Step::Idle, true),
+            Written::Part => self.set_step(Step::Answering(outbox), false),
+            Written::Ended => self.abort(),
+        }
+    }
+
+    fn wait_to_leave(&mut self, since: Instant) -> bool {
+        while !self.device.is_idle() {
+            if since.elapsed() >= SPIN {
+                return self.set_step(Step::Leaving(since), false);
+            }
+            std::hint::spin_loop();
+        }
+        self.requests.end();
+        self.device.resume();
+        lost_memory::log_replaced();
+        self.set_step(Step::Left, false)
+    }
+}
+
+impl server::Session for Session {
+    fn run(&mut self) {
+        while self.step() {}
+    }
+
+    fn close(&mut self) {
+        self.guest = None;
+        if !matches!(self.step, Step::Leaving(_) | Step::Left) {
+            self.device.pause();
+            self.step = Step::Leaving(Instant::now());
+        }
+    }
+
+    fn watch(&mut self, now: Instant) -> bool {
+        let visits: Vec<_> = self.device.visits().collect();
+        self.watched.0.retain(|visit| visits.contains(visit));
+        if self.watched.0.is_empty() {
+            self.watched = (visits, now);
+            return false;
+        }
+        // All of these were already in progress at the previous check, so none has just begun.
+        let threads = self.watched.0.iter().map(|(_, _, thread)| *thread);
+        let verdict = workers::judge(&self.device.port, threads, self.watched.1, now);
+        if verdict.close {
+            self.close();
+        }
+        verdict.blocked.iter().for_each(|thread| blocked_writes::interrupt(*thread));
+        !verdict.blocked.is_empty()
+    }
+
+    fn is_watched(&self) -> bool {
+        !matches!(self.step, Step::Left)
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.step, Step::Left)
+    }
+
+    fn has_hung_up(&self) -> bool {
+        self.guest.as_ref().is_none_or(server::has_hung_up)
+    }
+
+    fn next_check_in(&self, now: Instant) -> Option<Duration> {
+        match self.step {
+            Step::Held(_, since) | Step::Leaving(since) => {
+                Some(if now - since < LIMIT { Duration::from_millis(1) } else { LIMIT / 10 })
+            }
+            _ => None,
+        }
+    }
+
+    fn poll_fds<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        let flags = match &self.step {
+            Step::Idle => PollFlags::IN,
+            Step::Answering(_) => PollFlags::OUT,
+            Step::Held(..) | Step::Leaving(_) | Step::Left => return,
+        };
+        fds.extend(self.guest.as_ref().map(|guest| PollFd::new(guest, flags)));
+    }
+}

@@ -1,0 +1,117 @@
+//! [`Socket`]: a path at which guests connect, and the facts about the guest.
+
+use super::Device;
+use super::from_guest::FromGuest;
+use super::session::Session;
+use super::to_guest::ToGuest;
+use crate::guest::Guest;
+use crate::log::{Level, say};
+use crate::lost_memory;
+use crate::notify::Notify;
+use crate::path::{PATH_MAX, Role, SocketError};
+use crate::port_state::PortState;
+use crate::server;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The sockets that are open, so that no path is used twice.
+static OPEN: Mutex<Vec<Weak<PortState>>> = Mutex::new(Vec::new());
+
+/// A path. Dropping it ends the connection; receivers and senders that are left then receive and send nothing.
+#[derive(Debug)]
+pub struct Socket {
+    port: Arc<PortState>,
+    device: Arc<Device>,
+}
+
+/// Serves the guests of one port.
+struct Own(Arc<Device>);
+
+impl server::Backend for Own {
+    fn port(&self) -> &PortState {
+        &self.0.port
+    }
+
+    fn start(&mut self, guest: OwnedFd, closing: &Arc<AtomicUsize>) -> io::Result<Box<dyn server::Session>> {
+        Ok(Box::new(Session::new(&self.0, guest, closing)))
+    }
+
+    fn forget(&mut self) {}
+}
+
+impl Socket {
+    /// Begins to listen or to connect. As server, `path` must not exist. `notify` is called whenever [`Socket::seq`]
+    /// changes.
+    pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
+        if path.len() > PATH_MAX {
+            return Err(SocketError::TooLong);
+        }
+        if path.is_empty() || path.contains('\0') {
+            return Err(SocketError::Invalid);
+        }
+        lost_memory::install_handler().map_err(|_| SocketError::Refused("opening /proc/self/maps"))?;
+        let port = Arc::new(PortState::new(path, notify));
+        {
+            let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+            open.retain(|other| other.upgrade().is_some_and(|other| !other.is_retired()));
+            if open.iter().filter_map(Weak::upgrade).any(|other| other.path == path) {
+                return Err(SocketError::Taken);
+            }
+            open.push(Arc::downgrade(&port));
+        }
+        let device = Arc::new(Device::new(&port));
+        let backend = Box::new(Own(Arc::clone(&device)));
+        if server::open(&port, role, backend).is_err() {
+            port.retire();
+            return Err(SocketError::Refused("opening the socket"));
+        }
+        Ok(Socket { port, device })
+    }
+
+    /// The port's state.
+    pub fn state(&self) -> &PortState {
+        &self.port
+    }
+
+    /// Whether a guest is connected and ready.
+    pub fn is_connected(&self) -> bool {
+        self.device.facts().is_some()
+    }
+
+    /// NUMA node of the guest's memory, if known.
+    pub fn numa(&self) -> Option<u32> {
+        u32::try_from(self.port.numa.load(Ordering::Relaxed)).ok()
+    }
+
+    /// Spreads the senders over `pairs` queue pairs.
+    pub fn spread_over(&mut self, pairs: usize) {
+        self.port.spread_over(pairs);
+    }
+
+    /// Creates the receiver of queue pair `pair`.
+    pub fn receiver(&self, pair: usize) -> FromGuest {
+        FromGuest::new(&self.device, pair)
+    }
+
+    /// Creates sender number `slot` of the port.
+    pub fn sender(&self, slot: usize) -> ToGuest {
+        ToGuest::new(&self.device, slot)
+    }
+
+    /// Facts about the guest; `None` if none is connected.
+    pub fn guest(&mut self) -> Option<Guest> {
+        self.device.facts().clone()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if !server::retire(&self.port) {
+            let path = &self.port.path;
+            let what = "a worker is still using its rings; their memory is freed when it leaves";
+            say(Level::Error, &format!("vhost '{path}': {what}"));
+        }
+    }
+}

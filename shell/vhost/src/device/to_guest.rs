@@ -1,0 +1,140 @@
+//! Sending to a guest.
+
+use super::{Device, Inside};
+use crate::feature;
+use crate::ring::fill::Item;
+use arrayvec::ArrayVec;
+use packet::offload::{GsoKind, Offload};
+use packet::vnet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Packets that are put into a ring at once: a burst of a worker.
+const BURST: usize = 64;
+
+/// One sender. Several senders may fill the same ring, one at a time.
+#[derive(Debug)]
+pub struct ToGuest {
+    device: Arc<Device>,
+    slot: usize,
+}
+
+impl ToGuest {
+    pub(crate) fn new(device: &Arc<Device>, slot: usize) -> ToGuest {
+        ToGuest { device: Arc::clone(device), slot }
+    }
+
+    /// Whether the guest accepts TCP frames that need segmentation, over IPv4 and IPv6.
+    pub fn takes_large(&self) -> bool {
+        let wants = feature::GUEST_CSUM | feature::GUEST_TSO4 | feature::GUEST_TSO6;
+        self.device.port.features.load(Ordering::Relaxed) & wants == wants
+    }
+
+    /// Begins a transmission to an enabled ring; `None` if no ring is enabled. If the ring takes only part of a burst,
+    /// the rest is offered again, up to `retries` times.
+    #[inline]
+    pub fn begin<'q, 'f>(&'q mut self, retries: u32) -> Option<Sending<'q, 'f>> {
+        let pair = usize::from(self.device.port.ring_of(self.slot)?);
+        let ring = self.device.enter_shared(2 * pair)?;
+        let items = ArrayVec::new();
+        Some(Sending { ring, pair, items, retries_left: retries, retries: 0, interrupts: 0, full: false })
+    }
+}
+
+/// A transmission to one ring. Until it is dropped, no other thread has the ring.
+pub struct Sending<'q, 'f> {
+    ring: Inside<'q>,
+    pair: usize,
+    items: ArrayVec<Item<'f>, BURST>,
+    retries_left: u32,
+    retries: u32,
+    interrupts: u64,
+    full: bool,
+}
+
+impl<'f> Sending<'_, 'f> {
+    /// Whether `flush` must be called before the next `push`.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.items.is_full()
+    }
+
+    /// The queue pair whose ring is filled.
+    #[inline]
+    pub fn pair(&self) -> usize {
+        self.pair
+    }
+
+    /// Whether the guest accepts this packet with its offload request.
+    pub fn takes(&self, bytes: &[u8], offload: &Offload) -> bool {
+        let cut = match offload.gso.map(|gso| gso.kind) {
+            None => 0,
+            Some(GsoKind::Tcp4) => feature::GUEST_TSO4,
+            Some(GsoKind::Tcp6) => feature::GUEST_TSO6,
+            Some(GsoKind::Udp) => return false,
+        };
+        let ecn = offload.gso.filter(|gso| gso.ecn).map_or(0, |_| feature::GUEST_ECN);
+        let wants = offload.csum.map_or(0, |_| feature::GUEST_CSUM) | cut | ecn;
+        self.ring.features() & wants == wants && offload.fits(bytes)
+    }
+
+    /// Appends a packet. Returns false if there is no room.
+    #[inline]
+    pub fn push(&mut self, bytes: &'f [u8]) -> bool {
+        self.items.try_push(Item { bytes, header: [0; vnet::LEN] }).is_ok()
+    }
+
+    /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
+    /// request.
+    pub fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
+        let header = vnet::encode(offload, bytes);
+        self.takes(bytes, offload) && self.items.try_push(Item { bytes, header }).is_ok()
+    }
+
+    /// Sends a packet at once, after those that were pushed before. Returns how many packets were not sent.
+    pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8])) -> usize {
+        let before = self.flush(&mut sent);
+        before + self.offer(&[Item { bytes, header: [0; vnet::LEN] }], &mut sent)
+    }
+
+    /// Sends the pushed packets and calls `sent` for each packet that the ring took. Returns the number of the others.
+    /// Once the ring is full, this `Sending` sends nothing more.
+    #[inline]
+    pub fn flush(&mut self, mut sent: impl FnMut(&[u8])) -> usize {
+        let items = std::mem::take(&mut self.items);
+        self.offer(&items, &mut sent)
+    }
+
+    #[inline]
+    fn offer(&mut self, items: &[Item<'_>], sent: &mut impl FnMut(&[u8])) -> usize {
+        let (mut rest, mut unsent) = (items, 0);
+        while !rest.is_empty() && !self.full {
+            let filled = self.ring.fill(rest, &mut *sent);
+            self.interrupts += filled.interrupts;
+            unsent += filled.too_long;
+            rest = &rest[filled.handled..];
+            if !rest.is_empty() {
+                match (filled.handled, self.retries_left) {
+                    (0, _) | (_, 0) => self.full = true,
+                    _ => {
+                        self.retries_left -= 1;
+                        self.retries += 1;
+                    }
+                }
+            }
+        }
+        unsent + rest.len()
+    }
+
+    /// Interrupts sent to the guest since the last call.
+    #[inline]
+    pub fn interrupts(&mut self) -> u64 {
+        std::mem::take(&mut self.interrupts)
+    }
+
+    /// How often the rest of a burst was offered again.
+    #[inline]
+    pub fn retries(&self) -> u32 {
+        self.retries
+    }
+}

@@ -1,0 +1,278 @@
+//! A guest's memory, and the one checked way to read and write it.
+//!
+//! [`GuestMemory`] holds the mapped regions of a memory table. [`GuestMemory::part`] translates an address of the guest and
+//! returns a [`Part`], which lies within one region and knows its length; a part is read and written by copies only
+//! ([`crate::copy`]), each checked against that length. No reference of Rust leads into guest memory, except those to
+//! atomic integers of a ring ([`crate::ring`]).
+//!
+//! A region stays mapped as long as the `GuestMemory` lives, and every ring holds a reference to it. So an address that
+//! was translated stays valid as long as the ring that uses it, whatever messages the guest sends. What a guest may still
+//! do is truncate a file that cannot be sealed: then the mapping reads as zeros ([`crate::lost_memory`]).
+//!
+//! Sources: vhost-user specification, "Memory region description".
+
+use crate::copy;
+use crate::descriptors::seal;
+use crate::memory_table::{Mapping, bytes_max};
+use crate::rules::{Fields, Refusal};
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// Memory regions that one guest may have: as many as one table, and hot-plugged ones.
+pub(crate) const REGIONS_MAX: usize = 32;
+
+/// Addresses of one region, as the front-end describes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Its address for the guest's driver.
+    pub guest: u64,
+    pub size: u64,
+    /// Its address in the front-end, which the addresses of rings are in.
+    pub user: u64,
+    /// Its place in the file.
+    pub offset: u64,
+}
+
+impl Layout {
+    /// Bytes of a description.
+    pub const BYTES: usize = 32;
+
+    /// The description at byte `at` of a payload.
+    pub fn read(payload: &[u8], at: usize) -> Result<Layout, Refusal> {
+        let fields = Fields(payload.get(at..).ok_or(Refusal::Short)?);
+        Ok(Layout {
+            guest: fields.long(0)?,
+            size: fields.long(8)?,
+            user: fields.long(16)?,
+            offset: fields.long(24)?,
+        })
+    }
+}
+
+/// One mapped region.
+#[derive(Clone, Debug)]
+struct Region {
+    layout: Layout,
+    /// Where its first byte is mapped.
+    at: *mut u8,
+    mapping: Arc<Mapping>,
+}
+
+impl Region {
+    fn new(layout: Layout, fd: BorrowedFd<'_>, bytes_left: u64) -> Result<Region, Refusal> {
+        let ends = [layout.guest, layout.user].map(|start| start.checked_add(layout.size));
+        if ends.contains(&None) {
+            return Err(Refusal::Table("a region wraps around"));
+        }
+        seal(fd)?;
+        let mapping = Mapping::new(layout.size, layout.offset, fd, bytes_left)?;
+        let offset = usize::try_from(layout.offset).map_err(|_| Refusal::Table("a region is too large"))?;
+        // The mapping has the file from its beginning to the region's end.
+        let at = mapping.start().wrapping_add(offset);
+        Ok(Region { layout, at, mapping: Arc::new(mapping) })
+    }
+
+    /// How far into the region the address is.
+    #[inline]
+    fn offset(&self, address: u64) -> Option<u64> {
+        Some(address.wrapping_sub(self.layout.guest)).filter(|offset| *offset < self.layout.size)
+    }
+}
+
+/// The mapped memory of a guest.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GuestMemory {
+    regions: Vec<Region>,
+}
+
+// SAFETY: the pointers lead into shared mappings, which are not bound to a thread; they are used for copies and atomic
+// accesses only, which may happen at the same time.
+unsafe impl Send for GuestMemory {}
+// SAFETY: as above.
+unsafe impl Sync for GuestMemory {}
+
+impl GuestMemory {
+    /// Maps the regions of a memory table.
+    pub fn map(layouts: &[Layout], fds: &[impl AsFd]) -> Result<GuestMemory, Refusal> {
+        if layouts.len() != fds.len() || layouts.is_empty() {
+            return Err(Refusal::Table("the number of descriptors is not the number of regions"));
+        }
+        let mut memory = GuestMemory::default();
+        for (layout, fd) in layouts.iter().zip(fds) {
+            memory = memory.with(*layout, fd.as_fd())?;
+        }
+        Ok(memory)
+    }
+
+    /// The same memory with one more region.
+    pub fn with(&self, layout: Layout, fd: BorrowedFd<'_>) -> Result<GuestMemory, Refusal> {
+        if self.regions.len() >= REGIONS_MAX {
+            return Err(Refusal::Table("it has too many regions"));
+        }
+        let overlaps =
+            |a: u64, b: u64, size: u64| a < b.saturating_add(size) && b < a.saturating_add(layout.size);
+        let other = self.regions.iter().map(|r| r.layout);
+        let mut others = other
+            .filter(|o| overlaps(layout.guest, o.guest, o.size) || overlaps(layout.user, o.user, o.size));
+        if others.next().is_some() {
+            return Err(Refusal::Table("two regions overlap"));
+        }
+        let used: u64 = self.regions.iter().map(|r| r.mapping.length() as u64).sum();
+        let region = Region::new(layout, fd, bytes_max().saturating_sub(used))?;
+        let mut memory = self.clone();
+        memory.regions.push(region);
+        Ok(memory)
+    }
+
+    /// The same memory without the region at these addresses.
+    pub fn without(&self, layout: Layout) -> Result<GuestMemory, Refusal> {
+        let is_it = |l: Layout| (l.guest, l.size, l.user) == (layout.guest, layout.size, layout.user);
+        let mut memory = self.clone();
+        memory.regions.retain(|r| !is_it(r.layout));
+        match memory.regions.len() + 1 == self.regions.len() {
+            true => Ok(memory),
+            false => Err(Refusal::Table("there is no such region")),
+        }
+    }
+
+    /// The memory at `address` of the guest, at most `len` bytes: less if the region ends before. `None`: no region has
+    /// the address. `hint` is the region that was found last.
+    #[inline]
+    pub fn part(&self, address: u64, len: u32, hint: &mut usize) -> Option<Part<'_>> {
+        let (region, offset) = match self.regions.get(*hint).and_then(|r| Some((r, r.offset(address)?))) {
+            Some(found) => found,
+            None => self.search(address, hint)?,
+        };
+        let len = u64::from(len).min(region.layout.size - offset) as u32;
+        Some(Part { at: region.at.wrapping_add(offset as usize), len, memory: PhantomData })
+    }
+
+    #[cold]
+    fn search(&self, address: u64, hint: &mut usize) -> Option<(&Region, u64)> {
+        let found = |(i, r): (usize, &Region)| Some((i, r.offset(address)?));
+        let (i, offset) = self.regions.iter().enumerate().find_map(found)?;
+        *hint = i;
+        Some((self.regions.get(i)?, offset))
+    }
+
+    /// The memory at an address of the front-end, all `len` bytes of it in one region.
+    pub fn at_user_address(&self, address: u64, len: u64) -> Option<Part<'_>> {
+        self.regions.iter().find_map(|r| {
+            let offset = address.checked_sub(r.layout.user)?;
+            let fits = offset.checked_add(len)? <= r.layout.size;
+            let len = u32::try_from(len).ok()?;
+            fits.then(|| Part { at: r.at.wrapping_add(offset as usize), len, memory: PhantomData })
+        })
+    }
+}
+
+/// A piece of guest memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'m> {
+    at: *mut u8,
+    len: u32,
+    memory: PhantomData<&'m GuestMemory>,
+}
+
+impl<'m> Part<'m> {
+    /// Its length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Where it is mapped.
+    pub fn start(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// The part without its first `n` bytes, at most all.
+    #[inline]
+    pub fn skip(&self, n: usize) -> Part<'m> {
+        let n = n.min(self.len());
+        Part { at: self.at.wrapping_add(n), len: self.len - n as u32, memory: PhantomData }
+    }
+
+    /// Copies its beginning to `to`. Returns the number of bytes: the shorter of the two lengths.
+    #[inline(always)]
+    pub fn read(&self, to: &mut [u8]) -> usize {
+        let n = self.len().min(to.len());
+        // SAFETY: a part lies within a region that is mapped as long as 'm.
+        unsafe { copy::read(self.at, &mut to[..n]) };
+        n
+    }
+
+    /// Copies the beginning of `from` to its beginning. Returns the number of bytes: the shorter of the two lengths.
+    #[inline(always)]
+    pub fn write(&self, from: &[u8]) -> usize {
+        let n = self.len().min(from.len());
+        // SAFETY: as above; regions are mapped writable.
+        unsafe { copy::write(self.at, &from[..n]) };
+        n
+    }
+
+    /// Prefetches its first bytes.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        cpu::prefetch_at(self.at);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::fd::OwnedFd;
+
+    /// A memory file of this length.
+    pub(crate) fn file(length: u64) -> OwnedFd {
+        let fd = memfd_create("guest", MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&fd, length).unwrap();
+        fd
+    }
+
+    fn layout(guest: u64, size: u64, offset: u64) -> Layout {
+        Layout { guest, size, user: guest.wrapping_add(0x7f00_0000_0000), offset }
+    }
+
+    #[test]
+    fn copies_stay_within_their_region() {
+        let fd = file(3 << 12);
+        let layouts = [layout(0x1000, 0x1000, 0), layout(0x2000, 0x1000, 0x2000)];
+        let memory = GuestMemory::map(&layouts, &[&fd, &fd]).unwrap();
+        let mut hint = 0;
+        let first = memory.part(0x1ffe, 100, &mut hint).unwrap();
+        assert_eq!((first.len(), first.write(&[1, 2, 3])), (2, 2));
+        let second = memory.part(0x2000, 100, &mut hint).unwrap();
+        assert_eq!((hint, second.len(), second.write(b"abc"), second.skip(1).len()), (1, 100, 3, 99));
+        let mut read = [0; 3];
+        assert_eq!((memory.part(0x1ffe, 3, &mut hint).unwrap().read(&mut read), read), (2, [1, 2, 0]));
+        assert_eq!(memory.at_user_address(0x7f00_0000_2001, 2).unwrap().read(&mut read), 2);
+        assert_eq!(&read[..2], b"bc");
+        for (address, len) in [(0xfff, 1), (0x3000, 1), (u64::MAX, 1), (0, 100)] {
+            assert!(memory.part(address, len, &mut hint).is_none(), "{address:#x}");
+        }
+        assert!(memory.at_user_address(0x7f00_0000_1fff, 2).is_none(), "it would cross regions");
+        assert!(memory.at_user_address(0x7f00_0000_2000, u64::MAX).is_none());
+    }
+
+    #[test]
+    fn regions_come_and_go() {
+        let fd = file(1 << 16);
+        let memory = GuestMemory::map(&[layout(0x10000, 0x1000, 0)], &[&fd]).unwrap();
+        let overlap = Refusal::Table("two regions overlap");
+        assert_eq!(memory.with(layout(0x10fff, 0x1000, 0), fd.as_fd()).unwrap_err(), overlap);
+        let more = memory.with(layout(0x11000, 0x1000, 0x1000), fd.as_fd()).unwrap();
+        assert!(more.part(0x11000, 1, &mut 0).is_some() && memory.part(0x11000, 1, &mut 0).is_none());
+        let less = more.without(layout(0x10000, 0x1000, 0)).unwrap();
+        assert!(less.part(0x10000, 1, &mut 0).is_none() && less.part(0x11fff, 9, &mut 0).is_some());
+        assert!(less.without(layout(0x10000, 0x1000, 0)).is_err());
+        for bad in [layout(u64::MAX - 10, 0x1000, 0), layout(0x20000, 0, 0), layout(0x20000, 0x1000, 1 << 40)]
+        {
+            assert!(memory.with(bad, fd.as_fd()).is_err(), "{bad:?}");
+        }
+        let none: [OwnedFd; 0] = [];
+        assert!(GuestMemory::map(&[], &none).is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! Rings of a guest: what one worker does with them during a burst.
+//!
+//! - [`access`]: the words of a split ring, by atomic loads and stores;
+//! - [`chain`]: descriptors become parts of guest memory;
+//! - [`split`]: the state of a ring, and notifications;
+//! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives.
+//!
+//! The guest can write anything into a ring at any time. Each index, descriptor and ring entry is read once, and what
+//! was read is checked before it is used. What no driver that keeps to the specification does is a [`Lie`]: it ends the
+//! connection of that guest.
+//!
+//! Sources: virtio 1.2, 2.7 (split virtqueues), 5.1.6 (network device operation).
+
+pub(crate) mod access;
+pub(crate) mod chain;
+pub(crate) mod fill;
+pub(crate) mod receive;
+pub(crate) mod split;
+
+use std::fmt;
+
+/// What no driver may write into a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// More descriptors are offered than the ring has.
+    Index,
+    /// A descriptor beyond the ring.
+    Head,
+    /// A chain with more descriptors than the ring, or with a loop.
+    Chain,
+    /// A buffer outside the guest's memory.
+    Address,
+    /// A buffer of the wrong direction.
+    Direction,
+    /// An indirect table that was not negotiated, in another one, or of a wrong size.
+    Indirect,
+    /// A packet without a whole header.
+    Header,
+}
+
+impl fmt::Display for Lie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Lie::Index => "more descriptors are offered than the ring has",
+            Lie::Head => "a descriptor is beyond the ring",
+            Lie::Chain => "a chain has more descriptors than the ring",
+            Lie::Address => "a buffer is outside the guest's memory",
+            Lie::Direction => "a buffer has the wrong direction",
+            Lie::Indirect => "an indirect table is invalid",
+            Lie::Header => "a packet is shorter than its header",
+        })
+    }
+}
