@@ -1,6 +1,7 @@
 """Three vhost-user guests on one switch, one of them hostile. Whatever that guest does, the switch must survive, the
 other ports must forward, and its port must serve the next guest."""
 import ctypes
+import functools
 import os
 import struct
 import time
@@ -14,16 +15,31 @@ OTHER_CONFIG = {"dpdk-init": "true", "dpdk-lcore-mask": "0x1", "pmd-cpu-mask": "
                 "dpdk-extra": "--no-pci --no-huge --legacy-mem --no-shconf -m 512 --no-telemetry"}
 
 
-class ThreeGuests:
-    """A switch with three guests: two that behave and exchange packets, and a hostile one (`bad`)."""
+def by_both(test):
+    """The test `test(library)` for guests that the switch serves itself, and as `…_by_library` for guests of DPDK's vhost library."""
+    def variant(library):
+        @functools.wraps(test)
+        def run():
+            test(library)
+        return run
+    test.__globals__[test.__name__ + "_by_library"] = variant(True)
+    return variant(False)
 
-    def __init__(self):
+
+class ThreeGuests:
+    """A switch with three guests: two that behave and exchange packets, and a hostile one (`bad`).
+
+    The guests are served by the switch itself, without DPDK, or (`library`) by DPDK's vhost library.
+    """
+
+    def __init__(self, library=False):
         lab.need_root()
         if os.cpu_count() < 2:
             raise lab.Skip("needs two processors")
         self.switch = switch = lab.Switch().start()
-        switch.vsctl("set", "open_vswitch", ".", *['other_config:%s="%s"' % pair for pair in OTHER_CONFIG.items()])
-        if switch.vsctl("get", "open_vswitch", ".", "dpdk_initialized").strip() != "true":
+        config = OTHER_CONFIG if library else {"pmd-cpu-mask": "0x2"}
+        switch.vsctl("set", "open_vswitch", ".", *['other_config:%s="%s"' % pair for pair in config.items()])
+        if library and switch.vsctl("get", "open_vswitch", ".", "dpdk_initialized").strip() != "true":
             raise lab.Skip("needs DPDK, which does not start here")
         switch.vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail_mode=secure")
         names = ["good1", "good2", "bad"]
@@ -84,9 +100,9 @@ class ThreeGuests:
         self.pass_on("bad", "good1")
 
 
-def try_each(attacks):
+def try_each(attacks, library=False):
     """Makes each attack, then checks the other guests, and that the port serves the next guest."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     for name, attack in attacks:
         try:
             try:

@@ -8,7 +8,7 @@ import time
 
 from lib import fuse, lab
 from lib import vhost_user as vu
-from lib.hostile_guest import ThreeGuests, control, refused, told
+from lib.hostile_guest import ThreeGuests, by_both, control, refused, told
 from lib.vhost_user import Closed, frame
 
 F_ADD_SEALS, F_SEAL_FUTURE_WRITE = 1033, 0x10
@@ -42,9 +42,10 @@ def seal_late(guest, number, wait):
         os.close(last)
 
 
-def test_memory_that_is_sealed_late():
+@by_both
+def test_memory_that_is_sealed_late(library):
     """A file becomes read-only between the check of a memory table and its use, under traffic: the switch and all other ports continue."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     bad, dice, outcomes = network.bad, random.Random(1), []
     for n in range(SEAL_TRIES):
         bad.send(frame(n))
@@ -72,9 +73,10 @@ FILES = [
 ]
 
 
-def test_files_that_never_answer():
+@by_both
+def test_files_that_never_answer(library):
     """A FUSE file that never answers, instead of memory or an eventfd: other guests, the tools and the port continue."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     for name, attack in FILES:
         file = fuse.Unanswered(vu.MEMORY, network.switch.daemon.pid)
         try:
@@ -97,9 +99,10 @@ def test_files_that_never_answer():
         network.recover()
 
 
-def test_pages_that_come_later():
+@by_both
+def test_pages_that_come_later(library):
     """A guest that was not offered post-copy does not get access to the switch's page faults."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     for request in vu.POSTCOPY_ADVISE, vu.POSTCOPY_LISTEN:
         refused(network.bad, request)
     network.pass_on("bad", "good1")

@@ -6,7 +6,7 @@ import time
 
 from lib import lab
 from lib import vhost_user as vu
-from lib.hostile_guest import ThreeGuests, address, at_the_end, number, offer_at_the_end, refused, try_each
+from lib.hostile_guest import ThreeGuests, address, at_the_end, by_both, number, offer_at_the_end, refused, try_each
 from lib.vhost_user import Closed, Guest, frame
 
 
@@ -89,14 +89,16 @@ MESSAGES = [
 ]
 
 
-def test_messages_that_lie():
+@by_both
+def test_messages_that_lie(library):
     """Invalid tables, addresses, features and requests under traffic: only that port is affected."""
-    try_each(MESSAGES)
+    try_each(MESSAGES, library)
 
 
-def test_refused_descriptors_are_closed():
+@by_both
+def test_refused_descriptors_are_closed(library):
     """A guest that sends hundreds of refused tables does not use up the switch's descriptors."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     folder = "/proc/%d/fd" % network.switch.daemon.pid
     before = len(os.listdir(folder))
     for _ in range(200):
@@ -106,9 +108,10 @@ def test_refused_descriptors_are_closed():
     network.pass_on("bad", "good1")
 
 
-def test_closed_at_any_byte():
+@by_both
+def test_closed_at_any_byte(library):
     """The socket is closed after each byte of the handshake; the port then serves the next guest."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     bad = network.bad
     total = sum(12 + len(payload) for _, payload, _, _ in bad.steps())
     for stop in range(total):
@@ -132,9 +135,10 @@ def test_closed_at_any_byte():
     network.recover()
 
 
-def test_a_silent_peer_delays_no_other_guest():
+@by_both
+def test_a_silent_peer_delays_no_other_guest(library):
     """Half a message, and then nothing: meanwhile other guests connect and disconnect, and the port can be removed."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     bad, other = network.bad, network.guests["good2"]
     bad.drop()
     bad.accept()
@@ -153,9 +157,10 @@ def test_a_silent_peer_delays_no_other_guest():
     network.others()
 
 
-def test_one_guest_at_a_time():
+@by_both
+def test_one_guest_at_a_time(library):
     """A second guest at a path of the switch is refused, without effect on the first one; the next guest is accepted."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     switch, path = network.switch, network.switch.dir + "/server"
     switch.vsctl("add-port", "br0", "server", "--", "set", "interface", "server", "type=dpdkvhostuser", "ofport_request=4")
     switch.ofctl("add-flow", "br0", "in_port=4,actions=1")

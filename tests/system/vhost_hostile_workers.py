@@ -6,13 +6,14 @@ import struct
 import time
 
 from lib import lab
-from lib.hostile_guest import Held, ThreeGuests, control, pmd_thread
+from lib.hostile_guest import Held, ThreeGuests, by_both, control, pmd_thread
 from lib.vhost_user import frame
 
 
-def test_a_worker_that_stands_still():
+@by_both
+def test_a_worker_that_stands_still(library):
     """A poll thread that does not answer: ports can be added and deleted, tools work, the log reports it; then everything is as before."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     switch = network.switch
     with Held(pmd_thread(switch)):
         for port in "bad", "good2":
@@ -45,9 +46,10 @@ def fill(guest):
     guest.send(frame(0))
 
 
-def test_a_guest_that_takes_no_notification():
+@by_both
+def test_a_guest_that_takes_no_notification(library):
     """An eventfd that is full and blocks: the worker is released, the connection is closed, and others lose nothing."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     fill(network.bad)
     assert network.bad.ended(20), "the guest goes on to hold the worker"
     network.others()
@@ -56,9 +58,10 @@ def test_a_guest_that_takes_no_notification():
     network.recover()
 
 
-def test_a_port_out_of_service():
+@by_both
+def test_a_port_out_of_service(library):
     """A worker stays inside a guest's rings: the port shows an error, its memory stays mapped, and the port recovers."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     switch, bad = network.switch, network.bad
     thread = pmd_thread(switch)
     error = lambda: switch.vsctl("get", "interface", "bad", "error")
@@ -91,9 +94,10 @@ def writes(switch, thread):
         return f.read().startswith("1 ")
 
 
-def test_interrupts_are_counted():
+@by_both
+def test_interrupts_are_counted(library):
     """The port's interrupt counters equal the interrupts that the guest got, for received and for sent packets."""
-    network = ThreeGuests()
+    network = ThreeGuests(library)
     guest = network.guests["good1"]
     # The switch fills ring 0 and empties ring 1: its tx and its rx.
     calls, names = [guest.events[0], guest.events[2]], ["tx_q0_guest_notifications", "rx_q0_guest_notifications"]
