@@ -65,12 +65,20 @@ def huge_pages(megabytes):
 
 
 class Switch(lab.Switch):
-    """A private switch with DPDK: main threads on core 0, one poll thread on core 1."""
+    """A private switch with DPDK: main threads on core 0, one poll thread on core 1.
 
-    def __init__(self, eal=EAL % 1024, **kw):
+    If not `library`, the switch serves guests itself, also if it has DPDK (`eal`).
+    """
+
+    def __init__(self, eal=EAL % 1024, library=True, **kw):
         super().__init__(**kw)
+        if eal is None:
+            self.other_config = {"pmd-cpu-mask": "0x2"}
+            return
         self.other_config = {"dpdk-init": "true", "dpdk-lcore-mask": "0x1", "pmd-cpu-mask": "0x2",
                              "dpdk-extra": eal, "vhost-sock-dir": "."}
+        if not library:
+            self.other_config["vhost-backend"] = "own"
 
     def binary(self):
         if self.ours:
@@ -81,8 +89,14 @@ class Switch(lab.Switch):
 
     def start(self):
         super().start()
-        self.wait_for_dpdk()
+        if "dpdk-init" in self.other_config:
+            self.wait_for_dpdk()
         return self
+
+    @classmethod
+    def for_guests(cls, library):
+        """A switch whose guests are served by DPDK's library, or by the switch itself without DPDK."""
+        return cls() if library else cls(eal=None)
 
     def wait_for_dpdk(self):
         """Waits until the daemon reports that DPDK is initialized."""

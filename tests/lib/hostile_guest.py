@@ -1,7 +1,6 @@
 """Three vhost-user guests on one switch, one of them hostile. Whatever that guest does, the switch must survive, the
 other ports must forward, and its port must serve the next guest."""
 import ctypes
-import functools
 import os
 import struct
 import time
@@ -13,17 +12,6 @@ from lib.vhost_user import Closed, Guest, frame
 ROUND = 20
 OTHER_CONFIG = {"dpdk-init": "true", "dpdk-lcore-mask": "0x1", "pmd-cpu-mask": "0x2",
                 "dpdk-extra": "--no-pci --no-huge --legacy-mem --no-shconf -m 512 --no-telemetry"}
-
-
-def by_both(test):
-    """The test `test(library)` for guests that the switch serves itself, and as `…_by_library` for guests of DPDK's vhost library."""
-    def variant(library):
-        @functools.wraps(test)
-        def run():
-            test(library)
-        return run
-    test.__globals__[test.__name__ + "_by_library"] = variant(True)
-    return variant(False)
 
 
 class ThreeGuests:

@@ -6,6 +6,7 @@ packets. All steps are available separately: `message` sends any request with an
 the shared memory as bytes.
 """
 import array
+import functools
 import mmap
 import os
 import select
@@ -29,6 +30,17 @@ SIZE = 256                  # descriptors of a ring
 RING, BUFFERS, BUFFER = 0x4000, 0x100000, 2048
 HEADER = 12                 # virtio_net_hdr with num_buffers
 NEXT, WRITE, INDIRECT = 1, 2, 4
+
+
+def by_both(test):
+    """The test `test(library)` for guests that the switch serves itself, and as `…_by_library` for guests of DPDK's vhost library."""
+    def variant(library):
+        @functools.wraps(test)
+        def run():
+            test(library)
+        return run
+    test.__globals__[test.__name__ + "_by_library"] = variant(True)
+    return variant(False)
 
 
 class Closed(Exception):

@@ -3,6 +3,7 @@ import random
 import time
 
 from lib import dpdk, lab
+from lib.vhost_user import by_both
 
 # Minimum number of packets before counters are compared: more than all rings hold.
 BURST = 4096
@@ -63,15 +64,17 @@ def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 
     raise AssertionError("%s: nothing moves: %s, before %s\n%s" % (what, moved, since, guest.do("show fwd stats all")))
 
 
-def test_every_packet_is_accounted_for():
+@by_both
+def test_every_packet_is_accounted_for(library):
     """Split and packed rings, queues, mergeable buffers or not, 64 to 9000 B: the counters of guest and switch agree."""
     dpdk.need()
-    s = dpdk.Switch().start()
+    s = dpdk.Switch.for_guests(library).start()
     s.secure_bridge("br0")
     s.add("br0", s.client("v0", 1, mtu=9000), s.client("v1", 2, mtu=9000))
     s.flows("br0", "in_port=1,actions=output:2", "in_port=2,actions=output:1")
-    some = [("split", False, 2), ("packed", True, 4)]
-    every = [(r, m, q) for r in ("split", "packed") for m in (True, False) for q in (1, 2, 3, 4)]
+    second = "packed" if library else "split"
+    some = [("split", False, 2), (second, True, 4)]
+    every = [(r, m, q) for r in sorted({"split", second}) for m in (True, False) for q in (1, 2, 3, 4)]
     for ring, mergeable, queues in every if dpdk.LONG else some:
         ports = [listening(s.socket(p), ring, mergeable, queues) for p in ("v0", "v1")]
         try:
@@ -113,10 +116,11 @@ def test_frames_too_long_are_counted():
     assert one["ovs_tx_mtu_exceeded_drops"] == one["tx_drop"] == sent[0]["tx"], (sent, one)
 
 
-def test_kills_under_load():
+@by_both
+def test_kills_under_load(library):
     """Guests are killed under traffic, in both connection modes: another guest's frames pass, and packet accounting balances."""
     dpdk.need()
-    s = dpdk.Switch().start()
+    s = dpdk.Switch(library=library).start()
     s.secure_bridge("br0")
     # A port that receives endlessly, one that discards, two of the surviving guest, two for those that are killed.
     s.add("br0", s.client("v0", 1), s.client("v1", 2), s.client("dies", 3), ("shot", 4, "dpdkvhostuser", {}),
@@ -149,10 +153,11 @@ def test_kills_under_load():
     assert dead == sink["tx"] + sink["tx_drop"] and dead > 0, (dead, sink)
 
 
-def test_guests_that_come_back():
+@by_both
+def test_guests_that_come_back(library):
     """A guest that reconnects with other rings and queues is served each time, and its port shows it."""
     dpdk.need()
-    s = dpdk.Switch().start()
+    s = dpdk.Switch.for_guests(library).start()
     s.secure_bridge("br0")
     s.add("br0", s.client("v0", 1), s.client("v1", 2))
     s.flows("br0", "in_port=1,actions=output:2", "in_port=2,actions=output:1")

@@ -8,8 +8,8 @@ import time
 
 from lib import fuse, lab
 from lib import vhost_user as vu
-from lib.hostile_guest import ThreeGuests, by_both, control, refused, told
-from lib.vhost_user import Closed, frame
+from lib.hostile_guest import ThreeGuests, control, refused, told
+from lib.vhost_user import Closed, by_both, frame
 
 F_ADD_SEALS, F_SEAL_FUTURE_WRITE = 1033, 0x10
 SEAL_TRIES = 400

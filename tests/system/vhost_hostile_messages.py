@@ -6,8 +6,8 @@ import time
 
 from lib import lab
 from lib import vhost_user as vu
-from lib.hostile_guest import ThreeGuests, address, at_the_end, by_both, number, offer_at_the_end, refused, try_each
-from lib.vhost_user import Closed, Guest, frame
+from lib.hostile_guest import ThreeGuests, address, at_the_end, number, offer_at_the_end, refused, try_each
+from lib.vhost_user import Closed, Guest, by_both, frame
 
 
 def say(request, payload=b"", fds=0, flags=0):

@@ -4,8 +4,8 @@ import socket
 import struct
 
 from lib import vhost_user as vu
-from lib.hostile_guest import address, at_the_end, by_both, number, number_of, offer_at_the_end, refused, start, stop, told, try_each
-from lib.vhost_user import frame
+from lib.hostile_guest import address, at_the_end, number, number_of, offer_at_the_end, refused, start, stop, told, try_each
+from lib.vhost_user import by_both, frame
 
 
 def offer_one(guest, address, length, flags=0, following=0, ring=1, slot=0):

@@ -6,14 +6,13 @@ import struct
 import time
 
 from lib import lab
-from lib.hostile_guest import Held, ThreeGuests, by_both, control, pmd_thread
-from lib.vhost_user import frame
+from lib.hostile_guest import Held, ThreeGuests, control, pmd_thread
+from lib.vhost_user import by_both, frame
 
 
-@by_both
-def test_a_worker_that_stands_still(library):
+def test_a_worker_that_stands_still():
     """A poll thread that does not answer: ports can be added and deleted, tools work, the log reports it; then everything is as before."""
-    network = ThreeGuests(library)
+    network = ThreeGuests(library=True)
     switch = network.switch
     with Held(pmd_thread(switch)):
         for port in "bad", "good2":
