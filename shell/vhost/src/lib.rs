@@ -1,4 +1,21 @@
 //! Guests by vhost-user.
+//!
+//! A [`Socket`] is a path at which one guest connects. Either the guest creates the socket and the switch connects to it
+//! (again whenever the guest comes back), or the switch creates it. While a guest is connected, [`FromGuest`] reads its
+//! rings and [`ToGuest`] fills them. This needs neither DPDK nor huge pages.
+//!
+//! - [`server`]: the thread that owns the sockets of all guests, also of those that DPDK's library serves (crate `dpdk`);
+//! - [`message`], [`rules`], [`descriptors`], [`memory_table`]: what a front-end may send, for both;
+//! - `device`: the state of a guest, its messages, and the queues of workers;
+//! - `memory`, `copy`: guest memory, and the only way to read and write it;
+//! - `ring`: what a worker does with a ring during a burst;
+//! - [`blocked_writes`], [`lost_memory`]: guests that block a worker, or truncate their memory.
+//!
+//! Packets are copied out of guest memory before anything looks at them. A guest that breaks the rules loses its
+//! connection, and nothing else happens. See docs/adr/0031.
+//!
+//! Sources: vhost-user specification (QEMU), virtio 1.2.
+
 pub mod blocked_writes;
 pub mod bounds;
 mod copy;
@@ -14,6 +31,7 @@ pub mod message;
 mod notify;
 pub mod path;
 mod port_state;
+pub mod probe;
 mod ring;
 pub mod rules;
 pub mod server;
@@ -23,4 +41,5 @@ pub use device::socket::Socket;
 pub use device::to_guest::{Sending, ToGuest};
 pub use guest::{Guest, Received};
 pub use notify::Notify;
+pub use path::Role;
 pub use port_state::PortState;

@@ -225,13 +225,13 @@ impl Facts {
 }
 
 impl Interface {
-    /// Whether it is a DPDK port.
+    /// Whether it is a port of a DPDK device. Ports of guests need no DPDK.
     pub fn is_dpdk(&self) -> bool {
-        self.kind.starts_with("dpdk")
+        self.kind == "dpdk"
     }
 
     /// Whether PMD threads poll it.
     pub fn polls(&self) -> bool {
-        self.is_dpdk() || self.kind == "afxdp"
+        self.is_dpdk() || self.kind == "afxdp" || self.kind.starts_with("dpdkvhostuser")
     }
 }

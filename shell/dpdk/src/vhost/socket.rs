@@ -11,8 +11,8 @@ use crate::eal;
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use std::ffi::{CStr, CString};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Once};
 use vhost::log::{Level, say};
 use vhost::path::{PATH_MAX, Role, SocketError};
 use vhost::{Guest, Notify, feature, lost_memory, server};
@@ -39,9 +39,6 @@ impl Socket {
             return Err(SocketError::Invalid);
         }
         lost_memory::install_handler().map_err(|_| SocketError::Refused("opening /proc/self/maps"))?;
-        if role == Role::Server {
-            warn_deprecated();
-        }
         let inner = proxy::new_path(path)?;
         let c_inner = CString::new(inner.as_str()).map_err(|_| SocketError::Invalid)?;
         let shared = Arc::new(vhost::PortState::new(path, notify));
@@ -158,17 +155,6 @@ fn register(inner: &CStr, role: Role) -> Result<(), SocketError> {
 
 fn allows_postcopy(role: Role) -> bool {
     role == Role::Client && crate::settings().vhost_postcopy
-}
-
-/// Logs once that guests must restart when the switch restarts, if the switch creates the socket.
-fn warn_deprecated() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        say(
-            Level::Warning,
-            "dpdkvhostuser ports are considered deprecated;  please migrate to dpdkvhostuserclient ports.",
-        );
-    });
 }
 
 fn flags(role: Role) -> u64 {

@@ -15,8 +15,8 @@ use packet::queue::TxQueue;
 use settings::options::{TX_RETRIES_MAX, VHOST_SERVER_PATH};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 use units::{NumaId, QueueId};
 use vhost::Notify;
 use vhost::log::{self, Level};
@@ -151,11 +151,23 @@ fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<Back, NetdevErr
     let at = at.to_str().ok_or_else(|| NetdevError::open(name, NetdevError::INVALID))?;
     let refused =
         |what: String| NetdevError::plain(&format!("could not open network device {name} ({what})"));
+    warn_deprecated();
     path::make_free(at).map_err(|e| refused(e.to_string()))?;
     let socket =
         Back::open(at, Role::Server, notify).map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
     log::say(Level::Info, &format!("Socket {at} created for vhost-user port {name}"));
     Ok(socket)
+}
+
+/// Logs once that guests must restart when the switch restarts, if the switch creates the socket.
+fn warn_deprecated() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        log::say(
+            Level::Warning,
+            "dpdkvhostuser ports are considered deprecated;  please migrate to dpdkvhostuserclient ports.",
+        );
+    });
 }
 
 /// `tx-retries-max`; a value that is not a number within its range counts as absent.

@@ -14,6 +14,8 @@ mod requests;
 mod ring_config;
 mod session;
 pub(crate) mod socket;
+#[cfg(test)]
+mod tests;
 pub(crate) mod to_guest;
 
 use crate::bounds::MAX_PAIRS;

@@ -18,6 +18,7 @@ mod packet;
 mod same;
 mod settings;
 mod tunnel;
+mod vhost_rings;
 
 /// One parser of bytes from outside.
 #[derive(Clone, Copy)]
@@ -52,4 +53,5 @@ pub const TARGETS: &[Target] = &[
     Target { name: "packet", run: packet::run },
     Target { name: "settings", run: settings::run },
     Target { name: "tunnel", run: tunnel::run },
+    Target { name: "vhost-rings", run: vhost_rings::run },
 ];

@@ -1,0 +1,460 @@
+//! A guest's side of the socket and of the rings, in the same process: sessions by the book, and sessions by seed.
+
+use super::requests::{FEATURES, PROTOCOL_FEATURES};
+use super::session::Session;
+use super::*;
+use crate::feature;
+use crate::memory::tests::file;
+use crate::memory::{GuestMemory, Layout};
+use crate::rules::request::*;
+use crate::server::Session as _;
+use packet::frame::FramePool;
+use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::io::{IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicUsize;
+
+const MEMORY: u64 = 1 << 20;
+const GUEST: u64 = 0x4000_0000;
+const USER: u64 = 0x7f00_0000_0000;
+const SIZE: u16 = 8;
+const BUFFERS: u64 = 0x20000;
+const NEED_REPLY: u32 = 8;
+
+/// A guest with its connection.
+struct Front {
+    device: Arc<Device>,
+    peer: UnixStream,
+    session: Session,
+    file: OwnedFd,
+    memory: GuestMemory,
+    events: Vec<OwnedFd>,
+}
+
+fn word(n: u32) -> [u8; 4] {
+    n.to_ne_bytes()
+}
+
+fn pair(a: u32, b: u32) -> Vec<u8> {
+    [a, b].map(u32::to_ne_bytes).concat()
+}
+
+fn long(n: u64) -> Vec<u8> {
+    n.to_ne_bytes().to_vec()
+}
+
+fn table(regions: &[[u64; 4]]) -> Vec<u8> {
+    let mut out = pair(regions.len() as u32, 0);
+    regions.iter().flatten().for_each(|n| out.extend(n.to_ne_bytes()));
+    out
+}
+
+fn whole() -> [u64; 4] {
+    [GUEST, MEMORY, USER, 0]
+}
+
+fn address(ring: u32) -> Vec<u8> {
+    let base = USER + u64::from(ring) * 0x4000;
+    [pair(ring, 0), long(base), long(base + 0x2000), long(base + 0x1000), long(0)].concat()
+}
+
+impl Front {
+    fn new(device: &Arc<Device>) -> Front {
+        let (peer, ours) = UnixStream::pair().unwrap();
+        peer.set_nonblocking(true).unwrap();
+        let session = Session::new(device, ours.into(), &Arc::<AtomicUsize>::default());
+        let file = file(MEMORY);
+        let layout = Layout { guest: GUEST, size: MEMORY, user: USER, offset: 0 };
+        let memory = GuestMemory::map(&[layout], &[&file]).unwrap();
+        let event = || eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        let events = (0..8).map(|_| event()).collect();
+        Front { device: Arc::clone(device), peer, session, file, memory, events }
+    }
+
+    /// Sends a message and lets the session handle it. Returns the payload of the reply, if there is one.
+    fn say(&mut self, request: u32, flags: u32, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Option<Vec<u8>> {
+        let bytes = [&word(request)[..], &word(1 | flags), &word(payload.len() as u32), payload].concat();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() {
+            assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+        }
+        // The session may have ended.
+        let _ = sendmsg(&self.peer, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL);
+        self.session.run();
+        self.reply()
+    }
+
+    fn reply(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = [0; 256];
+        let n = self.peer.read(&mut bytes).ok().filter(|n| *n > 0)?;
+        Some(bytes.get(12..n)?.to_vec())
+    }
+
+    fn told(&mut self, request: u32, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Option<bool> {
+        self.say(request, NEED_REPLY, payload, fds).map(|reply| reply == [0; 8])
+    }
+
+    /// The messages of a handshake for two rings: request, payload, and which descriptor: the memory or an event.
+    fn steps(features: u64) -> Vec<(u32, Vec<u8>, Option<usize>)> {
+        let mut steps = vec![
+            (GET_FEATURES, vec![], None),
+            (GET_PROTOCOL_FEATURES, vec![], None),
+            (SET_PROTOCOL_FEATURES, long(PROTOCOL_FEATURES & !feature::protocol::STATUS), None),
+            (SET_OWNER, vec![], None),
+            (SET_FEATURES, long(features), None),
+            (SET_MEM_TABLE, table(&[whole()]), Some(usize::MAX)),
+        ];
+        for ring in 0..2u32 {
+            steps.push((SET_VRING_CALL, long(u64::from(ring)), Some(ring as usize)));
+            steps.push((SET_VRING_NUM, pair(ring, u32::from(SIZE)), None));
+            steps.push((SET_VRING_BASE, pair(ring, 0), None));
+            steps.push((SET_VRING_ADDR, address(ring), None));
+            steps.push((SET_VRING_KICK, long(u64::from(ring)), Some(ring as usize + 2)));
+            steps.push((SET_VRING_ENABLE, pair(ring, 1), None));
+        }
+        steps
+    }
+
+    fn step(
+        &mut self,
+        (request, payload, fd): &(u32, Vec<u8>, Option<usize>),
+        flags: u32,
+    ) -> Option<Vec<u8>> {
+        let copy = match fd {
+            None => None,
+            Some(usize::MAX) => Some(self.file.try_clone().unwrap()),
+            Some(n) => Some(self.events[*n].try_clone().unwrap()),
+        };
+        let fds: Vec<_> = copy.iter().map(|fd| fd.as_fd()).collect();
+        self.say(*request, flags, payload, &fds)
+    }
+
+    fn handshake(&mut self, features: u64) {
+        for step in Front::steps(features | feature::PROTOCOL_FEATURES) {
+            let reply = self.step(&step, NEED_REPLY);
+            let own = matches!(step.0, GET_FEATURES | GET_PROTOCOL_FEATURES);
+            assert!(own || reply == Some(vec![0; 8]), "{step:?}: {reply:?}");
+        }
+        assert!(self.device.facts().is_some());
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) {
+        assert_eq!(
+            self.memory.part(GUEST + at, bytes.len() as u32, &mut 0).unwrap().write(bytes),
+            bytes.len()
+        );
+    }
+
+    fn read<const N: usize>(&self, at: u64) -> [u8; N] {
+        let mut bytes = [0; N];
+        assert_eq!(self.memory.part(GUEST + at, N as u32, &mut 0).unwrap().read(&mut bytes), N);
+        bytes
+    }
+
+    /// Offers a descriptor as entry `index`.
+    fn offer(&self, ring: u64, index: u16, len: u32, flags: u16) -> u64 {
+        let (base, slot) = (ring * 0x4000, u64::from(index % SIZE));
+        let buffer = BUFFERS + (ring * u64::from(SIZE) + slot) * 0x1000;
+        let rest = u64::from(len) | u64::from(flags) << 32;
+        self.write(base + 16 * slot, &[GUEST + buffer, rest].map(u64::to_le_bytes).concat());
+        self.write(base + 0x1004 + 2 * slot, &(slot as u16).to_le_bytes());
+        self.write(base + 0x1002, &(index + 1).to_le_bytes());
+        buffer
+    }
+
+    fn used(&self, ring: u64) -> u16 {
+        u16::from_le_bytes(self.read(ring * 0x4000 + 0x2002))
+    }
+}
+
+fn device() -> Arc<Device> {
+    Arc::new(Device::new(&Arc::new(PortState::new("/tmp/guest", crate::Notify::default()))))
+}
+
+#[test]
+fn a_guest_sends_and_receives() {
+    let device = device();
+    let mut front = Front::new(&device);
+    front.handshake(feature::VERSION_1 | feature::MRG_RXBUF);
+    let (mut pool, mut out) = (FramePool::new(8), Vec::new());
+    let (mut source, mut sender) =
+        (from_guest::FromGuest::new(&device, 0), to_guest::ToGuest::new(&device, 0));
+    for n in 0..20u16 {
+        let at = front.offer(1, n, 12 + 60, 0);
+        front.write(at, &[0; 12]);
+        front.write(at + 12, &[n as u8; 60]);
+        assert_eq!(source.waiting(), 1);
+        let got = source.receive(32, &mut pool, &mut out);
+        assert_eq!((got.packets, got.refused, got.interrupts, front.used(1)), (1, 0, 1, n + 1));
+        assert_eq!(out.pop().unwrap().bytes(), [n as u8; 60]);
+
+        let at = front.offer(0, n, 2048, 2);
+        let packet = [100 + n as u8; 70];
+        let mut sending = sender.begin(0).unwrap();
+        assert!(sending.push(&packet) && sending.push(&packet));
+        let mut sent = 0;
+        assert_eq!(sending.flush(|bytes| sent += bytes.len()), 1, "there is one buffer");
+        drop(sending);
+        assert_eq!((sent, front.used(0), front.read::<71>(at + 11)[0]), (70, n + 1, 0));
+        assert_eq!(front.read::<12>(at)[10], 1, "one buffer");
+        assert_eq!(front.read::<70>(at + 12), packet);
+    }
+    assert_eq!(front.say(GET_VRING_BASE, 0, &pair(1, 0), &[]), Some(pair(1, 20)));
+    assert!(device.facts().is_none() && !device.port.guest_sends(0));
+    assert!(source.receive(32, &mut pool, &mut out) == crate::Received::default());
+}
+
+#[test]
+fn a_packet_is_spread_over_buffers_if_the_guest_agreed() {
+    let device = device();
+    let packet: Vec<u8> = (0..300).map(|n| n as u8).collect();
+    for mergeable in [true, false] {
+        let mut front = Front::new(&device);
+        front.handshake(feature::VERSION_1 | if mergeable { feature::MRG_RXBUF } else { 0 });
+        let at: Vec<_> = (0..4).map(|n| front.offer(0, n, 128, 2)).collect();
+        let mut sender = to_guest::ToGuest::new(&device, 0);
+        let mut sending = sender.begin(3).unwrap();
+        assert!(sending.push(&packet) && sending.push(&packet[..20]));
+        assert_eq!(sending.flush(|_| {}), usize::from(!mergeable));
+        drop(sending);
+        if mergeable {
+            assert_eq!((front.used(0), front.read::<12>(at[0])[10]), (4, 3));
+            let parts =
+                [&front.read::<116>(at[0] + 12)[..], &front.read::<128>(at[1]), &front.read::<56>(at[2])];
+            assert_eq!(parts.concat(), packet);
+            assert_eq!(front.read::<8>(0x2004 + 16), [2, 0, 0, 0, 56, 0, 0, 0]);
+        } else {
+            assert_eq!(
+                (front.used(0), front.read::<20>(at[0] + 12)),
+                (1, *packet[..20].first_chunk().unwrap())
+            );
+        }
+        front.session.close();
+        front.session.run();
+        assert!(front.session.is_over());
+    }
+}
+
+/// A TCP segment over IPv4 of 1,000 bytes, and its header for 400 bytes of payload in each packet.
+fn tcp() -> (Vec<u8>, [u8; 12]) {
+    let mut packet = vec![0u8; 54 + 1000];
+    packet[12..15].copy_from_slice(&[8, 0, 0x45]);
+    packet[16..18].copy_from_slice(&1040u16.to_be_bytes());
+    (packet[23], packet[46]) = (6, 0x50);
+    (packet, [1, 1, 54, 0, 144, 1, 34, 0, 16, 0, 0, 0])
+}
+
+#[test]
+fn work_that_was_left_open_travels_both_ways() {
+    let device = device();
+    let (packet, header) = tcp();
+    let gso = Some(Gso { kind: GsoKind::Tcp4, size: 400, ecn: false });
+    let open = Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso };
+    let tso = feature::HOST_TSO4 | feature::GUEST_TSO4;
+    for (features, agreed) in [(feature::CSUM | feature::GUEST_CSUM | tso, true), (0, false)] {
+        let mut front = Front::new(&device);
+        front.handshake(feature::VERSION_1 | features);
+        let at = front.offer(1, 0, 12 + packet.len() as u32, 0);
+        front.write(at, &[&header[..], &packet].concat());
+        let (mut pool, mut out) = (FramePool::new(8), Vec::new());
+        let got = from_guest::FromGuest::new(&device, 0).receive(32, &mut pool, &mut out);
+        assert_eq!((got.packets, got.refused, out.len()), (1, usize::from(!agreed), usize::from(agreed)));
+        assert!(out.iter().all(|frame| frame.offload() == open && frame.bytes() == packet));
+        let at = front.offer(0, 0, 4096, 2);
+        let mut bytes = packet.clone();
+        let mut sender = to_guest::ToGuest::new(&device, 0);
+        let mut sending = sender.begin(0).unwrap();
+        assert_eq!((sending.takes(&bytes, &open), sending.push_undone(&mut bytes, &open)), (agreed, agreed));
+        assert_eq!(sending.flush(|_| {}), 0);
+        drop(sending);
+        let mut sent = header;
+        sent[10] = 1;
+        assert_eq!(front.read::<12>(at), if agreed { sent } else { [0; 12] });
+        front.session.close();
+        front.session.run();
+    }
+}
+
+#[test]
+fn memory_changes_only_when_no_worker_is_inside() {
+    let device = device();
+    let mut front = Front::new(&device);
+    front.handshake(feature::VERSION_1);
+    let inside = device.enter(1).unwrap();
+    let other = file(MEMORY);
+    assert_eq!(front.told(SET_MEM_TABLE, &table(&[whole()]), &[other.as_fd()]), None);
+    assert!(device.enter(0).is_none() && front.session.next_check_in(std::time::Instant::now()).is_some());
+    let old = front.offer(1, 0, 72, 0);
+    assert_eq!(inside.offered(), Ok(1), "the worker still has the old memory, at {old:#x}");
+    drop(inside);
+    front.session.run();
+    assert_eq!(front.reply(), Some(vec![0; 8]));
+    assert_eq!(device.enter(1).unwrap().offered(), Ok(0));
+    // A table without the rings is refused, and the memory stays.
+    let elsewhere = [GUEST, MEMORY, 0x1000, 0];
+    assert_eq!(front.told(SET_MEM_TABLE, &table(&[elsewhere]), &[other.as_fd()]), Some(false));
+    // Memory that is plugged in and out.
+    let slot = |guest| [long(0), [guest, 4096, guest, 0].map(u64::to_ne_bytes).concat()].concat();
+    assert_eq!(front.say(GET_MAX_MEM_SLOTS, 0, &[], &[]), Some(long(32)));
+    assert_eq!(front.told(ADD_MEM_REG, &slot(0x1000), &[other.as_fd()]), Some(true));
+    assert_eq!(front.told(ADD_MEM_REG, &slot(0x1000), &[other.as_fd()]), Some(false));
+    assert_eq!(front.told(REM_MEM_REG, &slot(0x1000), &[]), Some(true));
+    assert_eq!(front.told(REM_MEM_REG, &slot(0x1000), &[]), Some(false));
+    assert_eq!(
+        front.told(REM_MEM_REG, &[long(0), whole().map(u64::to_ne_bytes).concat()].concat(), &[]),
+        Some(false)
+    );
+    assert!(device.enter(1).is_some());
+}
+
+#[test]
+fn a_lie_in_a_ring_ends_the_connection() {
+    let device = device();
+    let mut front = Front::new(&device);
+    front.handshake(feature::VERSION_1);
+    front.write(0x4000 + 0x1002, &100u16.to_le_bytes());
+    let (mut pool, mut out) = (FramePool::new(8), Vec::new());
+    let mut source = from_guest::FromGuest::new(&device, 0);
+    assert_eq!(source.receive(32, &mut pool, &mut out), crate::Received::default());
+    front.session.run();
+    assert!(front.session.is_over() && device.facts().is_none() && device.port.pairs() == 1);
+    // The next guest is served.
+    Front::new(&device).handshake(feature::VERSION_1);
+}
+
+#[test]
+fn a_guest_that_moved_is_announced() {
+    let device = device();
+    let mut front = Front::new(&device);
+    front.handshake(feature::VERSION_1);
+    assert_eq!(front.told(SEND_RARP, &[2, 0, 0, 0, 0, 9, 0, 0], &[]), Some(true));
+    let (mut pool, mut out) = (FramePool::new(8), Vec::new());
+    let mut source = from_guest::FromGuest::new(&device, 0);
+    assert_eq!(source.receive(32, &mut pool, &mut out).packets, 1);
+    assert_eq!(out[0].bytes()[6..14], [2, 0, 0, 0, 0, 9, 0x80, 0x35]);
+    assert_eq!(source.receive(32, &mut pool, &mut out).packets, 0);
+}
+
+/// One step of a session by seed.
+fn any_step(
+    dice: &mut fastrand::Rng,
+    steps: &[(u32, Vec<u8>, Option<usize>)],
+) -> (u32, Vec<u8>, Option<usize>) {
+    let mut step = dice.choice(steps).unwrap().clone();
+    match dice.u8(..8) {
+        // Another request with this payload, another payload, another descriptor.
+        0 => step.0 = dice.u32(..45),
+        1 if !step.1.is_empty() => {
+            let at = dice.usize(..step.1.len());
+            step.1[at] = dice.choice([0, 1, 2, 7, 8, 0x7f, 0x80, 0xff]).unwrap();
+        }
+        2 => step.1.truncate(dice.usize(..=step.1.len())),
+        3 => step.1 = (0..dice.usize(..80)).map(|_| dice.u8(..)).collect(),
+        4 => step.2 = [None, Some(usize::MAX), Some(dice.usize(..8))][dice.usize(..3)],
+        5 => step = (GET_VRING_BASE, pair(dice.u32(..3), 0), None),
+        6 => step = (SET_VRING_ENABLE, pair(dice.u32(..3), dice.u32(..2)), None),
+        _ => {}
+    }
+    step
+}
+
+/// Guests send any message at any moment, write anything into their rings, and workers are inside at any moment. The
+/// port then serves the next guest.
+#[test]
+fn sessions_by_seed() {
+    let sessions = std::env::var("VHOST_SESSIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    // Packets both ways, and connections that the switch ended.
+    let mut seen = [0usize; 3];
+    for seed in 0..sessions {
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let device = device();
+        let mut front = Front::new(&device);
+        let mut features = feature::VERSION_1 | feature::PROTOCOL_FEATURES;
+        features |= FEATURES & dice.u64(..);
+        let steps = Front::steps(features);
+        let (mut pool, mut out) = (FramePool::new(8), Vec::new());
+        let mut source = from_guest::FromGuest::new(&device, 0);
+        let mut sender = to_guest::ToGuest::new(&device, 0);
+        for turn in 0..150 {
+            match dice.u8(..10) {
+                // Mostly the handshake in its order, so that rings are in use.
+                0..4 => {
+                    let step = match dice.u8(..6) {
+                        0 => any_step(&mut dice, &steps),
+                        _ => steps[turn % steps.len()].clone(),
+                    };
+                    let held = device.enter(dice.usize(..3)).filter(|_| dice.u8(..4) == 0);
+                    let need_reply = if dice.bool() { NEED_REPLY } else { 0 };
+                    front.step(&step, need_reply);
+                    drop(held);
+                    front.session.run();
+                }
+                4 => {
+                    let (ring, index) =
+                        (dice.u64(..2), front.used(dice.u64(..2)).wrapping_add(dice.u16(..2)));
+                    front.offer(ring, index, dice.u32(..3000), dice.u16(..8));
+                }
+                5 => front.write(dice.u64(..0x8000), &dice.u64(..).to_ne_bytes()),
+                6 => {
+                    seen[0] += source.receive(32, &mut pool, &mut out).packets;
+                    pool.free_all(&mut out);
+                }
+                7 => {
+                    let packet = vec![1; dice.usize(14..4000)];
+                    if let Some(mut sending) = sender.begin(2) {
+                        sending.push(&packet);
+                        sending.flush(|_| seen[1] += 1);
+                    }
+                }
+                8 => drop(source.arm(dice.bool())),
+                _ => front.session.run(),
+            }
+            if front.session.is_over() {
+                seen[2] += 1;
+                front = Front::new(&device);
+            }
+        }
+        front.session.close();
+        front.session.run();
+        assert!(front.session.is_over(), "seed {seed}");
+        assert!(device.slots.iter().all(|slot| slot.ring.lock().unwrap().is_none()), "seed {seed}");
+        assert_eq!(
+            (device.port.ring_of(0), device.port.guest_sends(0), device.port.pairs()),
+            (None, false, 1)
+        );
+        Front::new(&device).handshake(feature::VERSION_1);
+    }
+    assert!(seen.iter().all(|n| *n > 0), "{seen:?}");
+}
+
+/// Noise in the rings and the memory that they lead to.
+#[test]
+fn rings_by_seed() {
+    for seed in 0..2000 {
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut content = vec![0u8; 1 + crate::probe::MEMORY];
+        content[0] = dice.u8(..);
+        // Plausible descriptors, then a few arbitrary bytes.
+        for n in 0..usize::from(crate::probe::SIZE) {
+            let address = dice.u64(..crate::probe::MEMORY as u64 + 100);
+            let len = dice.choice([0u32, 12, 16, 32, 60, 72, 1500, 9000]).unwrap();
+            let rest = u64::from(len) | dice.u64(..8) << 32 | dice.u64(..17) << 48;
+            content[1 + 16 * n..][..16].copy_from_slice(&[address, rest].map(u64::to_le_bytes).concat());
+        }
+        let available = 1 + crate::probe::RING[1] as usize;
+        content[available + 2] = dice.u8(..18);
+        for slot in content[available + 4..][..32].chunks_mut(2) {
+            slot[0] = dice.u8(..17);
+        }
+        for _ in 0..dice.usize(..20) {
+            let at = dice.usize(..content.len().min(0xc00));
+            content[at] = dice.u8(..);
+        }
+        crate::probe::rings(&content);
+    }
+}

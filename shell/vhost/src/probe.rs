@@ -1,0 +1,75 @@
+//! Rings with any content, as a guest could write it, for the fuzz target and the tests.
+
+use crate::bounds::MAX_PAIRS;
+use crate::feature;
+use crate::memory::{GuestMemory, Layout};
+use crate::ring::access::Addresses;
+use crate::ring::fill::Item;
+use crate::ring::split::Ring;
+use packet::frame::{FRAME_MAX, FramePool};
+use packet::vnet;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::sync::Arc;
+
+/// Bytes of the guest's memory, in two regions that follow each other.
+pub const MEMORY: usize = 1 << 14;
+/// Where the parts of the ring are: descriptors, available ring, used ring.
+pub const RING: [u64; 3] = [0, 0x400, 0x800];
+/// Descriptors of the ring.
+pub const SIZE: u16 = 16;
+const USER: u64 = 1 << 40;
+
+/// Lets a worker receive from, and send to, a guest whose memory begins with `content`. The first byte selects features.
+/// Panics if the switch does what it must not, whatever the content is.
+pub fn rings(content: &[u8]) {
+    let Some((&mode, content)) = content.split_first() else { return };
+    let half = MEMORY as u64 / 2;
+    let layout = |guest, offset| Layout { guest, size: half, user: USER + guest, offset };
+    let Ok(fd) = memfd_create("guest", MemfdFlags::CLOEXEC) else { return };
+    if ftruncate(&fd, MEMORY as u64).is_err() {
+        return;
+    }
+    let Ok(memory) = GuestMemory::map(&[layout(0, 0), layout(half, half)], &[&fd, &fd]) else { return };
+    let memory = Arc::new(memory);
+    let write = || {
+        let (first, second) = content.split_at(content.len().min(half as usize));
+        for (at, bytes) in [(0, first), (half, second)] {
+            memory.part(at, half as u32, &mut 0).map(|part| part.write(bytes));
+        }
+    };
+    let mut features = 0;
+    let choices = [feature::VERSION_1, feature::MRG_RXBUF, feature::INDIRECT, feature::EVENT_IDX];
+    for (bit, feature) in choices.into_iter().enumerate() {
+        features |= if mode & 1 << bit != 0 { feature } else { 0 };
+    }
+    features |= if mode & 0x10 != 0 { feature::CSUM | feature::HOST_TSO4 | feature::HOST_TSO6 } else { 0 };
+    write();
+    let [descriptors, available, used] = RING.map(|at| USER + at);
+    let at = Addresses { descriptors, used, available };
+    let Some(mut ring) = Ring::new(&memory, at, SIZE, features, None) else { return };
+    let (mut pool, mut out) = (FramePool::new(MAX_PAIRS), Vec::new());
+    let packets = [&[7u8; 60][..], &[8; 3000], &[9; 14], &[10; 60]];
+    for turn in 0..3 {
+        let before = ring.next;
+        if mode & 0x20 == 0 {
+            let got = ring.receive(usize::from(SIZE) * 2, &mut pool, &mut out);
+            assert_eq!(usize::from(ring.next.wrapping_sub(before)), got.packets);
+            assert!(got.packets <= usize::from(SIZE) && got.refused + out.len() == got.packets);
+            assert!(out.iter().all(|frame| (14..=FRAME_MAX).contains(&frame.len())));
+            assert!(out.iter().all(|frame| !frame.is_undone() || frame.offload().fits(frame.bytes())));
+            pool.free_all(&mut out);
+        } else {
+            let items = packets.map(|bytes| Item { bytes, header: [0; vnet::LEN] });
+            let mut sent = 0;
+            let filled = ring.fill(&items, |_| sent += 1);
+            assert!(
+                filled.handled <= items.len() && sent + filled.too_long == filled.handled
+                    || ring.lie.is_some()
+            );
+            assert!(ring.next.wrapping_sub(before) <= SIZE);
+        }
+        assert!(ring.lie.is_none() || turn > 0 || ring.next.wrapping_sub(before) <= SIZE);
+        // What the switch wrote may have hit the ring itself; the guest writes the same again.
+        write();
+    }
+}
