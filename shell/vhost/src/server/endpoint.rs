@@ -4,7 +4,8 @@
 //! guest waits until everything of the old one has been freed, and gets a connection of its own. So the state of a
 //! connection (its rules, rings and memory) never applies to another guest.
 
-use super::{Backend, Session, wake};
+use super::backend::{Backend, Session};
+use super::waker::wake;
 use crate::log::{Level, say};
 use crate::path::Role;
 use crate::port_state::PortState;

@@ -1,6 +1,6 @@
 //! Workers that stay inside a guest's rings.
 
-use super::LIMIT;
+use super::backend::LIMIT;
 use crate::blocked_writes;
 use crate::log::{Level, say};
 use crate::port_state::PortState;
