@@ -11,6 +11,10 @@ type Memcpy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_
 
 /// `memcpy`, unknown to the compiler.
 #[inline(always)]
+#[allow(
+    clippy::pointers_in_nomem_asm_block,
+    reason = "the value of the pointer is forgotten; nothing reads through it"
+)]
 fn opaque_memcpy() -> Memcpy {
     let mut function: Memcpy = libc::memcpy;
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
