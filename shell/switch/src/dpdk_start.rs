@@ -4,6 +4,7 @@
 //! with `true` as with `try`: ports that need DPDK are refused, and the log has the reason. The start blocks the main
 //! loop while memory is cleared and devices are probed.
 
+use crate::guest_log::PORTS;
 use crate::log::LOG as BRIDGE;
 use crate::machine::DpdkStart;
 use crate::switch::Switch;
@@ -17,7 +18,6 @@ use settings::{Effect, Setting, When};
 pub use dpdk::rehearsal::run_if_child;
 
 static LOG: Module = Module::new("dpdk");
-static PORTS: Module = Module::new("netdev_dpdk");
 static LIMIT: RateLimit = RateLimit::new(600, 600);
 
 impl Switch {
@@ -91,17 +91,6 @@ pub(crate) fn why_not(kind: &str, start: DpdkStart) -> Option<&'static str> {
 fn asked_for(desired: &Desired) -> bool {
     let value = DPDK_INIT.word(&desired.other_config);
     value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("try")
-}
-
-/// Logs a line about a guest's port, under the module where Open vSwitch logs it. Called on any thread.
-pub(crate) fn log_guest_line(level: netdev::guest_log::Level, line: &str) {
-    use netdev::guest_log::Level as Theirs;
-    let level = match level {
-        Theirs::Error => Level::Err,
-        Theirs::Warning => Level::Warn,
-        Theirs::Info => Level::Info,
-    };
-    runtime::log_at!(PORTS, level, "{line}");
 }
 
 /// Logs a line of DPDK, or of our ports that use it. Called on any thread.

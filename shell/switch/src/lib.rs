@@ -35,6 +35,7 @@ mod drop_counters;
 mod fail_open;
 mod findings;
 mod fragments;
+mod guest_log;
 mod handler_threads;
 mod identity;
 mod limits;

@@ -139,7 +139,7 @@ impl Switch {
         let mut netdevs = Netdevs::new(options.dummy);
         let for_devices = waker.clone();
         netdevs.set_notify(move || for_devices.wake());
-        netdev::guest_log::divert(crate::dpdk_start::log_guest_line);
+        netdev::guest_log::divert(crate::guest_log::log_line);
         Ok(Switch {
             clock,
             waker,
