@@ -19,7 +19,12 @@ pub(crate) struct CapturedQueue {
 
 impl CapturedQueue {
     /// Makes one for each queue of the device; `sent` counts what the port sends.
-    pub(crate) fn all(captures: &Arc<Captures>, port: u32, device: &DeviceQueues, sent: &PortCount) -> DeviceQueues {
+    pub(crate) fn all(
+        captures: &Arc<Captures>,
+        port: u32,
+        device: &DeviceQueues,
+        sent: &PortCount,
+    ) -> DeviceQueues {
         let queue = |at| CapturedQueue {
             captures: Arc::clone(captures),
             device: Arc::clone(device),
