@@ -3,9 +3,10 @@
 //! Exit status: 0 the command succeeded, 1 the daemon could not be reached, 2 the daemon replied with an
 //! error.
 
+use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
-use crate::{Call, own, suggest};
+use crate::{own, suggest};
 use ctl::By;
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};

@@ -4,9 +4,10 @@
 //! command of the same name, with the options. Exit status: 0 success, 1 failure.
 
 use crate::appctl::{self, Failure};
+use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
-use crate::{Call, own, suggest};
+use crate::{own, suggest};
 use runtime::{Clock, Dirs};
 use std::process::ExitCode;
 use std::time::Duration;

@@ -4,9 +4,10 @@
 //! `external_ids:system-id` and `external_ids:hostname`. A random system-id is stored in `system-id.conf`, so
 //! that it survives a new database.
 
+use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::page::{Names, Page};
-use crate::{Call, own, vsctl};
+use crate::{own, vsctl};
 use ovsdb::Uuid;
 use runtime::Dirs;
 use std::io::{ErrorKind, Write};

@@ -5,6 +5,7 @@
 mod alarm;
 mod appctl;
 mod bench;
+mod call;
 mod capture;
 mod color;
 mod completion;
@@ -30,6 +31,7 @@ mod top;
 mod vsctl;
 mod why;
 
+use call::Call;
 use page::{Line, Names, Page};
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,18 +39,6 @@ use std::process::ExitCode;
 /// mimalloc: tools read and write flow tables of a million rules.
 #[global_allocator]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// How a tool was called.
-pub struct Call {
-    /// `argv[0]`, for messages about options.
-    pub argv0: String,
-    /// The tool's name in messages.
-    pub name: String,
-    /// Whether the tool was called by its Open vSwitch name.
-    pub compat: bool,
-    /// The arguments after the tool's name.
-    pub args: Vec<String>,
-}
 
 /// A tool.
 struct Tool {

@@ -1,8 +1,9 @@
 //! `sluice metrics [PREFIX]`: the metrics of the running switch, from its Unix socket.
 
+use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
+use crate::own;
 use crate::page::{Names, Page};
-use crate::{Call, own};
 use runtime::Dirs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,8 +1,9 @@
 //! Common parts of all tools: `--help`, `--version`, `--json`, and error messages.
 
+use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::Page;
-use crate::{Call, suggest};
+use crate::suggest;
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -1,9 +1,10 @@
 //! `sluice pmd plan`: shows the result of an rxq reassignment without applying it.
 
 use crate::appctl::{Asking, report_failure};
+use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Line, Names, Page};
-use crate::{Call, own, suggest};
+use crate::{own, suggest};
 use std::process::ExitCode;
 
 /// `--target`.

@@ -1,9 +1,10 @@
 //! `sluice pool`: the pools of receive buffers, and what each port holds of them.
 
+use crate::call::Call;
 use crate::getopt::Opt;
+use crate::own;
 use crate::page::{Names, Page};
 use crate::pmd::{TARGET, ask};
-use crate::{Call, own};
 use std::process::ExitCode;
 
 fn options() -> Vec<Opt> {

@@ -1,8 +1,9 @@
 //! `sluice settings [PATTERN]`: lists the settings in the database, and how the switch uses them.
 
+use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
+use crate::own;
 use crate::page::{Names, Page};
-use crate::{Call, own};
 use ovsdb::Json;
 use settings::{self, Setting, text};
 use std::process::ExitCode;

@@ -3,10 +3,10 @@
 //! Compilation removes trailing actions without effect, so that **the last operation consumes the packet**.
 //! An action that is not built yet becomes a drop with its own reason. Nesting is bounded.
 
-use crate::rewrite::{Expected, Rewrite, Shared, with_rewrites};
+use crate::rewrite::Rewrite;
 use conntrack::{Action as Track, Helper, Nat, Side};
 use dpif::{Ct, CtNat, DpAction, DropReason, HashAlg, SetField, Userspace};
-use flow::{Flow, Mac};
+use flow::Mac;
 use std::sync::Arc;
 use tunnel::Template;
 use units::Ufid;
@@ -23,11 +23,11 @@ pub struct Program {
     /// operations.
     pub sum: Sum,
     /// The first operation behind its meters and what tracks, if that is a rewrite.
-    rewrite: Option<Arc<Rewrite>>,
+    pub(crate) rewrite: Option<Arc<Rewrite>>,
     /// Which operation tracks packets, if nothing but meters comes before it; else the number of operations.
     track: usize,
     /// Programs of one number have equal operations; 0: not known.
-    number: u64,
+    pub(crate) number: u64,
     /// The megaflow whose program it is; 0: none.
     pub ufid: Ufid,
 }
@@ -187,7 +187,7 @@ impl Op {
 
 impl Program {
     /// Makes a program of operations of which the last one consumes the packet.
-    fn new(ops: Vec<Op>) -> Program {
+    pub(crate) fn new(ops: Vec<Op>) -> Program {
         let sum = match ops[..] {
             [Op::Drop(reason)] => Sum::Drop(reason),
             [Op::TunnelPush(_), Op::Output(port)] => Sum::PushAndSend(port),
@@ -206,18 +206,6 @@ impl Program {
         Program { ops, sum, rewrite, track, number: 0, ufid: Ufid::default() }
     }
 
-    /// Shares the rewrite with other programs that have an equal one, and the number with equal programs.
-    pub(crate) fn share(&mut self, shared: &mut Shared) {
-        let at = before_edits(&self.ops);
-        if let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.get_mut(at)) {
-            shared.share(rewrite);
-            *first = Arc::clone(rewrite);
-        }
-        if matches!(self.sum, Sum::Send { does: 1.., .. }) {
-            self.number = shared.number(&self.ops);
-        }
-    }
-
     /// The summary of the program.
     #[inline(always)]
     pub(crate) fn number(&self) -> u64 {
@@ -227,15 +215,6 @@ impl Program {
     /// Compiles a list for packets of any layout.
     pub fn compile(actions: &[DpAction]) -> Program {
         compile(actions, 0)
-    }
-
-    /// Compiles the actions of a megaflow. `flow` is the flow of one of its packets, `mask` its wildcards.
-    pub fn compile_for(actions: &[DpAction], flow: &Flow, mask: &Flow) -> Program {
-        let program = compile(actions, 0);
-        match program.sum {
-            Sum::Long => program.with_rewrites(Expected::of(flow, mask)),
-            _ => program,
-        }
     }
 
     /// Returns whether the program hashes packets, so that keys should be read to the depth that the hash
@@ -285,14 +264,6 @@ impl Program {
         }
     }
 
-    /// Returns the same program with rewrites for packets of the expected layout.
-    pub(crate) fn with_rewrites(self, expected: Option<Expected>) -> Program {
-        if expected.is_none() {
-            return self;
-        }
-        Program::new(with_rewrites(self.ops, expected))
-    }
-
     /// Compiles into the memory of a program that is not needed any more.
     pub(crate) fn compile_in(mut memory: Vec<Op>, actions: &[DpAction]) -> Program {
         memory.clear();
@@ -309,7 +280,7 @@ fn meters(ops: &[Op]) -> impl Iterator<Item = u32> {
 }
 
 /// How many operations a list begins with that are meters, or track packets behind them.
-fn before_edits(ops: &[Op]) -> usize {
+pub(crate) fn before_edits(ops: &[Op]) -> usize {
     let meters = meters(ops).count();
     meters + usize::from(matches!(ops.get(meters), Some(Op::Ct(_))))
 }

@@ -19,7 +19,10 @@ pub fn imports(src: &Path) -> Imports {
         files.iter().map(|f| (module_path(src, f), f.clone())).collect();
     let named: BTreeMap<&Vec<String>, Vec<Vec<String>>> = modules
         .iter()
-        .map(|(module, file)| (module, paths(&std::fs::read_to_string(file).unwrap(), module)))
+        .map(|(module, file)| {
+            let children: BTreeSet<&str> = children(module, &modules).collect();
+            (module, paths(&std::fs::read_to_string(file).unwrap(), module, &children))
+        })
         .collect();
     let mut imports = Imports::new();
     for (module, file) in &modules {
@@ -31,6 +34,15 @@ pub fn imports(src: &Path) -> Imports {
         }
     }
     imports
+}
+
+/// The names of a module's children.
+fn children<'m>(
+    module: &'m [String],
+    modules: &'m BTreeMap<Vec<String>, PathBuf>,
+) -> impl Iterator<Item = &'m str> {
+    let below = modules.keys().filter(|m| m.len() == module.len() + 1 && m.starts_with(module));
+    below.filter_map(|m| m.last()).map(String::as_str)
 }
 
 /// Groups of files that import each other, directly or through others of the group.
@@ -92,14 +104,22 @@ fn resolve<'m>(
     modules.get(&module)
 }
 
-/// A file's text before its module of unit tests.
+/// A file's text before its module of unit tests. Tests in a file of their own do not end it.
 pub fn without_tests(text: &str) -> &str {
-    let tests = ["\n#[cfg(test)]", "\n#[cfg(all(test, "].iter().filter_map(|start| text.find(start)).min();
+    let starts = ["\n#[cfg(test)]", "\n#[cfg(all(test, "];
+    let attributes = starts.iter().flat_map(|start| text.match_indices(start).map(|(at, _)| at));
+    let tests = attributes.filter(|at| !is_file_of_tests(&text[*at..])).min();
     &text[..tests.unwrap_or(text.len())]
 }
 
-/// All paths below the crate's root that a file names, as module paths from the root.
-fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
+/// Whether the attribute at the beginning of the text is followed by `mod name;`.
+fn is_file_of_tests(text: &str) -> bool {
+    let next = text.lines().skip(1).find(|line| !line.starts_with('#')).unwrap_or("");
+    next.starts_with("mod ") && next.ends_with(';')
+}
+
+/// All paths below the crate's root that a file names, as module paths from the root. `children`: the module's own.
+fn paths(text: &str, module: &[String], children: &BTreeSet<&str>) -> Vec<Vec<String>> {
     let code: String = without_tests(text)
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"))
@@ -109,7 +129,7 @@ fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(start) {
             let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
+            if before.is_some_and(|c| is_of_name(c) || c == ':' || c == '$') {
                 continue;
             }
             // An indented `use super::` belongs to a module within this file.
@@ -130,7 +150,20 @@ fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
             expand(rest, &[], &mut |path| out.push([module, path].concat()));
         }
     }
+    // Nor does `child::function()`.
+    for (at, _) in code.match_indices("::") {
+        let name_at = code[..at].rfind(|c: char| !is_of_name(c)).map_or(0, |end| end + 1);
+        let before = &code[..name_at];
+        let is_first = !before.ends_with([':', '.', '$', '\'']) && !before.ends_with("use ");
+        if is_first && children.contains(&code[name_at..at]) {
+            expand(&code[name_at..], &[], &mut |path| out.push([module, path].concat()));
+        }
+    }
     out
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// Calls `found` with every path of a use tree: `a::{b, c::d}` is `a::b` and `a::c::d`. Returns the rest of the text.
@@ -153,7 +186,7 @@ fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])
             }
             return rest.strip_prefix('}').unwrap_or("");
         }
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let end = rest.find(|c: char| !is_of_name(c)).unwrap_or(rest.len());
         if end > 0 {
             path.push(rest[..end].to_owned());
         }
@@ -166,8 +199,7 @@ fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])
     found(&path);
     // `as name`
     let rest = rest.trim_start();
-    rest.strip_prefix("as ")
-        .map_or(rest, |alias| alias.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'))
+    rest.strip_prefix("as ").map_or(rest, |alias| alias.trim_start_matches(is_of_name))
 }
 
 /// A path of `module` from the crate's root.
@@ -186,7 +218,7 @@ mod tests {
 
     fn of(text: &str, module: &[&str]) -> Vec<String> {
         let module: Vec<String> = module.iter().map(|m| (*m).to_owned()).collect();
-        paths(text, &module).into_iter().map(|p| p.join("::")).collect()
+        paths(text, &module, &["child"].into()).into_iter().map(|p| p.join("::")).collect()
     }
 
     #[test]
@@ -196,6 +228,8 @@ mod tests {
         assert_eq!(of("    crate::a::f(1);\n// crate::no", &["x"]), ["a::f"]);
         assert_eq!(of("use child::Name;", &["x"]), ["x::child::Name"]);
         assert_eq!(of("use crate::a;\n#[cfg(test)]\nuse crate::b;", &["x"]), ["a"]);
+        assert_eq!(of("fn f() {\n    child::g(other::h())", &["x"]), ["x::child::g"]);
+        assert_eq!(of("#[cfg(test)]\nmod tests;\nuse crate::a;", &["x"]), ["a"]);
         assert_eq!(of("use super::{\n    a,\n    b,\n};", &["x", "y"]), ["x::a", "x::b"]);
     }
 

@@ -11,9 +11,10 @@ mod path;
 mod report;
 mod traffic;
 
+use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::{Line, Names, Page};
-use crate::{Call, own, suggest};
+use crate::{own, suggest};
 use cells::Experiment;
 use ovsdb::Json;
 use report::Row;

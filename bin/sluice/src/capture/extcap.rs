@@ -2,8 +2,8 @@
 //! named pipe.
 
 use super::ports;
-use crate::Call;
 use crate::appctl::Failure;
+use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
 
 /// The options of extcap. Wireshark gives them, so the help page does not list them.

@@ -10,9 +10,10 @@ mod lines;
 mod stream;
 
 use crate::appctl::{Asking, Failure, report_failure};
+use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
+use crate::own;
 use crate::page::{Names, Page};
-use crate::{Call, own};
 use std::fs::File;
 use std::io;
 use std::process::ExitCode;

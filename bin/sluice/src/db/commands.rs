@@ -2,7 +2,7 @@
 
 use super::context::{Context, Fail, print};
 use super::{ask, dump, files, monitor, options, server};
-use crate::Call;
+use crate::call::Call;
 use crate::page::{Line, Names, Page};
 use crate::suggest;
 use std::path::Path;

@@ -19,7 +19,7 @@ mod rpc;
 mod server;
 mod show_log;
 
-use crate::Call;
+use crate::call::Call;
 use context::{Context, Fail};
 use runtime::{Clock, Dirs};
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! The options of the command line.
 
-use crate::Call;
+use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
 use crate::remote::{Identity, TLS};
 use crate::table::{Layout, Style, TABLE};

@@ -9,9 +9,10 @@ mod facts;
 mod finding;
 mod gather;
 
+use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
-use crate::{Call, color, own};
+use crate::{color, own};
 use finding::{Finding, Level};
 use runtime::Dirs;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! The drops of a running switch.
 
-use crate::Call;
 use crate::appctl::{Asking, Failure};
+use crate::call::Call;
 use crate::getopt::Parsed;
 use dpif::DropReason;
 use ovsdb::Json;

@@ -5,9 +5,10 @@
 mod live;
 
 use crate::appctl::report_failure;
+use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
+use crate::own;
 use crate::page::{Names, Page};
-use crate::{Call, own};
 use dpif::DropReason;
 use dpif::drop_reason::markdown;
 use ovsdb::Json;

@@ -29,7 +29,7 @@ mod written;
 
 pub use commands::{NAMES, page};
 
-use crate::Call;
+use crate::call::Call;
 use context::Context;
 use fail::Fail;
 use runtime::{Clock, Dirs};

@@ -1,7 +1,7 @@
 //! The options of the command line.
 
 use super::fail::{Fail, fail};
-use crate::Call;
+use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
 use crate::own;
 use crate::remote::{Identity, TLS};

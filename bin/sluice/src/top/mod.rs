@@ -15,9 +15,10 @@ mod view;
 mod tests;
 
 use crate::appctl::{Asking, Failure, report_failure};
+use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
+use crate::own;
 use crate::page::{Names, Page};
-use crate::{Call, own};
 use ovsdb::Json;
 use pages::{Kind, Sample};
 use sample::Datapath;

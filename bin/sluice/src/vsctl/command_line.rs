@@ -4,7 +4,7 @@ use super::commands::{self, COMMANDS};
 use super::options::{Options, all};
 use super::page::{NAMES, page};
 use super::{catalog, syntax};
-use crate::Call;
+use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::own;
 use crate::remote::Identity;

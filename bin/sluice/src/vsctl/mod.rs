@@ -29,8 +29,9 @@ mod syntax;
 mod transaction;
 mod zones;
 
+use crate::call::Call;
 use crate::notation::Symbols;
-use crate::{Call, own, remote};
+use crate::{own, remote};
 pub use page::{NAMES, page};
 
 use catalog::ROOT;

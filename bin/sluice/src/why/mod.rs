@@ -10,9 +10,10 @@ mod tell;
 mod watch;
 
 use crate::appctl::{Asking, Failure, report_failure};
+use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
+use crate::own;
 use crate::page::{Names, Page};
-use crate::{Call, own};
 use ovsdb::Json;
 use serde_json::json;
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! LACP on all links of a port: receives and sends messages, attaches and detaches links.
 
-use super::Negotiation;
 use super::info::{Info, State};
 use super::member::{FAST, MISSED, Member, MemberSettings, SLOW, Status};
+use super::negotiation::Negotiation;
 use super::pdu::{PDU_LEN, Received, compose, parse};
 use flow::Mac;
 use std::collections::BTreeMap;

@@ -4,16 +4,35 @@
 //! that differ at the end of the run become written words and checksum updates.
 
 use super::expected::{ADDRESSES, Byte, Expected, HEADER};
-use crate::program::{Op, Program};
-use dpif::{ArpKey, Ipv4Key, Ipv6Key, Masked, PortsKey, SetField};
-use flow::VLAN_CFI;
+use crate::program::{Op, Program, Sum};
+use dpif::{ArpKey, DpAction, Ipv4Key, Ipv6Key, Masked, PortsKey, SetField};
+use flow::{Flow, VLAN_CFI};
 use packet::ether::ethertype;
 use packet::{Icmp, Tcp, Udp, ipproto};
 use std::sync::Arc;
 
+impl Program {
+    /// Compiles the actions of a megaflow. `flow` is the flow of one of its packets, `mask` its wildcards.
+    pub fn compile_for(actions: &[DpAction], flow: &Flow, mask: &Flow) -> Program {
+        let program = Program::compile(actions);
+        match program.sum {
+            Sum::Long => program.with_rewrites(Expected::of(flow, mask)),
+            _ => program,
+        }
+    }
+
+    /// Returns the same program with rewrites for packets of the expected layout.
+    fn with_rewrites(self, expected: Option<Expected>) -> Program {
+        if expected.is_none() {
+            return self;
+        }
+        Program::new(with_rewrites(self.ops, expected))
+    }
+}
+
 /// Returns the operations with a rewrite in front of every run of edits that a rewrite can replace, here and
 /// in nested programs.
-pub(crate) fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
+fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
     let mut out = Vec::with_capacity(ops.len() + 1);
     let mut ops = ops.into_iter().peekable();
     let mut run_ops = Vec::new();

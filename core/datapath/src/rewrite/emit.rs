@@ -1,9 +1,10 @@
 //! Makes a [`Rewrite`] from the expected header at the end of a run.
 
+use super::apply::{Kind, Lengths, More, Moved, Rewrite, Word};
 use super::compile::{Run, checksum_of};
 use super::expected::{Byte, Expected, HEADER};
 use super::patch::{HALF, Patch};
-use super::{Kind, Lengths, More, Moved, Rewrite, Sum, Word};
+use super::sum::Sum;
 use packet::ipproto;
 
 impl Run {

@@ -2,10 +2,13 @@
 //!
 //! Written as operations on four words, which compilers translate to the widest vectors of the target.
 
-use super::Head;
+use packet::frame::REACH;
 
 /// Bytes per patch.
 pub(super) const HALF: usize = 32;
+
+/// The window that [`packet::frame::Frame::head_mut`] gives.
+pub(super) type Head = [u8; REACH];
 
 type Half = [u64; 4];
 

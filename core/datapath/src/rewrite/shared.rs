@@ -4,8 +4,8 @@
 //! rewrites. One shared rewrite stays in the CPU cache, a hundred thousand equal ones do not. Packets whose
 //! programs are known to be equal are executed together.
 
-use super::Rewrite;
-use crate::program::Op;
+use super::apply::Rewrite;
+use crate::program::{Op, Program, Sum, before_edits};
 use std::sync::Arc;
 
 /// For each of this many fingerprints the latest rewrite or program is kept.
@@ -64,6 +64,20 @@ fn fingerprint(ops: &[Op]) -> u32 {
     })
 }
 
+impl Program {
+    /// Shares the rewrite with other programs that have an equal one, and the number with equal programs.
+    pub(crate) fn share(&mut self, shared: &mut Shared) {
+        let at = before_edits(&self.ops);
+        if let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.get_mut(at)) {
+            shared.share(rewrite);
+            *first = Arc::clone(rewrite);
+        }
+        if matches!(self.sum, Sum::Send { does: 1.., .. }) {
+            self.number = shared.number(&self.ops);
+        }
+    }
+}
+
 impl Rewrite {
     /// A hash of the rewrite: equal rewrites have the same.
     fn fingerprint(&self) -> u32 {
@@ -76,7 +90,6 @@ impl Rewrite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Program;
     use dpif::{DpAction, EthKey, Masked, SetField};
     use flow::{Flow, Mac};
     use units::PortNo;

@@ -1,7 +1,6 @@
 //! Checksums of rewritten headers.
 
-use super::Head;
-use super::patch::load;
+use super::patch::{Head, load};
 
 /// The update of one checksum (RFC 1624): the value to add to its complement.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,0 +1,24 @@
+//! How far a port has come with LACP.
+
+/// LACP state of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Negotiation {
+    /// LACP is disabled.
+    #[default]
+    Off,
+    /// LACP is enabled, and no link is attached.
+    Configured,
+    /// At least one link is attached.
+    Negotiated,
+}
+
+impl Negotiation {
+    /// As commands show it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Negotiation::Off => "off",
+            Negotiation::Configured => "configured",
+            Negotiation::Negotiated => "negotiated",
+        }
+    }
+}

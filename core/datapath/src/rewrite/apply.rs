@@ -1,0 +1,292 @@
+//! A compiled rewrite, and its application to packets.
+
+use super::patch::{HALF, Head, Patch, load, load_half, store, store_half};
+use super::sum::Sum;
+use packet::frame::{Frame, REACH};
+
+/// Eight bytes of the window, of which some bits are compared or written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Word {
+    pub(super) at: u8,
+    /// Mask of the other bits.
+    pub(super) keep: u64,
+    /// The values of the bits.
+    pub(super) value: u64,
+}
+
+impl Word {
+    /// Returns the bits that differ.
+    #[inline(always)]
+    fn difference(&self, head: &Head) -> u64 {
+        (load(head, self.at) ^ self.value) & !self.keep
+    }
+
+    #[inline(always)]
+    fn write(&self, head: &mut Head) {
+        store(head, self.at, load(head, self.at) & self.keep | self.value);
+    }
+}
+
+/// A compiled run of edits. Offsets count from the start of the window, which is the start of the packet
+/// before or after the rewrite, whichever comes first in the buffer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rewrite {
+    /// Compares and writes the first 32 bytes of the window.
+    pub(super) low: Patch,
+    /// The same for the next 32 bytes; unused unless `is_long`.
+    pub(super) high: Patch,
+    pub(super) is_long: bool,
+    pub(super) kind: Kind,
+    /// Number of checksum updates.
+    pub(super) sum_count: u8,
+    /// Number of operations after this one that it replaces.
+    pub(crate) ops: u8,
+    /// By how many bytes the packet grows.
+    pub(super) grown: i16,
+    /// Minimum length of a packet that contains all compared and written bytes.
+    pub(super) min_len: u16,
+    /// Bytes of the window before the start of the packet.
+    pub(super) front: u8,
+    /// Applies only to packets without unfinished offloads.
+    pub(super) needs_done: bool,
+    pub(super) sums: [Sum; 2],
+    pub(super) lengths: Option<Lengths>,
+    pub(super) moved: Moved,
+    pub(super) more: Option<Box<More>>,
+}
+
+/// The parts of a rewrite besides patches and sums.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// No other parts.
+    Fields,
+    /// `lengths`.
+    Transport,
+    /// `moved`, which is short, and the packet grows or shrinks.
+    Tags,
+    Any,
+}
+
+/// What is compared and written after the first 64 bytes of the window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct More {
+    pub(super) compared: Box<[Word]>,
+    pub(super) written: Box<[Word]>,
+}
+
+/// Bytes that are moved because bytes after them are pushed or popped.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Moved {
+    pub(super) from: u8,
+    pub(super) to: u8,
+    pub(super) len: u8,
+    /// For 8 to 16 bytes: the first and the last eight bytes at the destination, as mask of unchanged bits
+    /// and values of the others.
+    pub(super) ends: [(u64, u64); 2],
+}
+
+/// Length checks that ensure that the transport header is complete and where it is expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Lengths {
+    pub(super) v6: bool,
+    /// Offset of the IP header.
+    pub(super) ip: u8,
+    /// Offset of the transport header.
+    pub(super) l4: u8,
+    /// Bytes from the IP header to the end of the fixed transport header.
+    pub(super) least: u8,
+    /// Checks the data offset of TCP.
+    pub(super) tcp: bool,
+}
+
+impl Rewrite {
+    /// Rewrites at most 64 packets. Returns a bit for each packet that has not the expected layout and is
+    /// unchanged.
+    ///
+    /// The kind of the rewrite is matched once for all packets.
+    #[inline(always)]
+    pub(crate) fn apply_all(&self, frames: &mut [Frame]) -> u64 {
+        match (self.kind, self.sum_count) {
+            (Kind::Fields, 0) => self.each::<0, false, false>(frames),
+            (Kind::Fields, 1) => self.each::<1, false, false>(frames),
+            (Kind::Transport, 1) => self.each::<1, false, true>(frames),
+            (Kind::Transport, 2) => self.each::<2, false, true>(frames),
+            (Kind::Tags, 0) => self.each::<0, true, false>(frames),
+            (Kind::Tags, 1) => self.each::<1, true, false>(frames),
+            _ => {
+                let frames = frames.iter_mut().enumerate();
+                frames.fold(0, |unfit, (i, frame)| unfit | u64::from(!self.apply(frame)) << (i % 64))
+            }
+        }
+    }
+
+    /// [`apply_all`](Self::apply_all) for this number of sums. `TAGS`, `L4`: whether it is of that [`Kind`].
+    #[inline(always)]
+    fn each<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frames: &mut [Frame]) -> u64 {
+        let same = self.same();
+        let mut unfit = 0;
+        // Closures are avoided: a function that is not inlined here is compiled without the vector
+        // instructions.
+        for (i, frame) in frames.iter_mut().enumerate() {
+            unfit |= u64::from(!same.one::<SUMS, TAGS, L4>(frame)) << (i % 64);
+        }
+        unfit
+    }
+
+    #[inline(always)]
+    fn same(&self) -> Same<'_> {
+        Same {
+            low: self.low,
+            high: self.high,
+            is_long: self.is_long,
+            needs_done: self.needs_done,
+            min_len: self.min_len.into(),
+            front: self.front.into(),
+            grown: self.grown,
+            sums: &self.sums,
+            lengths: self.lengths,
+            moved: self.moved,
+        }
+    }
+
+    /// Rewrites the packet. Returns `false` and changes nothing if it has not the expected layout.
+    #[inline]
+    pub(crate) fn apply(&self, frame: &mut Frame) -> bool {
+        let front = usize::from(self.front);
+        if frame.len() < usize::from(self.min_len) || (self.needs_done && frame.is_undone()) {
+            return false;
+        }
+        let len = frame.len() + front;
+        let Some(head) = frame.head_mut(front) else { return false };
+        let (compared, written) =
+            self.more.as_deref().map_or((&[][..], &[][..]), |m| (&m.compared, &m.written));
+        if self.low.differs(&load_half(head, 0))
+            || self.high.differs(&load_half(head, HALF))
+            || compared.iter().any(|word| word.difference(head) != 0)
+            || self.lengths.is_some_and(|lengths| !lengths.are_true(head, len))
+        {
+            return false;
+        }
+        let renewed = self.sums.each_ref().map(|sum| sum.renewed(head));
+        self.moved.apply(head);
+        for (start, patch) in [(0, &self.low), (HALF, &self.high)] {
+            let half = load_half(head, start);
+            store_half(head, start, &patch.patched(&half));
+        }
+        written.iter().for_each(|word| word.write(head));
+        let sums = self.sums.iter().zip(renewed).take(self.sum_count.into());
+        sums.for_each(|(sum, value)| sum.store(head, value));
+        frame.grow_front(self.grown);
+        frame.shift_offload(self.grown);
+        true
+    }
+}
+
+/// The fields of a rewrite that are read for every packet. They are copied once for all packets, because the
+/// compiler cannot know that writing packet bytes does not change them.
+struct Same<'r> {
+    low: Patch,
+    high: Patch,
+    is_long: bool,
+    needs_done: bool,
+    min_len: usize,
+    front: usize,
+    grown: i16,
+    sums: &'r [Sum; 2],
+    lengths: Option<Lengths>,
+    moved: Moved,
+}
+
+impl Same<'_> {
+    /// Applies the rewrite; see [`Rewrite::apply`].
+    #[inline(always)]
+    fn one<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frame: &mut Frame) -> bool {
+        if frame.len() < self.min_len || (self.needs_done && frame.is_undone()) {
+            return false;
+        }
+        let front = if TAGS { self.front } else { 0 };
+        let len = frame.len() + front;
+        let Some(head) = frame.head_mut(front) else { return false };
+        let low = load_half(head, 0);
+        if self.low.differs(&low) || (self.is_long && self.high.differs(&load_half(head, HALF))) {
+            return false;
+        }
+        if L4
+            && let Some(lengths) = &self.lengths
+            && !lengths.are_true(head, len)
+        {
+            return false;
+        }
+        // Checksums are computed before the bytes that they read are overwritten, and stored last: a load
+        // directly after a store to a part of it would stall.
+        let first = if SUMS > 0 { self.sums[0].renewed(head) } else { 0 };
+        let second = if SUMS > 1 { self.sums[1].renewed(head) } else { 0 };
+        let ends = if TAGS { self.moved.ends(head) } else { [0; 2] };
+        store_half(head, 0, &self.low.patched(&low));
+        if self.is_long {
+            let high = load_half(head, HALF);
+            store_half(head, HALF, &self.high.patched(&high));
+        }
+        if TAGS {
+            self.moved.put_ends(head, ends);
+        }
+        if SUMS > 0 {
+            self.sums[0].store(head, first);
+        }
+        if SUMS > 1 {
+            self.sums[1].store(head, second);
+        }
+        if TAGS {
+            frame.grow_front(self.grown);
+            frame.shift_offload(self.grown);
+        }
+        true
+    }
+}
+
+impl Moved {
+    /// Returns whether there are 8 to 16 bytes.
+    pub(super) fn is_short(&self) -> bool {
+        (8..=16).contains(&self.len)
+    }
+
+    /// For short moves, the first and the last eight bytes at the destination; they overlap if there are
+    /// fewer than 16.
+    #[inline(always)]
+    fn ends(&self, head: &Head) -> [u64; 2] {
+        let [(keep_first, first), (keep_last, last)] = self.ends;
+        [load(head, self.from) & keep_first | first, load(head, self.last(self.from)) & keep_last | last]
+    }
+
+    #[inline(always)]
+    fn put_ends(&self, head: &mut Head, [first, last]: [u64; 2]) {
+        store(head, self.to, first);
+        store(head, self.last(self.to), last);
+    }
+
+    /// The last eight bytes before an offset.
+    #[inline(always)]
+    pub(super) fn last(&self, start: u8) -> u8 {
+        start.wrapping_add(self.len).wrapping_sub(8)
+    }
+
+    fn apply(&self, head: &mut Head) {
+        let from = usize::from(self.from);
+        head.copy_within(from..(from + usize::from(self.len)).min(REACH), self.to.into());
+    }
+}
+
+impl Lengths {
+    /// `len`: length of the packet within the window.
+    #[inline(always)]
+    fn are_true(&self, head: &Head, len: usize) -> bool {
+        let byte = |at: u8, more: usize| usize::from(head[(usize::from(at) + more).min(REACH - 1)]);
+        // The length field of IPv4 includes the header, that of IPv6 does not.
+        let (at, more) = if self.v6 { (4, 40) } else { (2, 0) };
+        let end = (byte(self.ip, at) << 8 | byte(self.ip, at + 1)) + more + usize::from(self.ip);
+        if end < usize::from(self.ip) + usize::from(self.least) || end > len {
+            return false;
+        }
+        !self.tcp || (20..=end - usize::from(self.l4)).contains(&((byte(self.l4, 12) >> 4) * 4))
+    }
+}
