@@ -1,35 +1,36 @@
 //! One connection with its socket: connecting, reading, writing, snooping.
 
-use crate::packet_limit::{PacketKind, PacketLimit};
-use crate::session::{Session, SessionState};
+use crate::backlog::Backlog;
+use crate::channel::{Channel, Incoming};
+use crate::order::{Opened, Order, Parts};
+use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
+use crate::session::OUTPUT_MAX;
 use crate::target::{ConnKind, ControllerTarget};
 use crate::trace::VCONN;
 use crate::unsent::{self, Unsent};
-use openflow::{Message, VersionSet};
+use openflow::session::Role;
+use openflow::{Dialect, Message, VersionSet};
 use runtime::coverage::Counter;
 use runtime::log::Level;
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
+use std::sync::Arc;
 use transport::{Action, Loss, Reconnect, Stream, Target, Wording};
 use units::Millis;
 
 static RCONN: Module = Module::new("rconn");
 static CONNMGR: Module = Module::new("connmgr");
-/// Packet-ins that were dropped because the peer did not read earlier ones.
-static OVERFLOW: Counter = Counter::new("rconn_overflow");
 /// Connections that were closed because the peer did not read.
 static CUT_OFF: Counter = Counter::new("rconn_unsent_closed");
 static DROPS: RateLimit = RateLimit::new(5, 5);
 static LIMIT: RateLimit = RateLimit::new(60, 600);
 
-/// If more bytes of replies than this wait, nothing more is read from the peer.
-const OUTPUT_MAX: usize = 512 << 10;
 /// Unread bytes that are received in advance at most.
 const INPUT_MAX: usize = 256 << 10;
-/// Messages of one connection per iteration: enough to make the cost of an iteration small.
-const TURN_MAX: u32 = 256;
+/// While more bytes than this wait, no part of a long reply is made.
+const PARTS_OUTPUT_MAX: usize = 64 << 10;
 const READ_SIZE: usize = 64 << 10;
 
 /// One connection.
@@ -39,14 +40,20 @@ pub(crate) struct Conn {
     /// Its configuration; the target is empty for tools.
     pub(crate) settings: ControllerTarget,
     pub(crate) reconnect: Reconnect,
-    /// Exists while the connection, or an attempt to connect, exists.
-    pub(crate) session: Option<Session>,
+    /// Exists while the socket is connected.
+    channel: Option<Channel>,
+    /// What its session and it have for each other.
+    backlog: Arc<Backlog>,
+    /// Requests were left because too much output waits.
+    held_back: bool,
+    /// A long reply that is not complete.
+    parts: Option<(Parts, Dialect)>,
     /// Where to connect to; `None` for a connection that the peer opened.
     target: Option<Target>,
     versions: VersionSet,
     stream: Option<Stream>,
+    debug_actions: bool,
     snoopers: Vec<Snooper>,
-    left: u32,
     pub(crate) packet_limit: PacketLimit,
     unsent: Unsent,
 }
@@ -55,7 +62,7 @@ pub(crate) struct Conn {
 #[derive(Debug)]
 pub(crate) struct Snooper {
     stream: Stream,
-    session: Session,
+    channel: Channel,
 }
 
 impl Conn {
@@ -65,26 +72,27 @@ impl Conn {
         kind: ConnKind,
         stream: Stream,
         settings: ControllerTarget,
-        versions: VersionSet,
+        (versions, debug_actions): (VersionSet, bool),
         now: Millis,
     ) -> Conn {
         let name = stream.name().to_owned();
         let mut reconnect = Reconnect::accepted(format!("{bridge}<->{name}"), Wording::OpenFlow, now);
         reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
-        let mut session = Session::new(&name, kind == ConnKind::Service, versions);
-        session.async_by_default = settings.async_messages;
         let mut packet_limit = PacketLimit::default();
         packet_limit.configure(&settings);
         Conn {
             kind,
             settings,
             reconnect,
-            session: Some(session),
+            channel: Some(Channel::new(&name, versions, debug_actions)),
+            backlog: Arc::default(),
+            held_back: false,
+            parts: None,
             target: None,
             versions,
             stream: Some(stream),
+            debug_actions,
             snoopers: Vec::new(),
-            left: 0,
             packet_limit,
             unsent: Unsent::default(),
         }
@@ -95,7 +103,7 @@ impl Conn {
         bridge: &str,
         settings: ControllerTarget,
         target: Target,
-        versions: VersionSet,
+        (versions, debug_actions): (VersionSet, bool),
         now: Millis,
     ) -> Conn {
         let name = format!("{bridge}<->{}", settings.target);
@@ -103,12 +111,15 @@ impl Conn {
             kind: ConnKind::Controller,
             reconnect: Reconnect::new(name, Wording::OpenFlow, now),
             settings: settings.clone(),
-            session: None,
+            channel: None,
+            backlog: Arc::default(),
+            held_back: false,
+            parts: None,
             target: Some(target),
             versions,
             stream: None,
+            debug_actions,
             snoopers: Vec::new(),
-            left: 0,
             packet_limit: PacketLimit::default(),
             unsent: Unsent::default(),
         };
@@ -139,60 +150,124 @@ impl Conn {
         self.target.is_none() && self.stream.is_none()
     }
 
-    /// The session, if it is connected and has negotiated a version.
-    pub(crate) fn open_session(&mut self) -> Option<&mut Session> {
-        self.session.as_mut().filter(|s| s.state() == SessionState::Open)
+    /// Whether a version is agreed on.
+    pub(crate) fn is_open(&self) -> bool {
+        self.channel.as_ref().is_some_and(Channel::is_open)
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        self.session.as_ref().is_some_and(|s| s.state() == SessionState::Open)
+    /// Whether the socket is connected.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.channel.is_some()
+    }
+
+    /// The role of the peer, if it is open.
+    pub(crate) fn role(&self) -> Option<Role> {
+        self.is_open().then(|| self.backlog.role())
     }
 
     /// Runs timers, reads and writes.
     pub(crate) fn run(&mut self, now: Millis) {
-        self.left = TURN_MAX;
         self.progress(now);
         self.read(now);
         match self.reconnect.run(now) {
             Some(Action::Connect) => self.connect(now),
-            Some(Action::Disconnect) => self.drop_stream(now),
-            Some(Action::Probe) => self.session.iter_mut().for_each(Session::send_echo),
+            Some(Action::Disconnect) => self.drop_stream(),
+            Some(Action::Probe) => self.channel.iter_mut().for_each(Channel::send_echo),
             None => {}
         }
-        for (kind, message) in self.packet_limit.due(now) {
-            self.queue_packet_in(kind, &message);
-        }
-        if let Some(session) = &mut self.session {
-            session.expire_bundles(now);
-            if session.flow_mods.due().is_some_and(|due| now >= due) {
-                session.flow_mods.report(self.reconnect.name(), now);
-            }
+        for (kind, message, dialect) in self.packet_limit.due(now) {
+            self.queue_packet_in(kind, &message, dialect);
         }
         self.flush(now);
     }
 
-    /// Sends a packet-in, now or when the rate allows it.
-    pub(crate) fn send_packet_in(&mut self, kind: PacketKind, message: Message, now: Millis) {
-        if let Some(message) = self.packet_limit.offer(kind, message, now) {
-            self.queue_packet_in(kind, &message);
+    /// Negotiates the version when the peer's hello arrives. Returns what its session needs, once.
+    pub(crate) fn open(&mut self, now: Millis) -> Option<Opened> {
+        let channel = self.channel.as_mut().filter(|c| !c.is_open())?;
+        channel.open();
+        if !channel.is_open() {
+            return None;
         }
+        self.reconnect.connected(now);
+        self.backlog = Arc::default();
+        Some(Opened {
+            kind: self.kind,
+            target: self.target.is_some().then(|| self.settings.target.clone()),
+            name: self.reconnect.name().to_owned(),
+            version: channel.version(),
+            asynchronous: self.settings.async_messages,
+            backlog: Arc::clone(&self.backlog),
+        })
+    }
+
+    /// The next request. `None`: none has arrived, or too much waits already.
+    pub(crate) fn next_message(&mut self) -> Option<Incoming> {
+        let channel = self.channel.as_mut().filter(|c| c.is_open())?;
+        self.held_back = channel.output_len() >= OUTPUT_MAX;
+        if self.held_back || self.backlog.is_full() {
+            return None;
+        }
+        let message = channel.next_message()?;
+        self.backlog.decoded(message.memory());
+        Some(message)
+    }
+
+    /// Carries out what the session orders.
+    pub(crate) fn carry_out(&mut self, orders: Vec<Order>, now: Millis) {
+        let bytes = orders.iter().map(Order::bytes).sum();
+        for order in orders {
+            match order {
+                Order::Send(message, dialect) => {
+                    self.channel.iter_mut().for_each(|c| c.send_in(&message, dialect))
+                }
+                Order::PacketIn(kind, message, dialect) => {
+                    if let Some(message) = self.packet_limit.offer(kind, (message, dialect), now) {
+                        self.queue_packet_in(kind, &message.0, message.1);
+                    }
+                }
+                Order::DroppedPacketIn(kind) => self.packet_limit.overflow(kind),
+                Order::Parts(parts, dialect) => self.parts = self.is_open().then_some((parts, dialect)),
+            }
+        }
+        self.backlog.written(bytes, self.output_len());
+    }
+
+    /// Makes the next parts of a long reply. Returns whether the last one was made now.
+    pub(crate) fn make_parts(&mut self, now: Millis) -> bool {
+        let (Some((parts, dialect)), Some(channel)) = (&mut self.parts, &mut self.channel) else {
+            return false;
+        };
+        while channel.output_len() < PARTS_OUTPUT_MAX {
+            match parts.next(now) {
+                Some(part) => channel.send_in(&part, *dialect),
+                None => {
+                    self.parts = None;
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Queues a packet-in for the socket, unless the peer has left too many unread.
-    fn queue_packet_in(&mut self, kind: PacketKind, message: &Message) {
-        let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
-        if session.waiting_packet_ins() >= self.settings.queue_size {
+    fn queue_packet_in(&mut self, kind: PacketKind, message: &Message, dialect: Dialect) {
+        let (Some(stream), Some(channel)) = (&mut self.stream, &mut self.channel) else { return };
+        if channel.waiting_packet_ins() >= self.settings.queue_size {
             // They may only be waiting for the end of this iteration. An error will show there.
-            _ = session.flush(stream);
+            _ = channel.flush(stream);
         }
-        if session.waiting_packet_ins() >= self.settings.queue_size {
+        if channel.waiting_packet_ins() >= self.settings.queue_size {
             OVERFLOW.hit();
             self.packet_limit.overflow(kind);
             let name = self.reconnect.name();
             runtime::log_rl!(CONNMGR, DROPS, Level::Info, "{name}: dropping packet-in due to queue overflow");
             return;
         }
-        session.send_packet_in(message);
+        channel.send_packet_in(message, dialect);
+    }
+
+    fn output_len(&self) -> usize {
+        self.channel.as_ref().map_or(0, Channel::output_len)
     }
 
     fn connect(&mut self, now: Millis) {
@@ -206,34 +281,33 @@ impl Conn {
 
     /// Begins the session when the socket is connected.
     fn progress(&mut self, now: Millis) {
-        if self.session.is_some() {
+        if self.channel.is_some() {
             return;
         }
         let Some(stream) = &mut self.stream else { return };
         match stream.connect_progress() {
             Ok(true) => {
-                let mut session = Session::new(&self.settings.target, false, self.versions);
-                session.async_by_default = self.settings.async_messages;
-                session.set_tap(!self.snoopers.is_empty());
-                self.session = Some(session);
+                let mut channel = Channel::new(&self.settings.target, self.versions, self.debug_actions);
+                channel.set_tap(!self.snoopers.is_empty());
+                self.channel = Some(channel);
             }
             Ok(false) => {}
             Err(e) => {
-                self.drop_stream(now);
+                self.drop_stream();
                 self.reconnect.connect_failed(now, &e);
             }
         }
     }
 
     fn read(&mut self, now: Millis) {
-        let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
+        let (Some(stream), Some(channel)) = (&mut self.stream, &mut self.channel) else { return };
         let mut buffer = [0; READ_SIZE];
-        while session.backlog() < INPUT_MAX && session.output_len() < OUTPUT_MAX {
+        while channel.backlog() < INPUT_MAX && channel.output_len() < OUTPUT_MAX {
             match stream.read(&mut buffer) {
                 Ok(0) => return self.lost(now, Loss::Closed),
                 Ok(n) => {
                     self.reconnect.activity(now);
-                    session.receive(buffer.get(..n).unwrap_or_default());
+                    channel.receive(buffer.get(..n).unwrap_or_default());
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -242,35 +316,25 @@ impl Conn {
         }
     }
 
-    /// The next request, until this iteration's share is used up.
-    pub(crate) fn next_message(&mut self, now: Millis) -> Option<(Message, Vec<u8>)> {
-        if self.left == 0 || self.session.as_ref()?.output_len() >= OUTPUT_MAX {
-            return None;
-        }
-        let session = self.session.as_mut()?;
-        let was_open = session.state() == SessionState::Open;
-        let message = session.next_message();
-        if !was_open && session.state() == SessionState::Open {
-            self.reconnect.connected(now);
-        }
-        self.left = if message.is_some() { self.left - 1 } else { TURN_MAX };
-        message
+    /// Writes what is queued; ends a connection that has failed. Returns whether the main loop waits for that.
+    pub(crate) fn flush(&mut self, now: Millis) -> bool {
+        self.write(now);
+        self.backlog.written(0, self.output_len())
     }
 
-    /// Writes what is queued; ends a session that has failed.
-    pub(crate) fn flush(&mut self, now: Millis) {
-        let copies = self.session.as_mut().map(Session::take_tap).unwrap_or_default();
+    fn write(&mut self, now: Millis) {
+        let copies = self.channel.as_mut().map(Channel::take_tap).unwrap_or_default();
         self.snoopers.retain_mut(|s| s.turn(&copies));
-        let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
-        session.set_tap(!self.snoopers.is_empty());
-        let written = session.flush(stream);
-        if let Some(why) = session.failure() {
-            runtime::warn_rl!(VCONN, LIMIT, "{}: {why}", session.name);
+        let (Some(stream), Some(channel)) = (&mut self.stream, &mut self.channel) else { return };
+        channel.set_tap(!self.snoopers.is_empty());
+        let written = channel.flush(stream);
+        if let Some(why) = channel.failure() {
+            runtime::warn_rl!(VCONN, LIMIT, "{}: {why}", channel.name);
             return self.lost(now, Loss::from(&io::Error::from_raw_os_error(EPROTO)));
         }
-        self.unsent.note(session.output(), now);
+        self.unsent.note(channel.output(), now);
         let patience = unsent::patience(self.settings.inactivity_probe);
-        match (written, self.unsent.verdict(session.output_len(), patience, now)) {
+        match (written, self.unsent.verdict(channel.output_len(), patience, now)) {
             (Ok(()), None) => {}
             (Ok(()), Some(why)) => {
                 CUT_OFF.hit();
@@ -282,17 +346,14 @@ impl Conn {
     }
 
     fn lost(&mut self, now: Millis, loss: Loss) {
-        self.drop_stream(now);
+        self.drop_stream();
         self.reconnect.disconnected(now, loss);
     }
 
-    fn drop_stream(&mut self, now: Millis) {
-        self.stream = None;
+    fn drop_stream(&mut self) {
+        (self.stream, self.channel, self.parts) = (None, None, None);
         self.unsent = Unsent::default();
         self.packet_limit.clear();
-        if let Some(mut session) = self.session.take() {
-            session.flow_mods.report(self.reconnect.name(), now);
-        }
     }
 
     pub(crate) fn log(&mut self) {
@@ -300,42 +361,38 @@ impl Conn {
     }
 
     pub(crate) fn add_snooper(&mut self, stream: Stream) {
-        let session = Session::new(stream.name(), true, VersionSet::ALL);
-        self.snoopers.push(Snooper { stream, session });
-        if let Some(session) = &mut self.session {
-            session.set_tap(true);
+        let channel = Channel::new(stream.name(), VersionSet::ALL, false);
+        self.snoopers.push(Snooper { stream, channel });
+        if let Some(channel) = &mut self.channel {
+            channel.set_tap(true);
         }
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        let own = self.session.iter().flat_map(|s| [s.next_bundle_deadline(), s.flow_mods.due()]).flatten();
-        let output = self.session.as_ref().map_or(0, Session::output_len);
+        let output = self.output_len();
         let limits = [
             self.packet_limit.deadline(),
             self.unsent.deadline(output, unsent::patience(self.settings.inactivity_probe)),
         ];
-        for deadline in
-            self.reconnect.deadline(now).into_iter().chain(own).chain(limits.into_iter().flatten())
-        {
-            set.deadline(deadline);
-        }
+        let deadlines = self.reconnect.deadline(now).into_iter().chain(limits.into_iter().flatten());
+        deadlines.for_each(|deadline| set.deadline(deadline));
         for snooper in &self.snoopers {
             set.fd(&snooper.stream, snooper.interest());
         }
         let Some(stream) = &self.stream else { return };
-        let Some(session) = &self.session else {
+        let Some(channel) = &self.channel else {
             let write = stream.connect_waits_for_write();
             set.fd(stream, if write { Interest::Write } else { Interest::Read });
             return;
         };
-        let writes = session.output_len() > 0;
-        let reads = session.backlog() < INPUT_MAX && session.output_len() < OUTPUT_MAX;
+        let writes = channel.output_len() > 0;
+        let reads = channel.backlog() < INPUT_MAX && channel.output_len() < OUTPUT_MAX;
         match (reads, writes) {
             (true, true) => drop(set.fd(stream, Interest::Both)),
             (false, true) => drop(set.fd(stream, Interest::Write)),
             (_, false) => drop(set.fd(stream, Interest::Read)),
         }
-        if self.left == 0 && session.output_len() < OUTPUT_MAX {
+        if self.held_back && output < OUTPUT_MAX || self.parts.is_some() && output < PARTS_OUTPUT_MAX {
             set.wake_now();
         }
     }
@@ -346,7 +403,7 @@ const EPROTO: i32 = 71;
 
 impl Snooper {
     fn interest(&self) -> Interest {
-        match self.session.output_len() {
+        match self.channel.output_len() {
             0 => Interest::Read,
             1..OUTPUT_MAX => Interest::Both,
             _ => Interest::Write,
@@ -358,20 +415,21 @@ impl Snooper {
         let mut buffer = [0; 4096];
         // One read per iteration, and none while replies to its echo requests wait: a snooper cannot take time from
         // others.
-        if self.session.output_len() < OUTPUT_MAX {
+        if self.channel.output_len() < OUTPUT_MAX {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return false,
-                Ok(n) => self.session.receive(buffer.get(..n).unwrap_or_default()),
+                Ok(n) => self.channel.receive(buffer.get(..n).unwrap_or_default()),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(_) => return false,
             }
         }
+        self.channel.open();
         // Messages of a snooper after its hello are ignored.
-        while self.session.next_message().is_some() {}
-        if self.session.state() == SessionState::Open && self.session.output_len() < OUTPUT_MAX {
-            self.session.send_raw(copies);
+        while self.channel.next_message().is_some() {}
+        if self.channel.is_open() && self.channel.output_len() < OUTPUT_MAX {
+            self.channel.send_raw(copies);
         }
-        self.session.failure().is_none() && self.session.flush(&mut self.stream).is_ok()
+        self.channel.failure().is_none() && self.channel.flush(&mut self.stream).is_ok()
     }
 }
 

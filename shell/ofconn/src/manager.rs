@@ -1,54 +1,25 @@
-//! The connections of one bridge.
+//! The connections of one bridge, on the side of the main loop.
 //!
-//! An iteration is `run` (accept, connect, read, timers), `next_request` until it returns `None`, then `flush`.
-//! Requests come one at a time, a bounded number of each connection per iteration, so that no connection starves; the
-//! caller answers each through the session of its connection before it takes the next. A reconnected connection has a
-//! new id; ids are never reused, and roles, bundles and subscriptions of the old one are gone.
+//! A turn is `run`, `next_request` until it returns `None`, then `flush`. Requests come one at a time, a bounded number of each
+//! connection per turn, so that no connection starves; the caller answers each through the session of its connection before it
+//! takes the next. Roles, bundles and subscriptions end with their connection.
 //!
-//! **Threads**: one, which owns the bridge.
+//! **Threads**: one, which owns the bridge. The sockets are behind a [`Link`].
 
-use crate::conn::{Conn, parse};
-use crate::listener::{Passive, Purpose};
-use crate::session::{BUNDLE_IDLE, Session};
-pub use crate::target::{ConnKind, ControllerTarget};
-use openflow::session::Role;
-use openflow::{Message, VersionSet};
-use runtime::coverage::Counter;
-use runtime::{Module, RateLimit, WaitSet};
+use crate::channel::Incoming;
+use crate::link::Link;
+use crate::order::{ConnId, Event};
+use crate::session::{BUNDLE_IDLE, OUTPUT_MAX, Session};
+use crate::target::{ManagerConfig, is_passive};
+use crate::thread::Serving;
+use openflow::Message;
+use runtime::WaitSet;
 use std::collections::BTreeMap;
-use std::collections::btree_map::RangeMut;
-use std::path::PathBuf;
+use std::ops::Bound::{Excluded, Unbounded};
 use units::Millis;
 
-static LOG: Module = Module::new("connmgr");
-static LIMIT: RateLimit = RateLimit::new(60, 600);
-/// Connections that were closed because the bridge has its maximum.
-static REFUSED: Counter = Counter::new("ofconn_refused");
-
-/// Connections to one bridge that tools opened, and as many that controllers opened. Each can use some megabytes for
-/// requests and replies, and a file descriptor of the daemon.
-const ACCEPTED_MAX: usize = 256;
-/// Connections to the snoop socket of one bridge.
-const SNOOPERS_MAX: usize = 32;
-
-/// Identifies a connection from its establishment to its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnId(pub u64);
-
-/// Configuration of a bridge's connections.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ManagerConfig {
-    /// Directory of the sockets.
-    pub rundir: PathBuf,
-    /// OpenFlow versions of the bridge.
-    pub versions: VersionSet,
-    /// Controllers.
-    pub controllers: Vec<ControllerTarget>,
-    /// Packet-ins that may wait for a tool on the management socket.
-    pub queue_size: usize,
-    /// Accept actions for tests (`--enable-dummy`).
-    pub debug_actions: bool,
-}
+/// Messages of one connection per turn: enough to make the cost of a turn small.
+const TURN_MAX: u32 = 256;
 
 /// A request received on a connection.
 #[derive(Debug)]
@@ -62,271 +33,193 @@ pub struct Request {
 }
 
 /// The connections of one bridge.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ConnManager {
     bridge: String,
-    versions: VersionSet,
+    pub(crate) link: Link,
+    /// The configuration in force, if there was no error.
+    applied: Option<ManagerConfig>,
     debug_actions: bool,
-    queue_size: usize,
-    bundle_idle: Option<Millis>,
-    passive: Vec<Passive>,
-    /// Targets that cannot be used, with the reason that was logged.
-    refused: BTreeMap<String, String>,
-    pub(crate) conns: BTreeMap<ConnId, Conn>,
+    /// Targets of controllers.
+    pub(crate) controllers: Vec<String>,
+    bundle_idle: Millis,
+    pub(crate) sessions: BTreeMap<ConnId, Session>,
     /// The connection that is served next.
     next_turn: ConnId,
-    /// The caller ended the iteration before it had taken all requests.
+    /// The caller ended the turn before it had taken all requests.
     postponed: bool,
-    next_id: u64,
     pub(crate) generation_id: Option<u64>,
 }
 
 impl ConnManager {
-    /// No connections yet; `bridge` names the sockets.
+    /// No connections yet; `bridge` names the sockets. They are served by the caller's thread.
     pub fn new(bridge: &str) -> ConnManager {
-        ConnManager { bridge: bridge.to_owned(), ..ConnManager::default() }
+        ConnManager::with_link(bridge, Link::here(bridge))
     }
-}
 
-impl ConnManager {
+    /// As `new`: the sockets are served by a thread of their own.
+    pub fn served_by(bridge: &str, serving: &Serving) -> ConnManager {
+        ConnManager::with_link(bridge, Link::elsewhere(bridge, serving))
+    }
+
+    fn with_link(bridge: &str, link: Link) -> ConnManager {
+        ConnManager {
+            bridge: bridge.to_owned(),
+            link,
+            applied: None,
+            debug_actions: false,
+            controllers: Vec::new(),
+            bundle_idle: BUNDLE_IDLE,
+            sessions: BTreeMap::new(),
+            next_turn: ConnId::default(),
+            postponed: false,
+            generation_id: None,
+        }
+    }
+
     /// Applies a configuration. Unchanged connections stay. Returns error texts; a target that cannot be listened on
     /// is tried again at the next call.
     pub fn configure(&mut self, config: &ManagerConfig, now: Millis) -> Vec<String> {
-        if self.versions != config.versions {
-            // The agreed versions may no longer be allowed: every connection has to negotiate again.
-            self.reconnect_all();
-            self.passive.clear();
-            self.versions = config.versions;
+        if self.applied.as_ref() == Some(config) {
+            return Vec::new();
         }
         self.debug_actions = config.debug_actions;
-        self.queue_size = config.queue_size;
-        for conn in self.conns.values_mut().filter(|c| c.kind == ConnKind::Service) {
-            conn.settings.queue_size = config.queue_size;
-        }
-        let mut errors = Vec::new();
-        self.remove_unwanted(&config.controllers);
-        let socket = |suffix: &str| format!("punix:{}.{suffix}", self.bridge);
-        let (service, snoop) = (socket("mgmt"), socket("snoop"));
-        let versions = config.versions;
-        self.listen(Purpose::Service, &service, versions, config, &mut errors);
-        self.listen(Purpose::Snoop, &snoop, VersionSet::ALL, config, &mut errors);
-        for controller in &config.controllers {
-            self.configure_controller(controller, config, now, &mut errors);
-        }
+        self.controllers = config.controllers.iter().map(|c| c.target.clone()).collect();
+        let wanted = config.clone();
+        let errors = self.link.call(move |sockets| sockets.configure(&wanted, now)).unwrap_or_default();
+        self.applied = errors.is_empty().then(|| config.clone());
+        self.take_events();
         errors
     }
 
-    fn remove_unwanted(&mut self, wanted: &[ControllerTarget]) {
-        let is_wanted = |target: &str| wanted.iter().any(|c| c.target == target);
-        let gone: Vec<String> = self.controller_targets().into_iter().filter(|t| !is_wanted(t)).collect();
-        for target in gone {
-            runtime::info!(LOG, "{}: removed primary controller \"{target}\"", self.bridge);
-            self.passive.retain(|p| p.target != target);
-            self.conns.retain(|_, c| c.settings.target != target);
-        }
-        self.refused.retain(|t, _| is_wanted(t));
-    }
-
-    /// Targets of existing controllers, connected or not.
-    fn controller_targets(&self) -> Vec<String> {
-        let passive = self.passive.iter().filter(|p| matches!(p.purpose, Purpose::Controller(_)));
-        let active = self.conns.values().filter(|c| c.is_active());
-        passive.map(|p| p.target.clone()).chain(active.map(|c| c.settings.target.clone())).collect()
-    }
-
-    fn configure_controller(
-        &mut self,
-        controller: &ControllerTarget,
-        config: &ManagerConfig,
-        now: Millis,
-        errors: &mut Vec<String>,
-    ) {
-        let name = controller.target.as_str();
-        for conn in self.conns.values_mut().filter(|c| c.settings.target == name) {
-            conn.configure(controller.clone());
-        }
-        let target = match parse(name, &config.rundir) {
-            Ok(target) => target,
-            Err(e) => return self.refuse(name, e, errors),
-        };
-        if target.is_passive() {
-            let purpose = Purpose::Controller(controller.clone());
-            if self.listen(purpose, name, config.versions, config, errors) {
-                runtime::info!(LOG, "{}: added primary controller \"{name}\"", self.bridge);
-            }
-        } else if !self.conns.values().any(|c| c.is_active() && c.settings.target == name) {
-            runtime::info!(LOG, "{}: added primary controller \"{name}\"", self.bridge);
-            let conn = Conn::active(&self.bridge, controller.clone(), target, config.versions, now);
-            self.insert(conn);
-        }
-        self.refused.remove(name);
-    }
-
-    /// Makes a socket listen unless it does. Returns whether it began now.
-    fn listen(
-        &mut self,
-        purpose: Purpose,
-        target: &str,
-        versions: VersionSet,
-        config: &ManagerConfig,
-        errors: &mut Vec<String>,
-    ) -> bool {
-        if let Some(there) = self.passive.iter_mut().find(|p| p.target == target) {
-            there.purpose = purpose;
-            return false;
-        }
-        match Passive::bind(purpose, target, versions, &config.rundir) {
-            Ok(passive) => {
-                self.passive.push(passive);
-                true
-            }
-            Err(e) => {
-                self.refuse(target, e, errors);
-                false
-            }
-        }
-    }
-
-    /// Reports once why a target cannot be used.
-    fn refuse(&mut self, target: &str, why: String, errors: &mut Vec<String>) {
-        if self.refused.get(target) != Some(&why) {
-            runtime::err!(LOG, "{}: {why}", self.bridge);
-            self.refused.insert(target.to_owned(), why.clone());
-        }
-        errors.push(why);
-    }
-
-    fn insert(&mut self, conn: Conn) -> ConnId {
-        self.next_id += 1;
-        let id = ConnId(self.next_id);
-        self.conns.insert(id, conn);
-        id
-    }
-
-    /// Begins an iteration: accepts, connects, reads, runs timers.
+    /// Begins a turn: takes news of the sockets, runs timers.
     pub fn run(&mut self, now: Millis) {
-        self.accept(now);
         self.postponed = false;
-        let mut renew = Vec::new();
-        for (id, conn) in &mut self.conns {
-            let was_open = conn.is_open();
-            conn.run(now);
-            if let Some(session) = &mut conn.session {
-                session.dialect.debug_actions = self.debug_actions;
-                session.bundle_idle = self.bundle_idle.unwrap_or(BUNDLE_IDLE);
-            }
-            if was_open && !conn.is_open() && conn.is_active() {
-                renew.push(*id);
-            }
-        }
-        for id in renew {
-            self.renew(id);
+        self.link.run(now);
+        self.take_events();
+        let idle = self.bundle_idle;
+        for session in self.sessions.values_mut() {
+            session.queues.left = TURN_MAX;
+            session.queues.awaits_written = false;
+            session.expire_bundles(idle, now);
+            session.report_flow_mods(now);
         }
     }
 
-    /// Gives a lost connection that will be reconnected a new id.
-    fn renew(&mut self, id: ConnId) {
-        if let Some(conn) = self.conns.remove(&id) {
-            self.insert(conn);
-        }
-    }
-
-    fn accept(&mut self, now: Millis) {
-        let mut new = Vec::new();
-        let mut snoopers = Vec::new();
-        for passive in &self.passive {
-            for stream in passive.accept() {
-                let (kind, settings) = match &passive.purpose {
-                    Purpose::Service => (ConnKind::Service, ControllerTarget::service(self.queue_size)),
-                    Purpose::Controller(c) => (ConnKind::Controller, c.clone()),
-                    Purpose::Snoop => {
-                        snoopers.push(stream);
-                        continue;
-                    }
-                };
-                new.push(Conn::accepted(&self.bridge, kind, stream, settings, passive.versions, now));
-            }
-        }
-        for conn in new {
-            let of_kind = self.conns.values().filter(|c| c.kind == conn.kind && !c.is_active()).count();
-            if of_kind >= ACCEPTED_MAX {
-                // Older connections may be in use, so the new one is closed.
-                REFUSED.hit();
-                runtime::warn_rl!(
-                    LOG,
-                    LIMIT,
-                    "{}: closed, because {of_kind} other connections are open",
-                    conn.reconnect.name()
-                );
+    /// Takes news of the sockets. Returns whether there were any.
+    fn take_events(&mut self) -> bool {
+        let events = self.link.take_events();
+        let any = !events.is_empty();
+        for (id, event) in events {
+            if let Event::Opened(opened) = event {
+                self.sessions.insert(id, Session::new(*opened, self.debug_actions));
                 continue;
             }
-            self.insert(conn);
-        }
-        for stream in snoopers {
-            let snoopers: usize = self.conns.values().map(Conn::snoopers).sum();
-            if snoopers >= SNOOPERS_MAX {
-                REFUSED.hit();
-                runtime::warn_rl!(
-                    LOG,
-                    LIMIT,
-                    "{}: snooper closed, because {snoopers} others are connected",
-                    self.bridge
-                );
-                continue;
-            }
-            match self.best_to_snoop() {
-                Some(conn) => conn.add_snooper(stream),
-                None => {
-                    runtime::log_rl!(
-                        LOG,
-                        LIMIT,
-                        runtime::log::Level::Info,
-                        "no controller connection to snoop"
-                    );
-                }
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            match event {
+                Event::Incoming(incoming) => session.queues.receive(incoming),
+                Event::PartsSent => session.queues.parts_sent(),
+                Event::Closed => session.queues.has_ended = true,
+                Event::Opened(_) => {}
             }
         }
+        any
     }
 
     /// The next request. `None` ends the turn.
     pub fn next_request(&mut self, now: Millis) -> Option<Request> {
-        let from = self.next_turn;
-        let mut next = |conns: RangeMut<'_, ConnId, Conn>| {
-            for (&conn, c) in conns {
-                if let Some((message, raw)) = c.next_message(now) {
-                    self.next_turn = ConnId(conn.0 + 1);
-                    return Some(Request { conn, message, raw });
-                }
-            }
-            None
-        };
-        next(self.conns.range_mut(from..)).or_else(|| next(self.conns.range_mut(..from)))
+        self.next_of_all(now).or_else(|| self.take_events().then(|| self.next_of_all(now)).flatten())
     }
 
-    /// Ends the iteration although requests may be left; they are served in the next one, which begins at once.
+    /// The next request of the connections in turn.
+    fn next_of_all(&mut self, now: Millis) -> Option<Request> {
+        let at_or_after = self.sessions.range(self.next_turn..).next();
+        let first = *at_or_after.or(self.sessions.first_key_value())?.0;
+        let mut id = first;
+        loop {
+            if let Some((message, raw)) = self.next_of(id, now) {
+                self.next_turn = ConnId(id.0 + 1);
+                return Some(Request { conn: id, message, raw });
+            }
+            let after = self.sessions.range((Excluded(id), Unbounded)).next();
+            id = *after.or(self.sessions.first_key_value())?.0;
+            if id == first {
+                return None;
+            }
+        }
+    }
+
+    /// The next request of a connection, until this turn's share is used up.
+    fn next_of(&mut self, id: ConnId, now: Millis) -> Option<(Message, Vec<u8>)> {
+        loop {
+            let session = self.sessions.get_mut(&id).filter(|s| s.queues.left > 0)?;
+            if self.link.is_here() {
+                // Replies so far come before what is decoded next, and its output counts.
+                self.link.order(id, session.queues.take_outgoing());
+                self.link.deliver(now);
+            }
+            if session.output_len() >= OUTPUT_MAX && !session.queues.has_ended {
+                session.queues.left = 0;
+                return None;
+            }
+            if !session.queues.has_incoming() && self.link.decode(id) {
+                self.take_events();
+            }
+            let session = self.sessions.get_mut(&id).filter(|s| !s.busy)?;
+            let Some((incoming, is_awaited)) = session.queues.take_incoming() else {
+                session.queues.left = TURN_MAX;
+                return None;
+            };
+            if is_awaited {
+                self.link.wake();
+            }
+            match incoming {
+                Incoming::Request(message, raw) => {
+                    session.queues.left -= 1;
+                    return Some((message, raw));
+                }
+                Incoming::Refused(reply, _) => session.send(*reply),
+            }
+        }
+    }
+
+    /// Ends the turn although requests may be left; they are served in the next one, which begins at once.
     pub fn postpone(&mut self) {
         self.postponed = true;
     }
 
-    /// Ends an iteration: writes replies, removes closed connections.
+    /// Ends a turn: hands replies to the sockets, removes closed connections.
     pub fn flush(&mut self, now: Millis) {
-        let mut renew = Vec::new();
-        for (id, conn) in &mut self.conns {
-            let had = conn.session.is_some();
-            conn.flush(now);
-            conn.log();
-            if had && conn.session.is_none() && conn.is_active() {
-                renew.push(*id);
-            }
+        for (id, session) in &mut self.sessions {
+            session.queues.backlog.set_role(session.role);
+            self.link.order(*id, session.queues.take_outgoing());
         }
-        renew.into_iter().for_each(|id| self.renew(id));
-        self.conns.retain(|_, c| !c.is_over());
+        self.link.deliver(now);
+        self.link.flush(now);
+        self.take_events();
+        // A connection in the middle of a long job has nobody to tell the result.
+        let is_over = |s: &Session| s.queues.has_ended && (s.busy || !s.queues.has_incoming());
+        self.sessions.retain(|_, session| {
+            if is_over(session) {
+                session.report_flow_mods(now);
+            }
+            !is_over(session)
+        });
     }
 
     /// Adds what ends the next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        self.passive.iter().for_each(|p| p.wait(set));
-        self.conns.values().for_each(|c| c.wait(set, now));
+        self.link.wait(set, now);
+        for session in self.sessions.values() {
+            let queues = &session.queues;
+            session.deadline(self.bundle_idle).into_iter().for_each(|deadline| set.deadline(deadline));
+            let is_left = queues.left == 0 || queues.has_incoming() && !session.busy;
+            let goes_on = is_left && (queues.has_ended || queues.backlog.await_written(OUTPUT_MAX - 1));
+            let is_written = queues.awaits_written && queues.backlog.await_written(0);
+            if goes_on || is_written || queues.has_outgoing() {
+                set.wake_now();
+            }
+        }
         if self.postponed {
             set.wake_now();
         }
@@ -334,22 +227,22 @@ impl ConnManager {
 
     /// Sets the time after which unused bundles are discarded; `None`: the default.
     pub fn set_bundle_idle(&mut self, idle: Option<Millis>) {
-        self.bundle_idle = idle;
+        self.bundle_idle = idle.unwrap_or(BUNDLE_IDLE);
     }
 
     /// Ends all connections; active ones are reconnected (`bridge/reconnect`).
     pub fn reconnect_all(&mut self) {
-        self.conns.values_mut().for_each(|c| c.reconnect.force_reconnect());
+        self.link.call(|sockets| sockets.reconnect_all());
     }
 
     /// The session of a connection that is up.
     pub fn session(&mut self, id: ConnId) -> Option<&mut Session> {
-        self.conns.get_mut(&id).and_then(Conn::open_session)
+        self.sessions.get_mut(&id)
     }
 
     /// All sessions that are up.
     pub fn sessions(&mut self) -> impl Iterator<Item = (ConnId, &mut Session)> {
-        self.conns.iter_mut().filter_map(|(id, c)| Some((*id, c.open_session()?)))
+        self.sessions.iter_mut().map(|(id, session)| (*id, session))
     }
 
     /// Holds connections: while held, only their echo requests are answered.
@@ -357,21 +250,41 @@ impl ConnManager {
         self.sessions().for_each(|(id, session)| session.busy = held(id));
     }
 
-    /// Bytes that wait to be written to a connection.
-    pub fn output_len(&self, id: ConnId) -> usize {
-        self.conns.get(&id).and_then(|c| c.session.as_ref()).map_or(0, Session::output_len)
+    /// Bytes that wait to be written to a connection, including those of the messages queued last.
+    pub fn output_len(&mut self, id: ConnId, now: Millis) -> usize {
+        let Some(session) = self.sessions.get_mut(&id) else { return 0 };
+        if self.link.is_here() {
+            // The exact number, where it costs nothing.
+            self.link.order(id, session.queues.take_outgoing());
+            self.link.deliver(now);
+        }
+        session.output_len()
+    }
+
+    /// Ends the next sleep when all output of a connection is written.
+    pub fn await_written(&mut self, id: ConnId) {
+        self.session(id).into_iter().for_each(|s| s.queues.awaits_written = true);
+    }
+
+    /// Whether all output of a connection is written.
+    pub fn is_written(&self, id: ConnId) -> bool {
+        self.sessions.get(&id).is_none_or(|s| s.output_len() == 0)
     }
 
     /// The number of open connections, and the bytes that wait to be written to them.
     pub fn open_counts(&self) -> (usize, usize) {
-        let open = self.conns.values().filter(|c| c.is_open());
-        open.fold((0, 0), |(n, bytes), c| (n + 1, bytes + c.session.as_ref().map_or(0, Session::output_len)))
+        let open = self.sessions.values().filter(|s| !s.queues.has_ended);
+        open.fold((0, 0), |(n, bytes), session| (n + 1, bytes + session.output_len()))
     }
 
     /// The controllers that we connect to, and whether they are connected.
     pub fn controllers(&self) -> impl Iterator<Item = (&str, bool)> {
-        let active = self.conns.values().filter(|c| c.is_active());
-        active.map(|c| (c.settings.target.as_str(), c.reconnect.is_connected()))
+        let is_up = |target: &str| {
+            let mut sessions = self.sessions.values();
+            sessions.any(|s| !s.queues.has_ended && s.target.as_deref() == Some(target))
+        };
+        let active = self.controllers.iter().filter(|target| !is_passive(target));
+        active.map(move |target| (target.as_str(), is_up(target)))
     }
 
     /// The name of its bridge.
@@ -381,19 +294,11 @@ impl ConnManager {
 
     /// Whether controllers are configured.
     pub fn has_controllers(&self) -> bool {
-        !self.controller_targets().is_empty() || !self.refused.is_empty()
+        !self.controllers.is_empty()
     }
-}
 
-impl ConnManager {
-    /// The connection that snoopers see: of the controllers that we connect to, the one with the highest role.
-    fn best_to_snoop(&mut self) -> Option<&mut Conn> {
-        let rank = |c: &Conn| match c.session.as_ref().filter(|_| c.is_open()).map(|s| s.role) {
-            Some(Role::Primary) => 3,
-            Some(Role::Equal) => 2,
-            Some(Role::Secondary) => 1,
-            Some(Role::NoChange) | None => 0,
-        };
-        self.conns.values_mut().filter(|c| c.is_active()).max_by_key(|c| rank(c))
+    /// Whether a controller is connected, so that the bridge need not act on its own.
+    pub fn any_connected(&self) -> bool {
+        self.sessions.values().any(|s| !s.service && !s.queues.has_ended)
     }
 }

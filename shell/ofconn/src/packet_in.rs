@@ -4,14 +4,14 @@
 //! Open vSwitch does the same since it removed buffers.
 
 use crate::asynchronous::AsyncKind;
-use crate::manager::{ConnId, ConnManager};
+use crate::manager::ConnManager;
+use crate::order::ConnId;
 use crate::packet_limit::PacketKind;
 use openflow::flow_mod::FlowRemoved;
 use openflow::packet_io::{PacketIn, PacketInFormat};
 use openflow::port::{Port, PortReason, PortStatus};
 use openflow::table::TableStatus;
 use openflow::{Body, Continuation, Message, Version, Xid};
-use units::Millis;
 
 /// A packet for controllers.
 #[derive(Clone, Debug)]
@@ -26,11 +26,10 @@ pub struct PacketInEvent {
 
 impl ConnManager {
     /// Sends a packet to its subscribers, within their limits; returns the number of subscribers.
-    pub fn send_packet_in(&mut self, event: &PacketInEvent, now: Millis) -> usize {
+    pub fn send_packet_in(&mut self, event: &PacketInEvent) -> usize {
         let reason = event.message.reason as u8;
         let mut sent = 0;
-        for conn in self.conns.values_mut() {
-            let Some(session) = conn.open_session() else { continue };
+        for (_, session) in self.sessions() {
             if session.controller_id == event.controller_id && session.wants(AsyncKind::PacketIn, reason) {
                 let format = session.packet_in_format;
                 let mut message = event.message.clone();
@@ -39,7 +38,7 @@ impl ConnManager {
                 }
                 let body = Body::PacketIn(Box::new(message), format);
                 let message = Message::new(session.version(), Xid(0), body);
-                conn.send_packet_in(PacketKind::of(event.message.reason), message, now);
+                session.send_packet_in(PacketKind::of(event.message.reason), message);
                 sent += 1;
             }
         }
@@ -71,7 +70,7 @@ impl ConnManager {
             let bytes = |m: &Message| openflow::encode(m, dialect);
             let unchanged = old.is_some_and(|old| bytes(&message(old)) == bytes(&new));
             if !unchanged {
-                session.send(&new);
+                session.send(new);
             }
         }
     }
@@ -91,7 +90,7 @@ impl ConnManager {
             if session.wants(AsyncKind::FlowRemoved, removed.reason as u8) {
                 let body = Body::FlowRemoved(Box::new(removed.clone()));
                 let extended = session.nxm;
-                session.send(&Message { extended, ..Message::new(session.version(), Xid(0), body) });
+                session.send(Message { extended, ..Message::new(session.version(), Xid(0), body) });
             }
         }
     }

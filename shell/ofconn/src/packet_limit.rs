@@ -7,9 +7,16 @@
 
 use crate::target::ControllerTarget;
 use openflow::packet_io::PacketInReason;
-use openflow::{Body, Message};
+use openflow::{Body, Dialect, Message};
+use runtime::coverage::Counter;
 use std::collections::{BTreeMap, VecDeque};
 use units::Millis;
+
+/// Packet-ins that were dropped because the peer did not read earlier ones.
+pub(crate) static OVERFLOW: Counter = Counter::new("rconn_overflow");
+
+/// A packet-in, and how it is to be encoded.
+pub(crate) type Packet = (Message, Dialect);
 
 /// Kinds of packet-ins; each has its own scheduler and counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +82,7 @@ impl PacketLimit {
     }
 
     /// Returns the packet-in if it may be sent at once; otherwise it is queued.
-    pub(crate) fn offer(&mut self, kind: PacketKind, message: Message, now: Millis) -> Option<Message> {
+    pub(crate) fn offer(&mut self, kind: PacketKind, message: Packet, now: Millis) -> Option<Packet> {
         match &mut self.schedulers {
             Some(schedulers) => schedulers[kind as usize].offer(message, now),
             None => Some(message),
@@ -83,9 +90,11 @@ impl PacketLimit {
     }
 
     /// A bounded number of queued packet-ins that may be sent now.
-    pub(crate) fn due(&mut self, now: Millis) -> Vec<(PacketKind, Message)> {
+    pub(crate) fn due(&mut self, now: Millis) -> Vec<(PacketKind, Message, Dialect)> {
         let Some(schedulers) = &mut self.schedulers else { return Vec::new() };
-        let of = |(kind, s): (PacketKind, &mut Scheduler)| s.due(now).into_iter().map(move |m| (kind, m));
+        let of = |(kind, s): (PacketKind, &mut Scheduler)| {
+            s.due(now).into_iter().map(move |(m, dialect)| (kind, m, dialect))
+        };
         PacketKind::ALL.into_iter().zip(schedulers).flat_map(of).collect()
     }
 
@@ -127,7 +136,7 @@ struct Scheduler {
     tokens: u64,
     filled: Option<Millis>,
     /// By in port; none of them is empty.
-    queues: BTreeMap<u32, VecDeque<Message>>,
+    queues: BTreeMap<u32, VecDeque<Packet>>,
     /// The port that was served last.
     served: u32,
     waiting: usize,
@@ -154,7 +163,7 @@ impl Scheduler {
         enough
     }
 
-    fn offer(&mut self, message: Message, now: Millis) -> Option<Message> {
+    fn offer(&mut self, message: Packet, now: Millis) -> Option<Packet> {
         if self.waiting == 0 && self.take_token(now) {
             self.counts.bypassed += 1;
             return Some(message);
@@ -168,7 +177,7 @@ impl Scheduler {
         None
     }
 
-    fn due(&mut self, now: Millis) -> Vec<Message> {
+    fn due(&mut self, now: Millis) -> Vec<Packet> {
         let mut out = Vec::new();
         while self.waiting > 0 && out.len() < DUE_MAX && self.take_token(now) {
             let next =
@@ -180,7 +189,7 @@ impl Scheduler {
         out
     }
 
-    fn take_from(&mut self, port: u32) -> Option<Message> {
+    fn take_from(&mut self, port: u32) -> Option<Packet> {
         let queue = self.queues.get_mut(&port)?;
         let message = queue.pop_front();
         if queue.is_empty() {
@@ -209,7 +218,7 @@ impl Scheduler {
     }
 }
 
-fn in_port(message: &Message) -> u32 {
+fn in_port((message, _): &Packet) -> u32 {
     match &message.body {
         Body::PacketIn(packet, _) => packet.metadata.flow.in_port,
         _ => 0,
@@ -222,11 +231,11 @@ mod tests {
     use openflow::packet_io::{PacketIn, PacketInFormat};
     use openflow::{Version, Xid};
 
-    fn packet(port: u32) -> Message {
+    fn packet(port: u32) -> Packet {
         let mut packet = PacketIn::default();
         packet.metadata.flow.in_port = port;
         let body = Body::PacketIn(Box::new(packet), PacketInFormat::Standard);
-        Message::new(Version::V13, Xid(0), body)
+        (Message::new(Version::V13, Xid(0), body), Dialect::default())
     }
 
     fn scheduler(rate: u32, burst: u32) -> Scheduler {

@@ -1,6 +1,7 @@
 //! Roles of controllers (OpenFlow 1.3.5 §6.3.6): at most one is primary, and requests with an older generation fail.
 
-use crate::manager::{ConnId, ConnManager};
+use crate::manager::ConnManager;
+use crate::order::ConnId;
 use openflow::session::{Role, RoleReply, RoleStatus};
 use openflow::{Body, OfError, Version};
 

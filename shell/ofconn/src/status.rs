@@ -1,7 +1,10 @@
 //! State of controllers for the database.
 
 use crate::manager::ConnManager;
+use crate::order::ConnId;
 use crate::packet_limit::PacketKind;
+use crate::sockets::Sockets;
+use crate::target::is_passive;
 use openflow::session::Role;
 use std::collections::BTreeMap;
 use units::Millis;
@@ -35,9 +38,22 @@ impl ConnManager {
     /// The controllers that we connect to, with their state. Controllers that connect to us have no state of their
     /// own.
     pub fn status(&mut self, now: Millis) -> Vec<ControllerStatus> {
-        let controllers = self.conns.values_mut().filter(|c| c.is_active());
+        if self.controllers.iter().all(|target| is_passive(target)) {
+            return Vec::new();
+        }
+        let known = self.link.call(move |sockets| sockets.status(now)).unwrap_or_default();
+        let of_session = |id: &ConnId| self.sessions.get(id).filter(|s| !s.queues.has_ended).map(|s| s.role);
+        let with_role = |(id, status)| ControllerStatus { role: of_session(&id), ..status };
+        known.into_iter().map(with_role).collect()
+    }
+}
+
+impl Sockets {
+    /// The state of connections that we open, without their role.
+    fn status(&self, now: Millis) -> Vec<(ConnId, ControllerStatus)> {
+        let controllers = self.conns.iter().filter(|(_, c)| c.is_active());
         controllers
-            .map(|c| {
+            .map(|(id, c)| {
                 let r = &c.reconnect;
                 let mut status = BTreeMap::new();
                 let mut put = |key: &str, value: Option<String>| {
@@ -60,18 +76,9 @@ impl ConnManager {
                     // Open vSwitch has this key only with a rate; but drops of the plain queue should be visible, too.
                     put(&key("dropped"), (limited || counts.dropped > 0).then(|| counts.dropped.to_string()));
                 }
-                ControllerStatus {
-                    target: c.settings.target.clone(),
-                    is_connected: r.is_connected(),
-                    role: c.open_session().map(|s| s.role),
-                    status,
-                }
+                let (target, is_connected) = (c.settings.target.clone(), r.is_connected());
+                (*id, ControllerStatus { target, is_connected, role: None, status })
             })
             .collect()
-    }
-
-    /// Whether a controller is connected, so that the bridge need not act on its own.
-    pub fn any_connected(&self) -> bool {
-        self.conns.values().any(|c| c.kind == crate::ConnKind::Controller && c.is_open())
     }
 }

@@ -1,5 +1,7 @@
-//! Settings of the connection to a controller.
+//! Settings of connections.
 
+use openflow::VersionSet;
+use std::path::PathBuf;
 use units::Millis;
 
 /// What kind of peer a connection has.
@@ -44,4 +46,24 @@ impl ControllerTarget {
             burst_limit: None,
         }
     }
+}
+
+/// Configuration of a bridge's connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagerConfig {
+    /// Directory of the sockets.
+    pub rundir: PathBuf,
+    /// OpenFlow versions of the bridge.
+    pub versions: VersionSet,
+    /// Controllers.
+    pub controllers: Vec<ControllerTarget>,
+    /// Packet-ins that may wait for a tool on the management socket.
+    pub queue_size: usize,
+    /// Accept actions for tests (`--enable-dummy`).
+    pub debug_actions: bool,
+}
+
+/// Whether a controller connects to us.
+pub(crate) fn is_passive(target: &str) -> bool {
+    ["ptcp:", "pssl:", "punix:"].iter().any(|kind| target.starts_with(kind))
 }

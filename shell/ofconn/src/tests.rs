@@ -132,7 +132,7 @@ fn a_tool_says_hello_and_asks() {
     assert_eq!(requests.len(), 1);
     assert_eq!(requests[0].message.xid, Xid(8));
     let reply = requests[0].message.reply(Body::BarrierReply);
-    rig.manager.session(requests[0].conn).unwrap().send(&reply);
+    rig.manager.session(requests[0].conn).unwrap().send(reply);
     rig.turn();
     let bodies: Vec<Body> = peer.receive().into_iter().map(|m| m.body).collect();
     assert_eq!(bodies, [Body::EchoReply(b"abc".to_vec()), Body::BarrierReply]);
@@ -197,11 +197,11 @@ fn asynchronous_messages_must_be_requested() {
     let mut controller = rig.open("ctl", Version::V10);
     assert!(rig.manager.any_connected());
     let event = crate::PacketInEvent { controller_id: 0, message: PacketIn::default(), continuation: None };
-    assert_eq!(rig.manager.send_packet_in(&event, rig.now), 1);
+    assert_eq!(rig.manager.send_packet_in(&event), 1);
     let ids: Vec<_> = rig.manager.sessions().map(|(id, _)| id).collect();
     let wish = SwitchConfig { miss_send_len: 64, ..SwitchConfig::default() };
     rig.manager.session(ids[0]).unwrap().config = wish;
-    assert_eq!(rig.manager.send_packet_in(&event, rig.now), 2);
+    assert_eq!(rig.manager.send_packet_in(&event), 2);
     rig.turn();
     assert_eq!(tool.receive().len(), 1);
     assert_eq!(controller.receive().len(), 2);
@@ -278,7 +278,7 @@ fn packet_ins_for_a_peer_that_does_not_read_are_dropped_and_counted() {
     let mut good = rig.open("ctl", Version::V10);
     let mut heard = 0;
     for _ in 0..2000 {
-        assert_eq!(rig.manager.send_packet_in(&packet(1500), rig.now), 2);
+        assert_eq!(rig.manager.send_packet_in(&packet(1500)), 2);
         rig.turn();
         heard += good.receive().len();
     }

@@ -11,7 +11,7 @@ use units::Millis;
 /// Sends flow monitor updates and flow-removed messages. `own`: the connection and transaction that caused the
 /// changes.
 pub fn announce(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
-    monitor::report(bridge, effects, own);
+    monitor::report(bridge, effects, own, now);
     table::report_vacancy(bridge, effects);
     for removed in effects.flows_removed(now) {
         bridge.conns.send_flow_removed(&removed);

@@ -34,7 +34,7 @@ pub(crate) fn run(bridge: &mut Bridge, host: &dyn Host) {
         let Some(session) = conns.session(*conn) else { return false };
         let waits = now < barrier.deadline() && !host.is_done(barrier.version);
         if !waits {
-            session.send(&barrier.request.reply(Body::BarrierReply));
+            session.send(barrier.request.reply(Body::BarrierReply));
         }
         waits
     });

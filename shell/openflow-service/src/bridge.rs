@@ -137,7 +137,7 @@ impl Bridge {
 
     /// Whether work in progress can continue.
     pub fn can_go_on(&self) -> bool {
-        self.unfinished.dumps.iter().any(|(conn, dump)| dump.is_ready() && self.conns.output_len(*conn) == 0)
+        self.unfinished.dumps.iter().any(|(conn, dump)| dump.is_ready() && self.conns.is_written(*conn))
     }
 
     /// A port by the name of its device.

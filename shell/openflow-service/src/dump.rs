@@ -1,5 +1,8 @@
-//! Dumps of many flows and of the statistics of many ports, sent in parts as the connection takes them. Flows are selected by
-//! a thread of its own. Each device is asked for its statistics by a system call or two, so a turn asks few of them.
+//! Dumps of many flows and of the statistics of many ports, sent in parts as the connection takes them.
+//!
+//! Flows are selected from a published version of the tables by a thread of its own. Their parts are made on the thread of the
+//! sockets, so that a dump of a million flows costs the main loop nothing. Devices are asked for their statistics by the main loop,
+//! by a system call or two each, so a turn asks few of them.
 //!
 //! **Bounds**: a dump of flows holds a version of the tables and a pointer to each flow, one of ports their numbers; so much output
 //! waits as one part makes. Counters are those of the moment when a part is sent.
@@ -9,10 +12,11 @@ use crate::host::Host;
 use crate::service::{Answer, Service};
 use crate::stats::{PORTS, port_stats};
 use crate::unfinished::{Dump, Rest};
-use ofconn::ConnId;
-use ofproto::{Criteria, N_TABLES};
+use ofconn::{ConnId, Parts};
+use ofproto::{Criteria, N_TABLES, Rule};
 use openflow::{Body, Message, OfError};
 use runtime::background;
+use std::sync::Arc;
 use std::sync::mpsc::{TryRecvError, sync_channel};
 use units::Millis;
 
@@ -20,7 +24,7 @@ use units::Millis;
 const LONG: usize = 512;
 /// Flows in one part.
 const PART: usize = 256;
-/// While more bytes than this wait, no part is made.
+/// While more bytes than this wait, no ports are asked.
 const OUTPUT_MAX: usize = 64 << 10;
 
 impl Service<'_> {
@@ -56,42 +60,53 @@ pub(crate) fn run(bridge: &mut Bridge, host: &mut dyn Host, now: Millis) {
     bridge.unfinished.dumps = dumps;
 }
 
-/// Sends the next parts of one dump. False: it has ended.
+/// Goes on with one dump. False: it has ended.
 fn go_on(bridge: &mut Bridge, host: &mut dyn Host, conn: ConnId, dump: &mut Dump, now: Millis) -> bool {
-    if let Rest::Awaited(selected) = &dump.rest {
-        match selected.try_recv() {
-            Ok(Ok(rules)) => dump.rest = Rest::Flows(rules),
-            Err(TryRecvError::Empty) => return bridge.conns.session(conn).is_some(),
+    let Some(session) = bridge.conns.session(conn) else { return false };
+    match &mut dump.rest {
+        Rest::Awaited(selected) => match selected.try_recv() {
+            Ok(Ok(rules)) => {
+                session.send_parts(flows(dump.request.clone(), rules));
+                dump.rest = Rest::Flows;
+                true
+            }
+            Err(TryRecvError::Empty) => true,
             // Without a word: the thread has failed.
             failed => {
                 let error = failed.ok().and_then(Result::err).unwrap_or(OfError::BrcEperm);
-                bridge.conns.session(conn).into_iter().for_each(|s| s.send_error(error, &dump.raw));
-                return false;
+                session.send_error(error, &dump.raw);
+                false
             }
+        },
+        Rest::Flows => session.is_sending(),
+        Rest::Ports(ports) => {
+            if bridge.conns.output_len(conn, now) >= OUTPUT_MAX {
+                bridge.conns.await_written(conn);
+                return true;
+            }
+            let part = ports.split_off(ports.len().saturating_sub(PORTS));
+            let more = !ports.is_empty();
+            let body = Body::PortStatsReply(port_stats(bridge, host, part.into_iter().rev(), now));
+            let reply = Message { more, ..dump.request.reply(body) };
+            if let Some(session) = bridge.conns.session(conn) {
+                session.send(reply);
+            }
+            bridge.conns.await_written(conn);
+            more
         }
     }
-    while bridge.conns.session(conn).is_some_and(|session| session.output_len() < OUTPUT_MAX) {
-        let (body, more, last_of_turn) = match &mut dump.rest {
-            Rest::Awaited(_) => break,
-            Rest::Flows(rules) => {
-                let part = rules.split_off(rules.len().saturating_sub(PART));
-                let stats = part.iter().rev().map(|r| r.stats(now)).collect();
-                (Body::FlowStatsReply(stats), !rules.is_empty(), false)
-            }
-            Rest::Ports(ports) => {
-                let part = ports.split_off(ports.len().saturating_sub(PORTS));
-                let stats = port_stats(bridge, host, part.into_iter().rev(), now);
-                (Body::PortStatsReply(stats), !ports.is_empty(), true)
-            }
-        };
-        let reply = Message { more, ..dump.request.reply(body) };
-        bridge.conns.session(conn).into_iter().for_each(|session| session.send(&reply));
+}
+
+/// The replies with these flows, the last first.
+fn flows(request: Message, mut rules: Vec<Arc<Rule>>) -> Parts {
+    let mut more = true;
+    Parts::new(move |now| {
         if !more {
-            return false;
+            return None;
         }
-        if last_of_turn {
-            break;
-        }
-    }
-    bridge.conns.session(conn).is_some()
+        let part = rules.split_off(rules.len().saturating_sub(PART));
+        more = !rules.is_empty();
+        let stats = part.iter().rev().map(|r| r.stats(now)).collect();
+        Some(Message { more, ..request.reply(Body::FlowStatsReply(stats)) })
+    })
 }

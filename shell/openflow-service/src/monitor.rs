@@ -9,6 +9,7 @@ use ofconn::ConnId;
 use ofproto::Effects;
 use openflow::monitor::FlowMonitorRequest;
 use openflow::{Body, Xid};
+use units::Millis;
 
 /// A connection with more output than this is paused, as in Open vSwitch.
 const PAUSE_AT: usize = 128 * 1024;
@@ -27,15 +28,15 @@ impl Service<'_> {
 }
 
 /// Sends changes to the connections that monitor them. `own`: the connection and transaction that caused the changes.
-pub fn report(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>) {
+pub fn report(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
     for (id, monitors) in &mut bridge.monitors {
         let xid = own.filter(|(conn, _)| conn == id).map(|(_, xid)| xid);
         let updates = monitors.report(effects, xid);
         let Some(session) = bridge.conns.session(*id).filter(|_| !updates.is_empty()) else { continue };
         session.send_own(Body::FlowMonitorReply(updates));
-        if !monitors.is_paused() && session.output_len() > PAUSE_AT {
+        if !monitors.is_paused() && bridge.conns.output_len(*id, now) > PAUSE_AT {
             monitors.pause(&bridge.ofproto);
-            session.send_own(Body::FlowMonitorPaused);
+            bridge.conns.session(*id).into_iter().for_each(|s| s.send_own(Body::FlowMonitorPaused));
         }
     }
 }
@@ -47,13 +48,16 @@ pub fn run(bridge: &mut Bridge) -> bool {
     let mut any = false;
     monitors.retain(|id, monitors| {
         let Some(session) = conns.session(*id) else { return false };
-        if monitors.is_paused() && session.output_len() == 0 {
+        let is_written = session.output_len() == 0;
+        if monitors.is_paused() && is_written {
             let missed = monitors.resume(ofproto);
             if !missed.is_empty() {
                 session.send_own(Body::FlowMonitorReply(missed));
             }
             session.send_own(Body::FlowMonitorResumed);
             any = true;
+        } else if monitors.is_paused() {
+            conns.await_written(*id);
         }
         !monitors.is_empty()
     });

@@ -20,7 +20,7 @@ impl Service<'_> {
             if id != source && session.wants(AsyncKind::RequestForward, reason) {
                 let inner = Message { version, ..message.clone() };
                 let body = Body::RequestForward(Box::new(inner));
-                session.send(&Message::new(version, Xid(0), body));
+                session.send(Message::new(version, Xid(0), body));
             }
         }
     }

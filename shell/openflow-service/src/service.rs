@@ -24,7 +24,7 @@ impl Service<'_> {
     pub(crate) fn answer(&mut self, answer: Answer, message: &Message, raw: &[u8]) {
         let Some(session) = self.bridge.conns.session(self.conn) else { return };
         match answer {
-            Ok(Some(body)) => session.send(&message.reply(body)),
+            Ok(Some(body)) => session.send(message.reply(body)),
             Ok(None) => {}
             Err(error) => session.send_error(error, raw),
         }

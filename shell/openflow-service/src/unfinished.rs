@@ -75,16 +75,16 @@ pub struct Dump {
 pub(crate) enum Rest {
     /// Flows that are being selected.
     Awaited(Receiver<Result<Vec<Arc<Rule>>, OfError>>),
-    /// Flows, the last first.
-    Flows(Vec<Arc<Rule>>),
+    /// Flows whose parts are made on the thread of the sockets.
+    Flows,
     /// Ports whose statistics are asked for, the last first.
     Ports(Vec<OfPort>),
 }
 
 impl Dump {
-    /// Whether it can continue because its connection takes more.
+    /// Whether it continues on the main thread when its connection takes more.
     pub fn is_ready(&self) -> bool {
-        !matches!(self.rest, Rest::Awaited(_))
+        matches!(self.rest, Rest::Ports(_))
     }
 }
 

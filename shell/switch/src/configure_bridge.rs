@@ -8,7 +8,7 @@ use classifier::of::PrefixField;
 use config::bridge::FlowTableConfig;
 use config::{BridgeConfig, FailMode};
 use flow::{FieldId, Mac, Match, Subfield};
-use ofconn::{ConnManager, ControllerTarget, ManagerConfig};
+use ofconn::{ConnManager, ControllerTarget, ManagerConfig, Serving};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
@@ -23,8 +23,11 @@ static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);
 static PREFIX_LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// Creates the connections of a new bridge.
-pub(crate) fn connections(name: &str, _options: &Options) -> ConnManager {
-    ConnManager::new(name)
+pub(crate) fn connections(name: &str, thread: Option<&Serving>) -> ConnManager {
+    match thread {
+        Some(thread) => ConnManager::served_by(name, thread),
+        None => ConnManager::new(name),
+    }
 }
 
 /// Applies the configuration of a bridge; the given ports' rows were added, removed or changed.

@@ -113,14 +113,13 @@ impl Switch {
     }
 
     fn packet_in(&mut self, parts: PacketInParts) {
-        let now = self.clock.now();
         if let Some(bridge) = self.bridge_by_id(parts.bridge) {
             let event = PacketInEvent {
                 controller_id: parts.controller_id,
                 message: parts.message,
                 continuation: parts.continuation,
             };
-            bridge.conns.send_packet_in(&event, now);
+            bridge.conns.send_packet_in(&event);
         }
     }
 }

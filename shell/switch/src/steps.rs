@@ -99,7 +99,7 @@ impl Switch {
         let id = BridgeId(self.next_bridge);
         self.next_bridge += 1;
         let now = self.clock.now();
-        let conns = configure_bridge::connections(name, &self.options);
+        let conns = configure_bridge::connections(name, self.openflow.as_ref());
         let mut bridge = Bridge::new(id, config.clone(), conns, now, self.options.seed);
         bridge.config.datapath_type = kind.to_owned();
         // The numbers that its ports had before a restart are reserved for them until requested otherwise.

@@ -30,6 +30,8 @@ pub struct Switch {
     pub waker: Waker,
     /// Bridges by name.
     pub bridges: BTreeMap<String, Bridge>,
+    /// The thread of their OpenFlow sockets. `None`: the main loop serves them, as in dummy mode.
+    pub(crate) openflow: Option<ofconn::Serving>,
     /// Datapaths.
     pub datapaths: Datapaths,
     /// Ports (bridge, name) that a command removed from the datapath, until the next reconfiguration.
@@ -140,10 +142,17 @@ impl Switch {
         let for_devices = waker.clone();
         netdevs.set_notify(move || for_devices.wake());
         netdev::guest_log::divert(crate::guest_log::log_line);
+        let openflow = match options.dummy_mode() {
+            true => None,
+            false => Some(ofconn::Serving::start(clock.clone(), waker.clone()).map_err(|e| {
+                format!("cannot start the thread of OpenFlow connections: {}", runtime::error_text(&e))
+            })?),
+        };
         Ok(Switch {
             clock,
             waker,
             bridges: BTreeMap::new(),
+            openflow,
             datapaths: Datapaths::default(),
             taken: BTreeSet::new(),
             poll: PollSettings::default(),

@@ -1,0 +1,97 @@
+//! What the main loop and the sockets tell each other.
+
+use crate::backlog::Backlog;
+use crate::channel::Incoming;
+use crate::packet_limit::PacketKind;
+use crate::target::ConnKind;
+use openflow::{Body, Dialect, Message, Version};
+use std::fmt;
+use std::sync::Arc;
+use units::Millis;
+
+/// Identifies a connection from its establishment to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId(pub u64);
+
+/// From the main loop, for one connection. They are carried out in order.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Encode and send.
+    Send(Message, Dialect),
+    /// As `Send`, within the limits for packet-ins.
+    PacketIn(PacketKind, Message, Dialect),
+    /// Count a packet-in that was dropped before it came here.
+    DroppedPacketIn(PacketKind),
+    /// Send the parts of a long reply, each when the peer has taken most of what was before it. Other messages may come between.
+    Parts(Parts, Dialect),
+}
+
+impl Order {
+    /// The bytes that its message will have, estimated. Exact is only what [`Backlog`] counts after the message is encoded.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Order::Send(message, _) | Order::PacketIn(_, message, _) => bytes(&message.body),
+            Order::DroppedPacketIn(_) | Order::Parts(..) => 0,
+        }
+    }
+}
+
+fn bytes(body: &Body) -> usize {
+    /// Bytes of a message without a list, and of an entry of a list.
+    const ENTRY: usize = 128;
+    match body {
+        Body::FlowStatsReply(list) => list.len() * ENTRY,
+        Body::PortStatsReply(list) => list.len() * ENTRY,
+        Body::FlowMonitorReply(list) => list.len() * ENTRY,
+        Body::PacketIn(packet, _) => ENTRY + packet.packet.len(),
+        Body::Error(error) => error.data.len() + 16,
+        _ => ENTRY,
+    }
+}
+
+/// The parts of a long reply, made one by one on the thread of the sockets.
+pub struct Parts(Box<dyn FnMut(Millis) -> Option<Message> + Send>);
+
+impl Parts {
+    /// Parts that `next` makes, until it returns `None`. Each call gets the time.
+    pub fn new(next: impl FnMut(Millis) -> Option<Message> + Send + 'static) -> Parts {
+        Parts(Box::new(next))
+    }
+
+    pub(crate) fn next(&mut self, now: Millis) -> Option<Message> {
+        (self.0)(now)
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parts")
+    }
+}
+
+/// From the sockets, about one connection.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A version was agreed on.
+    Opened(Box<Opened>),
+    /// A request.
+    Incoming(Incoming),
+    /// All parts of a long reply are queued.
+    PartsSent,
+    /// It has ended; nothing about it follows.
+    Closed,
+}
+
+/// A connection with an agreed version.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) kind: ConnKind,
+    /// The target of a controller that we connect to.
+    pub(crate) target: Option<String>,
+    /// Its name in reports about flow mods.
+    pub(crate) name: String,
+    pub(crate) version: Version,
+    /// It gets asynchronous messages by default.
+    pub(crate) asynchronous: bool,
+    pub(crate) backlog: Arc<Backlog>,
+}
