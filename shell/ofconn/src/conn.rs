@@ -44,6 +44,8 @@ pub(crate) struct Conn {
     channel: Option<Channel>,
     /// What its session and it have for each other.
     backlog: Arc<Backlog>,
+    /// The main loop waits for what was encoded since the last `flush`.
+    is_awaited: bool,
     /// Requests were left because too much output waits.
     held_back: bool,
     /// A long reply that is not complete.
@@ -86,6 +88,7 @@ impl Conn {
             reconnect,
             channel: Some(Channel::new(&name, versions, debug_actions)),
             backlog: Arc::default(),
+            is_awaited: false,
             held_back: false,
             parts: None,
             target: None,
@@ -113,6 +116,7 @@ impl Conn {
             settings: settings.clone(),
             channel: None,
             backlog: Arc::default(),
+            is_awaited: false,
             held_back: false,
             parts: None,
             target: Some(target),
@@ -178,7 +182,7 @@ impl Conn {
         for (kind, message, dialect) in self.packet_limit.due(now) {
             self.queue_packet_in(kind, &message, dialect);
         }
-        self.flush(now);
+        self.write(now);
     }
 
     /// Negotiates the version when the peer's hello arrives. Returns what its session needs, once.
@@ -229,7 +233,7 @@ impl Conn {
                 Order::Parts(parts, dialect) => self.parts = self.is_open().then_some((parts, dialect)),
             }
         }
-        self.backlog.written(bytes, self.output_len());
+        self.is_awaited |= self.backlog.written(bytes, self.output_len());
     }
 
     /// Makes the next parts of a long reply. Returns whether the last one was made now.
@@ -319,7 +323,8 @@ impl Conn {
     /// Writes what is queued; ends a connection that has failed. Returns whether the main loop waits for that.
     pub(crate) fn flush(&mut self, now: Millis) -> bool {
         self.write(now);
-        self.backlog.written(0, self.output_len())
+        let is_awaited = std::mem::take(&mut self.is_awaited);
+        self.backlog.written(0, self.output_len()) | is_awaited
     }
 
     fn write(&mut self, now: Millis) {

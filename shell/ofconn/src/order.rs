@@ -37,15 +37,30 @@ impl Order {
 }
 
 fn bytes(body: &Body) -> usize {
-    /// Bytes of a message without a list, and of an entry of a list.
+    /// Bytes of a message without a list, of an entry of a list or a bucket, and of the features of a table.
+    const MESSAGE: usize = 64;
     const ENTRY: usize = 128;
+    const TABLE: usize = 4096;
     match body {
-        Body::FlowStatsReply(list) => list.len() * ENTRY,
-        Body::PortStatsReply(list) => list.len() * ENTRY,
-        Body::FlowMonitorReply(list) => list.len() * ENTRY,
+        Body::EchoReply(data) => data.len(),
+        Body::Error(error) => error.data.len(),
         Body::PacketIn(packet, _) => ENTRY + packet.packet.len(),
-        Body::Error(error) => error.data.len() + 16,
-        _ => ENTRY,
+        Body::FlowRemoved(_) | Body::PortStatus(_) => ENTRY,
+        Body::FlowStatsReply(list) => list.len() * ENTRY,
+        Body::FlowMonitorReply(list) => list.len() * ENTRY,
+        Body::PortStatsReply(list) => list.len() * ENTRY,
+        Body::PortDescReply(list) => list.len() * ENTRY,
+        Body::FeaturesReply(features) => features.ports.len() * ENTRY,
+        Body::QueueStatsReply(list) => list.len() * ENTRY,
+        Body::QueueConfigReply(_, list) => list.len() * ENTRY,
+        Body::TableStatsReply(list) => list.len() * ENTRY,
+        Body::TableFeaturesReply(list) => list.len() * TABLE,
+        Body::TableDescReply(list) => list.len() * MESSAGE,
+        Body::GroupStatsReply(list) => list.iter().map(|g| ENTRY + g.buckets.len() * 16).sum(),
+        Body::GroupDescReply(list) => list.iter().map(|g| (1 + g.buckets.len()) * ENTRY).sum(),
+        Body::MeterStatsReply(list) => list.len() * ENTRY,
+        Body::MeterConfigReply(list) => list.len() * ENTRY,
+        _ => MESSAGE,
     }
 }
 

@@ -1,13 +1,16 @@
 //! Whole connections over real sockets.
 
-use crate::{ConnManager, ControllerTarget, ManagerConfig, Request};
+use crate::{ConnManager, ControllerTarget, ManagerConfig, Parts, Request, Serving};
 use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
 use openflow::session::{Role, RoleReply, SwitchConfig};
 use openflow::{Body, Dialect, Message, OfError, Version, VersionSet, Xid};
+use runtime::{Clock, PollLoop, WaitSet};
 use std::io::{ErrorKind, Read, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use transport::{Listener, Stream, Target};
 use units::Millis;
 
@@ -20,10 +23,14 @@ struct Rig {
 
 impl Rig {
     fn new(name: &str, controllers: &[&str]) -> Rig {
+        Rig::with(name, controllers, ConnManager::new("br0"))
+    }
+
+    fn with(name: &str, controllers: &[&str], manager: ConnManager) -> Rig {
         let dir = std::env::temp_dir().join(format!("ofconn-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
-        let mut rig = Rig { dir, manager: ConnManager::new("br0"), now: Millis(1000) };
+        let mut rig = Rig { dir, manager, now: Millis(1000) };
         let errors = rig.configure(controllers);
         assert!(errors.is_empty(), "{errors:?}");
         rig
@@ -370,4 +377,217 @@ fn the_limit_of_tools_affects_only_new_connections() {
     first.send(&Message::new(Version::V10, Xid(2), Body::EchoRequest(Vec::new())));
     rig.turn();
     assert_eq!(first.receive().len(), 1);
+}
+
+/// A bridge whose sockets a thread serves, and the waker of its main loop.
+fn served(name: &str) -> (Rig, Serving, PollLoop) {
+    let poll = PollLoop::new(Clock::new()).unwrap();
+    let serving = Serving::start(poll.clock().clone(), poll.waker()).unwrap();
+    let mut rig = Rig::with(name, &["punix:ctl"], ConnManager::served_by("br0", &serving));
+    rig.now = poll.clock().now();
+    (rig, serving, poll)
+}
+
+impl Rig {
+    /// One turn; requests are answered in this way. Returns how many there were.
+    fn answer(&mut self, reply: &Body) -> usize {
+        self.manager.run(self.now);
+        let mut n = 0;
+        while let Some(request) = self.manager.next_request(self.now) {
+            self.manager.session(request.conn).unwrap().send(request.message.reply(reply.clone()));
+            n += 1;
+        }
+        self.manager.flush(self.now);
+        n
+    }
+
+    /// Turns of the main loop, which sleeps in between, until `done`.
+    fn turns(&mut self, poll: &PollLoop, mut turn: impl FnMut(&mut Rig) -> bool) {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !turn(self) {
+            assert!(std::time::Instant::now() < end, "nothing happens");
+            let mut set = WaitSet::new();
+            self.manager.wait(&mut set, self.now);
+            poll.block(set);
+        }
+    }
+}
+
+impl Peer {
+    /// Waits for messages.
+    fn wait(&mut self) -> Vec<Message> {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        loop {
+            let got = self.receive();
+            if !got.is_empty() {
+                return got;
+            }
+            assert!(std::time::Instant::now() < end, "no answer");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits for this number of messages, and returns their transaction ids.
+    fn hear(&mut self, n: usize) -> Vec<u32> {
+        let mut xids = Vec::new();
+        while xids.len() < n {
+            xids.extend(self.wait().iter().map(|m| m.xid.0));
+        }
+        xids
+    }
+
+    /// A connection with an agreed version.
+    fn opened(rig: &Rig, socket: &str, version: Version) -> Peer {
+        let mut peer = rig.connect(socket);
+        peer.hello(version);
+        assert!(matches!(peer.wait().as_slice(), [Message { body: Body::Hello(_), .. }]));
+        peer
+    }
+}
+
+#[test]
+fn a_thread_answers_probes_while_the_main_loop_is_busy() {
+    let (rig, _serving, _poll) = served("probe");
+    let mut peer = Peer::opened(&rig, "br0.mgmt", Version::V13);
+    peer.send(&Message::new(Version::V13, Xid(2), Body::BarrierRequest));
+    peer.send(&Message::new(Version::V13, Xid(3), Body::EchoRequest(vec![7])));
+    // The main loop has not had a turn.
+    assert_eq!(peer.wait().pop().unwrap().body, Body::EchoReply(vec![7]));
+}
+
+#[test]
+fn a_thread_keeps_the_order_of_requests_replies_and_refusals() {
+    const N: u32 = 20_000;
+    let (mut rig, _serving, poll) = served("order");
+    let mut peer = Peer::opened(&rig, "ctl", Version::V13);
+    let mut frames = Vec::new();
+    for n in 0..N {
+        let barrier = Message::new(Version::V13, Xid(n), Body::BarrierRequest);
+        let mut bytes = openflow::encode(&barrier, Dialect::default()).unwrap().concat();
+        if n % 100 == 99 {
+            // An unknown type.
+            bytes[1] = 99;
+        }
+        frames.extend(bytes);
+    }
+    let writer = std::thread::spawn(move || {
+        let mut xids = Vec::new();
+        let mut rest = &frames[..];
+        while xids.len() < N as usize {
+            match peer.stream.write(rest) {
+                Ok(n) => rest = &rest[n..],
+                Err(e) => assert_eq!(e.kind(), ErrorKind::WouldBlock),
+            }
+            xids.extend(peer.receive().iter().map(|m| (m.xid.0, matches!(m.body, Body::Error(_)))));
+            std::thread::yield_now();
+        }
+        xids
+    });
+    let mut answered = 0;
+    rig.turns(&poll, |rig| {
+        answered += rig.answer(&Body::BarrierReply) as u32;
+        answered == N - N / 100 && rig.manager.sessions().all(|(_, s)| s.output_len() == 0)
+    });
+    let expected: Vec<(u32, bool)> = (0..N).map(|n| (n, n % 100 == 99)).collect();
+    assert_eq!(writer.join().unwrap(), expected);
+}
+
+#[test]
+fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
+    let (mut rig, _serving, poll) = served("deaf-thread");
+    let mut peer = Peer::opened(&rig, "ctl", Version::V13);
+    let request = Message::new(Version::V13, Xid(2), Body::EchoReply(Vec::new())).reply(Body::BarrierRequest);
+    let frame = openflow::encode(&request, Dialect::default()).unwrap().concat();
+    let big = Body::EchoReply(vec![0; 60_000]);
+    let mut executed = 0;
+    // Until the switch takes no more.
+    let mut sent = 0;
+    while sent < 10 * 256 {
+        match peer.stream.write(&frame) {
+            Ok(_) => sent += 1,
+            Err(_) => break,
+        }
+    }
+    let mut idle = 0;
+    while idle < 50 {
+        let n = rig.answer(&big);
+        idle = if n == 0 { idle + 1 } else { 0 };
+        executed += n;
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    // The socket takes some hundred kilobytes, and half a megabyte may wait.
+    assert!(executed < sent / 2, "{executed} of {sent}");
+    // When it reads, all are answered.
+    let reader = std::thread::spawn(move || peer.hear(sent));
+    rig.turns(&poll, |rig| {
+        executed += rig.answer(&big);
+        executed == sent && rig.manager.sessions().all(|(_, s)| s.output_len() == 0)
+    });
+    assert_eq!(reader.join().unwrap().len(), sent);
+}
+
+#[test]
+fn parts_of_a_reply_come_as_the_peer_takes_them() {
+    let (mut rig, _serving, poll) = served("parts");
+    let mut peer = Peer::opened(&rig, "br0.mgmt", Version::V13);
+    peer.send(&Message::new(Version::V13, Xid(9), Body::BarrierRequest));
+    let made = Arc::new(AtomicU32::new(0));
+    let (count, mut n) = (Arc::clone(&made), 0);
+    let mut parts = Some(Parts::new(move |_| {
+        n += 1;
+        count.store(n, Ordering::SeqCst);
+        (n <= 300).then(|| Message::new(Version::V13, Xid(n), Body::EchoReply(vec![0; 10_000])))
+    }));
+    rig.turns(&poll, |rig| {
+        for request in rig.turn() {
+            let session = rig.manager.session(request.conn).unwrap();
+            session.send_parts(parts.take().unwrap());
+            assert!(session.is_sending());
+        }
+        parts.is_none()
+    });
+    rig.turn();
+    while made.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    assert!(made.load(Ordering::SeqCst) < 200);
+    let reader = std::thread::spawn(move || peer.hear(300));
+    rig.turns(&poll, |rig| {
+        rig.turn();
+        rig.manager.sessions().all(|(_, s)| !s.is_sending())
+    });
+    assert_eq!(reader.join().unwrap(), (1..=300).collect::<Vec<u32>>());
+}
+
+#[test]
+fn sockets_are_closed_when_a_bridge_is_gone_and_what_it_was_asked_is_done() {
+    let (mut rig, serving, poll) = served("gone");
+    let mut peer = Peer::opened(&rig, "ctl", Version::V13);
+    rig.turns(&poll, |rig| {
+        rig.turn();
+        rig.manager.any_connected()
+    });
+    // A peer that leaves after its request.
+    peer.send(&Message::new(Version::V13, Xid(9), Body::BarrierRequest));
+    let mut asked = 0;
+    rig.turns(&poll, |rig| {
+        asked += rig.turn().len();
+        asked == 1
+    });
+    drop(peer);
+    rig.turns(&poll, |rig| {
+        rig.turn();
+        rig.manager.sessions().count() == 0 && !rig.manager.any_connected()
+    });
+    let mut peer = Peer::opened(&rig, "br0.mgmt", Version::V13);
+    rig.turns(&poll, |rig| {
+        rig.turn();
+        rig.manager.sessions().count() == 1
+    });
+    rig.manager = ConnManager::served_by("br0", &serving);
+    assert!(peer.is_closed() && !rig.dir.join("br0.mgmt").exists());
+    assert!(rig.configure(&[]).is_empty());
+    assert!(rig.dir.join("br0.mgmt").exists());
+    rig.manager = ConnManager::new("br0");
+    drop(serving);
 }
