@@ -123,7 +123,11 @@ def test_a_panic_in_any_thread():
     def bfd():
         s.vsctl("--no-wait", "set", "Interface", s.a.port, "bfd:enable=true", check=False)
 
-    cases = {"main": lambda: None, "worker": miss, "handler": miss, "revalidator": store, "ovsdb": store, "sync": store,
+    def ask():
+        """An OpenFlow connection."""
+        s.ofctl("show", "br0", check=False)
+
+    cases = {"main": lambda: None, "ofconn": ask, "worker": miss, "handler": miss, "revalidator": store, "ovsdb": store, "sync": store,
              "background": lambda: None, "log": say, "timers": bfd}
     check_panics(s, cases, 5)
 

@@ -141,7 +141,9 @@ impl Serving {
         let poll = PollLoop::new(clock)?;
         let shared = Arc::new(Shared { asked: Mutex::default(), waker: poll.waker() });
         let of_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("ofconn".to_owned()).spawn(move || {
+        // Without a thread name for the log: lines are those of Open vSwitch, where the main thread writes them.
+        let builder = std::thread::Builder::new().name("ofconn".to_owned());
+        let thread = builder.spawn(move || {
             let mut service = Service { poll, main, bridges: BTreeMap::new() };
             while service.turn(&of_thread) {}
             let mut asked = lock(&of_thread.asked);
@@ -186,6 +188,7 @@ struct Served {
 impl Service {
     /// One turn, and the sleep after it. Returns false at the end.
     fn turn(&mut self, shared: &Shared) -> bool {
+        runtime::ordered_panic::obey();
         if !self.do_asked(shared) {
             return false;
         }

@@ -16,15 +16,13 @@
 //! | `announce.rs`, `group_log.rs`, `not_built.rs` | messages to controllers and the log about changes |
 //! | `reclaim.rs` | frees large objects without delaying the main loop |
 //!
-//! What takes long does not hold the main loop: echo requests are answered while a bundle commits, a dump or a barrier is on its
-//! way (`ofconn`, `hold`); bundles are tried and flows selected by threads of their own; flows and statistics of ports are sent in
-//! parts; requests are taken for 5 ms in a turn. Statistics and descriptions of groups, meters, queues and tables are one answer each.
+//! What takes long does not hold the main loop: sockets have a thread of their own, which answers probes, decodes and encodes, and makes
+//! the parts of a dump of flows (`ofconn`; docs/adr/0037); bundles are tried and flows selected by threads of their own; statistics of
+//! ports are asked for in parts; requests are taken for 5 ms in a turn. Statistics and descriptions of groups, meters, queues and
+//! tables are collected by the main loop at once.
 //!
-//! A thread of its own for this service needs first: that a [`Bridge`] be split, as the database's plan, status, control commands and
-//! learning change the same object; and that four things of [`Host`] go by messages instead of calls: devices (`port_stats`,
-//! `queue_counts`, `set_port_admin`), the list of changes and its version (`changed_by`, `next_version`), packets of
-//! controllers, which see all that was changed before them, and forgetting connections. In dummy mode all of it has to stay in
-//! one order (ADR 4).
+//! Requests are executed in the main loop because the database's plan, status, control commands and learning change the same
+//! [`Bridge`], and packets of controllers see all that was changed before them.
 //!
 //! **Threads**: the main loop. **Order**: a request has had all its effects on the bridge's own state, and all messages
 //! that it causes are queued, before its reply is queued. A barrier waits for the datapath as well.
