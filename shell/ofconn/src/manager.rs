@@ -21,6 +21,10 @@ use units::Millis;
 /// Messages of one connection per turn: enough to make the cost of a turn small.
 const TURN_MAX: u32 = 256;
 
+/// Connections that have ended with requests left. Those of more are not executed, so that a client which connects, asks and leaves
+/// again and again fills no memory.
+const ENDED_MAX: usize = 64;
+
 /// A request received on a connection.
 #[derive(Debug)]
 pub struct Request {
@@ -110,6 +114,7 @@ impl ConnManager {
     fn take_events(&mut self) -> bool {
         let events = self.link.take_events();
         let any = !events.is_empty();
+        let mut ended = self.sessions.values().filter(|s| s.queues.has_ended).count();
         for (id, event) in events {
             if let Event::Opened(opened) = event {
                 self.sessions.insert(id, Session::new(*opened, self.debug_actions));
@@ -119,7 +124,10 @@ impl ConnManager {
             match event {
                 Event::Incoming(incoming) => session.queues.receive(incoming),
                 Event::PartsSent => session.queues.parts_sent(),
-                Event::Closed => session.queues.has_ended = true,
+                Event::Closed => {
+                    session.queues.end(ended < ENDED_MAX);
+                    ended += 1;
+                }
                 Event::Opened(_) => {}
             }
         }

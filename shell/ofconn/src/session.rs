@@ -87,7 +87,7 @@ pub(crate) struct Queues {
     is_sending: bool,
     /// Requests that may be taken in this turn.
     pub(crate) left: u32,
-    /// The connection has ended. What it had asked before is still executed.
+    /// The connection has ended.
     pub(crate) has_ended: bool,
     /// The main loop is to be woken when all output is written.
     pub(crate) awaits_written: bool,
@@ -244,6 +244,14 @@ impl Queues {
         let incoming = self.incoming.pop_front()?;
         let is_awaited = self.backlog.taken(incoming.memory());
         Some((incoming, is_awaited))
+    }
+
+    /// The connection has ended. `goes_on`: what it had asked before is still executed.
+    pub(crate) fn end(&mut self, goes_on: bool) {
+        self.has_ended = true;
+        if !goes_on {
+            self.incoming.clear();
+        }
     }
 
     pub(crate) fn parts_sent(&mut self) {
