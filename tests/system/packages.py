@@ -14,7 +14,8 @@ ADDRESS = "10.78.0.2"
 
 def built(folder):
     """Builds the packages; returns their files by name."""
-    lab.sh(os.path.join(lab.ROOT, "packaging/debian/build"), folder, env=dict(os.environ, DEB_COMPRESSION="none"), timeout=180)
+    lab.sh(os.path.join(lab.ROOT, "packaging/debian/build"), folder, env=dict(os.environ, DEB_COMPRESSION="xz" if LONG else "none"),
+           timeout=180)
     return {os.path.basename(f).split("_")[0]: f for f in glob.glob(folder + "/*.deb")}
 
 
@@ -148,6 +149,7 @@ def upgraded(host):
 def back(host):
     """Goes back to the stock switch, and removes every trace of ours."""
     if LONG:
+        host.root.apt("update", online=True)
         host.root.apt("install", "openvswitch-switch", online=True)
     else:
         host.root.apt("install", *host.root.put([rooted.repacked("openvswitch-switch", host.folder)]))
