@@ -94,7 +94,7 @@ fn cardinality_of_ten_thousand_ports() {
     );
 }
 
-/// The server's own share: two samples of the same view do not go back in time.
+/// The frequency that turns cycles into time is measured once: with another value, counters of time would go back.
 #[test]
 fn counters_of_time_do_not_go_back() {
     let (view, mut sampler) = (view(), Sampler::default());
