@@ -15,9 +15,10 @@ use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Group, Groups, NO_GROUP, Way};
 use crate::last_drop::Place;
-use crate::port::Frame;
+use crate::port::{Frame, FrameBatch};
 use crate::program::{Program, Sum};
 use crate::tally::Event;
+use dpif::DropReason;
 use units::Millis;
 
 /// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if
@@ -143,19 +144,7 @@ fn whole(engine: &mut Engine, program: &Program) {
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
     match way {
         Way::Send(port) => engine.send_all(port, &mut group.frames),
-        Way::Drop(reason) => {
-            let frames = &mut group.frames;
-            let rest = if engine.drops.wants_all() { 0 } else { frames.len() - 1 };
-            engine.tally.drop(reason, rest as u64);
-            for (i, frame) in frames.drain(rest..).enumerate() {
-                let packet = engine.batch.packet(rest + i, frame);
-                if i == 0 {
-                    engine.drops.ports.count(Place::In(packet.meta.in_port), reason, rest as u64);
-                }
-                engine.drop_packet(packet, reason);
-            }
-            engine.pool.free_all(frames);
-        }
+        Way::Drop(reason) => drop_burst(engine, &mut group.frames, reason),
         Way::RewriteAndSend(_) | Way::Again(_) | Way::Gather(_) => {
             std::mem::swap(&mut group.own, &mut engine.batch.own);
             group.numbers.extend(0..group.frames.len() as u8);
@@ -164,6 +153,24 @@ fn whole(engine: &mut Engine, program: &Program) {
     }
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
     engine.groups_free.push(group);
+}
+
+/// Drops all packets of the batch. Only the last one becomes a packet, unless each is captured.
+#[inline(never)]
+fn drop_burst(engine: &mut Engine, frames: &mut FrameBatch, reason: DropReason) {
+    if engine.drops.wants_all() {
+        for (i, frame) in frames.drain(..).enumerate() {
+            let packet = engine.batch.packet(i, frame);
+            engine.drop_packet(packet, reason);
+        }
+        return;
+    }
+    let Some(last) = frames.pop() else { return };
+    let (rest, packet) = (frames.len(), engine.batch.packet(frames.len(), last));
+    engine.tally.drop(reason, rest as u64);
+    engine.drops.ports.count(Place::In(packet.meta.in_port), reason, rest as u64);
+    engine.drop_packet(packet, reason);
+    engine.pool.free_all(frames);
 }
 
 fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {

@@ -214,12 +214,20 @@ impl Sending<'_> {
         tally.drop(DropReason::TxTooLong, too_long);
         tally.drop(DropReason::TxFailed, failed);
         if failed + too_long != 0 {
-            for (reason, n) in [(DropReason::TxTooLong, too_long), (DropReason::TxFailed, failed)] {
-                drops.ports.count(Place::Out(port.no.0), reason, n);
-            }
-            port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
+            count_unsent(drops, port, too_long, failed);
         }
     }
+}
+
+/// Counts frames that the device refused, at their port.
+#[cold]
+fn count_unsent(drops: &mut DropLog, port: &Port, too_long: u64, failed: u64) {
+    for (reason, n) in [(DropReason::TxTooLong, too_long), (DropReason::TxFailed, failed)] {
+        if n != 0 {
+            drops.ports.count(Place::Out(port.no.0), reason, n);
+        }
+    }
+    port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
 }
 
 impl Sending<'_> {
