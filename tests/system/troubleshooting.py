@@ -15,8 +15,8 @@ s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 s.bind(("eth0", 0))
 for i in range(int(sys.argv[1])):
     addresses = eval(sys.argv[2])(random)
-    ip = bytes([69, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]) + addresses
-    s.send(bytes.fromhex("020000000002020000000001") + b"\\x08\\x00" + ip + random.choice([b"\\0\\5", b"\\0\\7", b"\\0\\x09"]) + bytes([0, 9, 0, 8, 0, 0]) + bytes(18))
+    header = bytes.fromhex("0200000000020200000000010800") + bytes([69, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0])
+    s.send(header + addresses + bytes([0, random.choice([5, 7, 9]), 0, 9, 0, 8, 0, 0]) + bytes(18))
 """
 
 
@@ -101,7 +101,8 @@ def test_masks_controllers_and_misses():
     flows = "".join("priority=%d,udp,nw_src=10.%d.0.0/%d,nw_dst=10.2.0.0/%d,tp_src=%d,actions=drop\n" % (p + q, p, p, q, 7 + (p + q) % 2 * 2)
                     for p in range(8, 33) for q in (1, 8, 16, 24, 32))
     s.ofctl("add-flows", "br0", "-", input=flows + "priority=1,actions=output:2\n")
-    random = "lambda r: bytes([10, r.choice([1, 2, 4, 8, 16, 32, 64, 128, 9, 10, 12, 20, 24]), r.randrange(256), 1, 10, r.choice([1, 2, 3, 66]), r.choice([0, 1]), 2])"
+    random = ("lambda r: bytes([10, r.choice([1, 2, 4, 8, 16, 32, 64, 128, 9, 10, 12, 20, 24]), r.randrange(256), 1, "
+              "10, r.choice([1, 2, 3, 66]), r.choice([0, 1]), 2])")
     a.run("python3", "-c", SENDER, "4000", random)
     top = sluice(s, "top", "--once", "--interval=0.1", "--page=flows")
     masks = int(top.splitlines()[0].split(", ")[1].split()[0])
