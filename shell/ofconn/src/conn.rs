@@ -395,7 +395,9 @@ impl Conn {
         match (reads, writes) {
             (true, true) => drop(set.fd(stream, Interest::Both)),
             (false, true) => drop(set.fd(stream, Interest::Write)),
-            (_, false) => drop(set.fd(stream, Interest::Read)),
+            (true, false) => drop(set.fd(stream, Interest::Read)),
+            // The main loop says when it has taken requests. Until then an event could not be handled, and would come at once again.
+            (false, false) => {}
         }
         if self.held_back && output < OUTPUT_MAX || self.parts.is_some() && output < PARTS_OUTPUT_MAX {
             set.wake_now();

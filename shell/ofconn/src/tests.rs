@@ -527,6 +527,30 @@ fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
 }
 
 #[test]
+fn a_thread_sleeps_while_the_main_loop_takes_nothing() {
+    let (rig, serving, _poll) = served("full");
+    let mut peer = Peer::opened(&rig, "ctl", Version::V13);
+    let request =
+        Message::new(Version::V13, Xid(2), Body::EchoReply(vec![0; 4000])).reply(Body::BarrierRequest);
+    let frame = openflow::encode(&request, Dialect::default()).unwrap().concat();
+    let frames = frame.repeat(1 << 20 >> 3);
+    let (mut rest, end) = (&frames[..], std::time::Instant::now() + std::time::Duration::from_secs(20));
+    // Until neither the thread nor the socket takes more.
+    let mut idle = 0;
+    while idle < 100 {
+        assert!(std::time::Instant::now() < end && !rest.is_empty(), "it takes all");
+        match peer.stream.write(rest) {
+            Ok(n) => (rest, idle) = (&rest[n..], 0),
+            Err(_) => idle += 1,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let before = serving.turns();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(serving.turns() - before < 10, "{} turns", serving.turns() - before);
+}
+
+#[test]
 fn parts_of_a_reply_come_as_the_peer_takes_them() {
     let (mut rig, _serving, poll) = served("parts");
     let mut peer = Peer::opened(&rig, "br0.mgmt", Version::V13);

@@ -44,6 +44,8 @@ struct Asked {
     asks: Vec<Ask>,
     /// The number of the latest bridge.
     bridges: u64,
+    /// Turns of the thread.
+    turns: u64,
     /// The thread has ended, and takes nothing any more.
     ended: bool,
 }
@@ -153,6 +155,12 @@ impl Serving {
         Ok(Serving { shared, thread: Some(thread) })
     }
 
+    /// The number of turns so far.
+    #[cfg(test)]
+    pub(crate) fn turns(&self) -> u64 {
+        lock(&self.shared.asked).turns
+    }
+
     /// Hands sockets to the thread.
     pub(crate) fn serve(&self, sockets: Sockets) -> Remote {
         let bridge = {
@@ -205,7 +213,11 @@ impl Service {
 
     fn do_asked(&mut self, shared: &Shared) -> bool {
         let now = self.poll.clock().now();
-        let asks = std::mem::take(&mut lock(&shared.asked).asks);
+        let asks = {
+            let mut asked = lock(&shared.asked);
+            asked.turns += 1;
+            std::mem::take(&mut asked.asks)
+        };
         for ask in asks {
             match ask {
                 Ask::Serve(bridge, sockets, events) => {
