@@ -86,6 +86,10 @@ impl fmt::Debug for Parts {
 
 /// From the sockets, about one connection.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are requests, and a box for each would cost an allocation"
+)]
 pub(crate) enum Event {
     /// A version was agreed on.
     Opened(Box<Opened>),

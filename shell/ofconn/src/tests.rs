@@ -503,8 +503,8 @@ fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
     // Until the switch takes no more.
     let mut sent = 0;
     while sent < 10 * 256 {
-        match peer.stream.write(&frame) {
-            Ok(_) => sent += 1,
+        match peer.stream.write_all(&frame) {
+            Ok(()) => sent += 1,
             Err(_) => break,
         }
     }
