@@ -130,7 +130,7 @@ impl Engine {
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
-            drops: DropLog::new(id, &published),
+            drops: DropLog::new(id, Arc::clone(&published.last_drops), Arc::clone(&published.port_drops)),
             recirculated: VecDeque::new(),
             popped: PoppedBatches::default(),
             outputs: Vec::new(),

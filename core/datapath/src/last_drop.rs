@@ -17,9 +17,9 @@
 
 use crate::capture::Captures;
 use crate::packet::{Meta, Packet};
+pub use crate::place::Place;
 use crate::port::Frame;
-use crate::port_drops::PortDrops;
-use crate::tally::SharedTally;
+use crate::port_drops::{PortDrops, SharedPortDrops};
 use dpif::DropReason;
 use flow::{Flow, Mac, Vlan};
 use std::collections::BTreeMap;
@@ -38,24 +38,6 @@ const FEW: u64 = 8;
 /// Iterations of a flood that are recorded per millisecond. At 20 Mpps there are about 600 iterations per
 /// millisecond, and recording one costs about 1,000 instructions if every packet is of another flow.
 const FLOODS_PER_MS: u32 = 16;
-
-/// The port where a packet was dropped, by its datapath port number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// The packet was received by this port.
-    In(u32),
-    /// The packet was to be sent by this port.
-    Out(u32),
-}
-
-impl Place {
-    /// The port.
-    pub fn port(self) -> u32 {
-        match self {
-            Place::In(port) | Place::Out(port) => port,
-        }
-    }
-}
 
 /// A packet as it was when it was dropped, with all edits made before.
 #[derive(Clone, Debug)]
@@ -219,15 +201,15 @@ pub(crate) struct DropLog {
 }
 
 impl DropLog {
-    pub(crate) fn new(worker: WorkerId, tally: &SharedTally) -> DropLog {
+    pub(crate) fn new(worker: WorkerId, drops: Arc<LastDrops>, ports: Arc<SharedPortDrops>) -> DropLog {
         DropLog {
             worker,
-            drops: Arc::clone(&tally.last_drops),
+            drops,
             held: None,
             left: PER_ITERATION,
             before: 0,
             floods: (Millis(0), 0),
-            ports: PortDrops::new(Arc::clone(&tally.port_drops)),
+            ports: PortDrops::new(ports),
             captures: None,
         }
     }

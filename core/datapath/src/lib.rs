@@ -73,6 +73,7 @@ mod meter;
 pub mod packet;
 pub mod park;
 pub mod path;
+mod place;
 mod policer;
 mod popped;
 pub mod port;

@@ -4,7 +4,7 @@
 //! atomic read-modify-write, and any thread reads it. A worker that finds the list of rows locked keeps a new row to itself until
 //! the list is free: it never waits, and no drop is lost.
 
-use crate::last_drop::Place;
+use crate::place::Place;
 use dpif::DropReason;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,7 +2,7 @@
 //!
 //! It reads sections in little-endian byte order only. Every length is checked, and a block is at most [`BLOCK_MAX`] bytes long.
 
-use crate::{
+use crate::format::{
     COMMENT, EPB_FLAGS, IF_NAME, INTERFACE, ISB_FILTERACCEPT, ISB_IFDROP, ISB_IFRECV, MAGIC, PACKET, SECTION,
     STATISTICS,
 };

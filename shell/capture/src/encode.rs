@@ -1,6 +1,6 @@
 //! Captured packets as pcapng: an interface for each port, and a comment that says what the switch knows of the packet.
 
-use crate::Names;
+use crate::names::Names;
 use datapath::capture::{Capture, Record, Side};
 use pcapng::{Direction, ETHERNET, PacketBlock, RAW_IP, Writer};
 use std::collections::BTreeMap;

@@ -11,12 +11,14 @@
 //! **Threads**: one for each capture. It takes no lock that a worker waits for.
 
 mod encode;
+mod names;
+
+pub use names::Names;
 
 use datapath::Datapath;
 use datapath::capture::Capture;
 use encode::Encoder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -35,15 +37,6 @@ const WAITING_MAX: usize = 1 << 20;
 const TURN: Duration = Duration::from_millis(20);
 /// How long a client that has ended its sending direction may take to read the rest.
 const FAREWELL: Duration = Duration::from_secs(5);
-
-/// What a client is told of the ports.
-#[derive(Clone, Debug, Default)]
-pub struct Names {
-    /// Names of ports by datapath port number.
-    pub ports: BTreeMap<u32, String>,
-    /// The datapath.
-    pub datapath: String,
-}
 
 /// The clock of captures: it reads nanoseconds since an instant, and knows when that was.
 #[derive(Clone, Copy, Debug)]

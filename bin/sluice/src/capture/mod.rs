@@ -5,15 +5,17 @@
 //!
 //! * [`stream`]: from the socket to the output.  * [`lines`]: packets as text.  * [`extcap`]: the interface to Wireshark.
 
+mod ask;
 mod extcap;
 mod lines;
 mod stream;
 
-use crate::appctl::{Asking, Failure, report_failure};
+use crate::appctl::{Failure, report_failure};
 use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
 use crate::own;
 use crate::page::{Names, Page};
+use ask::{asking, ports};
 use std::fs::File;
 use std::io;
 use std::process::ExitCode;
@@ -108,18 +110,6 @@ pub fn main(call: &Call) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report_failure(&call.name, failure),
     }
-}
-
-fn asking(call: &Call, parsed: &Parsed) -> Result<Asking, Failure> {
-    Asking::new(call, parsed.value("target"))
-}
-
-/// The ports of all datapaths.
-fn ports(asking: &mut Asking) -> Result<Vec<String>, Failure> {
-    let reply = asking.ask("capture/show")?;
-    let datapaths = reply.as_object().into_iter().flat_map(|all| all.values());
-    let ports = datapaths.flat_map(|d| d["ports"].as_object().into_iter().flat_map(|ports| ports.values()));
-    Ok(ports.filter_map(|name| name.as_str().map(str::to_owned)).collect())
 }
 
 fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {

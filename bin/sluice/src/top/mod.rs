@@ -6,6 +6,7 @@
 //!   between two samples.  * [`view`]: their lines, and JSON.  * [`screen`]: the terminal.
 
 mod pages;
+mod replies;
 mod sample;
 mod screen;
 mod tables;
@@ -20,7 +21,8 @@ use crate::getopt::{Opt, Takes, opt};
 use crate::own;
 use crate::page::{Names, Page};
 use ovsdb::Json;
-use pages::{Kind, Sample};
+use pages::Kind;
+use replies::Sample;
 use sample::Datapath;
 use screen::{Key, Screen};
 use std::io::Write;

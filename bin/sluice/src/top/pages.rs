@@ -1,7 +1,7 @@
 //! The pages: what each asks the daemon, and what it shows.
 
+use super::replies::Sample;
 use super::tables::{self, Lines};
-use ovsdb::Json;
 
 /// A page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,33 +61,6 @@ impl Kind {
             Kind::Connections => tables::connections(sample),
         }
     }
-}
-
-/// Two replies, and the time between them.
-pub struct Sample<'a> {
-    pub before: &'a Json,
-    pub now: &'a Json,
-    pub seconds: f64,
-}
-
-impl Sample<'_> {
-    /// Name and both states of each datapath.
-    pub fn datapaths(&self) -> impl Iterator<Item = (&str, &Json, &Json)> {
-        let all = self.now["datapaths"].as_object().into_iter().flatten();
-        all.map(|(name, now)| (name.as_str(), now, &self.before["datapaths"][name.as_str()]))
-    }
-}
-
-pub fn list(of: &Json) -> &[Json] {
-    of.as_array().map_or(&[], Vec::as_slice)
-}
-
-pub fn number(of: &Json, name: &str) -> u64 {
-    of[name].as_u64().unwrap_or(0)
-}
-
-pub fn word<'a>(of: &'a Json, name: &str) -> &'a str {
-    of[name].as_str().unwrap_or("")
 }
 
 /// The first line of the screen: the pages and their keys, the present one in brackets.

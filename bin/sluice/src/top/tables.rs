@@ -1,7 +1,7 @@
 //! The pages of ports, drops, flows and connections: lines from two replies of the daemon.
 
+use super::replies::{Sample, list, number, word};
 use super::view::rate;
-use crate::top::pages::{Sample, list, number, word};
 use ovsdb::Json;
 
 /// Lines of a page, in the order of the terminal.

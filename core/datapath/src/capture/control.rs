@@ -1,6 +1,7 @@
 //! Starting and ending captures.
 
-use super::{CAPTURES_MAX, Capture, Captures};
+use super::running::{CAPTURES_MAX, Capture};
+use super::set::Captures;
 use crate::datapath::{Datapath, PutError};
 use crate::ports::Ports;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! Each thread writes to a lane of its own as a rule. A lane has a lock, which its reader holds only to exchange two vectors, and a
 //! writer tries it a few times and then gives up.
 
-use super::{OVERHEAD, Side};
+use super::seen::Side;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use units::{Nanos, Ufid};
@@ -13,6 +13,8 @@ const LANES: usize = 16;
 /// How many times a writer tries the lock: below a microsecond.
 const TRIES: usize = 32;
 
+/// Bytes that a packet takes besides its own.
+pub const OVERHEAD: usize = std::mem::size_of::<Record>();
 /// A captured packet, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {

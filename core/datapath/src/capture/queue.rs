@@ -1,6 +1,7 @@
 //! The tx queue of a captured port, in front of a queue of its device.
 
-use super::{Captures, Seen, Side};
+use super::seen::{Seen, Side};
+use super::set::Captures;
 use crate::egress::{CountedQueue, DeviceQueues};
 use crate::packet::Meta;
 use crate::port::{FrameBatch, TxQueue, TxResult};

@@ -1,8 +1,9 @@
 //! The captures of a datapath, as workers and ports hold them.
 
-use super::{Capture, Seen, Side};
-use crate::last_drop::Place;
+use super::running::Capture;
+use super::seen::{Seen, Side};
 use crate::packet::Meta;
+use crate::place::Place;
 use dpif::DropReason;
 use std::sync::Arc;
 use units::WorkerId;

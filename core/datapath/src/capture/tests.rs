@@ -1,12 +1,16 @@
 //! What captures get, at each side, and that nothing stays behind when they end.
 
 use super::*;
+use crate::packet::Meta;
 use crate::tests::{Control, Wire};
 use crate::{Config, Datapath, Worker};
-use dpif::DpAction;
+use dpif::{DpAction, DropReason};
 use flow::compose::compose;
-use std::sync::atomic::AtomicBool;
-use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
+use flow::{Flow, Match};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use units::{Cycles, Millis, Nanos, PortNo, QueueId, WorkerId};
 
 fn packet(src: u32) -> Vec<u8> {
     compose(&Flow { dl_type: 0x0800, nw_proto: 17, nw_ttl: 64, nw_src: src, ..Flow::ZERO }, b"")

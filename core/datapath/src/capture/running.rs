@@ -1,0 +1,198 @@
+//! One capture: what it wants, and what it has seen.
+
+use super::lanes::{Batch, Lanes, Record};
+use super::seen::{Seen, Side};
+use dpif::DropReason;
+use flow::{Flow, Match};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use units::{Nanos, Ufid};
+
+/// The largest number of captures at the same time.
+pub const CAPTURES_MAX: usize = 8;
+
+/// Reads the clock.
+pub type CaptureClock = Arc<dyn Fn() -> Nanos + Send + Sync>;
+
+/// Which packets a capture wants, and how much of them.
+#[derive(Clone, Debug)]
+pub struct CaptureSpec {
+    /// Only packets of these ports; empty: of all.
+    pub ports: BTreeSet<u32>,
+    /// Packets that the ports receive.
+    pub rx: bool,
+    /// Packets that the ports send.
+    pub tx: bool,
+    /// Packets that are dropped.
+    pub drops: bool,
+    /// Only drops for these reasons; empty: for all.
+    pub reasons: BTreeSet<DropReason>,
+    /// Only packets that this matches. `in_port` is a datapath port number.
+    pub filter: Option<Match>,
+    /// Only packets that hit this megaflow.
+    pub megaflow: Option<Ufid>,
+    /// Also later passes of packets that are recirculated.
+    pub passes: bool,
+    /// Bytes of a packet that are kept at most.
+    pub snaplen: usize,
+    /// One of this many wanted packets is kept; 0 is as 1.
+    pub every: u64,
+    /// Packets in a second that are kept at most; 0: any number.
+    pub rate: u64,
+    /// Bytes that wait for the reader at most.
+    pub memory: usize,
+}
+
+/// How many packets a capture has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CaptureCounts {
+    /// Packets that are wanted.
+    pub wanted: u64,
+    /// Of these: copied for the reader.
+    pub kept: u64,
+    /// Of these: left out because only one of `every` is kept.
+    pub sampled_out: u64,
+    /// Of these: left out because of `rate`.
+    pub over_rate: u64,
+    /// Of these: lost because the reader was too slow.
+    pub lost: u64,
+}
+
+/// A capture: see the documentation of the folder. Any thread may call it.
+pub struct Capture {
+    spec: CaptureSpec,
+    clock: CaptureClock,
+    lanes: Lanes,
+    wanted: AtomicU64,
+    kept: AtomicU64,
+    sampled_out: AtomicU64,
+    over_rate: AtomicU64,
+    lost: AtomicU64,
+    /// The present second in the upper half, and the packets kept in it in the lower.
+    second: AtomicU64,
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture")
+            .field("spec", &self.spec)
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Capture {
+    /// Makes a capture that no worker knows yet ([`Datapath::start_capture`](crate::Datapath::start_capture)).
+    pub fn new(spec: CaptureSpec, clock: CaptureClock) -> Capture {
+        let lanes = Lanes::new(spec.memory);
+        let zero = || AtomicU64::new(0);
+        Capture {
+            spec,
+            clock,
+            lanes,
+            wanted: zero(),
+            kept: zero(),
+            sampled_out: zero(),
+            over_rate: zero(),
+            lost: zero(),
+            second: zero(),
+        }
+    }
+
+    /// What it wants.
+    pub fn spec(&self) -> &CaptureSpec {
+        &self.spec
+    }
+
+    /// What it has seen.
+    pub fn counts(&self) -> CaptureCounts {
+        let n = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        CaptureCounts {
+            wanted: n(&self.wanted),
+            kept: n(&self.kept),
+            sampled_out: n(&self.sampled_out),
+            over_rate: n(&self.over_rate),
+            lost: n(&self.lost),
+        }
+    }
+
+    /// Takes all copies that wait, the oldest first.
+    pub fn take(&self) -> Batch {
+        self.lanes.take()
+    }
+
+    /// Whether a port is one of those that it wants.
+    pub(crate) fn wants_port(&self, port: u32) -> bool {
+        self.spec.ports.is_empty() || self.spec.ports.contains(&port)
+    }
+
+    fn wants_side(&self, seen: &Seen<'_>) -> bool {
+        match seen.side {
+            Side::Rx => self.spec.rx && (self.spec.passes || seen.meta.passes == 0),
+            Side::Tx => self.spec.tx,
+            Side::DroppedIn(why) | Side::DroppedOut(why) => {
+                self.spec.drops && (self.spec.reasons.is_empty() || self.spec.reasons.contains(&why))
+            }
+        }
+    }
+
+    /// Copies a packet if it is wanted. `lane`: of the calling thread, so that threads do not meet.
+    pub(crate) fn offer(&self, lane: usize, seen: &Seen<'_>) {
+        let known = self.spec.megaflow.is_none_or(|ufid| seen.megaflow == Some(ufid));
+        if !known || !self.wants_port(seen.port) || !self.wants_side(seen) || !self.passes_filter(seen) {
+            return;
+        }
+        let number = self.wanted.fetch_add(1, Ordering::Relaxed);
+        if self.spec.every > 1 && !number.is_multiple_of(self.spec.every) {
+            self.sampled_out.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let at = (self.clock)();
+        if !self.is_within_rate(at) {
+            self.over_rate.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let kept = &seen.bytes[..seen.bytes.len().min(self.spec.snaplen)];
+        let record = Record {
+            at,
+            side: seen.side,
+            port: seen.port,
+            len: seen.bytes.len() as u32,
+            kept: kept.len() as u32,
+            recirc_id: seen.meta.recirc_id,
+            dp_hash: seen.meta.dp_hash,
+            is_l3: seen.meta.packet_type != 0,
+            megaflow: seen.megaflow,
+            upcall: seen.upcall,
+        };
+        let count = if self.lanes.put(lane, record, kept) { &self.kept } else { &self.lost };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn passes_filter(&self, seen: &Seen<'_>) -> bool {
+        let Some(filter) = &self.spec.filter else { return true };
+        let mut flow = Flow::ZERO;
+        seen.meta.read(seen.bytes, &mut flow);
+        filter.matches(&flow)
+    }
+
+    /// Whether one more packet may be kept in this second. Threads that begin a second together may exceed the
+    /// rate by one packet each.
+    fn is_within_rate(&self, at: Nanos) -> bool {
+        if self.spec.rate == 0 {
+            return true;
+        }
+        let second = (at.0 / 1_000_000_000) << 32;
+        let before = self.second.load(Ordering::Relaxed);
+        if before >> 32 << 32 != second {
+            self.second.store(second | 1, Ordering::Relaxed);
+            return true;
+        }
+        if before & u64::from(u32::MAX) >= self.spec.rate {
+            return false;
+        }
+        self.second.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}

@@ -1,0 +1,54 @@
+//! A packet that is offered to captures.
+
+use crate::packet::Meta;
+use crate::place::Place;
+use dpif::DropReason;
+use units::Ufid;
+
+/// Where a packet was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The port received it, and it was looked up.
+    Rx,
+    /// The port's device is about to get it.
+    Tx,
+    /// It was dropped for this reason after the port received it.
+    DroppedIn(DropReason),
+    /// It was dropped for this reason when the port was to send it.
+    DroppedOut(DropReason),
+}
+
+/// A packet that is offered.
+pub(crate) struct Seen<'a> {
+    pub(crate) side: Side,
+    pub(crate) port: u32,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) meta: &'a Meta,
+    /// The megaflow that it hit, where that is known.
+    pub(crate) megaflow: Option<Ufid>,
+    /// It had no megaflow.
+    pub(crate) upcall: bool,
+}
+
+impl Side {
+    /// The side of a drop.
+    pub(crate) fn dropped(place: Place, reason: DropReason) -> Side {
+        match place {
+            Place::In(_) => Side::DroppedIn(reason),
+            Place::Out(_) => Side::DroppedOut(reason),
+        }
+    }
+
+    /// Why the packet was dropped, if it was.
+    pub fn reason(self) -> Option<DropReason> {
+        match self {
+            Side::Rx | Side::Tx => None,
+            Side::DroppedIn(reason) | Side::DroppedOut(reason) => Some(reason),
+        }
+    }
+
+    /// Whether the port received the packet, rather than sending it.
+    pub fn is_inbound(self) -> bool {
+        matches!(self, Side::Rx | Side::DroppedIn(_))
+    }
+}
