@@ -367,7 +367,7 @@ fn any_step(
 /// port then serves the next guest.
 #[test]
 fn sessions_by_seed() {
-    let sessions = std::env::var("VHOST_SESSIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let sessions = std::env::var("VHOST_SESSIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
     // Packets both ways, and connections that the switch ended.
     let mut seen = [0usize; 3];
     for seed in 0..sessions {
