@@ -59,7 +59,8 @@ class Root:
 
     def apt(self, *argv, online=False):
         """apt-get without questions; with `online` it downloads from the archive first. Services start in the test's network."""
-        argv = ["apt-get", "-y", "-q", "--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold", "-o", "APT::Sandbox::User=root", *argv]
+        argv = ["apt-get", "-y", "-q", "--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold",
+                "-o", "APT::Sandbox::User=root", *argv]
         if online:
             download = [*argv[:1], *(("-d",) if "update" not in argv else ()), *argv[1:]]
             out = lab.sh(*own_network.of_host("chroot", self.path, *download), env=ENV, timeout=600)
