@@ -369,7 +369,7 @@ fn apply(
         Backing::Device { netdev, number } => {
             let (buffers, fault) = rx_buffers(interface, root);
             let changed = [netdev.set_options(&interface.options), netdev.set_rx_buffers(&buffers)];
-            if changed.iter().any(|change| *change == Ok(true))
+            if changed.contains(&Ok(true))
                 && let Some(backer) = &mut backer
             {
                 backer.renew_queues(*number, &mut **netdev);

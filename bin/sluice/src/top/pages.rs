@@ -75,6 +75,7 @@ pub fn heading(page: Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ovsdb::Json;
     use serde_json::json;
 
     fn lines(page: Kind, before: &Json, now: &Json) -> String {

@@ -3,7 +3,7 @@
 //! Packets of both directions are captured for a short time. The first one of each is traced through the tables as they are
 //! (`ofproto/why`), its megaflow is read twice, and recent drops that match are added.
 //!
-//! * [`subject`]: which packets.  * [`watch`]: captures.  * [`tell`]: sentences.
+//! * [`subject`]: which packets.  * [`watch`]: captures.  * [`mod@tell`]: sentences.
 
 mod subject;
 mod tell;
