@@ -13,7 +13,9 @@ PROGRAMS = ("ovn-northd", "ovn-controller", "ovn-nbctl", "ovn-sbctl", "ovn-trace
 # What ovn-controller logs with any switch: about devices and bindings of its own, connections of daemons that are restarted, and a
 # busy machine.
 USUAL = re.compile(r"\|(if_status|binding|vif_plug_provider|netdev_linux|timeval)\|WARN|br-int.mgmt: connection failed|connection attempt failed|"
-                   "connection (closed|reset) by peer|connection dropped|send error: Broken pipe")
+                   "connection (closed|reset) by peer|connection dropped|send error: Broken pipe|"
+                   # A packet of another chassis came before ovn-controller had said what the options of tunnels mean.
+                   "Invalid Geneve tunnel metadata")
 
 
 class Central:
