@@ -241,6 +241,8 @@ def test_reasons_of_drops():
         lab.wait_until(lambda: wanted <= shown(), "all reasons are shown")
     except AssertionError:
         raise AssertionError("shown: %s" % shown()) from None
+    for reason, direction, port in wanted:
+        assert s.value("sluice_port_drops_total", port=port, direction=direction, reason=reason) > 0
     # The main thread's part of the metrics is up to a second old.
     lab.wait_until(lambda: s.value("sluice_meter_exceeding_packets_total", bridge="br0", meter="1") > 0, "the meter has counted")
     lab.wait_until(lambda: s.value("sluice_port_receive_dropped_packets_total", port=b.port) > 0, "the port has counted")

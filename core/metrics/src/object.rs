@@ -64,6 +64,8 @@ objects! {
     Port = ["bridge", "port"], 16384;
     /// ports with their type
     PortInfo = ["bridge", "port", "type", "ofport"], 16384;
+    /// drop reasons of ports
+    PortDrop = ["datapath", "port", "direction", "reason"], 16384;
     /// bonds
     Bond = ["bridge", "bond"], 1024;
     /// events of coverage/show

@@ -262,6 +262,10 @@ metrics! {
         /// The type of the port, and its OpenFlow number.
         PORT = "sluice_port_info", Info, None;
     }
+    PortDrop {
+        /// Packets dropped at the port by reason: of those that it received (direction receive), or should have sent (transmit).
+        PORT_DROPS = "sluice_port_drops_total", Counter, None;
+    }
     Bond {
         /// Links of the bond.
         BOND_LINKS = "sluice_bond_links", Gauge, None;

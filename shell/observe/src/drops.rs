@@ -1,20 +1,40 @@
 //! `/api/drops`: where packets are lost, and why.
 
-use crate::samples::{name_of_worker, reason_name};
+use crate::samples::{direction, name_of_worker, reason_name};
 use crate::view::{DatapathView, PortView, View};
+use datapath::DropCounts;
 use datapath::last_drop::{LastDrop, Place};
 use dpif::DropReason;
 use flow::Flow;
 use flow::text::{NoNames, flow_text};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use units::PortNo;
 
 /// Packets that are listed.
 const RECENT_MAX: usize = 50;
 
+/// Ports that are listed for a reason, those with the most drops.
+const PORTS_MAX: usize = 10;
+
 /// Reasons with their numbers, and the packets that were dropped last.
 pub fn json(view: &View) -> Value {
     let tallies: Vec<_> = view.datapaths.iter().map(|d| (&d.name, d.datapath.tally())).collect();
+    let places: Vec<_> = view.datapaths.iter().map(|d| (d, d.datapath.port_drops())).collect();
+    let ports = |reason: DropReason| {
+        let of = |(datapath, drops): &(&DatapathView, BTreeMap<Place, DropCounts>)| {
+            let some =
+                drops.iter().map(|(place, counts)| (*place, counts[reason as usize])).filter(|(_, n)| *n > 0);
+            let named = |(place, n): (Place, u64)| {
+                Some((n, datapath.names.get(&PortNo(place.port()))?.clone(), direction(place)))
+            };
+            some.filter_map(named).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = places.iter().flat_map(of).collect();
+        all.sort_by(|a, b| b.cmp(a));
+        let object = |(n, port, direction)| json!({ "port": port, "direction": direction, "packets": n });
+        all.into_iter().take(PORTS_MAX).map(object).collect::<Value>()
+    };
     let reason = |reason: &DropReason| {
         let of = |(name, tally): &(&String, datapath::Tally)| {
             ((*name).clone(), Value::from(tally.dropped(*reason)))
@@ -25,6 +45,7 @@ pub fn json(view: &View) -> Value {
             "stage": reason.stage().name(),
             "help": reason.help(),
             "look": reason.look(),
+            "ports": ports(*reason),
             "packets": tallies.iter().map(of).collect::<Value>(),
         })
     };
@@ -56,7 +77,7 @@ fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
         "datapath": datapath.name,
         "thread": name_of_worker(datapath, drop.worker),
         "reason": reason_name(drop.reason),
-        "direction": if is_out { "transmit" } else { "receive" },
+        "direction": direction(drop.place),
         "port": port.map(|p| p.name.as_str()).or_else(|| datapath.names.get(&number).map(String::as_str)),
         "bridge": port.map(|p| &*p.bridge),
         "bytes": drop.len,

@@ -230,6 +230,11 @@ function findings(all, rxqs, list) {
   }
 }
 
+// The ports with the most drops for a reason.
+function portsOf(r) {
+  const named = r.ports.slice(0, 3).map((p) => `${p.direction === "receive" ? "in by" : "out by"} ${p.port} (${si(p.packets)})`);
+  return named.join(", ") + (r.ports.length > 3 ? " and others" : "");
+}
 let dropsBefore = null;
 function showDrops(answer) {
   const at = performance.now() / 1000;
@@ -243,7 +248,7 @@ function showDrops(answer) {
   byId("no-drops").hidden = some.length > 0;
   byId("reasons").parentNode.hidden = some.length === 0;
   byId("recent").parentNode.hidden = answer.recent.length === 0;
-  rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help }, { text: r.stage }, number(r.rate, true), number(r.n)]);
+  rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help }, { text: portsOf(r) }, number(r.rate, true), number(r.n)]);
   rows(byId("recent-rows"), answer.recent.slice(0, 20), (d) => [d.datapath, d.direction, d.port, d.reason, d.flow].join(" "), (d) => [
     { text: d.seconds < 60 ? `${d.seconds.toFixed(0)} s ago` : `${Math.floor(d.seconds / 60)} min ago`, class: "n" },
     { text: `${d.direction === "receive" ? "in by" : "out by"} ${d.port || "a port that is gone"}` }, { text: d.reason.replaceAll("_", " ") },

@@ -1,12 +1,13 @@
 //! Datapaths, their poll threads and rx queues.
 
 use crate::view::{DatapathView, RxqView};
+use datapath::last_drop::Place;
 use datapath::{Event, Tally};
 use metrics::table as m;
 use metrics::{Metric, Object, Samples};
 use poll_threads::WorkerPlace;
 use std::collections::BTreeMap;
-use units::{CoreId, WorkerId};
+use units::{CoreId, PortNo, WorkerId};
 
 /// Metrics of a datapath that are events of its workers.
 static EVENTS: [(&Metric, Event); 11] = [
@@ -75,6 +76,7 @@ pub fn add(view: &DatapathView, hertz: f64, samples: &mut Samples) {
         drops(view, &tally, samples);
     }
     zones(view, samples);
+    port_drops(view, samples);
     let mut queues: BTreeMap<usize, u64> = BTreeMap::new();
     view.rxqs.iter().for_each(|q| *queues.entry(q.worker).or_default() += 1);
     for (at, place) in view.workers.iter().enumerate() {
@@ -90,6 +92,27 @@ fn drops(view: &DatapathView, tally: &Tally, samples: &mut Samples) {
         if let Some(of) = samples.object(Object::Drop, &[&view.name, reason_name(*reason)]) {
             samples.set(&m::DROPS, of, tally.dropped(*reason));
         }
+    }
+}
+
+/// Reasons for which nothing was dropped at a port have no sample.
+fn port_drops(view: &DatapathView, samples: &mut Samples) {
+    for (place, counts) in view.datapath.port_drops() {
+        let Some(port) = view.names.get(&PortNo(place.port())) else { continue };
+        for reason in dpif::DropReason::ALL.iter().filter(|reason| counts[**reason as usize] > 0) {
+            let labels = [view.name.as_str(), port, direction(place), reason_name(*reason)];
+            if let Some(of) = samples.object(Object::PortDrop, &labels) {
+                samples.set(&m::PORT_DROPS, of, counts[*reason as usize]);
+            }
+        }
+    }
+}
+
+/// Whether a port had received the packet, or should have sent it.
+pub fn direction(place: Place) -> &'static str {
+    match place {
+        Place::In(_) => "receive",
+        Place::Out(_) => "transmit",
     }
 }
 

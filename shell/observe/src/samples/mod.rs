@@ -5,7 +5,7 @@ pub mod kernel;
 mod ports;
 mod process;
 
-pub use datapaths::{name_of_worker, reason_name};
+pub use datapaths::{direction, name_of_worker, reason_name};
 
 use crate::view::View;
 use metrics::table as m;
