@@ -276,7 +276,7 @@ def verify_unit(root):
     with open(copy, "w") as f:
         # With the programs at their place, and without manual pages, which are not installed on this machine.
         f.write(re.sub(r"^Documentation=.*\n", "", text.replace("/usr/sbin/", root + "/usr/sbin/").replace("=/usr/bin/", "=" + root + "/usr/bin/")
-                       .replace("=-/usr/bin/", "=-" + root + "/usr/bin/"), flags=re.M))
+                       .replace("=-/usr/bin/", "=-" + root + "/usr/bin/").replace("/usr/lib/sluice/", root + "/usr/lib/sluice/"), flags=re.M))
     r = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, timeout=60)
     os.unlink(copy)
     ours = [line for line in r.stderr.splitlines() if "sluiced" in line]
@@ -308,7 +308,8 @@ def test_json():
         assert "datapaths" in ask("pmd", json_option, *ctl, "state")
         assert ask("top", json_option, *ctl, "-i", "0.1")[0]["name"] == "netdev@ovs-netdev"
         assert "pmd-cpu-mask" in [row["key"] for row in ask("settings", json_option, "pmd-cpu-mask")]
-        assert "datapath_drop_tx_mtu_exceeded" in [row["name"] for row in ask("drops", json_option, "MTU")]
+        assert "datapath_drop_tx_mtu_exceeded" in [row["name"] for row in ask("drops", "--list", json_option, "MTU")]
+        assert isinstance(ask("drops", json_option, *ctl), (dict, list))
         assert "findings" in json.loads(lab.sh(SLUICE, "doctor", json_option, env=s.env, check=False))
         assert "headings" in ask("db", json_option, "dump", "Bridge", "name")
         assert "reply" in ask("dpctl", json_option, "-T", s.dir + "/ovs-vswitchd.ctl", "show")
