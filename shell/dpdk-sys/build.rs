@@ -155,7 +155,8 @@ fn link(out: &Path, dpdk: &pkg_config::Library, version: &str, names: &[&str], b
     let libraries = || LIBRARIES.iter().chain(later);
     let mut shim = cc::Build::new();
     shim.file("c/shim.c").flag("-includerte_config.h").opt_level(3).warnings(true).cargo_metadata(false);
-    shim.pic(true);
+    // The shared object has no undefined symbols, so a sanitizer of the program cannot be linked to it.
+    shim.pic(true).flag("-fno-sanitize=address");
     shim.define("SLUICE_DPDK_BUILD", format!("\"{build}\"").as_str());
     if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64") {
         // The thread's lcore number is read for every burst: by a descriptor, which is faster than `__tls_get_addr`. DPDK's
