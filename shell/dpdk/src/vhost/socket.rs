@@ -27,7 +27,7 @@ pub struct Socket {
 
 impl Socket {
     /// Registers `path` and begins to listen or to connect. As server, `path` must not exist. `notify` is called
-    /// whenever `Socket::seq` changes.
+    /// whenever the state of the port changes.
     pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
         if !eal::initialized() {
             return Err(SocketError::NoEnvironment);

@@ -42,7 +42,7 @@ impl server::Backend for Own {
 }
 
 impl Socket {
-    /// Begins to listen or to connect. As server, `path` must not exist. `notify` is called whenever [`Socket::seq`]
+    /// Begins to listen or to connect. As server, `path` must not exist. `notify` is called whenever the state of the port
     /// changes.
     pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
         if path.len() > PATH_MAX {
