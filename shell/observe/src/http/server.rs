@@ -8,6 +8,7 @@ use http_request::{Refused, Request};
 use runtime::poll_loop::Interest;
 use runtime::{PollLoop, RateLimit, WaitSet};
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +30,10 @@ static LIMIT: RateLimit = RateLimit::new(5, 5);
 
 struct Server<'a> {
     shared: &'a Shared,
+    socket: &'a Path,
     unix: Option<Listener>,
+    /// When to listen at `socket` again after a failure.
+    unix_retry: Option<Millis>,
     tcp: Option<Listener>,
     /// The address that `tcp` has, or should have.
     address: Option<String>,
@@ -47,7 +51,9 @@ struct Server<'a> {
 pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
     let mut server = Server {
         shared,
-        unix: listen_unix(socket),
+        socket,
+        unix: None,
+        unix_retry: None,
         tcp: None,
         address: None,
         retry: None,
@@ -65,17 +71,9 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
     }
 }
 
-fn listen_unix(path: &Path) -> Option<Listener> {
-    let listener = Listener::bind(&Target::PUnix(path.into()));
-    listener
-        .inspect_err(|e| {
-            runtime::warn!(LOG, "no metrics at {}: {}", path.display(), runtime::error_text(e));
-        })
-        .ok()
-}
-
 impl Server<'_> {
     fn turn(&mut self, now: Millis) {
+        self.listen_unix(now);
         self.follow_setting(now);
         if now >= self.accept_after {
             self.accept(now);
@@ -90,6 +88,25 @@ impl Server<'_> {
     }
 
     /// Listens where `metrics-listen` says.
+    /// Listens at the Unix socket. While another daemon has it, which this one may replace later, tries again.
+    fn listen_unix(&mut self, now: Millis) {
+        if self.unix.is_some() || self.unix_retry.is_some_and(|at| now < at) {
+            return;
+        }
+        let is_first = self.unix_retry.replace(now + RETRY).is_none();
+        match Listener::bind(&Target::PUnix(self.socket.into())) {
+            Ok(listener) => (self.unix, self.unix_retry) = (Some(listener), None),
+            Err(e) if e.kind() == ErrorKind::AddrInUse && is_first => {
+                runtime::info!(LOG, "another process serves metrics at {}", self.socket.display());
+            }
+            Err(e) if is_first => {
+                let (path, error) = (self.socket.display(), runtime::error_text(&e));
+                runtime::warn!(LOG, "no metrics at {path}: {error}");
+            }
+            Err(_) => {}
+        }
+    }
+
     fn follow_setting(&mut self, now: Millis) {
         let wanted = self.shared.listen();
         if wanted == self.address && self.retry.is_none_or(|at| now < at) {
@@ -239,7 +256,7 @@ impl Server<'_> {
             }),
         }
         self.conns.iter().for_each(|conn| conn.wait(set));
-        self.retry.iter().for_each(|at| set.deadline(*at));
+        self.retry.iter().chain(&self.unix_retry).for_each(|at| set.deadline(*at));
     }
 }
 
