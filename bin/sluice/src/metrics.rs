@@ -56,14 +56,8 @@ pub fn main(call: &Call) -> ExitCode {
     if let Some(word) = parsed.rest.get(1) {
         return own::no_such_argument(call, word);
     }
-    let target = parsed
-        .options
-        .iter()
-        .rev()
-        .find(|(name, _)| *name == "target")
-        .and_then(|(_, value)| value.as_deref());
     let prefix = parsed.rest.first().map_or("", String::as_str);
-    match ask(target, json, prefix) {
+    match ask(parsed.value("target"), json, prefix) {
         Ok(text) => {
             // A reader that closes the pipe has seen enough.
             let _ = std::io::stdout().write_all(text.as_bytes());

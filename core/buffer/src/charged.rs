@@ -1,10 +1,10 @@
-//! Buffers whose end is reported: a buffer in a box together with what is told when it is freed.
+//! Charged buffers: a buffer and the account that is credited when the buffer is freed, in one box.
 
 use crate::memory::{Buffer, Handle, Memory, Source};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Is told that a buffer was freed, from any thread.
+/// The account of a buffer. Any thread may free the buffer.
 pub trait Release: Send + Sync {
     /// One buffer was freed; its memory is back at its own source.
     fn release(&self);

@@ -1,12 +1,12 @@
-//! Names that a client is told.
+//! Names in the output of a capture.
 
 use std::collections::BTreeMap;
 
-/// What a client is told of the ports.
+/// The names of a datapath and of its ports.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Names of ports by datapath port number.
     pub ports: BTreeMap<u32, String>,
-    /// The datapath.
+    /// Name of the datapath.
     pub datapath: String,
 }

@@ -72,9 +72,9 @@ fn interfaces(ports: &[String]) -> String {
 
 const CONFIG: &str = "\
 arg {number=0}{call=--every}{display=One packet of}\
-    {tooltip=Keeps one of so many packets}{type=unsigned}{default=1}{group=Load}
+    {tooltip=Keep one packet of this many}{type=unsigned}{default=1}{group=Load}
 arg {number=1}{call=--rate}{display=Packets in a second}\
-    {tooltip=Keeps at most so many packets; 0 is no limit}{type=unsigned}{default=100000}{group=Load}
+    {tooltip=Keep at most this many packets a second; 0: no limit}{type=unsigned}{default=100000}{group=Load}
 arg {number=2}{call=--snaplen}{display=Bytes of each packet}{type=unsigned}{default=262144}{group=Load}
 arg {number=3}{call=--passes}{display=Also recirculated packets}{type=boolflag}{default=false}{group=Packets}
 arg {number=4}{call=--reason}{display=Drop reason contains}\

@@ -99,7 +99,7 @@ pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<Str
     Ok(summary(packets, &told))
 }
 
-/// What the user is told: packets written, and why others are missing. `counts`: the words of the statistics.
+/// The summary for the user: number of packets written, and why others are missing. `counts`: the words of the statistics.
 fn summary(packets: u64, counts: &str) -> String {
     let count = |name: &str| {
         let word = counts.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));

@@ -1,12 +1,11 @@
 //! Sending in mode `spp`: a frame whose buffer is of the same pool is passed to the kernel as it is, and stays charged to
 //! the queue that received it; others are copied into a buffer that is charged to the sender.
 
-use super::queue::{HEADERS, Port, Taken, kick};
+use super::queue::{HEADERS, Port, Taken, asked_of_kernel, kick, send_packets};
 use crate::linux::umem_socket::Lease;
 use crate::linux::xsk::{HAS_METADATA, NOTE, RING, metadata};
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
 use packet::frame::{Frame, FrameBatch};
-use packet::offload::Offload;
 use packet::queue::{RX_BURST, TxQueue, TxResult};
 use rustix::io::Errno;
 use rxpool::Alpha;
@@ -115,13 +114,7 @@ impl PooledSender {
         if frame.source().is_none() || frame.len() > longest || frame.headroom() < NOTE {
             return None;
         }
-        match frame.offload() {
-            offload if !offload.is_some() => Some(None),
-            Offload { csum: Some(csum), gso: None } if self.checksums => {
-                Some(Some((csum.start, csum.offset)))
-            }
-            _ => None,
-        }
+        asked_of_kernel(frame.offload(), self.checksums)
     }
 
     /// Passes the frame's buffer to the kernel. `Err` returns the frame if its buffer is of another pool.
@@ -174,7 +167,9 @@ impl PooledSender {
                     Err(back) => frame = back,
                 }
             }
-            let taken = self.send_copy(&mut frame, longest);
+            let checksums = self.checksums;
+            let taken =
+                send_packets(&mut frame, checksums, |packet, checksum| self.copy(packet, longest, checksum));
             count(&mut result, taken, len);
             frames.push(frame);
         }
@@ -185,27 +180,6 @@ impl PooledSender {
             result.sent_bytes = 0;
         }
         result
-    }
-
-    /// Copies one frame, or the segments that it has to be split into.
-    fn send_copy(&mut self, frame: &mut Frame, longest: usize) -> Taken {
-        let offload = frame.offload();
-        if !offload.is_some() {
-            return self.copy(frame.bytes(), longest, None);
-        }
-        if let Offload { csum: Some(csum), gso: None } = offload
-            && self.checksums
-        {
-            return self.copy(frame.bytes(), longest, Some((csum.start, csum.offset)));
-        }
-        let mut taken = Taken::Yes;
-        let finished = offload.finish(frame.bytes_mut(), |packet| {
-            let this = self.copy(packet, longest, None);
-            if !matches!(this, Taken::Yes) {
-                taken = this;
-            }
-        });
-        if finished.is_some() { taken } else { Taken::NoRoom }
     }
 }
 

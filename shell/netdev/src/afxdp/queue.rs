@@ -111,6 +111,37 @@ pub enum Taken {
     TooLong,
 }
 
+/// What the kernel is asked to do with a frame: nothing, or to complete a checksum (start, offset). `None`: the request of the frame
+/// has to be fulfilled before the kernel gets it. `checksums`: the kernel completes checksums.
+pub fn asked_of_kernel(offload: Offload, checksums: bool) -> Option<Option<(u16, u16)>> {
+    match offload {
+        offload if !offload.is_some() => Some(None),
+        Offload { csum: Some(csum), gso: None } if checksums => Some(Some((csum.start, csum.offset))),
+        _ => None,
+    }
+}
+
+/// Writes one frame, or the segments that it has to be split into, with `write`. It gets the bytes of each packet, and the checksum
+/// that the kernel completes.
+pub fn send_packets(
+    frame: &mut Frame,
+    checksums: bool,
+    mut write: impl FnMut(&[u8], Option<(u16, u16)>) -> Taken,
+) -> Taken {
+    let offload = frame.offload();
+    if let Some(checksum) = asked_of_kernel(offload, checksums) {
+        return write(frame.bytes(), checksum);
+    }
+    let mut taken = Taken::Yes;
+    let finished = offload.finish(frame.bytes_mut(), |packet| {
+        let this = write(packet, None);
+        if !matches!(this, Taken::Yes) {
+            taken = this;
+        }
+    });
+    if finished.is_some() { taken } else { Taken::NoRoom }
+}
+
 /// Makes the kernel send, if it needs a system call for that. In copy mode, one call sends only a few packets.
 pub fn kick(fd: &OwnedFd, tx: &Producer<Desc>) -> Result<(), Errno> {
     let mut waiting = tx.waiting();
@@ -172,7 +203,8 @@ impl Sender {
         self.reclaim();
         for frame in frames.iter_mut() {
             let len = frame.len() as u64;
-            match self.send_frame(frame, longest) {
+            let checksums = self.half.checksums;
+            match send_packets(frame, checksums, |packet, checksum| self.write(packet, longest, checksum)) {
                 Taken::Yes => {
                     result.sent += 1;
                     result.sent_bytes += len;
@@ -187,27 +219,6 @@ impl Sender {
             result.sent_bytes = 0;
         }
         result
-    }
-
-    /// Sends one frame, or the segments that it has to be split into.
-    fn send_frame(&mut self, frame: &mut Frame, longest: usize) -> Taken {
-        let offload = frame.offload();
-        if !offload.is_some() {
-            return self.write(frame.bytes(), longest, None);
-        }
-        if let Offload { csum: Some(csum), gso: None } = offload
-            && self.half.checksums
-        {
-            return self.write(frame.bytes(), longest, Some((csum.start, csum.offset)));
-        }
-        let mut taken = Taken::Yes;
-        let finished = offload.finish(frame.bytes_mut(), |packet| {
-            let this = self.write(packet, longest, None);
-            if !matches!(this, Taken::Yes) {
-                taken = this;
-            }
-        });
-        if finished.is_some() { taken } else { Taken::NoRoom }
     }
 }
 
