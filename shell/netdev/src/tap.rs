@@ -18,15 +18,20 @@ use crate::rtnl;
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::shared::{Shared, keep};
 use crate::stats::Stats;
-use packet::frame::{FrameBatch, FramePool};
+use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use packet::vnet;
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const EMSGSIZE: i32 = 90;
+const EIO: i32 = 5;
 /// Frames read from a tap before the worker polls its other queues; each frame needs a system call.
 const READS: usize = 16;
+/// Frames that are dropped without a system call while the device is down, before one is tried again.
+const SKIPPED_WHILE_DOWN: u32 = 63;
 
 /// A TAP device as a port.
 pub struct Tap {
@@ -35,6 +40,8 @@ pub struct Tap {
     shared: Arc<Shared>,
     rx_given: bool,
     last_facts: Facts,
+    /// How often the facts were read: after each notification of the kernel about the device.
+    facts_read: Arc<AtomicU32>,
     accounts: Accounts,
 }
 
@@ -49,7 +56,8 @@ impl Tap {
         let device = KernelDevice::find(name).map_err(error)?;
         let last_facts = device.facts()?;
         let (kind, shared, accounts) = (kind.to_owned(), Shared::new(fd), Accounts::default());
-        Ok(Tap { device, kind, shared, rx_given: false, last_facts, accounts })
+        let facts_read = Arc::default();
+        Ok(Tap { device, kind, shared, rx_given: false, last_facts, facts_read, accounts })
     }
 }
 
@@ -82,7 +90,8 @@ impl Netdev for Tap {
         vec![RxHandle { queue: self.accounts.wrap(Box::new(queue)), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
-        Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new() })
+        let down = Down { facts_read: Arc::clone(&self.facts_read), at: 0, skip: 0 };
+        Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new(), down })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         match self.device.facts() {
@@ -91,6 +100,7 @@ impl Netdev for Tap {
             }
             Ok(facts) => {
                 self.shared.set_mtu(facts.mtu);
+                self.facts_read.fetch_add(1, Ordering::Relaxed);
                 self.last_facts = facts.clone();
                 Ok(facts)
             }
@@ -179,10 +189,57 @@ impl RxQueue for TapRx {
     }
 }
 
+/// Spares the system calls for a device that is down, as the port of a bridge usually is: a broadcast goes there, too.
+///
+/// After an error that says so, frames are dropped until the main thread has heard of the device from the kernel. One
+/// in 64 is tried all the same, since the device may be in a network namespace that rtnetlink does not reach.
+struct Down {
+    facts_read: Arc<AtomicU32>,
+    /// The value of `facts_read` before the last frame that the device refused because it was down.
+    at: u32,
+    /// Frames to drop before the next try; 0 if the device is up as far as is known.
+    skip: u32,
+}
+
+impl Down {
+    /// Whether the next frame is to be dropped.
+    fn skips(&mut self) -> bool {
+        if self.skip == 0 {
+            return false;
+        }
+        let is_news = self.facts_read.load(Ordering::Relaxed) != self.at;
+        self.skip = if is_news { 0 } else { self.skip - 1 };
+        !is_news
+    }
+}
+
 struct TapTx {
     shared: Arc<Shared>,
     /// The last frame that the device did not accept.
     refused: Vec<u8>,
+    down: Down,
+}
+
+impl TapTx {
+    /// Writes one frame.
+    fn write(&mut self, fd: &OwnedFd, frame: &Frame, result: &mut TxResult) {
+        let facts_read = self.down.facts_read.load(Ordering::Relaxed);
+        match tun::write(fd, &vnet::encode(&frame.offload(), frame.bytes()), frame.bytes()) {
+            Ok(()) => {
+                result.sent += 1;
+                result.sent_bytes += frame.len() as u64;
+                return;
+            }
+            Err(e) if e.raw_os_error() == Some(EMSGSIZE) => return result.too_long += 1,
+            Err(e) if e.raw_os_error() == Some(EIO) => {
+                (self.down.at, self.down.skip) = (facts_read, SKIPPED_WHILE_DOWN);
+            }
+            // Its queue is full.
+            Err(_) => {}
+        }
+        result.dropped += 1;
+        keep(&mut self.refused, frame.bytes());
+    }
 }
 
 impl TxQueue for TapTx {
@@ -192,21 +249,17 @@ impl TxQueue for TapTx {
         for frame in frames.iter() {
             if self.shared.cuts_too_long(frame) {
                 result.too_long += 1;
-                continue;
+            } else if self.down.skips() {
+                result.dropped += 1;
+            } else {
+                self.write(&fd, frame, &mut result);
             }
-            let header = vnet::encode(&frame.offload(), frame.bytes());
-            match tun::write(&fd, &header, frame.bytes()) {
-                Ok(()) => {
-                    result.sent += 1;
-                    result.sent_bytes += frame.len() as u64;
-                }
-                Err(e) if e.raw_os_error() == Some(EMSGSIZE) => result.too_long += 1,
-                // It is down (EIO), or its queue is full.
-                Err(_) => {
-                    result.dropped += 1;
-                    keep(&mut self.refused, frame.bytes());
-                }
-            }
+        }
+        if result.dropped > 0
+            && self.down.skip > 0
+            && let Some(last) = frames.last()
+        {
+            keep(&mut self.refused, last.bytes());
         }
         self.shared.count_tx(&result);
         result

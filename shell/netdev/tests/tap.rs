@@ -99,3 +99,26 @@ fn frames_cross_between_host_and_switch() {
     let stats = tap.stats().unwrap();
     assert!(stats.rx_packets >= Some(40) && stats.tx_packets >= Some(40), "{stats:?}");
 }
+
+#[test]
+fn a_device_that_comes_up_takes_frames_again() {
+    if !can_make_devices() {
+        return;
+    }
+    let name = unique("u");
+    let mut tap = open(&name, "internal");
+    ip(&format!("link set {name} addrgenmode none"));
+    let mut pool = FramePool::new(128);
+    let mut queue = tap.tx_queue();
+    let mut send = |n: usize| queue.tx(&mut (0..n).map(|_| frame_of(&mut pool, &[], 60)).collect::<Vec<_>>());
+    assert_eq!((send(20).dropped, send(20).dropped), (20, 20));
+    ip(&format!("link set {name} up"));
+    tap.facts().unwrap();
+    assert_eq!(send(20).sent, 20, "all frames after the news that it is up");
+    ip(&format!("link set {name} down"));
+    assert_eq!(send(20).dropped, 20);
+    ip(&format!("link set {name} up"));
+    let sent = send(64).sent;
+    assert!(sent > 0, "without news, one frame in 64 is tried");
+    assert_eq!(send(20).sent, 20);
+}

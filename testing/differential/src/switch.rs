@@ -37,8 +37,8 @@ const SETUP: &[(&str, &str)] = &[
 /// Disables messages about a busy machine.
 const QUIET: [&str; 2] = ["-vtimeval:off", "-vcoverage:off"];
 
-/// Time limit for a reply.
-pub const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time limit for a reply. It is long, because the programs of a busy machine may have to wait for each other.
+pub const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The programs of the stock switch.
 #[derive(Debug, Clone)]
@@ -259,7 +259,12 @@ impl Switch {
 
     /// The text of the next reply or error.
     pub fn answer(&mut self) -> io::Result<String> {
-        text(self.replies.next(), self.name)
+        text(self.replies.next(), self.name).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => {
+                io::Error::other(format!("{}: no reply within {REPLY_TIMEOUT:?}", self.name))
+            }
+            _ => e,
+        })
     }
 
     /// Runs an appctl command.
