@@ -78,6 +78,8 @@ struct Tally {
     once: usize,
     /// Cases that ended the stock switch as expected.
     ended: usize,
+    /// Cases that kept the stock switch busy for longer than the time limit of a reply.
+    busy: usize,
     /// Results that differed as expected, by the name of the expected difference.
     expected: BTreeMap<&'static str, usize>,
 }
@@ -124,6 +126,12 @@ fn run(o: &Options) -> io::Result<bool> {
                 tally.add(&pair);
                 pair = start(o)?;
             }
+            None if pair.stock.is_silent() => {
+                println!("case {seed} keeps the stock switch busy: {:?}", outcome.err());
+                tally.busy += 1;
+                tally.add(&pair);
+                pair = start(o)?;
+            }
             None => outcome?,
         }
         if tally.found >= o.enough {
@@ -131,8 +139,8 @@ fn run(o: &Options) -> io::Result<bool> {
         }
     }
     println!(
-        "{} cases from seed {}: {} with a difference; {} differed in the first of two runs only, {} ended the stock switch",
-        tally.done, o.seed, tally.found, tally.once, tally.ended
+        "{} cases from seed {}: {} with a difference; {} differed in the first of two runs only, {} ended the stock switch, {} kept it busy",
+        tally.done, o.seed, tally.found, tally.once, tally.ended, tally.busy
     );
     tally.add(&pair);
     for (name, count) in &tally.expected {

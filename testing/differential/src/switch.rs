@@ -89,6 +89,8 @@ pub struct Switch {
     /// Another connection, which is read first, for a reply that takes long.
     waiting: UnixStream,
     seen: Vec<u64>,
+    /// A command got no reply within the time limit.
+    silent: bool,
 }
 
 /// A running client.
@@ -153,8 +155,17 @@ impl Switch {
         waiting.set_read_timeout(Some(Duration::from_millis(1)))?;
         let replies = replies(appctl.try_clone()?);
         let seen = vec![24; ALL_PORTS.len()];
-        let mut switch =
-            Switch { name, dir, stock: stock.clone(), processes, appctl, replies, waiting, seen };
+        let mut switch = Switch {
+            name,
+            dir,
+            stock: stock.clone(),
+            processes,
+            appctl,
+            replies,
+            waiting,
+            seen,
+            silent: false,
+        };
         switch.make_bridges()?;
         Ok(switch)
     }
@@ -261,10 +272,16 @@ impl Switch {
     pub fn answer(&mut self) -> io::Result<String> {
         text(self.replies.next(), self.name).map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => {
+                self.silent = true;
                 io::Error::other(format!("{}: no reply within {REPLY_TIMEOUT:?}", self.name))
             }
             _ => e,
         })
+    }
+
+    /// Whether it left a command without a reply.
+    pub fn is_silent(&self) -> bool {
+        self.silent
     }
 
     /// Runs an appctl command.
