@@ -3,9 +3,11 @@
 //! Each side limits itself by it: the sockets read no more requests than the main loop takes, and the main loop answers no more
 //! requests of a peer that does not read. A side that stops says so, and the other one wakes it.
 //!
-//! **Threads**: both, one short critical section for each message.
+//! **Threads**: both. Requests are counted by batches, in one short critical section for each. Bytes to be written are counted for
+//! each message, without the lock: more of them never end a wait. All that may end one is done within the lock.
 
 use openflow::session::Role;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of requests that may wait for the main loop: enough for one of its turns.
@@ -13,56 +15,52 @@ const REQUESTS_MAX: usize = 256 << 10;
 
 /// The counts of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Backlog(Mutex<Counts>);
+pub(crate) struct Backlog {
+    waits: Mutex<Waits>,
+    /// Bytes of messages on their way to the sockets, estimated.
+    coming: AtomicUsize,
+    /// Bytes that are encoded and not written.
+    output: AtomicUsize,
+}
 
 #[derive(Debug, Default)]
-struct Counts {
+struct Waits {
     /// Bytes of requests that the main loop has not taken.
     requests: usize,
     /// The sockets do not go on before it has taken some.
     is_full: bool,
-    /// Bytes of messages on their way to the sockets, estimated.
-    coming: usize,
-    /// Bytes that are encoded and not written.
-    output: usize,
     /// The main loop waits until no more bytes than this are to be written.
     awaited: Option<usize>,
     /// The role of the peer, for snoopers.
     role: Role,
 }
 
-impl Counts {
-    fn unwritten(&self) -> usize {
-        self.coming + self.output
-    }
-}
-
 /// The side of the main loop.
 impl Backlog {
-    /// Records that a request was taken. Returns whether the sockets wait for that.
+    /// Records that requests were taken. Returns whether the sockets wait for that.
     pub(crate) fn taken(&self, memory: usize) -> bool {
-        let mut counts = self.lock();
-        counts.requests = counts.requests.saturating_sub(memory);
-        let go_on = counts.is_full && counts.requests <= REQUESTS_MAX / 2;
-        counts.is_full &= !go_on;
+        let mut waits = self.lock();
+        waits.requests = waits.requests.saturating_sub(memory);
+        let go_on = waits.is_full && waits.requests <= REQUESTS_MAX / 2;
+        waits.is_full &= !go_on;
         go_on
     }
 
     /// Records a message for the sockets.
     pub(crate) fn ordered(&self, bytes: usize) {
-        self.lock().coming += bytes;
+        self.coming.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Bytes to be written.
     pub(crate) fn output_len(&self) -> usize {
-        self.lock().unwritten()
+        self.coming.load(Ordering::Acquire) + self.output.load(Ordering::Relaxed)
     }
 
     /// Asks for a wake-up as soon as no more than `limit` bytes are to be written. Returns whether that is the case now.
     pub(crate) fn await_written(&self, limit: usize) -> bool {
-        let mut counts = self.lock();
-        let is_written = counts.unwritten() <= limit;
-        counts.awaited = (!is_written).then(|| counts.awaited.map_or(limit, |other| other.max(limit)));
+        let mut waits = self.lock();
+        let is_written = self.output_len() <= limit;
+        waits.awaited = (!is_written).then(|| waits.awaited.map_or(limit, |other| other.max(limit)));
         is_written
     }
 
@@ -74,27 +72,30 @@ impl Backlog {
 
 /// The side of the sockets.
 impl Backlog {
-    /// Records a request for the main loop.
+    /// Records requests for the main loop. If no more may be decoded, `taken` reports when some may.
     pub(crate) fn decoded(&self, memory: usize) {
-        self.lock().requests += memory;
+        let mut waits = self.lock();
+        waits.requests += memory;
+        waits.is_full = waits.requests >= REQUESTS_MAX;
     }
 
-    /// Whether no more requests may be decoded; then `taken` reports when some may.
-    pub(crate) fn is_full(&self) -> bool {
-        let mut counts = self.lock();
-        counts.is_full = counts.requests >= REQUESTS_MAX;
-        counts.is_full
+    /// Bytes of requests that may be decoded now.
+    pub(crate) fn left(&self) -> usize {
+        let waits = self.lock();
+        if waits.is_full { 0 } else { REQUESTS_MAX.saturating_sub(waits.requests) }
     }
 
     /// Records that messages of `bytes` have arrived, and how many bytes are to be written now. Returns whether the main loop
     /// waits for that.
     pub(crate) fn written(&self, bytes: usize, output: usize) -> bool {
-        let mut counts = self.lock();
-        counts.coming = counts.coming.saturating_sub(bytes);
-        counts.output = output;
-        let is_awaited = counts.awaited.is_some_and(|limit| counts.unwritten() <= limit);
+        let mut waits = self.lock();
+        // The encoded bytes are added before they are subtracted elsewhere, so that the sum is never too small.
+        self.output.store(output, Ordering::Relaxed);
+        let _ =
+            self.coming.fetch_update(Ordering::Release, Ordering::Relaxed, |c| Some(c.saturating_sub(bytes)));
+        let is_awaited = waits.awaited.is_some_and(|limit| self.output_len() <= limit);
         if is_awaited {
-            counts.awaited = None;
+            waits.awaited = None;
         }
         is_awaited
     }
@@ -106,8 +107,8 @@ impl Backlog {
 }
 
 impl Backlog {
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,10 +120,10 @@ mod tests {
     fn the_sockets_stop_until_half_is_taken() {
         let backlog = Backlog::default();
         let memory = REQUESTS_MAX / 8;
-        let decoded = (0..100).take_while(|_| !backlog.is_full()).map(|_| backlog.decoded(memory)).count();
+        let decoded = (0..100).take_while(|_| backlog.left() > 0).map(|_| backlog.decoded(memory)).count();
         assert_eq!(decoded, 8);
         assert_eq!([(); 5].map(|()| backlog.taken(memory)), [false, false, false, true, false]);
-        assert!(!backlog.is_full());
+        assert_eq!(backlog.left(), 5 * memory);
         assert!(!backlog.taken(memory));
     }
 

@@ -4,7 +4,11 @@
 //! has at most 64 KiB by its own length field; the owner limits the output queue: it stops reading from a peer that does not read its
 //! replies.
 
+use crate::batch::{Filling, Incoming};
+use crate::request::Content;
+use crate::session::OUTPUT_MAX;
 use crate::trace;
+use ofproto::Preparer;
 use openflow::message::{ErrorBody, Hello};
 use openflow::session::negotiate;
 use openflow::{Body, Dialect, Message, OfError, Version, VersionSet, Xid};
@@ -21,29 +25,6 @@ pub(crate) enum State {
     Open,
     /// Is closed once the output is written.
     Closing,
-}
-
-/// What the session gets of a connection.
-#[derive(Debug)]
-pub(crate) enum Incoming {
-    /// A request, with its bytes.
-    Request(Message, Vec<u8>),
-    /// The answer to a request that cannot be understood, and the request's length. The session sends it, so that it comes
-    /// after the replies to earlier requests.
-    Refused(Box<Message>, usize),
-}
-
-/// Bytes that a message takes in addition to its own length until it is executed, estimated.
-const OVERHEAD: usize = 256;
-
-impl Incoming {
-    /// Bytes that it takes, estimated.
-    pub(crate) fn memory(&self) -> usize {
-        match self {
-            Incoming::Request(_, raw) => raw.len() + OVERHEAD,
-            Incoming::Refused(_, len) => len + OVERHEAD,
-        }
-    }
 }
 
 /// State of one connection.
@@ -189,41 +170,59 @@ impl Channel {
 
     /// Negotiates the version if that is not done and the peer's hello has arrived.
     pub(crate) fn open(&mut self) {
-        if self.state == State::Hello
-            && let Some(frame) = self.next_frame()
+        if self.state != State::Hello {
+            return;
+        }
+        let input = std::mem::take(&mut self.input);
+        if let Some(frame) = self.next_frame(&input) {
+            self.on_first(frame);
+        }
+        self.input = input;
+    }
+
+    /// Adds messages for the session, until there are `count` or they take `memory` bytes. Echo requests between them are answered.
+    pub(crate) fn decode(
+        &mut self,
+        batch: &mut Filling,
+        preparer: &mut Preparer,
+        (count, memory): (usize, usize),
+    ) {
+        // Messages are read where they are; meanwhile nothing is received.
+        let input = std::mem::take(&mut self.input);
+        while self.state == State::Open
+            && batch.len() < count
+            && batch.memory() < memory
+            && self.output_len() < OUTPUT_MAX
+            && let Some(frame) = self.next_frame(&input)
         {
-            self.on_first(&frame);
-        }
-    }
-
-    /// The next message for the session. Echo requests before it are answered.
-    pub(crate) fn next_message(&mut self) -> Option<Incoming> {
-        while self.state == State::Open {
-            let frame = self.next_frame()?;
             if let Some(tap) = &mut self.tap {
-                tap.extend_from_slice(&frame);
+                tap.extend_from_slice(frame);
             }
-            let incoming = match openflow::decode(&frame, self.dialect) {
-                Ok(message) => self.filter(message, frame),
-                Err(error) => Some(refused(error_message(self.version, error, &frame), &frame)),
+            let incoming = match openflow::decode(frame, self.dialect) {
+                Ok(message) => self.filter(message, frame, preparer),
+                Err(error) => Some(Incoming::Refused(Box::new(error_message(self.version, error, frame)))),
             };
-            if incoming.is_some() {
-                return incoming;
-            }
+            incoming.into_iter().for_each(|incoming| batch.push(incoming, frame));
         }
-        None
+        self.input = input;
     }
 
-    /// The bytes of the next message.
-    fn next_frame(&mut self) -> Option<Vec<u8>> {
-        let rest = self.input.get(self.consumed..).unwrap_or_default();
+    /// Ignores messages that have arrived.
+    pub(crate) fn ignore_messages(&mut self) {
+        let mut ignored = Filling::default();
+        self.decode(&mut ignored, &mut Preparer::default(), (usize::MAX, usize::MAX));
+    }
+
+    /// The bytes of the next message in `input`.
+    fn next_frame<'a>(&mut self, input: &'a [u8]) -> Option<&'a [u8]> {
+        let rest = input.get(self.consumed..).unwrap_or_default();
         let Ok(len) = openflow::next_frame(rest) else {
             self.fail("received message with an impossible length");
             return None;
         };
-        let frame = rest.get(..len?)?.to_vec();
+        let frame = rest.get(..len?)?;
         self.consumed += frame.len();
-        trace::received(&self.name, &frame);
+        trace::received(&self.name, frame);
         Some(frame)
     }
 
@@ -253,7 +252,7 @@ impl Channel {
     }
 
     /// Deals with what every connection deals with alone.
-    fn filter(&mut self, message: Message, frame: Vec<u8>) -> Option<Incoming> {
+    fn filter(&mut self, message: Message, frame: &[u8], preparer: &mut Preparer) -> Option<Incoming> {
         match message.body {
             Body::Hello(_) | Body::EchoReply(_) => None,
             Body::EchoRequest(ref data) => {
@@ -264,14 +263,15 @@ impl Channel {
             // A peer may use another version in a message only before the versions are agreed on.
             _ if message.version != self.version && !matches!(message.body, Body::Error(_)) => {
                 // Answer in the version of the message.
-                Some(refused(message.reply(error_body(OfError::BrcBadVersion, &frame)), &frame))
+                Some(Incoming::Refused(Box::new(message.reply(error_body(OfError::BrcBadVersion, frame)))))
             }
             ref body => {
                 if let Body::FlowModTableId(on) = body {
                     // It changes how the next message is read.
                     self.dialect.flow_mod_table_id = *on;
                 }
-                Some(Incoming::Request(message, frame))
+                let (version, xid) = (message.version, message.xid);
+                Some(Incoming::Request(version, xid, Content::new(message, self.dialect, preparer)))
             }
         }
     }
@@ -280,10 +280,6 @@ impl Channel {
         self.failure = Some(why.to_owned());
         self.state = State::Closing;
     }
-}
-
-fn refused(reply: Message, request: &[u8]) -> Incoming {
-    Incoming::Refused(Box::new(reply), request.len())
 }
 
 /// The error that answers the request in `frame`.

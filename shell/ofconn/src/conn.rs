@@ -1,13 +1,15 @@
 //! One connection with its socket: connecting, reading, writing, snooping.
 
 use crate::backlog::Backlog;
-use crate::channel::{Channel, Incoming};
+use crate::batch::{Batch, Filling};
+use crate::channel::Channel;
 use crate::order::{Opened, Order, Parts};
 use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
 use crate::session::OUTPUT_MAX;
 use crate::target::{ConnKind, ControllerTarget};
 use crate::trace::VCONN;
 use crate::unsent::{self, Unsent};
+use ofproto::Preparer;
 use openflow::session::Role;
 use openflow::{Dialect, Message, VersionSet};
 use runtime::coverage::Counter;
@@ -204,16 +206,18 @@ impl Conn {
         })
     }
 
-    /// The next request. `None`: none has arrived, or too much waits already.
-    pub(crate) fn next_message(&mut self) -> Option<Incoming> {
+    /// At most `count` next requests. `None`: none has arrived, or too much waits already.
+    pub(crate) fn decode(&mut self, count: usize, preparer: &mut Preparer) -> Option<Batch> {
         let channel = self.channel.as_mut().filter(|c| c.is_open())?;
+        let mut filling = Filling::default();
+        channel.decode(&mut filling, preparer, (count, self.backlog.left()));
         self.held_back = channel.output_len() >= OUTPUT_MAX;
-        if self.held_back || self.backlog.is_full() {
+        if filling.len() == 0 {
             return None;
         }
-        let message = channel.next_message()?;
-        self.backlog.decoded(message.memory());
-        Some(message)
+        let batch = filling.finish();
+        self.backlog.decoded(batch.memory);
+        Some(batch)
     }
 
     /// Carries out what the session orders.
@@ -432,7 +436,7 @@ impl Snooper {
         }
         self.channel.open();
         // Messages of a snooper after its hello are ignored.
-        while self.channel.next_message().is_some() {}
+        self.channel.ignore_messages();
         if self.channel.is_open() && self.channel.output_len() < OUTPUT_MAX {
             self.channel.send_raw(copies);
         }

@@ -51,7 +51,7 @@ impl Link {
     /// Decodes a request of a connection, if the caller has to do that. Returns whether there is one.
     pub(crate) fn decode(&mut self, id: ConnId) -> bool {
         match self {
-            Link::Here(sockets, _) => sockets.decode_one(id),
+            Link::Here(sockets, _) => sockets.decode_of(id, 1) > 0,
             Link::Elsewhere(_) => false,
         }
     }

@@ -6,13 +6,13 @@
 //!
 //! **Threads**: one, which owns the bridge. The sockets are behind a [`Link`].
 
-use crate::channel::Incoming;
+use crate::batch::Incoming;
 use crate::link::Link;
 use crate::order::{ConnId, Event};
+use crate::request::Request;
 use crate::session::{BUNDLE_IDLE, OUTPUT_MAX, Session};
 use crate::target::{ManagerConfig, is_passive};
 use crate::thread::Serving;
-use openflow::Message;
 use runtime::WaitSet;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -24,17 +24,6 @@ const TURN_MAX: u32 = 256;
 /// Connections that have ended with requests left. Those of more are not executed, so that a client which connects, asks and leaves
 /// again and again fills no memory.
 const ENDED_MAX: usize = 64;
-
-/// A request received on a connection.
-#[derive(Debug)]
-pub struct Request {
-    /// The connection.
-    pub conn: ConnId,
-    /// The request.
-    pub message: Message,
-    /// The request's bytes, which errors quote.
-    pub raw: Vec<u8>,
-}
 
 /// The connections of one bridge.
 #[derive(Debug)]
@@ -52,6 +41,8 @@ pub struct ConnManager {
     next_turn: ConnId,
     /// The caller ended the turn before it had taken all requests.
     postponed: bool,
+    /// For the bytes of the next request.
+    raw: Vec<u8>,
     pub(crate) generation_id: Option<u64>,
 }
 
@@ -77,6 +68,7 @@ impl ConnManager {
             sessions: BTreeMap::new(),
             next_turn: ConnId::default(),
             postponed: false,
+            raw: Vec::new(),
             generation_id: None,
         }
     }
@@ -122,7 +114,7 @@ impl ConnManager {
             }
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             match event {
-                Event::Incoming(incoming) => session.queues.receive(incoming),
+                Event::Requests(batch) => session.queues.receive(batch),
                 Event::PartsSent => session.queues.parts_sent(),
                 Event::Closed => {
                     session.queues.end(ended < ENDED_MAX);
@@ -145,9 +137,9 @@ impl ConnManager {
         let first = *at_or_after.or(self.sessions.first_key_value())?.0;
         let mut id = first;
         loop {
-            if let Some((message, raw)) = self.next_of(id, now) {
+            if let Some(request) = self.next_of(id, now) {
                 self.next_turn = ConnId(id.0 + 1);
-                return Some(Request { conn: id, message, raw });
+                return Some(request);
             }
             let after = self.sessions.range((Excluded(id), Unbounded)).next();
             id = *after.or(self.sessions.first_key_value())?.0;
@@ -158,7 +150,7 @@ impl ConnManager {
     }
 
     /// The next request of a connection, until this turn's share is used up.
-    fn next_of(&mut self, id: ConnId, now: Millis) -> Option<(Message, Vec<u8>)> {
+    fn next_of(&mut self, id: ConnId, now: Millis) -> Option<Request> {
         loop {
             let session = self.sessions.get_mut(&id).filter(|s| s.queues.left > 0)?;
             if self.link.is_here() {
@@ -174,7 +166,7 @@ impl ConnManager {
                 self.take_events();
             }
             let session = self.sessions.get_mut(&id).filter(|s| !s.busy)?;
-            let Some((incoming, is_awaited)) = session.queues.take_incoming() else {
+            let Some((incoming, is_awaited)) = session.queues.take_incoming(&mut self.raw) else {
                 session.queues.left = TURN_MAX;
                 return None;
             };
@@ -182,13 +174,19 @@ impl ConnManager {
                 self.link.wake();
             }
             match incoming {
-                Incoming::Request(message, raw) => {
+                Incoming::Request(version, xid, content) => {
                     session.queues.left -= 1;
-                    return Some((message, raw));
+                    let raw = std::mem::take(&mut self.raw);
+                    return Some(Request { conn: id, version, xid, content, raw });
                 }
-                Incoming::Refused(reply, _) => session.send(*reply),
+                Incoming::Refused(reply) => session.send(*reply),
             }
         }
+    }
+
+    /// Takes back the memory of a request's bytes for the next request.
+    pub fn reuse(&mut self, raw: Vec<u8>) {
+        self.raw = raw;
     }
 
     /// Ends the turn although requests may be left; they are served in the next one, which begins at once.

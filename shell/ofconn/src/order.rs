@@ -1,7 +1,7 @@
 //! What the main loop and the sockets tell each other.
 
 use crate::backlog::Backlog;
-use crate::channel::Incoming;
+use crate::batch::Batch;
 use crate::packet_limit::PacketKind;
 use crate::target::ConnKind;
 use openflow::{Body, Dialect, Message, Version};
@@ -86,15 +86,11 @@ impl fmt::Debug for Parts {
 
 /// From the sockets, about one connection.
 #[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "nearly all are requests, and a box for each would cost an allocation"
-)]
 pub(crate) enum Event {
     /// A version was agreed on.
     Opened(Box<Opened>),
-    /// A request.
-    Incoming(Incoming),
+    /// Requests.
+    Requests(Batch),
     /// All parts of a long reply are queued.
     PartsSent,
     /// It has ended; nothing about it follows.

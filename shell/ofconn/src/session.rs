@@ -2,7 +2,8 @@
 
 use crate::asynchronous::{AsyncKind, AsyncMasks};
 use crate::backlog::Backlog;
-use crate::channel::{Incoming, error_message};
+use crate::batch::{Batch, Incoming};
+use crate::channel::error_message;
 use crate::order::{Opened, Order, Parts};
 use crate::packet_limit::{OVERFLOW, PacketKind};
 use crate::target::ConnKind;
@@ -80,7 +81,7 @@ pub struct Session {
 #[derive(Debug)]
 pub(crate) struct Queues {
     /// Requests that are not executed.
-    incoming: VecDeque<Incoming>,
+    incoming: VecDeque<Batch>,
     /// Orders that the sockets do not have yet.
     outgoing: Vec<Order>,
     /// All parts of a long reply are not queued yet.
@@ -231,18 +232,23 @@ impl Queues {
         !self.outgoing.is_empty()
     }
 
-    pub(crate) fn receive(&mut self, incoming: Incoming) {
-        self.incoming.push_back(incoming);
+    pub(crate) fn receive(&mut self, batch: Batch) {
+        self.incoming.push_back(batch);
     }
 
     pub(crate) fn has_incoming(&self) -> bool {
         !self.incoming.is_empty()
     }
 
-    /// The next request or refusal. The flag says whether the sockets wait for that.
-    pub(crate) fn take_incoming(&mut self) -> Option<(Incoming, bool)> {
-        let incoming = self.incoming.pop_front()?;
-        let is_awaited = self.backlog.taken(incoming.memory());
+    /// The next request or refusal; its bytes are written into `raw`. The flag says whether the sockets wait for that.
+    pub(crate) fn take_incoming(&mut self, raw: &mut Vec<u8>) -> Option<(Incoming, bool)> {
+        let batch = self.incoming.front_mut()?;
+        let incoming = batch.take(raw)?;
+        let mut is_awaited = false;
+        if batch.is_empty() {
+            is_awaited = self.backlog.taken(batch.memory);
+            self.incoming.pop_front();
+        }
         Some((incoming, is_awaited))
     }
 

@@ -1,6 +1,6 @@
 //! Whole connections over real sockets.
 
-use crate::{ConnManager, ControllerTarget, ManagerConfig, Parts, Request, Serving};
+use crate::{ConnManager, Content, ControllerTarget, ManagerConfig, Parts, Request, Serving};
 use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
@@ -86,6 +86,13 @@ impl Drop for Rig {
     }
 }
 
+fn message(request: &Request) -> &Message {
+    match &request.content {
+        Content::Message(message) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
 struct Peer {
     stream: Stream,
     input: Vec<u8>,
@@ -137,8 +144,8 @@ fn a_tool_says_hello_and_asks() {
     peer.send(&Message::new(Version::V13, Xid(8), Body::FeaturesRequest));
     let requests = rig.turn();
     assert_eq!(requests.len(), 1);
-    assert_eq!(requests[0].message.xid, Xid(8));
-    let reply = requests[0].message.reply(Body::BarrierReply);
+    assert_eq!(requests[0].xid, Xid(8));
+    let reply = message(&requests[0]).reply(Body::BarrierReply);
     rig.manager.session(requests[0].conn).unwrap().send(reply);
     rig.turn();
     let bodies: Vec<Body> = peer.receive().into_iter().map(|m| m.body).collect();
@@ -193,7 +200,7 @@ fn a_turn_is_shared() {
     other.send(&barrier(999));
     let first = rig.turn();
     assert_eq!(first.len(), 257);
-    assert!(first.iter().take(2).any(|r| r.message.xid == Xid(999)));
+    assert!(first.iter().take(2).any(|r| r.xid == Xid(999)));
     assert_eq!(rig.turn().len(), 44);
 }
 
@@ -394,7 +401,7 @@ impl Rig {
         self.manager.run(self.now);
         let mut n = 0;
         while let Some(request) = self.manager.next_request(self.now) {
-            self.manager.session(request.conn).unwrap().send(request.message.reply(reply.clone()));
+            self.manager.session(request.conn).unwrap().send(message(&request).reply(reply.clone()));
             n += 1;
         }
         self.manager.flush(self.now);

@@ -3,15 +3,15 @@
 //! Requests are checked when they are added, as far as possible without executing them. The commit tries all of them
 //! on a copy of the tables (`commit`).
 
-use crate::flow_mod::check_flow_mod;
 use crate::packet_out::check_packet_out;
 use crate::service::{Answer, Service};
 use crate::steps::{Steps, Work};
-use ofconn::OpenBundle;
+use ofconn::{Bundled, BundledMessage, OpenBundle};
+use ofproto::check_flow_mod;
 use ofproto::tlv::fields_used;
 use openflow::flow_mod::FlowCommand;
-use openflow::session::{BundleAdd, BundleControl, BundleControlType};
-use openflow::{Body, Message, OfError, Version, Xid};
+use openflow::session::{BundleControl, BundleControlType};
+use openflow::{Body, Message, OfError, Version};
 use units::Millis;
 
 /// Bundles of one connection at a time.
@@ -86,23 +86,24 @@ impl Service<'_> {
         })
     }
 
-    pub(crate) fn bundle_add(&mut self, add: &BundleAdd, outer: &Message, raw: &[u8]) -> Answer {
-        let dialect = self.session()?.dialect;
-        check_envelope(&add.message, outer)?;
-        let inner = openflow::decode(&add.message, dialect).map_err(|e| match e {
-            // The type of the message is unknown: the error would be taken for one about the bundle.
-            OfError::BrcBadType | OfError::BrcBadVendor | OfError::BrcBadSubtype | OfError::BrcBadStat => {
-                OfError::BfcMsgUnsup
+    /// The step for a message of a connection that speaks `version`, and the fields of tunnel options that it uses.
+    fn step(&mut self, message: BundledMessage, version: Version) -> Result<(Work, u64), OfError> {
+        let inner = match message {
+            BundledMessage::FlowMod(request) => {
+                self.bridge.ofproto.check_addition(&request)?;
+                return Ok((Work::Flow(request), 0));
             }
-            e => e,
-        })?;
-        let inner = match self.laid_out(&inner)? {
-            Some(body) => Message { body, ..inner },
-            None => inner,
+            BundledMessage::Other(message) => message,
         };
-        let fields = fields_of_rules(&inner.body);
-        self.tell_missing(&inner.body);
-        let work = self.work(inner.body, outer.version)?;
+        let body = self.laid_out(&inner)?.unwrap_or(inner.body);
+        let fields = fields_of_rules(&body);
+        self.tell_missing(&body);
+        Ok((self.work(body, version)?, fields))
+    }
+
+    pub(crate) fn bundle_add(&mut self, add: Bundled, version: Version, raw: &[u8]) -> Result<(), OfError> {
+        self.refuse_secondary()?;
+        let (work, fields) = self.step(add.message?, version)?;
         let now = self.now;
         let cost = raw.len() + MESSAGE_OVERHEAD;
         let open = self.bridge.conns.sessions().flat_map(|(_, s)| s.bundles.values().map(|b| b.memory));
@@ -121,7 +122,7 @@ impl Service<'_> {
                     Some(steps) if fits => {
                         b.memory += cost;
                         steps.push(work, fields, raw);
-                        return Ok(None);
+                        return Ok(());
                     }
                     _ => OfError::BfcMsgTooMany,
                 }
@@ -146,13 +147,4 @@ fn fields_of_rules(body: &Body) -> u64 {
         }
         _ => 0,
     }
-}
-
-/// Checks version, length and transaction id of a message in a bundle.
-fn check_envelope(inner: &[u8], outer: &Message) -> Result<(), OfError> {
-    if inner.first() != Some(&outer.version.wire()) {
-        return Err(OfError::BfcBadVersion);
-    }
-    let xid = inner.get(4..8).and_then(|b| b.first_chunk()).ok_or(OfError::BfcMsgBadLen)?;
-    if Xid(u32::from_be_bytes(*xid)) == outer.xid { Ok(()) } else { Err(OfError::BfcMsgBadXid) }
 }

@@ -1,8 +1,8 @@
 //! Packet-outs.
 
-use crate::flow_mod::check_actions;
 use crate::service::{Answer, Service};
 use flow::{Flow, Match};
+use ofproto::check_consistency;
 use openflow::flow_mod::NO_BUFFER;
 use openflow::packet_io::PacketOut;
 use openflow::{OfError, Version};
@@ -28,5 +28,5 @@ pub(crate) fn check_packet_out(po: &PacketOut, version: Version) -> Result<(), O
     let mut flow = po.metadata.flow;
     flow::extract::extract(&po.packet, flow::flow::VLANS_MAX, &mut flow);
     let exact = Match { flow, mask: Flow::ONES };
-    check_actions(&po.actions, &exact, 0, version)
+    check_consistency(&po.actions, &exact, 0, version)
 }

@@ -5,16 +5,30 @@ use crate::host::Host;
 use crate::service::{Answer, Service};
 use crate::unfinished::Unfinished;
 use crate::{barrier, commit, dump};
-use ofconn::Request;
+use ofconn::{Content, Request};
 use ofproto::Criteria;
 use openflow::{Body, Message, OfError};
 
 /// Executes a request of a connection and queues its reply.
-pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
+pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: Request) {
     let now = host.now();
-    let mut service = Service { bridge, host, conn: request.conn, xid: request.message.xid, now };
-    let answer = service.dispatch(&request.message, &request.raw);
-    service.answer(answer, &request.message, &request.raw);
+    let Request { conn, version, xid, content, raw } = request;
+    let mut service = Service { bridge, host, conn, xid, now };
+    match content {
+        Content::Message(message) => {
+            let answer = service.dispatch(&message, &raw);
+            service.answer(answer, &message, &raw);
+        }
+        Content::FlowMod(flow_mod) => {
+            let done = service.prepared_flow_mod(flow_mod);
+            service.report(done, &raw);
+        }
+        Content::BundleAdd(add) => {
+            let done = service.bundle_add(add, version, &raw);
+            service.report(done, &raw);
+        }
+    }
+    bridge.conns.reuse(raw);
     if bridge.is_at_work() {
         hold(bridge);
     }
@@ -63,7 +77,6 @@ impl Service<'_> {
             Body::GetAsyncRequest => self.get_async(),
             Body::SetAsync(config) => self.set_async(config),
             Body::BundleControl(control) => self.bundle_control(control, message, raw),
-            Body::BundleAdd(add) => self.bundle_add(add, message, raw),
             Body::SetFlowFormat(_)
             | Body::FlowModTableId(_)
             | Body::SetPacketInFormat(_)
@@ -94,7 +107,6 @@ fn changes_the_switch(body: &Body) -> bool {
             | Body::PortMod(_)
             | Body::TableMod(_)
             | Body::BundleControl(_)
-            | Body::BundleAdd(_)
             | Body::TlvTableMod(_)
     )
 }

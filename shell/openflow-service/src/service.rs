@@ -30,6 +30,15 @@ impl Service<'_> {
         }
     }
 
+    /// Reports the error of a request that has no reply.
+    pub(crate) fn report(&mut self, done: Result<(), OfError>, raw: &[u8]) {
+        if let Err(error) = done
+            && let Some(session) = self.bridge.conns.session(self.conn)
+        {
+            session.send_error(error, raw);
+        }
+    }
+
     /// The session that sent the request. It is up: its request has just been read.
     pub(crate) fn session(&mut self) -> Result<&mut Session, OfError> {
         self.bridge.conns.session(self.conn).ok_or(OfError::BrcEperm)

@@ -167,7 +167,7 @@ impl Rig {
         frames.iter().for_each(|f| self.stream.write_all(f).unwrap());
         self.bridge.conns.run(NOW);
         while let Some(request) = self.bridge.conns.next_request(NOW) {
-            handle(&mut self.bridge, &mut self.host, &request);
+            handle(&mut self.bridge, &mut self.host, request);
         }
         self.bridge.conns.flush(NOW);
         self.replies()
@@ -178,7 +178,7 @@ impl Rig {
         self.bridge.conns.run(NOW);
         go_on(&mut self.bridge, &mut self.host, true);
         while let Some(request) = self.bridge.conns.next_request(NOW) {
-            handle(&mut self.bridge, &mut self.host, &request);
+            handle(&mut self.bridge, &mut self.host, request);
         }
         self.bridge.conns.flush(NOW);
         self.replies()

@@ -37,7 +37,7 @@ impl Switch {
         let one_by_one = self.options.dummy_mode();
         let more = self.with_service(name, |bridge, rest| {
             while let Some(request) = bridge.conns.next_request(now) {
-                service::handle(bridge, rest, &request);
+                service::handle(bridge, rest, request);
                 if one_by_one
                     || !bridge.port_news.is_empty()
                     || !rest.packet_outs.is_empty()
