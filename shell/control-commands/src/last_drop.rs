@@ -161,8 +161,8 @@ fn describe(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, S
     }
     let published = backer.shared.published();
     let (bridge, flow) = received(backer, &published, &drop.flow()).map_err(|e| format!("{head}{e}"))?;
-    let told = run(backer, traced(&published, bridge, flow, names), switch.clock.now());
-    Ok(format!("{head}{}\n{}", told.text, verdict(switch, &published, &told.outputs)))
+    let result = run(backer, traced(&published, bridge, flow, names), switch.clock.now());
+    Ok(format!("{head}{}\n{}", result.text, verdict(switch, &published, &result.outputs)))
 }
 
 /// One line about a packet.
@@ -335,8 +335,8 @@ pub(crate) fn deciding_about(switch: &Switch, found: &Found<'_>) -> Option<Decid
     let published = backer.shared.published();
     let (bridge, flow) = received(backer, &published, &found.drop.flow()).ok()?;
     let traced = traced(&published, bridge, flow, false);
-    let told = run(backer, traced, switch.clock.now());
-    Some(deciding(switch, &published, &told.outputs))
+    let result = run(backer, traced, switch.clock.now());
+    Some(deciding(switch, &published, &result.outputs))
 }
 
 pub(crate) fn traced(published: &Arc<Published>, bridge: BridgeId, flow: Flow, names: bool) -> Traced {

@@ -40,7 +40,7 @@ pub(crate) struct Traced {
 }
 
 /// The result of a trace.
-pub(crate) struct Told {
+pub(crate) struct TraceResult {
     /// The whole text.
     pub(crate) text: String,
     /// The outputs of all translations, without effects and recirculations.
@@ -48,7 +48,7 @@ pub(crate) struct Told {
 }
 
 /// Runs the trace.
-pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> Told {
+pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> TraceResult {
     let mut ct_next = VecDeque::from(traced.ct_next.clone());
     let mut queue = VecDeque::new();
     let (mut text, output) = one(backer, &traced, &traced.flow, now, &mut queue);
@@ -85,7 +85,7 @@ pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> Told {
     }
     // Each recirculation's state was held until the packet had been resumed.
     outputs.iter().for_each(|o| backer.shared.release(&o.recircs));
-    Told { text, outputs }
+    TraceResult { text, outputs }
 }
 
 /// Sets the result of connection tracking in the flow.

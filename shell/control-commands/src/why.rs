@@ -81,12 +81,12 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
     };
     let mut request = traced(&published, bridge, seen, true);
     request.ct_next = vec![state; PASSES];
-    let told = run(backer, request, now);
-    let by = deciding(switch, &published, &told.outputs);
+    let result = run(backer, request, now);
+    let by = deciding(switch, &published, &result.outputs);
     let mut effects = Effects::default();
-    told.outputs.iter().for_each(|output| effects.add(&output.actions));
+    result.outputs.iter().for_each(|output| effects.add(&output.actions));
     let error =
-        told.outputs.iter().find_map(|output| output.error.as_ref()).map(|failure| failure.to_string());
+        result.outputs.iter().find_map(|output| output.error.as_ref()).map(|failure| failure.to_string());
     out["bridge"] = Json::from(by.bridge);
     out["drops"] = Json::from(by.drops);
     out["reason"] = Json::from(effects.reasons.first().map(|reason| reason.name()));
@@ -94,7 +94,7 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
     out["table"] = Json::from(by.table);
     out["cookie"] = Json::from(by.cookie);
     out["rule"] = Json::from(by.what);
-    out["trace"] = Json::from(told.text);
+    out["trace"] = Json::from(result.text);
     out["ct-state"] = Json::from(
         effects.tracks.then(|| flow::text::flags::format(flow::text::flags::ct_state, state.into(), '|')),
     );

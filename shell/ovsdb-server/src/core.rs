@@ -48,7 +48,7 @@ impl Core {
     pub fn carry_out(&mut self, work: Work) {
         for id in work.release {
             let databases = &self.databases;
-            if let Some(session) = self.sessions.get_mut(&id).filter(|s| s.can_be_told()) {
+            if let Some(session) = self.sessions.get_mut(&id).filter(|s| s.can_send_held()) {
                 session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
             }
         }

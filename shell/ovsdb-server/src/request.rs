@@ -2,7 +2,7 @@
 
 use crate::batch::Pending;
 use crate::core::Core;
-use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, Session, SessionId, Told};
+use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, Session, SessionId, SharedUpdates};
 use ovsdb::json::is_id;
 use ovsdb::lock::LockError;
 use ovsdb::monitor::Version;
@@ -153,9 +153,9 @@ impl Core {
             for Pending { asked, results, changes } in served.store() {
                 let schema = served.db.schema();
                 if let Some((transaction, changes)) = changes {
-                    let mut told = Told::new();
+                    let mut shared = SharedUpdates::new();
                     for session in self.sessions.values_mut() {
-                        session.send_changes(schema, &changes, transaction, &mut told);
+                        session.send_changes(schema, &changes, transaction, &mut shared);
                     }
                 }
                 let asker = asked.and_then(|(session, id)| Some((self.sessions.get_mut(&session)?, id)));

@@ -216,8 +216,8 @@ impl Server {
         let has_room = |name: &str| !full && self.clients_of(name) < self.core.limits.sessions;
         let mut waits = Waits { listeners: self.remotes.wait(set, has_room), ..Waits::default() };
         for (id, conn) in &self.conns {
-            let told = self.core.sessions.get(id).is_some_and(Session::can_be_told);
-            if conn.unread && conn.wants_input() || (told || conn.has_waiting()) && !self.is_busy() {
+            let held = self.core.sessions.get(id).is_some_and(Session::can_send_held);
+            if conn.unread && conn.wants_input() || (held || conn.has_waiting()) && !self.is_busy() {
                 set.wake_now();
             }
             let interest = match (conn.wants_input(), conn.has_output()) {
@@ -383,7 +383,7 @@ impl Server {
 
     /// Ends a turn of the core: in a last job if the remaining work is heavy, else here.
     fn finish(&mut self, mut work: Work, mut heavy: bool) {
-        for (id, session) in self.core.sessions.iter().filter(|(_, s)| s.can_be_told()) {
+        for (id, session) in self.core.sessions.iter().filter(|(_, s)| s.can_send_held()) {
             heavy |= Core::is_heavy_to_tell(session);
             work.release.push(*id);
         }

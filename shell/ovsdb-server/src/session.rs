@@ -45,7 +45,7 @@ struct Held {
 }
 
 /// The encoded updates of one transaction, by kind of monitor.
-pub type Told = BTreeMap<u128, Option<String>>;
+pub type SharedUpdates = BTreeMap<u128, Option<String>>;
 
 /// One client.
 pub struct Session {
@@ -114,15 +114,21 @@ impl Session {
         self.output.push(message);
     }
 
-    /// Sends a transaction's changes to the monitors, now or once the client has read its output. `told`:
+    /// Sends a transaction's changes to the monitors, now or once the client has read its output. `shared`:
     /// updates already encoded for other sessions.
-    pub fn send_changes(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, told: &mut Told) {
+    pub fn send_changes(
+        &mut self,
+        schema: &Schema,
+        changes: &Changes,
+        transaction: Uuid,
+        shared: &mut SharedUpdates,
+    ) {
         let concerned = self.monitors.iter().any(|m| m.database() == schema.name);
         if !concerned {
             return;
         }
         if !self.has_output() && self.held.is_empty() {
-            return self.update(schema, changes, transaction, told);
+            return self.update(schema, changes, transaction, shared);
         }
         let fresh = || Held { changes: BTreeMap::new(), last: transaction };
         let held = self.held.entry(schema.name.clone()).or_insert_with(fresh);
@@ -135,13 +141,13 @@ impl Session {
         }
     }
 
-    fn update(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, told: &mut Told) {
+    fn update(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, shared: &mut SharedUpdates) {
         let mut updates = Vec::new();
         for monitor in self.monitors.iter().filter(|m| m.database() == schema.name) {
             let compose = || monitor.shared_part(schema, changes);
             let own;
             let part = match monitor.kind() {
-                Some(kind) => told.entry(kind).or_insert_with(compose),
+                Some(kind) => shared.entry(kind).or_insert_with(compose),
                 None => {
                     own = compose();
                     &own
@@ -158,7 +164,7 @@ impl Session {
     }
 
     /// Returns whether held-back changes can be sent now.
-    pub fn can_be_told(&self) -> bool {
+    pub fn can_send_held(&self) -> bool {
         !self.held.is_empty() && !self.has_output()
     }
 
@@ -170,7 +176,7 @@ impl Session {
                 continue;
             };
             let changes = changes.into_values().filter(|c| c.old.is_some() || c.new.is_some()).collect();
-            self.update(schema, &changes, last, &mut Told::new());
+            self.update(schema, &changes, last, &mut SharedUpdates::new());
         }
     }
 
