@@ -56,6 +56,12 @@ mod tests {
     use flow::FieldId;
 
     #[test]
+    fn the_converted_form_is_short() {
+        let sizes = [size_of::<FlowMod>(), size_of::<FlowRequest>()];
+        assert!(sizes[1] * 6 <= sizes[0], "{sizes:?}");
+    }
+
+    #[test]
     fn only_flow_mods_without_fields_of_tunnel_options_are_prepared() {
         let mut preparer = Preparer::default();
         let mut fm = FlowMod { actions: vec![Action::output(OfPort(2))], ..FlowMod::default() };
