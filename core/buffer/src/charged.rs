@@ -26,7 +26,7 @@ impl Buffer {
     }
 }
 
-/// Puts a buffer into a box, of which the handle is the owner.
+/// Puts a buffer into a box that the returned handle owns.
 fn memory(mut inner: Buffer, to: Option<Arc<dyn Release>>) -> Memory {
     let (size, base) = (inner.size() as u32, NonNull::from(inner.bytes_mut()).cast());
     let charged = Box::leak(Box::new(Charged { inner, to }));

@@ -125,13 +125,13 @@ impl PortDrops {
         }
     }
 
-    /// Lets go of the rows of removed ports; called when ports have changed.
+    /// Frees the rows of removed ports; called when ports have changed.
     pub(crate) fn refresh(&mut self) {
         let removed = self.shared.removed.load(Ordering::Acquire);
         if removed == self.removed {
             return;
         }
-        // The shared list is the one to go by; if it is locked, the next change of the ports comes here again.
+        // Only the shared list is up to date. If it is locked, the next change of ports removes the rows.
         if let Ok(rows) = self.shared.rows.try_lock() {
             self.removed = removed;
             self.last = None;

@@ -1,6 +1,6 @@
 //! Parses requests of HTTP/1 (RFC 9112). A client may send anything: the result is a request, or why there is none.
 //!
-//! Only what reads exists here: `GET` and `HEAD`.
+//! Only requests that change nothing are accepted: `GET` and `HEAD`.
 
 use std::str;
 

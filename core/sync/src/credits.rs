@@ -2,8 +2,8 @@
 //!
 //! An owner's first buffers count against its reserve, the others against the shared part. What must stay true at every
 //! moment, whatever threads do: the shared part is never used beyond its size. So the reserve of an owner is there
-//! whenever it asks, because only the owner itself can use it. A buffer is put back where free ones are kept before it is
-//! refunded; then whoever is charged for it finds it there.
+//! whenever it asks, because only the owner itself can use it. A freed buffer returns to the list of
+//! free buffers before its credit is refunded, so an owner that gets a credit always finds a free buffer.
 
 use crate::atomic::{AtomicU32, Ordering};
 
@@ -76,7 +76,7 @@ impl Held {
             let mut n = want.min(allowance.saturating_sub(held));
             let mut beyond = beyond(held + n, reserve) - beyond(held, reserve);
             if !shared.take(beyond) {
-                // Others were faster: what is left, or only the reserve.
+                // Another thread took some in the meantime: take what is left, or only the reserve.
                 let fewer = shared.free().min(beyond);
                 n -= beyond - fewer;
                 beyond = fewer;

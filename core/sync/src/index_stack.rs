@@ -42,7 +42,7 @@ impl IndexStack {
         loop {
             self.below[last as usize].store(head as u32, Ordering::Relaxed);
             let new = tagged(head, first + 1);
-            // Release: whoever takes the numbers sees what was written before they were returned.
+            // Release: a thread that takes the numbers sees what was written before they were returned.
             match self.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => head = now,

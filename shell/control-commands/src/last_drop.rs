@@ -274,7 +274,7 @@ fn verdict(switch: &Switch, published: &Published, outputs: &[Output]) -> String
     format!("{again} by the tables as they are now. The last word, bridge {bridge}: {what}\n")
 }
 
-/// What decides about a packet in the tables as they are now.
+/// The rule that a packet would match last in the present tables.
 pub(crate) struct Deciding {
     /// The packet would be dropped again.
     pub(crate) drops: bool,
@@ -328,7 +328,7 @@ pub(crate) fn deciding(switch: &Switch, published: &Published, outputs: &[Output
     in_tables.or_else(before_them).unwrap_or_else(nothing)
 }
 
-/// What decides about a dropped packet that a port received, in the tables as they are now.
+/// The rule that a dropped packet, which a port received, would match last in the present tables.
 pub(crate) fn deciding_about(switch: &Switch, found: &Found<'_>) -> Option<Deciding> {
     let Place::In(_) = found.drop.place else { return None };
     let backer = found.backer;

@@ -38,7 +38,7 @@ pub fn read_only(switch: &mut Switch, args: &[String]) -> Result<String, String>
     trace(switch, args)
 }
 
-/// A trace uses the current configuration, also what would only be published in the next iteration.
+/// Publishes pending changes first, so that the trace uses the configuration as it is now.
 fn publish_all(switch: &mut Switch) {
     for backer in switch.datapaths.of_bridges_mut().filter(|b| !b.changes.is_empty()) {
         publish(backer, &mut switch.bridges, &switch.underlay);

@@ -21,10 +21,10 @@ pub const OPTIONS: [Opt; 8] = [
 /// The names of interfaces that are no ports.
 const ALL: &str = "sluice-all";
 const DROPS: &str = "sluice-drops";
-/// In front of the name of a port.
+/// Prefix of the interfaces that are ports.
 const PORT: &str = "sluice-port-";
 
-/// Answers a question of Wireshark; `None`: the command line is none, or asks for packets.
+/// Answers a query of Wireshark. `None`: the command line has no query, or asks for packets.
 pub fn answer(call: &Call, parsed: &Parsed) -> Option<Result<(), Failure>> {
     if parsed.has("extcap-interfaces") {
         // Without a switch there are no interfaces; Wireshark ignores messages.
@@ -40,7 +40,7 @@ pub fn answer(call: &Call, parsed: &Parsed) -> Option<Result<(), Failure>> {
         print!("{CONFIG}");
         return Some(Ok(()));
     }
-    // A capture filter alone is a question whether it is right: no text is the answer "yes".
+    // With a capture filter alone Wireshark asks whether the filter is valid; an empty answer says that it is.
     if !parsed.has("capture") {
         let text = parsed.value("extcap-capture-filter").unwrap_or_default();
         if let Err(e) = openflow::text::parse_flow(text, &flow::text::NoNames) {
@@ -81,7 +81,7 @@ arg {number=4}{call=--reason}{display=Drop reason contains}\
     {tooltip=Part of the name of a counter, as in mtu}{type=string}{required=false}{group=Packets}
 ";
 
-/// The words of `capture/start` that the interface stands for.
+/// The arguments of `capture/start` for an interface that Wireshark shows.
 pub fn words(parsed: &Parsed) -> Vec<String> {
     let interface = parsed.value("extcap-interface").unwrap_or_default();
     match interface {

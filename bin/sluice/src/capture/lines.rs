@@ -1,4 +1,4 @@
-//! Captured packets as lines of text: time, port, way, length, fields, and what the switch knows.
+//! Captured packets as lines of text: time, port, direction, length, header fields, and the metadata of the switch.
 
 use flow::Flow;
 use flow::flow::VLANS_MAX;

@@ -132,7 +132,7 @@ fn once(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
         (Kind::Threads, false) => {
             screen_lines(&sample::between(&before.0, &now), &View::default(), false).join("\n") + "\n"
         }
-        // Counters: whoever reads them computes rates over the time that suits.
+        // Counters, not rates: the reader computes rates over an interval of its choice.
         (_, true) => format!("{now}\n"),
         (_, false) => {
             let seconds = before.1.elapsed().as_secs_f64();

@@ -4,7 +4,7 @@ use super::watch::Seen;
 use dpif::DropReason;
 use ovsdb::Json;
 
-/// Everything that is known.
+/// All facts about the flow.
 #[derive(Debug, Default)]
 pub struct Facts {
     pub flow: String,
@@ -250,7 +250,7 @@ fn drops_that_matter<'a>(seen: &'a Seen, why: &Option<Json>) -> Vec<(&'a str, &'
     seen.drops().into_iter().filter(matters).collect()
 }
 
-/// What is said of the ports that matter.
+/// Sentences about the ports that packets passed or should have passed.
 fn about(troubles: &[String], ports: &[&str]) -> String {
     let names = |line: &&String| ports.iter().any(|port| line.split([' ', ',']).any(|word| word == *port));
     let named: Vec<&str> = troubles.iter().filter(names).map(String::as_str).collect();

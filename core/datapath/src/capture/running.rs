@@ -137,7 +137,7 @@ impl Capture {
         }
     }
 
-    /// Copies a packet if it is wanted. `lane`: of the calling thread, so that threads do not meet.
+    /// Copies a packet if it is wanted. `lane`: of the calling thread, so that threads do not contend for one.
     pub(crate) fn offer(&self, lane: usize, seen: &Seen<'_>) {
         let known = self.spec.megaflow.is_none_or(|ufid| seen.megaflow == Some(ufid));
         if !known || !self.wants_port(seen.port) || !self.wants_side(seen) || !self.passes_filter(seen) {
