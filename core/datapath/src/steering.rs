@@ -156,14 +156,14 @@ mod tests {
     use super::*;
 
     /// Workers that send to a port with two queues, at a given time.
-    struct Bench {
+    struct TestWorkers {
         users: Arc<Users>,
         workers: Vec<Taken>,
     }
 
-    impl Bench {
-        fn new(workers: usize) -> Bench {
-            Bench { users: Arc::default(), workers: (0..workers).map(|_| Taken::default()).collect() }
+    impl TestWorkers {
+        fn new(workers: usize) -> TestWorkers {
+            TestWorkers { users: Arc::default(), workers: (0..workers).map(|_| Taken::default()).collect() }
         }
 
         fn send(&mut self, worker: usize, now: u64) -> usize {
@@ -178,31 +178,31 @@ mod tests {
 
     #[test]
     fn a_worker_takes_the_queue_that_fewest_use() {
-        let mut bench = Bench::new(4);
-        assert_eq!([0, 1, 2, 3].map(|w| bench.send(w, 1000)), [0, 1, 0, 1]);
-        assert_eq!(bench.users(1000), [[0, 2], [1, 3]]);
+        let mut test = TestWorkers::new(4);
+        assert_eq!([0, 1, 2, 3].map(|w| test.send(w, 1000)), [0, 1, 0, 1]);
+        assert_eq!(test.users(1000), [[0, 2], [1, 3]]);
         // It keeps its queue while it sends.
-        assert_eq!((1..20).map(|i| bench.send(2, 1000 + 100 * i)).max(), Some(0));
+        assert_eq!((1..20).map(|i| test.send(2, 1000 + 100 * i)).max(), Some(0));
     }
 
     #[test]
     fn who_does_not_send_for_half_a_second_has_none() {
-        let mut bench = Bench::new(3);
-        assert_eq!([0, 1].map(|w| bench.send(w, 1000)), [0, 1]);
-        assert_eq!(bench.send(1, 1400), 1);
-        assert_eq!(bench.users(1500), [vec![], vec![1]]);
-        assert_eq!((bench.send(2, 1500), bench.send(0, 1600)), (0, 0));
-        assert_eq!(bench.users(1600), [vec![0, 2], vec![1]]);
+        let mut test = TestWorkers::new(3);
+        assert_eq!([0, 1].map(|w| test.send(w, 1000)), [0, 1]);
+        assert_eq!(test.send(1, 1400), 1);
+        assert_eq!(test.users(1500), [vec![], vec![1]]);
+        assert_eq!((test.send(2, 1500), test.send(0, 1600)), (0, 0));
+        assert_eq!(test.users(1600), [vec![0, 2], vec![1]]);
         // An idle worker takes the best queue when it sends again.
-        assert_eq!(bench.send(1, 1901), 1);
-        assert_eq!((bench.send(0, 2400), bench.send(2, 2400)), (0, 0));
+        assert_eq!(test.send(1, 1901), 1);
+        assert_eq!((test.send(0, 2400), test.send(2, 2400)), (0, 0));
     }
 
     #[test]
     fn new_queues_are_taken_anew() {
-        let mut bench = Bench::new(2);
-        assert_eq!([0, 1].map(|w| bench.send(w, 1000)), [0, 1]);
-        bench.users = Arc::default();
-        assert_eq!([1, 0].map(|w| bench.send(w, 1001)), [0, 1]);
+        let mut test = TestWorkers::new(2);
+        assert_eq!([0, 1].map(|w| test.send(w, 1000)), [0, 1]);
+        test.users = Arc::default();
+        assert_eq!([1, 0].map(|w| test.send(w, 1001)), [0, 1]);
     }
 }

@@ -15,25 +15,25 @@ use transport::{Listener, Stream, Target};
 use units::Millis;
 
 /// A bridge's connections and the directory of their sockets.
-struct Rig {
+struct TestBridge {
     dir: PathBuf,
     manager: ConnManager,
     now: Millis,
 }
 
-impl Rig {
-    fn new(name: &str, controllers: &[&str]) -> Rig {
-        Rig::with(name, controllers, ConnManager::new("br0"))
+impl TestBridge {
+    fn new(name: &str, controllers: &[&str]) -> TestBridge {
+        TestBridge::with(name, controllers, ConnManager::new("br0"))
     }
 
-    fn with(name: &str, controllers: &[&str], manager: ConnManager) -> Rig {
+    fn with(name: &str, controllers: &[&str], manager: ConnManager) -> TestBridge {
         let dir = std::env::temp_dir().join(format!("ofconn-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
-        let mut rig = Rig { dir, manager, now: Millis(1000) };
-        let errors = rig.configure(controllers);
+        let mut test = TestBridge { dir, manager, now: Millis(1000) };
+        let errors = test.configure(controllers);
         assert!(errors.is_empty(), "{errors:?}");
-        rig
+        test
     }
 
     fn configure(&mut self, controllers: &[&str]) -> Vec<String> {
@@ -80,7 +80,7 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl Drop for TestBridge {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.dir);
     }
@@ -138,37 +138,37 @@ impl Peer {
 
 #[test]
 fn a_tool_says_hello_and_asks() {
-    let mut rig = Rig::new("tool", &[]);
-    let mut peer = rig.open("br0.mgmt", Version::V13);
+    let mut test = TestBridge::new("tool", &[]);
+    let mut peer = test.open("br0.mgmt", Version::V13);
     peer.send(&Message::new(Version::V13, Xid(7), Body::EchoRequest(b"abc".to_vec())));
     peer.send(&Message::new(Version::V13, Xid(8), Body::FeaturesRequest));
-    let requests = rig.turn();
+    let requests = test.turn();
     assert_eq!(requests.len(), 1);
     assert_eq!(requests[0].xid, Xid(8));
     let reply = message(&requests[0]).reply(Body::BarrierReply);
-    rig.manager.session(requests[0].conn).unwrap().send(reply);
-    rig.turn();
+    test.manager.session(requests[0].conn).unwrap().send(reply);
+    test.turn();
     let bodies: Vec<Body> = peer.receive().into_iter().map(|m| m.body).collect();
     assert_eq!(bodies, [Body::EchoReply(b"abc".to_vec()), Body::BarrierReply]);
     drop(peer);
-    rig.turn();
-    assert_eq!(rig.manager.sessions().count(), 0);
+    test.turn();
+    assert_eq!(test.manager.sessions().count(), 0);
 }
 
 #[test]
 fn no_common_version() {
-    let mut rig = Rig::new("versions", &[]);
+    let mut test = TestBridge::new("versions", &[]);
     let config = ManagerConfig {
-        rundir: rig.dir.clone(),
+        rundir: test.dir.clone(),
         versions: VersionSet::only(Version::V13),
         controllers: Vec::new(),
         queue_size: 100,
         debug_actions: false,
     };
-    rig.manager.configure(&config, rig.now);
-    let mut peer = rig.connect("br0.mgmt");
+    test.manager.configure(&config, test.now);
+    let mut peer = test.connect("br0.mgmt");
     peer.hello(Version::V10);
-    rig.turn();
+    test.turn();
     let last = peer.receive().pop().unwrap();
     let Body::Error(error) = last.body else { panic!("{last:?}") };
     assert_eq!(error.error, Some(OfError::HfcIncompatible));
@@ -177,104 +177,104 @@ fn no_common_version() {
 
 #[test]
 fn garbage_ends_its_own_connection_only() {
-    let mut rig = Rig::new("garbage", &[]);
-    let mut good = rig.open("br0.mgmt", Version::V10);
-    let mut bad = rig.open("br0.mgmt", Version::V10);
+    let mut test = TestBridge::new("garbage", &[]);
+    let mut good = test.open("br0.mgmt", Version::V10);
+    let mut bad = test.open("br0.mgmt", Version::V10);
     bad.stream.write_all(&[1, 0, 0, 3, 0, 0, 0, 0, 9, 9]).unwrap();
-    rig.turn();
+    test.turn();
     assert!(bad.is_closed());
     good.send(&Message::new(Version::V10, Xid(2), Body::EchoRequest(Vec::new())));
-    rig.turn();
+    test.turn();
     assert_eq!(good.receive().len(), 1);
 }
 
 #[test]
 fn a_turn_is_shared() {
-    let mut rig = Rig::new("fair", &[]);
-    let mut busy = rig.open("br0.mgmt", Version::V10);
-    let mut other = rig.open("br0.mgmt", Version::V10);
+    let mut test = TestBridge::new("fair", &[]);
+    let mut busy = test.open("br0.mgmt", Version::V10);
+    let mut other = test.open("br0.mgmt", Version::V10);
     let barrier = |n| Message::new(Version::V10, Xid(n), Body::BarrierRequest);
     // All at once: the kernel would not buffer so many separate writes.
     let frames = (0..300).flat_map(|n| openflow::encode(&barrier(n), Dialect::default()).unwrap());
     busy.stream.write_all(&frames.collect::<Vec<_>>().concat()).unwrap();
     other.send(&barrier(999));
-    let first = rig.turn();
+    let first = test.turn();
     assert_eq!(first.len(), 257);
     assert!(first.iter().take(2).any(|r| r.xid == Xid(999)));
-    assert_eq!(rig.turn().len(), 44);
+    assert_eq!(test.turn().len(), 44);
 }
 
 #[test]
 fn asynchronous_messages_must_be_requested() {
-    let mut rig = Rig::new("async", &["punix:ctl"]);
-    let mut tool = rig.open("br0.mgmt", Version::V10);
-    let mut controller = rig.open("ctl", Version::V10);
-    assert!(rig.manager.any_connected());
+    let mut test = TestBridge::new("async", &["punix:ctl"]);
+    let mut tool = test.open("br0.mgmt", Version::V10);
+    let mut controller = test.open("ctl", Version::V10);
+    assert!(test.manager.any_connected());
     let event = crate::PacketInEvent { controller_id: 0, message: PacketIn::default(), continuation: None };
-    assert_eq!(rig.manager.send_packet_in(&event), 1);
-    let ids: Vec<_> = rig.manager.sessions().map(|(id, _)| id).collect();
+    assert_eq!(test.manager.send_packet_in(&event), 1);
+    let ids: Vec<_> = test.manager.sessions().map(|(id, _)| id).collect();
     let wish = SwitchConfig { miss_send_len: 64, ..SwitchConfig::default() };
-    rig.manager.session(ids[0]).unwrap().config = wish;
-    assert_eq!(rig.manager.send_packet_in(&event), 2);
-    rig.turn();
+    test.manager.session(ids[0]).unwrap().config = wish;
+    assert_eq!(test.manager.send_packet_in(&event), 2);
+    test.turn();
     assert_eq!(tool.receive().len(), 1);
     assert_eq!(controller.receive().len(), 2);
 }
 
 #[test]
 fn one_primary_and_no_stale_generation() {
-    let mut rig = Rig::new("roles", &["punix:ctl"]);
-    let _a = rig.open("ctl", Version::V13);
-    let _b = rig.open("ctl", Version::V14);
-    let ids: Vec<_> = rig.manager.sessions().map(|(id, _)| id).collect();
+    let mut test = TestBridge::new("roles", &["punix:ctl"]);
+    let _a = test.open("ctl", Version::V13);
+    let _b = test.open("ctl", Version::V14);
+    let ids: Vec<_> = test.manager.sessions().map(|(id, _)| id).collect();
     let ask = |role, generation| RoleReply { role, generation_id: Some(generation), controller_id: None };
-    rig.manager.request_role(ids[1], &ask(Role::Primary, 5)).unwrap();
-    let reply = rig.manager.request_role(ids[0], &ask(Role::Primary, 6)).unwrap();
+    test.manager.request_role(ids[1], &ask(Role::Primary, 5)).unwrap();
+    let reply = test.manager.request_role(ids[0], &ask(Role::Primary, 6)).unwrap();
     assert_eq!((reply.role, reply.generation_id), (Role::Primary, Some(6)));
-    assert_eq!(rig.manager.session(ids[1]).unwrap().role, Role::Secondary);
-    assert_eq!(rig.manager.request_role(ids[1], &ask(Role::Primary, 5)), Err(OfError::RrfcStale));
-    rig.turn();
+    assert_eq!(test.manager.session(ids[1]).unwrap().role, Role::Secondary);
+    assert_eq!(test.manager.request_role(ids[1], &ask(Role::Primary, 5)), Err(OfError::RrfcStale));
+    test.turn();
 }
 
 #[test]
 fn an_active_controller_is_found_probed_and_found_again() {
-    let mut rig = Rig::new("active", &["unix:peer"]);
-    let listener = Listener::bind(&Target::PUnix(rig.dir.join("peer"))).unwrap();
-    rig.turn();
-    assert_eq!(rig.manager.status(rig.now)[0].status["state"], "CONNECTING");
-    rig.turn();
+    let mut test = TestBridge::new("active", &["unix:peer"]);
+    let listener = Listener::bind(&Target::PUnix(test.dir.join("peer"))).unwrap();
+    test.turn();
+    assert_eq!(test.manager.status(test.now)[0].status["state"], "CONNECTING");
+    test.turn();
     let mut peer = Peer { stream: listener.accept().unwrap().unwrap(), input: Vec::new() };
     peer.hello(Version::V13);
-    rig.turn();
+    test.turn();
     assert_eq!(peer.receive().len(), 1);
-    assert!(rig.manager.status(rig.now)[0].is_connected);
-    let mut snooper = rig.open("br0.snoop", Version::V13);
-    rig.now = Millis(rig.now.0 + 5001);
-    rig.turn();
+    assert!(test.manager.status(test.now)[0].is_connected);
+    let mut snooper = test.open("br0.snoop", Version::V13);
+    test.now = Millis(test.now.0 + 5001);
+    test.turn();
     assert!(matches!(peer.receive().as_slice(), [Message { body: Body::EchoRequest(_), .. }]));
-    rig.turn();
+    test.turn();
     assert!(matches!(snooper.receive().as_slice(), [Message { body: Body::EchoRequest(_), .. }]));
     drop(peer);
-    rig.turn();
-    let status = rig.manager.status(rig.now).remove(0);
+    test.turn();
+    let status = test.manager.status(test.now).remove(0);
     assert!(!status.is_connected && status.role.is_none());
-    rig.now = Millis(rig.now.0 + 8001);
-    rig.turn();
+    test.now = Millis(test.now.0 + 8001);
+    test.turn();
     assert!(listener.accept().unwrap().is_some());
 }
 
 #[test]
 fn unchanged_connections_stay() {
-    let mut rig = Rig::new("again", &["punix:ctl"]);
-    let mut peer = rig.open("ctl", Version::V13);
-    assert!(rig.configure(&["punix:ctl"]).is_empty());
+    let mut test = TestBridge::new("again", &["punix:ctl"]);
+    let mut peer = test.open("ctl", Version::V13);
+    assert!(test.configure(&["punix:ctl"]).is_empty());
     peer.send(&Message::new(Version::V13, Xid(2), Body::EchoRequest(Vec::new())));
-    rig.turn();
+    test.turn();
     assert_eq!(peer.receive().len(), 1);
-    let errors = rig.configure(&["tcp:nonsense"]);
+    let errors = test.configure(&["tcp:nonsense"]);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(peer.is_closed());
-    assert!(!rig.dir.join("ctl").exists());
+    assert!(!test.dir.join("ctl").exists());
 }
 
 fn packet(len: usize) -> crate::PacketInEvent {
@@ -284,29 +284,29 @@ fn packet(len: usize) -> crate::PacketInEvent {
 
 #[test]
 fn packet_ins_for_a_peer_that_does_not_read_are_dropped_and_counted() {
-    let mut rig = Rig::new("deaf", &["punix:ctl", "unix:deaf"]);
-    let listener = Listener::bind(&Target::PUnix(rig.dir.join("deaf"))).unwrap();
-    (0..2).for_each(|_| _ = rig.turn());
+    let mut test = TestBridge::new("deaf", &["punix:ctl", "unix:deaf"]);
+    let listener = Listener::bind(&Target::PUnix(test.dir.join("deaf"))).unwrap();
+    (0..2).for_each(|_| _ = test.turn());
     let mut deaf = Peer { stream: listener.accept().unwrap().unwrap(), input: Vec::new() };
     deaf.hello(Version::V10);
-    let mut good = rig.open("ctl", Version::V10);
+    let mut good = test.open("ctl", Version::V10);
     let mut heard = 0;
     for _ in 0..2000 {
-        assert_eq!(rig.manager.send_packet_in(&packet(1500)), 2);
-        rig.turn();
+        assert_eq!(test.manager.send_packet_in(&packet(1500)), 2);
+        test.turn();
         heard += good.receive().len();
     }
     assert_eq!(heard, 2000);
-    let waiting: Vec<usize> = rig.manager.sessions().map(|(_, s)| s.output_len()).collect();
+    let waiting: Vec<usize> = test.manager.sessions().map(|(_, s)| s.output_len()).collect();
     // 100 packet-ins of 1518 bytes; the kernel buffers more in addition.
     assert!(waiting.iter().all(|len| *len <= 100 * 1600), "{waiting:?}");
-    let status = &rig.manager.status(rig.now)[0].status;
+    let status = &test.manager.status(test.now)[0].status;
     let dropped: usize = status["packet-in-miss-dropped"].parse().unwrap();
     // Packet-ins that were not dropped arrive when the peer reads again.
     let mut late = 0;
     while let n @ 1.. = deaf.receive().iter().filter(|m| matches!(m.body, Body::PacketIn(..))).count() {
         late += n;
-        rig.turn();
+        test.turn();
     }
     assert!(dropped > 1000);
     assert_eq!(late + dropped, 2000);
@@ -314,22 +314,22 @@ fn packet_ins_for_a_peer_that_does_not_read_are_dropped_and_counted() {
 
 #[test]
 fn a_peer_that_leaves_replies_unread_is_cut_off_by_their_age() {
-    let mut rig = Rig::new("unread", &[]);
-    let mut deaf = rig.open("br0.mgmt", Version::V10);
-    let mut good = rig.open("br0.mgmt", Version::V10);
+    let mut test = TestBridge::new("unread", &[]);
+    let mut deaf = test.open("br0.mgmt", Version::V10);
+    let mut good = test.open("br0.mgmt", Version::V10);
     let echo = Message::new(Version::V10, Xid(2), Body::EchoRequest(vec![0; 60_000]));
     // The peer keeps sending requests, so no probe finds it silent.
     for second in 0..100 {
-        rig.now = Millis(1000 + second * 1000);
+        test.now = Millis(1000 + second * 1000);
         match second {
             0..8 => deaf.send(&echo),
             8..60 => deaf.send(&Message::new(Version::V10, Xid(3), Body::EchoRequest(Vec::new()))),
             _ => {}
         }
         good.send(&echo);
-        rig.turn();
+        test.turn();
         assert_eq!(good.receive().len(), 1);
-        let there = rig.manager.sessions().count();
+        let there = test.manager.sessions().count();
         // The kernel buffers some hundred kilobytes before bytes wait in the switch.
         let expected = if second < 60 { 2..=2 } else { 1..=2 - usize::from(second >= 80) };
         assert!(expected.contains(&there), "{second} s: {there}");
@@ -350,52 +350,52 @@ fn unsolicited_messages_end_a_connection_that_does_not_read_them() {
         packets: 0,
         bytes: 0,
     };
-    let mut rig = Rig::new("removed", &["punix:ctl"]);
-    let _deaf = rig.open("ctl", Version::V13);
-    let mut good = rig.open("ctl", Version::V13);
+    let mut test = TestBridge::new("removed", &["punix:ctl"]);
+    let _deaf = test.open("ctl", Version::V13);
+    let mut good = test.open("ctl", Version::V13);
     let mut heard = 0;
     // Within 8 s, which is less than the 10 s of a probe.
     for turn in 0..2000 {
-        (0..200).for_each(|_| rig.manager.send_flow_removed(&removed));
-        rig.now = Millis(rig.now.0 + 4);
+        (0..200).for_each(|_| test.manager.send_flow_removed(&removed));
+        test.now = Millis(test.now.0 + 4);
         if turn % 100 == 0 {
             good.send(&Message::new(Version::V13, Xid(2), Body::EchoRequest(Vec::new())));
         }
-        rig.turn();
+        test.turn();
         heard += good.receive().iter().filter(|m| matches!(m.body, Body::FlowRemoved(_))).count();
-        let most = rig.manager.sessions().map(|(_, s)| s.output_len()).max().unwrap_or(0);
+        let most = test.manager.sessions().map(|(_, s)| s.output_len()).max().unwrap_or(0);
         assert!(most < 32 << 20, "{most}");
     }
-    assert_eq!((heard, rig.manager.sessions().count()), (400_000, 1));
+    assert_eq!((heard, test.manager.sessions().count()), (400_000, 1));
 }
 
 #[test]
 fn the_limit_of_tools_affects_only_new_connections() {
-    let mut rig = Rig::new("many", &[]);
-    let mut first = rig.open("br0.mgmt", Version::V10);
+    let mut test = TestBridge::new("many", &[]);
+    let mut first = test.open("br0.mgmt", Version::V10);
     let mut peers: Vec<Peer> = Vec::new();
     for _ in 0..300 {
-        peers.push(rig.connect("br0.mgmt"));
-        rig.turn();
+        peers.push(test.connect("br0.mgmt"));
+        test.turn();
     }
     let closed =
         peers.iter_mut().filter_map(|p| p.stream.read(&mut [0; 64]).ok()).filter(|n| *n == 0).count();
     assert_eq!(closed, 45);
     first.send(&Message::new(Version::V10, Xid(2), Body::EchoRequest(Vec::new())));
-    rig.turn();
+    test.turn();
     assert_eq!(first.receive().len(), 1);
 }
 
 /// A bridge whose sockets a thread serves, and the waker of its main loop.
-fn served(name: &str) -> (Rig, Serving, PollLoop) {
+fn served(name: &str) -> (TestBridge, Serving, PollLoop) {
     let poll = PollLoop::new(Clock::new()).unwrap();
     let serving = Serving::start(poll.clock().clone(), poll.waker()).unwrap();
-    let mut rig = Rig::with(name, &["punix:ctl"], ConnManager::served_by("br0", &serving));
-    rig.now = poll.clock().now();
-    (rig, serving, poll)
+    let mut test = TestBridge::with(name, &["punix:ctl"], ConnManager::served_by("br0", &serving));
+    test.now = poll.clock().now();
+    (test, serving, poll)
 }
 
-impl Rig {
+impl TestBridge {
     /// One turn; requests are answered in this way. Returns how many there were.
     fn answer(&mut self, reply: &Body) -> usize {
         self.manager.run(self.now);
@@ -409,7 +409,7 @@ impl Rig {
     }
 
     /// Turns of the main loop, which sleeps in between, until `done`.
-    fn turns(&mut self, poll: &PollLoop, mut turn: impl FnMut(&mut Rig) -> bool) {
+    fn turns(&mut self, poll: &PollLoop, mut turn: impl FnMut(&mut TestBridge) -> bool) {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while !turn(self) {
             assert!(std::time::Instant::now() < end, "nothing happens");
@@ -444,8 +444,8 @@ impl Peer {
     }
 
     /// A connection with an agreed version.
-    fn opened(rig: &Rig, socket: &str, version: Version) -> Peer {
-        let mut peer = rig.connect(socket);
+    fn opened(test: &TestBridge, socket: &str, version: Version) -> Peer {
+        let mut peer = test.connect(socket);
         peer.hello(version);
         assert!(matches!(peer.wait().as_slice(), [Message { body: Body::Hello(_), .. }]));
         peer
@@ -454,8 +454,8 @@ impl Peer {
 
 #[test]
 fn a_thread_answers_probes_while_the_main_loop_is_busy() {
-    let (rig, _serving, _poll) = served("probe");
-    let mut peer = Peer::opened(&rig, "br0.mgmt", Version::V13);
+    let (test, _serving, _poll) = served("probe");
+    let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
     peer.send(&Message::new(Version::V13, Xid(2), Body::BarrierRequest));
     peer.send(&Message::new(Version::V13, Xid(3), Body::EchoRequest(vec![7])));
     // The main loop has not had a turn.
@@ -465,8 +465,8 @@ fn a_thread_answers_probes_while_the_main_loop_is_busy() {
 #[test]
 fn a_thread_keeps_the_order_of_requests_replies_and_refusals() {
     const N: u32 = 20_000;
-    let (mut rig, _serving, poll) = served("order");
-    let mut peer = Peer::opened(&rig, "ctl", Version::V13);
+    let (mut test, _serving, poll) = served("order");
+    let mut peer = Peer::opened(&test, "ctl", Version::V13);
     let mut frames = Vec::new();
     for n in 0..N {
         let barrier = Message::new(Version::V13, Xid(n), Body::BarrierRequest);
@@ -491,9 +491,9 @@ fn a_thread_keeps_the_order_of_requests_replies_and_refusals() {
         xids
     });
     let mut answered = 0;
-    rig.turns(&poll, |rig| {
-        answered += rig.answer(&Body::BarrierReply) as u32;
-        answered == N - N / 100 && rig.manager.sessions().all(|(_, s)| s.output_len() == 0)
+    test.turns(&poll, |test| {
+        answered += test.answer(&Body::BarrierReply) as u32;
+        answered == N - N / 100 && test.manager.sessions().all(|(_, s)| s.output_len() == 0)
     });
     let expected: Vec<(u32, bool)> = (0..N).map(|n| (n, n % 100 == 99)).collect();
     assert_eq!(writer.join().unwrap(), expected);
@@ -501,8 +501,8 @@ fn a_thread_keeps_the_order_of_requests_replies_and_refusals() {
 
 #[test]
 fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
-    let (mut rig, _serving, poll) = served("deaf-thread");
-    let mut peer = Peer::opened(&rig, "ctl", Version::V13);
+    let (mut test, _serving, poll) = served("deaf-thread");
+    let mut peer = Peer::opened(&test, "ctl", Version::V13);
     let request = Message::new(Version::V13, Xid(2), Body::EchoReply(Vec::new())).reply(Body::BarrierRequest);
     let frame = openflow::encode(&request, Dialect::default()).unwrap().concat();
     let big = Body::EchoReply(vec![0; 60_000]);
@@ -517,7 +517,7 @@ fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
     }
     let mut idle = 0;
     while idle < 50 {
-        let n = rig.answer(&big);
+        let n = test.answer(&big);
         idle = if n == 0 { idle + 1 } else { 0 };
         executed += n;
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -526,17 +526,17 @@ fn a_peer_that_does_not_read_gets_no_more_requests_executed() {
     assert!(executed < sent / 2, "{executed} of {sent}");
     // When it reads, all are answered.
     let reader = std::thread::spawn(move || peer.hear(sent));
-    rig.turns(&poll, |rig| {
-        executed += rig.answer(&big);
-        executed == sent && rig.manager.sessions().all(|(_, s)| s.output_len() == 0)
+    test.turns(&poll, |test| {
+        executed += test.answer(&big);
+        executed == sent && test.manager.sessions().all(|(_, s)| s.output_len() == 0)
     });
     assert_eq!(reader.join().unwrap().len(), sent);
 }
 
 #[test]
 fn a_thread_sleeps_while_the_main_loop_takes_nothing() {
-    let (rig, serving, _poll) = served("full");
-    let mut peer = Peer::opened(&rig, "ctl", Version::V13);
+    let (test, serving, _poll) = served("full");
+    let mut peer = Peer::opened(&test, "ctl", Version::V13);
     let request =
         Message::new(Version::V13, Xid(2), Body::EchoReply(vec![0; 4000])).reply(Body::BarrierRequest);
     let frame = openflow::encode(&request, Dialect::default()).unwrap().concat();
@@ -559,8 +559,8 @@ fn a_thread_sleeps_while_the_main_loop_takes_nothing() {
 
 #[test]
 fn parts_of_a_reply_come_as_the_peer_takes_them() {
-    let (mut rig, _serving, poll) = served("parts");
-    let mut peer = Peer::opened(&rig, "br0.mgmt", Version::V13);
+    let (mut test, _serving, poll) = served("parts");
+    let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
     peer.send(&Message::new(Version::V13, Xid(9), Body::BarrierRequest));
     let made = Arc::new(AtomicU32::new(0));
     let (count, mut n) = (Arc::clone(&made), 0);
@@ -569,56 +569,56 @@ fn parts_of_a_reply_come_as_the_peer_takes_them() {
         count.store(n, Ordering::SeqCst);
         (n <= 300).then(|| Message::new(Version::V13, Xid(n), Body::EchoReply(vec![0; 10_000])))
     }));
-    rig.turns(&poll, |rig| {
-        for request in rig.turn() {
-            let session = rig.manager.session(request.conn).unwrap();
+    test.turns(&poll, |test| {
+        for request in test.turn() {
+            let session = test.manager.session(request.conn).unwrap();
             session.send_parts(parts.take().unwrap());
             assert!(session.is_sending());
         }
         parts.is_none()
     });
-    rig.turn();
+    test.turn();
     while made.load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }
     assert!(made.load(Ordering::SeqCst) < 200);
     let reader = std::thread::spawn(move || peer.hear(300));
-    rig.turns(&poll, |rig| {
-        rig.turn();
-        rig.manager.sessions().all(|(_, s)| !s.is_sending())
+    test.turns(&poll, |test| {
+        test.turn();
+        test.manager.sessions().all(|(_, s)| !s.is_sending())
     });
     assert_eq!(reader.join().unwrap(), (1..=300).collect::<Vec<u32>>());
 }
 
 #[test]
 fn sockets_are_closed_when_a_bridge_is_gone_and_what_it_was_asked_is_done() {
-    let (mut rig, serving, poll) = served("gone");
-    let mut peer = Peer::opened(&rig, "ctl", Version::V13);
-    rig.turns(&poll, |rig| {
-        rig.turn();
-        rig.manager.any_connected()
+    let (mut test, serving, poll) = served("gone");
+    let mut peer = Peer::opened(&test, "ctl", Version::V13);
+    test.turns(&poll, |test| {
+        test.turn();
+        test.manager.any_connected()
     });
     // A peer that leaves after its request.
     peer.send(&Message::new(Version::V13, Xid(9), Body::BarrierRequest));
     let mut asked = 0;
-    rig.turns(&poll, |rig| {
-        asked += rig.turn().len();
+    test.turns(&poll, |test| {
+        asked += test.turn().len();
         asked == 1
     });
     drop(peer);
-    rig.turns(&poll, |rig| {
-        rig.turn();
-        rig.manager.sessions().count() == 0 && !rig.manager.any_connected()
+    test.turns(&poll, |test| {
+        test.turn();
+        test.manager.sessions().count() == 0 && !test.manager.any_connected()
     });
-    let mut peer = Peer::opened(&rig, "br0.mgmt", Version::V13);
-    rig.turns(&poll, |rig| {
-        rig.turn();
-        rig.manager.sessions().count() == 1
+    let mut peer = Peer::opened(&test, "br0.mgmt", Version::V13);
+    test.turns(&poll, |test| {
+        test.turn();
+        test.manager.sessions().count() == 1
     });
-    rig.manager = ConnManager::served_by("br0", &serving);
-    assert!(peer.is_closed() && !rig.dir.join("br0.mgmt").exists());
-    assert!(rig.configure(&[]).is_empty());
-    assert!(rig.dir.join("br0.mgmt").exists());
-    rig.manager = ConnManager::new("br0");
+    test.manager = ConnManager::served_by("br0", &serving);
+    assert!(peer.is_closed() && !test.dir.join("br0.mgmt").exists());
+    assert!(test.configure(&[]).is_empty());
+    assert!(test.dir.join("br0.mgmt").exists());
+    test.manager = ConnManager::new("br0");
     drop(serving);
 }

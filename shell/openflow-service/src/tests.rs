@@ -84,7 +84,7 @@ impl Host for Idle {
     }
 }
 
-struct Rig {
+struct TestBridge {
     dir: PathBuf,
     bridge: Bridge,
     host: Idle,
@@ -137,8 +137,8 @@ fn port(number: u16) -> BridgePort {
     }
 }
 
-impl Rig {
-    fn new(name: &str, version: Version) -> Rig {
+impl TestBridge {
+    fn new(name: &str, version: Version) -> TestBridge {
         let dir = std::env::temp_dir().join(format!("switch-of-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
@@ -153,10 +153,11 @@ impl Rig {
         };
         assert!(bridge.conns.configure(&manager, NOW).is_empty());
         let stream = Stream::connect(&Target::Unix(dir.join("br0.mgmt"))).unwrap();
-        let mut rig = Rig { dir, bridge, host: Idle::default(), stream, input: Vec::new(), version, next: 1 };
+        let mut test =
+            TestBridge { dir, bridge, host: Idle::default(), stream, input: Vec::new(), version, next: 1 };
         let hello = Hello { versions: VersionSet::only(version), header_version: version.wire() };
-        rig.ask(Body::Hello(hello));
-        rig
+        test.ask(Body::Hello(hello));
+        test
     }
 
     /// Sends a request and returns all replies.
@@ -231,7 +232,7 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl Drop for TestBridge {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.dir);
     }
@@ -257,26 +258,26 @@ fn errors(bodies: &[Body]) -> Vec<OfError> {
 
 #[test]
 fn flows_are_added_and_shown_and_refused() {
-    let mut rig = Rig::new("flows", Version::V13);
+    let mut test = TestBridge::new("flows", Version::V13);
     let output = |port: u16| vec![Action::Output { port: OfPort(port), max_len: 0 }];
-    assert!(rig.ask(mod_(flow(1, output(2)))).is_empty());
-    assert_eq!(rig.flows(), 1);
-    assert_eq!((rig.host.changed, rig.host.folded), (1, 1));
-    let wrong = rig.ask(mod_(flow(2, vec![Action::Group(5)])));
+    assert!(test.ask(mod_(flow(1, output(2)))).is_empty());
+    assert_eq!(test.flows(), 1);
+    assert_eq!((test.host.changed, test.host.folded), (1, 1));
+    let wrong = test.ask(mod_(flow(2, vec![Action::Group(5)])));
     assert_eq!(errors(&wrong), [OfError::BacBadOutGroup]);
-    let wrong = rig.ask(mod_(FlowMod { table: 3, ..flow(2, vec![Action::GotoTable(2)]) }));
+    let wrong = test.ask(mod_(FlowMod { table: 3, ..flow(2, vec![Action::GotoTable(2)]) }));
     assert_eq!(errors(&wrong), [OfError::BicBadTableId]);
-    let wrong = rig.ask(mod_(FlowMod { buffer_id: 9, ..flow(2, Vec::new()) }));
+    let wrong = test.ask(mod_(FlowMod { buffer_id: 9, ..flow(2, Vec::new()) }));
     assert_eq!(errors(&wrong), [OfError::BrcBufferUnknown]);
     let table = FlowStatsRequest { table: 255, ..FlowStatsRequest::default() };
-    assert!(errors(&rig.ask(Body::FlowStatsRequest(Box::new(table)))).is_empty());
-    assert_eq!(rig.flows(), 1);
+    assert!(errors(&test.ask(Body::FlowStatsRequest(Box::new(table)))).is_empty());
+    assert_eq!(test.flows(), 1);
 }
 
 #[test]
 fn an_error_carries_the_whole_request() {
-    let mut rig = Rig::new("whole", Version::V13);
-    let replies = rig.ask(mod_(flow(2, vec![Action::Group(5)])));
+    let mut test = TestBridge::new("whole", Version::V13);
+    let replies = test.ask(mod_(flow(2, vec![Action::Group(5)])));
     let [Body::Error(e)] = replies.as_slice() else { panic!("{replies:?}") };
     assert!(e.data.len() > 64);
     assert!(openflow::decode(&e.data, Dialect::default()).is_ok());
@@ -284,149 +285,149 @@ fn an_error_carries_the_whole_request() {
 
 #[test]
 fn a_flow_removed_message_precedes_the_barrier_reply() {
-    let mut rig = Rig::new("removed", Version::V13);
+    let mut test = TestBridge::new("removed", Version::V13);
     let wish = SwitchConfig { miss_send_len: 64, ..SwitchConfig::default() };
-    rig.ask(Body::SetConfig(wish));
+    test.ask(Body::SetConfig(wish));
     let flags = FlowFlags { send_flow_rem: true, ..FlowFlags::default() };
-    rig.ask(mod_(FlowMod { flags, ..flow(1, Vec::new()) }));
-    let told = rig.ask(mod_(FlowMod { command: FlowCommand::Delete, ..flow(1, Vec::new()) }));
-    assert!(matches!(told.as_slice(), [Body::FlowRemoved(_)]), "{told:?}");
-    assert_eq!(rig.host.folded, 1);
-    assert_eq!(rig.ask(Body::BarrierRequest), [Body::BarrierReply]);
+    test.ask(mod_(FlowMod { flags, ..flow(1, Vec::new()) }));
+    let replies = test.ask(mod_(FlowMod { command: FlowCommand::Delete, ..flow(1, Vec::new()) }));
+    assert!(matches!(replies.as_slice(), [Body::FlowRemoved(_)]), "{replies:?}");
+    assert_eq!(test.host.folded, 1);
+    assert_eq!(test.ask(Body::BarrierRequest), [Body::BarrierReply]);
 }
 
 #[test]
 fn a_barrier_waits_for_the_datapath() {
-    let mut rig = Rig::new("barrier", Version::V13);
-    rig.ask(mod_(flow(1, Vec::new())));
-    rig.host.published = 2;
-    assert_eq!(rig.ask(Body::BarrierRequest), []);
-    assert_eq!(rig.ask(Body::EchoRequest(vec![1])), [Body::EchoReply(vec![1])]);
+    let mut test = TestBridge::new("barrier", Version::V13);
+    test.ask(mod_(flow(1, Vec::new())));
+    test.host.published = 2;
+    assert_eq!(test.ask(Body::BarrierRequest), []);
+    assert_eq!(test.ask(Body::EchoRequest(vec![1])), [Body::EchoReply(vec![1])]);
     // A later request waits, too.
-    assert_eq!(rig.ask(Body::GetConfigRequest), []);
-    rig.host.done = 1;
-    assert_eq!(rig.turn(), []);
-    rig.host.done = 2;
-    let told = rig.turn();
-    assert!(matches!(told.as_slice(), [Body::BarrierReply, Body::GetConfigReply(_)]), "{told:?}");
-    assert_eq!(rig.ask(Body::BarrierRequest), [Body::BarrierReply]);
+    assert_eq!(test.ask(Body::GetConfigRequest), []);
+    test.host.done = 1;
+    assert_eq!(test.turn(), []);
+    test.host.done = 2;
+    let replies = test.turn();
+    assert!(matches!(replies.as_slice(), [Body::BarrierReply, Body::GetConfigReply(_)]), "{replies:?}");
+    assert_eq!(test.ask(Body::BarrierRequest), [Body::BarrierReply]);
 }
 
 #[test]
 fn a_bundle_is_all_or_nothing() {
     use BundleControlType::*;
-    let mut rig = Rig::new("bundle", Version::V14);
-    rig.bundle(OpenRequest);
-    rig.add(mod_(flow(1, Vec::new())));
-    rig.add(mod_(flow(2, vec![Action::Group(9)])));
-    rig.bundle(CloseRequest);
-    let refused = rig.bundle(CommitRequest);
+    let mut test = TestBridge::new("bundle", Version::V14);
+    test.bundle(OpenRequest);
+    test.add(mod_(flow(1, Vec::new())));
+    test.add(mod_(flow(2, vec![Action::Group(9)])));
+    test.bundle(CloseRequest);
+    let refused = test.bundle(CommitRequest);
     assert_eq!(errors(&refused), [OfError::BacBadOutGroup, OfError::BfcMsgFailed]);
-    assert_eq!(rig.flows(), 0);
-    assert_eq!(errors(&rig.bundle(CommitRequest)), [OfError::BfcBadId]);
+    assert_eq!(test.flows(), 0);
+    assert_eq!(errors(&test.bundle(CommitRequest)), [OfError::BfcBadId]);
 
-    rig.bundle(OpenRequest);
-    rig.add(Body::GroupMod(GroupMod { group: 9, ..GroupMod::default() }));
-    rig.add(mod_(flow(2, vec![Action::Group(9)])));
-    let replies = rig.bundle(CommitRequest);
+    test.bundle(OpenRequest);
+    test.add(Body::GroupMod(GroupMod { group: 9, ..GroupMod::default() }));
+    test.add(mod_(flow(2, vec![Action::Group(9)])));
+    let replies = test.bundle(CommitRequest);
     assert!(matches!(replies.as_slice(), [Body::BundleControl(c)] if c.kind == CommitReply), "{replies:?}");
-    assert_eq!(rig.flows(), 1);
+    assert_eq!(test.flows(), 1);
 }
 
 #[test]
 fn a_bundle_takes_what_fits_it() {
-    let mut rig = Rig::new("unfit", Version::V14);
-    assert_eq!(errors(&rig.add(Body::BarrierRequest)), [OfError::BfcMsgUnsup]);
+    let mut test = TestBridge::new("unfit", Version::V14);
+    assert_eq!(errors(&test.add(Body::BarrierRequest)), [OfError::BfcMsgUnsup]);
     let message =
         openflow::encode(&Message::new(Version::V14, Xid(0), mod_(flow(1, Vec::new()))), Dialect::default());
     let add = BundleAdd { bundle: 1, flags: 0, message: message.unwrap().remove(0) };
-    assert_eq!(errors(&rig.ask(Body::BundleAdd(add))), [OfError::BfcMsgBadXid]);
+    assert_eq!(errors(&test.ask(Body::BundleAdd(add))), [OfError::BfcMsgBadXid]);
 }
 
 #[test]
 fn a_port_mod_has_to_know_the_port() {
-    let mut rig = Rig::new("port", Version::V13);
+    let mut test = TestBridge::new("port", Version::V13);
     let no_flood = PortConfig { no_packet_in: true, ..PortConfig::default() };
-    let hw_addr = rig.bridge.ports[&OfPort(1)].patch_mac();
+    let hw_addr = test.bridge.ports[&OfPort(1)].patch_mac();
     let pm = PortMod { number: OfPort(1), hw_addr, config: no_flood, mask: no_flood, advertise: 0 };
-    assert!(rig.ask(Body::PortMod(pm)).is_empty());
-    assert!(rig.bridge.ports[&OfPort(1)].config.no_packet_in);
+    assert!(test.ask(Body::PortMod(pm)).is_empty());
+    assert!(test.bridge.ports[&OfPort(1)].config.no_packet_in);
     let wrong = PortMod { hw_addr: flow::Mac([1; 6]), ..pm };
-    assert_eq!(errors(&rig.ask(Body::PortMod(wrong))), [OfError::PmfcBadHwAddr]);
+    assert_eq!(errors(&test.ask(Body::PortMod(wrong))), [OfError::PmfcBadHwAddr]);
     let unknown = PortMod { number: OfPort(9), ..pm };
-    assert_eq!(errors(&rig.ask(Body::PortMod(unknown))), [OfError::PmfcBadPort]);
+    assert_eq!(errors(&test.ask(Body::PortMod(unknown))), [OfError::PmfcBadPort]);
 }
 
 #[test]
 fn a_secondary_may_only_read() {
-    let mut rig = Rig::new("secondary", Version::V13);
-    let ids: Vec<_> = rig.bridge.conns.sessions().map(|(id, _)| id).collect();
-    rig.bridge.conns.session(ids[0]).unwrap().role = Role::Secondary;
-    assert_eq!(errors(&rig.ask(mod_(flow(1, Vec::new())))), [OfError::BrcIsSecondary]);
-    assert_eq!(rig.flows(), 0);
-    assert!(errors(&rig.ask(Body::TableStatsRequest)).is_empty());
+    let mut test = TestBridge::new("secondary", Version::V13);
+    let ids: Vec<_> = test.bridge.conns.sessions().map(|(id, _)| id).collect();
+    test.bridge.conns.session(ids[0]).unwrap().role = Role::Secondary;
+    assert_eq!(errors(&test.ask(mod_(flow(1, Vec::new())))), [OfError::BrcIsSecondary]);
+    assert_eq!(test.flows(), 0);
+    assert!(errors(&test.ask(Body::TableStatsRequest)).is_empty());
 }
 
 #[test]
 fn packets_go_out_once_checked() {
-    let mut rig = Rig::new("out", Version::V13);
+    let mut test = TestBridge::new("out", Version::V13);
     let mut metadata = Match::CATCHALL;
     metadata.set(FieldId::InPort, 1);
     let output = vec![Action::Output { port: OfPort(2), max_len: 0 }];
     let po = PacketOut { buffer_id: u32::MAX, metadata, actions: output, packet: vec![0; 14] };
-    assert!(rig.ask(Body::PacketOut(Box::new(po.clone()))).is_empty());
-    assert_eq!(rig.host.sent.len(), 1);
+    assert!(test.ask(Body::PacketOut(Box::new(po.clone()))).is_empty());
+    assert_eq!(test.host.sent.len(), 1);
     let group = PacketOut { actions: vec![Action::Group(3)], ..po };
-    assert_eq!(errors(&rig.ask(Body::PacketOut(Box::new(group)))), [OfError::BacBadOutGroup]);
-    assert_eq!(rig.host.sent.len(), 1);
+    assert_eq!(errors(&test.ask(Body::PacketOut(Box::new(group)))), [OfError::BacBadOutGroup]);
+    assert_eq!(test.host.sent.len(), 1);
 }
 
 #[test]
 fn probes_are_answered_while_a_long_bundle_commits() {
-    let mut rig = Rig::new("long", Version::V14);
+    let mut test = TestBridge::new("long", Version::V14);
     let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
-    rig.host.waker = Some(poll.waker());
-    rig.fill(600);
-    assert!(rig.bundle(BundleControlType::CommitRequest).is_empty());
-    assert_eq!(rig.ask(Body::EchoRequest(vec![7])), [Body::EchoReply(vec![7])]);
+    test.host.waker = Some(poll.waker());
+    test.fill(600);
+    assert!(test.bundle(BundleControlType::CommitRequest).is_empty());
+    assert_eq!(test.ask(Body::EchoRequest(vec![7])), [Body::EchoReply(vec![7])]);
     // A request waits until the commit is complete: it sees the committed flows.
-    assert!(rig.ask(Body::TableStatsRequest).is_empty());
-    assert_eq!(rig.ask(Body::EchoRequest(vec![8])), []);
-    let told = rig.turn();
-    let [Body::BundleControl(c), Body::TableStatsReply(tables), .., Body::EchoReply(_)] = told.as_slice()
+    assert!(test.ask(Body::TableStatsRequest).is_empty());
+    assert_eq!(test.ask(Body::EchoRequest(vec![8])), []);
+    let replies = test.turn();
+    let [Body::BundleControl(c), Body::TableStatsReply(tables), .., Body::EchoReply(_)] = replies.as_slice()
     else {
-        panic!("{told:?}")
+        panic!("{replies:?}")
     };
     let active: u32 = tables.iter().map(|t| t.active).sum();
     assert_eq!((c.kind, active), (BundleControlType::CommitReply, 600));
-    assert_eq!((rig.flows(), rig.host.changed), (600, 1));
+    assert_eq!((test.flows(), test.host.changed), (600, 1));
 }
 
 #[test]
 fn a_long_bundle_that_fails_changes_nothing() {
-    let mut rig = Rig::new("long-failure", Version::V14);
+    let mut test = TestBridge::new("long-failure", Version::V14);
     let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
-    rig.host.waker = Some(poll.waker());
-    rig.fill(600);
-    rig.add(mod_(flow(2, vec![Action::Group(9)])));
-    rig.bundle(BundleControlType::CommitRequest);
-    assert_eq!(errors(&rig.turn()), [OfError::BacBadOutGroup, OfError::BfcMsgFailed]);
-    assert_eq!(rig.flows(), 0);
+    test.host.waker = Some(poll.waker());
+    test.fill(600);
+    test.add(mod_(flow(2, vec![Action::Group(9)])));
+    test.bundle(BundleControlType::CommitRequest);
+    assert_eq!(errors(&test.turn()), [OfError::BacBadOutGroup, OfError::BfcMsgFailed]);
+    assert_eq!(test.flows(), 0);
 }
 
 #[test]
 fn a_long_dump_comes_in_parts() {
-    let mut rig = Rig::new("dump", Version::V14);
-    rig.fill(5000);
-    rig.bundle(BundleControlType::CommitRequest);
+    let mut test = TestBridge::new("dump", Version::V14);
+    test.fill(5000);
+    test.bundle(BundleControlType::CommitRequest);
     let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
-    rig.host.waker = Some(poll.waker());
-    assert!(rig.ask(Body::FlowStatsRequest(Box::default())).is_empty());
-    assert!(rig.ask(Body::BarrierRequest).is_empty());
+    test.host.waker = Some(poll.waker());
+    assert!(test.ask(Body::FlowStatsRequest(Box::default())).is_empty());
+    assert!(test.ask(Body::BarrierRequest).is_empty());
     let mut parts = Vec::new();
     while parts.last() != Some(&Body::BarrierReply) {
-        parts.extend(rig.turn());
-        let waiting = rig.bridge.conns.sessions().map(|(_, s)| s.output_len()).sum::<usize>();
+        parts.extend(test.turn());
+        let waiting = test.bridge.conns.sessions().map(|(_, s)| s.output_len()).sum::<usize>();
         assert!(waiting < 1 << 20, "{waiting} bytes wait");
     }
     let seen: Vec<u128> = parts
@@ -439,44 +440,44 @@ fn a_long_dump_comes_in_parts() {
 
 #[test]
 fn statistics_of_many_ports_come_a_few_a_turn() {
-    let mut rig = Rig::new("ports", Version::V14);
-    (1..=1000).for_each(|n| rig.bridge.ports.insert(OfPort(n), port(n)));
+    let mut test = TestBridge::new("ports", Version::V14);
+    (1..=1000).for_each(|n| test.bridge.ports.insert(OfPort(n), port(n)));
     let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
-    rig.host.waker = Some(poll.waker());
-    assert!(rig.ask(Body::PortStatsRequest(OfPort::NONE)).is_empty());
-    assert_eq!(rig.ask(Body::EchoRequest(vec![5])), [Body::EchoReply(vec![5])]);
+    test.host.waker = Some(poll.waker());
+    assert!(test.ask(Body::PortStatsRequest(OfPort::NONE)).is_empty());
+    assert_eq!(test.ask(Body::EchoRequest(vec![5])), [Body::EchoReply(vec![5])]);
     let (mut seen, mut turns) = (Vec::new(), 0);
     while seen.len() < 999 {
         // One that goes meanwhile is left out.
         if turns == 1 {
-            rig.bridge.ports.remove(&OfPort(900));
+            test.bridge.ports.remove(&OfPort(900));
         }
-        let before = rig.host.asked;
-        for body in rig.turn() {
+        let before = test.host.asked;
+        for body in test.turn() {
             let Body::PortStatsReply(stats) = body else { panic!("{body:?}") };
             seen.extend(stats.iter().map(|s| s.port.0));
         }
-        assert!(rig.host.asked - before <= 100, "{} ports in one turn", rig.host.asked - before);
+        assert!(test.host.asked - before <= 100, "{} ports in one turn", test.host.asked - before);
         turns += 1;
         assert!(turns < 50, "{} ports came", seen.len());
     }
     assert_eq!(seen, (1..=1000).filter(|n| *n != 900).collect::<Vec<u16>>());
-    assert!(turns >= 10 && !rig.bridge.is_at_work(), "{turns} turns");
+    assert!(turns >= 10 && !test.bridge.is_at_work(), "{turns} turns");
 }
 
 #[test]
 fn options_are_mapped_before_messages_name_their_fields() {
-    let mut rig = Rig::new("tlv", Version::V15);
+    let mut test = TestBridge::new("tlv", Version::V15);
     let map = TlvMap { class: 0x102, kind: 0x80, len: 4, index: 0 };
     let mut with_field = flow(1, vec![Action::DeleteField(Subfield::whole(FieldId::TunMetadata0))]);
     with_field.matching.place_tlv(0, &[5], None).unwrap();
     let request = FlowStatsRequest { matching: with_field.matching, ..FlowStatsRequest::default() };
     let ask_flows = || Body::FlowStatsRequest(Box::new(request.clone()));
     let unmapped = [OfError::NxfmfcInvalidTlvField];
-    assert_eq!(errors(&rig.ask(mod_(with_field.clone()))), unmapped);
-    assert_eq!(errors(&rig.ask(ask_flows())), unmapped);
-    rig.bundle(BundleControlType::OpenRequest);
-    assert_eq!(errors(&rig.add(mod_(with_field.clone()))), unmapped);
+    assert_eq!(errors(&test.ask(mod_(with_field.clone()))), unmapped);
+    assert_eq!(errors(&test.ask(ask_flows())), unmapped);
+    test.bundle(BundleControlType::OpenRequest);
+    assert_eq!(errors(&test.add(mod_(with_field.clone()))), unmapped);
     let po = PacketOut {
         buffer_id: u32::MAX,
         metadata: with_field.matching,
@@ -484,18 +485,18 @@ fn options_are_mapped_before_messages_name_their_fields() {
         packet: vec![0; 14],
     };
     let packet_out = || Body::PacketOut(Box::new(po.clone()));
-    assert!(rig.ask(packet_out()).is_empty());
+    assert!(test.ask(packet_out()).is_empty());
 
-    assert!(rig.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map]))).is_empty());
+    assert!(test.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map]))).is_empty());
     let reply = TlvTableReply { max_space: 256, max_fields: 64, maps: vec![map] };
-    assert_eq!(rig.ask(Body::TlvTableRequest), [Body::TlvTableReply(reply)]);
-    assert!(rig.ask(mod_(with_field)).is_empty());
-    assert_eq!(errors(&rig.ask(Body::TlvTableMod(TlvTableMod::Clear))), [OfError::NxttmfcInvalidTlvDel]);
-    assert!(rig.ask(packet_out()).is_empty());
-    let sent: Vec<String> = rig.host.sent.iter().map(|po| po.metadata.to_string()).collect();
+    assert_eq!(test.ask(Body::TlvTableRequest), [Body::TlvTableReply(reply)]);
+    assert!(test.ask(mod_(with_field)).is_empty());
+    assert_eq!(errors(&test.ask(Body::TlvTableMod(TlvTableMod::Clear))), [OfError::NxttmfcInvalidTlvDel]);
+    assert!(test.ask(packet_out()).is_empty());
+    let sent: Vec<String> = test.host.sent.iter().map(|po| po.metadata.to_string()).collect();
     assert_eq!(sent, ["in_port=1", "tun_metadata0=0x5,in_port=1"]);
-    let told = rig.ask(ask_flows());
-    let [Body::FlowStatsReply(flows)] = told.as_slice() else { panic!("{told:?}") };
+    let replies = test.ask(ask_flows());
+    let [Body::FlowStatsReply(flows)] = replies.as_slice() else { panic!("{replies:?}") };
     // Messages of the switch have the lengths of its table.
     assert_eq!(flows[0].matching.tlv(0).map(|t| t.value.len()), Some(4));
     let field = Subfield { n_bytes: 4, ..Subfield::whole(FieldId::TunMetadata0) };
@@ -504,18 +505,18 @@ fn options_are_mapped_before_messages_name_their_fields() {
 
 #[test]
 fn options_used_in_a_bundle_stay_mapped() {
-    let mut rig = Rig::new("tlv-bundle", Version::V15);
+    let mut test = TestBridge::new("tlv-bundle", Version::V15);
     let map = TlvMap { class: 0x102, kind: 0x80, len: 4, index: 0 };
-    assert!(rig.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map]))).is_empty());
+    assert!(test.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map]))).is_empty());
     let add = flow(1, vec![Action::DeleteField(Subfield::whole(FieldId::TunMetadata0))]);
     let delete = FlowMod { command: FlowCommand::Delete, ..add.clone() };
-    rig.bundle(BundleControlType::OpenRequest);
+    test.bundle(BundleControlType::OpenRequest);
     let clear = || Body::TlvTableMod(TlvTableMod::Clear);
     for (waiting, answer) in [(delete, vec![]), (add, vec![OfError::NxttmfcInvalidTlvDel])] {
-        assert!(rig.add(mod_(waiting)).is_empty());
-        assert_eq!(errors(&rig.ask(clear())), answer);
-        rig.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map])));
+        assert!(test.add(mod_(waiting)).is_empty());
+        assert_eq!(errors(&test.ask(clear())), answer);
+        test.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map])));
     }
-    rig.bundle(BundleControlType::DiscardRequest);
-    assert!(rig.ask(clear()).is_empty());
+    test.bundle(BundleControlType::DiscardRequest);
+    assert!(test.ask(clear()).is_empty());
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use xlate::Snapshot;
 
 /// A switch with dummy ports and its database, without sockets.
-struct Bench {
+struct TestSwitch {
     db: Database,
     monitor: Option<Monitor>,
     switch: Switch,
@@ -21,8 +21,8 @@ struct Bench {
     random: fastrand::Rng,
 }
 
-impl Bench {
-    fn new(seed: u64) -> Bench {
+impl TestSwitch {
+    fn new(seed: u64) -> TestSwitch {
         let clock = Clock::new();
         let poll = PollLoop::new(clock.clone()).unwrap();
         let options = Options {
@@ -33,11 +33,12 @@ impl Bench {
         };
         let switch = Switch::new(options, clock, poll.waker()).unwrap();
         let db = Database::new(open_vswitch(), Uuid::from_u128(1 << 100));
-        let mut bench = Bench { db, monitor: None, switch, rows: 0, random: fastrand::Rng::with_seed(seed) };
-        bench.switch.db.replica.connected();
-        bench.serve();
-        bench.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
-        bench
+        let mut test =
+            TestSwitch { db, monitor: None, switch, rows: 0, random: fastrand::Rng::with_seed(seed) };
+        test.switch.db.replica.connected();
+        test.serve();
+        test.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
+        test
     }
 
     /// A random number below `n`.
@@ -201,20 +202,20 @@ fn missing(switch: &mut Switch) -> Vec<Json> {
 #[test]
 fn what_is_published_is_what_is_there() {
     for seed in 0..12 {
-        let mut bench = Bench::new(seed);
+        let mut test = TestSwitch::new(seed);
         for _ in 0..60 {
-            for _ in 0..=bench.any(3) {
-                let change = bench.change();
-                bench.transact(&change);
+            for _ in 0..=test.any(3) {
+                let change = test.change();
+                test.transact(&change);
             }
-            bench.settle();
-            let followed = published(&mut bench.switch);
+            test.settle();
+            let followed = published(&mut test.switch);
             let common = |s: &Switch| -> Vec<_> {
                 s.bridges.values().map(|b| (b.mac, b.datapath_id, b.common.mtu)).collect()
             };
-            let before = common(&bench.switch);
-            assert_eq!(missing(&mut bench.switch), Vec::<Json>::new(), "seed {seed}");
-            for bridge in bench.switch.bridges.values_mut() {
+            let before = common(&test.switch);
+            assert_eq!(missing(&mut test.switch), Vec::<Json>::new(), "seed {seed}");
+            for bridge in test.switch.bridges.values_mut() {
                 let misnumbered = std::mem::take(&mut bridge.common.misnumbered);
                 bridge.common = Common { mtu: bridge.common.mtu, misnumbered, ..Common::default() };
                 let all: Vec<_> = bridge.ports.keys().copied().collect();
@@ -223,18 +224,18 @@ fn what_is_published_is_what_is_there() {
                 rows.iter().for_each(|row| bridge.ports.touch_row(row));
                 crate::configure_bridge::follow_ports(bridge);
             }
-            assert_eq!(common(&bench.switch), before, "seed {seed}");
-            for backer in bench.switch.datapaths.of_bridges_mut() {
+            assert_eq!(common(&test.switch), before, "seed {seed}");
+            for backer in test.switch.datapaths.of_bridges_mut() {
                 backer.next = NextSnapshot { tunnels_changed: true, ..NextSnapshot::default() };
             }
-            assert_eq!(published(&mut bench.switch), followed, "seed {seed}");
+            assert_eq!(published(&mut test.switch), followed, "seed {seed}");
         }
     }
 }
 
 #[test]
 fn one_of_many_ports_concerns_few_rows() {
-    let mut bench = Bench::new(0);
+    let mut test = TestSwitch::new(0);
     let list = json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations":
         [["bridges", "insert", ["named-uuid", "b"]]]});
     let names: Vec<String> =
@@ -249,14 +250,14 @@ fn one_of_many_ports_concerns_few_rows() {
     let ports: Vec<Json> = names.iter().map(|name| json!(["named-uuid", format!("p{name}")])).collect();
     let bridge = json!({"op": "insert", "table": "Bridge", "uuid-name": "b", "row": {"name": "br", "ports": ["set", ports]}});
     let all: Vec<Json> = names.iter().flat_map(of).chain([bridge, list]).collect();
-    bench.transact(&all);
-    bench.settle();
+    test.transact(&all);
+    test.settle();
     // The bridge's own port got the bridge's address last.
-    bench.switch.bridges.get_mut("br").unwrap().ports.take_for_bridge();
-    bench.transact(&[json!({"op": "update", "table": "Interface", "where": [["name", "==", "p7"]],
+    test.switch.bridges.get_mut("br").unwrap().ports.take_for_bridge();
+    test.transact(&[json!({"op": "update", "table": "Interface", "where": [["name", "==", "p7"]],
         "row": {"external_ids": ["map", [["iface-id", "x"]]]}})]);
-    bench.switch.reconfigure();
-    let bridge = bench.switch.bridges.get_mut("br").unwrap();
+    test.switch.reconfigure();
+    let bridge = test.switch.bridges.get_mut("br").unwrap();
     assert_eq!(bridge.ports.len(), 100);
     assert_eq!(bridge.ports.take_for_status().ports.len(), 1);
     assert!(bridge.ports.take_for_view().is_empty() && bridge.ports.take_for_bridge().is_empty());

@@ -113,15 +113,15 @@ impl RxQueue for Given {
     }
 }
 
-struct Bed {
+struct TestDatapath {
     datapath: Arc<Datapath>,
     worker: Worker,
     sent: Arc<Mutex<Vec<Sent>>>,
     given: Given,
 }
 
-impl Bed {
-    fn new() -> Bed {
+impl TestDatapath {
+    fn new() -> TestDatapath {
         let datapath = Datapath::new(&Config { max_flows: 1000, max_masks: 8, seed: 42, advise: None });
         let (sent, given) = (Arc::<Mutex<Vec<Sent>>>::default(), Given::default());
         let mut worker = datapath.worker(WorkerId(0), 0);
@@ -130,7 +130,7 @@ impl Bed {
             datapath.add_port(PortNo(port), vec![Box::new(recorder)]).unwrap();
         }
         worker.add_rxq(PortNo(1), QueueId(0), Box::new(given.clone()));
-        Bed { datapath, worker, sent, given }
+        TestDatapath { datapath, worker, sent, given }
     }
 
     fn execute(&mut self, (bytes, offload): &Undone, program: &Program) -> Vec<Sent> {
@@ -346,7 +346,7 @@ fn rewrites(program: &Program, (bytes, offload): &Undone) -> (bool, bool) {
 #[test]
 fn programs_do_what_their_operations_do() {
     let seed = seed();
-    let (mut r, mut bed) = (Random(fastrand::Rng::with_seed(seed)), Bed::new());
+    let (mut r, mut test) = (Random(fastrand::Rng::with_seed(seed)), TestDatapath::new());
     let (mut rewritten, mut fit) = (0, 0);
     for n in 0..PROGRAMS {
         let f = flow(&mut r);
@@ -357,7 +357,7 @@ fn programs_do_what_their_operations_do() {
         let fast = Program::compile_for(&list, &f, &mask);
         let (has, fits) = rewrites(&fast, &packet);
         (rewritten, fit) = (rewritten + u64::from(has), fit + u64::from(fits));
-        let (want, got) = (bed.execute(&packet, &naive), bed.execute(&packet, &fast));
+        let (want, got) = (test.execute(&packet, &naive), test.execute(&packet, &fast));
         assert!(
             same(&want, &got),
             "PROGRAMS_SEED={seed}, program {n}\nflow {f:?}\n{packet:02x?}\n{list:?}\n{fast:?}\nwant {want:02x?}\n got {got:02x?}"
@@ -372,7 +372,8 @@ fn programs_do_what_their_operations_do() {
 #[test]
 fn batches_do_what_their_packets_do() {
     let seed = seed();
-    let (mut r, mut bed, mut reference) = (Random(fastrand::Rng::with_seed(seed)), Bed::new(), Bed::new());
+    let (mut r, mut test, mut reference) =
+        (Random(fastrand::Rng::with_seed(seed)), TestDatapath::new(), TestDatapath::new());
     for n in 0..BATCHES {
         let whole = Flow { dl_dst: Mac([0xff; 6]), ..mask(&mut r) };
         let masks = Flow { dl_dst: whole.dl_dst, ..Flow::ZERO };
@@ -394,17 +395,17 @@ fn batches_do_what_their_packets_do() {
             })
             .collect();
         for (f, list) in &flows {
-            bed.datapath.flow_put(f, &masks, list.clone().into(), Arc::new(NoOwner)).unwrap();
+            test.datapath.flow_put(f, &masks, list.clone().into(), Arc::new(NoOwner)).unwrap();
         }
         let mut want = Vec::new();
         for _ in 0..1 + r.below(64) {
             let (f, list) = &flows[r.below(count) as usize];
             let packet = packet(&mut r, f);
             want.extend(reference.execute(&packet, &Program::compile(list)));
-            bed.given.0.lock().unwrap().push(packet);
+            test.given.0.lock().unwrap().push(packet);
         }
-        bed.worker.poll(Millis(n), Cycles(n));
-        let got = bed.taken();
+        test.worker.poll(Millis(n), Cycles(n));
+        let got = test.taken();
         want.sort_by_key(|(port, ..)| *port);
         // A group is executed operation by operation: packets that are sent more than once have no order.
         let ordered = count == 1 && one_way;
@@ -412,6 +413,6 @@ fn batches_do_what_their_packets_do() {
             if ordered { same(&want, &got) } else { same_in_any_order(&want, &got) },
             "PROGRAMS_SEED={seed}, batch {n}\n{flows:?}\nwant {want:02x?}\n got {got:02x?}"
         );
-        bed.datapath.flow_flush(Millis(n));
+        test.datapath.flow_flush(Millis(n));
     }
 }

@@ -4,14 +4,14 @@ use crate::schema::open_vswitch;
 use crate::transaction::apply_own;
 use serde_json::json;
 
-struct Bench {
+struct TestDatabase {
     db: Database,
     next: u128,
 }
 
-impl Bench {
-    fn new() -> Bench {
-        Bench { db: Database::new(open_vswitch(), Uuid::from_u128(1 << 90)), next: 0 }
+impl TestDatabase {
+    fn new() -> TestDatabase {
+        TestDatabase { db: Database::new(open_vswitch(), Uuid::from_u128(1 << 90)), next: 0 }
     }
 
     fn run(&mut self, operation: Operation) -> (Arc<Changes>, Uuid) {
@@ -31,7 +31,7 @@ impl Bench {
         (monitor, serde_json::from_str(&text).unwrap())
     }
 
-    fn told(&self, monitor: &Monitor, (changes, id): (Arc<Changes>, Uuid)) -> Json {
+    fn update(&self, monitor: &Monitor, (changes, id): (Arc<Changes>, Uuid)) -> Json {
         let part = monitor.shared_part(self.db.schema(), &changes);
         let text = part.map(|part| monitor.notification(&part, id));
         text.map_or(Json::Null, |text| serde_json::from_str::<Json>(&text).unwrap()["params"].clone())
@@ -46,38 +46,38 @@ fn only_row(updates: &Json) -> &Json {
 
 #[test]
 fn plain_updates_show_old_and_new() {
-    let mut bench = Bench::new();
+    let mut database = TestDatabase::new();
     let request = json!(["Open_vSwitch", "m", {"QoS": {"columns": ["type", "other_config"]}}]);
-    let (monitor, initial) = bench.monitor(Version::Plain, request);
+    let (monitor, initial) = database.monitor(Version::Plain, request);
     assert_eq!(initial, json!({}));
-    let change = bench.run(Operation::insert("QoS", "").set("type", "a"));
+    let change = database.run(Operation::insert("QoS", "").set("type", "a"));
     assert_eq!(
-        only_row(&bench.told(&monitor, change)[1]),
+        only_row(&database.update(&monitor, change)[1]),
         &json!({"new": {"type": "a", "other_config": ["map", []]}})
     );
-    let change = bench.run(Operation::update_where("QoS", json!([])).set("type", "b"));
-    let told = bench.told(&monitor, change);
+    let change = database.run(Operation::update_where("QoS", json!([])).set("type", "b"));
+    let update = database.update(&monitor, change);
     assert_eq!(
-        only_row(&told[1]),
+        only_row(&update[1]),
         &json!({"old": {"type": "a"}, "new": {"type": "b", "other_config": ["map", []]}})
     );
-    let change = bench
+    let change = database
         .run(Operation::update_where("QoS", json!([])).set("external_ids", crate::Datum::map([("x", "y")])));
-    assert!(bench.told(&monitor, change).is_null());
+    assert!(database.update(&monitor, change).is_null());
 }
 
 #[test]
 fn conditions_bring_rows_into_view() {
-    let mut bench = Bench::new();
+    let mut database = TestDatabase::new();
     let request =
         json!(["Open_vSwitch", "m", {"QoS": [{"columns": ["type"], "where": [["type", "==", "a"]]}]}]);
-    let (mut monitor, _) = bench.monitor(Version::Conditional, request);
-    let change = bench.run(Operation::insert("QoS", "").set("type", "b"));
-    assert!(bench.told(&monitor, change).is_null());
-    let change = bench.run(Operation::update_where("QoS", json!([])).set("type", "a"));
-    assert_eq!(only_row(&bench.told(&monitor, change)[1]), &json!({"insert": {"type": "a"}}));
+    let (mut monitor, _) = database.monitor(Version::Conditional, request);
+    let change = database.run(Operation::insert("QoS", "").set("type", "b"));
+    assert!(database.update(&monitor, change).is_null());
+    let change = database.run(Operation::update_where("QoS", json!([])).set("type", "a"));
+    assert_eq!(only_row(&database.update(&monitor, change)[1]), &json!({"insert": {"type": "a"}}));
     let change = json!(["m", "n", {"QoS": [{"where": [false]}]}]);
-    let update = monitor.change_conditions(&bench.db, &change, |_| false).unwrap().unwrap();
+    let update = monitor.change_conditions(&database.db, &change, |_| false).unwrap().unwrap();
     let update: Json = serde_json::from_str(&update).unwrap();
     assert_eq!(update["method"], "update2");
     assert_eq!(only_row(&update["params"][1]), &json!({"delete": null}));
@@ -86,28 +86,28 @@ fn conditions_bring_rows_into_view() {
 
 #[test]
 fn history_answers_a_known_transaction() {
-    let mut bench = Bench::new();
-    let (_, first) = bench.run(Operation::insert("QoS", "").set("type", "a"));
-    bench.run(Operation::update_where("QoS", json!([])).set("type", "b"));
-    let (_, last) = bench
+    let mut database = TestDatabase::new();
+    let (_, first) = database.run(Operation::insert("QoS", "").set("type", "a"));
+    database.run(Operation::update_where("QoS", json!([])).set("type", "b"));
+    let (_, last) = database
         .run(Operation::update_where("QoS", json!([])).set("other_config", crate::Datum::map([("k", "v")])));
     let request = |id: Uuid| json!(["Open_vSwitch", "m", {"QoS": [{"columns": ["type", "other_config"]}]}, id.to_string()]);
-    let (_, result) = bench.monitor(Version::Since, request(first));
+    let (_, result) = database.monitor(Version::Since, request(first));
     assert_eq!((&result[0], &result[1]), (&json!(true), &json!(last.to_string())));
     assert_eq!(
         only_row(&result[2]),
         &json!({"modify": {"type": "b", "other_config": ["map", [["k", "v"]]]}})
     );
-    let (_, result) = bench.monitor(Version::Since, request(Uuid::from_u128(12345)));
+    let (_, result) = database.monitor(Version::Since, request(Uuid::from_u128(12345)));
     assert_eq!(result[0], json!(false));
     assert_eq!(only_row(&result[2])["initial"]["type"], "b");
 }
 
 #[test]
 fn faulty_requests() {
-    let bench = Bench::new();
+    let database = TestDatabase::new();
     let fault = |request: Json| {
-        Monitor::create(&bench.db, Version::Plain, &json!(["Open_vSwitch", 1, request]))
+        Monitor::create(&database.db, Version::Plain, &json!(["Open_vSwitch", 1, request]))
             .err()
             .and_then(|e| e.details)
     };

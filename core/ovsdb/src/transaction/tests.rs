@@ -24,14 +24,14 @@ fn schema() -> Schema {
     .unwrap()
 }
 
-struct Bench {
+struct TestDatabase {
     db: Database,
     fresh: Box<dyn FnMut() -> Uuid>,
 }
 
-impl Bench {
-    fn new() -> Bench {
-        Bench { db: Database::new(Arc::new(schema()), Uuid::nil()), fresh: Box::new(counter()) }
+impl TestDatabase {
+    fn new() -> TestDatabase {
+        TestDatabase { db: Database::new(Arc::new(schema()), Uuid::nil()), fresh: Box::new(counter()) }
     }
 
     fn run(&mut self, operations: Json) -> Json {
@@ -75,74 +75,74 @@ fn insert(table: &str, name: &str, row: Json) -> Json {
 
 #[test]
 fn a_failure_undoes_everything() {
-    let mut bench = Bench::new();
-    let results = bench.run(json!([insert("root", "a", json!({"name": "a"})), {"op": "abort"}, {"op": "comment", "comment": "x"}]));
+    let mut database = TestDatabase::new();
+    let results = database.run(json!([insert("root", "a", json!({"name": "a"})), {"op": "abort"}, {"op": "comment", "comment": "x"}]));
     assert_eq!(results[1], json!({"error": "aborted", "details": "aborted by request"}));
     assert!(results[2].is_null());
-    assert_eq!(bench.count("root"), 0);
+    assert_eq!(database.count("root"), 0);
 }
 
 #[test]
 fn rows_live_while_referred_to() {
-    let mut bench = Bench::new();
+    let mut database = TestDatabase::new();
     let child = |n: &str| json!(["named-uuid", n]);
-    bench.run(json!([
+    database.run(json!([
         insert("child", "x", json!({"name": "x", "child": child("y")})),
         insert("child", "y", json!({"name": "y"})),
         insert("child", "stray", json!({"name": "stray"})),
         insert("root", "r", json!({"name": "r", "children": child("x"), "friends": child("y")})),
     ]));
-    assert_eq!((bench.count("root"), bench.count("child")), (1, 2));
+    assert_eq!((database.count("root"), database.count("child")), (1, 2));
     let (tag, details) =
-        bench.fails(json!([{"op": "delete", "table": "child", "where": [["name", "==", "y"]]}]));
+        database.fails(json!([{"op": "delete", "table": "child", "where": [["name", "==", "y"]]}]));
     assert_eq!(tag, "referential integrity violation");
     assert!(
         details.starts_with("cannot delete child row ")
             && details.ends_with(" because of 1 remaining reference(s)")
     );
-    bench.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));
-    assert_eq!(bench.count("child"), 0);
-    let rows = bench.run(json!([{"op": "select", "table": "root", "where": [], "columns": ["friends"]}]));
+    database.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));
+    assert_eq!(database.count("child"), 0);
+    let rows = database.run(json!([{"op": "select", "table": "root", "where": [], "columns": ["friends"]}]));
     assert_eq!(rows[0]["rows"], json!([{"friends": ["set", []]}]));
 }
 
 #[test]
 fn dangling_references_are_refused() {
-    let mut bench = Bench::new();
+    let mut database = TestDatabase::new();
     let (tag, details) =
-        bench.fails(json!([insert("root", "r", json!({"name": "r", "children": ["named-uuid", "no"]}))]));
+        database.fails(json!([insert("root", "r", json!({"name": "r", "children": ["named-uuid", "no"]}))]));
     assert_eq!(tag, "referential integrity violation");
     assert!(details.starts_with("Table root column children row ") && details.ends_with(" in table child."));
-    let (tag, details) = bench.fails(json!([insert("needy", "n", json!({}))]));
+    let (tag, details) = database.fails(json!([insert("needy", "n", json!({}))]));
     assert_eq!(tag, "constraint violation");
     assert!(details.starts_with("Weak reference column \"friend\" in \"needy\" row "));
 }
 
 #[test]
 fn indexes_and_limits() {
-    let mut bench = Bench::new();
-    bench.run(json!([insert("root", "a", json!({"name": "a"}))]));
-    let (_, details) = bench.fails(json!([insert("root", "b", json!({"name": "a", "number": 1}))]));
+    let mut database = TestDatabase::new();
+    database.run(json!([insert("root", "a", json!({"name": "a"}))]));
+    let (_, details) = database.fails(json!([insert("root", "b", json!({"name": "a", "number": 1}))]));
     assert!(details.starts_with(
         "Transaction causes multiple rows in \"root\" table to have identical values (a) for index on column \"name\".  First row, with UUID "
     ));
     assert!(details.contains("was inserted by this transaction.  Second row, with UUID "), "{details}");
-    let (_, details) = bench
+    let (_, details) = database
         .fails(json!([insert("root", "b", json!({"name": "b"})), insert("root", "c", json!({"name": "c"}))]));
     assert_eq!(
         details,
         "transaction causes \"root\" table to contain 3 rows, greater than the schema-defined limit of 2 row(s)"
     );
-    bench.run(
+    database.run(
         json!([{"op": "delete", "table": "root", "where": []}, insert("root", "b", json!({"name": "a"}))]),
     );
-    assert_eq!(bench.count("root"), 1);
+    assert_eq!(database.count("root"), 1);
 }
 
 #[test]
 fn forms_and_constraints() {
-    let mut bench = Bench::new();
-    bench.run(json!([insert("root", "a", json!({"name": "a", "number": 3}))]));
+    let mut database = TestDatabase::new();
+    database.run(json!([insert("root", "a", json!({"name": "a", "number": 3}))]));
     let row = |op: Json| json!([op]);
     let cases = [
         (json!({"op": "x"}), "syntax error", "Parsing ovsdb operation 1 of 1 failed: No operation \"x\""),
@@ -179,16 +179,16 @@ fn forms_and_constraints() {
         ),
     ];
     for (operation, tag, details) in cases {
-        assert_eq!(bench.fails(row(operation)), (tag.to_owned(), details.to_owned()));
+        assert_eq!(database.fails(row(operation)), (tag.to_owned(), details.to_owned()));
     }
-    assert_eq!(bench.run(json!([{"op": "assert", "lock": "mine"}])), json!([{}]));
-    let (tag, _) = bench.fails(json!([insert("child", "c", json!({})), insert("child", "c", json!({}))]));
+    assert_eq!(database.run(json!([{"op": "assert", "lock": "mine"}])), json!([{}]));
+    let (tag, _) = database.fails(json!([insert("child", "c", json!({})), insert("child", "c", json!({}))]));
     assert_eq!(tag, "duplicate uuid-name");
 }
 
 #[test]
 fn waiting() {
-    let mut bench = Bench::new();
+    let mut database = TestDatabase::new();
     let wait = |timeout: Json| {
         let mut op = json!({"op": "wait", "table": "root", "where": [], "columns": ["name"], "until": "==", "rows": [{"name": "a"}]});
         if let Json::Object(op) = &mut op {
@@ -196,40 +196,41 @@ fn waiting() {
         }
         json!([op])
     };
-    assert_eq!(bench.fails(wait(json!(0))), ("timed out".into(), "\"where\" clause test failed".into()));
-    assert_eq!(bench.run_after(0, wait(json!(5))), None);
-    let late = bench.run_after(7, wait(json!(5))).unwrap();
+    assert_eq!(database.fails(wait(json!(0))), ("timed out".into(), "\"where\" clause test failed".into()));
+    assert_eq!(database.run_after(0, wait(json!(5))), None);
+    let late = database.run_after(7, wait(json!(5))).unwrap();
     assert_eq!(late[0]["details"], json!("\"wait\" timed out after 7 ms"));
-    assert_eq!(bench.run_after(1_000_000, wait(Json::Null)), None);
-    bench.run(json!([insert("root", "a", json!({"name": "a"}))]));
-    assert_eq!(bench.run(wait(Json::Null)), json!([{}]));
+    assert_eq!(database.run_after(1_000_000, wait(Json::Null)), None);
+    database.run(json!([insert("root", "a", json!({"name": "a"}))]));
+    assert_eq!(database.run(wait(Json::Null)), json!([{}]));
 }
 
 #[test]
 fn mutations_of_sets_by_element() {
-    let mut bench = Bench::new();
-    bench.run(json!([
+    let mut database = TestDatabase::new();
+    database.run(json!([
         insert("root", "r", json!({"name": "r"})),
         insert("child", "x", json!({"name": "x"})),
         {"op": "mutate", "table": "root", "where": [["name", "==", "r"]], "mutations": [["children", "insert", ["named-uuid", "x"]]]}
     ]));
-    assert_eq!(bench.count("child"), 1);
-    let child = *bench.db.rows("child").unwrap().keys().next().unwrap();
-    bench.run(json!([{"op": "mutate", "table": "root", "where": [], "mutations": [["children", "delete", Atom::Uuid(child).to_json()]]}]));
-    assert_eq!(bench.count("child"), 0);
+    assert_eq!(database.count("child"), 1);
+    let child = *database.db.rows("child").unwrap().keys().next().unwrap();
+    database.run(json!([{"op": "mutate", "table": "root", "where": [], "mutations": [["children", "delete", Atom::Uuid(child).to_json()]]}]));
+    assert_eq!(database.count("child"), 0);
 }
 
 #[test]
 fn operations_change_the_same_copy_of_a_row() {
-    let mut bench = Bench::new();
+    let mut database = TestDatabase::new();
     let uuid = |n: u128| json!(["uuid", Uuid::from_u128(n).to_string()]);
-    bench.run(json!([
+    database.run(json!([
         {"op": "insert", "table": "child", "uuid": Uuid::from_u128(7001).to_string(), "row": {"name": "a"}},
         {"op": "insert", "table": "root", "row": {"name": "r", "children": uuid(7001)}}]));
-    let (table, schema) = (bench.db.schema().table_index("root").unwrap(), Arc::clone(bench.db.schema()));
+    let (table, schema) =
+        (database.db.schema().table_index("root").unwrap(), Arc::clone(database.db.schema()));
     let children = schema.tables[table].column_index("children").unwrap();
-    let id = (table, *bench.db.rows("root").unwrap().keys().next().unwrap());
-    let mut draft = Draft::new(&schema, bench.db.tables());
+    let id = (table, *database.db.rows("root").unwrap().keys().next().unwrap());
+    let mut draft = Draft::new(&schema, database.db.tables());
     let more = [7002, 7003].map(|n| Datum::set([Uuid::from_u128(n)]));
     let places = more.each_ref().map(|datum| {
         let insert = |row: &mut Row| {
@@ -247,22 +248,22 @@ fn operations_change_the_same_copy_of_a_row() {
 
 #[test]
 fn an_abandoned_transaction_ends_between_two_mutations() {
-    let mut bench = Bench::new();
-    bench.run(json!([{"op": "insert", "table": "root", "row": {"name": "r"}}]));
+    let mut database = TestDatabase::new();
+    database.run(json!([{"op": "insert", "table": "root", "row": {"name": "r"}}]));
     let mutations = vec![json!(["number", "+=", 1]); 5];
     let params = json!(["d", {"op": "mutate", "table": "root", "where": [], "mutations": mutations}]);
     let asked = std::cell::Cell::new(0);
     let is_abandoned = || asked.replace(asked.get() + 1) >= 3;
     let context = Context { is_abandoned: &is_abandoned, ..Context::default() };
-    let outcome = execute(&bench.db, &Parameters::Tree(params), &context, &mut bench.fresh);
+    let outcome = execute(&database.db, &Parameters::Tree(params), &context, &mut database.fresh);
     let Outcome::Failed(results) = outcome else { panic!("it went on") };
     assert_eq!((results[0]["error"].as_str(), asked.get()), (Some("canceled"), 4));
 }
 
 #[test]
 fn long_values_are_counted_and_shorten_the_history() {
-    let mut bench = Bench::new();
-    bench.run(json!([{"op": "insert", "table": "root", "row": {"name": "r"}}]));
+    let mut database = TestDatabase::new();
+    database.run(json!([{"op": "insert", "table": "root", "row": {"name": "r"}}]));
     let child = |n: usize| json!(["named-uuid", format!("c{n}")]);
     let of = |numbers: std::ops::Range<usize>| {
         let children = json!(["set", numbers.clone().map(child).collect::<Vec<_>>()]);
@@ -272,12 +273,12 @@ fn long_values_are_counted_and_shorten_the_history() {
         operations.push(json!({"op": "mutate", "table": "root", "where": [], "mutations": change}));
         Json::Array(operations)
     };
-    let root = bench.db.schema().table_index("root").unwrap();
-    bench.run(of(0..6400));
-    assert_eq!(bench.db.tables()[root].long_values(), 100);
+    let root = database.db.schema().table_index("root").unwrap();
+    database.run(of(0..6400));
+    assert_eq!(database.db.tables()[root].long_values(), 100);
     // Each change holds the old 100 units and the new ones.
-    (0..100).for_each(|n| _ = bench.run(of(n..n + 1)));
-    assert!((80..100).contains(&bench.db.history_len()), "{}", bench.db.history_len());
-    bench.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));
-    assert_eq!(bench.db.tables()[root].long_values(), 0);
+    (0..100).for_each(|n| _ = database.run(of(n..n + 1)));
+    assert!((80..100).contains(&database.db.history_len()), "{}", database.db.history_len());
+    database.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));
+    assert_eq!(database.db.tables()[root].long_values(), 0);
 }
