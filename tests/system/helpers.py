@@ -4,6 +4,9 @@ import re
 
 from lib import lab
 
+# Nothing here depends on how busy the machine is.
+ANY_LOAD = True
+
 CLIENT, SERVER, OUTER = "10.1.1.1", "10.1.1.2", "10.1.1.240"
 CLIENT6, SERVER6, OUTER6 = "fc00::1", "fc00::2", "fc00::240"
 # The client may begin control connections. Data connections pass because they are related.
@@ -55,9 +58,6 @@ while True:
 """
 TFTP_CLIENT = """
 import socket, sys
-
-# Nothing here depends on how busy the machine is.
-ANY_LOAD = True
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(2)
 s.sendto(b"\\0\\1file\\0octet\\0", (sys.argv[1], 69))

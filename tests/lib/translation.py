@@ -1,0 +1,31 @@
+"""A switch that translates addresses between a client and a server."""
+from lib import lab
+
+CLIENT, SERVER, PUBLIC, VIRTUAL = "10.1.1.1", "10.1.1.2", "10.1.1.240", "10.1.1.64"
+# The switch answers ARP for addresses that no host has: for the client the public one, for the server the virtual
+# one.
+ARP = """table=0,priority=20,arp,arp_op=1,arp_tpa={address},actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:{mac}->eth_src,\
+load:2->NXM_OF_ARP_OP[],move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],set_field:{mac}->arp_sha,move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],\
+set_field:{address}->arp_spa,IN_PORT
+"""
+RULES = """table=0,priority=10,arp,actions=NORMAL
+table=0,priority=5,ip,actions=ct(table=1,zone=9,nat)
+table=1,priority=10,in_port=1,ct_state=+trk+new,ip,actions=ct(commit,zone=9,nat({nat})),2
+table=1,priority=10,in_port=1,ct_state=+trk+est,ip,actions=2
+table=1,priority=10,in_port=2,ct_state=+trk+est,ip,actions=1
+table=1,priority=10,in_port=2,ct_state=+trk+rel,ip,actions=1
+table=1,priority=1,actions=drop
+"""
+
+
+def gateway(rules):
+    """A switch between a client (port 1) and a server (port 2)."""
+    s = lab.Switch().start()
+    client, server = lab.Namespace(CLIENT + "/24"), lab.Namespace(SERVER + "/24")
+    s.add_bridge("br0", client.port, server.port)
+    for number, ns in enumerate((client, server), 1):
+        s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+    s.ofctl("del-flows", "br0")
+    mac = lambda ns: ns.run("cat", "/sys/class/net/eth0/address").strip()
+    s.ofctl("add-flows", "br0", "-", input=rules + ARP.format(address=PUBLIC, mac=mac(client)) + ARP.format(address=VIRTUAL, mac=mac(server)))
+    return s, client, server
