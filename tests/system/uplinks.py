@@ -1,52 +1,6 @@
 """Bonds between two hosts with two links: LACP with the stock switch and with ours, and link failures under traffic."""
 from lib import lab
-
-WIRES = ("w1", "w2")
-
-
-class Host:
-    """A network namespace with a switch whose bridge has a guest and a bond of two links."""
-
-    def __init__(self, number, ours):
-        self.net, self.guest, self.switch = lab.Network(), lab.Network(), lab.Switch(ours=ours)
-        self.switch.network = self.net
-        self.address = "10.41.0.%d" % number
-
-    def start(self, mode, *settings):
-        s = self.switch.start()
-        s.add_bridge("br0")
-        self.net.run("ip", "link", "add", "guest", "type", "veth", "peer", "name", "eth0", "netns", self.guest.name)
-        self.guest.run("ip", "address", "add", self.address + "/24", "dev", "eth0")
-        self.guest.run("ip", "link", "set", "eth0", "up")
-        for device in (*WIRES, "guest"):
-            self.net.run("ip", "link", "set", device, "up")
-        s.vsctl("add-port", "br0", "guest")
-        if mode:
-            s.vsctl("add-bond", "br0", "bond0", *WIRES, "bond_mode=" + mode, *settings)
-        else:
-            for wire in WIRES:
-                s.vsctl("add-port", "br0", wire)
-
-    def reaches(self, other, count=5):
-        """Whether all echo requests are answered."""
-        out = self.guest.run("ping", "-c", count, "-i", "0.05", "-W", "1", other.address, check=False)
-        return "%d received" % count in out and " 0%" in out
-
-    def shows(self, *words):
-        text = self.switch.appctl("bond/show", "bond0")
-        return all(word in text for word in words)
-
-
-def pair(kinds, mode, *settings, both=True):
-    """Two hosts, each `True` for ours or `False` for the stock switch, with a bond between them; `both=False`: the
-    second one has no bond configured."""
-    hosts = [Host(i + 1, ours) for i, ours in enumerate(kinds)]
-    for wire in WIRES:
-        lab.sh("ip", "link", "add", wire, "netns", hosts[0].net.name, "type", "veth",
-               "peer", "name", wire, "netns", hosts[1].net.name)
-    hosts[0].start(mode, *settings)
-    hosts[1].start(mode if both else None, *settings)
-    return hosts
+from lib.uplinks import WIRES, pair
 
 
 def each_link_fails(a, b):

@@ -61,8 +61,8 @@ impl Conntrack {
         };
         let record = self.table().get(handle)?;
         if let Some(parent) = parent {
-            record.set_mark(parent.mark);
-            record.set_label(parent.label);
+            record.set_mark(handle.generation, parent.mark);
+            record.set_label(handle.generation, parent.label);
         }
         Some(Connection { handle, record })
     }

@@ -12,7 +12,6 @@
 
 use crate::slab::Slab;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use zerocopy::FromZeros;
 
 /// Number of shards: large enough that 16 workers that all begin connections rarely need the same lock.
 pub const SHARDS: usize = 1 << SHARD_BITS;
@@ -30,7 +29,9 @@ const LOAD: u32 = 4;
 const OVERFLOW_BATCH: u32 = 4;
 
 #[repr(C, align(64))]
-#[derive(Debug, FromZeros)]
+#[derive(Debug)]
+#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
+#[cfg_attr(loom, derive(Default))]
 pub(crate) struct Bucket {
     entries: [AtomicU64; ENTRIES],
     /// Number of the next bucket of the chain, plus one; 0: none. It is set at most once.
@@ -234,7 +235,7 @@ fn record_of(entry: u64) -> Option<u32> {
     (entry as u32 & ((1 << RECORD_BITS) - 1)).checked_sub(1)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;

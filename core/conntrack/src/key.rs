@@ -168,7 +168,7 @@ impl Key {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;

@@ -5,7 +5,7 @@
 //! key.rs       a connection's two ends in a zone; both directions have the same hash
 //! protocol.rs  how far a connection has got; tcp.rs: for TCP, where sequence numbers count; update.rs: what a packet changes
 //! timeout.rs   how long it stays without a packet
-//! record.rs    a connection in memory: keys, mark, label, the protocol's state; slab.rs: where records are
+//! record.rs    a connection in memory: keys, mark, label, the protocol's state; slab.rs: where records are; atomic.rs, model.rs: its models
 //! index.rs     which records a hash may mean; table.rs: all connections, found by the keys of both directions
 //! limits.rs    how many there may be, of all zones and of each
 //! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
@@ -28,6 +28,7 @@
 //!   swept.
 //! * The hash has a random key, so senders of packets cannot know where in the table a connection is.
 
+mod atomic;
 mod begin;
 mod control;
 mod dump;
@@ -64,5 +65,7 @@ pub use tcp::TcpState;
 pub use timeout::TimeoutPolicy;
 pub use tracker::{Action, Conntrack, Known, Metadata, Read};
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
 mod tests;

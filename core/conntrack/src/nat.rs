@@ -265,6 +265,6 @@ impl Transport {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 #[path = "nat_tests.rs"]
 mod tests;

@@ -13,22 +13,23 @@
 //! | 3, 4 | addresses and ports of the replies, if addresses are translated |
 //! | 5 | state of the protocol, with 14 bits of the generation |
 //! | 6 | time at which it expires, in milliseconds |
-//! | 7 | mark 32, timeout policy 16, 16 free |
+//! | 7 | mark 32, timeout policy 16, 16 bits of the generation |
 //! | 8, 9 | TCP: sequence numbers of each end |
 //! | 10, 11 | label |
 //! | 12, 13 | hashes of the two keys |
 //! | 14 | number of its zone's count that includes it |
 //! | 15 | helper 2, related 1, announced by a command 1, translated text 1, 11 free, ports of the control connection 32 |
 
+use crate::atomic::{AtomicU64, Ordering, fence, replace};
 use crate::key::{End, Key};
 use crate::slab::Slab;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 use units::Millis;
-use zerocopy::FromZeros;
 
 /// The record of a connection.
 #[repr(C, align(128))]
-#[derive(Debug, FromZeros)]
+#[derive(Debug)]
+#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
+#[cfg_attr(loom, derive(Default))]
 pub(crate) struct Record {
     meta: AtomicU64,
     addresses: AtomicU64,
@@ -47,7 +48,9 @@ pub(crate) struct Record {
 
 /// The addresses of an IPv6 connection: source and destination, then those of the replies.
 #[repr(C, align(64))]
-#[derive(Debug, FromZeros)]
+#[derive(Debug)]
+#[cfg_attr(not(loom), derive(zerocopy::FromZeros))]
+#[cfg_attr(loom, derive(Default))]
 pub(crate) struct Addresses([[AtomicU64; 2]; 4]);
 
 /// The phase of a record's life.
@@ -171,6 +174,11 @@ fn stamp(generation: u32) -> u64 {
     u64::from(generation) << STATE_BITS
 }
 
+/// The bits of the word of the mark behind mark and policy.
+fn mark_stamp(generation: u32) -> u64 {
+    u64::from(generation) << 48
+}
+
 fn store(word: &AtomicU64, value: u64) {
     word.store(value, Ordering::Relaxed);
 }
@@ -243,13 +251,13 @@ impl Record {
         store(&self.ports, f.key.port_word());
         store(&self.reply_ports, f.reply.map_or(0, |(key, _)| key.port_word()));
         store(&self.expires, f.expires.0);
-        store(&self.mark, u64::from(f.policy) << 32);
+        replace(&self.mark, u64::from(f.policy) << 32 | mark_stamp(generation));
         self.label.iter().for_each(|word| store(word, 0));
         self.hashes.iter().zip(f.hashes).for_each(|(word, hash)| store(word, hash));
         store(&self.counted, f.counted.into());
         store(&self.special, f.special);
         let [state, first, second] = f.words;
-        store(&self.state, state | stamp(generation));
+        replace(&self.state, state | stamp(generation));
         self.ends.iter().zip([first, second]).for_each(|(word, end)| store(word, end));
         generation
     }
@@ -429,9 +437,16 @@ impl Record {
         load(&self.mark) as u32
     }
 
-    pub(crate) fn set_mark(&self, mark: u32) {
-        let word = load(&self.mark);
-        renew(&self.mark, word >> 32 << 32 | u64::from(mark));
+    /// Sets the mark, unless the record has another generation: a thread may have been interrupted since it has found the connection,
+    /// and a mark decides what passes.
+    pub(crate) fn set_mark(&self, generation: u32, mark: u32) {
+        loop {
+            let word = load(&self.mark);
+            let own = (word ^ mark_stamp(generation)) >> 48 == 0;
+            if !own || swap(&self.mark, word, word >> 32 << 32 | u64::from(mark)) {
+                return;
+            }
+        }
     }
 
     #[inline(always)]
@@ -444,8 +459,11 @@ impl Record {
         [load(&self.label[0]), load(&self.label[1])]
     }
 
-    pub(crate) fn set_label(&self, label: [u64; 2]) {
-        self.label.iter().zip(label).for_each(|(word, half)| renew(word, half));
+    /// Sets the label of a connection that is live.
+    pub(crate) fn set_label(&self, generation: u32, label: [u64; 2]) {
+        if self.is_live(generation) {
+            self.label.iter().zip(label).for_each(|(word, half)| renew(word, half));
+        }
     }
 
     /// The helper word: 0 except for control connections and those that they announce.
@@ -464,7 +482,7 @@ impl Record {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

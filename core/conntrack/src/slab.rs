@@ -3,8 +3,8 @@
 //! A chunk has 1,024 slots, so that a worker can allocate one in some microseconds. A directory of two levels
 //! contains the chunks. They are never freed, because a reader may use any slot number at any time.
 
+use crate::atomic::Slot;
 use std::sync::OnceLock;
-use zerocopy::FromZeros;
 
 /// Slots per chunk, and chunks per part of the directory, as powers of two.
 const CHUNK_BITS: u32 = 10;
@@ -46,20 +46,20 @@ impl<T> Slab<T> {
     }
 }
 
-impl<T: FromZeros> Slab<T> {
+impl<T: Slot> Slab<T> {
     /// The slot, which is allocated and zeroed if necessary. `None`: out of memory.
     pub(crate) fn make(&self, number: u32) -> Option<&T> {
         let [part, chunk, at] = place(number);
         let chunk = &self.parts.get(part)?.get_or_init(|| Box::new([const { OnceLock::new() }; _]))[chunk];
         if chunk.get().is_none() {
             // Of two that make it one is forgotten.
-            _ = chunk.set(<[T; 1 << CHUNK_BITS]>::new_box_zeroed().ok()?);
+            _ = chunk.set(T::chunk()?);
         }
         chunk.get().map(|slots| &slots[at])
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -443,7 +443,7 @@ fn timeout(a: TcpState, b: TcpState) -> Timeout {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -554,11 +554,11 @@ impl Connection<'_> {
         (meta.mark, meta.label) = (self.record.mark(), self.record.label());
         if let Some(mark) = action.mark {
             meta.mark = masked_mark(meta.mark, mark);
-            self.record.set_mark(meta.mark);
+            self.record.set_mark(self.handle.generation, meta.mark);
         }
         if let Some(label) = action.label {
             meta.label = masked_label(meta.label, label);
-            self.record.set_label(meta.label);
+            self.record.set_label(self.handle.generation, meta.label);
         }
     }
 }

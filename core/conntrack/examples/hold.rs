@@ -1,0 +1,150 @@
+//! Measures a table of millions of connections over time: `cargo run --release -p conntrack --example hold`.
+//!
+//! `hold pauses [connections]`: how long single packets take on a worker, alone and while another thread sweeps, dumps and flushes.
+//!
+//! `hold churn [per second] [seconds]`: memory while new connections begin and expire at a constant rate. The time is that of the
+//! packets, not that of the machine, so ten minutes take less than one.
+
+use conntrack::{Action, Conntrack, Filter, Metadata, Packet};
+use flow::compose::compose;
+use flow::{Flow, Mac};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use units::Millis;
+
+/// A packet whose tracking takes longer counts as a pause: the bound for what a poll thread may lose at once.
+const PAUSE: Duration = Duration::from_micros(100);
+/// Interval between the main loop's sweeps in `churn`.
+const SWEEP_EVERY: u64 = 500;
+
+/// A UDP packet of a connection, without the Ethernet header: the `n`-th of 2^36.
+fn packet(n: u64, reply: bool) -> Vec<u8> {
+    let (mut src, mut dst) =
+        ((0x0a00_0000 + (n / 60_000) as u32, (n % 60_000) as u16 + 1), (0x1400_0001, 53));
+    if reply {
+        (src, dst) = (dst, src);
+    }
+    let flow = Flow {
+        dl_dst: Mac([2; 6]),
+        dl_type: 0x0800,
+        nw_proto: 17,
+        nw_ttl: 64,
+        nw_src: src.0,
+        nw_dst: dst.0,
+        tp_src: src.1,
+        tp_dst: dst.1,
+        ..Flow::ZERO
+    };
+    compose(&flow, &[])[14..].to_vec()
+}
+
+fn track(ct: &Conntrack, l3: &[u8], now: u64) {
+    let action = Action { commit: true, ..Action::default() };
+    ct.track(
+        &Packet { ethertype: 0x0800, l3, verify: false },
+        &mut Metadata::default(),
+        &action,
+        Millis(now),
+    );
+}
+
+fn resident_mb() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096 >> 20
+}
+
+/// What a worker saw during something.
+#[derive(Default)]
+struct Seen {
+    packets: u64,
+    longest: Duration,
+    pauses: u64,
+}
+
+/// Tracks packets of known and of new connections until `stop`, and times each.
+fn work(ct: &Conntrack, known: u64, new_from: u64, stop: &AtomicBool) -> Seen {
+    let mut seen = Seen::default();
+    for i in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        // Every fourth packet begins a connection.
+        let l3 =
+            if i % 4 == 0 { packet(new_from + i / 4, false) } else { packet(i * 7919 % known, i % 2 == 0) };
+        let start = Instant::now();
+        track(ct, &l3, 1000);
+        let took = start.elapsed();
+        seen.packets += 1;
+        seen.longest = seen.longest.max(took);
+        seen.pauses += u64::from(took > PAUSE);
+    }
+    seen
+}
+
+/// Runs something beside a worker.
+fn beside(what: &str, ct: &Conntrack, known: u64, new_from: &mut u64, run: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    let (seen, took) = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| work(ct, known, *new_from, &stop));
+        let start = Instant::now();
+        run();
+        let took = start.elapsed();
+        // At least a second, so that what the machine itself takes away is seen each time.
+        std::thread::sleep(Duration::from_secs(1).saturating_sub(took));
+        stop.store(true, Ordering::Relaxed);
+        (worker.join().unwrap_or_default(), took)
+    });
+    *new_from += seen.packets;
+    println!(
+        "{what}: {:.0} ms; worker: {} packets, {} above 100 us, longest {:.0} us; {} MB",
+        took.as_secs_f64() * 1e3,
+        seen.packets,
+        seen.pauses,
+        seen.longest.as_secs_f64() * 1e6,
+        resident_mb(),
+    );
+}
+
+fn pauses(n: u64) {
+    let ct = Conntrack::new(7);
+    ct.set_max(u32::MAX >> 6);
+    let before = resident_mb();
+    (0..n).for_each(|i| track(&ct, &packet(i, false), 0));
+    println!("{} connections: {} MB", ct.count(), resident_mb() - before);
+    let new = &mut n.clone();
+    ct.sweep(Millis(0));
+    beside("nothing", &ct, n, new, || ());
+    beside("a sweep without expired ones", &ct, n, new, || ct.sweep(Millis(30_000)));
+    beside("a dump", &ct, n, new, || println!("{} entries", ct.dump(None, Millis(1000)).len()));
+    beside("a flush that matches nothing", &ct, n, new, || {
+        _ = ct.flush(None, &Filter { proto: Some(6), ..Filter::default() });
+    });
+    beside("a sweep that removes all", &ct, n, new, || {
+        (1..=2).for_each(|i| ct.sweep(Millis(i * 10_000_000)));
+    });
+}
+
+fn churn(rate: u64, seconds: u64) {
+    let ct = Conntrack::new(7);
+    ct.set_max(8_000_000);
+    ct.sweep(Millis(0));
+    for now in 0..seconds * 1000 {
+        (now * rate / 1000..(now + 1) * rate / 1000).for_each(|n| track(&ct, &packet(n, false), now));
+        if now % SWEEP_EVERY == 0 {
+            ct.sweep(Millis(now));
+        }
+        if (now + 1) % 30_000 == 0 {
+            println!("{} s: {} connections, {} MB", (now + 1) / 1000, ct.count(), resident_mb());
+        }
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |n: usize, default: u64| args.get(n).and_then(|a| a.parse().ok()).unwrap_or(default);
+    match args.first().map(String::as_str) {
+        Some("pauses") => pauses(number(1, 5_000_000)),
+        Some("churn") => churn(number(1, 100_000), number(2, 600)),
+        _ => eprintln!("hold pauses [connections] | churn [per second] [seconds]"),
+    }
+}

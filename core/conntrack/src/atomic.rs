@@ -1,0 +1,43 @@
+//! The atomics of records: those of the standard library, or those of the model checker, which tries every order that
+//! the memory model allows (`--cfg loom`; `model.rs`).
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Stores a value in a word that other threads change by compare-and-swap only.
+#[cfg(not(loom))]
+pub(crate) fn replace(word: &AtomicU64, value: u64) {
+    word.store(value, Ordering::Relaxed);
+}
+
+/// The same. The model checker does not know that a store behind the value that a compare-and-swap has replaced is also
+/// behind the value that it wrote.
+#[cfg(loom)]
+pub(crate) fn replace(word: &AtomicU64, value: u64) {
+    word.swap(value, Ordering::Relaxed);
+}
+
+/// A type whose zeroed memory is a value.
+pub(crate) trait Slot: Sized {
+    /// `N` zeroed slots; `None` if memory is missing.
+    fn chunk<const N: usize>() -> Option<Box<[Self; N]>>;
+}
+
+#[cfg(not(loom))]
+impl<T: zerocopy::FromZeros> Slot for T {
+    fn chunk<const N: usize>() -> Option<Box<[T; N]>> {
+        zerocopy::FromZeros::new_box_zeroed().ok()
+    }
+}
+
+/// The model checker's atomics are no plain memory.
+#[cfg(loom)]
+impl<T: Default> Slot for T {
+    fn chunk<const N: usize>() -> Option<Box<[T; N]>> {
+        let slots: Box<[T]> = (0..N).map(|_| T::default()).collect();
+        slots.try_into().ok()
+    }
+}
