@@ -5,11 +5,13 @@
 //! of first packets fills the table.
 
 use conntrack::{Action, Conntrack, Metadata, Packet};
-use flow::compose::compose;
 use flow::flow::ct_state::ESTABLISHED;
-use flow::{Flow, Mac};
 use std::time::Instant;
 use units::Millis;
+
+#[path = "shared/mod.rs"]
+mod shared;
+use shared::{packet, resident};
 
 const COMMIT: Action = Action {
     zone: 0,
@@ -22,44 +24,19 @@ const COMMIT: Action = Action {
     helper: None,
 };
 
-/// A UDP packet of a connection, without the Ethernet header.
-fn packet(n: u32, reply: bool) -> Vec<u8> {
-    let (mut src, mut dst) = ((0x0a00_0000 + n / 60_000, (n % 60_000) as u16 + 1), (0x1400_0001, 53));
-    if reply {
-        (src, dst) = (dst, src);
-    }
-    let flow = Flow {
-        dl_dst: Mac([2; 6]),
-        dl_type: 0x0800,
-        nw_proto: 17,
-        nw_ttl: 64,
-        nw_src: src.0,
-        nw_dst: dst.0,
-        tp_src: src.1,
-        tp_dst: dst.1,
-        ..Flow::ZERO
-    };
-    compose(&flow, &[])[14..].to_vec()
-}
-
 fn track(ct: &Conntrack, l3: &[u8], now: u64) -> u8 {
     let mut meta = Metadata::default();
     ct.track(&Packet { ethertype: 0x0800, l3, verify: false }, &mut meta, &COMMIT, Millis(now));
     meta.state
 }
 
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
-}
-
 /// Nanoseconds for each of `n` calls, without the time to make the packets.
 fn each(n: u32, mut run: impl FnMut(&[u8]), reply: bool) -> f64 {
     let start = Instant::now();
-    let bytes: usize = (0..n).map(|i| std::hint::black_box(packet(i, reply)).len()).sum();
+    let bytes: usize = (0..n).map(|i| std::hint::black_box(packet(i.into(), reply)).len()).sum();
     let making = start.elapsed();
     let start = Instant::now();
-    (0..n).for_each(|i| run(&packet(i, reply)));
+    (0..n).for_each(|i| run(&packet(i.into(), reply)));
     assert!(bytes > 0);
     start.elapsed().saturating_sub(making).as_nanos() as f64 / f64::from(n)
 }
@@ -81,9 +58,10 @@ fn main() {
     ct.set_max(n + n / 10);
     let start = Instant::now();
     let flood = n;
-    (0..flood).for_each(|i| _ = track(&ct, &packet(n + i, false), 2));
+    (0..flood).for_each(|i| _ = track(&ct, &packet((n + i).into(), false), 2));
     let took = start.elapsed().as_nanos() as f64 / f64::from(flood);
-    let left = (0..n).step_by(97).filter(|i| track(&ct, &packet(*i, false), 3) & ESTABLISHED != 0).count();
+    let left =
+        (0..n).step_by(97).filter(|i| track(&ct, &packet((*i).into(), false), 3) & ESTABLISHED != 0).count();
     let asked = (0..n).step_by(97).count();
     println!(
         "after a flood of {flood} ({took:.0} ns each): {left} of {asked} established connections are left"

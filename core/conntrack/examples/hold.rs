@@ -6,37 +6,20 @@
 //! packets, not that of the machine, so ten minutes take less than one.
 
 use conntrack::{Action, Conntrack, Filter, Metadata, Packet};
-use flow::compose::compose;
-use flow::{Flow, Mac};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use units::Millis;
 
+#[path = "shared/mod.rs"]
+mod shared;
+use shared::packet;
+
 /// A packet whose tracking takes longer counts as a pause: the bound for what a poll thread may lose at once.
 const PAUSE: Duration = Duration::from_micros(100);
+/// Packets after which the counts of switches are read in any case.
+const LOOK_EVERY: u64 = 4096;
 /// Interval between the main loop's sweeps in `churn`.
 const SWEEP_EVERY: u64 = 500;
-
-/// A UDP packet of a connection, without the Ethernet header: the `n`-th of 2^36.
-fn packet(n: u64, reply: bool) -> Vec<u8> {
-    let (mut src, mut dst) =
-        ((0x0a00_0000 + (n / 60_000) as u32, (n % 60_000) as u16 + 1), (0x1400_0001, 53));
-    if reply {
-        (src, dst) = (dst, src);
-    }
-    let flow = Flow {
-        dl_dst: Mac([2; 6]),
-        dl_type: 0x0800,
-        nw_proto: 17,
-        nw_ttl: 64,
-        nw_src: src.0,
-        nw_dst: dst.0,
-        tp_src: src.1,
-        tp_dst: dst.1,
-        ..Flow::ZERO
-    };
-    compose(&flow, &[])[14..].to_vec()
-}
 
 fn track(ct: &Conntrack, l3: &[u8], now: u64) {
     let action = Action { commit: true, ..Action::default() };
@@ -49,21 +32,31 @@ fn track(ct: &Conntrack, l3: &[u8], now: u64) {
 }
 
 fn resident_mb() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096 >> 20
+    shared::resident() >> 20
 }
 
-/// What a worker saw during something.
+/// How often this thread has waited, and how often the kernel has taken its processor.
+fn switches() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"].map(|name| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+    })
+}
+
+/// What a worker saw during something. Packets during which the kernel gave the processor to another thread are `taken`: they say
+/// nothing about the table.
 #[derive(Default)]
 struct Seen {
     packets: u64,
     longest: Duration,
     pauses: u64,
+    taken: u64,
 }
 
 /// Tracks packets of known and of new connections until `stop`, and times each.
 fn work(ct: &Conntrack, known: u64, new_from: u64, stop: &AtomicBool) -> Seen {
-    let mut seen = Seen::default();
+    let (mut seen, mut before) = (Seen::default(), switches());
     for i in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -75,8 +68,18 @@ fn work(ct: &Conntrack, known: u64, new_from: u64, stop: &AtomicBool) -> Seen {
         track(ct, &l3, 1000);
         let took = start.elapsed();
         seen.packets += 1;
-        seen.longest = seen.longest.max(took);
-        seen.pauses += u64::from(took > PAUSE);
+        if took > PAUSE || i % LOOK_EVERY == 0 {
+            let after = switches();
+            if took > PAUSE && after[0] == before[0] && after[1] != before[1] {
+                seen.taken += 1;
+            } else {
+                seen.pauses += u64::from(took > PAUSE);
+                seen.longest = seen.longest.max(took);
+            }
+            before = after;
+        } else {
+            seen.longest = seen.longest.max(took);
+        }
     }
     seen
 }
@@ -96,10 +99,11 @@ fn beside(what: &str, ct: &Conntrack, known: u64, new_from: &mut u64, run: impl 
     });
     *new_from += seen.packets;
     println!(
-        "{what}: {:.0} ms; worker: {} packets, {} above 100 us, longest {:.0} us; {} MB",
+        "{what}: {:.0} ms; worker: {} packets, {} above 100 us ({} more interrupted), longest {:.0} us; {} MB",
         took.as_secs_f64() * 1e3,
         seen.packets,
         seen.pauses,
+        seen.taken,
         seen.longest.as_secs_f64() * 1e6,
         resident_mb(),
     );

@@ -79,7 +79,9 @@ fn only_named_crates_may_be_unsafe() {
     for package in metadata()["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         let manifest = std::fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
-        let forbids = manifest.contains("[lints]\nworkspace = true");
+        let forbids = ["[lints]\nworkspace = true", "[lints.rust]\nunsafe_code = \"forbid\""]
+            .iter()
+            .any(|l| manifest.contains(l));
         if forbids == unsafe_ok.contains(name) {
             wrong.push(format!("{name}: its lints and may_be_unsafe of arch.toml differ"));
         }
