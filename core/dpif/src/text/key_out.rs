@@ -236,7 +236,8 @@ impl<'a> KeyWriter<'a> {
             (1, 0x0800) => self.icmp("icmp"),
             (58, 0x86dd) => {
                 self.icmp("icmpv6");
-                let known = self.mask.is_none_or(|m| (m.tp_src & 0xff, m.tp_dst & 0xff) == (0xff, 0xff));
+                // As in Open vSwitch, the mask of the code does not matter.
+                let known = self.mask.is_none_or(|m| m.tp_src & 0xff == 0xff);
                 if known && self.key.tp_dst == 0 && matches!(self.key.tp_src, 135 | 136) {
                     self.nd();
                     if self.key.igmp_group_ip4 != 0 || self.key.tcp_flags != 0 {

@@ -111,6 +111,7 @@ fn keys_are_written_as_they_were_read() {
          nsh(mdtype=1,np=3,spi=0x1234,c1=0x11223344)",
         "in_port(1),packet_type(ns=0,id=0),eth_type(0x894f),nsh(flags=0x02/0x02,ttl=5,si=255,c4=0x1/0x000000ff)",
         "in_port(1),packet_type(ns=0,id=0),eth(dst=01:00:00:00:00:00/01:00:00:00:00:00),eth_type(0/0xffff)",
+        "in_port(1),packet_type(ns=0,id=0),eth_type(0x86dd),ipv6(proto=58,frag=no),icmpv6(type=136),nd(target=2001::1)",
     ] {
         assert_eq!(again(text, false), text);
     }
