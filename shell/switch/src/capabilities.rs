@@ -1,6 +1,9 @@
 //! Features of a datapath, by their names in commands and rows.
 
 use dpif::Capabilities;
+use runtime::Module;
+
+static LOG: Module = Module::new("ofproto_dpif");
 
 /// The value of a feature.
 pub enum Slot<'a> {
@@ -81,6 +84,49 @@ pub fn value_text(slot: &Slot<'_>, [yes, no]: [&str; 2]) -> String {
     }
 }
 
+/// The features that the log tells of, in the order of Open vSwitch, and their names there.
+const LOGGED: [(&str, &str); 24] = [
+    ("recirc", "recirculation"),
+    ("max_vlan_headers", "VLAN header stack length probed as"),
+    ("max_mpls_depth", "MPLS label stack length probed as"),
+    ("trunc", "truncate action"),
+    ("ufid", "unique flow ids"),
+    ("clone", "clone action"),
+    ("sample_nesting", "Max sample nesting level probed as"),
+    ("ct_eventmask", "eventmask in conntrack action"),
+    ("ct_clear", "ct_clear action"),
+    ("max_hash_alg", "Max dp_hash algorithm probed to be"),
+    ("check_pkt_len", "check_pkt_len action"),
+    ("ct_timeout", "timeout policy in conntrack action"),
+    ("explicit_drop_action", "explicit drop action"),
+    ("ct_zero_snat", "ct_zero_snat"),
+    ("add_mpls", "add_mpls action"),
+    ("psample", "psample action"),
+    ("ct_state", "ct_state"),
+    ("ct_zone", "ct_zone"),
+    ("ct_mark", "ct_mark"),
+    ("ct_label", "ct_label"),
+    ("ct_state_nat", "ct_state_nat"),
+    ("ct_orig_tuple", "ct_orig_tuple"),
+    ("ct_orig_tuple6", "ct_orig_tuple6"),
+    ("nd_ext", "IPv6 ND Extensions"),
+];
+
+/// What the log tells of the features of a new datapath: scripts look for these lines.
+fn announcement(datapath: &str) -> impl Iterator<Item = String> {
+    let mut all = Capabilities::USERSPACE;
+    LOGGED.into_iter().map(move |(name, text)| match slot(&mut all, name) {
+        Slot::Flag(&mut true) | Slot::Fixed(true) => format!("{datapath}: Datapath supports {text}"),
+        Slot::Flag(_) | Slot::Fixed(_) => format!("{datapath}: Datapath does not support {text}"),
+        size => format!("{datapath}: {text} {}", value_text(&size, ["", ""])),
+    })
+}
+
+/// Logs the features of a new datapath.
+pub(crate) fn announce(datapath: &str) {
+    announcement(datapath).for_each(|line| runtime::info!(LOG, "{line}"));
+}
+
 /// The columns of a row of `Datapath` for this datapath.
 pub(crate) fn row() -> impl Iterator<Item = (&'static str, String)> {
     let text = |(name, _): (&'static str, _)| {
@@ -103,5 +149,14 @@ mod tests {
         let row: std::collections::BTreeMap<_, _> = row().collect();
         assert_eq!((row["ct_label"].as_str(), row["ct_zero_snat"].as_str()), ("true", "true"));
         assert_eq!((row["max_hash_alg"].as_str(), row["sample_nesting"].as_str()), ("1", "true"));
+    }
+
+    #[test]
+    fn features_as_the_log_tells_them() {
+        let lines: Vec<_> = announcement("netdev@ovs-netdev").collect();
+        assert_eq!(lines[0], "netdev@ovs-netdev: Datapath supports recirculation");
+        assert_eq!(lines[2], "netdev@ovs-netdev: MPLS label stack length probed as 3");
+        assert!(lines.contains(&"netdev@ovs-netdev: Datapath supports ct_clear action".to_owned()));
+        assert!(lines.contains(&"netdev@ovs-netdev: Datapath does not support psample action".to_owned()));
     }
 }

@@ -188,6 +188,7 @@ impl Switch {
                 seed,
                 &self.underlay.neighbours,
             )?;
+            crate::capabilities::announce(&backer.name());
             backer.workers.configure(&self.poll.polling);
             backer.workers.set_sleep(&self.poll.sleep);
             backer.workers.set_latency(&self.poll.latency);

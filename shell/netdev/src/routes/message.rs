@@ -21,6 +21,8 @@ const RTA_PRIORITY: u16 = 6;
 const RTA_PREFSRC: u16 = 7;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_TABLE: u16 = 15;
+/// A next hop of the other address family: the family (2 bytes), then the address.
+const RTA_VIA: u16 = 18;
 const RTN_UNICAST: u8 = 1;
 const RTN_LOCAL: u8 = 2;
 /// A cached route of a single packet.
@@ -64,6 +66,13 @@ fn is_of(addr: IpAddr, family: u8) -> bool {
     family == if addr.is_ipv4() { AF_INET } else { AF_INET6 }
 }
 
+/// The next hop of an `RTA_VIA`.
+fn via(value: &[u8]) -> Option<IpAddr> {
+    let (family, addr) = value.split_at_checked(2)?;
+    let family = u16::from_ne_bytes(*family.first_chunk()?);
+    address(addr).filter(|a| u16::from(if a.is_ipv4() { AF_INET } else { AF_INET6 }) == family)
+}
+
 fn unspecified(family: u8) -> Option<IpAddr> {
     match family {
         AF_INET => Some(Ipv4Addr::UNSPECIFIED.into()),
@@ -93,6 +102,7 @@ pub(super) fn parse_route(body: &[u8]) -> Option<KernelRoute> {
             RTA_DST => route.dst = of_family(value)?,
             RTA_OIF => route.ifindex = u32_of(value)?,
             RTA_GATEWAY => route.gateway = of_family(value),
+            RTA_VIA => route.gateway = via(value),
             RTA_PREFSRC => route.source = of_family(value),
             RTA_PRIORITY => route.metric = u32_of(value)?,
             RTA_TABLE => route.table = u32_of(value)?,
@@ -107,10 +117,11 @@ pub(super) fn parse_route(body: &[u8]) -> Option<KernelRoute> {
 fn first_hop(value: &[u8], family: u8) -> Option<(u32, Option<IpAddr>)> {
     let len = usize::from(u16::from_ne_bytes(*value.first_chunk()?));
     let ifindex = u32_of(value.get(4..8)?)?;
-    let gateway = Attributes(value.get(RTNEXTHOP..len)?)
-        .find(|(kind, _)| *kind == RTA_GATEWAY)
-        .and_then(|(_, value)| address(value))
-        .filter(|a| is_of(*a, family));
+    let gateway = Attributes(value.get(RTNEXTHOP..len)?).find_map(|(kind, value)| match kind {
+        RTA_GATEWAY => address(value).filter(|a| is_of(*a, family)),
+        RTA_VIA => via(value),
+        _ => None,
+    });
     Some((ifindex, gateway))
 }
 

@@ -187,6 +187,30 @@ mod tests {
         assert!(events.iter().any(is_rule), "{events:?}");
     }
 
+    /// `ip route add 192.168.10.12/32 via inet6 fe80::51 dev ...`, alone and as the first of several next hops.
+    #[test]
+    fn a_next_hop_may_be_of_the_other_family() {
+        let next: std::net::Ipv6Addr = "fe80::51".parse().unwrap();
+        let attribute = |kind: u16, value: &[u8]| {
+            let mut out = [(4 + value.len() as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
+            out.extend(value);
+            out.resize(out.len().next_multiple_of(4), 0);
+            out
+        };
+        let via = |family: u16| attribute(18, &[&family.to_ne_bytes()[..], &next.octets()].concat());
+        let body = |attributes: &[u8]| {
+            let dst = attribute(1, &[192, 168, 10, 12]);
+            [&[2, 32, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0][..], &dst, attributes].concat()
+        };
+        let gateway = |attributes: &[u8]| parse_route(&body(attributes)).and_then(|r| r.gateway);
+        let device = attribute(4, &7u32.to_ne_bytes());
+        assert_eq!(gateway(&[via(10), device.clone()].concat()), Some(next.into()));
+        assert_eq!(gateway(&[via(2), device].concat()), None, "16 bytes are no address of IPv4");
+        let hop =
+            [&(8 + via(10).len() as u16).to_ne_bytes()[..], &[0, 0], &7u32.to_ne_bytes(), &via(10)].concat();
+        assert_eq!(gateway(&attribute(9, &hop)), Some(next.into()));
+    }
+
     proptest! {
         #[test]
         fn any_message_is_survived(kind in 16u16..40, body in proptest::collection::vec(any::<u8>(), 0..200)) {

@@ -157,7 +157,7 @@ impl KernelTables {
             prefix: Prefix::new(route.dst, route.len),
             mark: 0,
             dev: &dev,
-            gateway: route.gateway.filter(|g| g.is_ipv4() == route.dst.is_ipv4()),
+            gateway: route.gateway,
             source: route.source,
             user: false,
             metric: route.metric,
