@@ -10,6 +10,7 @@ use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
 use crate::server::UpcallServer;
 use crate::shared::{Shared, Tallies, lock};
+use crate::stages::StageSample;
 use crate::steering::TxQueues;
 use crate::tally::{CacheView, Event, Tally};
 use crate::upcalls::{Upcalls, Wake};
@@ -483,6 +484,12 @@ impl Datapath {
     pub fn worker_cache(&self, id: WorkerId) -> CacheView {
         let tallies = lock(&self.shared.tallies);
         tallies.there.iter().find(|(w, _)| *w == id).map(|(_, t)| t.cache()).unwrap_or_default()
+    }
+
+    /// Times of a worker's stages, of one iteration in 1,024; all zero if the worker does not exist.
+    pub fn worker_stages(&self, id: WorkerId) -> StageSample {
+        let tallies = lock(&self.shared.tallies);
+        tallies.there.iter().find(|(w, _)| *w == id).map(|(_, t)| t.stages()).unwrap_or_default()
     }
 
     /// Number of flows.

@@ -10,6 +10,7 @@ use crate::popped::PoppedBatches;
 use crate::port::{FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::stages::{PathStage, StageClock};
+use crate::stay::Scale;
 use crate::steering::Taken;
 use crate::tally::{SharedTally, Tally};
 use conntrack::Conntrack;
@@ -91,6 +92,8 @@ pub(crate) struct Engine {
     pub(crate) metering: Scratch,
     /// The clock of meters.
     pub(crate) fine: FineClock,
+    /// For the histograms of rx queues.
+    pub(crate) stay_scale: Scale,
     /// `Meta::vlan_limit` of received packets.
     pub(crate) vlan_limit: u8,
     pub(crate) shadow: Shadow,
@@ -150,6 +153,7 @@ impl Engine {
             reassembly,
             metering: Scratch::default(),
             fine: FineClock::default(),
+            stay_scale: Scale::default(),
             vlan_limit: 0,
             shadow: Shadow::default(),
             captures: Arc::default(),

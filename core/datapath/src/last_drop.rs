@@ -308,16 +308,10 @@ impl DropLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::by_source_tests::{BySource, packet};
     use crate::port::{FrameBatch, RX_BURST, RxQueue, RxResult, TxQueue, TxResult};
-    use crate::tests::{Control, Wire};
-    use crate::{Config, Datapath, Worker};
-    use dpif::DpAction;
-    use flow::compose::compose;
-    use units::{Cycles, PortNo, QueueId};
-
-    fn packet(src: u32) -> Vec<u8> {
-        compose(&Flow { dl_type: 0x0800, nw_proto: 17, nw_ttl: 64, nw_src: src, ..Flow::ZERO }, b"")
-    }
+    use crate::tests::Wire;
+    use units::{PortNo, QueueId};
 
     /// Accepts this many frames and refuses the others.
     struct Full(usize);
@@ -358,47 +352,7 @@ mod tests {
         }
     }
 
-    /// Port 1 receives. Sources 1 to 8 go to the port with that number, 9 to a port that does not exist;
-    /// other sources are dropped.
-    struct Bed {
-        datapath: Arc<Datapath>,
-        worker: Worker,
-        wire: Wire,
-        at: u64,
-    }
-
-    impl Bed {
-        fn new() -> Bed {
-            let control = Arc::new(Control::default());
-            let nw_src = Flow { nw_src: u32::MAX, dl_type: u16::MAX, ..Flow::ZERO };
-            let rule =
-                |src, action| (Flow { nw_src: src, dl_type: 0x0800, ..Flow::ZERO }, nw_src, vec![action]);
-            let mut rules: Vec<_> = (1..10).map(|n| rule(n, DpAction::Output(PortNo(n)))).collect();
-            rules.push(rule(10, DpAction::Drop(DropReason::ActionRecursionTooDeep)));
-            let ip = |dl_type| Flow { dl_type, ..Flow::ZERO };
-            rules.push((ip(0x0800), ip(u16::MAX), vec![DpAction::Drop(PIPELINE)]));
-            *control.rules.lock().unwrap() = rules;
-            let datapath = Datapath::new(&Config::default());
-            datapath.set_handler(control);
-            let mut worker = datapath.worker(WorkerId(1), 0);
-            let wire = Wire::default();
-            datapath.add_port(PortNo(1), vec![Box::new(Wire::default())]).unwrap();
-            worker.add_rxq(PortNo(1), QueueId(0), Box::new(wire.clone()));
-            Bed { datapath, worker, wire, at: 0 }
-        }
-
-        fn send(&mut self, sources: &[u32]) {
-            for burst in sources.chunks(RX_BURST) {
-                burst.iter().for_each(|&src| self.wire.put(&packet(src)));
-                self.iteration();
-            }
-        }
-
-        fn iteration(&mut self) {
-            self.at += 1;
-            self.worker.poll(Millis(self.at), Cycles(0));
-        }
-
+    impl BySource {
         /// Reason, place and length of all records, the newest first. Checks that each counted reason is
         /// among them.
         fn drops(&self) -> Vec<(DropReason, Place, usize)> {
@@ -417,7 +371,7 @@ mod tests {
 
     #[test]
     fn the_newest_of_each_flow_and_why() {
-        let mut bed = Bed::new();
+        let mut bed = BySource::new();
         bed.send(&[1]);
         assert!(bed.drops().is_empty());
         // First by an upcall, then by megaflows: for whole batches and for parts of batches.
@@ -439,7 +393,7 @@ mod tests {
 
     #[test]
     fn what_a_device_does_not_take_is_remembered_with_its_port() {
-        let mut bed = Bed::new();
+        let mut bed = BySource::new();
         let txqs: [Box<dyn TxQueue>; 3] = [Box::new(Full(1)), Box::new(Picky), Box::new(Wire::default())];
         for (no, txq) in (2..).zip(txqs) {
             bed.datapath.add_port(PortNo(no), vec![txq]).unwrap();
@@ -467,7 +421,7 @@ mod tests {
 
     #[test]
     fn what_a_device_does_not_deliver_is_remembered_too() {
-        let mut bed = Bed::new();
+        let mut bed = BySource::new();
         bed.worker.add_rxq(PortNo(1), QueueId(1), Box::new(Broken(0)));
         bed.iteration();
         assert_eq!(bed.drops(), [(DropReason::RxInvalidPacket, Place::In(1), 0)]);
@@ -477,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_flood_leaves_what_else_was_dropped() {
-        let mut bed = Bed::new();
+        let mut bed = BySource::new();
         bed.send(&[10]);
         bed.send(&[9]);
         for src in 0..10 * SLOTS as u32 {

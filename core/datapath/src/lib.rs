@@ -30,7 +30,8 @@
 //!             tally.rs    events and drops by reason; packet accounting; port_drops.rs: drops by port and reason
 //!             last_drop.rs  recently dropped packets
 //!             capture/    copies of packets for a reader outside the datapath; path/capture.rs: where packets are offered
-//!             stages.rs   how long each stage of an iteration takes, on demand
+//!             stages.rs   how long each stage of an iteration takes, of one in 1,024
+//!             stay.rs     how long packets stay in the switch, by rx queue
 //! ```
 //!
 //! # Use
@@ -88,6 +89,7 @@ mod rxq_backoff;
 mod server;
 mod shared;
 pub mod stages;
+pub mod stay;
 pub mod steering;
 pub mod tally;
 mod tracked;
@@ -115,6 +117,8 @@ pub use crate::worker::Worker;
 mod again_tests;
 #[cfg(test)]
 mod bond_tests;
+#[cfg(test)]
+mod by_source_tests;
 #[cfg(test)]
 mod conntrack_tests;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::port::{RX_BURST, RxQueue};
 use crate::port_count::QueueCount;
 use crate::rxq_backoff::RxqBackoff;
+use crate::stay::{Histogram, Scale, Stays};
 use crate::upcall_budget::Mix;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +16,12 @@ pub struct RxqLoad {
     packets: AtomicU64,
     bursts: AtomicU64,
     full: AtomicU64,
+    stays: Stays,
 }
 
 /// Adds to a counter that has one writer, so that no read-modify-write is needed.
 #[inline]
-fn add(sum: &AtomicU64, n: u64) {
+pub(crate) fn add(sum: &AtomicU64, n: u64) {
     sum.store(sum.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
@@ -33,6 +35,17 @@ impl RxqLoad {
         if packets >= RX_BURST as u64 {
             add(&self.full, 1);
         }
+    }
+
+    /// Counts how long the packets of a burst stayed at most, since the previous poll of the queue.
+    #[inline]
+    pub(crate) fn stayed(&self, packets: u64, time: Cycles, scale: Scale) {
+        self.stays.add(packets, time, scale);
+    }
+
+    /// How long packets stayed in the switch: see `stay.rs`.
+    pub fn stays(&self) -> Histogram {
+        self.stays.load()
     }
 
     #[inline]
@@ -68,6 +81,8 @@ pub struct Rxq {
     pub(crate) received: Option<Arc<QueueCount>>,
     /// Packets received from it in the present iteration.
     pub(crate) in_iteration: u64,
+    /// When it was polled last: packets of the next burst arrived after that.
+    pub(crate) polled_at: Cycles,
     /// Whether it is in rx queue backoff.
     pub(crate) backoff: RxqBackoff,
     /// Share of its packets without a megaflow, if misses may be parked.
@@ -84,6 +99,7 @@ impl Rxq {
             load: Arc::default(),
             received: None,
             in_iteration: 0,
+            polled_at: Cycles(0),
             backoff: RxqBackoff::default(),
             mix: Mix::default(),
         }

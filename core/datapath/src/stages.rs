@@ -1,4 +1,4 @@
-//! Time of a worker by stage of the path, measured on demand.
+//! Time of a worker by stage of the path: of one iteration in 1,024, or of all of them on demand.
 //!
 //! If it is not measured, it costs a check of one empty pointer per stage and batch.
 
@@ -61,12 +61,58 @@ impl StageClock {
         StageClock { read, last: read(), times: StageTimes::default() }
     }
 
+    /// Begins to time at this moment.
+    pub(crate) fn restart(&mut self) {
+        self.last = (self.read)();
+    }
+
     /// Ends a stage: the time since the end of the previous stage is added to it.
     pub(crate) fn end(&mut self, stage: PathStage) {
         let now = (self.read)();
         let StageTime { time, ends } = &mut self.times[stage as usize];
         (*time, *ends) = (*time + now.saturating_sub(self.last), *ends + 1);
         self.last = now;
+    }
+}
+
+/// The cycles of each stage in the iterations that were timed, and the packets of these iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageSample {
+    /// By [`PathStage`].
+    pub cycles: [u64; PathStage::ALL.len()],
+    /// Packets.
+    pub packets: u64,
+}
+
+/// Times single iterations of a worker. Those without packets are left out: they say nothing about the cost of a packet.
+pub(crate) struct Sampler {
+    /// The clock while it times nothing.
+    clock: Option<Box<StageClock>>,
+    pub(crate) sample: StageSample,
+}
+
+impl Sampler {
+    pub(crate) fn new(clock: fn() -> u64) -> Sampler {
+        Sampler { clock: Some(Box::new(StageClock::new(clock))), sample: StageSample::default() }
+    }
+
+    /// Times the next iteration, unless all are timed.
+    pub(crate) fn begin(&mut self, stages: &mut Option<Box<StageClock>>) {
+        if stages.is_none() {
+            *stages = self.clock.take();
+            stages.iter_mut().for_each(|clock| clock.restart());
+        }
+    }
+
+    /// Ends the iteration that was timed, if one was.
+    pub(crate) fn end(&mut self, stages: &mut Option<Box<StageClock>>, packets: u64) {
+        let Some(mut clock) = stages.take_if(|_| self.clock.is_none()) else { return };
+        let times = std::mem::take(&mut clock.times);
+        if packets > 0 {
+            self.sample.cycles.iter_mut().zip(times).for_each(|(sum, stage)| *sum += stage.time);
+            self.sample.packets += packets;
+        }
+        self.clock = Some(clock);
     }
 }
 
@@ -113,5 +159,37 @@ mod tests {
         assert_eq!(times(&worker), [1, 1, 1, 1, 1, 2].map(|n| (n, n)));
         worker.poll(Millis(0), Cycles(0));
         assert_eq!(times(&worker), [2, 1, 1, 1, 2, 4].map(|n| (n, n)), "nothing came");
+    }
+
+    #[test]
+    fn one_iteration_in_many_is_timed() {
+        let datapath = Datapath::new(&Config { max_flows: 10, seed: 1, ..Config::default() });
+        datapath.add_port(PortNo(1), vec![Box::new(Sink)]).unwrap();
+        let mut worker = datapath.worker(WorkerId(0), 0);
+        worker.sample_stages(clock);
+        let wire = Wire::default();
+        worker.add_rxq(PortNo(1), QueueId(0), Box::new(wire.clone()));
+        let sample = || datapath.worker_stages(WorkerId(0));
+        for _ in 0..1024 {
+            wire.put(&compose(&Flow { in_port: 1, ..tcp(1, 80) }, b""));
+            worker.poll(Millis(0), Cycles(0));
+        }
+        assert_eq!(sample(), StageSample::default());
+        // A sleep between two iterations belongs to no stage.
+        let before = NOW.get();
+        NOW.set(before + 1_000_000);
+        worker.slept(Cycles(1_000_000));
+        for _ in 0..2 {
+            wire.put(&compose(&Flow { in_port: 1, ..tcp(1, 80) }, b""));
+            worker.poll(Millis(0), Cycles(0));
+        }
+        let StageSample { cycles, packets } = sample();
+        assert_eq!(packets, 1);
+        assert!(cycles[PathStage::Receive as usize] > 0 && cycles.iter().sum::<u64>() < 100, "{cycles:?}");
+        // Iterations without packets do not count.
+        for _ in 0..3000 {
+            worker.poll(Millis(0), Cycles(0));
+        }
+        assert_eq!(sample(), StageSample { cycles, packets });
     }
 }

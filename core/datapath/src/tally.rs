@@ -11,6 +11,7 @@
 
 use crate::last_drop::LastDrops;
 use crate::port_drops::SharedPortDrops;
+use crate::stages::{PathStage, StageSample};
 use dpif::DropReason;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -174,6 +175,8 @@ pub struct SharedTally {
     /// The sum of `drops`.
     dropped: AtomicU64,
     cache: [AtomicU64; 4],
+    /// A `StageSample`: its packets are the last.
+    stages: [AtomicU64; PathStage::ALL.len() + 1],
     /// The packets that the worker dropped recently.
     pub(crate) last_drops: Arc<LastDrops>,
     /// Its drops by port and reason.
@@ -200,6 +203,7 @@ impl Default for SharedTally {
             drops: [const { AtomicU64::new(0) }; DropReason::COUNT],
             dropped: AtomicU64::new(0),
             cache: [const { AtomicU64::new(0) }; 4],
+            stages: [const { AtomicU64::new(0) }; PathStage::ALL.len() + 1],
             last_drops: Arc::default(),
             port_drops: Arc::default(),
         }
@@ -230,6 +234,20 @@ impl SharedTally {
     pub fn cache(&self) -> CacheView {
         let [entries, bytes, address, table] = std::array::from_fn(|i| self.cache[i].load(Ordering::Relaxed));
         CacheView { entries, bytes, address, table }
+    }
+
+    /// Publishes the sampled times of stages.
+    pub(crate) fn store_stages(&self, sample: &StageSample) {
+        let values = sample.cycles.iter().chain([&sample.packets]);
+        self.stages.iter().zip(values).for_each(|(a, n)| a.store(*n, Ordering::Relaxed));
+    }
+
+    /// The sampled times of stages.
+    pub fn stages(&self) -> StageSample {
+        let values: [u64; PathStage::ALL.len() + 1] =
+            std::array::from_fn(|i| self.stages[i].load(Ordering::Relaxed));
+        let [cycles @ .., packets] = values;
+        StageSample { cycles, packets }
     }
 
     /// Copies the counters.

@@ -21,7 +21,8 @@ use crate::program::Program;
 use crate::rxq::Rxq;
 use crate::rxq_backoff::Others;
 use crate::shared::Shared;
-use crate::stages::{PathStage, StageClock, StageTimes};
+use crate::stages::{PathStage, Sampler, StageClock, StageTimes};
+use crate::stay::Scale;
 use crate::tally::{CacheView, Event, SharedTally, Tally};
 use crate::upcalls::Wake;
 use classifier::megaflow::{Contexts, Megaflow};
@@ -34,7 +35,7 @@ use std::sync::atomic::Ordering;
 use sync::Reader;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Iterations between two checks of the cache size.
+/// Iterations between two checks of the cache size; one of as many is timed by stage.
 const CACHE_CHECK: u64 = 1024;
 
 /// An iteration whose end time is not known yet.
@@ -61,6 +62,7 @@ pub struct Worker {
     /// What the queues without backoff delivered in the last iteration, and whether it skipped a queue.
     served: Others,
     held: bool,
+    sampler: Option<Sampler>,
     /// The version of the engine's snapshots; 0: none.
     seen: u64,
     /// Empty snapshots, which it holds while it rests.
@@ -89,6 +91,7 @@ impl Worker {
             last: None,
             served: Others::Nothing,
             held: false,
+            sampler: None,
             seen: 0,
             nothing: (Arc::default(), Arc::new(None)),
             shared,
@@ -110,7 +113,8 @@ impl Worker {
     /// Adds an rx queue that another worker polled, or a new one.
     pub fn take_over(&mut self, rxq: Rxq) {
         // Its packets of another worker's iteration do not belong to this worker's.
-        self.rxqs.push(Rxq { in_iteration: 0, ..rxq });
+        let polled_at = if rxq.polled_at == Cycles(0) { (self.engine.counter)() } else { rxq.polled_at };
+        self.rxqs.push(Rxq { in_iteration: 0, polled_at, ..rxq });
     }
 
     /// Stops polling a queue and returns it. With the last queue of a port its parked packets are dropped,
@@ -145,6 +149,7 @@ impl Worker {
     /// the time to a microsecond.
     pub fn set_tick(&mut self, cycles_per_ms: u64) {
         self.engine.fine.per_ms = cycles_per_ms;
+        self.engine.stay_scale = Scale::new(cycles_per_ms);
         self.seen = 0;
     }
 
@@ -221,6 +226,7 @@ impl Worker {
                 continue;
             }
             self.engine.end_stage(PathStage::Turn);
+            let polled_before = std::mem::replace(&mut q.polled_at, at);
             q.in_iteration = receive::stage(q, &mut self.engine) as u64;
             self.engine.end_stage(PathStage::Receive);
             if q.in_iteration != 0 {
@@ -237,6 +243,7 @@ impl Worker {
                 }
                 let end = counter();
                 q.load.burst(q.in_iteration, end - at);
+                q.load.stayed(q.in_iteration, end - polled_before, self.engine.stay_scale);
                 at = end;
             } else {
                 at = counter();
@@ -246,15 +253,36 @@ impl Worker {
         self.finish(now, Some(at));
         answered |= park::ask(&self.shared, &mut self.engine);
         self.engine.tally.add(Event::Iterations, 1);
-        if self.engine.tally.get(Event::Iterations).is_multiple_of(CACHE_CHECK) {
-            self.engine.cache.maintain(now);
-            self.show_cache();
+        let of_check = self.engine.tally.get(Event::Iterations) % CACHE_CHECK;
+        if of_check < 2 {
+            self.check(of_check == 0, packets, now);
         }
         let busy = packets != 0 || answered || held || self.holds_frames();
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
         self.last = Some(Iteration { start, received: at, packets, busy });
         self.published.store(&self.engine.tally);
         busy
+    }
+
+    /// After every 1,024th iteration (`first`): maintains the cache and lets the next iteration be timed; after that one: ends its sample.
+    #[cold]
+    fn check(&mut self, first: bool, packets: u64, now: Millis) {
+        if first {
+            self.engine.cache.maintain(now);
+            self.show_cache();
+        }
+        if let Some(sampler) = &mut self.sampler {
+            match first {
+                true => sampler.begin(&mut self.engine.stages),
+                false => sampler.end(&mut self.engine.stages, packets),
+            }
+            self.published.store_stages(&sampler.sample);
+        }
+    }
+
+    /// Times one iteration in 1,024 by stage with this clock, for `Datapath::worker_stages`.
+    pub fn sample_stages(&mut self, clock: fn() -> u64) {
+        self.sampler = Some(Sampler::new(clock));
     }
 
     /// Times each stage of the next iterations by this clock. Reading the clock takes time, too.
@@ -309,10 +337,18 @@ impl Worker {
     pub fn slept(&mut self, cycles: Cycles) {
         self.engine.tally.add(Event::SleepIterations, 1);
         self.engine.tally.add(Event::SleepCycles, cycles.0);
+        if let Some(clock) = &mut self.engine.stages {
+            clock.restart();
+        }
         if let Some(iteration) = &mut self.last {
             iteration.start.0 += cycles.0;
             iteration.received.0 += cycles.0;
         }
+    }
+
+    /// Records that a device has ended a sleep: the packets that wait now arrived just before this time.
+    pub fn woken(&mut self, now: Cycles) {
+        self.rxqs.iter_mut().for_each(|q| q.polled_at = now);
     }
 
     /// Ends an iteration, at the start of the next one.

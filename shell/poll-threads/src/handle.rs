@@ -68,6 +68,7 @@ pub(crate) fn parking(mut worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
 pub(crate) fn threaded(worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
     let mut worker = parking(worker, mailbox);
     worker.set_tick(cycles::per_second() / 1000);
+    worker.sample_stages(|| cycles::now().0);
     worker
 }
 

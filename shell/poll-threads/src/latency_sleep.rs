@@ -115,6 +115,7 @@ impl LatencySleeper {
             state.latency_sleep.slept(woke, time, took.0);
         }
         state.worker.slept(took);
+        state.worker.woken(woke);
         true
     }
 }

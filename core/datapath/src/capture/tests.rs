@@ -1,20 +1,14 @@
 //! What captures get, at each side, and that nothing stays behind when they end.
 
 use super::*;
+use crate::by_source_tests::{BySource, packet, source};
 use crate::packet::Meta;
-use crate::tests::{Control, Wire};
-use crate::{Config, Datapath, Worker};
+use crate::tests::Wire;
 use dpif::{DpAction, DropReason};
-use flow::compose::compose;
-use flow::{Flow, Match};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use units::{Cycles, Millis, Nanos, PortNo, QueueId, WorkerId};
-
-fn packet(src: u32) -> Vec<u8> {
-    compose(&Flow { dl_type: 0x0800, nw_proto: 17, nw_ttl: 64, nw_src: src, ..Flow::ZERO }, b"")
-}
+use units::{Millis, Nanos, PortNo};
 
 fn spec() -> CaptureSpec {
     CaptureSpec {
@@ -33,52 +27,22 @@ fn spec() -> CaptureSpec {
     }
 }
 
-fn source(src: u32) -> Match {
-    let mask = Flow { nw_src: u32::MAX, dl_type: u16::MAX, ..Flow::ZERO };
-    Match::new(&Flow { nw_src: src, dl_type: 0x0800, ..Flow::ZERO }, &mask)
+/// Source 2 goes to port 2; source 9 to a port that does not exist; [`DROPPED`] is dropped by the tables.
+fn two_ports() -> BySource {
+    let bed = BySource::new();
+    bed.datapath.add_port(PortNo(2), vec![Box::new(Wire::default())]).unwrap();
+    bed
 }
 
-/// Port 1 receives. Source 2 goes to port 2, source 9 to a port that does not exist, others are dropped.
-struct Bed {
-    datapath: Arc<Datapath>,
-    worker: Worker,
-    wire: Wire,
-    at: u64,
-}
+const DROPPED: u32 = 20;
 
-impl Bed {
-    fn new() -> Bed {
-        let control = Arc::new(Control::default());
-        let to = |src, port| {
-            let m = source(src);
-            (m.flow, m.mask, vec![DpAction::Output(PortNo(port))])
-        };
-        let ip = |dl_type| Flow { dl_type, ..Flow::ZERO };
-        let rest = (ip(0x0800), ip(u16::MAX), vec![DpAction::Drop(DropReason::ActionOfPipeline)]);
-        *control.rules.lock().unwrap() = vec![to(2, 2), to(9, 9), rest];
-        let datapath = Datapath::new(&Config::default());
-        datapath.set_handler(control);
-        let mut worker = datapath.worker(WorkerId(1), 0);
-        let wire = Wire::default();
-        for no in [1, 2] {
-            datapath.add_port(PortNo(no), vec![Box::new(Wire::default())]).unwrap();
-        }
-        worker.add_rxq(PortNo(1), QueueId(0), Box::new(wire.clone()));
-        Bed { datapath, worker, wire, at: 0 }
-    }
-
+impl BySource {
     fn start(&self, spec: CaptureSpec) -> Arc<Capture> {
         let ticks = AtomicU64::new(0);
         let capture =
             Arc::new(Capture::new(spec, Arc::new(move || Nanos(ticks.fetch_add(1, Ordering::Relaxed)))));
         self.datapath.start_capture(&capture).unwrap();
         capture
-    }
-
-    fn send(&mut self, sources: &[u32]) {
-        sources.iter().for_each(|&src| self.wire.put(&packet(src)));
-        self.at += 1;
-        self.worker.poll(Millis(self.at), Cycles(0));
     }
 }
 
@@ -89,7 +53,7 @@ fn taken(capture: &Capture) -> Vec<(Side, u32, bool)> {
 
 #[test]
 fn both_sides_and_drops() {
-    let mut bed = Bed::new();
+    let mut bed = two_ports();
     let capture = bed.start(spec());
     let (rx, tx) = (|known| (Side::Rx, 1, known), (Side::Tx, 2, false));
     let (dropped, lost) = (
@@ -101,16 +65,16 @@ fn both_sides_and_drops() {
     assert_eq!(taken(&capture), [rx(false), tx]);
     bed.send(&[2]);
     assert_eq!(taken(&capture), [rx(true), tx]);
-    bed.send(&[3]);
+    bed.send(&[DROPPED]);
     assert_eq!(taken(&capture), [rx(false), dropped]);
     // A burst of drops by one megaflow is captured whole.
-    bed.send(&[3, 3, 3]);
+    bed.send(&[DROPPED; 3]);
     assert_eq!(taken(&capture), [rx(true), rx(true), rx(true), dropped, dropped, dropped]);
     bed.send(&[9]);
     assert_eq!(taken(&capture), [rx(false), lost]);
     assert_eq!((capture.counts().wanted, capture.counts().lost), (14, 0));
     bed.datapath.stop_capture(&capture);
-    bed.send(&[2, 3, 9]);
+    bed.send(&[2, DROPPED, 9]);
     assert!(capture.take().is_empty() && bed.datapath.captures().is_empty());
     let sums: Vec<u64> = bed.datapath.port_drops().values().map(|counts| counts.iter().sum()).collect();
     assert_eq!(sums, [5, 2], "drops by port");
@@ -118,8 +82,8 @@ fn both_sides_and_drops() {
 
 #[test]
 fn only_what_is_wanted() {
-    let mut bed = Bed::new();
-    bed.send(&[2, 3]);
+    let mut bed = two_ports();
+    bed.send(&[2, DROPPED]);
     let ufid = bed
         .datapath
         .flow_dump(Millis(1))
@@ -127,7 +91,7 @@ fn only_what_is_wanted() {
         .find(|f| f.actions.contains(&DpAction::Output(PortNo(2))))
         .unwrap()
         .ufid;
-    let by_flow = bed.start(CaptureSpec { filter: Some(source(3)), drops: false, ..spec() });
+    let by_flow = bed.start(CaptureSpec { filter: Some(source(DROPPED)), drops: false, ..spec() });
     let by_megaflow = bed.start(CaptureSpec { megaflow: Some(ufid), ..spec() });
     let by_port = bed.start(CaptureSpec { ports: [2].into(), ..spec() });
     let by_reason =
@@ -135,7 +99,7 @@ fn only_what_is_wanted() {
     let sampled = bed.start(CaptureSpec { every: 3, drops: false, tx: false, ..spec() });
     let slow = bed.start(CaptureSpec { rate: 2, drops: false, tx: false, ..spec() });
     let short = bed.start(CaptureSpec { snaplen: 14, tx: false, drops: false, ..spec() });
-    bed.send(&[2, 3, 2, 9, 2, 3]);
+    bed.send(&[2, DROPPED, 2, 9, 2, DROPPED]);
     assert_eq!(taken(&by_flow), [(Side::Rx, 1, true); 2]);
     assert_eq!(taken(&by_megaflow), [(Side::Rx, 1, true); 3]);
     assert_eq!(taken(&by_port), [(Side::Tx, 2, false); 3]);
@@ -151,7 +115,7 @@ fn only_what_is_wanted() {
 
 #[test]
 fn what_does_not_fit_is_lost_and_counted() {
-    let mut bed = Bed::new();
+    let mut bed = two_ports();
     bed.send(&[2]);
     let one = packet(2).len() + OVERHEAD;
     let capture = bed.start(CaptureSpec { memory: 3 * one, tx: false, ..spec() });
@@ -163,12 +127,12 @@ fn what_does_not_fit_is_lost_and_counted() {
 
 #[test]
 fn packets_of_captured_ports_go_the_same_way() {
-    let (mut plain, mut captured) = (Bed::new(), Bed::new());
+    let (mut plain, mut captured) = (two_ports(), two_ports());
     captured.start(spec());
-    let is_same = |plain: &Bed, captured: &Bed| plain.worker.tally() == captured.worker.tally();
+    let is_same = |plain: &BySource, captured: &BySource| plain.worker.tally() == captured.worker.tally();
     for round in 0..40u32 {
         let sources: Vec<u32> =
-            (0..round % 17).map(|i| [2, 3, 9, 2, 100 + i][(round + i) as usize % 5]).collect();
+            (0..round % 17).map(|i| [2, DROPPED, 9, 2, 100 + i][(round + i) as usize % 5]).collect();
         plain.send(&sources);
         captured.send(&sources);
         assert!(

@@ -1,0 +1,87 @@
+//! How long packets stay in the switch, at most: a histogram for each rx queue.
+//!
+//! A burst that a poll takes arrived after the previous poll of its queue, unless that one left packets behind. So the time from the
+//! previous poll until the burst is handled is the longest that a packet of it has waited and been processed. Both times are read anyway,
+//! so a burst costs a multiplication and two additions, and a packet nothing.
+//!
+//! Not included: the time in the queue before the previous poll if polls find full bursts (the counter of full bursts shows that), and what
+//! packets wait for others to be sent with (`tx-flush-interval`), for the answer to an upcall, or in a shaper.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use units::Cycles;
+
+/// Buckets: bucket `k` has packets that stayed for less than 2^k µs, the last one all others.
+pub const BUCKETS: usize = 17;
+
+/// Microseconds of a cycle, in units of 2^-32; 0: the length of a cycle is not known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Scale(u64);
+
+impl Scale {
+    /// The scale of a counter with so many cycles in a millisecond. A counter below 1 MHz is taken for one of 1 MHz.
+    pub(crate) fn new(cycles_per_ms: u64) -> Scale {
+        Scale(if cycles_per_ms == 0 { 0 } else { (1000 << 32) / cycles_per_ms.max(1000) })
+    }
+
+    /// The bucket of this time. The scale has at most 33 bits, so the product needs more than 64.
+    #[inline]
+    fn bucket(self, time: Cycles) -> usize {
+        let micros = (u128::from(time.0) * u128::from(self.0)) >> 32;
+        ((u64::BITS - (micros as u64).leading_zeros()) as usize).min(BUCKETS - 1)
+    }
+}
+
+/// The histogram of one queue. Written by the worker that polls the queue, read by all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Stays {
+    packets: [AtomicU64; BUCKETS],
+    /// The sum over packets, in cycles.
+    sum: AtomicU64,
+}
+
+/// A copy of a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Packets by bucket.
+    pub packets: [u64; BUCKETS],
+    /// The sum of their times, in cycles.
+    pub sum: u64,
+}
+
+impl Stays {
+    /// Counts packets that stayed for this time.
+    #[inline]
+    pub(crate) fn add(&self, packets: u64, time: Cycles, scale: Scale) {
+        let bucket = &self.packets[scale.bucket(time)];
+        crate::rxq::add(bucket, packets);
+        crate::rxq::add(&self.sum, packets.wrapping_mul(time.0));
+    }
+
+    pub(crate) fn load(&self) -> Histogram {
+        Histogram {
+            packets: std::array::from_fn(|i| self.packets[i].load(Ordering::Relaxed)),
+            sum: self.sum.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_powers_of_two() {
+        let scale = Scale::new(2_500_000);
+        let bucket = |ns: u64| scale.bucket(Cycles(ns * 5 / 2));
+        let found = [0, 999, 1001, 1999, 2001, 3999, 32_700_000, 32_800_000, u64::MAX / 8].map(bucket);
+        assert_eq!(found, [0, 0, 1, 1, 2, 2, 15, 16, 16]);
+        assert_eq!(scale.bucket(Cycles(u64::MAX)), BUCKETS - 1);
+        // Virtual time has no cycles.
+        assert_eq!(Scale::default().bucket(Cycles(u64::MAX)), 0);
+        let stays = Stays::default();
+        stays.add(64, Cycles(5010), scale);
+        stays.add(1, Cycles(100), scale);
+        let Histogram { packets, sum } = stays.load();
+        assert_eq!((packets[0], packets[2], packets.iter().sum(), sum), (1, 64, 65u64, 64 * 5010 + 100));
+    }
+}
