@@ -104,4 +104,9 @@ impl Conntrack {
     pub fn limits(&self) -> Vec<ZoneLimit> {
         self.limits.all()
     }
+
+    /// Zones with connections, and how many; at most this many zones, those with the most.
+    pub fn zones(&self, most: usize) -> Vec<(u16, u32)> {
+        self.limits.zones(most)
+    }
 }

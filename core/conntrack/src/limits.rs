@@ -28,6 +28,8 @@ pub(crate) struct Limits {
     count: AtomicU32,
     zones_limited: AtomicBool,
     zones: RwLock<Zones>,
+    /// Connections of every zone, with a limit or without: 256 KB.
+    by_zone: Box<[AtomicU32]>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +73,7 @@ impl Default for Limits {
             count: AtomicU32::new(0),
             zones_limited: AtomicBool::new(false),
             zones: RwLock::default(),
+            by_zone: (0..=u16::MAX).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 }
@@ -86,6 +89,7 @@ impl Limits {
             false => 0,
         };
         if take(&self.count, self.total()) {
+            self.of_zone(zone).fetch_add(1, Ordering::Relaxed);
             return Admission::Counted(number);
         }
         self.leave_zone(zone, number);
@@ -95,7 +99,24 @@ impl Limits {
     /// Releases the place of a connection.
     pub(crate) fn leave(&self, zone: u16, number: u32) {
         self.count.fetch_sub(1, Ordering::Relaxed);
+        self.of_zone(zone).fetch_sub(1, Ordering::Relaxed);
         self.leave_zone(zone, number);
+    }
+
+    fn of_zone(&self, zone: u16) -> &AtomicU32 {
+        &self.by_zone[usize::from(zone)]
+    }
+
+    /// Zones with connections, at most this many: those with the most connections.
+    pub(crate) fn zones(&self, most: usize) -> Vec<(u16, u32)> {
+        let counts = (0..=u16::MAX).map(|zone| (zone, self.of_zone(zone).load(Ordering::Relaxed)));
+        let mut some: Vec<(u16, u32)> = counts.filter(|(_, n)| *n > 0).collect();
+        if some.len() > most {
+            some.select_nth_unstable_by_key(most, |(_, n)| std::cmp::Reverse(*n));
+            some.truncate(most);
+        }
+        some.sort_unstable();
+        some
     }
 
     fn leave_zone(&self, zone: u16, number: u32) {
@@ -225,5 +246,27 @@ impl Zones {
         if limit == 0 {
             self.zones.retain(|_, z| z.limit.is_some());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_counted_without_a_limit() {
+        let limits = Limits::default();
+        for (zone, n) in [(0, 3), (7, 1), (u16::MAX, 2)] {
+            (0..n).for_each(|_| assert_eq!(limits.admit(zone), Admission::Counted(0)));
+        }
+        assert_eq!(limits.zones(10), [(0, 3), (7, 1), (u16::MAX, 2)]);
+        assert_eq!(limits.zones(2), [(0, 3), (u16::MAX, 2)]);
+        limits.leave(7, 0);
+        assert_eq!(limits.zones(10), [(0, 3), (u16::MAX, 2)]);
+        // Connections that were refused are not counted.
+        limits.set(Some(7), 0);
+        assert_eq!((limits.admit(7), limits.zones(10).len()), (Admission::ZoneFull, 2));
+        limits.set_total(5);
+        assert_eq!((limits.admit(0), limits.zones(1)), (Admission::Full, vec![(0, 3)]));
     }
 }
