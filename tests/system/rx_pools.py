@@ -64,6 +64,21 @@ def test_ports_share_a_pool_and_change_under_traffic():
     lab.wait_until(lambda: error(s, t.a.port) == "", "no error")
 
 
+def test_the_size_of_pools_changes_at_once():
+    """rx-pool-size and rx-pool-queues apply to ports that are there, and packets pass afterwards."""
+    s = started(rx_pool_size=1024, rx_pool_queues=4)
+    t = afxdp(Traffic(s, *SPP), s)
+    t.wait_for(5)
+    for setting, size in (("rx-pool-size=2048", 2048), ("rx-pool-queues=2", 2048)):
+        use, pools = queues(s)
+        s.vsctl("set", "Open_vSwitch", ".", "other_config:" + setting)
+        now_use, now = queues(s)
+        assert set(use) == set(now_use) and not set(pools) & set(now), now
+        assert all(pool["buffers"] == size for pool in now.values()), now
+        t.wait_for(5)
+    assert error(s, t.a.port) == ""
+
+
 def test_a_flood_leaves_the_reserves():
     """A port with a flood holds no more than its allowance; a port that is added then receives with its own reserve."""
     s = started(rx_pool_size=1024, rx_pool_queues=4)

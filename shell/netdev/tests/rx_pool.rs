@@ -148,6 +148,48 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     assert!(none.is_empty() && !usage(&*b).busy);
 }
 
+/// Buffers that are posted for an idle queue go back to the pool when others need them.
+#[test]
+fn an_idle_queue_gives_back_what_others_need() {
+    if !can_make_devices() {
+        return;
+    }
+    // With this factor a queue may hold four fifths of what is left.
+    let greedy = RxBuffers { alpha: Alpha::new(4.0), ..SPP };
+    let (a, b, _veth) = veth("ri");
+    let (c, d, _other) = veth("rj");
+    let ((a, _), (c, _)) = (open(&a, &RxBuffers::default()), open(&c, &RxBuffers::default()));
+    let ((mut b, _), (mut d, _)) = (open(&b, &greedy), open(&d, &greedy));
+    let mut pool = FramePool::new(64);
+    let (mut rx_b, mut rx_d) = (queue(&mut *b), queue(&mut *d));
+    // More than the low watermark, so that the loss tells when all have arrived.
+    let mut fill = |tx: &mut dyn TxQueue, rx: &mut dyn RxQueue, device: &dyn Netdev| {
+        for _ in 0..4 {
+            let mut batch: Vec<Frame> = (0..64).map(|_| frame_of(&mut pool, &[], 60)).collect();
+            tx.tx(&mut batch);
+        }
+        assert!(soon(|| usage(device).lost == 128), "{:?}", usage(device));
+        drop(receive(rx, &mut pool, 128));
+    };
+    fill(&mut *a.tx_queue(), &mut *rx_b, &*b);
+    fill(&mut *c.tx_queue(), &mut *rx_d, &*d);
+    let (most, rest) = (usage(&*b), usage(&*d));
+    assert!(most.busy && most.posted > 3 * rest.posted && rest.posted > 128, "{most:?} {rest:?}");
+    // Busy queues keep what they have.
+    assert!(!b.needs_restart());
+    let mut idle_pool = FramePool::new(64);
+    for _ in 0..1100 {
+        rx_b.rx(&mut idle_pool, &mut Vec::new(), 64);
+    }
+    assert!(!usage(&*b).busy && !b.needs_restart(), "it has just become idle");
+    assert!(soon(|| b.needs_restart()));
+    assert!(!d.needs_restart());
+    drop(rx_b);
+    b.restart().unwrap();
+    assert!(!b.needs_restart() && usage(&*b).posted == 128);
+    assert!(soon(|| usage(&*d).allowance > 3 * rest.allowance), "{:?}", usage(&*d));
+}
+
 /// Ports come, change their mode and go, with packets under way: no buffer is lost.
 #[test]
 fn modes_change_and_nothing_leaks() {

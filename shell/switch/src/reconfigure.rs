@@ -7,7 +7,8 @@ use crate::connections;
 use crate::log::LOG;
 use crate::switch::Switch;
 use config::{DatapathConfig, Desired, Step, plan};
-use settings::root::FLOW_RESTORE_WAIT;
+use settings::interface::RX_POOL;
+use settings::root::{FLOW_RESTORE_WAIT, RX_POOL_QUEUES, RX_POOL_SIZE};
 use std::sync::Arc;
 use translation::Changes;
 
@@ -38,7 +39,8 @@ impl Switch {
     pub fn reconfigure(&mut self) -> bool {
         self.finish_commits();
         let (desired, touched, changes) = self.db.follow();
-        let steps = plan(&self.applied, &desired, &touched);
+        let mut steps = plan(&self.applied, &desired, &touched);
+        steps.extend(pools_changed(&self.applied, &desired, &steps));
         self.configure_identity(&desired);
         self.log_first_configuration();
         self.log_settings(&changes);
@@ -136,4 +138,24 @@ impl Switch {
     pub fn mark_all_dirty(&mut self) {
         self.datapaths.of_bridges_mut().for_each(|b| b.changed());
     }
+}
+
+/// The interfaces that share a pool, if the size of pools has changed: they move to new pools.
+fn pools_changed(applied: &Desired, desired: &Desired, steps: &[Step]) -> Vec<Step> {
+    let size =
+        |of: &Desired| (RX_POOL_SIZE.number(&of.other_config), RX_POOL_QUEUES.number(&of.other_config));
+    if size(applied) == size(desired) {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for bridge in desired.bridges.values() {
+        let interfaces = bridge.ports.values().flat_map(|port| &port.interfaces);
+        for interface in interfaces.filter(|i| RX_POOL.word(&i.other_config) == "spp") {
+            let step = Step::ChangeInterface { bridge: bridge.name.clone(), name: interface.name.clone() };
+            if !steps.contains(&step) {
+                out.push(step);
+            }
+        }
+    }
+    out
 }

@@ -11,8 +11,9 @@ use rustix::net::sockopt;
 use rustix::time::Timespec;
 use rxpool::refill::Change;
 use rxpool::{Alpha, Drain, LOW_WATERMARK, Refill};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What the worker tells about a queue; the main thread reads it.
 #[derive(Debug, Default)]
@@ -35,7 +36,12 @@ pub struct Watched {
     pub wanted: RxBuffers,
     /// High watermark.
     pub high: u32,
+    /// Since when it has had more buffers than an idle queue needs, with how often it was woken before.
+    idle_since: Mutex<Option<(Instant, u64)>>,
 }
+
+/// How long a queue must be idle before its buffers are taken back: its socket is opened again for that, and must not lose packets.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Packets for which the kernel had no buffer.
 fn lost(lease: &Lease) -> u64 {
@@ -43,6 +49,31 @@ fn lost(lease: &Lease) -> u64 {
 }
 
 impl Watched {
+    /// A queue of this socket.
+    pub fn new(pool: String, lease: Arc<Lease>, wanted: RxBuffers, high: u32) -> Watched {
+        Watched { pool, lease, told: Arc::default(), wanted, high, idle_since: Mutex::default() }
+    }
+
+    /// Whether the queue has been idle for long and holds posted buffers that others need: more than twice the low watermark, while
+    /// less than a quarter of the shared part is free. The kernel does not give a posted buffer back before the socket is closed.
+    pub fn hoards(&self) -> bool {
+        let (shared, free) = self.lease.umem.pool.shared();
+        let woken = self.told.woken.load(Ordering::Relaxed);
+        let is_idle = !self.told.busy.load(Ordering::Relaxed);
+        let holds_much = self.told.posted.load(Ordering::Relaxed) > 2 * LOW_WATERMARK;
+        let mut since = self.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if !(is_idle && holds_much && free < shared / 4) {
+            *since = None;
+            return false;
+        }
+        let (at, before) = *since.get_or_insert_with(|| (Instant::now(), woken));
+        if before != woken {
+            *since = Some((Instant::now(), woken));
+            return false;
+        }
+        at.elapsed() >= IDLE
+    }
+
     /// The buffers of the queue at this moment.
     pub fn usage(&self) -> QueueUse {
         let (pool, [rx, tx]) = (&self.lease.umem.pool, self.lease.places);

@@ -129,6 +129,7 @@ impl Netdev for Afxdp {
             || self.buffers != self.running.buffers
             || self.running.fds.is_empty()
             || self.running.has_wrong_chunks()
+            || self.running.watched.iter().any(Watched::hoards)
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
         const EBUSY: i32 = 16;

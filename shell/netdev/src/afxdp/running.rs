@@ -142,7 +142,7 @@ impl Running {
             let sender = PooledSender::new(Arc::clone(&lease), tx, completion, wanted.alpha);
             senders.push(Arc::new(Mutex::new(sender)));
             let fd = Arc::clone(&lease.fd);
-            let watched = Watched { pool: name, lease, told: Arc::default(), wanted, high };
+            let watched = Watched::new(name, lease, wanted, high);
             let rx = PooledRx::new(Arc::clone(&self.port), (fill, rx), &watched, partial_checksums);
             self.receivers.push((Box::new(rx), fd));
             self.watched.push(watched);
