@@ -15,6 +15,7 @@ mod ovsdb_bench;
 mod ovsdb_log;
 mod ovsdb_operations;
 mod packet;
+mod pcapng;
 mod same;
 mod settings;
 mod tunnel;
@@ -51,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ovsdb-log", run: ovsdb_log::run },
     Target { name: "ovsdb-operations", run: ovsdb_operations::run },
     Target { name: "packet", run: packet::run },
+    Target { name: "pcapng", run: pcapng::run },
     Target { name: "settings", run: settings::run },
     Target { name: "tunnel", run: tunnel::run },
     Target { name: "vhost-rings", run: vhost_rings::run },
