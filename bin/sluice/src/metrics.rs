@@ -45,14 +45,10 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments(call, &options(), page) {
+    let (parsed, json) = match own::arguments_or_markdown(call, &options(), page, metrics::markdown) {
         Ok(known) => known,
         Err(code) => return code,
     };
-    if parsed.has("markdown") {
-        print!("{}", metrics::markdown());
-        return ExitCode::SUCCESS;
-    }
     if let Some(word) = parsed.rest.get(1) {
         return own::no_such_argument(call, word);
     }

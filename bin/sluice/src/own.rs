@@ -72,6 +72,21 @@ pub fn arguments(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Pa
     }
 }
 
+/// As `arguments`, of a tool whose option `--markdown` prints a page of the documentation.
+pub fn arguments_or_markdown(
+    call: &Call,
+    options: &[Opt],
+    page: fn() -> Page,
+    markdown: fn() -> String,
+) -> Result<(Parsed, bool), ExitCode> {
+    let (parsed, json) = arguments(call, options, page)?;
+    if parsed.has("markdown") {
+        print!("{}", markdown());
+        return Err(ExitCode::SUCCESS);
+    }
+    Ok((parsed, json))
+}
+
 /// Ends a tool that prints the entries of a table that its only argument selects, a pattern; without one, all. `print` returns
 /// how many there are, and their text.
 pub fn print_matching(call: &Call, parsed: &Parsed, print: impl FnOnce(&str) -> (usize, String)) -> ExitCode {

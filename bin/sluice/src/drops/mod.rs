@@ -54,14 +54,10 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments(call, &options(), page) {
+    let (parsed, json) = match own::arguments_or_markdown(call, &options(), page, markdown) {
         Ok(known) => known,
         Err(code) => return code,
     };
-    if parsed.has("markdown") {
-        print!("{}", markdown());
-        return ExitCode::SUCCESS;
-    }
     if !parsed.has("list") {
         return match live::show(call, &parsed, json) {
             Ok(()) => ExitCode::SUCCESS,
