@@ -6,7 +6,7 @@
 //! ```
 
 use crate::prometheus::number;
-use crate::samples::Samples;
+use crate::samples::{Samples, Value};
 use std::io::Write;
 
 /// The version of the schema. It grows when something is removed or changes its meaning, not when something is added.
@@ -32,7 +32,13 @@ pub fn json(samples: &Samples, prefixes: &[&str]) -> Vec<u8> {
             out.extend_from_slice(if i == 0 { b"[" } else { b",[" });
             out.extend_from_slice(samples.labels(*labels).json.as_bytes());
             out.push(b',');
-            number(*value, &mut out);
+            match value {
+                Value::Spread(place) => {
+                    let histogram = samples.histogram(*place).map(crate::Histogram::json);
+                    out.extend_from_slice(histogram.unwrap_or_default().as_bytes());
+                }
+                value => number(*value, &mut out),
+            }
             out.push(b']');
         }
         out.extend_from_slice(b"]}");

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `metric.rs`, `object.rs` | a definition; the kind of object that it describes, with its labels and the most objects that are shown |
 //! | `table.rs` | all definitions; `docs/metrics.md` is made from them (`markdown.rs`) |
+//! | `histogram.rs` | values by bucket |
 //! | `samples.rs` | values of one moment |
 //! | `prometheus.rs` | their text for Prometheus, in its own format and as OpenMetrics 1.0 |
 //! | `json.rs` | their JSON |
@@ -13,6 +14,7 @@
 //!
 //! The number of series is bounded: every kind of object has a limit, and what is left out is counted.
 
+mod histogram;
 mod json;
 mod markdown;
 mod metric;
@@ -21,6 +23,7 @@ mod prometheus;
 mod samples;
 pub mod table;
 
+pub use crate::histogram::Histogram;
 pub use crate::json::json;
 pub use crate::markdown::markdown;
 pub use crate::metric::{Kind, Metric, Unit};

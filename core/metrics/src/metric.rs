@@ -9,6 +9,8 @@ pub enum Kind {
     Counter,
     /// It goes up and down.
     Gauge,
+    /// The distribution of values: [`Histogram`](crate::Histogram).
+    Histogram,
     /// It is always 1; the information is in the labels.
     Info,
 }
@@ -19,6 +21,7 @@ impl Kind {
         match self {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
             Kind::Info => "info",
         }
     }
@@ -80,7 +83,7 @@ impl Metric {
     pub fn family(&self) -> &'static str {
         let ending = match self.kind {
             Kind::Counter => "_total",
-            Kind::Gauge => "",
+            Kind::Gauge | Kind::Histogram => "",
             Kind::Info => "_info",
         };
         self.name.strip_suffix(ending).unwrap_or(self.name)

@@ -52,6 +52,10 @@ objects! {
     ThreadDrop = ["datapath", "thread", "reason"], 8192;
     /// rx queues
     Rxq = ["datapath", "port", "queue"], 2048;
+    /// rx queues of poll threads with packets
+    RxqStay = ["datapath", "port", "queue"], 512;
+    /// stages of poll threads
+    Stage = ["datapath", "thread", "stage"], 1024;
     /// bridges
     Bridge = ["bridge"], 4096;
     /// OpenFlow tables with flows
@@ -63,7 +67,7 @@ objects! {
     /// ports
     Port = ["bridge", "port"], 16384;
     /// ports with their type
-    PortInfo = ["bridge", "port", "type", "ofport"], 16384;
+    PortInfo = ["bridge", "port", "type", "ofport", "logical_port"], 16384;
     /// drop reasons of ports
     PortDrop = ["datapath", "port", "direction", "reason"], 16384;
     /// bonds

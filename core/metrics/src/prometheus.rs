@@ -29,6 +29,12 @@ pub fn render(samples: &Samples, format: Format) -> Vec<u8> {
     for (metric, values) in samples.families() {
         head(metric, format, &mut out);
         for (labels, value) in values {
+            if let Value::Spread(place) = value {
+                let labels = &samples.labels(*labels).prometheus;
+                let lines = samples.histogram(*place).map(|histogram| histogram.lines(metric.name, labels));
+                out.extend_from_slice(lines.unwrap_or_default().as_bytes());
+                continue;
+            }
             out.extend_from_slice(metric.name.as_bytes());
             out.extend_from_slice(samples.labels(*labels).prometheus.as_bytes());
             out.push(b' ');
@@ -71,7 +77,7 @@ pub(crate) fn number(value: Value, out: &mut Vec<u8>) {
             let _ = write!(out, "{x}");
         }
         // Not a number: in no metric of the switch, and not in JSON.
-        Value::Real(_) => out.push(b'0'),
+        Value::Real(_) | Value::Spread(_) => out.push(b'0'),
     }
 }
 

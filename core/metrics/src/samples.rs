@@ -1,5 +1,6 @@
 //! Values of metrics of one moment.
 
+use crate::histogram::Histogram;
 use crate::metric::Metric;
 use crate::object::Object;
 use crate::table::{ALL, LEFT_OUT};
@@ -12,6 +13,8 @@ pub enum Value {
     Whole(u64),
     /// A real number.
     Real(f64),
+    /// A histogram, by its place in the samples: see [`Samples::set_histogram`].
+    Spread(usize),
 }
 
 impl From<u64> for Value {
@@ -59,6 +62,8 @@ pub struct Samples {
     left_out: Vec<u64>,
     /// By the place of their metric in the table.
     families: Vec<Vec<(Labels, Value)>>,
+    /// To which `Value::Spread` refers.
+    histograms: Vec<Histogram>,
 }
 
 impl Default for Samples {
@@ -69,6 +74,7 @@ impl Default for Samples {
             counts: vec![0; Object::ALL.len()],
             left_out: vec![0; Object::ALL.len()],
             families: vec![Vec::new(); ALL.len()],
+            histograms: Vec::new(),
         }
     }
 }
@@ -98,6 +104,17 @@ impl Samples {
         self.families[metric.place].push((of, value.into()));
     }
 
+    /// Adds the histogram of an object.
+    pub fn set_histogram(&mut self, metric: &'static Metric, of: Labels, histogram: Histogram) {
+        self.families[metric.place].push((of, Value::Spread(self.histograms.len())));
+        self.histograms.push(histogram);
+    }
+
+    /// The histogram at this place.
+    pub(crate) fn histogram(&self, place: usize) -> Option<&Histogram> {
+        self.histograms.get(place)
+    }
+
     /// Adds how many objects were left out. To be called last.
     pub fn finish(&mut self) {
         for object in Object::ALL {
@@ -110,9 +127,10 @@ impl Samples {
         }
     }
 
-    /// The number of samples.
+    /// The number of samples; a histogram has several.
     pub fn len(&self) -> usize {
-        self.families.iter().map(Vec::len).sum()
+        let more: usize = self.histograms.iter().map(|histogram| histogram.len() - 1).sum();
+        more + self.families.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Whether there is no sample.

@@ -159,6 +159,8 @@ metrics! {
         THREAD_UPCALLS = "sluice_thread_upcalls_total", Counter, None;
         /// Packets that it dropped, for all reasons.
         THREAD_DROPPED = "sluice_thread_dropped_packets_total", Counter, None;
+        /// Packets of the iterations whose stages were timed.
+        THREAD_STAGE_PACKETS = "sluice_thread_stage_sampled_packets_total", Counter, None;
         /// Rx queues that it polls.
         THREAD_RXQS = "sluice_thread_rxqs", Gauge, None;
         /// Entries that its flow cache has room for.
@@ -189,6 +191,14 @@ metrics! {
         RXQ_CORE = "sluice_rxq_core", Gauge, None;
         /// Whether the queue is in use; a guest may use fewer queues than there are.
         RXQ_ENABLED = "sluice_rxq_enabled", Gauge, None;
+    }
+    RxqStay {
+        /// The longest time that a packet of the queue can have waited and been processed: since the poll before the one that took it.
+        RXQ_STAY = "sluice_rxq_latency_bound_seconds", Histogram, Seconds;
+    }
+    Stage {
+        /// Cycles of a stage of the path, in one of 1,024 iterations. Divided by the sampled packets, the cost of a packet in the stage.
+        STAGE_CYCLES = "sluice_thread_stage_sampled_cycles_total", Counter, Cycles;
     }
     Bridge {
         /// OpenFlow ports of the bridge.
@@ -259,7 +269,7 @@ metrics! {
         PORT_LACP_CURRENT = "sluice_port_lacp_current", Gauge, None;
     }
     PortInfo {
-        /// The type of the port, and its OpenFlow number.
+        /// The type of the port, its OpenFlow number, and what OVN calls it: iface-id, or the chassis of a tunnel.
         PORT = "sluice_port_info", Info, None;
     }
     PortDrop {
@@ -277,9 +287,9 @@ metrics! {
         EVENTS = "sluice_events_total", Counter, None;
     }
     Zone {
-        /// Connections that are tracked in the zone, if the zone has a limit.
+        /// Connections that are tracked in the zone: zones with a limit, and those with the most connections.
         ZONE_CONNECTIONS = "sluice_conntrack_zone_connections", Gauge, None;
-        /// The most connections of the zone; 0: no limit.
+        /// The most connections of the zone, if it has a limit of its own.
         ZONE_MAX = "sluice_conntrack_zone_connections_limit", Gauge, None;
     }
     Pool {

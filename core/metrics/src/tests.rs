@@ -1,7 +1,7 @@
 //! The table keeps the conventions, and the formats escape what they must.
 
-use crate::table::{BUILD, DROPS, PORT_RX_PACKETS, RXQ_FORECAST, THREAD_BUSY};
-use crate::{ALL, Format, Kind, Object, Samples, Unit, json, markdown, render};
+use crate::table::{BUILD, DROPS, PORT_RX_PACKETS, RXQ_FORECAST, RXQ_STAY, THREAD_BUSY};
+use crate::{ALL, Format, Histogram, Kind, Object, Samples, Unit, json, markdown, render};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -69,6 +69,27 @@ fn json_has_the_same_names() {
         serde_json::from_slice(&json(&samples(), &["sluice_thread_", "sluice_build"])).unwrap();
     let names: Vec<&String> = part["metrics"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["sluice_build_info", "sluice_thread_busy_seconds_total"]);
+}
+
+#[test]
+fn histograms_are_cumulative() {
+    let mut samples = Samples::default();
+    let queue = samples.object(Object::RxqStay, &["d", "p", "0"]).unwrap();
+    let histogram = Histogram { buckets: vec![(0.000001, 3), (0.000002, 4)], above: 5, sum: 0.25 };
+    samples.set_histogram(&RXQ_STAY, queue, histogram);
+    let text = String::from_utf8(render(&samples, Format::OpenMetrics)).unwrap();
+    let labels = "datapath=\"d\",port=\"p\",queue=\"0\"";
+    let name = "sluice_rxq_latency_bound_seconds";
+    let expected = format!(
+        "{name}_bucket{{{labels},le=\"0.000001\"}} 3\n{name}_bucket{{{labels},le=\"0.000002\"}} 7\n\
+         {name}_bucket{{{labels},le=\"+Inf\"}} 12\n{name}_sum{{{labels}}} 0.25\n{name}_count{{{labels}}} 12\n# EOF\n"
+    );
+    assert!(text.contains("_seconds histogram\n") && text.ends_with(&expected), "{text}");
+    assert_eq!(samples.len(), 5);
+    let whole: serde_json::Value = serde_json::from_slice(&json(&samples, &[])).unwrap();
+    let value = &whole["metrics"][name]["samples"][0][1];
+    let buckets = serde_json::json!([[0.000001, 3], [0.000002, 7], [null, 12]]);
+    assert_eq!(value, &serde_json::json!({"count": 12, "sum": 0.25, "buckets": buckets}));
 }
 
 #[test]

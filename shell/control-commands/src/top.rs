@@ -42,9 +42,11 @@ fn ports(switch: &Switch, backer: &Backer) -> Json {
     let at = |place: Place| drops.get(&place).map_or(0, |counts| counts.iter().sum::<u64>());
     let one = |no: &PortNo, name: &str| {
         let stats = backer.datapath.port_stats(*no).unwrap_or_default();
-        let facts = port_of(switch, backer, *no).and_then(|port| port.facts.as_ref());
+        let known = port_of(switch, backer, *no);
+        let facts = known.and_then(|port| port.facts.as_ref());
+        let logical = known.and_then(|port| switch.logical_name_of(port));
         json!({
-            "port": name, "number": no.0,
+            "port": name, "logical-port": logical, "number": no.0,
             "up": facts.map(|f| f.admin_up && f.link_up), "link-changes": facts.map(|f| f.link_resets),
             "rx-packets": stats.rx_packets, "rx-bytes": stats.rx_bytes,
             "tx-packets": stats.tx_packets, "tx-bytes": stats.tx_bytes,

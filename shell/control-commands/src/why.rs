@@ -181,6 +181,7 @@ fn port(switch: &Switch, backer: &Backer, no: PortNo, place: Place) -> Json {
     json!({
         "name": DatapathNames(backer).name(no),
         "number": no.0,
+        "logical-port": known.and_then(|port| switch.logical_name_of(port)),
         "up": facts.map(|f| f.admin_up),
         "link": facts.map(|f| f.link_up),
         "link-changes": facts.map(|f| f.link_resets),

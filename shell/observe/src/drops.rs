@@ -6,6 +6,7 @@ use datapath::DropCounts;
 use datapath::last_drop::{LastDrop, Place};
 use dpif::DropReason;
 use flow::Flow;
+use flow::flow::ct_state;
 use flow::text::{NoNames, flow_text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -82,5 +83,17 @@ fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
         "bridge": port.map(|p| &*p.bridge),
         "bytes": drop.len,
         "flow": flow,
+        "hint": hint(drop.reason, &drop.flow()),
     })
+}
+
+/// What the packet itself says about a drop by the tables, beyond the reason.
+fn hint(reason: DropReason, flow: &Flow) -> Option<&'static str> {
+    if flow.ct_state & ct_state::INVALID != 0 {
+        Some("invalid for connection tracking")
+    } else if reason == DropReason::ActionOfPipeline && flow.is_ip() && flow.nw_ttl <= 1 {
+        Some("its TTL is used up: a flow that decrements it drops the packet")
+    } else {
+        None
+    }
 }

@@ -81,7 +81,9 @@ impl Gather {
                 let Some(port) = bridge.ports.to_ask(ofport) else { continue };
                 let counters = counters(port, backer, id);
                 left = left.saturating_sub(if matches!(counters, Counters::Read(_)) { READ_COST } else { 1 });
-                self.view.ports.push(port_view(port, &shared, at, counters));
+                let logical = switch::logical_name(&switch.db, &bridge.config, port);
+                let view = port_view(port, &shared, at, counters);
+                self.view.ports.push(PortView { logical: logical.unwrap_or_default().to_owned(), ..view });
                 *after = Some(*ofport);
                 if left == 0 {
                     return false;
@@ -203,6 +205,7 @@ fn port_view(port: &BridgePort, bridge: &Arc<str>, datapath: usize, counters: Co
         datapath,
         name: port.name.clone(),
         kind: if port.kind.is_empty() { "system".to_owned() } else { port.kind.clone() },
+        logical: String::new(),
         ofport: port.ofport,
         number,
         up: port.is_up(),

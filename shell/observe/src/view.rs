@@ -114,6 +114,8 @@ pub struct PortView {
     pub name: String,
     /// Its type.
     pub kind: String,
+    /// What OVN calls it; empty if OVN does not know it.
+    pub logical: String,
     /// Its OpenFlow number.
     pub ofport: OfPort,
     /// Its number in the datapath.

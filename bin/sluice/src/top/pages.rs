@@ -106,6 +106,9 @@ mod tests {
         assert_eq!(text.lines().nth(2), Some(row), "{text}");
         assert!(text.lines().nth(3).unwrap().starts_with("quiet             down"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80));
+        let named =
+            json!({ "datapaths": { "netdev": [{ "port": "vif1", "logical-port": "sw0-p1", "up": true }] } });
+        assert!(lines(Kind::Ports, &Json::Null, &named).ends_with("       0  sw0-p1\n\n"));
         // The first sample has no rates.
         assert!(lines(Kind::Ports, &Json::Null, &of(2)).contains("p1                 up*         0"));
     }

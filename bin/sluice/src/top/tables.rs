@@ -32,8 +32,16 @@ pub fn ports(sample: &Sample<'_>) -> Lines {
         let (now, before) = (list(now), list(before));
         out.push(format!("{name}  {} ports", now.len()));
         out.push(format!(
-            "{:<16} {:>5} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8}",
-            "port", "link", "rx pkt/s", "rx bit/s", "tx pkt/s", "tx bit/s", "drop in", "drop out"
+            "{:<16} {:>5} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8}{}",
+            "port",
+            "link",
+            "rx pkt/s",
+            "rx bit/s",
+            "tx pkt/s",
+            "tx bit/s",
+            "drop in",
+            "drop out",
+            if now.iter().any(has_name) { "  logical port" } else { "" }
         ));
         let mut rows: Vec<(f64, String)> =
             now.iter().map(|port| port_row(port, same(before, "number", port), sample.seconds)).collect();
@@ -42,6 +50,11 @@ pub fn ports(sample: &Sample<'_>) -> Lines {
         out.push(String::new());
     }
     out
+}
+
+/// Whether OVN has a name for the port.
+fn has_name(port: &Json) -> bool {
+    port["logical-port"].is_string()
 }
 
 fn port_row(port: &Json, before: &Json, seconds: f64) -> (f64, String) {
@@ -54,8 +67,9 @@ fn port_row(port: &Json, before: &Json, seconds: f64) -> (f64, String) {
     // A link that has changed often is worth a look.
     let link = if number(port, "link-changes") > 2 { format!("{link}*") } else { link.to_owned() };
     let (rx, tx) = (of("rx-packets"), of("tx-packets"));
+    let logical = if has_name(port) { format!("  {}", word(port, "logical-port")) } else { String::new() };
     let row = format!(
-        "{:<16} {link:>5} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8}",
+        "{:<16} {link:>5} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8}{logical}",
         cut(word(port, "port"), 16),
         rate(rx),
         rate(of("rx-bytes") * 8.0),

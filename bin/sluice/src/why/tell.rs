@@ -3,6 +3,7 @@
 use super::watch::Seen;
 use dpif::DropReason;
 use ovsdb::Json;
+use std::collections::BTreeSet;
 
 /// All facts about the flow.
 #[derive(Debug, Default)]
@@ -170,6 +171,16 @@ fn trouble(port: &Json, sends: bool) -> Vec<String> {
     out
 }
 
+/// What OVN calls the ports of the packets.
+fn logical_names(out: &mut Vec<String>, facts: &Facts) {
+    let whys = [&facts.why_there, &facts.why_back].into_iter().flatten();
+    let ports = whys
+        .flat_map(|why| [&why["port"]].into_iter().chain(why["outputs"].as_array().into_iter().flatten()));
+    let named = ports.filter(|port| port["logical-port"].is_string());
+    let names: BTreeSet<(&str, &str)> = named.map(|p| (text(&p["name"]), text(&p["logical-port"]))).collect();
+    out.extend(names.iter().map(|(port, logical)| format!("OVN calls port {port} {logical}.")));
+}
+
 fn megaflow(out: &mut Vec<String>, m: &Megaflow) {
     let ufid = &m.ufid;
     out.push(match m.after {
@@ -226,6 +237,7 @@ pub fn tell(facts: &Facts) -> Told {
         let outputs = why["outputs"].as_array().into_iter().flatten();
         troubles.extend(outputs.flat_map(|port| trouble(port, true)));
     }
+    logical_names(&mut out, facts);
     facts.megaflow.iter().for_each(|m| megaflow(&mut out, m));
     out.extend(facts.recent.iter().chain(&facts.recent_back).map(recent_drop));
     troubles.sort();

@@ -90,6 +90,32 @@ function showSummary() {
   if (build) text(byId("build"), `${build.labels[0]}, interfaces of Open vSwitch ${build.labels[1]}`);
 }
 
+// Cycles per packet of each stage of the path, from one iteration in 1,024; empty before the first sample.
+const STAGES = ["receive", "extract", "look_up", "execute", "transmit", "turn"];
+function stages(datapath, thread) {
+  const packets = now.value("thread_stage_sampled_packets_total", datapath, thread) || 0;
+  const grown = packets - (before?.value("thread_stage_sampled_packets_total", datapath, thread) || 0);
+  // In a quiet moment no iteration may have been sampled: then the average since the start is shown.
+  const recent = before && grown > 0;
+  if (!packets) return "";
+  return STAGES.map((stage) => {
+    const all = now.value("thread_stage_sampled_cycles_total", datapath, thread, stage) || 0;
+    const old = recent ? before.value("thread_stage_sampled_cycles_total", datapath, thread, stage) || 0 : 0;
+    return `${stage.replace("_", " ")} ${si((all - old) / (recent ? grown : packets), 0)}`;
+  }).join(", ");
+}
+// The time within which 99 % of the packets of a queue have passed, since the last sample or since the start.
+function within(labels) {
+  const value = now.value("rxq_latency_bound_seconds", ...labels);
+  if (!value) return "";
+  const old = before?.value("rxq_latency_bound_seconds", ...labels);
+  const recent = old && value.count > old.count;
+  const of = (i) => value.buckets[i][1] - (recent ? old.buckets[i][1] : 0);
+  const most = of(value.buckets.length - 1) * 0.99;
+  const bound = value.buckets.find((_, i) => of(i) >= most)[0];
+  return bound === null ? "> 33 ms" : bound < 0.001 ? `≤ ${Math.round(bound * 1e6)} µs` : `≤ ${Math.round(bound * 1e3)} ms`;
+}
+
 function threads() {
   return now.all("thread_busy_seconds_total").map(({ labels: [datapath, thread] }) => {
     const of = (name) => rate("thread_" + name + "_seconds_total", datapath, thread);
@@ -97,14 +123,14 @@ function threads() {
     const packets = rate("thread_received_packets_total", datapath, thread);
     const cycles = rate("thread_busy_cycles_total", datapath, thread);
     return { key: datapath + " " + thread, datapath, thread, busy: all > 0 ? Math.min(busy / Math.max(all, 0.5), 1) : 0, packets,
-      cost: packets > 0 ? cycles / packets : 0, numa: now.value("thread_numa_node", datapath, thread) };
+      stages: stages(datapath, thread), cost: packets > 0 ? cycles / packets : 0, numa: now.value("thread_numa_node", datapath, thread) };
   });
 }
 function queues() {
   return now.all("rxq_core").map(({ labels, value }) => {
     const [datapath, port, queue] = labels;
     const bursts = rate("rxq_bursts_total", ...labels);
-    return { datapath, port, queue, thread: value < 0 ? "kernel-ports" : "pmd-c" + String(value).padStart(2, "0"),
+    return { datapath, port, queue, within: within(labels), thread: value < 0 ? "kernel-ports" : "pmd-c" + String(value).padStart(2, "0"),
       load: rate("rxq_busy_seconds_total", ...labels), packets: rate("rxq_packets_total", ...labels), enabled: now.value("rxq_enabled", ...labels) !== 0,
       full: bursts > 0 ? rate("rxq_full_bursts_total", ...labels) / bursts : 0 };
   });
@@ -138,16 +164,17 @@ function showThreads(all, rxqs) {
       svg.setAttribute("preserveAspectRatio", "none");
       svg.setAttribute("role", "img");
       card = el("article", { class: "card", "data-key": t.key }, el("h3", {}, el("span", { text: t.thread }), el("span")), el("p"), svg,
-        el("ul", { class: "queues" }), el("p"));
+        el("p", { class: "note" }), el("ul", { class: "queues" }), el("p"));
       holder.append(card);
     }
     known.delete(t.key);
-    const [head, facts, svg, list, more] = card.children;
+    const [head, facts, svg, costs, list, more] = card.children;
     text(head.lastChild, percent(t.busy) + " busy");
     head.lastChild.className = t.busy > 0.9 ? "bad" : "";
     const cost = t.packets > 0 ? `, ${si(t.cost, 0)} cycles each` : "";
     text(facts, `${si(t.packets)} packets/s${cost}; NUMA node ${t.numa}; ${t.datapath}`);
     drawLoad(svg, busyOf.get(t.key) || []);
+    text(costs, t.stages ? `Cycles of a packet: ${t.stages}` : "");
     const own = rxqs.filter((q) => q.datapath === t.datapath && q.thread === t.thread).sort((a, b) => b.load - a.load || (a.port + a.queue).localeCompare(b.port + b.queue));
     showQueues(list, own.slice(0, QUEUES));
     text(more, own.length > QUEUES ? `and ${own.length - QUEUES} queues with less load` : own.length ? "" : "polls no queue");
@@ -158,8 +185,8 @@ function showQueues(list, own) {
   while (list.children.length > own.length) list.lastChild.remove();
   own.forEach((q, i) => {
     const item = list.children[i] || list.appendChild(el("li", {}, el("span", { class: "name" }), el("span", { class: "bar", "aria-hidden": "true" }, el("i")),
-      el("span", { class: "v" }), el("span", { class: "v" })));
-    const [name, bar, load, packets] = item.children;
+      el("span", { class: "v" }), el("span", { class: "v" }), el("span", { class: "v" })));
+    const [name, bar, load, packets, stay] = item.children;
     text(name, `${q.port} · ${q.queue}${q.enabled ? "" : " (unused)"}`);
     name.title = `port ${q.port}, queue ${q.queue}`;
     bar.className = q.full > 0.5 ? "bar full" : "bar";
@@ -167,13 +194,15 @@ function showQueues(list, own) {
     bar.firstChild.style.width = Math.min(q.load, 1) * 100 + "%";
     text(load, percent(q.load));
     text(packets, si(q.packets) + "/s");
+    text(stay, q.within);
+    stay.title = q.within ? "99 % of the packets have passed the switch within this time, as far as one poll of the queue tells" : "";
   });
 }
 
 function ports() {
-  return now.all("port_info").map(({ labels: [bridge, port, type, ofport] }) => {
+  return now.all("port_info").map(({ labels: [bridge, port, type, ofport, logical] }) => {
     const r = (name) => rate(`port_${name}_total`, bridge, port), v = (name) => now.value(`port_${name}_total`, bridge, port) || 0;
-    return { bridge, port, type, ofport, up: now.value("port_up", bridge, port) === 1, rx: r("receive_packets"), rxBits: r("receive_bytes") * 8,
+    return { bridge, port, type, ofport, logical, up: now.value("port_up", bridge, port) === 1, rx: r("receive_packets"), rxBits: r("receive_bytes") * 8,
       tx: r("transmit_packets"), txBits: r("transmit_bytes") * 8, dropRate: r("receive_dropped_packets") + r("transmit_dropped_packets"),
       drops: v("receive_dropped_packets") + v("transmit_dropped_packets"), errors: v("receive_errors") + v("transmit_errors"),
       flaps: r("link_changes"), bfd: now.value("port_bfd_up", bridge, port), lacp: now.value("port_lacp_current", bridge, port) };
@@ -181,11 +210,11 @@ function ports() {
 }
 function showPorts(all) {
   const filter = byId("port-filter").value.toLowerCase(), sort = byId("port-sort").value;
-  const found = all.filter((p) => (p.port + " " + p.bridge).toLowerCase().includes(filter));
+  const found = all.filter((p) => (p.port + " " + p.bridge + " " + p.logical).toLowerCase().includes(filter));
   const order = { traffic: (p) => p.rx + p.tx, drops: (p) => p.dropRate * 1e6 + p.drops, name: () => 0 }[sort];
   found.sort((a, b) => order(b) - order(a) || a.bridge.localeCompare(b.bridge) || a.port.localeCompare(b.port));
   rows(byId("port-rows"), found.slice(0, PORTS), (p) => p.bridge + " " + p.port, (p) => [
-    { text: p.port, head: true }, { text: p.bridge }, { text: `${p.type} (${p.ofport})` },
+    { text: p.port, head: true }, { text: p.logical }, { text: p.bridge }, { text: `${p.type} (${p.ofport})` },
     { text: (p.up ? "up" : "down") + (p.bfd === 0 ? ", BFD down" : "") + (p.lacp === 0 ? ", no LACP partner" : ""), class: p.up || p.type === "internal" ? "" : "bad" },
     number(p.rx), number(p.rxBits), number(p.tx), number(p.txBits), number(p.dropRate, true), number(p.drops), number(p.errors, true)]);
   const left = sum("left_out_objects");
@@ -251,7 +280,7 @@ function showDrops(answer) {
   rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help }, { text: portsOf(r) }, number(r.rate, true), number(r.n)]);
   rows(byId("recent-rows"), answer.recent.slice(0, 20), (d) => [d.datapath, d.direction, d.port, d.reason, d.flow].join(" "), (d) => [
     { text: d.seconds < 60 ? `${d.seconds.toFixed(0)} s ago` : `${Math.floor(d.seconds / 60)} min ago`, class: "n" },
-    { text: `${d.direction === "receive" ? "in by" : "out by"} ${d.port || "a port that is gone"}` }, { text: d.reason.replaceAll("_", " ") },
+    { text: `${d.direction === "receive" ? "in by" : "out by"} ${d.port || "a port that is gone"}` }, { text: d.reason.replaceAll("_", " ") + (d.hint ? ` (${d.hint})` : "") },
     { text: d.flow || "bytes not known", class: "code" },
     { node: () => d.flow && d.bridge && d.direction === "receive" ? traceButton(d.bridge, d.flow) : el("span") }]);
 }

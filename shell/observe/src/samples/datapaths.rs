@@ -2,12 +2,16 @@
 
 use crate::view::{DatapathView, RxqView};
 use datapath::last_drop::Place;
+use datapath::stages::PathStage;
 use datapath::{Event, Tally};
 use metrics::table as m;
-use metrics::{Metric, Object, Samples};
+use metrics::{Histogram, Metric, Object, Samples};
 use poll_threads::WorkerPlace;
 use std::collections::BTreeMap;
 use units::{CoreId, PortNo, WorkerId};
+
+/// Zones of connection tracking without a limit of their own that are shown: those with the most connections.
+const ZONES_MAX: usize = 512;
 
 /// Metrics of a datapath that are events of its workers.
 static EVENTS: [(&Metric, Event); 11] = [
@@ -123,11 +127,17 @@ pub fn reason_name(reason: dpif::DropReason) -> &'static str {
 }
 
 fn zones(view: &DatapathView, samples: &mut Samples) {
-    for limit in view.datapath.conntrack().limits() {
-        let Some(zone) = limit.zone else { continue };
+    let conntrack = view.datapath.conntrack();
+    let limits = conntrack.limits().into_iter();
+    let limits: BTreeMap<u16, u32> = limits.filter_map(|of| Some((of.zone?, of.limit))).collect();
+    let mut zones: BTreeMap<u16, u32> = limits.keys().map(|zone| (*zone, 0)).collect();
+    zones.extend(conntrack.zones(ZONES_MAX));
+    for (zone, connections) in zones {
         if let Some(of) = samples.object(Object::Zone, &[&view.name, &zone.to_string()]) {
-            samples.set(&m::ZONE_CONNECTIONS, of, u64::from(limit.count));
-            samples.set(&m::ZONE_MAX, of, u64::from(limit.limit));
+            samples.set(&m::ZONE_CONNECTIONS, of, u64::from(connections));
+            if let Some(limit) = limits.get(&zone) {
+                samples.set(&m::ZONE_MAX, of, u64::from(*limit));
+            }
         }
     }
 }
@@ -144,12 +154,20 @@ fn thread(view: &DatapathView, place: &WorkerPlace, (queues, hertz): (u64, f64),
     TIMES.iter().for_each(|(metric, event)| samples.set(metric, of, tally.get(*event) as f64 / hertz));
     OF_THREAD.iter().for_each(|(metric, event)| samples.set(metric, of, tally.get(*event)));
     samples.set(&m::THREAD_DROPPED, of, tally.dropped_total());
+    let sample = view.datapath.worker_stages(place.id);
+    samples.set(&m::THREAD_STAGE_PACKETS, of, sample.packets);
     samples.set(&m::THREAD_RXQS, of, queues);
     let cache = view.datapath.worker_cache(place.id);
     samples.set(&m::THREAD_CACHE_ENTRIES, of, cache.entries);
     samples.set(&m::THREAD_CACHE_BYTES, of, cache.bytes);
     samples.set(&m::THREAD_NUMA, of, u64::from(place.numa));
     samples.set(&m::THREAD_ISOLATED, of, place.isolated);
+    for (stage, cycles) in PathStage::ALL.iter().zip(sample.cycles) {
+        let labels = [&view.name, &name, &stage.name().replace(' ', "_")];
+        if let Some(of) = samples.object(Object::Stage, &labels.map(String::as_str)) {
+            samples.set(&m::STAGE_CYCLES, of, cycles);
+        }
+    }
 }
 
 fn rxq(view: &DatapathView, q: &RxqView, hertz: f64, samples: &mut Samples) {
@@ -164,6 +182,23 @@ fn rxq(view: &DatapathView, q: &RxqView, hertz: f64, samples: &mut Samples) {
     let core = view.workers.get(q.worker).map_or(CoreId::UNPINNED, |w| w.core);
     samples.set(&m::RXQ_CORE, of, if core == CoreId::UNPINNED { -1.0 } else { f64::from(core.0) });
     samples.set(&m::RXQ_ENABLED, of, q.enabled);
+    // The thread of kernel ports sleeps until packets come, so the time between two polls says nothing about them.
+    if core != CoreId::UNPINNED && q.load.packets() > 0 {
+        stays(view, q, &number, hertz, samples);
+    }
+}
+
+fn stays(view: &DatapathView, q: &RxqView, number: &str, hertz: f64, samples: &mut Samples) {
+    let Some(of) = samples.object(Object::RxqStay, &[&view.name, &q.port, number]) else { return };
+    let stays = q.load.stays();
+    let (above, bounded) = stays.packets.split_last().unwrap_or((&0, &[]));
+    let bound = |(k, n): (usize, &u64)| ((1u64 << k) as f64 / 1e6, *n);
+    let buckets = bounded.iter().enumerate().map(bound).collect();
+    samples.set_histogram(
+        &m::RXQ_STAY,
+        of,
+        Histogram { buckets, above: *above, sum: stays.sum as f64 / hertz },
+    );
 }
 
 /// The worker that `last_drops` name, for the page.

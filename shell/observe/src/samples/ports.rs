@@ -30,7 +30,7 @@ pub fn add_with(view: &View, kernel: &HashMap<String, Both>, samples: &mut Sampl
 fn info(port: &PortView, samples: &mut Samples) {
     // As in the column ofport: the local port is 65534.
     let ofport = port.ofport.0.to_string();
-    let labels = [&*port.bridge, &port.name, &port.kind, &ofport];
+    let labels = [&*port.bridge, &port.name, &port.kind, &ofport, &port.logical];
     if let Some(of) = samples.object(Object::PortInfo, &labels) {
         samples.set(&m::PORT, of, 1u64);
     }

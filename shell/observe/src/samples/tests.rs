@@ -48,6 +48,7 @@ fn view() -> View {
         datapath: 0,
         name: format!("port{i}"),
         kind: "system".to_owned(),
+        logical: String::new(),
         ofport: OfPort(i as u16),
         number: Some(PortNo(i)),
         up: true,
@@ -84,7 +85,7 @@ fn cardinality_of_ten_thousand_ports() {
         (made - start) / 1000,
         (rendered - made) / 1000
     );
-    // Twelve for each port and its information, seven for each rx queue up to the limit.
+    // Twelve for each port and its information, seven for each rx queue up to the limit; histograms only for queues of poll threads.
     let expected = PORTS as usize * 13 + Object::Rxq.limit() * 7;
     assert!((expected..expected + 200).contains(&samples.len()), "{} series", samples.len());
     let text = String::from_utf8(text).unwrap();

@@ -1,0 +1,28 @@
+//! What OVN calls a port: `external_ids` of its rows, read when somebody asks. The configuration does not depend on it, so a change of it
+//! has no other effect.
+
+use crate::database::DbClient;
+use crate::switch::Switch;
+use config::BridgeConfig;
+use openflow_service::BridgePort;
+
+/// Keys of the port's row that tell what is behind a tunnel or a patch port.
+const OF_PORT: [&str; 4] =
+    ["ovn-chassis-id", "ovn-localnet-port", "ovn-l3gateway-port", "ovn-l2gateway-port"];
+
+/// The name of the logical port that is bound to a port (`iface-id`), or of the chassis behind a tunnel.
+pub fn logical_name<'a>(db: &'a DbClient, bridge: &BridgeConfig, port: &BridgePort) -> Option<&'a str> {
+    let of_interface = db.replica.row("Interface", port.uuid)?.map_str("external_ids", "iface-id");
+    of_interface.or_else(|| {
+        let row = db.replica.row("Port", bridge.ports.get(&port.port_row)?.uuid)?;
+        OF_PORT.iter().find_map(|key| row.map_str("external_ids", key))
+    })
+}
+
+impl Switch {
+    /// The same of a port of any bridge.
+    pub fn logical_name_of(&self, port: &BridgePort) -> Option<&str> {
+        let of = |bridge: &&openflow_service::Bridge| bridge.config.ports.contains_key(&port.port_row);
+        logical_name(&self.db, &self.bridges.values().find(of)?.config, port)
+    }
+}
