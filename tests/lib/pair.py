@@ -1,6 +1,17 @@
 """A switch with two namespaces, whose only packets are those of the test."""
 from lib import lab
 
+# Sends as many UDP packets as the first argument says; the second is a function that draws source and destination address.
+SENDER = """
+import random, socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+for i in range(int(sys.argv[1])):
+    addresses = eval(sys.argv[2])(random)
+    header = bytes.fromhex("0200000000020200000000010800") + bytes([69, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0])
+    s.send(header + addresses + bytes([0, random.choice([5, 7, 9]), 0, 9, 0, 8, 0, 0]) + bytes(18))
+"""
+
 
 def switch_with_two_namespaces():
     s = lab.Switch().start()

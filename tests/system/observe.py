@@ -10,12 +10,21 @@ import urllib.parse
 import urllib.request
 
 from lib import browser, lab
+from lib.pair import SENDER
 
 ANY_LOAD = True
 PACKAGING = os.path.join(lab.ROOT, "packaging", "prometheus")
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
 # Seconds that Prometheus scrapes. Four samples are enough for a rate; set TEST_LONG for a minute.
 SCRAPE = 60 if os.environ.get("TEST_LONG") else 4
+# A TCP packet that belongs to no connection, again and again.
+UNASKED = """
+import socket, struct, time
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+while True:
+    s.sendto(struct.pack("!HHIIBBHHH", 7, 8, 1, 1, 80, 18, 100, 0, 0), ("10.0.0.12", 0))
+    time.sleep(0.1)
+"""
 # What the test's switch drops, and by which rule of the table or setting.
 DROPPED = "priority=10,icmp,nw_dst=10.0.0.9,actions=drop"
 
@@ -159,7 +168,8 @@ def test_prometheus():
     asked = [target["expr"] for panel in panels for target in panel["targets"]]
     asked = [e.replace("$instance", ".*").replace("$__rate_interval", "1m") for e in asked]
     assert len(asked) > 25
-    empty = [e for e in asked if not query(e)]
+    # Histograms are of rx queues of poll threads, and stages of busy ones; this switch has none. `test_latency_and_stages` has.
+    empty = [e for e in asked if not query(e) and "latency_bound" not in e and "stage_sampled" not in e]
     assert not empty, empty
     dropped = query('sum(rate(sluice_drops_total{reason="drop_action_of_pipeline"}[1m]))')
     assert float(dropped[0]["value"][1]) > 0
@@ -184,6 +194,8 @@ def test_web_page():
     b.until("/The OpenFlow tables send the packet nowhere/.test(document.getElementById('reason-rows').innerText)", "their meaning is explained")
     b.until("[...document.querySelectorAll('#port-rows tr')].some(r => r.innerText.includes('%s') && /up/.test(r.innerText))" % s.a.port, "the port is up")
     b.until("document.querySelectorAll('#megaflow-rows tr').length > 1", "megaflows are shown")
+    s.vsctl("set", "interface", s.a.port, "external_ids:iface-id=sw0-p1")
+    b.until("[...document.querySelectorAll('#port-rows tr')].some(r => r.innerText.includes('%s') && /sw0-p1/.test(r.innerText))" % s.a.port, "OVN's name")
     # By keyboard alone: the first tab stop skips the menu; a flow is typed and traced.
     b.evaluate("document.body.focus()")
     b.press("Tab")
@@ -213,39 +225,101 @@ def test_web_page():
     b.until("!document.getElementById('error').hidden", "the page says that the switch is gone")
 
 
+def malformed_tunnel(s, a):
+    """Packets whose tunnel header is not one: VXLAN without the flag that says that it has a network."""
+    s.vsctl("add-port", "br0", "vx0", "--", "set", "interface", "vx0", "type=vxlan", "options:remote_ip=10.0.0.1", "options:key=flow")
+    lab.sh("ip", "address", "add", "10.0.0.100/24", "dev", "br0")
+    lab.sh("ip", "link", "set", "br0", "up")
+    a.spawn("python3", "-c", "import socket, time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+            "while True: s.sendto(bytes(100), ('10.0.0.100', 4789)); time.sleep(0.05)")
+
+
+def upcall_backlog(s, a):
+    """More new flows than one handler thread translates: each packet passes sixty tables."""
+    s.vsctl("set", "open_vswitch", ".", "other_config:n-handler-threads=1")
+    tables = "".join("table=%d,actions=resubmit(,%d)\n" % (n, n + 1) for n in range(100, 160))
+    whole = "move:NXM_OF_IP_SRC[]->NXM_NX_REG0[],move:NXM_OF_IP_DST[]->NXM_NX_REG1[],drop"
+    s.ofctl("add-flows", "br0", "-", input=tables + "table=160,ip,actions=%s\npriority=99,udp,tp_dst=9,actions=resubmit(,100)\n" % whole)
+    for _ in range(2):
+        a.spawn("python3", "-c", SENDER, "100000000", "lambda r: r.randbytes(8)", stdout=subprocess.DEVNULL)
+
+
 def test_reasons_of_drops():
-    """An access list, a meter, an MTU, a policer and a port that is down: each drop is shown with its reason and its port."""
+    """Ten causes of drops, made on purpose: each is in the JSON and on the page in a browser, with its reason and its port."""
+    page = browser.Browser()
     s = Switch()
-    a, b = s.a, s.b
-    a.run("ip", "neigh", "add", "10.0.0.11", "lladdr", "02:00:00:00:00:0b", "dev", "eth0")
+    a, b, slow = s.a, s.b, lab.Namespace("10.0.0.3/24")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    s.vsctl("add-port", "br0", slow.port)
+    for last in (11, 12, 13, 14):
+        a.run("ip", "neigh", "add", "10.0.0.%d" % last, "lladdr", "02:00:00:00:00:%02x" % last, "dev", "eth0")
     s.client("ovs-ofctl", "-O", "OpenFlow13", "add-meter", "br0", "meter=1,pktps,band=type=drop,rate=1")
     s.client("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "br0", "priority=20,icmp,nw_dst=10.0.0.11,actions=meter:1,NORMAL")
+    # Answers that connection tracking has not seen the questions of; a router that gets a packet at the end of its way.
+    for flow in ("priority=20,tcp,nw_dst=10.0.0.12,ct_state=-trk,actions=ct(table=1)", "table=1,tcp,ct_state=+inv+trk,actions=drop",
+                 "priority=20,icmp,nw_dst=10.0.0.13,actions=dec_ttl,output:2"):
+        s.ofctl("add-flow", "br0", flow)
     a.run("ip", "link", "set", "eth0", "mtu", "4000")
     lab.sh("ip", "link", "set", a.port, "mtu", "4000")
-    # Nobody has this address, so its packets are flooded, also to the port of the bridge, which is down.
-    s.ping("10.0.0.11")
+    # The access list, and the meter.
     s.ping("10.0.0.9")
-    a.spawn("ping", "-q", "-i", "0.1", "-s", "3000", "-M", "do", "10.0.0.2", stdout=subprocess.DEVNULL)
+    s.ping("10.0.0.11")
+    a.spawn("ping", "-q", "-i", "0.1", "-s", "3000", "-M", "do", "10.0.0.2", **quiet)
+    a.spawn("ping", "-q", "-i", "0.1", "-t", "1", "10.0.0.13", **quiet)
+    # An acknowledgement of nothing.
+    a.spawn("python3", "-c", UNASKED, **quiet)
     s.vsctl("set", "interface", b.port, "ingress_policing_rate=8", "ingress_policing_burst=8")
-    b.spawn("ping", "-q", "-i", "0.05", "-s", "1000", "10.0.0.1", stdout=subprocess.DEVNULL)
+    b.spawn("ping", "-q", "-i", "0.05", "-s", "1000", "10.0.0.1", **quiet)
+    # A device whose queue is full.
+    lab.sh("tc", "qdisc", "replace", "dev", slow.port, "root", "tbf", "rate", "8kbit", "burst", "1600", "limit", "1600")
+    a.spawn("ping", "-q", "-i", "0.02", "-s", "1400", "10.0.0.3", **quiet)
+    malformed_tunnel(s, a)
+    # A port that the datapath does not have: of a megaflow that was added by hand, until it is verified.
+    s.ping("10.0.0.14", 0.02)
+    number = re.search(r"port (\d+): %s\b" % a.port, s.appctl("dpctl/show"))[1]
+    mac = json.loads(a.run("ip", "-j", "link", "show", "eth0"))[0]["address"]
+    nowhere = "in_port(%s),eth(src=%s,dst=02:00:00:00:00:0e),eth_type(0x0800),ipv4(dst=10.0.0.14,frag=no)" % (number, mac)
 
     def shown():
+        s.appctl("dpctl/add-flow", nowhere, "99", check=False)
         drops = s.json("/api/drops")
         counted = {r["reason"] for r in drops["reasons"] if sum(r["packets"].values())}
         assert {d["reason"] for d in drops["recent"]} <= counted
-        return {(d["reason"], d["direction"], d["port"]) for d in drops["recent"] if d["flow"]}
+        return {(d["reason"], d["direction"], d["port"], d["hint"]) for d in drops["recent"] if d["flow"]}
 
-    wanted = {("drop_action_of_pipeline", "receive", a.port), ("meter", "receive", a.port), ("tx_mtu_exceeded", "transmit", b.port),
-              ("rx_qos", "receive", b.port), ("tx_failed", "transmit", "br0")}
-    try:
-        lab.wait_until(lambda: wanted <= shown(), "all reasons are shown")
-    except AssertionError:
-        raise AssertionError("shown: %s" % shown()) from None
-    for reason, direction, port in wanted:
+    ttl = "its TTL is used up: a flow that decrements it drops the packet"
+    wanted = {("drop_action_of_pipeline", "receive", a.port, None), ("meter", "receive", a.port, None), ("tx_mtu_exceeded", "transmit", b.port, None),
+              ("rx_qos", "receive", b.port, None), ("tx_failed", "transmit", slow.port, None), ("invalid_port", "receive", a.port, None),
+              ("drop_action_of_pipeline", "receive", a.port, "invalid for connection tracking"),
+              ("drop_action_of_pipeline", "receive", a.port, ttl), ("tunnel_pop_error", "receive", a.port, None)}
+
+    def all_shown(of):
+        try:
+            lab.wait_until(lambda: of <= shown(), "all reasons are shown", 20)
+        except AssertionError:
+            raise AssertionError("missing: %s" % (of - shown())) from None
+
+    all_shown(wanted)
+    for reason, direction, port, _ in wanted:
         assert s.value("sluice_port_drops_total", port=port, direction=direction, reason=reason) > 0
     # The main thread's part of the metrics is up to a second old.
     lab.wait_until(lambda: s.value("sluice_meter_exceeding_packets_total", bridge="br0", meter="1") > 0, "the meter has counted")
     lab.wait_until(lambda: s.value("sluice_port_receive_dropped_packets_total", port=b.port) > 0, "the port has counted")
+    page.look(1280, dark=False)
+    page.open(s.url + "/")
+
+    def on_page(reason, direction, port, hint):
+        words = [reason.replace("_", " "), ("in by " if direction == "receive" else "out by ") + port]
+        rows = "[...document.querySelectorAll('#%s tr')].some(r => %s.every(w => r.innerText.includes(w)))"
+        page.until(rows % ("reason-rows", json.dumps(words)), "the page names %s at %s" % (reason, port))
+        if hint:
+            page.until(rows % ("recent-rows", json.dumps([hint])), "the page says: " + hint)
+
+    for cause in sorted(wanted, key=str):
+        on_page(*cause)
+    upcall_backlog(s, a)
+    all_shown({("upcall_backlog", "receive", a.port, None)})
+    on_page("upcall_backlog", "receive", a.port, None)
 
 
 def test_queues_move_on_the_page():
@@ -265,6 +339,43 @@ def test_queues_move_on_the_page():
     assert pools["sluice_memory_pool_buffers"]["samples"][0][1] > 0 and len(pools) == 2, pools
     s.vsctl("set", "open_vswitch", ".", "other_config:pmd-cpu-mask=0x2")
     b.until(shown % "pmd-c01", "the queue is shown with its new thread")
+
+
+def test_latency_and_stages():
+    """A poll thread under load: each stage has its cycles, and the histogram of its queue has all packets; the page shows both."""
+    from lib import dpdk
+    dpdk.need()
+    b = browser.Browser()
+    s = dpdk.Switch()
+    address = "127.0.0.1:%d" % free_port()
+    s.other_config.update({"pmd-cpu-mask": "0x1", "metrics-listen": address})
+    s.start()
+    s.secure_bridge("br0")
+    # A ring that returns what is sent to it: a few packets that circle.
+    s.add("br0", ("circle", 1, "dpdk", {"dpdk-devargs": "net_ring0"}))
+    s.ofctl("add-flow", "br0", "in_port=1,actions=in_port")
+    frame = "0200000000020200000000010800" + "00" * 50
+    for _ in range(8):
+        s.ofctl("packet-out", "br0", "in_port=controller,packet=%s,actions=output:1" % frame)
+
+    def metrics():
+        with urllib.request.urlopen("http://%s/api/metrics?name=sluice_thread_stage&name=sluice_rxq" % address, timeout=20 * lab.PATIENCE) as answer:
+            found = json.load(answer)["metrics"]
+        return {name: {tuple(ls): v for ls, v in family["samples"]} for name, family in found.items()}
+
+    stages = "sluice_thread_stage_sampled_cycles_total"
+    place = ("netdev@ovs-netdev", "pmd-c00")
+    lab.wait_until(lambda: metrics()["sluice_thread_stage_sampled_packets_total"].get(place, 0) > 8, "iterations are sampled")
+    found = metrics()
+    assert all(found[stages][(*place, stage)] > 0 for stage in ("receive", "extract", "look_up", "execute", "transmit", "turn")), found[stages]
+    histogram = found["sluice_rxq_latency_bound_seconds"][(place[0], "circle", "0")]
+    counts = [n for _, n in histogram["buckets"]]
+    assert counts == sorted(counts) and counts[-1] == histogram["count"] >= found["sluice_rxq_packets_total"][(place[0], "circle", "0")] * 0.9
+    assert 0 < histogram["sum"] / histogram["count"] < 0.1, histogram
+    b.open("http://%s/" % address)
+    card = "[...document.querySelectorAll('#cards article')].find(c => c.innerText.includes('circle · 0'))?.innerText"
+    b.until("/Cycles of a packet: receive \\d+.*, extract \\d+.*, turn \\d+/.test(%s)" % card, "cycles by stage are shown")
+    b.until("/≤ \\d+ [µm]s/.test(%s)" % card, "the latency is shown")
 
 
 def answer(connection):

@@ -4,20 +4,10 @@ import os
 import subprocess
 
 from lib import lab
-from lib.pair import switch_with_two_namespaces
+from lib.pair import SENDER, switch_with_two_namespaces
 
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-
-SENDER = """
-import random, socket, sys
-s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-s.bind(("eth0", 0))
-for i in range(int(sys.argv[1])):
-    addresses = eval(sys.argv[2])(random)
-    header = bytes.fromhex("0200000000020200000000010800") + bytes([69, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0])
-    s.send(header + addresses + bytes([0, random.choice([5, 7, 9]), 0, 9, 0, 8, 0, 0]) + bytes(18))
-"""
 
 
 def sluice(s, tool, *words):
