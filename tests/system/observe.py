@@ -281,15 +281,18 @@ def test_reasons_of_drops():
     nowhere = "in_port(%s),eth(src=%s,dst=02:00:00:00:00:0e),eth_type(0x0800),ipv4(dst=10.0.0.14,frag=no)" % (number, mac)
 
     def shown():
-        s.appctl("dpctl/add-flow", nowhere, "99", check=False)
         drops = s.json("/api/drops")
+        if not any(d["reason"] == "invalid_port" for d in drops["recent"]):
+            # The megaflow that the switch itself has made goes first.
+            s.appctl("dpctl/del-flows")
+            s.appctl("dpctl/add-flow", nowhere, "99", check=False)
         counted = {r["reason"] for r in drops["reasons"] if sum(r["packets"].values())}
         assert {d["reason"] for d in drops["recent"]} <= counted
         return {(d["reason"], d["direction"], d["port"], d["hint"]) for d in drops["recent"] if d["flow"]}
 
     ttl = "its TTL is used up: a flow that decrements it drops the packet"
     wanted = {("drop_action_of_pipeline", "receive", a.port, None), ("meter", "receive", a.port, None), ("tx_mtu_exceeded", "transmit", b.port, None),
-              ("rx_qos", "receive", b.port, None), ("tx_failed", "transmit", slow.port, None), ("invalid_port", "receive", a.port, None),
+              ("rx_qos", "receive", b.port, None), ("tx_failed", "transmit", slow.port, None), ("invalid_port", "transmit", None, None),
               ("drop_action_of_pipeline", "receive", a.port, "invalid for connection tracking"),
               ("drop_action_of_pipeline", "receive", a.port, ttl), ("tunnel_pop_error", "receive", a.port, None)}
 
@@ -300,7 +303,8 @@ def test_reasons_of_drops():
             raise AssertionError("missing: %s" % (of - shown())) from None
 
     all_shown(wanted)
-    for reason, direction, port, _ in wanted:
+    # A port that does not exist has no name.
+    for reason, direction, port, _ in filter(lambda cause: cause[2], wanted):
         assert s.value("sluice_port_drops_total", port=port, direction=direction, reason=reason) > 0
     # The main thread's part of the metrics is up to a second old.
     lab.wait_until(lambda: s.value("sluice_meter_exceeding_packets_total", bridge="br0", meter="1") > 0, "the meter has counted")
@@ -309,7 +313,8 @@ def test_reasons_of_drops():
     page.open(s.url + "/")
 
     def on_page(reason, direction, port, hint):
-        words = [reason.replace("_", " "), ("in by " if direction == "receive" else "out by ") + port]
+        place = ("in by " if direction == "receive" else "out by ") + (port or "")
+        words = [reason.replace("_", " "), *([place] if port else [])]
         rows = "[...document.querySelectorAll('#%s tr')].some(r => %s.every(w => r.innerText.includes(w)))"
         page.until(rows % ("reason-rows", json.dumps(words)), "the page names %s at %s" % (reason, port))
         if hint:
