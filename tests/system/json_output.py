@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 
 from lib import lab
@@ -69,7 +70,7 @@ def test_names_of_json():
     a.run("ip", "neigh", "add", "10.1.1.9", "lladdr", "02:00:00:00:00:09", "dev", "eth0")
     a.spawn("ping", "-i", "0.1", "10.1.1.2", **quiet)
     a.spawn("ping", "-i", "0.1", "10.1.1.9", **quiet)
-    target = ["-t", "%s/%s.ctl" % (s.dir, s.name)]
+    target, metrics = ["-t", "%s/%s.ctl" % (s.dir, s.name)], "%s/%s.metrics.sock" % (s.dir, s.name)
 
     def tool(*words):
         out = subprocess.run([SLUICE, *words], env=s.env, capture_output=True, text=True, timeout=60)
@@ -77,12 +78,18 @@ def test_names_of_json():
         return json.loads(out.stdout)
 
     def http(path):
-        return json.loads(lab.sh("curl", "-s", "--unix-socket", s.dir + "/sluiced.metrics.sock", "http://localhost" + path))
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(metrics)
+            connection.sendall(b"GET %s HTTP/1.1\r\n\r\n" % path.encode())
+            return json.loads(connection.makefile("rb").read().split(b"\r\n\r\n", 1)[1])
 
     lab.wait_until(lambda: len(http("/api/drops")["recent"]) and http("/api/megaflows")["megaflows"], "packets are forwarded and dropped")
+    # What doctor finds.
+    s.vsctl("set-controller", "br0", "tcp:127.0.0.1:1")
+    lab.wait_until(lambda: tool("doctor", "--json")["findings"], "doctor has findings")
     top = ["top", *target, "--once", "--interval=0.3", "--json"]
     answers = {
-        "/api/metrics": [http("/api/metrics"), tool("metrics", "--target", s.dir + "/sluiced.metrics.sock", "--json")],
+        "/api/metrics": [http("/api/metrics"), tool("metrics", "--target", metrics, "--json")],
         "/api/drops": [http("/api/drops")],
         "/api/megaflows": [http("/api/megaflows")],
         "/api/trace": [http("/api/trace?bridge=br0&flow=in_port%3D1"), http("/api/trace?bridge=br0&flow=x"), http("/api/last-drop")],
