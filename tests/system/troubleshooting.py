@@ -110,3 +110,34 @@ def test_masks_controllers_and_misses():
     assert "  %s " % a.port in drops and "other_config:n-handler-threads gives more threads" in drops, drops
     thread, = json.loads(sluice(s, "top", "--json", "--interval=0.5"))[0]["threads"]
     assert thread["upcalls-per-second"] > 1000 and thread["drops-per-second"] > 0, thread
+
+
+def test_full_rings_and_unbalanced_threads():
+    """sluice top: a port that brings more than its thread takes, and a thread that has all the queues; pmd plan: the moves that help."""
+    from lib import dpdk
+    dpdk.need()
+    s = dpdk.Switch()
+    s.other_config["pmd-cpu-mask"] = "0x3"
+    s.start()
+    s.secure_bridge("br0")
+    # Such a port has packets at any time.
+    s.add("br0", ("in", 1, "dpdk", {"dpdk-devargs": "net_null0", "n_rxq": "2"}, {"other_config:pmd-rxq-affinity": '"0:0,1:0"'}))
+    s.flows("br0", "in_port=1,actions=drop")
+
+    def shown():
+        datapath, = json.loads(sluice(s, "top", "--json", "--interval=0.5"))
+        threads = {t["core"]: t for t in datapath["threads"]}
+        return threads[0], threads[1], [q for q in datapath["queues"] if q["port"] == "in"]
+
+    def is_shown():
+        full, idle, queues = shown()
+        return (full["busy"] > 0.9 and full["isolated"] and full["queues"] == 2 and idle["busy"] < 0.5 and len(queues) == 2
+                and all(q["full-burst-share"] > 0.9 and q["core"] == 0 for q in queues))
+
+    lab.wait_until(is_shown, "top shows full queues on one of two threads", 20)
+    text = sluice(s, "top", "--once", "--interval=0.3")
+    assert " isolated\n" in text and "full %" in text, text
+    # Without affinity a rebalance helps.
+    s.vsctl("remove", "interface", "in", "other_config", "pmd-rxq-affinity", "--", "set", "open_vswitch", ".", "other_config:pmd-rxq-isolate=true")
+    assert "dpif-netdev/pmd-rxq-rebalance" in sluice(s, "pmd", "plan")
+    lab.wait_until(lambda: {q["core"] for q in shown()[2]} == {0, 1}, "both threads have a queue", 20)
