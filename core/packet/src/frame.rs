@@ -7,6 +7,7 @@
 //! worker normally allocates nothing. The numbers of kept buffers and of buffers in use are bounded.
 
 use crate::offload::{Note, Offload};
+use crate::vouched::Vouched;
 use buffer::{Buffer, Release, Returns, Source};
 use std::fmt;
 use std::sync::Arc;
@@ -76,7 +77,17 @@ impl Frame {
         self.undone.offload()
     }
 
-    /// Returns whether there are unfinished offloads.
+    /// The checksums that the device which received the frame stated to be right.
+    pub fn vouched(&self) -> Option<Vouched> {
+        self.undone.vouched()
+    }
+
+    /// Records checksums that were stated to be right. The frame must have no unfinished offloads.
+    pub fn set_vouched(&mut self, vouched: Vouched) {
+        self.undone = Note::of_vouched(vouched);
+    }
+
+    /// Returns whether there are unfinished offloads, or checksums that a device vouched for.
     #[inline]
     pub fn is_undone(&self) -> bool {
         self.undone.is_some()
@@ -91,9 +102,14 @@ impl Frame {
     #[inline]
     pub fn shift_offload(&mut self, by: i16) {
         if self.is_undone() {
-            let mut offload = self.offload();
-            offload.shift(by);
-            self.set_offload(offload);
+            match self.vouched() {
+                Some(vouched) => self.set_vouched(Vouched { l4: vouched.l4.saturating_add_signed(by), ..vouched }),
+                None => {
+                    let mut offload = self.offload();
+                    offload.shift(by);
+                    self.set_offload(offload);
+                }
+            }
         }
     }
 

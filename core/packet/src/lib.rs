@@ -18,6 +18,7 @@ pub mod queue;
 pub mod segment;
 mod view;
 pub mod vnet;
+pub mod vouched;
 
 pub use ether::{Arp, Ethernet, ethertype};
 pub use ip::{Ipv4, Ipv6, ipproto};

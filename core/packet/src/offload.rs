@@ -10,6 +10,7 @@
 //! segmented has such a checksum.
 
 use crate::segment;
+use crate::vouched::{VOUCHED, Vouched};
 pub use crate::segment::GsoKind;
 
 /// Maximum number of segments per frame: 64 KB in segments smaller than those of any TCP. A sender that asks for more
@@ -60,7 +61,7 @@ const ECN: u64 = 4;
 pub(crate) struct Note(u64);
 
 impl Note {
-    /// Returns whether any offload is unfinished.
+    /// Returns whether any offload is unfinished, or a device vouched for checksums.
     #[inline]
     pub(crate) fn is_some(self) -> bool {
         self.0 != 0
@@ -74,7 +75,19 @@ impl Note {
         Note(csum | gso)
     }
 
+    /// A note that there is nothing to do, and which checksums a device stated to be right.
+    pub(crate) fn of_vouched(vouched: Vouched) -> Note {
+        Note(vouched.word())
+    }
+
+    pub(crate) fn vouched(self) -> Option<Vouched> {
+        Vouched::of_word(self.0)
+    }
+
     pub(crate) fn offload(self) -> Offload {
+        if self.0 & VOUCHED != 0 {
+            return Offload::default();
+        }
         let part = |shift: u32| (self.0 >> shift) as u16;
         let kind = match part(8) as u8 {
             0 => GsoKind::Tcp4,

@@ -22,10 +22,6 @@ const fn tunnel(key: &'static str) -> Setting {
     opt(key, TUNNEL)
 }
 
-const fn dummy(key: &'static str) -> Setting {
-    opt(key, DUMMY).none("dummy devices have no such offload")
-}
-
 settings! {
     PEER = opt("peer", PATCH).text("a patch port").doc("The peer patch port.");
     DPDK_DEVARGS = opt("dpdk-devargs", DPDK).text("a PCI address, or a DPDK device with its arguments")
@@ -55,6 +51,34 @@ settings! {
     DUMMY_NUMA_ID = opt("numa_id", DUMMY).int(0, I32, 0).doc("NUMA node of a dummy device (tests).");
     DUMMY_OL_TSO_SEGSZ = opt("ol_tso_segsz", DUMMY).opt_int(0, 65_535)
         .doc("Segment size of merged TCP packets that a dummy device receives; it also sends merged packets unsplit (tests).");
+    DUMMY_OL_IP_RX_GOOD = opt("ol_ip_rx_csum_set_good", DUMMY).flag(false)
+        .doc("A dummy device states that received IP checksums are right (tests).");
+    DUMMY_OL_IP_RX_BAD = opt("ol_ip_rx_csum_set_bad", DUMMY).flag(false)
+        .doc("A dummy device states that received IP checksums are wrong; they are kept as they are (tests).");
+    DUMMY_OL_IP_RX_PARTIAL = opt("ol_ip_rx_csum_set_partial", DUMMY).flag(false)
+        .doc("IP checksums of packets that a dummy device receives are still to be computed (tests).");
+    DUMMY_OL_L4_RX_GOOD = opt("ol_l4_rx_csum_set_good", DUMMY).flag(false)
+        .doc("A dummy device states that received TCP and UDP checksums are right (tests).");
+    DUMMY_OL_L4_RX_BAD = opt("ol_l4_rx_csum_set_bad", DUMMY).flag(false)
+        .doc("A dummy device states that received TCP and UDP checksums are wrong; they are kept as they are (tests).");
+    DUMMY_OL_L4_RX_PARTIAL = opt("ol_l4_rx_csum_set_partial", DUMMY).flag(false)
+        .doc("TCP and UDP checksums of packets that a dummy device receives are still to be computed (tests).");
+    DUMMY_OL_IP_TX = opt("ol_ip_tx_csum", DUMMY).flag(false)
+        .doc("A dummy device offers to compute IP checksums (tests).");
+    DUMMY_OL_IP_TX_DISABLED = opt("ol_ip_tx_csum_disabled", DUMMY).flag(false)
+        .doc("A dummy device offers to compute IP checksums, but leaves those that it should compute as they are (tests).");
+    DUMMY_OL_L4_TX = opt("ol_l4_tx_csum", DUMMY).flag(false)
+        .doc("A dummy device offers to compute TCP and UDP checksums (tests).");
+    DUMMY_OL_L4_TX_DISABLED = opt("ol_l4_tx_csum_disabled", DUMMY).flag(false)
+        .doc("A dummy device offers to compute TCP and UDP checksums, but leaves those that it should compute as they are (tests).");
+    DUMMY_OL_OUT_IP_TX = opt("ol_out_ip_tx_csum", DUMMY).flag(false)
+        .doc("A dummy device offers to compute IP checksums of tunnel headers (tests).");
+    DUMMY_OL_OUT_IP_TX_DISABLED = opt("ol_out_ip_tx_csum_disabled", DUMMY).flag(false)
+        .doc("A dummy device offers to compute IP checksums of tunnel headers, but leaves those that it should compute as they are (tests).");
+    DUMMY_OL_OUT_UDP_TX = opt("ol_out_udp_tx_csum", DUMMY).flag(false)
+        .doc("A dummy device offers to compute UDP checksums of tunnel headers (tests).");
+    DUMMY_OL_OUT_UDP_TX_DISABLED = opt("ol_out_udp_tx_csum_disabled", DUMMY).flag(false)
+        .doc("A dummy device offers to compute UDP checksums of tunnel headers, but leaves those that it should compute as they are (tests).");
     DUMMY_STREAM = opt("stream", DUMMY).text("a target").doc("Target that a dummy device connects to (tests).");
     DUMMY_PSTREAM = opt("pstream", DUMMY).text("a target").doc("Target that a dummy device listens on (tests).");
     DUMMY_PCAP = opt("pcap", DUMMY).text("a file").doc("Capture file of all packets of a dummy device (tests).");
@@ -111,20 +135,4 @@ pub const OTHERS: &[Setting] = &[
     tunnel("srv6_flowlabel")
         .choice(&["zero", "copy", "compute"], "copy")
         .doc("The flow label of the outer header of SRv6."),
-    dummy("ol_ip_rx_csum_set_good")
-        .flag(false)
-        .doc("A dummy device marks received IP checksums as good (tests)."),
-    dummy("ol_ip_rx_csum_set_bad").flag(false).doc("It marks them as bad."),
-    dummy("ol_ip_rx_csum_set_partial").flag(false).doc("It marks them as partial."),
-    dummy("ol_l4_rx_csum_set_good").flag(false).doc("It marks received TCP and UDP checksums as good."),
-    dummy("ol_l4_rx_csum_set_bad").flag(false).doc("It marks them as bad."),
-    dummy("ol_l4_rx_csum_set_partial").flag(false).doc("It marks them as partial."),
-    dummy("ol_ip_tx_csum").flag(false).doc("It offers IP checksum offload."),
-    dummy("ol_ip_tx_csum_disabled").flag(false).doc("It does not offer IP checksum offload."),
-    dummy("ol_l4_tx_csum").flag(false).doc("It offers TCP and UDP checksum offload."),
-    dummy("ol_l4_tx_csum_disabled").flag(false).doc("It does not offer TCP and UDP checksum offload."),
-    dummy("ol_out_ip_tx_csum").flag(false).doc("It offers outer IP checksum offload."),
-    dummy("ol_out_ip_tx_csum_disabled").flag(false).doc("It does not offer outer IP checksum offload."),
-    dummy("ol_out_udp_tx_csum").flag(false).doc("It offers outer UDP checksum offload."),
-    dummy("ol_out_udp_tx_csum_disabled").flag(false).doc("It does not offer outer UDP checksum offload."),
 ];

@@ -86,6 +86,40 @@ fn a_dummy_with_a_segment_size_receives_and_sends_long_pieces() {
     }
 }
 
+/// A stated checksum that changed is computed anew when the packet is sent; a device that only offers to compute it leaves what
+/// was received.
+#[test]
+fn a_dummy_computes_or_leaves_checksums_that_were_stated_to_be_right() {
+    let sum = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let right = packet::checksum::checksum(&tcp_packet(100)[14..34]);
+    let send = |rx: &[(&str, &str)], tx: &[(&str, &str)], change: bool| {
+        let (mut port, mut to) = (dummy("dummy", rx), dummy("dummy", tx));
+        let mut wrong = tcp_packet(100);
+        wrong[24] = 0x12;
+        port.dummy().unwrap().inject(&wrong, 0).unwrap();
+        let (mut pool, mut batch) = (FramePool::new(8), Vec::new());
+        port.take_rx_queues().pop().unwrap().queue.rx(&mut pool, &mut batch, 32);
+        if change {
+            // The switch updates a checksum by the difference of the data: 64 to 63.
+            batch[0].bytes_mut()[22] = 63;
+            batch[0].bytes_mut()[24] = 0x13;
+        }
+        to.tx_queue().tx(&mut batch);
+        sum(batch[0].bytes(), 24)
+    };
+    let good = [("ol_ip_rx_csum_set_good", "true")];
+    let partial = [("ol_ip_rx_csum_set_partial", "true")];
+    let left = [("ol_ip_tx_csum", "true"), ("ol_ip_tx_csum_disabled", "true")];
+    assert_eq!(send(&[], &[], true), 0x1300);
+    assert_eq!(send(&good, &[], false), 0x1200);
+    assert_eq!(send(&good, &[], true), right + 0x100);
+    assert_eq!(send(&good, &left[..1], true), right + 0x100);
+    assert_eq!(send(&good, &left, true), 0x1200);
+    assert_eq!(send(&partial, &[], false), right);
+    let set = dummy("dummy", &left).options();
+    assert_eq!(set.keys().collect::<Vec<_>>(), ["ol_ip_tx_csum", "ol_ip_tx_csum_disabled"]);
+}
+
 fn tcp_packet(payload: usize) -> Vec<u8> {
     let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
     f.extend((40 + payload as u16).to_be_bytes());

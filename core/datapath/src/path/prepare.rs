@@ -47,7 +47,9 @@ pub(super) fn finish_undone(engine: &mut Engine, group: &mut Vec<Packet>) {
 fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
     let note = p.frame.offload();
     if note.gso.is_none() && note.finish(p.frame.bytes_mut(), |_| ()).is_some() {
-        p.frame.set_offload(Default::default());
+        if p.frame.vouched().is_none() {
+            p.frame.set_offload(Default::default());
+        }
         return finished.push(p);
     }
     let (pool, meta) = (&mut engine.pool, &p.meta);

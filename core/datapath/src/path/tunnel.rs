@@ -142,6 +142,7 @@ pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
         let p = &mut group[i];
         truncate(p);
         if put_on(engine, push, &mut p.frame, &p.meta).is_some() {
+            p.frame.shift_offload(push.template.len() as i16);
             (p.layout, p.number, p.meta.packet_type) = (None, None, 0);
             i += 1;
         } else {
@@ -290,6 +291,8 @@ fn take_off(engine: &mut Engine, kind: Kind, arrival: Arrival, mut frame: Frame)
     };
     let tunnel = *tunnel;
     frame.trim(end);
+    // What a device stated about checksums concerns the outer packet.
+    frame.set_offload(Default::default());
     if frame.pull_front(header).is_none() {
         return Some(frame);
     }

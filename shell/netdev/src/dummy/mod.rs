@@ -5,6 +5,7 @@
 //! drive the whole switch through dummies. Their state is behind one lock: they are made for exactness, not speed.
 
 mod arp;
+mod checksums;
 mod pcap;
 mod port;
 mod queue;

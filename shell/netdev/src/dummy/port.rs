@@ -1,5 +1,6 @@
 //! A dummy as a `Netdev`: its options, facts and settings.
 
+use super::checksums::Checksums;
 use super::pcap::Pcap;
 use super::queue::{DummyRx, DummyTx};
 use super::state::{Count, DummyHandle, Notes, Queue, State, Totals};
@@ -43,6 +44,7 @@ impl Dummy {
             ifindex: None,
             numa_id: 0,
             segment_size: 0,
+            checksums: Checksums::default(),
             rxqs: vec![queue],
             txqs: vec![Count::default()],
             totals: Totals::default(),
@@ -176,6 +178,7 @@ impl Netdev for Dummy {
         let mut state = self.handle.lock();
         state.ifindex = DUMMY_IFINDEX.opt_number(options).map(|n| n as u32);
         state.segment_size = DUMMY_OL_TSO_SEGSZ.opt_number(options).map_or(0, |n| n as u16);
+        state.checksums = Checksums::of(options);
         state.streams.configure(options);
         let connects = !state.streams.options().is_empty();
         let failure = open_pcaps(&mut state, options);
@@ -207,6 +210,9 @@ impl Netdev for Dummy {
         }
         if state.segment_size > 0 {
             put("ol_tso_segsz", state.segment_size.to_string());
+        }
+        for name in state.checksums.names() {
+            put(name, "true".to_owned());
         }
         if self.pmd {
             put("n_rxq", state.rxqs.len().to_string());

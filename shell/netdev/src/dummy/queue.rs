@@ -28,6 +28,7 @@ impl RxQueue for DummyRx {
             queue.count.add(bytes.len());
             match pool.frame_of(&bytes) {
                 Some(mut frame) => {
+                    state.checksums.received(&mut frame);
                     request_segmentation(&mut frame, state.segment_size);
                     out.push(frame);
                 }
@@ -75,6 +76,9 @@ impl TxQueue for DummyTx {
             }
             if state.segment_size > 0 {
                 offload.gso = None;
+            }
+            if let Some(vouched) = frame.vouched() {
+                state.checksums.sent(frame.bytes_mut(), vouched);
             }
             match offload.finish(frame.bytes_mut(), |packet| state.sent(packet, self.qid)) {
                 Some(_) => {

@@ -1,6 +1,7 @@
 //! The state of one dummy device, shared by its `Netdev`, its queues and the control commands.
 
 use super::arp;
+use super::checksums::Checksums;
 use super::pcap::Pcap;
 pub use super::stream::ConnState;
 use super::stream::Streams;
@@ -77,6 +78,7 @@ pub(super) struct State {
     pub numa_id: u32,
     /// Payload bytes of received TCP segments. 0: segmentation offload is not used, and sent frames are segmented.
     pub segment_size: u16,
+    pub checksums: Checksums,
     pub rxqs: Vec<Queue>,
     pub txqs: Vec<Count>,
     pub totals: Totals,
