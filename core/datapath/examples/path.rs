@@ -12,9 +12,11 @@ use dpif::meter::Band;
 use dpif::*;
 use flow::compose::compose;
 use flow::flow::ct_state::TRACKED;
-use flow::{Flow, Mac};
+use flow::{Flow, Mac, Tunnel};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
+use tunnel::{Kind, PerPacket, Request, Shape, Template};
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
 const ACK: u16 = 0x10;
@@ -101,7 +103,139 @@ fn cases() -> Vec<Case> {
         ("six10000", 10_000, networks6(), output()),
         ("tag10000", 10_000, vec![Flow { dl_type: u16::MAX, nw_frag: 3, ..tagged }], output()),
         ("tagtable10000", 10_000, tagged_networks(&tagged), output()),
+        ("encap1000", 1000, vec![src], vec![push_header(false, 0), output_to(2)[0].clone()]),
+        ("encapsix1000", 1000, vec![src], vec![push_header(true, 0), output_to(2)[0].clone()]),
+        ("encapends1000", 1000, vec![Flow { nw_src: u32::MAX, ..ip }], output()),
+        ("decap1000", 1000, vec![outer_mask()], vec![DpAction::TunnelPop(TUNNEL)]),
+        ("decapsix1000", 1000, vec![outer_mask()], vec![DpAction::TunnelPop(TUNNEL)]),
+        ("decapends1000", 1000, vec![outer_mask()], vec![DpAction::TunnelPop(TUNNEL)]),
     ]
+}
+
+/// The port of tunnels, and their port of UDP.
+const TUNNEL: PortNo = PortNo(9);
+const VXLAN: u16 = 4789;
+const KEY: u64 = 100;
+
+/// Own and remote addresses; `end` is the number of the remote end.
+fn ends(six: bool, end: u32) -> (IpAddr, IpAddr) {
+    match six {
+        false => ([192, 168, 50, 1].into(), std::net::Ipv4Addr::from(0xac10_0000 + end).into()),
+        true => (
+            [0xfc00, 0, 0, 0, 0, 0, 0, 1].into(),
+            std::net::Ipv6Addr::from(0xfc01_u128 << 112 | u128::from(end)).into(),
+        ),
+    }
+}
+
+/// The header towards remote end `end`: of VXLAN, over IPv6 with a checksum.
+fn push_header(six: bool, end: u32) -> DpAction {
+    let (own, remote) = ends(six, end);
+    header(own, remote)
+}
+
+fn header(src: IpAddr, dst: IpAddr) -> DpAction {
+    let six = src.is_ipv6();
+    let flags = if six { 4 } else { 2 };
+    let tunnel = Tunnel { tun_id: KEY, ip_ttl: 64, flags, ..Tunnel::default() };
+    let request = Request {
+        kind: Kind::Vxlan { gbp: false },
+        dst_mac: Mac([2, 0, 0, 0, 0, 0x92]),
+        src_mac: Mac([2, 0, 0, 0, 0, 0x88]),
+        src,
+        dst,
+        dst_port: VXLAN,
+        tunnel: &tunnel,
+        options: &[],
+        packet_type: 0,
+        dl_type: 0x0800,
+        shape: &Shape::default(),
+    };
+    let built = tunnel::build(&request).unwrap();
+    let header = TunnelHeader(built.bytes);
+    let push =
+        TunnelPush { tunnel_port: TUNNEL, out_port: PortNo(2), tunnel_type: built.tunnel_type, header };
+    DpAction::TunnelPush(Box::new(push))
+}
+
+/// What megaflows match of a packet of a tunnel.
+fn outer_mask() -> Flow {
+    Flow {
+        dl_dst: Mac([255; 6]),
+        dl_type: u16::MAX,
+        nw_frag: 3,
+        nw_dst: u32::MAX,
+        ipv6_dst: [255; 16],
+        nw_proto: 255,
+        tp_dst: u16::MAX,
+        ..Flow::ZERO
+    }
+}
+
+/// The bytes of packet `n` of a case.
+fn bytes(case: &str, n: u32) -> Vec<u8> {
+    let inner = compose(&packet(case, n), &[0; 18]);
+    if !case.starts_with("decap") {
+        return inner;
+    }
+    let end = if case.starts_with("decapends") { n } else { 0 };
+    let (own, remote) = ends(case.starts_with("decapsix"), end);
+    let DpAction::TunnelPush(push) = header(remote, own) else { return inner };
+    let header = push.header.0;
+    let mut outer = [vec![0; header.len()], inner].concat();
+    let each = PerPacket { source_port: 32_768 + n as u16, ..PerPacket::default() };
+    Template::new(&header, push.tunnel_type).and_then(|template| template.write(&mut outer, &each)).unwrap();
+    outer
+}
+
+/// The megaflows of a case with a tunnel, whose packets leave by port 2.
+fn add_tunnel(datapath: &Datapath, case: &str, n: u32) {
+    datapath.set_tunnel(TUNNEL, Kind::Vxlan { gbp: false }).unwrap();
+    for i in 0..n {
+        let mut flow = Flow { in_port: 1, ..Flow::ZERO };
+        let mut mask =
+            Flow { in_port: u32::MAX, dl_type: u16::MAX, nw_frag: 3, nw_src: u32::MAX, ..Flow::ZERO };
+        let actions = if case.starts_with("encapends") {
+            flow = Flow { in_port: 1, ..packet(case, i) };
+            vec![push_header(false, i), output_to(2)[0].clone()]
+        } else if case.starts_with("encap") {
+            return;
+        } else {
+            flow::extract::extract(&bytes(case, i), 2, &mut flow);
+            mask = Flow { in_port: u32::MAX, ..outer_mask() };
+            vec![DpAction::TunnelPop(TUNNEL)]
+        };
+        let _ = datapath.flow_put(&flow, &mask, actions.into(), Arc::new(NoOwner));
+        if case.starts_with("encap") {
+            continue;
+        }
+        let (dst, src) =
+            ends(case.starts_with("decapsix"), if case.starts_with("decapends") { i } else { 0 });
+        let six = case.starts_with("decapsix");
+        let mut tunnel = Tunnel { tun_id: KEY, flags: if six { 4 } else { 0 }, ..Tunnel::default() };
+        let mut whole = Tunnel { tun_id: u64::MAX, flags: 4, ..Tunnel::default() };
+        match (src, dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                (tunnel.ip_src, tunnel.ip_dst) = (src.into(), dst.into());
+                (whole.ip_src, whole.ip_dst) = (u32::MAX, u32::MAX);
+            }
+            (IpAddr::V6(src), IpAddr::V6(dst)) => {
+                (tunnel.ipv6_src, tunnel.ipv6_dst) = (src.octets(), dst.octets());
+                (whole.ipv6_src, whole.ipv6_dst) = ([255; 16], [255; 16]);
+            }
+            _ => {}
+        }
+        let inner = Flow { in_port: TUNNEL.0, tunnel, ..packet(case, i) };
+        let mask = Flow {
+            in_port: u32::MAX,
+            tunnel: whole,
+            dl_type: u16::MAX,
+            nw_frag: 3,
+            nw_src: 0xff00_0000,
+            ..Flow::ZERO
+        };
+        let _ = datapath.flow_put(&inner, &mask, output().into(), Arc::new(NoOwner));
+    }
 }
 
 /// As `networks`, for IPv6.
@@ -179,7 +313,13 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
         MeterSpec { packets: true, bands: vec![Band { rate: u32::MAX, burst: u32::MAX, remark: None }] };
     datapath.set(0, &meter, Millis(0));
     datapath.bonds().put(1, 0, &std::array::from_fn(|bucket| Some(PortNo(2 + bucket as u32 % 4))));
+    if name.contains("cap") {
+        add_tunnel(&datapath, name, *n);
+    }
     for i in 0..*n {
+        if name.starts_with("decap") || name.starts_with("encapends") {
+            break;
+        }
         let key = Flow { in_port: 1, ..packet(name, i) };
         let mask = &masks[i as usize % masks.len()];
         let actions = if name.starts_with("ports") { output_to(2 + i % 4) } else { actions.clone() };
@@ -201,7 +341,7 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
             datapath.flow_put(&key, &mask, output().into(), Arc::new(NoOwner)).unwrap();
         }
     }
-    let packets = (0..*n).map(|i| compose(&packet(name, i), &[0; 18])).collect();
+    let packets = (0..*n).map(|i| bytes(name, i)).collect();
     worker.add_rxq(PortNo(1), QueueId(0), Box::new(Repeat::new(packets, burst(name))));
     (datapath, worker)
 }

@@ -103,7 +103,9 @@ impl Frame {
     pub fn shift_offload(&mut self, by: i16) {
         if self.is_undone() {
             match self.vouched() {
-                Some(vouched) => self.set_vouched(Vouched { l4: vouched.l4.saturating_add_signed(by), ..vouched }),
+                Some(vouched) => {
+                    self.set_vouched(Vouched { l4: vouched.l4.saturating_add_signed(by), ..vouched })
+                }
                 None => {
                     let mut offload = self.offload();
                     offload.shift(by);

@@ -10,8 +10,8 @@
 //! segmented has such a checksum.
 
 use crate::segment;
-use crate::vouched::{VOUCHED, Vouched};
 pub use crate::segment::GsoKind;
+use crate::vouched::{VOUCHED, Vouched};
 
 /// Maximum number of segments per frame: 64 KB in segments smaller than those of any TCP. A sender that asks for more
 /// could make the switch send thousands of packets for one.

@@ -35,10 +35,8 @@ impl Vouched {
     pub(crate) fn word(self) -> u64 {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
         let [ip, transport] = [self.ip, self.transport].map(|sum| u64::from(sum.unwrap_or(0)));
-        let flags = VOUCHED
-            | flag(self.ip.is_some(), IP)
-            | flag(self.transport.is_some(), L4)
-            | flag(self.udp, UDP);
+        let flags =
+            VOUCHED | flag(self.ip.is_some(), IP) | flag(self.transport.is_some(), L4) | flag(self.udp, UDP);
         u64::from(self.l4) << 48 | ip << 32 | transport << 16 | u64::from(self.ip_words) << 8 | flags
     }
 

@@ -1,10 +1,10 @@
-//! Fast addition of the most frequent headers: UDP without a checksum.
+//! Fast addition of the most frequent headers: UDP.
 //!
 //! The header is at the end of a block of whole cache lines, and the whole block is copied in front of the
 //! frame: a copy of constant length takes a few vector instructions. The bytes of the block before the header
 //! are written into unused headroom.
 
-use crate::wire::put16;
+use crate::wire::{self, put16};
 use packet::checksum;
 use packet::frame::Frame;
 
@@ -21,15 +21,21 @@ pub(crate) struct Quick {
     udp: u8,
     /// The sum of the IPv4 header without its length; `None`: IPv6.
     sum: Option<u32>,
+    /// The sum of all that the UDP checksum covers except lengths, the source port and the inner packet; `None`: no
+    /// checksum.
+    udp_sum: Option<u32>,
 }
 
 impl Quick {
     /// Makes one of a header whose UDP header is at `udp`. `None`: the header is longer than a block.
-    pub(crate) fn new(header: &[u8], udp: usize, sum: Option<u32>) -> Option<Quick> {
+    pub(crate) fn new(header: &[u8], udp: usize, sum: Option<u32>, checksum: bool) -> Option<Quick> {
         let mut block = [0; 2 * LINE];
         let at = block.len().checked_sub(header.len())?;
         block[at..].copy_from_slice(header);
-        Some(Quick { block, len: header.len() as u8, udp: (at + udp) as u8, sum })
+        let udp_sum = if checksum { Some(udp_sum(header, udp, sum.is_some())?) } else { None };
+        // The checksum that is not known yet must not be summed up.
+        block[at + udp + 6..at + udp + 8].fill(0);
+        Some(Quick { block, len: header.len() as u8, udp: (at + udp) as u8, sum, udp_sum })
     }
 
     /// Adds the header. Returns `None` and changes nothing if the headroom is smaller than the block, or the
@@ -54,8 +60,16 @@ impl Quick {
         let udp = usize::from(self.udp).checked_sub(left_out).filter(|at| *at < N)?;
         // The UDP header and its payload.
         let udp_len = u16::try_from(inner + N - udp).ok()?;
-        let head = frame.head_mut(N)?.first_chunk_mut::<N>()?;
         let ip_total = udp_len.checked_add(20)?;
+        let udp_sum = match self.udp_sum {
+            // The length is also in the pseudo header.
+            Some(sum) => {
+                let lengths = checksum::add16(checksum::add16(sum, udp_len), udp_len);
+                Some(checksum::add(checksum::add16(lengths, source_port), frame.bytes()))
+            }
+            None => None,
+        };
+        let head = frame.head_mut(N)?.first_chunk_mut::<N>()?;
         head.copy_from_slice(&self.block[left_out..]);
         match self.sum {
             Some(sum) => {
@@ -66,6 +80,19 @@ impl Quick {
         }
         put16(head, udp, source_port);
         put16(head, udp + 4, udp_len);
+        if let Some(sum) = udp_sum {
+            // Zero would mean "no checksum" (RFC 768).
+            let sum = checksum::finish(sum);
+            put16(head, udp + 6, if sum == 0 { 0xffff } else { sum });
+        }
         Some(())
     }
+}
+
+/// The sum of addresses, protocol, destination port, and of what is behind the UDP header.
+fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u32> {
+    let addresses = header.get(wire::ETHERNET + if four { 12 } else { 8 }..udp)?;
+    let sum = checksum::add16(checksum::add(0, addresses), u16::from(wire::PROTO_UDP));
+    let sum = checksum::add(sum, header.get(udp + 2..udp + 4)?);
+    Some(checksum::add(sum, header.get(udp + wire::UDP..)?))
 }

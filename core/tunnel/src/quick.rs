@@ -1,54 +1,105 @@
-//! Fast path for the most frequent outer headers: VXLAN or Geneve without options, over IPv4, with a frame
-//! inside and no UDP checksum. The result equals that of [`pop`](crate::pop()), without a step for each
-//! header.
+//! Fast path for the most frequent outer headers: VXLAN or Geneve without options, over IPv4 or IPv6, with a frame
+//! inside. The result equals that of [`pop`](crate::pop()), without a step for each header.
 
 use crate::Kind;
 use crate::pop::PADDED_MAX;
 use crate::wire::{self, flag, vxlan};
 use flow::Tunnel;
+use packet::checksum;
 
-/// Bytes of the outer headers.
-pub const QUICK_HEADER: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
+/// Bytes of the outer headers over IPv4.
+const QUICK_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
+/// Bytes of the outer headers over IPv6.
+const QUICK_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
 const _: () = assert!(wire::VXLAN == wire::GENEVE);
 
 #[inline(always)]
-fn word(head: &[u8; QUICK_HEADER], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&head[at..at + 8]);
-    u64::from_be_bytes(word)
+fn word(head: &[u8], at: usize) -> u64 {
+    head.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Parses the header of a frame that is too long to have padding. The inner frame is all that follows
-/// [`QUICK_HEADER`] bytes. `None`: use [`pop`](crate::pop()).
+/// Parses the header of a frame that is too long to have padding. Returns its fields and its length; the inner frame is
+/// all that follows. `None`: use [`pop`](crate::pop()).
 #[inline(always)]
-pub fn pop_quick(kind: Kind, frame: &[u8]) -> Option<Tunnel> {
-    let head = frame.first_chunk::<QUICK_HEADER>().filter(|_| frame.len() > PADDED_MAX)?;
+pub fn pop_quick(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
+    let head = frame.first_chunk::<QUICK_V4>().filter(|_| frame.len() > PADDED_MAX)?;
     // Type, version and length, TOS, total length, identification; flags and offset, TTL, protocol, checksum, half of the
     // source; the other half, destination, source port; destination port, length, checksum.
     let [second, third, fourth, fifth] = [12, 20, 28, 36].map(|at| word(head, at));
+    if second >> 48 == u64::from(wire::ETHERTYPE_IPV6) {
+        return pop_quick6(kind, frame);
+    }
     let own = word(head, 42);
     let (total, len) = ((second >> 16) as u16, frame.len() - wire::ETHERNET);
     let is_plain = second >> 40 == 0x08_0045
         && third >> 48 & 0x3fff == 0
         && (third >> 32) as u8 == wire::PROTO_UDP
-        && (fifth >> 16) as u16 == 0
-        && (QUICK_HEADER - wire::ETHERNET..=len).contains(&usize::from(total))
+        && (QUICK_V4 - wire::ETHERNET..=len).contains(&usize::from(total))
         && len - usize::from(total) <= usize::from(u16::MAX);
     if !is_plain || !is_own(kind, own) || !is_right(second, third, fourth) {
         return None;
     }
-    let dont_fragment = if third >> 62 & 1 != 0 { flag::DF } else { 0 };
-    Some(Tunnel {
+    let mut flags = flag::KEY | if third >> 62 & 1 != 0 { flag::DF } else { 0 };
+    if (fifth >> 16) as u16 != 0 {
+        let datagram = frame.get(wire::ETHERNET + wire::IPV4..wire::ETHERNET + usize::from(total))?;
+        is_udp_right(&head[26..34], datagram)?;
+        flags |= flag::CSUM;
+    }
+    let tunnel = Tunnel {
         tun_id: own >> 8 & 0xff_ffff,
         ip_src: (third as u32) << 16 | (fourth >> 48) as u32,
         ip_dst: (fourth >> 16) as u32,
-        flags: flag::KEY | dont_fragment,
+        flags,
         ip_tos: (second >> 32) as u8,
         ip_ttl: (third >> 40) as u8,
         tp_src: fourth as u16,
         tp_dst: (fifth >> 48) as u16,
         ..Tunnel::default()
-    })
+    };
+    Some((tunnel, QUICK_V4))
+}
+
+/// The same over IPv6. Bytes after the IPv6 packet are left to [`pop`](crate::pop()).
+#[inline(always)]
+fn pop_quick6(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
+    let head = frame.first_chunk::<QUICK_V6>()?;
+    // Type, version, traffic class, flow label; its end, payload length, protocol, hop limit.
+    let (second, third) = (word(head, 12), word(head, 16));
+    let (udp, own) = (word(head, 54), word(head, 62));
+    let datagram = frame.get(wire::ETHERNET + wire::IPV6..)?;
+    let is_plain = second >> 44 == 0x8_6dd6
+        && (third >> 24) as u8 == wire::PROTO_UDP
+        && usize::from((third >> 32) as u16) == datagram.len()
+        && is_own(kind, own);
+    if !is_plain {
+        return None;
+    }
+    let mut flags = flag::KEY;
+    if udp as u16 != 0 {
+        is_udp_right(&head[22..54], datagram)?;
+        flags |= flag::CSUM;
+    }
+    let mut tunnel = Tunnel {
+        tun_id: own >> 8 & 0xff_ffff,
+        flags,
+        ip_tos: (second >> 36) as u8,
+        ip_ttl: (third >> 16) as u8,
+        tp_src: (udp >> 48) as u16,
+        tp_dst: (udp >> 32) as u16,
+        ..Tunnel::default()
+    };
+    tunnel.ipv6_src.copy_from_slice(&head[22..38]);
+    tunnel.ipv6_dst.copy_from_slice(&head[38..54]);
+    Some((tunnel, QUICK_V6))
+}
+
+/// `None`: the checksum of a UDP datagram between these addresses is wrong.
+#[inline(always)]
+fn is_udp_right(addresses: &[u8], datagram: &[u8]) -> Option<()> {
+    let len = u16::try_from(datagram.len()).ok()?;
+    let pseudo =
+        checksum::add16(checksum::add16(checksum::add(0, addresses), u16::from(wire::PROTO_UDP)), len);
+    (checksum::finish(checksum::add(pseudo, datagram)) == 0).then_some(())
 }
 
 /// Returns whether the tunnel's own header contains only a key, and a frame follows.

@@ -70,7 +70,7 @@ impl Template {
         };
         let inside = inside(kind, header.get(l4..)?, header)?;
         let quick = match inside {
-            Inside::Udp { checksum: false } => Quick::new(header, l4, sum).map(Box::new),
+            Inside::Udp { checksum } => Quick::new(header, l4, sum, checksum).map(Box::new),
             _ => None,
         };
         Some(Template { header: header.into(), l4, sum, inside, quick })
@@ -94,6 +94,12 @@ impl Template {
             Inside::Erspan { .. } => true,
             Inside::Udp { .. } | Inside::Srv6 { .. } => false,
         }
+    }
+
+    /// Returns whether only lengths, checksums and a source port of UDP depend on the packet.
+    #[inline]
+    pub fn is_plain_udp(&self) -> bool {
+        matches!(self.inside, Inside::Udp { .. })
     }
 
     /// Returns whether a source port or a flow label is computed from the inner packet.

@@ -88,7 +88,7 @@ fn vxlan_as_on_the_wire() {
                 00007b00";
     assert_eq!(packet[..50], hex::parse(want).unwrap());
     let popped = pop(Kind::Vxlan { gbp: false }, &packet).unwrap();
-    assert_eq!(pop_quick(Kind::Vxlan { gbp: true }, &packet), Some(popped.tunnel));
+    assert_eq!(pop_quick(Kind::Vxlan { gbp: true }, &packet), Some((popped.tunnel, popped.header)));
     assert_eq!((popped.header, popped.end, popped.packet_type), (50, 110, 0));
     let (src, dst) = (0x0101_0258, 0x0101_025c);
     let want = Tunnel { tun_id: 123, ip_src: src, ip_dst: dst, ip_ttl: 64, ..Tunnel::default() };
@@ -234,6 +234,38 @@ fn lies_have_reasons() {
     assert_eq!((short.len(), pop(Kind::Gre, &padded).map(|p| p.end)), (58, Ok(58)));
 }
 
+/// The fast path reads the same as the other, over both versions of IP, with and without a checksum, or leaves the
+/// packet to it; it refuses no packet and accepts none that the other does not.
+#[test]
+fn usual_headers_are_read_the_same_by_the_fast_path() {
+    for (ends, csum) in [(V4, false), (V4, true), (V6, false), (V6, true)] {
+        for kind in [Kind::Geneve, Kind::Vxlan { gbp: false }] {
+            let (t, shape) = (Tunnel { flags: if csum { 6 } else { 2 }, ..tunnel(5) }, Shape::default());
+            let built = build(&request(kind, ends, &t, &shape)).unwrap();
+            let each = PerPacket { source_port: 0xc123, ..PerPacket::default() };
+            let good = pushed(&built, &FRAME, &each);
+            let read = |frame: &[u8]| pop_quick(kind, frame);
+            let popped = pop(kind, &good).unwrap();
+            assert_eq!(read(&good), Some((popped.tunnel, popped.header)), "{kind:?} {ends:?} {csum}");
+            for bit in 12 * 8..good.len() * 8 {
+                let mut wrong = good.clone();
+                wrong[bit / 8] ^= 1 << (bit % 8);
+                if let Some((tunnel, header)) = read(&wrong) {
+                    let end = wrong.len();
+                    let same = Popped { tunnel, options: &[], packet_type: 0, header, end };
+                    assert_eq!(pop(kind, &wrong), Ok(same), "{kind:?} {ends:?} {csum}, bit {bit}");
+                }
+            }
+            for len in 0..good.len() {
+                let popped = pop(kind, &good[..len]).ok();
+                assert!(
+                    read(&good[..len]).is_none_or(|(tunnel, _)| popped.is_some_and(|p| p.tunnel == tunnel))
+                );
+            }
+        }
+    }
+}
+
 fn any_kind() -> impl Strategy<Value = Kind> {
     let kinds = [Kind::Geneve, Kind::Gre, Kind::Erspan, Kind::Gtpu, Kind::Srv6];
     let vxlan = [true, false].map(|gbp| Kind::Vxlan { gbp });
@@ -257,9 +289,9 @@ proptest! {
             let sum = packet::checksum::checksum(&frame[14..34]);
             frame[24..26].copy_from_slice(&sum.to_be_bytes());
         }
-        if let Some(tunnel) = pop_quick(kind, &frame) {
+        if let Some((tunnel, header)) = pop_quick(kind, &frame) {
             let end = frame.len();
-            let same = Popped { tunnel, options: &[], packet_type: 0, header: QUICK_HEADER, end };
+            let same = Popped { tunnel, options: &[], packet_type: 0, header, end };
             prop_assert_eq!(pop(kind, &frame), Ok(same));
         }
         if let Ok(popped) = pop(kind, &frame) {

@@ -93,7 +93,7 @@ fn a_dummy_computes_or_leaves_checksums_that_were_stated_to_be_right() {
     let sum = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let right = packet::checksum::checksum(&tcp_packet(100)[14..34]);
     let send = |rx: &[(&str, &str)], tx: &[(&str, &str)], change: bool| {
-        let (mut port, mut to) = (dummy("dummy", rx), dummy("dummy", tx));
+        let (mut port, to) = (dummy("dummy", rx), dummy("dummy", tx));
         let mut wrong = tcp_packet(100);
         wrong[24] = 0x12;
         port.dummy().unwrap().inject(&wrong, 0).unwrap();

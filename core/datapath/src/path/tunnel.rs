@@ -14,7 +14,7 @@ use crate::tally::Event;
 use cpu::Stage;
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
-use tunnel::{Kind, PerPacket, Popped, QUICK_HEADER};
+use tunnel::{Kind, PerPacket, Popped};
 
 /// The shortest inner frame: an Ethernet header.
 const SHORTEST_FRAME: usize = 14;
@@ -56,9 +56,42 @@ pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -
     if group.frames.iter().any(Frame::is_undone) {
         return false;
     }
-    put_on_all(engine, group, |_| Some(push));
     group.numbers.clear();
+    if engine.ports.tunnels.get(push.port).is_none() || !push.template.is_plain_udp() {
+        put_on_all(engine, group, |_| Some(push));
+        return true;
+    }
+    let failed = cpu::stage(PutOnAll { engine, group, push });
+    if failed != 0 {
+        drop_failed(engine, group, failed, |_| Some(push));
+    }
     true
+}
+
+/// Adds one header, in which only the source port depends on the packet, to all frames; returns a bit for each frame that it
+/// does not fit.
+struct PutOnAll<'a> {
+    engine: &'a Engine,
+    group: &'a mut Group,
+    push: &'a Push,
+}
+
+impl Stage for PutOnAll<'_> {
+    type Out = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let PutOnAll { engine, group, push } = self;
+        let (template, ports) = (&push.template, &engine.ports.tunnels);
+        let Group { frames, own, .. } = group;
+        let mut failed = 0;
+        for (i, frame) in frames.iter_mut().enumerate() {
+            let hash = hash::of_ends(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common));
+            let each = PerPacket { source_port: ports.source_port(hash), ..PerPacket::default() };
+            failed |= u64::from(template.put_on(frame, &each).is_none()) << i;
+        }
+        failed
+    }
 }
 
 /// Adds its header to each frame. Frames that the header does not fit are dropped.
@@ -213,8 +246,8 @@ impl Stage for TakeOffEach<'_> {
         let mut others = 0;
         for (i, frame) in self.frames.iter_mut().enumerate() {
             let tunnel = tunnel::pop_quick(self.kind, frame.bytes());
-            let taken = tunnel.and_then(|tunnel| {
-                frame.pull_front(QUICK_HEADER)?;
+            let taken = tunnel.and_then(|(tunnel, header)| {
+                frame.pull_front(header)?;
                 Some(tunnel)
             });
             others |= u64::from(taken.is_none()) << i;

@@ -233,8 +233,10 @@ impl Place {
     /// The right transport checksum.
     fn right_transport(&self, bytes: &[u8]) -> Option<u16> {
         let v6 = bytes.get(self.l3)? >> 4 == 6;
-        let end = self.l3 + if v6 { 40 + usize::from(get(bytes, self.l3 + 4)?) } else { get(bytes, self.l3 + 2)?.into() };
-        let addresses = if v6 { bytes.get(self.l3 + 8..self.l3 + 40)? } else { bytes.get(self.l3 + 12..self.l3 + 20)? };
+        let end = self.l3
+            + if v6 { 40 + usize::from(get(bytes, self.l3 + 4)?) } else { get(bytes, self.l3 + 2)?.into() };
+        let addresses =
+            if v6 { bytes.get(self.l3 + 8..self.l3 + 40)? } else { bytes.get(self.l3 + 12..self.l3 + 20)? };
         let (before, after) = (bytes.get(self.l4..self.sum_at())?, bytes.get(self.sum_at() + 2..end)?);
         let len = u16::try_from(end - self.l4).ok()?;
         let protocol = if self.udp { UDP } else { 6 };
