@@ -128,7 +128,11 @@ impl<'a> Walk<'a> {
     }
 
     fn admits(&mut self, ingress: &Ingress<'_>, vid: u16) -> bool {
-        let Some(bundle) = ingress.bundle else { return true };
+        ingress.bundle.is_none_or(|bundle| self.admits_at(bundle, vid))
+    }
+
+    /// Returns whether a packet of this VLAN may be received by the port; tells the trace why not.
+    pub(crate) fn admits_at(&mut self, bundle: &Bundle, vid: u16) -> bool {
         let name = &bundle.name;
         match bundle.vlan.admit(vid) {
             Ok(()) => return true,

@@ -200,7 +200,7 @@ impl Pair {
 
     fn ask_trace(&mut self, packet: &Packet) -> io::Result<()> {
         let (port, hex) = (format!("in_port={}", packet.port), packet.hex());
-        self.both(|s| s.ask("ofproto/trace", &["br0", &port, &hex])).map(drop)
+        self.both(|s| s.ask("ofproto/trace", &[packet.bridge(), &port, &hex])).map(drop)
     }
 
     fn differ(&self, stock: &str, ours: &str) -> Option<Difference> {
@@ -417,7 +417,7 @@ impl Pair {
     }
 
     fn trace_in_ours(&mut self, packet: &Packet) -> io::Result<String> {
-        self.ours.ctl("ofproto/trace", &["br0", &format!("in_port={}", packet.port), &packet.hex()])
+        self.ours.ctl("ofproto/trace", &[packet.bridge(), &format!("in_port={}", packet.port), &packet.hex()])
     }
 
     /// Queries both until they agree, for a limited time. If `adds` is set, each reply contains only what is new.

@@ -20,3 +20,4 @@ pub mod rng;
 pub mod sent;
 pub mod switch;
 pub mod table;
+pub mod tunnels;

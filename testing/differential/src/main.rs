@@ -1,8 +1,9 @@
-//! `differential --seed N --cases M [--stock-dir DIR] [--ours PATH] [--loose] [--keep-going N]`
+//! `differential --seed N --cases M [--stock-dir DIR] [--ours PATH] [--loose] [--tunnels] [--keep-going N]`
 //!
 //! Runs cases `N..N+M`. For each reproducible difference it prints the seed, the minimal flows and packets that show
 //! it, and both results; the exit status is 1 if there was one. `--stock-dir`: a built source tree of the stock
-//! switch (default: the installed one). `--ours`: the daemon to test. `--loose`: do not compare the text of traces
+//! switch (default: the installed one). `--ours`: the daemon to test. `--tunnels`: outputs lead into tunnels, and packets arrive in
+//! tunnels. `--loose`: do not compare the text of traces
 //! and megaflows (for a reference of another version). `--keep-going`: number of differences after which the run
 //! ends.
 
@@ -18,6 +19,7 @@ use differential::packet::Packet;
 use differential::rng::Rng;
 use differential::switch::{Stock, Switch};
 use differential::table::Table;
+use differential::tunnels::{UNDERLAY, widen, wrapped};
 
 struct Options {
     seed: u64,
@@ -25,6 +27,7 @@ struct Options {
     stock: Stock,
     ours: PathBuf,
     loose: bool,
+    tunnels: bool,
     enough: usize,
 }
 
@@ -35,12 +38,17 @@ fn options() -> Result<Options, String> {
         stock: Stock { tree: None },
         ours: "target/compat/ovs-vswitchd".into(),
         loose: false,
+        tunnels: false,
         enough: 5,
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         if name == "--loose" {
             o.loose = true;
+            continue;
+        }
+        if name == "--tunnels" {
+            o.tunnels = true;
             continue;
         }
         let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -94,8 +102,8 @@ impl Tally {
 
 fn start(o: &Options) -> io::Result<Pair> {
     Ok(Pair {
-        stock: Switch::start("stock", &o.stock, None)?,
-        ours: Switch::start("ours", &o.stock, Some(&o.ours))?,
+        stock: Switch::start("stock", &o.stock, None, o.tunnels)?,
+        ours: Switch::start("ours", &o.stock, Some(&o.ours), o.tunnels)?,
         loose: o.loose,
         expected: BTreeMap::new(),
     })
@@ -105,9 +113,9 @@ fn run(o: &Options) -> io::Result<bool> {
     let mut pair = start(o)?;
     let mut tally = Tally::default();
     for seed in o.seed..o.seed + o.cases {
-        let (mut table, packets) = random(seed);
+        let (mut table, packets) = random(seed, o.tunnels);
         let outcome = pair.case(&mut table, &packets).and_then(|first| match first {
-            Some((_, first)) => again(&mut pair, seed, &first, &mut tally),
+            Some((_, first)) => again(&mut pair, (seed, o.tunnels), &first, &mut tally),
             None => Ok(()),
         });
         tally.done += 1;
@@ -150,20 +158,34 @@ fn run(o: &Options) -> io::Result<bool> {
 }
 
 /// The table and the packets of a case.
-fn random(seed: u64) -> (Table, Vec<Packet>) {
+fn random(seed: u64, tunnels: bool) -> (Table, Vec<Packet>) {
     let mut rng = Rng::new(seed);
     let size = rng.between(15, 60);
-    let table = Table::random(&mut rng, size);
+    let mut table = Table::random(&mut rng, size);
     let mut packets: Vec<Packet> = (0..10).map(|_| Packet::random(&mut rng, entries())).collect();
     for n in 0..8 {
         packets.push(packets[n].changed(&mut rng, entries()));
+    }
+    if tunnels {
+        widen(&mut rng, &mut table);
+        for packet in &mut packets {
+            if !rng.chance(40) {
+                continue;
+            }
+            *packet = Packet { port: UNDERLAY, bytes: wrapped(&mut rng, &packet.bytes) };
+        }
     }
     (table, packets)
 }
 
 /// Repeats a case with a difference: differences that depend on timing on a busy machine are not reproduced.
-fn again(pair: &mut Pair, seed: u64, first: &Difference, tally: &mut Tally) -> io::Result<()> {
-    let (mut table, packets) = random(seed);
+fn again(
+    pair: &mut Pair,
+    (seed, tunnels): (u64, bool),
+    first: &Difference,
+    tally: &mut Tally,
+) -> io::Result<()> {
+    let (mut table, packets) = random(seed, tunnels);
     match pair.case(&mut table, &packets)? {
         Some((check, difference)) => {
             tally.found += 1;
@@ -201,10 +223,21 @@ fn print(seed: u64, least: &Minimal) {
     print_lines(&least.difference);
 }
 
-/// Prints the lines that are in only one of the results.
+/// Prints the lines that are in only one of the results; of texts whose order matters, those between the first and the last
+/// difference.
 fn print_lines(difference: &Difference) {
-    let (stock, ours): (Vec<&str>, Vec<&str>) =
+    let (mut stock, mut ours): (Vec<&str>, Vec<&str>) =
         (difference.stock.lines().collect(), difference.ours.lines().collect());
+    if difference.what == "trace text" {
+        let alike = |(a, b): (&&str, &&str)| a == b;
+        let before = stock.iter().zip(&ours).take_while(|pair| alike(*pair)).count();
+        (stock, ours) = (stock.split_off(before), ours.split_off(before));
+        let after = stock.iter().rev().zip(ours.iter().rev()).take_while(|pair| alike(*pair)).count();
+        stock.truncate(stock.len() - after);
+        ours.truncate(ours.len() - after);
+        println!("- {}\n+ {}", stock.join("\n- "), ours.join("\n+ "));
+        return;
+    }
     stock.iter().filter(|l| !ours.contains(l)).for_each(|l| println!("- {l}"));
     ours.iter().filter(|l| !stock.contains(l)).for_each(|l| println!("+ {l}"));
     if stock.iter().all(|l| ours.contains(l)) && ours.iter().all(|l| stock.contains(l)) {

@@ -3,6 +3,7 @@
 
 use crate::pools::{IPS, PORTS, VLANS, ip6, mac};
 use crate::rng::Rng;
+use crate::tunnels::{self, UNDERLAY};
 
 /// A packet and its ingress port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,11 @@ impl Packet {
             at += 4;
         }
         self.bytes.len() < at + 6
+    }
+
+    /// The bridge of the ingress port.
+    pub fn bridge(&self) -> &'static str {
+        if self.port == UNDERLAY { tunnels::BRIDGE } else { "br0" }
     }
 
     /// The frame in hexadecimal.

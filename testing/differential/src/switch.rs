@@ -13,14 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::actions::METER;
+use crate::tunnels;
 use serde_json::de::IoRead;
 use serde_json::{Deserializer, StreamDeserializer, Value, json};
 
 /// The ports of br0 on which packets are received.
 pub const PORTS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 
-/// Every dummy port: those of br0, then those of br1.
-pub const ALL_PORTS: [u16; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+/// Every dummy port: those of br0, those of br1, then that of the underlay of tunnels.
+pub const ALL_PORTS: [u16; 9] = [1, 2, 3, 4, 5, 6, 7, 8, tunnels::UNDERLAY];
 
 /// The configuration of the two bridges: br0 gets the random table, br1 learns; a pair of patch ports connects them.
 const SETUP: &[(&str, &str)] = &[
@@ -102,8 +103,13 @@ pub struct Running<'a> {
 }
 
 impl Switch {
-    /// Starts a switch of `daemon` (the stock one without) and makes the bridges.
-    pub fn start(name: &'static str, stock: &Stock, daemon: Option<&Path>) -> io::Result<Switch> {
+    /// Starts a switch of `daemon` (the stock one without) and makes the bridges, on request also tunnels.
+    pub fn start(
+        name: &'static str,
+        stock: &Stock,
+        daemon: Option<&Path>,
+        tunnels: bool,
+    ) -> io::Result<Switch> {
         remove_abandoned()?;
         static STARTED: AtomicU64 = AtomicU64::new(0);
         let nth = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +144,8 @@ impl Switch {
         processes.push(
             command(&daemon)
                 .args([
-                    "--enable-dummy=override",
+                    // The stock switch would replace tunnels, too, by dummies.
+                    if tunnels { "--enable-dummy" } else { "--enable-dummy=override" },
                     "--disable-system",
                     "--log-file=switch.log",
                     "-vsyslog:off",
@@ -167,7 +174,26 @@ impl Switch {
             silent: false,
         };
         switch.make_bridges()?;
+        if tunnels {
+            switch.make_tunnels()?;
+        }
         Ok(switch)
+    }
+
+    fn make_tunnels(&mut self) -> io::Result<()> {
+        let pcap = self.dir.join(format!("p{}.pcap", tunnels::UNDERLAY));
+        for command in tunnels::configuration(&pcap.to_string_lossy()) {
+            self.vsctl(&command)?;
+        }
+        for (command, args) in tunnels::underlay() {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            self.ctl(command, &args)?;
+        }
+        let bridge = format!("unix:{}/{}.mgmt", self.dir.display(), tunnels::BRIDGE);
+        let (true, _) = self.ofctl_answer(self.ofctl(&["add-flows", &bridge, "-"], tunnels::FLOWS)?)? else {
+            return Err(io::Error::other(format!("{}: no flows for the underlay", self.name)));
+        };
+        Ok(())
     }
 
     fn make_bridges(&mut self) -> io::Result<()> {

@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
 
     fn mirror(&mut self, at: &'a Bundle, direction: Direction) {
         let wire = VlanTags::of(&self.flow);
-        if at.vlan.admit(wire.vid()).is_err() {
+        if !self.admits_at(at, wire.vid()) {
             return;
         }
         let tags = at.vlan.input(wire);

@@ -1,0 +1,200 @@
+//! Tunnels: ports that lead into them, an underlay that packets leave and enter by, and packets with outer headers.
+//!
+//! A run with tunnels has a third bridge, whose local port has the host's addresses. All next hops are known, because
+//! Sluice keeps packets whose next hop is asked for, which the stock switch drops.
+
+use crate::pools::mac;
+use crate::rng::Rng;
+use crate::table::Table;
+
+/// The port of the underlay.
+pub const UNDERLAY: u16 = 9;
+
+/// The underlay's bridge.
+pub const BRIDGE: &str = "br2";
+
+const HOST: [u8; 4] = [172, 31, 1, 1];
+const HOST_MAC: [u8; 6] = [0xaa, 0x55, 0xaa, 0x55, 0, 2];
+/// The last byte of the address of each remote end.
+const ENDS: std::ops::RangeInclusive<u8> = 91..=97;
+/// Keys of tunnels and of received packets.
+const KEYS: [u32; 4] = [5, 7, 9, 0x123];
+
+/// The tunnel ports: bridge, OpenFlow port, type, options.
+const TUNNELS: &[(&str, u16, &str, &str)] = &[
+    ("br0", 11, "vxlan", "options:remote_ip=flow options:key=flow"),
+    (
+        "br0",
+        12,
+        "geneve",
+        "options:remote_ip=172.31.1.92 options:key=5 options:csum=true options:tos=inherit options:ttl=inherit",
+    ),
+    ("br0", 13, "gre", "options:remote_ip=flow options:key=flow options:csum=true"),
+    ("br0", 14, "geneve", "options:remote_ip=fd31:1::94 options:key=flow"),
+    ("br1", 15, "vxlan", "options:remote_ip=172.31.1.95 options:key=9 options:tos=0x48"),
+    ("br0", 16, "vxlan", "options:remote_ip=172.31.1.96 options:key=7 options:df_default=false"),
+];
+
+/// Commands of `ovs-vsctl` that add the underlay and the tunnels; `pcap` is the file for what the underlay sends.
+pub fn configuration(pcap: &str) -> Vec<String> {
+    let host = HOST_MAC.map(|byte| format!("{byte:02x}")).join(":");
+    let mut commands = vec![format!(
+        "add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=dummy fail-mode=secure other-config:hwaddr={host} \
+         -- add-port {BRIDGE} p{UNDERLAY} -- set interface p{UNDERLAY} type=dummy ofport_request={UNDERLAY} options:tx_pcap={pcap}"
+    )];
+    for (bridge, port, kind, options) in TUNNELS {
+        commands.push(format!(
+            "add-port {bridge} t{port} -- set interface t{port} type={kind} ofport_request={port} {options}"
+        ));
+    }
+    // What p4 sends is also sent into a tunnel.
+    commands.push(
+        "-- --id=@to get port t14 -- --id=@from get port p4 -- --id=@m create mirror name=m0 select_dst_port=@from \
+         output_port=@to -- set bridge br0 mirrors=@m"
+            .to_owned(),
+    );
+    commands
+}
+
+/// The flows of the underlay's bridge.
+pub const FLOWS: &str = "in_port=LOCAL,actions=output:9\nin_port=9,actions=LOCAL\n";
+
+/// Control commands that make the host's addresses, routes and next hops known.
+pub fn underlay() -> Vec<(&'static str, Vec<String>)> {
+    let host = std::net::Ipv4Addr::from(HOST);
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let mut commands = vec![
+        ("netdev-dummy/ip4addr", words(&[BRIDGE, &format!("{host}/24")])),
+        ("netdev-dummy/ip6addr", words(&[BRIDGE, "fd31:1::1/64"])),
+        ("ovs/route/add", words(&["172.31.1.0/24", BRIDGE])),
+        ("ovs/route/add", words(&["fd31:1::/64", BRIDGE])),
+        // The hash that selects the source port is not that of the stock switch.
+        ("tnl/egress_port_range", words(&["40000", "40000"])),
+        ("tnl/neigh/aging", words(&["3600"])),
+    ];
+    for end in ENDS {
+        let hop = format!("f8:bc:12:44:34:{end}");
+        commands.push(("tnl/neigh/set", words(&[BRIDGE, &format!("172.31.1.{end}"), &hop])));
+        commands.push(("tnl/neigh/set", words(&[BRIDGE, &format!("fd31:1::{end}"), &hop])));
+    }
+    commands
+}
+
+/// Lets some of a table's outputs lead into tunnels, and some of its flows match what comes out of them.
+pub fn widen(rng: &mut Rng, table: &mut Table) {
+    for line in table.flows.iter_mut().chain(&mut table.groups) {
+        *line = led_into(rng, line);
+        if line.contains("in_port=") && !line.contains("in_port=10") && rng.chance(40) {
+            let from = rng.pick(&[11, 12, 13, 14, 16]);
+            *line = replaced(line, "in_port=", &from.to_string());
+        }
+    }
+}
+
+/// Replaces the number after the first `key`.
+fn replaced(line: &str, key: &str, number: &str) -> String {
+    let Some((head, tail)) = line.split_once(key) else { return line.to_owned() };
+    format!("{head}{key}{number}{}", tail.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+fn led_into(rng: &mut Rng, line: &str) -> String {
+    let mut parts = line.split("output:");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        if rest.len() < part.len() && rng.chance(40) {
+            let port = rng.pick(&[11, 11, 12, 13, 14, 16]);
+            // A written set must not contain the same field twice, and its order is its own.
+            if matches!(port, 11 | 13) && !line.contains("write_actions") && rng.chance(80) {
+                let end = rng.between(u64::from(*ENDS.start()), u64::from(*ENDS.end()));
+                out.push_str(&format!(
+                    "set_field:172.31.1.{end}->tun_dst,set_field:{}->tun_id,",
+                    rng.pick(&KEYS)
+                ));
+            }
+            out.push_str(&format!("output:{port}{rest}"));
+        } else {
+            out.push_str(&format!("output:{part}"));
+        }
+    }
+    out
+}
+
+/// A packet that arrives at the underlay, with this one inside.
+pub fn wrapped(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
+    let key = rng.pick(&KEYS);
+    let (protocol, own) = match rng.below(3) {
+        0 => (17, udp(4789, &[&[8, 0, 0, 0], &(key << 8).to_be_bytes()[..], inner].concat())),
+        1 => (17, udp(6081, &[&geneve(rng, key)[..], inner].concat())),
+        _ => (47, [&[0x20, 0, 0x65, 0x58], &key.to_be_bytes()[..], inner].concat()),
+    };
+    let mut ip = vec![0x45, rng.pick(&[0, 0, 2, 3, 0x48])];
+    ip.extend((20 + own.len() as u16).to_be_bytes());
+    ip.extend([0, 0, rng.pick(&[0, 0x40]), 0, rng.pick(&[1, 64]), protocol, 0, 0, 172, 31, 1]);
+    ip.push(rng.between(u64::from(*ENDS.start()), u64::from(*ENDS.end())) as u8);
+    ip.extend(HOST);
+    let sum = packet_sum(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let to = if rng.chance(95) { HOST_MAC } else { mac(rng) };
+    let mut frame = [&to[..], &[0xf8, 0xbc, 0x12, 0x44, 0x34, 0x91], &[8, 0], &ip, &own].concat();
+    match rng.below(20) {
+        // One bit of the outer headers is wrong.
+        0 => {
+            let at = rng.between(14, 49) as usize;
+            frame[at] ^= 1 << rng.below(8);
+        }
+        1 => frame.truncate(rng.between(34, frame.len() as u64) as usize),
+        _ => {}
+    }
+    frame
+}
+
+/// A header of Geneve, half of the time with an option.
+fn geneve(rng: &mut Rng, key: u32) -> Vec<u8> {
+    let option: &[u8] = if rng.chance(50) { &[0xff, 0xff, 0, 1, 0, 0, 0x12, 0x34] } else { &[] };
+    let mut header = vec![(option.len() / 4) as u8, 0, 0x65, 0x58];
+    header.extend((key << 8).to_be_bytes());
+    header.extend(option);
+    header
+}
+
+fn udp(to: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = 40_001_u16.to_be_bytes().to_vec();
+    out.extend(to.to_be_bytes());
+    out.extend((8 + payload.len() as u16).to_be_bytes());
+    out.extend([0, 0]);
+    out.extend(payload);
+    out
+}
+
+/// The checksum of an IPv4 header (RFC 1071).
+fn packet_sum(header: &[u8]) -> u16 {
+    let mut sum: u32 = header.chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_lead_into_tunnels() {
+        let mut rng = Rng::new(1);
+        let line = "flow add table=0,in_port=3,actions=output:1,output:2,bundle(output:x)";
+        let lines: Vec<String> = (0..50).map(|_| led_into(&mut rng, line)).collect();
+        assert!(lines.iter().any(|l| l.contains("->tun_id,output:11,")));
+        assert!(lines.iter().any(|l| l == line) && lines.iter().all(|l| l.ends_with(",bundle(output:x)")));
+        assert_eq!(replaced("a,in_port=3,b", "in_port=", "12"), "a,in_port=12,b");
+    }
+
+    #[test]
+    fn most_outer_headers_are_right() {
+        let mut rng = Rng::new(2);
+        let frames: Vec<Vec<u8>> = (0..100).map(|_| wrapped(&mut rng, &[0; 60])).collect();
+        let right = |frame: &&Vec<u8>| frame.get(14..34).is_some_and(|ip| packet_sum(ip) == 0);
+        assert!((80..100).contains(&frames.iter().filter(right).count()));
+    }
+}
