@@ -1,5 +1,5 @@
 """OVN's load balancers: connection tracking with address translation, groups and learned flows."""
-from lib import lab, ovn_net, ovn_tcp
+from lib import lab, ovn_net, ovn_sctp, ovn_tcp
 
 SERVERS = "10.0.1.1:80,10.0.1.2:80"
 
@@ -24,15 +24,18 @@ def attach(c, *balancers):
 
 def test_load_balancers_of_both_versions_of_ip():
     """Connections are spread over all servers; a server reaches itself by the virtual address; one client stays at one
-    server with affinity; templates differ by chassis."""
+    server with affinity; templates differ by chassis; SCTP is balanced too."""
     c, client, servers = cloud()
+    for n, server in enumerate(servers):
+        ovn_sctp.serve(server, "s%d" % (n + 1))
     nbctl = c.central.nbctl
     nbctl("lb-add", "v4", "10.9.0.1:80", SERVERS, "--", "lb-add", "v6", "[fd09::1]:80", "[fd01::1]:80,[fd01::2]:80",
           "--", "lb-add", "sticky", "10.9.0.2:80", SERVERS, "--", "set", "load_balancer", "sticky", "options:affinity_timeout=60")
     for chassis, backend in (("hv1", "10.0.1.2:80"), ("hv2", "10.0.1.1:80")):
         nbctl("create", "chassis_template_var", "chassis=" + chassis, "variables={vip=10.9.0.5,backends=\"%s\"}" % backend)
     nbctl("--template", "lb-add", "template", "^vip:80", "^backends", "tcp", "ipv4")
-    attach(c, "v4", "v6", "sticky", "template")
+    nbctl("lb-add", "sctp", "10.9.0.6:80", SERVERS, "sctp")
+    attach(c, "v4", "v6", "sticky", "template", "sctp")
     for vip in ("10.9.0.1", "fd09::1"):
         answers = ovn_tcp.connect(client, vip, count=12)
         assert ovn_tcp.names(answers) == ["s1", "s2"], answers
@@ -46,6 +49,8 @@ def test_load_balancers_of_both_versions_of_ip():
     assert len(ovn_tcp.names(answers)) == 1 and answers[0][0] == "s", answers
     assert ovn_tcp.names(ovn_tcp.connect(client, "10.9.0.5", count=4)) == ["s2"]
     assert ovn_tcp.names(ovn_tcp.connect(servers[1], "10.9.0.5", count=4)) == ["s1"]
+    # Each INIT gets one answer, from the virtual address, with a right checksum.
+    assert sorted(set(ovn_sctp.connect(client, "10.9.0.6", count=12))) == ["s1", "s2"]
     c.check()
 
 
