@@ -117,8 +117,17 @@ def test_flows_that_cannot_be_carried_out():
     with open(flows, "w") as f:
         f.write("priority=6,tcp,actions=clone(%s),NORMAL\npriority=7,udp,actions=ct(commit,alg=tftp),NORMAL\n" % SAMPLE)
     s.ofctl("--bundle", "add-flows", br, flows)
-    os.unlink(flows)
     assert len(lines(line % 6)) == 1 and "IPFIX" in lines(line % 6)[0]
     assert lines(line % 7) == []
+    # A bundle that is refused adds nothing. Controllers ask so whether an action is known.
+    with open(flows, "w") as f:
+        f.write("flow add priority=8,tcp,actions=%s\nflow add priority=9,actions=group:77\n" % SAMPLE)
+    try:
+        s.ofctl("-O", "OpenFlow14", "bundle", br, flows)
+        raise RuntimeError("a bundle with an unknown group is accepted")
+    except AssertionError as e:
+        assert "OFPBAC_BAD_OUT_GROUP" in str(e), e
+    os.unlink(flows)
+    assert lines(line % 8) == []
     s.ofctl("-O", "OpenFlow13", "add-group", br, "group_id=4,type=all,bucket=%s" % SAMPLE)
     assert len(lines("the actions of group 4")) == 1

@@ -3,6 +3,7 @@
 //! Requests are checked when they are added, as far as possible without executing them. The commit tries all of them
 //! on a copy of the tables (`commit`).
 
+use crate::not_built::{Missing, missing_of};
 use crate::packet_out::check_packet_out;
 use crate::service::{Answer, Service};
 use crate::steps::{Steps, Work};
@@ -86,24 +87,29 @@ impl Service<'_> {
         })
     }
 
-    /// The step for a message of a connection that speaks `version`, and the fields of tunnel options that it uses.
-    fn step(&mut self, message: BundledMessage, version: Version) -> Result<(Work, u64), OfError> {
+    /// The step for a message of a connection that speaks `version`, the fields of tunnel options that it uses, and what
+    /// it would add that the switch does not implement.
+    fn step(
+        &mut self,
+        message: BundledMessage,
+        version: Version,
+    ) -> Result<(Work, u64, Option<Missing>), OfError> {
         let inner = match message {
             BundledMessage::FlowMod(request) => {
                 self.bridge.ofproto.check_addition(&request)?;
-                return Ok((Work::Flow(request), 0));
+                return Ok((Work::Flow(request), 0, None));
             }
             BundledMessage::Other(message) => message,
         };
         let body = self.laid_out(&inner)?.unwrap_or(inner.body);
         let fields = fields_of_rules(&body);
-        self.tell_missing(&body);
-        Ok((self.work(body, version)?, fields))
+        let missing = missing_of(&body);
+        Ok((self.work(body, version)?, fields, missing))
     }
 
     pub(crate) fn bundle_add(&mut self, add: Bundled, version: Version, raw: &[u8]) -> Result<(), OfError> {
         self.refuse_secondary()?;
-        let (work, fields) = self.step(add.message?, version)?;
+        let (work, fields, missing) = self.step(add.message?, version)?;
         let now = self.now;
         let cost = raw.len() + MESSAGE_OVERHEAD;
         let open = self.bridge.conns.sessions().flat_map(|(_, s)| s.bundles.values().map(|b| b.memory));
@@ -122,6 +128,7 @@ impl Service<'_> {
                     Some(steps) if fits => {
                         b.memory += cost;
                         steps.push(work, fields, raw);
+                        steps.note(missing);
                         return Ok(());
                     }
                     _ => OfError::BfcMsgTooMany,

@@ -71,9 +71,10 @@ impl Service<'_> {
         if bundle.flags != control.flags {
             return Err(OfError::BfcBadFlags);
         }
-        let request =
-            Request { bundle: control.bundle, committed: raw.to_vec(), opened: bundle.request.clone() };
-        let steps = *bundle.messages.downcast::<Steps>().map_err(|_| OfError::BfcUnknown)?;
+        let opened = bundle.request.clone();
+        let mut steps = *bundle.messages.downcast::<Steps>().map_err(|_| OfError::BfcUnknown)?;
+        let missing = steps.take_missing();
+        let request = Request { bundle: control.bundle, committed: raw.to_vec(), opened, missing };
         let waker = self.host.waker().filter(|_| steps.len() >= LONG);
         let trial = self.trial(steps, bundle.flags);
         let Some(waker) = waker else {
@@ -119,6 +120,7 @@ impl Service<'_> {
                 return Err(OfError::BfcMsgFailed);
             }
         };
+        request.missing.iter().for_each(|missing| self.tell_missing(missing));
         self.after(&effects);
         let n = effects.flows.len();
         // Frees the messages.

@@ -1,6 +1,7 @@
 //! Flow mods, and the consequences of flow changes.
 
 use crate::announce::announce;
+use crate::not_built::missing_of_flow;
 use crate::reclaim;
 use crate::service::{Answer, Service};
 use ofproto::{Effects, FlowRequest, check_flow_mod};
@@ -13,7 +14,7 @@ impl Service<'_> {
         check_flow_mod(fm, version)?;
         let request = self.bridge.ofproto.request(fm);
         self.execute(&request)?;
-        self.tell_missing_of_flow(fm);
+        missing_of_flow(fm).iter().for_each(|missing| self.tell_missing(missing));
         Ok(None)
     }
 

@@ -22,31 +22,40 @@ fn missing(actions: &[Action]) -> Option<Part> {
     })
 }
 
+/// A flow or group that uses such a feature.
+#[derive(Debug)]
+pub(crate) struct Missing {
+    part: Part,
+    whose: String,
+}
+
+/// What a request would add that uses such features. Only added flows and groups are reported: a controller may ask by a
+/// bundle that it discards whether an action is known.
+pub(crate) fn missing_of(request: &Body) -> Option<Missing> {
+    match request {
+        Body::FlowMod(fm) => missing_of_flow(fm),
+        Body::GroupMod(gm) => missing_of_group(gm),
+        _ => None,
+    }
+}
+
+pub(crate) fn missing_of_flow(fm: &FlowMod) -> Option<Missing> {
+    let part = missing(&fm.actions)?;
+    let matching = fm.matching.text(&flow::text::NoNames);
+    // With `TABLE_ALL` the switch chooses the first table.
+    let table = if fm.table == TABLE_ALL { 0 } else { fm.table };
+    let whose = format!("flow of table {table}, priority {}, matching '{matching}'", fm.priority);
+    Some(Missing { part, whose })
+}
+
+pub(crate) fn missing_of_group(gm: &GroupMod) -> Option<Missing> {
+    let part = gm.buckets.iter().find_map(|bucket| missing(&bucket.actions))?;
+    Some(Missing { part, whose: format!("group {}", gm.group) })
+}
+
 impl Service<'_> {
-    /// Logs a request that is about to change tables, if it uses such features.
-    pub(crate) fn tell_missing(&mut self, request: &Body) {
-        match request {
-            Body::FlowMod(fm) => self.tell_missing_of_flow(fm),
-            Body::GroupMod(gm) => self.tell_missing_of_group(gm),
-            _ => {}
-        }
-    }
-
-    pub(crate) fn tell_missing_of_flow(&mut self, fm: &FlowMod) {
-        let Some(part) = missing(&fm.actions) else { return };
-        let matching = fm.matching.text(&flow::text::NoNames);
-        // With `TABLE_ALL` the switch chooses the first table.
-        let table = if fm.table == TABLE_ALL { 0 } else { fm.table };
-        let priority = fm.priority;
-        self.tell(part, &format!("flow of table {table}, priority {priority}, matching '{matching}'"));
-    }
-
-    pub(crate) fn tell_missing_of_group(&mut self, gm: &GroupMod) {
-        let Some(part) = gm.buckets.iter().find_map(|bucket| missing(&bucket.actions)) else { return };
-        self.tell(part, &format!("group {}", gm.group));
-    }
-
-    fn tell(&mut self, part: Part, whose: &str) {
+    /// Logs a change of the tables that uses such a feature.
+    pub(crate) fn tell_missing(&mut self, Missing { part, whose }: &Missing) {
         let level = self.host.complaint_level();
         let (bridge, why) = (&self.bridge.name, part.why());
         runtime::log_rl!(
