@@ -62,6 +62,13 @@ fn sent_frames_go_to_the_file_and_work_left_undone_is_done() {
     assert_eq!(file.len(), 24 + 4 * 16 + 64 + 3 * 54 + 4000);
     assert_eq!(file[..4], 0xa1b2_c3d4u32.to_ne_bytes());
     assert_eq!(file[40..46], [2, 0, 0, 0, 0, 1]);
+    // The file was deleted: the capture begins anew, once.
+    port.dummy().unwrap().renew_captures();
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 24);
+    port.tx_queue().tx(&mut vec![frame_of(&mut pool, &[], 50)]);
+    port.dummy().unwrap().renew_captures();
+    assert!(std::fs::metadata(&path).unwrap().len() > 24);
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

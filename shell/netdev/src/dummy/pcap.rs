@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const MAGIC: u32 = 0xa1b2_c3d4;
@@ -11,6 +11,7 @@ const ETHERNET: u32 = 1;
 
 /// An open capture file; frames are appended.
 pub(super) struct Pcap {
+    path: PathBuf,
     file: File,
     both_ways: bool,
 }
@@ -29,7 +30,16 @@ impl Pcap {
             header.extend(ETHERNET.to_ne_bytes());
             file.write_all(&header)?;
         }
-        Ok(Pcap { file, both_ways })
+        Ok(Pcap { path: path.to_owned(), file, both_ways })
+    }
+
+    /// Begins a new file if the file was deleted. If that fails, frames go to the deleted file.
+    pub(super) fn renew(&mut self) {
+        if !self.path.exists()
+            && let Ok(new) = Pcap::append(&self.path, self.both_ways)
+        {
+            *self = new;
+        }
     }
 
     /// Whether this file also has received frames.

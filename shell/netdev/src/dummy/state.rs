@@ -127,6 +127,11 @@ impl State {
         }
     }
 
+    /// Begins captures anew whose files were deleted.
+    fn renew_captures(&mut self) {
+        self.tx_pcap.iter_mut().chain(&mut self.rxq_pcap).for_each(Pcap::renew);
+    }
+
     pub(super) fn stats(&self) -> Stats {
         let mut custom = vec![
             ("rx_custom_packets_1".to_owned(), self.totals.rx.packets),
@@ -197,6 +202,12 @@ pub struct DummyHandle {
 impl DummyHandle {
     pub(super) fn new(name: &str, state: State, notes: &Arc<Notes>) -> DummyHandle {
         DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)), notes: Arc::clone(notes) }
+    }
+
+    /// Begins captures anew whose files were deleted. Open vSwitch opens all captures whenever the database changes, and tests
+    /// delete the files of many ports before they change one.
+    pub fn renew_captures(&self) {
+        self.lock().renew_captures();
     }
 
     /// Records a change of its state.
