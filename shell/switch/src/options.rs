@@ -3,6 +3,7 @@
 use crate::backer::Threads;
 use netdev::open::DummyLevel;
 use pmd::Topology;
+use runtime::log::Level;
 use std::path::PathBuf;
 use transport::tls::Files;
 
@@ -44,6 +45,11 @@ impl Options {
     /// Whether time is virtual and workers run in the main loop.
     pub fn dummy_mode(&self) -> bool {
         self.dummy != DummyLevel::Off
+    }
+
+    /// The level of warnings that Open vSwitch does not log: scripts that test it fail on these.
+    pub fn complaint_level(&self) -> Level {
+        if self.dummy_mode() { Level::Info } else { Level::Warn }
     }
 
     /// Which threads poll and translate.

@@ -7,6 +7,7 @@ use crate::connections;
 use crate::log::LOG;
 use crate::switch::Switch;
 use config::{DatapathConfig, Desired, Step, plan};
+use netdev::dummy::DummyHandle;
 use settings::interface::RX_POOL;
 use settings::root::{FLOW_RESTORE_WAIT, RX_POOL_QUEUES, RX_POOL_SIZE};
 use std::sync::Arc;
@@ -54,6 +55,7 @@ impl Switch {
         self.configure_datapaths(&desired);
         if !steps.is_empty() {
             self.follow_ports(&desired);
+            self.devices.netdevs.dummies().for_each(DummyHandle::renew_captures);
         }
         self.applied = desired;
         if came_up {
@@ -101,7 +103,10 @@ impl Switch {
         self.datapaths.retain_used(&self.bridges);
         let default = DatapathConfig::default();
         for backer in self.datapaths.of_bridges_mut() {
-            connections::configure(backer, desired.datapaths.get(&backer.kind).unwrap_or(&default));
+            // With `--enable-dummy=system` the row of type `system` is that of the dummy datapath.
+            let is_own = |kind: &str| self.options.datapath_type(kind) == Some(&backer.kind);
+            let row = desired.datapaths.iter().find(|(kind, _)| is_own(kind));
+            connections::configure(backer, row.map_or(&default, |(_, config)| config));
         }
         if desired.other_config != self.applied.other_config {
             self.configure_limits(desired);

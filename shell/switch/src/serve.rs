@@ -157,8 +157,7 @@ impl Host for Rest<'_> {
     }
 
     fn complaint_level(&self) -> Level {
-        // Scripts that test Open vSwitch fail on warnings that it does not log.
-        if self.switch.options.dummy_mode() { Level::Info } else { Level::Warn }
+        self.switch.options.complaint_level()
     }
 
     fn waker(&self) -> Option<Waker> {

@@ -125,8 +125,10 @@ impl Switch {
 
     /// Features of a datapath are known while a bridge uses it.
     fn datapath_rows(&self, wanted: &mut Vec<Wanted>) {
-        for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| self.datapaths.of(kind).is_some())
-        {
+        let used = |kind: &str| {
+            self.options.datapath_type(kind).is_some_and(|kind| self.datapaths.of(kind).is_some())
+        };
+        for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| used(kind)) {
             let mut row = Wanted::new("Datapath", config.uuid);
             row.set("capabilities", Datum::map(crate::capabilities::row()));
             wanted.push(row);

@@ -38,7 +38,8 @@ impl Switch {
             if let Some(trouble) = trouble {
                 status.insert("tunnel_egress_error".to_owned(), trouble.clone());
                 if self.underlay.troubles.get(&port.uuid) != Some(&trouble) {
-                    runtime::warn_rl!(LOG, LIMIT, "{}: {trouble}", port.name);
+                    let level = self.options.complaint_level();
+                    runtime::log_rl!(LOG, LIMIT, level, "{}: {trouble}", port.name);
                 }
                 troubles.insert(port.uuid, trouble);
             }
