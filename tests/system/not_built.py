@@ -108,6 +108,7 @@ def test_flows_that_cannot_be_carried_out():
     def lines(what):
         return [l for l in s.log().splitlines() if what in l]
 
+    lab.wait_until(lambda: [l for l in lines(line % 5) if "IPFIX is not built yet" in l], "the flow in the log")
     [told] = lines(line % 5)
     assert "|WARN|" in told and "IPFIX is not built yet" in told, told
     before = len(s.log().splitlines())

@@ -1,4 +1,5 @@
-//! Simulation of rxq scheduling for hours of virtual time, and of receive buffers ([`buffers`]).
+//! Simulation of rxq scheduling for hours of virtual time, of receive buffers ([`buffers`]), and of regions under OVN
+//! ([`region`]).
 //!
 //! The decisions are made by the crate `pmd`, the same code that the switch runs; loads are generated from seeds. No
 //! clock is read: the same seed gives the same figures on every machine.
@@ -6,6 +7,7 @@
 pub mod buffers;
 pub mod load;
 pub mod policy;
+pub mod region;
 
 use load::{Kind, Load};
 use policy::{Policy, Switch};

@@ -1,5 +1,5 @@
 //! Prints the results of policies under loads as CSV: `simulation [--hours N] [--seeds N] [--cores N,N]`.
-//! `simulation buffers` prints the table of receive buffers.
+//! `simulation buffers` prints the table of receive buffers, `simulation region` that of hypervisors under OVN.
 
 use simulation::load::Kind;
 use simulation::policy::Policy;
@@ -31,12 +31,17 @@ fn parse(args: &[String]) -> Option<Options> {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if args == ["buffers"] {
-        simulation::buffers::print();
+    let table: Option<fn()> = match args.first().map(String::as_str) {
+        Some("buffers") if args.len() == 1 => Some(simulation::buffers::print),
+        Some("region") if args.len() == 1 => Some(simulation::region::print),
+        _ => None,
+    };
+    if let Some(print) = table {
+        print();
         return ExitCode::SUCCESS;
     }
     let Some(options) = parse(&args) else {
-        eprintln!("usage: simulation buffers | simulation [--hours N] [--seeds N] [--cores N,N]");
+        eprintln!("usage: simulation buffers | region | simulation [--hours N] [--seeds N] [--cores N,N]");
         return ExitCode::FAILURE;
     };
     println!("load,policy,cores,queues,hours,seed,mean,p99,lost_percent,moves_per_hour");
