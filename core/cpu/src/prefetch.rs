@@ -21,6 +21,20 @@ pub fn prefetch_at<T>(at: *const T) {
     }
 }
 
+/// Prefetches the line of an address for writing: other cores lose it. Any address is allowed, because nothing is written.
+#[inline(always)]
+pub fn prefetch_write_at<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults and has no effect on memory. Processors without the instruction do nothing.
+    unsafe {
+        std::arch::asm!("prefetchw [{0}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = at;
+    }
+}
+
 /// Prefetches all lines of `data` for reading; there should be few.
 #[inline(always)]
 pub fn prefetch_lines<T>(data: &T) {

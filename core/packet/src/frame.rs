@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 /// Headroom of a received packet in bytes: for VLAN and MPLS tags and a tunnel header.
 pub const HEADROOM: usize = 128;
-/// Maximum length of a packet in a buffer of the usual size.
-pub const DATA_ROOM: usize = 1920;
+/// Maximum length of a packet in a buffer of the usual size. With the headroom this is an odd number of cache lines: the
+/// first lines of buffers at a distance of 2,048 bytes would share two sets of the cache, too few for a batch.
+pub const DATA_ROOM: usize = 1920 + 64;
 /// Maximum length of a packet: an IPv4 packet of 64 KB with its Ethernet header.
 pub const FRAME_MAX: usize = 65_535 + 22;
 
@@ -315,15 +316,17 @@ impl FramePool {
     #[inline(always)]
     pub fn free(&mut self, frame: Frame) {
         if let Err(buffer) = self.returns.push(frame.buffer) {
-            self.keep(buffer);
+            match buffer.size() == BUFFER && self.free.len() < self.keep {
+                true => self.free.push(buffer),
+                false => self.keep(buffer),
+            }
         }
     }
 
-    /// Takes back a buffer of the switch's memory.
+    /// Takes back a buffer of the switch's memory that is of another size, or one too many.
     #[inline(never)]
     fn keep(&mut self, buffer: Buffer) {
         match buffer.size() {
-            BUFFER if self.free.len() < self.keep => self.free.push(buffer),
             BUFFER_LARGE if self.free_large.len() < KEEP_LARGE => self.free_large.push(buffer),
             _ => {}
         }

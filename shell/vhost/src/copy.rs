@@ -1,33 +1,13 @@
 //! Copies between memory of the switch and memory of a guest.
 //!
 //! A guest changes its memory at any time, so the compiler must not assume anything about it: it must not read a byte
-//! twice and expect the same value, nor use guest memory as scratch space. Therefore the copy is done by the C library's
-//! `memcpy`, through a pointer whose value the compiler cannot know. For the compiler this is a call of unknown machine
-//! code, and what arrives in the switch's memory is one value for each byte, which no guest can change any more.
-
-use std::ffi::c_void;
-
-type Memcpy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
-
-/// `memcpy`, unknown to the compiler.
-#[inline(always)]
-#[allow(
-    clippy::pointers_in_nomem_asm_block,
-    reason = "the value of the pointer is forgotten; nothing reads through it"
-)]
-fn opaque_memcpy() -> Memcpy {
-    let mut function: Memcpy = libc::memcpy;
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    // SAFETY: no instruction; it only makes the compiler forget the value of the pointer.
-    unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) function, options(pure, nomem, nostack, preserves_flags));
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        function = std::hint::black_box(function);
-    }
-    function
-}
+//! twice and expect the same value, nor use guest memory as scratch space. Therefore guest memory is read and written by
+//! inline assembly only (on other processors than x86-64: by the C library, through a pointer whose value the compiler
+//! cannot know). For the compiler this is unknown machine code. What arrives in the switch's memory is one value for each
+//! byte, which no guest can change any more; a byte that is loaded twice because two vectors overlap is stored twice, and
+//! the last value stays.
+//!
+//! Most packets are short: up to 128 bytes are copied by at most eight vectors of 16 bytes, without a loop or a call.
 
 /// Copies guest memory to `to`.
 ///
@@ -37,7 +17,7 @@ fn opaque_memcpy() -> Memcpy {
 #[inline(always)]
 pub(crate) unsafe fn read(from: *const u8, to: &mut [u8]) {
     // SAFETY: the caller's promise; `to` is exclusive memory of the switch, so the two do not overlap.
-    unsafe { opaque_memcpy()(to.as_mut_ptr().cast(), from.cast(), to.len()) };
+    unsafe { machine::copy(from, to.as_mut_ptr(), to.len()) };
 }
 
 /// Copies `from` to guest memory.
@@ -48,5 +28,352 @@ pub(crate) unsafe fn read(from: *const u8, to: &mut [u8]) {
 #[inline(always)]
 pub(crate) unsafe fn write(to: *mut u8, from: &[u8]) {
     // SAFETY: the caller's promise; `from` is memory of the switch, so the two do not overlap.
-    unsafe { opaque_memcpy()(to.cast(), from.as_ptr().cast(), from.len()) };
+    unsafe { machine::copy(from.as_ptr(), to, from.len()) };
+}
+
+/// Reads 12 bytes of guest memory: the packet header in two words.
+///
+/// # Safety
+///
+/// `from` is mapped for 12 bytes, and is no memory of the switch.
+#[inline(always)]
+pub(crate) unsafe fn read_12(from: *const u8) -> (u64, u32) {
+    // SAFETY: the caller's promise.
+    unsafe { machine::read_12(from) }
+}
+
+/// Writes 12 bytes of guest memory.
+///
+/// # Safety
+///
+/// `to` is mapped writable for 12 bytes, and is no memory of the switch.
+#[inline(always)]
+pub(crate) unsafe fn write_12(to: *mut u8, words: (u64, u32)) {
+    // SAFETY: the caller's promise.
+    unsafe { machine::write_12(to, words) }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod machine {
+    use std::arch::asm;
+
+    /// Copies `$first` vectors of 16 bytes from the beginning and as many from the end; they overlap or meet.
+    macro_rules! ends {
+        ($from:ident, $to:ident, $n:ident, [$($load:literal),*], [$($store:literal),*], [$($v:ident),*]) => {
+            asm!($($load,)* $($store,)* from = in(reg) $from, to = in(reg) $to, n = in(reg) $n,
+                 $($v = out(xmm_reg) _,)* options(nostack, preserves_flags))
+        };
+    }
+
+    /// # Safety
+    ///
+    /// `n` bytes can be read at `from` and written at `to`, and the two do not overlap.
+    #[inline(always)]
+    pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
+        // SAFETY: the caller's promise. Each case touches the first and the last bytes, never more than `n` of either.
+        unsafe {
+            match n {
+                33..=64 => ends!(
+                    from,
+                    to,
+                    n,
+                    [
+                        "movdqu {a}, [{from}]",
+                        "movdqu {b}, [{from} + 16]",
+                        "movdqu {c}, [{from} + {n} - 32]",
+                        "movdqu {d}, [{from} + {n} - 16]"
+                    ],
+                    [
+                        "movdqu [{to}], {a}",
+                        "movdqu [{to} + 16], {b}",
+                        "movdqu [{to} + {n} - 32], {c}",
+                        "movdqu [{to} + {n} - 16], {d}"
+                    ],
+                    [a, b, c, d]
+                ),
+                65.. => more(from, to, n),
+                17..=32 => ends!(
+                    from,
+                    to,
+                    n,
+                    ["movdqu {a}, [{from}]", "movdqu {b}, [{from} + {n} - 16]"],
+                    ["movdqu [{to}], {a}", "movdqu [{to} + {n} - 16], {b}"],
+                    [a, b]
+                ),
+                0 => {}
+                _ => short(from, to, n),
+            }
+        }
+    }
+
+    /// 1 to 16 bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`copy`].
+    unsafe fn short(from: *const u8, to: *mut u8, n: usize) {
+        macro_rules! two {
+            ($first:literal, $last:literal, $store:literal, $end:literal) => {
+                asm!($first, $last, $store, $end, from = in(reg) from, to = in(reg) to, n = in(reg) n,
+                     a = out(reg) _, b = out(reg) _, options(nostack, preserves_flags))
+            };
+        }
+        // SAFETY: the caller's promise: two words at the two ends.
+        unsafe {
+            match n {
+                8.. => two!(
+                    "mov {a}, [{from}]",
+                    "mov {b}, [{from} + {n} - 8]",
+                    "mov [{to}], {a}",
+                    "mov [{to} + {n} - 8], {b}"
+                ),
+                4.. => two!(
+                    "mov {a:e}, [{from}]",
+                    "mov {b:e}, [{from} + {n} - 4]",
+                    "mov [{to}], {a:e}",
+                    "mov [{to} + {n} - 4], {b:e}"
+                ),
+                2.. => two!(
+                    "movzx {a:e}, word ptr [{from}]",
+                    "movzx {b:e}, word ptr [{from} + {n} - 2]",
+                    "mov [{to}], {a:x}",
+                    "mov [{to} + {n} - 2], {b:x}"
+                ),
+                _ => asm!("movzx {a:e}, byte ptr [{from}]", "mov [{to}], {a:l}", from = in(reg) from,
+                          to = in(reg) to, a = out(reg) _, options(nostack, preserves_flags)),
+            }
+        }
+    }
+
+    /// More than 64 bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`copy`].
+    #[inline(always)]
+    unsafe fn more(from: *const u8, to: *mut u8, n: usize) {
+        // SAFETY: the caller's promise; what a longer copy needs of the processor is asked before.
+        unsafe {
+            if n <= 128 {
+                ends!(
+                    from,
+                    to,
+                    n,
+                    [
+                        "movdqu {a}, [{from}]",
+                        "movdqu {b}, [{from} + 16]",
+                        "movdqu {c}, [{from} + 32]",
+                        "movdqu {d}, [{from} + 48]",
+                        "movdqu {e}, [{from} + {n} - 64]",
+                        "movdqu {f}, [{from} + {n} - 48]",
+                        "movdqu {g}, [{from} + {n} - 32]",
+                        "movdqu {h}, [{from} + {n} - 16]"
+                    ],
+                    [
+                        "movdqu [{to}], {a}",
+                        "movdqu [{to} + 16], {b}",
+                        "movdqu [{to} + 32], {c}",
+                        "movdqu [{to} + 48], {d}",
+                        "movdqu [{to} + {n} - 64], {e}",
+                        "movdqu [{to} + {n} - 48], {f}",
+                        "movdqu [{to} + {n} - 32], {g}",
+                        "movdqu [{to} + {n} - 16], {h}"
+                    ],
+                    [a, b, c, d, e, f, g, h]
+                );
+            } else if std::arch::is_x86_feature_detected!("avx") {
+                long_32(from, to, n);
+            } else {
+                long_16(from, to, n);
+            }
+        }
+    }
+
+    /// A loop of four vectors, with the destination aligned: a store that crosses a cache line costs two. The last four
+    /// vectors are copied from the end, and may overlap with the loop's.
+    macro_rules! long {
+        ($name:ident, $mov:literal, $v:literal, $width:literal, $end:literal) => {
+            /// # Safety
+            ///
+            /// As for [`copy`], more than 128 bytes; the processor has these vectors.
+            #[inline(never)]
+            pub(super) unsafe fn $name(from: *const u8, to: *mut u8, n: usize) {
+                // SAFETY: the caller's promise. The loop ends with one to four vectors left, and the last four lie
+                // within the `n` bytes.
+                unsafe {
+                    asm!(
+                        "lea {from_end}, [{from} + {n}]",
+                        "lea {to_end}, [{to} + {n}]",
+                        concat!($mov, " ", $v, "0, [{from}]"),
+                        concat!($mov, " [{to}], ", $v, "0"),
+                        // From here on `n` is the distance to the end, after the vector in which the destination
+                        // becomes aligned.
+                        "mov {skip}, {to}",
+                        concat!("and {skip}, ", $width, " - 1"),
+                        concat!("sub {skip}, ", $width),
+                        "sub {from}, {skip}",
+                        "sub {to}, {skip}",
+                        "add {n}, {skip}",
+                        concat!("cmp {n}, 4 * ", $width),
+                        "jbe 3f",
+                        ".p2align 4",
+                        "2:",
+                        concat!($mov, " ", $v, "0, [{from}]"),
+                        concat!($mov, " ", $v, "1, [{from} + ", $width, "]"),
+                        concat!($mov, " ", $v, "2, [{from} + 2 * ", $width, "]"),
+                        concat!($mov, " ", $v, "3, [{from} + 3 * ", $width, "]"),
+                        concat!("add {from}, 4 * ", $width),
+                        concat!($mov, " [{to}], ", $v, "0"),
+                        concat!($mov, " [{to} + ", $width, "], ", $v, "1"),
+                        concat!($mov, " [{to} + 2 * ", $width, "], ", $v, "2"),
+                        concat!($mov, " [{to} + 3 * ", $width, "], ", $v, "3"),
+                        concat!("add {to}, 4 * ", $width),
+                        concat!("sub {n}, 4 * ", $width),
+                        concat!("cmp {n}, 4 * ", $width),
+                        "ja 2b",
+                        "3:",
+                        concat!($mov, " ", $v, "0, [{from_end} - 4 * ", $width, "]"),
+                        concat!($mov, " ", $v, "1, [{from_end} - 3 * ", $width, "]"),
+                        concat!($mov, " ", $v, "2, [{from_end} - 2 * ", $width, "]"),
+                        concat!($mov, " ", $v, "3, [{from_end} - ", $width, "]"),
+                        concat!($mov, " [{to_end} - 4 * ", $width, "], ", $v, "0"),
+                        concat!($mov, " [{to_end} - 3 * ", $width, "], ", $v, "1"),
+                        concat!($mov, " [{to_end} - 2 * ", $width, "], ", $v, "2"),
+                        concat!($mov, " [{to_end} - ", $width, "], ", $v, "3"),
+                        $end,
+                        from = inout(reg) from => _,
+                        to = inout(reg) to => _,
+                        n = inout(reg) n => _,
+                        from_end = out(reg) _,
+                        to_end = out(reg) _,
+                        skip = out(reg) _,
+                        out("xmm0") _,
+                        out("xmm1") _,
+                        out("xmm2") _,
+                        out("xmm3") _,
+                        options(nostack)
+                    );
+                }
+            }
+        };
+    }
+
+    long!(long_32, "vmovdqu", "ymm", "32", "vzeroupper");
+    long!(long_16, "movdqu", "xmm", "16", "");
+
+    /// # Safety
+    ///
+    /// 12 bytes can be read at `from`.
+    #[inline(always)]
+    pub unsafe fn read_12(from: *const u8) -> (u64, u32) {
+        let (first, last): (u64, u32);
+        // SAFETY: the caller's promise.
+        unsafe {
+            asm!("mov {a}, [{p}]", "mov {b:e}, [{p} + 8]", p = in(reg) from, a = out(reg) first, b = out(reg) last,
+                 options(nostack, preserves_flags, readonly));
+        }
+        (first, last)
+    }
+
+    /// # Safety
+    ///
+    /// 12 bytes can be written at `to`.
+    #[inline(always)]
+    pub unsafe fn write_12(to: *mut u8, (first, last): (u64, u32)) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            asm!("mov [{p}], {a}", "mov [{p} + 8], {b:e}", p = in(reg) to, a = in(reg) first, b = in(reg) last,
+                 options(nostack, preserves_flags));
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod machine {
+    use std::ffi::c_void;
+
+    type Memcpy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
+
+    /// # Safety
+    ///
+    /// `n` bytes can be read at `from` and written at `to`, and the two do not overlap.
+    #[inline(always)]
+    pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
+        let memcpy: Memcpy = std::hint::black_box(libc::memcpy);
+        // SAFETY: the caller's promise.
+        unsafe { memcpy(to.cast(), from.cast(), n) };
+    }
+
+    /// # Safety
+    ///
+    /// 12 bytes can be read at `from`.
+    pub unsafe fn read_12(from: *const u8) -> (u64, u32) {
+        let (mut first, mut last) = ([0; 8], [0; 4]);
+        // SAFETY: the caller's promise.
+        unsafe {
+            copy(from, first.as_mut_ptr(), 8);
+            copy(from.wrapping_add(8), last.as_mut_ptr(), 4);
+        }
+        (u64::from_ne_bytes(first), u32::from_ne_bytes(last))
+    }
+
+    /// # Safety
+    ///
+    /// 12 bytes can be written at `to`.
+    pub unsafe fn write_12(to: *mut u8, (first, last): (u64, u32)) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            copy(first.to_ne_bytes().as_ptr(), to, 8);
+            copy(last.to_ne_bytes().as_ptr(), to.wrapping_add(8), 4);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_is_copied_and_nothing_beside_it() {
+        let from: Vec<u8> = (0..2000u32).map(|n| (n * 7 + n / 256) as u8 | 1).collect();
+        for (start, to_start) in [(0, 0), (1, 12), (12, 31), (33, 5)] {
+            for n in (0..700).chain([1024, 1496, 1500, 1900]) {
+                let mut read_to = vec![0u8; 2000];
+                let mut written = vec![0u8; 2000];
+                // SAFETY: both lie within their vectors.
+                unsafe {
+                    read(from[start..].as_ptr(), &mut read_to[to_start..to_start + n]);
+                    write(written[to_start..].as_mut_ptr(), &from[start..start + n]);
+                }
+                for copy in [&read_to, &written] {
+                    assert_eq!(copy[to_start..to_start + n], from[start..start + n], "{n} bytes");
+                    assert!(copy[..to_start].iter().chain(&copy[to_start + n..]).all(|b| *b == 0), "{n} bytes");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_vector_widths_copy_the_same() {
+        #[cfg(target_arch = "x86_64")]
+        for n in 129..600 {
+            let from: Vec<u8> = (0..n).map(|n: usize| n as u8 | 1).collect();
+            for at in 0..33 {
+                let mut to = vec![0u8; n + 64];
+                // SAFETY: within the vectors; all processors of x86-64 have vectors of 16 bytes.
+                unsafe { machine::long_16(from.as_ptr(), to[at..].as_mut_ptr(), n) };
+                assert!(to[at..at + n] == from && to[at + n..].iter().chain(&to[..at]).all(|b| *b == 0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_is_twelve_bytes() {
+        let mut bytes = [0xffu8; 16];
+        // SAFETY: within the array.
+        unsafe { write_12(bytes[1..].as_mut_ptr(), (0x0807_0605_0403_0201, 0x0c0b_0a09)) };
+        assert_eq!(bytes, [0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0xff, 0xff, 0xff]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { read_12(bytes[1..].as_ptr()) }, (0x0807_0605_0403_0201, 0x0c0b_0a09));
+    }
 }

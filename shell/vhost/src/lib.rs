@@ -36,9 +36,10 @@ mod ring;
 pub mod rules;
 pub mod server;
 
+pub use device::driver::Driver;
 pub use device::from_guest::FromGuest;
 pub use device::socket::Socket;
-pub use device::to_guest::{Sending, ToGuest};
+pub use device::to_guest::{Packets, Sending, ToGuest};
 pub use guest::{Guest, Received};
 pub use notify::Notify;
 pub use path::Role;

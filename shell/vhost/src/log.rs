@@ -1,6 +1,9 @@
 //! Log lines about guests.
+//!
+//! A guest that connects again and again causes lines each time. [`Budget`] bounds them, so that no guest fills the disk.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Severity of a line; lower is more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,5 +30,70 @@ pub fn divert(sink: Sink) {
 pub fn say(level: Level, text: &str) {
     if let Some(sink) = SINK.get() {
         sink(level, text);
+    }
+}
+
+/// Lines in a row that a guest may cause: one with 128 queue pairs causes 258 when it connects.
+const LINES: u32 = 300;
+/// After these, one line in this time.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The log lines that the guest of one port may cause.
+#[derive(Debug, Default)]
+pub struct Budget(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Lines that were logged, less one for each [`INTERVAL`] since.
+    lines: u32,
+    /// The time up to which `lines` counts; `None`: none was logged.
+    until: Option<Instant>,
+    /// Lines that were not logged since the last one that was.
+    suppressed: u64,
+}
+
+impl Budget {
+    /// Logs a line that a guest caused, unless there were too many.
+    pub fn say(&self, level: Level, text: &str) {
+        let allowed = self.0.lock().unwrap_or_else(PoisonError::into_inner).allow(Instant::now());
+        match allowed {
+            None => {}
+            Some(0) => say(level, text),
+            Some(n) => say(level, &format!("{text} ({n} lines before this one were suppressed)")),
+        }
+    }
+}
+
+impl State {
+    /// Whether a line may be logged now, and how many were suppressed before it.
+    fn allow(&mut self, now: Instant) -> Option<u64> {
+        let until = *self.until.get_or_insert(now);
+        let passed = (now.saturating_duration_since(until).as_nanos() / INTERVAL.as_nanos()) as u32;
+        self.lines = self.lines.saturating_sub(passed);
+        self.until = Some(if self.lines == 0 { now } else { until + INTERVAL * passed });
+        if self.lines >= LINES {
+            self.suppressed += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.suppressed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_that_connects_again_and_again_does_not_fill_the_log() {
+        let (mut state, start) = (State::default(), Instant::now());
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut logged = |from, to| (from..to).filter(|ms| state.allow(at(*ms)).is_some()).count();
+        assert_eq!(logged(0, 900), LINES as usize);
+        assert_eq!(logged(900, 100_000), 99);
+        assert_eq!(logged(10_000_000, 10_000_900), LINES as usize, "after a quiet time");
+        assert_eq!(state.allow(at(10_000_950)), None);
+        assert_eq!(state.allow(at(10_002_000)), Some(601), "the next line says how many there were");
+        assert_eq!(state.allow(at(10_002_001)), Some(0));
     }
 }

@@ -16,6 +16,7 @@ use crate::descriptors::seal;
 use crate::memory_table::{Mapping, bytes_max};
 use crate::rules::{Fields, Refusal};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -156,6 +157,18 @@ impl GuestMemory {
         Some((self.regions.get(i)?, offset))
     }
 
+    /// The region that was found last, for a burst.
+    #[inline]
+    pub fn window(&self, hint: usize) -> Window<'_> {
+        let none = Window { guest: 0, size: 0, at: std::ptr::null_mut(), memory: PhantomData };
+        self.regions.get(hint).map_or(none, |r| Window {
+            guest: r.layout.guest,
+            size: r.layout.size,
+            at: r.at,
+            memory: PhantomData,
+        })
+    }
+
     /// The memory at an address of the front-end, all `len` bytes of it in one region.
     pub fn at_user_address(&self, address: u64, len: u64) -> Option<Part<'_>> {
         self.regions.iter().find_map(|r| {
@@ -166,6 +179,28 @@ impl GuestMemory {
         })
     }
 }
+
+/// A region as a burst uses it: in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'m> {
+    guest: u64,
+    size: u64,
+    at: *mut u8,
+    memory: PhantomData<&'m GuestMemory>,
+}
+
+impl<'m> Window<'m> {
+    /// All `len` bytes at `address` of the guest; `None`: they are not all in this region.
+    #[inline(always)]
+    pub fn part(&self, address: u64, len: u32) -> Option<Part<'m>> {
+        let offset = address.wrapping_sub(self.guest);
+        let fits = offset < self.size && u64::from(len) <= self.size - offset;
+        fits.then(|| Part { at: self.at.wrapping_add(offset as usize), len, memory: PhantomData })
+    }
+}
+
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
 
 /// A piece of guest memory.
 #[derive(Clone, Copy, Debug)]
@@ -212,10 +247,34 @@ impl<'m> Part<'m> {
         n
     }
 
-    /// Prefetches its first bytes.
+    /// Reads its first 12 bytes: a packet header, in two words. `None`: it is shorter.
     #[inline(always)]
-    pub fn prefetch(&self) {
-        cpu::prefetch_at(self.at);
+    pub fn read_header(&self) -> Option<(u64, u32)> {
+        // SAFETY: a part lies within a region that is mapped as long as 'm, and this one has 12 bytes.
+        (self.len >= 12).then(|| unsafe { copy::read_12(self.at) })
+    }
+
+    /// Writes its first 12 bytes. Returns false if it is shorter.
+    #[inline(always)]
+    pub fn write_header(&self, words: (u64, u32)) -> bool {
+        let fits = self.len >= 12;
+        if fits {
+            // SAFETY: as above; regions are mapped writable.
+            unsafe { copy::write_12(self.at, words) };
+        }
+        fits
+    }
+
+    /// Prefetches the cache lines of bytes `range`, for reading.
+    #[inline(always)]
+    pub fn prefetch(&self, range: Range<usize>) {
+        range.step_by(LINE).for_each(|n| cpu::prefetch_at(self.at.wrapping_add(n)));
+    }
+
+    /// Prefetches the cache lines of bytes `range`, for writing.
+    #[inline(always)]
+    pub fn prefetch_write(&self, range: Range<usize>) {
+        range.step_by(LINE).for_each(|n| cpu::prefetch_write_at(self.at.wrapping_add(n)));
     }
 }
 
@@ -250,6 +309,14 @@ pub(crate) mod tests {
         assert_eq!((memory.part(0x1ffe, 3, &mut hint).unwrap().read(&mut read), read), (2, [1, 2, 0]));
         assert_eq!(memory.at_user_address(0x7f00_0000_2001, 2).unwrap().read(&mut read), 2);
         assert_eq!(&read[..2], b"bc");
+        let window = memory.window(1);
+        assert!(window.part(0x2000, 0x1000).is_some() && window.part(0x2fff, 1).is_some());
+        for (address, len) in [(0x2000, 0x1001), (0x3000, 0), (0x1fff, 1), (0x2fff, 2), (u64::MAX, u32::MAX)] {
+            assert!(window.part(address, len).is_none() && memory.window(2).part(address, len).is_none());
+        }
+        assert_eq!(window.part(0x2000, 12).unwrap().read_header().unwrap().0.to_le_bytes()[..3], *b"abc");
+        let short = window.part(0x2000, 11).unwrap();
+        assert!(short.read_header().is_none() && !short.write_header((0, 0)));
         for (address, len) in [(0xfff, 1), (0x3000, 1), (u64::MAX, 1), (0, 100)] {
             assert!(memory.part(address, len, &mut hint).is_none(), "{address:#x}");
         }

@@ -4,6 +4,7 @@
 //! rings. The main thread compares [`PortState::seq`]. Workers read which ring to send to, one word per burst.
 
 use super::bounds::MAX_PAIRS;
+use super::log::{Budget, Level};
 use super::notify::Notify;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -54,6 +55,8 @@ pub struct PortState {
     to_guest: Bits,
     /// For each sender, the pair whose ring it fills.
     map: [AtomicU16; MAX_PAIRS],
+    /// Lines that the guest causes.
+    log: Budget,
     /// Held while `map` is recomputed, by the library's threads and the main thread.
     mapping: Mutex<()>,
     notify: Notify,
@@ -75,9 +78,15 @@ impl PortState {
             from_guest: Bits::default(),
             to_guest: Bits::default(),
             map: [const { AtomicU16::new(NOWHERE) }; MAX_PAIRS],
+            log: Budget::default(),
             mapping: Mutex::new(()),
             notify,
         }
+    }
+
+    /// Logs a line that the guest caused. Guests can cause only so many.
+    pub fn say(&self, level: Level, text: &str) {
+        self.log.say(level, text);
     }
 
     /// The port is being removed: another port may use its path.

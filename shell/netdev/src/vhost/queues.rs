@@ -72,7 +72,10 @@ impl TxQueue for VhostTx {
         let (setting, counters) = (&self.setting, &mut self.counters);
         let sent = match self.sender.as_mut().filter(|_| up) {
             None => None,
-            Some(Sender::Own(sender)) => sender.begin(retries).map(|s| send(s, frames, setting, counters)),
+            Some(Sender::Own(sender)) => {
+                let mut packets = vhost::Packets::default();
+                sender.begin(&mut packets, retries).map(|s| send(s, frames, setting, counters))
+            }
             Some(Sender::Library(sender)) => {
                 sender.begin(retries).map(|s| send(s, frames, setting, counters))
             }

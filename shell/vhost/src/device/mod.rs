@@ -7,6 +7,7 @@
 //! A ring holds the memory that it uses. So even a worker that does not come back uses nothing that is freed: the memory
 //! of its ring is unmapped when the ring is dropped, which takes the lock.
 
+pub(crate) mod driver;
 pub(crate) mod from_guest;
 pub(crate) mod kick;
 mod numa;

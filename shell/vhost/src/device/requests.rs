@@ -10,7 +10,7 @@ use crate::bounds::MAX_PAIRS;
 use crate::descriptors::{Kind, kind};
 use crate::feature::{self, protocol};
 use crate::guest::Guest;
-use crate::log::{Level, say};
+use crate::log::Level;
 use crate::memory::{GuestMemory, Layout, REGIONS_MAX};
 use crate::memory_table::REGIONS_MAX as TABLE_MAX;
 use crate::message::Message;
@@ -316,7 +316,7 @@ impl Requests {
         let what = format!(
             "State of queue {number} ( {side}_qid {pair} ) of vhost device '{path}' changed to '{state}'"
         );
-        say(Level::Info, &what);
+        port.say(Level::Info, &what);
     }
 
     /// Tells the port what there is to know about the guest.
@@ -346,11 +346,11 @@ impl Requests {
         if connected {
             port.set_pairs(self.rings.len().div_ceil(2));
             let node = port.numa.load(Ordering::Relaxed).max(0);
-            say(Level::Info, &format!("vHost Device '{path}' has been added on numa node {node}"));
+            port.say(Level::Info, &format!("vHost Device '{path}' has been added on numa node {node}"));
         } else {
             port.features.store(0, Ordering::Relaxed);
             *self.device.facts() = None;
-            say(Level::Info, &format!("vHost Device '{path}' has been removed"));
+            port.say(Level::Info, &format!("vHost Device '{path}' has been removed"));
         }
         port.guest_changed();
     }

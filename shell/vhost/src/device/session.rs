@@ -3,7 +3,7 @@
 use super::Device;
 use super::requests::{Requests, allows_workers};
 use crate::blocked_writes;
-use crate::log::{Level, say};
+use crate::log::Level;
 use crate::lost_memory;
 use crate::message::{Inbox, Message, Outbox, Read, Written};
 use crate::rules::Refusal;
@@ -86,7 +86,7 @@ impl Session {
 
     /// Logs why the connection ends, and ends it.
     fn fail(&mut self, why: &str) -> bool {
-        say(Level::Error, &format!("vhost '{}': {why}", self.device.port.path));
+        self.device.port.say(Level::Error, &format!("vhost '{}': {why}", self.device.port.path));
         self.abort()
     }
 
@@ -135,7 +135,7 @@ impl Session {
             Ok(None) => Message::ack(request, true, &self.closing),
             Err(refusal) => {
                 let path = &self.device.port.path;
-                say(Level::Error, &format!("vhost '{path}': request {request} is refused: {refusal}"));
+                self.device.port.say(Level::Error, &format!("vhost '{path}': request {request} is refused: {refusal}"));
                 if !message.needs_reply() {
                     return self.abort();
                 }

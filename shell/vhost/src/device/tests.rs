@@ -195,7 +195,8 @@ fn a_guest_sends_and_receives() {
 
         let at = front.offer(0, n, 2048, 2);
         let packet = [100 + n as u8; 70];
-        let mut sending = sender.begin(0).unwrap();
+        let mut packets = to_guest::Packets::default();
+        let mut sending = sender.begin(&mut packets, 0).unwrap();
         assert!(sending.push(&packet) && sending.push(&packet));
         let mut sent = 0;
         assert_eq!(sending.flush(|bytes| sent += bytes.len()), 1, "there is one buffer");
@@ -218,7 +219,8 @@ fn a_packet_is_spread_over_buffers_if_the_guest_agreed() {
         front.handshake(feature::VERSION_1 | if mergeable { feature::MRG_RXBUF } else { 0 });
         let at: Vec<_> = (0..4).map(|n| front.offer(0, n, 128, 2)).collect();
         let mut sender = to_guest::ToGuest::new(&device, 0);
-        let mut sending = sender.begin(3).unwrap();
+        let mut packets = to_guest::Packets::default();
+        let mut sending = sender.begin(&mut packets, 3).unwrap();
         assert!(sending.push(&packet) && sending.push(&packet[..20]));
         assert_eq!(sending.flush(|_| {}), usize::from(!mergeable));
         drop(sending);
@@ -268,7 +270,8 @@ fn work_that_was_left_open_travels_both_ways() {
         let at = front.offer(0, 0, 4096, 2);
         let mut bytes = packet.clone();
         let mut sender = to_guest::ToGuest::new(&device, 0);
-        let mut sending = sender.begin(0).unwrap();
+        let mut packets = to_guest::Packets::default();
+        let mut sending = sender.begin(&mut packets, 0).unwrap();
         assert_eq!((sending.takes(&bytes, &open), sending.push_undone(&mut bytes, &open)), (agreed, agreed));
         assert_eq!(sending.flush(|_| {}), 0);
         drop(sending);
@@ -406,7 +409,8 @@ fn sessions_by_seed() {
                 }
                 7 => {
                     let packet = vec![1; dice.usize(14..4000)];
-                    if let Some(mut sending) = sender.begin(2) {
+                    let mut packets = to_guest::Packets::default();
+                    if let Some(mut sending) = sender.begin(&mut packets, 2) {
                         sending.push(&packet);
                         sending.flush(|_| seen[1] += 1);
                     }

@@ -3,14 +3,16 @@
 use super::{Device, Inside};
 use crate::feature;
 use crate::ring::fill::Item;
+use crate::ring::split::{BURST, Ring};
 use arrayvec::ArrayVec;
 use packet::offload::{GsoKind, Offload};
 use packet::vnet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Packets that are put into a ring at once: a burst of a worker.
-const BURST: usize = 64;
+/// Packets of a burst, for [`ToGuest::begin`]. The caller keeps them, so that a [`Sending`] is small and can be moved.
+#[derive(Debug, Default)]
+pub struct Packets<'f>(ArrayVec<Item<'f>, BURST>);
 
 /// One sender. Several senders may fill the same ring, one at a time.
 #[derive(Debug)]
@@ -31,13 +33,18 @@ impl ToGuest {
     }
 
     /// Begins a transmission to an enabled ring; `None` if no ring is enabled. If the ring takes only part of a burst,
-    /// the rest is offered again, up to `retries` times.
+    /// the rest is offered again, up to `retries` times. `packets` is empty.
     #[inline]
-    pub fn begin<'q, 'f>(&'q mut self, retries: u32) -> Option<Sending<'q, 'f>> {
+    pub fn begin<'q, 'f>(
+        &'q mut self,
+        packets: &'q mut Packets<'f>,
+        retries: u32,
+    ) -> Option<Sending<'q, 'f>> {
         let pair = usize::from(self.device.port.ring_of(self.slot)?);
         let ring = self.device.enter_shared(2 * pair)?;
-        let items = ArrayVec::new();
-        Some(Sending { ring, pair, items, retries_left: retries, retries: 0, interrupts: 0, full: false })
+        let items = &mut packets.0;
+        let progress = Progress { retries_left: retries, ..Progress::default() };
+        Some(Sending { ring, pair, items, progress })
     }
 }
 
@@ -45,7 +52,12 @@ impl ToGuest {
 pub struct Sending<'q, 'f> {
     ring: Inside<'q>,
     pair: usize,
-    items: ArrayVec<Item<'f>, BURST>,
+    items: &'q mut ArrayVec<Item<'f>, BURST>,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Progress {
     retries_left: u32,
     retries: u32,
     interrupts: u64,
@@ -94,22 +106,39 @@ impl<'f> Sending<'_, 'f> {
     /// Sends a packet at once, after those that were pushed before. Returns how many packets were not sent.
     pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8])) -> usize {
         let before = self.flush(&mut sent);
-        before + self.offer(&[Item { bytes, header: [0; vnet::LEN] }], &mut sent)
+        let item = Item { bytes, header: [0; vnet::LEN] };
+        before + self.progress.offer(&mut self.ring, &[item], &mut sent)
     }
 
     /// Sends the pushed packets and calls `sent` for each packet that the ring took. Returns the number of the others.
     /// Once the ring is full, this `Sending` sends nothing more.
     #[inline]
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8])) -> usize {
-        let items = std::mem::take(&mut self.items);
-        self.offer(&items, &mut sent)
+        let unsent = self.progress.offer(&mut self.ring, self.items, &mut sent);
+        self.items.clear();
+        unsent
     }
 
+    /// Interrupts sent to the guest since the last call.
     #[inline]
-    fn offer(&mut self, items: &[Item<'_>], sent: &mut impl FnMut(&[u8])) -> usize {
+    pub fn interrupts(&mut self) -> u64 {
+        std::mem::take(&mut self.progress.interrupts)
+    }
+
+    /// How often the rest of a burst was offered again.
+    #[inline]
+    pub fn retries(&self) -> u32 {
+        self.progress.retries
+    }
+}
+
+impl Progress {
+    /// Puts the packets into the ring; returns the number of those that were not sent.
+    #[inline]
+    fn offer(&mut self, ring: &mut Ring, items: &[Item<'_>], sent: &mut impl FnMut(&[u8])) -> usize {
         let (mut rest, mut unsent) = (items, 0);
         while !rest.is_empty() && !self.full {
-            let filled = self.ring.fill(rest, &mut *sent);
+            let filled = ring.fill(rest, &mut *sent);
             self.interrupts += filled.interrupts;
             unsent += filled.too_long;
             rest = &rest[filled.handled..];
@@ -124,17 +153,5 @@ impl<'f> Sending<'_, 'f> {
             }
         }
         unsent + rest.len()
-    }
-
-    /// Interrupts sent to the guest since the last call.
-    #[inline]
-    pub fn interrupts(&mut self) -> u64 {
-        std::mem::take(&mut self.interrupts)
-    }
-
-    /// How often the rest of a burst was offered again.
-    #[inline]
-    pub fn retries(&self) -> u32 {
-        self.retries
     }
 }

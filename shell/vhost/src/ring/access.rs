@@ -153,6 +153,16 @@ impl RingMemory {
         cpu::prefetch_at(self.descriptors.wrapping_add(2 * usize::from(n)));
     }
 
+    /// Prefetches what the end of a burst reads and writes: the guest's wish for interrupts, and the used ring from entry
+    /// `index` on.
+    #[inline]
+    pub fn prefetch_end(&self, index: u16, event_index: bool) {
+        let wish = if event_index { HEAD_WORDS + usize::from(self.size) } else { 0 };
+        cpu::prefetch_at(self.available.wrapping_add(wish));
+        cpu::prefetch_write_at(self.used);
+        cpu::prefetch_write_at(self.used.wrapping_add(1 + 2 * self.slot(index)));
+    }
+
     /// The index that the used ring has in guest memory.
     pub fn used_index(&self) -> u16 {
         self.used_half(1).load(Ordering::Relaxed)

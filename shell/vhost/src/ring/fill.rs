@@ -1,10 +1,11 @@
 //! Packets that a guest receives.
 
 use super::Lie;
+use super::access::Descriptor;
 use super::chain::{Direction, Parts};
-use super::split::{HEADER, Ring};
+use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
 use crate::feature;
-use crate::memory::Part;
+use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
 use packet::vnet;
 
@@ -13,6 +14,15 @@ use packet::vnet;
 pub(crate) struct Item<'f> {
     pub bytes: &'f [u8],
     pub header: [u8; vnet::LEN],
+}
+
+impl Item<'_> {
+    /// The header of a packet in one buffer, as two words.
+    #[inline]
+    fn words(&self) -> (u64, u32) {
+        let [a, b, c, d, e, f, g, h, i, j] = self.header;
+        (u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes([i, j, 1, 0]))
+    }
 }
 
 /// What became of a packet.
@@ -61,12 +71,65 @@ impl Ring {
         filled: &mut Filled,
         sent: &mut impl FnMut(&[u8]),
     ) -> Result<(), Lie> {
-        let mut left = self.offered()?;
-        for i in 0..(items.len() as u16).min(left) {
-            self.memory.prefetch(self.memory.available(self.next.wrapping_add(i)));
+        for items in items.chunks(BURST) {
+            let left = self.offered_for(items.len() as u16)?;
+            if left == 0 {
+                break;
+            }
+            let (before, mut cursor) = (filled.handled, self.cursor(left));
+            let put = self.put_burst(items, &mut cursor, filled, sent);
+            self.end(&cursor);
+            put?;
+            if filled.handled < before + items.len() {
+                break;
+            }
         }
+        self.prefetch_next(BURST as u16);
+        Ok(())
+    }
+
+    /// Puts packets, at most [`BURST`], into the chains that the guest offers.
+    #[inline]
+    fn put_burst(
+        &self,
+        items: &[Item<'_>],
+        cursor: &mut Cursor,
+        filled: &mut Filled,
+        sent: &mut impl FnMut(&[u8]),
+    ) -> Result<(), Lie> {
+        self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
+        let mut burst = Burst::new();
+        self.read_burst(cursor.next, cursor.left.min(items.len() as u16), &mut burst)?;
+        // Packets with 12 bytes of header that fit one buffer are copied here, others elsewhere.
+        let plain = self.header() == HEADER;
+        let window = self.memory.memory().window(cursor.hint);
+        let whole = |first: &Descriptor, len: usize| {
+            let one = first.flags & (Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT);
+            let fits = first.len as usize >= HEADER + len;
+            window.part(first.address, first.len).filter(|_| one == Descriptor::WRITE && fits & plain)
+        };
+        for ((_, first), item) in burst.iter().zip(items) {
+            whole(first, item.bytes.len()).inspect(|p| p.prefetch_write(0..2 * LINE));
+        }
+        let start = cursor.next;
         for item in items {
-            match self.put(item, &mut left)? {
+            // Of what was read, the entry that this packet goes to.
+            let at = usize::from(cursor.next.wrapping_sub(start));
+            let len = item.bytes.len();
+            // Two long packets at most are on their way: more would not stay in the cache.
+            let ahead = burst.get(at + 1).filter(|_| len > 2 * LINE).and_then(|(_, next)| whole(next, len));
+            ahead.inspect(|part| part.prefetch_write(2 * LINE..len.min(AHEAD)));
+            let part = burst.get(at).and_then(|(head, first)| Some((head, whole(first, len)?)));
+            let outcome = match part {
+                Some((head, part)) if part.write_header(item.words()) => {
+                    part.skip(HEADER).write(item.bytes);
+                    self.memory.put_used(cursor.next, *head, (HEADER + len) as u32);
+                    cursor.advance(1);
+                    Outcome::Sent
+                }
+                _ => self.put(item, cursor, burst.get(at..).unwrap_or_default())?,
+            };
+            match outcome {
                 Outcome::Sent => sent(item.bytes),
                 Outcome::TooLong => filled.too_long += 1,
                 Outcome::Full => break,
@@ -76,22 +139,29 @@ impl Ring {
         Ok(())
     }
 
-    /// Puts one packet into as many of the `left` chains as it needs.
-    #[inline]
-    fn put(&mut self, item: &Item<'_>, left: &mut u16) -> Result<Outcome, Lie> {
+    /// Puts one packet into as many chains as it needs. `read`: the entries that were read before.
+    #[inline(never)]
+    fn put(
+        &self,
+        item: &Item<'_>,
+        cursor: &mut Cursor,
+        read: &[(u16, Descriptor)],
+    ) -> Result<Outcome, Lie> {
         let header_len = self.header();
         let needed = header_len + item.bytes.len();
         let (mut parts, mut room) = (Parts::new(), 0usize);
         // The descriptor and the length of each chain.
         let mut taken = ArrayVec::<(u16, u32), CHAINS_MAX>::new();
-        let mut hint = self.hint;
+        let mut hint = cursor.hint;
         while room < needed {
             let chains = taken.len() as u16;
-            if chains == *left || taken.is_full() {
+            if chains == cursor.left || taken.is_full() {
                 return Ok(Outcome::Full);
             }
-            let head = self.memory.available(self.next.wrapping_add(chains));
-            let first = self.memory.descriptor(head).ok_or(Lie::Head)?;
+            let (head, first) = match read.get(usize::from(chains)) {
+                Some(entry) => *entry,
+                None => self.entry(cursor.next.wrapping_add(chains))?,
+            };
             let len = self.walk(Direction::ToGuest).chain(first, &mut parts, &mut hint)?;
             room += len as usize;
             taken.push((head, len));
@@ -106,12 +176,11 @@ impl Ring {
         drop(parts);
         let mut rest = needed as u32;
         for (head, len) in &taken {
-            self.memory.put_used(self.next, *head, rest.min(*len));
+            self.memory.put_used(cursor.next, *head, rest.min(*len));
             rest -= rest.min(*len);
-            self.next = self.next.wrapping_add(1);
+            cursor.advance(1);
         }
-        *left -= taken.len() as u16;
-        self.hint = hint;
+        cursor.hint = hint;
         Ok(Outcome::Sent)
     }
 }

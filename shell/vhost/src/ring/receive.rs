@@ -3,11 +3,11 @@
 use super::Lie;
 use super::access::Descriptor;
 use super::chain::{Direction, Parts};
-use super::split::{HEADER, Ring};
+use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
 use crate::feature;
 use crate::guest::Received;
-use crate::memory::Part;
-use packet::frame::{FRAME_MAX, Frame, FrameBatch, FramePool};
+use crate::memory::{LINE, Part};
+use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FrameBatch, FramePool};
 use packet::offload::{GsoKind, Offload};
 use packet::queue::RX_BURST;
 use packet::{segment, vnet};
@@ -34,31 +34,77 @@ impl Ring {
     }
 
     fn take(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), Lie> {
-        let n = usize::from(self.offered()?).min(max).min(RX_BURST);
-        let mut heads = [0u16; RX_BURST];
-        let mut first = [Descriptor::default(); RX_BURST];
-        for (i, head) in heads.iter_mut().enumerate().take(n) {
-            *head = self.memory.available(self.next.wrapping_add(i as u16));
-            self.memory.prefetch(*head);
+        let max = max.min(RX_BURST) as u16;
+        let left = self.offered_for(max)?.min(max);
+        if left == 0 {
+            return Ok(());
         }
-        let mut hint = self.hint;
-        for (descriptor, head) in first.iter_mut().zip(heads).take(n) {
-            *descriptor = self.memory.descriptor(head).ok_or(Lie::Head)?;
-            if let Some(part) = self.memory.memory().part(descriptor.address, descriptor.len, &mut hint) {
-                part.prefetch();
+        self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
+        out.reserve(usize::from(left));
+        let mut cursor = self.cursor(left);
+        let mut taken = Ok(());
+        while cursor.left > 0 && taken.is_ok() {
+            taken = self.take_burst(&mut cursor, pool, out);
+        }
+        self.end(&cursor);
+        self.prefetch_next(BURST as u16);
+        taken
+    }
+
+    /// Takes the next packets, at most [`BURST`].
+    #[inline]
+    fn take_burst(
+        &self,
+        cursor: &mut Cursor,
+        pool: &mut FramePool,
+        out: &mut FrameBatch,
+    ) -> Result<(), Lie> {
+        let mut burst = Burst::new();
+        self.read_burst(cursor.next, cursor.left.min(BURST as u16), &mut burst)?;
+        // Packets with 12 bytes of header in one buffer are copied here, others elsewhere.
+        let plain = self.header() == HEADER;
+        let window = self.memory.memory().window(cursor.hint);
+        let whole = |first: &Descriptor| {
+            let is_one = !first.has(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT);
+            window.part(first.address, first.len).filter(|_| is_one & plain)
+        };
+        for (_, first) in &burst {
+            whole(first).inspect(|part| part.prefetch(0..2 * LINE));
+        }
+        for (i, (head, first)) in burst.iter().enumerate() {
+            // Two long packets at most are on their way: more would not stay in the cache.
+            let ahead = burst.get(i + 1).filter(|(_, next)| next.len as usize > 2 * LINE);
+            ahead.and_then(|(_, next)| whole(next)).inspect(|p| p.prefetch(2 * LINE..p.len().min(AHEAD)));
+            let copied = whole(first).filter(|p| (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&p.len()));
+            match copied {
+                Some(part) => out.extend(self.whole_packet(&part, pool)),
+                None => out.extend(self.packet(*first, &mut cursor.hint, pool)?),
             }
+            self.memory.put_used(cursor.next, *head, 0);
+            cursor.advance(1);
         }
-        for (descriptor, head) in first.into_iter().zip(heads).take(n) {
-            out.extend(self.packet(descriptor, &mut hint, pool)?);
-            self.memory.put_used(self.next, head, 0);
-            self.next = self.next.wrapping_add(1);
-        }
-        self.hint = hint;
         Ok(())
     }
 
+    /// The packet in one buffer that is neither too short nor too long for one; `None`: it asks for work that was not
+    /// negotiated.
+    #[inline(always)]
+    fn whole_packet(&self, part: &Part<'_>, pool: &mut FramePool) -> Option<Frame> {
+        let (first, last) = part.read_header()?;
+        let mut frame = pool.alloc(part.len() - HEADER)?;
+        part.skip(HEADER).read(frame.bytes_mut());
+        // The number of buffers, after the first 10 bytes, says nothing here.
+        if first == 0 && last as u16 == 0 {
+            return Some(frame);
+        }
+        let mut header = [0; HEADER];
+        header[..8].copy_from_slice(&first.to_ne_bytes());
+        header[8..].copy_from_slice(&last.to_ne_bytes());
+        self.with_offload(&header, frame, pool)
+    }
+
     /// The packet of one chain; `None`: it is longer or shorter than any packet, or asks for work that was not negotiated.
-    #[inline]
+    #[inline(never)]
     fn packet(
         &self,
         first: Descriptor,
@@ -77,16 +123,24 @@ impl Ring {
         let (part, more) = rest.unwrap_or((None, &[]));
         let read = part.map_or(0, |part| part.read(frame.bytes_mut()));
         gather(more, &mut frame.bytes_mut()[read..]);
-        if header[..vnet::LEN] == [0; vnet::LEN] || self.set_offload(&header, &mut frame) {
+        if header[..vnet::LEN] == [0; vnet::LEN] {
             return Ok(Some(frame));
         }
+        Ok(self.with_offload(&header, frame, pool))
+    }
+
+    /// The frame with the work that the guest left to the switch; `None`: it is refused.
+    #[cold]
+    fn with_offload(&self, header: &[u8; HEADER], mut frame: Frame, pool: &mut FramePool) -> Option<Frame> {
+        if self.set_offload(header, &mut frame) {
+            return Some(frame);
+        }
         pool.free(frame);
-        Ok(None)
+        None
     }
 
     /// Sets the work that the guest left to the switch. Returns false if it does not fit the packet or was not
     /// negotiated.
-    #[cold]
     fn set_offload(&self, header: &[u8; HEADER], frame: &mut Frame) -> bool {
         let Some(header) = header.first_chunk() else { return false };
         let Some(offload) = vnet::decode(header, frame.bytes_mut()) else { return false };

@@ -1,16 +1,43 @@
 //! The state of a split ring.
 
 use super::Lie;
-use super::access::{Addresses, RingMemory};
+use super::access::{Addresses, Descriptor, RingMemory};
 use super::chain::{Direction, Walk};
 use crate::feature;
 use crate::memory::GuestMemory;
+use arrayvec::ArrayVec;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Length of the packet header (virtio 1.2, 5.1.6), and of the form without the number of buffers.
 pub(crate) const HEADER: usize = 12;
 pub(crate) const HEADER_SHORT: usize = 10;
+
+/// Entries that are read at once: their descriptors and the first lines of their buffers are fetched side by side.
+pub(crate) const BURST: usize = 32;
+/// Bytes of a buffer that are prefetched: an Ethernet frame with its header.
+pub(crate) const AHEAD: usize = 1536;
+
+/// Entries of the available ring with their first descriptors, each read once.
+pub(crate) type Burst = ArrayVec<(u16, Descriptor), BURST>;
+
+/// Where a burst is in the ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    pub next: u16,
+    /// Entries from `next` on that the burst may use.
+    pub left: u16,
+    pub hint: usize,
+}
+
+impl Cursor {
+    /// Goes on by `n` entries, at most those that are left.
+    #[inline]
+    pub fn advance(&mut self, n: u16) {
+        self.next = self.next.wrapping_add(n);
+        self.left -= n;
+    }
+}
 
 /// A ring that is in use. One worker at a time has it.
 #[derive(Debug)]
@@ -19,6 +46,9 @@ pub(crate) struct Ring {
     /// The next entry of the available ring, which is also the next one of the used ring: buffers are given back in
     /// order, within the burst that took them.
     pub next: u16,
+    /// The index of the available ring as it was read last, `next` or after it: it is read again only if a burst needs
+    /// more entries. Each read takes a cache line from the guest's core.
+    seen: u16,
     /// The used index at the last interrupt decision; `None`: there was none.
     signalled: Option<u16>,
     features: u64,
@@ -46,8 +76,10 @@ impl Ring {
         old: Option<&Ring>,
     ) -> Option<Ring> {
         let memory = RingMemory::new(memory, at, size, features & feature::EVENT_IDX != 0)?;
+        let next = old.map_or_else(|| memory.used_index(), |old| old.next);
         let mut ring = Ring {
-            next: old.map_or_else(|| memory.used_index(), |old| old.next),
+            next,
+            seen: next,
             memory,
             signalled: old.and_then(|old| old.signalled),
             features,
@@ -88,15 +120,70 @@ impl Ring {
         if n > self.memory.size() { Err(Lie::Index) } else { Ok(n) }
     }
 
+    /// Number of entries that the guest offers, for a burst of `wanted`: there may be more than are returned, but not
+    /// if these are fewer.
+    #[inline]
+    pub fn offered_for(&mut self, wanted: u16) -> Result<u16, Lie> {
+        let known = self.seen.wrapping_sub(self.next);
+        if known >= wanted {
+            return Ok(known);
+        }
+        let n = self.offered()?;
+        self.seen = self.next.wrapping_add(n);
+        Ok(n)
+    }
+
+    /// Reads `n` entries from `next` on, at most [`BURST`], which the guest offers, into `burst`, which is empty.
+    #[inline]
+    pub fn read_burst(&self, next: u16, n: u16, burst: &mut Burst) -> Result<(), Lie> {
+        for i in 0..n {
+            let head = self.memory.available(next.wrapping_add(i));
+            self.memory.prefetch(head);
+            burst.push((head, Descriptor::default()));
+        }
+        for (head, descriptor) in burst {
+            *descriptor = self.memory.descriptor(*head).ok_or(Lie::Head)?;
+        }
+        Ok(())
+    }
+
+    /// The beginning of a burst that may use `left` entries.
+    #[inline]
+    pub fn cursor(&self, left: u16) -> Cursor {
+        Cursor { next: self.next, left, hint: self.hint }
+    }
+
+    /// The end of a burst, also of one that a lie ended.
+    #[inline]
+    pub fn end(&mut self, cursor: &Cursor) {
+        (self.next, self.hint) = (cursor.next, cursor.hint);
+    }
+
+    /// Entry `index`, with its first descriptor.
+    pub fn entry(&self, index: u16) -> Result<(u16, Descriptor), Lie> {
+        let head = self.memory.available(index);
+        Ok((head, self.memory.descriptor(head).ok_or(Lie::Head)?))
+    }
+
+    /// Prefetches the descriptors of the next `n` entries, as far as the guest is known to have written them: the next
+    /// burst reads them. Drivers use descriptors in order, so that one address of each cache line is enough.
+    #[inline]
+    pub fn prefetch_next(&self, n: u16) {
+        let known = self.seen.wrapping_sub(self.next).min(n);
+        for i in (0..known).step_by(64 / Descriptor::BYTES) {
+            self.memory.prefetch(self.memory.available(self.next.wrapping_add(i)));
+        }
+    }
+
     /// Shows the guest the entries before `next`, and interrupts it if it wants that. Returns the number of interrupts.
     #[inline]
     pub fn publish(&mut self) -> u64 {
         self.memory.publish(self.next);
         let before = self.signalled.replace(self.next);
+        let Some(call) = &self.call else { return 0 };
         if !self.memory.wants_interrupt(before, self.next, self.has(feature::EVENT_IDX)) {
             return 0;
         }
-        let Some(call) = &self.call else { return 0 };
         // Fails if the counter is full: then the guest has an interrupt that it did not take.
         let _ = rustix::io::write(&**call, &1u64.to_ne_bytes());
         1

@@ -6,7 +6,7 @@
 
 use super::backend::{Backend, Session};
 use super::waker::wake;
-use crate::log::{Level, say};
+use crate::log::Level;
 use crate::path::Role;
 use crate::port_state::PortState;
 use rustix::event::{PollFd, PollFlags};
@@ -147,7 +147,7 @@ impl Endpoint {
 
     fn report_recovery(&mut self) {
         if self.port.set_stuck(false) {
-            say(Level::Info, &format!("vhost '{}': in service again", self.port.path));
+            self.port.say(Level::Info, &format!("vhost '{}': in service again", self.port.path));
         }
     }
 
@@ -178,7 +178,7 @@ impl Endpoint {
                     None if free => self.start_session(guest),
                     Some(session) if !session.has_hung_up() => {
                         let path = &self.port.path;
-                        say(Level::Warning, &format!("vhost '{path}': a second guest was sent away"));
+                        self.port.say(Level::Warning, &format!("vhost '{path}': a second guest was sent away"));
                     }
                     _ => self.next = Some(guest),
                 }
@@ -195,7 +195,7 @@ impl Endpoint {
             }
             Err(e) => {
                 let path = &self.port.path;
-                say(Level::Error, &format!("vhost '{path}': a guest cannot be served: {e}"));
+                self.port.say(Level::Error, &format!("vhost '{path}': a guest cannot be served: {e}"));
                 if let SocketRole::Connect(at) = &mut self.socket_role {
                     *at = Instant::now() + RETRY;
                 }

@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
-use vhost::log::{Level, say};
+use vhost::log::Level;
 use vhost::message::{Inbox, Message, Outbox, Read, Written};
 use vhost::rules::{Refusal, request};
 use vhost::server::{LIMIT, SPIN, has_hung_up, workers};
@@ -209,7 +209,7 @@ impl Session {
             Read::Message(message) => self.handle_request(port, message),
             Read::Ended => self.abort(port),
             Read::Broken(why) => {
-                say(Level::Error, &format!("vhost '{}': a message is refused: {why}", port.path));
+                port.say(Level::Error, &format!("vhost '{}': a message is refused: {why}", port.path));
                 self.abort(port)
             }
             // The library sends nothing unprompted: it has ended the connection.
@@ -223,7 +223,7 @@ impl Session {
         let since = Instant::now();
         if let Err(refusal) = check(port, &message) {
             let request = message.request();
-            say(Level::Error, &format!("vhost '{}': request {request} is refused: {refusal}", port.path));
+            port.say(Level::Error, &format!("vhost '{}': request {request} is refused: {refusal}", port.path));
             return match message.needs_reply() {
                 true => self.answer(port, Message::ack(request, false, &self.closing)),
                 false => self.abort(port),

@@ -1,0 +1,77 @@
+//! The cost of a guest's rings per packet on one thread, without a second core: a driver in the same process offers
+//! bursts, the switch receives them and sends them back.
+//!
+//! `cargo run --release -p vhost --example rings [bytes [packets per burst]]` prints nanoseconds per packet of receive
+//! and of transmit. If `PACKETS` is set, it processes that many packets without using the clock, as instruction counters
+//! need it.
+
+use packet::frame::FramePool;
+use packet::queue::RX_BURST;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use vhost::{Driver, FromGuest, Packets, ToGuest};
+
+struct Loop {
+    driver: Driver,
+    from: FromGuest,
+    to: ToGuest,
+    pool: FramePool,
+    burst: usize,
+}
+
+impl Loop {
+    /// One burst; `clock` is called before, between, and after receive and transmit.
+    fn turn(&mut self, mut clock: impl FnMut()) {
+        self.driver.offer(self.burst as u16);
+        let mut frames = Vec::with_capacity(RX_BURST);
+        clock();
+        let got = self.from.receive(self.burst, &mut self.pool, &mut frames);
+        clock();
+        assert_eq!((got.packets, got.refused), (self.burst, 0));
+        let mut packets = Packets::default();
+        let mut sending = self.to.begin(&mut packets, 0).expect("the ring is in use");
+        for frame in &frames {
+            if sending.is_full() {
+                assert_eq!(sending.flush(|_| {}), 0);
+            }
+            assert!(sending.push(frame.bytes()));
+        }
+        assert_eq!(sending.flush(|bytes| drop(black_box(bytes.len()))), 0);
+        drop(sending);
+        drop(packets);
+        clock();
+        self.pool.free_all(&mut frames);
+    }
+}
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).map(|n| n.parse().expect("a number"));
+    let (len, burst) = (numbers.next().unwrap_or(60), numbers.next().unwrap_or(32));
+    assert!((14..=2048).contains(&len) && (1..=RX_BURST).contains(&burst));
+    let driver = Driver::new(len).expect("memory");
+    let (from, to) = (driver.receiver(), driver.sender());
+    let mut run = Loop { driver, from, to, pool: FramePool::new(256), burst };
+    if let Some(packets) = std::env::var("PACKETS").ok().and_then(|n| n.parse::<usize>().ok()) {
+        (0..packets / burst).for_each(|_| run.turn(|| {}));
+        return;
+    }
+    for _ in 0..5 {
+        let (mut times, mut bursts) = ([Duration::ZERO; 2], 0);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(200) {
+            for _ in 0..100 {
+                let (mut marks, mut n) = ([Instant::now(); 3], 0);
+                run.turn(|| {
+                    marks[n] = Instant::now();
+                    n += 1;
+                });
+                times[0] += marks[1] - marks[0];
+                times[1] += marks[2] - marks[1];
+                bursts += 1;
+            }
+        }
+        let [receive, transmit] = times.map(|t| t.as_nanos() as f64 / (bursts * burst) as f64);
+        println!("{len} bytes, bursts of {burst}: receive {receive:.1} ns, transmit {transmit:.1} ns a packet");
+    }
+    println!("header and first bytes of the last burst: {:02x?}", run.driver.received(0));
+}

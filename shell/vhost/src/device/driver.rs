@@ -1,0 +1,94 @@
+//! A guest's driver in the same process, for measurements: one queue pair, one descriptor for each packet.
+//!
+//! It does as little as a driver can: descriptors and ring entries are written once, a burst is offered by one index. So
+//! what a loop of bursts costs is what the switch's side of the rings costs, without transfers between two cores.
+
+use super::Device;
+use super::from_guest::FromGuest;
+use super::to_guest::ToGuest;
+use crate::feature;
+use crate::memory::{GuestMemory, Layout};
+use crate::notify::Notify;
+use crate::port_state::PortState;
+use crate::ring::access::Addresses;
+use crate::ring::split::{HEADER, Ring};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::sync::Arc;
+
+/// Descriptors of each ring.
+const SIZE: u16 = 256;
+/// Bytes of each buffer.
+const BUFFER: u64 = 2048 + 256;
+/// Bytes of the three parts of a ring together.
+const RING: u64 = 0x4000;
+const USER: u64 = 1 << 40;
+const WRITE: u64 = 2;
+
+/// A guest with one queue pair.
+#[derive(Debug)]
+pub struct Driver {
+    device: Arc<Device>,
+    memory: Arc<GuestMemory>,
+    /// Index of the available ring, by ring.
+    offered: [u16; 2],
+}
+
+impl Driver {
+    /// A guest that sends packets of `len` bytes, at most 2,048; `None`: the system has no memory for it.
+    pub fn new(len: usize) -> Option<Driver> {
+        let size = 2 * (RING + u64::from(SIZE) * BUFFER);
+        let fd = memfd_create("guest", MemfdFlags::CLOEXEC).ok()?;
+        ftruncate(&fd, size).ok()?;
+        let memory = GuestMemory::map(&[Layout { guest: 0, size, user: USER, offset: 0 }], &[&fd]).ok()?;
+        let port = Arc::new(PortState::new("driver", Notify::default()));
+        let driver =
+            Driver { device: Arc::new(Device::new(&port)), memory: Arc::new(memory), offered: [0; 2] };
+        for ring in 0..2u64 {
+            let (base, own) = (ring * RING, u64::from(SIZE) * BUFFER * ring + 2 * RING);
+            for n in 0..u64::from(SIZE) {
+                let rest = if ring == 0 { BUFFER | WRITE << 32 } else { (HEADER + len) as u64 };
+                driver.write(base + 16 * n, &[own + n * BUFFER, rest].map(u64::to_le_bytes).concat());
+                driver.write(base + 0x1004 + 2 * n, &(n as u16).to_le_bytes());
+            }
+            // The driver polls.
+            driver.write(base + 0x1000, &1u16.to_le_bytes());
+            let [descriptors, available, used] = [0, 0x1000, 0x2000].map(|at| USER + base + at);
+            let at = Addresses { descriptors, available, used };
+            let features = feature::VERSION_1 | feature::MRG_RXBUF | feature::IN_ORDER;
+            let new = Ring::new(&driver.memory, at, SIZE, features, None)?;
+            driver.device.replace(ring as usize, Some(Box::new(new)));
+        }
+        port.set_to_guest(0, true);
+        Some(driver)
+    }
+
+    /// The switch's queue for packets of this guest.
+    pub fn receiver(&self) -> FromGuest {
+        FromGuest::new(&self.device, 0)
+    }
+
+    /// The switch's queue for packets to this guest.
+    pub fn sender(&self) -> ToGuest {
+        ToGuest::new(&self.device, 0)
+    }
+
+    /// Offers `n` packets of its own, and `n` buffers for packets of the switch.
+    pub fn offer(&mut self, n: u16) {
+        for ring in 0..2 {
+            self.offered[ring] = self.offered[ring].wrapping_add(n);
+            self.write(ring as u64 * RING + 0x1002, &self.offered[ring].to_le_bytes());
+        }
+    }
+
+    /// The header and the beginning of the packet in buffer `n` of the switch's packets.
+    pub fn received(&self, n: u16) -> [u8; HEADER + 8] {
+        let mut bytes = [0; HEADER + 8];
+        let part = self.memory.part(2 * RING + u64::from(n % SIZE) * BUFFER, bytes.len() as u32, &mut 0);
+        part.map(|part| part.read(&mut bytes));
+        bytes
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) {
+        self.memory.part(at, bytes.len() as u32, &mut 0).map(|part| part.write(bytes));
+    }
+}
