@@ -282,6 +282,22 @@ impl FramePool {
         Some(Frame { buffer, start: HEADROOM as u32, len: len as u32, undone: Note::default() })
     }
 
+    /// As [`FramePool::alloc`], with the frame appended to `out`: it is built in its place and not moved.
+    #[inline(always)]
+    pub fn alloc_in<'b>(&mut self, len: usize, out: &'b mut FrameBatch) -> Option<&'b mut Frame> {
+        match self.free.pop() {
+            Some(buffer) if len <= DATA_ROOM => {
+                let (start, len) = (HEADROOM as u32, len as u32);
+                out.push(Frame { buffer, start, len, undone: Note::default() });
+            }
+            other => {
+                self.free.extend(other);
+                out.push(self.alloc(len)?);
+            }
+        }
+        out.last_mut()
+    }
+
     /// A frame with these bytes.
     #[inline]
     pub fn frame_of(&mut self, bytes: &[u8]) -> Option<Frame> {

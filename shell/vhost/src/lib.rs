@@ -8,6 +8,7 @@
 //! - [`message`], [`rules`], [`descriptors`], [`memory_table`]: what a front-end may send, for both;
 //! - `device`: the state of a guest, its messages, and the queues of workers;
 //! - `memory`, `copy`: guest memory, and the only way to read and write it;
+//! - `dirty`: the log of written pages, for live migration;
 //! - `ring`: what a worker does with a ring during a burst;
 //! - [`blocked_writes`], [`lost_memory`]: guests that block a worker, or truncate their memory.
 //!
@@ -21,6 +22,7 @@ pub mod bounds;
 mod copy;
 pub mod descriptors;
 mod device;
+mod dirty;
 pub mod feature;
 mod guest;
 pub mod log;

@@ -157,6 +157,15 @@ impl GuestMemory {
         Some((self.regions.get(i)?, offset))
     }
 
+    /// The address of a part for the guest.
+    #[cold]
+    pub fn address_of(&self, part: &Part<'_>) -> Option<u64> {
+        self.regions.iter().find_map(|r| {
+            let offset = part.at.addr().wrapping_sub(r.at.addr()) as u64;
+            (offset < r.layout.size).then(|| r.layout.guest + offset)
+        })
+    }
+
     /// The region that was found last, for a burst.
     #[inline]
     pub fn window(&self, hint: usize) -> Window<'_> {
@@ -307,6 +316,8 @@ pub(crate) mod tests {
         assert_eq!((hint, second.len(), second.write(b"abc"), second.skip(1).len()), (1, 100, 3, 99));
         let mut read = [0; 3];
         assert_eq!((memory.part(0x1ffe, 3, &mut hint).unwrap().read(&mut read), read), (2, [1, 2, 0]));
+        let addresses = [first, first.skip(1), second.skip(99)].map(|part| memory.address_of(&part));
+        assert_eq!(addresses, [0x1ffe, 0x1fff, 0x2063].map(Some));
         assert_eq!(memory.at_user_address(0x7f00_0000_2001, 2).unwrap().read(&mut read), 2);
         assert_eq!(&read[..2], b"bc");
         let window = memory.window(1);

@@ -7,7 +7,6 @@ use crate::ring::access::Addresses;
 use crate::ring::fill::Item;
 use crate::ring::split::Ring;
 use packet::frame::{FRAME_MAX, FramePool};
-use packet::vnet;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::sync::Arc;
 
@@ -59,7 +58,7 @@ pub fn rings(content: &[u8]) {
             assert!(out.iter().all(|frame| !frame.is_undone() || frame.offload().fits(frame.bytes())));
             pool.free_all(&mut out);
         } else {
-            let items = packets.map(|bytes| Item { bytes, header: [0; vnet::LEN] });
+            let items = packets.map(Item::new);
             let mut sent = 0;
             let filled = ring.fill(&items, |_| sent += 1);
             assert!(

@@ -3,11 +3,12 @@
 //! [`Requests`] is the state of one connection. [`crate::rules`] checks the order of messages before. Sources: vhost-user
 //! specification, "Front-end message types".
 
-use super::ring_config::{KickState, RingConfig};
+use super::ring_config::{KickState, Memory, RingConfig};
 use super::{ANNOUNCE, Device, numa};
 use crate::blocked_writes::never_block;
 use crate::bounds::MAX_PAIRS;
 use crate::descriptors::{Kind, kind};
+use crate::dirty::DirtyLog;
 use crate::feature::{self, protocol};
 use crate::guest::Guest;
 use crate::log::Level;
@@ -32,6 +33,7 @@ pub(crate) const FEATURES: u64 = feature::CSUM
     | feature::HOST_TSO6
     | feature::HOST_ECN
     | feature::MRG_RXBUF
+    | feature::LOG_ALL
     | feature::CTRL_VQ
     | feature::CTRL_RX
     | feature::GUEST_ANNOUNCE
@@ -43,6 +45,7 @@ pub(crate) const FEATURES: u64 = feature::CSUM
     | feature::VERSION_1
     | feature::IN_ORDER;
 pub(crate) const PROTOCOL_FEATURES: u64 = protocol::MQ
+    | protocol::LOG_SHMFD
     | protocol::RARP
     | protocol::REPLY_ACK
     | protocol::NET_MTU
@@ -55,6 +58,8 @@ const DRIVER_OK: u64 = 4;
 /// Bits of a kick's or call's payload: the number of the ring; no descriptor comes with it.
 const RING_BITS: u64 = 0xff;
 const NO_DESCRIPTOR: u64 = 0x100;
+/// `VHOST_VRING_F_LOG`: writes to the used ring are logged.
+const LOG_USED: u32 = 1;
 
 /// The state of one connection.
 #[derive(Debug)]
@@ -66,6 +71,8 @@ pub(super) struct Requests {
     status: u64,
     mtu: Option<u16>,
     memory: Option<Arc<GuestMemory>>,
+    /// Where writes are logged while the guest is migrated.
+    log: Option<Arc<DirtyLog>>,
     rings: Vec<RingConfig>,
     /// The first two rings run: the guest counts as connected.
     connected: bool,
@@ -105,6 +112,7 @@ impl Requests {
             status: 0,
             mtu: None,
             memory: None,
+            log: None,
             rings: Vec::new(),
             connected: false,
         }
@@ -141,6 +149,15 @@ impl Requests {
                 self.ring(fields.word(0)?)?.size = u16::try_from(size).map_err(|_| Refusal::Size(size))?;
             }
             SET_VRING_ADDR => self.set_addresses(fields)?,
+            SET_LOG_BASE if self.protocol_features & protocol::LOG_SHMFD != 0 => {
+                let file = message.fds.first().ok_or(Refusal::Descriptor)?;
+                self.log = Some(Arc::new(DirtyLog::map(message.payload(), file)?));
+                self.apply_all();
+                // The front-end waits for a reply, which has no content.
+                return Ok(Some(Vec::new()));
+            }
+            // The front-end need not be told that there is something new in the log: it looks by itself.
+            SET_LOG_FD => {}
             SET_VRING_BASE => self.ring(fields.word(0)?)?.base = fields.word(4)? as u16,
             GET_VRING_BASE => return self.stop(fields.word(0)?).map(Some),
             SET_VRING_KICK => self.set_kick(message)?,
@@ -242,8 +259,10 @@ impl Requests {
         let (number, memory, features) = (fields.word(0)?, self.memory.clone(), self.features);
         let addresses =
             Addresses { descriptors: fields.long(8)?, used: fields.long(16)?, available: fields.long(24)? };
+        let log_used = (fields.word(4)? & LOG_USED != 0).then_some(fields.long(32)?);
         let ring = self.ring(number)?;
         let before = ring.addresses.replace(addresses);
+        ring.log_used = log_used;
         if memory.is_some_and(|memory| !ring.fits(&memory, features)) {
             ring.addresses = before;
             return Err(Refusal::Table("a ring lies outside of the memory, or at an odd address"));
@@ -290,7 +309,8 @@ impl Requests {
         let at = number as usize;
         let Some(ring) = self.rings.get_mut(at) else { return };
         let before = ring.running;
-        ring.apply(at, &self.device, memory.as_ref(), self.features);
+        let memory = memory.as_ref().map(|memory| Memory { memory, log: self.log.as_ref() });
+        ring.apply(at, &self.device, memory, self.features);
         let running = ring.running;
         if before != running {
             self.report_ring(at, running);
@@ -358,7 +378,7 @@ impl Requests {
     /// The connection is over, and no worker is inside: frees what belonged to it.
     pub fn end(&mut self) {
         self.rings.clear();
-        self.memory = None;
+        (self.memory, self.log) = (None, None);
         self.device.clear();
         self.report_guest();
         self.device.port.set_pairs(1);

@@ -1,10 +1,11 @@
 //! What a guest has said about one ring.
 
 use super::Device;
+use crate::dirty::DirtyLog;
 use crate::feature;
 use crate::memory::GuestMemory;
 use crate::ring::access::{Addresses, RingMemory};
-use crate::ring::split::Ring;
+use crate::ring::split::{Log, Ring};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -20,11 +21,20 @@ pub(super) enum KickState {
     Event(Arc<OwnedFd>),
 }
 
+/// The memory of the guest, and the log of its migration.
+#[derive(Clone, Copy)]
+pub(super) struct Memory<'a> {
+    pub memory: &'a Arc<GuestMemory>,
+    pub log: Option<&'a Arc<DirtyLog>>,
+}
+
 /// The configuration of one ring. Only the serving thread has it.
 #[derive(Debug, Default)]
 pub(super) struct RingConfig {
     pub size: u16,
     pub addresses: Option<Addresses>,
+    /// The guest's address of the used ring, whose writes are to be logged during a migration.
+    pub log_used: Option<u64>,
     pub kick: KickState,
     pub call: Option<Arc<OwnedFd>>,
     pub enabled: bool,
@@ -42,14 +52,16 @@ impl RingConfig {
     }
 
     /// The ring as it is configured now; `None`: it is not ready. It replaces `old`.
-    fn ring(&self, memory: &Arc<GuestMemory>, features: u64, old: Option<&Ring>) -> Option<Ring> {
+    fn ring(&self, memory: &Memory<'_>, features: u64, old: Option<&Ring>) -> Option<Ring> {
         let kick = match &self.kick {
             KickState::Stopped => return None,
             KickState::Polled => None,
             KickState::Event(event) => Some(Arc::clone(event)),
         };
         let addresses = self.addresses.filter(|_| self.enabled)?;
-        let mut ring = Ring::new(memory, addresses, self.size, features, old)?;
+        let mut ring = Ring::new(memory.memory, addresses, self.size, features, old)?;
+        let log = memory.log.filter(|_| features & feature::LOG_ALL != 0);
+        ring.log = log.map(|log| Log { dirty: Arc::clone(log), used: self.log_used });
         (ring.kick, ring.call) = (kick, self.call.clone());
         Some(ring)
     }
@@ -59,12 +71,12 @@ impl RingConfig {
         &mut self,
         number: usize,
         device: &Device,
-        memory: Option<&Arc<GuestMemory>>,
+        memory: Option<Memory<'_>>,
         features: u64,
     ) {
         let old = device.replace(number, None);
         self.base = old.as_ref().map_or(self.base, |old| old.next);
-        let new = memory.and_then(|memory| self.ring(memory, features, old.as_deref()));
+        let new = memory.and_then(|memory| self.ring(&memory, features, old.as_deref()));
         self.running = new.is_some();
         device.replace(number, new.map(Box::new));
     }

@@ -284,6 +284,38 @@ fn work_that_was_left_open_travels_both_ways() {
 }
 
 #[test]
+fn what_is_written_during_a_migration_is_logged() {
+    let device = device();
+    let mut front = Front::new(&device);
+    let features = feature::VERSION_1 | feature::MRG_RXBUF | feature::PROTOCOL_FEATURES;
+    front.handshake(features);
+    // One bit for each page of 2 GB.
+    let log = file(1 << 16);
+    let place = [long(1 << 16), long(0)].concat();
+    assert_eq!(front.say(SET_LOG_BASE, 0, &place, &[log.as_fd()]), Some(vec![]));
+    let marked = || {
+        let mut bytes = vec![0; 1 << 16];
+        rustix::io::pread(&log, &mut bytes, 0).unwrap();
+        (0..bytes.len()).filter(|n| bytes[*n] != 0).map(|n| (n, bytes[n])).collect::<Vec<_>>()
+    };
+    let mut used = address(0);
+    used[4] = 1;
+    used[32..].copy_from_slice(&long(GUEST + 0x2000));
+    assert_eq!(front.told(SET_VRING_ADDR, &used, &[]), Some(true));
+    let mut sender = to_guest::ToGuest::new(&device, 0);
+    for (index, flag, expected) in [(0, 0, vec![]), (1, feature::LOG_ALL, vec![(0x8000, 4), (0x8004, 2)])] {
+        assert_eq!(front.told(SET_FEATURES, &long(features | flag), &[]), Some(true));
+        front.offer(0, index, 2048, 2);
+        let mut packets = to_guest::Packets::default();
+        let mut sending = sender.begin(&mut packets, 0).unwrap();
+        assert!(sending.push(&[7; 60]));
+        assert_eq!((sending.flush(|_| {}), front.used(0)), (0, index + 1));
+        drop(sending);
+        assert_eq!(marked(), expected);
+    }
+}
+
+#[test]
 fn memory_changes_only_when_no_worker_is_inside() {
     let device = device();
     let mut front = Front::new(&device);

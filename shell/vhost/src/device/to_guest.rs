@@ -93,20 +93,20 @@ impl<'f> Sending<'_, 'f> {
     /// Appends a packet. Returns false if there is no room.
     #[inline]
     pub fn push(&mut self, bytes: &'f [u8]) -> bool {
-        self.items.try_push(Item { bytes, header: [0; vnet::LEN] }).is_ok()
+        self.items.try_push(Item::new(bytes)).is_ok()
     }
 
     /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
     /// request.
     pub fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
         let header = vnet::encode(offload, bytes);
-        self.takes(bytes, offload) && self.items.try_push(Item { bytes, header }).is_ok()
+        self.takes(bytes, offload) && self.items.try_push(Item::with(bytes, header)).is_ok()
     }
 
     /// Sends a packet at once, after those that were pushed before. Returns how many packets were not sent.
     pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8])) -> usize {
         let before = self.flush(&mut sent);
-        let item = Item { bytes, header: [0; vnet::LEN] };
+        let item = Item::new(bytes);
         before + self.progress.offer(&mut self.ring, &[item], &mut sent)
     }
 

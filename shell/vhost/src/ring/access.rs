@@ -15,13 +15,12 @@ pub(crate) struct Addresses {
     pub available: u64,
 }
 
-/// One descriptor, as it was read.
+/// One descriptor, as it was read: two words. The fields are extracted where they are used. Storing them one by one
+/// would make the processor wait when they are copied together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub address: u64,
-    pub len: u32,
-    pub flags: u16,
-    pub next: u16,
+    rest: u64,
 }
 
 impl Descriptor {
@@ -33,12 +32,28 @@ impl Descriptor {
     /// From its two words.
     #[inline]
     pub fn from_words(address: u64, rest: u64) -> Descriptor {
-        Descriptor { address, len: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 }
+        Descriptor { address, rest }
+    }
+
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.rest as u32
+    }
+
+    #[inline]
+    pub fn next(&self) -> u16 {
+        (self.rest >> 48) as u16
+    }
+
+    /// Which of these flags it has.
+    #[inline]
+    pub fn flags(&self, of: u16) -> u16 {
+        (self.rest >> 32) as u16 & of
     }
 
     #[inline]
     pub fn has(&self, flag: u16) -> bool {
-        self.flags & flag != 0
+        self.flags(flag) != 0
     }
 }
 

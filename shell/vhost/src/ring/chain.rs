@@ -44,7 +44,7 @@ impl<'m> Walk<'m> {
             if left == 0 {
                 return Err(Lie::Chain);
             }
-            descriptor = self.ring.descriptor(descriptor.next).ok_or(Lie::Head)?;
+            descriptor = self.ring.descriptor(descriptor.next()).ok_or(Lie::Head)?;
             if descriptor.has(Descriptor::INDIRECT) {
                 return Err(Lie::Indirect);
             }
@@ -59,8 +59,8 @@ impl<'m> Walk<'m> {
 
     /// A chain in a table of its own.
     fn table(&self, table: Descriptor, parts: &mut Parts<'m>, hint: &mut usize) -> Result<u32, Lie> {
-        let entries = table.len / Descriptor::BYTES as u32;
-        let whole = table.len.is_multiple_of(Descriptor::BYTES as u32)
+        let entries = table.len() / Descriptor::BYTES as u32;
+        let whole = table.len().is_multiple_of(Descriptor::BYTES as u32)
             && (1..=u32::from(u16::MAX)).contains(&entries);
         if !self.indirect || !whole || table.has(Descriptor::NEXT) {
             return Err(Lie::Indirect);
@@ -91,7 +91,7 @@ impl<'m> Walk<'m> {
             if !descriptor.has(Descriptor::NEXT) {
                 return Ok(total);
             }
-            (n, left) = (descriptor.next, left - 1);
+            (n, left) = (descriptor.next(), left - 1);
             if left == 0 {
                 return Err(Lie::Chain);
             }
@@ -104,7 +104,7 @@ impl<'m> Walk<'m> {
         if buffer.has(Descriptor::WRITE) != (self.direction == Direction::ToGuest) {
             return Err(Lie::Direction);
         }
-        let (mut address, mut left) = (buffer.address, buffer.len);
+        let (mut address, mut left) = (buffer.address, buffer.len());
         while left > 0 {
             let part = self.ring.memory().part(address, left, hint).ok_or(Lie::Address)?;
             parts.try_push(part).map_err(|_| Lie::Chain)?;
@@ -112,6 +112,6 @@ impl<'m> Walk<'m> {
             address = address.checked_add(part.len() as u64).ok_or(Lie::Address)?;
             left -= part.len() as u32;
         }
-        Ok(buffer.len)
+        Ok(buffer.len())
     }
 }

@@ -9,21 +9,30 @@ use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
 use packet::vnet;
 
-/// A packet to be sent, with the first bytes of its header.
+/// A packet to be sent, with its header for one buffer in two words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item<'f> {
     pub bytes: &'f [u8],
-    pub header: [u8; vnet::LEN],
+    header: (u64, u32),
 }
 
-impl Item<'_> {
-    /// The header of a packet in one buffer, as two words.
+impl<'f> Item<'f> {
+    /// A packet that is complete.
     #[inline]
-    fn words(&self) -> (u64, u32) {
-        let [a, b, c, d, e, f, g, h, i, j] = self.header;
-        (u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes([i, j, 1, 0]))
+    pub fn new(bytes: &'f [u8]) -> Item<'f> {
+        Item { bytes, header: (0, ONE_BUFFER) }
+    }
+
+    /// A packet with work for the guest.
+    pub fn with(bytes: &'f [u8], header: [u8; vnet::LEN]) -> Item<'f> {
+        let [a, b, c, d, e, f, g, h, i, j] = header;
+        let last = u32::from(u16::from_ne_bytes([i, j])) | ONE_BUFFER;
+        Item { bytes, header: (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), last) }
     }
 }
+
+/// The number of buffers, in the last word of a header.
+const ONE_BUFFER: u32 = 1 << 16;
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +69,7 @@ impl Ring {
             self.lie = Some(lie);
         }
         if self.next != start {
-            filled.interrupts = self.publish();
+            filled.interrupts = self.publish(start);
         }
         filled
     }
@@ -100,16 +109,18 @@ impl Ring {
         self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
         let mut burst = Burst::new();
         self.read_burst(cursor.next, cursor.left.min(items.len() as u16), &mut burst)?;
-        // Packets with 12 bytes of header that fit one buffer are copied here, others elsewhere.
-        let plain = self.header() == HEADER;
+        // Packets with 12 bytes of header that fit one buffer are copied here, others elsewhere, also if they are logged.
+        let plain = self.header() == HEADER && self.log.is_none();
         let window = self.memory.memory().window(cursor.hint);
         let whole = |first: &Descriptor, len: usize| {
-            let one = first.flags & (Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT);
-            let fits = first.len as usize >= HEADER + len;
-            window.part(first.address, first.len).filter(|_| one == Descriptor::WRITE && fits & plain)
+            let one = first.flags(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT);
+            let fits = first.len() as usize >= HEADER + len;
+            window.part(first.address, first.len()).filter(|_| one == Descriptor::WRITE && fits & plain)
         };
-        for ((_, first), item) in burst.iter().zip(items) {
-            whole(first, item.bytes.len()).inspect(|p| p.prefetch_write(0..2 * LINE));
+        for (first, item) in burst.first().iter().zip(items) {
+            if let Some(part) = whole(first, item.bytes.len()) {
+                part.prefetch_write(0..2 * LINE);
+            }
         }
         let start = cursor.next;
         for item in items {
@@ -117,17 +128,21 @@ impl Ring {
             let at = usize::from(cursor.next.wrapping_sub(start));
             let len = item.bytes.len();
             // Two long packets at most are on their way: more would not stay in the cache.
-            let ahead = burst.get(at + 1).filter(|_| len > 2 * LINE).and_then(|(_, next)| whole(next, len));
-            ahead.inspect(|part| part.prefetch_write(2 * LINE..len.min(AHEAD)));
+            if len > 2 * LINE
+                && let Some((_, next)) = burst.get(at + 1)
+                && let Some(part) = whole(next, len)
+            {
+                part.prefetch_write(2 * LINE..len.min(AHEAD));
+            }
             let part = burst.get(at).and_then(|(head, first)| Some((head, whole(first, len)?)));
             let outcome = match part {
-                Some((head, part)) if part.write_header(item.words()) => {
+                Some((head, part)) if part.write_header(item.header) => {
                     part.skip(HEADER).write(item.bytes);
-                    self.memory.put_used(cursor.next, *head, (HEADER + len) as u32);
+                    self.memory.put_used(cursor.next, head, (HEADER + len) as u32);
                     cursor.advance(1);
                     Outcome::Sent
                 }
-                _ => self.put(item, cursor, burst.get(at..).unwrap_or_default())?,
+                _ => self.put(item, cursor, &burst, at)?,
             };
             match outcome {
                 Outcome::Sent => sent(item.bytes),
@@ -139,13 +154,15 @@ impl Ring {
         Ok(())
     }
 
-    /// Puts one packet into as many chains as it needs. `read`: the entries that were read before.
+    /// Puts one packet into as many chains as it needs: entries of `burst` from `at` on, which were read before, then
+    /// others.
     #[inline(never)]
     fn put(
         &self,
         item: &Item<'_>,
         cursor: &mut Cursor,
-        read: &[(u16, Descriptor)],
+        burst: &Burst,
+        at: usize,
     ) -> Result<Outcome, Lie> {
         let header_len = self.header();
         let needed = header_len + item.bytes.len();
@@ -158,8 +175,8 @@ impl Ring {
             if chains == cursor.left || taken.is_full() {
                 return Ok(Outcome::Full);
             }
-            let (head, first) = match read.get(usize::from(chains)) {
-                Some(entry) => *entry,
+            let (head, first) = match burst.get(at + usize::from(chains)) {
+                Some((head, first)) => (head, *first),
                 None => self.entry(cursor.next.wrapping_add(chains))?,
             };
             let len = self.walk(Direction::ToGuest).chain(first, &mut parts, &mut hint)?;
@@ -170,9 +187,17 @@ impl Ring {
             }
         }
         let mut header = [0; HEADER];
-        header[..vnet::LEN].copy_from_slice(&item.header);
+        header[..8].copy_from_slice(&item.header.0.to_ne_bytes());
+        header[8..].copy_from_slice(&item.header.1.to_ne_bytes());
         header[vnet::LEN..].copy_from_slice(&(taken.len() as u16).to_le_bytes());
         scatter(&parts, &header[..header_len], item.bytes);
+        if let Some(log) = &self.log {
+            // The guest gave all of these to be written.
+            for part in &parts {
+                let address = self.memory.memory().address_of(part);
+                address.into_iter().for_each(|at| log.dirty.mark(at, part.len() as u64));
+            }
+        }
         drop(parts);
         let mut rest = needed as u32;
         for (head, len) in &taken {

@@ -29,7 +29,7 @@ impl Ring {
             self.lie = Some(lie);
         }
         let packets = usize::from(self.next.wrapping_sub(start));
-        let interrupts = if packets > 0 { self.publish() } else { 0 };
+        let interrupts = if packets > 0 { self.publish(start) } else { 0 };
         Received { packets, refused: packets - (out.len() - before), interrupts }
     }
 
@@ -66,41 +66,49 @@ impl Ring {
         let window = self.memory.memory().window(cursor.hint);
         let whole = |first: &Descriptor| {
             let is_one = !first.has(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT);
-            window.part(first.address, first.len).filter(|_| is_one & plain)
+            window.part(first.address, first.len()).filter(|_| is_one & plain)
         };
-        for (_, first) in &burst {
-            whole(first).inspect(|part| part.prefetch(0..2 * LINE));
-        }
-        for (i, (head, first)) in burst.iter().enumerate() {
-            // Two long packets at most are on their way: more would not stay in the cache.
-            let ahead = burst.get(i + 1).filter(|(_, next)| next.len as usize > 2 * LINE);
-            ahead.and_then(|(_, next)| whole(next)).inspect(|p| p.prefetch(2 * LINE..p.len().min(AHEAD)));
-            let copied = whole(first).filter(|p| (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&p.len()));
-            match copied {
-                Some(part) => out.extend(self.whole_packet(&part, pool)),
-                None => out.extend(self.packet(*first, &mut cursor.hint, pool)?),
+        for first in burst.first() {
+            if let Some(part) = whole(first) {
+                part.prefetch(0..2 * LINE);
             }
-            self.memory.put_used(cursor.next, *head, 0);
+        }
+        for n in 0.. {
+            let Some((head, first)) = burst.get(n) else { break };
+            // Two long packets at most are on their way: more would not stay in the cache.
+            if let Some((_, next)) = burst.get(n + 1)
+                && next.len() as usize > 2 * LINE
+                && let Some(part) = whole(next)
+            {
+                part.prefetch(2 * LINE..part.len().min(AHEAD));
+            }
+            match whole(first) {
+                Some(part) if (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&part.len()) => {
+                    self.whole_packet(&part, pool, out);
+                }
+                _ => out.extend(self.packet(*first, &mut cursor.hint, pool)?),
+            }
+            self.memory.put_used(cursor.next, head, 0);
             cursor.advance(1);
         }
         Ok(())
     }
 
-    /// The packet in one buffer that is neither too short nor too long for one; `None`: it asks for work that was not
-    /// negotiated.
+    /// Appends the packet in one buffer, which is neither too short nor too long for one, unless it asks for work that
+    /// was not negotiated.
     #[inline(always)]
-    fn whole_packet(&self, part: &Part<'_>, pool: &mut FramePool) -> Option<Frame> {
-        let (first, last) = part.read_header()?;
-        let mut frame = pool.alloc(part.len() - HEADER)?;
+    fn whole_packet(&self, part: &Part<'_>, pool: &mut FramePool, out: &mut FrameBatch) {
+        let Some((first, last)) = part.read_header() else { return };
+        let Some(frame) = pool.alloc_in(part.len() - HEADER, out) else { return };
         part.skip(HEADER).read(frame.bytes_mut());
         // The number of buffers, after the first 10 bytes, says nothing here.
-        if first == 0 && last as u16 == 0 {
-            return Some(frame);
+        if first != 0 || last as u16 != 0 {
+            let mut header = [0; HEADER];
+            header[..8].copy_from_slice(&first.to_ne_bytes());
+            header[8..].copy_from_slice(&last.to_ne_bytes());
+            let frame = out.pop().and_then(|frame| self.with_offload(&header, frame, pool));
+            out.extend(frame);
         }
-        let mut header = [0; HEADER];
-        header[..8].copy_from_slice(&first.to_ne_bytes());
-        header[8..].copy_from_slice(&last.to_ne_bytes());
-        self.with_offload(&header, frame, pool)
     }
 
     /// The packet of one chain; `None`: it is longer or shorter than any packet, or asks for work that was not negotiated.

@@ -3,9 +3,9 @@
 use super::Lie;
 use super::access::{Addresses, Descriptor, RingMemory};
 use super::chain::{Direction, Walk};
+use crate::dirty::DirtyLog;
 use crate::feature;
 use crate::memory::GuestMemory;
-use arrayvec::ArrayVec;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -19,7 +19,51 @@ pub(crate) const BURST: usize = 32;
 pub(crate) const AHEAD: usize = 1536;
 
 /// Entries of the available ring with their first descriptors, each read once.
-pub(crate) type Burst = ArrayVec<(u16, Descriptor), BURST>;
+#[derive(Debug)]
+pub(crate) struct Burst {
+    heads: [u16; BURST],
+    first: [Descriptor; BURST],
+    len: usize,
+}
+
+impl Burst {
+    pub fn new() -> Burst {
+        Burst { heads: [0; BURST], first: [Descriptor::default(); BURST], len: 0 }
+    }
+
+    /// The first descriptors.
+    #[inline]
+    pub fn first(&self) -> &[Descriptor] {
+        &self.first[..self.len.min(BURST)]
+    }
+
+    /// Entry `n`: the number of its first descriptor, and this descriptor.
+    #[inline]
+    pub fn get(&self, n: usize) -> Option<(u16, &Descriptor)> {
+        if n < self.len.min(BURST) { Some((self.heads[n], &self.first[n])) } else { None }
+    }
+}
+
+/// Where writes of a ring are logged.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    pub dirty: Arc<DirtyLog>,
+    /// The guest's address of the used ring; `None`: it is not logged.
+    pub used: Option<u64>,
+}
+
+impl Log {
+    /// Logs what a burst wrote into the used ring: entries from `before` to `now`, and the index.
+    #[cold]
+    fn used(&self, before: u16, now: u16, size: u16) {
+        let Some(used) = self.used else { return };
+        self.dirty.mark(used, 4);
+        for n in 0..now.wrapping_sub(before) {
+            let slot = u64::from(before.wrapping_add(n) & (size - 1));
+            self.dirty.mark(used.saturating_add(4 + 8 * slot), 8);
+        }
+    }
+}
 
 /// Where a burst is in the ring.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +104,8 @@ pub(crate) struct Ring {
     pub call: Option<Arc<OwnedFd>>,
     /// The guest was asked to kick.
     kicks: bool,
+    /// Writes are logged, for live migration.
+    pub log: Option<Log>,
     /// The guest lied in this ring: nothing is read any more.
     pub lie: Option<Lie>,
 }
@@ -87,6 +133,7 @@ impl Ring {
             kick: None,
             call: None,
             kicks: false,
+            log: None,
             lie: old.and_then(|old| old.lie),
         };
         ring.ask_for_kicks(old.is_some_and(|old| old.kicks));
@@ -133,16 +180,16 @@ impl Ring {
         Ok(n)
     }
 
-    /// Reads `n` entries from `next` on, at most [`BURST`], which the guest offers, into `burst`, which is empty.
+    /// Reads `n` entries from `next` on, at most [`BURST`], which the guest offers into `burst`.
     #[inline]
     pub fn read_burst(&self, next: u16, n: u16, burst: &mut Burst) -> Result<(), Lie> {
-        for i in 0..n {
-            let head = self.memory.available(next.wrapping_add(i));
-            self.memory.prefetch(head);
-            burst.push((head, Descriptor::default()));
+        burst.len = usize::from(n).min(BURST);
+        for (head, i) in burst.heads.iter_mut().zip(0..n) {
+            *head = self.memory.available(next.wrapping_add(i));
+            self.memory.prefetch(*head);
         }
-        for (head, descriptor) in burst {
-            *descriptor = self.memory.descriptor(*head).ok_or(Lie::Head)?;
+        for (first, head) in burst.first.iter_mut().zip(burst.heads).take(burst.len) {
+            *first = self.memory.descriptor(head).ok_or(Lie::Head)?;
         }
         Ok(())
     }
@@ -175,10 +222,14 @@ impl Ring {
         }
     }
 
-    /// Shows the guest the entries before `next`, and interrupts it if it wants that. Returns the number of interrupts.
+    /// Shows the guest the entries from `start` to `next`, and interrupts it if it wants that. Returns the number of
+    /// interrupts.
     #[inline]
-    pub fn publish(&mut self) -> u64 {
+    pub fn publish(&mut self, start: u16) -> u64 {
         self.memory.publish(self.next);
+        if let Some(log) = &self.log {
+            log.used(start, self.next, self.memory.size());
+        }
         let before = self.signalled.replace(self.next);
         let Some(call) = &self.call else { return 0 };
         if !self.memory.wants_interrupt(before, self.next, self.has(feature::EVENT_IDX)) {
