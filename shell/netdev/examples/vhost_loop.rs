@@ -2,7 +2,7 @@
 //!
 //! `vhost_loop <socket> <socket> [seconds]` connects to two sockets (for example of testpmd's virtio-user devices with
 //! `server=1`) and prints, each second, packets per second of the thread's own time. DPDK's options are taken from
-//! `DPDK_EXTRA`.
+//! `DPDK_EXTRA`, the back-end from `VHOST_BACKEND` (`own` or `dpdk`).
 
 use dpdk::eal::{self, EalOptions};
 use netdev::device::Netdev;
@@ -24,8 +24,9 @@ fn main() -> ExitCode {
     let seconds: u64 = rest.first().and_then(|s| s.parse().ok()).unwrap_or(10);
     let extra =
         std::env::var("DPDK_EXTRA").unwrap_or_else(|_| "--no-pci --in-memory --no-telemetry".to_owned());
-    let config =
-        BTreeMap::from([("dpdk-extra".to_owned(), extra), ("dpdk-lcore-mask".to_owned(), "1".to_owned())]);
+    let backend = std::env::var("VHOST_BACKEND").unwrap_or_else(|_| "dpdk".to_owned());
+    let config = [("dpdk-extra", extra), ("dpdk-lcore-mask", "1".to_owned()), ("vhost-backend", backend)];
+    let config = config.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     let options = EalOptions {
         program: "vhost_loop".to_owned(),
         config,

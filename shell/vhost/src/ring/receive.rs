@@ -35,7 +35,13 @@ impl Ring {
 
     fn take(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), Lie> {
         let max = max.min(RX_BURST) as u16;
+        if self.busy {
+            // The descriptors come at the same time as the index. While the guest sends nothing, they stay with it: it
+            // may be writing them.
+            self.prefetch_next(max);
+        }
         let left = self.offered_for(max)?.min(max);
+        self.busy = left > 0;
         if left == 0 {
             return Ok(());
         }
@@ -47,7 +53,6 @@ impl Ring {
             taken = self.take_burst(&mut cursor, pool, out);
         }
         self.end(&cursor);
-        self.prefetch_next(BURST as u16);
         taken
     }
 

@@ -5,7 +5,7 @@ use super::access::{Addresses, Descriptor, RingMemory};
 use super::chain::{Direction, Walk};
 use crate::dirty::DirtyLog;
 use crate::feature;
-use crate::memory::GuestMemory;
+use crate::memory::{GuestMemory, LINE};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -104,6 +104,8 @@ pub(crate) struct Ring {
     pub call: Option<Arc<OwnedFd>>,
     /// The guest was asked to kick.
     kicks: bool,
+    /// The previous burst found packets.
+    pub busy: bool,
     /// Writes are logged, for live migration.
     pub log: Option<Log>,
     /// The guest lied in this ring: nothing is read any more.
@@ -133,6 +135,7 @@ impl Ring {
             kick: None,
             call: None,
             kicks: false,
+            busy: false,
             log: None,
             lie: old.and_then(|old| old.lie),
         };
@@ -171,9 +174,8 @@ impl Ring {
     /// if these are fewer.
     #[inline]
     pub fn offered_for(&mut self, wanted: u16) -> Result<u16, Lie> {
-        let known = self.seen.wrapping_sub(self.next);
-        if known >= wanted {
-            return Ok(known);
+        if self.known() >= wanted {
+            return Ok(self.known());
         }
         let n = self.offered()?;
         self.seen = self.next.wrapping_add(n);
@@ -212,14 +214,20 @@ impl Ring {
         Ok((head, self.memory.descriptor(head).ok_or(Lie::Head)?))
     }
 
-    /// Prefetches the descriptors of the next `n` entries, as far as the guest is known to have written them: the next
-    /// burst reads them. Drivers use descriptors in order, so that one address of each cache line is enough.
+    /// Prefetches the descriptors of the next `n` entries, at most [`BURST`]. These may not be written yet: the entries of
+    /// the previous round are taken as a guess. Drivers use descriptors in order, so that one address of each cache line
+    /// is enough.
     #[inline]
     pub fn prefetch_next(&self, n: u16) {
-        let known = self.seen.wrapping_sub(self.next).min(n);
-        for i in (0..known).step_by(64 / Descriptor::BYTES) {
+        for i in (0..n.min(BURST as u16)).step_by(LINE / Descriptor::BYTES) {
             self.memory.prefetch(self.memory.available(self.next.wrapping_add(i)));
         }
+    }
+
+    /// Number of entries that are known to be offered.
+    #[inline]
+    pub fn known(&self) -> u16 {
+        self.seen.wrapping_sub(self.next)
     }
 
     /// Shows the guest the entries from `start` to `next`, and interrupts it if it wants that. Returns the number of
