@@ -71,7 +71,9 @@ fn main() {
             }
         }
         let [receive, transmit] = times.map(|t| t.as_nanos() as f64 / (bursts * burst) as f64);
-        println!("{len} bytes, bursts of {burst}: receive {receive:.1} ns, transmit {transmit:.1} ns a packet");
+        println!(
+            "{len} bytes, bursts of {burst}: receive {receive:.1} ns, transmit {transmit:.1} ns a packet"
+        );
     }
     println!("header and first bytes of the last burst: {:02x?}", run.driver.received(0));
 }

@@ -347,7 +347,10 @@ mod tests {
                 }
                 for copy in [&read_to, &written] {
                     assert_eq!(copy[to_start..to_start + n], from[start..start + n], "{n} bytes");
-                    assert!(copy[..to_start].iter().chain(&copy[to_start + n..]).all(|b| *b == 0), "{n} bytes");
+                    assert!(
+                        copy[..to_start].iter().chain(&copy[to_start + n..]).all(|b| *b == 0),
+                        "{n} bytes"
+                    );
                 }
             }
         }

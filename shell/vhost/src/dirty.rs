@@ -58,7 +58,9 @@ mod tests {
         let fd = file(4096);
         let payload = [4096u64, 0].map(u64::to_ne_bytes).concat();
         let log = DirtyLog::map(&payload, &fd).unwrap();
-        for (address, len) in [(0, 0), (4095, 2), (10 * PAGE, 1), (0x7ff * PAGE, 4096), (8 * 4096 * PAGE - 1, 2)] {
+        for (address, len) in
+            [(0, 0), (4095, 2), (10 * PAGE, 1), (0x7ff * PAGE, 4096), (8 * 4096 * PAGE - 1, 2)]
+        {
             log.mark(address, len);
         }
         log.mark(u64::MAX, u64::MAX);
@@ -66,7 +68,8 @@ mod tests {
         std::fs::File::from(fd).read_to_end(&mut bytes).unwrap();
         let marked: Vec<_> = (0..bytes.len()).filter(|n| bytes[*n] != 0).map(|n| (n, bytes[n])).collect();
         assert_eq!(marked, [(0, 3), (1, 4), (0xff, 0x80), (4095, 0x80)]);
-        let refused = |words: [u64; 2]| DirtyLog::map(&words.map(u64::to_ne_bytes).concat(), &file(4096)).is_err();
+        let refused =
+            |words: [u64; 2]| DirtyLog::map(&words.map(u64::to_ne_bytes).concat(), &file(4096)).is_err();
         assert!(refused([4096, 4096]) && refused([0, 0]) && refused([1 << 20, 0]) && !refused([8, 0]));
     }
 }

@@ -322,7 +322,8 @@ pub(crate) mod tests {
         assert_eq!(&read[..2], b"bc");
         let window = memory.window(1);
         assert!(window.part(0x2000, 0x1000).is_some() && window.part(0x2fff, 1).is_some());
-        for (address, len) in [(0x2000, 0x1001), (0x3000, 0), (0x1fff, 1), (0x2fff, 2), (u64::MAX, u32::MAX)] {
+        for (address, len) in [(0x2000, 0x1001), (0x3000, 0), (0x1fff, 1), (0x2fff, 2), (u64::MAX, u32::MAX)]
+        {
             assert!(window.part(address, len).is_none() && memory.window(2).part(address, len).is_none());
         }
         assert_eq!(window.part(0x2000, 12).unwrap().read_header().unwrap().0.to_le_bytes()[..3], *b"abc");

@@ -67,13 +67,7 @@ impl RingConfig {
     }
 
     /// Puts the ring in use as it is configured now, or takes it out of use. To be called while no worker is inside.
-    pub fn apply(
-        &mut self,
-        number: usize,
-        device: &Device,
-        memory: Option<Memory<'_>>,
-        features: u64,
-    ) {
+    pub fn apply(&mut self, number: usize, device: &Device, memory: Option<Memory<'_>>, features: u64) {
         let old = device.replace(number, None);
         self.base = old.as_ref().map_or(self.base, |old| old.next);
         let new = memory.and_then(|memory| self.ring(&memory, features, old.as_deref()));

@@ -135,7 +135,9 @@ impl Session {
             Ok(None) => Message::ack(request, true, &self.closing),
             Err(refusal) => {
                 let path = &self.device.port.path;
-                self.device.port.say(Level::Error, &format!("vhost '{path}': request {request} is refused: {refusal}"));
+                self.device
+                    .port
+                    .say(Level::Error, &format!("vhost '{path}': request {request} is refused: {refusal}"));
                 if !message.needs_reply() {
                     return self.abort();
                 }

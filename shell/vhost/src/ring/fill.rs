@@ -158,13 +158,7 @@ impl Ring {
     /// Puts one packet into as many chains as it needs: entries of `burst` from `at` on, which were read before, then
     /// others.
     #[inline(never)]
-    fn put(
-        &self,
-        item: &Item<'_>,
-        cursor: &mut Cursor,
-        burst: &Burst,
-        at: usize,
-    ) -> Result<Outcome, Lie> {
+    fn put(&self, item: &Item<'_>, cursor: &mut Cursor, burst: &Burst, at: usize) -> Result<Outcome, Lie> {
         let header_len = self.header();
         let needed = header_len + item.bytes.len();
         let (mut parts, mut room) = (Parts::new(), 0usize);

@@ -58,12 +58,7 @@ impl Ring {
 
     /// Takes the next packets, at most [`BURST`].
     #[inline]
-    fn take_burst(
-        &self,
-        cursor: &mut Cursor,
-        pool: &mut FramePool,
-        out: &mut FrameBatch,
-    ) -> Result<(), Lie> {
+    fn take_burst(&self, cursor: &mut Cursor, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), Lie> {
         let mut burst = Burst::new();
         self.read_burst(cursor.next, cursor.left.min(BURST as u16), &mut burst)?;
         // Packets with 12 bytes of header in one buffer are copied here, others elsewhere.

@@ -178,7 +178,8 @@ impl Endpoint {
                     None if free => self.start_session(guest),
                     Some(session) if !session.has_hung_up() => {
                         let path = &self.port.path;
-                        self.port.say(Level::Warning, &format!("vhost '{path}': a second guest was sent away"));
+                        self.port
+                            .say(Level::Warning, &format!("vhost '{path}': a second guest was sent away"));
                     }
                     _ => self.next = Some(guest),
                 }

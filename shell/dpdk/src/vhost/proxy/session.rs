@@ -223,7 +223,10 @@ impl Session {
         let since = Instant::now();
         if let Err(refusal) = check(port, &message) {
             let request = message.request();
-            port.say(Level::Error, &format!("vhost '{}': request {request} is refused: {refusal}", port.path));
+            port.say(
+                Level::Error,
+                &format!("vhost '{}': request {request} is refused: {refusal}", port.path),
+            );
             return match message.needs_reply() {
                 true => self.answer(port, Message::ack(request, false, &self.closing)),
                 false => self.abort(port),
