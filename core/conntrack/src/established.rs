@@ -1,5 +1,5 @@
-//! The short way of packets of known connections: TCP and UDP over IPv4 without options. Nothing is changed before every check
-//! has passed.
+//! The short way of packets of known connections: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
+//! Nothing is changed before every check has passed.
 //!
 //! Whatever is not as usual goes the [general way](crate::tracker): no record where the index names one, a connection that is over or
 //! that has a helper, segments that begin or end a connection, a second translation.
@@ -7,7 +7,7 @@
 use crate::key::Tuple;
 use crate::protocol::Talk;
 use crate::quick::{Ends, Quick, Translated, Written};
-use crate::record::{Four, Record};
+use crate::record::{Matched, Pair, Record};
 use crate::subject::Content;
 use crate::table::Handle;
 use crate::tcp::{self, Segment};
@@ -19,9 +19,9 @@ use std::sync::atomic::Ordering;
 use units::Millis;
 
 impl Conntrack {
-    /// Tracks a packet whose connection is in this record. `None`, and nothing done: it is to go the general way.
+    /// Tracks a packet of IPv4 whose connection is in this record. `None`, and nothing done: it is to go the general way.
     #[inline(always)]
-    pub(crate) fn pass_quick(
+    pub(crate) fn pass_four(
         &self,
         packet: &Quick,
         (number, record): (u32, &Record),
@@ -29,6 +29,32 @@ impl Conntrack {
         (action, now): (&Action, Millis),
     ) -> Option<Written> {
         let found = record.four(packet.what, packet.addresses, packet.ports)?;
+        self.go_on(packet, &found, (number, record), meta, (action, now))
+    }
+
+    /// The same of IPv6. It is not inlined, so that it takes no registers from IPv4.
+    #[inline(never)]
+    pub(crate) fn pass_six(
+        &self,
+        packet: &Quick,
+        (number, record): (u32, &Record),
+        meta: &mut Metadata,
+        (action, now): (&Action, Millis),
+    ) -> Option<Written> {
+        let found = self.table().six(record, packet.what, packet.six, packet.ports)?;
+        self.go_on(packet, &found, (number, record), meta, (action, now))
+    }
+
+    /// Tracks a packet of this connection.
+    #[inline(always)]
+    fn go_on<A: Addresses>(
+        &self,
+        packet: &Quick,
+        found: &Matched<A>,
+        (number, record): (u32, &Record),
+        meta: &mut Metadata,
+        (action, now): (&Action, Millis),
+    ) -> Option<Written> {
         let usual = record.special() == 0 && !action.force && meta.state & TRANSLATED == 0;
         if !usual || record.expires() <= now {
             return None;
@@ -50,7 +76,7 @@ impl Conntrack {
         meta.state |= TRACKED;
         meta.control = None;
         c.write(meta, action);
-        meta.tuple = tuple(&found, proto);
+        meta.tuple = tuple(found, proto);
         if action.nat.is_none() {
             meta.known = Known::of(handle, reply, false);
             return Some(Written::Nothing);
@@ -58,7 +84,8 @@ impl Conntrack {
         let Some(side) = found.side else { return Some(Written::Nothing) };
         meta.state |= translated_bit(side, reply);
         let any = Translated { handle, side, reply, related: false };
-        Some(if packet.finished { Written::Ends(ends(&found)) } else { Written::Translation(any) })
+        let ends = if packet.finished { A::ends(found) } else { None };
+        Some(ends.map_or(Written::Translation(any), Written::Ends))
     }
 }
 
@@ -88,24 +115,56 @@ impl Conntrack {
     }
 }
 
-/// The tuple of the first packet of a connection.
-#[inline(always)]
-fn tuple(found: &Four, proto: u8) -> Tuple {
-    let (addresses, ports) = (found.original.0, found.original.1);
-    Tuple {
-        proto,
-        v6: false,
-        src: [0, addresses >> 32],
-        dst: [0, addresses & 0xffff_ffff],
-        tp_src: (ports >> 32) as u16,
-        tp_dst: ports as u16,
+/// Both addresses of a connection, of either family.
+trait Addresses: Copy {
+    /// Source and destination.
+    fn pair(self) -> Pair;
+    fn is_six() -> bool;
+    /// What a packet of a translated connection becomes, if it can be written as [`Ends`].
+    fn ends(found: &Matched<Self>) -> Option<Ends>;
+}
+
+impl Addresses for u64 {
+    #[inline(always)]
+    fn pair(self) -> Pair {
+        [[0, self >> 32], [0, self & 0xffff_ffff]]
+    }
+
+    #[inline(always)]
+    fn is_six() -> bool {
+        false
+    }
+
+    /// The reverse of the packets of the other direction.
+    #[inline(always)]
+    fn ends(found: &Matched<u64>) -> Option<Ends> {
+        let (addresses, ports) = if found.reply { found.original } else { found.replies };
+        let ports = ports.rotate_left(32);
+        let ports = ((ports >> 32) as u32) << 16 | ports as u32 & 0xffff;
+        Some(Ends { addresses: addresses.rotate_left(32), ports })
     }
 }
 
-/// What a packet of a translated connection becomes: the reverse of the packets of the other direction.
+impl Addresses for Pair {
+    #[inline(always)]
+    fn pair(self) -> Pair {
+        self
+    }
+
+    #[inline(always)]
+    fn is_six() -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn ends(_: &Matched<Pair>) -> Option<Ends> {
+        None
+    }
+}
+
+/// The tuple of the first packet of a connection.
 #[inline(always)]
-fn ends(found: &Four) -> Ends {
-    let (addresses, ports) = if found.reply { found.original } else { found.replies };
-    let ports = ports.rotate_left(32);
-    Ends { addresses: addresses.rotate_left(32), ports: ((ports >> 32) as u32) << 16 | ports as u32 & 0xffff }
+fn tuple<A: Addresses>(found: &Matched<A>, proto: u8) -> Tuple {
+    let ([src, dst], ports) = (found.original.0.pair(), found.original.1);
+    Tuple { proto, v6: A::is_six(), src, dst, tp_src: (ports >> 32) as u16, tp_dst: ports as u16 }
 }

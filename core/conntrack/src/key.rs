@@ -89,11 +89,21 @@ impl Key {
         if !self.v6 {
             return Key::hash_four(what, self.address_word(), self.port_word(), chain);
         }
-        let (first, second) =
-            if self.src <= self.dst { (&self.src, &self.dst) } else { (&self.dst, &self.src) };
-        let ports = u64::from(first.port) << 32 | u64::from(second.port);
-        let ([a, b], [c, d]) = (first.address, second.address);
-        chain.of([what, ports, a, b, c, d])
+        Key::hash_six(what, [self.src.address, self.dst.address], self.port_word(), chain)
+    }
+
+    /// The same of IPv6, of the words that a record and its addresses have.
+    #[inline(always)]
+    pub(crate) fn hash_six(what: u64, [src, dst]: [[u64; 2]; 2], ports: u64, chain: &Chain) -> u64 {
+        let wide = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
+        let (from, to) = (wide(src), wide(dst));
+        // Without a branch: which end is the smaller one cannot be predicted.
+        let later = (from > to) | ((from == to) & (ports >> 32 > ports & 0xffff_ffff));
+        let turn = u64::from(later).wrapping_neg();
+        let ports = ports ^ ((ports ^ ports.rotate_left(32)) & turn);
+        let high = (src[0] ^ dst[0]) & turn;
+        let low = (src[1] ^ dst[1]) & turn;
+        chain.of([what, ports, src[0] ^ high, src[1] ^ low, dst[0] ^ high, dst[1] ^ low])
     }
 
     /// The same of IPv4, of the words that a record has.

@@ -102,7 +102,7 @@ impl Meta {
 
     #[inline(always)]
     pub(crate) fn v6(self) -> bool {
-        self.0 & 4 != 0
+        self.0 & IS_SIX != 0
     }
 
     #[inline(always)]
@@ -136,17 +136,23 @@ impl Meta {
     }
 }
 
-/// A live connection of IPv4, one of whose keys has been found to be that of a packet.
+/// The bit of the first word that says that the addresses are those of IPv6.
+pub(crate) const IS_SIX: u64 = 4;
+
+/// Source and destination address of IPv6, each with its most significant half first.
+pub(crate) type Pair = [[u64; 2]; 2];
+
+/// A live connection, one of whose keys has been found to be that of a packet. `A`: both addresses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Four {
+pub(crate) struct Matched<A> {
     pub(crate) generation: u32,
     /// The packet is one of its replies.
     pub(crate) reply: bool,
     pub(crate) side: Option<Side>,
     /// Addresses and ports of the first packet.
-    pub(crate) original: (u64, u64),
+    pub(crate) original: (A, u64),
     /// Of the replies.
-    pub(crate) replies: (u64, u64),
+    pub(crate) replies: (A, u64),
 }
 
 /// What a record is filled with.
@@ -209,7 +215,8 @@ impl Addresses {
         }
     }
 
-    fn pair(&self, from: usize) -> [[u64; 2]; 2] {
+    #[inline(always)]
+    fn pair(&self, from: usize) -> Pair {
         [0, 1].map(|n| [load(&self.0[from + n][0]), load(&self.0[from + n][1])])
     }
 }
@@ -289,6 +296,7 @@ impl Record {
     }
 
     /// Number of its IPv6 addresses.
+    #[inline(always)]
     pub(crate) fn addresses(&self) -> u32 {
         load(&self.addresses) as u32
     }
@@ -315,26 +323,51 @@ impl Record {
         }
     }
 
-    /// The connection, if it is live, of IPv4, and has this key: protocol and zone as in the first word, addresses, and ports.
+    /// The connection, if it is live and has this key: protocol, zone and family as in the first word, addresses, and ports.
     #[inline(always)]
-    pub(crate) fn four(&self, what: u64, addresses: u64, ports: u64) -> Option<Four> {
+    pub(crate) fn four(&self, what: u64, addresses: u64, ports: u64) -> Option<Matched<u64>> {
+        let read = |reply: bool| Some(load(if reply { &self.reply_addresses } else { &self.addresses }));
+        self.matched(what, (addresses, ports), |addresses| addresses.rotate_left(32), read)
+    }
+
+    /// The same of IPv6.
+    #[inline(always)]
+    pub(crate) fn six(
+        &self,
+        what: u64,
+        addresses: Pair,
+        ports: u64,
+        slab: &Slab<Addresses>,
+    ) -> Option<Matched<Pair>> {
+        let read = |reply: bool| Some(slab.get(self.addresses())?.pair(if reply { 2 } else { 0 }));
+        self.matched(what, (addresses, ports), |[src, dst]| [dst, src], read)
+    }
+
+    #[inline(always)]
+    fn matched<A: Copy + PartialEq>(
+        &self,
+        what: u64,
+        wanted: (A, u64),
+        turn: impl Fn(A) -> A,
+        read: impl Fn(bool) -> Option<A>,
+    ) -> Option<Matched<A>> {
         let meta = self.meta();
         if meta.0 & 0xffff_ff07 != what | Phase::Live as u64 {
             return None;
         }
-        let (original, side) = ((load(&self.addresses), load(&self.ports)), meta.side());
+        let (original, side) = ((read(false)?, load(&self.ports)), meta.side());
         let replies = match side {
-            None => (original.0.rotate_left(32), original.1.rotate_left(32)),
-            Some(_) => (load(&self.reply_addresses), load(&self.reply_ports)),
+            None => (turn(original.0), original.1.rotate_left(32)),
+            Some(_) => (read(true)?, load(&self.reply_ports)),
         };
-        let reply = original != (addresses, ports);
-        if reply && replies != (addresses, ports) {
+        let reply = original != wanted;
+        if reply && replies != wanted {
             return None;
         }
         // As in `matches`; whatever it has become meanwhile is found in the general way.
         fence(Ordering::Acquire);
         let unchanged = load(&self.meta) == meta.0;
-        unchanged.then_some(Four { generation: meta.generation(), reply, side, original, replies })
+        unchanged.then_some(Matched { generation: meta.generation(), reply, side, original, replies })
     }
 
     #[inline(always)]
@@ -367,7 +400,7 @@ impl Record {
 
     /// The keys of both directions. They belong to the generation of `meta` as long as that does not change.
     pub(crate) fn keys(&self, meta: Meta, slab: &Slab<Addresses>) -> [Key; 2] {
-        let key = |[src, dst]: [[u64; 2]; 2], ports: u64| Key {
+        let key = |[src, dst]: Pair, ports: u64| Key {
             zone: meta.zone(),
             v6: meta.v6(),
             proto: meta.proto(),

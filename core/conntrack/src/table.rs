@@ -7,7 +7,7 @@
 
 use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, shard_of};
 use crate::key::Key;
-use crate::record::{Addresses, Filling, Meta, Phase, Record};
+use crate::record::{Addresses, Filling, Matched, Meta, Pair, Phase, Record};
 use crate::slab::Slab;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -101,6 +101,26 @@ impl Table {
         let record = self.records.get(number)?;
         cpu::prefetch_lines(record);
         Some((number, record))
+    }
+
+    /// Prefetches the addresses of a record of IPv6.
+    #[inline(always)]
+    pub(crate) fn prefetch_addresses(&self, record: &Record) {
+        if let Some(addresses) = self.addresses.get(record.addresses()) {
+            cpu::prefetch_read(addresses);
+        }
+    }
+
+    /// See [`Record::six`].
+    #[inline(always)]
+    pub(crate) fn six(
+        &self,
+        record: &Record,
+        what: u64,
+        addresses: Pair,
+        ports: u64,
+    ) -> Option<Matched<Pair>> {
+        record.six(what, addresses, ports, &self.addresses)
     }
 
     /// The connection of a key, if it is in this record and alive at `now`.

@@ -18,6 +18,7 @@ use crate::timeout::Policies;
 use crate::update::Update;
 use cpu::Chain;
 use flow::flow::ct_state::{DST_NAT, ESTABLISHED, INVALID, NEW, RELATED, REPLY_DIR, SRC_NAT, TRACKED};
+use packet::ether::ethertype;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use units::Millis;
@@ -100,8 +101,10 @@ enum What {
     Invalid,
     /// Its connection is known from an earlier `ct`.
     Known,
-    /// One to be looked up, as most are: `quick` is filled.
-    Quick,
+    /// One to be looked up, as most are: `quick` is filled, with a packet of IPv4.
+    Four,
+    /// The same of IPv6.
+    Six,
     /// One to be looked up: `subject` is filled.
     Subject,
 }
@@ -201,7 +204,7 @@ impl Conntrack {
     ) -> Option<Translation> {
         let mut read = Read::default();
         self.read(packet, meta, action, &mut read);
-        self.prefetch(&mut read);
+        _ = self.prefetch(&mut read);
         match self.track_read(&read, meta, action, now) {
             Written::Nothing => None,
             Written::Ends(ends) => Some(ends.into()),
@@ -222,16 +225,21 @@ impl Conntrack {
     pub fn read<'t>(&'t self, packet: &Packet<'_>, meta: &Metadata, action: &Action, read: &mut Read<'t>) {
         if self.known(meta, action).is_some() {
             read.what = What::Known;
-        } else if read.quick.fill(packet, action.zone).is_some() {
-            read.what = What::Quick;
-            self.find(read.quick.hash(&self.chain), read);
+        } else if packet.ethertype == ethertype::IPV4 && read.quick.fill_four(packet, action.zone).is_some() {
+            read.what = What::Four;
+            self.find(read.quick.hash_four(&self.chain), read);
         } else {
-            self.read_any(packet, action, read);
+            self.read_other(packet, action, read);
         }
     }
 
+    /// Not inlined, so that it takes no registers from IPv4.
     #[inline(never)]
-    fn read_any<'t>(&'t self, packet: &Packet<'_>, action: &Action, read: &mut Read<'t>) {
+    fn read_other<'t>(&'t self, packet: &Packet<'_>, action: &Action, read: &mut Read<'t>) {
+        if packet.ethertype == ethertype::IPV6 && read.quick.fill_six(packet, action.zone).is_some() {
+            read.what = What::Six;
+            return self.find(read.quick.hash_six(&self.chain), read);
+        }
         read.subject = subject::read(packet.ethertype, packet.l3, action.zone, packet.verify);
         read.what = What::Invalid;
         if let Some(subject) = &read.subject {
@@ -245,11 +253,21 @@ impl Conntrack {
         read.place = Place { hash, bucket: self.table().prefetch(hash), guess: None };
     }
 
-    /// The second step: has the record fetched of the connection that the packet most likely is of.
+    /// The second step: has the record fetched of the connection that the packet most likely is of. `true`:
+    /// [`prefetch_addresses`](Self::prefetch_addresses) helps.
     #[inline(always)]
-    pub fn prefetch<'t>(&'t self, read: &mut Read<'t>) {
+    pub fn prefetch<'t>(&'t self, read: &mut Read<'t>) -> bool {
         if let Some(bucket) = read.place.bucket {
             read.place.guess = self.table().prefetch_record(bucket, read.place.hash);
+        }
+        read.what == What::Six
+    }
+
+    /// Has the addresses of IPv6 fetched, which are not in the record of a connection.
+    #[inline(always)]
+    pub fn prefetch_addresses(&self, read: &Read<'_>) {
+        if let (What::Six, Some((_, record))) = (read.what, read.place.guess) {
+            self.table().prefetch_addresses(record);
         }
     }
 
@@ -257,14 +275,16 @@ impl Conntrack {
     #[inline(always)]
     pub fn track_read(&self, read: &Read<'_>, meta: &mut Metadata, action: &Action, now: Millis) -> Written {
         // What another zone says of a packet is nothing to this one.
-        if read.what == What::Quick {
+        if let What::Four | What::Six = read.what {
             if meta.zone != action.zone {
                 (meta.state, meta.zone) = (0, action.zone);
             }
             meta.known = Known::default();
-            if let Some(guess) = read.place.guess
-                && let Some(written) = self.pass_quick(&read.quick, guess, meta, (action, now))
-            {
+            let written = read.place.guess.and_then(|guess| match read.what {
+                What::Four => self.pass_four(&read.quick, guess, meta, (action, now)),
+                _ => self.pass_six(&read.quick, guess, meta, (action, now)),
+            });
+            if let Some(written) = written {
                 return written;
             }
         }
@@ -284,7 +304,7 @@ impl Conntrack {
         (meta.known, meta.control) = (Known::default(), None);
         meta.zone = action.zone;
         let subject = match read.what {
-            What::Quick => Some(read.quick.subject()),
+            What::Four | What::Six => Some(read.quick.subject()),
             What::Subject => read.subject,
             What::Known | What::Invalid => None,
         };

@@ -93,6 +93,8 @@ fn cases() -> Vec<Case> {
         ("ct1000", 1000, vec![src], [vec![track.clone()], output()].concat()),
         ("est1000", 1000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
         ("est100000", 100_000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
+        ("estsix1000", 1000, vec![ip], vec![track.clone(), DpAction::Recirc(1)]),
+        ("estsix20000", 20_000, vec![ip], vec![track.clone(), DpAction::Recirc(1)]),
         ("esttcp1000", 1000, vec![src], vec![track, DpAction::Recirc(1)]),
         ("snat1000", 1000, vec![src], vec![translate, DpAction::Recirc(1)]),
         ("single10000", 10_000, vec![src], output()),
@@ -260,9 +262,14 @@ fn networks(ip: &Flow) -> Vec<Flow> {
 /// packet.
 fn packet(case: &str, n: u32) -> Flow {
     if case.starts_with("six") {
-        let ipv6_src = (0x2001_u128 << 112 | u128::from(n % 20) << 104 | u128::from(n)).to_be_bytes();
-        let ipv6_dst = (0x2002_u128 << 112 | u128::from(n)).to_be_bytes();
-        Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ipv6_src, ipv6_dst, ..udp(0) }
+        udp6(n)
+    } else if case.starts_with("estsix") {
+        let there = udp6(n / 2);
+        let Flow { ipv6_src, ipv6_dst, tp_src, tp_dst, .. } = there;
+        match n % 2 {
+            0 => there,
+            _ => Flow { ipv6_src: ipv6_dst, ipv6_dst: ipv6_src, tp_src: tp_dst, tp_dst: tp_src, ..there },
+        }
     } else if case.contains("10000") && !case.contains("100000") {
         let tag = flow::Vlan { tpid: 0x8100, tci: 0x1001 + (n % 64) as u16 };
         let is_tagged = case.starts_with("pop") || case.starts_with("tag");
@@ -285,6 +292,12 @@ fn packet(case: &str, n: u32) -> Flow {
     } else {
         udp(n)
     }
+}
+
+fn udp6(n: u32) -> Flow {
+    let ipv6_src = (0x2001_u128 << 112 | u128::from(n % 20) << 104 | u128::from(n)).to_be_bytes();
+    let ipv6_dst = (0x2002_u128 << 112 | u128::from(n)).to_be_bytes();
+    Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ipv6_src, ipv6_dst, ..udp(0) }
 }
 
 fn udp(n: u32) -> Flow {
@@ -385,10 +398,11 @@ fn main() {
         let (datapath, mut worker) = bed(case);
         let packets = burst(case.0) as u64;
         let poll = |turn| {
-            worker.poll(Millis(turn / TURNS_PER_MS), Cycles(turn));
+            worker.poll_from(Millis(turn / TURNS_PER_MS), Cycles(turn), || Cycles(turn));
             packets
         };
         let ns = measure(poll, fixed);
+        worker.rest();
         let tally = datapath.tally();
         assert_eq!((tally.get(Event::Missed) + tally.get(Event::Lost), tally.balance()), (0, 0));
         println!("{:12} {ns:7.2} ns", case.0);

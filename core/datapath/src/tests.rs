@@ -270,6 +270,24 @@ fn packets_to_send_are_held_for_more_to_come() {
 }
 
 #[test]
+fn a_busy_thread_publishes_its_counters_now_and_then_and_when_it_is_idle_or_rests() {
+    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let bytes = compose(&tcp(1, 80), b"");
+    let poll = |bed: &mut Bed, packets: usize| {
+        (0..packets).for_each(|_| bed.rx[0].put(&bytes));
+        bed.worker.poll_from(Millis(1000), Cycles(1000), || Cycles(1000));
+        bed.datapath.worker_tally(WorkerId(0)).get(Event::Received)
+    };
+    let seen: Vec<u64> = (1..=16).map(|_| poll(&mut bed, 1)).collect();
+    assert!((1..=16).zip(&seen).any(|(sent, seen)| sent == *seen), "{seen:?}");
+    assert!((1..=16).zip(&seen).all(|(sent, seen)| sent < seen + 8), "{seen:?}");
+    assert_eq!(poll(&mut bed, 0), 16);
+    poll(&mut bed, 1);
+    bed.worker.rest();
+    assert_eq!(bed.datapath.worker_tally(WorkerId(0)).get(Event::Received), 17);
+}
+
+#[test]
 fn removed_flows_miss_again_and_credit_all_they_counted() {
     let mut bed = Bed::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");

@@ -38,6 +38,9 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 /// Iterations between two checks of the cache size; one of as many is timed by stage.
 const CACHE_CHECK: u64 = 1024;
 
+/// Busy iterations from one publication of the counters to the next: at most some microseconds pass.
+const PUBLISH: u64 = 8;
+
 /// An iteration whose end time is not known yet.
 struct Iteration {
     start: Cycles,
@@ -128,7 +131,7 @@ impl Worker {
         let others = (port, QueueId(0))..=(port, QueueId(u16::MAX));
         if self.rxqs.iter().all(|q| q.port != port) && self.aside.range(others).next().is_none() {
             park::abandon(&mut self.engine, Some(port.0));
-            self.published.store(&self.engine.tally);
+            self.publish();
         }
         Some(rxq)
     }
@@ -161,7 +164,7 @@ impl Worker {
         park::settle(&self.shared, &guard, &mut self.engine, Some(port.0), now);
         drop(guard);
         self.finish(now, None);
-        self.published.store(&self.engine.tally);
+        self.publish();
     }
 
     /// Returns whether packets are parked.
@@ -195,18 +198,36 @@ impl Worker {
         self.poll_with(now, || cycles)
     }
 
-    /// Runs one iteration. `counter` reads the cycle counter. The cycles since the previous iteration began
-    /// are counted as busy or idle depending on whether that iteration found packets; the cycles of a queue's
-    /// packets are counted for the queue. Returns true if there was any packet.
+    /// Runs one iteration and publishes the counters. `counter` reads the cycle counter. The cycles since the previous
+    /// iteration began are counted as busy or idle depending on whether that iteration found packets; the cycles of a
+    /// queue's packets are counted for the queue. Returns true if there was any packet.
     #[inline]
     pub fn poll_with(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
-        self.poll_from(now, counter(), counter)
+        let busy = self.iterate(now, counter(), counter);
+        self.publish();
+        busy
     }
 
-    /// As `poll_with`, for an iteration that began when the counter was `start`: reading the counter takes
-    /// longer than checking for packets.
+    /// As `poll_with`, for a thread that runs one iteration after the other. The iteration began when the counter was
+    /// `start`: reading the counter takes longer than checking for packets. Of busy iterations only one in
+    /// [`PUBLISH`] publishes the counters, because that takes as long as a part of a small burst's work; an idle one, a
+    /// sleep and a [`rest`](Self::rest) always do.
     #[inline]
     pub fn poll_from(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
+        let busy = self.iterate(now, start, counter);
+        if !busy || self.engine.tally.get(Event::Iterations).is_multiple_of(PUBLISH) {
+            self.publish();
+        }
+        busy
+    }
+
+    #[inline]
+    fn publish(&self) {
+        self.published.store(&self.engine.tally);
+    }
+
+    #[inline]
+    fn iterate(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         self.begin(now);
         self.engine.fine.begin_iteration(now, start);
         if let Some(iteration) = self.last.take() {
@@ -260,7 +281,6 @@ impl Worker {
         let busy = packets != 0 || answered || held || self.holds_frames();
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
         self.last = Some(Iteration { start, received: at, packets, busy });
-        self.published.store(&self.engine.tally);
         busy
     }
 
@@ -340,6 +360,7 @@ impl Worker {
         if let Some(clock) = &mut self.engine.stages {
             clock.restart();
         }
+        self.publish();
         if let Some(iteration) = &mut self.last {
             iteration.start.0 += cycles.0;
             iteration.received.0 += cycles.0;
@@ -393,7 +414,7 @@ impl Worker {
         }
         self.finish(now, None);
         self.rest();
-        self.published.store(&self.engine.tally);
+        self.publish();
     }
 
     /// Drops frames that are not in a batch and were to be sent by this port.
@@ -402,7 +423,7 @@ impl Worker {
         self.engine.drops.ports.count(Place::Out(port.0), reason, frames.len() as u64);
         self.engine.drops.ports.list();
         self.engine.pool.free_all(&mut frames);
-        self.published.store(&self.engine.tally);
+        self.publish();
     }
 
     /// Executes a program on a received packet with unfinished offloads.
@@ -470,6 +491,7 @@ impl Worker {
     /// change of ports.
     pub fn rest(&mut self) {
         self.send_held();
+        self.publish();
         self.seen = 0;
         self.engine.ports = Arc::clone(&self.nothing.0);
         self.engine.handler = Arc::clone(&self.nothing.1);
@@ -507,7 +529,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.send_held();
         park::abandon(&mut self.engine, None);
-        self.published.store(&self.engine.tally);
+        self.publish();
         let credits = self.shared.flows().remove_lane(self.lane_slot, self.engine.now);
         crate::flows::credit(credits);
         self.shared.remove_tally(&self.published);

@@ -265,10 +265,10 @@ fn one_of_many_ports_concerns_few_rows() {
 
 #[test]
 fn a_dummy_in_the_place_of_system_follows_the_row_of_system() {
-    let mut bench = Bench::new(0);
+    let mut test = TestSwitch::new(0);
     let list = json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations":
         [["bridges", "insert", ["named-uuid", "b"]], ["datapaths", "insert", ["map", [["system", ["named-uuid", "d"]]]]]]});
-    bench.transact(&[
+    test.transact(&[
         json!({"op": "insert", "table": "Interface", "uuid-name": "i", "row": {"name": "br", "type": "internal"}}),
         json!({"op": "insert", "table": "Port", "uuid-name": "p", "row": {"name": "br", "interfaces": ["named-uuid", "i"]}}),
         json!({"op": "insert", "table": "Bridge", "uuid-name": "b", "row": {"name": "br", "ports": ["named-uuid", "p"]}}),
@@ -276,10 +276,10 @@ fn a_dummy_in_the_place_of_system_follows_the_row_of_system() {
         json!({"op": "insert", "table": "Datapath", "uuid-name": "d", "row": {"ct_zones": ["map", [[5, ["named-uuid", "z"]]]]}}),
         list,
     ]);
-    bench.settle();
-    let backer = bench.switch.datapaths.of("dummy").unwrap();
+    test.settle();
+    let backer = test.switch.datapaths.of("dummy").unwrap();
     assert_eq!(backer.datapath.conntrack().limit(Some(5)).limit, 7);
     let select = json!(["Open_vSwitch", {"op": "select", "table": "Datapath", "where": [], "columns": ["capabilities"]}]);
-    let rows = bench.execute(Parameters::Tree(select)).to_string();
+    let rows = test.execute(Parameters::Tree(select)).to_string();
     assert!(rows.contains(r#"["ct_flush","true"]"#), "{rows}");
 }

@@ -107,9 +107,7 @@ impl Stage for Track<'_> {
                     conntrack.read(&packet, known, action, read);
                 }
             }
-            for read in &mut reads[..actions.len().min(TOGETHER)] {
-                conntrack.prefetch(read);
-            }
+            prefetch(conntrack, &mut reads[..actions.len().min(TOGETHER)]);
             for (i, ((read, action), known)) in (first..BATCH).zip(reads.iter().zip(actions).zip(known)) {
                 if let Some(action) = action {
                     let written = conntrack.track_read(read, known, action, now);
@@ -117,6 +115,15 @@ impl Stage for Track<'_> {
                 }
             }
         }
+    }
+}
+
+/// Has the connections fetched that packets most likely are of.
+#[inline(always)]
+fn prefetch<'t>(conntrack: &'t Conntrack, reads: &mut [Read<'t>]) {
+    let any_six = reads.iter_mut().fold(false, |any, read| any | conntrack.prefetch(read));
+    if any_six {
+        reads.iter().for_each(|read| conntrack.prefetch_addresses(read));
     }
 }
 
@@ -189,7 +196,7 @@ pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet]) 
         for (read, p) in reads.iter_mut().zip(group.iter_mut()) {
             read_one(conntrack, action, p, read);
         }
-        reads[..group.len()].iter_mut().for_each(|read| conntrack.prefetch(read));
+        prefetch(conntrack, &mut reads[..group.len()]);
         for (read, p) in reads.iter().zip(group.iter_mut()) {
             track_one((&mut *batch, conntrack, *now), action, read, p);
         }

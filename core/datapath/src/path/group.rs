@@ -8,7 +8,7 @@
 
 use super::execute::run_one;
 use super::megaflows::Megaflows;
-use super::step::{self, one_step, step_now, steps};
+use super::step::{self, one_step, step_now, step_of_all, steps};
 use super::straight::{self, Straight};
 use super::{balance, conntrack, frames, recent, tunnel};
 use crate::batch::{BATCH, Miss, NONE};
@@ -68,8 +68,8 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         {
             return balance::whole(engine, bond);
         }
-        match one_step(guard, engine) {
-            Some(step) => step::every(guard, engine, step),
+        match step_of_all(engine, &megaflow.payload) {
+            Some(step) => step::alike(engine, step, &megaflow.payload),
             None => whole(engine, &megaflow.payload),
         }
     } else if pending == 0

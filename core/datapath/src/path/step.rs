@@ -28,6 +28,12 @@ pub(super) fn step_now(engine: &Engine, program: &Program) -> Option<Step> {
     Step::of(program.sum).filter(|step| may_go_now(engine, step.hashes()))
 }
 
+/// The step of a program through which all packets of the batch go, if they may take it at once.
+#[inline(always)]
+pub(super) fn step_of_all(engine: &Engine, program: &Program) -> Option<Step> {
+    step_now(engine, program).filter(|step| may_track(engine, step.tracks()))
+}
+
 /// The step of all programs of a batch, if it is the same and may be taken at once.
 #[inline(always)]
 pub(super) fn one_step(guard: &Megaflows<'_>, engine: &Engine) -> Option<Step> {
@@ -57,11 +63,25 @@ fn may_track(engine: &Engine, tracks: bool) -> bool {
     !tracks || conntrack::are_whole(&engine.batch)
 }
 
+/// All packets of the batch take the step of the program through which all go, which [may be taken](step_of_all).
+pub(super) fn alike(engine: &mut Engine, step: Step, program: &Program) {
+    if step.tracks() {
+        let n = engine.batch.len().min(BATCH);
+        conntrack::track_batch(engine, &[program.track(); BATCH][..n]);
+    }
+    go_on(engine, step);
+}
+
 /// All packets of the batch take this step, which [may be taken](one_step).
 pub(super) fn every(guard: &Megaflows<'_>, engine: &mut Engine, step: Step) {
     if step.tracks() {
         track(guard, engine);
     }
+    go_on(engine, step);
+}
+
+/// The packets of the batch are tracked, if they are to be; the rest of the step.
+fn go_on(engine: &mut Engine, step: Step) {
     let batch = &mut engine.batch;
     let (mut left, keys) = (batch.all(), batch.keys().min(BATCH));
     match step.does {

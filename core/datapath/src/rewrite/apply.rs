@@ -138,6 +138,7 @@ impl Rewrite {
         Same {
             low: self.low,
             high: self.high,
+            low_writes: self.low.writes(),
             is_long: self.is_long,
             needs_done: self.needs_done,
             min_len: self.min_len.into(),
@@ -187,6 +188,8 @@ impl Rewrite {
 struct Same<'r> {
     low: Patch,
     high: Patch,
+    /// A program that only pops or pushes tags may write nothing else.
+    low_writes: bool,
     is_long: bool,
     needs_done: bool,
     min_len: usize,
@@ -222,7 +225,9 @@ impl Same<'_> {
         let first = if SUMS > 0 { self.sums[0].renewed(head) } else { 0 };
         let second = if SUMS > 1 { self.sums[1].renewed(head) } else { 0 };
         let ends = if TAGS { self.moved.ends(head) } else { [0; 2] };
-        store_half(head, 0, &self.low.patched(&low));
+        if !TAGS || self.low_writes {
+            store_half(head, 0, &self.low.patched(&low));
+        }
         if self.is_long {
             let high = load_half(head, HALF);
             store_half(head, HALF, &self.high.patched(&high));

@@ -45,7 +45,13 @@ impl Patch {
 
     /// Returns whether it compares and writes nothing.
     pub(super) fn is_nothing(&self) -> bool {
-        self.compared == [0; 4] && self.keep == [u64::MAX; 4]
+        self.compared == [0; 4] && !self.writes()
+    }
+
+    /// Returns whether it writes something.
+    #[inline(always)]
+    pub(super) fn writes(&self) -> bool {
+        self.keep != [u64::MAX; 4]
     }
 
     /// Returns whether some of the compared bits have other values.
