@@ -1,7 +1,7 @@
-"""A Linux guest in QEMU on a vhost-user port, controlled through a shell on its serial line.
+"""A Linux guest in QEMU on vhost-user ports, controlled through a shell on its serial line.
 
 Kernel and modules are those of Debian's cloud kernel, unpacked (not installed) below target/guest; the rest of its
-file system is busybox and iperf3 of this machine. QEMU emulates the CPU (TCG), so KVM is not needed.
+file system is busybox, iperf3 and other programs of this machine. QEMU emulates the CPU (TCG), so KVM is not needed.
 
 `vectors=0` turns MSI-X off. With MSI-X, QEMU 7.2 starts a vhost-user device by adding an interrupt route to KVM even
 if KVM is not used, and crashes with a null pointer: vhost-user devices disable the mask by which QEMU would avoid
@@ -48,8 +48,8 @@ def kernel():
     return found[0]
 
 
-def file_system(image, folder):
-    """Makes the guest's initial file system; returns its path."""
+def file_system(image, folder, programs, more_modules):
+    """Makes the guest's initial file system, with these programs and modules besides the usual ones; returns its path."""
     version = os.path.basename(image).removeprefix("vmlinuz-")
     modules = glob.glob(FOLDER + "/kernel/lib/modules/" + version + "/kernel")[0]
     root = folder + "/root"
@@ -58,16 +58,19 @@ def file_system(image, folder):
     for module in MODULES:
         path = "%s/%s%s.ko" % (modules, "" if module.startswith("net/core") else "drivers/", module)
         lab.sh("cp", path, root + "/modules/")
+    for module in more_modules:
+        lab.sh("cp", "%s/%s.ko" % (modules, module), root + "/modules/")
     lab.sh("cp", lab.need("busybox"), root + "/bin/busybox")
     for applet in APPLETS:
         os.symlink("busybox", "%s/bin/%s" % (root, applet))
-    iperf3 = lab.need("iperf3")
-    lab.sh("cp", iperf3, root + "/bin/iperf3")
-    for library in re.findall(r"/\S+", lab.sh("ldd", iperf3)):
-        os.makedirs(root + os.path.dirname(library), exist_ok=True)
-        lab.sh("cp", "-L", library, root + library)
+    for program in map(lab.need, ("iperf3", *programs)):
+        # In the place of busybox's own, if that has one of this name.
+        lab.sh("cp", "-L", "--remove-destination", program, root + "/bin/")
+        for library in re.findall(r"/\S+", lab.sh("ldd", program)):
+            os.makedirs(root + os.path.dirname(library), exist_ok=True)
+            lab.sh("cp", "-L", library, root + library)
     with open(root + "/init", "w") as f:
-        f.write(INIT % " ".join(os.path.basename(m) for m in MODULES))
+        f.write(INIT % " ".join(os.path.basename(m) for m in (*MODULES, *more_modules)))
     os.chmod(root + "/init", 0o755)
     path = folder + "/initrd"
     lab.sh("sh", "-c", "cd '%s' && find . | busybox cpio -o -H newc > '%s'" % (root, path))
@@ -75,29 +78,35 @@ def file_system(image, folder):
 
 
 class Guest:
-    """A booted guest whose only network device is the vhost-user server at `socket`."""
+    """A booted guest whose network devices (eth0, eth1 and so on) are the vhost-user servers at `sockets`.
 
-    def __init__(self, socket, folder, address, mac="52:54:00:00:00:01"):
+    `programs`: of this machine, with their libraries; `modules`: of its kernel, loaded in this order.
+    """
+
+    def __init__(self, *sockets, folder, programs=(), modules=(), megabytes=192):
         if platform.machine() != "x86_64":
             raise lab.Skip("needs an x86_64 machine")
         qemu = lab.need("qemu-system-x86_64")
         lab.need("busybox")
         image = kernel()
         self.turn, self.text = 0, ""
-        self.process = lab.spawn(
-            [qemu, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "192M",
-             "-object", "memory-backend-memfd,id=memory,size=192M,share=on", "-machine", "pc,memory-backend=memory",
-             "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
-             "-kernel", image, "-initrd", file_system(image, folder),
-             "-append", "console=ttyS0 quiet panic=-1 no_timer_check",
-             "-chardev", "socket,id=port,path=%s,server=on,wait=off" % socket,
-             "-netdev", "type=vhost-user,id=net,chardev=port,queues=1",
-             "-device", "virtio-net-pci,netdev=net,romfile=,vectors=0,mac=" + mac],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        memory = "%dM" % megabytes
+        argv = [qemu, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", memory,
+                "-object", "memory-backend-memfd,id=memory,size=%s,share=on" % memory, "-machine", "pc,memory-backend=memory",
+                "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
+                "-kernel", image, "-initrd", file_system(image, folder, programs, modules),
+                "-append", "console=ttyS0 quiet panic=-1 no_timer_check"]
+        for number, path in enumerate(sockets):
+            argv += ["-chardev", "socket,id=port%d,path=%s,server=on,wait=off" % (number, path),
+                     "-netdev", "type=vhost-user,id=net%d,chardev=port%d,queues=1" % (number, number),
+                     "-device", "virtio-net-pci,netdev=net%d,romfile=,vectors=0,mac=52:54:00:00:00:%02x" % (number, number + 1)]
+        self.process = lab.spawn(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         threading.Thread(target=self.read, daemon=True).start()
         lab.wait_until(lambda: "# " in self.text or self.process.poll() is not None, "the guest's shell", 90)
         self.do("stty -echo")
-        self.do("ip address add %s dev eth0 && ip link set eth0 up" % address)
+
+    def set_address(self, device, address):
+        self.do("ip address add %s dev %s && ip link set %s up" % (address, device, device))
 
     def read(self):
         while chunk := os.read(self.process.stdout.fileno(), 65536):

@@ -35,7 +35,8 @@ def test_a_linux_guest(library):
         host.run("ethtool", "-K", "eth0", "tx", "off")
     s.add_bridge("br0", host.port)
     s.add("br0", s.client("v0", 7))
-    guest = qemu.Guest(s.socket("v0"), s.dir, "10.9.0.2/24")
+    guest = qemu.Guest(s.socket("v0"), folder=s.dir)
+    guest.set_address("eth0", "10.9.0.2/24")
     pings(guest)
     lab.iperf3_server(host)
     rates = [gigabits(guest.do("iperf3 -c 10.9.0.1 -t 2" + way, 40)) for way in ("", " -R")]
