@@ -1,7 +1,7 @@
 //! Flow mods, and the consequences of flow changes.
 
 use crate::announce::announce;
-use crate::not_built::missing_of_flow;
+use crate::not_built::{self, Missing, missing_of_flow};
 use crate::reclaim;
 use crate::service::{Answer, Service};
 use ofproto::{Effects, FlowRequest, check_flow_mod};
@@ -39,6 +39,11 @@ impl Service<'_> {
         let now = self.now;
         self.session()?.count_flow_mod(request.command(), now);
         Ok(())
+    }
+
+    /// Logs a change of the tables that uses a feature which is not implemented.
+    pub(crate) fn tell_missing(&mut self, missing: &Missing) {
+        not_built::tell(&self.bridge.name, self.host.complaint_level(), missing);
     }
 
     /// Collects final counters, sends messages about changed flows, and reports the change to translations.

@@ -2,10 +2,10 @@
 //!
 //! Their packets are dropped and counted, or the action does nothing: `settings::not_built` says which.
 
-use crate::service::Service;
 use openflow::flow_mod::{FlowMod, TABLE_ALL};
 use openflow::group::GroupMod;
 use openflow::{Action, Body};
+use runtime::log::Level;
 use runtime::{Module, RateLimit};
 use settings::not_built::{IPFIX, Part};
 
@@ -53,18 +53,15 @@ pub(crate) fn missing_of_group(gm: &GroupMod) -> Option<Missing> {
     Some(Missing { part, whose: format!("group {}", gm.group) })
 }
 
-impl Service<'_> {
-    /// Logs a change of the tables that uses such a feature.
-    pub(crate) fn tell_missing(&mut self, Missing { part, whose }: &Missing) {
-        let level = self.host.complaint_level();
-        let (bridge, why) = (&self.bridge.name, part.why());
-        runtime::log_rl!(
-            LOG,
-            LIMIT,
-            level,
-            "bridge {bridge}: the actions of {whose} cannot be carried out: {why}"
-        );
-    }
+/// Logs a change of a bridge's tables that uses such a feature.
+pub(crate) fn tell(bridge: &str, level: Level, Missing { part, whose }: &Missing) {
+    let why = part.why();
+    runtime::log_rl!(
+        LOG,
+        LIMIT,
+        level,
+        "bridge {bridge}: the actions of {whose} cannot be carried out: {why}"
+    );
 }
 
 #[cfg(test)]
