@@ -34,7 +34,7 @@ pub struct Bundle {
 
 impl Bundle {
     /// Executes a request to change flows on top of the earlier changes.
-    pub fn flow_mod(&mut self, request: &FlowRequest, now: Millis) -> Result<(), OfError> {
+    pub fn flow_mod(&mut self, request: FlowRequest, now: Millis) -> Result<(), OfError> {
         self.changing(now).flow_mod(request)
     }
 

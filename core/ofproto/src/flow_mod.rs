@@ -29,7 +29,7 @@ pub(crate) struct Changing<'a> {
 
 impl Changing<'_> {
     /// Executes one flow mod and its consequences.
-    pub(crate) fn flow_mod(&mut self, r: &FlowRequest) -> Result<(), OfError> {
+    pub(crate) fn flow_mod(&mut self, r: FlowRequest) -> Result<(), OfError> {
         self.flow_mod_alone(r)?;
         self.delete_learned();
         Ok(())
@@ -47,18 +47,18 @@ impl Changing<'_> {
         }
     }
 
-    fn flow_mod_alone(&mut self, r: &FlowRequest) -> Result<(), OfError> {
+    fn flow_mod_alone(&mut self, r: FlowRequest) -> Result<(), OfError> {
         match r.command {
             FlowCommand::Add => {
-                let table = check_new_flow(self.state, r)?;
+                let table = check_new_flow(self.state, &r)?;
                 self.add(r, table)
             }
             FlowCommand::Modify | FlowCommand::ModifyStrict => {
-                let table = check_new_flow(self.state, r)?;
-                let rules = Criteria::of_request(r).select_to_change(self.state)?;
+                let table = check_new_flow(self.state, &r)?;
+                let rules = Criteria::of_request(&r).select_to_change(self.state)?;
                 if !rules.is_empty() {
                     self.state.check_actions(&r.actions)?;
-                    rules.into_iter().for_each(|old| self.modify(r, old));
+                    rules.into_iter().for_each(|old| self.modify(&r, old));
                     Ok(())
                 } else if r.may_add() {
                     self.add(r, table)
@@ -67,7 +67,7 @@ impl Changing<'_> {
                 }
             }
             FlowCommand::Delete | FlowCommand::DeleteStrict => {
-                let rules = Criteria::of_request(r).select_to_change(self.state)?;
+                let rules = Criteria::of_request(&r).select_to_change(self.state)?;
                 self.remove_all(rules, RemovedReason::Delete);
                 Ok(())
             }
@@ -87,7 +87,7 @@ impl Changing<'_> {
         rules.into_iter().for_each(|rule| self.effects.push(Change::Removed { rule, reason }));
     }
 
-    fn add(&mut self, r: &FlowRequest, table: u8) -> Result<(), OfError> {
+    fn add(&mut self, r: FlowRequest, table: u8) -> Result<(), OfError> {
         self.state.check_actions(&r.actions)?;
         let t = &self.state.tables[usize::from(table)];
         let old = t.classifier.find_exact(&r.matching, r.priority).cloned();
@@ -113,14 +113,13 @@ impl Changing<'_> {
 
     fn new_rule(
         &mut self,
-        r: &FlowRequest,
+        r: FlowRequest,
         table: u8,
         old_cookie: Option<u64>,
         stats: Arc<RuleStats>,
     ) -> Rule {
-        let mut matching = r.matching.clone();
-        let shared = self.state.tables[usize::from(table)].classifier.shared_mask(matching.mask());
-        matching.share_mask(&shared);
+        let mut matching = r.matching;
+        self.state.tables[usize::from(table)].classifier.share_mask(&mut matching);
         let id = self.supply.next();
         Rule {
             id,
@@ -132,12 +131,12 @@ impl Changing<'_> {
             hard_timeout: AtomicU16::new(r.hard_timeout),
             modified: AtomicU64::new(self.now.0),
             stats,
-            layout: r.layout.clone(),
+            layout: r.layout,
             table,
             cookie: if r.new_cookie == u64::MAX { old_cookie.unwrap_or(u64::MAX) } else { r.new_cookie },
             importance: r.importance,
             flags: FlowFlags { emergency: false, ..r.flags },
-            actions: Arc::clone(&r.actions),
+            actions: r.actions,
             created: self.now,
         }
     }

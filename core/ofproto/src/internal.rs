@@ -58,7 +58,7 @@ fn add(
 ) -> Arc<Rule> {
     let fm = FlowMod { table: TABLE_INTERNAL, matching: *m, actions, ..FlowMod::default() };
     let request = FlowRequest::new(&fm, interner);
-    let done = c.flow_mod(&FlowRequest { priority, internal: true, ..request });
+    let done = c.flow_mod(FlowRequest { priority, internal: true, ..request });
     match (done, c.effects.flows.pop()) {
         (Ok(()), Some(Change::Added(rule))) => rule,
         other => unreachable!("an empty table takes any flow: {other:?}"),

@@ -228,7 +228,7 @@ mod tests {
         let (mut o, told) = rig();
         let mut trial = o.begin();
         trial.meter_mod(&mod_(MeterCommand::Add, 2, 10), NOW).unwrap();
-        trial.flow_mod(&o.request(&metered(2)), NOW).unwrap();
+        trial.flow_mod(o.request(&metered(2)), NOW).unwrap();
         drop(trial);
         assert_eq!(told.take(), ["release 7"]);
         assert!(o.meter_configs(METER_ALL).unwrap().is_empty());

@@ -84,7 +84,7 @@ impl Ofproto {
     /// Executes a flow mod. If an error is returned, nothing has changed.
     pub fn handle_flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<Effects, OfError> {
         let request = self.request(fm);
-        self.execute(&request, now)
+        self.execute(request, now)
     }
 
     /// Converts a flow mod for execution.
@@ -93,7 +93,7 @@ impl Ofproto {
     }
 
     /// Executes a request to change flows. If an error is returned, nothing has changed.
-    pub fn execute(&mut self, request: &FlowRequest, now: Millis) -> Result<Effects, OfError> {
+    pub fn execute(&mut self, request: FlowRequest, now: Millis) -> Result<Effects, OfError> {
         self.change(now, |c| c.flow_mod(request))
     }
 
@@ -127,7 +127,7 @@ impl Ofproto {
         let command = if add { FlowCommand::Add } else { FlowCommand::DeleteStrict };
         let fm = FlowMod { command, ..fm.clone() };
         let request = FlowRequest { priority, internal: true, ..self.request(&fm) };
-        self.execute(&request, now)
+        self.execute(request, now)
     }
 
     /// How many groups there are.
@@ -148,7 +148,7 @@ impl Ofproto {
         let meters = MeterMod { command: MeterCommand::Delete, config };
         let request = self.request(&flows);
         self.change(now, |c| {
-            c.flow_mod(&request)?;
+            c.flow_mod(request)?;
             c.group_mod(&groups)?;
             c.meter_mod(&meters, None)
         })

@@ -382,10 +382,10 @@ fn a_bundle_is_all_or_nothing() {
     let mut o = with(&[add(in_port(1), 2)]);
     let before = o.publish();
     let mut b = o.begin();
-    b.flow_mod(&o.request(&fm(FlowCommand::Delete, Match::CATCHALL, 0)), T0).unwrap();
-    b.flow_mod(&o.request(&add(in_port(5), 6)), T0).unwrap();
+    b.flow_mod(o.request(&fm(FlowCommand::Delete, Match::CATCHALL, 0)), T0).unwrap();
+    b.flow_mod(o.request(&add(in_port(5), 6)), T0).unwrap();
     assert_eq!(
-        b.flow_mod(&o.request(&FlowMod { table: TABLE_INTERNAL, ..add(in_port(1), 2) }), T0),
+        b.flow_mod(o.request(&FlowMod { table: TABLE_INTERNAL, ..add(in_port(1), 2) }), T0),
         Err(OfError::BrcEperm)
     );
     drop(b);
@@ -393,9 +393,9 @@ fn a_bundle_is_all_or_nothing() {
     assert_eq!(dump(&o), [(0, 1, 0, out(2))]);
 
     let mut b = o.begin();
-    b.flow_mod(&o.request(&fm(FlowCommand::Delete, Match::CATCHALL, 0)), T0).unwrap();
+    b.flow_mod(o.request(&fm(FlowCommand::Delete, Match::CATCHALL, 0)), T0).unwrap();
     b.group_mod(&GroupMod { group: 9, ..GroupMod::default() }, T0).unwrap();
-    b.flow_mod(&o.request(&FlowMod { actions: vec![Action::Group(9)], ..add(in_port(5), 0) }), T0).unwrap();
+    b.flow_mod(o.request(&FlowMod { actions: vec![Action::Group(9)], ..add(in_port(5), 0) }), T0).unwrap();
     let effects = o.commit(b, T0).unwrap();
     assert_eq!((effects.flows.len(), &effects.groups[..]), (2, &[9][..]));
     assert_eq!(dump(&o), [(0, 5, 0, vec![Action::Group(9)])]);
@@ -505,7 +505,7 @@ fn many_flows() {
     let mut o = Ofproto::new(T0, 0);
     let mut b = o.begin();
     for i in 0..20_000 {
-        b.flow_mod(&o.request(&add(ip_dst(i, 32), 1)), T0).unwrap();
+        b.flow_mod(o.request(&add(ip_dst(i, 32), 1)), T0).unwrap();
     }
     o.commit(b, T0).unwrap();
     let tables = o.publish();

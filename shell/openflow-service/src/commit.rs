@@ -46,8 +46,9 @@ impl Trial {
     fn step(&mut self, i: usize, work: Work, later: &mut Vec<Later>) -> Result<(), OfError> {
         match work {
             Work::Flow(request) => {
-                self.bundle.flow_mod(&request, self.now)?;
-                later.push(Later::Count(request.command()));
+                let command = request.command();
+                self.bundle.flow_mod(request, self.now)?;
+                later.push(Later::Count(command));
             }
             Work::Group(gm) => self.bundle.group_mod(&gm, self.now)?,
             Work::Meter(mm) => self.bundle.meter_mod(&mm, self.now)?,

@@ -13,7 +13,7 @@ impl Service<'_> {
     pub(crate) fn flow_mod(&mut self, fm: &FlowMod, version: Version) -> Answer {
         check_flow_mod(fm, version)?;
         let request = self.bridge.ofproto.request(fm);
-        self.execute(&request)?;
+        self.execute(request)?;
         missing_of_flow(fm).iter().for_each(|missing| self.tell_missing(missing));
         Ok(None)
     }
@@ -24,11 +24,12 @@ impl Service<'_> {
         prepared: Result<FlowRequest, OfError>,
     ) -> Result<(), OfError> {
         self.refuse_secondary()?;
-        self.execute(&prepared?)
+        self.execute(prepared?)
     }
 
     /// Executes a flow mod.
-    pub(crate) fn execute(&mut self, request: &FlowRequest) -> Result<(), OfError> {
+    pub(crate) fn execute(&mut self, request: FlowRequest) -> Result<(), OfError> {
+        let command = request.command();
         let before = Arc::clone(self.bridge.ofproto.published());
         let effects = self.bridge.ofproto.execute(request, self.now)?;
         self.after(&effects);
@@ -37,7 +38,7 @@ impl Service<'_> {
         reclaim::let_go(n, effects);
         reclaim::let_go_last(n, before);
         let now = self.now;
-        self.session()?.count_flow_mod(request.command(), now);
+        self.session()?.count_flow_mod(command, now);
         Ok(())
     }
 

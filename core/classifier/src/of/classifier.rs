@@ -105,16 +105,21 @@ impl<R: Classified> Classifier<R> {
         Classifier::new(&self.prefix_fields(), self.chain)
     }
 
-    /// The table's own copy of a mask, so that a match can share it; `mask` itself if no rule has it yet.
-    pub fn shared_mask(&self, mask: &Arc<SparseMask>) -> Arc<SparseMask> {
-        Arc::clone(self.slot_of(mask).map_or(mask, |at| &self.slots[at].table.shape.mask))
+    /// Lets a match share the table's own copy of its mask, if a rule has that mask already.
+    pub fn share_mask(&self, matching: &mut SparseMatch) {
+        let Some(at) = self.slot_of(matching.mask()) else { return };
+        let own = &self.slots[at].table.shape.mask;
+        // Nearly always the match has that copy. Its counter of references is then left alone: other threads change it, too.
+        if !Arc::ptr_eq(own, matching.mask()) {
+            matching.share_mask(own);
+        }
     }
 
     /// Adds a rule. One with the same match and priority is replaced and returned.
     pub fn insert(&mut self, rule: Arc<R>) -> Option<Arc<R>> {
         self.memo = Memo::default();
-        let mask = Arc::clone(rule.matching().mask());
-        let at = self.slot_of(&mask).unwrap_or_else(|| self.add_slot(&mask));
+        let mask = rule.matching().mask();
+        let at = self.slot_of(mask).unwrap_or_else(|| self.add_slot(mask));
         let flow = rule.matching().expand_flow();
         let table = Arc::make_mut(&mut self.slots[at].table);
         let old = table.insert(rule, &flow);
