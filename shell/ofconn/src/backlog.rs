@@ -13,6 +13,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Bytes of requests that may wait for the main loop: enough for one of its turns.
 const REQUESTS_MAX: usize = 256 << 10;
 
+/// If more bytes of replies than this wait, no request of the peer is taken.
+pub(crate) const OUTPUT_MAX: usize = 512 << 10;
+
 /// The counts of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {

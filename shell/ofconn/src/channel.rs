@@ -4,9 +4,9 @@
 //! has at most 64 KiB by its own length field; the owner limits the output queue: it stops reading from a peer that does not read its
 //! replies.
 
+use crate::backlog::OUTPUT_MAX;
 use crate::batch::{Filling, Incoming};
 use crate::request::Content;
-use crate::session::OUTPUT_MAX;
 use crate::trace;
 use ofproto::Preparer;
 use openflow::message::{ErrorBody, Hello};

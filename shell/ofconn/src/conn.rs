@@ -1,11 +1,10 @@
 //! One connection with its socket: connecting, reading, writing, snooping.
 
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, OUTPUT_MAX};
 use crate::batch::{Batch, Filling};
 use crate::channel::Channel;
 use crate::order::{Opened, Order, Parts};
 use crate::packet_limit::{OVERFLOW, PacketKind, PacketLimit};
-use crate::session::OUTPUT_MAX;
 use crate::target::{ConnKind, ControllerTarget};
 use crate::trace::VCONN;
 use crate::unsent::{self, Unsent};

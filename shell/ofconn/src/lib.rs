@@ -42,10 +42,10 @@ mod tests;
 
 pub use asynchronous::{AsyncKind, AsyncMasks};
 pub use channel::error_body;
-pub use manager::ConnManager;
+pub use manager::{ConnManager, Request};
 pub use order::{ConnId, Parts};
 pub use packet_in::PacketInEvent;
-pub use request::{Bundled, BundledMessage, Content, Request};
+pub use request::{Bundled, BundledMessage, Content};
 pub use session::{OpenBundle, Session};
 pub use status::ControllerStatus;
 pub use target::{ConnKind, ControllerTarget, ManagerConfig};

@@ -6,13 +6,15 @@
 //!
 //! **Threads**: one, which owns the bridge. The sockets are behind a [`Link`].
 
+use crate::backlog::OUTPUT_MAX;
 use crate::batch::Incoming;
 use crate::link::Link;
 use crate::order::{ConnId, Event};
-use crate::request::Request;
-use crate::session::{BUNDLE_IDLE, OUTPUT_MAX, Session};
+use crate::request::Content;
+use crate::session::{BUNDLE_IDLE, Session};
 use crate::target::{ManagerConfig, is_passive};
 use crate::thread::Serving;
+use openflow::{Version, Xid};
 use runtime::WaitSet;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -24,6 +26,21 @@ const TURN_MAX: u32 = 256;
 /// Connections that have ended with requests left. Those of more are not executed, so that a client which connects, asks and leaves
 /// again and again fills no memory.
 const ENDED_MAX: usize = 64;
+
+/// A request received on a connection.
+#[derive(Debug)]
+pub struct Request {
+    /// The connection.
+    pub conn: ConnId,
+    /// Its version.
+    pub version: Version,
+    /// Its transaction id.
+    pub xid: Xid,
+    /// What it asks for.
+    pub content: Content,
+    /// The request's bytes, which errors quote.
+    pub raw: Vec<u8>,
+}
 
 /// The connections of one bridge.
 #[derive(Debug)]

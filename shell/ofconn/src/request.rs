@@ -1,26 +1,10 @@
-//! A request as the main loop gets it: decoded, and converted as far as that does not need the bridge.
+//! What a request asks for, as the main loop gets it: decoded, and converted as far as that does not need the bridge.
 //!
 //! The thread of the sockets does this. A converted flow mod has a sixth of the size of a decoded one, so it is faster to hand over.
 
-use crate::order::ConnId;
 use ofproto::{FlowRequest, Preparer};
 use openflow::session::BundleAdd;
-use openflow::{Action, Body, Dialect, Message, OfError, Version, Xid};
-
-/// A request received on a connection.
-#[derive(Debug)]
-pub struct Request {
-    /// The connection.
-    pub conn: ConnId,
-    /// Its version.
-    pub version: Version,
-    /// Its transaction id.
-    pub xid: Xid,
-    /// What it asks for.
-    pub content: Content,
-    /// The request's bytes, which errors quote.
-    pub raw: Vec<u8>,
-}
+use openflow::{Action, Body, Dialect, Message, OfError, Xid};
 
 /// What a request asks for.
 #[derive(Debug)]

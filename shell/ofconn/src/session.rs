@@ -18,8 +18,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use units::Millis;
 
-/// If more bytes of replies than this wait, no request of the peer is taken.
-pub(crate) const OUTPUT_MAX: usize = 512 << 10;
 /// Packet-ins are dropped while more bytes than this wait for the thread of the sockets.
 const PACKET_INS_MAX: usize = 8 << 20;
 /// Packets of this many bytes go to a configured controller on a miss until it says otherwise (OpenFlow 1.0 §5.2.3).
