@@ -13,8 +13,8 @@
 //! | `packet_limit.rs`, `unsent.rs`, `trace.rs`, `target.rs` | limits, log, settings |
 //!
 //! None of them knows flow tables: requests go to the caller, which puts replies into the session of the request. The thread reads,
-//! decodes, checks and converts flow mods, answers probes, encodes and writes, so a busy main loop delays none of these. In dummy mode there is no thread: the
-//! main loop serves the sockets itself, in a fixed order.
+//! decodes, checks and converts flow mods, answers probes, encodes and writes, so a busy main loop delays none of these. In dummy mode
+//! there is no thread: the main loop serves the sockets itself, in a fixed order.
 
 mod asynchronous;
 mod backlog;
