@@ -51,33 +51,33 @@ settings! {
     DUMMY_NUMA_ID = opt("numa_id", DUMMY).int(0, I32, 0).doc("NUMA node of a dummy device (tests).");
     DUMMY_OL_TSO_SEGSZ = opt("ol_tso_segsz", DUMMY).opt_int(0, 65_535)
         .doc("Segment size of merged TCP packets that a dummy device receives; it also sends merged packets unsplit (tests).");
-    DUMMY_OL_IP_RX_GOOD = opt("ol_ip_rx_csum_set_good", DUMMY).flag(false)
+    DUMMY_OL_IP_RX_CSUM_SET_GOOD = opt("ol_ip_rx_csum_set_good", DUMMY).flag(false)
         .doc("A dummy device states that received IP checksums are right (tests).");
-    DUMMY_OL_IP_RX_BAD = opt("ol_ip_rx_csum_set_bad", DUMMY).flag(false)
+    DUMMY_OL_IP_RX_CSUM_SET_BAD = opt("ol_ip_rx_csum_set_bad", DUMMY).flag(false)
         .doc("A dummy device states that received IP checksums are wrong; they are kept as they are (tests).");
-    DUMMY_OL_IP_RX_PARTIAL = opt("ol_ip_rx_csum_set_partial", DUMMY).flag(false)
+    DUMMY_OL_IP_RX_CSUM_SET_PARTIAL = opt("ol_ip_rx_csum_set_partial", DUMMY).flag(false)
         .doc("IP checksums of packets that a dummy device receives are still to be computed (tests).");
-    DUMMY_OL_L4_RX_GOOD = opt("ol_l4_rx_csum_set_good", DUMMY).flag(false)
+    DUMMY_OL_L4_RX_CSUM_SET_GOOD = opt("ol_l4_rx_csum_set_good", DUMMY).flag(false)
         .doc("A dummy device states that received TCP and UDP checksums are right (tests).");
-    DUMMY_OL_L4_RX_BAD = opt("ol_l4_rx_csum_set_bad", DUMMY).flag(false)
+    DUMMY_OL_L4_RX_CSUM_SET_BAD = opt("ol_l4_rx_csum_set_bad", DUMMY).flag(false)
         .doc("A dummy device states that received TCP and UDP checksums are wrong; they are kept as they are (tests).");
-    DUMMY_OL_L4_RX_PARTIAL = opt("ol_l4_rx_csum_set_partial", DUMMY).flag(false)
+    DUMMY_OL_L4_RX_CSUM_SET_PARTIAL = opt("ol_l4_rx_csum_set_partial", DUMMY).flag(false)
         .doc("TCP and UDP checksums of packets that a dummy device receives are still to be computed (tests).");
-    DUMMY_OL_IP_TX = opt("ol_ip_tx_csum", DUMMY).flag(false)
+    DUMMY_OL_IP_TX_CSUM = opt("ol_ip_tx_csum", DUMMY).flag(false)
         .doc("A dummy device offers to compute IP checksums (tests).");
-    DUMMY_OL_IP_TX_DISABLED = opt("ol_ip_tx_csum_disabled", DUMMY).flag(false)
+    DUMMY_OL_IP_TX_CSUM_DISABLED = opt("ol_ip_tx_csum_disabled", DUMMY).flag(false)
         .doc("A dummy device offers to compute IP checksums, but leaves those that it should compute as they are (tests).");
-    DUMMY_OL_L4_TX = opt("ol_l4_tx_csum", DUMMY).flag(false)
+    DUMMY_OL_L4_TX_CSUM = opt("ol_l4_tx_csum", DUMMY).flag(false)
         .doc("A dummy device offers to compute TCP and UDP checksums (tests).");
-    DUMMY_OL_L4_TX_DISABLED = opt("ol_l4_tx_csum_disabled", DUMMY).flag(false)
+    DUMMY_OL_L4_TX_CSUM_DISABLED = opt("ol_l4_tx_csum_disabled", DUMMY).flag(false)
         .doc("A dummy device offers to compute TCP and UDP checksums, but leaves those that it should compute as they are (tests).");
-    DUMMY_OL_OUT_IP_TX = opt("ol_out_ip_tx_csum", DUMMY).flag(false)
+    DUMMY_OL_OUT_IP_TX_CSUM = opt("ol_out_ip_tx_csum", DUMMY).flag(false)
         .doc("A dummy device offers to compute IP checksums of tunnel headers (tests).");
-    DUMMY_OL_OUT_IP_TX_DISABLED = opt("ol_out_ip_tx_csum_disabled", DUMMY).flag(false)
+    DUMMY_OL_OUT_IP_TX_CSUM_DISABLED = opt("ol_out_ip_tx_csum_disabled", DUMMY).flag(false)
         .doc("A dummy device offers to compute IP checksums of tunnel headers, but leaves those that it should compute as they are (tests).");
-    DUMMY_OL_OUT_UDP_TX = opt("ol_out_udp_tx_csum", DUMMY).flag(false)
+    DUMMY_OL_OUT_UDP_TX_CSUM = opt("ol_out_udp_tx_csum", DUMMY).flag(false)
         .doc("A dummy device offers to compute UDP checksums of tunnel headers (tests).");
-    DUMMY_OL_OUT_UDP_TX_DISABLED = opt("ol_out_udp_tx_csum_disabled", DUMMY).flag(false)
+    DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED = opt("ol_out_udp_tx_csum_disabled", DUMMY).flag(false)
         .doc("A dummy device offers to compute UDP checksums of tunnel headers, but leaves those that it should compute as they are (tests).");
     DUMMY_STREAM = opt("stream", DUMMY).text("a target").doc("Target that a dummy device connects to (tests).");
     DUMMY_PSTREAM = opt("pstream", DUMMY).text("a target").doc("Target that a dummy device listens on (tests).");

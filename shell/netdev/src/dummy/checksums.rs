@@ -8,9 +8,11 @@ use packet::segment::{self, Layout};
 use packet::vouched::Vouched;
 use settings::Setting;
 use settings::options::{
-    DUMMY_OL_IP_RX_BAD, DUMMY_OL_IP_RX_GOOD, DUMMY_OL_IP_RX_PARTIAL, DUMMY_OL_IP_TX, DUMMY_OL_IP_TX_DISABLED,
-    DUMMY_OL_L4_RX_BAD, DUMMY_OL_L4_RX_GOOD, DUMMY_OL_L4_RX_PARTIAL, DUMMY_OL_L4_TX, DUMMY_OL_L4_TX_DISABLED,
-    DUMMY_OL_OUT_IP_TX, DUMMY_OL_OUT_IP_TX_DISABLED, DUMMY_OL_OUT_UDP_TX, DUMMY_OL_OUT_UDP_TX_DISABLED,
+    DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL,
+    DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED, DUMMY_OL_L4_RX_CSUM_SET_BAD,
+    DUMMY_OL_L4_RX_CSUM_SET_GOOD, DUMMY_OL_L4_RX_CSUM_SET_PARTIAL, DUMMY_OL_L4_TX_CSUM,
+    DUMMY_OL_L4_TX_CSUM_DISABLED, DUMMY_OL_OUT_IP_TX_CSUM, DUMMY_OL_OUT_IP_TX_CSUM_DISABLED,
+    DUMMY_OL_OUT_UDP_TX_CSUM, DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED,
 };
 use std::collections::BTreeMap;
 
@@ -83,12 +85,18 @@ pub(super) struct Checksums {
 impl Checksums {
     pub(super) fn of(options: &BTreeMap<String, String>) -> Checksums {
         Checksums {
-            ip: Stated::of(options, [DUMMY_OL_IP_RX_GOOD, DUMMY_OL_IP_RX_BAD, DUMMY_OL_IP_RX_PARTIAL]),
-            transport: Stated::of(options, [DUMMY_OL_L4_RX_GOOD, DUMMY_OL_L4_RX_BAD, DUMMY_OL_L4_RX_PARTIAL]),
-            sent_ip: Sent::of(options, [DUMMY_OL_IP_TX, DUMMY_OL_IP_TX_DISABLED]),
-            sent_transport: Sent::of(options, [DUMMY_OL_L4_TX, DUMMY_OL_L4_TX_DISABLED]),
-            sent_outer_ip: Sent::of(options, [DUMMY_OL_OUT_IP_TX, DUMMY_OL_OUT_IP_TX_DISABLED]),
-            sent_outer_udp: Sent::of(options, [DUMMY_OL_OUT_UDP_TX, DUMMY_OL_OUT_UDP_TX_DISABLED]),
+            ip: Stated::of(
+                options,
+                [DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL],
+            ),
+            transport: Stated::of(
+                options,
+                [DUMMY_OL_L4_RX_CSUM_SET_GOOD, DUMMY_OL_L4_RX_CSUM_SET_BAD, DUMMY_OL_L4_RX_CSUM_SET_PARTIAL],
+            ),
+            sent_ip: Sent::of(options, [DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED]),
+            sent_transport: Sent::of(options, [DUMMY_OL_L4_TX_CSUM, DUMMY_OL_L4_TX_CSUM_DISABLED]),
+            sent_outer_ip: Sent::of(options, [DUMMY_OL_OUT_IP_TX_CSUM, DUMMY_OL_OUT_IP_TX_CSUM_DISABLED]),
+            sent_outer_udp: Sent::of(options, [DUMMY_OL_OUT_UDP_TX_CSUM, DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED]),
         }
     }
 
@@ -96,8 +104,14 @@ impl Checksums {
     pub(super) fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for (stated, [good, bad, partial]) in [
-            (self.ip, [DUMMY_OL_IP_RX_GOOD, DUMMY_OL_IP_RX_BAD, DUMMY_OL_IP_RX_PARTIAL]),
-            (self.transport, [DUMMY_OL_L4_RX_GOOD, DUMMY_OL_L4_RX_BAD, DUMMY_OL_L4_RX_PARTIAL]),
+            (
+                self.ip,
+                [DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL],
+            ),
+            (
+                self.transport,
+                [DUMMY_OL_L4_RX_CSUM_SET_GOOD, DUMMY_OL_L4_RX_CSUM_SET_BAD, DUMMY_OL_L4_RX_CSUM_SET_PARTIAL],
+            ),
         ] {
             names.extend(match stated {
                 Stated::Nothing => None,
@@ -107,10 +121,10 @@ impl Checksums {
             });
         }
         for (sent, offered, disabled) in [
-            (self.sent_ip, DUMMY_OL_IP_TX, DUMMY_OL_IP_TX_DISABLED),
-            (self.sent_transport, DUMMY_OL_L4_TX, DUMMY_OL_L4_TX_DISABLED),
-            (self.sent_outer_ip, DUMMY_OL_OUT_IP_TX, DUMMY_OL_OUT_IP_TX_DISABLED),
-            (self.sent_outer_udp, DUMMY_OL_OUT_UDP_TX, DUMMY_OL_OUT_UDP_TX_DISABLED),
+            (self.sent_ip, DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED),
+            (self.sent_transport, DUMMY_OL_L4_TX_CSUM, DUMMY_OL_L4_TX_CSUM_DISABLED),
+            (self.sent_outer_ip, DUMMY_OL_OUT_IP_TX_CSUM, DUMMY_OL_OUT_IP_TX_CSUM_DISABLED),
+            (self.sent_outer_udp, DUMMY_OL_OUT_UDP_TX_CSUM, DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED),
         ] {
             names.extend((sent != Sent::BySwitch).then_some(offered.key));
             names.extend((sent == Sent::Left).then_some(disabled.key));
