@@ -112,3 +112,29 @@ fn addresses_are_translated_and_answers_find_their_way_back() {
     bed.send(2, &compose(&udp(3, 9, (53, 1000)), b"y"));
     assert_eq!((bed.tx[0].take().len(), bed.balance()), (0, 0));
 }
+
+#[test]
+fn a_changed_packet_is_of_another_connection() {
+    use dpif::{Ipv4Key, Masked, SetField};
+    let by = |id| Flow { in_port: 1, recirc_id: id, ..Flow::ZERO };
+    let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ..Flow::ZERO };
+    let key = |dst| Ipv4Key { dst, ..Ipv4Key::default() };
+    let dst = DpAction::Set(SetField::Ipv4(Masked { value: key(9), mask: key(u32::MAX) }));
+    let inner = DpAction::Clone(vec![ct(true, None), out(2)]);
+    let mut bed = Bed::new(vec![
+        (by(0), mask, vec![ct(true, None), dst.clone(), DpAction::Recirc(1)]),
+        (
+            by(1),
+            mask,
+            vec![ct(true, None), DpAction::Set(SetField::Udp(Masked { value: PORTS, mask: PORTS })), inner],
+        ),
+    ]);
+    for _ in 0..2 {
+        bed.send(1, &compose(&udp(1, 2, (1000, 53)), b"x"));
+        assert_eq!(bed.tx[1].take().len(), 1);
+        // To 2, to 9, and to 9 by other ports.
+        assert_eq!(bed.datapath.conntrack().count(), 3);
+    }
+}
+
+const PORTS: dpif::PortsKey = dpif::PortsKey { src: u16::MAX, dst: u16::MAX };

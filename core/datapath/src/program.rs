@@ -130,6 +130,8 @@ pub enum Op {
     /// Always executed: it also has an effect outside the packet.
     Ct(Box<Track>),
     CtClear,
+    /// The packet's connection is looked up anew by the next `Ct`: its addresses or ports were changed.
+    ForgetConnection,
     /// Adds a tunnel's header.
     TunnelPush(Box<Push>),
     /// As `Output`: removes a tunnel's header; the inner packet is then received on this port.
@@ -166,6 +168,27 @@ impl Op {
             Op::AddMpls { .. } | Op::PushEth { .. } | Op::PopEth | Op::PushNsh(_) | Op::PopNsh => true,
             _ => false,
         }
+    }
+
+    /// Returns whether the packet may belong to another connection afterwards.
+    fn changes_connection(&self) -> bool {
+        match self {
+            Op::Set(SetField::Ipv4(field)) => field.mask.src | field.mask.dst != 0,
+            Op::Set(SetField::Ipv6(field)) => [field.mask.src, field.mask.dst] != [[0; 16]; 2],
+            Op::Set(SetField::Tcp(field) | SetField::Udp(field) | SetField::Sctp(field)) => {
+                field.mask.src | field.mask.dst != 0
+            }
+            Op::Set(SetField::Icmp(_) | SetField::Icmpv6(_)) => true,
+            Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopMpls { .. } | Op::PushNsh(_) | Op::PopNsh => {
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether the packet may be tracked by this operation, within it or after it.
+    fn may_lead_to_ct(&self) -> bool {
+        matches!(self, Op::Ct(_) | Op::Recirc(_) | Op::Clone(_) | Op::Sample(..) | Op::CheckLen(..))
     }
 
     /// Returns whether the packet (or a copy of it) ends here.
@@ -321,8 +344,14 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
         ops.push(Op::Drop(DropReason::ActionRecursionTooDeep));
         return Program::new(ops);
     }
+    let mut changed = false;
     for action in actions {
-        ops.push(simple(action, nesting));
+        let op = simple(action, nesting);
+        changed |= op.changes_connection();
+        if op.may_lead_to_ct() && std::mem::take(&mut changed) {
+            ops.push(Op::ForgetConnection);
+        }
+        ops.push(op);
         if matches!(ops.last(), Some(Op::Drop(_))) {
             break;
         }

@@ -14,6 +14,7 @@ use crate::port::Frame;
 use crate::program::{Op, Program, Sum};
 use crate::rewrite::Rewrite;
 use crate::tally::Event;
+use ::conntrack::Known;
 use dpif::{DropReason, Userspace};
 
 /// Executes the program. The group is empty afterwards.
@@ -56,6 +57,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             }
             Op::Ct(action) => fragments::track(engine, action, group),
             Op::CtClear => group.iter_mut().for_each(conntrack::clear),
+            Op::ForgetConnection => group.iter_mut().for_each(|p| p.meta.ct_known = Known::default()),
             &Op::Meter(id) => meter::run(engine, id, group),
             Op::TunnelPush(push) => tunnel::push(engine, push, group),
             &Op::TunnelPop(port) => tunnel::pop(engine, port, group, last),

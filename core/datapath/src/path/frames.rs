@@ -11,6 +11,7 @@ use crate::packet::Packet;
 use crate::port::FrameBatch;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
+use ::conntrack::Known;
 
 impl Group {
     /// Takes all packets out.
@@ -57,6 +58,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             }
             &Op::Balance(bond) if last => return balance::group(engine, bond, group),
             &Op::Hash { symmetric, basis } => hash(engine, group, symmetric, basis),
+            Op::ForgetConnection => group.own.iter_mut().for_each(|meta| meta.ct_known = Known::default()),
             &Op::Recirc(id) if last => {
                 return group.each(engine, |engine, packet| execute::recirculate(engine, id, packet));
             }
