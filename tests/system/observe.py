@@ -238,7 +238,7 @@ def upcall_backlog(s, a):
     """More new flows than one handler thread translates: each packet passes sixty tables."""
     s.vsctl("set", "open_vswitch", ".", "other_config:n-handler-threads=1")
     tables = "".join("table=%d,actions=resubmit(,%d)\n" % (n, n + 1) for n in range(100, 160))
-    whole = "move:NXM_OF_IP_SRC[]->NXM_NX_REG0[],move:NXM_OF_IP_DST[]->NXM_NX_REG1[],drop"
+    whole = "move:NXM_OF_IP_SRC[]->NXM_NX_REG0[],move:NXM_OF_IP_DST[]->NXM_NX_REG1[],output:2"
     s.ofctl("add-flows", "br0", "-", input=tables + "table=160,ip,actions=%s\npriority=99,udp,tp_dst=9,actions=resubmit(,100)\n" % whole)
     for _ in range(2):
         a.spawn("python3", "-c", SENDER, "100000000", "lambda r: r.randbytes(8)", stdout=subprocess.DEVNULL)
@@ -257,7 +257,7 @@ def test_reasons_of_drops():
     s.client("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "br0", "priority=20,icmp,nw_dst=10.0.0.11,actions=meter:1,NORMAL")
     # Answers that connection tracking has not seen the questions of; a router that gets a packet at the end of its way.
     for flow in ("priority=20,tcp,nw_dst=10.0.0.12,ct_state=-trk,actions=ct(table=1)", "table=1,tcp,ct_state=+inv+trk,actions=drop",
-                 "priority=20,icmp,nw_dst=10.0.0.13,actions=dec_ttl,output:2"):
+                 "priority=20,icmp,nw_dst=10.0.0.13,nw_ttl=1,actions=drop"):
         s.ofctl("add-flow", "br0", flow)
     a.run("ip", "link", "set", "eth0", "mtu", "4000")
     lab.sh("ip", "link", "set", a.port, "mtu", "4000")
@@ -290,7 +290,7 @@ def test_reasons_of_drops():
         assert {d["reason"] for d in drops["recent"]} <= counted
         return {(d["reason"], d["direction"], d["port"], d["hint"]) for d in drops["recent"] if d["flow"]}
 
-    ttl = "its TTL is used up: a flow that decrements it drops the packet"
+    ttl = "its TTL is used up"
     wanted = {("drop_action_of_pipeline", "receive", a.port, None), ("meter", "receive", a.port, None), ("tx_mtu_exceeded", "transmit", b.port, None),
               ("rx_qos", "receive", b.port, None), ("tx_failed", "transmit", slow.port, None), ("invalid_port", "transmit", None, None),
               ("drop_action_of_pipeline", "receive", a.port, "invalid for connection tracking"),

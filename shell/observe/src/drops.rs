@@ -92,7 +92,7 @@ fn hint(reason: DropReason, flow: &Flow) -> Option<&'static str> {
     if flow.ct_state & ct_state::INVALID != 0 {
         Some("invalid for connection tracking")
     } else if reason == DropReason::ActionOfPipeline && flow.is_ip() && flow.nw_ttl <= 1 {
-        Some("its TTL is used up: a flow that decrements it drops the packet")
+        Some("its TTL is used up")
     } else {
         None
     }
