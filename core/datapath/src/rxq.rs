@@ -3,7 +3,7 @@
 use crate::port::{RX_BURST, RxQueue};
 use crate::port_count::QueueCount;
 use crate::rxq_backoff::RxqBackoff;
-use crate::stay::{Histogram, Scale, Stays};
+use crate::stay::{Histogram, Scale, Stays, add};
 use crate::upcall_budget::Mix;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +17,6 @@ pub struct RxqLoad {
     bursts: AtomicU64,
     full: AtomicU64,
     stays: Stays,
-}
-
-/// Adds to a counter that has one writer, so that no read-modify-write is needed.
-#[inline]
-pub(crate) fn add(sum: &AtomicU64, n: u64) {
-    sum.store(sum.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 impl RxqLoad {

@@ -31,6 +31,12 @@ impl Scale {
     }
 }
 
+/// Adds to a counter that has one writer, so that no read-modify-write is needed.
+#[inline]
+pub(crate) fn add(sum: &AtomicU64, n: u64) {
+    sum.store(sum.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
 /// The histogram of one queue. Written by the worker that polls the queue, read by all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Stays {
@@ -53,8 +59,8 @@ impl Stays {
     #[inline]
     pub(crate) fn add(&self, packets: u64, time: Cycles, scale: Scale) {
         let bucket = &self.packets[scale.bucket(time)];
-        crate::rxq::add(bucket, packets);
-        crate::rxq::add(&self.sum, packets.wrapping_mul(time.0));
+        add(bucket, packets);
+        add(&self.sum, packets.wrapping_mul(time.0));
     }
 
     pub(crate) fn load(&self) -> Histogram {
