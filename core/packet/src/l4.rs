@@ -15,12 +15,6 @@ impl<'a> Tcp<'a> {
         data.get(tcp.header_len()..).filter(|_| tcp.header_len() >= Tcp::LEN).map(|rest| (tcp, rest))
     }
 
-    /// Source port, and in the lower half the destination port.
-    #[inline(always)]
-    pub fn ports(&self) -> u32 {
-        be32::<0, 20>(self.0)
-    }
-
     /// Source port.
     #[inline]
     pub fn src(&self) -> u16 {
@@ -70,12 +64,6 @@ view!(
 );
 
 impl Udp<'_> {
-    /// Source port, and in the lower half the destination port.
-    #[inline(always)]
-    pub fn ports(&self) -> u32 {
-        be32::<0, 8>(self.0)
-    }
-
     /// Source port.
     #[inline]
     pub fn src(&self) -> u16 {

@@ -116,23 +116,22 @@ pub(super) struct Transport {
 #[inline(always)]
 pub(super) fn transport(proto: u8, data: &[u8], depth: Depth) -> Option<Transport> {
     let mut tcp_flags = 0;
-    let (ports, word) = if proto == ipproto::UDP && depth >= Depth::L4 {
+    let (src, dst, word) = if proto == ipproto::UDP && depth >= Depth::L4 {
         let (udp, _) = Udp::parse(data)?;
-        (udp.ports(), 0)
+        (udp.src(), udp.dst(), 0)
     } else if proto == ipproto::TCP {
         let (tcp, _) = Tcp::parse_checked(data)?;
         tcp_flags = tcp.flags();
-        (tcp.ports(), tcp_flags)
+        (tcp.src(), tcp.dst(), tcp_flags)
     } else if depth >= Depth::L4 {
-        let (src, dst, word) = rare(proto, data)?;
-        (u32::from(src) << 16 | u32::from(dst), word)
+        rare(proto, data)?
     } else {
         return None;
     };
     if depth < Depth::L4 {
         return Some(Transport { tcp_flags, ..Transport::default() });
     }
-    let ports = u64::from(ports) << 32;
+    let ports = u64::from(src) << 48 | u64::from(dst) << 32;
     Some(Transport { ports, word: u64::from(word) << 48, tcp_flags })
 }
 

@@ -207,12 +207,10 @@ fn one<const TAGS: usize, N: Read>(
 ) -> Option<()> {
     let at = 4 * TAGS;
     let head = data.get(..HEAD + at)?;
-    // The source address, and the type or the tag behind it.
-    let second = word(head, 6);
     // The parts of words 0, 2 and 7 that come from tags.
     let mut tags = [0; 3];
     if TAGS > 0 {
-        let tpid = second as u16;
+        let tpid = pair(head, 12);
         if !ethertype::is_vlan(tpid) {
             return None;
         }
@@ -226,8 +224,7 @@ fn one<const TAGS: usize, N: Read>(
         tags[1] = u64::from(pair(head, 18) | VLAN_CFI);
         tags[2] |= u64::from(tpid) << 16;
     }
-    let dl_type = if TAGS == 0 { second as u16 } else { pair(head, 12 + at) };
-    let packet = Packet { data, head, at, dl_type };
+    let packet = Packet { data, head, at };
     let Found { dl_type, addresses, protocol, payload } = N::read(&packet, keys.words)?;
     let base = bases.of(i)?;
     let l4 = match payload {
@@ -238,7 +235,7 @@ fn one<const TAGS: usize, N: Read>(
     keys.lines[i] = [
         base[0] | tags[0],
         word(head, 0) & !0xffff | u64::from(dl_type),
-        second & !0xffff | tags[1],
+        word(head, 6) & !0xffff | tags[1],
         addresses,
         protocol | l4.ports,
         base[5],
@@ -275,8 +272,6 @@ struct Packet<'a> {
     head: &'a [u8],
     /// Length of the tags in bytes.
     at: usize,
-    /// The Ethernet type behind them.
-    dl_type: u16,
 }
 
 /// Result of reading a network header.
@@ -294,7 +289,7 @@ struct Found<'a> {
 /// The lower half of word 4.
 #[inline(always)]
 fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
-    u64::from(proto) << 24 | u64::from(tos) << 16 | u64::from(ttl) << 8
+    u64::from(u32::from_be_bytes([proto, tos, ttl, 0]))
 }
 
 /// The first `len` bytes. Fails if more padding follows than is plausible for this length.
@@ -322,25 +317,23 @@ struct Four;
 impl Read for Four {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
-        // The Ethernet type, the version with a header of five words, and above them nothing.
-        const PLAIN: u64 = 0x08_0045;
-        let Packet { data, head, at, .. } = *packet;
-        // Type, version and length of the header, service, total length; then fragment, TTL, protocol.
-        let (front, back) = (word(head, 12 + at), word(head, 20 + at));
-        let proto = (back >> 32) as u8;
-        let plain = front >> 40 == PLAIN
-            && back >> 48 & 0x3fff == 0
+        const NO_OPTIONS: u8 = 0x45;
+        let Packet { data, head, at } = *packet;
+        let proto = head[23 + at];
+        let plain = pair(head, 12 + at) == ethertype::IPV4
+            && head[14 + at] == NO_OPTIONS
+            && pair(head, 20 + at) & 0x3fff == 0
             && (words & GROUP_WORD == 0 || proto != ipproto::IGMP);
         if !plain {
             return None;
         }
         // A length smaller than the header wraps to a length that no packet has.
-        let len = usize::from((front >> 16) as u16).wrapping_sub(HEAD - 14);
+        let len = usize::from(pair(head, 16 + at)).wrapping_sub(HEAD - 14);
         let payload = without_padding(&data[HEAD + at..], len)?;
         Some(Found {
             dl_type: ethertype::IPV4,
             addresses: word(head, 26 + at),
-            protocol: protocol(proto, (front >> 32) as u8, (back >> 40) as u8),
+            protocol: protocol(proto, head[15 + at], head[22 + at]),
             payload: Some((proto, payload)),
         })
     }
@@ -351,7 +344,7 @@ impl Read for Four {
 #[inline(always)]
 pub(super) fn plain(data: &[u8]) -> Option<(u8, &[u8])> {
     let head = data.get(..HEAD)?;
-    Four::read(&Packet { data, head, at: 0, dl_type: ethertype::IPV4 }, 0)?.payload
+    Four::read(&Packet { data, head, at: 0 }, 0)?.payload
 }
 
 /// IPv6 without extension headers.
@@ -360,20 +353,19 @@ struct Six;
 impl Read for Six {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
-        let Packet { data, head, at, .. } = *packet;
-        // Type, version, traffic class and flow label, length of the payload.
-        let (front, proto) = (word(head, 12 + at), head[20 + at]);
-        let plain = front >> 48 == u64::from(ethertype::IPV6)
+        let Packet { data, head, at } = *packet;
+        let proto = head[20 + at];
+        let plain = pair(head, 12 + at) == ethertype::IPV6
             && (matches!(proto, ipproto::UDP | ipproto::TCP) || !is_extension(proto))
             && (words & NEIGHBOUR_WORDS == 0 || proto != ipproto::ICMPV6);
         if !plain {
             return None;
         }
-        let payload = without_padding(data.get(14 + at + Ipv6::LEN..)?, usize::from(front as u16))?;
+        let payload = without_padding(data.get(14 + at + Ipv6::LEN..)?, pair(head, 18 + at).into())?;
         Some(Found {
             dl_type: ethertype::IPV6,
             addresses: 0,
-            protocol: protocol(proto, (front >> 36) as u8, head[21 + at]),
+            protocol: protocol(proto, (pair(head, 14 + at) >> 4) as u8, head[21 + at]),
             payload: Some((proto, payload)),
         })
     }
@@ -404,7 +396,7 @@ struct Mpls;
 impl Read for Mpls {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
-        let dl_type = packet.dl_type;
+        let dl_type = pair(packet.head, 12 + packet.at);
         let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
         ethertype::is_mpls(dl_type).then_some(found)
     }
@@ -431,7 +423,7 @@ struct Any;
 impl Read for Any {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
-        let dl_type = packet.dl_type;
+        let dl_type = pair(packet.head, 12 + packet.at);
         let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
         (dl_type >= ethertype::MIN && !ethertype::is_vlan(dl_type)).then_some(found)
     }
