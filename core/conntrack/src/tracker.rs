@@ -280,12 +280,15 @@ impl Conntrack {
                 (meta.state, meta.zone) = (0, action.zone);
             }
             meta.known = Known::default();
-            let written = read.place.guess.and_then(|guess| match read.what {
-                What::Four => self.pass_four(&read.quick, guess, meta, (action, now)),
-                _ => self.pass_six(&read.quick, guess, meta, (action, now)),
-            });
-            if let Some(written) = written {
-                return written;
+            // No closure: one that is not inlined is compiled without the vector instructions.
+            if let Some(guess) = read.place.guess {
+                let written = match read.what {
+                    What::Four => self.pass_four(&read.quick, guess, meta, (action, now)),
+                    _ => self.pass_six(&read.quick, guess, meta, (action, now)),
+                };
+                if let Some(written) = written {
+                    return written;
+                }
             }
         }
         self.track_any(read, meta, action, now)

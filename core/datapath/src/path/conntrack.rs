@@ -121,9 +121,14 @@ impl Stage for Track<'_> {
 /// Has the connections fetched that packets most likely are of.
 #[inline(always)]
 fn prefetch<'t>(conntrack: &'t Conntrack, reads: &mut [Read<'t>]) {
-    let any_six = reads.iter_mut().fold(false, |any, read| any | conntrack.prefetch(read));
+    let mut any_six = false;
+    for read in reads.iter_mut() {
+        any_six |= conntrack.prefetch(read);
+    }
     if any_six {
-        reads.iter().for_each(|read| conntrack.prefetch_addresses(read));
+        for read in reads.iter() {
+            conntrack.prefetch_addresses(read);
+        }
     }
 }
 
