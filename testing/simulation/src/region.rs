@@ -169,6 +169,6 @@ mod tests {
         let most = |some: &[Cost]| some.iter().map(|c| c.ports).max();
         assert!(most(&costs[..REGION.gateways]) > most(&costs[REGION.gateways..]));
         let sent: usize = costs.iter().map(|c| c.bfd_packets_per_second).sum();
-        assert!(sent > 0 && sent % (2 * BFD_PACKETS) == 0, "each session has two ends");
+        assert!(sent > 0 && sent.is_multiple_of(2 * BFD_PACKETS), "each session has two ends");
     }
 }
