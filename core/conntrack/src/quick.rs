@@ -193,7 +193,7 @@ fn without_padding(rest: &[u8], len: usize) -> Option<&[u8]> {
     rest.get(..len).filter(|data| rest.len() - data.len() <= usize::from(u16::MAX))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::subject;
