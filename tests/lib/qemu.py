@@ -66,6 +66,8 @@ def file_system(image, folder, programs, more_modules):
     for program in map(lab.need, ("iperf3", *programs)):
         # In the place of busybox's own, if that has one of this name.
         lab.sh("cp", "-L", "--remove-destination", program, root + "/bin/")
+        # The guest's memory holds the file system twice while it starts.
+        lab.sh("strip", "--strip-debug", "%s/bin/%s" % (root, os.path.basename(program)))
         for library in re.findall(r"/\S+", lab.sh("ldd", program)):
             os.makedirs(root + os.path.dirname(library), exist_ok=True)
             lab.sh("cp", "-L", library, root + library)

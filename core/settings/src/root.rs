@@ -100,7 +100,7 @@ settings! {
     SMC_ENABLE = oc("smc-enable").flag(false)
         .doc("Enables the signature match cache, if flow-cache is ovs.");
     RX_POOL_SIZE = oc("rx-pool-size").int(512, 65_536, 4096)
-        .doc("Buffers of a pool that rx queues with rx-pool=spp share. With another value these queues move to new pools at once.");
+        .doc("Buffers of a pool that rx queues with rx-pool=spp share; a change moves these queues to new pools at once.");
     RX_POOL_QUEUES = oc("rx-pool-queues").int(1, 256, 16)
         .doc("Rx queues that share a pool; more queues get another pool.");
     PMD_MAXSLEEP = oc("pmd-maxsleep").text("microseconds 0 to 10000")

@@ -25,13 +25,14 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 const EMSGSIZE: i32 = 90;
 const EIO: i32 = 5;
 /// Frames read from a tap before the worker polls its other queues; each frame needs a system call.
 const READS: usize = 16;
-/// Frames that are dropped without a system call while the device is down, before one is tried again.
-const SKIPPED_WHILE_DOWN: u32 = 63;
+/// How long frames are dropped without a system call after one that the device refused because it was down.
+const DOWN_PAUSE: Duration = Duration::from_millis(1);
 
 /// A TAP device as a port.
 pub struct Tap {
@@ -90,7 +91,7 @@ impl Netdev for Tap {
         vec![RxHandle { queue: self.accounts.wrap(Box::new(queue)), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
-        let down = Down { facts_read: Arc::clone(&self.facts_read), at: 0, skip: 0 };
+        let down = Down { facts_read: Arc::clone(&self.facts_read), refused: None };
         Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new(), down })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
@@ -191,25 +192,22 @@ impl RxQueue for TapRx {
 
 /// Spares the system calls for a device that is down, as the port of a bridge usually is: a broadcast goes there, too.
 ///
-/// After an error that says so, frames are dropped until the main thread has heard of the device from the kernel. One
-/// in 64 is tried all the same, since the device may be in a network namespace that rtnetlink does not reach.
+/// After an error that says so, frames are dropped for a millisecond, or until the main thread has heard of the device
+/// from the kernel. The former is what ends it for a device in a network namespace that rtnetlink does not reach.
 struct Down {
     facts_read: Arc<AtomicU32>,
-    /// The value of `facts_read` before the last frame that the device refused because it was down.
-    at: u32,
-    /// Frames to drop before the next try; 0 if the device is up as far as is known.
-    skip: u32,
+    /// The value of `facts_read` before the last frame that the device refused, and the end of the pause after it.
+    refused: Option<(u32, Instant)>,
 }
 
 impl Down {
-    /// Whether the next frame is to be dropped.
-    fn skips(&mut self) -> bool {
-        if self.skip == 0 {
-            return false;
+    /// Whether frames are to be dropped now.
+    fn is_pausing(&mut self) -> bool {
+        let Some((facts_read, end)) = self.refused else { return false };
+        if self.facts_read.load(Ordering::Relaxed) != facts_read || Instant::now() >= end {
+            self.refused = None;
         }
-        let is_news = self.facts_read.load(Ordering::Relaxed) != self.at;
-        self.skip = if is_news { 0 } else { self.skip - 1 };
-        !is_news
+        self.refused.is_some()
     }
 }
 
@@ -232,7 +230,7 @@ impl TapTx {
             }
             Err(e) if e.raw_os_error() == Some(EMSGSIZE) => return result.too_long += 1,
             Err(e) if e.raw_os_error() == Some(EIO) => {
-                (self.down.at, self.down.skip) = (facts_read, SKIPPED_WHILE_DOWN);
+                self.down.refused = Some((facts_read, Instant::now() + DOWN_PAUSE));
             }
             // Its queue is full.
             Err(_) => {}
@@ -246,20 +244,17 @@ impl TxQueue for TapTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         let mut result = TxResult::default();
         let fd = self.shared.fd();
-        for frame in frames.iter() {
-            if self.shared.cuts_too_long(frame) {
-                result.too_long += 1;
-            } else if self.down.skips() {
-                result.dropped += 1;
-            } else {
-                self.write(&fd, frame, &mut result);
+        if self.down.is_pausing() {
+            result.dropped += frames.len() as u32;
+            frames.last().iter().for_each(|frame| keep(&mut self.refused, frame.bytes()));
+        } else {
+            for frame in frames.iter() {
+                if self.shared.cuts_too_long(frame) {
+                    result.too_long += 1;
+                } else {
+                    self.write(&fd, frame, &mut result);
+                }
             }
-        }
-        if result.dropped > 0
-            && self.down.skip > 0
-            && let Some(last) = frames.last()
-        {
-            keep(&mut self.refused, last.bytes());
         }
         self.shared.count_tx(&result);
         result
