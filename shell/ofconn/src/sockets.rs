@@ -200,7 +200,8 @@ impl Sockets {
     /// Decodes what arrived; `give` takes the events in portions.
     pub(crate) fn decode(&mut self, give: &mut dyn FnMut(Vec<(ConnId, Event)>)) {
         for id in self.open.clone() {
-            while self.decode_of(id, PORTION) == PORTION {
+            // Until there is no request: less than a portion may have ended at a limit that the main loop has lifted since.
+            while self.decode_of(id, PORTION) > 0 {
                 give(self.take_events());
             }
         }
