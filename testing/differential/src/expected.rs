@@ -5,6 +5,7 @@ use crate::{normal, sent};
 
 mod copies;
 pub mod learned;
+pub mod masks;
 pub mod megaflows;
 pub mod outputs;
 

@@ -1,0 +1,46 @@
+//! Masks of written fields. Both switches write a whole field if the megaflow matches all of it, else the bits that
+//! change; megaflows of stock switches of different versions match different bits.
+
+/// Whether two lists of datapath actions differ only in masks of `tos` and `tclass`: the bits that both write are equal.
+pub fn alike(stock: &str, ours: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        text.split([',', '(', ')', '[', ']', '{', '}']).map(str::to_owned).collect()
+    };
+    let (stock, ours) = (words(stock), words(ours));
+    stock.len() == ours.len() && stock.iter().zip(&ours).all(|(a, b)| a == b || written(a, b))
+}
+
+fn written(a: &str, b: &str) -> bool {
+    let (Some((key, (value, mask))), Some((other, (theirs, their_mask)))) = (field(a), field(b)) else {
+        return false;
+    };
+    let both = mask & their_mask;
+    key == other && both != 0 && value & both == theirs & both
+}
+
+/// The name, the value and the mask of such a field.
+fn field(word: &str) -> Option<(&str, (u8, u8))> {
+    let (key, value) = word.split_once('=').filter(|(key, _)| matches!(*key, "tos" | "tclass"))?;
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u8::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let (value, mask) = value.split_once('/').unwrap_or((value, "0xff"));
+    Some((key, (number(value)?, number(mask)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_masks_of_these_fields_may_differ() {
+        let stock = "Datapath actions: [set(ipv6(tclass=0x12)),set(udp(dst=53))]8";
+        let ours = |tclass: &str, port| {
+            format!("Datapath actions: [set(ipv6(tclass={tclass})),set(udp(dst=53))]{port}")
+        };
+        assert!(alike(stock, &ours("0x2/0x3", 8)) && alike(stock, &ours("0x10/0xfc", 8)));
+        assert!(!alike(stock, &ours("0x1/0x3", 8)) && !alike(stock, &ours("0x2/0x3", 9)));
+        assert!(!alike("set(ipv4(ttl=1))", "set(ipv4(ttl=1/0x3))"));
+    }
+}
