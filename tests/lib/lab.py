@@ -328,6 +328,11 @@ class Switch:
         for port in ports:
             self.vsctl("add-port", name, port)
 
+    def number_ports(self, *namespaces):
+        """Gives the ports of the namespaces the OpenFlow numbers 1, 2 and so on."""
+        for number, ns in enumerate(namespaces, 1):
+            self.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+
     def stop(self):
         for p in (self.daemon, self.db):
             if p and p.poll() is None:

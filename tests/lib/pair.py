@@ -20,8 +20,8 @@ def switch_with_two_namespaces():
     a, b = lab.Namespace("10.1.1.1/24", "02:00:00:00:00:01"), lab.Namespace("10.1.1.2/24", "02:00:00:00:00:02")
     s.add_bridge("br0", a.port, b.port)
     s.vsctl("set-fail-mode", "br0", "secure")
-    for number, ns in enumerate((a, b), 1):
-        s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+    s.number_ports(a, b)
+    for ns in (a, b):
         # No other packet may be dropped last.
         ns.run("sysctl", "-q", "net.ipv6.conf.eth0.disable_ipv6=1")
         lab.sh("sysctl", "-q", "net.ipv6.conf.%s.disable_ipv6=1" % ns.port)

@@ -23,8 +23,7 @@ def gateway(rules):
     s = lab.Switch().start()
     client, server = lab.Namespace(CLIENT + "/24"), lab.Namespace(SERVER + "/24")
     s.add_bridge("br0", client.port, server.port)
-    for number, ns in enumerate((client, server), 1):
-        s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+    s.number_ports(client, server)
     s.ofctl("del-flows", "br0")
     mac = lambda ns: ns.run("cat", "/sys/class/net/eth0/address").strip()
     s.ofctl("add-flows", "br0", "-", input=rules + ARP.format(address=PUBLIC, mac=mac(client)) + ARP.format(address=VIRTUAL, mac=mac(server)))

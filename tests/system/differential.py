@@ -19,7 +19,7 @@ SHOWN = {"trace: action set executed again", "trace: header around a copy", "fra
 
 
 def compare(firsts, cases):
-    """Runs so many cases from each of `firsts` on; returns the expected differences that occurred."""
+    """Runs `cases` cases from each seed in `firsts` on; returns the expected differences that occurred."""
     for program in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovsdb-tool"):
         lab.need(program)
     if not lab.Switch().ours:

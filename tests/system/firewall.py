@@ -41,8 +41,7 @@ def firewall():
     s = lab.Switch().start()
     inside, outside = lab.Namespace(INSIDE + "/24"), lab.Namespace(OUTSIDE + "/24")
     s.add_bridge("br0", inside.port, outside.port)
-    for number, ns in enumerate((inside, outside), 1):
-        s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+    s.number_ports(inside, outside)
     s.ofctl("del-flows", "br0")
     s.ofctl("add-flows", "br0", "-", input=RULES)
     return s, inside, outside

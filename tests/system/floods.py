@@ -63,8 +63,7 @@ class Attacked:
         client, server = lab.Namespace("10.1.1.1/24"), lab.Namespace(SERVER + "/24")
         attacker = lab.Namespace()
         s.add_bridge("br0", client.port, server.port, attacker.port)
-        for number, ns in enumerate((client, server, attacker), 1):
-            s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+        s.number_ports(client, server, attacker)
         s.ofctl("del-flows", "br0")
         s.ofctl("add-flows", "br0", "-", input=RULES)
         s.appctl("dpctl/ct-set-maxconns", str(MAX))

@@ -44,8 +44,7 @@ def firewall():
     for ns, address in ((inside, INSIDE6), (outside, OUTSIDE6)):
         ns.run("ip", "address", "add", address + "/64", "dev", "eth0", "nodad")
     s.add_bridge("br0", inside.port, outside.port)
-    for number, ns in enumerate((inside, outside), 1):
-        s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+    s.number_ports(inside, outside)
     s.ofctl("del-flows", "br0")
     s.ofctl("add-flows", "br0", "-", input=RULES)
     return s, inside, outside

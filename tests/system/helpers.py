@@ -72,8 +72,7 @@ def switch(**rules):
     for ns, address in ((client, CLIENT6), (server, SERVER6)):
         ns.run("ip", "address", "add", address + "/64", "dev", "eth0", "nodad")
     s.add_bridge("br0", client.port, server.port)
-    for number, ns in enumerate((client, server), 1):
-        s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+    s.number_ports(client, server)
     # Replies to the translated addresses go back to the switch.
     mac = re.search(r"link/ether (\S+)", client.run("ip", "link", "show", "eth0")).group(1)
     for address in (OUTER, OUTER6):

@@ -105,6 +105,11 @@ impl Conntrack {
         self.limits.all()
     }
 
+    /// The number of connections of a zone.
+    pub fn count_of_zone(&self, zone: u16) -> u32 {
+        self.limits.count_of_zone(zone)
+    }
+
     /// Zones with connections, and how many; at most this many zones, those with the most.
     pub fn zones(&self, most: usize) -> Vec<(u16, u32)> {
         self.limits.zones(most)

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Default maximum of connections, as in Open vSwitch.
 const TOTAL: u32 = 3_000_000;
@@ -28,8 +28,8 @@ pub(crate) struct Limits {
     count: AtomicU32,
     zones_limited: AtomicBool,
     zones: RwLock<Zones>,
-    /// Connections of every zone, with a limit or without: 256 KB.
-    by_zone: Box<[AtomicU32]>,
+    /// Connections of every zone, with a limit or without: 256 KB, from the first connection on.
+    by_zone: OnceLock<Box<[AtomicU32]>>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl Default for Limits {
             count: AtomicU32::new(0),
             zones_limited: AtomicBool::new(false),
             zones: RwLock::default(),
-            by_zone: (0..=u16::MAX).map(|_| AtomicU32::new(0)).collect(),
+            by_zone: OnceLock::new(),
         }
     }
 }
@@ -104,12 +104,18 @@ impl Limits {
     }
 
     fn of_zone(&self, zone: u16) -> &AtomicU32 {
-        &self.by_zone[usize::from(zone)]
+        let zones = self.by_zone.get_or_init(|| (0..=u16::MAX).map(|_| AtomicU32::new(0)).collect());
+        &zones[usize::from(zone)]
+    }
+
+    /// The number of connections of a zone.
+    pub(crate) fn count_of_zone(&self, zone: u16) -> u32 {
+        self.by_zone.get().map_or(0, |zones| zones[usize::from(zone)].load(Ordering::Relaxed))
     }
 
     /// Zones with connections, at most this many: those with the most connections.
     pub(crate) fn zones(&self, most: usize) -> Vec<(u16, u32)> {
-        let counts = (0..=u16::MAX).map(|zone| (zone, self.of_zone(zone).load(Ordering::Relaxed)));
+        let counts = (0..=u16::MAX).map(|zone| (zone, self.count_of_zone(zone)));
         let mut some: Vec<(u16, u32)> = counts.filter(|(_, n)| *n > 0).collect();
         if some.len() > most {
             some.select_nth_unstable_by_key(most, |(_, n)| std::cmp::Reverse(*n));

@@ -130,7 +130,7 @@ pub enum Op {
     /// Always executed: it also has an effect outside the packet.
     Ct(Box<Track>),
     CtClear,
-    /// The packet's connection is looked up anew by the next `Ct`: its addresses or ports were changed.
+    /// Addresses or ports were changed, so the next `Ct` looks the packet up instead of trusting the connection that an earlier one found.
     ForgetConnection,
     /// Adds a tunnel's header.
     TunnelPush(Box<Push>),

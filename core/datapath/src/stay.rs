@@ -18,7 +18,8 @@ pub const BUCKETS: usize = 17;
 pub(crate) struct Scale(u64);
 
 impl Scale {
-    /// The scale of a counter with so many cycles in a millisecond. A counter below 1 MHz is taken for one of 1 MHz.
+    /// The scale of a counter that advances by `cycles_per_ms` in a millisecond; 0: not known. Counters slower than 1 MHz are treated as
+    /// if they had 1 MHz.
     pub(crate) fn new(cycles_per_ms: u64) -> Scale {
         Scale(if cycles_per_ms == 0 { 0 } else { (1000 << 32) / cycles_per_ms.max(1000) })
     }

@@ -246,7 +246,9 @@ impl TxQueue for TapTx {
         let fd = self.shared.fd();
         if self.down.is_pausing() {
             result.dropped += frames.len() as u32;
-            frames.last().iter().for_each(|frame| keep(&mut self.refused, frame.bytes()));
+            if let Some(frame) = frames.last() {
+                keep(&mut self.refused, frame.bytes());
+            }
         } else {
             for frame in frames.iter() {
                 if self.shared.cuts_too_long(frame) {

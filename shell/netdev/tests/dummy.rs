@@ -62,7 +62,7 @@ fn sent_frames_go_to_the_file_and_work_left_undone_is_done() {
     assert_eq!(file.len(), 24 + 4 * 16 + 64 + 3 * 54 + 4000);
     assert_eq!(file[..4], 0xa1b2_c3d4u32.to_ne_bytes());
     assert_eq!(file[40..46], [2, 0, 0, 0, 0, 1]);
-    // The file was deleted: the capture begins anew, once.
+    // The file was deleted, so the capture opens a new one, with one header.
     port.dummy().unwrap().renew_captures();
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 24);
     port.tx_queue().tx(&mut vec![frame_of(&mut pool, &[], 50)]);
@@ -93,8 +93,8 @@ fn a_dummy_with_a_segment_size_receives_and_sends_long_pieces() {
     }
 }
 
-/// A stated checksum that changed is computed anew when the packet is sent; a device that only offers to compute it leaves what
-/// was received.
+/// If a packet has changed since the device stated its checksum to be right, the checksum is computed again when it is sent; a device
+/// that only offers to compute it sends the received one.
 #[test]
 fn a_dummy_computes_or_leaves_checksums_that_were_stated_to_be_right() {
     let sum = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);

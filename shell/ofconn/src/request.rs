@@ -98,5 +98,5 @@ fn check_envelope(inner: &[u8], outer: &Message) -> Result<(), OfError> {
 
 /// Whether the main loop logs flows with these actions, for which it needs the whole flow mod: sampling is not implemented.
 fn is_logged(actions: &[Action]) -> bool {
-    actions.iter().any(|action| matches!(action, Action::Sample(_)) || is_logged(action.nested()))
+    actions.iter().any(Action::samples)
 }

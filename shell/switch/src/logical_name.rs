@@ -1,5 +1,4 @@
-//! What OVN calls a port: `external_ids` of its rows, read when somebody asks. The configuration does not depend on it, so a change of it
-//! has no other effect.
+//! OVN's name of a port, from `external_ids` of its rows. It is read when a command or a scrape asks for it; nothing is configured by it.
 
 use crate::database::DbClient;
 use crate::switch::Switch;

@@ -84,7 +84,7 @@ impl PortState {
         }
     }
 
-    /// Logs a line that the guest caused. Guests can cause only so many.
+    /// Logs a line that the guest caused, if the guest's [`Budget`] of lines allows it.
     pub fn say(&self, level: Level, text: &str) {
         self.log.say(level, text);
     }

@@ -24,6 +24,17 @@ const UDP_SUM: usize = 6;
 /// A UDP checksum that is still to be computed, in Open vSwitch.
 const UDP_OPEN: u16 = 0xffff;
 
+/// The options of what the device states: that a checksum is right, that it is wrong, that it is to be completed.
+const STATED_IP: [Setting; 3] =
+    [DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL];
+const STATED_TRANSPORT: [Setting; 3] =
+    [DUMMY_OL_L4_RX_CSUM_SET_GOOD, DUMMY_OL_L4_RX_CSUM_SET_BAD, DUMMY_OL_L4_RX_CSUM_SET_PARTIAL];
+/// The options of what it sends: that it offers to compute a checksum, that it does not do so.
+const SENT_IP: [Setting; 2] = [DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED];
+const SENT_TRANSPORT: [Setting; 2] = [DUMMY_OL_L4_TX_CSUM, DUMMY_OL_L4_TX_CSUM_DISABLED];
+const SENT_OUTER_IP: [Setting; 2] = [DUMMY_OL_OUT_IP_TX_CSUM, DUMMY_OL_OUT_IP_TX_CSUM_DISABLED];
+const SENT_OUTER_UDP: [Setting; 2] = [DUMMY_OL_OUT_UDP_TX_CSUM, DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED];
+
 /// What the device states about checksums of received packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stated {
@@ -85,34 +96,19 @@ pub(super) struct Checksums {
 impl Checksums {
     pub(super) fn of(options: &BTreeMap<String, String>) -> Checksums {
         Checksums {
-            ip: Stated::of(
-                options,
-                [DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL],
-            ),
-            transport: Stated::of(
-                options,
-                [DUMMY_OL_L4_RX_CSUM_SET_GOOD, DUMMY_OL_L4_RX_CSUM_SET_BAD, DUMMY_OL_L4_RX_CSUM_SET_PARTIAL],
-            ),
-            sent_ip: Sent::of(options, [DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED]),
-            sent_transport: Sent::of(options, [DUMMY_OL_L4_TX_CSUM, DUMMY_OL_L4_TX_CSUM_DISABLED]),
-            sent_outer_ip: Sent::of(options, [DUMMY_OL_OUT_IP_TX_CSUM, DUMMY_OL_OUT_IP_TX_CSUM_DISABLED]),
-            sent_outer_udp: Sent::of(options, [DUMMY_OL_OUT_UDP_TX_CSUM, DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED]),
+            ip: Stated::of(options, STATED_IP),
+            transport: Stated::of(options, STATED_TRANSPORT),
+            sent_ip: Sent::of(options, SENT_IP),
+            sent_transport: Sent::of(options, SENT_TRANSPORT),
+            sent_outer_ip: Sent::of(options, SENT_OUTER_IP),
+            sent_outer_udp: Sent::of(options, SENT_OUTER_UDP),
         }
     }
 
     /// Names of the options that are set.
     pub(super) fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        for (stated, [good, bad, partial]) in [
-            (
-                self.ip,
-                [DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL],
-            ),
-            (
-                self.transport,
-                [DUMMY_OL_L4_RX_CSUM_SET_GOOD, DUMMY_OL_L4_RX_CSUM_SET_BAD, DUMMY_OL_L4_RX_CSUM_SET_PARTIAL],
-            ),
-        ] {
+        for (stated, [good, bad, partial]) in [(self.ip, STATED_IP), (self.transport, STATED_TRANSPORT)] {
             names.extend(match stated {
                 Stated::Nothing => None,
                 Stated::Good => Some(good.key),
@@ -120,11 +116,11 @@ impl Checksums {
                 Stated::Partial => Some(partial.key),
             });
         }
-        for (sent, offered, disabled) in [
-            (self.sent_ip, DUMMY_OL_IP_TX_CSUM, DUMMY_OL_IP_TX_CSUM_DISABLED),
-            (self.sent_transport, DUMMY_OL_L4_TX_CSUM, DUMMY_OL_L4_TX_CSUM_DISABLED),
-            (self.sent_outer_ip, DUMMY_OL_OUT_IP_TX_CSUM, DUMMY_OL_OUT_IP_TX_CSUM_DISABLED),
-            (self.sent_outer_udp, DUMMY_OL_OUT_UDP_TX_CSUM, DUMMY_OL_OUT_UDP_TX_CSUM_DISABLED),
+        for (sent, [offered, disabled]) in [
+            (self.sent_ip, SENT_IP),
+            (self.sent_transport, SENT_TRANSPORT),
+            (self.sent_outer_ip, SENT_OUTER_IP),
+            (self.sent_outer_udp, SENT_OUTER_UDP),
         ] {
             names.extend((sent != Sent::BySwitch).then_some(offered.key));
             names.extend((sent == Sent::Left).then_some(disabled.key));
@@ -170,7 +166,7 @@ impl Checksums {
     }
 
     /// Changes a packet to what a device with these offloads sends. A stated checksum that has changed since is
-    /// computed anew.
+    /// computed again.
     pub(super) fn sent(&self, bytes: &mut [u8], vouched: Vouched) {
         let inner = Place { l3: vouched.l3(), l4: vouched.l4.into(), udp: vouched.udp };
         let outer = segment::layout(bytes).filter(|outer| outer.l4 != inner.l4);

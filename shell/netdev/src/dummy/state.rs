@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Begins captures anew whose files were deleted.
+    /// Opens a new file for each capture whose file was deleted.
     fn renew_captures(&mut self) {
         self.tx_pcap.iter_mut().chain(&mut self.rxq_pcap).for_each(Pcap::renew);
     }
@@ -204,8 +204,8 @@ impl DummyHandle {
         DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)), notes: Arc::clone(notes) }
     }
 
-    /// Begins captures anew whose files were deleted. Open vSwitch opens all captures whenever the database changes, and tests
-    /// delete the files of many ports before they change one.
+    /// Opens a new file for each capture whose file was deleted. Open vSwitch opens all capture files again at each change of the
+    /// database, and its tests rely on that: they delete the files of many ports, then change one port.
     pub fn renew_captures(&self) {
         self.lock().renew_captures();
     }

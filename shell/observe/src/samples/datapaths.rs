@@ -130,7 +130,8 @@ fn zones(view: &DatapathView, samples: &mut Samples) {
     let conntrack = view.datapath.conntrack();
     let limits = conntrack.limits().into_iter();
     let limits: BTreeMap<u16, u32> = limits.filter_map(|of| Some((of.zone?, of.limit))).collect();
-    let mut zones: BTreeMap<u16, u32> = limits.keys().map(|zone| (*zone, 0)).collect();
+    let mut zones: BTreeMap<u16, u32> =
+        limits.keys().map(|zone| (*zone, conntrack.count_of_zone(*zone))).collect();
     zones.extend(conntrack.zones(ZONES_MAX));
     for (zone, connections) in zones {
         if let Some(of) = samples.object(Object::Zone, &[&view.name, &zone.to_string()]) {
