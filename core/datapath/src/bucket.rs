@@ -44,6 +44,13 @@ impl Bucket {
         self.tokens.fetch_update(Relaxed, Relaxed, |t| t.checked_sub(cost)).is_ok()
     }
 
+    /// Takes as many of these tokens as there are, and returns how many.
+    pub(crate) fn take_some(&self, wanted: u64) -> u64 {
+        let take = |tokens: u64| Some(tokens - tokens.min(wanted));
+        let (Ok(before) | Err(before)) = self.tokens.fetch_update(Relaxed, Relaxed, take);
+        before.min(wanted)
+    }
+
     /// Returns tokens that were taken.
     pub(crate) fn give(&self, cost: u64) {
         let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some(t.saturating_add(cost).min(self.full)));

@@ -64,22 +64,41 @@ impl Meter {
         let cost = lens.iter().map(|l| self.cost(*l)).sum();
         verdicts.clear();
         for (i, MeterBand { band, bucket, .. }) in self.bands.iter().enumerate() {
-            if bucket.take(cost) {
+            let mut left = bucket.take_some(cost);
+            if left == cost {
                 continue;
             }
             verdicts.resize(lens.len(), NO_BAND);
             for (len, verdict) in lens.iter().zip(verdicts.iter_mut()) {
-                if !bucket.take(self.cost(*len)) && band.rate > self.rate_of(*verdict) {
-                    *verdict = i as u8;
+                match left.checked_sub(self.cost(*len)) {
+                    Some(rest) => left = rest,
+                    None if band.rate > self.rate_of(*verdict) => *verdict = i as u8,
+                    None => {}
                 }
             }
+            bucket.give(left);
         }
-        for (len, verdict) in lens.iter().zip(verdicts.iter()) {
-            if let Some(band) = self.bands.get(usize::from(*verdict)) {
-                band.met.add(1, u64::from(*len));
+        self.count_met(lens, verdicts)
+    }
+
+    /// Counts packets for the bands that apply to them; whether there is one.
+    fn count_met(&self, lens: &[u32], verdicts: &[u8]) -> bool {
+        let mut all = 0;
+        for (i, band) in self.bands.iter().enumerate().take(usize::from(NO_BAND)) {
+            let met = lens.iter().zip(verdicts).filter(|(_, verdict)| usize::from(**verdict) == i);
+            let (packets, bytes) =
+                met.fold((0, 0), |(packets, bytes), (len, _)| (packets + 1, bytes + u64::from(*len)));
+            if packets != 0 {
+                band.met.add(packets, bytes);
+                all += packets;
             }
         }
-        verdicts.iter().any(|v| *v != NO_BAND)
+        all != 0
+    }
+
+    /// Whether all bands drop the packets that exceed them.
+    pub(crate) fn only_drops(&self) -> bool {
+        self.bands.iter().all(|band| band.band.remark.is_none())
     }
 
     /// Takes tokens for these packets and bytes from every band. Returns `false` and takes none if a band has

@@ -3,15 +3,18 @@
 //! A [`Packet`] is three times the size of a frame, and making one takes longer than rewriting a frame. So
 //! the packets of a batch become [`Packet`]s only at the first operation that needs them.
 
+use super::meter::Metered;
 use super::{balance, execute, meter, tunnel};
 use crate::action::hash;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
+use crate::last_drop::Place;
 use crate::packet::Packet;
 use crate::port::FrameBatch;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
 use ::conntrack::Known;
+use dpif::DropReason;
 
 impl Group {
     /// Takes all packets out.
@@ -19,6 +22,54 @@ impl Group {
         let mut packets = engine.list();
         self.each(engine, |_, packet| packets.push(packet));
         packets
+    }
+
+    /// Drops the packets whose index is marked.
+    pub(super) fn drop_marked(
+        &mut self,
+        engine: &mut Engine,
+        marked: impl Fn(usize) -> bool,
+        reason: DropReason,
+    ) {
+        let mut sides = [(); 2].map(|()| engine.groups_free.pop().unwrap_or_default());
+        let (mut own, mut numbers) = (self.own.drain(..), self.numbers.drain(..));
+        for (i, frame) in self.frames.drain(..).enumerate() {
+            let side = &mut sides[usize::from(marked(i))];
+            side.frames.push(frame);
+            side.own.extend(own.next());
+            side.numbers.extend(numbers.next());
+        }
+        drop((own, numbers));
+        let [mut kept, mut dropped] = sides;
+        std::mem::swap(self, &mut kept);
+        dropped.drop_all(engine, reason);
+        engine.groups_free.extend([kept, dropped]);
+    }
+
+    /// Drops all packets. Only the last one becomes a packet, unless each is captured.
+    fn drop_all(&mut self, engine: &mut Engine, reason: DropReason) {
+        if engine.drops.wants_all() {
+            return self.each(engine, |engine, packet| engine.drop_packet(packet, reason));
+        }
+        let Some(frame) = self.frames.pop() else { return };
+        let meta = self.own.pop().unwrap_or_else(|| engine.batch.common.clone());
+        let last = Packet { frame, meta, layout: None, number: self.numbers.pop() };
+        let others = self.frames.len() as u64;
+        engine.tally.drop(reason, others);
+        if self.own.is_empty() {
+            engine.drops.ports.count(Place::In(last.meta.in_port), reason, others);
+        }
+        for run in self.own.chunk_by(|a, b| a.in_port == b.in_port) {
+            engine.drops.ports.count(
+                Place::In(run.first().map_or(0, |meta| meta.in_port)),
+                reason,
+                run.len() as u64,
+            );
+        }
+        engine.drop_packet(last, reason);
+        engine.pool.free_all(&mut self.frames);
+        engine.drop_metas(&mut self.own);
+        self.numbers.clear();
     }
 
     /// Takes the packets out one by one.
@@ -70,7 +121,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             &Op::TunnelPop(port) if last && tunnel::pop_frames(engine, port, group) => return,
             &Op::Output(port) => group.frames.iter().for_each(|frame| engine.send_copy(frame, port)),
             &Op::Meter(id) => {
-                if !meter::run_frames(engine, id, &group.frames) {
+                if let Metered::NeedsPackets = meter::run_frames(engine, id, group) {
                     break;
                 }
             }

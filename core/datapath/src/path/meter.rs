@@ -3,6 +3,7 @@
 use crate::action::set_field;
 use crate::batch::BATCH;
 use crate::engine::Engine;
+use crate::engine::groups::Group;
 use crate::engine::metering::{Lease, Scratch};
 use crate::meter::NO_BAND;
 use crate::packet::Packet;
@@ -37,12 +38,45 @@ pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
     engine.metering = scratch;
 }
 
-/// As `run`, for frames. Returns `false` and changes nothing if some packets would be dropped or marked.
+/// What a meter did with frames.
+pub(super) enum Metered {
+    /// All that are left have passed it.
+    Passed,
+    /// Nothing: some packets would be marked.
+    NeedsPackets,
+}
+
+/// As `run`, for frames.
+pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> Metered {
+    if pass_frames(engine, id, &group.frames) {
+        return Metered::Passed;
+    }
+    settle(engine);
+    let Some(meter) = engine.meters.get(&id).cloned() else { return Metered::Passed };
+    if !meter.only_drops() {
+        return Metered::NeedsPackets;
+    }
+    let mut scratch = std::mem::take(&mut engine.metering);
+    scratch.lens.clear();
+    scratch.lens.extend(group.frames.iter().map(|frame| frame.len() as u32));
+    let now = engine.fine.read(engine.now);
+    if meter.judge(&scratch.lens, now, &mut scratch.verdicts) {
+        group.drop_marked(
+            engine,
+            |i| scratch.verdicts.get(i).is_some_and(|band| *band != NO_BAND),
+            DropReason::Meter,
+        );
+    }
+    engine.metering = scratch;
+    Metered::Passed
+}
+
+/// Takes the tokens of all frames. Returns `false` and takes none if there are too few.
 ///
 /// Groups of a batch often use the same meter. The second group in a row takes tokens for the whole batch,
 /// and the groups after it use the rest, so that an iteration costs a few atomic operations instead of a few
 /// for each group. Unused tokens are returned at the end of the iteration.
-pub(super) fn run_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool {
+fn pass_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool {
     let (packets, bytes) = (frames.len() as u64, frames.iter().map(|frame| frame.len() as u64).sum());
     if let Some(lease) = engine.metering.lease.as_mut().filter(|lease| lease.id == id)
         && lease.spend(packets, bytes)
