@@ -159,11 +159,16 @@ impl Returns {
     }
 
     /// Frees the collected buffers.
-    #[inline(never)]
+    #[inline]
     pub fn flush(&mut self) {
-        if let Some(source) = self.source
-            && !self.handles.is_empty()
-        {
+        if !self.handles.is_empty() {
+            self.free();
+        }
+    }
+
+    #[inline(never)]
+    fn free(&mut self) {
+        if let Some(source) = self.source {
             // SAFETY: `push` took ownership of these handles from buffers of this source; they are dropped
             // from the list below.
             unsafe { (source.free)(&self.handles) };

@@ -57,6 +57,9 @@ pub struct Batch {
     pub bytes: u64,
     /// Metadata of each packet, unless it has its own.
     pub common: Meta,
+    /// `common` is that of packets that a port has just received, and `base` is its line.
+    fresh: bool,
+    base: Line,
     /// Metadata of recirculated packets: empty, or one entry for each frame.
     pub own: Vec<Meta>,
     /// The keys of the packets; only the first one is filled if all are `alike`.
@@ -101,6 +104,8 @@ impl Default for Batch {
             frames: Vec::with_capacity(BATCH),
             bytes: 0,
             common: Meta::default(),
+            fresh: false,
+            base: [0; 8],
             own: Vec::new(),
             lines: Box::new([[0; 8]; BATCH]),
             exts: Vec::new(),
@@ -131,6 +136,28 @@ impl Batch {
     /// Returns whether the batch has no packets.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
+    }
+
+    /// The packets are those that this port has just received. Usually those of the batch before were, too.
+    #[inline]
+    pub(crate) fn receive(&mut self, in_port: u32, vlan_limit: u8) {
+        let Meta { in_port: before, vlan_limit: limit, .. } = self.common;
+        if !self.fresh || before != in_port || limit != vlan_limit {
+            self.common = Meta { vlan_limit, ..Meta::received(in_port) };
+            (self.fresh, self.base) = (true, self.common.line());
+        }
+    }
+
+    /// The line of a key that contains the common metadata.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> Line {
+        if self.fresh { self.base } else { self.common.line() }
+    }
+
+    /// The packets that are left pass through the path once more.
+    pub(crate) fn pass_again(&mut self) {
+        self.fresh = false;
+        self.common.passes += 1;
     }
 
     /// Adds a recirculated packet. A batch holds either only recirculated packets or none.
@@ -200,7 +227,7 @@ impl Batch {
     /// Exchanges the empty batch for decapsulated packets; `arrived` is left without packets.
     pub(crate) fn exchange(&mut self, arrived: &mut Arrived) {
         let Arrived { arrival, frames, outers, options } = arrived;
-        self.common = arrival.meta();
+        (self.fresh, self.common) = (false, arrival.meta());
         self.bytes = frames.iter().map(|frame| frame.len() as u64).sum();
         std::mem::swap(&mut self.frames, frames);
         std::mem::swap(&mut self.outers, outers);
@@ -209,6 +236,7 @@ impl Batch {
     }
 
     /// There are no packets any more: nothing came out of a tunnel, and nothing was tracked.
+    #[inline]
     pub(crate) fn forget(&mut self) {
         self.tracked.clear();
         if !self.outers.is_empty() {
@@ -339,6 +367,11 @@ impl Batch {
     #[inline(always)]
     pub(crate) fn rests(&self) -> Rests<'_> {
         Rests { exts: &self.exts, options: &self.options, known: self.words }
+    }
+
+    /// Records that no megaflow was found for the keys in this bit set.
+    pub(crate) fn set_missing(&mut self, keys: u64) {
+        bits(keys).for_each(|i| self.found[i % BATCH] = NONE);
     }
 
     /// Number of keys: one per packet, or 1 if all packets have the same key.

@@ -81,6 +81,8 @@ pub(crate) struct Engine {
     pub(crate) parts: Vec<FrameBatch>,
     /// Time of the present iteration.
     pub(crate) now: Millis,
+    /// The version of the snapshots that follow.
+    pub(crate) version: u64,
     /// Ports, upcall handler and meters as of the beginning of the iteration.
     pub(crate) ports: Arc<Ports>,
     pub(crate) handler: Handler,
@@ -145,6 +147,7 @@ impl Engine {
             taken: Taken::default(),
             parts: Vec::new(),
             now: Millis(0),
+            version: 0,
             ports: Arc::default(),
             handler: Arc::new(None),
             meters: Arc::new(Meters::new_sync()),

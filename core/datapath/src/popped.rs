@@ -142,6 +142,12 @@ impl PoppedBatches {
         Arrived { arrival, ..memory }
     }
 
+    /// Returns whether no packets wait.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// The tunnel port of the next batch.
     pub(crate) fn first_port(&self) -> Option<u32> {
         self.waiting.front().map(|batch| batch.arrival.port)

@@ -148,6 +148,18 @@ impl Port {
         }
     }
 
+    /// The tx queue of the worker whose queues have this index; `None`: it depends on packets or on other workers
+    /// (see [`tx_mode`](Self::tx_mode)), or there are no queues.
+    #[inline(always)]
+    pub(crate) fn static_queue(&self, own: usize, senders: usize) -> Option<&Mutex<CountedQueue>> {
+        let queues = &*self.txqs;
+        if self.by_hash || queues.len() < senders {
+            return None;
+        }
+        // Usually there are as many queues as senders, and a comparison is faster than a division.
+        queues.get(own).or_else(|| queues.get(own % queues.len().max(1)))
+    }
+
     /// Statistics of the port.
     pub fn stats(&self) -> PortStats {
         let Counters { rx, tx, tx_dropped, rx_policed, tx_qos } = &*self.counters;

@@ -2,6 +2,7 @@
 
 use crate::port::{RX_BURST, RxQueue};
 use crate::port_count::QueueCount;
+use crate::ports::SHORTEST;
 use crate::rxq_backoff::RxqBackoff;
 use crate::stay::{Histogram, Scale, Stays, add};
 use crate::upcall_budget::Mix;
@@ -71,8 +72,12 @@ pub struct Rxq {
     pub id: QueueId,
     pub(crate) queue: Box<dyn RxQueue>,
     pub(crate) load: Arc<RxqLoad>,
-    /// The queue's part of the port's counters; `None` before its first burst.
+    /// The queue's part of the port's counters; `None` before its first burst, and without such a port.
     pub(crate) received: Option<Arc<QueueCount>>,
+    /// A batch with a frame shorter than this is inspected frame by frame.
+    pub(crate) inspect_below: usize,
+    /// The version of the worker's snapshots at which `received` and `inspect_below` were copied; 0: none.
+    pub(crate) seen: u64,
     /// Packets received from it in the present iteration.
     pub(crate) in_iteration: u64,
     /// When it was polled last: packets of the next burst arrived after that.
@@ -92,6 +97,8 @@ impl Rxq {
             queue,
             load: Arc::default(),
             received: None,
+            inspect_below: SHORTEST,
+            seen: 0,
             in_iteration: 0,
             polled_at: Cycles(0),
             backoff: RxqBackoff::default(),

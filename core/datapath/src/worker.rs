@@ -381,13 +381,16 @@ impl Worker {
         if let Some(parking) = &mut self.engine.parking {
             parking.budget.earn(passed);
         }
+        if iteration.packets == 0 {
+            return;
+        }
         // The cycles of recirculation and sending are divided among the queues by their number of packets.
         let sending = (next - iteration.received).0;
         for q in self.rxqs.iter().filter(|q| q.in_iteration != 0) {
             let share = if q.in_iteration == iteration.packets {
                 sending
             } else {
-                sending * q.in_iteration / iteration.packets.max(1)
+                sending * q.in_iteration / iteration.packets
             };
             q.load.add(Cycles(share));
         }
@@ -455,6 +458,7 @@ impl Worker {
     #[cold]
     fn look(&mut self, version: u64) {
         self.seen = version;
+        self.engine.version = version;
         self.engine.ports = self.shared.ports.load_full();
         self.engine.handler = self.shared.handler.load_full();
         self.engine.meters = self.shared.meters.load();
@@ -505,7 +509,22 @@ impl Worker {
     }
 
     /// Processes recirculated packets, then sends all packets that must not be held longer.
+    #[inline]
     fn finish(&mut self, now: Millis, at: Option<Cycles>) {
+        if !(self.engine.recirculated.is_empty() && self.engine.popped.is_empty()) {
+            self.run_again(now);
+        }
+        self.engine.end_stage(PathStage::Turn);
+        meter::settle(&mut self.engine);
+        transmit::end_iteration(&mut self.engine, at);
+        self.engine.end_drops();
+        self.engine.pool.flush();
+        self.engine.end_stage(PathStage::Transmit);
+    }
+
+    /// Processes recirculated packets.
+    #[inline(never)]
+    fn run_again(&mut self, now: Millis) {
         while let Some(in_port) = self.again() {
             while self.engine.batch.len() < BATCH
                 && let Some(again) =
@@ -516,12 +535,6 @@ impl Worker {
             let guard = self.reader.enter();
             run(&self.shared, &guard, &mut self.contexts, in_port, &mut self.engine, now);
         }
-        self.engine.end_stage(PathStage::Turn);
-        meter::settle(&mut self.engine);
-        transmit::end_iteration(&mut self.engine, at);
-        self.engine.end_drops();
-        self.engine.pool.flush();
-        self.engine.end_stage(PathStage::Transmit);
     }
 }
 

@@ -349,7 +349,16 @@ impl FramePool {
     }
 
     /// Frees the buffers of all frames.
+    #[inline]
     pub fn free_all(&mut self, frames: &mut FrameBatch) {
+        // A device usually keeps all frames that it sends.
+        if !frames.is_empty() {
+            self.free_each(frames);
+        }
+    }
+
+    #[inline(never)]
+    fn free_each(&mut self, frames: &mut FrameBatch) {
         frames.drain(..).for_each(|f| self.free(f));
     }
 

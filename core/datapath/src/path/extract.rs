@@ -49,13 +49,13 @@ fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
     batch.depth = depth;
     batch.alike = depth == Depth::Port && batch.own.is_empty();
     if batch.alike {
-        batch.lines[0] = batch.common.line();
+        batch.lines[0] = batch.base();
         batch.tcp_flags[..n].fill(0);
         return;
     }
     batch.frames.iter().take(AHEAD).for_each(Frame::prefetch);
     if by_kind && depth >= Depth::L2 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
-        let (base, tags) = (batch.common.line(), batch.common.tags());
+        let (base, tags) = (batch.base(), batch.common.tags());
         fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
         if one_kind(batch, depth) {
             batch.alike = true;
@@ -83,12 +83,13 @@ fn some(batch: &mut Batch, depth: Depth, words: Words) {
     let (all, meta) = (batch.all(), batch.own.first().unwrap_or(&batch.common));
     let ask = Ask { depth, tags: meta.tags() };
     let has_shapes = meta.packet_type == 0 && !meta.has_words(words);
-    let Batch { frames, lines, tcp_flags, exts, own, common, .. } = &mut *batch;
+    let base = batch.base();
+    let Batch { frames, lines, tcp_flags, exts, own, .. } = &mut *batch;
     let mut keys = Keys { lines, tcp_flags, columns: exts, words };
     let others = if !has_shapes {
         all
     } else if own.is_empty() {
-        shape::fill(frames, &Fresh(common.line()), &mut keys, ask, all)
+        shape::fill(frames, &Fresh(base), &mut keys, ask, all)
     } else {
         again(frames, &Again { own, ask, words }, &mut keys, ask, all)
     };

@@ -25,18 +25,21 @@ use units::Millis;
 /// packets are left in the batch, with their keys, to be looked up again.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
     all(guard, engine, pending, now);
-    let mut own = std::mem::take(&mut engine.batch.own);
-    engine.drop_metas(&mut own);
-    engine.batch.own = own;
-    engine.batch.in_lines = false;
-    engine.batch.bytes = engine.batch.frames.iter().map(|frame| frame.len() as u64).sum();
-    let n = engine.batch.len();
+    if !engine.batch.own.is_empty() {
+        let mut own = std::mem::take(&mut engine.batch.own);
+        engine.drop_metas(&mut own);
+        engine.batch.own = own;
+    }
+    let Engine { batch, tally, .. } = engine;
+    let n = batch.len();
+    batch.in_lines = n != 0;
     if n == 0 {
-        engine.batch.forget();
+        batch.bytes = 0;
+        batch.forget();
     } else {
-        engine.batch.in_lines = true;
-        engine.batch.common.passes += 1;
-        engine.tally.add(Event::Recirculated, n as u64);
+        batch.bytes = batch.frames.iter().map(|frame| frame.len() as u64).sum();
+        batch.pass_again();
+        tally.add(Event::Recirculated, n as u64);
     }
     n != 0
 }
@@ -61,7 +64,7 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         if let Sum::Send { port, does: 0 } = megaflow.payload.sum
             && engine.batch.is_plain()
         {
-            return send_all(engine, port);
+            return engine.send_batch(port);
         }
         if let Sum::Balance(bond) = megaflow.payload.sum
             && engine.batch.is_plain()
@@ -76,7 +79,7 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         && let Some(port) = straight::one_way(guard, batch)
     {
         count_each(engine, now);
-        send_all(engine, port);
+        engine.send_batch(port);
     } else if pending == 0
         && let Some(straight) = Straight::of(guard, batch)
         && straight.pass_meters(engine)
@@ -108,14 +111,6 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         several(&mut groups, guard, engine, pending, now);
         engine.groups = Some(groups);
     }
-}
-
-/// Sends all frames of the batch to the port.
-#[inline]
-fn send_all(engine: &mut Engine, port: u32) {
-    let mut frames = std::mem::take(&mut engine.batch.frames);
-    engine.send_all(port, &mut frames);
-    engine.batch.frames = frames;
 }
 
 /// Counts every packet separately, which costs less than finding its group.

@@ -30,7 +30,6 @@ mod tunnel;
 pub mod upcall;
 mod validate;
 
-use crate::batch::NONE;
 use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::stages::PathStage;
@@ -40,6 +39,7 @@ use units::Millis;
 
 /// Processes the engine's batch, whose packets were all received by this port, and then the packets
 /// decapsulated from it.
+#[inline]
 pub(crate) fn run(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -49,6 +49,20 @@ pub(crate) fn run(
     now: Millis,
 ) {
     pass_all(shared, guard, contexts.of(in_port), engine, now);
+    if !engine.popped.is_empty() {
+        run_popped(shared, guard, contexts, engine, now);
+    }
+}
+
+/// Processes decapsulated packets.
+#[inline(never)]
+fn run_popped(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    contexts: &mut Contexts,
+    engine: &mut Engine,
+    now: Millis,
+) {
     while let Some(in_port) = engine.next_popped() {
         pass_all(shared, guard, contexts.of(in_port), engine, now);
     }
@@ -90,9 +104,7 @@ fn pass(
     engine: &mut Engine,
     now: Millis,
 ) -> bool {
-    let (n, mut pending) = (engine.batch.len(), engine.batch.all());
-    // Clear the results of the previous batch: on a port without megaflows no stage sets them.
-    engine.batch.found[..n].fill(NONE);
+    let mut pending = engine.batch.all();
     let (mut recent, mut cached) = (0, 0);
     if let Some(context) = context {
         recent = recent::stage(guard, engine, &mut pending);
@@ -104,6 +116,12 @@ fn pass(
                 cached = cache::stage(context, guard, engine, &shared.cache_secret, &mut pending);
             }
         }
+    }
+    // The results of the previous batch are not cleared: the stages set those of the packets that they find.
+    if pending != 0 {
+        engine.batch.set_missing(pending);
+    }
+    if let Some(context) = context {
         validate::stage(shared, guard, context, engine);
     }
     if pending != 0 {

@@ -103,25 +103,57 @@ impl Engine {
         }
     }
 
-    /// Returns the burst of a port to which a frame will be added; `None` if there is no such port.
+    /// Adds all frames of the batch to the port's burst.
     #[inline]
+    pub(crate) fn send_batch(&mut self, port: u32) {
+        if self.output(port).is_none() {
+            return self.no_port_of_batch(port);
+        }
+        let (output, frames) = (&mut self.outputs[port as usize], &mut self.batch.frames);
+        if output.is_empty() {
+            std::mem::swap(output, frames);
+        } else {
+            output.append(frames);
+        }
+        if output.len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    #[cold]
+    fn no_port_of_batch(&mut self, port: u32) {
+        let mut frames = std::mem::take(&mut self.batch.frames);
+        self.no_port(port, frames.drain(..));
+        self.batch.frames = frames;
+    }
+
+    /// Returns the burst of a port to which a frame will be added; `None` if there was never such a port. Frames for a
+    /// port that was removed are dropped when their burst is sent.
+    #[inline(always)]
     fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
         let at = port as usize;
-        if self.outputs.get(at).is_none_or(Vec::is_empty) {
-            self.begin_burst(port)?;
+        match self.outputs.get(at) {
+            Some(output) if !output.is_empty() => {}
+            Some(_) => self.wait(port),
+            None => self.open(port)?,
         }
         self.outputs.get_mut(at)
     }
 
-    /// Prepares a port's burst for its first frame.
-    fn begin_burst(&mut self, port: u32) -> Option<()> {
-        self.ports.get(port)?;
-        if self.outputs.len() <= port as usize {
-            self.outputs.resize_with(port as usize + 1, Vec::new);
-        }
+    /// Lists the port among those with frames to send.
+    #[inline]
+    fn wait(&mut self, port: u32) {
         if !self.waiting.contains(&port) {
             self.waiting.push(port);
         }
+    }
+
+    /// Makes room for the bursts of a port.
+    #[cold]
+    fn open(&mut self, port: u32) -> Option<()> {
+        self.ports.get(port)?;
+        self.outputs.resize_with(port as usize + 1, Vec::new);
+        self.wait(port);
         Some(())
     }
 }

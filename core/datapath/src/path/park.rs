@@ -35,9 +35,15 @@ pub(crate) fn begin(shared: &Shared, engine: &mut Engine) -> bool {
 
 /// Ends an iteration: queues upcalls and returns memory. Returns true if the queue was locked: the worker
 /// must not sleep.
+#[inline]
 pub(crate) fn ask(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
-    let Parking { outbox, spent, served, .. } = &mut **parking;
+    !(parking.outbox.is_empty() && parking.spent.is_empty()) && submit(shared, parking)
+}
+
+#[inline(never)]
+fn submit(shared: &Shared, parking: &mut Parking) -> bool {
+    let Parking { outbox, spent, served, .. } = parking;
     if !*served {
         spent.clear();
     }

@@ -31,18 +31,28 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     if lost != 0 {
         undelivered(engine, in_port, lost);
     }
-    let mut inspect_below = SHORTEST;
-    if n > 0
-        && let Some(port) = engine.ports.get(in_port)
-    {
-        rxq.received.get_or_insert_with(|| port.counters.rx.queue()).add(n as u64, bytes);
-        inspect_below = port.inspect_below;
+    if rxq.seen != engine.version {
+        look(rxq, engine);
     }
-    if shortest < inspect_below {
+    if let Some(received) = rxq.received.as_ref().filter(|_| n > 0) {
+        received.add(n as u64, bytes);
+    }
+    if shortest < rxq.inspect_below {
         inspect(engine, in_port, shortest);
     }
-    engine.batch.common = Meta { vlan_limit: engine.vlan_limit, ..Meta::received(in_port) };
+    engine.batch.receive(in_port, engine.vlan_limit);
     n
+}
+
+/// Copies what a burst needs to know of its port. Called when the worker's snapshots have changed.
+#[cold]
+fn look(rxq: &mut Rxq, engine: &Engine) {
+    let port = engine.ports.get(rxq.port.0);
+    if rxq.received.is_none() {
+        rxq.received = port.map(|port| port.counters.rx.queue());
+    }
+    rxq.inspect_below = port.map_or(SHORTEST, |port| port.inspect_below);
+    rxq.seen = engine.version;
 }
 
 /// Handles a batch with a frame that is too short, or of a port with a policer.

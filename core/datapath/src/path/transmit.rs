@@ -12,8 +12,8 @@ use crate::steering::{self, Taken, TxMode};
 use crate::tally::{Event, Tally};
 use dpif::DropReason;
 use packet::merge::merge;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Cycles, Millis, WorkerId};
 
 /// Ends an iteration: sends the bursts that have waited long enough.
@@ -36,20 +36,52 @@ fn flush(engine: &mut Engine) {
 
 /// Sends the burst of one port.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
-    let Engine { outputs, ports, tally, drops, taken, parts, pool, tx_queue, id, now, .. } = engine;
+    let Engine { outputs, ports, tally, drops, taken, parts, pool, tx_queue, id, now, held, .. } = engine;
     let Some(frames) = outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
         return serve_queues(engine, no);
     };
+    let (worker, first, senders, now) = (*id, *tx_queue, ports.senders, *now);
     match ports.get(no) {
-        Some(port) => {
-            let (worker, first, senders) = (*id, *tx_queue, ports.senders);
-            let held = &mut engine.held;
-            Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now: *now }
-                .burst(frames);
-        }
-        None => drop_unsent(tally, drops, frames, DropReason::InvalidPort, (no, *now)),
+        Some(port) => match port.static_queue(first, senders) {
+            Some(queue) => {
+                let mut counted = lock(queue);
+                let (n, result) = put(&mut counted, frames, pool, tally);
+                if u64::from(result.sent) == n {
+                    counted.sent.add(n, result.sent_bytes);
+                    drop(counted);
+                    tally.add(Event::Sent, n);
+                } else {
+                    Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now }
+                        .partly(counted, frames, n, &result);
+                }
+            }
+            None => Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now }
+                .burst(frames),
+        },
+        None => drop_unsent(tally, drops, frames, DropReason::InvalidPort, (no, now)),
     }
     pool.free_all(frames);
+}
+
+#[inline(always)]
+fn lock(queue: &Mutex<CountedQueue>) -> MutexGuard<'_, CountedQueue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Passes frames to a tx queue. Returns their number, and the result.
+#[inline(always)]
+fn put(
+    counted: &mut CountedQueue,
+    frames: &mut FrameBatch,
+    pool: &mut FramePool,
+    tally: &mut Tally,
+) -> (u64, TxResult) {
+    tally.add(Event::OutputBatches, 1);
+    if counted.queue.takes_large() {
+        let merged = merge(frames, pool);
+        tally.add(Event::Sent, merged as u64);
+    }
+    (frames.len() as u64, counted.queue.tx(frames))
 }
 
 /// Counts frames that a port cannot send at all, and records each as a recent drop.
@@ -105,8 +137,10 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
 }
 
 /// Returns whether a shaper holds frames that this worker must serve.
+#[inline]
 pub(crate) fn holds(engine: &Engine) -> bool {
-    engine.waiting.iter().chain(&engine.held).any(|port| port & QUEUES_OF != 0)
+    !(engine.waiting.is_empty() && engine.held.is_empty())
+        && engine.waiting.iter().chain(&engine.held).any(|port| port & QUEUES_OF != 0)
 }
 
 fn wait(waiting: &mut Vec<u32>, port: u32) {
@@ -133,14 +167,14 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    #[inline(always)]
+    /// Sends a burst of a port whose tx queue depends on more than the worker.
+    #[inline(never)]
     fn burst(mut self, frames: &mut FrameBatch) {
         let queues = self.port.txqs.len();
         if queues == 0 {
             let place = (self.port.no.0, self.now);
             return drop_unsent(self.tally, self.drops, frames, DropReason::TxFailed, place);
         }
-        self.tally.add(Event::OutputBatches, 1);
         match self.port.tx_mode(self.senders) {
             TxMode::Hash => self.by_hash(frames),
             TxMode::Static | TxMode::Xps => {
@@ -151,14 +185,11 @@ impl Sending<'_> {
     }
 
     /// Selects the tx queue of this worker.
-    #[inline(always)]
     fn own_queue(&mut self) -> usize {
         let queues = self.port.txqs.len();
         let Port { no, users, .. } = self.port;
         match self.port.tx_mode(self.senders) {
             TxMode::Xps => self.taken.queue(no.0, users, queues, self.worker, self.now),
-            // Usually there are as many queues as senders, and a comparison is faster than a division.
-            TxMode::Static | TxMode::Hash if self.first < queues => self.first,
             TxMode::Static | TxMode::Hash => self.first % queues,
         }
     }
@@ -181,30 +212,35 @@ impl Sending<'_> {
         *self.parts = parts;
     }
 
-    #[inline(always)]
     fn by_queue(&mut self, queue: usize, frames: &mut FrameBatch) {
-        let mut counted = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = lock(&self.port.txqs[queue]);
+        let (n, result) = put(&mut counted, frames, self.pool, self.tally);
+        self.partly(counted, frames, n, &result);
+    }
+
+    /// Counts a burst of which the device may have sent a part only, or that a policer or shaper took.
+    #[inline(never)]
+    fn partly(
+        &mut self,
+        mut counted: MutexGuard<'_, CountedQueue>,
+        frames: &mut FrameBatch,
+        n: u64,
+        result: &TxResult,
+    ) {
         let CountedQueue { queue: txq, sent } = &mut *counted;
-        if txq.takes_large() {
-            let merged = merge(frames, self.pool);
-            self.tally.add(Event::Sent, merged as u64);
-        }
-        let n = frames.len() as u64;
-        let result = txq.tx(frames);
         if u64::from(result.sent) < n {
             if let Some(qos) = txq.take_qos() {
                 sent.add(qos.sent.into(), qos.sent_bytes);
                 drop(counted);
                 return self.shaped(&qos, frames);
             }
-            remember(self.drops, (self.port.no.0, &**txq), frames, &result, self.now);
+            remember(self.drops, (self.port.no.0, &**txq), frames, result, self.now);
         }
         sent.add(u64::from(result.sent).min(n), result.sent_bytes);
         drop(counted);
-        self.count(n, &result);
+        self.count(n, result);
     }
 
-    #[inline(always)]
     fn count(&mut self, n: u64, result: &TxResult) {
         let Sending { port, tally, drops, .. } = self;
         let sent = u64::from(result.sent).min(n);
@@ -234,7 +270,7 @@ impl Sending<'_> {
     /// Sends frames that each select a QoS queue; none, if only the shaper is to be served.
     fn by_class(&mut self, queue: usize, frames: &mut FrameBatch, queues: &[u32]) {
         let n = frames.len() as u64;
-        let mut counted = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = lock(&self.port.txqs[queue]);
         let CountedQueue { queue: txq, sent } = &mut *counted;
         let result = txq.tx_queued(frames, queues);
         if let Some(qos) = txq.take_qos() {
