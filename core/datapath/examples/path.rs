@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p datapath --example path [case ...]` prints nanoseconds per packet. If `PACKETS` is
 //! set, it processes that many packets of each case without using the clock, as instruction counters need it.
-//! The case `rx` has no path: subtract its result.
+//! The cases `rx`, `rxby4` and `rxby1` have no path: subtract the result of the one with the same bursts.
 
 use datapath::batch::BATCH;
 use datapath::port::{FramePool, Repeat, RxQueue, Sink};
@@ -385,14 +385,14 @@ fn main() {
     let fixed = std::env::var("PACKETS").ok().and_then(|n| n.parse().ok());
     let asked: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
-    if wanted("rx") {
-        let mut source = Repeat::new(vec![compose(&udp(0), &[0; 18])], BATCH);
+    for ports in ["rx", "rxby4", "rxby1"].into_iter().filter(|name| wanted(name)) {
+        let mut source = Repeat::new(vec![compose(&udp(0), &[0; 18])], burst(ports));
         let (mut pool, mut out) = (FramePool::new(100), Vec::new());
         let poll = |_| {
             source.rx(&mut pool, &mut out, 32);
             out.drain(..).map(|f| pool.free(f)).count() as u64
         };
-        println!("{:12} {:7.2} ns", "rx", measure(poll, fixed));
+        println!("{ports:12} {:7.2} ns", measure(poll, fixed));
     }
     for case in cases().iter().filter(|c| wanted(c.0)) {
         let (datapath, mut worker) = bed(case);

@@ -9,7 +9,7 @@
 
 use super::classify;
 use super::megaflows::Megaflows;
-use crate::batch::{BATCH, Batch, NONE, note};
+use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask, OPTION_WORDS};
@@ -20,6 +20,7 @@ use std::sync::LazyLock;
 
 /// Clears the bits of the packets for which it finds a megaflow. Returns a bit for each packet that the cache
 /// answered or that needed no look-up.
+#[inline]
 pub(crate) fn stage(
     context: &Context,
     guard: &Megaflows<'_>,
@@ -27,20 +28,26 @@ pub(crate) fn stage(
     secret: &Secret,
     pending: &mut u64,
 ) -> u64 {
+    let Engine { batch, cache, tally, .. } = &mut *engine;
+    each_cache!(cache, cache => cpu::stage(LookUp { cache, context, guard, batch, tally, secret, pending }));
+    let cached = !*pending;
+    if *pending != 0 {
+        learn(context, guard, engine, pending);
+    }
+    cached
+}
+
+/// Classifies the remaining packets and inserts the results into the cache.
+#[inline(never)]
+fn learn(context: &Context, guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) {
     let Engine { batch, cache, tally, .. } = engine;
+    let (port, hashes) = (batch.meta(0).in_port, batch.hashes);
     each_cache!(cache, cache => {
-        cpu::stage(LookUp { cache, context, guard, batch, tally, secret, pending });
-        let cached = !*pending;
-        if *pending != 0 {
-            let port = batch.meta(0).in_port;
-            let hashes = batch.hashes;
-            classify::stage(context, guard, (batch, tally), pending, |subtable, hits, megaflows| {
-                let learned = |i| Learned { hash: hashes[i], megaflow: megaflows[i], subtable, port };
-                bits(hits).for_each(|i| cache.insert(learned(i)));
-            });
-        }
-        cached
-    })
+        classify::stage(context, guard, (batch, tally), pending, |subtable, hits, megaflows| {
+            let learned = |i| Learned { hash: hashes[i], megaflow: megaflows[i], subtable, port };
+            bits(hits).for_each(|i| cache.insert(learned(i)));
+        })
+    });
 }
 
 /// Looks all packets up in the cache, without the classifier.
@@ -66,17 +73,22 @@ impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
         if far {
             batch.hashes[..n].iter().for_each(|&hash| cache.prefetch(hash));
         }
-        let mut candidates = [NONE; BATCH];
-        for (&hash, candidate) in batch.hashes[..n].iter().zip(&mut candidates) {
-            *candidate = cache.candidate(hash).unwrap_or(NONE);
+        let (asked, front) = (*pending, cache.front_hits());
+        let recent = batch.all() & !asked;
+        let index_of_recent = batch.found[recent.trailing_zeros() as usize % BATCH];
+        // What a packet's candidate is not confirmed for, later stages or `Batch::set_missing` replace.
+        for (&hash, found) in batch.hashes[..n].iter().zip(&mut batch.found) {
+            *found = cache.candidate(hash).unwrap_or(NONE);
         }
         if far {
-            candidates[..n].iter().for_each(|&index| guard.prefetch(index));
+            batch.found[..n].iter().for_each(|&index| guard.prefetch(index));
         }
-        let (asked, front) = (*pending, cache.front_hits());
         if C::CANDIDATE_IS_HIT {
-            *pending &= !confirm(batch, guard, &candidates, asked);
+            let keys = (&batch.lines[..n.min(BATCH)], batch.rests(), batch.depth);
+            *pending &= !belonging(guard, &batch.found, keys);
         }
+        // Packets that the stage before has found all have the same megaflow.
+        bits(recent).for_each(|i| batch.found[i % BATCH] = index_of_recent);
         if *pending != 0 {
             search(cache, context, guard, batch, pending);
         }
@@ -85,15 +97,6 @@ impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
         tally.add(Event::CacheHit, hits.into());
         tally.add(Event::FrontHit, cache.front_hits() - front);
     }
-}
-
-/// Returns a bit for each of the `asked` packets that matches its candidate, and sets `found` for them.
-#[inline(always)]
-fn confirm(batch: &mut Batch, guard: &Megaflows<'_>, candidates: &[u32; BATCH], asked: u64) -> u64 {
-    let n = batch.keys().min(BATCH);
-    let hits = belonging(guard, candidates, (&batch.lines[..n], batch.rests(), batch.depth)) & asked;
-    note(&mut batch.found, n, hits, candidates);
-    hits
 }
 
 /// Looks the remaining packets up one by one.

@@ -44,6 +44,7 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
     n != 0
 }
 
+#[inline(always)]
 fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     let batch = &mut engine.batch;
     let n = batch.len();
@@ -66,16 +67,31 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         {
             return engine.send_batch(port);
         }
-        if let Sum::Balance(bond) = megaflow.payload.sum
-            && engine.batch.is_plain()
-        {
-            return balance::whole(engine, bond);
-        }
-        match step_of_all(engine, &megaflow.payload) {
-            Some(step) => step::alike(engine, step, &megaflow.payload),
-            None => whole(engine, &megaflow.payload),
-        }
-    } else if pending == 0
+        same(engine, &megaflow.payload);
+    } else {
+        mixed(guard, engine, pending, now);
+    }
+}
+
+/// Executes one program on all packets of the batch.
+#[inline(never)]
+fn same(engine: &mut Engine, program: &Program) {
+    if let Sum::Balance(bond) = program.sum
+        && engine.batch.is_plain()
+    {
+        return balance::whole(engine, bond);
+    }
+    match step_of_all(engine, program) {
+        Some(step) => step::alike(engine, step, program),
+        None => whole(engine, program),
+    }
+}
+
+/// Executes the packets of a batch with several megaflows.
+#[inline(never)]
+fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
+    let batch = &mut engine.batch;
+    if pending == 0
         && let Some(port) = straight::one_way(guard, batch)
     {
         count_each(engine, now);
@@ -123,7 +139,7 @@ fn count_each(engine: &mut Engine, now: Millis) {
     recent::remember(engine, engine.batch.found[engine.batch.len() - 1]);
 }
 
-/// Executes one program on all packets of the batch.
+/// Executes one program that is no step on all packets of the batch.
 fn whole(engine: &mut Engine, program: &Program) {
     let plain = engine.batch.is_plain();
     let way = Way::of(program, 0, plain);

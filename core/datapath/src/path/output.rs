@@ -143,7 +143,7 @@ impl Engine {
     /// Lists the port among those with frames to send.
     #[inline]
     fn wait(&mut self, port: u32) {
-        if !self.waiting.contains(&port) {
+        if self.waiting.is_empty() || !self.waiting.contains(&port) {
             self.waiting.push(port);
         }
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Fills the engine's batch; returns the number of packets that the queue delivered.
+#[inline(always)]
 pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     let (in_port, frames) = (rxq.port.0, &mut engine.batch.frames);
     let result = rxq.queue.rx(&mut engine.pool, frames, RX_BURST);
