@@ -58,8 +58,8 @@ pub struct Batch {
     /// Metadata of each packet, unless it has its own.
     pub common: Meta,
     /// `common` is that of packets that a port has just received, and `base` is its line.
-    fresh: bool,
-    base: Line,
+    pub(crate) fresh: bool,
+    pub(crate) base: Line,
     /// Metadata of recirculated packets: empty, or one entry for each frame.
     pub own: Vec<Meta>,
     /// The keys of the packets; only the first one is filled if all are `alike`.

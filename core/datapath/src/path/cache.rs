@@ -14,13 +14,13 @@ use crate::engine::Engine;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask, OPTION_WORDS};
 use classifier::megaflow::{Context, Depth, EXT_WORDS, Rest, Rests, TUNNEL_WORDS, belonging, bits};
-use cpu::{Secret, Stage};
+use cpu::Secret;
 use flowcache::{Entry, FlowCache, Learned, each_cache};
 use std::sync::LazyLock;
 
 /// Clears the bits of the packets for which it finds a megaflow. Returns a bit for each packet that the cache
 /// answered or that needed no look-up.
-#[inline]
+#[inline(always)]
 pub(crate) fn stage(
     context: &Context,
     guard: &Megaflows<'_>,
@@ -29,7 +29,7 @@ pub(crate) fn stage(
     pending: &mut u64,
 ) -> u64 {
     let Engine { batch, cache, tally, .. } = &mut *engine;
-    each_cache!(cache, cache => cpu::stage(LookUp { cache, context, guard, batch, tally, secret, pending }));
+    each_cache!(cache, cache => look_up(cache, context, guard, (batch, tally), secret, pending));
     let cached = !*pending;
     if *pending != 0 {
         learn(context, guard, engine, pending);
@@ -51,52 +51,44 @@ fn learn(context: &Context, guard: &Megaflows<'_>, engine: &mut Engine, pending:
 }
 
 /// Looks all packets up in the cache, without the classifier.
-struct LookUp<'a, 'g, C> {
-    cache: &'a mut C,
-    context: &'a Context,
-    guard: &'a Megaflows<'g>,
-    batch: &'a mut Batch,
-    tally: &'a mut Tally,
-    secret: &'a Secret,
-    pending: &'a mut u64,
-}
-
-impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let LookUp { cache, context, guard, batch, tally, secret, pending } = self;
-        let n = batch.keys();
-        hash(batch, C::BY_MASKS.then(|| context.union()), secret);
-        let far = !cache.is_near();
-        if far {
-            batch.hashes[..n].iter().for_each(|&hash| cache.prefetch(hash));
-        }
-        let (asked, front) = (*pending, cache.front_hits());
-        let recent = batch.all() & !asked;
-        let index_of_recent = batch.found[recent.trailing_zeros() as usize % BATCH];
-        // What a packet's candidate is not confirmed for, later stages or `Batch::set_missing` replace.
-        for (&hash, found) in batch.hashes[..n].iter().zip(&mut batch.found) {
-            *found = cache.candidate(hash).unwrap_or(NONE);
-        }
-        if far {
-            batch.found[..n].iter().for_each(|&index| guard.prefetch(index));
-        }
-        if C::CANDIDATE_IS_HIT {
-            let keys = (&batch.lines[..n.min(BATCH)], batch.rests(), batch.depth);
-            *pending &= !belonging(guard, &batch.found, keys);
-        }
-        // Packets that the stage before has found all have the same megaflow.
-        bits(recent).for_each(|i| batch.found[i % BATCH] = index_of_recent);
-        if *pending != 0 {
-            search(cache, context, guard, batch, pending);
-        }
-        let hits = (asked & !*pending).count_ones();
-        cache.account(batch.meta(0).in_port, asked.count_ones(), hits);
-        tally.add(Event::CacheHit, hits.into());
-        tally.add(Event::FrontHit, cache.front_hits() - front);
+#[inline(always)]
+fn look_up<C: FlowCache>(
+    cache: &mut C,
+    context: &Context,
+    guard: &Megaflows<'_>,
+    (batch, tally): (&mut Batch, &mut Tally),
+    secret: &Secret,
+    pending: &mut u64,
+) {
+    let n = batch.keys();
+    hash(batch, C::BY_MASKS.then(|| context.union()), secret);
+    let far = !cache.is_near();
+    if far {
+        batch.hashes[..n].iter().for_each(|&hash| cache.prefetch(hash));
     }
+    let (asked, front) = (*pending, cache.front_hits());
+    let recent = batch.all() & !asked;
+    let index_of_recent = batch.found[recent.trailing_zeros() as usize % BATCH];
+    // What a packet's candidate is not confirmed for, later stages or `Batch::set_missing` replace.
+    for (&hash, found) in batch.hashes[..n].iter().zip(&mut batch.found) {
+        *found = cache.candidate(hash).unwrap_or(NONE);
+    }
+    if far {
+        batch.found[..n].iter().for_each(|&index| guard.prefetch(index));
+    }
+    if C::CANDIDATE_IS_HIT {
+        let keys = (&batch.lines[..n.min(BATCH)], batch.rests(), batch.depth);
+        *pending &= !belonging(guard, &batch.found, keys);
+    }
+    // Packets that the stage before has found all have the same megaflow.
+    bits(recent).for_each(|i| batch.found[i % BATCH] = index_of_recent);
+    if *pending != 0 {
+        search(cache, context, guard, batch, pending);
+    }
+    let hits = (asked & !*pending).count_ones();
+    cache.account(batch.meta(0).in_port, asked.count_ones(), hits);
+    tally.add(Event::CacheHit, hits.into());
+    tally.add(Event::FrontHit, cache.front_hits() - front);
 }
 
 /// Looks the remaining packets up one by one.

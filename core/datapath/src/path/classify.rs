@@ -4,26 +4,6 @@ use super::megaflows::Megaflows;
 use crate::batch::{BATCH, Batch, note};
 use crate::tally::{Event, Tally};
 use classifier::megaflow::{Context, Rests};
-use cpu::Stage;
-
-/// Looks packets up without filling the flow cache.
-pub(crate) struct Classify<'a, 'g> {
-    pub(crate) context: &'a Context,
-    pub(crate) guard: &'a Megaflows<'g>,
-    pub(crate) batch: &'a mut Batch,
-    pub(crate) tally: &'a mut Tally,
-    pub(crate) pending: &'a mut u64,
-}
-
-impl Stage for Classify<'_, '_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Classify { context, guard, batch, tally, pending } = self;
-        stage(context, guard, (batch, tally), pending, |_, _, _| ());
-    }
-}
 
 /// Clears the bits of the packets that it finds; `found` of the others stays [`NONE`](crate::batch::NONE).
 /// `learn` is called with a subtable, the packets found in it, and their megaflows.

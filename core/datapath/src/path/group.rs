@@ -23,6 +23,7 @@ use units::Millis;
 
 /// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if
 /// packets are left in the batch, with their keys, to be looked up again.
+#[inline(always)]
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
     all(guard, engine, pending, now);
     if !engine.batch.own.is_empty() {

@@ -34,6 +34,7 @@ use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::stages::PathStage;
 use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
+use cpu::Stage;
 use megaflows::Megaflows;
 use units::Millis;
 
@@ -69,6 +70,7 @@ fn run_popped(
 }
 
 /// Processes the batch. `context`: that of the ingress port.
+#[inline]
 pub(crate) fn pass_all(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -79,24 +81,48 @@ pub(crate) fn pass_all(
     if engine.parking.is_some() {
         park::waiting(shared, guard, engine, now);
     }
-    let n = engine.batch.len();
-    if n == 0 {
-        return;
+    if !engine.batch.is_empty() {
+        cpu::stage(PassAll { shared, guard, context, engine, now });
     }
+}
+
+/// The stages from extraction to execution, compiled as one function for the CPU: in small bursts, a call for each stage would cost
+/// as much as the stage.
+struct PassAll<'a, 'g> {
+    shared: &'a Shared,
+    guard: &'a Megaflows<'g>,
+    context: Option<&'a Context>,
+    engine: &'a mut Engine,
+    now: Millis,
+}
+
+impl Stage for PassAll<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let PassAll { shared, guard, context, engine, now } = self;
+        extract(context, engine);
+        engine.end_stage(PathStage::Extract);
+        while pass(shared, guard, context, engine, now) {}
+    }
+}
+
+#[inline(always)]
+fn extract(context: Option<&Context>, engine: &mut Engine) {
     let (depth, by_kind) = context.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
     if engine.batch.known.take() == Some(depth) {
         (engine.batch.depth, engine.batch.alike) = (depth, false);
     } else {
         // Other caches hash all bits that distinguish flows, whether or not a megaflow matches them.
         let words = context.map_or(0, |c| if engine.cache.is_by_masks() { c.words() } else { ALL_WORDS });
-        cpu::stage(extract::Extract { batch: &mut engine.batch, depth, words, by_kind });
+        extract::Extract { batch: &mut engine.batch, depth, words, by_kind }.run();
     }
-    engine.end_stage(PathStage::Extract);
-    while pass(shared, guard, context, engine, now) {}
 }
 
 /// Looks the packets up and executes them. Returns true if packets are left in the batch to be looked up
 /// again.
+#[inline(always)]
 fn pass(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -111,7 +137,7 @@ fn pass(
         if pending != 0 {
             if context.is_single() {
                 let Engine { batch, tally, .. } = &mut *engine;
-                cpu::stage(classify::Classify { context, guard, batch, tally, pending: &mut pending });
+                classify::stage(context, guard, (batch, tally), &mut pending, |_, _, _| ());
             } else {
                 cached = cache::stage(context, guard, engine, &shared.cache_secret, &mut pending);
             }

@@ -104,7 +104,7 @@ impl Engine {
     }
 
     /// Adds all frames of the batch to the port's burst.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_batch(&mut self, port: u32) {
         if self.output(port).is_none() {
             return self.no_port_of_batch(port);
@@ -141,11 +141,16 @@ impl Engine {
     }
 
     /// Lists the port among those with frames to send.
-    #[inline]
+    #[inline(always)]
     fn wait(&mut self, port: u32) {
-        if self.waiting.is_empty() || !self.waiting.contains(&port) {
+        if self.waiting.is_empty() || !self.is_waiting(port) {
             self.waiting.push(port);
         }
+    }
+
+    #[inline(never)]
+    fn is_waiting(&self, port: u32) -> bool {
+        self.waiting.contains(&port)
     }
 
     /// Makes room for the bursts of a port.

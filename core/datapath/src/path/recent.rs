@@ -21,6 +21,7 @@ fn place(in_port: u32, passes: u8) -> usize {
 }
 
 /// Clears the bits of the packets that it finds, and returns them.
+#[inline(always)]
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
     let Engine { batch, recent, tally, .. } = engine;
     let meta = batch.meta(0);

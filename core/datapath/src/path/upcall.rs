@@ -10,10 +10,15 @@ use crate::tally::Event;
 use units::Millis;
 
 /// Handles every packet for which no stage has found a megaflow.
+#[inline]
 pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
-    if engine.batch.missed.is_empty() {
-        return;
+    if !engine.batch.missed.is_empty() {
+        handle(shared, guard, engine, now);
     }
+}
+
+#[inline(never)]
+fn handle(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
     let start = (engine.counter)();
     let mut missed = std::mem::take(&mut engine.batch.missed);
     if let Some(parking) = &mut engine.parking {
