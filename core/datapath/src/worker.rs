@@ -39,7 +39,7 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 const CACHE_CHECK: u64 = 1024;
 
 /// Busy iterations from one publication of the counters to the next: at most some microseconds pass.
-const PUBLISH: u64 = 32;
+const PUBLISH: u64 = 8;
 
 /// An iteration whose end time is not known yet.
 struct Iteration {

@@ -69,7 +69,7 @@ fn look_up<C: FlowCache>(
     let (asked, front) = (*pending, cache.front_hits());
     let recent = batch.all() & !asked;
     let index_of_recent = batch.found[recent.trailing_zeros() as usize % BATCH];
-    // What a packet's candidate is not confirmed for, later stages or `Batch::set_missing` replace.
+    // A candidate that is not confirmed is replaced by a later stage, or by `Batch::set_missing`.
     for (&hash, found) in batch.hashes[..n].iter().zip(&mut batch.found) {
         *found = cache.candidate(hash).unwrap_or(NONE);
     }

@@ -116,7 +116,12 @@ fn extract(context: Option<&Context>, engine: &mut Engine) {
     } else {
         // Other caches hash all bits that distinguish flows, whether or not a megaflow matches them.
         let words = context.map_or(0, |c| if engine.cache.is_by_masks() { c.words() } else { ALL_WORDS });
-        extract::Extract { batch: &mut engine.batch, depth, words, by_kind }.run();
+        let extract = extract::Extract { batch: &mut engine.batch, depth, words, by_kind };
+        match depth {
+            // Reading wide keys needs all registers.
+            Depth::Wide => cpu::stage(extract),
+            _ => extract.run(),
+        }
     }
 }
 
