@@ -164,16 +164,17 @@ fn all_plain(batch: &mut Batch) -> bool {
 /// Returns whether all packets have no VLAN tag and the Ethernet type or LLC header of the first one. This
 /// does not distinguish fragments of IP.
 fn all_of_one_type(batch: &mut Batch) -> bool {
-    let Some(first) = batch.frames[0].bytes().get(TYPE) else { return false };
-    let type_field = u16::from_be_bytes([first[0], first[1]]);
+    let Some(first) = type_words(batch.frames[0].bytes()) else { return false };
+    let type_field = (first.0 as u16).swap_bytes();
     if ethertype::is_vlan(type_field) {
         return false;
     }
-    let same = if type_field >= ethertype::MIN { 2 } else { TYPE.len() };
+    let same = if type_field >= ethertype::MIN { (0xffff, 0) } else { (u64::MAX, u16::MAX) };
     let rest = batch.frames.iter().enumerate().skip(1);
     for (i, frame) in rest {
         batch.frames.get(i + AHEAD).into_iter().for_each(Frame::prefetch);
-        if frame.bytes().get(TYPE).is_none_or(|t| t[..same] != first[..same]) {
+        let Some((low, high)) = type_words(frame.bytes()) else { return false };
+        if (low ^ first.0) & same.0 | u64::from((high ^ first.1) & same.1) != 0 {
             return false;
         }
     }
@@ -181,8 +182,13 @@ fn all_of_one_type(batch: &mut Batch) -> bool {
     true
 }
 
-/// The Ethernet type, or the length and then the LLC and SNAP headers that contain the type.
-const TYPE: std::ops::Range<usize> = 12..22;
+/// The Ethernet type, or the length and then the LLC and SNAP headers that contain the type: ten bytes as two words,
+/// the first byte lowest.
+#[inline(always)]
+fn type_words(data: &[u8]) -> Option<(u64, u16)> {
+    let (low, rest) = data.get(12..)?.split_first_chunk()?;
+    Some((u64::from_le_bytes(*low), u16::from_le_bytes(*rest.first_chunk()?)))
+}
 
 /// The first words of an `Ext`: label, source, destination. `None`: the header is not at its usual place in
 /// packets with this line, or a length in it was wrong.
