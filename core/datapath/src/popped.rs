@@ -13,38 +13,63 @@ use std::collections::VecDeque;
 
 /// Outer headers of the packets of a batch, or none.
 #[derive(Default)]
-pub(crate) struct Outers(Vec<Tunnel>);
+pub(crate) struct Outers {
+    /// Those behind the first `len` are of no packet, and are overwritten before they are used again.
+    tunnels: Vec<Tunnel>,
+    len: usize,
+}
 
 impl Outers {
+    fn new() -> Outers {
+        Outers { tunnels: vec![Tunnel::default(); BATCH], len: 0 }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len == 0
     }
 
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.len = 0;
     }
 
-    /// The headers, for changes that are made together with those of the frames.
-    pub(crate) fn tunnels_mut(&mut self) -> &mut Vec<Tunnel> {
-        &mut self.0
+    /// Adds headers for `n` more packets; returns those to be filled, which have values of earlier packets.
+    pub(crate) fn more(&mut self, n: usize) -> &mut [Tunnel] {
+        let at = self.len;
+        self.len += n;
+        if self.tunnels.len() < self.len {
+            self.tunnels.resize(self.len, Tunnel::default());
+        }
+        &mut self.tunnels[at..at + n]
+    }
+
+    /// Removes the header of packet `i`; the headers after it move up.
+    pub(crate) fn remove(&mut self, i: usize) {
+        if i < self.len {
+            self.tunnels[i..self.len].rotate_left(1);
+            self.len -= 1;
+        }
+    }
+
+    fn tunnels(&self) -> &[Tunnel] {
+        &self.tunnels[..self.len]
     }
 
     /// The outer header of packet `i`.
     pub(crate) fn get(&self, i: usize) -> Option<&Tunnel> {
-        self.0.get(i)
+        self.tunnels().get(i)
     }
 
     /// Returns the rare metadata of packet `i`.
     pub(crate) fn rare(&self, i: usize, options: &[Option<Box<Options>>]) -> Option<Box<Rare>> {
         let options = options.get(i).and_then(|o| o.as_deref()).map(|o| Box::new(tlv_of_options(o)));
-        let &tunnel = self.0.get(i)?;
+        let &tunnel = self.get(i)?;
         Some(Box::new(Rare { tunnel, options, ..Rare::default() }))
     }
 
     /// Moves the header of packet `from` to place `to`.
     pub(crate) fn move_to(&mut self, from: usize, to: usize) {
-        if from < self.0.len() && to < self.0.len() {
-            self.0.swap(from, to);
+        if from < self.len && to < self.len {
+            self.tunnels.swap(from, to);
         }
     }
 
@@ -52,7 +77,7 @@ impl Outers {
     pub(crate) fn fill(&self, columns: &mut [Column], words: Words) {
         for at in bits(words & TUNNEL_WORDS) {
             let Some(column) = columns.get_mut(at) else { return };
-            for (place, tunnel) in column.iter_mut().zip(&self.0) {
+            for (place, tunnel) in column.iter_mut().zip(self.tunnels()) {
                 *place = tunnel_words(tunnel)[at - TUNNEL_AT];
             }
         }
@@ -128,7 +153,7 @@ impl PoppedBatches {
             all.push(Some(options_of_tlv(options)));
         }
         frames.push(frame);
-        outers.0.push(*tunnel);
+        outers.more(1).fill(*tunnel);
         self.put(batch);
     }
 
@@ -136,7 +161,7 @@ impl PoppedBatches {
         let memory = self.free.pop().unwrap_or_else(|| Arrived {
             arrival,
             frames: Vec::with_capacity(BATCH),
-            outers: Outers(Vec::with_capacity(BATCH)),
+            outers: Outers::new(),
             options: Vec::new(),
         });
         Arrived { arrival, ..memory }

@@ -67,11 +67,26 @@ impl TunnelPorts {
         self.source_ports = (first.min(last), first.max(last));
     }
 
-    /// The source port for packets with this hash. All ports of the range are equally likely.
+    /// The range of source ports of outer UDP headers.
     #[inline]
-    pub(crate) fn source_port(&self, hash: u32) -> u16 {
+    pub(crate) fn source_ports(&self) -> SourcePorts {
         let (first, last) = self.source_ports;
-        first + ((u64::from(hash) * u64::from(last - first)) >> 32) as u16
+        SourcePorts { first, count: last - first }
+    }
+}
+
+/// A range of source ports.
+#[derive(Clone, Copy)]
+pub(crate) struct SourcePorts {
+    first: u16,
+    count: u16,
+}
+
+impl SourcePorts {
+    /// The source port for packets with this hash. All ports of the range are equally likely.
+    #[inline(always)]
+    pub(crate) fn port(self, hash: u32) -> u16 {
+        self.first + ((u64::from(hash) * u64::from(self.count)) >> 32) as u16
     }
 }
 
@@ -82,10 +97,10 @@ mod tests {
     #[test]
     fn source_ports_are_in_their_range() {
         let mut ports = TunnelPorts::default();
-        assert_eq!((ports.source_port(0), ports.source_port(u32::MAX)), (32_768, 60_999));
+        assert_eq!((ports.source_ports().port(0), ports.source_ports().port(u32::MAX)), (32_768, 60_999));
         ports.source_ports = (7, 7);
-        assert_eq!(ports.source_port(u32::MAX), 7);
+        assert_eq!(ports.source_ports().port(u32::MAX), 7);
         ports.source_ports = (1, u16::MAX);
-        assert_eq!(ports.source_port(u32::MAX), u16::MAX - 1);
+        assert_eq!(ports.source_ports().port(u32::MAX), u16::MAX - 1);
     }
 }

@@ -42,10 +42,7 @@ impl Words {
     /// The data have the checksum that they say, and are not all zero.
     #[inline(always)]
     pub fn are_intact(self) -> bool {
-        // Multiples of an odd number are those that its inverse makes small: compilers miss it where the remainder is used.
-        const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
-        const _: () = assert!(INVERSE.wrapping_mul(0xffff) == 1);
-        self.0 != 0 && self.0.wrapping_mul(INVERSE) <= u64::MAX / 0xffff
+        is_intact(self.0)
     }
 
     /// The sum of 16-bit words.
@@ -55,6 +52,16 @@ impl Words {
         let narrow = |wide: u64| (wide >> 16) + (wide & 0xffff);
         u16::from_be(narrow(narrow(narrow(halves(halves(self.0))))) as u16)
     }
+}
+
+/// Returns whether data of this sum, in words of 16 bits or multiples of that, have the checksum that they say, and are not all
+/// zero.
+#[inline(always)]
+pub fn is_intact(sum: u64) -> bool {
+    // Multiples of an odd number are those that its inverse makes small: compilers miss it where the remainder is used.
+    const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
+    const _: () = assert!(INVERSE.wrapping_mul(0xffff) == 1);
+    sum != 0 && sum.wrapping_mul(INVERSE) <= u64::MAX / 0xffff
 }
 
 /// Adds data to a partial sum. All parts but the last must have an even length.
@@ -75,8 +82,9 @@ pub fn add32(sum: u32, word: u32) -> u32 {
     fold(u64::from(sum) + u64::from(word >> 16) + u64::from(word & 0xffff))
 }
 
-#[inline]
-fn fold(mut wide: u64) -> u32 {
+/// A partial sum of a wide one.
+#[inline(always)]
+pub fn fold(mut wide: u64) -> u32 {
     while wide >> 32 != 0 {
         wide = (wide >> 32) + (wide & 0xffff_ffff);
     }
@@ -90,6 +98,13 @@ pub fn finish(mut sum: u32) -> u16 {
         sum = (sum >> 16) + (sum & 0xffff);
     }
     !(sum as u16)
+}
+
+/// The checksum of a sum of 16 bits and one more word.
+#[inline(always)]
+pub fn finish_two(sum: u16, word: u16) -> u16 {
+    let (sum, carry) = sum.overflowing_add(word);
+    !(sum + u16::from(carry))
 }
 
 /// The checksum of data.

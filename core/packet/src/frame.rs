@@ -129,6 +129,13 @@ impl Frame {
         cpu::prefetch_at(self.buffer.bytes().as_ptr().wrapping_add(self.start as usize));
     }
 
+    /// Prefetches a cache line: 0 where the packet begins, -1 in front of it, where a header will be written.
+    #[inline(always)]
+    pub fn prefetch_line(&self, line: isize) {
+        let start = self.buffer.bytes().as_ptr().wrapping_add(self.start as usize);
+        cpu::prefetch_at(start.wrapping_offset(line * 64));
+    }
+
     /// The packet, mutable.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
@@ -185,6 +192,18 @@ impl Frame {
         let by = i32::from(by).clamp(-(self.len as i32), self.start as i32);
         self.start = self.start.wrapping_add_signed(-by);
         self.len = self.len.wrapping_add_signed(by);
+    }
+
+    /// Lets `write` fill the `N` bytes in front of the packet, of which the last `len` become a part of it. Returns `None`
+    /// and changes nothing if there are less bytes in front.
+    #[inline(always)]
+    pub fn put_front<const N: usize>(&mut self, len: usize, write: impl FnOnce(&mut [u8; N])) -> Option<()> {
+        let start = (self.start as usize).checked_sub(N)?;
+        write(self.buffer.bytes_mut().get_mut(start..start + N)?.first_chunk_mut()?);
+        let len = len.min(N) as u32;
+        self.start = self.start.wrapping_sub(len);
+        self.len = self.len.wrapping_add(len);
+        Some(())
     }
 
     /// Makes the packet `n` bytes longer at the front; `None` if the buffer is too small. The new bytes are not

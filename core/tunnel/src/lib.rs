@@ -22,7 +22,7 @@ pub use build::{BuildError, Built, FlowLabel, Request, Shape, build};
 pub use kind::Kind;
 pub use pop::pop;
 pub use popped::{PopError, Popped};
-pub use quick::pop_quick;
+pub use quick::Quick;
 pub use template::{PerPacket, Template};
 
 #[cfg(test)]

@@ -10,19 +10,53 @@ use packet::frame::Frame;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// How many packets ahead the headroom is prefetched: nothing has touched it since the buffer was last used.
+const AHEAD: usize = 4;
+/// Bytes of the blocks of usual headers over IPv4 and IPv6: whole vector registers.
+const BLOCK_V4: usize = 64;
+const BLOCK_V6: usize = 96;
+/// Bytes of these headers: VXLAN, or Geneve without options.
+const USUAL_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
+const USUAL_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
+const _: () = assert!(wire::VXLAN == wire::GENEVE);
 
 /// A header in which only lengths, the source port and the checksum of IPv4 must be filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Quick {
     /// The block; the header is at its end.
-    block: [u8; 2 * LINE],
+    block: Block,
     len: u8,
     /// Offset of the UDP header in the block.
     udp: u8,
+    form: Form,
     /// The sum of the IPv4 header without its length; `None`: IPv6.
-    sum: Option<u32>,
+    sum: Option<u16>,
     /// The sum of all that the UDP checksum covers except lengths, the source port and the inner packet; `None`: no
     /// checksum.
+    udp_sum: Option<u32>,
+}
+
+/// Aligned, so that each vector register is loaded from one cache line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(align(64))]
+struct Block([u8; 2 * LINE]);
+
+/// How a header is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// [`USUAL_V4`], without a checksum of UDP.
+    Four,
+    /// [`USUAL_V6`], with a checksum of UDP.
+    Six,
+    Any,
+}
+
+/// What is written of a header. In the code for a usual form all of it but the sums is constant.
+struct Plan {
+    len: usize,
+    /// Offset of the UDP header in the written block.
+    udp: usize,
+    sum: Option<u16>,
     udp_sum: Option<u32>,
 }
 
@@ -35,58 +69,128 @@ impl Quick {
         let udp_sum = if checksum { Some(udp_sum(header, udp, sum.is_some())?) } else { None };
         // The checksum that is not known yet must not be summed up.
         block[at + udp + 6..at + udp + 8].fill(0);
-        Some(Quick { block, len: header.len() as u8, udp: (at + udp) as u8, sum, udp_sum })
+        let sum = sum.map(|sum| !checksum::finish(sum));
+        let form = match (header.len(), sum, udp_sum) {
+            (USUAL_V4, Some(_), None) => Form::Four,
+            (USUAL_V6, None, Some(_)) => Form::Six,
+            _ => Form::Any,
+        };
+        Some(Quick {
+            block: Block(block),
+            len: header.len() as u8,
+            udp: (at + udp) as u8,
+            form,
+            sum,
+            udp_sum,
+        })
     }
 
     /// Adds the header. Returns `None` and changes nothing if the headroom is smaller than the block, or the
     /// packet is too long.
     #[inline(always)]
     pub(crate) fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
-        let inner = frame.len();
-        let len = usize::from(self.len);
-        if len <= LINE {
-            self.write::<LINE>(frame, inner, source_port)?;
-        } else {
-            self.write::<{ 2 * LINE }>(frame, inner, source_port)?;
+        match self.form {
+            Form::Four => self.put_four(frame, source_port),
+            Form::Six => self.put_six(frame, source_port),
+            Form::Any => self.put_any(frame, source_port),
         }
-        frame.grow_front(i16::from(self.len));
-        Some(())
     }
 
-    /// Writes the last `N` bytes of the block in front of the frame.
+    /// Adds the header to all frames, of which there are at most 64. Returns a bit for each frame to which
+    /// [`put_on`](Self::put_on) does not add it.
     #[inline(always)]
-    fn write<const N: usize>(&self, frame: &mut Frame, inner: usize, source_port: u16) -> Option<()> {
-        let left_out = 2 * LINE - N;
-        let udp = usize::from(self.udp).checked_sub(left_out).filter(|at| *at < N)?;
+    pub(crate) fn put_on_all(&self, frames: &mut [Frame], source_port: impl Fn(usize, &Frame) -> u16) -> u64 {
+        // The form is matched once, and each loop is compiled for its form.
+        match self.form {
+            Form::Four => each(frames, source_port, |frame, port| self.put_four(frame, port)),
+            Form::Six => each(frames, source_port, |frame, port| self.put_six(frame, port)),
+            Form::Any => each(frames, source_port, |frame, port| self.put_any(frame, port)),
+        }
+    }
+
+    #[inline(always)]
+    fn put_four(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+        const UDP: usize = BLOCK_V4 - wire::UDP - wire::VXLAN;
+        let sum = Some(self.sum.unwrap_or_default());
+        self.write::<BLOCK_V4>(frame, source_port, &Plan { len: USUAL_V4, udp: UDP, sum, udp_sum: None })
+    }
+
+    #[inline(always)]
+    fn put_six(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+        const UDP: usize = BLOCK_V6 - wire::UDP - wire::VXLAN;
+        let udp_sum = Some(self.udp_sum.unwrap_or_default());
+        self.write::<BLOCK_V6>(frame, source_port, &Plan { len: USUAL_V6, udp: UDP, sum: None, udp_sum })
+    }
+
+    #[inline(always)]
+    fn put_any(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+        let &Quick { len, udp, sum, udp_sum, .. } = self;
+        let plan = |udp| Plan { len: len.into(), udp, sum, udp_sum };
+        match usize::from(udp).checked_sub(LINE) {
+            Some(udp) if usize::from(len) <= LINE => self.write::<LINE>(frame, source_port, &plan(udp)),
+            _ => self.write::<{ 2 * LINE }>(frame, source_port, &plan(udp.into())),
+        }
+    }
+
+    /// Writes the last `N` bytes of the block in front of the frame, and fills in what depends on the frame.
+    #[inline(always)]
+    fn write<const N: usize>(&self, frame: &mut Frame, source_port: u16, plan: &Plan) -> Option<()> {
+        let &Plan { len, udp, sum, udp_sum } = plan;
+        let block = self.block.0.last_chunk::<N>()?;
         // The UDP header and its payload.
-        let udp_len = u16::try_from(inner + N - udp).ok()?;
+        let udp_len = u16::try_from(frame.len() + N.checked_sub(udp)?).ok()?;
         let ip_total = udp_len.checked_add(20)?;
-        let udp_sum = match self.udp_sum {
+        let udp_sum = match udp_sum {
             // The length is also in the pseudo header.
             Some(sum) => {
-                let lengths = checksum::add16(checksum::add16(sum, udp_len), udp_len);
-                Some(checksum::add(checksum::add16(lengths, source_port), frame.bytes()))
+                let sum = u64::from(sum) + 2 * u64::from(udp_len) + u64::from(source_port);
+                // Zero would mean "no checksum" (RFC 768).
+                match checksum::finish(checksum::add(checksum::fold(sum), frame.bytes())) {
+                    0 => u16::MAX,
+                    sum => sum,
+                }
             }
-            None => None,
+            None => 0,
         };
-        let head = frame.head_mut(N)?.first_chunk_mut::<N>()?;
-        head.copy_from_slice(&self.block[left_out..]);
-        match self.sum {
-            Some(sum) => {
-                put16(head, udp.checked_sub(18)?, ip_total);
-                put16(head, udp.checked_sub(10)?, checksum::finish(checksum::add16(sum, ip_total)));
+        let ports = u64::from_be_bytes(*block.get(udp..)?.first_chunk()?);
+        frame.put_front::<N>(len, |head| {
+            *head = *block;
+            match sum {
+                Some(sum) => {
+                    put16(head, udp.wrapping_sub(18), ip_total);
+                    put16(head, udp.wrapping_sub(10), checksum::finish_two(sum, ip_total));
+                }
+                None => put16(head, udp.wrapping_sub(36), udp_len),
             }
-            None => put16(head, udp.checked_sub(36)?, udp_len),
-        }
-        put16(head, udp, source_port);
-        put16(head, udp + 4, udp_len);
-        if let Some(sum) = udp_sum {
-            // Zero would mean "no checksum" (RFC 768).
-            let sum = checksum::finish(sum);
-            put16(head, udp + 6, if sum == 0 { 0xffff } else { sum });
-        }
-        Some(())
+            let ports = ports & 0xffff_0000_0000 | u64::from(source_port) << 48;
+            let own = ports | u64::from(udp_len) << 16 | u64::from(udp_sum);
+            if let Some(place) = head.get_mut(udp..).and_then(|head| head.first_chunk_mut()) {
+                *place = own.to_be_bytes();
+            }
+        })
     }
+}
+
+/// Calls `put` for each frame; returns a bit for each for which it fails.
+#[inline(always)]
+fn each(
+    frames: &mut [Frame],
+    source_port: impl Fn(usize, &Frame) -> u16,
+    put: impl Fn(&mut Frame, u16) -> Option<()>,
+) -> u64 {
+    let (mut i, mut failed) = (0, 0);
+    // Iterators are avoided, because two frames are accessed.
+    while let Some(frame) = frames.get_mut(i) {
+        let port = source_port(i, frame);
+        if put(frame, port).is_none() {
+            failed |= 1 << (i % 64);
+        }
+        if let Some(ahead) = frames.get(i + AHEAD) {
+            ahead.prefetch_line(-1);
+        }
+        i += 1;
+    }
+    failed
 }
 
 /// The sum of addresses, protocol, destination port, and of what is behind the UDP header.

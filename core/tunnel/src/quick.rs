@@ -18,79 +18,95 @@ fn word(head: &[u8], at: usize) -> u64 {
     head.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Parses the header of a frame that is too long to have padding. Returns its fields and its length; the inner frame is
-/// all that follows. `None`: use [`pop`](crate::pop()).
-#[inline(always)]
-pub fn pop_quick(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
-    let head = frame.first_chunk::<QUICK_V4>().filter(|_| frame.len() > PADDED_MAX)?;
-    // Type, version and length, TOS, total length, identification; flags and offset, TTL, protocol, checksum, half of the
-    // source; the other half, destination, source port; destination port, length, checksum.
-    let [second, third, fourth, fifth] = [12, 20, 28, 36].map(|at| word(head, at));
-    if second >> 48 == u64::from(wire::ETHERTYPE_IPV6) {
-        return pop_quick6(kind, frame);
-    }
-    let own = word(head, 42);
-    let (total, len) = ((second >> 16) as u16, frame.len() - wire::ETHERNET);
-    let is_plain = second >> 40 == 0x08_0045
-        && third >> 48 & 0x3fff == 0
-        && (third >> 32) as u8 == wire::PROTO_UDP
-        && (QUICK_V4 - wire::ETHERNET..=len).contains(&usize::from(total))
-        && len - usize::from(total) <= usize::from(u16::MAX);
-    if !is_plain || !is_own(kind, own) || !is_right(second, third, fourth) {
-        return None;
-    }
-    let mut flags = flag::KEY | if third >> 62 & 1 != 0 { flag::DF } else { 0 };
-    if (fifth >> 16) as u16 != 0 {
-        let datagram = frame.get(wire::ETHERNET + wire::IPV4..wire::ETHERNET + usize::from(total))?;
-        is_udp_right(&head[26..34], datagram)?;
-        flags |= flag::CSUM;
-    }
-    let tunnel = Tunnel {
-        tun_id: own >> 8 & 0xff_ffff,
-        ip_src: (third as u32) << 16 | (fourth >> 48) as u32,
-        ip_dst: (fourth >> 16) as u32,
-        flags,
-        ip_tos: (second >> 32) as u8,
-        ip_ttl: (third >> 40) as u8,
-        tp_src: fourth as u16,
-        tp_dst: (fifth >> 48) as u16,
-        ..Tunnel::default()
-    };
-    Some((tunnel, QUICK_V4))
+/// Reads such headers of one kind of tunnel.
+#[derive(Clone, Copy, Debug)]
+pub struct Quick {
+    /// The first word of the tunnel's own header.
+    own: u32,
 }
 
-/// The same over IPv6. Bytes after the IPv6 packet are left to [`pop`](crate::pop()).
-#[inline(always)]
-fn pop_quick6(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
-    let head = frame.first_chunk::<QUICK_V6>()?;
-    // Type, version, traffic class, flow label; its end, payload length, protocol, hop limit.
-    let (second, third) = (word(head, 12), word(head, 16));
-    let (udp, own) = (word(head, 54), word(head, 62));
-    let datagram = frame.get(wire::ETHERNET + wire::IPV6..)?;
-    let is_plain = second >> 44 == 0x8_6dd6
-        && (third >> 24) as u8 == wire::PROTO_UDP
-        && usize::from((third >> 32) as u16) == datagram.len()
-        && is_own(kind, own);
-    if !is_plain {
-        return None;
+impl Quick {
+    /// For tunnels of this kind. `None`: [`pop`](crate::pop()) reads all their headers.
+    pub fn of(kind: Kind) -> Option<Quick> {
+        match kind {
+            Kind::Vxlan { .. } => Some(Quick { own: vxlan::I }),
+            Kind::Geneve => Some(Quick { own: wire::ETHERTYPE_TEB as u32 }),
+            _ => None,
+        }
     }
-    let mut flags = flag::KEY;
-    if udp as u16 != 0 {
-        is_udp_right(&head[22..54], datagram)?;
-        flags |= flag::CSUM;
+
+    /// Reads the header of a frame that is too long to have padding into `tunnel`, which is overwritten. Returns its length;
+    /// the inner frame is all that follows. `None`: use [`pop`](crate::pop()).
+    #[inline(always)]
+    pub fn read(self, frame: &[u8], tunnel: &mut Tunnel) -> Option<usize> {
+        let head = frame.first_chunk::<QUICK_V4>().filter(|_| frame.len() > PADDED_MAX)?;
+        // Type, version and length, TOS, total length, identification; flags and offset, TTL, protocol, checksum, half of
+        // the source; the other half, destination, source port; destination port, length, checksum.
+        let [second, third, fourth, fifth] = [12, 20, 28, 36].map(|at| word(head, at));
+        if second >> 48 == u64::from(wire::ETHERTYPE_IPV6) {
+            return self.read_six(frame, tunnel);
+        }
+        let own = word(head, 42);
+        let total = usize::from((second >> 16) as u16);
+        let padding = (frame.len() - wire::ETHERNET).wrapping_sub(total);
+        let is_plain = (second >> 40 == 0x08_0045)
+            & (third & 0x3fff_00ff_0000_0000 == u64::from(wire::PROTO_UDP) << 32)
+            & (total >= QUICK_V4 - wire::ETHERNET)
+            & (padding <= usize::from(u16::MAX))
+            & self.is_own(own)
+            & is_right(second, third, fourth);
+        if !is_plain {
+            return None;
+        }
+        let mut flags = flag::KEY | ((third >> 62) as u16 & 1) * flag::DF;
+        if (fifth >> 16) as u16 != 0 {
+            let datagram = frame.get(wire::ETHERNET + wire::IPV4..wire::ETHERNET + total)?;
+            is_udp_right(&head[26..34], datagram)?;
+            flags |= flag::CSUM;
+        }
+        *tunnel = Tunnel { tun_id: own >> 8 & 0xff_ffff, ..Tunnel::default() };
+        tunnel.ip_src = (third as u32) << 16 | (fourth >> 48) as u32;
+        tunnel.ip_dst = (fourth >> 16) as u32;
+        tunnel.flags = flags;
+        (tunnel.ip_tos, tunnel.ip_ttl) = ((second >> 32) as u8, (third >> 40) as u8);
+        (tunnel.tp_src, tunnel.tp_dst) = (fourth as u16, (fifth >> 48) as u16);
+        Some(QUICK_V4)
     }
-    let mut tunnel = Tunnel {
-        tun_id: own >> 8 & 0xff_ffff,
-        flags,
-        ip_tos: (second >> 36) as u8,
-        ip_ttl: (third >> 16) as u8,
-        tp_src: (udp >> 48) as u16,
-        tp_dst: (udp >> 32) as u16,
-        ..Tunnel::default()
-    };
-    tunnel.ipv6_src.copy_from_slice(&head[22..38]);
-    tunnel.ipv6_dst.copy_from_slice(&head[38..54]);
-    Some((tunnel, QUICK_V6))
+
+    /// The same over IPv6. Bytes after the IPv6 packet are left to [`pop`](crate::pop()).
+    #[inline(always)]
+    fn read_six(self, frame: &[u8], tunnel: &mut Tunnel) -> Option<usize> {
+        let head = frame.first_chunk::<QUICK_V6>()?;
+        // Type, version, traffic class, flow label; its end, payload length, protocol, hop limit.
+        let (second, third) = (word(head, 12), word(head, 16));
+        let (udp, own) = (word(head, 54), word(head, 62));
+        let datagram = frame.get(wire::ETHERNET + wire::IPV6..)?;
+        let is_plain = (second >> 44 == 0x8_6dd6)
+            & ((third >> 24) as u8 == wire::PROTO_UDP)
+            & (usize::from((third >> 32) as u16) == datagram.len())
+            & self.is_own(own);
+        if !is_plain {
+            return None;
+        }
+        let mut flags = flag::KEY;
+        if udp as u16 != 0 {
+            is_udp_right(&head[22..54], datagram)?;
+            flags |= flag::CSUM;
+        }
+        *tunnel = Tunnel { tun_id: own >> 8 & 0xff_ffff, ..Tunnel::default() };
+        tunnel.flags = flags;
+        (tunnel.ip_tos, tunnel.ip_ttl) = ((second >> 36) as u8, (third >> 16) as u8);
+        (tunnel.tp_src, tunnel.tp_dst) = ((udp >> 48) as u16, (udp >> 32) as u16);
+        tunnel.ipv6_src.copy_from_slice(&head[22..38]);
+        tunnel.ipv6_dst.copy_from_slice(&head[38..54]);
+        Some(QUICK_V6)
+    }
+
+    /// Returns whether the tunnel's own header contains only a key, and a frame follows.
+    #[inline(always)]
+    fn is_own(self, own: u64) -> bool {
+        own & 0xffff_ffff_0000_00ff == u64::from(self.own) << 32
+    }
 }
 
 /// `None`: the checksum of a UDP datagram between these addresses is wrong.
@@ -102,25 +118,11 @@ fn is_udp_right(addresses: &[u8], datagram: &[u8]) -> Option<()> {
     (checksum::finish(checksum::add(pseudo, datagram)) == 0).then_some(())
 }
 
-/// Returns whether the tunnel's own header contains only a key, and a frame follows.
-#[inline(always)]
-fn is_own(kind: Kind, own: u64) -> bool {
-    let want = match kind {
-        Kind::Vxlan { .. } => vxlan::I,
-        Kind::Geneve => wire::ETHERTYPE_TEB as u32,
-        _ => return false,
-    };
-    (own >> 32) as u32 == want && own as u8 == 0
-}
-
 /// Returns whether the checksum of the IPv4 header is right.
 #[inline(always)]
 fn is_right(second: u64, third: u64, fourth: u64) -> bool {
-    // The words from the version to the destination, 32 bits each.
+    // The words from the version to the destination, 32 bits each. Words of 32 bits have the same sum as their halves.
     let halves = |word: u64| (word >> 32) + (word & 0xffff_ffff);
     let sum = halves(second & 0xffff_ffff_ffff) + halves(third) + halves(fourth & !0xffff);
-    let sum = (sum >> 32) + (sum & 0xffff_ffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    (sum >> 16) + (sum & 0xffff) == 0xffff
+    checksum::is_intact(sum)
 }

@@ -123,6 +123,16 @@ impl Template {
         self.put_on_slowly(frame, each)
     }
 
+    /// Adds the header, for which a source port of UDP is all that is needed of a packet, to all frames, of which there are
+    /// at most 64. Returns a bit for each frame to which [`put_on`](Self::put_on) is left to add it.
+    #[inline(always)]
+    pub fn put_on_all(&self, frames: &mut [Frame], source_port: impl Fn(usize, &Frame) -> u16) -> u64 {
+        match &self.quick {
+            Some(quick) => quick.put_on_all(frames, source_port),
+            None => u64::MAX,
+        }
+    }
+
     #[inline(never)]
     fn put_on_slowly(&self, frame: &mut Frame, each: &PerPacket) -> Option<()> {
         frame.push_front(self.len())?;

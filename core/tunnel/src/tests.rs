@@ -46,6 +46,13 @@ fn put_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
     frame.bytes().to_vec()
 }
 
+/// The fields and the length of a header that is read on the fast path.
+fn pop_quick(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
+    let mut tunnel = Tunnel::default();
+    let header = Quick::of(kind)?.read(frame, &mut tunnel)?;
+    Some((tunnel, header))
+}
+
 #[test]
 fn however_a_header_is_put_on_it_is_the_same() {
     let mut pool = FramePool::new(1);

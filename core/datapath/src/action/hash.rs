@@ -11,7 +11,6 @@ use cpu::Line;
 use flow::{Flow, Mac};
 use packet::ether::ethertype;
 use packet::ip::ipproto;
-use packet::{Tcp, Udp};
 
 /// The words of a key after its line that contain IPv6 addresses.
 const ADDRESSES: Words = 0b1_1110;
@@ -49,33 +48,35 @@ pub(crate) fn of_ends(bytes: &[u8], meta: &Meta) -> u32 {
         if let Some(hash) = of_plain(bytes) {
             return hash;
         }
-        if let Some(line) = extract::ends(bytes) {
-            return one_way_of(&line, 0);
-        }
+        return of_other(bytes, meta);
     }
     hash(bytes, meta, None, false, 0)
 }
 
+/// The same of an Ethernet frame that is not [plain](of_plain).
+#[inline(never)]
+pub(crate) fn of_other(bytes: &[u8], meta: &Meta) -> u32 {
+    match extract::ends(bytes) {
+        Some(line) => one_way_of(&line, 0),
+        None => hash(bytes, meta, None, false, 0),
+    }
+}
+
 /// The same for TCP and UDP over IPv4 without tags and options, by four loads instead of a parser for each header. `None`:
-/// another kind of packet, or a length is wrong.
+/// another kind of packet. Where a length in the packet is wrong, the hash includes ports that a key would not have.
 #[inline(always)]
-fn of_plain(bytes: &[u8]) -> Option<u32> {
-    let head = bytes.first_chunk::<48>()?;
+pub(crate) fn of_plain(bytes: &[u8]) -> Option<u32> {
+    const UDP: u64 = ipproto::UDP as u64;
+    const TCP: u64 = ipproto::TCP as u64;
+    let head = bytes.first_chunk::<42>()?;
     let word = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-    // Type, version and length, TOS, total length, identification; flags and offset, TTL, protocol, checksum, ...
-    let (second, third, addresses, ports) = (word(12), word(20), word(26), word(34));
-    let (total, proto) = (usize::from((second >> 16) as u16), (third >> 32) as u8);
-    let transport = match proto {
-        ipproto::UDP => Udp::LEN,
-        ipproto::TCP => usize::from(head[46] >> 4) * 4,
-        _ => return None,
-    };
-    let is_plain = second >> 40 == 0x08_0045
-        && third >> 48 & 0x3fff == 0
-        && 20 + transport <= total
-        && 14 + total <= bytes.len()
-        && (proto == ipproto::UDP || transport >= Tcp::LEN);
-    let ends = ports & 0xffff_ffff_0000_0000 | u64::from(proto) << 16 | u64::from(ethertype::IPV4);
+    // Type, version and length, TOS, total length, identification; TOS, total length, identification, flags and offset,
+    // TTL; both addresses; ports.
+    let (second, third, addresses, ports) = (word(12), word(16), word(26), word(34));
+    let proto = u64::from(head[23]);
+    let is_plain =
+        (second >> 40 == 0x08_0045) & (third & 0x3fff_0000 == 0) & ((proto == UDP) | (proto == TCP));
+    let ends = ports & 0xffff_ffff_0000_0000 | proto << 16 | u64::from(ethertype::IPV4);
     is_plain.then(|| last(mixed(mixed(0, addresses), ends)).max(1))
 }
 

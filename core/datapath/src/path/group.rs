@@ -82,6 +82,12 @@ fn same(engine: &mut Engine, program: &Program) {
     {
         return balance::whole(engine, bond);
     }
+    if let Some((push, port)) = program.push()
+        && engine.batch.is_plain()
+        && tunnel::push_whole(engine, push, port)
+    {
+        return;
+    }
     match step_of_all(engine, program) {
         Some(step) => step::alike(engine, step, program),
         None => whole(engine, program),

@@ -14,7 +14,10 @@ use crate::tally::Event;
 use cpu::Stage;
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
-use tunnel::{Kind, PerPacket, Popped};
+use tunnel::{Kind, PerPacket, Popped, Quick};
+
+/// How many packets ahead the cache line of the inner headers is prefetched, which comes after the outer ones.
+const AHEAD: usize = 4;
 
 /// The shortest inner frame: an Ethernet header.
 const SHORTEST_FRAME: usize = 14;
@@ -47,6 +50,24 @@ pub(super) fn push_each(engine: &mut Engine, port: u32, pushes: &Pushes<'_>) {
     engine.send_all(port, &mut group.frames);
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
     engine.groups_free.push(group);
+}
+
+/// Adds this header to all frames of the batch, and sends them to this port. Returns `false` and changes nothing if
+/// offloads of some must be finished before.
+#[inline(always)]
+pub(super) fn push_whole(engine: &mut Engine, push: &Push, port: u32) -> bool {
+    let mut group = engine.groups_free.pop().unwrap_or_default();
+    std::mem::swap(&mut group.frames, &mut engine.batch.frames);
+    std::mem::swap(&mut group.own, &mut engine.batch.own);
+    let done = push_frames(engine, push, &mut group);
+    if done {
+        group.own.clear();
+        engine.send_all(port, &mut group.frames);
+    }
+    std::mem::swap(&mut group.frames, &mut engine.batch.frames);
+    std::mem::swap(&mut group.own, &mut engine.batch.own);
+    engine.groups_free.push(group);
+    done
 }
 
 /// Adds a header to frames of the batch. Returns `false` and changes nothing if offloads of some must be
@@ -82,16 +103,27 @@ impl Stage for PutOnAll<'_> {
     #[inline(always)]
     fn run(self) -> u64 {
         let PutOnAll { engine, group, push } = self;
-        let (template, ports) = (&push.template, &engine.ports.tunnels);
+        let (template, range) = (&push.template, engine.ports.tunnels.source_ports());
         let Group { frames, own, .. } = group;
-        let mut failed = 0;
-        for (i, frame) in frames.iter_mut().enumerate() {
-            let hash = hash::of_ends(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common));
-            let each = PerPacket { source_port: ports.source_port(hash), ..PerPacket::default() };
-            failed |= u64::from(template.put_on(frame, &each).is_none()) << i;
-        }
-        failed
+        let left = template.put_on_all(frames, |i, frame| {
+            let hash = hash::of_plain(frame.bytes())
+                .unwrap_or_else(|| hash::of_other(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common)));
+            range.port(hash)
+        });
+        if left == 0 { 0 } else { put_on_left(engine, group, push, left) }
     }
+}
+
+/// Adds the header to the frames whose bit is set; returns a bit for each frame that it does not fit.
+#[cold]
+fn put_on_left(engine: &Engine, group: &mut Group, push: &Push, left: u64) -> u64 {
+    let Group { frames, own, .. } = group;
+    let mut failed = 0;
+    for (i, frame) in frames.iter_mut().enumerate().filter(|(i, _)| left >> (i % BATCH) & 1 != 0) {
+        let meta = own.get(i).unwrap_or(&engine.batch.common);
+        failed |= u64::from(put_on(engine, push, frame, meta).is_none()) << (i % BATCH);
+    }
+    failed
 }
 
 /// Adds its header to each frame. Frames that the header does not fit are dropped.
@@ -135,7 +167,7 @@ fn put_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Optio
     let mut each = PerPacket::default();
     if template.wants_hash() {
         let hash = hash::of_ends(frame.bytes(), meta);
-        (each.source_port, each.label) = (ports.source_port(hash), hash);
+        (each.source_port, each.label) = (ports.source_ports().port(hash), hash);
     }
     if template.is_numbered() {
         each.seq = port.next_seq();
@@ -207,11 +239,12 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
         return false;
     }
     group.numbers.clear();
-    // The inner headers are in the cache line after the parsed one.
-    group.frames.iter().for_each(|frame| cpu::prefetch_at(frame.bytes().as_ptr().wrapping_add(64)));
     let mut arrived = engine.popped.open(arrival, group.frames.len());
-    let tunnels = arrived.outers.tunnels_mut();
-    let others = cpu::stage(TakeOffEach { kind, frames: &mut group.frames, tunnels });
+    let tunnels = arrived.outers.more(group.frames.len());
+    let others = match Quick::of(kind) {
+        Some(quick) => cpu::stage(TakeOffEach { quick, frames: &mut group.frames, tunnels }),
+        None => u64::MAX >> (BATCH - group.frames.len().clamp(1, BATCH)),
+    };
     let n = group.frames.len();
     engine.tally.add(Event::Recirculated, (n - others.count_ones() as usize) as u64);
     let mut rest = FrameBatch::new();
@@ -231,11 +264,12 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
 }
 
 /// Removes the header of each frame that has a usual one, and stores the outer header. Returns a bit for each
-/// other frame, which is unchanged; an outer header is stored for it, too.
+/// other frame, which is unchanged.
 struct TakeOffEach<'a> {
-    kind: Kind,
+    quick: Quick,
     frames: &'a mut FrameBatch,
-    tunnels: &'a mut Vec<Tunnel>,
+    /// One for each frame.
+    tunnels: &'a mut [Tunnel],
 }
 
 impl Stage for TakeOffEach<'_> {
@@ -243,15 +277,15 @@ impl Stage for TakeOffEach<'_> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let mut others = 0;
-        for (i, frame) in self.frames.iter_mut().enumerate() {
-            let tunnel = tunnel::pop_quick(self.kind, frame.bytes());
-            let taken = tunnel.and_then(|(tunnel, header)| {
-                frame.pull_front(header)?;
-                Some(tunnel)
-            });
-            others |= u64::from(taken.is_none()) << i;
-            self.tunnels.push(taken.unwrap_or_default());
+        let TakeOffEach { quick, frames, tunnels } = self;
+        let (mut i, mut others) = (0, 0);
+        while let (Some(frame), Some(tunnel)) = (frames.get_mut(i), tunnels.get_mut(i)) {
+            let taken = quick.read(frame.bytes(), tunnel).and_then(|header| frame.pull_front(header));
+            others |= u64::from(taken.is_none()) << (i % BATCH);
+            if let Some(ahead) = frames.get(i + AHEAD) {
+                ahead.prefetch_line(1);
+            }
+            i += 1;
         }
         others
     }
@@ -269,7 +303,7 @@ fn part(arrived: &mut Arrived, frames: &mut FrameBatch, others: u64) -> FrameBat
             at += 1;
         } else {
             rest.push(frame);
-            arrived.outers.tunnels_mut().remove(at);
+            arrived.outers.remove(at);
         }
     }
     rest
