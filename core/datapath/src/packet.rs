@@ -42,6 +42,8 @@ pub struct Meta {
     /// How many bytes the next output truncates from the end. Pushing and popping headers meanwhile does not
     /// change this number.
     pub cut: usize,
+    /// Bytes of padding behind the network packet, if they were [noted](crate::program::Op::NotePadding).
+    pub padding: Option<u16>,
     /// Metadata that few packets have.
     pub rare: Option<Box<Rare>>,
 }
@@ -101,6 +103,7 @@ impl Meta {
             passes: 0,
             vlan_limit: 0,
             cut: 0,
+            padding: None,
             rare: any.then(|| Box::new(rare)),
         }
     }

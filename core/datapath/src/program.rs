@@ -93,6 +93,8 @@ pub enum Op {
     Sample(u32, Program),
     /// As `Output`: maximum length in bytes for the second program, the program for longer packets, and the second program.
     CheckLen(usize, Program, Program),
+    /// Notes how much padding the packet was received with: headers that are pushed may hide its length from a later `CheckLen`.
+    NotePadding,
     /// Always last.
     Drop(DropReason),
     /// Replaces some of the following operations for packets that fit it.
@@ -155,6 +157,29 @@ impl Op {
     /// to finish a checksum or to segment the packet.
     pub(crate) fn hides_transport(&self) -> bool {
         matches!(self, Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopEth | Op::PushNsh(_))
+    }
+
+    /// Returns whether the length of the network packet may not be found any more.
+    fn hides_length(&self) -> bool {
+        self.hides_transport()
+            || matches!(self, Op::PushVlan { .. } | Op::PopMpls { .. } | Op::PushEth { .. } | Op::PopNsh)
+            || self.branches().any(|branch| branch.ops.iter().any(Op::hides_length))
+    }
+
+    /// Returns whether the length of the packet is compared here, or in a branch.
+    fn checks_length(&self) -> bool {
+        matches!(self, Op::CheckLen(..))
+            || self.branches().any(|branch| branch.ops.iter().any(Op::checks_length))
+    }
+
+    /// The programs that are a part of the operation.
+    fn branches(&self) -> impl Iterator<Item = &Program> {
+        let [first, second] = match self {
+            Op::Clone(inner) | Op::Sample(_, inner) => [Some(inner), None],
+            Op::CheckLen(_, longer, rest) => [Some(longer), Some(rest)],
+            _ => [None; 2],
+        };
+        first.into_iter().chain(second)
     }
 
     /// Returns whether the operation only changes the bytes of the packet, and drops the packet at most if
@@ -366,6 +391,9 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
         if let Some(Op::Clone(inner)) = ops.pop() {
             ops.extend(inner.ops);
         }
+    }
+    if nesting == 0 && ops.iter().any(Op::checks_length) && ops.iter().any(Op::hides_length) {
+        ops.insert(0, Op::NotePadding);
     }
     Program::new(ops)
 }

@@ -425,6 +425,27 @@ fn what_a_branch_of_check_pkt_len_does_ends_with_it() {
 }
 
 #[test]
+fn tags_that_hide_a_length_do_not_hide_the_padding() {
+    let tags = vec![DpAction::PushVlan { tpid: 0x8100, tci: 0x1007 }; 3];
+    let mut bytes = compose(&tcp(1, 80), b"");
+    let limit = bytes.len() as u16 + 12;
+    bytes.resize(bytes.len() + 30, 0);
+    for (pkt_len, port) in [(limit, 1), (limit - 1, 2)] {
+        let check = CheckPktLen { pkt_len, greater: vec![out(3)], less_equal: vec![out(2)] };
+        let nested = CheckPktLen {
+            pkt_len: 9,
+            greater: vec![DpAction::CheckPktLen(Box::new(check))],
+            less_equal: vec![],
+        };
+        let mut bed =
+            Bed::new(vec![all([tags.clone(), vec![DpAction::CheckPktLen(Box::new(nested))]].concat())]);
+        bed.send(1, &bytes);
+        assert_eq!(bed.tx[port].take().len(), 1, "{pkt_len}");
+        assert_eq!(bed.balance(), 0);
+    }
+}
+
+#[test]
 fn recirculation_looks_up_again_and_ends() {
     let mark = DpAction::Set(SetField::Mark(Masked::new(5, u32::MAX)));
     let second = Flow { recirc_id: 1, pkt_mark: 5, ..Flow::ZERO };

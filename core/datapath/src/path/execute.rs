@@ -48,6 +48,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
                 branch(engine, inner, group, last, |e| share == u32::MAX || e.random.u32(..) < share);
             }
             Op::CheckLen(max, longer, rest) => split(engine, *max, [longer, rest], group, last),
+            Op::NotePadding => group.iter_mut().for_each(|p| p.meta.padding = u16::try_from(padding(p)).ok()),
             &Op::Drop(reason) => group.drain(..).for_each(|p| engine.drop_packet(p, reason)),
             &Op::Hash { symmetric, basis } => {
                 for p in group.iter_mut() {
@@ -158,7 +159,7 @@ pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
     if p.meta.passes > MAX_PASSES {
         return engine.drop_packet(p, DropReason::RecircError);
     }
-    p.meta.recirc_id = id;
+    (p.meta.recirc_id, p.meta.padding) = (id, None);
     engine.tally.add(Event::Recirculated, 1);
     let key = engine.batch.known(p.number, &p.meta);
     engine.recirculated.push_back(Again { packet: p, key });
@@ -258,8 +259,13 @@ fn longest(p: &Packet, max: usize) -> usize {
     if len <= max {
         return len;
     }
+    len.saturating_sub(p.meta.padding.map_or_else(|| padding(p), usize::from))
+}
+
+/// The bytes behind the network packet.
+fn padding(p: &Packet) -> usize {
     let mut flow = p.meta.to_flow();
-    len.saturating_sub(flow::extract::extract(p.frame.bytes(), p.meta.tags(), &mut flow).l2_pad)
+    flow::extract::extract(p.frame.bytes(), p.meta.tags(), &mut flow).l2_pad
 }
 
 /// Executes an operation that may lack headroom in front of a packet, which is then dropped.

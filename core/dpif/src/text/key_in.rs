@@ -18,7 +18,11 @@ pub fn parse_key(text: &str, names: &dyn DpPortNames) -> Result<(Flow, Flow), Te
     reader.key.in_port = PortNo::NONE.0;
     reader.list(text, 0)?;
     if !reader.has_type {
-        reader.key.dl_type = reader.header_type;
+        // Without an Ethernet header, the type of the packet says what its network header is.
+        reader.key.dl_type = match reader.key.packet_type {
+            0 => reader.header_type,
+            packet_type => packet_type as u16,
+        };
     }
     Ok((reader.key, reader.mask))
 }

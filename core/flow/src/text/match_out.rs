@@ -231,8 +231,13 @@ impl Writer<'_> {
             self.dec8("tun_erspan_dir", f.erspan_dir, m.erspan_dir);
             self.hex("tun_erspan_hwid", f.erspan_hwid.into(), m.erspan_hwid.into(), 8);
         }
-        self.hex("gtpu_flags", f.gtpu_flags.into(), m.gtpu_flags.into(), 8);
-        self.dec8("gtpu_msgtype", f.gtpu_msgtype, m.gtpu_msgtype);
+        // As in Open vSwitch, these two are printed without their masks.
+        if m.gtpu_flags != 0 {
+            self.put("gtpu_flags", format_args!("{:#x}", f.gtpu_flags));
+        }
+        if m.gtpu_msgtype != 0 {
+            self.put("gtpu_msgtype", f.gtpu_msgtype);
+        }
         if m.flags & 0xf != 0 {
             let (value, mask) = (u32::from(f.flags & 0xf), u32::from(m.flags & 0xf));
             self.put("tun_flags", flags::format_masked(flags::tunnel, value, mask, 0xf));
