@@ -123,10 +123,11 @@ impl Ring {
                 part.prefetch_write(0..2 * LINE);
             }
         }
-        let start = cursor.next;
+        // Entries of `burst` that are used. This is a register of full width: a cursor in memory whose halves are written
+        // one by one is read when all writes before it are done, also those to the guest's memory.
+        let (start, mut at) = (cursor.next, 0);
+        let mut outcome = Ok(Outcome::Sent);
         for item in items {
-            // Of what was read, the entry that this packet goes to.
-            let at = usize::from(cursor.next.wrapping_sub(start));
             let len = item.bytes.len();
             // Two long packets at most are on their way: more would not stay in the cache.
             if len > 2 * LINE
@@ -136,29 +137,40 @@ impl Ring {
                 part.prefetch_write(2 * LINE..len.min(AHEAD));
             }
             let part = burst.get(at).and_then(|(head, first)| Some((head, whole(first, len)?)));
-            let outcome = match part {
+            match part {
                 Some((head, part)) if part.write_header(item.header) => {
                     part.skip(HEADER).write(item.bytes);
-                    self.memory.put_used(cursor.next, head, (HEADER + len) as u32);
-                    cursor.advance(1);
-                    Outcome::Sent
+                    self.memory.put_used(start.wrapping_add(at as u16), head, (HEADER + len) as u32);
+                    at += 1;
+                    sent(item.bytes);
                 }
-                _ => self.put(item, cursor, &burst, at)?,
-            };
-            match outcome {
-                Outcome::Sent => sent(item.bytes),
-                Outcome::TooLong => filled.too_long += 1,
-                Outcome::Full => break,
+                _ => {
+                    outcome = self.put(item, &mut at, cursor, &burst);
+                    match outcome {
+                        Ok(Outcome::Sent) => sent(item.bytes),
+                        Ok(Outcome::TooLong) => filled.too_long += 1,
+                        Ok(Outcome::Full) | Err(_) => break,
+                    }
+                }
             }
             filled.handled += 1;
         }
-        Ok(())
+        cursor.advance(at as u16);
+        outcome.map(|_| ())
     }
 
     /// Puts one packet into as many chains as it needs: entries of `burst` from `at` on, which were read before, then
-    /// others.
+    /// others. `at` goes on by the entries that it took.
     #[inline(never)]
-    fn put(&self, item: &Item<'_>, cursor: &mut Cursor, burst: &Burst, at: usize) -> Result<Outcome, Lie> {
+    fn put(
+        &self,
+        item: &Item<'_>,
+        at: &mut usize,
+        cursor: &mut Cursor,
+        burst: &Burst,
+    ) -> Result<Outcome, Lie> {
+        let next = cursor.next.wrapping_add(*at as u16);
+
         let header_len = self.header();
         let needed = header_len + item.bytes.len();
         let (mut parts, mut room) = (Parts::new(), 0usize);
@@ -167,12 +179,12 @@ impl Ring {
         let mut hint = cursor.hint;
         while room < needed {
             let chains = taken.len() as u16;
-            if chains == cursor.left || taken.is_full() {
+            if *at + taken.len() >= usize::from(cursor.left) || taken.is_full() {
                 return Ok(Outcome::Full);
             }
-            let (head, first) = match burst.get(at + usize::from(chains)) {
+            let (head, first) = match burst.get(*at + usize::from(chains)) {
                 Some((head, first)) => (head, *first),
-                None => self.entry(cursor.next.wrapping_add(chains))?,
+                None => self.entry(next.wrapping_add(chains))?,
             };
             let len = self.walk(Direction::ToGuest).chain(first, &mut parts, &mut hint)?;
             room += len as usize;
@@ -195,11 +207,11 @@ impl Ring {
         }
         drop(parts);
         let mut rest = needed as u32;
-        for (head, len) in &taken {
-            self.memory.put_used(cursor.next, *head, rest.min(*len));
+        for ((head, len), n) in taken.iter().zip(0..) {
+            self.memory.put_used(next.wrapping_add(n), *head, rest.min(*len));
             rest -= rest.min(*len);
-            cursor.advance(1);
         }
+        *at += taken.len();
         cursor.hint = hint;
         Ok(Outcome::Sent)
     }
