@@ -347,14 +347,15 @@ impl FramePool {
 
     /// Frees a buffer. A buffer of a device is returned to it at the next [`FramePool::flush`] at the latest.
     ///
-    /// Inlined, so that the frame is not moved to read two of its words.
+    /// Inlined, so that the buffer is copied once, from the list of frames to that of free buffers: a copy in between is
+    /// written by words and read by vectors, which the processor does only after all writes before.
     #[inline(always)]
     pub fn free(&mut self, frame: Frame) {
-        if let Err(buffer) = self.returns.push(frame.buffer) {
-            match buffer.size() == BUFFER && self.free.len() < self.keep {
-                true => self.free.push(buffer),
-                false => self.keep(buffer),
-            }
+        let Frame { buffer, .. } = frame;
+        match buffer.source() {
+            None if buffer.size() == BUFFER && self.free.len() < self.keep => self.free.push(buffer),
+            None => self.keep(buffer),
+            Some(_) => drop(self.returns.push(buffer)),
         }
     }
 

@@ -220,6 +220,9 @@ pub(crate) struct Part<'m> {
 }
 
 impl<'m> Part<'m> {
+    /// No bytes.
+    pub const EMPTY: Part<'m> = Part { at: std::ptr::null_mut(), len: 0, memory: PhantomData };
+
     /// Its length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
@@ -263,21 +266,38 @@ impl<'m> Part<'m> {
         (self.len >= 12).then(|| unsafe { copy::read_12(self.at) })
     }
 
-    /// Writes its first 12 bytes. Returns false if it is shorter.
+    /// Makes these its first 12 bytes. Returns false if it is shorter.
+    ///
+    /// They are not written if they are there already: a driver that reads headers and does not change them has their
+    /// cache lines in common with this core, and a write would take them from it.
     #[inline(always)]
-    pub fn write_header(&self, words: (u64, u32)) -> bool {
-        let fits = self.len >= 12;
-        if fits {
-            // SAFETY: as above; regions are mapped writable.
+    pub fn set_header(&self, words: (u64, u32)) -> bool {
+        let there = self.read_header();
+        if there.is_some_and(|there| there != words) {
+            // SAFETY: as above, it has 12 bytes; regions are mapped writable.
             unsafe { copy::write_12(self.at, words) };
         }
-        fits
+        there.is_some()
     }
 
     /// Prefetches the cache lines of bytes `range`, for reading.
     #[inline(always)]
     pub fn prefetch(&self, range: Range<usize>) {
         range.step_by(LINE).for_each(|n| cpu::prefetch_at(self.at.wrapping_add(n)));
+    }
+
+    /// Prefetches the first two cache lines of a buffer of which `len` bytes are read, or the one that it has.
+    #[inline(always)]
+    pub fn prefetch_first(&self, len: usize) {
+        cpu::prefetch_at(self.at);
+        cpu::prefetch_at(self.at.wrapping_add(LINE.min(len.saturating_sub(1))));
+    }
+
+    /// As [`Part::prefetch_first`], for writing.
+    #[inline(always)]
+    pub fn prefetch_first_for_write(&self, len: usize) {
+        cpu::prefetch_write_at(self.at);
+        cpu::prefetch_write_at(self.at.wrapping_add(LINE.min(len.saturating_sub(1))));
     }
 
     /// Prefetches the cache lines of bytes `range`, for writing.
@@ -327,8 +347,12 @@ pub(crate) mod tests {
             assert!(window.part(address, len).is_none() && memory.window(2).part(address, len).is_none());
         }
         assert_eq!(window.part(0x2000, 12).unwrap().read_header().unwrap().0.to_le_bytes()[..3], *b"abc");
+        let header = window.part(0x2000, 12).unwrap();
+        for words in [(7, 9), (7, 9), (7, 8), (6, 8)] {
+            assert_eq!((header.set_header(words), header.read_header()), (true, Some(words)));
+        }
         let short = window.part(0x2000, 11).unwrap();
-        assert!(short.read_header().is_none() && !short.write_header((0, 0)));
+        assert!(short.read_header().is_none() && !short.set_header((0, 0)));
         for (address, len) in [(0xfff, 1), (0x3000, 1), (u64::MAX, 1), (0, 100)] {
             assert!(memory.part(address, len, &mut hint).is_none(), "{address:#x}");
         }

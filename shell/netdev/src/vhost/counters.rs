@@ -66,6 +66,15 @@ impl Counters {
         run.end(self);
     }
 
+    /// Counts packets that found no place in the ring.
+    #[inline]
+    pub fn unsent(&self, n: u64) {
+        if n > 0 {
+            self.full.add(n);
+            self.dropped.add(n);
+        }
+    }
+
     #[cold]
     fn group(&self, bytes: &[u8]) {
         let all = bytes.get(..6).is_some_and(|a| a == [0xff; 6]);

@@ -2,9 +2,10 @@
 
 use super::{Device, Inside};
 use crate::feature;
-use crate::ring::fill::Item;
+use crate::ring::fill::{Item, Packet};
 use crate::ring::split::{BURST, Ring};
 use arrayvec::ArrayVec;
+use packet::frame::Frame;
 use packet::offload::{GsoKind, Offload};
 use packet::vnet;
 use std::sync::Arc;
@@ -114,9 +115,16 @@ impl<'f> Sending<'_, 'f> {
     /// Once the ring is full, this `Sending` sends nothing more.
     #[inline]
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8])) -> usize {
-        let unsent = self.progress.offer(&mut self.ring, self.items, &mut sent);
+        let unsent = self.progress.offer(&mut self.ring, &self.items[..], &mut sent);
         self.items.clear();
         unsent
+    }
+
+    /// Sends frames without offload requests, as [`Sending::flush`] does, without keeping them first. To be called when no
+    /// packet is pushed.
+    #[inline]
+    pub fn send_frames(&mut self, frames: &[Frame], mut sent: impl FnMut(&[u8])) -> usize {
+        self.progress.offer(&mut self.ring, frames, &mut sent)
     }
 
     /// Interrupts sent to the guest since the last call.
@@ -135,7 +143,7 @@ impl<'f> Sending<'_, 'f> {
 impl Progress {
     /// Puts the packets into the ring; returns the number of those that were not sent.
     #[inline]
-    fn offer(&mut self, ring: &mut Ring, items: &[Item<'_>], sent: &mut impl FnMut(&[u8])) -> usize {
+    fn offer<P: Packet>(&mut self, ring: &mut Ring, items: &[P], sent: &mut impl FnMut(&[u8])) -> usize {
         let (mut rest, mut unsent) = (items, 0);
         while !rest.is_empty() && !self.full {
             let filled = ring.fill(rest, &mut *sent);

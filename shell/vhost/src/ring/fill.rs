@@ -1,18 +1,37 @@
 //! Packets that a guest receives.
 
 use super::Lie;
-use super::access::Descriptor;
 use super::chain::{Direction, Parts};
-use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
+use super::split::{AHEAD, BURST, Burst, Cursor, Entry, HEADER, Ring};
 use crate::feature;
 use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
+use packet::frame::Frame;
 use packet::vnet;
 
-/// A packet to be sent, with its header for one buffer in two words.
+/// A packet to be sent.
+pub(crate) trait Packet {
+    fn bytes(&self) -> &[u8];
+
+    /// Its header for one buffer, in two words.
+    #[inline(always)]
+    fn header(&self) -> (u64, u32) {
+        (0, ONE_BUFFER)
+    }
+}
+
+/// A frame that is complete.
+impl Packet for Frame {
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+/// A packet with its header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item<'f> {
-    pub bytes: &'f [u8],
+    bytes: &'f [u8],
     header: (u64, u32),
 }
 
@@ -28,6 +47,18 @@ impl<'f> Item<'f> {
         let [a, b, c, d, e, f, g, h, i, j] = header;
         let last = u32::from(u16::from_ne_bytes([i, j])) | ONE_BUFFER;
         Item { bytes, header: (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), last) }
+    }
+}
+
+impl Packet for Item<'_> {
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    #[inline(always)]
+    fn header(&self) -> (u64, u32) {
+        self.header
     }
 }
 
@@ -59,7 +90,8 @@ const CHAINS_MAX: usize = 280;
 
 impl Ring {
     /// Puts packets into the guest's buffers until these run out, and calls `sent` for each that was sent.
-    pub fn fill(&mut self, items: &[Item<'_>], mut sent: impl FnMut(&[u8])) -> Filled {
+    #[inline]
+    pub fn fill<P: Packet>(&mut self, items: &[P], mut sent: impl FnMut(&[u8])) -> Filled {
         let mut filled = Filled::default();
         if self.lie.is_some() {
             return filled;
@@ -74,9 +106,10 @@ impl Ring {
         filled
     }
 
-    fn put_all(
+    #[inline(always)]
+    fn put_all<P: Packet>(
         &mut self,
-        items: &[Item<'_>],
+        items: &[P],
         filled: &mut Filled,
         sent: &mut impl FnMut(&[u8]),
     ) -> Result<(), Lie> {
@@ -99,55 +132,43 @@ impl Ring {
     }
 
     /// Puts packets, at most [`BURST`], into the chains that the guest offers.
-    #[inline]
-    fn put_burst(
+    #[inline(always)]
+    fn put_burst<P: Packet>(
         &self,
-        items: &[Item<'_>],
+        items: &[P],
         cursor: &mut Cursor,
         filled: &mut Filled,
         sent: &mut impl FnMut(&[u8]),
     ) -> Result<(), Lie> {
         self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
         let mut burst = Burst::new();
-        self.read_burst(cursor.next, cursor.left.min(items.len() as u16), &mut burst)?;
-        // Packets with 12 bytes of header that fit one buffer are copied here, others elsewhere, also if they are logged.
-        let plain = self.header() == HEADER && self.log.is_none();
-        let window = self.memory.memory().window(cursor.hint);
-        let whole = |first: &Descriptor, len: usize| {
-            let one = first.flags(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT);
-            let fits = first.len() as usize >= HEADER + len;
-            window.part(first.address, first.len()).filter(|_| one == Descriptor::WRITE && fits & plain)
-        };
-        for (first, item) in burst.first().iter().zip(items) {
-            if let Some(part) = whole(first, item.bytes.len()) {
-                part.prefetch_write(0..2 * LINE);
-            }
-        }
+        let n = cursor.left.min(items.len() as u16);
+        self.read_burst(cursor, n, Direction::ToGuest, &mut burst, |at, part| {
+            part.prefetch_first_for_write(items.get(at).map_or(0, |item| HEADER + item.bytes().len()));
+        })?;
         // Entries of `burst` that are used. This is a register of full width: a cursor in memory whose halves are written
         // one by one is read when all writes before it are done, also those to the guest's memory.
         let (start, mut at) = (cursor.next, 0);
         let mut outcome = Ok(Outcome::Sent);
         for item in items {
-            let len = item.bytes.len();
+            let bytes = item.bytes();
+            let len = bytes.len();
             // Two long packets at most are on their way: more would not stay in the cache.
-            if len > 2 * LINE
-                && let Some((_, next)) = burst.get(at + 1)
-                && let Some(part) = whole(next, len)
-            {
-                part.prefetch_write(2 * LINE..len.min(AHEAD));
+            if len > 2 * LINE {
+                burst.whole(at + 1).prefetch_write(2 * LINE..len.min(AHEAD));
             }
-            let part = burst.get(at).and_then(|(head, first)| Some((head, whole(first, len)?)));
-            match part {
-                Some((head, part)) if part.write_header(item.header) => {
-                    part.skip(HEADER).write(item.bytes);
+            let entry = burst.get(at).filter(|entry| entry.whole.len() >= HEADER + len);
+            match entry {
+                Some(Entry { head, whole, .. }) if whole.set_header(item.header()) => {
+                    whole.skip(HEADER).write(bytes);
                     self.memory.put_used(start.wrapping_add(at as u16), head, (HEADER + len) as u32);
                     at += 1;
-                    sent(item.bytes);
+                    sent(bytes);
                 }
                 _ => {
-                    outcome = self.put(item, &mut at, cursor, &burst);
+                    outcome = self.put((bytes, item.header()), &mut at, cursor, &burst);
                     match outcome {
-                        Ok(Outcome::Sent) => sent(item.bytes),
+                        Ok(Outcome::Sent) => sent(bytes),
                         Ok(Outcome::TooLong) => filled.too_long += 1,
                         Ok(Outcome::Full) | Err(_) => break,
                     }
@@ -164,15 +185,15 @@ impl Ring {
     #[inline(never)]
     fn put(
         &self,
-        item: &Item<'_>,
+        (bytes, header_words): (&[u8], (u64, u32)),
         at: &mut usize,
         cursor: &mut Cursor,
-        burst: &Burst,
+        burst: &Burst<'_>,
     ) -> Result<Outcome, Lie> {
         let next = cursor.next.wrapping_add(*at as u16);
 
         let header_len = self.header();
-        let needed = header_len + item.bytes.len();
+        let needed = header_len + bytes.len();
         let (mut parts, mut room) = (Parts::new(), 0usize);
         // The descriptor and the length of each chain.
         let mut taken = ArrayVec::<(u16, u32), CHAINS_MAX>::new();
@@ -183,7 +204,7 @@ impl Ring {
                 return Ok(Outcome::Full);
             }
             let (head, first) = match burst.get(*at + usize::from(chains)) {
-                Some((head, first)) => (head, *first),
+                Some(entry) => (entry.head, *entry.first),
                 None => self.entry(next.wrapping_add(chains))?,
             };
             let len = self.walk(Direction::ToGuest).chain(first, &mut parts, &mut hint)?;
@@ -194,10 +215,10 @@ impl Ring {
             }
         }
         let mut header = [0; HEADER];
-        header[..8].copy_from_slice(&item.header.0.to_ne_bytes());
-        header[8..].copy_from_slice(&item.header.1.to_ne_bytes());
+        header[..8].copy_from_slice(&header_words.0.to_ne_bytes());
+        header[8..].copy_from_slice(&header_words.1.to_ne_bytes());
         header[vnet::LEN..].copy_from_slice(&(taken.len() as u16).to_le_bytes());
-        scatter(&parts, &header[..header_len], item.bytes);
+        scatter(&parts, &header[..header_len], bytes);
         if let Some(log) = &self.log {
             // The guest gave all of these to be written.
             for part in &parts {

@@ -3,7 +3,7 @@
 use super::Lie;
 use super::access::Descriptor;
 use super::chain::{Direction, Parts};
-use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
+use super::split::{AHEAD, Burst, Cursor, HEADER, Ring};
 use crate::feature;
 use crate::guest::Received;
 use crate::memory::{LINE, Part};
@@ -57,41 +57,36 @@ impl Ring {
     }
 
     /// Takes the next packets, at most [`BURST`].
-    #[inline]
+    #[inline(always)]
     fn take_burst(&self, cursor: &mut Cursor, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), Lie> {
         let mut burst = Burst::new();
-        self.read_burst(cursor.next, cursor.left.min(BURST as u16), &mut burst)?;
-        // Packets with 12 bytes of header in one buffer are copied here, others elsewhere.
-        let plain = self.header() == HEADER;
-        let window = self.memory.memory().window(cursor.hint);
-        let whole = |first: &Descriptor| {
-            let is_one = !first.has(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT);
-            window.part(first.address, first.len()).filter(|_| is_one & plain)
-        };
-        for first in burst.first() {
-            if let Some(part) = whole(first) {
-                part.prefetch(0..2 * LINE);
-            }
-        }
-        for n in 0.. {
-            let Some((head, first)) = burst.get(n) else { break };
+        self.read_burst(cursor, cursor.left, Direction::FromGuest, &mut burst, |_, part| {
+            part.prefetch_first(part.len());
+        })?;
+        let (start, mut at) = (cursor.next, 0);
+        let mut taken = Ok(());
+        while let Some(entry) = burst.get(at) {
             // Two long packets at most are on their way: more would not stay in the cache.
-            if let Some((_, next)) = burst.get(n + 1)
-                && next.len() as usize > 2 * LINE
-                && let Some(part) = whole(next)
-            {
-                part.prefetch(2 * LINE..part.len().min(AHEAD));
+            let next = burst.whole(at + 1);
+            if next.len() > 2 * LINE {
+                next.prefetch(2 * LINE..next.len().min(AHEAD));
             }
-            match whole(first) {
-                Some(part) if (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&part.len()) => {
-                    self.whole_packet(&part, pool, out);
+            if (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&entry.whole.len()) {
+                self.whole_packet(&entry.whole, pool, out);
+            } else {
+                match self.packet(*entry.first, &mut cursor.hint, pool) {
+                    Ok(frame) => out.extend(frame),
+                    Err(lie) => {
+                        taken = Err(lie);
+                        break;
+                    }
                 }
-                _ => out.extend(self.packet(*first, &mut cursor.hint, pool)?),
             }
-            self.memory.put_used(cursor.next, head, 0);
-            cursor.advance(1);
+            self.memory.put_used(start.wrapping_add(at as u16), entry.head, 0);
+            at += 1;
         }
-        Ok(())
+        cursor.advance(at as u16);
+        taken
     }
 
     /// Appends the packet in one buffer, which is neither too short nor too long for one, unless it asks for work that

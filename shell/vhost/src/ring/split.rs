@@ -5,7 +5,7 @@ use super::access::{Addresses, Descriptor, RingMemory};
 use super::chain::{Direction, Walk};
 use crate::dirty::DirtyLog;
 use crate::feature;
-use crate::memory::{GuestMemory, LINE};
+use crate::memory::{GuestMemory, LINE, Part};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -15,32 +15,53 @@ pub(crate) const HEADER_SHORT: usize = 10;
 
 /// Entries that are read at once: their descriptors and the first lines of their buffers are fetched side by side.
 pub(crate) const BURST: usize = 32;
+/// Descriptors in a cache line.
+const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
 /// Bytes of a buffer that are prefetched: an Ethernet frame with its header.
 pub(crate) const AHEAD: usize = 1536;
 
 /// Entries of the available ring with their first descriptors, each read once.
 #[derive(Debug)]
-pub(crate) struct Burst {
+pub(crate) struct Burst<'m> {
     heads: [u16; BURST],
     first: [Descriptor; BURST],
+    whole: [Part<'m>; BURST],
     len: usize,
 }
 
-impl Burst {
-    pub fn new() -> Burst {
-        Burst { heads: [0; BURST], first: [Descriptor::default(); BURST], len: 0 }
+/// An entry of a burst.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'b, 'm> {
+    /// The number of its first descriptor.
+    pub head: u16,
+    pub first: &'b Descriptor,
+    /// The buffer; empty if it is not one buffer of the right direction in one region, or must not be used directly.
+    pub whole: Part<'m>,
+}
+
+impl<'m> Burst<'m> {
+    pub fn new() -> Burst<'m> {
+        Burst {
+            heads: [0; BURST],
+            first: [Descriptor::default(); BURST],
+            whole: [Part::EMPTY; BURST],
+            len: 0,
+        }
     }
 
-    /// The first descriptors.
-    #[inline]
-    pub fn first(&self) -> &[Descriptor] {
-        &self.first[..self.len.min(BURST)]
+    /// Entry `n`.
+    #[inline(always)]
+    pub fn get(&self, n: usize) -> Option<Entry<'_, 'm>> {
+        if n >= self.len.min(BURST) {
+            return None;
+        }
+        Some(Entry { head: self.heads[n], first: &self.first[n], whole: self.whole[n] })
     }
 
-    /// Entry `n`: the number of its first descriptor, and this descriptor.
-    #[inline]
-    pub fn get(&self, n: usize) -> Option<(u16, &Descriptor)> {
-        if n < self.len.min(BURST) { Some((self.heads[n], &self.first[n])) } else { None }
+    /// The buffer of entry `n`; empty if there is no such entry.
+    #[inline(always)]
+    pub fn whole(&self, n: usize) -> Part<'m> {
+        self.whole.get(n).copied().unwrap_or(Part::EMPTY)
     }
 }
 
@@ -182,17 +203,43 @@ impl Ring {
         Ok(n)
     }
 
-    /// Reads `n` entries from `next` on, at most [`BURST`], which the guest offers into `burst`.
-    #[inline]
-    pub fn read_burst(&self, next: u16, n: u16, burst: &mut Burst) -> Result<(), Lie> {
-        burst.len = usize::from(n).min(BURST);
-        for (head, i) in burst.heads.iter_mut().zip(0..n) {
-            *head = self.memory.available(next.wrapping_add(i));
-            self.memory.prefetch(*head);
+    /// Reads `n` entries, at most [`BURST`], which the guest offers, into `burst`, and calls `prefetch` for each buffer
+    /// that is used directly, with its place in the burst.
+    #[inline(always)]
+    pub fn read_burst<'m>(
+        &'m self,
+        cursor: &Cursor,
+        n: u16,
+        direction: Direction,
+        burst: &mut Burst<'m>,
+        prefetch: impl Fn(usize, &Part<'m>),
+    ) -> Result<(), Lie> {
+        let n = usize::from(n).min(BURST);
+        let mut line = u16::MAX;
+        for (head, i) in burst.heads[..n].iter_mut().zip(0..) {
+            *head = self.memory.available(cursor.next.wrapping_add(i));
+            // Drivers use descriptors in order: most share a line with the one before.
+            if *head / PER_LINE != line {
+                line = *head / PER_LINE;
+                self.memory.prefetch(*head);
+            }
         }
-        for (first, head) in burst.first.iter_mut().zip(burst.heads).take(burst.len) {
-            *first = self.memory.descriptor(head).ok_or(Lie::Head)?;
+        // Buffers are used directly if their headers have 12 bytes and no write is logged.
+        let plain = self.header() == HEADER && (self.log.is_none() || direction == Direction::FromGuest);
+        let flags = if direction == Direction::ToGuest { Descriptor::WRITE } else { 0 };
+        let window = self.memory.memory().window(cursor.hint);
+        let entries = burst.heads[..n].iter().zip(&mut burst.first).zip(&mut burst.whole);
+        for (at, ((head, first), whole)) in entries.enumerate() {
+            *first = self.memory.descriptor(*head).ok_or(Lie::Head)?;
+            let is_one = first.flags(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT) == flags;
+            if let Some(part) = window.part(first.address, first.len())
+                && is_one & plain
+            {
+                prefetch(at, &part);
+                *whole = part;
+            }
         }
+        burst.len = n;
         Ok(())
     }
 
@@ -219,7 +266,7 @@ impl Ring {
     /// is enough.
     #[inline]
     pub fn prefetch_next(&self, n: u16) {
-        for i in (0..n.min(BURST as u16)).step_by(LINE / Descriptor::BYTES) {
+        for i in (0..n.min(BURST as u16)).step_by(usize::from(PER_LINE)) {
             self.memory.prefetch(self.memory.available(self.next.wrapping_add(i)));
         }
     }
