@@ -7,6 +7,7 @@
 //!   the last version and checks with one load whether it is still current.
 //! * [`mailbox`]: a list to which many threads add and from which one takes, and the synchronisation before that one
 //!   sleeps.
+//! * [`try_lock`]: a lock for one burst, which costs its holder no wait.
 //! * [`index_stack`] and [`credits`]: the free buffers of a pool, and who holds how many of them.
 //!
 //! Memory is reclaimed by epochs: a reader announces the current epoch when it starts a batch and withdraws it when
@@ -20,6 +21,7 @@ pub mod epoch;
 pub mod index_stack;
 pub mod lanes;
 pub mod mailbox;
+pub mod try_lock;
 
 pub use arc_swap::{ArcSwap as Snapshot, Cache as Cached, Guard as Held};
 pub use arena::{Arena, Guard, Reader, Records};
@@ -27,3 +29,4 @@ pub use credits::SharedPart;
 pub use index_stack::IndexStack;
 pub use lanes::{Lane, LaneCount, Lanes};
 pub use mailbox::{Mailbox, SleepFlag};
+pub use try_lock::{TryGuard, TryLock};

@@ -11,7 +11,7 @@ use loom::thread;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::credits::Held;
-use sync::{Arena, IndexStack, Mailbox, SharedPart, SleepFlag};
+use sync::{Arena, IndexStack, Mailbox, SharedPart, SleepFlag, TryLock};
 
 /// A value whose creation, reads and drop the checker tracks.
 struct Seen(UnsafeCell<u32>);
@@ -314,5 +314,35 @@ fn a_reserve_is_there_whatever_others_take() {
         state.0.use_some(0, &state.1);
         thread.join().unwrap();
         assert_eq!((state.0.shared.free(), state.0.free.pop(&mut [0; 4])), (1, 3));
+    });
+}
+
+/// Two threads have a value in turn, each sees what the other wrote, and a thread that sets a flag before it takes the lock
+/// knows that whoever takes it later sees the flag.
+#[test]
+fn a_try_lock_orders_its_holders() {
+    check(3, || {
+        let state = Arc::new((TryLock::new(Seen::new(0)), AtomicBool::new(false)));
+        let other = Arc::clone(&state);
+        let worker = thread::spawn(move || {
+            let paused = |state: &(TryLock<Seen>, AtomicBool)| state.1.load(Ordering::Relaxed);
+            for _ in 0..2 {
+                let Some(value) = other.0.try_lock() else { continue };
+                if paused(&other) {
+                    // The other thread may be done with it, but it is not changed after that.
+                    continue;
+                }
+                assert_eq!(value.read(), 0, "it was changed before the flag was set");
+                value.0.with_mut(|p| write(p, 0));
+            }
+        });
+        state.1.store(true, Ordering::Relaxed);
+        let is_idle = state.0.try_lock().is_some();
+        if is_idle {
+            // No worker is inside, nor will be.
+            let value = state.0.try_lock();
+            value.iter().for_each(|value| value.0.with_mut(|p| write(p, 1)));
+        }
+        worker.join().unwrap();
     });
 }

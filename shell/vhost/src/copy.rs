@@ -31,6 +31,17 @@ pub(crate) unsafe fn write(to: *mut u8, from: &[u8]) {
     unsafe { machine::copy(from.as_ptr(), to, from.len()) };
 }
 
+/// Writes 16 bytes of guest memory.
+///
+/// # Safety
+///
+/// `to` is mapped writable for 16 bytes, and is no memory of the switch.
+#[inline(always)]
+pub(crate) unsafe fn write_16(to: *mut u8, from: &[u8; 16]) {
+    // SAFETY: the caller's promise.
+    unsafe { machine::write_16(to, from) };
+}
+
 /// Reads 12 bytes of guest memory: the packet header in two words.
 ///
 /// # Safety
@@ -263,6 +274,18 @@ mod machine {
 
     /// # Safety
     ///
+    /// 16 bytes can be written at `to`.
+    #[inline(always)]
+    pub unsafe fn write_16(to: *mut u8, from: &[u8; 16]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            asm!("movdqu {v}, [{from}]", "movdqu [{to}], {v}", from = in(reg) from, to = in(reg) to,
+                 v = out(xmm_reg) _, options(nostack, preserves_flags));
+        }
+    }
+
+    /// # Safety
+    ///
     /// 12 bytes can be read at `from`.
     #[inline(always)]
     pub unsafe fn read_12(from: *const u8) -> (u64, u32) {
@@ -302,6 +325,14 @@ mod machine {
         let memcpy: Memcpy = std::hint::black_box(libc::memcpy);
         // SAFETY: the caller's promise.
         unsafe { memcpy(to.cast(), from.cast(), n) };
+    }
+
+    /// # Safety
+    ///
+    /// 16 bytes can be written at `to`.
+    pub unsafe fn write_16(to: *mut u8, from: &[u8; 16]) {
+        // SAFETY: the caller's promise.
+        unsafe { copy(from.as_ptr(), to, 16) };
     }
 
     /// # Safety

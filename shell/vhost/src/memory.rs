@@ -259,6 +259,20 @@ impl<'m> Part<'m> {
         n
     }
 
+    /// Copies the first and the last 16 bytes of `from` to their places; nothing if it is shorter.
+    #[inline(always)]
+    pub fn write_ends(&self, from: &[u8]) {
+        if let (Some(first), Some(last)) = (from.first_chunk(), from.last_chunk())
+            && from.len() <= self.len()
+        {
+            // SAFETY: as above: both lie within the first `from.len()` bytes.
+            unsafe {
+                copy::write_16(self.at, first);
+                copy::write_16(self.at.add(from.len() - 16), last);
+            }
+        }
+    }
+
     /// Reads its first 12 bytes: a packet header, in two words. `None`: it is shorter.
     #[inline(always)]
     pub fn read_header(&self) -> Option<(u64, u32)> {

@@ -27,7 +27,8 @@ use crate::ring::split::Ring;
 use crate::server::wake;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sync::{TryGuard, TryLock};
 
 /// How often a sender tries to get a ring that another one fills: a burst takes some microseconds.
 const TRIES: usize = 20_000;
@@ -41,7 +42,7 @@ thread_local! {
 #[repr(align(64))]
 struct Slot {
     /// `None`: the ring is not in use.
-    ring: Mutex<Option<Box<Ring>>>,
+    ring: TryLock<Option<Box<Ring>>>,
     /// Odd while a worker is inside. Written by the holder of the lock.
     visits: AtomicU64,
     /// The thread that was inside last (gettid(2)).
@@ -70,7 +71,7 @@ const ANNOUNCE: u64 = 1 << 48;
 pub(crate) struct Inside<'d> {
     device: &'d Device,
     number: usize,
-    ring: MutexGuard<'d, Option<Box<Ring>>>,
+    ring: TryGuard<'d, Option<Box<Ring>>>,
     told: bool,
 }
 
@@ -93,7 +94,7 @@ impl Device {
         if self.paused.load(Ordering::Relaxed) {
             return None;
         }
-        let ring = unpoisoned(slot.ring.try_lock())?;
+        let ring = slot.ring.try_lock()?;
         // `pause` was called before the lock was last released, or the serving thread sees that it is held.
         if self.paused.load(Ordering::Relaxed) || ring.is_none() {
             return None;
@@ -139,13 +140,19 @@ impl Device {
 
     /// Whether no worker is inside. This stays true only if `pause` was called before.
     fn is_idle(&self) -> bool {
-        self.slots.iter().all(|slot| unpoisoned(slot.ring.try_lock()).is_some())
+        self.slots.iter().all(|slot| slot.ring.try_lock().is_some())
     }
 
     /// The ring in use, replaced; for the serving thread, while no worker is inside.
     fn replace(&self, number: usize, ring: Option<Box<Ring>>) -> Option<Box<Ring>> {
         let slot = self.slots.get(number)?;
-        std::mem::replace(&mut *slot.ring.lock().unwrap_or_else(PoisonError::into_inner), ring)
+        loop {
+            // A worker that was not told in time takes the lock, sees that it has to leave, and releases it.
+            if let Some(mut place) = slot.ring.try_lock() {
+                return std::mem::replace(&mut *place, ring);
+            }
+            std::hint::spin_loop();
+        }
     }
 
     /// Removes all rings; for the serving thread, while no worker is inside.
@@ -181,14 +188,6 @@ impl Device {
         }
         let address = self.announce.swap(0, Ordering::Relaxed) & (ANNOUNCE - 1);
         address.to_ne_bytes().first_chunk().copied()
-    }
-}
-
-fn unpoisoned<T>(lock: Result<T, TryLockError<T>>) -> Option<T> {
-    match lock {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
     }
 }
 

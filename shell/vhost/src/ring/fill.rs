@@ -2,7 +2,7 @@
 
 use super::Lie;
 use super::chain::{Direction, Parts};
-use super::split::{AHEAD, BURST, Burst, Cursor, Entry, HEADER, Ring};
+use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
 use crate::feature;
 use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
@@ -146,33 +146,43 @@ impl Ring {
         self.read_burst(cursor, n, Direction::ToGuest, &mut burst, |at, part| {
             part.prefetch_first_for_write(items.get(at).map_or(0, |item| HEADER + item.bytes().len()));
         })?;
-        // Entries of `burst` that are used. This is a register of full width: a cursor in memory whose halves are written
-        // one by one is read when all writes before it are done, also those to the guest's memory.
-        let (start, mut at) = (cursor.next, 0);
+        let ready = begin(items, &burst);
+        let (first, rest) = items.split_at(ready);
+        for (at, item) in first.iter().enumerate() {
+            let bytes = item.bytes();
+            // Two long packets at most are on their way: more would not stay in the cache.
+            if bytes.len() > 2 * LINE {
+                burst.whole(at + 1).prefetch_write(2 * LINE..bytes.len().min(AHEAD));
+            }
+            burst.whole(at).skip(HEADER).write(bytes);
+            sent(bytes);
+        }
+        for (at, item) in first.iter().enumerate() {
+            let len = (HEADER + item.bytes().len()) as u32;
+            self.memory.put_used(cursor.next.wrapping_add(at as u16), burst.head(at), len);
+        }
+        filled.handled += ready;
+        self.put_others(rest, ready, &burst, cursor, filled, sent)
+    }
+
+    /// Puts packets of which the first fits no single buffer; `at`: entries of `burst` that are used.
+    #[inline(never)]
+    fn put_others<P: Packet>(
+        &self,
+        items: &[P],
+        mut at: usize,
+        burst: &Burst<'_>,
+        cursor: &mut Cursor,
+        filled: &mut Filled,
+        sent: &mut impl FnMut(&[u8]),
+    ) -> Result<(), Lie> {
         let mut outcome = Ok(Outcome::Sent);
         for item in items {
-            let bytes = item.bytes();
-            let len = bytes.len();
-            // Two long packets at most are on their way: more would not stay in the cache.
-            if len > 2 * LINE {
-                burst.whole(at + 1).prefetch_write(2 * LINE..len.min(AHEAD));
-            }
-            let entry = burst.get(at).filter(|entry| entry.whole.len() >= HEADER + len);
-            match entry {
-                Some(Entry { head, whole, .. }) if whole.set_header(item.header()) => {
-                    whole.skip(HEADER).write(bytes);
-                    self.memory.put_used(start.wrapping_add(at as u16), head, (HEADER + len) as u32);
-                    at += 1;
-                    sent(bytes);
-                }
-                _ => {
-                    outcome = self.put((bytes, item.header()), &mut at, cursor, &burst);
-                    match outcome {
-                        Ok(Outcome::Sent) => sent(bytes),
-                        Ok(Outcome::TooLong) => filled.too_long += 1,
-                        Ok(Outcome::Full) | Err(_) => break,
-                    }
-                }
+            outcome = self.put((item.bytes(), item.header()), &mut at, cursor, burst);
+            match outcome {
+                Ok(Outcome::Sent) => sent(item.bytes()),
+                Ok(Outcome::TooLong) => filled.too_long += 1,
+                Ok(Outcome::Full) | Err(_) => break,
             }
             filled.handled += 1;
         }
@@ -236,6 +246,24 @@ impl Ring {
         cursor.hint = hint;
         Ok(Outcome::Sent)
     }
+}
+
+/// Writes the headers of packets that fit one buffer each, and the ends of short ones. Returns their number: the packets
+/// before the first that does not fit.
+///
+/// Their first cache lines often are in the guest's cache too: then a prefetch for writing does nothing, and the first
+/// write to each has to wait until the guest has lost it. These writes wait together, because there are few of them.
+#[inline(always)]
+fn begin<P: Packet>(items: &[P], burst: &Burst<'_>) -> usize {
+    let fits = |(at, item): &(usize, &P)| {
+        let (bytes, whole) = (item.bytes(), burst.whole(*at));
+        let fits = whole.len() >= HEADER + bytes.len() && whole.set_header(item.header());
+        if fits && bytes.len() <= 2 * LINE {
+            whole.skip(HEADER).write_ends(bytes);
+        }
+        fits
+    };
+    items.iter().enumerate().take_while(fits).count()
 }
 
 /// Writes the header, then the packet, into the parts.

@@ -58,6 +58,12 @@ impl<'m> Burst<'m> {
         Some(Entry { head: self.heads[n], first: &self.first[n], whole: self.whole[n] })
     }
 
+    /// The number of the first descriptor of entry `n`.
+    #[inline(always)]
+    pub fn head(&self, n: usize) -> u16 {
+        self.heads.get(n).copied().unwrap_or(0)
+    }
+
     /// The buffer of entry `n`; empty if there is no such entry.
     #[inline(always)]
     pub fn whole(&self, n: usize) -> Part<'m> {
