@@ -317,6 +317,16 @@ impl FramePool {
         out.last_mut()
     }
 
+    /// Prefetches the buffer of the next frame for `len` bytes, which will be written.
+    #[inline(always)]
+    pub fn prefetch_next(&self, len: usize) {
+        if let Some(buffer) = self.free.last() {
+            let room = buffer.bytes().get(HEADROOM..).unwrap_or(&[]);
+            let lines = room[..len.min(room.len())].chunks(64);
+            lines.for_each(|line| cpu::prefetch_write_at(line.as_ptr()));
+        }
+    }
+
     /// A frame with these bytes.
     #[inline]
     pub fn frame_of(&mut self, bytes: &[u8]) -> Option<Frame> {

@@ -95,6 +95,9 @@ impl Ring {
     fn whole_packet(&self, part: &Part<'_>, pool: &mut FramePool, out: &mut FrameBatch) {
         let Some((first, last)) = part.read_header() else { return };
         let Some(frame) = pool.alloc_in(part.len() - HEADER, out) else { return };
+        if part.len() > 2 * LINE {
+            pool.prefetch_next(part.len());
+        }
         part.skip(HEADER).read(frame.bytes_mut());
         // The number of buffers, after the first 10 bytes, says nothing here.
         if first != 0 || last as u16 != 0 {
