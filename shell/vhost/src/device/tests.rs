@@ -242,6 +242,61 @@ fn a_packet_is_spread_over_buffers_if_the_guest_agreed() {
     }
 }
 
+/// Packets and buffers of many lengths: what arrives is what was sent, in order, whichever way each packet took.
+#[test]
+fn packets_of_any_length_arrive_in_buffers_of_any_length() {
+    let device = device();
+    for seed in 0..200 {
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let mergeable = dice.bool();
+        let mut front = Front::new(&device);
+        front.handshake(feature::VERSION_1 | if mergeable { feature::MRG_RXBUF } else { 0 });
+        let mut sender = to_guest::ToGuest::new(&device, 0);
+        let (mut pool, mut offered, mut seen) = (FramePool::new(8), 0u16, 0u16);
+        for _ in 0..20 {
+            let free = SIZE - (offered - seen);
+            for _ in 0..dice.u16(0..=free) {
+                let at = front.offer(0, offered, dice.choice([64, 100, 300, 4096]).unwrap(), 2);
+                // The header of a packet before, or something else.
+                front.write(at, &if dice.bool() { [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0] } else { [7; 12] });
+                offered += 1;
+            }
+            let mut frame = || {
+                let len = dice.choice([14, 31, 32, 33, 60, 128, 129, 290]).unwrap();
+                pool.frame_of(&std::iter::repeat_with(|| dice.u8(..)).take(len).collect::<Vec<_>>())
+            };
+            let frames: Vec<_> = (0..6).map(|_| frame().unwrap()).collect();
+            let mut sent = Vec::new();
+            let mut packets = to_guest::Packets::default();
+            let mut sending = sender.begin(&mut packets, 3).unwrap();
+            let unsent = sending.send_frames(&frames, |bytes| sent.push(bytes.to_vec()));
+            drop(sending);
+            assert_eq!(sent.len() + unsent, frames.len());
+            let mut frames = frames.iter();
+            for packet in &sent {
+                assert!(frames.any(|frame| frame.bytes() == packet), "the order is kept");
+                let (mut got, mut left) = (Vec::new(), 1);
+                while left > 0 {
+                    let entry: [u8; 8] = front.read(0x2004 + 8 * u64::from(seen % SIZE));
+                    let [head, len] = [0, 4].map(|at| u64::from(entry[at]) + 256 * u64::from(entry[at + 1]));
+                    let at = BUFFERS + head * 0x1000;
+                    if got.is_empty() {
+                        let header: [u8; 12] = front.read(at);
+                        assert_eq!(header[..10], [0; 10]);
+                        left = header[10];
+                    }
+                    got.extend((0..len).map(|n| front.read::<1>(at + n)[0]));
+                    (seen, left) = (seen + 1, left - 1);
+                }
+                assert_eq!(got[12..], packet[..], "seed {seed}");
+            }
+            assert_eq!(front.used(0), seen, "seed {seed}");
+        }
+        front.session.close();
+        front.session.run();
+    }
+}
+
 /// A TCP segment over IPv4 of 1,000 bytes, and its header for 400 bytes of payload in each packet.
 fn tcp() -> (Vec<u8>, [u8; 12]) {
     let mut packet = vec![0u8; 54 + 1000];
