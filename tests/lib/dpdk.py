@@ -77,8 +77,7 @@ class Switch(lab.Switch):
             return
         self.other_config = {"dpdk-init": "true", "dpdk-lcore-mask": "0x1", "pmd-cpu-mask": "0x2",
                              "dpdk-extra": eal, "vhost-sock-dir": "."}
-        if not library:
-            self.other_config["vhost-backend"] = "own"
+        self.other_config["vhost-backend"] = "dpdk" if library else "own"
 
     def binary(self):
         if self.ours:

@@ -34,8 +34,8 @@ pub struct Settings {
     pub vhost_iommu: bool,
     /// `vhost-postcopy-support`
     pub vhost_postcopy: bool,
-    /// `vhost-backend=own`: guests are served by the switch itself.
-    pub vhost_own: bool,
+    /// Guests are served by DPDK's library (`vhost-backend`).
+    pub vhost_library: bool,
     /// `per-port-memory`
     pub per_port_memory: bool,
     /// Inverse of `userspace-tso-enable`: devices are not asked to segment TCP, because their drivers may then send
@@ -73,9 +73,14 @@ impl Settings {
         note(Level::Info, format!("IOMMU support for vhost-user-client {}.", word(vhost_iommu)));
         let vhost_postcopy = VHOST_POSTCOPY_SUPPORT.flag_of(config);
         note(Level::Info, format!("POSTCOPY support for vhost-user-client {}.", word(vhost_postcopy)));
-        let vhost_own = VHOST_BACKEND.word(config) == "own";
-        if vhost_own {
-            note(Level::Info, "Guests are served by the switch itself (vhost-backend=own).".to_owned());
+        // Only the library has these two; a backend that is asked for is used all the same.
+        let vhost_library = match VHOST_BACKEND.get(config) {
+            None => vhost_iommu || vhost_postcopy,
+            Some(_) => VHOST_BACKEND.word(config) == "dpdk",
+        };
+        if vhost_library {
+            note(Level::Info, "Guests are served by DPDK's vhost library.".to_owned());
+        } else {
             without_library(config).into_iter().for_each(|text| note(Level::Warning, text));
         }
         let text = SHARED_MEMPOOL_CONFIG.word(config);
@@ -100,7 +105,7 @@ impl Settings {
             vhost_sock_dir,
             vhost_iommu,
             vhost_postcopy,
-            vhost_own,
+            vhost_library,
             per_port_memory,
             segment_in_software,
             shared_pools,
@@ -188,6 +193,16 @@ mod tests {
     fn devices_segment_unless_told_otherwise() {
         let told = |value| read(&[("userspace-tso-enable", value)]).0.segment_in_software;
         assert_eq!([told("true"), told("nonsense"), told("false")], [false, false, true]);
+    }
+
+    #[test]
+    fn the_library_serves_guests_that_need_it() {
+        let library = |pairs: &[(&str, &str)]| read(pairs).0.vhost_library;
+        let (iommu, postcopy) = (("vhost-iommu-support", "true"), ("vhost-postcopy-support", "true"));
+        assert!(!library(&[]) && library(&[iommu]) && library(&[postcopy]));
+        assert!(library(&[("vhost-backend", "dpdk")]) && !library(&[("vhost-backend", "own"), iommu]));
+        let (_, notes) = read(&[("vhost-backend", "own"), postcopy]);
+        assert!(notes.iter().any(|n| n.level == Level::Warning && n.text.contains("no effect")));
     }
 
     #[test]

@@ -30,14 +30,8 @@ impl Loop {
         assert_eq!((got.packets, got.refused), (self.burst, 0));
         let mut packets = Packets::default();
         let mut sending = self.to.begin(&mut packets, 0).expect("the ring is in use");
-        for frame in &frames {
-            if sending.is_full() {
-                assert_eq!(sending.flush(|_| {}), 0);
-            }
-            assert!(sending.push(frame.bytes()));
-        }
         let mut sent = 0;
-        assert_eq!(sending.flush(|bytes| sent += bytes.len()), 0);
+        assert_eq!(sending.send_frames(&frames, |bytes| sent += bytes.len()), 0);
         black_box(sent);
         drop(sending);
         drop(packets);

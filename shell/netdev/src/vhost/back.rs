@@ -20,7 +20,7 @@ pub(super) enum Back {
 
 /// Whether new ports use DPDK's library.
 pub(super) fn uses_library() -> bool {
-    dpdk::eal::initialized() && !dpdk::settings().vhost_own
+    dpdk::eal::initialized() && dpdk::settings().vhost_library
 }
 
 impl Back {
