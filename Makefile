@@ -38,10 +38,10 @@ deb: build
 	@scripts/setup deb
 	@packaging/debian/build
 
-# The guide as HTML in target/guide; needs mdBook (cargo install mdbook).
+# The guide as HTML in target/guide, with links and spelling checked; needs mdBook.
 guide:
-	docs/guide/check
-	mdbook build docs/guide
+	@scripts/setup check
+	@scripts/guide/build
 
 # Links our programs under the peer's names, for test harnesses that start a switch by those names.
 compat: build

@@ -92,16 +92,24 @@ def play(name, blocks, programs):
 
 
 def test_links():
-    """Links, headings and spelling of all pages; the check finds errors that are put in."""
-    check = os.path.join(GUIDE, "check")
-    lab.sh(check)
+    """Links, headings and spelling of all pages; the check of the pages, and that of the built book, find errors that are put in."""
+    scripts = "/scripts/guide/"
+    lab.sh(lab.ROOT + scripts + "check")
     folder = lab.scratch()
+    os.mkdir(folder + "/scripts")
     lab.sh("cp", "-a", lab.ROOT + "/docs", lab.ROOT + "/README.md", folder)
+    lab.sh("cp", "-a", lab.ROOT + scripts, folder + scripts)
     with open(folder + "/docs/guide/tuning.md", "a") as f:
-        f.write("\n#### Deep\n\n[a](nowhere.md) [b](security.md#nothing) recieve\n")
-    found = lab.sh(folder + "/docs/guide/check", check=False)
+        f.write("\n#### Deep\n\n[a](nowhere.md) [b](security.md#nothing) recieve `recieve`\n")
+    found = lab.sh(folder + scripts + "check", check=False)
     for error in ("a heading skips a level", "no such file: nowhere.md", "no such heading: security.md#nothing", "misspelt: recieve"):
-        assert "tuning.md" in found and error in found, found
+        assert found.count("tuning.md") == 4 and found.count(error) == 1, found
+    book = folder + "/book"
+    os.mkdir(book)
+    with open(book + "/a.html", "w") as f:
+        f.write('<p id="x"><a href="#x"></a><a href="a.html#y"></a><a href="https://nowhere/"></a><img src="b.png">')
+    found = lab.sh(folder + scripts + "check-book", book, check=False)
+    assert "a.html:1: no such heading: a.html#y" in found and "no such file: b.png" in found and "#x" not in found, found
 
 
 def test_commands():

@@ -1,4 +1,4 @@
-"""The problems of docs/troubleshooting.md: the command that the guide names for each names its cause."""
+"""The problems of docs/guide/troubleshooting.md: the command that the guide names for each names its cause."""
 import json
 import os
 import subprocess

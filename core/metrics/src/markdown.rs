@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 const HEAD: &str = "# Metrics
 
-The metrics that `/metrics` and `/api/metrics` have ([how to get them](observability.md)). This page is made from the table in
+The metrics that `/metrics` and `/api/metrics` have ([how to get them](guide/observability.md)). This page is made from the table in
 `core/metrics/src/table.rs`: `sluice metrics --markdown`.
 
 An object is left out when its kind has reached the limit that is stated below; `sluice_left_out_objects` counts what is left out.

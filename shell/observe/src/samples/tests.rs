@@ -63,7 +63,7 @@ fn view() -> View {
     View { datapaths: vec![datapath], ports: (0..PORTS).map(port).collect(), ..View::default() }
 }
 
-/// The cardinality that docs/observability.md states. The test prints what a scrape costs (`cargo test --release -p observe --
+/// The cardinality that docs/guide/observability.md states. The test prints what a scrape costs (`cargo test --release -p observe --
 /// --nocapture`), and has no limit of time.
 #[test]
 fn cardinality_of_ten_thousand_ports() {
