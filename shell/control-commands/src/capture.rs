@@ -63,7 +63,13 @@ impl Asked {
                 "reason" => asked.reason = text(),
                 "flow" => asked.flow = text(),
                 "megaflow" => asked.megaflow = text(),
-                "passes" => asked.passes = value == "all",
+                "passes" => {
+                    asked.passes = match value {
+                        "all" => true,
+                        "first" => false,
+                        _ => return Err(format!("passes: \"{value}\" is neither all nor first")),
+                    }
+                }
                 "snaplen" => asked.snaplen = Some(number()? as usize),
                 "every" => asked.every = number()?.into(),
                 "rate" => asked.rate = number()?.into(),
@@ -96,9 +102,10 @@ impl Asked {
         }
     }
 
-    fn spec(&self, backer: &Backer) -> Result<CaptureSpec, String> {
+    /// What is captured. `number` gives the number of a port.
+    fn spec(&self, number: impl Fn(&str) -> Option<u32>) -> Result<CaptureSpec, String> {
         let (rx, tx, drops) = sides(self.sides.as_deref())?;
-        let ports: BTreeSet<u32> = self.ports.iter().filter_map(|port| number_of(backer, port)).collect();
+        let ports: BTreeSet<u32> = self.ports.iter().filter_map(|port| number(port)).collect();
         let megaflow = match &self.megaflow {
             Some(text) => Some(ufid(text).ok_or_else(|| format!("{text}: not the ufid of a megaflow"))?),
             None => None,
@@ -180,7 +187,7 @@ pub(crate) fn filter(text: &str) -> Result<Match, String> {
 pub(crate) fn start(switch: &Switch, args: &[String]) -> Result<Reply, String> {
     let asked = Asked::parse(args)?;
     let backer = asked.backer(switch)?;
-    let spec = asked.spec(backer)?;
+    let spec = asked.spec(|port| number_of(backer, port))?;
     let clock = WallClock::new();
     let capture = Arc::new(Capture::new(spec, Arc::new(move || clock.now())));
     let ports = backer.ports.iter().map(|(no, port)| (no.0, port.name.clone())).collect();
@@ -215,13 +222,59 @@ fn one(capture: &Capture) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// A value of any name, right or wrong.
+    fn value() -> impl Strategy<Value = String> {
+        prop_oneof![
+            any::<u64>().prop_map(|n| n.to_string()),
+            "(rx|tx|drops|,){0,4}",
+            "(all|first|mtu|drop|p1|tcp|in_port=1)",
+            "(tcp|udp|ip|ipv6|arp|icmp|nw_src=|tp_dst=|ct_state=|,|=|/|\\+|[0-9]|0x[0-9a-f]{1,9}){0,9}",
+            "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+            ".{0,40}",
+        ]
+    }
+
+    fn word() -> impl Strategy<Value = String> {
+        let name =
+            "(datapath|port|sides|reason|flow|megaflow|passes|snaplen|every|rate|memory|[a-z]{0,4})(=|==|)";
+        (name, value()).prop_map(|(name, value)| name + &value)
+    }
+
+    proptest! {
+        /// Whatever a client of the control socket asks for is refused with a text, or is within the bounds of a capture.
+        #[test]
+        fn any_words_are_refused_or_bounded(words in proptest::collection::vec(word(), 0..6)) {
+            let found = Asked::parse(&words).and_then(|asked| {
+                let spec = asked.spec(|port| port.parse().ok())?;
+                Ok((asked, spec))
+            });
+            let (asked, spec) = match found {
+                Ok(found) => found,
+                Err(text) => {
+                    prop_assert!(!text.is_empty());
+                    return Ok(());
+                }
+            };
+            prop_assert!((1..=SNAPLEN).contains(&spec.snaplen) && spec.memory <= MEMORY.1);
+            prop_assert!(spec.rx || spec.tx || spec.drops);
+            prop_assert!(spec.megaflow.is_none() || (spec.rx && !spec.tx && !spec.drops));
+            prop_assert!(spec.every <= u32::MAX.into() && spec.rate <= u32::MAX.into());
+            prop_assert_eq!(spec.megaflow.is_some(), asked.megaflow.is_some());
+            prop_assert_eq!(spec.filter.is_some(), asked.flow.is_some());
+            prop_assert!(spec.filter.is_none_or(|filter| filter.mask.in_port == 0));
+            prop_assert!(asked.reason.is_none_or(|part| !spec.reasons.is_empty()
+                && spec.reasons.iter().all(|reason| reason.name().contains(&part))));
+        }
+    }
 
     #[test]
     fn words() {
         let parse = |words: &str| Asked::parse(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());
         let asked = parse("port=p1 port=p2 flow=tcp,tp_dst=80 rate=7").unwrap();
         assert_eq!((asked.ports.len(), asked.flow.as_deref(), asked.rate), (2, Some("tcp,tp_dst=80"), 7));
-        for wrong in ["p1", "rate=-1", "rate=4294967296", "nosuch=1"] {
+        for wrong in ["p1", "rate=-1", "rate=4294967296", "nosuch=1", "passes=", "passes=every"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         assert_eq!(sides(Some("tx,drops")), Ok((false, true, true)));
