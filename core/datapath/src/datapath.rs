@@ -33,6 +33,9 @@ use units::{Millis, PortNo, Ufid, WorkerId};
 /// The worker under which packets of the control half, and flows that no packet has used, are listed.
 pub const OUTSIDE: WorkerId = WorkerId(u16::MAX);
 
+/// The most masks of the megaflows of one ingress port, unless [`Config::max_masks`] says otherwise.
+pub const PORT_MASKS: usize = 64;
+
 /// Number of flow indices that are visited while the publisher's lock is held once.
 const STEP: u32 = 8192;
 /// Assumed bytes of a megaflow while there is none to measure.
@@ -53,7 +56,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { max_flows: 1 << 22, max_masks: 64, seed: 0, advise: None }
+        Config { max_flows: 1 << 22, max_masks: PORT_MASKS, seed: 0, advise: None }
     }
 }
 
@@ -452,6 +455,12 @@ impl Datapath {
     /// Number of ports that have megaflows, and the sum of their subtables.
     pub fn subtables(&self) -> (usize, usize) {
         self.shared.table.subtables()
+    }
+
+    /// The port whose megaflows have the most masks, and their number. With [`PORT_MASKS`] of them, new megaflows of the port match
+    /// exactly.
+    pub fn most_masks(&self) -> Option<(PortNo, usize)> {
+        self.shared.table.most_masks().map(|(port, masks)| (PortNo(port), masks))
     }
 
     /// Distances of megaflows from their home slots in the hash tables.

@@ -101,7 +101,7 @@ mod upcalls;
 pub mod worker;
 
 pub use crate::bonds::Bonds;
-pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
+pub use crate::datapath::{Config, Datapath, OUTSIDE, PORT_MASKS, PutError};
 pub use crate::egress::{Egress, EgressClock, EgressSpec};
 pub use crate::flows::Concerns;
 pub use crate::policer::PolicerSpec;

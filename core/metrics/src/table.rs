@@ -115,6 +115,8 @@ metrics! {
         MEGAFLOW_BYTES = "sluice_megaflow_memory_bytes", Gauge, Bytes;
         /// Subtables of all ports: masks of their megaflows.
         MASKS = "sluice_megaflow_masks", Gauge, None;
+        /// Masks of the megaflows of the port that has the most; with 64, new megaflows of that port match exactly.
+        PORT_MASKS = "sluice_megaflow_port_masks", Gauge, None;
         /// Whether megaflows may differ from the tables because the revalidator has not handled a change yet.
         REVALIDATOR_BEHIND = "sluice_revalidator_behind", Gauge, None;
         /// Duration of the last pass of the revalidator over all megaflows.

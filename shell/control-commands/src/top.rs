@@ -59,11 +59,16 @@ fn ports(switch: &Switch, backer: &Backer) -> Json {
 fn flows(switch: &Switch, backer: &Backer) -> Json {
     let (count, masks) = (backer.datapath.flow_count(), backer.datapath.subtables().1);
     let mut out = json!({ "count": count, "limit": backer.datapath.flow_capacity(), "masks": masks });
+    let names = DatapathNames(backer);
+    out["most-masks"] = backer.datapath.most_masks().map_or(
+        Json::Null,
+        |(port, masks)| json!({ "port": names.name(port), "masks": masks, "limit": datapath::PORT_MASKS }),
+    );
     if count > SEARCHED_MAX {
         out["not-searched"] = Json::from(true);
         return out;
     }
-    let (now, names) = (switch.clock.now(), DatapathNames(backer));
+    let now = switch.clock.now();
     let mut all = backer.datapath.flow_dump(now);
     all.retain(|f| f.stats.used.is_some_and(|used| now.since(used).0 <= LATELY));
     all.sort_by_key(|f| std::cmp::Reverse(f.stats.packets));

@@ -13,12 +13,15 @@ use ofconn::AsyncKind;
 use openflow::Version;
 use openflow::port::PortReason;
 use openflow_service::{Barrier, Bridge, BridgePort};
+use runtime::log::Level;
 use runtime::poll_loop::Interest;
-use runtime::{Module, WaitSet};
+use runtime::{Module, RateLimit, WaitSet};
 use std::time::{Duration, Instant};
 use units::{Millis, OfPort};
 
 static LOG: Module = Module::new("bridge");
+/// Links that go up and down all the time, and those of many ports at once.
+static LINK_LIMIT: RateLimit = RateLimit::new(60, 120);
 
 /// Interval at which timeouts of flows are checked.
 const EXPIRY_INTERVAL: Millis = Millis(1000);
@@ -34,6 +37,20 @@ const STATUS_INTERVAL: Millis = Millis(1000);
 /// In dummy mode the workers are polled at most this often before other work: two dummy ports that send to each other
 /// must not block the loop.
 const INLINE_POLLS: usize = 1000;
+
+/// Logs that the link of an interface has changed.
+fn log_link(name: &str, before: Option<&Facts>, now: &Facts) {
+    let Some(before) = before else { return };
+    if (before.link_up, before.link_resets) != (now.link_up, now.link_resets) {
+        let (state, n) = (if now.link_up { "up" } else { "down" }, now.link_resets);
+        runtime::log_rl!(
+            LOG,
+            LINK_LIMIT,
+            Level::Info,
+            "interface {name}: the link is {state}, after {n} changes"
+        );
+    }
+}
 
 impl Switch {
     /// One iteration, except for the commands of the control socket, which follow it. Returns whether DPDK was
@@ -229,6 +246,7 @@ impl Switch {
             };
             let Some(port) = bridge.ports.get_mut(ofport) else { continue };
             let old = openflow_service::port_message(port);
+            log_link(&port.name, port.facts.as_ref(), &facts);
             port.facts = Some(facts);
             let new = openflow_service::port_message(port);
             bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);

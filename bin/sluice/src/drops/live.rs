@@ -90,8 +90,12 @@ fn packet_text(packet: &Json) -> String {
     out += &format!("      {} bytes, {}\n", packet["bytes"], word(&packet["flow"]));
     let by = &packet["decided-by"];
     if !by.is_null() {
-        let again =
-            if by["drops-now"].as_bool().unwrap_or(true) { "" } else { " (does not drop it any more)" };
+        // Other reasons are not decided by the tables: they send the packet, and it is lost before or after.
+        let by_tables = reason == DropReason::ActionOfPipeline.name();
+        let again = match by["drops-now"].as_bool() {
+            Some(false) if by_tables => " (does not drop it any more)",
+            _ => "",
+        };
         out += &format!("      bridge {}: {}{again}\n", word(&by["bridge"]), word(&by["rule"]));
     }
     out

@@ -2,9 +2,10 @@
 //!
 //! Reads the daemon's counters every second and computes rates from two samples, so the daemon keeps no state for it.
 //!
-//! * [`pages`]: the pages.  * [`tables`]: lines of ports, drops, megaflows and connections.  * [`sample`]: rates of threads and queues
+//! * [`pages`]: the pages.  * [`findings`]: sentences about threads and queues.  * [`tables`]: lines of ports, drops, megaflows and connections.  * [`sample`]: rates of threads and queues
 //!   between two samples.  * [`view`]: their lines, and JSON.  * [`screen`]: the terminal.
 
+mod findings;
 mod pages;
 mod replies;
 mod sample;

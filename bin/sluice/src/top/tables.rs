@@ -128,6 +128,13 @@ pub fn flows(sample: &Sample<'_>) -> Lines {
     for (name, now, before) in sample.datapaths() {
         let (count, limit, masks) = (number(now, "count"), number(now, "limit"), number(now, "masks"));
         out.push(format!("{name}  {count} megaflows of at most {limit}, {masks} masks"));
+        let most = &now["most-masks"];
+        let (port, masks, limit) = (word(most, "port"), number(most, "masks"), number(most, "limit"));
+        if limit != 0 && masks >= limit {
+            out.push(format!("Port {port} has all of its {limit} masks: its new megaflows match exactly. Each mask costs a look-up."));
+        } else if limit != 0 && masks * 2 >= limit {
+            out.push(format!("Port {port} has {masks} of at most {limit} masks: each costs a look-up."));
+        }
         if now["not-searched"].as_bool() == Some(true) {
             out.push("There are too many to search; dpctl/dump-flows prints them.".to_owned());
             continue;

@@ -1,5 +1,6 @@
 //! The screen of `sluice top` as lines, and as JSON.
 
+use super::findings::findings;
 use super::sample::{Datapath, Queue, Thread};
 use ovsdb::Json;
 use serde_json::json;
@@ -76,6 +77,9 @@ pub fn lines(datapath: &Datapath, view: &View, mark: bool) -> Vec<String> {
             "auto load balance {auto} ({}), {} queues moved, {} just now",
             datapath.policy, datapath.moves.0, datapath.moves.1
         ),
+    ];
+    out.extend(findings(datapath));
+    out.extend([
         String::new(),
         format!(
             "{:>5} {:>4} {:>7} {:>7} {:>8} {:>9} {:>8} {:>7} {:>8} {:>7}  ",
@@ -90,7 +94,7 @@ pub fn lines(datapath: &Datapath, view: &View, mark: bool) -> Vec<String> {
             "drops/s",
             "queues"
         ),
-    ];
+    ]);
     out.extend(datapath.threads.iter().map(thread));
     out.push(String::new());
     out.push(format!(

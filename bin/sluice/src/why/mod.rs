@@ -22,7 +22,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use subject::Subject;
 use tell::{Facts, Megaflow, Told, tell};
-use watch::{First, Watch};
+use watch::{First, Seen, Watch};
 
 const OPTIONS: [Opt; 5] = [
     opt("target", Some('t'), Takes::Value)
@@ -56,9 +56,10 @@ pub fn page() -> Page {
         notes: vec![(
             "What it does",
             "It captures packets of the flow and their answers for two seconds, traces the first one of each direction through the tables, \
-             reads its megaflow twice, and looks at its connections, its ports and recent drops. The last line is the conclusion. Nothing \
+             reads its megaflow twice, and looks at its connections, its ports and recent drops. If no packet comes because the sender still asks \
+             for a hardware address (ARP, neighbour discovery), it does this with the requests. The last line is the conclusion. Nothing \
              is changed and no packet is sent. FLOW is in the syntax of flows:\n  sluice why tcp,nw_dst=10.0.0.2,tp_dst=80\n  \
-             sluice why tcp 10.0.0.1 10.0.0.2:80\n  sluice why --last-drop"
+             sluice why tcp 10.0.0.1 10.0.0.2:80\n  sluice why arp 10.0.0.1 10.0.0.2\n  sluice why --last-drop"
                 .into(),
         )],
     }
@@ -136,10 +137,37 @@ fn identity(flow: &str) -> String {
 }
 
 fn facts(asking: &mut Asking, subject: &Subject, seconds: f64, port: Option<&str>) -> Result<Facts, Failure> {
-    let there = Watch::start(asking, &subject.flow, &[])?;
-    let back = Watch::start(asking, &subject.answers, &[])?;
+    let requests = subject.requests();
+    let both = |asking: &mut Asking, of: &Subject| -> Result<[Watch; 2], Failure> {
+        Ok([Watch::start(asking, &of.flow, &[])?, Watch::start(asking, &of.answers, &[])?])
+    };
+    let watched = both(asking, subject)?;
+    // The number of captures is limited. Without these two the packets themselves are still watched.
+    let before = requests.as_ref().and_then(|requests| both(asking, &requests.subject).ok());
     sleep(Duration::from_secs_f64(seconds));
-    let (there, back) = (there.end()?, back.end()?);
+    let end = |[there, back]: [Watch; 2]| Ok::<_, Failure>((there.end()?, back.end()?));
+    let seen = end(watched)?;
+    let before = before.map(end).transpose()?;
+    match requests.zip(before) {
+        // The sender does not send the packets before it knows where to.
+        Some((requests, asked))
+            if seen.0.counts.is_empty() && !asked.0.counts.is_empty() && port.is_none() =>
+        {
+            let facts = facts_about(asking, &requests.subject, seconds, asked, None)?;
+            Ok(Facts { flow: subject.flow.clone(), requests: Some(requests), ..facts })
+        }
+        _ => facts_about(asking, subject, seconds, seen, port),
+    }
+}
+
+/// The facts about packets and their answers, of which this was seen.
+fn facts_about(
+    asking: &mut Asking,
+    subject: &Subject,
+    seconds: f64,
+    (there, back): (Seen, Seen),
+    port: Option<&str>,
+) -> Result<Facts, Failure> {
     let mut facts = Facts { flow: subject.flow.clone(), seconds, there, back, ..Facts::default() };
     facts.why_back = facts.back.first.as_ref().map(|first| why(asking, first)).transpose()?;
     match (&facts.there.first, port) {
@@ -204,6 +232,7 @@ fn object(facts: &Facts, told: &Told) -> Json {
     });
     json!({
         "flow": facts.flow,
+        "requests": facts.requests.as_ref().map(|requests| &requests.subject.flow),
         "seconds": facts.seconds,
         "packets": facts.there.object(),
         "answers": facts.back.object(),

@@ -1,6 +1,6 @@
 //! The packets that are asked about: a flow, or a 5-tuple, and the packets of the opposite direction.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Transport protocols by name, each with its name in flows over IPv6.
 const PROTOCOLS: [(&str, &str); 4] = [("tcp", "tcp6"), ("udp", "udp6"), ("sctp", "sctp6"), ("icmp", "icmp6")];
@@ -10,6 +10,16 @@ const PROTOCOLS: [(&str, &str); 4] = [("tcp", "tcp6"), ("udp", "udp6"), ("sctp",
 pub struct Subject {
     pub flow: String,
     pub answers: String,
+}
+
+/// The requests by which a sender asks for the hardware address of its destination, before it sends packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requests {
+    pub subject: Subject,
+    /// Whose hardware address is asked for.
+    pub target: String,
+    /// `ARP` or `neighbour discovery`.
+    pub protocol: &'static str,
 }
 
 impl Subject {
@@ -25,9 +35,12 @@ impl Subject {
     }
 
     fn of_tuple(protocol: &str, from: &str, to: &str) -> Result<Subject, String> {
-        let known = PROTOCOLS.iter().find(|(name, _)| *name == protocol);
-        let (v4, v6) = known.ok_or_else(|| format!("{protocol}: none of tcp, udp, sctp and icmp"))?;
         let (from, to) = (end(from)?, end(to)?);
+        if protocol == "arp" && from.1.or(to.1).is_none() {
+            return arp(&from.0.to_string(), &to.0.to_string());
+        }
+        let known = PROTOCOLS.iter().find(|(name, _)| *name == protocol);
+        let (v4, v6) = known.ok_or_else(|| format!("{protocol}: none of tcp, udp, sctp, icmp and arp"))?;
         if from.0.is_ipv4() != to.0.is_ipv4() {
             return Err("one address is of IPv4, the other of IPv6".to_owned());
         }
@@ -42,6 +55,36 @@ impl Subject {
         }
         let answers = reversed(&flow);
         Ok(Subject { flow, answers })
+    }
+
+    /// The requests that come before the packets of this flow, if it names both addresses.
+    pub fn requests(&self) -> Option<Requests> {
+        let value = |name: &str| {
+            let mut fields = self.flow.split(',').filter_map(|field| field.split_once('='));
+            fields.find(|(field, _)| *field == name).map(|(_, value)| value)
+        };
+        let address = |name| value(name).filter(|text| text.parse::<IpAddr>().is_ok());
+        if let Some((from, to)) = address("nw_src").zip(address("nw_dst")) {
+            let subject = arp(from, to).ok()?;
+            return Some(Requests { subject, target: to.to_owned(), protocol: "ARP" });
+        }
+        let (from, to) = address("ipv6_src").zip(address("ipv6_dst"))?;
+        let subject = Subject {
+            flow: format!("icmp6,icmp_type=135,ipv6_src={from},nd_target={to}"),
+            answers: format!("icmp6,icmp_type=136,ipv6_dst={from},nd_target={to}"),
+        };
+        Some(Requests { subject, target: to.to_owned(), protocol: "neighbour discovery" })
+    }
+}
+
+/// ARP requests of one address for another, and their answers.
+fn arp(from: &str, to: &str) -> Result<Subject, String> {
+    match [from, to].iter().all(|end| end.parse::<Ipv4Addr>().is_ok()) {
+        true => Ok(Subject {
+            flow: format!("arp,arp_spa={from},arp_tpa={to}"),
+            answers: format!("arp,arp_spa={to},arp_tpa={from}"),
+        }),
+        false => Err("ARP is for addresses of IPv4".to_owned()),
     }
 }
 
@@ -94,10 +137,37 @@ mod tests {
             parse("icmp,icmp_type=8,nw_src=1.2.3.4"),
             pair("icmp,icmp_type=8,nw_src=1.2.3.4", "icmp,nw_dst=1.2.3.4")
         );
-        for wrong in
-            ["gre 10.0.0.1 10.0.0.2", "tcp 10.0.0.1 ::1", "icmp 10.0.0.1:7 10.0.0.2", "tcp x 10.0.0.1", "a b"]
-        {
+        assert_eq!(
+            parse("arp 10.0.0.1 10.0.0.2"),
+            pair("arp,arp_spa=10.0.0.1,arp_tpa=10.0.0.2", "arp,arp_spa=10.0.0.2,arp_tpa=10.0.0.1")
+        );
+        for wrong in [
+            "gre 10.0.0.1 10.0.0.2",
+            "tcp 10.0.0.1 ::1",
+            "icmp 10.0.0.1:7 10.0.0.2",
+            "tcp x 10.0.0.1",
+            "a b",
+            "arp ::1 ::2",
+            "arp 1.1.1.1:5 1.1.1.2",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn requests_come_before_packets_of_two_addresses() {
+        let of = |flow: &str| {
+            let subject = Subject { flow: flow.to_owned(), answers: String::new() };
+            subject.requests().map(|r| (r.subject.flow, r.target))
+        };
+        let found = of("tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_dst=80").unwrap();
+        assert_eq!(found, ("arp,arp_spa=10.0.0.1,arp_tpa=10.0.0.2".to_owned(), "10.0.0.2".to_owned()));
+        let found = of("udp6,ipv6_src=::1,ipv6_dst=::2").unwrap();
+        assert_eq!(found.0, "icmp6,icmp_type=135,ipv6_src=::1,nd_target=::2");
+        for none in
+            ["tcp", "ip,nw_src=10.0.0.1", "ip,nw_src=10.0.0.0/8,nw_dst=10.0.0.2", "arp,arp_spa=1.1.1.1"]
+        {
+            assert_eq!(of(none), None, "{none}");
         }
     }
 }

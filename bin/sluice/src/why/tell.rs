@@ -1,5 +1,6 @@
 //! Sentences about what was seen. Pure: the facts come as arguments.
 
+use super::subject::Requests;
 use super::watch::Seen;
 use dpif::DropReason;
 use ovsdb::Json;
@@ -9,6 +10,8 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub struct Facts {
     pub flow: String,
+    /// The sender asks for a hardware address, and sends no packet of the flow: all other facts are about these requests.
+    pub requests: Option<Requests>,
     pub seconds: f64,
     pub there: Seen,
     pub back: Seen,
@@ -225,9 +228,16 @@ fn decided(one: &Json) -> String {
 /// All sentences.
 pub fn tell(facts: &Facts) -> Told {
     let mut out = Vec::new();
-    direction(&mut out, "Packets", &facts.there, facts.seconds);
+    let (noun, what) = match (&facts.requests, facts.is_made) {
+        (Some(_), _) => ("Requests", "the requests"),
+        (None, true) => ("Packets", "a packet made from the flow"),
+        (None, false) => ("Packets", "the packets"),
+    };
+    if facts.requests.is_some() {
+        out.push(format!("Packets: no packet was seen at any port in {} s.", facts.seconds));
+    }
+    direction(&mut out, noun, &facts.there, facts.seconds);
     direction(&mut out, "Answers", &facts.back, facts.seconds);
-    let what = if facts.is_made { "a packet made from the flow" } else { "the packets" };
     let mut troubles = Vec::new();
     for (why, what) in [(&facts.why_there, what), (&facts.why_back, "the answers")] {
         let Some(why) = why else { continue };
@@ -242,7 +252,15 @@ pub fn tell(facts: &Facts) -> Told {
     out.extend(facts.recent.iter().chain(&facts.recent_back).map(recent_drop));
     troubles.sort();
     troubles.dedup();
-    let conclusion = conclude(facts, &troubles);
+    let conclusion = match &facts.requests {
+        None => conclude(facts, "Packets", &troubles),
+        Some(requests) => format!(
+            "The sender does not know the hardware address of {}: it asks by {}. {}",
+            requests.target,
+            requests.protocol,
+            conclude(facts, "Requests", &troubles)
+        ),
+    };
     out.extend(troubles);
     Told { sentences: out, conclusion }
 }
@@ -284,7 +302,13 @@ fn dropped(
         rule = format!(" The rule, bridge {}: {}", text(&why["bridge"]), text(&why["rule"]));
     }
     let vlan = why.as_ref().and_then(vlan).map_or(String::new(), |line| format!(" {line}"));
-    let more = about(troubles, &[port]);
+    let mut more = about(troubles, &[port]);
+    let outputs = why.as_ref().and_then(|why| why["outputs"].as_array()).into_iter().flatten();
+    let mtu =
+        outputs.filter(|output| text(&output["name"]) == port).find_map(|output| output["mtu"].as_u64());
+    if let Some(mtu) = mtu.filter(|_| reason == DropReason::TxTooLong.name() && more.is_empty()) {
+        more = format!(" The MTU of port {port} is {mtu} bytes.");
+    }
     Some(format!("{what} dropped at port {port}: {reason}. {help}{rule}{vlan}{more}"))
 }
 
@@ -295,9 +319,10 @@ fn few(facts: &Facts) -> String {
     all.collect()
 }
 
-fn conclude(facts: &Facts, troubles: &[String]) -> String {
+/// `noun`: what packets of the flow are.
+fn conclude(facts: &Facts, noun: &str, troubles: &[String]) -> String {
     let there = (&facts.there, &facts.why_there, facts.recent.as_slice());
-    if let Some(line) = dropped("Packets are", there, troubles) {
+    if let Some(line) = dropped(&format!("{noun} are"), there, troubles) {
         return line;
     }
     if facts.there.sum("rx") == 0 && facts.there.sum("tx") == 0 {
@@ -307,25 +332,27 @@ fn conclude(facts: &Facts, troubles: &[String]) -> String {
         );
     }
     let back = (&facts.back, &facts.why_back, facts.recent_back.as_slice());
-    if let Some(line) = dropped("Packets pass, but answers are", back, troubles) {
+    if let Some(line) = dropped(&format!("{noun} pass, but answers are"), back, troubles) {
         return line;
     }
     let outputs = facts.there.ports("tx");
     if outputs.is_empty() {
-        return "Packets come in and none leaves.".to_owned();
+        return format!("{noun} come in and none leaves.");
     }
     let (left, more) = (ports(&outputs), about(troubles, &outputs));
+    let lower = noun.to_lowercase();
     match (facts.back.sum("rx"), facts.back.sum("tx")) {
         (0, _) => format!(
-            "The switch sends the packets by {left}; no answer comes back. Look at what is behind {left}.{more}"
+            "The switch sends the {lower} by {left}; no answer comes back. Look at what is behind {left}.{more}"
         ),
-        (_, 0) => format!("The switch sends the packets by {left}; answers come in and none leaves.{more}"),
-        _ => format!("Packets and answers pass the switch.{}{more}", few(facts)),
+        (_, 0) => format!("The switch sends the {lower} by {left}; answers come in and none leaves.{more}"),
+        _ => format!("{noun} and answers pass the switch.{}{more}", few(facts)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::subject::Subject;
     use super::*;
     use serde_json::json;
 
@@ -396,6 +423,34 @@ mod tests {
         let wanted = "Port p1 is an access port of VLAN 10, so they are in VLAN 10; so is br0, but not p3 \
                       (access port of VLAN 20).";
         assert!(line.contains(wanted), "{line}");
+    }
+
+    #[test]
+    fn an_mtu_is_named_if_the_first_packet_was_shorter() {
+        let drops = [("p1", "rx", 4), ("p2", "tx", 2), ("p2", "datapath_drop_tx_mtu_exceeded", 2)];
+        let why =
+            json!({ "outputs": [{ "name": "p2", "mtu": 700, "too-long": false }], "port": { "name": "p1" } });
+        let line = tell(&Facts { why_there: Some(why), ..facts(&drops, &[]) }).conclusion;
+        assert!(line.ends_with("The MTU of port p2 is 700 bytes."), "{line}");
+    }
+
+    #[test]
+    fn requests_for_a_hardware_address_come_first() {
+        let subject =
+            Subject { flow: "icmp,nw_src=10.0.0.1,nw_dst=10.0.0.2".to_owned(), answers: String::new() };
+        let of = |there: &[(&str, &str, u64)], back: &[(&str, &str, u64)]| {
+            tell(&Facts { requests: subject.requests(), ..facts(there, back) })
+        };
+        let told = of(&[("p1", "rx", 2), ("p1", "drop_action_of_pipeline", 2)], &[]);
+        let start = "The sender does not know the hardware address of 10.0.0.2: it asks by ARP. Requests are dropped at port p1:";
+        assert!(told.conclusion.starts_with(start), "{}", told.conclusion);
+        assert!(told.sentences[0].starts_with("Packets: no packet was seen"), "{:?}", told.sentences);
+        assert!(told.sentences[1].starts_with("Requests: in 2 s 2 packets came in"), "{:?}", told.sentences);
+        let unanswered = of(&[("p1", "rx", 2), ("p2", "tx", 2)], &[]).conclusion;
+        assert!(
+            unanswered.contains("The switch sends the requests by port p2; no answer comes back."),
+            "{unanswered}"
+        );
     }
 
     #[test]

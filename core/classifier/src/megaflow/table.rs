@@ -177,6 +177,16 @@ impl<P> MegaflowTable<P> {
         (there().count(), there().map(|c| c.subtables.len()).sum())
     }
 
+    /// The port that has the most subtables, and their number; nothing without megaflows.
+    pub fn most_masks(&self) -> Option<(u32, usize)> {
+        let contexts = self.contexts.load();
+        let ports = contexts.iter().enumerate();
+        let of_port = |(port, context): (usize, &Option<Arc<Context>>)| {
+            context.as_ref().map(|context| (port as u32, context.subtables.len()))
+        };
+        ports.filter_map(of_port).max_by_key(|(_, masks)| *masks)
+    }
+
     /// Distances of megaflows from their home slots, over all subtables.
     pub fn probes(&self) -> Probes {
         let contexts = self.contexts.load();

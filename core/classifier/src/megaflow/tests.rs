@@ -72,6 +72,7 @@ fn masks_are_bounded() {
     assert_eq!(table.context(1).unwrap().subtables().len(), 6);
     assert_eq!(lookup(&table, &packet(1, 0xffff_0000, 80)), Some(99));
     assert_eq!(publisher.mask_count(), 6);
+    assert_eq!(table.most_masks(), Some((1, 6)));
 }
 
 #[test]

@@ -242,9 +242,9 @@ function findings(all, rxqs, list) {
     if (perSecond > 0) add("#lost", `${si(perSecond)} packets/s are dropped: ${s.labels[1].replaceAll("_", " ")}.`);
   }
   for (const s of now.all("megaflows")) {
-    const limit = now.value("megaflows_limit", ...s.labels), masks = now.value("megaflow_masks", ...s.labels);
+    const limit = now.value("megaflows_limit", ...s.labels), masks = now.value("megaflow_port_masks", ...s.labels);
     if (limit && s.value > 0.9 * limit) add("#megaflows", `Megaflows are near their limit: ${si(s.value)} of ${si(limit)}.`);
-    if (masks > 200) add("#megaflows", `${masks} megaflow masks: look-ups that miss the flow cache are slow.`);
+    if (masks >= 32) add("#megaflows", `The megaflows of a port have ${masks} masks, of at most 64: look-ups that miss the flow cache are slow.`);
   }
   for (const s of now.all("conntrack_connections")) {
     const limit = now.value("conntrack_connections_limit", ...s.labels);

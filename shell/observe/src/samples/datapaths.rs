@@ -71,6 +71,7 @@ pub fn add(view: &DatapathView, hertz: f64, samples: &mut Samples) {
         samples.set(&m::MEGAFLOWS_MAX, of, datapath.flow_capacity());
         samples.set(&m::MEGAFLOW_BYTES, of, datapath.flow_bytes());
         samples.set(&m::MASKS, of, datapath.subtables().1);
+        samples.set(&m::PORT_MASKS, of, datapath.most_masks().map_or(0, |(_, masks)| masks));
         samples.set(&m::REVALIDATOR_BEHIND, of, view.behind);
         samples.set(&m::REVALIDATOR_SECONDS, of, view.pass_ms as f64 / 1000.0);
         samples.set(&m::RXQ_MOVES, of, view.moves);
