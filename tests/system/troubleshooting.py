@@ -47,6 +47,14 @@ def test_where_packets_of_a_flow_are_lost():
     s.vsctl("set", "port", a.port, "tag=10", "--", "set", "port", b.port, "tag=20")
     line, text = conclusion(s, *ask)
     assert "Port %s is an access port of VLAN 10" % a.port in line and "but not %s (access port of VLAN 20)" % b.port in line, text
+    # A sender that does not know the hardware address yet asks for it, in vain for the same reason.
+    a.run("ip", "neigh", "del", "10.1.1.2", "dev", "eth0")
+    s.ofctl("add-flow", "br0", "table=0,arp,actions=NORMAL")
+    lab.wait_until(lambda: conclusion(s, *ask)[0].startswith("The sender does not know the hardware address of 10.1.1.2: it asks by ARP. Requests are dropped"),
+                   "the requests are followed")
+    line, text = conclusion(s, "arp", "10.1.1.1", "10.1.1.2")
+    assert line.startswith("Packets are dropped") and "but not %s (access port of VLAN 20)" % b.port in line, text
+    a.run("ip", "neigh", "replace", "10.1.1.2", "lladdr", b.mac, "dev", "eth0")
     s.vsctl("clear", "port", a.port, "tag", "--", "clear", "port", b.port, "tag")
     lab.sh("ip", "link", "set", b.port, "mtu", "700")
     lab.wait_until(lambda: s.vsctl("get", "interface", b.port, "mtu").strip() == "700", "the port's MTU")
@@ -63,6 +71,7 @@ def test_where_packets_of_a_flow_are_lost():
     b.run("ip", "link", "set", "eth0", "down")
     lab.wait_until(lambda: " down* " in sluice(s, "top", "--once", "--interval=0.1", "--page=ports"), "top shows a link that flaps")
     line, text = conclusion(s, *ask)
+    assert "interface %s: the link is down, after " % b.port in s.log(), s.log()
     assert "Port %s has no link." % b.port in line and "The link of port %s has changed" % b.port in line, text
 
 
@@ -96,7 +105,7 @@ def test_masks_controllers_and_misses():
     a.run("python3", "-c", SENDER, "4000", random)
     top = sluice(s, "top", "--once", "--interval=0.1", "--page=flows")
     masks = int(top.splitlines()[0].split(", ")[1].split()[0])
-    assert masks > 30, top
+    assert masks > 32 and top.splitlines()[1].startswith("Port %s has " % a.port), top
     # Each packet is a miss, and its translation takes long.
     s.vsctl("set", "open_vswitch", ".", "other_config:n-handler-threads=1")
     flows = "".join("table=%d,actions=resubmit(,%d)\n" % (n, n + 1) for n in range(60))
@@ -136,7 +145,8 @@ def test_full_rings_and_unbalanced_threads():
 
     lab.wait_until(is_shown, "top shows full queues on one of two threads", 20)
     text = sluice(s, "top", "--once", "--interval=0.3")
-    assert " isolated\n" in text and "full %" in text, text
+    assert " isolated\n" in text and "! Port in, queue 0: most polls find a full burst" in text, text
+    assert "! Poll threads are unbalanced: core 0 is " in text and "(pmd-rxq-affinity)" in text, text
     # Without affinity a rebalance helps.
     s.vsctl("remove", "interface", "in", "other_config", "pmd-rxq-affinity", "--", "set", "open_vswitch", ".", "other_config:pmd-rxq-isolate=true")
     assert "dpif-netdev/pmd-rxq-rebalance" in sluice(s, "pmd", "plan")
