@@ -43,18 +43,22 @@ def calls(path):
     return count
 
 
-def run(program, case, packets, folder):
+# Cases in which another port is captured, and by which part that may cost more.
+CAPTURED, MORE = ("src1000", "table10000"), 0.02
+
+
+def run(program, case, packets, folder, **env):
     """Instructions and calls of a whole run."""
     out = os.path.join(folder, "%s-%d" % (case, packets))
     argv = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out, program, case]
-    r = subprocess.run(argv, env={**os.environ, "PACKETS": str(packets)}, capture_output=True, text=True, timeout=120 * lab.PATIENCE)
+    r = subprocess.run(argv, env={**os.environ, "PACKETS": str(packets), **env}, capture_output=True, text=True, timeout=120 * lab.PATIENCE)
     assert r.returncode == 0, r.stderr[-2000:]
     return int(re.search(r"Collected : (\d+)", r.stderr)[1]), calls(out)
 
 
-def cost(program, case, folder):
+def cost(program, case, folder, **env):
     """Instructions per packet, and forbidden functions that are called per packet."""
-    (few, before), (many, after) = (run(program, case, n, folder) for n in (FEW, MANY))
+    (few, before), (many, after) = (run(program, case, n, folder, **env) for n in (FEW, MANY))
     more = {name: n - before.get(name, 0) for name, n in after.items() if name and FORBIDDEN.match(name)}
     return (many - few) / (MANY - FEW), {name: n for name, n in more.items() if n > 0}
 
@@ -67,11 +71,18 @@ def test_a_packet_costs_what_it_did():
             raise lab.Skip("needs a processor with AVX2: the bounds are of code that uses it")
     program, folder = build(), lab.scratch()
     ports = {burst: cost(program, "rx" + burst, folder)[0] for burst in ("", "by4", "by1")}
-    wrong = []
+    wrong, whole = [], {}
     for case, bound in BOUNDS.items():
         instructions, forbidden = cost(program, case, folder)
+        whole[case] = instructions
         took = instructions - ports[re.search(r"(by\d+)?$", case)[0]]
         print("    %-12s %4.0f of %d instructions a packet" % (case, took, bound))
         if took > bound or forbidden:
             wrong.append("%s: %.0f of %d instructions, %s" % (case, took, bound, forbidden))
+    for case in CAPTURED:
+        instructions, _ = cost(program, case, folder, CAPTURE="5")
+        more = instructions / whole[case] - 1
+        print("    %-12s %+.1f %% while another port is captured" % (case, more * 100))
+        if more > MORE:
+            wrong.append("%s: %.1f %% more while another port is captured" % (case, more * 100))
     assert not wrong, "\n".join(wrong)

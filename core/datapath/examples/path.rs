@@ -4,8 +4,10 @@
 //! `cargo run --release -p datapath --example path [case ...]` prints nanoseconds per packet. If `PACKETS` is
 //! set, it processes that many packets of each case without using the clock, as instruction counters need it.
 //! The cases `rx`, `rxby4` and `rxby1` have no path: subtract the result of the one with the same bursts.
+//! With `CAPTURE=PORT` a capture of that port runs meanwhile.
 
 use datapath::batch::BATCH;
+use datapath::capture::{Capture, CaptureSpec};
 use datapath::port::{FramePool, Repeat, RxQueue, Sink};
 use datapath::{Config, Datapath, Event, Worker};
 use dpif::meter::Band;
@@ -17,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use tunnel::{Kind, PerPacket, Request, Shape, Template};
-use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
+use units::{Cycles, Millis, Nanos, PortNo, QueueId, WorkerId};
 
 const ACK: u16 = 0x10;
 
@@ -381,6 +383,25 @@ fn measure(mut poll: impl FnMut(u64) -> u64, fixed: Option<u64>) -> f64 {
     (0..7).map(|_| window(400_000)).fold(f64::MAX, f64::min)
 }
 
+/// A capture of everything at this port.
+fn capture_of(port: u32) -> Arc<Capture> {
+    let spec = CaptureSpec {
+        ports: [port].into(),
+        rx: true,
+        tx: true,
+        drops: true,
+        reasons: Default::default(),
+        filter: None,
+        megaflow: None,
+        passes: false,
+        snaplen: 1 << 18,
+        every: 1,
+        rate: 0,
+        memory: 8 << 20,
+    };
+    Arc::new(Capture::new(spec, Arc::new(|| Nanos(0))))
+}
+
 fn main() {
     let fixed = std::env::var("PACKETS").ok().and_then(|n| n.parse().ok());
     let asked: Vec<String> = std::env::args().skip(1).collect();
@@ -396,6 +417,8 @@ fn main() {
     }
     for case in cases().iter().filter(|c| wanted(c.0)) {
         let (datapath, mut worker) = bed(case);
+        let capture = std::env::var("CAPTURE").ok().and_then(|port| port.parse().ok()).map(capture_of);
+        capture.iter().for_each(|capture| datapath.start_capture(capture).expect("it is the only one"));
         let packets = burst(case.0) as u64;
         let poll = |turn| {
             worker.poll_from(Millis(turn / TURNS_PER_MS), Cycles(turn), || Cycles(turn));

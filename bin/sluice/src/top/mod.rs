@@ -2,8 +2,8 @@
 //!
 //! Reads the daemon's counters every second and computes rates from two samples, so the daemon keeps no state for it.
 //!
-//! * [`pages`]: the pages.  * [`findings`]: sentences about threads and queues.  * [`tables`]: lines of ports, drops, megaflows and connections.  * [`sample`]: rates of threads and queues
-//!   between two samples.  * [`view`]: their lines, and JSON.  * [`screen`]: the terminal.
+//! * [`pages`]: the pages.  * [`tables`]: lines of ports, drops, megaflows and connections.  * [`sample`]: rates of threads and queues
+//!   between two samples.  * [`view`]: their lines, and JSON.  * [`findings`]: sentences about them.  * [`screen`]: the terminal.
 
 mod findings;
 mod pages;

@@ -173,8 +173,16 @@ fn facts_about(
     match (&facts.there.first, port) {
         (Some(first), _) => {
             let first = first.clone();
-            facts.why_there = Some(why(asking, &first)?);
-            facts.megaflow = first.megaflow.map(|ufid| samples(asking, ufid)).transpose()?.flatten();
+            let before = why(asking, &first)?;
+            facts.megaflow = first.megaflow.clone().map(|ufid| samples(asking, ufid)).transpose()?.flatten();
+            if before["tunnels"].as_array().is_some_and(|tunnels| !tunnels.is_empty()) {
+                // Captures do not see the flow in its tunnel, but what the tunnel's ports drop is counted.
+                if facts.megaflow.is_none() {
+                    sleep(BETWEEN);
+                }
+                facts.outer_drops = tell::new_drops(&before["outputs"], &why(asking, &first)?["outputs"]);
+            }
+            facts.why_there = Some(before);
         }
         (None, Some(port)) => {
             let words = [format!("port={port}"), format!("flow={}", subject.flow)];
@@ -240,6 +248,9 @@ fn object(facts: &Facts, told: &Told) -> Json {
         "tables-of-answers": facts.why_back,
         "made-from-flow": facts.is_made,
         "megaflow": megaflow,
+        "drops-behind-tunnel": facts.outer_drops.iter().map(|(port, reason, n)| {
+            json!({ "port": port, "reason": reason, "packets": n })
+        }).collect::<Vec<_>>(),
         "recent-drops": facts.recent,
         "sentences": told.sentences,
         "conclusion": told.conclusion,

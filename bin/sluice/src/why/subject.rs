@@ -65,12 +65,14 @@ impl Subject {
         };
         let address = |name| value(name).filter(|text| text.parse::<IpAddr>().is_ok());
         if let Some((from, to)) = address("nw_src").zip(address("nw_dst")) {
-            let subject = arp(from, to).ok()?;
+            // Requests to one address only confirm what the sender knows.
+            let mut subject = arp(from, to).ok()?;
+            subject.flow += ",dl_dst=ff:ff:ff:ff:ff:ff";
             return Some(Requests { subject, target: to.to_owned(), protocol: "ARP" });
         }
         let (from, to) = address("ipv6_src").zip(address("ipv6_dst"))?;
         let subject = Subject {
-            flow: format!("icmp6,icmp_type=135,ipv6_src={from},nd_target={to}"),
+            flow: format!("icmp6,icmp_type=135,ipv6_src={from},ipv6_dst=ff02::/16,nd_target={to}"),
             answers: format!("icmp6,icmp_type=136,ipv6_dst={from},nd_target={to}"),
         };
         Some(Requests { subject, target: to.to_owned(), protocol: "neighbour discovery" })
@@ -161,9 +163,15 @@ mod tests {
             subject.requests().map(|r| (r.subject.flow, r.target))
         };
         let found = of("tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_dst=80").unwrap();
-        assert_eq!(found, ("arp,arp_spa=10.0.0.1,arp_tpa=10.0.0.2".to_owned(), "10.0.0.2".to_owned()));
+        assert_eq!(
+            found,
+            (
+                "arp,arp_spa=10.0.0.1,arp_tpa=10.0.0.2,dl_dst=ff:ff:ff:ff:ff:ff".to_owned(),
+                "10.0.0.2".to_owned()
+            )
+        );
         let found = of("udp6,ipv6_src=::1,ipv6_dst=::2").unwrap();
-        assert_eq!(found.0, "icmp6,icmp_type=135,ipv6_src=::1,nd_target=::2");
+        assert_eq!(found.0, "icmp6,icmp_type=135,ipv6_src=::1,ipv6_dst=ff02::/16,nd_target=::2");
         for none in
             ["tcp", "ip,nw_src=10.0.0.1", "ip,nw_src=10.0.0.0/8,nw_dst=10.0.0.2", "arp,arp_spa=1.1.1.1"]
         {

@@ -22,6 +22,8 @@ pub struct Facts {
     pub is_made: bool,
     /// Packets that the megaflow has counted, before and after.
     pub megaflow: Option<Megaflow>,
+    /// Of packets that leave in a tunnel: what their ports dropped in a second, of all flows (port, reason, packets).
+    pub outer_drops: Vec<(String, String, u64)>,
     /// Recent drops that match (`dpif/show-drops`).
     pub recent: Vec<Json>,
     pub recent_back: Vec<Json>,
@@ -41,6 +43,23 @@ pub struct Megaflow {
 pub struct Told {
     pub sentences: Vec<String>,
     pub conclusion: String,
+}
+
+/// The drops that were counted between two states of ports: port, reason, packets.
+pub fn new_drops(before: &Json, after: &Json) -> Vec<(String, String, u64)> {
+    let all = |of: &Json| of.as_array().cloned().unwrap_or_default();
+    let (old, mut out) = (all(before), Vec::new());
+    for port in all(after) {
+        let was = old.iter().find(|one| one["number"] == port["number"]);
+        for (reason, n) in port["dropped"].as_object().into_iter().flatten() {
+            let before = was.and_then(|was| was["dropped"][reason].as_u64()).unwrap_or(0);
+            let more = n.as_u64().unwrap_or(0).saturating_sub(before);
+            if more != 0 {
+                out.push((text(&port["name"]).to_owned(), reason.clone(), more));
+            }
+        }
+    }
+    out
 }
 
 fn packets(n: u64) -> String {
@@ -303,9 +322,7 @@ fn dropped(
     }
     let vlan = why.as_ref().and_then(vlan).map_or(String::new(), |line| format!(" {line}"));
     let mut more = about(troubles, &[port]);
-    let outputs = why.as_ref().and_then(|why| why["outputs"].as_array()).into_iter().flatten();
-    let mtu =
-        outputs.filter(|output| text(&output["name"]) == port).find_map(|output| output["mtu"].as_u64());
+    let mtu = why.as_ref().and_then(|why| mtu_of(why, port));
     if let Some(mtu) = mtu.filter(|_| reason == DropReason::TxTooLong.name() && more.is_empty()) {
         more = format!(" The MTU of port {port} is {mtu} bytes.");
     }
@@ -317,6 +334,45 @@ fn few(facts: &Facts) -> String {
     let all = facts.there.drops().into_iter().chain(facts.back.drops());
     let all = all.map(|(port, reason, n)| format!(" {} dropped at port {port}: {reason}.", packets(n)));
     all.collect()
+}
+
+/// The conclusion about packets that leave in a tunnel: there they are packets of another flow, which is not captured.
+fn in_tunnel(facts: &Facts, noun: &str, why: &Json, troubles: &[String]) -> Option<String> {
+    let names = |list: &'_ Json, name: fn(&Json) -> &Json| -> Vec<String> {
+        list.as_array().into_iter().flatten().map(|one| text(name(one)).to_owned()).collect()
+    };
+    let tunnels = names(&why["tunnels"], |one| one);
+    let outputs = names(&why["outputs"], |one| &one["name"]);
+    let list = |all: &[String]| ports(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    if tunnels.is_empty() {
+        return None;
+    }
+    let line = format!("{noun} leave in a tunnel, {}, by {}", list(&tunnels), list(&outputs));
+    let more = about(troubles, &outputs.iter().map(String::as_str).collect::<Vec<_>>());
+    if let Some((port, reason, n)) = facts.outer_drops.iter().max_by_key(|(_, _, n)| *n) {
+        let help = reason_of(reason).map_or("", DropReason::help);
+        let mtu = mtu_of(why, port).filter(|_| reason == DropReason::TxTooLong.name());
+        let mtu = mtu.map_or(String::new(), |mtu| {
+            format!(" The MTU of port {port} is {mtu} bytes, of which the tunnel's headers take their part.")
+        });
+        let verb = if *n == 1 { "was" } else { "were" };
+        return Some(format!(
+            "{line}. In a second {} {verb} dropped at port {port}: {reason}. {help}{mtu}{more}",
+            packets(*n)
+        ));
+    }
+    Some(match facts.back.sum("tx") {
+        0 => format!(
+            "{line}; no answer comes back. Look at the network behind it, and at the other end of the tunnel.{more}"
+        ),
+        _ => format!("{line}, and answers pass the switch.{}{more}", few(facts)),
+    })
+}
+
+/// The MTU of an output.
+fn mtu_of(why: &Json, port: &str) -> Option<u64> {
+    let outputs = why["outputs"].as_array().into_iter().flatten();
+    outputs.filter(|output| text(&output["name"]) == port).find_map(|output| output["mtu"].as_u64())
 }
 
 /// `noun`: what packets of the flow are.
@@ -336,6 +392,9 @@ fn conclude(facts: &Facts, noun: &str, troubles: &[String]) -> String {
         return line;
     }
     let outputs = facts.there.ports("tx");
+    if let Some(line) = facts.why_there.as_ref().and_then(|why| in_tunnel(facts, noun, why, troubles)) {
+        return line;
+    }
     if outputs.is_empty() {
         return format!("{noun} come in and none leaves.");
     }
@@ -423,6 +482,34 @@ mod tests {
         let wanted = "Port p1 is an access port of VLAN 10, so they are in VLAN 10; so is br0, but not p3 \
                       (access port of VLAN 20).";
         assert!(line.contains(wanted), "{line}");
+    }
+
+    #[test]
+    fn packets_that_leave_in_a_tunnel_are_not_lost() {
+        let port = |n: u64| json!([{ "name": "eth1", "number": 2, "mtu": 1500, "dropped": { "datapath_drop_tx_mtu_exceeded": n } }]);
+        let why = json!({ "port": { "name": "p1" }, "tunnels": ["vx0"], "outputs": port(3) });
+        let of = |back: &[(&str, &str, u64)], after: u64| {
+            let outer_drops = new_drops(&port(3), &port(after));
+            tell(&Facts { why_there: Some(why.clone()), outer_drops, ..facts(&[("p1", "rx", 5)], back) })
+                .conclusion
+        };
+        let start = "Packets leave in a tunnel, port vx0, by port eth1";
+        assert_eq!(of(&[("p1", "tx", 5)], 3), format!("{start}, and answers pass the switch."));
+        assert!(of(&[], 3).starts_with(&format!("{start}; no answer comes back.")));
+        let lost = of(&[], 8);
+        assert!(
+            lost.starts_with(&format!(
+                "{start}. In a second 5 packets were dropped at port eth1: datapath_drop_tx_mtu_exceeded."
+            )),
+            "{lost}"
+        );
+        assert!(
+            lost.contains(
+                "The MTU of port eth1 is 1500 bytes, of which the tunnel's headers take their part."
+            ),
+            "{lost}"
+        );
+        assert_eq!(new_drops(&Json::Null, &Json::Null), []);
     }
 
     #[test]
