@@ -12,7 +12,7 @@ use units::{OfPort, PortNo, QueueId};
 /// What a turn may cost, in units of a port of which nothing has to be read: about 1 µs.
 const SLICE: usize = 1024;
 /// The cost of reading the counters of a device, in the same units.
-const READ_COST: usize = 8;
+const READ_COST: usize = 4;
 /// The most meters of a bridge.
 const METERS_MAX: usize = 1024;
 /// All meters, in OpenFlow.

@@ -3,7 +3,7 @@
 use crate::database::DbClient;
 use crate::switch::Switch;
 use config::BridgeConfig;
-use openflow_service::BridgePort;
+use openflow_service::{Backing, BridgePort};
 
 /// Keys of the port's row that tell what is behind a tunnel or a patch port.
 const OF_PORT: [&str; 4] =
@@ -12,10 +12,11 @@ const OF_PORT: [&str; 4] =
 /// The name of the logical port that is bound to a port (`iface-id`), or of the chassis behind a tunnel.
 pub fn logical_name<'a>(db: &'a DbClient, bridge: &BridgeConfig, port: &BridgePort) -> Option<&'a str> {
     let of_interface = db.replica.row("Interface", port.uuid)?.map_str("external_ids", "iface-id");
-    of_interface.or_else(|| {
-        let row = db.replica.row("Port", bridge.ports.get(&port.port_row)?.uuid)?;
-        OF_PORT.iter().find_map(|key| row.map_str("external_ids", key))
-    })
+    if of_interface.is_some() || matches!(port.backing, Backing::Device { .. }) {
+        return of_interface;
+    }
+    let row = db.replica.row("Port", bridge.ports.get(&port.port_row)?.uuid)?;
+    OF_PORT.iter().find_map(|key| row.map_str("external_ids", key))
 }
 
 impl Switch {
