@@ -220,10 +220,11 @@ impl DropLog {
         self.ports.refresh();
     }
 
-    /// Whether each dropped packet must pass by here, rather than one of a burst.
+    /// Whether each dropped packet that one of these ports received must pass by here, rather than one of a burst. Without a
+    /// capture the ports are not looked at.
     #[inline]
-    pub(crate) fn wants_all(&self) -> bool {
-        self.captures.is_some()
+    pub(crate) fn wants_all(&self, mut ports: impl Iterator<Item = u32>) -> bool {
+        self.captures.as_ref().is_some_and(|captures| ports.any(|port| captures.wants_drops_of(port)))
     }
 
     /// Keeps a packet and returns the frame of the packet that was kept before.

@@ -53,6 +53,12 @@ impl Captures {
         self.0.iter().any(|one| one.spec().drops)
     }
 
+    /// Whether some capture wants packets of this port that are dropped.
+    #[cold]
+    pub(crate) fn wants_drops_of(&self, port: u32) -> bool {
+        self.0.iter().any(|one| one.spec().drops && one.wants_port(port))
+    }
+
     #[cold]
     pub(crate) fn offer(&self, lane: usize, seen: &Seen<'_>) {
         self.0.iter().for_each(|one| one.offer(lane, seen));

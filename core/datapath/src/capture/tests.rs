@@ -81,6 +81,18 @@ fn both_sides_and_drops() {
 }
 
 #[test]
+fn drops_of_other_ports_stay_a_burst() {
+    let mut bed = two_ports();
+    let other = bed.start(CaptureSpec { ports: [2].into(), ..spec() });
+    bed.send(&[DROPPED]);
+    bed.send(&[DROPPED; 3]);
+    assert!(taken(&other).is_empty() && other.counts().wanted == 0);
+    let this = bed.start(CaptureSpec { ports: [1].into(), rx: false, tx: false, ..spec() });
+    bed.send(&[DROPPED; 3]);
+    assert_eq!(taken(&this).len(), 3);
+}
+
+#[test]
 fn only_what_is_wanted() {
     let mut bed = two_ports();
     bed.send(&[2, DROPPED]);

@@ -48,7 +48,8 @@ impl Group {
 
     /// Drops all packets. Only the last one becomes a packet, unless each is captured.
     fn drop_all(&mut self, engine: &mut Engine, reason: DropReason) {
-        if engine.drops.wants_all() {
+        let common = self.own.is_empty().then_some(&engine.batch.common);
+        if engine.drops.wants_all(self.own.iter().chain(common).map(|meta| meta.in_port)) {
             return self.each(engine, |engine, packet| engine.drop_packet(packet, reason));
         }
         let Some(frame) = self.frames.pop() else { return };

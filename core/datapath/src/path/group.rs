@@ -176,7 +176,7 @@ fn whole(engine: &mut Engine, program: &Program) {
 /// Drops all packets of the batch. Only the last one becomes a packet, unless each is captured.
 #[inline(never)]
 fn drop_burst(engine: &mut Engine, frames: &mut FrameBatch, reason: DropReason) {
-    if engine.drops.wants_all() {
+    if engine.drops.wants_all(std::iter::once_with(|| engine.batch.meta(0).in_port)) {
         for (i, frame) in frames.drain(..).enumerate() {
             let packet = engine.batch.packet(i, frame);
             engine.drop_packet(packet, reason);
