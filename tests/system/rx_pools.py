@@ -33,7 +33,12 @@ def queues(switch):
     """What each port's first queue holds, by port, and the pools."""
     sluice = lab.SLUICED.removesuffix("d")
     pools = json.loads(lab.sh(sluice, "pool", "--json", "-t", "%s/%s.ctl" % (switch.dir, switch.name), env=switch.env))
-    return {q["port"]: q for pool in pools.values() for q in pool["queues"]}, pools
+    return {q["port"]: q for pool in pools.values() for q in pool["queues"] if "port" in q}, pools
+
+
+def basic(switch):
+    """The shared queues of ports with rx-pool=basic."""
+    return queues(switch)[1].get("basic.system")
 
 
 def test_ports_share_a_pool_and_change_under_traffic():
@@ -111,6 +116,34 @@ def test_kernel_ports_share_a_socket_or_a_pool():
         s.vsctl("set", "Interface", t.a.port, "other_config:rx-pool=" + mode)
     t.wait_for(20)
     t.lost()
-    assert t.a.port in s.appctl("rxpool/show")
+    assert "pool basic.system: 1 queues by flow, 2 ports" in s.appctl("rxpool/show")
     assert s.vsctl("get", "Interface", t.b.port, "status:rx-pool").strip() == "basic"
     assert error(s, t.a.port) == ""
+
+
+def test_ports_share_several_queues():
+    """Shared queues by flow and by port, on a PMD thread or not, with changes under traffic: each port gets its own packets."""
+    s = started()
+    s.vsctl("set", "Open_vSwitch", ".", "other_config:rx-pool-basic-queues=8", "other_config:rx-pool-basic-pmd=true")
+    t = Traffic(s, "other_config:rx-pool=basic")
+    t.wait_for(20)
+    assert len(basic(s)["queues"]) == 8
+    assert s.appctl("dpif-netdev/pmd-rxq-show").count("rx-shared") == 8
+    for setting in ("hash=port", "queues=3", "pmd=false", "hash=flow", "queues=1", "pmd=true"):
+        s.vsctl("set", "Open_vSwitch", ".", "other_config:rx-pool-basic-" + setting)
+        t.wait_for(20)
+    # A port more, and one less: the others go on.
+    late = lab.Namespace("10.1.1.3/24")
+    s.vsctl("add-port", "br0", late.port, "--", "set", "Interface", late.port, "other_config:rx-pool=basic")
+    late.run("ping", "-c", "2", "-i", "0.2", "-W", "2", "10.1.1.2")
+    assert late.port in basic(s)["ports"]
+    received = int(s.vsctl("get", "Interface", late.port, "statistics:rx_packets"))
+    assert received >= 2, received
+    s.vsctl("del-port", late.port)
+    assert late.port not in basic(s)["ports"]
+    t.wait_for(20)
+    t.lost()
+    for port in (t.a.port, t.b.port):
+        assert error(s, port) == ""
+        s.vsctl("set", "Interface", port, "other_config:rx-pool=none")
+    assert basic(s) is None and "rx-shared" not in s.appctl("dpif-netdev/pmd-rxq-show")

@@ -343,7 +343,7 @@ mod tests {
         fn rx(&mut self, pool: &mut crate::port::FramePool, out: &mut FrameBatch, _: usize) -> RxResult {
             self.0 += 1;
             match self.0 {
-                1 => RxResult { dropped: 3, more: false },
+                1 => RxResult { dropped: 3, ..RxResult::default() },
                 2 => {
                     out.extend(pool.frame_of(&[1; 5]));
                     RxResult::default()

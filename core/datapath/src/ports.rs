@@ -19,6 +19,9 @@ use units::PortNo;
 /// The largest port number.
 pub const MAX_PORT: u32 = classifier::megaflow::publisher::MAX_PORT;
 
+/// In the place of a port's number: rx queues that several ports share.
+pub const SHARED_RX: PortNo = PortNo(MAX_PORT + 1);
+
 /// The shortest valid frame: an Ethernet header.
 pub(crate) const SHORTEST: usize = 14;
 

@@ -2,10 +2,11 @@
 
 use crate::port::{RX_BURST, RxQueue};
 use crate::port_count::QueueCount;
-use crate::ports::SHORTEST;
+use crate::ports::{Counters, SHORTEST};
 use crate::rxq_backoff::RxqBackoff;
 use crate::stay::{Histogram, Scale, Stays, add};
 use crate::upcall_budget::Mix;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Cycles, PortNo, QueueId};
@@ -64,9 +65,16 @@ impl RxqLoad {
     }
 }
 
+/// A shared queue's part of a port's counters.
+pub(crate) struct MemberCount {
+    /// The counters of the port, by which it is recognized.
+    pub(crate) port: Arc<Counters>,
+    pub(crate) count: Arc<QueueCount>,
+}
+
 /// An rx queue with its counters and its state for upcall budget and backoff.
 pub struct Rxq {
-    /// Its port.
+    /// Its port; [`SHARED_RX`](crate::ports::SHARED_RX) if several ports share it.
     pub port: PortNo,
     /// Its number there.
     pub id: QueueId,
@@ -78,6 +86,8 @@ pub struct Rxq {
     pub(crate) inspect_below: usize,
     /// The version of the worker's snapshots at which `received` and `inspect_below` were copied; 0: none.
     pub(crate) seen: u64,
+    /// Of a queue that several ports share: its parts of their counters.
+    pub(crate) of_members: BTreeMap<u32, MemberCount>,
     /// Packets received from it in the present iteration.
     pub(crate) in_iteration: u64,
     /// When it was polled last: packets of the next burst arrived after that.
@@ -99,6 +109,7 @@ impl Rxq {
             received: None,
             inspect_below: SHORTEST,
             seen: 0,
+            of_members: BTreeMap::new(),
             in_iteration: 0,
             polled_at: Cycles(0),
             backoff: RxqBackoff::default(),

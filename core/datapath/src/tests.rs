@@ -38,7 +38,7 @@ impl RxQueue for Wire {
         {
             out.extend(pool.frame_of(&bytes));
         }
-        RxResult { dropped: 0, more: !queue.is_empty() }
+        RxResult { more: !queue.is_empty(), ..RxResult::default() }
     }
 }
 

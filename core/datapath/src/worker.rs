@@ -16,7 +16,7 @@ use crate::packet::{Meta, Packet};
 use crate::park::Limits;
 use crate::path::{answers, execute, meter, park, receive, run, transmit};
 use crate::port::{FrameBatch, RX_BURST, RxQueue};
-use crate::ports::Ports;
+use crate::ports::{Ports, SHARED_RX};
 use crate::program::Program;
 use crate::rxq::Rxq;
 use crate::rxq_backoff::Others;
@@ -156,12 +156,13 @@ impl Worker {
         self.seen = 0;
     }
 
-    /// Translates and sends all parked packets of this port inline. Call it between iterations, before one of
-    /// the port's queues is handed over.
+    /// Translates and sends all parked packets of this port inline (`SHARED_RX`: of all ports). Call it between iterations,
+    /// before one of the port's queues is handed over.
     pub fn settle(&mut self, port: PortNo, now: Millis) {
+        let port = (port != SHARED_RX).then_some(port.0);
         self.begin(now);
         let guard = self.reader.enter();
-        park::settle(&self.shared, &guard, &mut self.engine, Some(port.0), now);
+        park::settle(&self.shared, &guard, &mut self.engine, port, now);
         drop(guard);
         self.finish(now, None);
         self.publish();
@@ -253,7 +254,8 @@ impl Worker {
             if q.in_iteration != 0 {
                 packets += q.in_iteration;
                 let guard = self.reader.enter();
-                run(&self.shared, &guard, &mut self.contexts, q.port.0, &mut self.engine, now);
+                let in_port = self.engine.batch.common.in_port;
+                run(&self.shared, &guard, &mut self.contexts, in_port, &mut self.engine, now);
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
                     let brought = Others::of(q.in_iteration);

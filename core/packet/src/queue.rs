@@ -4,6 +4,7 @@
 //! datapath. No call may block.
 
 use crate::frame::{FrameBatch, FramePool};
+use std::num::NonZeroU32;
 
 /// Maximum number of frames that one `rx` call returns.
 pub const RX_BURST: usize = 64;
@@ -15,6 +16,8 @@ pub struct RxResult {
     pub dropped: u32,
     /// More frames are known to be waiting.
     pub more: bool,
+    /// The port that received the frames, if several ports share the queue.
+    pub port: Option<NonZeroU32>,
 }
 
 /// One receive queue of a device.

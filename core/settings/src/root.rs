@@ -104,6 +104,12 @@ settings! {
         .doc("Buffers of a pool that rx queues with rx-pool=spp share; a change moves these queues to new pools at once.");
     RX_POOL_QUEUES = oc("rx-pool-queues").int(1, 256, 16)
         .doc("Rx queues that share a pool; more queues get another pool.");
+    RX_POOL_BASIC_QUEUES = oc("rx-pool-basic-queues").int(1, 128, 1)
+        .doc("Rx queues that all ports of a datapath with rx-pool=basic share; packets on the way are lost when it changes.");
+    RX_POOL_BASIC_HASH = oc("rx-pool-basic-hash").choice(&["flow", "port"], "flow")
+        .doc("Whether a packet's flow selects one of these queues, or its port.");
+    RX_POOL_BASIC_PMD = oc("rx-pool-basic-pmd").flag(false)
+        .doc("PMD threads poll these queues (port rx-shared in pmd-rxq-show), and not the thread of kernel ports.");
     PMD_MAXSLEEP = oc("pmd-maxsleep").text("microseconds 0 to 10000")
         .doc("The former name of pmd-sleep-max.");
 }

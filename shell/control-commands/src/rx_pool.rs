@@ -1,11 +1,13 @@
 //! `rxpool/show`: the pools of receive buffers, and what each queue holds of them. Sluice's own command.
 
 use netdev::rx_buffers::QueueUse;
+use netdev::shared_rx::{Shape, Usage};
 use openflow_service::Backing;
 use ovsdb::Json;
 use serde_json::json;
 use std::collections::BTreeMap;
-use switch::Switch;
+use switch::{Backer, Switch};
+use units::PortNo;
 use unixctl::{Format, Reply};
 
 /// A queue of a port.
@@ -16,13 +18,62 @@ struct Line {
 }
 
 pub(crate) fn show(switch: &Switch, format: Format) -> Reply {
-    let pools = by_pool(switch);
+    let (pools, shared) = (by_pool(switch), shared(switch));
     match format {
-        Format::Text if pools.is_empty() => Reply::Text("No port has rx-pool=basic or rx-pool=spp.\n".into()),
-        Format::Text => Reply::Text(pools.iter().map(|(name, lines)| text(name, lines)).collect()),
-        Format::Json => {
-            Reply::Json(pools.iter().map(|(name, lines)| (name.clone(), object(lines))).collect())
+        Format::Text if pools.is_empty() && shared.is_empty() => {
+            Reply::Text("No port has rx-pool=basic or rx-pool=spp.\n".into())
         }
+        Format::Text => {
+            let pools = pools.iter().map(|(name, lines)| text(name, lines));
+            Reply::Text(pools.chain(shared.iter().map(Shared::text)).collect())
+        }
+        Format::Json => {
+            let pools = pools.iter().map(|(name, lines)| (name.clone(), object(lines)));
+            Reply::Json(pools.chain(shared.iter().map(|s| (s.name.clone(), s.object()))).collect())
+        }
+    }
+}
+
+/// The rx queues that the ports of a datapath share.
+struct Shared {
+    name: String,
+    shape: Shape,
+    ports: Vec<String>,
+    queues: Vec<Usage>,
+}
+
+/// The datapaths that have such queues.
+fn shared(switch: &Switch) -> Vec<Shared> {
+    let of = |backer: &Backer| {
+        let name = |number: PortNo| Some(backer.ports.get(&number)?.name.clone());
+        let mut ports: Vec<String> = backer.shared_rx.members().filter_map(name).collect();
+        ports.sort_unstable();
+        Shared {
+            name: format!("basic.{}", backer.kind),
+            shape: backer.shared_rx.shape(),
+            ports,
+            queues: backer.shared_rx.usage(),
+        }
+    };
+    switch.datapaths.all().map(of).filter(|shared| !shared.ports.is_empty()).collect()
+}
+
+impl Shared {
+    fn text(&self) -> String {
+        let Shared { name, shape, ports, queues } = self;
+        let (n, hash) = (queues.len(), shape.hash());
+        let mut out = format!("pool {name}: {n} queues by {hash}, {} ports\n", ports.len());
+        out += "  queue      packets       lost waiting\n";
+        for (i, Usage { packets, lost, waiting }) in queues.iter().enumerate() {
+            out += &format!("  {i:>5} {packets:>12} {lost:>10} {waiting:>7}\n");
+        }
+        out + "  ports: " + &ports.join(", ") + "\n"
+    }
+
+    fn object(&self) -> Json {
+        let queue = |u: &Usage| json!({"packets": u.packets, "lost": u.lost, "waiting": u.waiting});
+        let queues: Vec<Json> = self.queues.iter().map(queue).collect();
+        json!({ "hash": self.shape.hash(), "ports": self.ports, "queues": queues })
     }
 }
 

@@ -59,7 +59,7 @@ impl RxQueue for ChargedRx {
         let allowance = shared.allowance(*place, wanted.alpha);
         let room = shared.charge(*place, max as u32, allowance);
         if room == 0 {
-            return RxResult { dropped: 0, more: true };
+            return RxResult { more: true, ..RxResult::default() };
         }
         let before = out.len();
         let result = self.inner.rx(pool, out, room as usize);

@@ -7,6 +7,7 @@
 use crate::dummy::DummyHandle;
 use crate::error::NetdevError;
 use crate::rx_buffers::{QueueUse, RxBuffers};
+use crate::shared_rx::Member;
 use crate::stats::Stats;
 use packet::queue::{RxQueue, TxQueue};
 use rxpool::Mode;
@@ -202,6 +203,10 @@ pub trait Netdev: Send {
                 Err(NetdevError::rx_pool(self.name(), mode.name(), why))
             }
         }
+    }
+    /// Its part in the datapath's shared rx queues, if it receives by those; it has no queue of its own then.
+    fn shared_member(&self) -> Option<Arc<Member>> {
+        None
     }
     /// The use of shared receive buffers by its rx queues; empty if it has rings of its own.
     fn rx_buffers(&self) -> Vec<QueueUse> {

@@ -27,7 +27,7 @@ pub mod routes;
 pub mod rtnl;
 pub mod rx_buffers;
 mod shared;
-mod shared_socket;
+pub mod shared_rx;
 mod socket_credit;
 pub mod stats;
 mod system;

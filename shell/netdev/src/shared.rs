@@ -50,16 +50,12 @@ impl Deref for Shared {
 
 impl Shared {
     /// Takes the descriptor.
-    pub fn new(fd: OwnedFd) -> Arc<Shared> {
-        Arc::new(Shared {
-            fd: Arc::new(fd),
-            counters: PortCounters::default(),
-            mtu: AtomicU32::new(u32::MAX),
-        })
+    pub fn new(fd: impl Into<Arc<OwnedFd>>) -> Arc<Shared> {
+        Arc::new(Shared { fd: fd.into(), counters: PortCounters::default(), mtu: AtomicU32::new(u32::MAX) })
     }
 
     /// The state of the same port with another descriptor; its own drops count on.
-    pub fn successor(&self, fd: OwnedFd) -> Arc<Shared> {
+    pub fn successor(&self, fd: impl Into<Arc<OwnedFd>>) -> Arc<Shared> {
         let next = Shared::new(fd);
         next.set_mtu(self.mtu.load(Ordering::Relaxed));
         let copy =

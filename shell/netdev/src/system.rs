@@ -15,7 +15,7 @@ use crate::qdisc;
 use crate::received::finish;
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::shared::{Shared, keep};
-use crate::shared_socket::{MemberRx, Membership};
+use crate::shared_rx::Member;
 use crate::socket_credit::{Credit, HIGH};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
@@ -45,8 +45,8 @@ enum Way {
     Own,
     /// By a socket of its own, whose limit is charged to a pool.
     Pooled(Arc<Account>),
-    /// By a socket that it shares with other devices.
-    Member(Arc<Membership>),
+    /// By sockets that the datapath's devices share; it also sends by a shared one.
+    Member(Arc<Member>),
 }
 
 impl System {
@@ -67,16 +67,17 @@ impl System {
             NetdevError::other(&format!("{name}: rx-pool={} failed", wanted.mode.name()), errno_of(&e))
         };
         let (way, socket) = match wanted.mode {
-            Mode::None => (Way::Own, packet_socket::open(ifindex)),
+            Mode::None => (Way::Own, packet_socket::open(ifindex).map(Arc::new)),
             Mode::Spp => {
                 let why = "the reserves of a pool exceed its size";
                 let account = Account::open("kernel", wanted, HIGH)
                     .ok_or_else(|| NetdevError::rx_pool(name, "spp", why))?;
-                (Way::Pooled(account), packet_socket::open(ifindex))
+                (Way::Pooled(account), packet_socket::open(ifindex).map(Arc::new))
             }
             Mode::Basic => {
-                let member = Membership::join(ifindex).map_err(failed)?;
-                (Way::Member(member), packet_socket::open_sender(ifindex))
+                let member = Member::new(ifindex).map_err(failed)?;
+                let sender = member.sender();
+                (Way::Member(member), Ok(sender))
             }
         };
         let next = self.shared.successor(socket.map_err(failed)?);
@@ -117,10 +118,7 @@ impl Netdev for System {
                 let queue = own(Some(Credit::new(Arc::clone(account), &fd)));
                 vec![RxHandle { queue: Box::new(queue), poll_fd: Some(fd) }]
             }
-            Way::Member(member) => {
-                let queue = Box::new(MemberRx(Arc::clone(member)));
-                vec![RxHandle { queue, poll_fd: Some(member.ready()) }]
-            }
+            Way::Member(_) => Vec::new(),
         }
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
@@ -129,6 +127,7 @@ impl Netdev for System {
             mmsg: Mmsg::new(),
             refused: Vec::new(),
             ifindex: self.device.ifindex(),
+            is_bound: !matches!(self.way, Way::Member(_)),
             classed: None,
         })
     }
@@ -138,8 +137,12 @@ impl Netdev for System {
         if self.buffers.mode != Mode::None {
             facts.status.insert("rx-pool".to_owned(), self.buffers.mode.name().to_owned());
         }
-        if let Way::Pooled(account) = &self.way {
-            facts.status.insert("rx-pool-name".to_owned(), account.usage().pool);
+        match &self.way {
+            Way::Own => {}
+            Way::Pooled(account) => {
+                facts.status.insert("rx-pool-name".to_owned(), account.usage().pool);
+            }
+            Way::Member(member) => facts.trouble = member.fault(),
         }
         Ok(facts)
     }
@@ -148,7 +151,10 @@ impl Netdev for System {
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = self.device.link()?.stats;
-        if let Ok(drops) = packet_socket::take_drops(&self.shared.fd()) {
+        // The drops of shared queues belong to no port.
+        if !matches!(self.way, Way::Member(_))
+            && let Ok(drops) = packet_socket::take_drops(&self.shared.fd())
+        {
             self.shared.count_rx_dropped(drops);
             if let Way::Pooled(account) = &self.way {
                 account.count_lost(drops);
@@ -180,11 +186,16 @@ impl Netdev for System {
         self.change_way(&wanted)?;
         Ok(true)
     }
+    fn shared_member(&self) -> Option<Arc<Member>> {
+        match &self.way {
+            Way::Member(member) => Some(Arc::clone(member)),
+            _ => None,
+        }
+    }
     fn rx_buffers(&self) -> Vec<QueueUse> {
         match &self.way {
-            Way::Own => Vec::new(),
+            Way::Own | Way::Member(_) => Vec::new(),
             Way::Pooled(account) => vec![account.usage()],
-            Way::Member(member) => vec![member.usage()],
         }
     }
 }
@@ -235,6 +246,8 @@ struct SystemTx {
     /// The last frame that the device did not accept.
     refused: Vec<u8>,
     ifindex: u32,
+    /// The socket sends by this device only.
+    is_bound: bool,
     /// The socket for frames with a QoS queue, and the queue that it is set to.
     classed: Option<(Arc<OwnedFd>, u32)>,
 }
@@ -244,7 +257,7 @@ impl TxQueue for SystemTx {
         let mut result = TxResult::default();
         let fd = self.shared.fd();
         for chunk in frames.chunks(BATCH) {
-            self.send(&fd, chunk, &mut result);
+            self.send((&fd, self.device()), chunk, &mut result);
         }
         self.shared.count_tx(&result);
         result
@@ -262,11 +275,14 @@ impl TxQueue for SystemTx {
             let (same, others) = rest.split_at(run.len().min(rest.len()));
             rest = others;
             // Without such a socket the frames use the default queue.
-            let fd = self.classed(run[0]).unwrap_or_else(|| self.shared.fd());
-            same.chunks(BATCH).for_each(|chunk| self.send(&fd, chunk, &mut result));
+            let (fd, to) = match self.classed(run[0]) {
+                Some(fd) => (fd, None),
+                None => (self.shared.fd(), self.device()),
+            };
+            same.chunks(BATCH).for_each(|chunk| self.send((&fd, to), chunk, &mut result));
         }
         let fd = self.shared.fd();
-        rest.chunks(BATCH).for_each(|chunk| self.send(&fd, chunk, &mut result));
+        rest.chunks(BATCH).for_each(|chunk| self.send((&fd, self.device()), chunk, &mut result));
         self.shared.count_tx(&result);
         result
     }
@@ -292,7 +308,12 @@ impl SystemTx {
         Some(Arc::clone(fd))
     }
 
-    fn send(&mut self, fd: &OwnedFd, frames: &[Frame], result: &mut TxResult) {
+    /// The device that a shared socket must be told.
+    fn device(&self) -> Option<u32> {
+        (!self.is_bound).then_some(self.ifindex)
+    }
+
+    fn send(&mut self, (fd, to): (&OwnedFd, Option<u32>), frames: &[Frame], result: &mut TxResult) {
         let mut slots = [([0; vnet::LEN], &[][..]); BATCH];
         let mut given = 0;
         for frame in frames {
@@ -305,7 +326,7 @@ impl SystemTx {
         }
         let mut rest = &slots[..given];
         while !rest.is_empty() && !self.shared.ended() {
-            match self.mmsg.send(fd, rest) {
+            match self.mmsg.send(fd, to, rest) {
                 Ok(n) if n > 0 => {
                     let (sent, left) = rest.split_at(n.min(rest.len()));
                     result.sent += sent.len() as u32;

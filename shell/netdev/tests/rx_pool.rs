@@ -3,14 +3,16 @@
 mod common;
 
 use common::{can_make_devices, frame_of, unique, veth};
-use netdev::device::Netdev;
+use netdev::device::{Netdev, RxHandle};
 use netdev::open::{DummyLevel, Netdevs};
 use netdev::rx_buffers::{QueueUse, RxBuffers};
+use netdev::shared_rx::{Shape, SharedRx};
 use packet::frame::{Frame, FramePool};
 use packet::queue::{RxQueue, TxQueue};
 use rxpool::{Alpha, Mode};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use units::PortNo;
 
 const SPP: RxBuffers = RxBuffers {
     mode: Mode::Spp,
@@ -247,13 +249,56 @@ fn pools_have_places_and_modes_have_limits() {
     assert!(why.unwrap().to_string().contains("a tap device has a queue of its own"));
 }
 
-/// One socket receives for two devices, and each gets its own packets; the reader may leave.
+/// A datapath's shared queues, with the devices as ports 1, 2 and so on.
+fn shared_by(devices: &mut [Box<dyn Netdev>], shape: Shape) -> SharedRx {
+    let mut shared = SharedRx::default();
+    shared.configure(shape);
+    for (i, device) in devices.iter_mut().enumerate() {
+        assert!(device.take_rx_queues().is_empty() && device.rx_buffers().is_empty());
+        shared.join(PortNo(i as u32 + 1), device.shared_member().unwrap());
+    }
+    shared
+}
+
+/// The packets of ours that arrive in all of the queues until there are `n`, by port and queue.
+fn sorted(queues: &mut [RxHandle], n: usize) -> BTreeMap<u32, Vec<usize>> {
+    let (mut pool, mut by_port) = (FramePool::new(64), BTreeMap::<u32, Vec<usize>>::new());
+    soon(|| {
+        for (at, handle) in queues.iter_mut().enumerate() {
+            let mut burst = Vec::new();
+            while let Some(port) = handle.queue.rx(&mut pool, &mut burst, 64).port {
+                let ours = burst.drain(..).filter(|f| f.bytes().get(6..12) == Some(&[2, 0, 0, 0, 0, 2]));
+                by_port.entry(port.get()).or_default().extend(ours.map(|_| at));
+            }
+        }
+        by_port.values().map(Vec::len).sum::<usize>() >= n
+    });
+    by_port
+}
+
+/// Frames of UDP over IPv4, one of each of `n` flows.
+fn flows(pool: &mut FramePool, n: u16) -> Vec<Frame> {
+    let mut ip = [0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2].to_vec();
+    ip.extend([0; 26]);
+    let flow = |i: u16| {
+        let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+        bytes.extend(&ip);
+        bytes[34..36].copy_from_slice(&(1000 + i).to_be_bytes());
+        bytes[36..38].copy_from_slice(&7u16.to_be_bytes());
+        pool.frame_of(&bytes).unwrap()
+    };
+    (0..n).map(flow).collect()
+}
+
+const BASIC: RxBuffers = RxBuffers { mode: Mode::Basic, ..SPP };
+
+/// Shared queues receive for two devices, each packet as of its device; by flow they divide the packets of one device, by
+/// port they do not. A device that leaves gets nothing more, and one that stays sends by the shared socket.
 #[test]
-fn kernel_devices_share_a_socket() {
+fn kernel_devices_share_queues() {
     if !can_make_devices() {
         return;
     }
-    let basic = RxBuffers { mode: Mode::Basic, ..SPP };
     let (a, b, _veth) = veth("rba");
     let (c, d, _other) = veth("rbb");
     let mut netdevs = Netdevs::new(DummyLevel::Off);
@@ -262,39 +307,44 @@ fn kernel_devices_share_a_socket() {
         assert!(why.is_none(), "{why:?}");
         device
     };
-    let (mut b, mut d) = (system(&b, &basic), system(&d, &basic));
-    let (mut a, c) = (system(&a, &SPP), system(&c, &RxBuffers::default()));
-    let _rx_a = queue(&mut *a);
-    let mut pool = FramePool::new(64);
-    let (mut rx_b, mut rx_d) = (queue(&mut *b), queue(&mut *d));
-    let (mut to_b, mut to_d) = (a.tx_queue(), c.tx_queue());
-    let mut both = |to_b: &mut dyn TxQueue, n: usize| {
-        for (tx, n) in [(to_b, n), (&mut *to_d, 2 * n)] {
-            let mut batch: Vec<Frame> = (0..n).map(|_| frame_of(&mut pool, &[], 60)).collect();
-            assert_eq!(tx.tx(&mut batch).sent as usize, n);
+    let mut members = [system(&b, &BASIC), system(&d, &BASIC)];
+    let (a, mut c) = (system(&a, &RxBuffers::default()), system(&c, &RxBuffers::default()));
+    let mut pool = FramePool::new(0);
+    for (queues, by_port) in [(1, false), (4, false), (4, true)] {
+        let mut shared = shared_by(&mut members, Shape { queues, by_port, pmd: false });
+        let mut handles = shared.follow().unwrap().unwrap();
+        assert_eq!((handles.len(), shared.follow().unwrap().is_none()), (usize::from(queues), true));
+        for (tx, n) in [(&a, 64), (&c, 32)] {
+            assert_eq!(u32::from(n), tx.tx_queue().tx(&mut flows(&mut pool, n)).sent);
         }
-        pool.flush();
-    };
-    both(&mut *to_b, 20);
-    let mut pool = FramePool::new(64);
-    let (mut at_b, mut at_d) = (Vec::new(), Vec::new());
-    assert!(soon(|| {
-        rx_b.rx(&mut pool, &mut at_b, 64);
-        rx_d.rx(&mut pool, &mut at_d, 64);
-        at_b.len() + at_d.len() >= 60
-    }));
-    assert_eq!((at_b.len(), at_d.len()), (20, 40));
-    assert_eq!((usage(&*b).pool.as_str(), usage(&*a).held), ("basic", 128));
-    // The device that read the socket leaves, and the other one reads.
-    drop((rx_b, b));
-    both(&mut *to_b, 10);
-    let mut got = Vec::new();
-    assert!(soon(|| {
-        rx_d.rx(&mut pool, &mut got, 64);
-        got.len() >= 20
-    }));
-    assert_eq!(got.len(), 20);
-    assert!(d.set_rx_buffers(&RxBuffers::default()).unwrap() && d.rx_buffers().is_empty());
+        let got = sorted(&mut handles, 96);
+        assert_eq!((got[&1].len(), got[&2].len()), (64, 32), "{queues} {by_port}");
+        let used = |port: u32| got[&port].iter().collect::<std::collections::BTreeSet<_>>().len();
+        let divided = queues > 1 && !by_port;
+        assert_eq!((used(1) > 1, used(2) > 1), (divided, divided), "{got:?}");
+        let usage = shared.usage();
+        assert!(usage.iter().map(|u| u.packets).sum::<u64>() >= 96 && usage.iter().all(|u| u.waiting == 0));
+        // The first device leaves; the filter changes, and the queues stay.
+        shared.leave(PortNo(1));
+        assert!(shared.follow().unwrap().is_none());
+        for (tx, n) in [(&a, 5), (&c, 10)] {
+            assert_eq!(u32::from(n), tx.tx_queue().tx(&mut flows(&mut pool, n)).sent);
+        }
+        assert_eq!(
+            sorted(&mut handles, 10).into_iter().map(|(p, q)| (p, q.len())).collect::<Vec<_>>(),
+            [(2, 10)]
+        );
+        shared.leave(PortNo(2));
+        assert_eq!(shared.follow().unwrap().map(|queues| queues.len()), Some(0));
+    }
+    let [b, mut d] = members;
+    let mut rx_c = queue(&mut *c);
+    assert_eq!(
+        (d.tx_queue().tx(&mut flows(&mut pool, 3)).sent, receive(&mut *rx_c, &mut pool, 3).len()),
+        (3, 3)
+    );
+    drop((b, a));
+    assert!(d.set_rx_buffers(&RxBuffers::default()).unwrap() && d.shared_member().is_none());
 }
 
 /// The limit of a socket grows when bursts fill it, and what was lost before is counted.

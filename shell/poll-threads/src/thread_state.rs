@@ -8,6 +8,7 @@ use crate::cycles;
 use crate::mailbox::{Key, Mailbox, MovingQueue, Order};
 use crate::readiness::Readiness;
 use crate::recording::record;
+use datapath::ports::SHARED_RX;
 use datapath::{Rxq, Worker};
 use pmd::metrics::Recorder;
 use pmd::{LatencySleep, Sleeper};
@@ -116,13 +117,19 @@ impl ThreadState {
                     None => self.early.push((key, Order::Give(key, to, polled))),
                 }
             }
-            Order::Drop(key, done) => match self.release_queue(key) {
-                Some(gone) => {
-                    drop(gone);
-                    drop(done);
+            Order::Drop(key, done) => {
+                // The ports of a shared queue stay.
+                if key.0 == SHARED_RX && self.worker.rxqs().any(|q| q == key) {
+                    self.worker.settle(key.0, self.now);
                 }
-                None => self.early.push((key, Order::Drop(key, done))),
-            },
+                match self.release_queue(key) {
+                    Some(gone) => {
+                        drop(gone);
+                        drop(done);
+                    }
+                    None => self.early.push((key, Order::Drop(key, done))),
+                }
+            }
             Order::Settle(done) => {
                 self.worker.rest();
                 drop(done);

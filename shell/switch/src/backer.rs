@@ -1,5 +1,6 @@
 //! One datapath with everything that the bridges of its type share: ports by number, workers, the published snapshot.
 
+use crate::log::LOG;
 use crate::next_snapshot::NextSnapshot;
 use crate::timeouts::TimeoutPolicies;
 use crate::uplinks::Uplinks;
@@ -7,8 +8,10 @@ use bridge::TunnelConfig;
 use config::DatapathConfig;
 use cpu::Chain;
 use datapath::Datapath;
+use datapath::ports::SHARED_RX;
 use netdev::device::Netdev;
 use netdev::error::NetdevError;
+use netdev::shared_rx::SharedRx;
 use pmd::Topology;
 use poll_threads::{PolledPort, Silent, Workers};
 use runtime::{Clock, Waker};
@@ -74,6 +77,8 @@ pub struct Backer {
     first_free: u32,
     /// Bonds, and ports that run LACP.
     pub uplinks: Uplinks,
+    /// Rx queues that ports share.
+    pub shared_rx: SharedRx,
 }
 
 /// Which threads poll and translate.
@@ -145,6 +150,7 @@ impl Backer {
             next: NextSnapshot::default(),
             first_free: 1,
             uplinks: Uplinks::default(),
+            shared_rx: SharedRx::default(),
             kind,
         })
     }
@@ -230,9 +236,28 @@ impl Backer {
     }
 
     fn give_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
+        match netdev.shared_member() {
+            Some(member) => self.shared_rx.join(number, member),
+            None => self.shared_rx.leave(number),
+        }
         let port =
             PolledPort { name: netdev.name().to_owned(), numa: netdev.numa_id(), is_pmd: netdev.is_pmd() };
         self.workers.add(number, port, netdev.take_rx_queues());
+    }
+
+    /// Opens, replaces or closes the rx queues that ports share, as members and settings require.
+    pub fn follow_shared_rx(&mut self) {
+        let followed = self.shared_rx.follow();
+        if let Err(text) = &followed {
+            runtime::err!(LOG, "{}: {text}", self.name());
+        }
+        let Some(handles) = followed.unwrap_or_else(|_| Some(Vec::new())) else { return };
+        self.workers.remove(SHARED_RX);
+        if !handles.is_empty() {
+            let is_pmd = self.shared_rx.shape().pmd;
+            let port = PolledPort { name: "rx-shared".to_owned(), is_pmd, ..PolledPort::default() };
+            self.workers.add(SHARED_RX, port, handles);
+        }
     }
 
     /// Adds a tunnel to the datapath's port for its kind; the first tunnel creates the port.
@@ -275,6 +300,7 @@ impl Backer {
     /// keep their resources of the device.
     pub fn remove_port(&mut self, number: PortNo) {
         self.workers.remove(number);
+        self.shared_rx.leave(number);
         // Cannot fail: the port is in our list, and only this code removes ports.
         let _ = self.datapath.del_port(number);
         let _ = self.workers.settle();

@@ -173,6 +173,7 @@ impl Switch {
         }
         for backer in self.datapaths.all_mut() {
             backer.workers.tick(&backer.datapath, now);
+            backer.follow_shared_rx();
             backer.workers.reconfigure(&backer.datapath);
         }
     }

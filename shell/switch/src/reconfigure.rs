@@ -8,6 +8,7 @@ use crate::log::LOG;
 use crate::switch::Switch;
 use config::{DatapathConfig, Desired, Step, plan};
 use netdev::dummy::DummyHandle;
+use netdev::shared_rx::Shape;
 use settings::interface::RX_POOL;
 use settings::root::{FLOW_RESTORE_WAIT, RX_POOL_QUEUES, RX_POOL_SIZE};
 use std::sync::Arc;
@@ -102,11 +103,13 @@ impl Switch {
     fn configure_datapaths(&mut self, desired: &Desired) {
         self.datapaths.retain_used(&self.bridges);
         let default = DatapathConfig::default();
+        let shared_rx = Shape::read(&desired.other_config);
         for backer in self.datapaths.of_bridges_mut() {
             // With `--enable-dummy=system` the row of type `system` is that of the dummy datapath.
             let is_own = |kind: &str| self.options.datapath_type(kind) == Some(&backer.kind);
             let row = desired.datapaths.iter().find(|(kind, _)| is_own(kind));
             connections::configure(backer, row.map_or(&default, |(_, config)| config));
+            backer.shared_rx.configure(shared_rx);
         }
         if desired.other_config != self.applied.other_config {
             self.configure_limits(desired);

@@ -6,17 +6,19 @@ use crate::packet::Meta;
 use crate::policer::Policer;
 use crate::port::RX_BURST;
 use crate::ports::{Port, SHORTEST};
-use crate::rxq::Rxq;
+use crate::rxq::{MemberCount, Rxq};
 use crate::tally::Event;
 use dpif::DropReason;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Fills the engine's batch; returns the number of packets that the queue delivered.
 #[inline(always)]
 pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
-    let (in_port, frames) = (rxq.port.0, &mut engine.batch.frames);
+    let frames = &mut engine.batch.frames;
     let result = rxq.queue.rx(&mut engine.pool, frames, RX_BURST);
+    let in_port = result.port.map_or(rxq.port.0, NonZeroU32::get);
     let n = frames.len();
     let lost = u64::from(result.dropped);
     if n as u64 + lost == 0 {
@@ -32,13 +34,19 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     if lost != 0 {
         undelivered(engine, in_port, lost);
     }
-    if rxq.seen != engine.version {
-        look(rxq, engine);
-    }
-    if let Some(received) = rxq.received.as_ref().filter(|_| n > 0) {
-        received.add(n as u64, bytes);
-    }
-    if shortest < rxq.inspect_below {
+    let inspect_below = match result.port {
+        None => {
+            if rxq.seen != engine.version {
+                look(rxq, engine);
+            }
+            if let Some(received) = rxq.received.as_ref().filter(|_| n > 0) {
+                received.add(n as u64, bytes);
+            }
+            rxq.inspect_below
+        }
+        Some(_) => count_for_member(rxq, engine, in_port, (n as u64, bytes)),
+    };
+    if shortest < inspect_below {
         inspect(engine, in_port, shortest);
     }
     engine.batch.receive(in_port, engine.vlan_limit);
@@ -54,6 +62,20 @@ fn look(rxq: &mut Rxq, engine: &Engine) {
     }
     rxq.inspect_below = port.map_or(SHORTEST, |port| port.inspect_below);
     rxq.seen = engine.version;
+}
+
+/// Counts a burst of a shared queue for the port that received it; returns the length below which its frames are inspected.
+#[inline(never)]
+fn count_for_member(rxq: &mut Rxq, engine: &Engine, in_port: u32, (packets, bytes): (u64, u64)) -> usize {
+    let Some(port) = engine.ports.get(in_port) else { return SHORTEST };
+    let new = || MemberCount { port: Arc::clone(&port.counters), count: port.counters.rx.queue() };
+    let known = rxq.of_members.entry(in_port).or_insert_with(new);
+    if !Arc::ptr_eq(&known.port, &port.counters) {
+        // Another port has the number now.
+        *known = new();
+    }
+    known.count.add(packets, bytes);
+    port.inspect_below
 }
 
 /// Handles a batch with a frame that is too short, or of a port with a policer.

@@ -40,7 +40,7 @@ impl RxQueue for EthRx {
         if lost > 0 {
             self.running.claim.counters.count_rx_lost(lost as u64);
         }
-        RxResult { dropped: lost as u32, more: n > 0 && n >= max.min(packet::queue::RX_BURST) }
+        RxResult { dropped: lost as u32, more: n > 0 && n >= max.min(packet::queue::RX_BURST), port: None }
     }
 }
 

@@ -112,8 +112,13 @@ impl Mmsg {
     }
 
     /// Sends up to `BATCH` frames without blocking; returns how many the kernel accepted. An error concerns the first
-    /// one.
-    pub fn send(&mut self, fd: &OwnedFd, frames: &[([u8; vnet::LEN], &[u8])]) -> io::Result<usize> {
+    /// one. `to`: the interface, for a socket that is bound to none.
+    pub fn send(
+        &mut self,
+        fd: &OwnedFd,
+        to: Option<u32>,
+        frames: &[([u8; vnet::LEN], &[u8])],
+    ) -> io::Result<usize> {
         let n = frames.len().min(BATCH);
         for (i, (vnet, frame)) in frames.iter().take(n).enumerate() {
             self.vnets[i] = *vnet;
@@ -122,6 +127,11 @@ impl Mmsg {
             let header = &mut self.messages[i].msg_hdr;
             header.msg_name = std::ptr::null_mut();
             header.msg_namelen = 0;
+            if let Some(ifindex) = to {
+                self.addresses[i] = address_of(ifindex);
+                header.msg_name = (&raw mut self.addresses[i]).cast();
+                header.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+            }
             header.msg_iov = self.vectors[i].as_mut_ptr();
             header.msg_iovlen = 2;
             header.msg_control = std::ptr::null_mut();
@@ -129,7 +139,7 @@ impl Mmsg {
             header.msg_flags = 0;
         }
         loop {
-            // SAFETY: as for `receive`; sendmmsg only reads through the vectors, so pointing them at
+            // SAFETY: as for `receive`; sendmmsg only reads through the vectors and addresses, so pointing them at
             // shared slices is sound.
             let result = unsafe {
                 libc::sendmmsg(
@@ -144,6 +154,19 @@ impl Mmsg {
                 other => return other,
             }
         }
+    }
+}
+
+/// The address of an interface; an index that no interface can have makes the kernel refuse the packet.
+fn address_of(ifindex: u32) -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: 0,
+        sll_ifindex: libc::c_int::try_from(ifindex).unwrap_or(0),
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
     }
 }
 

@@ -10,6 +10,7 @@ pub mod ifreq;
 pub mod mmsg;
 pub mod packet_socket;
 pub mod pages;
+pub mod shared_filter;
 pub mod tun;
 pub mod umem;
 pub mod umem_socket;

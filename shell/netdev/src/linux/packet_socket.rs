@@ -38,24 +38,35 @@ pub fn bind_all(fd: &OwnedFd) -> io::Result<()> {
     bind(fd, 0, libc::ETH_P_ALL as u16)
 }
 
-/// Accepts only packets of these interfaces. The filter is a program of the classic BPF: a comparison and a return for
-/// each of them; it has at most 4096 instructions.
-pub fn accept_only(fd: &OwnedFd, ifindices: &[u32]) -> io::Result<()> {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    /// SKF_AD_OFF + SKF_AD_IFINDEX of linux/filter.h.
-    const IFINDEX: u32 = (-0x1000_i32 + 8) as u32;
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut program = vec![step(LOAD_WORD, 0, 0, IFINDEX)];
-    for index in ifindices {
-        program.extend([step(JUMP_IF_EQUAL, 0, 1, *index), step(RETURN, 0, 0, u32::MAX)]);
-    }
-    program.push(step(RETURN, 0, 0, 0));
+/// Replaces the socket's filter by this program.
+pub fn set_filter(fd: &OwnedFd, program: &mut [libc::sock_filter]) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program_of(program)?)
+}
+
+fn program_of(program: &mut [libc::sock_filter]) -> io::Result<libc::sock_fprog> {
     let too_long = |_| io::Error::from(io::ErrorKind::InvalidInput);
     let len = u16::try_from(program.len()).map_err(too_long)?;
-    let filter = libc::sock_fprog { len, filter: program.as_mut_ptr() };
-    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
+    Ok(libc::sock_fprog { len, filter: program.as_mut_ptr() })
+}
+
+/// Makes bound sockets a group: the kernel gives each packet to one of them, by the hash of its flow, which is the same in
+/// both directions, or by the result of `select`.
+pub fn group(sockets: &[OwnedFd], select: Option<&mut [libc::sock_filter]>) -> io::Result<()> {
+    const BY_FLOW: u32 = 0;
+    const BY_PROGRAM: u32 = 6;
+    const UNIQUE_ID: u32 = 0x2000;
+    let Some((first, others)) = sockets.split_first() else { return Ok(()) };
+    let kind = if select.is_some() { BY_PROGRAM } else { BY_FLOW };
+    // The kernel chooses the number of the group, which is in the low half.
+    set_option(first, libc::SOL_PACKET, libc::PACKET_FANOUT, &((kind | UNIQUE_ID) << 16))?;
+    let id = option(first, libc::PACKET_FANOUT, 0u32)? & 0xffff;
+    for socket in others {
+        set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &(kind << 16 | id))?;
+    }
+    match select {
+        Some(program) => set_option(first, libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, &program_of(program)?),
+        None => Ok(()),
+    }
 }
 
 /// Sets how many bytes the kernel may hold for the socket, as it accounts them.
@@ -67,10 +78,7 @@ pub fn set_receive_buffer(fd: &OwnedFd, bytes: u32) -> io::Result<()> {
 
 /// Opens a socket that only sends through the interface, for packets with a priority of their own.
 pub fn open_sender(ifindex: u32) -> io::Result<OwnedFd> {
-    let fd = socket()?;
-    let one: libc::c_int = 1;
-    set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &one)?;
-    set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &BUFFER_BYTES)?;
+    let fd = open_shared_sender()?;
     let index = libc::c_int::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     bind(&fd, index, 0)?;
     Ok(fd)
@@ -81,6 +89,23 @@ pub fn set_priority(fd: &OwnedFd, priority: u32) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)
 }
 
+/// Opens a socket that only sends, each packet through the interface that it names.
+pub fn open_shared_sender() -> io::Result<OwnedFd> {
+    let fd = socket()?;
+    let one: libc::c_int = 1;
+    set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &one)?;
+    set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &BUFFER_BYTES)?;
+    Ok(fd)
+}
+
+/// Makes the interface promiscuous (`on`) until the socket is closed, or ends that.
+pub fn set_promiscuous(fd: &OwnedFd, ifindex: u32, on: bool) -> io::Result<()> {
+    if on {
+        return make_promiscuous(fd, ifindex).map(|_| ());
+    }
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_DROP_MEMBERSHIP, &promiscuity(ifindex)?)
+}
+
 /// Opens a socket that receives nothing; while it is open, the interface is promiscuous.
 pub fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
     let fd = socket()?;
@@ -88,34 +113,37 @@ pub fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-fn make_promiscuous(fd: &OwnedFd, ifindex: u32) -> io::Result<libc::c_int> {
+fn promiscuity(ifindex: u32) -> io::Result<libc::packet_mreq> {
     let index = libc::c_int::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
-    let membership = libc::packet_mreq {
+    Ok(libc::packet_mreq {
         mr_ifindex: index,
         mr_type: libc::PACKET_MR_PROMISC as u16,
         mr_alen: 0,
         mr_address: [0; 8],
-    };
+    })
+}
+
+fn make_promiscuous(fd: &OwnedFd, ifindex: u32) -> io::Result<libc::c_int> {
+    let membership = promiscuity(ifindex)?;
     set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
-    Ok(index)
+    Ok(membership.mr_ifindex)
 }
 
 /// Frames that the kernel dropped on the socket because its buffer was full, since the last call.
 pub fn take_drops(fd: &OwnedFd) -> io::Result<u64> {
     // struct tpacket_stats: packets (dropped ones included), drops.
-    let mut stats = [0u32; 2];
-    let mut len = size_of_val(&stats) as libc::socklen_t;
-    // SAFETY: the buffer is valid for the `len` bytes told; the kernel writes no more than that.
+    Ok(u64::from(option(fd, libc::PACKET_STATISTICS, [0u32; 2])?[1]))
+}
+
+/// Reads an option of a packet socket; `value` is what it is before.
+fn option<T: Copy>(fd: &OwnedFd, name: libc::c_int, mut value: T) -> io::Result<T> {
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the buffer is valid for the `len` bytes told, and the kernel writes no more than that. The two callers ask for
+    // numbers, for which every pattern of bits is a value.
     check(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            (&raw mut stats).cast(),
-            &raw mut len,
-        )
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, name, (&raw mut value).cast(), &raw mut len)
     } as isize)?;
-    Ok(u64::from(stats[1]))
+    Ok(value)
 }
 
 fn socket() -> io::Result<OwnedFd> {

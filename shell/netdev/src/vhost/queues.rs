@@ -45,7 +45,7 @@ impl RxQueue for VhostRx {
             self.counters.dropped.add(got.refused as u64);
             self.counters.bad_offload.add(got.refused as u64);
         }
-        RxResult { dropped: got.refused as u32, more: got.packets > 0 && got.packets >= max }
+        RxResult { dropped: got.refused as u32, more: got.packets > 0 && got.packets >= max, port: None }
     }
 
     fn waiting(&mut self) -> Option<u32> {
