@@ -50,6 +50,14 @@ def test_refusals():
     assert add(s, "p2", "net_null0") == "'p2' is trying to use device 'net_null0' which is already in use by 'p1'"
     assert add(s, "p3", None) == MISSING
     assert add(s, "p4", "net_nothing0") == "Error attaching device 'net_nothing0' to DPDK"
+    # The arguments go to DPDK as they are; only drivers of hardware know representors.
+    for devargs in ("0000:ff:1f.7,representor=[0-3]", "net_null5,representor=[1]"):
+        assert add(s, "p5", devargs) == "Error attaching device '%s' to DPDK" % devargs
+        s.vsctl("del-port", "p5")
+    for mode, why in (("basic", "driver net_null does not announce shared rx queues"), ("spp", "driver net_null keeps its rings full"),
+                      ("none", "")):
+        s.vsctl("set", "Interface", "p1", "other_config:rx-pool=" + mode)
+        lab.wait_until(lambda: why in get(s, "p1", "error") if why else get(s, "p1", "error") == "[]", "the row says " + why)
     assert "being used by the following interfaces: p1." in detach(s, "net_null0")
     s.vsctl("del-port", "p1")
     # Once its owner releases the device, the other port gets it.

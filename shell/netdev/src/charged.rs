@@ -81,3 +81,86 @@ impl RxQueue for ChargedRx {
         self.inner.arm(on) && pool.held(*place) < pool.allowance(*place, wanted.alpha)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::queue::Repeat;
+    use rxpool::Alpha;
+
+    const SIZE: u32 = 1024;
+    const RESERVE: u32 = 40;
+
+    /// Four queues that always have packets, and their frames wherever they are in the switch.
+    struct Queues {
+        accounts: Accounts,
+        queues: Vec<Box<dyn RxQueue>>,
+        frames: Vec<Vec<Frame>>,
+        pool: FramePool,
+    }
+
+    impl Queues {
+        fn new(alpha: f64) -> Queues {
+            let mode = Mode::Spp;
+            let alpha = Alpha::new(alpha);
+            let mut accounts = Accounts::default();
+            let (pool_size, pool_queues, reserve) = (SIZE, 4, RESERVE);
+            accounts.set(&RxBuffers { mode, alpha, by_drain: false, reserve, pool_size, pool_queues });
+            let source = || Box::new(Repeat::new(vec![vec![0; 60]], 64));
+            let queues = (0..4).map(|_| accounts.wrap(source())).collect();
+            Queues { accounts, queues, frames: (0..4).map(|_| Vec::new()).collect(), pool: FramePool::new(64) }
+        }
+
+        fn held(&self) -> Vec<u32> {
+            self.accounts.usage().iter().map(|usage| usage.held).collect()
+        }
+    }
+
+    /// What a queue may take now, by the formula of the threshold alone.
+    fn allowed(held: &[u32], at: usize, alpha: f64) -> u32 {
+        let beyond = |held: u32| held.saturating_sub(RESERVE);
+        let shared = SIZE - 4 * RESERVE;
+        let others: u32 =
+            held.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, held)| beyond(*held)).sum();
+        let share = (alpha / (1.0 + alpha) * f64::from(shared - others)).floor() as u32;
+        (RESERVE + share).saturating_sub(held[at]).min(64)
+    }
+
+    /// For any order of polls and of frames that are freed, by seed, queues receive what the formula allows; no frame is lost
+    /// from the account, and each queue finds its reserve.
+    #[test]
+    fn queues_receive_what_the_formula_allows() {
+        for seed in 0..60u64 {
+            let mut x = seed;
+            let mut random = |below: usize| {
+                // A linear congruential generator (Knuth): the upper bits are good enough here.
+                x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (x >> 33) as usize % below
+            };
+            // Powers of two, so that the formula has no rounding of its own.
+            let alpha = [0.5, 1.0, 1.0, 8.0][random(4)];
+            let mut q = Queues::new(alpha);
+            for _ in 0..400 {
+                let at = random(4);
+                if random(3) == 0 {
+                    let n = random(q.frames[at].len() + 1);
+                    q.frames[at].drain(..n).for_each(drop);
+                } else {
+                    let (held, before) = (q.held(), q.frames[at].len());
+                    let wanted = allowed(&held, at, alpha);
+                    q.queues[at].rx(&mut q.pool, &mut q.frames[at], 64);
+                    let got = (q.frames[at].len() - before) as u32;
+                    assert!(got.abs_diff(wanted) <= 1, "seed {seed}: {got}, not {wanted} with {held:?}");
+                    assert!(
+                        held[at] + got >= RESERVE.min(held[at] + 64),
+                        "seed {seed}: a reserve is granted"
+                    );
+                }
+                let lens: Vec<u32> = q.frames.iter().map(|frames| frames.len() as u32).collect();
+                assert_eq!(q.held(), lens, "seed {seed}");
+            }
+            q.frames.clear();
+            assert_eq!(q.held(), [0; 4], "seed {seed}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ pub mod buffers;
 pub mod load;
 pub mod policy;
 pub mod region;
+pub mod shared_queues;
 
 use load::{Kind, Load};
 use policy::{Policy, Switch};

@@ -1,5 +1,6 @@
 //! Prints the results of policies under loads as CSV: `simulation [--hours N] [--seeds N] [--cores N,N]`.
-//! `simulation buffers` prints the table of receive buffers, `simulation region` that of hypervisors under OVN.
+//! `simulation buffers` prints the table of receive buffers, `simulation queues` that of shared rx queues, and
+//! `simulation region` that of hypervisors under OVN.
 
 use simulation::load::Kind;
 use simulation::policy::Policy;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let table: Option<fn()> = match args.first().map(String::as_str) {
         Some("buffers") if args.len() == 1 => Some(simulation::buffers::print),
+        Some("queues") if args.len() == 1 => Some(simulation::shared_queues::print),
         Some("region") if args.len() == 1 => Some(simulation::region::print),
         _ => None,
     };
@@ -41,7 +43,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(options) = parse(&args) else {
-        eprintln!("usage: simulation buffers | region | simulation [--hours N] [--seeds N] [--cores N,N]");
+        eprintln!(
+            "usage: simulation buffers | queues | region | simulation [--hours N] [--seeds N] [--cores N,N]"
+        );
         return ExitCode::FAILURE;
     };
     println!("load,policy,cores,queues,hours,seed,mean,p99,lost_percent,moves_per_hour");

@@ -38,6 +38,8 @@ pub struct Info {
     pub has_link_interrupt: bool,
     /// Verifies the checksums of received packets.
     pub has_rx_checksum: bool,
+    /// The driver can share rx queues between ports (`RTE_ETH_DEV_CAPA_RXQ_SHARE`).
+    pub shares_rx_queues: bool,
     /// Offloads on transmission: those in use while the device runs, those it supports while it is stopped.
     pub tx_work: TxWork,
 }
@@ -68,6 +70,9 @@ pub struct FlowControl {
 
 /// `UINT32_MAX`: DPDK's value for an unknown speed.
 const SPEED_UNKNOWN: u32 = u32::MAX;
+
+/// `RTE_ETH_DEV_CAPA_RXQ_SHARE`, a macro that the bindings do not have.
+const RXQ_SHARE: u64 = 1 << 2;
 
 fn limits(raw: &sys::rte_eth_desc_lim) -> Limits {
     Limits { max: raw.nb_max, min: raw.nb_min, align: raw.nb_align }
@@ -100,6 +105,7 @@ impl Ethdev {
             has_link_interrupt: u64::from(flags) & sys::SLUICE_RTE_ETH_DEV_INTR_LSC != 0,
             has_rx_checksum: raw.rx_offload_capa & sys::SLUICE_RTE_ETH_RX_OFFLOAD_CHECKSUM
                 == sys::SLUICE_RTE_ETH_RX_OFFLOAD_CHECKSUM,
+            shares_rx_queues: raw.dev_capa & RXQ_SHARE != 0,
             tx_work: self.running.as_ref().map_or_else(|| tx_work(&raw), |r| r.work),
         })
     }

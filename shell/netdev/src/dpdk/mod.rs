@@ -3,6 +3,7 @@
 mod facts;
 mod options;
 mod port;
+mod rx_modes;
 mod statistics;
 
 pub use port::Dpdk;

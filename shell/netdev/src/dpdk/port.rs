@@ -6,6 +6,7 @@
 
 use super::facts;
 use super::options::{Options, Settings};
+use super::rx_modes::refusal;
 use super::statistics;
 use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::NetdevError;
@@ -293,12 +294,14 @@ impl Netdev for Dpdk {
         self.apply().map(|()| false)
     }
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
-        let why = match wanted.mode {
-            Mode::None => return Ok(false),
-            Mode::Basic => "shared rx queues of DPDK (RTE_ETH_RX_OFFLOAD_SHARED_RXQ) are not supported",
-            Mode::Spp => "the driver refills its rings itself; options:n_rxq_desc is their length",
-        };
-        Err(NetdevError::rx_pool(self.name(), wanted.mode.name(), why))
+        if wanted.mode == Mode::None {
+            return Ok(false);
+        }
+        let info = self.device()?.info().map_err(|e| self.failed(&e))?;
+        match refusal(wanted.mode, &info) {
+            Some(why) => Err(NetdevError::rx_pool(self.name(), wanted.mode.name(), &why)),
+            None => Ok(false),
+        }
     }
     fn options(&self) -> BTreeMap<String, String> {
         let live = self.tried.as_ref().unwrap_or(&self.wish);
