@@ -134,6 +134,8 @@ mod park_tests;
 #[cfg(test)]
 mod qos_tests;
 #[cfg(test)]
+mod shared_rxq_tests;
+#[cfg(test)]
 mod steering_tests;
 #[cfg(test)]
 mod tests;

@@ -108,7 +108,12 @@ mod tests {
             accounts.set(&RxBuffers { mode, alpha, by_drain: false, reserve, pool_size, pool_queues });
             let source = || Box::new(Repeat::new(vec![vec![0; 60]], 64));
             let queues = (0..4).map(|_| accounts.wrap(source())).collect();
-            Queues { accounts, queues, frames: (0..4).map(|_| Vec::new()).collect(), pool: FramePool::new(64) }
+            Queues {
+                accounts,
+                queues,
+                frames: (0..4).map(|_| Vec::new()).collect(),
+                pool: FramePool::new(64),
+            }
         }
 
         fn held(&self) -> Vec<u32> {

@@ -1,0 +1,80 @@
+//! A queue that several ports share: each packet goes on as one of its port, and counts there.
+
+use crate::park::Limits;
+use crate::port::{FrameBatch, FramePool, RxQueue, RxResult};
+use crate::ports::SHARED_RX;
+use crate::tests::{Bed, out, tcp};
+use flow::Flow;
+use flow::compose::compose;
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use units::{Cycles, Millis, PortNo, QueueId};
+
+/// Packets with the ports that received them.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<VecDeque<(u32, Vec<u8>)>>>);
+
+impl RxQueue for Shared {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        let mut queue = self.0.lock().unwrap();
+        let port = queue.front().map(|(port, _)| *port);
+        while out.len() < max
+            && let Some((_, bytes)) = queue.pop_front_if(|(of, _)| Some(*of) == port)
+        {
+            out.extend(pool.frame_of(&bytes));
+        }
+        RxResult { port: port.and_then(NonZeroU32::new), ..RxResult::default() }
+    }
+}
+
+/// Rules that send what port 1 receives to 3, and what port 2 receives to 4.
+fn bed() -> (Bed, Shared) {
+    let from = |port, to| {
+        let any = Flow { in_port: u32::MAX, ..Flow::ZERO };
+        (Flow { in_port: port, ..Flow::ZERO }, any, vec![out(to)])
+    };
+    let (mut bed, shared) = (Bed::new(vec![from(1, 3), from(2, 4)]), Shared::default());
+    bed.worker.add_rxq(SHARED_RX, QueueId(0), Box::new(shared.clone()));
+    (bed, shared)
+}
+
+fn put(shared: &Shared, ports: &[u32]) {
+    let packet = |port: &u32| (*port, compose(&tcp(1, 80), b"hello"));
+    shared.0.lock().unwrap().extend(ports.iter().map(packet));
+}
+
+fn received(bed: &Bed, port: u32) -> u64 {
+    bed.datapath.port_stats(PortNo(port)).unwrap().rx_packets
+}
+
+#[test]
+fn packets_of_a_shared_queue_belong_to_their_ports() {
+    let (mut bed, shared) = bed();
+    put(&shared, &[1, 1, 2, 1, 2]);
+    (0..5).for_each(|_| bed.run());
+    assert_eq!((bed.tx[2].take().len(), bed.tx[3].take().len()), (3, 2));
+    assert_eq!((received(&bed, 1), received(&bed, 2)), (3, 2));
+    assert_eq!(bed.balance(), 0);
+    // Another port gets the number, and counts from zero; the queue remembers the counters of the old one.
+    bed.datapath.del_port(PortNo(1)).unwrap();
+    bed.datapath.add_port(PortNo(1), Vec::new()).unwrap();
+    put(&shared, &[1, 2]);
+    (0..3).for_each(|_| bed.run());
+    assert_eq!((received(&bed, 1), received(&bed, 2)), (1, 3));
+}
+
+/// Before a shared queue goes to another worker, the parked packets of all its ports are sent.
+#[test]
+fn parked_packets_of_all_ports_are_settled() {
+    let (mut bed, shared) = bed();
+    bed.worker.park_misses(Limits::default(), Arc::new(|| {}), || Cycles(0));
+    let _server = bed.datapath.upcall_server();
+    put(&shared, &[1, 2, 2]);
+    (0..3).for_each(|_| bed.run());
+    assert_eq!(bed.datapath.tally().parked(), 3);
+    bed.worker.settle(SHARED_RX, Millis(bed.now));
+    assert!(bed.worker.remove_rxq(SHARED_RX, QueueId(0)).is_some());
+    assert_eq!((bed.tx[2].take().len(), bed.tx[3].take().len()), (1, 2));
+    assert_eq!((bed.datapath.tally().parked(), bed.balance()), (0, 0));
+}
