@@ -24,11 +24,13 @@ pub fn page() -> Page {
         options: options(),
         notes: vec![(
             "What it prints",
-            "For each pool its buffers and how many are held; for each rx queue of a port with other_config:rx-pool=spp or \
-             basic: buffers held (posted, or in packets that were received and not yet sent or dropped), posted, used for \
+            "For each pool its buffers and how many are held; for each rx queue of a port with other_config:rx-pool=spp: \
+             buffers held (posted, or in packets that were received and not yet sent or dropped), posted, used for \
              packets that are sent by copying, the number that it may hold at this moment, the number that it is certain to \
              get, the most that are posted, the most that were held, whether it is busy, how often it became busy, and packets \
-             that found no buffer: all, and those of the first burst after an idle time."
+             that found no buffer: all, and those of the first burst after an idle time. For ports with other_config:rx-pool=basic \
+             the rx queues that they share: packets, packets that were lost because the queue was full, packets that wait for the \
+             worker, and the ports."
                 .into(),
         )],
     }

@@ -136,6 +136,7 @@ pub struct SharedRx {
     /// Members have come or gone since the filter was set.
     changed: bool,
     reshaped: bool,
+    fault: Option<String>,
 }
 
 impl SharedRx {
@@ -161,6 +162,11 @@ impl SharedRx {
         self.changed |= self.members.remove(&port).is_some();
     }
 
+    /// Why the members have no queue.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
     /// The member ports.
     pub fn members(&self) -> impl Iterator<Item = PortNo> {
         self.members.keys().copied()
@@ -180,10 +186,10 @@ impl SharedRx {
     }
 
     /// Follows changes of members and shape. Returns the queues if they were replaced: earlier ones are to be dropped. If
-    /// that fails the members have no queue, and each knows why.
-    pub fn follow(&mut self) -> Result<Option<Vec<RxHandle>>, String> {
+    /// that fails there are none, and each member knows why.
+    pub fn follow(&mut self) -> Option<Vec<RxHandle>> {
         if !self.changed && !self.reshaped {
-            return Ok(None);
+            return None;
         }
         self.changed = false;
         // The kernel gives a new device an index that is not in use.
@@ -206,11 +212,13 @@ impl SharedRx {
         for member in self.members.values() {
             member.fault.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&fault);
         }
-        if let Some(fault) = fault {
+        let failed = fault.is_some();
+        self.fault = fault;
+        if failed {
+            // The next change tries to open them again.
             self.queues.clear();
-            return Err(fault);
         }
-        Ok((!keep).then(|| self.handles()))
+        (failed || !keep).then(|| self.handles())
     }
 
     fn open(&mut self, n: usize, filter: &mut [libc::sock_filter]) -> io::Result<()> {

@@ -245,19 +245,23 @@ impl Backer {
         self.workers.add(number, port, netdev.take_rx_queues());
     }
 
-    /// Opens, replaces or closes the rx queues that ports share, as members and settings require.
-    pub fn follow_shared_rx(&mut self) {
-        let followed = self.shared_rx.follow();
-        if let Err(text) = &followed {
+    /// Opens, replaces or closes the rx queues that ports share, as members and settings require. Returns whether something
+    /// changed that the members' state tells.
+    pub fn follow_shared_rx(&mut self) -> bool {
+        let before = self.shared_rx.fault().map(str::to_owned);
+        let Some(handles) = self.shared_rx.follow() else { return false };
+        let fault = self.shared_rx.fault();
+        let changed = fault != before.as_deref();
+        if let Some(text) = fault.filter(|_| changed) {
             runtime::err!(LOG, "{}: {text}", self.name());
         }
-        let Some(handles) = followed.unwrap_or_else(|_| Some(Vec::new())) else { return };
         self.workers.remove(SHARED_RX);
         if !handles.is_empty() {
             let is_pmd = self.shared_rx.shape().pmd;
             let port = PolledPort { name: "rx-shared".to_owned(), is_pmd, ..PolledPort::default() };
             self.workers.add(SHARED_RX, port, handles);
         }
+        changed
     }
 
     /// Adds a tunnel to the datapath's port for its kind; the first tunnel creates the port.

@@ -171,10 +171,19 @@ impl Switch {
                 restart(&mut made.backer, *number, &mut **netdev, now);
             }
         }
+        let mut changed = false;
         for backer in self.datapaths.all_mut() {
             backer.workers.tick(&backer.datapath, now);
-            backer.follow_shared_rx();
+            changed |= backer.follow_shared_rx();
             backer.workers.reconfigure(&backer.datapath);
+        }
+        if changed {
+            let is_member = |backing: &Backing| match backing {
+                Backing::Device { netdev, .. } => netdev.shared_member().is_some(),
+                _ => false,
+            };
+            let members = self.ports_where(|port| is_member(&port.backing));
+            self.refresh_devices(&members);
         }
     }
 }
