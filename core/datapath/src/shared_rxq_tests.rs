@@ -11,9 +11,11 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use units::{Cycles, Millis, PortNo, QueueId};
 
-/// Packets with the ports that received them.
+/// A packet, and the port that received it.
+type Arrived = (u32, Vec<u8>);
+
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<VecDeque<(u32, Vec<u8>)>>>);
+struct Shared(Arc<Mutex<VecDeque<Arrived>>>);
 
 impl RxQueue for Shared {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {

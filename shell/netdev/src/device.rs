@@ -7,7 +7,7 @@
 use crate::dummy::DummyHandle;
 use crate::error::NetdevError;
 use crate::rx_buffers::{QueueUse, RxBuffers};
-use crate::shared_rx::Member;
+use crate::shared_member::Member;
 use crate::stats::Stats;
 use packet::queue::{RxQueue, TxQueue};
 use rxpool::Mode;

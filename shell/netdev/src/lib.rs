@@ -27,6 +27,7 @@ pub mod routes;
 pub mod rtnl;
 pub mod rx_buffers;
 mod shared;
+pub mod shared_member;
 pub mod shared_rx;
 mod socket_credit;
 pub mod stats;

@@ -13,6 +13,7 @@ use crate::linux::mmsg::{BATCH, Mmsg};
 use crate::linux::{packet_socket, shared_filter};
 use crate::posted::Posted;
 use crate::received::finish;
+use crate::shared_member::Member;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult};
 use settings::root::{RX_POOL_BASIC_HASH, RX_POOL_BASIC_PMD, RX_POOL_BASIC_QUEUES};
@@ -20,16 +21,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use sync::Snapshot;
 use units::PortNo;
 
 /// Bursts that are read at once: their packets are sorted by port, so that the path gets batches.
 const BURSTS: usize = 4;
-
-/// The socket by which all members send; members also make their device promiscuous through it.
-static SENDER: Mutex<Weak<OwnedFd>> = Mutex::new(Weak::new());
 
 /// How many queues there are, and how packets are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,47 +59,6 @@ impl Shape {
     /// The value of `rx-pool-basic-hash`.
     pub fn hash(&self) -> &'static str {
         if self.by_port { "port" } else { "flow" }
-    }
-}
-
-/// A device in this mode; it stays promiscuous until this is dropped.
-pub struct Member {
-    ifindex: u32,
-    sender: Arc<OwnedFd>,
-    fault: Mutex<Option<String>>,
-}
-
-impl Member {
-    /// Makes the device ready to be a member.
-    pub fn new(ifindex: u32) -> io::Result<Arc<Member>> {
-        let mut place = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-        let sender = match place.upgrade() {
-            Some(sender) => sender,
-            None => {
-                let new = Arc::new(packet_socket::open_shared_sender()?);
-                *place = Arc::downgrade(&new);
-                new
-            }
-        };
-        packet_socket::set_promiscuous(&sender, ifindex, true)?;
-        Ok(Arc::new(Member { ifindex, sender, fault: Mutex::default() }))
-    }
-
-    /// The socket to send by.
-    pub fn sender(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.sender)
-    }
-
-    /// Why it receives nothing.
-    pub fn fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        // Fails if the device is gone; then there is nothing to end.
-        let _ = packet_socket::set_promiscuous(&self.sender, self.ifindex, false);
     }
 }
 
@@ -194,7 +151,7 @@ impl SharedRx {
         self.changed = false;
         // The kernel gives a new device an index that is not in use.
         let index =
-            |(port, member): (&PortNo, &Arc<Member>)| Some((member.ifindex, NonZeroU32::new(port.0)?));
+            |(port, member): (&PortNo, &Arc<Member>)| Some((member.ifindex(), NonZeroU32::new(port.0)?));
         let numbers: Numbers = self.members.iter().filter_map(index).collect();
         let mut filter = shared_filter::accept(&numbers.keys().copied().collect::<Vec<u32>>());
         self.numbers.store(Arc::new(numbers));
@@ -210,7 +167,7 @@ impl SharedRx {
             format!("rx-pool=basic: {n} shared queues by {hash} for {} ports failed: {e}", self.members.len())
         });
         for member in self.members.values() {
-            member.fault.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&fault);
+            member.set_fault(fault.as_deref());
         }
         let failed = fault.is_some();
         self.fault = fault;

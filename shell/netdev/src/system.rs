@@ -15,7 +15,7 @@ use crate::qdisc;
 use crate::received::finish;
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::shared::{Shared, keep};
-use crate::shared_rx::Member;
+use crate::shared_member::Member;
 use crate::socket_credit::{Credit, HIGH};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
