@@ -12,7 +12,7 @@ pub trait Release: Send + Sync {
 
 struct Charged {
     inner: Buffer,
-    /// `None`: a copy, which is charged to no one.
+    /// `None`: a copy, which is not charged.
     to: Option<Arc<dyn Release>>,
 }
 

@@ -122,7 +122,7 @@ impl Writer {
         self.out.drain(..n.min(self.out.len()));
     }
 
-    /// Writes a block of this type: its length before and behind what `body` writes.
+    /// Writes a block of this type, with its length before and after the bytes that `body` writes.
     fn block(&mut self, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
         let start = self.out.len();
         self.out.extend(kind.to_le_bytes());
@@ -143,7 +143,7 @@ fn pad(out: &mut Vec<u8>, len: usize) {
     out.resize(out.len() + len.next_multiple_of(4) - len, 0);
 }
 
-/// Writes an option, cut to the longest that there can be; nothing if it is empty.
+/// Writes an option. A value that is longer than an option can be is cut; an empty one is not written.
 fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX) - 3)];
     if value.is_empty() {

@@ -23,7 +23,7 @@ impl Default for Drain {
 }
 
 impl Drain {
-    /// A poll found `backlog` packets and took `taken` of them.
+    /// Takes note of a poll that found `backlog` packets and took `taken` of them.
     pub fn polled(&mut self, backlog: u32, taken: u32) {
         if backlog == 0 {
             return;

@@ -1,10 +1,10 @@
-//! Who may hold how many receive buffers. Nothing here allocates buffers, runs a thread or reads a clock.
+//! Decides how many receive buffers each queue may hold. The buffers themselves are allocated elsewhere.
 //!
-//! * [`Mode`]: the ways in which a port gets its buffers, with the names of the source (`none`, `basic`, `spp`).
-//! * [`pool`]: a pool that several queues share. Each has a reserve; what is left is divided by a dynamic threshold.
+//! * [`Mode`]: the ways in which a port gets its buffers (`none`, `basic`, `spp`).
+//! * [`pool`]: a pool that several queues share. Each has a reserve; the rest is divided by a dynamic threshold.
 //! * [`threshold`]: the threshold, `alpha` times the free buffers.
 //! * [`refill`]: how many buffers a queue posts: few while it is idle, up to its allowance while it is busy.
-//! * [`drain`]: the share of its backlog that a queue's worker clears, by which the threshold may be weighted.
+//! * [`drain`]: a weight for the threshold, from the share of its backlog that a queue's worker clears in a poll.
 //!
 //! Decision and reasons: docs/adr/0035-shared-receive-buffers.md.
 

@@ -3,7 +3,7 @@
 /// How a port's receive queues get their buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// Rings of its own, always full.
+    /// Each queue has a ring of its own, which is always full.
     #[default]
     None,
     /// One receive queue that several ports share; the source port of a packet is in its metadata.

@@ -1,7 +1,7 @@
 //! A pool of buffers that several queues share.
 //!
-//! A part of the buffers is set aside for reserves, one for each place of the pool, whether a queue has the place or
-//! not. So a queue that gets a place when all shared buffers are in use still finds its reserve. The threshold divides
+//! A part of the buffers is set aside for reserves: one for each place of the pool, whether a queue has the place or
+//! not. So a queue that gets a place when all shared buffers are in use still gets its reserve. The threshold divides
 //! only the shared part.
 
 use crate::threshold::Alpha;
@@ -14,7 +14,7 @@ const OPEN: u8 = 1;
 /// The queue was closed; buffers that it received are still in use.
 const CLOSED: u8 = 2;
 
-/// The number of a queue's place.
+/// A place for a queue in a pool, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub u32);
 
@@ -99,7 +99,7 @@ impl Pool {
         (self.used().count(), self.accounts.len())
     }
 
-    /// Buffers that the queue may hold in all at this moment: its reserve, and its share of the shared part.
+    /// The number of buffers that the queue may hold at this moment: its reserve and its share of the shared part.
     pub fn allowance(&self, place: Place, alpha: Alpha) -> u32 {
         let Some(account) = self.account(place) else { return 0 };
         let (reserve, held) = (account.held.reserve(), account.held.held());
@@ -129,7 +129,7 @@ impl Pool {
         self.account(place).map_or(0, |account| account.held.held())
     }
 
-    /// The most that it held since it was opened.
+    /// The largest number of buffers that the queue has held since its place was opened.
     pub fn peak(&self, place: Place) -> u32 {
         self.account(place).map_or(0, |account| account.peak.load(Ordering::Relaxed))
     }

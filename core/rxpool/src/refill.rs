@@ -1,22 +1,23 @@
 //! How many buffers a queue posts.
 //!
-//! The source's rule is made for a driver: refill to the low watermark while the queue waits for an interrupt, and fully
-//! while it is polled. A poll thread polls all the time, so "busy" is here: polls that found a full burst, because then
-//! packets arrive faster than they are taken. The first burst after an idle time finds only the low watermark, and what
-//! exceeds it is lost; the allowance is posted within one poll after that.
+//! A driver refills to the low watermark while the queue waits for an interrupt, and fully while it is polled. A poll
+//! thread polls all the time. So here a queue is busy after a poll that found a full burst, because then packets arrive
+//! faster than they are taken. The first burst after an idle time finds only the low watermark, and packets beyond it are
+//! lost; the next poll posts the allowance.
 
-/// Polls without a full burst after which a queue is idle again: about 1 ms at 1 µs a poll. Grow at once, shrink slowly.
+/// Polls without a full burst after which a queue is idle again: about 1 ms at 1 µs a poll. A queue becomes busy at once
+/// and idle slowly, because a burst that finds too few buffers loses packets.
 const QUIET_POLLS: u32 = 1024;
 
-/// What happened to a queue by a poll.
+/// How a poll changed the state of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
     Same,
-    /// It was idle, and a full burst came.
-    Woke,
+    /// It was idle, and the poll found a full burst.
+    BecameBusy,
     /// It has become idle.
-    Rests,
+    BecameIdle,
 }
 
 /// The state of one queue. One worker writes it.
@@ -34,11 +35,11 @@ impl Refill {
         Refill { low: low.min(high), high, busy: false, quiet: 0 }
     }
 
-    /// A poll of the queue found a full burst, or less.
+    /// Takes note of a poll; `full`: it found a full burst.
     pub fn polled(&mut self, full: bool) -> Change {
         if full {
             self.quiet = 0;
-            return if std::mem::replace(&mut self.busy, true) { Change::Same } else { Change::Woke };
+            return if std::mem::replace(&mut self.busy, true) { Change::Same } else { Change::BecameBusy };
         }
         if !self.busy {
             return Change::Same;
@@ -47,12 +48,12 @@ impl Refill {
         if self.quiet < QUIET_POLLS {
             return Change::Same;
         }
-        self.rest();
-        Change::Rests
+        self.set_idle();
+        Change::BecameIdle
     }
 
-    /// The worker sleeps or does not poll the queue for a while: it counts as idle.
-    pub fn rest(&mut self) {
+    /// Makes the queue idle, because the worker sleeps or does not poll it for a while.
+    pub fn set_idle(&mut self) {
         (self.busy, self.quiet) = (false, 0);
     }
 
@@ -75,14 +76,14 @@ mod tests {
     fn a_queue_grows_at_once_and_shrinks_slowly() {
         let mut refill = Refill::new(128, 2048);
         assert_eq!((refill.polled(false), refill.target(5000)), (Change::Same, 128));
-        assert_eq!((refill.polled(true), refill.target(5000)), (Change::Woke, 2048));
+        assert_eq!((refill.polled(true), refill.target(5000)), (Change::BecameBusy, 2048));
         assert_eq!((refill.polled(true), refill.target(700)), (Change::Same, 700));
         for _ in 1..QUIET_POLLS {
             assert_eq!((refill.polled(false), refill.target(700)), (Change::Same, 700));
         }
-        assert_eq!((refill.polled(false), refill.target(700)), (Change::Rests, 128));
-        assert_eq!((refill.polled(true), refill.polled(false)), (Change::Woke, Change::Same));
-        refill.rest();
+        assert_eq!((refill.polled(false), refill.target(700)), (Change::BecameIdle, 128));
+        assert_eq!((refill.polled(true), refill.polled(false)), (Change::BecameBusy, Change::Same));
+        refill.set_idle();
         assert_eq!((refill.is_busy(), refill.target(64)), (false, 64));
     }
 

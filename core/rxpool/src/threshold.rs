@@ -1,9 +1,9 @@
 //! The dynamic threshold: a queue may hold `alpha` times as many shared buffers as are free.
 //!
-//! A queue that holds `x` and takes more must stop where `x = alpha · free`, and each buffer that it takes is one less
-//! that is free. So it stops at `alpha / (1 + alpha)` of the buffers that others do not hold, which is the form in which
-//! the source writes the threshold. With `k` queues that take all they may, each ends at `alpha / (1 + k·alpha)` of the
-//! shared buffers, and `1 / (1 + k·alpha)` stay free for a queue that becomes busy (Choudhury and Hahne, 1998).
+//! A queue that holds `x` buffers stops taking more where `x = alpha · free`. Each buffer that it takes is one less that is
+//! free, so it stops at `alpha / (1 + alpha)` of the buffers that other queues do not hold. With `k` queues that take all
+//! they may, each ends at `alpha / (1 + k·alpha)` of the shared buffers, and `1 / (1 + k·alpha)` stay free for a queue
+//! that becomes busy (Choudhury and Hahne, 1998).
 
 /// The factor, in units of 1/256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Alpha {
 
     /// The nearest factor.
     pub fn new(alpha: f64) -> Alpha {
-        // A number outside of the type's range becomes the nearest one, and no number becomes 0.
+        // The cast saturates, and makes 0 of NaN.
         Alpha((alpha * f64::from(Alpha::UNIT)) as u32).within()
     }
 

@@ -156,7 +156,7 @@ fn an_idle_queue_gives_back() {
     post(&refill, a);
     assert_eq!(pool.held(a), LOW_WATERMARK + 1024);
     pool.refund(a, 1024);
-    refill.rest();
+    refill.set_idle();
     assert_eq!(post(&refill, a), 0);
     refill.polled(true);
     post(&refill, b);

@@ -1,4 +1,4 @@
-//! Numbers of buffers that several owners hold of one pool: a reserve for each, and a part that all share.
+//! How many buffers of one pool its owners hold: each has a reserve, and all share the rest.
 //!
 //! An owner's first buffers count against its reserve, the others against the shared part. What must stay true at every
 //! moment, whatever threads do: the shared part is never used beyond its size. So the reserve of an owner is there

@@ -1,4 +1,4 @@
-//! Captured packets as pcapng: an interface for each port, and a comment that says what the switch knows of the packet.
+//! Captured packets as pcapng: each port is an interface, and a packet's comment has the metadata of the switch.
 
 use crate::names::Names;
 use datapath::capture::{Capture, Record, Side};
@@ -87,7 +87,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// What the switch knows of a packet, as words `name=value`.
+/// The metadata of a packet, as words `name=value`.
 fn comment(record: &Record) -> String {
     let mut out = match record.side {
         Side::Rx => "side=rx".to_owned(),

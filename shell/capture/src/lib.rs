@@ -1,12 +1,12 @@
 //! Serves the packets of a capture to one client: pcapng over a Unix socket.
 //!
-//! [`start`] starts the capture and a thread that waits for the client. The socket is in the daemon's run directory and has the mode of
-//! the control socket. The first client gets the packets; the socket's file is removed then. The capture ends when the client
-//! closes its connection, or ends its sending direction: then it still gets what waits, and the statistics. It ends too if no
-//! client comes within [`PATIENCE`].
+//! [`start`] starts the capture and a thread that waits for the client. The socket is in the daemon's run directory and has the
+//! mode of the control socket. The first client gets the packets; then the socket's file is removed. The capture ends when the
+//! client closes its connection or ends its sending direction. In the second case it still gets the waiting packets and the
+//! statistics. The capture also ends if no client connects within [`CONNECT_TIME`].
 //!
-//! **Bounds**: [`WAITING_MAX`] bytes that the client has not read yet, besides the memory of the capture. A client that stops reading
-//! loses packets of its own capture, and nothing else.
+//! **Bounds**: [`WAITING_MAX`] bytes that the client has not read yet, in addition to the memory of the capture. A client that
+//! stops reading loses packets of its own capture, and nothing else.
 //!
 //! **Threads**: one for each capture. It takes no lock that a worker waits for.
 
@@ -30,13 +30,13 @@ use units::Nanos;
 static LOG: runtime::Module = runtime::Module::new("capture");
 
 /// How long the daemon waits for the client.
-pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Encoded bytes that wait for the client at most, before packets of one more turn are added.
+pub const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Packets are taken only while fewer encoded bytes than this wait for the client.
 const WAITING_MAX: usize = 1 << 20;
-/// How often packets are taken: a compromise between the delay that a user sees and the wake-ups of an idle capture.
+/// How often packets are taken. A shorter time would wake an idle capture more often, a longer one delays what a user sees.
 const TURN: Duration = Duration::from_millis(20);
 /// How long a client that has ended its sending direction may take to read the rest.
-const FAREWELL: Duration = Duration::from_secs(5);
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// The clock of captures: it reads nanoseconds since an instant, and knows when that was.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub fn start(datapath: Arc<Datapath>, capture: Arc<Capture>, names: Names, path:
     let thread = std::thread::Builder::new().name("capture".to_owned());
     let started = thread.spawn(move || {
         serve(&listener, &one, &names, || data.stop_capture(&one));
-        // However it ended.
+        // Also if no client came, or the connection failed.
         data.stop_capture(&one);
     });
     if started.is_err() {
@@ -87,12 +87,12 @@ pub fn start(datapath: Arc<Datapath>, capture: Arc<Capture>, names: Names, path:
 /// Waits until one of these events, or for this long.
 fn wait(fd: impl AsFd, flags: PollFlags, within: Duration) {
     let time = Timespec { tv_sec: within.as_secs() as i64, tv_nsec: within.subsec_nanos().into() };
-    // An interrupted call is as one that ended early.
+    // If a signal interrupts the call, the caller's loop calls it again.
     let _ = poll(&mut [PollFd::new(&fd, flags)], Some(&time));
 }
 
 fn serve(listener: &Listener, capture: &Capture, names: &Names, stop: impl Fn()) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + CONNECT_TIME;
     let client = loop {
         match listener.accept() {
             Ok(Some(client)) => break client,
@@ -101,7 +101,7 @@ fn serve(listener: &Listener, capture: &Capture, names: &Names, stop: impl Fn())
             Err(e) => return runtime::warn!(LOG, "a capture ends: {}", runtime::error_text(&e)),
         }
     };
-    if let Err(e) = talk(client, capture, names, stop)
+    if let Err(e) = stream_packets(client, capture, names, stop)
         && !matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
     {
         runtime::warn!(LOG, "a capture ends: {}", runtime::error_text(&e));
@@ -109,7 +109,7 @@ fn serve(listener: &Listener, capture: &Capture, names: &Names, stop: impl Fn())
 }
 
 /// Sends packets until the client ends. `stop` ends the capture.
-fn talk(mut client: Stream, capture: &Capture, names: &Names, stop: impl Fn()) -> io::Result<()> {
+fn stream_packets(mut client: Stream, capture: &Capture, names: &Names, stop: impl Fn()) -> io::Result<()> {
     let mut encoder = Encoder::new(capture, names);
     while !has_ended(&mut client)? {
         if encoder.waiting() < WAITING_MAX {
@@ -117,14 +117,14 @@ fn talk(mut client: Stream, capture: &Capture, names: &Names, stop: impl Fn()) -
         }
         send(&mut client, &mut encoder)?;
         let flags = if encoder.waiting() == 0 { PollFlags::empty() } else { PollFlags::OUT };
-        // Of an idle capture only the end of the client is awaited; packets are taken each turn.
+        // New packets do not wake this thread: they are taken once in each turn.
         wait(&client, flags | PollFlags::IN, TURN);
     }
     stop();
-    // Workers see the end in their next iteration; a worker in `poll(2)` has nothing to add.
+    // Workers see in their next iteration that the capture has ended. A worker that sleeps in `poll(2)` adds no packet.
     std::thread::sleep(TURN);
     encoder.finish(capture);
-    let deadline = Instant::now() + FAREWELL;
+    let deadline = Instant::now() + DRAIN_TIME;
     while encoder.waiting() != 0 && Instant::now() < deadline {
         send(&mut client, &mut encoder)?;
         wait(&client, PollFlags::OUT, TURN);

@@ -1,4 +1,5 @@
-//! A queue's place in a pool of credits: numbers of buffers that are allocated elsewhere.
+//! A queue's account in a pool of credits. A credit allows one buffer, which is allocated elsewhere: by the kernel, or on
+//! the heap.
 
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use buffer::Release;
@@ -6,7 +7,7 @@ use rxpool::{Place, Pool};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A pool of credits, and what it is for.
+/// A pool of credits, and the settings by which queues find it.
 struct Entry {
     kind: &'static str,
     buffers: u32,
@@ -17,7 +18,7 @@ struct Entry {
 
 static POOLS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// A place of a pool; closed when dropped.
+/// The account of a queue; its place in the pool is closed when the account is dropped.
 pub struct Account {
     name: String,
     /// The pool.

@@ -1,5 +1,5 @@
-//! Mode `spp` of ports that copy packets when they receive them (vhost-user, tap): the copy is charged to a pool until it
-//! is freed, wherever it is. A queue that holds all that it may is not polled, so packets wait at their sender.
+//! Mode `spp` of ports that copy packets when they receive them (vhost-user, tap). The copy is charged to a pool until it
+//! is freed, wherever it waits. A queue that has used up its allowance is not read, so its packets wait at their sender.
 
 use crate::account::Account;
 use crate::rx_buffers::{QueueUse, RxBuffers};
@@ -19,13 +19,13 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Takes new settings; returns whether they differ, so that the queues are to be taken again.
+    /// Sets the settings. Returns true if they changed: the caller must then take the queues again.
     pub fn set(&mut self, wanted: &RxBuffers) -> bool {
         let wanted = if wanted.mode == Mode::Spp { *wanted } else { RxBuffers::default() };
         std::mem::replace(&mut self.wanted, wanted) != wanted
     }
 
-    /// Forgets the accounts of earlier queues.
+    /// Removes the accounts of earlier queues.
     pub fn clear(&mut self) {
         self.queues.clear();
     }
@@ -35,7 +35,7 @@ impl Accounts {
         if self.wanted.mode != Mode::Spp {
             return queue;
         }
-        // Without a place the queue is as in mode `none`; `can_open` has checked that there is one.
+        // `can_open` has checked that there is a place; without one the queue would be as in mode `none`.
         let Some(account) = Account::open(KIND, &self.wanted, self.wanted.pool_size) else { return queue };
         self.queues.push(Arc::clone(&account));
         Box::new(ChargedRx { inner: queue, account })
@@ -75,7 +75,8 @@ impl RxQueue for ChargedRx {
         self.inner.waiting()
     }
 
-    /// While its frames use up the allowance, the queue must be polled, so that it goes on when they are freed.
+    /// While its frames use up the allowance, the descriptor may not be readable, so the queue must be polled: it
+    /// receives again when they are freed.
     fn arm(&mut self, on: bool) -> bool {
         let Account { pool, place, wanted, .. } = &*self.account;
         self.inner.arm(on) && pool.held(*place) < pool.allowance(*place, wanted.alpha)

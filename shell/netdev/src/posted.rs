@@ -1,14 +1,15 @@
 //! The buffers that a receive queue offers to the kernel.
 //!
 //! The kernel needs a buffer before it tells the frame's length. Posting 64 KB each time would evict small packets
-//! from the caches; posting 2 KB would copy every TCP segment once more. So small frames are posted, each with a spare
-//! buffer for the rest of a long packet. After a long packet, large frames are posted until 64 bursts had none.
+//! from the CPU's caches; posting 2 KB would copy every TCP segment once more. So small frames are posted, each with a
+//! spare buffer for the rest of a long packet. After a long packet, large frames are posted until 64 bursts in sequence
+//! had no long packet.
 
 use crate::linux::zeroed::Zeroed;
 use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FramePool};
 
 /// Bursts without a long packet after which small frames are posted again.
-const PATIENCE: u32 = 64;
+const SMALL_AGAIN_AFTER: u32 = 64;
 
 /// Frames ready to be written to.
 pub struct Posted {
@@ -90,7 +91,7 @@ impl Posted {
     /// Adapts the size of frames to the packets seen.
     pub fn end_of_burst(&mut self, pool: &mut FramePool) {
         self.idle_bursts = if std::mem::take(&mut self.long_seen) { 0 } else { self.idle_bursts + 1 };
-        let large = if self.large { self.idle_bursts < PATIENCE } else { self.idle_bursts == 0 };
+        let large = if self.large { self.idle_bursts < SMALL_AGAIN_AFTER } else { self.idle_bursts == 0 };
         if large != self.large {
             self.large = large;
             for frame in self.frames.iter_mut().filter_map(Option::take) {
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(burst(&mut posted, &mut pool, FRAME_MAX), pattern(FRAME_MAX));
         assert!(posted.large);
         assert_eq!(burst(&mut posted, &mut pool, 9000), pattern(9000));
-        for _ in 0..PATIENCE {
+        for _ in 0..SMALL_AGAIN_AFTER {
             assert_eq!(burst(&mut posted, &mut pool, 60), pattern(60));
         }
         assert!(!posted.large);

@@ -78,11 +78,11 @@ impl RxBuffers {
 pub struct QueueUse {
     /// The pool that it shares; empty if it shares none.
     pub pool: String,
-    /// Buffers of that pool, and how many all queues hold together.
+    /// The number of buffers in that pool, and how many of them all queues hold together.
     pub of_pool: (u32, u32),
     /// Buffers that it holds: posted, or in packets that it received.
     pub held: u32,
-    /// Buffers of packets that it sends and did not receive in this pool.
+    /// Buffers with copies of packets that it sends, which it received elsewhere than in this pool.
     pub sending: u32,
     /// Buffers that are posted.
     pub posted: u32,
@@ -94,7 +94,7 @@ pub struct QueueUse {
     pub reserve: u32,
     /// High watermark: the most that are posted.
     pub high: u32,
-    /// Whether it is busy, so that its allowance is posted and not the low watermark.
+    /// Whether it is busy: then its allowance is posted, otherwise the low watermark.
     pub busy: bool,
     /// How often it became busy.
     pub woken: u64,

@@ -51,9 +51,10 @@ impl Credit {
         }
     }
 
-    /// A poll took a full burst, or less, with this many bytes. Returns packets that the kernel dropped, if it was asked.
+    /// Takes note of a poll: whether it took a full burst, and how many bytes. Returns the packets that the kernel dropped;
+    /// its counter is read only when the queue becomes busy or idle.
     pub fn polled(&mut self, fd: &OwnedFd, full: bool, bytes: u64) -> u64 {
-        // Few long packets fill the buffer as well.
+        // A few long packets fill the buffer as well.
         let full = full || 2 * bytes >= u64::from(self.credit) * u64::from(UNIT);
         let told = &self.account;
         match self.refill.polled(full) {
@@ -63,7 +64,7 @@ impl Credit {
             change => {
                 let lost = packet_socket::take_drops(fd).unwrap_or(0);
                 told.count_lost(lost);
-                if change == Change::Woke {
+                if change == Change::BecameBusy {
                     told.woken.fetch_add(1, Ordering::Relaxed);
                     told.first_burst_lost.fetch_add(lost, Ordering::Relaxed);
                 }

@@ -43,7 +43,7 @@ impl Lines {
     }
 }
 
-/// The fields that tell flows apart, in the syntax of flows.
+/// Addresses, protocol and ports of a packet, in the syntax of flows.
 fn fields(bytes: &[u8], link: u16) -> String {
     let mut flow = Flow::ZERO;
     if link != ETHERNET {

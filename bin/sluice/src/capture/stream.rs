@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 /// How often signals are looked at.
 const TURN: Duration = Duration::from_millis(100);
-/// How long the daemon may take to send the rest after the end.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// How long the daemon may take to send the remaining packets after the end of the capture.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
 
 /// Where packets go.
 pub enum Output {
-    /// As they come.
+    /// The blocks of pcapng, unchanged.
     Blocks(Box<dyn Write>),
     /// A line for each packet, to standard output.
     Lines(Lines),
@@ -44,8 +44,8 @@ impl Output {
     }
 }
 
-/// Copies a capture until `most` packets, a signal, the end of the daemon, or the end of the pipe's reader. Returns what to tell
-/// the user.
+/// Copies a capture until `most` packets are written, a signal arrives, the daemon ends, or the reader of the output closes its
+/// pipe. Returns a summary for the user.
 pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<String> {
     let signals = runtime::signals::Signals::install()?;
     let mut socket = UnixStream::connect(path)?;
@@ -53,7 +53,7 @@ pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<Str
     let (mut blocks, mut packets, mut told) = (Blocks::default(), 0, String::new());
     let mut bytes = vec![0; 1 << 16];
     let mut end: Option<Instant> = None;
-    while end.is_none_or(|end| end.elapsed() < FAREWELL) {
+    while end.is_none_or(|end| end.elapsed() < DRAIN_TIME) {
         let is_over = most.is_some_and(|most| packets >= most) || signals.received().is_some();
         if is_over && end.is_none() {
             end = Some(Instant::now());
@@ -76,7 +76,7 @@ pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<Str
         let invalid = |e: pcapng::BlockError| io::Error::new(ErrorKind::InvalidData, e.to_string());
         while let Some((bytes, block)) = blocks.next_block().map_err(invalid)? {
             match block {
-                // Packets after the last one that was asked for.
+                // `most` packets are written: drop the others.
                 Block::Packet(_) if most.is_some_and(|most| packets >= most) => continue,
                 Block::Packet(_) => packets += 1,
                 Block::Statistics(s) => told = s.comment.to_owned(),

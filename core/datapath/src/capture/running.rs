@@ -36,7 +36,7 @@ pub struct CaptureSpec {
     pub passes: bool,
     /// Bytes of a packet that are kept at most.
     pub snaplen: usize,
-    /// One of this many wanted packets is kept; 0 is as 1.
+    /// One of this many wanted packets is kept; 0 means 1.
     pub every: u64,
     /// Packets in a second that are kept at most; 0: any number.
     pub rate: u64,

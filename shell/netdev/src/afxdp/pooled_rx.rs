@@ -1,4 +1,5 @@
-//! The rx queue of a port in mode `spp`: it receives into buffers of a pool, and posts as many as it needs and may have.
+//! The rx queue of a port in mode `spp`. It receives into buffers of a shared pool. It posts as many buffers as it needs,
+//! within its allowance.
 
 use super::queue::{Port, missing_request};
 use crate::linux::umem_socket::Lease;
@@ -15,32 +16,33 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the worker tells about a queue; the main thread reads it.
+/// The state of a queue: the worker writes it, the main thread reads it.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct QueueState {
     posted: AtomicU32,
     busy: AtomicBool,
     woken: AtomicU64,
     first_burst_lost: AtomicU64,
 }
 
-/// What the main thread keeps of a queue.
-pub struct Watched {
+/// A queue as the main thread sees it.
+pub struct QueueMonitor {
     /// Name of the pool.
     pub pool: String,
     /// The socket.
     pub lease: Arc<Lease>,
-    /// From the worker.
-    pub told: Arc<Told>,
+    /// Written by the worker.
+    pub state: Arc<QueueState>,
     /// The settings.
     pub wanted: RxBuffers,
     /// High watermark.
     pub high: u32,
-    /// Since when it has had more buffers than an idle queue needs, with how often it was woken before.
+    /// When the queue was first found idle with too many buffers, and how often it had become busy until then.
     idle_since: Mutex<Option<(Instant, u64)>>,
 }
 
-/// How long a queue must be idle before its buffers are taken back: its socket is opened again for that, and must not lose packets.
+/// How long a queue must be idle before its buffers are taken back. That needs another socket, and packets that arrive
+/// meanwhile would be lost.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Packets for which the kernel had no buffer.
@@ -48,19 +50,20 @@ fn lost(lease: &Lease) -> u64 {
     sockopt::xdp_statistics(&*lease.fd).ok().and_then(|s| s.rx_fill_ring_empty_descs).unwrap_or(0)
 }
 
-impl Watched {
+impl QueueMonitor {
     /// A queue of this socket.
-    pub fn new(pool: String, lease: Arc<Lease>, wanted: RxBuffers, high: u32) -> Watched {
-        Watched { pool, lease, told: Arc::default(), wanted, high, idle_since: Mutex::default() }
+    pub fn new(pool: String, lease: Arc<Lease>, wanted: RxBuffers, high: u32) -> QueueMonitor {
+        QueueMonitor { pool, lease, state: Arc::default(), wanted, high, idle_since: Mutex::default() }
     }
 
-    /// Whether the queue has been idle for long and holds posted buffers that others need: more than twice the low watermark, while
-    /// less than a quarter of the shared part is free. The kernel does not give a posted buffer back before the socket is closed.
-    pub fn hoards(&self) -> bool {
+    /// Whether the queue has been idle for [`IDLE`] and holds posted buffers that other queues need: more than twice the low
+    /// watermark, while less than a quarter of the shared part is free. The socket must be closed for that, because the
+    /// kernel does not give a posted buffer back earlier.
+    pub fn should_give_back(&self) -> bool {
         let (shared, free) = self.lease.umem.pool.shared();
-        let woken = self.told.woken.load(Ordering::Relaxed);
-        let is_idle = !self.told.busy.load(Ordering::Relaxed);
-        let holds_much = self.told.posted.load(Ordering::Relaxed) > 2 * LOW_WATERMARK;
+        let woken = self.state.woken.load(Ordering::Relaxed);
+        let is_idle = !self.state.busy.load(Ordering::Relaxed);
+        let holds_much = self.state.posted.load(Ordering::Relaxed) > 2 * LOW_WATERMARK;
         let mut since = self.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
         if !(is_idle && holds_much && free < shared / 4) {
             *since = None;
@@ -83,14 +86,14 @@ impl Watched {
             of_pool: (pool.buffers(), pool.held_by_all()),
             held: pool.held(rx),
             sending: pool.held(tx),
-            posted: self.told.posted.load(Ordering::Relaxed),
+            posted: self.state.posted.load(Ordering::Relaxed),
             peak: pool.peak(rx),
             allowance: pool.allowance(rx, self.wanted.alpha),
             reserve: self.wanted.reserve,
             high: self.high,
-            busy: self.told.busy.load(Ordering::Relaxed),
-            woken: self.told.woken.load(Ordering::Relaxed),
-            first_burst_lost: self.told.first_burst_lost.load(Ordering::Relaxed),
+            busy: self.state.busy.load(Ordering::Relaxed),
+            woken: self.state.woken.load(Ordering::Relaxed),
+            first_burst_lost: self.state.first_burst_lost.load(Ordering::Relaxed),
             lost: lost(&self.lease),
         }
     }
@@ -102,15 +105,15 @@ pub struct PooledRx {
     lease: Arc<Lease>,
     fill: Producer<u64>,
     rx: Consumer<Desc>,
-    told: Arc<Told>,
+    state: Arc<QueueState>,
     partial_checksums: bool,
     refill: Refill,
     /// Present if the threshold is weighted.
     drain: Option<Drain>,
     alpha: Alpha,
     posted: u32,
-    /// The kernel's count of packets without buffer when the queue became idle.
-    lost_at_rest: u64,
+    /// The kernel's counter of packets that found no buffer, as read when the queue became idle.
+    lost_when_idle: u64,
 }
 
 impl PooledRx {
@@ -118,22 +121,22 @@ impl PooledRx {
     pub fn new(
         port: Arc<Port>,
         (fill, rx): (Producer<u64>, Consumer<Desc>),
-        watched: &Watched,
+        monitor: &QueueMonitor,
         partial_checksums: bool,
     ) -> PooledRx {
-        let wanted = &watched.wanted;
+        let wanted = &monitor.wanted;
         let mut queue = PooledRx {
             port,
-            lease: Arc::clone(&watched.lease),
+            lease: Arc::clone(&monitor.lease),
             fill,
             rx,
-            told: Arc::clone(&watched.told),
+            state: Arc::clone(&monitor.state),
             partial_checksums,
-            refill: Refill::new(LOW_WATERMARK, watched.high),
+            refill: Refill::new(LOW_WATERMARK, monitor.high),
             drain: wanted.by_drain.then(Drain::default),
             alpha: wanted.alpha,
             posted: 0,
-            lost_at_rest: 0,
+            lost_when_idle: 0,
         };
         queue.refill();
         queue
@@ -153,27 +156,27 @@ impl PooledRx {
         while left > 0 {
             let n = left.min(RX_BURST);
             let taken = umem.post(place, end, &mut addresses[..n]);
-            // The ring has as many entries as the high watermark at least.
+            // The ring has at least as many entries as the high watermark.
             self.posted += self.fill.put(&addresses[..taken]) as u32;
             left -= n;
         }
-        self.told.posted.store(self.posted, Ordering::Relaxed);
+        self.state.posted.store(self.posted, Ordering::Relaxed);
     }
 
     /// Notes whether the queue became busy or idle. The kernel's counter is read only then.
     fn note(&mut self, full: bool) {
         match self.refill.polled(full) {
             Change::Same => return self.refill(),
-            Change::Woke => {
+            Change::BecameBusy => {
                 self.refill();
                 let now = lost(&self.lease);
-                let first = now.saturating_sub(self.lost_at_rest);
-                self.told.first_burst_lost.fetch_add(first, Ordering::Relaxed);
-                self.told.woken.fetch_add(1, Ordering::Relaxed);
+                let first = now.saturating_sub(self.lost_when_idle);
+                self.state.first_burst_lost.fetch_add(first, Ordering::Relaxed);
+                self.state.woken.fetch_add(1, Ordering::Relaxed);
             }
-            Change::Rests => self.lost_at_rest = lost(&self.lease),
+            Change::BecameIdle => self.lost_when_idle = lost(&self.lease),
         }
-        self.told.busy.store(self.refill.is_busy(), Ordering::Relaxed);
+        self.state.busy.store(self.refill.is_busy(), Ordering::Relaxed);
     }
 }
 
@@ -182,7 +185,7 @@ impl RxQueue for PooledRx {
     /// must be polled so that it posts buffers again.
     fn arm(&mut self, on: bool) -> bool {
         if on {
-            self.refill.rest();
+            self.refill.set_idle();
         }
         self.posted > 0
     }
@@ -201,7 +204,7 @@ impl RxQueue for PooledRx {
         let partial_checksums = self.partial_checksums;
         let received = self.rx.take(max, |desc| {
             let frame = umem.received(desc.addr, end).and_then(|(buffer, start)| {
-                // A frame that leaves the buffer is dropped, and the buffer with it.
+                // If the kernel's offset and length are not inside the buffer, the frame is dropped and the buffer freed.
                 Frame::in_buffer(buffer, start, desc.len as usize)
             });
             match frame {

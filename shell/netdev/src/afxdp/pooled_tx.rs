@@ -1,9 +1,9 @@
-//! Sending in mode `spp`: a frame whose buffer is of the same pool is passed to the kernel as it is, and stays charged to
-//! the queue that received it; others are copied into a buffer that is charged to the sender.
+//! The tx queue of a port in mode `spp`. A frame in a buffer of the same pool is passed to the kernel in this buffer, which
+//! stays charged to the queue that received it. Other frames are copied into a buffer that is charged to the sender.
 
 use super::queue::{HEADERS, Port, Taken, asked_of_kernel, kick, send_packets};
 use crate::linux::umem_socket::Lease;
-use crate::linux::xsk::{HAS_METADATA, NOTE, RING, metadata};
+use crate::linux::xsk::{HAS_METADATA, RING, TX_METADATA, metadata};
 use crate::linux::xsk_ring::{Consumer, Desc, Producer};
 use packet::frame::{Frame, FrameBatch};
 use packet::queue::{RX_BURST, TxQueue, TxResult};
@@ -65,7 +65,7 @@ impl PooledSender {
     }
 
     /// Makes space for one more packet.
-    fn has_room(&mut self) -> bool {
+    fn make_space(&mut self) -> bool {
         if self.out >= RING {
             let _ = self.submit();
             self.reclaim();
@@ -84,12 +84,12 @@ impl PooledSender {
             return Taken::TooLong;
         }
         let Lease { umem, ends: [_, end], places: [_, place], .. } = *self.lease;
-        if !self.has_room() || umem.pool.charge(place, 1, umem.pool.allowance(place, self.alpha)) == 0 {
-            return Taken::NoRoom;
+        if !self.make_space() || umem.pool.charge(place, 1, umem.pool.allowance(place, self.alpha)) == 0 {
+            return Taken::NoChunk;
         }
         let mut address = [0];
         if umem.post(place, end, &mut address) == 0 {
-            return Taken::NoRoom;
+            return Taken::NoChunk;
         }
         let [chunk] = address;
         let note = checksum.map(|checksum| metadata(bytes, checksum));
@@ -98,20 +98,20 @@ impl PooledSender {
             Some(Some(note)) => umem.write(chunk, end, &note).map(|()| HAS_METADATA),
             None => Some(0),
         };
-        let at = chunk + NOTE as u64;
+        let at = chunk + TX_METADATA as u64;
         match written.filter(|_| umem.write(at, end, bytes).is_some()) {
             Some(options) => self.post(at, bytes.len(), options),
             None => {
                 umem.completed(&address, end);
-                return Taken::NoRoom;
+                return Taken::NoChunk;
             }
         }
         Taken::Yes
     }
 
-    /// Whether the frame may be sent in its own buffer, with this request of a checksum.
+    /// The checksum request to send the frame in its own buffer with; `None`: it has to be copied.
     fn as_it_is(&self, frame: &Frame, longest: usize) -> Option<Option<(u16, u16)>> {
-        if frame.source().is_none() || frame.len() > longest || frame.headroom() < NOTE {
+        if frame.source().is_none() || frame.len() > longest || frame.headroom() < TX_METADATA {
             return None;
         }
         asked_of_kernel(frame.offload(), self.checksums)
@@ -122,9 +122,9 @@ impl PooledSender {
         let (len, offload) = (frame.len(), frame.offload());
         let mut options = 0;
         if let Some(note) = checksum.and_then(|checksum| metadata(frame.bytes(), checksum)) {
-            let Some(front) = frame.push_front(NOTE) else { return Err(frame) };
+            let Some(front) = frame.push_front(TX_METADATA) else { return Err(frame) };
             front[..note.len()].copy_from_slice(&note);
-            frame.grow_front(-(NOTE as i16));
+            frame.grow_front(-(TX_METADATA as i16));
             options = HAS_METADATA;
         } else if checksum.is_some() {
             return Err(frame);
@@ -151,13 +151,13 @@ impl PooledSender {
                 result.sent += 1;
                 result.sent_bytes += len;
             }
-            Taken::NoRoom => result.dropped += 1,
+            Taken::NoChunk => result.dropped += 1,
             Taken::TooLong => result.too_long += 1,
         };
         let mut given = std::mem::replace(frames, std::mem::take(&mut self.spare));
         for mut frame in given.drain(..) {
             let len = frame.len() as u64;
-            let own = if self.has_room() { self.as_it_is(&frame, longest) } else { None };
+            let own = if self.make_space() { self.as_it_is(&frame, longest) } else { None };
             if let Some(checksum) = own {
                 match self.pass(frame, checksum) {
                     Ok(()) => {
@@ -190,7 +190,7 @@ pub struct PooledTx {
     /// The sender.
     pub sender: Arc<Mutex<PooledSender>>,
     /// Bytes of a buffer that a packet may fill.
-    pub room: usize,
+    pub capacity: usize,
 }
 
 impl TxQueue for PooledTx {
@@ -198,7 +198,7 @@ impl TxQueue for PooledTx {
         let result = if self.port.counters.ended() {
             TxResult { dropped: frames.len() as u32, ..TxResult::default() }
         } else {
-            let longest = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(self.room);
+            let longest = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(self.capacity);
             self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, longest)
         };
         self.port.counters.count_tx(&result);

@@ -1,7 +1,7 @@
 //! The pools that AF_XDP queues share: for each NUMA node and size of buffers as many as the queues need.
 //!
-//! A pool has places for a limited number of queues, because the kernel keeps a record of each buffer of a umem for each
-//! socket that uses it. Pools live as long as the process; the memory of an unused one is returned to the kernel.
+//! A pool has places for a limited number of queues: for each socket the kernel keeps a record of every buffer of the
+//! socket's umem. Pools live as long as the process; the memory of an unused one is returned to the kernel.
 
 use crate::linux::umem::Umem;
 use crate::rx_buffers::RxBuffers;
@@ -42,7 +42,7 @@ pub struct Places {
     pub places: [Place; 2],
 }
 
-/// Buffers that a pool sets aside; fewer than it has.
+/// Buffers that a pool sets aside for reserves.
 pub fn reserves(wanted: &RxBuffers) -> u32 {
     wanted.pool_queues.saturating_mul(wanted.reserve + SEND_RESERVE)
 }

@@ -1,7 +1,7 @@
 //! An AF_XDP port as a `Netdev`.
 
 use super::options::{Options, XdpMode};
-use super::pooled_rx::Watched;
+use super::pooled_rx::QueueMonitor;
 use super::pools;
 use super::queue::Port;
 use super::running::Running;
@@ -50,12 +50,12 @@ impl Afxdp {
         let device = KernelDevice::find(name).map_err(error)?;
         device.refuse_loopback()?;
         let wanted = parse(name, options)?;
-        // Lifts the kernel's limit on locked memory if we have the right to; otherwise the limit applies.
+        // Without the right to lift the kernel's limit on locked memory, the limit applies.
         let none = rustix::process::Rlimit { current: None, maximum: None };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, none);
         let promiscuous = packet_socket::promiscuous(device.ifindex()).map_err(error)?;
         let numa = numa_of(name);
-        let running = Running::nothing(wanted, RxBuffers::default());
+        let running = Running::stopped(wanted, RxBuffers::default());
         let (kind, buffers) = (kind.to_owned(), RxBuffers::default());
         let mut port = Afxdp { device, kind, wanted, buffers, running, numa, _promiscuous: promiscuous };
         let _ = port.set_rx_buffers(buffers_wanted);
@@ -129,7 +129,7 @@ impl Netdev for Afxdp {
             || self.buffers != self.running.buffers
             || self.running.fds.is_empty()
             || self.running.has_wrong_chunks()
-            || self.running.watched.iter().any(Watched::hoards)
+            || self.running.monitors.iter().any(QueueMonitor::should_give_back)
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
         const EBUSY: i32 = 16;
@@ -156,7 +156,7 @@ impl Netdev for Afxdp {
         let checksum = self.running.checksums;
         facts.tx_work = TxWork { checksum, ..TxWork::default() };
         facts.status.insert("xdp-mode".to_owned(), self.running.mode.to_owned());
-        if let Some(queue) = self.running.watched.first() {
+        if let Some(queue) = self.running.monitors.first() {
             facts.status.insert("rx-pool".to_owned(), self.running.buffers.mode.name().to_owned());
             facts.status.insert("rx-pool-name".to_owned(), queue.pool.clone());
         }
@@ -175,7 +175,7 @@ impl Netdev for Afxdp {
                 stats.custom.push((format!("xsk_queue_{i}_{name}"), value));
             }
         }
-        if !self.running.watched.is_empty() {
+        if !self.running.monitors.is_empty() {
             stats.custom.extend(totals(&self.rx_buffers()));
         }
         Ok(stats)
@@ -202,7 +202,7 @@ impl Netdev for Afxdp {
     fn options(&self) -> BTreeMap<String, String> {
         self.running.options.shown()
     }
-    /// In a mode that is refused the port keeps rings of its own.
+    /// If the mode is refused, the port keeps rings of its own.
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         let why = match wanted.mode {
             Mode::None => None,
@@ -223,7 +223,7 @@ impl Netdev for Afxdp {
         why.map_or(Ok(false), |why| Err(NetdevError::rx_pool(self.device.name(), wanted.mode.name(), why)))
     }
     fn rx_buffers(&self) -> Vec<QueueUse> {
-        self.running.watched.iter().map(Watched::usage).collect()
+        self.running.monitors.iter().map(QueueMonitor::usage).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The queues of an AF_XDP port. Each is owned by one worker.
 
-use crate::linux::xsk::{CHUNK, NOTE, RxHalf, TxHalf};
+use crate::linux::xsk::{CHUNK, RxHalf, TX_METADATA, TxHalf};
 use crate::linux::xsk_ring::{Desc, Producer};
 use crate::shared::PortCounters;
 use packet::frame::{Frame, FrameBatch, FramePool};
@@ -54,7 +54,7 @@ impl RxQueue for AfxdpRx {
         let (mut empty, mut n_empty) = ([0; RX_BURST], 0);
         let max = max.min(RX_BURST);
         let received = rx.take(max, |desc| {
-            // A chunk outside of our half is not returned to the kernel, which could overwrite the sender's memory.
+            // A chunk outside of our half is not returned to the kernel: the kernel would receive into the sender's memory.
             if let Some(chunk) = chunks.chunk_of(desc.addr) {
                 empty[n_empty] = chunk;
                 n_empty += 1;
@@ -101,18 +101,18 @@ pub struct Sender {
     ready: Vec<Desc>,
 }
 
-/// Result of writing a packet.
+/// The result of writing a packet to a chunk.
 pub enum Taken {
     /// It will be sent.
     Yes,
     /// There is no chunk for it.
-    NoRoom,
+    NoChunk,
     /// It is longer than the MTU allows.
     TooLong,
 }
 
-/// What the kernel is asked to do with a frame: nothing, or to complete a checksum (start, offset). `None`: the request of the frame
-/// has to be fulfilled before the kernel gets it. `checksums`: the kernel completes checksums.
+/// The offload request that is passed on to the kernel: none, or a checksum to complete (start, offset). `None`: the switch
+/// has to fulfil the frame's request itself. `checksums`: the kernel can complete checksums.
 pub fn asked_of_kernel(offload: Offload, checksums: bool) -> Option<Option<(u16, u16)>> {
     match offload {
         offload if !offload.is_some() => Some(None),
@@ -121,8 +121,8 @@ pub fn asked_of_kernel(offload: Offload, checksums: bool) -> Option<Option<(u16,
     }
 }
 
-/// Writes one frame, or the segments that it has to be split into, with `write`. It gets the bytes of each packet, and the checksum
-/// that the kernel completes.
+/// Calls `write` for a frame, or for each segment that the frame has to be split into: with the bytes of the packet, and
+/// the checksum that the kernel completes.
 pub fn send_packets(
     frame: &mut Frame,
     checksums: bool,
@@ -139,7 +139,7 @@ pub fn send_packets(
             taken = this;
         }
     });
-    if finished.is_some() { taken } else { Taken::NoRoom }
+    if finished.is_some() { taken } else { Taken::NoChunk }
 }
 
 /// Makes the kernel send, if it needs a system call for that. In copy mode, one call sends only a few packets.
@@ -189,13 +189,13 @@ impl Sender {
             let _ = self.submit();
             self.reclaim();
         }
-        let Some(chunk) = self.free.pop() else { return Taken::NoRoom };
+        let Some(chunk) = self.free.pop() else { return Taken::NoChunk };
         let written = self.half.write(chunk, bytes, checksum);
         if written.is_none() {
             self.free.push(chunk);
         }
         self.ready.extend(written);
-        if written.is_some() { Taken::Yes } else { Taken::NoRoom }
+        if written.is_some() { Taken::Yes } else { Taken::NoChunk }
     }
 
     fn send(&mut self, frames: &mut FrameBatch, longest: usize) -> TxResult {
@@ -209,7 +209,7 @@ impl Sender {
                     result.sent += 1;
                     result.sent_bytes += len;
                 }
-                Taken::NoRoom => result.dropped += 1,
+                Taken::NoChunk => result.dropped += 1,
                 Taken::TooLong => result.too_long += 1,
             }
         }
@@ -236,7 +236,8 @@ impl TxQueue for AfxdpTx {
         let result = match sender {
             None => TxResult { dropped: frames.len() as u32, ..TxResult::default() },
             Some(sender) => {
-                let longest = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(CHUNK - NOTE);
+                let longest =
+                    (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(CHUNK - TX_METADATA);
                 sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, longest)
             }
         };

@@ -1,7 +1,7 @@
 //! What a start of an AF_XDP port creates and a restart replaces.
 
 use super::options::{Options, XdpMode};
-use super::pooled_rx::{PooledRx, Watched};
+use super::pooled_rx::{PooledRx, QueueMonitor};
 use super::pooled_tx::{PooledSender, PooledTx};
 use super::pools;
 use super::queue::{AfxdpRx, AfxdpTx, HEADERS, Port, Sender};
@@ -10,7 +10,7 @@ use crate::kernel::KernelDevice;
 use crate::linux::bpf::Redirect;
 use crate::linux::umem::Umem;
 use crate::linux::umem_socket::{self, UmemSocket};
-use crate::linux::xsk::{self, NOTE, Xsk};
+use crate::linux::xsk::{self, TX_METADATA, Xsk};
 use crate::rx_buffers::RxBuffers;
 use packet::queue::{RxQueue, TxQueue};
 use rxpool::Mode;
@@ -49,7 +49,7 @@ pub struct Running {
     /// The kernel completes checksums on transmission.
     pub checksums: bool,
     /// The queues that share a pool.
-    pub watched: Vec<Watched>,
+    pub monitors: Vec<QueueMonitor>,
     senders: Senders,
     program: Option<Redirect>,
     chunk: Option<u32>,
@@ -59,13 +59,13 @@ pub struct Running {
 
 /// The size of pool buffers for packets of this MTU.
 fn chunk_for(mtu: u32) -> u32 {
-    let fits = |chunk: &u32| mtu as usize + HEADERS <= Umem::room(*chunk);
+    let fits = |chunk: &u32| mtu as usize + HEADERS <= Umem::receive_capacity(*chunk);
     CHUNKS.into_iter().find(fits).unwrap_or(CHUNKS[1])
 }
 
 impl Running {
     /// A port that is not running.
-    pub fn nothing(options: Options, buffers: RxBuffers) -> Running {
+    pub fn stopped(options: Options, buffers: RxBuffers) -> Running {
         Running {
             options,
             buffers,
@@ -74,7 +74,7 @@ impl Running {
             fds: Vec::new(),
             receivers: Vec::new(),
             checksums: false,
-            watched: Vec::new(),
+            monitors: Vec::new(),
             senders: Senders::Own(Vec::new()),
             program: None,
             chunk: None,
@@ -92,7 +92,7 @@ impl Running {
         let facts = device.facts().ok();
         let driver = facts.as_ref().and_then(|f| f.status.get("driver_name").cloned()).unwrap_or_default();
         let partial_checksums = VIRTUAL.contains(&driver.as_str());
-        let mut running = Running::nothing(options, buffers);
+        let mut running = Running::stopped(options, buffers);
         let mtu = facts.map_or(0, |f| f.mtu);
         running.port.mtu.store(mtu, Ordering::Relaxed);
         let (ifindex, n) = (device.ifindex(), options.n_rxq);
@@ -103,7 +103,7 @@ impl Running {
         }
         let chunk = chunk_for(mtu);
         running.chunk = Some(chunk);
-        // With zero copy the kernel returns buffers of a closed socket at a time that it does not tell.
+        // With zero copy nothing tells when the kernel has released the buffers of a closed socket.
         let modes: Vec<XdpMode> =
             options.mode.candidates().iter().copied().filter(|m| *m != XdpMode::NativeZerocopy).collect();
         let each = |queue, _| {
@@ -142,10 +142,10 @@ impl Running {
             let sender = PooledSender::new(Arc::clone(&lease), tx, completion, wanted.alpha);
             senders.push(Arc::new(Mutex::new(sender)));
             let fd = Arc::clone(&lease.fd);
-            let watched = Watched::new(name, lease, wanted, high);
-            let rx = PooledRx::new(Arc::clone(&self.port), (fill, rx), &watched, partial_checksums);
+            let monitor = QueueMonitor::new(name, lease, wanted, high);
+            let rx = PooledRx::new(Arc::clone(&self.port), (fill, rx), &monitor, partial_checksums);
             self.receivers.push((Box::new(rx), fd));
-            self.watched.push(watched);
+            self.monitors.push(monitor);
         }
         self.senders = Senders::Pooled(senders);
     }
@@ -160,13 +160,13 @@ impl Running {
                 let Some(sender) = senders.get(next).cloned() else {
                     return Box::new(AfxdpTx { port, sender: None });
                 };
-                let room = self.chunk.unwrap_or(CHUNKS[0]) as usize - NOTE;
-                Box::new(PooledTx { port, sender, room })
+                let capacity = self.chunk.unwrap_or(CHUNKS[0]) as usize - TX_METADATA;
+                Box::new(PooledTx { port, sender, capacity })
             }
         }
     }
 
-    /// Whether the size of its buffers does not suit the MTU.
+    /// Whether its buffers have another size than packets of the present MTU need.
     pub fn has_wrong_chunks(&self) -> bool {
         self.chunk.is_some_and(|chunk| chunk != chunk_for(self.port.mtu.load(Ordering::Relaxed)))
     }
@@ -175,7 +175,7 @@ impl Running {
     pub fn stop(&mut self) -> Arc<Port> {
         let port = Arc::clone(&self.port);
         port.counters.end();
-        *self = Running::nothing(self.options, self.buffers);
+        *self = Running::stopped(self.options, self.buffers);
         port
     }
 }

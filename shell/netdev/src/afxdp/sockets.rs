@@ -36,9 +36,9 @@ impl Socket for UmemSocket {
     }
 }
 
-/// Opens them in the first of `modes` that works, each socket by `each` with the number of its queue; the error is that
-/// of the last mode. The kernel frees a queue some time after its last socket was closed, so a busy device is retried
-/// for 250 ms.
+/// Opens program and sockets in the first of `modes` that works. `each` opens the socket of a queue by its number. If no
+/// mode works, the error is that of the last one. The kernel frees a queue some time after its last socket was closed,
+/// so a busy device is tried again for 250 ms.
 pub fn open<S: Socket>(
     ifindex: u32,
     queues: u32,

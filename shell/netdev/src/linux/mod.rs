@@ -5,7 +5,7 @@
 //! that, outside of this module.
 
 pub mod bpf;
-pub mod graves;
+pub mod closed_sockets;
 pub mod ifreq;
 pub mod mmsg;
 pub mod packet_socket;

@@ -8,11 +8,11 @@
 //!
 //! * A buffer is in one place: on the free list, in a [`Buffer`], or posted to one socket. Its cell's state says which.
 //!   Whatever address the kernel reports, a buffer is taken back only if it was posted to that socket.
-//! * Buffers that were posted to a closed socket are reused only after the kernel has let go of them, see [`super::graves`].
+//! * Buffers that were posted to a closed socket are reused only after the kernel has released them, see [`super::closed_sockets`].
 //! * A `Umem` lives as long as the process, because buffers refer to it.
 
-use super::graves::Graves;
-use super::xsk::{KERNEL_HEADROOM, NOTE};
+use super::closed_sockets::ClosedSockets;
+use super::xsk::{KERNEL_HEADROOM, TX_METADATA};
 use super::xsk_ring::Mapping;
 use buffer::{Buffer, Handle, Memory, Source};
 use rxpool::{Place, Pool};
@@ -25,7 +25,7 @@ use sync::IndexStack;
 
 static SOURCE: Source = Source { name: "umem", free, another };
 
-/// States of a buffer; other numbers are those of sockets' ends.
+/// States of a buffer. A buffer that is posted has the number of a socket's end, which is [`FIRST_END`] or more.
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const FIRST_END: u32 = 2;
@@ -38,7 +38,7 @@ const GROUP: usize = 64;
 pub struct End(u32);
 
 /// Where the memory of a cell is.
-enum Home {
+enum Location {
     /// Buffer of a umem, by index.
     Umem(&'static Umem, u32),
     /// A copy of such a frame, on the heap.
@@ -47,7 +47,7 @@ enum Home {
 
 /// What a `Buffer`'s handle points to.
 struct Cell {
-    home: Home,
+    location: Location,
     state: AtomicU32,
     place: AtomicU32,
 }
@@ -59,12 +59,12 @@ pub struct Umem {
     cells: OnceLock<Box<[Cell]>>,
     free: IndexStack,
     next_end: AtomicU32,
-    /// Who holds how many buffers.
+    /// The number of buffers that each queue holds.
     pub pool: Pool,
     /// Bound sockets, one of which a new socket names to share the umem.
     pub sockets: Mutex<Vec<Weak<OwnedFd>>>,
     /// Closed sockets whose buffers are not yet free.
-    graves: Graves<[End; 2]>,
+    closed_sockets: ClosedSockets<[End; 2]>,
     /// Whether the kernel completes checksums; known after the first registration.
     pub checksums: OnceLock<bool>,
 }
@@ -82,11 +82,11 @@ impl Umem {
             next_end: AtomicU32::new(FIRST_END),
             pool,
             sockets: Mutex::default(),
-            graves: Graves::default(),
+            closed_sockets: ClosedSockets::default(),
             checksums: OnceLock::new(),
         }));
         let cell = |i| Cell {
-            home: Home::Umem(umem, i),
+            location: Location::Umem(umem, i),
             state: AtomicU32::new(FREE),
             place: AtomicU32::new(u32::MAX),
         };
@@ -175,14 +175,14 @@ impl Umem {
     /// Posts a frame's buffer to `end`; returns the address of the frame, which begins at `start`. `Err` returns the
     /// buffer if it is not of this umem or has no space for metadata in front.
     pub fn send(&'static self, buffer: Buffer, start: usize, end: End) -> Result<u64, Buffer> {
-        if start < NOTE {
+        if start < TX_METADATA {
             return Err(buffer);
         }
         let handle = buffer.into_handle(&SOURCE)?;
         // SAFETY: a handle of our source points to a cell that lives until the handle is freed, and we own the handle.
         let cell = unsafe { handle.0.cast::<Cell>().as_ref() };
-        match cell.home {
-            Home::Umem(umem, index) if std::ptr::eq(umem, self) => {
+        match cell.location {
+            Location::Umem(umem, index) if std::ptr::eq(umem, self) => {
                 cell.state.store(end.0, Ordering::Relaxed);
                 Ok(u64::from(index) * u64::from(self.chunk) + start as u64)
             }
@@ -221,22 +221,22 @@ impl Umem {
         n
     }
 
-    /// A socket with these ends and places is not used any more; its buffers are freed by a later `collect`.
-    pub fn leave(&self, fd: Weak<OwnedFd>, ends: [End; 2], places: [Place; 2]) {
+    /// Takes note that the socket with these ends and places is not used any more. A later `collect` frees its buffers.
+    pub fn retire(&self, fd: Weak<OwnedFd>, ends: [End; 2], places: [Place; 2]) {
         places.iter().for_each(|place| self.pool.close(*place));
-        self.graves.add(fd, ends);
+        self.closed_sockets.add(fd, ends);
     }
 
     /// Frees the buffers of sockets that the kernel has released. The main thread calls this when it opens ports and when
     /// it reads counters.
     pub fn collect(&'static self) {
-        if self.graves.visit(|ends| self.bury(ends)) && self.pool.places().0 == 0 {
+        if self.closed_sockets.release(|ends| self.free_posted(ends)) && self.pool.places().0 == 0 {
             self.give_back();
         }
     }
 
     /// Frees everything that is posted to these ends.
-    fn bury(&'static self, ends: [End; 2]) {
+    fn free_posted(&'static self, ends: [End; 2]) {
         let mut group = Group::default();
         for (index, cell) in self.cells.get().into_iter().flatten().enumerate() {
             if ends.iter().any(|end| cell.state.load(Ordering::Relaxed) == end.0) {
@@ -247,7 +247,7 @@ impl Umem {
     }
 
     /// The most bytes that the kernel receives into a buffer.
-    pub fn room(chunk: u32) -> usize {
+    pub fn receive_capacity(chunk: u32) -> usize {
         (chunk as usize).saturating_sub(KERNEL_HEADROOM)
     }
 }
@@ -293,13 +293,13 @@ impl Group {
 
 /// The memory of a handle that is owned.
 fn memory_of(handle: Handle, cell: &Cell) -> Memory {
-    match &cell.home {
-        Home::Umem(umem, index) => {
+    match &cell.location {
+        Location::Umem(umem, index) => {
             let at = *index as usize * umem.chunk as usize;
             // SAFETY: an index of a cell is below the number of buffers, so this is inside the mapping.
             Memory { handle, base: unsafe { umem.memory.base().add(at) }, size: umem.chunk }
         }
-        Home::Heap(bytes) => {
+        Location::Heap(bytes) => {
             let base = NonNull::from(&**bytes).cast();
             Memory { handle, base, size: bytes.len() as u32 }
         }
@@ -317,8 +317,8 @@ unsafe fn free(handles: &[Handle]) {
     for handle in handles {
         // SAFETY: the caller owns the handle, so its cell is alive.
         let cell = unsafe { handle.0.cast::<Cell>().as_ref() };
-        match cell.home {
-            Home::Umem(umem, index) => {
+        match cell.location {
+            Location::Umem(umem, index) => {
                 if let Some(other) = last.filter(|last| !std::ptr::eq(*last, umem)) {
                     group.release(other);
                 }
@@ -326,7 +326,7 @@ unsafe fn free(handles: &[Handle]) {
                 group.add(umem, index, Place(cell.place.load(Ordering::Relaxed)));
             }
             // SAFETY: `another` leaked this box, and the caller, who owned its handle, does not use it again.
-            Home::Heap(_) => drop(unsafe { Box::from_raw(handle.0.cast::<Cell>().as_ptr()) }),
+            Location::Heap(_) => drop(unsafe { Box::from_raw(handle.0.cast::<Cell>().as_ptr()) }),
         }
     }
     if let Some(umem) = last {
@@ -345,8 +345,8 @@ unsafe fn another(handle: Handle) -> Option<Memory> {
     let cell = unsafe { handle.0.cast::<Cell>().as_ref() };
     let bytes = vec![0; memory_of(handle, cell).size as usize].into_boxed_slice();
     let (state, place) = (AtomicU32::new(TAKEN), AtomicU32::new(u32::MAX));
-    let copy = Box::leak(Box::new(Cell { home: Home::Heap(bytes), state, place }));
-    let Home::Heap(bytes) = &mut copy.home else { return None };
+    let copy = Box::leak(Box::new(Cell { location: Location::Heap(bytes), state, place }));
+    let Location::Heap(bytes) = &mut copy.location else { return None };
     let (base, size) = (NonNull::from(&mut **bytes).cast(), bytes.len() as u32);
     Some(Memory { handle: Handle(NonNull::from(copy).cast()), base, size })
 }

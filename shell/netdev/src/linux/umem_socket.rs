@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 
-/// The socket's hold on the umem. When its last owner drops it, the socket is closed and its buffers are freed.
+/// A socket's use of a umem. When its last owner drops it, the socket is closed and its buffers are freed.
 pub struct Lease {
     /// The descriptor, readable while packets wait.
     pub fd: Arc<OwnedFd>,
@@ -25,13 +25,13 @@ pub struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.umem.leave(Arc::downgrade(&self.fd), self.ends, self.places);
+        self.umem.retire(Arc::downgrade(&self.fd), self.ends, self.places);
     }
 }
 
 /// A bound socket.
 pub struct UmemSocket {
-    /// Its hold on the umem.
+    /// Its use of the umem.
     pub lease: Arc<Lease>,
     /// Ring of free buffers.
     pub fill: Producer<u64>,
@@ -55,7 +55,8 @@ pub fn open(umem: &'static Umem, places: [Place; 2], ifindex: u32, queue: u32) -
     Ok(UmemSocket { lease, fill, rx, tx, completion })
 }
 
-/// Binds the socket to the device with the umem, which it shares with the first of the others that is still bound.
+/// Binds the socket to the device. To share the umem the kernel is given another socket that is bound to it: the first
+/// one that is still open.
 fn join(umem: &'static Umem, fd: &OwnedFd, ifindex: u32, queue: u32) -> io::Result<()> {
     let mut sockets = umem.sockets.lock().unwrap_or_else(PoisonError::into_inner);
     while let Some(other) = sockets.first() {

@@ -26,7 +26,7 @@ pub const RING: u32 = 2048;
 pub const KERNEL_HEADROOM: usize = 256;
 
 /// Bytes in front of a packet to be sent, for its offload request (`struct xsk_tx_metadata`).
-pub const NOTE: usize = 32;
+pub const TX_METADATA: usize = 32;
 /// Flag of the metadata: it requests a checksum (`XDP_TXMD_FLAGS_CHECKSUM`).
 const METADATA_CHECKSUM: u64 = 1 << 1;
 /// Flag of the descriptor: the packet has metadata (`XDP_TX_METADATA`).
@@ -125,7 +125,7 @@ impl TxHalf {
             self.chunks.write(chunk, &metadata(packet, checksum)?)?;
             options = HAS_METADATA;
         }
-        let addr = chunk + NOTE as u64;
+        let addr = chunk + TX_METADATA as u64;
         self.chunks.write(addr, packet)?;
         Some(Desc { addr, len: packet.len() as u32, options })
     }
@@ -213,14 +213,14 @@ pub fn open(ifindex: u32, queue: u32, transfer: Transfer, depth: u32) -> io::Res
 }
 
 /// Registers the memory for the socket.
-pub fn register(fd: &OwnedFd, memory: &Mapping, chunk: u32, notes: bool) -> io::Result<()> {
+pub fn register(fd: &OwnedFd, memory: &Mapping, chunk: u32, with_metadata: bool) -> io::Result<()> {
     let registration = XdpUmemReg {
         addr: memory.base().as_ptr().expose_provenance() as u64,
         len: memory.len() as u64,
         chunk_size: chunk,
         headroom: 0,
-        flags: XdpUmemRegFlags::from_bits_retain(if notes { WITH_METADATA } else { 0 }),
-        tx_metadata_len: if notes { NOTE as u32 } else { 0 },
+        flags: XdpUmemRegFlags::from_bits_retain(if with_metadata { WITH_METADATA } else { 0 }),
+        tx_metadata_len: if with_metadata { TX_METADATA as u32 } else { 0 },
     };
     Ok(sockopt::set_xdp_umem_reg(fd, registration)?)
 }

@@ -200,7 +200,7 @@ impl<T: Entry> Producer<T> {
         self.0.ours.wrapping_sub(read).min(self.0.size) as usize
     }
 
-    /// Appends entries as far as there is room; returns their number.
+    /// Appends as many entries as have space; returns their number.
     pub fn put(&mut self, entries: &[T]) -> usize {
         let n = entries.len().min(self.0.size as usize - self.waiting());
         let ring = &mut self.0;
