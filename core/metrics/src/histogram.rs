@@ -1,4 +1,4 @@
-//! Histograms: how many values were at most a bound, for each bound.
+//! Histograms: for each bound, the number of values up to it.
 
 use std::fmt::Write;
 

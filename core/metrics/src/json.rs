@@ -33,7 +33,7 @@ pub fn json(samples: &Samples, prefixes: &[&str]) -> Vec<u8> {
             out.extend_from_slice(samples.labels(*labels).json.as_bytes());
             out.push(b',');
             match value {
-                Value::Spread(place) => {
+                Value::Histogram(place) => {
                     let histogram = samples.histogram(*place).map(crate::Histogram::json);
                     out.extend_from_slice(histogram.unwrap_or_default().as_bytes());
                 }

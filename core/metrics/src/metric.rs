@@ -64,7 +64,7 @@ impl Unit {
 /// A metric: a row of the table.
 #[derive(Debug)]
 pub struct Metric {
-    /// Its name, with `_total` if it is a counter and `_info` if it is an information.
+    /// Its name: ends with `_total` if its kind is `Counter`, with `_info` if its kind is `Info`.
     pub name: &'static str,
     /// How its value behaves.
     pub kind: Kind,

@@ -29,7 +29,7 @@ pub fn render(samples: &Samples, format: Format) -> Vec<u8> {
     for (metric, values) in samples.families() {
         head(metric, format, &mut out);
         for (labels, value) in values {
-            if let Value::Spread(place) = value {
+            if let Value::Histogram(place) = value {
                 let labels = &samples.labels(*labels).prometheus;
                 let lines = samples.histogram(*place).map(|histogram| histogram.lines(metric.name, labels));
                 out.extend_from_slice(lines.unwrap_or_default().as_bytes());
@@ -53,7 +53,7 @@ fn head(metric: &Metric, format: Format, out: &mut Vec<u8>) {
     // Writing to memory cannot fail.
     let _ = match format {
         Format::Prometheus => {
-            // This format does not know the type of informations.
+            // Prometheus' own format has no type for constant information.
             let kind = if metric.kind == Kind::Info { Kind::Gauge } else { metric.kind };
             let (name, kind) = (metric.name, kind.name());
             write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n")
@@ -76,8 +76,8 @@ pub(crate) fn number(value: Value, out: &mut Vec<u8>) {
         Value::Real(x) if x.is_finite() => {
             let _ = write!(out, "{x}");
         }
-        // Not a number: in no metric of the switch, and not in JSON.
-        Value::Real(_) | Value::Spread(_) => out.push(b'0'),
+        // No metric of the switch is NaN or infinite, and JSON has no such numbers.
+        Value::Real(_) | Value::Histogram(_) => out.push(b'0'),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Values of metrics of one moment.
+//! The values of metrics at one moment.
 
 use crate::histogram::Histogram;
 use crate::metric::Metric;
@@ -14,7 +14,7 @@ pub enum Value {
     /// A real number.
     Real(f64),
     /// A histogram, by its place in the samples: see [`Samples::set_histogram`].
-    Spread(usize),
+    Histogram(usize),
 }
 
 impl From<u64> for Value {
@@ -62,7 +62,7 @@ pub struct Samples {
     left_out: Vec<u64>,
     /// By the place of their metric in the table.
     families: Vec<Vec<(Labels, Value)>>,
-    /// To which `Value::Spread` refers.
+    /// The histograms that `Value::Histogram` refers to.
     histograms: Vec<Histogram>,
 }
 
@@ -106,7 +106,7 @@ impl Samples {
 
     /// Adds the histogram of an object.
     pub fn set_histogram(&mut self, metric: &'static Metric, of: Labels, histogram: Histogram) {
-        self.families[metric.place].push((of, Value::Spread(self.histograms.len())));
+        self.families[metric.place].push((of, Value::Histogram(self.histograms.len())));
         self.histograms.push(histogram);
     }
 
@@ -115,7 +115,7 @@ impl Samples {
         self.histograms.get(place)
     }
 
-    /// Adds how many objects were left out. To be called last.
+    /// Adds the number of objects that were left out. Called last.
     pub fn finish(&mut self) {
         for object in Object::ALL {
             let left = self.left_out[*object as usize];

@@ -31,9 +31,9 @@ metrics! {
     Process {
         /// CPU time of the process.
         CPU_SECONDS = "process_cpu_seconds_total", Counter, Seconds;
-        /// Memory that is in RAM.
+        /// Resident memory of the process.
         RESIDENT_BYTES = "process_resident_memory_bytes", Gauge, Bytes;
-        /// Address space.
+        /// Virtual memory of the process.
         VIRTUAL_BYTES = "process_virtual_memory_bytes", Gauge, Bytes;
         /// Open file descriptors.
         OPEN_FDS = "process_open_fds", Gauge, None;
@@ -43,17 +43,17 @@ metrics! {
         START_SECONDS = "process_start_time_seconds", Gauge, Seconds;
         /// Threads of the process.
         THREADS = "process_threads", Gauge, None;
-        /// Frequency of the counter of cycles, for metrics in cycles.
+        /// Frequency of the time stamp counter, to convert metrics in cycles to time.
         CYCLES_HERTZ = "sluice_cycles_frequency_hertz", Gauge, Hertz;
         /// Whether the configuration of the database is in force (1) or the daemon is still starting (0).
         CONFIGURED = "sluice_configured", Gauge, None;
         /// Whether the database is connected.
         DATABASE_CONNECTED = "sluice_database_connected", Gauge, None;
-        /// The configuration that the database wants, next_cfg.
+        /// Number of the configuration that the database asks for (next_cfg).
         DATABASE_WANTED = "sluice_database_wanted_configuration", Gauge, None;
         /// Interfaces that could not be created or whose device is gone.
         FAILED_INTERFACES = "sluice_failed_interfaces", Gauge, None;
-        /// Age of what the main thread last published for the metrics. Poll threads' counters are always read at once.
+        /// Age of the view that the main thread last published for the metrics. Counters of poll threads are read when metrics are requested.
         SNAPSHOT_AGE = "sluice_snapshot_age_seconds", Gauge, Seconds;
         /// CPU time of the main thread for publishing the state that metrics show.
         PUBLISH_SECONDS = "sluice_publish_cpu_seconds_total", Counter, Seconds;
@@ -79,11 +79,11 @@ metrics! {
     Datapath {
         /// Packets received from ports.
         DP_RECEIVED = "sluice_datapath_received_packets_total", Counter, None;
-        /// Packets that copying created, or that the control half sent.
+        /// Packets that were created as copies, or that the control half sent.
         DP_CREATED = "sluice_datapath_created_packets_total", Counter, None;
         /// Packets that devices accepted.
         DP_SENT = "sluice_datapath_sent_packets_total", Counter, None;
-        /// Packets that ended at the control half.
+        /// Packets that were delivered to the control half.
         DP_DELIVERED = "sluice_datapath_delivered_packets_total", Counter, None;
         /// Packets that were dropped, for all reasons.
         DP_DROPPED = "sluice_datapath_dropped_packets_total", Counter, None;
@@ -95,11 +95,11 @@ metrics! {
         DP_FRAGMENTS = "sluice_datapath_waiting_fragments", Gauge, None;
         /// Look-ups that the flow cache answered.
         CACHE_HITS = "sluice_flow_cache_hits_total", Counter, None;
-        /// Those of them that a smaller cache in front answered.
+        /// Look-ups that the smaller cache in front of the flow cache answered; included in sluice_flow_cache_hits_total.
         FRONT_HITS = "sluice_flow_cache_front_hits_total", Counter, None;
         /// Look-ups that the megaflow table answered.
         MEGAFLOW_HITS = "sluice_megaflow_hits_total", Counter, None;
-        /// Subtables that were searched for these.
+        /// Subtables that were searched for the hits of the megaflow table.
         MASKS_VISITED = "sluice_megaflow_visited_masks_total", Counter, None;
         /// Upcalls: packets without a megaflow that were translated.
         UPCALLS = "sluice_upcalls_total", Counter, None;
@@ -107,13 +107,13 @@ metrics! {
         UPCALLS_LOST = "sluice_upcalls_lost_total", Counter, None;
         /// Handler threads, which answer upcalls.
         HANDLERS = "sluice_handler_threads", Gauge, None;
-        /// Megaflows.
+        /// Megaflows in the datapath.
         MEGAFLOWS = "sluice_megaflows", Gauge, None;
-        /// The most megaflows that fit, as far as known.
+        /// Limit of the number of megaflows, as far as known.
         MEGAFLOWS_MAX = "sluice_megaflows_limit", Gauge, None;
         /// Estimated memory of megaflows.
         MEGAFLOW_BYTES = "sluice_megaflow_memory_bytes", Gauge, Bytes;
-        /// Subtables of all ports: masks of their megaflows.
+        /// Subtables of all ports, one for each mask.
         MASKS = "sluice_megaflow_masks", Gauge, None;
         /// Masks of the megaflows of the port that has the most; with 64, new megaflows of that port match exactly.
         PORT_MASKS = "sluice_megaflow_port_masks", Gauge, None;
@@ -125,7 +125,7 @@ metrics! {
         RXQ_MOVES = "sluice_rxq_moves_total", Counter, None;
         /// Connections that are tracked.
         CT_CONNECTIONS = "sluice_conntrack_connections", Gauge, None;
-        /// The most connections that are tracked.
+        /// Limit of the number of tracked connections.
         CT_MAX = "sluice_conntrack_connections_limit", Gauge, None;
     }
     Drop {
@@ -133,45 +133,45 @@ metrics! {
         DROPS = "sluice_drops_total", Counter, None;
     }
     Thread {
-        /// Time in iterations that found packets.
+        /// Time that the thread spent in iterations that found packets.
         THREAD_BUSY = "sluice_thread_busy_seconds_total", Counter, Seconds;
-        /// Time in iterations that found none.
+        /// Time that the thread spent in iterations that found no packets.
         THREAD_IDLE = "sluice_thread_idle_seconds_total", Counter, Seconds;
-        /// Time asleep.
+        /// Time that the thread slept.
         THREAD_ASLEEP = "sluice_thread_sleep_seconds_total", Counter, Seconds;
         /// Cycles of iterations that found packets. Divided by the received packets, the cost of a packet.
         THREAD_BUSY_CYCLES = "sluice_thread_busy_cycles_total", Counter, Cycles;
         /// Time that the thread itself spent on upcalls.
         THREAD_UPCALL = "sluice_thread_upcall_seconds_total", Counter, Seconds;
-        /// Iterations.
+        /// Iterations of the thread over its rx queues.
         THREAD_ITERATIONS = "sluice_thread_iterations_total", Counter, None;
         /// Iterations after which the thread slept.
         THREAD_SLEEPS = "sluice_thread_sleeps_total", Counter, None;
-        /// Packets that it received.
+        /// Packets that the thread received.
         THREAD_RECEIVED = "sluice_thread_received_packets_total", Counter, None;
-        /// Packets that it sent.
+        /// Packets that the thread sent.
         THREAD_SENT = "sluice_thread_sent_packets_total", Counter, None;
-        /// Calls of a device's transmit.
+        /// Bursts that the thread passed to devices.
         THREAD_BATCHES = "sluice_thread_output_batches_total", Counter, None;
-        /// Look-ups that its flow cache answered.
+        /// Look-ups that the thread's flow cache answered.
         THREAD_CACHE_HITS = "sluice_thread_flow_cache_hits_total", Counter, None;
         /// Look-ups that the megaflow table answered.
         THREAD_MEGAFLOW_HITS = "sluice_thread_megaflow_hits_total", Counter, None;
         /// Look-ups that needed an upcall.
         THREAD_UPCALLS = "sluice_thread_upcalls_total", Counter, None;
-        /// Packets that it dropped, for all reasons.
+        /// Packets that the thread dropped, for all reasons.
         THREAD_DROPPED = "sluice_thread_dropped_packets_total", Counter, None;
         /// Packets of the iterations whose stages were timed.
         THREAD_STAGE_PACKETS = "sluice_thread_stage_sampled_packets_total", Counter, None;
-        /// Rx queues that it polls.
+        /// Rx queues that the thread polls.
         THREAD_RXQS = "sluice_thread_rxqs", Gauge, None;
-        /// Entries that its flow cache has room for.
+        /// Size of the thread's flow cache in entries.
         THREAD_CACHE_ENTRIES = "sluice_thread_flow_cache_entries", Gauge, None;
-        /// Memory of its flow cache.
+        /// Memory of the thread's flow cache.
         THREAD_CACHE_BYTES = "sluice_thread_flow_cache_bytes", Gauge, Bytes;
-        /// Its NUMA node.
+        /// NUMA node of the thread.
         THREAD_NUMA = "sluice_thread_numa_node", Gauge, None;
-        /// Whether it polls only queues that are pinned to it.
+        /// Whether the thread polls only queues that are pinned to it.
         THREAD_ISOLATED = "sluice_thread_isolated", Gauge, None;
     }
     ThreadDrop {
@@ -181,21 +181,21 @@ metrics! {
     Rxq {
         /// Packets received from the queue.
         RXQ_PACKETS = "sluice_rxq_packets_total", Counter, None;
-        /// Polls that found packets.
+        /// Polls of the queue that found packets.
         RXQ_BURSTS = "sluice_rxq_bursts_total", Counter, None;
-        /// Polls that found a full burst: packets may be waiting behind it.
+        /// Polls of the queue that found a full burst: more packets may be waiting.
         RXQ_FULL_BURSTS = "sluice_rxq_full_bursts_total", Counter, None;
-        /// Time spent on its packets. Its rate is the load of the queue, as a share of a core.
+        /// Time spent on packets of the queue. The rate of this counter is the load of the queue, as a share of a core.
         RXQ_BUSY = "sluice_rxq_busy_seconds_total", Counter, Seconds;
-        /// Forecast of its load, as a share of a core.
+        /// Forecast of the queue's load, as a share of a core.
         RXQ_FORECAST = "sluice_rxq_forecast_ratio", Gauge, Ratio;
-        /// The core of the thread that polls it; -1: the thread of kernel ports, which has no core of its own.
+        /// The core of the thread that polls the queue; -1: the thread of kernel ports, which has no core of its own.
         RXQ_CORE = "sluice_rxq_core", Gauge, None;
         /// Whether the queue is in use; a guest may use fewer queues than there are.
         RXQ_ENABLED = "sluice_rxq_enabled", Gauge, None;
     }
     RxqStay {
-        /// The longest time that a packet of the queue can have waited and been processed: since the poll before the one that took it.
+        /// Upper bound of a packet's time in queue and switch: from the poll before the one that found it to the end of its processing.
         RXQ_STAY = "sluice_rxq_latency_bound_seconds", Histogram, Seconds;
     }
     Stage {
@@ -205,11 +205,11 @@ metrics! {
     Bridge {
         /// OpenFlow ports of the bridge.
         BRIDGE_PORTS = "sluice_bridge_ports", Gauge, None;
-        /// Its OpenFlow groups.
+        /// OpenFlow groups of the bridge.
         BRIDGE_GROUPS = "sluice_openflow_groups", Gauge, None;
-        /// Entries of its MAC learning table.
+        /// Entries of the bridge's MAC learning table.
         BRIDGE_MACS = "sluice_mac_table_entries", Gauge, None;
-        /// The most entries of its MAC learning table.
+        /// Limit of the number of entries of the bridge's MAC learning table.
         BRIDGE_MACS_MAX = "sluice_mac_table_limit", Gauge, None;
         /// Open OpenFlow connections, of controllers and others.
         BRIDGE_CONNECTIONS = "sluice_openflow_connections", Gauge, None;
@@ -231,7 +231,7 @@ metrics! {
     Meter {
         /// Packets that reached the meter.
         METER_PACKETS = "sluice_meter_packets_total", Counter, None;
-        /// Their bytes.
+        /// Bytes of packets that reached the meter.
         METER_BYTES = "sluice_meter_bytes_total", Counter, Bytes;
         /// Packets above the rate of a band, which dropped or marked them.
         METER_EXCEEDING = "sluice_meter_exceeding_packets_total", Counter, None;
@@ -239,7 +239,7 @@ metrics! {
     Port {
         /// Packets that the switch received from the port.
         PORT_RX_PACKETS = "sluice_port_receive_packets_total", Counter, None;
-        /// Their bytes.
+        /// Bytes of packets that the switch received from the port.
         PORT_RX_BYTES = "sluice_port_receive_bytes_total", Counter, Bytes;
         /// Packets that the device or its policer dropped before the switch processed them.
         PORT_RX_DROPPED = "sluice_port_receive_dropped_packets_total", Counter, None;
@@ -247,27 +247,27 @@ metrics! {
         PORT_RX_ERRORS = "sluice_port_receive_errors_total", Counter, None;
         /// Packets that the switch sent to the port.
         PORT_TX_PACKETS = "sluice_port_transmit_packets_total", Counter, None;
-        /// Their bytes.
+        /// Bytes of packets that the switch sent to the port.
         PORT_TX_BYTES = "sluice_port_transmit_bytes_total", Counter, Bytes;
         /// Packets that the device did not accept, or that a policer or shaper dropped.
         PORT_TX_DROPPED = "sluice_port_transmit_dropped_packets_total", Counter, None;
         /// Packets that the device could not send.
         PORT_TX_ERRORS = "sluice_port_transmit_errors_total", Counter, None;
-        /// Whether the port is administratively up and has link.
+        /// Whether the port is administratively up and its link is up.
         PORT_UP = "sluice_port_up", Gauge, None;
-        /// How often its link changed.
+        /// Changes of the port's link.
         PORT_LINK_RESETS = "sluice_port_link_changes_total", Counter, None;
-        /// Its MTU.
+        /// MTU of the port.
         PORT_MTU = "sluice_port_mtu_bytes", Gauge, Bytes;
-        /// Speed of its link.
+        /// Speed of the port's link.
         PORT_SPEED = "sluice_port_speed_bytes_per_second", Gauge, BytesPerSecond;
-        /// Whether its BFD session is up.
+        /// Whether the port's BFD session is up.
         PORT_BFD_UP = "sluice_port_bfd_up", Gauge, None;
         /// Whether BFD lets packets through the port.
         PORT_BFD_FORWARDING = "sluice_port_bfd_forwarding", Gauge, None;
-        /// How often its BFD session changed its state.
+        /// Changes of state of the port's BFD session.
         PORT_BFD_FLAPS = "sluice_port_bfd_flaps_total", Counter, None;
-        /// Whether the information of its LACP partner is current.
+        /// Whether the information of the port's LACP partner is current.
         PORT_LACP_CURRENT = "sluice_port_lacp_current", Gauge, None;
     }
     PortInfo {
@@ -289,9 +289,9 @@ metrics! {
         EVENTS = "sluice_events_total", Counter, None;
     }
     Zone {
-        /// Connections that are tracked in the zone: zones with a limit, and those with the most connections.
+        /// Connections that are tracked in the zone. Shown are zones with a limit and the zones with the most connections.
         ZONE_CONNECTIONS = "sluice_conntrack_zone_connections", Gauge, None;
-        /// The most connections of the zone, if it has a limit of its own.
+        /// Limit of the number of connections in the zone, if it has a limit of its own.
         ZONE_MAX = "sluice_conntrack_zone_connections_limit", Gauge, None;
     }
     Pool {

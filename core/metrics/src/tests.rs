@@ -114,7 +114,7 @@ fn metrics_md_matches_the_table() {
 }
 
 proptest! {
-    /// Whatever a port is called, a sample stays one line of text, and JSON stays JSON.
+    /// With any port name a sample is one line of text, and the JSON is valid.
     #[test]
     fn any_name_is_escaped(name in any::<String>()) {
         let mut samples = Samples::default();

@@ -13,7 +13,7 @@
 use crate::drops;
 use crate::http::conn::Answer;
 use crate::megaflows::Megaflows;
-use crate::samples::{Own, Sampler};
+use crate::samples::{Sampler, ServerCounters};
 use crate::shared::Shared;
 use crate::view::View;
 use http_request::Request;
@@ -23,13 +23,13 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// The age at which a view is replaced: a scrape in each second costs the main thread one view in each second.
+/// The age in nanoseconds at which a view is replaced: with a scrape every second the main thread makes one view a second.
 const VIEW_MAX: u64 = 900_000_000;
-/// The age at which samples are made again: many clients cost no more than four a second.
+/// The age in nanoseconds at which samples are made again: at most four times a second, however many clients there are.
 const SAMPLES_MAX: u64 = 250_000_000;
-/// Traces in a second, and how many may come at once: a trace costs the main thread up to some milliseconds.
+/// The rate of traces in each second, and the burst: a trace can cost the main thread some milliseconds.
 const TRACES: (f64, f64) = (20.0, 10.0);
-/// Bytes of the flow of a trace.
+/// Maximum length of a trace's flow in bytes.
 const FLOW_MAX: usize = 4096;
 const JSON: &str = "application/json";
 
@@ -37,28 +37,28 @@ const PAGE: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// How a request is served.
+/// The result of serving a request.
 pub enum Served {
-    /// With this answer.
+    /// The answer.
     Answer(Answer),
-    /// When the main thread has traced.
+    /// The main thread has to trace first; it sends the result here.
     Trace(Receiver<Result<String, String>>),
-    /// When there is a newer view.
+    /// A newer view is needed first.
     Outdated,
 }
 
 /// What the server remembers between requests.
 #[derive(Default)]
 pub struct Api {
-    /// What it counts about itself.
-    pub own: Own,
+    /// Counters of the server itself.
+    pub own: ServerCounters,
     sampler: Sampler,
-    samples: Option<Made>,
+    samples: Option<Rendered>,
     megaflows: Megaflows,
     traces: Budget,
 }
 
-/// How many traces are allowed at a time.
+/// The token bucket of traces.
 #[derive(Default)]
 struct Budget {
     used: f64,
@@ -77,8 +77,8 @@ impl Budget {
     }
 }
 
-/// Samples, with the texts made of them.
-struct Made {
+/// Samples, and the texts that were made from them.
+struct Rendered {
     at: u64,
     serial: u64,
     samples: Samples,
@@ -86,14 +86,14 @@ struct Made {
 }
 
 impl Api {
-    /// Serves a request, as far as that is possible at once.
+    /// Serves a request, or returns what it has to wait for.
     pub(crate) fn serve(&mut self, shared: &Shared, request: &Request, view: Option<&View>) -> Served {
         match request.path.as_str() {
             "/" => Served::Answer(Answer::new(200, "text/html; charset=utf-8", page())),
             "/metrics" | "/api/metrics" | "/api/drops" | "/api/megaflows" => {
                 let age = |view: &View| cpu_time::monotonic().saturating_sub(view.taken);
                 match view.filter(|view| age(view) < VIEW_MAX) {
-                    Some(view) => Served::Answer(self.of_view(request, view)),
+                    Some(view) => Served::Answer(self.answer_from(request, view)),
                     None => Served::Outdated,
                 }
             }
@@ -106,32 +106,34 @@ impl Api {
     }
 
     /// The answer to a request that needs a view.
-    pub(crate) fn of_view(&mut self, request: &Request, view: &View) -> Answer {
+    pub(crate) fn answer_from(&mut self, request: &Request, view: &View) -> Answer {
         match request.path.as_str() {
             "/metrics" => {
                 let format = if request.open_metrics { Format::OpenMetrics } else { Format::Prometheus };
-                let made = self.made(view);
-                let text = made.texts[format as usize]
-                    .get_or_insert_with(|| Arc::new(metrics::render(&made.samples, format)));
+                let rendered = self.rendered(view);
+                let text = rendered.texts[format as usize]
+                    .get_or_insert_with(|| Arc::new(metrics::render(&rendered.samples, format)));
                 Answer { code: 200, kind: format.content_type(), body: Arc::clone(text) }
             }
             "/api/metrics" => {
                 let names = request.query.iter().filter(|(name, _)| name == "name");
                 let prefixes: Vec<&str> = names.map(|(_, value)| value.as_str()).collect();
-                Answer::new(200, JSON, metrics::json(&self.made(view).samples, &prefixes))
+                Answer::new(200, JSON, metrics::json(&self.rendered(view).samples, &prefixes))
             }
             "/api/drops" => Answer::new(200, JSON, drops::json(view).to_string()),
             _ => Answer::new(200, JSON, self.megaflows.json(view).to_string()),
         }
     }
 
-    fn made(&mut self, view: &View) -> &mut Made {
+    fn rendered(&mut self, view: &View) -> &mut Rendered {
         let now = cpu_time::monotonic();
-        let fresh = |made: &Made| made.serial == view.serial && now.saturating_sub(made.at) < SAMPLES_MAX;
+        let fresh = |rendered: &Rendered| {
+            rendered.serial == view.serial && now.saturating_sub(rendered.at) < SAMPLES_MAX
+        };
         if !self.samples.as_ref().is_some_and(fresh) {
             self.samples = None;
         }
-        self.samples.get_or_insert_with(|| Made {
+        self.samples.get_or_insert_with(|| Rendered {
             at: now,
             serial: view.serial,
             samples: self.sampler.samples(view, &self.own),
@@ -156,7 +158,7 @@ fn trace_arguments(request: &Request) -> Result<Vec<String>, &'static str> {
         return Ok([vec!["--last-drop".to_owned()], reason.unwrap_or_default()].concat());
     }
     let (bridge, flow) = value("bridge").zip(value("flow")).ok_or("a bridge and a flow are needed")?;
-    // What begins with a hyphen is an option; some options send the packet.
+    // A word that begins with a hyphen is an option, and some options send the packet.
     if bridge.starts_with('-') || flow.starts_with('-') {
         return Err("options are not accepted here");
     }

@@ -70,7 +70,7 @@ fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
     };
     let port = view.ports.iter().find(is_here);
     let is_out = matches!(drop.place, Place::Out(_));
-    // Flows of OpenFlow have OpenFlow's port numbers.
+    // The flow is shown with OpenFlow port numbers, so that it can be traced.
     let in_port = port.filter(|_| !is_out).map_or(0, |p| p.ofport.to_u32());
     let flow = (drop.len > 0).then(|| flow_text(&Flow { in_port, ..drop.flow() }, &NoNames));
     json!({
@@ -87,7 +87,7 @@ fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
     })
 }
 
-/// What the packet itself says about a drop by the tables, beyond the reason.
+/// A hint from the fields of the packet, which the drop reason alone does not give.
 fn hint(reason: DropReason, flow: &Flow) -> Option<&'static str> {
     if flow.ct_state & ct_state::INVALID != 0 {
         Some("invalid for connection tracking")

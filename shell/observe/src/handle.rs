@@ -1,6 +1,6 @@
-//! The main thread's side.
+//! The main thread's part: it makes views and traces when the server asks for them.
 
-use crate::gather::Gather;
+use crate::build_view::ViewBuilder;
 use crate::http::server;
 use crate::shared::{Shared, Trace};
 use runtime::{Clock, Dirs, PollLoop, WaitSet, Waker, cpu_time};
@@ -13,17 +13,17 @@ use switch::Switch;
 pub struct Observe {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    gather: Gather,
+    builder: ViewBuilder,
     serial: u64,
     cost: u64,
     listen: Option<String>,
 }
 
 impl Observe {
-    /// Starts the server. Its Unix socket is `PROGRAM.metrics.sock` in the directory of sockets; without one the switch works all the
-    /// same, and the log says why. `main` wakes the main loop.
+    /// Starts the server. Its Unix socket is `PROGRAM.metrics.sock` in the run directory. If the socket cannot be made, the log says
+    /// why, and the switch works without it. `main` wakes the main loop.
     pub fn start(dirs: &Dirs, main: Waker) -> std::io::Result<Observe> {
-        // A clock of its own: the switch's may be stopped by a test.
+        // The server has a clock of its own, because a test may stop the switch's clock.
         let poll = PollLoop::new(Clock::new())?;
         let shared = Arc::new(Shared::new(main, poll.waker()));
         let (theirs, path) = (Arc::clone(&shared), dirs.in_run(&format!("{}.metrics.sock", dirs.progname)));
@@ -34,25 +34,25 @@ impl Observe {
         Ok(Observe {
             shared,
             thread: Some(thread),
-            gather: Gather::default(),
+            builder: ViewBuilder::default(),
             serial: 0,
             cost: 0,
             listen: None,
         })
     }
 
-    /// Does the main thread's part: applies `metrics-listen`, and makes a view if one is wanted. To be called once in each turn.
+    /// Applies `metrics-listen`, and makes a slice of a view if the server wants one. Called once in each turn of the main loop.
     pub fn run(&mut self, switch: &mut Switch) {
         let listen = METRICS_LISTEN.get(&switch.applied.other_config);
         if listen != self.listen.as_deref() {
             self.listen = listen.map(str::to_owned);
             self.shared.set_listen(self.listen.clone());
         }
-        if !self.shared.is_wanted() && !self.gather.is_running() {
+        if !self.shared.is_wanted() && !self.builder.is_running() {
             return;
         }
         let start = cpu_time::thread_time();
-        let done = self.gather.run(switch);
+        let done = self.builder.run(switch);
         self.cost += cpu_time::thread_time().saturating_sub(start);
         if let Some(mut view) = done {
             self.serial += 1;
@@ -68,7 +68,7 @@ impl Observe {
 
     /// Adds what ends the next sleep of the main loop.
     pub fn wait(&self, set: &mut WaitSet<'_>) {
-        if self.gather.is_running() {
+        if self.builder.is_running() {
             set.wake_now();
         }
     }

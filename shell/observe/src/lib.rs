@@ -2,7 +2,7 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `handle.rs`, `gather.rs` | the main thread: publishes a view of what it owns, at most once a second and only if somebody asks |
+//! | `handle.rs`, `build_view.rs` | the main thread: publishes a view of what it owns, at most once a second and only after a request |
 //! | `view.rs`, `shared.rs` | the view, and how it gets to the server |
 //! | `samples/` | from the view to samples of metrics (crate `metrics`); counters of poll threads are read in place |
 //! | `http/` | the server |
@@ -12,8 +12,8 @@
 //! Nothing here changes the switch, and no poll thread waits for it.
 
 mod api;
+mod build_view;
 mod drops;
-mod gather;
 mod handle;
 pub mod http;
 mod log;

@@ -1,7 +1,7 @@
 //! `/api/megaflows`: the megaflows that packets use most.
 //!
-//! At most [`VISITED_MAX`] are looked at, some at a time, because the threads that publish megaflows wait for a walk. The rate of a
-//! megaflow is known from the second walk on.
+//! A walk visits at most [`VISITED_MAX`] megaflows, in steps of [`STEP`], because threads that publish megaflows wait for a step. The
+//! rate of a megaflow is known from the second walk on.
 
 use crate::view::{DatapathView, View};
 use dpif::text::{DpPortNames, actions_text, key_text};
@@ -12,14 +12,14 @@ use units::{Millis, PortNo, Ufid};
 
 /// Megaflows that a walk visits.
 const VISITED_MAX: u32 = 32_768;
-/// Megaflows for which other threads wait.
+/// Megaflows that are visited while other threads wait.
 const STEP: u32 = 512;
 /// Megaflows that are listed.
 const LISTED: usize = 50;
 /// Time between two walks; requests in between get the last answer.
 const INTERVAL: Millis = Millis(1_000);
 
-/// Remembers the last walk.
+/// The results of the last walk.
 #[derive(Default)]
 pub struct Megaflows {
     at: Millis,
@@ -40,7 +40,7 @@ impl DpPortNames for Names<'_> {
 }
 
 impl Megaflows {
-    /// The list of now.
+    /// The present list.
     pub fn json(&mut self, view: &View) -> Value {
         let passed = view.now.since(self.at);
         if let Some(last) = self.last.as_ref().filter(|_| passed < INTERVAL) {

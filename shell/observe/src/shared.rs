@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// The state stays usable after a panic of another thread: each change to it is complete.
+    /// Locks the state. A poisoned lock is used all the same: no change of the state can be interrupted half-way.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +79,7 @@ impl Shared {
         let before = self.state().view.replace(Arc::new(view));
         self.wanted.store(false, Ordering::Release);
         self.server.wake();
-        // Freed without the lock.
+        // The old view is freed here, after the lock was released.
         drop(before);
     }
 

@@ -1,7 +1,7 @@
-//! What the main thread publishes for the metrics: the objects that it owns, with what other threads may read of them.
+//! The view that the main thread publishes for the metrics: names, states and counters of the objects that it owns.
 //!
-//! The counters of poll threads, rx queues, megaflows and connections are not copied: the view has references to them, and the server reads
-//! them when it is asked.
+//! The counters of poll threads, rx queues, megaflows and connections are not copied: the view has references to them, and the server
+//! reads them for each request.
 
 use datapath::{Datapath, RxqLoad};
 use netdev::device::KernelCounters;
@@ -30,7 +30,7 @@ pub struct View {
     pub failed: usize,
     /// CPU time of the main thread for all views, in nanoseconds.
     pub cost: u64,
-    /// Cores of this process that no poll thread has.
+    /// Cores that this process may use and on which no poll thread runs.
     pub free_cores: BTreeSet<u32>,
     /// Datapaths.
     pub datapaths: Vec<DatapathView>,
@@ -92,7 +92,7 @@ pub struct BridgeView {
     pub ports: usize,
     /// Number of groups.
     pub groups: usize,
-    /// Entries of the learning table, and the most.
+    /// Entries of the MAC learning table, and their limit.
     pub macs: (usize, usize),
     /// Open connections, and bytes that wait for them.
     pub connections: (usize, usize),
@@ -114,7 +114,7 @@ pub struct PortView {
     pub name: String,
     /// Its type.
     pub kind: String,
-    /// What OVN calls it; empty if OVN does not know it.
+    /// The name that OVN has for it: its iface-id, or the chassis of a tunnel; empty if there is none.
     pub logical: String,
     /// Its OpenFlow number.
     pub ofport: OfPort,

@@ -9,11 +9,11 @@ use std::sync::mpsc::Receiver;
 use transport::Stream;
 use units::Millis;
 
-/// Time for a request to arrive.
+/// How long a request may take to arrive.
 pub const READ_TIME: Millis = Millis(5_000);
-/// Time for what an answer needs.
+/// How long an answer may wait for a view or a trace.
 const WAIT_TIME: Millis = Millis(3_000);
-/// Time for an answer to be taken.
+/// How long a client may take to read an answer.
 pub const WRITE_TIME: Millis = Millis(15_000);
 /// Bytes that are written in one turn at most, so that one fast reader does not delay the others.
 const WRITE_MAX: usize = 1 << 20;
@@ -50,7 +50,7 @@ impl Answer {
             _ => "Error",
         };
         let allow = if self.code == 405 { "Allow: GET, HEAD\r\n" } else { "" };
-        // The page has its script and style in itself, and asks only this server.
+        // The content security policy: the page contains its script and style, and connects only to this server.
         let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
         format!(
@@ -81,7 +81,7 @@ pub struct Conn {
     stream: Stream,
     /// What it does.
     pub state: State,
-    /// The end of the time for this.
+    /// When the present state has taken too long.
     pub deadline: Millis,
     /// It came by TCP.
     pub is_tcp: bool,
@@ -166,7 +166,7 @@ impl Conn {
         matches!(self.state, State::Reading(_))
     }
 
-    /// Adds what it waits for.
+    /// Adds the events that it waits for.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         set.deadline(self.deadline);
         match &self.state {

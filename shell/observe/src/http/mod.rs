@@ -6,8 +6,8 @@
 //! | a request | [`http_request::REQUEST_MAX`] bytes, [`conn::READ_TIME`] |
 //! | an answer | [`conn::WRITE_TIME`]; answers that are being sent have [`server::BODIES_MAX`] bytes together |
 //!
-//! If all connections of a socket are in use, the oldest that has not sent a whole request makes room. Only `GET` and `HEAD` exist, and
-//! paths are compared with a fixed list: there are no files.
+//! If all connections of a socket are in use, the oldest one that has not sent a whole request is closed. Only `GET` and `HEAD` are
+//! accepted. Paths are compared with a fixed list; no files are served.
 
 pub mod conn;
 pub mod server;

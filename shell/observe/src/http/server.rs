@@ -35,7 +35,7 @@ struct Server<'a> {
     /// When to listen at `socket` again after a failure.
     unix_retry: Option<Millis>,
     tcp: Option<Listener>,
-    /// The address that `tcp` has, or should have.
+    /// The value of `metrics-listen` that was applied last; `tcp` is absent if it could not be.
     address: Option<String>,
     retry: Option<Millis>,
     /// No connection is accepted before.
@@ -87,8 +87,7 @@ impl Server<'_> {
         self.leave_polled_cores();
     }
 
-    /// Listens where `metrics-listen` says.
-    /// Listens at the Unix socket. While another daemon has it, which this one may replace later, tries again.
+    /// Listens at the Unix socket. While another daemon has the socket, this one tries again, because it may replace that daemon.
     fn listen_unix(&mut self, now: Millis) {
         if self.unix.is_some() || self.unix_retry.is_some_and(|at| now < at) {
             return;
@@ -107,6 +106,7 @@ impl Server<'_> {
         }
     }
 
+    /// Listens where `metrics-listen` says.
     fn follow_setting(&mut self, now: Millis) {
         let wanted = self.shared.listen();
         if wanted == self.address && self.retry.is_none_or(|at| now < at) {
@@ -173,7 +173,7 @@ impl Server<'_> {
             Ok(Some(Err(refused))) => self.answer(conn, &refusal(refused), now),
             Err(_) => return false,
         }
-        self.go_on(conn, now);
+        self.answer_waiting(conn, now);
         match conn.write() {
             Ok(true) | Err(_) => return false,
             Ok(false) => {}
@@ -187,7 +187,7 @@ impl Server<'_> {
 
     fn answer(&mut self, conn: &mut Conn, answer: &Answer, now: Millis) {
         *self.api.own.answers.entry(answer.code).or_default() += 1;
-        // A body that other connections send, too, has more references than the server's own and this one.
+        // Other connections send the same body if it has more references than the server's and this connection's.
         if Arc::strong_count(&answer.body) <= 2 {
             self.sending += answer.body.len();
         }
@@ -209,8 +209,8 @@ impl Server<'_> {
         }
     }
 
-    /// Answers a connection that has waited long enough.
-    fn go_on(&mut self, conn: &mut Conn, now: Millis) {
+    /// Answers a connection that waits, if its trace or a newer view is there, or its time is over.
+    fn answer_waiting(&mut self, conn: &mut Conn, now: Millis) {
         let late = now >= conn.deadline;
         let answer = match &conn.state {
             State::Tracing(answer) => match answer.try_recv() {
@@ -219,7 +219,7 @@ impl Server<'_> {
             },
             State::Waiting(request, seen) => match self.shared.view() {
                 Some(_) if self.sending > BODIES_MAX => Some(busy()),
-                Some(view) if view.serial > *seen || late => Some(self.api.of_view(request, &view)),
+                Some(view) if view.serial > *seen || late => Some(self.api.answer_from(request, &view)),
                 None if late => Some(Answer::text(503, "the switch is busy: its state is not known yet")),
                 _ => None,
             },
@@ -230,7 +230,7 @@ impl Server<'_> {
         }
     }
 
-    /// Closes the oldest connections while the answers that are being sent are too large together.
+    /// Closes the oldest connections while all answers that are being sent have more than [`BODIES_MAX`] bytes together.
     fn bound_bodies(&mut self) {
         while sending(&self.conns) > BODIES_MAX {
             let Some(at) = self.conns.iter().position(|conn| conn.body().is_some()) else { return };

@@ -28,7 +28,7 @@ static EVENTS: [(&Metric, Event); 11] = [
     (&m::UPCALLS_LOST, Event::Lost),
 ];
 
-/// The same of a thread.
+/// Metrics of a thread that are events of its worker.
 static OF_THREAD: [(&Metric, Event); 9] = [
     (&m::THREAD_BUSY_CYCLES, Event::BusyCycles),
     (&m::THREAD_ITERATIONS, Event::Iterations),
@@ -121,7 +121,7 @@ pub fn direction(place: Place) -> &'static str {
     }
 }
 
-/// The value of a label `reason`: the name of the reason's counter without the part that all have.
+/// The value of a label `reason`: the name of the reason's counter without the prefix that all have.
 pub fn reason_name(reason: dpif::DropReason) -> &'static str {
     let name = reason.name();
     name.strip_prefix("datapath_drop_").unwrap_or(name)
@@ -203,7 +203,7 @@ fn stays(view: &DatapathView, q: &RxqView, number: &str, hertz: f64, samples: &m
     );
 }
 
-/// The worker that `last_drops` name, for the page.
+/// The thread name of a worker that the last dropped packets name, for the page.
 pub fn name_of_worker(view: &DatapathView, id: WorkerId) -> String {
     view.workers.iter().find(|w| w.id == id).map_or_else(|| "other".to_owned(), thread_name)
 }

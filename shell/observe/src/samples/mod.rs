@@ -1,4 +1,4 @@
-//! From a view to samples: the server's thread reads the counters that views refer to. No thread waits for it.
+//! Makes samples from a view. The server's thread reads the counters that the view refers to; no thread waits for it.
 
 mod datapaths;
 pub mod kernel;
@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 
 const SECOND: f64 = 1e9;
 
-/// What the server counts about itself.
+/// Counters of the metrics server itself.
 #[derive(Default)]
-pub struct Own {
+pub struct ServerCounters {
     /// Answers by status code.
     pub answers: BTreeMap<u16, u64>,
     /// Open connections.
@@ -31,13 +31,13 @@ pub struct Own {
 #[derive(Default)]
 pub struct Sampler {
     process: Process,
-    /// Cycles in a second. Measured once: with another value the same cycles would be less time, and counters of time would go back.
+    /// Cycles in a second. Measured once: after a second measurement the same cycles could be less time, and a counter would decrease.
     hertz: Option<f64>,
 }
 
 impl Sampler {
-    /// The samples of now.
-    pub fn samples(&mut self, view: &View, own: &Own) -> Samples {
+    /// The present samples.
+    pub fn samples(&mut self, view: &View, own: &ServerCounters) -> Samples {
         let hertz = *self.hertz.get_or_insert_with(|| poll_threads::cycles::per_second().max(1) as f64);
         let mut samples = Samples::default();
         self.process.add(&mut samples);
@@ -72,7 +72,7 @@ impl Sampler {
     }
 }
 
-fn global(view: &View, own: &Own, hertz: f64, samples: &mut Samples) {
+fn global(view: &View, own: &ServerCounters, hertz: f64, samples: &mut Samples) {
     let of = Samples::NO_LABELS;
     samples.set(&m::CYCLES_HERTZ, of, hertz);
     samples.set(&m::CONFIGURED, of, view.configured);

@@ -1,6 +1,6 @@
 //! Ports of bridges.
 
-use super::kernel::{self, Both};
+use super::kernel::{self, RxAndTx};
 use crate::view::{Counters, PortView, View};
 use metrics::table as m;
 use metrics::{Labels, Metric, Object, Samples, Value};
@@ -17,8 +17,8 @@ pub fn add(view: &View, samples: &mut Samples) {
     add_with(view, &if some_kernel { kernel::read() } else { HashMap::new() }, samples);
 }
 
-/// The same, with these counters of the kernel.
-pub fn add_with(view: &View, kernel: &HashMap<String, Both>, samples: &mut Samples) {
+/// Adds the metrics of all ports, given the kernel's counters of their devices.
+pub fn add_with(view: &View, kernel: &HashMap<String, RxAndTx>, samples: &mut Samples) {
     for port in &view.ports {
         info(port, samples);
         let Some(of) = samples.object(Object::Port, &[&port.bridge, &port.name]) else { continue };
@@ -55,7 +55,13 @@ fn state(port: &PortView, of: Labels, samples: &mut Samples) {
     }
 }
 
-fn counts(view: &View, port: &PortView, kernel: &HashMap<String, Both>, of: Labels, samples: &mut Samples) {
+fn counts(
+    view: &View,
+    port: &PortView,
+    kernel: &HashMap<String, RxAndTx>,
+    of: Labels,
+    samples: &mut Samples,
+) {
     let stats = match &port.counters {
         Counters::None => return,
         Counters::Read(stats) => Stats { custom: Vec::new(), ..(**stats).clone() },
@@ -84,7 +90,7 @@ fn counts(view: &View, port: &PortView, kernel: &HashMap<String, Both>, of: Labe
 }
 
 /// The counters of a kernel device as the switch sees them. `qos`: packets that policers and shapers of the datapath dropped.
-fn of_kernel((rx, tx): &Both, beside: &KernelCounters, qos: (u64, u64)) -> Stats {
+fn of_kernel((rx, tx): &RxAndTx, beside: &KernelCounters, qos: (u64, u64)) -> Stats {
     let (rx, tx) = if beside.is_other_end { (tx, rx) } else { (rx, tx) };
     Stats {
         rx_packets: Some(rx.packets),
@@ -102,11 +108,11 @@ fn of_kernel((rx, tx): &Both, beside: &KernelCounters, qos: (u64, u64)) -> Stats
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::kernel::Side;
+    use crate::samples::kernel::DeviceCounters;
 
     #[test]
     fn a_tap_is_seen_from_its_other_end() {
-        let side = |n| Side { packets: n, bytes: 10 * n, errors: 0, dropped: 1 };
+        let side = |n| DeviceCounters { packets: n, bytes: 10 * n, errors: 0, dropped: 1 };
         let both = (side(3), side(5));
         let plain = of_kernel(&both, &KernelCounters { is_other_end: false, dropped: (0, 0) }, (0, 7));
         assert_eq!((plain.rx_packets, plain.tx_bytes, plain.tx_dropped), (Some(3), Some(50), Some(8)));

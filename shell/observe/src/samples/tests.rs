@@ -1,6 +1,6 @@
 //! Samples of a view with many ports: how many series there are, and that every metric has a value somewhere.
 
-use super::kernel::{Both, Side};
+use super::kernel::{DeviceCounters, RxAndTx};
 use super::*;
 use crate::view::{Counters, DatapathView, PortView, RxqView};
 use datapath::{Config, Datapath};
@@ -68,8 +68,8 @@ fn view() -> View {
 #[test]
 fn cardinality_of_ten_thousand_ports() {
     let view = view();
-    let side = Side { packets: 123_456_789, bytes: 98_765_432_100, errors: 0, dropped: 12 };
-    let kernel: HashMap<String, Both> = (0..PORTS).map(|i| (format!("port{i}"), (side, side))).collect();
+    let side = DeviceCounters { packets: 123_456_789, bytes: 98_765_432_100, errors: 0, dropped: 12 };
+    let kernel: HashMap<String, RxAndTx> = (0..PORTS).map(|i| (format!("port{i}"), (side, side))).collect();
     let start = cpu_time::thread_time();
     let mut samples = Samples::default();
     datapaths::add(&view.datapaths[0], 1e9, &mut samples);
@@ -95,7 +95,7 @@ fn cardinality_of_ten_thousand_ports() {
     );
 }
 
-/// The frequency that turns cycles into time is measured once: with another value, counters of time would go back.
+/// The frequency that converts cycles to time is measured once: with another value a counter of time could decrease.
 #[test]
 fn counters_of_time_do_not_go_back() {
     let (view, mut sampler) = (view(), Sampler::default());
@@ -103,6 +103,6 @@ fn counters_of_time_do_not_go_back() {
         let text = String::from_utf8(metrics::render(samples, Format::Prometheus)).unwrap();
         text.lines().find(|l| l.starts_with("sluice_cycles_frequency_hertz ")).unwrap().to_owned()
     };
-    let first = hertz(&sampler.samples(&view, &Own::default()));
-    assert_eq!(first, hertz(&sampler.samples(&view, &Own::default())));
+    let first = hertz(&sampler.samples(&view, &ServerCounters::default()));
+    assert_eq!(first, hertz(&sampler.samples(&view, &ServerCounters::default())));
 }

@@ -1,4 +1,4 @@
-//! The main thread makes a view, in slices of bounded cost: a turn of the main loop reads at most [`SLICE`] ports.
+//! How the main thread makes a view: in slices, so that a turn of the main loop reads at most [`SLICE`] ports.
 
 use crate::view::{BridgeView, Counters, DatapathView, PortView, RxqView, View};
 use netdev::device::Netdev;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use switch::{Backer, Switch};
 use units::{OfPort, PortNo, QueueId};
 
-/// What a turn may cost, in units of a port of which nothing has to be read: about 1 µs.
+/// The cost of a slice, in units of a port whose counters need not be read: about 1 µs each.
 const SLICE: usize = 1024;
 /// The cost of reading the counters of a device, in the same units.
 const READ_COST: usize = 4;
@@ -20,14 +20,14 @@ const METER_ALL: u32 = 0xffff_ffff;
 
 /// A view in progress.
 #[derive(Default)]
-pub struct Gather {
+pub struct ViewBuilder {
     view: View,
-    /// The next bridge, by name, and the last of its ports that was read.
+    /// The name of the next bridge, and the last of its ports that was read.
     next: (String, Option<OfPort>),
     started: bool,
 }
 
-impl Gather {
+impl ViewBuilder {
     /// Continues; returns the view when it is complete.
     pub fn run(&mut self, switch: &mut Switch) -> Option<View> {
         if !self.started {
@@ -38,7 +38,7 @@ impl Gather {
             return None;
         }
         let mut view = std::mem::take(&mut self.view);
-        *self = Gather::default();
+        *self = ViewBuilder::default();
         disable(&mut view);
         view.bonds = bonds(switch);
         view.configured = switch.is_up();
@@ -89,7 +89,7 @@ impl Gather {
                     return false;
                 }
             }
-            // No name sorts between a name and the same name followed by a zero byte.
+            // The next bridge in the order of names: no name sorts between this one and the same name with a zero byte after it.
             (*name, *after) = (format!("{name}\0"), None);
         }
     }
@@ -98,7 +98,7 @@ impl Gather {
 fn datapath(backer: &Backer) -> DatapathView {
     let workers = backer.workers.places();
     let mut rxqs = Vec::new();
-    // The worker of kernel ports is the first, and has the least interesting queues.
+    // The worker of kernel ports is the first; its queues come last, because the number of queues shown is limited.
     for (at, place) in workers.iter().enumerate().rev() {
         rxqs.extend(backer.workers.all_rxqs(place.id).map(|q| RxqView {
             no: q.no,
