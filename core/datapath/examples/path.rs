@@ -319,7 +319,7 @@ fn udp(n: u32) -> Flow {
     }
 }
 
-fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
+fn setup((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
     let datapath = Datapath::new(&Config { max_flows: 65_535, max_masks: 64, seed: 42, advise: None });
     let mut worker = datapath.worker(WorkerId(0), 0);
     datapath.add_port(PortNo(1), vec![Box::new(Sink)]).unwrap();
@@ -416,7 +416,7 @@ fn main() {
         println!("{ports:12} {:7.2} ns", measure(poll, fixed));
     }
     for case in cases().iter().filter(|c| wanted(c.0)) {
-        let (datapath, mut worker) = bed(case);
+        let (datapath, mut worker) = setup(case);
         let capture = std::env::var("CAPTURE").ok().and_then(|port| port.parse().ok()).map(capture_of);
         capture.iter().for_each(|capture| datapath.start_capture(capture).expect("it is the only one"));
         let packets = burst(case.0) as u64;

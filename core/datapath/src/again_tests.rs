@@ -2,7 +2,7 @@
 
 use crate::action::hash::hash;
 use crate::packet::Meta;
-use crate::tests::{Bed, Rule, out, tcp};
+use crate::tests::{Rule, Setup, out, tcp};
 use crate::{Config, Datapath, Event, Worker};
 use dpif::meter::Band;
 use dpif::*;
@@ -54,8 +54,8 @@ fn rules() -> Vec<Rule> {
 
 #[test]
 fn a_second_pass_sees_what_the_first_has_made() {
-    let mut bed = Bed::new(rules());
-    bed.datapath.set_validate(true);
+    let mut setup = Setup::new(rules());
+    setup.datapath.set_validate(true);
     let packets: Vec<Vec<u8>> = (0..200).map(|i| compose(&tcp(i, i as u16 & !1), b"payload")).collect();
     // The first round installs the megaflows; in the others whole batches hit them.
     for _ in 0..3 {
@@ -72,12 +72,12 @@ fn a_second_pass_sees_what_the_first_has_made() {
                     expected[2] += 1;
                 }
             }
-            bed.rx[0].put(bytes);
+            setup.rx[0].put(bytes);
         }
-        bed.run();
-        assert_eq!([1, 2, 3, 4].map(|port| bed.tx[port - 1].take().len()), expected);
+        setup.run();
+        assert_eq!([1, 2, 3, 4].map(|port| setup.tx[port - 1].take().len()), expected);
     }
-    assert_eq!((bed.datapath.lookup_differences(), bed.balance()), (0, 0));
+    assert_eq!((setup.datapath.lookup_differences(), setup.balance()), (0, 0));
 }
 
 /// Programs of first passes, by the last byte of the source address.
@@ -169,8 +169,8 @@ proptest! {
         batches in prop::collection::vec((prop::collection::vec(0..6usize, 1..4), 0..3u8, 1..130usize), 1..6),
         seed in any::<u32>(),
     ) {
-        let mut bed = Bed::new(rules_by_kind());
-        bed.datapath.set_validate(true);
+        let mut setup = Setup::new(rules_by_kind());
+        setup.datapath.set_validate(true);
         let mut random = seed | 1;
         for (kinds, types, n) in batches {
             let mut packets = Vec::new();
@@ -179,11 +179,11 @@ proptest! {
                 let kind = kinds[random as usize % kinds.len()];
                 let six = types == 1 || types == 2 && random >> 20 & 1 == 1;
                 packets.push((kind, packet_of_kind(kind, six, number)));
-                bed.rx[0].put(&packets[number].1);
+                setup.rx[0].put(&packets[number].1);
             }
-            bed.run();
+            setup.run();
             for (port, expected) in expected(&packets).iter().enumerate() {
-                let sent = bed.tx[port].take();
+                let sent = setup.tx[port].take();
                 prop_assert_eq!(sent.len(), expected.len());
                 for (kind, dl_type) in (0..6).flat_map(|kind| [(kind, 0x08), (kind, 0x86)]) {
                     let of_kind = |packets| of_kind(packets, kind, dl_type);
@@ -191,7 +191,7 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!((bed.datapath.lookup_differences(), bed.balance()), (0, 0));
+        prop_assert_eq!((setup.datapath.lookup_differences(), setup.balance()), (0, 0));
     }
 }
 

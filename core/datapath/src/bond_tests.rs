@@ -2,7 +2,7 @@
 
 use crate::action::hash::hash;
 use crate::packet::Meta;
-use crate::tests::{Bed, Rule, all, out, tcp};
+use crate::tests::{Rule, Setup, all, out, tcp};
 use dpif::*;
 use flow::compose::compose;
 use flow::{Flow, Mac};
@@ -55,16 +55,16 @@ proptest! {
     fn each_packet_leaves_by_the_link_of_its_bucket(
         batches in prop::collection::vec((prop::collection::vec(0..7u8, 1..4), 0..3u8, 1..130usize), 1..6),
     ) {
-        let mut bed = Bed::new(rules());
-        bed.datapath.set_validate(true);
-        bed.datapath.bonds().put(BOND, BASIS, &ports());
+        let mut setup = Setup::new(rules());
+        setup.datapath.set_validate(true);
+        setup.datapath.bonds().put(BOND, BASIS, &ports());
         let (mut bytes, mut lost, mut unbound) = ([0; BOND_BUCKETS], 0, 0);
         for (kinds, types, n) in batches {
             let mut sent = [0; 3];
             for number in 0..n {
                 let kind = kinds[number * 7 / 5 % kinds.len()];
                 let packet = packet(kind, types == 1 || types == 2 && number % 3 == 1, number);
-                bed.rx[0].put(&packet);
+                setup.rx[0].put(&packet);
                 sent[2] += usize::from(kind == 3);
                 if kind == 4 {
                     unbound += 1;
@@ -81,14 +81,14 @@ proptest! {
                     _ => len,
                 };
             }
-            bed.run();
-            prop_assert_eq!([2, 3, 4].map(|port| bed.tx[port - 1].take().len()), sent);
+            setup.run();
+            prop_assert_eq!([2, 3, 4].map(|port| setup.tx[port - 1].take().len()), sent);
         }
-        prop_assert_eq!(bed.datapath.bonds().take_bytes(BOND), bytes);
-        let drops = bed.datapath.tally();
+        prop_assert_eq!(setup.datapath.bonds().take_bytes(BOND), bytes);
+        let drops = setup.datapath.tally();
         prop_assert_eq!(drops.dropped(DropReason::InvalidPort), lost);
         prop_assert_eq!(drops.dropped(DropReason::InvalidBond), unbound);
-        prop_assert_eq!((bed.datapath.lookup_differences(), bed.balance()), (0, 0));
+        prop_assert_eq!((setup.datapath.lookup_differences(), setup.balance()), (0, 0));
     }
 }
 
@@ -99,58 +99,58 @@ fn connections() -> Vec<Vec<u8>> {
 
 #[test]
 fn one_look_up_serves_all_connections() {
-    let mut bed = Bed::new(vec![all(vec![LEAVE])]);
-    bed.datapath.bonds().put(BOND, 0, &[Some(PortNo(2)); BOND_BUCKETS]);
-    connections().iter().for_each(|bytes| bed.rx[0].put(bytes));
-    bed.run();
-    assert_eq!((bed.tx[1].take().len(), bed.datapath.flow_count()), (256, 1));
-    let tally = bed.datapath.tally();
+    let mut setup = Setup::new(vec![all(vec![LEAVE])]);
+    setup.datapath.bonds().put(BOND, 0, &[Some(PortNo(2)); BOND_BUCKETS]);
+    connections().iter().for_each(|bytes| setup.rx[0].put(bytes));
+    setup.run();
+    assert_eq!((setup.tx[1].take().len(), setup.datapath.flow_count()), (256, 1));
+    let tally = setup.datapath.tally();
     assert_eq!((tally.get(crate::Event::Missed), tally.get(crate::Event::Recirculated)), (1, 0));
 }
 
 #[test]
 fn a_link_that_went_down_gets_nothing_more() {
-    let mut bed = Bed::new(vec![all(vec![LEAVE])]);
+    let mut setup = Setup::new(vec![all(vec![LEAVE])]);
     let both = std::array::from_fn(|bucket| Some(PortNo(2 + bucket as u32 % 2)));
-    let run = |bed: &mut Bed, ports| {
-        bed.datapath.bonds().put(BOND, BASIS, ports);
-        connections().iter().for_each(|bytes| bed.rx[0].put(bytes));
-        bed.run();
-        [bed.tx[1].take().len(), bed.tx[2].take().len()]
+    let run = |setup: &mut Setup, ports| {
+        setup.datapath.bonds().put(BOND, BASIS, ports);
+        connections().iter().for_each(|bytes| setup.rx[0].put(bytes));
+        setup.run();
+        [setup.tx[1].take().len(), setup.tx[2].take().len()]
     };
-    let [second, third] = run(&mut bed, &both);
+    let [second, third] = run(&mut setup, &both);
     assert!(second > 90 && third > 90 && second + third == 256, "{second} {third}");
-    assert_eq!(run(&mut bed, &[Some(PortNo(3)); BOND_BUCKETS]), [0, 256]);
-    assert_eq!(run(&mut bed, &both), [second, third]);
-    assert_eq!(bed.datapath.bonds().all().into_iter().collect::<Vec<_>>(), [(BOND, both)]);
-    bed.datapath.bonds().remove(BOND);
-    bed.send(1, &connections()[0]);
-    assert_eq!(bed.datapath.tally().dropped(DropReason::InvalidBond), 1);
-    assert!(bed.datapath.bonds().all().is_empty());
+    assert_eq!(run(&mut setup, &[Some(PortNo(3)); BOND_BUCKETS]), [0, 256]);
+    assert_eq!(run(&mut setup, &both), [second, third]);
+    assert_eq!(setup.datapath.bonds().all().into_iter().collect::<Vec<_>>(), [(BOND, both)]);
+    setup.datapath.bonds().remove(BOND);
+    setup.send(1, &connections()[0]);
+    assert_eq!(setup.datapath.tally().dropped(DropReason::InvalidBond), 1);
+    assert!(setup.datapath.bonds().all().is_empty());
 }
 
 #[test]
 fn what_each_worker_counts_is_taken_once() {
-    let mut bed = Bed::new(vec![all(vec![LEAVE])]);
-    bed.datapath.bonds().put(BOND, BASIS, &ports());
+    let mut setup = Setup::new(vec![all(vec![LEAVE])]);
+    setup.datapath.bonds().put(BOND, BASIS, &ports());
     let (bytes, mut expected) = (packet(0, false, 1), [0; BOND_BUCKETS]);
-    let mut second = bed.datapath.worker(WorkerId(1), 0);
-    second.add_rxq(PortNo(1), QueueId(1), Box::new(bed.rx[0].clone()));
-    bed.send(1, &bytes);
-    bed.rx[0].put(&bytes);
+    let mut second = setup.datapath.worker(WorkerId(1), 0);
+    second.add_rxq(PortNo(1), QueueId(1), Box::new(setup.rx[0].clone()));
+    setup.send(1, &bytes);
+    setup.rx[0].put(&bytes);
     second.poll(Millis(2000), Cycles(2000));
     expected[bucket(&bytes)] = 2 * bytes.len() as u64;
-    assert_eq!(bed.datapath.bonds().take_bytes(BOND), expected);
-    assert_eq!(bed.datapath.bonds().take_bytes(BOND), [0; BOND_BUCKETS]);
+    assert_eq!(setup.datapath.bonds().take_bytes(BOND), expected);
+    assert_eq!(setup.datapath.bonds().take_bytes(BOND), [0; BOND_BUCKETS]);
     // Bytes that a worker counted before it ended are still reported. A bond that is added again starts at zero.
-    bed.rx[0].put(&bytes);
+    setup.rx[0].put(&bytes);
     second.poll(Millis(2001), Cycles(2001));
     drop(second);
     expected[bucket(&bytes)] = bytes.len() as u64;
-    assert_eq!(bed.datapath.bonds().take_bytes(BOND), expected);
-    bed.send(1, &bytes);
-    bed.datapath.bonds().remove(BOND);
-    bed.datapath.bonds().put(BOND, BASIS, &ports());
-    bed.send(1, &bytes);
-    assert_eq!(bed.datapath.bonds().take_bytes(BOND), expected);
+    assert_eq!(setup.datapath.bonds().take_bytes(BOND), expected);
+    setup.send(1, &bytes);
+    setup.datapath.bonds().remove(BOND);
+    setup.datapath.bonds().put(BOND, BASIS, &ports());
+    setup.send(1, &bytes);
+    assert_eq!(setup.datapath.bonds().take_bytes(BOND), expected);
 }

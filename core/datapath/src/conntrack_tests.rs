@@ -1,6 +1,6 @@
 //! Connections: the results of `ct` are matched, whichever way a packet takes through the datapath.
 
-use crate::tests::{Bed, tcp};
+use crate::tests::{Setup, tcp};
 use dpif::{Ct, CtNat, DpAction, DropReason};
 use flow::Flow;
 use flow::compose::compose;
@@ -29,7 +29,7 @@ fn udp(src: u32, dst: u32, ports: (u16, u16)) -> Flow {
 }
 
 /// A firewall: packets from port 1 are committed and sent, packets from port 2 pass if they are replies.
-fn firewall() -> Bed {
+fn firewall() -> Setup {
     let by = |port, id| Flow { in_port: port, recirc_id: id, ..Flow::ZERO };
     let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ..Flow::ZERO };
     let answers = Flow { ct_state: TRACKED | ESTABLISHED, ct_zone: 7, ct_mark: 5, ..by(2, 1) };
@@ -38,7 +38,7 @@ fn firewall() -> Bed {
     let all = Flow { ct_state: TRACKED | ESTABLISHED | NEW, ct_zone: u16::MAX, ct_mark: u32::MAX, ..mask };
     let all = Flow { ct_label: [u64::MAX; 2], ct_nw_src: u32::MAX, ct_nw_dst: u32::MAX, ..all };
     let all = Flow { ct_nw_proto: u8::MAX, ct_tp_src: u16::MAX, ct_tp_dst: u16::MAX, ..all };
-    Bed::new(vec![
+    Setup::new(vec![
         (by(1, 0), mask, vec![ct(true, Some((5, u32::MAX))), out(2)]),
         (by(2, 0), mask, vec![ct(false, None), DpAction::Recirc(1)]),
         (answers, all, vec![out(1)]),
@@ -48,39 +48,39 @@ fn firewall() -> Bed {
 
 #[test]
 fn answers_pass_and_nothing_else() {
-    let mut bed = firewall();
+    let mut setup = firewall();
     let (request, answer) = (udp(1, 2, (1000, 53)), udp(2, 1, (53, 1000)));
-    let send = |bed: &mut Bed, port, flow: &Flow| {
-        bed.send(port, &compose(flow, b"x"));
-        [bed.tx[0].take().len(), bed.tx[1].take().len()]
+    let send = |setup: &mut Setup, port, flow: &Flow| {
+        setup.send(port, &compose(flow, b"x"));
+        [setup.tx[0].take().len(), setup.tx[1].take().len()]
     };
-    assert_eq!(send(&mut bed, 2, &answer), [0, 0]);
-    assert_eq!(send(&mut bed, 1, &request), [0, 1]);
+    assert_eq!(send(&mut setup, 2, &answer), [0, 0]);
+    assert_eq!(send(&mut setup, 1, &request), [0, 1]);
     // The first reply installs a megaflow, the second one hits it; a reply of another host does not pass.
-    assert_eq!(send(&mut bed, 2, &answer), [1, 0]);
-    assert_eq!(send(&mut bed, 2, &answer), [1, 0]);
-    assert_eq!(send(&mut bed, 2, &Flow { nw_src: 3, ..answer }), [0, 0]);
-    assert_eq!(bed.datapath.conntrack().count(), 1);
-    bed.now += 31_000;
-    assert_eq!(send(&mut bed, 2, &answer), [0, 0]);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(send(&mut setup, 2, &answer), [1, 0]);
+    assert_eq!(send(&mut setup, 2, &answer), [1, 0]);
+    assert_eq!(send(&mut setup, 2, &Flow { nw_src: 3, ..answer }), [0, 0]);
+    assert_eq!(setup.datapath.conntrack().count(), 1);
+    setup.now += 31_000;
+    assert_eq!(send(&mut setup, 2, &answer), [0, 0]);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn packets_of_the_control_half_are_tracked_too() {
-    let bed = firewall();
+    let setup = firewall();
     let request = compose(&udp(1, 2, (1000, 53)), b"x");
     let actions = [ct(true, Some((5, u32::MAX))), out(2)];
-    bed.datapath.execute(&request, &Flow { in_port: 1, ..Flow::ZERO }, &actions, Millis(bed.now));
+    setup.datapath.execute(&request, &Flow { in_port: 1, ..Flow::ZERO }, &actions, Millis(setup.now));
     let answer = compose(&udp(2, 1, (53, 1000)), b"x");
     let back = [ct(false, None), DpAction::Recirc(1)];
-    bed.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &back, Millis(bed.now));
-    assert_eq!([bed.tx[0].take().len(), bed.tx[1].take().len()], [1, 1]);
+    setup.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &back, Millis(setup.now));
+    assert_eq!([setup.tx[0].take().len(), setup.tx[1].take().len()], [1, 1]);
     // After `ct_clear` nothing matches.
     let cleared = [ct(false, None), DpAction::CtClear, DpAction::Recirc(1)];
-    bed.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &cleared, Millis(bed.now));
-    assert_eq!((bed.tx[0].take().len(), bed.datapath.tally().dropped(DropReason::NoOutput)), (0, 1));
-    assert_eq!(bed.balance(), 0);
+    setup.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &cleared, Millis(setup.now));
+    assert_eq!((setup.tx[0].take().len(), setup.datapath.tally().dropped(DropReason::NoOutput)), (0, 1));
+    assert_eq!(setup.balance(), 0);
 }
 
 /// A gateway: packets from port 1 are sent to port 2 with one source address, and replies are translated back.
@@ -96,21 +96,21 @@ fn addresses_are_translated_and_answers_find_their_way_back() {
     };
     let client = Flow { ct_state: TRACKED | ESTABLISHED, nw_dst: 1, ..by(2, 1) };
     let client_mask = Flow { ct_state: TRACKED | ESTABLISHED, nw_dst: u32::MAX, ..mask };
-    let mut bed = Bed::new(vec![
+    let mut setup = Setup::new(vec![
         (by(1, 0), mask, vec![nat(Some(true), true), out(2)]),
         (by(2, 0), mask, vec![nat(None, false), DpAction::Recirc(1)]),
         (client, client_mask, vec![out(1)]),
         (by(2, 1), client_mask, vec![]),
     ]);
     let (request, sent) = (udp(1, 2, (1000, 53)), udp(9, 2, (1000, 53)));
-    bed.send(1, &compose(&request, b"x"));
-    assert_eq!(bed.tx[1].take(), [compose(&sent, b"x")]);
+    setup.send(1, &compose(&request, b"x"));
+    assert_eq!(setup.tx[1].take(), [compose(&sent, b"x")]);
     for _ in 0..2 {
-        bed.send(2, &compose(&udp(2, 9, (53, 1000)), b"y"));
-        assert_eq!(bed.tx[0].take(), [compose(&udp(2, 1, (53, 1000)), b"y")]);
+        setup.send(2, &compose(&udp(2, 9, (53, 1000)), b"y"));
+        assert_eq!(setup.tx[0].take(), [compose(&udp(2, 1, (53, 1000)), b"y")]);
     }
-    bed.send(2, &compose(&udp(3, 9, (53, 1000)), b"y"));
-    assert_eq!((bed.tx[0].take().len(), bed.balance()), (0, 0));
+    setup.send(2, &compose(&udp(3, 9, (53, 1000)), b"y"));
+    assert_eq!((setup.tx[0].take().len(), setup.balance()), (0, 0));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_changed_packet_is_of_another_connection() {
     let key = |dst| Ipv4Key { dst, ..Ipv4Key::default() };
     let dst = DpAction::Set(SetField::Ipv4(Masked { value: key(9), mask: key(u32::MAX) }));
     let inner = DpAction::Clone(vec![ct(true, None), out(2)]);
-    let mut bed = Bed::new(vec![
+    let mut setup = Setup::new(vec![
         (by(0), mask, vec![ct(true, None), dst.clone(), DpAction::Recirc(1)]),
         (
             by(1),
@@ -130,10 +130,10 @@ fn a_changed_packet_is_of_another_connection() {
         ),
     ]);
     for _ in 0..2 {
-        bed.send(1, &compose(&udp(1, 2, (1000, 53)), b"x"));
-        assert_eq!(bed.tx[1].take().len(), 1);
+        setup.send(1, &compose(&udp(1, 2, (1000, 53)), b"x"));
+        assert_eq!(setup.tx[1].take().len(), 1);
         // To 2, to 9, and to 9 by other ports.
-        assert_eq!(bed.datapath.conntrack().count(), 3);
+        assert_eq!(setup.datapath.conntrack().count(), 3);
     }
 }
 

@@ -1,46 +1,46 @@
 //! Eviction of megaflows at the limit.
 
 use crate::Event;
-use crate::tests::{Bed, Rule, out, tcp};
+use crate::tests::{Rule, Setup, out, tcp};
 use flow::Flow;
 use flow::compose::compose;
 use std::sync::atomic::Ordering;
 use units::Millis;
 
 /// A megaflow for each source address.
-fn bed() -> Bed {
+fn setup() -> Setup {
     let mask = Flow { nw_src: u32::MAX, ..Flow::ZERO };
     let rule: Rule = (Flow::ZERO, mask, vec![]);
-    Bed::new(vec![rule, (Flow::ZERO, Flow::ZERO, vec![out(2)])])
+    Setup::new(vec![rule, (Flow::ZERO, Flow::ZERO, vec![out(2)])])
 }
 
 #[test]
 fn a_flood_of_new_flows_finds_room_and_those_in_use_stay() {
-    let mut bed = bed();
-    bed.datapath.set_flow_limits(100, usize::MAX);
-    let packets = |bed: &mut Bed, from: u32, n: u32| {
-        (from..from + n).for_each(|i| bed.rx[0].put(&compose(&tcp(i + 1, 80), b"")));
-        bed.run();
-        bed.now += 10;
+    let mut setup = setup();
+    setup.datapath.set_flow_limits(100, usize::MAX);
+    let packets = |setup: &mut Setup, from: u32, n: u32| {
+        (from..from + n).for_each(|i| setup.rx[0].put(&compose(&tcp(i + 1, 80), b"")));
+        setup.run();
+        setup.now += 10;
     };
     let mut sent = 0;
     let mut missed_at_first = 0;
     for round in 0..60 {
-        let before = bed.datapath.tally().get(Event::Missed);
-        packets(&mut bed, 0, 20);
+        let before = setup.datapath.tally().get(Event::Missed);
+        packets(&mut setup, 0, 20);
         if round == 0 {
-            missed_at_first = bed.datapath.tally().get(Event::Missed) - before;
+            missed_at_first = setup.datapath.tally().get(Event::Missed) - before;
         }
-        packets(&mut bed, 1000 + round * 50, 50);
+        packets(&mut setup, 1000 + round * 50, 50);
         sent += 70;
-        bed.datapath.maintain(Millis(bed.now));
-        assert!(bed.datapath.flow_count() <= 100);
+        setup.datapath.maintain(Millis(setup.now));
+        assert!(setup.datapath.flow_count() <= 100);
     }
     assert_eq!(missed_at_first, 20);
-    let again = bed.datapath.tally().get(Event::Missed) - 20 - 60 * 50;
+    let again = setup.datapath.tally().get(Event::Missed) - 20 - 60 * 50;
     assert!(again < 60 * 20 / 20, "{again} packets of those in use missed again");
-    assert_eq!((bed.datapath.flow_count(), bed.balance()), (100, 0));
-    bed.datapath.flow_flush(Millis(bed.now));
-    bed.datapath.maintain(Millis(bed.now));
-    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), sent);
+    assert_eq!((setup.datapath.flow_count(), setup.balance()), (100, 0));
+    setup.datapath.flow_flush(Millis(setup.now));
+    setup.datapath.maintain(Millis(setup.now));
+    assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), sent);
 }

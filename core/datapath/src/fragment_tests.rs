@@ -1,6 +1,6 @@
 //! Fragments through `ct`: all get the state of the connection, and are sent unchanged.
 
-use crate::tests::{Bed, tcp};
+use crate::tests::{Setup, tcp};
 use dpif::{Ct, DpAction, DropReason};
 use flow::Flow;
 use flow::compose::compose;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use units::{Millis, PortNo};
 
 const ETHERNET: usize = 14;
-/// Shorter than the MTU of the ports of a [`Bed`], and longer than the minimum size of a fragment.
+/// Shorter than the MTU of the ports of a [`Setup`], and longer than the minimum size of a fragment.
 const CHUNK: usize = 1240;
 const NOTHING: [Vec<Vec<u8>>; 3] = [const { Vec::new() }; 3];
 
@@ -66,7 +66,7 @@ fn ct(commit: bool) -> DpAction {
 
 /// Packets from port 1 are committed and sent to port 2; packets from port 2 are sent to port 1 if they are replies,
 /// and to port 3 if they are invalid.
-fn firewall() -> Bed {
+fn firewall() -> Setup {
     let by = |port, id| Flow { in_port: port, recirc_id: id, ..Flow::ZERO };
     let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ..Flow::ZERO };
     let answers = Flow { ct_state: TRACKED | ESTABLISHED, ct_zone: 7, ct_mark: 5, ..by(2, 1) };
@@ -77,7 +77,7 @@ fn firewall() -> Bed {
         ..mask
     };
     let invalid = Flow { ct_state: TRACKED | INVALID, ct_zone: 7, ..by(2, 1) };
-    Bed::new(vec![
+    Setup::new(vec![
         (by(1, 0), mask, vec![ct(true), out(2)]),
         (by(2, 0), mask, vec![ct(false), DpAction::Recirc(1)]),
         (answers, seen, vec![out(1)]),
@@ -86,41 +86,41 @@ fn firewall() -> Bed {
     ])
 }
 
-fn sent(bed: &mut Bed) -> [Vec<Vec<u8>>; 3] {
-    [bed.tx[0].take(), bed.tx[1].take(), bed.tx[2].take()]
+fn sent(setup: &mut Setup) -> [Vec<Vec<u8>>; 3] {
+    [setup.tx[0].take(), setup.tx[1].take(), setup.tx[2].take()]
 }
 
-fn send(bed: &mut Bed, port: usize, frames: &[Vec<u8>]) -> [Vec<Vec<u8>>; 3] {
-    frames.iter().for_each(|frame| bed.send(port, frame));
-    sent(bed)
+fn send(setup: &mut Setup, port: usize, frames: &[Vec<u8>]) -> [Vec<Vec<u8>>; 3] {
+    frames.iter().for_each(|frame| setup.send(port, frame));
+    sent(setup)
 }
 
 #[test]
 fn fragments_have_the_state_of_their_connection() {
     for v6 in [false, true] {
-        let mut bed = firewall();
+        let mut setup = firewall();
         let request = cut(&udp(v6, [1, 2], (1000, 53)), 4000, 1);
         let mut answer = cut(&udp(v6, [2, 1], (53, 1000)), 3000, 2);
-        assert_eq!(send(&mut bed, 1, &request[..3]), NOTHING);
-        assert_eq!((bed.datapath.tally().fragments(), bed.balance()), (3, 0));
-        assert_eq!(send(&mut bed, 1, &request[3..]), [vec![], request.clone(), vec![]]);
+        assert_eq!(send(&mut setup, 1, &request[..3]), NOTHING);
+        assert_eq!((setup.datapath.tally().fragments(), setup.balance()), (3, 0));
+        assert_eq!(send(&mut setup, 1, &request[3..]), [vec![], request.clone(), vec![]]);
         // Received out of order they are sent in order, by the megaflow that the last one installs and by an existing
         // one.
         for _ in 0..2 {
             answer.reverse();
-            let backwards = send(&mut bed, 2, &answer);
+            let backwards = send(&mut setup, 2, &answer);
             answer.reverse();
             assert_eq!(backwards, [answer.clone(), vec![], vec![]]);
         }
         // In one burst.
-        answer.iter().for_each(|frame| bed.rx[1].put(frame));
-        bed.run();
-        assert_eq!(sent(&mut bed), [answer, vec![], vec![]]);
-        let counts = bed.datapath.reassembly().status();
+        answer.iter().for_each(|frame| setup.rx[1].put(frame));
+        setup.run();
+        assert_eq!(sent(&mut setup), [answer, vec![], vec![]]);
+        let counts = setup.datapath.reassembly().status();
         let counts = if v6 { counts.v6.counts } else { counts.v4.counts };
         assert_eq!((counts.accepted, counts.completed), (13, 13));
-        assert_eq!((bed.datapath.tally().fragments(), bed.balance()), (0, 0));
-        assert_eq!(bed.datapath.conntrack().count(), 1);
+        assert_eq!((setup.datapath.tally().fragments(), setup.balance()), (0, 0));
+        assert_eq!(setup.datapath.conntrack().count(), 1);
     }
 }
 
@@ -135,86 +135,90 @@ fn addresses_are_translated_in_every_fragment() {
             |nat| DpAction::Ct(Box::new(Ct { zone: 7, commit: true, nat: Some(nat), ..Ct::default() }));
         let by = |port| Flow { in_port: port, ..Flow::ZERO };
         let mask = Flow { in_port: u32::MAX, ..Flow::ZERO };
-        let mut bed = Bed::new(vec![
+        let mut setup = Setup::new(vec![
             (by(1), mask, vec![with(source), out(2)]),
             (by(2), mask, vec![with(dpif::CtNat::default()), out(1)]),
         ]);
         let request = cut(&udp(v6, [1, 2], (1000, 53)), 4000, 1);
         let wanted = cut(&udp(v6, [9, 2], (1000, 53)), 4000, 1);
-        assert_eq!(send(&mut bed, 1, &request), [vec![], wanted, vec![]]);
+        assert_eq!(send(&mut setup, 1, &request), [vec![], wanted, vec![]]);
         let answer = cut(&udp(v6, [2, 9], (53, 1000)), 3000, 2);
         let wanted = cut(&udp(v6, [2, 1], (53, 1000)), 3000, 2);
-        assert_eq!(send(&mut bed, 2, &answer), [wanted, vec![], vec![]]);
-        assert_eq!(bed.balance(), 0);
+        assert_eq!(send(&mut setup, 2, &answer), [wanted, vec![], vec![]]);
+        assert_eq!(setup.balance(), 0);
     }
 }
 
 #[test]
 fn fragments_of_nobody_are_not_let_through() {
-    let mut bed = firewall();
-    send(&mut bed, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, 1));
+    let mut setup = firewall();
+    send(&mut setup, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, 1));
     let other = cut(&udp(false, [2, 1], (54, 1000)), 3000, 2);
-    assert_eq!(send(&mut bed, 2, &other), NOTHING);
+    assert_eq!(send(&mut setup, 2, &other), NOTHING);
     // A duplicate and a datagram whose transport checksum is wrong are invalid.
     let mut answer = cut(&udp(false, [2, 1], (53, 1000)), 3000, 3);
     let twice = [answer[0].clone(), answer[0].clone()];
-    assert_eq!(send(&mut bed, 2, &twice), [vec![], vec![], vec![answer[0].clone()]]);
+    assert_eq!(send(&mut setup, 2, &twice), [vec![], vec![], vec![answer[0].clone()]]);
     answer[2][40] ^= 1;
-    assert_eq!(send(&mut bed, 2, &answer[1..]), [vec![], vec![], answer]);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(send(&mut setup, 2, &answer[1..]), [vec![], vec![], answer]);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn what_waits_in_vain_is_accounted_for() {
-    let mut bed = firewall();
+    let mut setup = firewall();
     for id in 1..4 {
-        send(&mut bed, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, id)[..2]);
+        send(&mut setup, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, id)[..2]);
     }
-    assert_eq!((bed.datapath.tally().fragments(), bed.balance()), (6, 0));
-    bed.now += 16_000;
-    send(&mut bed, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, 9)[..1]);
-    let dropped = |bed: &Bed, reason| bed.datapath.tally().dropped(reason);
-    assert_eq!((dropped(&bed, DropReason::FragmentExpired), bed.balance()), (4, 0));
-    bed.datapath.purge_fragments(Millis(bed.now + 10_000));
-    assert_eq!((dropped(&bed, DropReason::FragmentPurged), bed.datapath.tally().fragments()), (2, 1));
-    bed.datapath.del_port(PortNo(1)).unwrap();
-    assert_eq!((dropped(&bed, DropReason::FragmentPurged), bed.datapath.tally().fragments()), (3, 0));
-    assert_eq!(bed.balance(), 0);
+    assert_eq!((setup.datapath.tally().fragments(), setup.balance()), (6, 0));
+    setup.now += 16_000;
+    send(&mut setup, 1, &cut(&udp(false, [1, 2], (1000, 53)), 4000, 9)[..1]);
+    let dropped = |setup: &Setup, reason| setup.datapath.tally().dropped(reason);
+    assert_eq!((dropped(&setup, DropReason::FragmentExpired), setup.balance()), (4, 0));
+    setup.datapath.purge_fragments(Millis(setup.now + 10_000));
+    assert_eq!((dropped(&setup, DropReason::FragmentPurged), setup.datapath.tally().fragments()), (2, 1));
+    setup.datapath.del_port(PortNo(1)).unwrap();
+    assert_eq!((dropped(&setup, DropReason::FragmentPurged), setup.datapath.tally().fragments()), (3, 0));
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn too_long_a_datagram_is_dropped_and_reported() {
-    let mut bed = firewall();
+    let mut setup = firewall();
     let mut frames = cut(&udp(false, [1, 2], (1000, 53)), 60_000, 1);
-    assert_eq!(send(&mut bed, 1, &frames)[1], frames);
+    assert_eq!(send(&mut setup, 1, &frames)[1], frames);
     // The maximum length of IPv4, which exceeds the maximum length of a frame.
     frames = cut(&udp(false, [1, 2], (1000, 53)), 65_507, 2);
-    assert_eq!(send(&mut bed, 1, &frames), NOTHING);
-    let too_long = bed.datapath.tally().dropped(DropReason::DatagramTooLong);
-    assert_eq!((too_long, bed.balance()), (frames.len() as u64, 0));
+    assert_eq!(send(&mut setup, 1, &frames), NOTHING);
+    let too_long = setup.datapath.tally().dropped(DropReason::DatagramTooLong);
+    assert_eq!((too_long, setup.balance()), (frames.len() as u64, 0));
     assert!(
-        bed.datapath.reassembly().take_oversize().is_some_and(|o| !o.v6 && o.head[..20] == frames[0][14..34])
+        setup
+            .datapath
+            .reassembly()
+            .take_oversize()
+            .is_some_and(|o| !o.v6 && o.head[..20] == frames[0][14..34])
     );
 }
 
 #[test]
 fn a_flood_of_fragments_leaves_others_alone() {
-    let mut bed = firewall();
-    let flood = |bed: &mut Bed, from: u32, n: u32| {
+    let mut setup = firewall();
+    let flood = |setup: &mut Setup, from: u32, n: u32| {
         for id in from..from + n {
             let spoofed = Flow { nw_src: id, ..udp(false, [0, 2], (1, 2)) };
-            bed.rx[0].put(&cut(&spoofed, 3000, id as u16)[0]);
+            setup.rx[0].put(&cut(&spoofed, 3000, id as u16)[0]);
         }
-        bed.run();
+        setup.run();
     };
-    flood(&mut bed, 1000, 1100);
-    assert_eq!(bed.datapath.reassembly().fragments(), 1000);
-    assert_eq!(bed.datapath.tally().dropped(DropReason::FragmentEvicted), 100);
+    flood(&mut setup, 1000, 1100);
+    assert_eq!(setup.datapath.reassembly().fragments(), 1000);
+    assert_eq!(setup.datapath.tally().dropped(DropReason::FragmentEvicted), 100);
     let request = cut(&udp(false, [1, 2], (1000, 53)), 4000, 1);
     for (i, frame) in request.iter().enumerate() {
-        bed.send(1, frame);
-        flood(&mut bed, 3000 + 300 * i as u32, 300);
+        setup.send(1, frame);
+        flood(&mut setup, 3000 + 300 * i as u32, 300);
     }
-    assert_eq!(sent(&mut bed), [vec![], request, vec![]]);
-    assert_eq!((bed.balance(), bed.datapath.reassembly().fragments()), (0, 1000));
+    assert_eq!(sent(&mut setup), [vec![], request, vec![]]);
+    assert_eq!((setup.balance(), setup.datapath.reassembly().fragments()), (0, 1000));
 }

@@ -1,6 +1,6 @@
 //! Ports whose megaflows match only the kind of packets.
 
-use crate::tests::{Bed, out, tcp};
+use crate::tests::{Setup, out, tcp};
 use flow::Flow;
 use flow::compose::compose;
 use units::Millis;
@@ -12,7 +12,7 @@ fn packets_of_one_kind_are_looked_up_together_and_others_are_not() {
         |nw_frag, port| (Flow { in_port: 1, dl_type: 0x0800, nw_frag, ..Flow::ZERO }, kind, vec![out(port)]);
     let arp = (Flow { in_port: 1, dl_type: 0x0806, ..Flow::ZERO }, kind, vec![out(4)]);
     let llc = (Flow { in_port: 1, dl_type: 0x05ff, ..Flow::ZERO }, kind, vec![out(2)]);
-    let mut bed = Bed::new(vec![ip(0, 2), ip(1, 3), arp, llc]);
+    let mut setup = Setup::new(vec![ip(0, 2), ip(1, 3), arp, llc]);
     let whole = |src, nw_proto| compose(&Flow { nw_proto, ..tcp(src, 80) }, b"whole");
     let plain = [whole(1, 6), whole(2, 17), whole(3, 6), whole(4, 1)];
     let mut fragment = plain[1].clone();
@@ -40,14 +40,15 @@ fn packets_of_one_kind_are_looked_up_together_and_others_are_not() {
                 7 => (&llc[..], 2),
                 _ => (&plain[which][..], 2),
             };
-            bed.rx[0].put(bytes);
+            setup.rx[0].put(bytes);
             expected[port - 2] += 1;
         }
-        bed.run();
-        assert_eq!([2, 3, 4].map(|port| bed.tx[port - 1].take().len()), expected);
+        setup.run();
+        assert_eq!([2, 3, 4].map(|port| setup.tx[port - 1].take().len()), expected);
     }
-    bed.datapath.maintain(Millis(bed.now));
-    let flags: Vec<u16> = bed.datapath.flow_dump(Millis(bed.now)).iter().map(|f| f.stats.tcp_flags).collect();
+    setup.datapath.maintain(Millis(setup.now));
+    let flags: Vec<u16> =
+        setup.datapath.flow_dump(Millis(setup.now)).iter().map(|f| f.stats.tcp_flags).collect();
     assert_eq!((flags.len(), flags.contains(&0x10)), (4, true));
 }
 
@@ -55,7 +56,7 @@ fn packets_of_one_kind_are_looked_up_together_and_others_are_not() {
 fn where_types_alone_count_packets_are_not_read_further() {
     let mask = Flow { in_port: u32::MAX, dl_type: 0xffff, ..Flow::ZERO };
     let of = |dl_type, port| (Flow { in_port: 1, dl_type, ..Flow::ZERO }, mask, vec![out(port)]);
-    let mut bed = Bed::new(vec![of(0x0800, 2), of(0x0806, 3), of(0x05ff, 4)]);
+    let mut setup = Setup::new(vec![of(0x0800, 2), of(0x0806, 3), of(0x05ff, 4)]);
     let whole = compose(&tcp(1, 80), b"whole");
     let mut broken = compose(&tcp(2, 80), b"broken");
     broken[14] = 0x41;
@@ -77,10 +78,10 @@ fn where_types_alone_count_packets_are_not_read_further() {
         let mut expected = [0; 3];
         for which in batch {
             let (bytes, port) = frames[which];
-            bed.rx[0].put(bytes);
+            setup.rx[0].put(bytes);
             expected[port - 2] += 1;
         }
-        bed.run();
-        assert_eq!([2, 3, 4].map(|port| bed.tx[port - 1].take().len()), expected);
+        setup.run();
+        assert_eq!([2, 3, 4].map(|port| setup.tx[port - 1].take().len()), expected);
     }
 }

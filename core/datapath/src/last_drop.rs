@@ -372,42 +372,42 @@ mod tests {
 
     #[test]
     fn the_newest_of_each_flow_and_why() {
-        let mut bed = BySource::new();
-        bed.send(&[1]);
-        assert!(bed.drops().is_empty());
+        let mut setup = BySource::new();
+        setup.send(&[1]);
+        assert!(setup.drops().is_empty());
         // First by an upcall, then by megaflows: for whole batches and for parts of batches.
         for sources in [&[10, 20][..], &[20, 20], &[20, 10, 1, 20, 1]] {
-            bed.send(sources);
-            let last = &bed.datapath.last_drops()[0];
-            assert_eq!((last.at, last.worker), (Millis(bed.at), WorkerId(1)));
+            setup.send(sources);
+            let last = &setup.datapath.last_drops()[0];
+            assert_eq!((last.at, last.worker), (Millis(setup.at), WorkerId(1)));
         }
-        let mut drops = bed.datapath.last_drops();
+        let mut drops = setup.datapath.last_drops();
         drops.sort_by_key(|d| d.reason);
         let seen: Vec<_> =
             drops.iter().map(|d| (d.reason, d.at, d.flow().in_port, d.flow().nw_src)).collect();
         let deep = DropReason::ActionRecursionTooDeep;
         assert_eq!(seen, [(PIPELINE, Millis(4), 1, 20), (deep, Millis(4), 1, 10)]);
         assert_eq!(drops[0].bytes, packet(20));
-        bed.datapath.del_port(PortNo(1)).unwrap();
-        assert!(bed.datapath.last_drops().is_empty());
+        setup.datapath.del_port(PortNo(1)).unwrap();
+        assert!(setup.datapath.last_drops().is_empty());
     }
 
     #[test]
     fn what_a_device_does_not_take_is_remembered_with_its_port() {
-        let mut bed = BySource::new();
+        let mut setup = BySource::new();
         let txqs: [Box<dyn TxQueue>; 3] = [Box::new(Full(1)), Box::new(Picky), Box::new(Wire::default())];
         for (no, txq) in (2..).zip(txqs) {
-            bed.datapath.add_port(PortNo(no), vec![txq]).unwrap();
+            setup.datapath.add_port(PortNo(no), vec![txq]).unwrap();
         }
-        bed.datapath.add_port(PortNo(5), Vec::new()).unwrap();
-        bed.send(&[2, 2]);
-        bed.send(&[3]);
+        setup.datapath.add_port(PortNo(5), Vec::new()).unwrap();
+        setup.send(&[2, 2]);
+        setup.send(&[3]);
         let long = [packet(4), vec![0; 1600]].concat();
-        bed.wire.put(&long);
-        bed.wire.put(&packet(4));
-        bed.iteration();
-        bed.send(&[5]);
-        bed.send(&[9]);
+        setup.wire.put(&long);
+        setup.wire.put(&packet(4));
+        setup.iteration();
+        setup.send(&[5]);
+        setup.send(&[9]);
         let (failed, len) = (DropReason::TxFailed, packet(2).len());
         let wanted = [
             (DropReason::InvalidPort, Place::Out(9), len),
@@ -416,32 +416,32 @@ mod tests {
             (failed, Place::Out(3), 20),
             (failed, Place::Out(2), len),
         ];
-        assert_eq!(bed.drops(), wanted);
-        assert_eq!(bed.datapath.last_drops()[4].bytes, packet(2));
+        assert_eq!(setup.drops(), wanted);
+        assert_eq!(setup.datapath.last_drops()[4].bytes, packet(2));
     }
 
     #[test]
     fn what_a_device_does_not_deliver_is_remembered_too() {
-        let mut bed = BySource::new();
-        bed.worker.add_rxq(PortNo(1), QueueId(1), Box::new(Broken(0)));
-        bed.iteration();
-        assert_eq!(bed.drops(), [(DropReason::RxInvalidPacket, Place::In(1), 0)]);
-        bed.iteration();
-        assert_eq!(bed.drops()[0], (DropReason::RxInvalidPacket, Place::In(1), 5));
+        let mut setup = BySource::new();
+        setup.worker.add_rxq(PortNo(1), QueueId(1), Box::new(Broken(0)));
+        setup.iteration();
+        assert_eq!(setup.drops(), [(DropReason::RxInvalidPacket, Place::In(1), 0)]);
+        setup.iteration();
+        assert_eq!(setup.drops()[0], (DropReason::RxInvalidPacket, Place::In(1), 5));
     }
 
     #[test]
     fn a_flood_leaves_what_else_was_dropped() {
-        let mut bed = BySource::new();
-        bed.send(&[10]);
-        bed.send(&[9]);
+        let mut setup = BySource::new();
+        setup.send(&[10]);
+        setup.send(&[9]);
         for src in 0..10 * SLOTS as u32 {
-            bed.send(&[1000 + src]);
+            setup.send(&[1000 + src]);
         }
-        let drops = bed.drops();
+        let drops = setup.drops();
         assert_eq!(drops.len(), SLOTS);
         assert_eq!(drops.iter().filter(|(reason, ..)| *reason == PIPELINE).count(), SLOTS - 2);
-        let newest = bed.datapath.last_drops();
+        let newest = setup.datapath.last_drops();
         assert!(
             newest[..SLOTS - 2]
                 .iter()
@@ -450,10 +450,10 @@ mod tests {
         );
         // However many packets an iteration drops, few are copied; the last one is always copied.
         let mixed: Vec<u32> = (0..RX_BURST as u32).map(|n| if n % 2 == 0 { 10 } else { 5000 + n }).collect();
-        let before = bed.at;
-        bed.send(&mixed);
-        let copied = bed.datapath.last_drops().into_iter().filter(|d| d.at.0 > before).count();
+        let before = setup.at;
+        setup.send(&mixed);
+        let copied = setup.datapath.last_drops().into_iter().filter(|d| d.at.0 > before).count();
         assert!((1..=usize::from(PER_ITERATION) + 1).contains(&copied), "{copied}");
-        assert_eq!(bed.datapath.last_drops().iter().filter(|d| d.flow().nw_src == 5000 + 63).count(), 1);
+        assert_eq!(setup.datapath.last_drops().iter().filter(|d| d.flow().nw_src == 5000 + 63).count(), 1);
     }
 }

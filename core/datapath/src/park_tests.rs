@@ -2,7 +2,7 @@
 //! per flow, whatever the order of the answers; balanced packet accounting, whatever is removed meanwhile.
 
 use crate::park::Limits;
-use crate::tests::{Bed, Control, Rule, Wire, all, out, tcp};
+use crate::tests::{Control, Rule, Setup, Wire, all, out, tcp};
 use crate::upcalls::Request;
 use crate::{Event, UpcallServer};
 use dpif::*;
@@ -26,78 +26,78 @@ fn take_time(cycles: u64) {
     CYCLES.set(CYCLES.get() + cycles);
 }
 
-fn parking(rules: Vec<Rule>, limits: Limits) -> (Bed, UpcallServer) {
-    let mut bed = Bed::new(rules);
-    bed.worker.park_misses(limits, Arc::new(|| {}), counter);
-    let server = bed.datapath.upcall_server();
-    (bed, server)
+fn parking(rules: Vec<Rule>, limits: Limits) -> (Setup, UpcallServer) {
+    let mut setup = Setup::new(rules);
+    setup.worker.park_misses(limits, Arc::new(|| {}), counter);
+    let server = setup.datapath.upcall_server();
+    (setup, server)
 }
 
-fn parked(bed: &Bed) -> u64 {
-    bed.datapath.tally().parked()
+fn parked(setup: &Setup) -> u64 {
+    setup.datapath.tally().parked()
 }
 
 #[test]
 fn one_upcall_and_the_packets_behind_it_wait() {
-    let (mut bed, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
+    let (mut setup, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
     let bytes = compose(&tcp(1, 80), b"hello");
     for _ in 0..3 {
-        bed.send(1, &bytes);
+        setup.send(1, &bytes);
     }
-    assert_eq!((bed.tx[1].take().len(), parked(&bed), bed.datapath.upcalls_waiting()), (0, 3, 1));
-    assert_eq!(bed.balance(), 0);
+    assert_eq!((setup.tx[1].take().len(), parked(&setup), setup.datapath.upcalls_waiting()), (0, 3, 1));
+    assert_eq!(setup.balance(), 0);
     assert_eq!((server.serve(), server.serve()), (1, 0));
-    bed.run();
-    assert_eq!((bed.tx[1].take(), parked(&bed)), (vec![bytes; 3], 0));
-    let tally = bed.datapath.tally();
+    setup.run();
+    assert_eq!((setup.tx[1].take(), parked(&setup)), (vec![bytes; 3], 0));
+    let tally = setup.datapath.tally();
     assert_eq!((tally.get(Event::Missed), tally.get(Event::FrontHit)), (1, 2));
-    bed.datapath.maintain(Millis(2000));
-    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3);
-    assert_eq!(bed.datapath.flow_dump(Millis(2000))[0].stats.packets, 2);
-    assert_eq!(bed.balance(), 0);
+    setup.datapath.maintain(Millis(2000));
+    assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), 3);
+    assert_eq!(setup.datapath.flow_dump(Millis(2000))[0].stats.packets, 2);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn one_wide_megaflow_answers_all_who_asked() {
-    let (mut bed, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
-    (0..20).for_each(|src| bed.rx[0].put(&compose(&tcp(src, 80), b"")));
-    bed.run();
+    let (mut setup, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
+    (0..20).for_each(|src| setup.rx[0].put(&compose(&tcp(src, 80), b"")));
+    setup.run();
     while server.serve() != 0 {}
-    bed.run();
-    let tally = bed.datapath.tally();
-    assert_eq!((bed.tx[1].take().len(), tally.get(Event::Missed), bed.datapath.flow_count()), (20, 1, 1));
+    setup.run();
+    let tally = setup.datapath.tally();
+    assert_eq!((setup.tx[1].take().len(), tally.get(Event::Missed), setup.datapath.flow_count()), (20, 1, 1));
 }
 
 #[test]
 fn without_servers_a_worker_helps_itself() {
-    let (mut bed, server) = parking(vec![all(vec![out(2)])], Limits::default());
+    let (mut setup, server) = parking(vec![all(vec![out(2)])], Limits::default());
     let bytes = compose(&tcp(1, 80), b"");
-    bed.send(1, &bytes);
-    assert_eq!(bed.tx[1].take().len(), 0);
+    setup.send(1, &bytes);
+    assert_eq!(setup.tx[1].take().len(), 0);
     drop(server);
-    bed.run();
-    bed.send(1, &bytes);
-    assert_eq!((bed.tx[1].take().len(), bed.balance(), parked(&bed)), (2, 0, 0));
+    setup.run();
+    setup.send(1, &bytes);
+    assert_eq!((setup.tx[1].take().len(), setup.balance(), parked(&setup)), (2, 0, 0));
 }
 
 #[test]
 fn settled_queues_leave_nothing_and_late_answers_find_nothing() {
-    let (mut bed, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
+    let (mut setup, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
     let bytes = compose(&tcp(1, 80), b"");
-    bed.send(1, &bytes);
-    bed.worker.settle(PortNo(1), Millis(bed.now));
-    assert_eq!((bed.tx[1].take().len(), parked(&bed)), (1, 0));
+    setup.send(1, &bytes);
+    setup.worker.settle(PortNo(1), Millis(setup.now));
+    assert_eq!((setup.tx[1].take().len(), parked(&setup)), (1, 0));
     while server.serve() != 0 {}
-    bed.run();
-    assert_eq!((bed.tx[1].take().len(), bed.balance(), bed.datapath.flow_count()), (0, 0, 1));
-    bed.datapath.flow_flush(Millis(bed.now));
-    bed.send(1, &bytes);
-    assert!(bed.worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
-    assert_eq!(bed.datapath.drops(), [(DropReason::PortRemoved, 1)]);
-    bed.rx[1].put(&bytes);
-    bed.run();
-    let datapath = Arc::clone(&bed.datapath);
-    drop(bed);
+    setup.run();
+    assert_eq!((setup.tx[1].take().len(), setup.balance(), setup.datapath.flow_count()), (0, 0, 1));
+    setup.datapath.flow_flush(Millis(setup.now));
+    setup.send(1, &bytes);
+    assert!(setup.worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
+    assert_eq!(setup.datapath.drops(), [(DropReason::PortRemoved, 1)]);
+    setup.rx[1].put(&bytes);
+    setup.run();
+    let datapath = Arc::clone(&setup.datapath);
+    drop(setup);
     assert_eq!((datapath.drops(), datapath.tally().balance()), (vec![(DropReason::PortRemoved, 2)], 0));
 }
 
@@ -124,27 +124,27 @@ impl UpcallHandler for Slow {
 #[test]
 fn a_storm_leaves_established_traffic_and_other_ports_alone() {
     let by_src = Flow { nw_src: u32::MAX, ..Flow::ZERO };
-    let (mut bed, mut server) = parking(vec![all(vec![out(4)])], Limits::default());
+    let (mut setup, mut server) = parking(vec![all(vec![out(4)])], Limits::default());
     let rule = (Flow { nw_src: 2, ..Flow::ZERO }, by_src, vec![out(3)]);
-    bed.control.rules.lock().unwrap().insert(0, rule);
-    let slow = Arc::new(Slow(Arc::clone(&bed.control), AtomicUsize::new(0)));
-    bed.datapath.set_handler(slow.clone());
+    setup.control.rules.lock().unwrap().insert(0, rule);
+    let slow = Arc::new(Slow(Arc::clone(&setup.control), AtomicUsize::new(0)));
+    setup.datapath.set_handler(slow.clone());
     let established = compose(&tcp(2, 80), b"");
-    bed.send(1, &established);
+    setup.send(1, &established);
     while server.serve() != 0 {}
-    bed.run();
-    bed.tx[2].take();
+    setup.run();
+    setup.tx[2].take();
     let (start, turns, mut src) = (CYCLES.get(), 2000, 1000);
     for turn in 0..turns {
         src += 1;
-        bed.rx[0].put(&compose(&tcp(src, 80), b""));
-        (0..31).for_each(|_| bed.rx[0].put(&established));
+        setup.rx[0].put(&compose(&tcp(src, 80), b""));
+        (0..31).for_each(|_| setup.rx[0].put(&established));
         if turn == 500 {
             // A flow that is new on another port is parked like any other, and answered in turn.
-            bed.rx[1].put(&compose(&tcp(2, 443), b"other"));
+            setup.rx[1].put(&compose(&tcp(2, 443), b"other"));
         }
         take_time(20_000);
-        bed.worker.poll(Millis(bed.now), counter());
+        setup.worker.poll(Millis(setup.now), counter());
         if turn % 50 == 0 {
             // The server is another thread, so its time does not count for the worker.
             let mine = CYCLES.replace(0);
@@ -152,8 +152,8 @@ fn a_storm_leaves_established_traffic_and_other_ports_alone() {
             CYCLES.set(mine);
         }
     }
-    assert_eq!(bed.tx[2].take().len(), turns * 31 + 1);
-    let tally = bed.datapath.tally();
+    assert_eq!(setup.tx[2].take().len(), turns * 31 + 1);
+    let tally = setup.datapath.tally();
     let busy = (CYCLES.get() - start) as f64;
     let inline = busy - f64::from(turns as u32) * 20_000.0;
     assert!(inline <= busy / 8.0 + 10_000_000.0, "{inline} of {busy}");
@@ -202,23 +202,23 @@ fn sort(tx: &[Wire], sent: &mut Sent) {
     }
 }
 
-fn play(bed: &mut Bed, server: Option<&UpcallServer>, steps: &[Step]) -> Sent {
-    let slow = Slow(Arc::clone(&bed.control), AtomicUsize::new(0));
-    bed.datapath.set_handler(Arc::new(slow));
-    let second = server.map(|_| bed.datapath.upcall_server());
+fn play(setup: &mut Setup, server: Option<&UpcallServer>, steps: &[Step]) -> Sent {
+    let slow = Slow(Arc::clone(&setup.control), AtomicUsize::new(0));
+    setup.datapath.set_handler(Arc::new(slow));
+    let second = server.map(|_| setup.datapath.upcall_server());
     let (mut held, mut sent): (Vec<Request>, Sent) = Default::default();
     let mut servers: Vec<UpcallServer> = second.into_iter().collect();
     for (i, step) in steps.iter().enumerate() {
-        bed.now += 1;
+        setup.now += 1;
         match step {
             &Step::Packet(src, tos) => {
                 let flow = Flow { nw_tos: tos << 2, ..tcp(src, 80) };
-                bed.rx[(src % 2) as usize].put(&compose(&flow, &(i as u32).to_be_bytes()));
+                setup.rx[(src % 2) as usize].put(&compose(&flow, &(i as u32).to_be_bytes()));
             }
             Step::Poll => {
-                bed.worker.poll(Millis(bed.now), counter());
+                setup.worker.poll(Millis(setup.now), counter());
             }
-            Step::Fetch => held.extend(bed.datapath.next_upcall()),
+            Step::Fetch => held.extend(setup.datapath.next_upcall()),
             &Step::Answer(n, lost) if !held.is_empty() => {
                 let request = held.swap_remove(n % held.len());
                 if !lost && let Some(server) = servers.first_mut() {
@@ -226,18 +226,18 @@ fn play(bed: &mut Bed, server: Option<&UpcallServer>, steps: &[Step]) -> Sent {
                 }
             }
             Step::Answer(..) => {}
-            Step::Flush => bed.datapath.flow_flush(Millis(bed.now)),
-            Step::Settle => bed.worker.settle(PortNo(1), Millis(bed.now)),
+            Step::Flush => setup.datapath.flow_flush(Millis(setup.now)),
+            Step::Settle => setup.worker.settle(PortNo(1), Millis(setup.now)),
         }
-        sort(&bed.tx, &mut sent);
+        sort(&setup.tx, &mut sent);
     }
     drop(held);
     for _ in 0..10_000 {
         let served = servers.first_mut().is_some_and(|s| s.serve() != 0);
-        if !bed.worker.poll(Millis(bed.now), counter()) && !served {
+        if !setup.worker.poll(Millis(setup.now), counter()) && !served {
             break;
         }
-        sort(&bed.tx, &mut sent);
+        sort(&setup.tx, &mut sent);
     }
     sent
 }
@@ -259,20 +259,20 @@ proptest! {
         rules.extend((1..6).map(|src| rule(src, 1, 0, vec![out(2), out(3)])));
         rules.push(all(vec![out(3)]));
         let limits = if tight { Limits { worker: 6, flow: 2 } } else { Limits::default() };
-        let mut naive = Bed::new(rules.clone());
+        let mut naive = Setup::new(rules.clone());
         let expected = play(&mut naive, None, &steps);
-        let (mut bed, server) = parking(rules, limits);
+        let (mut setup, server) = parking(rules, limits);
         CYCLES.set(0);
-        let sent = play(&mut bed, Some(&server), &steps);
-        prop_assert_eq!((bed.balance(), parked(&bed)), (0, 0));
-        let (ours, theirs) = (bed.datapath.tally(), naive.datapath.tally());
+        let sent = play(&mut setup, Some(&server), &steps);
+        prop_assert_eq!((setup.balance(), parked(&setup)), (0, 0));
+        let (ours, theirs) = (setup.datapath.tally(), naive.datapath.tally());
         prop_assert_eq!(ours.get(Event::Received), theirs.get(Event::Received));
         if ours.dropped_total() == 0 {
             prop_assert_eq!(sent, expected);
-            bed.datapath.maintain(Millis(bed.now));
-            naive.datapath.maintain(Millis(bed.now));
-            let credited = |b: &Bed| b.control.credited.0.load(Ordering::Relaxed);
-            prop_assert_eq!(credited(&bed), credited(&naive));
+            setup.datapath.maintain(Millis(setup.now));
+            naive.datapath.maintain(Millis(setup.now));
+            let credited = |b: &Setup| b.control.credited.0.load(Ordering::Relaxed);
+            prop_assert_eq!(credited(&setup), credited(&naive));
         } else {
             prop_assert!(tight && ours.dropped(DropReason::UpcallBacklog) == ours.dropped_total());
         }

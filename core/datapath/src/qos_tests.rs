@@ -1,7 +1,7 @@
 //! Policers, QoS queues and shapers through the whole path.
 
 use crate::port::*;
-use crate::tests::{Bed, Wire, all, out, tcp};
+use crate::tests::{Setup, Wire, all, out, tcp};
 use crate::{EgressClock, EgressSpec, PolicerSpec};
 use dpif::*;
 use flow::compose::compose;
@@ -18,12 +18,12 @@ fn packet(len: usize) -> Vec<u8> {
 }
 
 /// Sends ten packets of 100 bytes per millisecond for a second; returns how many have passed by each millisecond.
-fn second(bed: &mut Bed) -> Vec<usize> {
+fn second(setup: &mut Setup) -> Vec<usize> {
     let bytes = packet(100);
     let turn = |ms: u64| {
-        (0..10).for_each(|_| bed.rx[0].put(&bytes));
-        bed.worker.poll(Millis(1000 + ms), Cycles(ms));
-        bed.tx[1].take().len()
+        (0..10).for_each(|_| setup.rx[0].put(&bytes));
+        setup.worker.poll(Millis(1000 + ms), Cycles(ms));
+        setup.tx[1].take().len()
     };
     (0..1000).map(turn).collect()
 }
@@ -61,95 +61,95 @@ impl TxQueue for Named {
 
 #[test]
 fn a_policed_port_brings_its_rate_and_no_more() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
-    let before: usize = second(&mut bed).iter().sum();
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
+    let before: usize = second(&mut setup).iter().sum();
     assert_eq!(before, 10_000);
     // 86 bytes of each packet count: 3 packets per millisecond, and a burst of 100.
     let spec =
         PolicerSpec { kbits: 3 * 86 * 8, kbits_burst: 100 * 86 * 8 / 1000 + 1, ..PolicerSpec::default() };
-    assert!(bed.datapath.set_policer(PortNo(1), spec, Millis(1000)));
-    assert!(!bed.datapath.set_policer(PortNo(1), spec, Millis(1000)));
-    let passed: usize = second(&mut bed).iter().sum();
+    assert!(setup.datapath.set_policer(PortNo(1), spec, Millis(1000)));
+    assert!(!setup.datapath.set_policer(PortNo(1), spec, Millis(1000)));
+    let passed: usize = second(&mut setup).iter().sum();
     assert!((3050..=3150).contains(&passed), "{passed}");
-    let stats = bed.datapath.port_stats(PortNo(1)).unwrap();
+    let stats = setup.datapath.port_stats(PortNo(1)).unwrap();
     assert_eq!((stats.rx_packets, stats.rx_policed), (20_000, 10_000 - passed as u64));
-    assert_eq!(bed.datapath.tally().dropped(DropReason::RxPoliced), 10_000 - passed as u64);
-    assert_eq!(bed.balance(), 0);
-    assert!(bed.datapath.set_policer(PortNo(1), PolicerSpec::default(), Millis(1000)));
-    assert_eq!(second(&mut bed).iter().sum::<usize>(), 10_000);
+    assert_eq!(setup.datapath.tally().dropped(DropReason::RxPoliced), 10_000 - passed as u64);
+    assert_eq!(setup.balance(), 0);
+    assert!(setup.datapath.set_policer(PortNo(1), PolicerSpec::default(), Millis(1000)));
+    assert_eq!(second(&mut setup).iter().sum::<usize>(), 10_000);
 }
 
 #[test]
 fn packets_are_policed_and_short_frames_are_none() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let spec = PolicerSpec { packets: 1000, packets_burst: 5, ..PolicerSpec::default() };
-    bed.datapath.set_policer(PortNo(1), spec, Millis(1000));
-    bed.rx[0].put(&[1; 10]);
-    let passed: usize = second(&mut bed).iter().sum();
+    setup.datapath.set_policer(PortNo(1), spec, Millis(1000));
+    setup.rx[0].put(&[1; 10]);
+    let passed: usize = second(&mut setup).iter().sum();
     assert!((1003..=1005).contains(&passed), "{passed}");
-    let tally = bed.datapath.tally();
+    let tally = setup.datapath.tally();
     assert_eq!(tally.dropped(DropReason::RxInvalidPacket), 1);
     assert_eq!(tally.dropped(DropReason::RxPoliced), 10_000 - passed as u64);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn an_egress_policer_drops_and_counts() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let (now, clock) = clock();
     let spec = EgressSpec::SingleRate(SingleRateSpec { cir: 8600, cbs: 860 });
-    bed.datapath.set_egress(TO, Some(spec.clone()), &clock).unwrap();
-    assert_eq!(bed.datapath.egress(TO).unwrap().spec(), Some(spec));
-    let burst = |bed: &mut Bed| {
-        (0..30).for_each(|_| bed.rx[0].put(&packet(100)));
-        bed.run();
-        bed.tx[1].take().len()
+    setup.datapath.set_egress(TO, Some(spec.clone()), &clock).unwrap();
+    assert_eq!(setup.datapath.egress(TO).unwrap().spec(), Some(spec));
+    let burst = |setup: &mut Setup| {
+        (0..30).for_each(|_| setup.rx[0].put(&packet(100)));
+        setup.run();
+        setup.tx[1].take().len()
     };
-    assert_eq!(burst(&mut bed), 10);
+    assert_eq!(burst(&mut setup), 10);
     now.store(START + 50_000_000, Ordering::Relaxed);
-    assert_eq!(burst(&mut bed), 5);
-    let stats = bed.datapath.port_stats(TO).unwrap();
+    assert_eq!(burst(&mut setup), 5);
+    let stats = setup.datapath.port_stats(TO).unwrap();
     assert_eq!((stats.tx_packets, stats.tx_dropped, stats.tx_qos_dropped), (15, 45, 45));
-    assert_eq!(bed.datapath.tally().dropped(DropReason::TxQos), 45);
+    assert_eq!(setup.datapath.tally().dropped(DropReason::TxQos), 45);
     let none = EgressSpec::SingleRate(SingleRateSpec { cir: 0, cbs: 1 });
-    assert!(bed.datapath.set_egress(TO, Some(none), &clock).is_err());
-    bed.datapath.set_egress(TO, None, &clock).unwrap();
-    assert_eq!(burst(&mut bed), 30);
-    assert_eq!(bed.balance(), 0);
+    assert!(setup.datapath.set_egress(TO, Some(none), &clock).is_err());
+    setup.datapath.set_egress(TO, None, &clock).unwrap();
+    assert_eq!(burst(&mut setup), 30);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn packets_go_through_the_meter_of_the_queue_that_they_name() {
     let actions = vec![queue(1), out(2), queue(0), out(2), queue(9), out(2)];
-    let mut bed = Bed::new(vec![all(actions)]);
+    let mut setup = Setup::new(vec![all(actions)]);
     let (_, clock) = clock();
     let rate = |cbs| TwoRateSpec { cir: 1, cbs, ..TwoRateSpec::default() };
     let queues = [(0, rate(5 * 86)), (1, rate(3 * 86))].into();
     let tree = TwoRateTree { port: rate(100 * 86), queues };
-    bed.datapath.set_egress(TO, Some(EgressSpec::TwoRate(tree)), &clock).unwrap();
-    (0..10).for_each(|_| bed.rx[0].put(&packet(100)));
-    bed.run();
+    setup.datapath.set_egress(TO, Some(EgressSpec::TwoRate(tree)), &clock).unwrap();
+    (0..10).for_each(|_| setup.rx[0].put(&packet(100)));
+    setup.run();
     // Queue 9 does not exist: its packets share with those of queue 0.
-    assert_eq!(bed.tx[1].take().len(), 3 + 5);
-    let egress = bed.datapath.egress(TO).unwrap();
+    assert_eq!(setup.tx[1].take().len(), 3 + 5);
+    let egress = setup.datapath.egress(TO).unwrap();
     let counts = [0, 1, 9].map(|queue| egress.counts(queue).map(|c| (c.packets, c.dropped)));
     assert_eq!(counts, [Some((5, 15)), Some((3, 7)), None]);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn a_device_with_queues_is_told_them_and_another_is_not() {
     for has_queues in [false, true] {
-        let mut bed = Bed::new(vec![all(vec![out(2), queue(7), out(2)])]);
+        let mut setup = Setup::new(vec![all(vec![out(2), queue(7), out(2)])]);
         let device = Named::default();
-        bed.datapath.set_tx_queues(TO, vec![Box::new(device.clone())]).unwrap();
-        bed.datapath.set_device_queues(TO, has_queues);
-        (0..40).for_each(|_| bed.rx[0].put(&packet(100)));
-        bed.run();
+        setup.datapath.set_tx_queues(TO, vec![Box::new(device.clone())]).unwrap();
+        setup.datapath.set_device_queues(TO, has_queues);
+        (0..40).for_each(|_| setup.rx[0].put(&packet(100)));
+        setup.run();
         let seen = device.0.lock().unwrap().clone();
         let named = seen.iter().filter(|(queue, _)| *queue == 7).count();
         assert_eq!((seen.len(), named), (80, if has_queues { 40 } else { 0 }));
-        assert_eq!(bed.balance(), 0);
+        assert_eq!(setup.balance(), 0);
     }
 }
 
@@ -160,84 +160,87 @@ fn shaper(rate: u64, classes: &[(u32, u64, u64)]) -> Option<EgressSpec> {
 }
 
 /// Advances the time until nothing is held.
-fn until_sent(bed: &mut Bed, now: &AtomicU64) {
-    while bed.worker.poll(Millis(bed.now), Cycles(0)) {
+fn until_sent(setup: &mut Setup, now: &AtomicU64) {
+    while setup.worker.poll(Millis(setup.now), Cycles(0)) {
         now.fetch_add(10_000_000, Ordering::Relaxed);
     }
 }
 
 #[test]
 fn a_shaper_holds_packets_and_the_worker_comes_back_for_them() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let (now, clock) = clock();
     // 100 packets of 1000 bytes per second beyond the burst of 1600 bytes.
-    bed.datapath.set_egress(TO, shaper(100_000, &[]), &clock).unwrap();
-    (0..50).for_each(|_| bed.rx[0].put(&packet(1000)));
-    assert!(bed.worker.poll(Millis(1000), Cycles(0)));
-    let mut sent = bed.tx[1].take().len();
-    assert_eq!((sent, bed.balance()), (2, 48));
+    setup.datapath.set_egress(TO, shaper(100_000, &[]), &clock).unwrap();
+    (0..50).for_each(|_| setup.rx[0].put(&packet(1000)));
+    assert!(setup.worker.poll(Millis(1000), Cycles(0)));
+    let mut sent = setup.tx[1].take().len();
+    assert_eq!((sent, setup.balance()), (2, 48));
     for ms in 1..=500 {
         now.store(START + ms * 1_000_000, Ordering::Relaxed);
-        let busy = bed.worker.poll(Millis(1000 + ms), Cycles(ms));
-        sent += bed.tx[1].take().len();
+        let busy = setup.worker.poll(Millis(1000 + ms), Cycles(ms));
+        sent += setup.tx[1].take().len();
         // The worker does not sleep while packets are held.
         assert_eq!(busy, sent < 50, "{ms}: {sent}");
         let expected = (ms as usize / 10 + 2).min(50);
         assert!(sent.abs_diff(expected) <= 1, "{sent} of {expected} by {ms} ms");
     }
-    assert_eq!((sent, bed.balance()), (50, 0));
-    assert_eq!(bed.datapath.egress(TO).unwrap().counts(0).map(|c| (c.packets, c.bytes)), Some((50, 50_000)));
-    assert_eq!(bed.datapath.port_stats(TO).unwrap().tx_packets, 50);
+    assert_eq!((sent, setup.balance()), (50, 0));
+    assert_eq!(
+        setup.datapath.egress(TO).unwrap().counts(0).map(|c| (c.packets, c.bytes)),
+        Some((50, 50_000))
+    );
+    assert_eq!(setup.datapath.port_stats(TO).unwrap().tx_packets, 50);
 }
 
 #[test]
 fn packets_of_a_queue_keep_their_order() {
-    let mut bed = Bed::new(vec![all(vec![queue(3), out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![queue(3), out(2)])]);
     let (now, clock) = clock();
-    bed.datapath.set_egress(TO, shaper(1_000_000, &[(3, 10, 1_000_000)]), &clock).unwrap();
+    setup.datapath.set_egress(TO, shaper(1_000_000, &[(3, 10, 1_000_000)]), &clock).unwrap();
     let sent: Vec<Vec<u8>> = (0..200u32).map(|i| compose(&tcp(i, 80), &[1; 200])).collect();
     let mut got = Vec::new();
     for (i, packet) in sent.iter().enumerate() {
-        bed.rx[0].put(packet);
+        setup.rx[0].put(packet);
         now.store(START + i as u64 * 100_000, Ordering::Relaxed);
-        bed.worker.poll(Millis(1000), Cycles(0));
-        got.extend(bed.tx[1].take());
+        setup.worker.poll(Millis(1000), Cycles(0));
+        got.extend(setup.tx[1].take());
     }
-    until_sent(&mut bed, &now);
-    got.extend(bed.tx[1].take());
+    until_sent(&mut setup, &now);
+    got.extend(setup.tx[1].take());
     assert!(got == sent, "{} of {} packets", got.len(), sent.len());
 }
 
 #[test]
 fn what_is_held_is_counted_when_it_goes_with_its_port() {
     for removed in [false, true] {
-        let mut bed = Bed::new(vec![all(vec![out(2)])]);
+        let mut setup = Setup::new(vec![all(vec![out(2)])]);
         let (_, clock) = clock();
-        bed.datapath.set_egress(TO, shaper(1000, &[]), &clock).unwrap();
-        (0..30).for_each(|_| bed.rx[0].put(&packet(1000)));
-        bed.worker.poll(Millis(1000), Cycles(0));
-        assert_eq!((bed.tx[1].take().len(), bed.balance()), (2, 28));
+        setup.datapath.set_egress(TO, shaper(1000, &[]), &clock).unwrap();
+        (0..30).for_each(|_| setup.rx[0].put(&packet(1000)));
+        setup.worker.poll(Millis(1000), Cycles(0));
+        assert_eq!((setup.tx[1].take().len(), setup.balance()), (2, 28));
         match removed {
-            true => bed.datapath.del_port(TO).unwrap(),
-            false => bed.datapath.set_egress(TO, None, &clock).unwrap(),
+            true => setup.datapath.del_port(TO).unwrap(),
+            false => setup.datapath.set_egress(TO, None, &clock).unwrap(),
         }
-        assert_eq!((bed.datapath.tally().dropped(DropReason::TxQos), bed.balance()), (28, 0));
-        bed.run();
-        bed.send(1, &packet(100));
-        assert_eq!(bed.tx[1].take().len(), usize::from(!removed));
-        assert_eq!(bed.balance(), 0);
+        assert_eq!((setup.datapath.tally().dropped(DropReason::TxQos), setup.balance()), (28, 0));
+        setup.run();
+        setup.send(1, &packet(100));
+        assert_eq!(setup.tx[1].take().len(), usize::from(!removed));
+        assert_eq!(setup.balance(), 0);
     }
 }
 
 #[test]
 fn other_tx_queues_get_what_is_held() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let (now, clock) = clock();
-    bed.datapath.set_egress(TO, shaper(1000, &[]), &clock).unwrap();
-    (0..5).for_each(|_| bed.rx[0].put(&packet(1000)));
-    bed.worker.poll(Millis(1000), Cycles(0));
+    setup.datapath.set_egress(TO, shaper(1000, &[]), &clock).unwrap();
+    (0..5).for_each(|_| setup.rx[0].put(&packet(1000)));
+    setup.worker.poll(Millis(1000), Cycles(0));
     let other = Wire::default();
-    bed.datapath.set_tx_queues(TO, vec![Box::new(other.clone())]).unwrap();
-    until_sent(&mut bed, &now);
-    assert_eq!((bed.tx[1].take().len(), other.take().len(), bed.balance()), (2, 3, 0));
+    setup.datapath.set_tx_queues(TO, vec![Box::new(other.clone())]).unwrap();
+    until_sent(&mut setup, &now);
+    assert_eq!((setup.tx[1].take().len(), other.take().len(), setup.balance()), (2, 3, 0));
 }

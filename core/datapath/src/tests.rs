@@ -116,7 +116,8 @@ impl UpcallHandler for Control {
     }
 }
 
-pub(crate) struct Bed {
+/// A datapath with one worker and four ports, whose control half answers from a list of rules.
+pub(crate) struct Setup {
     pub(crate) datapath: Arc<Datapath>,
     pub(crate) control: Arc<Control>,
     pub(crate) worker: Worker,
@@ -125,9 +126,9 @@ pub(crate) struct Bed {
     pub(crate) now: u64,
 }
 
-impl Bed {
-    /// Four ports, 1 to 4.
-    pub(crate) fn new(rules: Vec<Rule>) -> Bed {
+impl Setup {
+    /// Makes a datapath with the ports 1 to 4.
+    pub(crate) fn new(rules: Vec<Rule>) -> Setup {
         let datapath = Datapath::new(&Config { max_flows: 5000, max_masks: 8, seed: 42, advise: None });
         let control = Arc::new(Control { rules: Mutex::new(rules), ..Control::default() });
         datapath.set_handler(control.clone());
@@ -139,7 +140,7 @@ impl Bed {
             datapath.add_port(PortNo(no), vec![Box::new(tx[no as usize - 1].clone())]).unwrap();
             worker.add_rxq(PortNo(no), QueueId(0), Box::new(rx[no as usize - 1].clone()));
         }
-        Bed { datapath, control, worker, rx, tx, now: 1000 }
+        Setup { datapath, control, worker, rx, tx, now: 1000 }
     }
 
     pub(crate) fn run(&mut self) {
@@ -182,41 +183,41 @@ pub(crate) fn tcp(src: u32, tp_dst: u16) -> Flow {
 
 #[test]
 fn one_upcall_then_hits_and_the_statistics_arrive() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"hello");
     for _ in 0..3 {
-        bed.rx[0].put(&bytes);
+        setup.rx[0].put(&bytes);
     }
-    bed.run();
-    bed.send(1, &bytes);
-    assert_eq!(bed.tx[1].take(), vec![bytes.clone(); 4]);
-    let tally = bed.datapath.worker_tally(WorkerId(0));
+    setup.run();
+    setup.send(1, &bytes);
+    assert_eq!(setup.tx[1].take(), vec![bytes.clone(); 4]);
+    let tally = setup.datapath.worker_tally(WorkerId(0));
     assert_eq!(
         (tally.get(Event::Missed), tally.get(Event::MegaflowHit), tally.get(Event::FrontHit)),
         (1, 2, 1)
     );
-    bed.datapath.maintain(Millis(2000));
-    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 4);
-    assert_eq!(bed.control.credited.1.load(Ordering::Relaxed), 4 * bytes.len() as u64);
-    let dump = bed.datapath.flow_dump_by_worker(WorkerId(7), Millis(2000));
+    setup.datapath.maintain(Millis(2000));
+    assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), 4);
+    assert_eq!(setup.control.credited.1.load(Ordering::Relaxed), 4 * bytes.len() as u64);
+    let dump = setup.datapath.flow_dump_by_worker(WorkerId(7), Millis(2000));
     assert_eq!((dump.len(), dump[0].worker, dump[0].stats.packets), (1, Some(WorkerId(0)), 3));
     assert_eq!(dump[0].stats.used, Some(Millis(1001)));
     assert_eq!(dump[0].created, Some(Millis(1000)));
-    assert_eq!(bed.datapath.port_stats(PortNo(2)).unwrap().tx_packets, 4);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(setup.datapath.port_stats(PortNo(2)).unwrap().tx_packets, 4);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn a_megaflow_is_shown_under_each_worker_that_knows_it() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"hello");
-    bed.send(1, &bytes);
-    let mut second = bed.datapath.worker(WorkerId(1), 0);
-    second.add_rxq(PortNo(1), QueueId(1), Box::new(bed.rx[0].clone()));
+    setup.send(1, &bytes);
+    let mut second = setup.datapath.worker(WorkerId(1), 0);
+    second.add_rxq(PortNo(1), QueueId(1), Box::new(setup.rx[0].clone()));
     let mut shown = |packets| {
-        (0..packets).for_each(|_| bed.rx[0].put(&bytes));
+        (0..packets).for_each(|_| setup.rx[0].put(&bytes));
         while second.poll(Millis(2000), Cycles(2000)) {}
-        let dump = bed.datapath.flow_dump_by_worker(WorkerId(7), Millis(2000));
+        let dump = setup.datapath.flow_dump_by_worker(WorkerId(7), Millis(2000));
         dump.iter().map(|f| (f.worker.unwrap().0, f.stats.packets, f.stats.bytes)).collect::<Vec<_>>()
     };
     // The packets that created a megaflow are not in its statistics.
@@ -224,7 +225,7 @@ fn a_megaflow_is_shown_under_each_worker_that_knows_it() {
     assert_eq!(shown(0), [(0, 0, 0)]);
     assert_eq!(shown(1), [(0, 0, 0), (1, 0, 0)]);
     assert_eq!(shown(3), [(0, 0, 0), (1, 3, 3 * len)]);
-    assert_eq!(bed.datapath.flow_dump(Millis(2000))[0].stats.packets, 4);
+    assert_eq!(setup.datapath.flow_dump(Millis(2000))[0].stats.packets, 4);
 }
 
 #[test]
@@ -232,78 +233,78 @@ fn a_port_without_megaflows_does_not_use_what_another_port_found() {
     let rule = |port, action| {
         (Flow { in_port: port, ..Flow::ZERO }, Flow { in_port: u32::MAX, ..Flow::ZERO }, vec![action])
     };
-    let mut bed = Bed::new(vec![rule(1, out(3)), rule(2, out(4))]);
+    let mut setup = Setup::new(vec![rule(1, out(3)), rule(2, out(4))]);
     let bytes = compose(&tcp(1, 80), b"");
-    bed.send(1, &bytes);
-    bed.send(1, &bytes);
-    bed.send(2, &bytes);
-    assert_eq!((bed.tx[2].take().len(), bed.tx[3].take().len()), (2, 1));
+    setup.send(1, &bytes);
+    setup.send(1, &bytes);
+    setup.send(2, &bytes);
+    assert_eq!((setup.tx[2].take().len(), setup.tx[3].take().len()), (2, 1));
 }
 
 #[test]
 fn packets_to_send_are_held_for_more_to_come() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");
     // A microsecond is a thousand cycles.
-    bed.worker.set_tick(1_000_000);
-    bed.datapath.set_tx_hold(50);
-    let at = |bed: &mut Bed, micros: u64, packets: usize| {
-        (0..packets).for_each(|_| bed.rx[0].put(&bytes));
-        bed.worker.poll(Millis(1000), Cycles(1000 * micros));
-        bed.tx[1].take().len()
+    setup.worker.set_tick(1_000_000);
+    setup.datapath.set_tx_hold(50);
+    let at = |setup: &mut Setup, micros: u64, packets: usize| {
+        (0..packets).for_each(|_| setup.rx[0].put(&bytes));
+        setup.worker.poll(Millis(1000), Cycles(1000 * micros));
+        setup.tx[1].take().len()
     };
     assert_eq!(
-        [at(&mut bed, 7, 2), at(&mut bed, 30, 3), at(&mut bed, 56, 0), at(&mut bed, 57, 0)],
+        [at(&mut setup, 7, 2), at(&mut setup, 30, 3), at(&mut setup, 56, 0), at(&mut setup, 57, 0)],
         [0, 0, 0, 5]
     );
     // The hold time of the next burst starts at its first frame; a full burst is sent at once.
-    assert_eq!([at(&mut bed, 60, 1), at(&mut bed, 100, 31), at(&mut bed, 101, 1)], [0, 32, 0]);
+    assert_eq!([at(&mut setup, 60, 1), at(&mut setup, 100, 31), at(&mut setup, 101, 1)], [0, 32, 0]);
     // A worker that hands a queue over or goes to sleep first sends what it holds.
-    bed.worker.remove_rxq(PortNo(3), QueueId(0));
-    assert_eq!(bed.tx[1].take().len(), 1);
-    assert_eq!(at(&mut bed, 102, 4), 0);
-    bed.worker.rest();
-    assert_eq!(bed.tx[1].take().len(), 4);
-    bed.datapath.set_tx_hold(0);
-    assert_eq!(at(&mut bed, 103, 1), 1);
-    assert_eq!(bed.balance(), 0);
+    setup.worker.remove_rxq(PortNo(3), QueueId(0));
+    assert_eq!(setup.tx[1].take().len(), 1);
+    assert_eq!(at(&mut setup, 102, 4), 0);
+    setup.worker.rest();
+    assert_eq!(setup.tx[1].take().len(), 4);
+    setup.datapath.set_tx_hold(0);
+    assert_eq!(at(&mut setup, 103, 1), 1);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn a_busy_thread_publishes_its_counters_now_and_then_and_when_it_is_idle_or_rests() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");
-    let poll = |bed: &mut Bed, packets: usize| {
-        (0..packets).for_each(|_| bed.rx[0].put(&bytes));
-        bed.worker.poll_from(Millis(1000), Cycles(1000), || Cycles(1000));
-        bed.datapath.worker_tally(WorkerId(0)).get(Event::Received)
+    let poll = |setup: &mut Setup, packets: usize| {
+        (0..packets).for_each(|_| setup.rx[0].put(&bytes));
+        setup.worker.poll_from(Millis(1000), Cycles(1000), || Cycles(1000));
+        setup.datapath.worker_tally(WorkerId(0)).get(Event::Received)
     };
-    let seen: Vec<u64> = (1..=16).map(|_| poll(&mut bed, 1)).collect();
+    let seen: Vec<u64> = (1..=16).map(|_| poll(&mut setup, 1)).collect();
     assert!((1..=16).zip(&seen).any(|(sent, seen)| sent == *seen), "{seen:?}");
     assert!((1..=16).zip(&seen).all(|(sent, seen)| sent < seen + 8), "{seen:?}");
-    assert_eq!(poll(&mut bed, 0), 16);
-    poll(&mut bed, 1);
-    bed.worker.rest();
-    assert_eq!(bed.datapath.worker_tally(WorkerId(0)).get(Event::Received), 17);
+    assert_eq!(poll(&mut setup, 0), 16);
+    poll(&mut setup, 1);
+    setup.worker.rest();
+    assert_eq!(setup.datapath.worker_tally(WorkerId(0)).get(Event::Received), 17);
 }
 
 #[test]
 fn removed_flows_miss_again_and_credit_all_they_counted() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");
-    bed.send(1, &bytes);
-    let ufid = bed.datapath.flow_dump(Millis(0))[0].ufid;
-    bed.send(1, &bytes);
-    let gone = bed.datapath.flow_del(ufid, Millis(bed.now)).unwrap();
+    setup.send(1, &bytes);
+    let ufid = setup.datapath.flow_dump(Millis(0))[0].ufid;
+    setup.send(1, &bytes);
+    let gone = setup.datapath.flow_del(ufid, Millis(setup.now)).unwrap();
     assert_eq!(gone.stats.packets, 1);
-    bed.send(1, &bytes);
-    bed.datapath.flow_flush(Millis(bed.now));
-    bed.send(1, &bytes);
-    bed.datapath.maintain(Millis(bed.now));
-    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 4);
-    assert_eq!(bed.datapath.tally().get(Event::Missed), 3);
-    let datapath = bed.datapath.clone();
-    drop(bed.worker);
+    setup.send(1, &bytes);
+    setup.datapath.flow_flush(Millis(setup.now));
+    setup.send(1, &bytes);
+    setup.datapath.maintain(Millis(setup.now));
+    assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), 4);
+    assert_eq!(setup.datapath.tally().get(Event::Missed), 3);
+    let datapath = setup.datapath.clone();
+    drop(setup.worker);
     assert_eq!(datapath.tally().get(Event::Missed), 3);
     let dump = datapath.flow_dump_by_worker(WorkerId(7), Millis(0));
     assert_eq!((dump[0].stats, dump[0].worker), (FlowStats::default(), Some(WorkerId(0))));
@@ -311,35 +312,35 @@ fn removed_flows_miss_again_and_credit_all_they_counted() {
 
 #[test]
 fn a_modified_flow_keeps_its_statistics() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");
-    bed.send(1, &bytes);
-    let ufid = bed.datapath.flow_dump(Millis(0))[0].ufid;
-    bed.send(1, &bytes);
-    bed.datapath.flow_modify(ufid, Arc::new([out(3)]), None, Millis(bed.now)).unwrap();
-    bed.send(1, &bytes);
-    bed.datapath.maintain(Millis(bed.now));
-    assert_eq!(bed.tx[2].take().len(), 1);
-    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3);
-    assert_eq!(bed.datapath.tally().get(Event::Missed), 1);
+    setup.send(1, &bytes);
+    let ufid = setup.datapath.flow_dump(Millis(0))[0].ufid;
+    setup.send(1, &bytes);
+    setup.datapath.flow_modify(ufid, Arc::new([out(3)]), None, Millis(setup.now)).unwrap();
+    setup.send(1, &bytes);
+    setup.datapath.maintain(Millis(setup.now));
+    assert_eq!(setup.tx[2].take().len(), 1);
+    assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), 3);
+    assert_eq!(setup.datapath.tally().get(Event::Missed), 1);
 }
 
 #[test]
 fn a_new_owner_is_credited_for_what_comes_after_it() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");
-    bed.send(1, &bytes);
-    bed.send(1, &bytes);
-    let ufid = bed.datapath.flow_dump(Millis(0))[0].ufid;
-    bed.send(1, &bytes);
+    setup.send(1, &bytes);
+    setup.send(1, &bytes);
+    let ufid = setup.datapath.flow_dump(Millis(0))[0].ufid;
+    setup.send(1, &bytes);
     let heir = Arc::new(Credited::default());
-    bed.datapath.flow_set_owner(ufid, (heir.clone(), 0), Millis(bed.now)).unwrap();
-    bed.send(1, &bytes);
-    bed.datapath.maintain(Millis(bed.now));
-    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3);
+    setup.datapath.flow_set_owner(ufid, (heir.clone(), 0), Millis(setup.now)).unwrap();
+    setup.send(1, &bytes);
+    setup.datapath.maintain(Millis(setup.now));
+    assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), 3);
     assert_eq!(heir.0.load(Ordering::Relaxed), 1);
-    assert_eq!(bed.datapath.flow_dump(Millis(bed.now))[0].stats.packets, 3);
-    assert_eq!(bed.datapath.tally().get(Event::Missed), 1);
+    assert_eq!(setup.datapath.flow_dump(Millis(setup.now))[0].stats.packets, 3);
+    assert_eq!(setup.datapath.tally().get(Event::Missed), 1);
 }
 
 #[test]
@@ -364,11 +365,11 @@ fn a_translation_that_is_no_longer_current_is_not_published() {
             false
         }
     }
-    let mut bed = Bed::new(vec![]);
+    let mut setup = Setup::new(vec![]);
     let credited = Arc::new(Credited::default());
-    bed.datapath.set_handler(Arc::new(Stale(credited.clone())));
-    bed.send(1, &compose(&tcp(1, 80), b""));
-    assert_eq!((bed.tx[1].take().len(), bed.datapath.flow_count()), (1, 0));
+    setup.datapath.set_handler(Arc::new(Stale(credited.clone())));
+    setup.send(1, &compose(&tcp(1, 80), b""));
+    assert_eq!((setup.tx[1].take().len(), setup.datapath.flow_count()), (1, 0));
     assert_eq!(credited.0.load(Ordering::Relaxed), 1);
 }
 
@@ -378,15 +379,15 @@ fn copies_are_not_changed_by_what_follows() {
     let trunc = [DpAction::Trunc(20), out(4)];
     let inner = DpAction::Clone(vec![push.clone(), out(3)]);
     let list = [vec![out(2), inner], trunc.to_vec(), vec![push, out(2)]].concat();
-    let mut bed = Bed::new(vec![all(list)]);
+    let mut setup = Setup::new(vec![all(list)]);
     let plain = tcp(1, 80);
     let tagged = Flow { vlans: [Vlan { tpid: 0x8100, tci: 0x1007 }, Vlan::default()], ..plain };
     let (plain, tagged) = (compose(&plain, b"x"), compose(&tagged, b"x"));
-    bed.send(1, &plain);
-    assert_eq!(bed.tx[1].take(), [plain.clone(), tagged.clone()]);
-    assert_eq!(bed.tx[2].take(), [tagged]);
-    assert_eq!(bed.tx[3].take(), [plain[..20].to_vec()]);
-    assert_eq!(bed.balance(), 0);
+    setup.send(1, &plain);
+    assert_eq!(setup.tx[1].take(), [plain.clone(), tagged.clone()]);
+    assert_eq!(setup.tx[2].take(), [tagged]);
+    assert_eq!(setup.tx[3].take(), [plain[..20].to_vec()]);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
@@ -394,13 +395,13 @@ fn a_truncation_leaves_out_the_end_whatever_is_pushed_or_popped_before_the_outpu
     let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1007 };
     let list =
         vec![DpAction::Trunc(20), push, out(2), DpAction::Trunc(20), DpAction::PopVlan, out(3), out(2)];
-    let mut bed = Bed::new(vec![all(list)]);
+    let mut setup = Setup::new(vec![all(list)]);
     let bytes = compose(&tcp(1, 80), b"some payload");
-    bed.send(1, &bytes);
+    setup.send(1, &bytes);
     let lengths = |frames: Vec<Vec<u8>>| frames.iter().map(Vec::len).collect::<Vec<_>>();
-    assert_eq!(lengths(bed.tx[1].take()), [24, bytes.len()]);
-    assert_eq!(lengths(bed.tx[2].take()), [16]);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(lengths(setup.tx[1].take()), [24, bytes.len()]);
+    assert_eq!(lengths(setup.tx[2].take()), [16]);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
@@ -416,12 +417,12 @@ fn what_a_branch_of_check_pkt_len_does_ends_with_it() {
     let limit = bytes.len() as u16 - 30;
     let list =
         vec![check(limit, vec![out(3)], vec![push, out(2)]), out(2), check(limit - 1, vec![out(4)], vec![])];
-    let mut bed = Bed::new(vec![all(list)]);
-    bed.send(1, &bytes);
+    let mut setup = Setup::new(vec![all(list)]);
+    setup.send(1, &bytes);
     let lengths = |frames: Vec<Vec<u8>>| frames.iter().map(Vec::len).collect::<Vec<_>>();
-    assert_eq!(lengths(bed.tx[1].take()), [tagged + 30, bytes.len()]);
-    assert_eq!((bed.tx[2].take().len(), bed.tx[3].take().len()), (0, 1));
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(lengths(setup.tx[1].take()), [tagged + 30, bytes.len()]);
+    assert_eq!((setup.tx[2].take().len(), setup.tx[3].take().len()), (0, 1));
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
@@ -451,19 +452,19 @@ fn recirculation_looks_up_again_and_ends() {
     let second = Flow { recirc_id: 1, pkt_mark: 5, ..Flow::ZERO };
     let second_mask = Flow { recirc_id: u32::MAX, pkt_mark: u32::MAX, ..Flow::ZERO };
     let first_mask = Flow { recirc_id: u32::MAX, ..Flow::ZERO };
-    let mut bed = Bed::new(vec![
+    let mut setup = Setup::new(vec![
         (second, second_mask, vec![out(3)]),
         (Flow::ZERO, first_mask, vec![mark, out(2), DpAction::Recirc(1)]),
         all(vec![DpAction::Recirc(9)]),
     ]);
     let bytes = compose(&tcp(1, 80), b"");
-    bed.send(1, &bytes);
-    assert_eq!((bed.tx[1].take().len(), bed.tx[2].take().len()), (1, 1));
-    assert_eq!(bed.datapath.tally().get(Event::Recirculated), 1);
+    setup.send(1, &bytes);
+    assert_eq!((setup.tx[1].take().len(), setup.tx[2].take().len()), (1, 1));
+    assert_eq!(setup.datapath.tally().get(Event::Recirculated), 1);
     let flow = Flow { in_port: 1, ..Flow::ZERO };
-    bed.datapath.execute(&bytes, &flow, &[DpAction::Recirc(9)], Millis(1));
-    assert_eq!(bed.datapath.tally().dropped(DropReason::RecircError), 1);
-    assert_eq!(bed.balance(), 0);
+    setup.datapath.execute(&bytes, &flow, &[DpAction::Recirc(9)], Millis(1));
+    assert_eq!(setup.datapath.tally().dropped(DropReason::RecircError), 1);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
@@ -484,46 +485,46 @@ fn packet_accounting_balances_whatever_happens() {
         vec![DpAction::Meter(1)],
     ];
     for list in lists {
-        let mut bed = Bed::new(vec![all(list.clone())]);
+        let mut setup = Setup::new(vec![all(list.clone())]);
         for i in 0..100 {
-            bed.rx[i % 3].put(&compose(&tcp(i as u32, 80), &vec![0; i * 20]));
+            setup.rx[i % 3].put(&compose(&tcp(i as u32, 80), &vec![0; i * 20]));
         }
-        bed.rx[0].put(&[0; 13]);
-        bed.run();
-        assert_eq!(bed.datapath.tally().get(Event::Received), 101);
-        assert_eq!(bed.datapath.tally().dropped(DropReason::RxInvalidPacket), 1);
-        assert_eq!(bed.balance(), 0, "{list:?}");
+        setup.rx[0].put(&[0; 13]);
+        setup.run();
+        assert_eq!(setup.datapath.tally().get(Event::Received), 101);
+        assert_eq!(setup.datapath.tally().dropped(DropReason::RxInvalidPacket), 1);
+        assert_eq!(setup.balance(), 0, "{list:?}");
     }
 }
 
 #[test]
 fn ports_come_and_go() {
-    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut setup = Setup::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");
-    bed.datapath.del_port(PortNo(2)).unwrap();
-    bed.send(1, &bytes);
-    assert_eq!(bed.datapath.drops(), [(DropReason::InvalidPort, 1)]);
-    bed.datapath.add_port(PortNo(2), vec![Box::new(bed.tx[1].clone())]).unwrap();
-    bed.send(1, &bytes);
-    assert_eq!(bed.tx[1].take().len(), 1);
-    assert!(bed.worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
-    bed.send(1, &bytes);
-    assert_eq!(bed.rx[0].take().len(), 1);
-    assert_eq!(bed.datapath.ports(), [1, 2, 3, 4].map(PortNo));
+    setup.datapath.del_port(PortNo(2)).unwrap();
+    setup.send(1, &bytes);
+    assert_eq!(setup.datapath.drops(), [(DropReason::InvalidPort, 1)]);
+    setup.datapath.add_port(PortNo(2), vec![Box::new(setup.tx[1].clone())]).unwrap();
+    setup.send(1, &bytes);
+    assert_eq!(setup.tx[1].take().len(), 1);
+    assert!(setup.worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
+    setup.send(1, &bytes);
+    assert_eq!(setup.rx[0].take().len(), 1);
+    assert_eq!(setup.datapath.ports(), [1, 2, 3, 4].map(PortNo));
 }
 
 #[test]
 fn flows_put_by_hand() {
-    let bed = Bed::new(vec![]);
+    let setup = Setup::new(vec![]);
     let (key, mask) = (Flow { in_port: 1, ..tcp(1, 80) }, Flow { nw_src: u32::MAX, ..Flow::ZERO });
-    let put = |n| bed.datapath.flow_put(&key, &mask, Arc::new([out(n)]), Arc::new(NoOwner));
+    let put = |n| setup.datapath.flow_put(&key, &mask, Arc::new([out(n)]), Arc::new(NoOwner));
     let ufid = put(2).unwrap();
     assert_eq!(put(3), Err(crate::PutError::Exists));
-    assert_eq!(bed.datapath.ufid(&key, &mask), ufid);
-    assert_eq!(*bed.datapath.flow_get(ufid, Millis(0)).unwrap().actions, [out(2)]);
-    bed.datapath.set_flow_limits(1, usize::MAX);
+    assert_eq!(setup.datapath.ufid(&key, &mask), ufid);
+    assert_eq!(*setup.datapath.flow_get(ufid, Millis(0)).unwrap().actions, [out(2)]);
+    setup.datapath.set_flow_limits(1, usize::MAX);
     let other = Flow { nw_src: 7, ..key };
-    let result = bed.datapath.flow_put(&other, &mask, Arc::new([]), Arc::new(NoOwner));
+    let result = setup.datapath.flow_put(&other, &mask, Arc::new([]), Arc::new(NoOwner));
     assert_eq!(result, Err(crate::PutError::NoRoom));
 }
 
@@ -624,7 +625,7 @@ proptest! {
         let rules: Vec<Rule> = rules.into_iter().map(|(k, m, actions)| {
             (flow::extract::extract_from(&compose(&k, b"some data"), 0), m, actions)
         }).collect();
-        let mut bed = Bed::new(rules);
+        let mut setup = Setup::new(rules);
         for _ in 0..3 {
             let mut expected: [Vec<Vec<u8>>; 5] = Default::default();
             for (at, &(which, from)) in order.iter().enumerate() {
@@ -632,20 +633,20 @@ proptest! {
                 let mut bytes = compose(&flows[which], b"some data");
                 bytes[7..10].copy_from_slice(&[from, which as u8, at as u8]);
                 let flow = flow::extract::extract_from(&bytes, u32::from(from));
-                for (port, bytes) in sent(&bed.control.scan(&flow).0, bytes.clone()) {
+                for (port, bytes) in sent(&setup.control.scan(&flow).0, bytes.clone()) {
                     expected[port as usize].push(bytes);
                 }
-                bed.rx[usize::from(from) - 1].put(&bytes);
+                setup.rx[usize::from(from) - 1].put(&bytes);
             }
-            bed.run();
+            setup.run();
             for (port, expected) in expected.into_iter().enumerate().skip(2) {
-                prop_assert_eq!(by_flow(bed.tx[port - 1].take()), by_flow(expected), "port {}", port);
+                prop_assert_eq!(by_flow(setup.tx[port - 1].take()), by_flow(expected), "port {}", port);
             }
         }
-        prop_assert_eq!(bed.balance(), 0);
-        prop_assert_eq!(bed.datapath.lookup_differences(), 0);
-        bed.datapath.maintain(Millis(bed.now));
-        prop_assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3 * order.len() as u64);
+        prop_assert_eq!(setup.balance(), 0);
+        prop_assert_eq!(setup.datapath.lookup_differences(), 0);
+        setup.datapath.maintain(Millis(setup.now));
+        prop_assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), 3 * order.len() as u64);
     }
 
     /// Whatever the rules, the caches and the order of the packets, each packet leaves by the port that a
@@ -660,32 +661,32 @@ proptest! {
             let key = flow::extract::extract_from(&compose(&k, b"data"), 0);
             (key, m, vec![out(port)])
         }).collect();
-        let mut bed = Bed::new(rules);
-        bed.datapath.set_validate(true);
+        let mut setup = Setup::new(rules);
+        setup.datapath.set_validate(true);
         for round in 0..3 {
             if round == 1 {
-                bed.datapath.set_flow_cache(Choice { kind, emc_insert_inv_prob: 1, smc: true });
+                setup.datapath.set_flow_cache(Choice { kind, emc_insert_inv_prob: 1, smc: true });
             }
             let mut expected: [Vec<Vec<u8>>; 5] = Default::default();
             for f in &flows {
                 let bytes = compose(f, b"data");
                 let flow = flow::extract::extract_from(&bytes, 1);
-                if let Some(DpAction::Output(port)) = bed.control.scan(&flow).0.first() {
+                if let Some(DpAction::Output(port)) = setup.control.scan(&flow).0.first() {
                     expected[port.0 as usize].push(bytes.clone());
                 }
-                bed.rx[0].put(&bytes);
+                setup.rx[0].put(&bytes);
             }
-            bed.run();
+            setup.run();
             for (port, expected) in expected.iter_mut().enumerate().skip(2) {
-                let mut sent = bed.tx[port - 1].take();
+                let mut sent = setup.tx[port - 1].take();
                 sent.sort();
                 expected.sort();
                 prop_assert_eq!(&sent, &*expected, "round {} port {}", round, port);
             }
         }
-        prop_assert_eq!(bed.balance(), 0);
-        bed.datapath.maintain(Millis(bed.now));
-        prop_assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3 * flows.len() as u64);
+        prop_assert_eq!(setup.balance(), 0);
+        setup.datapath.maintain(Millis(setup.now));
+        prop_assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), 3 * flows.len() as u64);
     }
 
     /// The optimised extraction equals the reference implementation, cut off at the depth.

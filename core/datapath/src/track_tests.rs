@@ -1,6 +1,6 @@
 //! Packets that are tracked in their batch become what packets become that are tracked one by one.
 
-use crate::tests::{Bed, Rule, out, tcp};
+use crate::tests::{Rule, Setup, out, tcp};
 use dpif::{Ct, CtNat, DpAction};
 use flow::compose::compose;
 use flow::flow::ct_state::{ESTABLISHED, INVALID, REPLY_DIR};
@@ -122,19 +122,19 @@ fn connection_of(&(kind, [src, dst], [a, b], ..): &Draw) -> (u8, [(u8, u8); 2]) 
 }
 
 /// What leaves by each port, in any order, and the connections that there are then.
-fn run(bed: &mut Bed, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, Vec<String>) {
+fn run(setup: &mut Setup, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, Vec<String>) {
     let mut sent = vec![Vec::new(); 4];
     for round in rounds {
         // Programs take turns, so of a connection there is one packet at a time.
         let mut seen = BTreeSet::new();
         for (second, draw) in round.iter().filter(|(_, draw)| seen.insert(connection_of(draw))) {
-            bed.rx[usize::from(*second)].put(&frame_of(draw));
+            setup.rx[usize::from(*second)].put(&frame_of(draw));
         }
-        bed.run();
-        sent.iter_mut().zip(&bed.tx).for_each(|(all, wire)| all.extend(wire.take()));
+        setup.run();
+        sent.iter_mut().zip(&setup.tx).for_each(|(all, wire)| all.extend(wire.take()));
     }
     sent.iter_mut().for_each(|all| all.sort());
-    let connections = bed.datapath.conntrack().dump(None, Millis(bed.now));
+    let connections = setup.datapath.conntrack().dump(None, Millis(setup.now));
     let text = |e: &conntrack::Entry| format!("{:?} {:?} {:?} {:?}", e.original, e.reply, e.mark, e.label);
     (sent, connections.iter().map(text).collect())
 }
@@ -149,10 +149,10 @@ proptest! {
             1..5,
         )
     ) {
-        let [mut bed, mut other] = [rules(), one_by_one()].map(Bed::new);
+        let [mut setup, mut other] = [rules(), one_by_one()].map(Setup::new);
         // Whoever compares look-ups takes second passes out of their batch.
-        bed.datapath.set_validate(validate);
-        prop_assert_eq!(run(&mut bed, &rounds), run(&mut other, &rounds));
-        prop_assert_eq!((bed.datapath.lookup_differences(), bed.balance(), other.balance()), (0, 0, 0));
+        setup.datapath.set_validate(validate);
+        prop_assert_eq!(run(&mut setup, &rounds), run(&mut other, &rounds));
+        prop_assert_eq!((setup.datapath.lookup_differences(), setup.balance(), other.balance()), (0, 0, 0));
     }
 }

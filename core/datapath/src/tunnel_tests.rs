@@ -1,6 +1,6 @@
 //! Adding and removing tunnel headers in the datapath.
 
-use crate::tests::{Bed, Rule, out, tcp};
+use crate::tests::{Rule, Setup, out, tcp};
 use dpif::{DpAction, TunnelHeader, TunnelPush};
 use flow::{Flow, Mac, Tunnel};
 use packet::hex;
@@ -35,18 +35,18 @@ fn push() -> DpAction {
 
 /// Packets from port 1 are sent into the tunnel by port 2; packets from port 3 are decapsulated; decapsulated packets
 /// are sent to port 4.
-fn bed() -> Bed {
+fn setup() -> Setup {
     let by = |port| Flow { in_port: port, ..Flow::ZERO };
     let mask = by(u32::MAX);
     let key = Flow { tunnel: Tunnel { tun_id: 7, ..Tunnel::default() }, ..by(VXLAN.0) };
     let key_mask = Flow { tunnel: Tunnel { tun_id: u64::MAX, ..Tunnel::default() }, ..mask };
-    let bed = Bed::new(vec![
+    let setup = Setup::new(vec![
         (by(1), mask, vec![DpAction::Clone(vec![push(), out(2)]), out(4)]),
         (by(3), mask, vec![DpAction::TunnelPop(VXLAN)]),
         (key, key_mask, vec![out(4)]),
     ]);
-    bed.datapath.set_tunnel(VXLAN, Kind::Vxlan { gbp: false }).unwrap();
-    bed
+    setup.datapath.set_tunnel(VXLAN, Kind::Vxlan { gbp: false }).unwrap();
+    setup
 }
 
 fn packet() -> Vec<u8> {
@@ -55,26 +55,26 @@ fn packet() -> Vec<u8> {
 
 #[test]
 fn a_packet_goes_into_the_tunnel_and_comes_out_as_it_was() {
-    let mut bed = bed();
+    let mut setup = setup();
     let inner = packet();
-    bed.send(1, &inner);
-    let [outer] = &bed.tx[1].take()[..] else { panic!("one packet leaves by the tunnel") };
+    setup.send(1, &inner);
+    let [outer] = &setup.tx[1].take()[..] else { panic!("one packet leaves by the tunnel") };
     assert_eq!(outer[..14], hex::parse("0200000000920200000000880800").unwrap());
     assert_eq!(outer[50..], inner);
     // The copy without encapsulation has no header.
-    assert_eq!(bed.tx[3].take(), std::slice::from_ref(&inner));
-    bed.send(3, outer);
-    assert_eq!(bed.tx[3].take(), [inner]);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(setup.tx[3].take(), std::slice::from_ref(&inner));
+    setup.send(3, outer);
+    assert_eq!(setup.tx[3].take(), [inner]);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn flows_differ_in_their_source_ports_and_packets_of_one_do_not() {
-    let mut bed = bed();
+    let mut setup = setup();
     let mut ports = Vec::new();
     for src in [1, 1, 2, 3, 4] {
-        bed.send(1, &flow::compose::compose_len(&tcp(src, 80), 64));
-        ports.extend(bed.tx[1].take().iter().map(|p| u16::from_be_bytes([p[34], p[35]])));
+        setup.send(1, &flow::compose::compose_len(&tcp(src, 80), 64));
+        ports.extend(setup.tx[1].take().iter().map(|p| u16::from_be_bytes([p[34], p[35]])));
     }
     assert_eq!(ports[0], ports[1]);
     ports.sort_unstable();
@@ -84,30 +84,30 @@ fn flows_differ_in_their_source_ports_and_packets_of_one_do_not() {
 
 #[test]
 fn what_is_no_packet_of_the_tunnel_is_dropped_and_counted() {
-    let mut bed = bed();
-    bed.send(1, &packet());
-    let outer = bed.tx[1].take().remove(0);
-    bed.tx[3].take();
+    let mut setup = setup();
+    setup.send(1, &packet());
+    let outer = setup.tx[1].take().remove(0);
+    setup.tx[3].take();
     let mut wrong = outer.clone();
     wrong[24] ^= 1;
-    bed.send(3, &wrong);
+    setup.send(3, &wrong);
     // The frame ends within its header.
-    bed.send(3, &outer[..44]);
-    bed.datapath.del_tunnel(VXLAN);
-    bed.send(3, &outer);
-    bed.send(1, &packet());
-    assert_eq!((bed.tx[1].take().len(), bed.tx[3].take().len()), (0, 1));
-    let tally = bed.datapath.tally();
+    setup.send(3, &outer[..44]);
+    setup.datapath.del_tunnel(VXLAN);
+    setup.send(3, &outer);
+    setup.send(1, &packet());
+    assert_eq!((setup.tx[1].take().len(), setup.tx[3].take().len()), (0, 1));
+    let tally = setup.datapath.tally();
     let dropped = |reason| tally.dropped(reason);
     assert_eq!(dropped(dpif::DropReason::TunnelPopError), 2);
     assert_eq!(dropped(dpif::DropReason::InvalidTunnelPort), 2);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(setup.balance(), 0);
 }
 
 #[test]
 fn a_packet_in_a_packet_in_a_packet_does_not_go_round_for_ever() {
-    let mut bed = bed();
-    bed.control.rules.lock().unwrap().insert(
+    let mut setup = setup();
+    setup.control.rules.lock().unwrap().insert(
         0,
         (
             Flow { in_port: VXLAN.0, ..Flow::ZERO },
@@ -116,23 +116,23 @@ fn a_packet_in_a_packet_in_a_packet_does_not_go_round_for_ever() {
         ),
     );
     let mut outer = packet();
-    bed.send(1, &outer);
-    outer = bed.tx[1].take().remove(0);
-    bed.send(3, &outer);
-    assert_eq!(bed.datapath.tally().dropped(dpif::DropReason::RecircError), 1);
-    assert_eq!(bed.balance(), 0);
+    setup.send(1, &outer);
+    outer = setup.tx[1].take().remove(0);
+    setup.send(3, &outer);
+    assert_eq!(setup.datapath.tally().dropped(dpif::DropReason::RecircError), 1);
+    assert_eq!(setup.balance(), 0);
 }
 
 /// The packets of a batch differ in their outer headers, and some have an invalid one.
 #[test]
 fn a_batch_comes_out_of_its_tunnel_together_and_each_packet_keeps_its_outer_header() {
-    let mut bed = bed();
+    let mut setup = setup();
     let mut outers = Vec::new();
     for src in 0..64 {
-        bed.send(1, &flow::compose::compose_len(&tcp(src, 80), 64));
-        outers.append(&mut bed.tx[1].take());
+        setup.send(1, &flow::compose::compose_len(&tcp(src, 80), 64));
+        outers.append(&mut setup.tx[1].take());
     }
-    bed.tx[3].take();
+    setup.tx[3].take();
     // The fields of the outer header belong to each packet: a packet with another key does not match the flow.
     for (i, outer) in outers.iter_mut().enumerate() {
         match i % 4 {
@@ -140,16 +140,16 @@ fn a_batch_comes_out_of_its_tunnel_together_and_each_packet_keeps_its_outer_head
             2 => outer[24] ^= 1,
             _ => {}
         }
-        bed.rx[2].put(outer);
+        setup.rx[2].put(outer);
     }
-    bed.run();
-    let inner = bed.tx[3].take();
+    setup.run();
+    let inner = setup.tx[3].take();
     let sources: Vec<u8> = inner.iter().map(|p| p[29]).collect();
     let kept: Vec<u8> = (0..64).filter(|i| i % 4 == 0 || i % 4 == 3).collect();
     assert_eq!(sources, kept);
-    let tally = bed.datapath.tally();
+    let tally = setup.datapath.tally();
     assert_eq!(tally.dropped(dpif::DropReason::TunnelPopError), 16);
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(setup.balance(), 0);
 }
 
 /// The second pass of packets out of that tunnel, with that destination port.
@@ -169,24 +169,28 @@ fn recirculated_packets_keep_the_outer_header_beside_packets_of_longer_programs(
     let by = |port| Flow { in_port: port, ..Flow::ZERO };
     let inner = |src| Flow { dl_type: 0x0800, nw_src: src, ..by(VXLAN.0) };
     let inner_mask = Flow { dl_type: u16::MAX, nw_src: 1, recirc_id: u32::MAX, ..by(u32::MAX) };
-    let mut bed = Bed::new(vec![
+    let mut setup = Setup::new(vec![
         (by(1), by(u32::MAX), vec![push(), out(2)]),
         (by(3), by(u32::MAX), vec![DpAction::TunnelPop(VXLAN)]),
         (inner(0), inner_mask, hash()),
         (inner(1), inner_mask, vec![DpAction::Clone(vec![out(3)]), DpAction::PopVlan, out(3)]),
     ]);
     let seconds = [second(7, 80, 4), second(7, 81, 4), second(0, 80, 1), second(0, 81, 1)];
-    bed.control.rules.lock().unwrap().extend(seconds);
-    bed.datapath.set_tunnel(VXLAN, Kind::Vxlan { gbp: false }).unwrap();
+    setup.control.rules.lock().unwrap().extend(seconds);
+    setup.datapath.set_tunnel(VXLAN, Kind::Vxlan { gbp: false }).unwrap();
     // The first round installs the megaflows of the first pass. In the second round the batch hits them, and the
     // recirculated packets miss.
     for tp_dst in [80, 81] {
         for src in 0..16 {
-            bed.send(1, &flow::compose::compose_len(&tcp(src, tp_dst), 64));
+            setup.send(1, &flow::compose::compose_len(&tcp(src, tp_dst), 64));
         }
-        bed.tx[1].take().iter().for_each(|outer| bed.rx[2].put(outer));
-        bed.run();
-        assert_eq!([0, 2, 3].map(|port| bed.tx[port].take().len()), [0, 16, 8], "destination port {tp_dst}");
+        setup.tx[1].take().iter().for_each(|outer| setup.rx[2].put(outer));
+        setup.run();
+        assert_eq!(
+            [0, 2, 3].map(|port| setup.tx[port].take().len()),
+            [0, 16, 8],
+            "destination port {tp_dst}"
+        );
     }
-    assert_eq!(bed.balance(), 0);
+    assert_eq!(setup.balance(), 0);
 }

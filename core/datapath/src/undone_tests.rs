@@ -1,7 +1,7 @@
 //! Packets with unfinished offloads: upcalls, and branches by packet length.
 
 use crate::port::*;
-use crate::tests::{Bed, all, out, tcp};
+use crate::tests::{Setup, all, out, tcp};
 use dpif::*;
 use flow::compose::compose;
 use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};
@@ -32,24 +32,25 @@ impl RxQueue for Source {
     }
 }
 
-fn bed(payload: usize, actions: Vec<DpAction>) -> Bed {
-    let mut bed = Bed::new(vec![all(actions)]);
-    bed.worker.add_rxq(PortNo(1), QueueId(1), Box::new(Source(Some(payload))));
-    bed.run();
-    bed
+fn setup(payload: usize, actions: Vec<DpAction>) -> Setup {
+    let mut setup = Setup::new(vec![all(actions)]);
+    setup.worker.add_rxq(PortNo(1), QueueId(1), Box::new(Source(Some(payload))));
+    setup.run();
+    setup
 }
 
 #[test]
 fn the_control_half_sees_whole_packets() {
     for payload in [100, 2500] {
         let to_control = Userspace::slow_path(SlowReason::ACTION);
-        let bed = bed(payload, vec![DpAction::Userspace(Box::new(to_control))]);
-        let seen: Vec<Vec<u8>> = bed.control.delivered.lock().unwrap().iter().map(|d| d.0.clone()).collect();
+        let setup = setup(payload, vec![DpAction::Userspace(Box::new(to_control))]);
+        let seen: Vec<Vec<u8>> =
+            setup.control.delivered.lock().unwrap().iter().map(|d| d.0.clone()).collect();
         let (mut bytes, note) = left_undone(payload);
         let mut whole = Vec::new();
         note.finish(&mut bytes, |packet| whole.push(packet.to_vec())).unwrap();
         assert_eq!(seen, whole);
-        assert_eq!(bed.balance(), 0);
+        assert_eq!(setup.balance(), 0);
         // All offloads are finished.
         assert!(seen.iter().all(|packet| segment::find_partial(packet).is_none()));
     }
@@ -59,9 +60,9 @@ fn the_control_half_sees_whole_packets() {
 fn the_length_of_a_packet_to_be_cut_is_that_of_its_segments() {
     let look = |pkt_len| {
         let check = CheckPktLen { pkt_len, greater: [out(2)].into(), less_equal: [out(3)].into() };
-        let bed = bed(2500, vec![DpAction::CheckPktLen(Box::new(check))]);
+        let setup = setup(2500, vec![DpAction::CheckPktLen(Box::new(check))]);
         // The ports here refuse packets longer than 1500 bytes, so their drop counters show what they were given.
-        [2, 3].map(|no| bed.datapath.port_stats(PortNo(no)).unwrap().tx_dropped)
+        [2, 3].map(|no| setup.datapath.port_stats(PortNo(no)).unwrap().tx_dropped)
     };
     let segment = 14 + 20 + 20 + SIZE;
     assert_eq!([look(segment - 1), look(segment)], [[1, 0], [0, 1]]);

@@ -29,9 +29,9 @@ fn spec() -> CaptureSpec {
 
 /// Source 2 goes to port 2; source 9 to a port that does not exist; [`DROPPED`] is dropped by the tables.
 fn two_ports() -> BySource {
-    let bed = BySource::new();
-    bed.datapath.add_port(PortNo(2), vec![Box::new(Wire::default())]).unwrap();
-    bed
+    let setup = BySource::new();
+    setup.datapath.add_port(PortNo(2), vec![Box::new(Wire::default())]).unwrap();
+    setup
 }
 
 const DROPPED: u32 = 20;
@@ -53,30 +53,30 @@ fn taken(capture: &Capture) -> Vec<(Side, u32, bool)> {
 
 #[test]
 fn both_sides_and_drops() {
-    let mut bed = two_ports();
-    let capture = bed.start(spec());
+    let mut setup = two_ports();
+    let capture = setup.start(spec());
     let (rx, tx) = (|known| (Side::Rx, 1, known), (Side::Tx, 2, false));
     let (dropped, lost) = (
         (Side::DroppedIn(DropReason::ActionOfPipeline), 1, false),
         (Side::DroppedOut(DropReason::InvalidPort), 9, false),
     );
     // The first packet of a flow has an upcall, the second a megaflow.
-    bed.send(&[2]);
+    setup.send(&[2]);
     assert_eq!(taken(&capture), [rx(false), tx]);
-    bed.send(&[2]);
+    setup.send(&[2]);
     assert_eq!(taken(&capture), [rx(true), tx]);
-    bed.send(&[DROPPED]);
+    setup.send(&[DROPPED]);
     assert_eq!(taken(&capture), [rx(false), dropped]);
     // A burst of drops by one megaflow is captured whole.
-    bed.send(&[DROPPED; 3]);
+    setup.send(&[DROPPED; 3]);
     assert_eq!(taken(&capture), [rx(true), rx(true), rx(true), dropped, dropped, dropped]);
-    bed.send(&[9]);
+    setup.send(&[9]);
     assert_eq!(taken(&capture), [rx(false), lost]);
     assert_eq!((capture.counts().wanted, capture.counts().lost), (14, 0));
-    bed.datapath.stop_capture(&capture);
-    bed.send(&[2, DROPPED, 9]);
-    assert!(capture.take().is_empty() && bed.datapath.captures().is_empty());
-    let sums: Vec<u64> = bed.datapath.port_drops().values().map(|counts| counts.iter().sum()).collect();
+    setup.datapath.stop_capture(&capture);
+    setup.send(&[2, DROPPED, 9]);
+    assert!(capture.take().is_empty() && setup.datapath.captures().is_empty());
+    let sums: Vec<u64> = setup.datapath.port_drops().values().map(|counts| counts.iter().sum()).collect();
     assert_eq!(sums, [5, 2], "drops by port");
 }
 
@@ -94,24 +94,28 @@ fn drops_of_other_ports_stay_a_burst() {
 
 #[test]
 fn only_what_is_wanted() {
-    let mut bed = two_ports();
-    bed.send(&[2, DROPPED]);
-    let ufid = bed
+    let mut setup = two_ports();
+    setup.send(&[2, DROPPED]);
+    let ufid = setup
         .datapath
         .flow_dump(Millis(1))
         .into_iter()
         .find(|f| f.actions.contains(&DpAction::Output(PortNo(2))))
         .unwrap()
         .ufid;
-    let by_flow = bed.start(CaptureSpec { filter: Some(source(DROPPED)), drops: false, ..spec() });
-    let by_megaflow = bed.start(CaptureSpec { megaflow: Some(ufid), ..spec() });
-    let by_port = bed.start(CaptureSpec { ports: [2].into(), ..spec() });
-    let by_reason =
-        bed.start(CaptureSpec { rx: false, tx: false, reasons: [DropReason::InvalidPort].into(), ..spec() });
-    let sampled = bed.start(CaptureSpec { every: 3, drops: false, tx: false, ..spec() });
-    let slow = bed.start(CaptureSpec { rate: 2, drops: false, tx: false, ..spec() });
-    let short = bed.start(CaptureSpec { snaplen: 14, tx: false, drops: false, ..spec() });
-    bed.send(&[2, DROPPED, 2, 9, 2, DROPPED]);
+    let by_flow = setup.start(CaptureSpec { filter: Some(source(DROPPED)), drops: false, ..spec() });
+    let by_megaflow = setup.start(CaptureSpec { megaflow: Some(ufid), ..spec() });
+    let by_port = setup.start(CaptureSpec { ports: [2].into(), ..spec() });
+    let by_reason = setup.start(CaptureSpec {
+        rx: false,
+        tx: false,
+        reasons: [DropReason::InvalidPort].into(),
+        ..spec()
+    });
+    let sampled = setup.start(CaptureSpec { every: 3, drops: false, tx: false, ..spec() });
+    let slow = setup.start(CaptureSpec { rate: 2, drops: false, tx: false, ..spec() });
+    let short = setup.start(CaptureSpec { snaplen: 14, tx: false, drops: false, ..spec() });
+    setup.send(&[2, DROPPED, 2, 9, 2, DROPPED]);
     assert_eq!(taken(&by_flow), [(Side::Rx, 1, true); 2]);
     assert_eq!(taken(&by_megaflow), [(Side::Rx, 1, true); 3]);
     assert_eq!(taken(&by_port), [(Side::Tx, 2, false); 3]);
@@ -121,19 +125,19 @@ fn only_what_is_wanted() {
     let batch = short.take();
     let lengths: Vec<_> = batch.iter().map(|(r, bytes)| (r.len as usize, bytes.len())).collect();
     assert_eq!(lengths, [(packet(1).len(), 14); 6]);
-    assert!(bed.datapath.start_capture(&by_flow).is_ok());
-    assert!(bed.datapath.start_capture(&by_flow).is_err(), "there is a limit");
+    assert!(setup.datapath.start_capture(&by_flow).is_ok());
+    assert!(setup.datapath.start_capture(&by_flow).is_err(), "there is a limit");
 }
 
 #[test]
 fn what_does_not_fit_is_lost_and_counted() {
-    let mut bed = two_ports();
-    bed.send(&[2]);
+    let mut setup = two_ports();
+    setup.send(&[2]);
     let one = packet(2).len() + OVERHEAD;
-    let capture = bed.start(CaptureSpec { memory: 3 * one, tx: false, ..spec() });
-    bed.send(&[2; 10]);
+    let capture = setup.start(CaptureSpec { memory: 3 * one, tx: false, ..spec() });
+    setup.send(&[2; 10]);
     assert_eq!((capture.take().len(), capture.counts().lost), (3, 7));
-    bed.send(&[2; 2]);
+    setup.send(&[2; 2]);
     assert_eq!(capture.take().len(), 2, "the memory is free again");
 }
 
