@@ -1,13 +1,13 @@
 //! The table of drop reasons (core/dpif/src/drop_reason.rs) and the code agree.
 
+use arch::imports::without_tests;
 use arch::{root, rust_files};
 use dpif::DropReason;
 use dpif::drop_reason::Stage;
 
 /// The code without unit tests.
 fn code(file: &std::path::Path) -> String {
-    let text = std::fs::read_to_string(file).unwrap();
-    text.split("\n#[cfg(test)]").next().unwrap_or_default().to_owned()
+    without_tests(&std::fs::read_to_string(file).unwrap()).to_owned()
 }
 
 fn mentions(text: &str, reason: DropReason) -> bool {

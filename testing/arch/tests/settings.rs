@@ -1,5 +1,6 @@
 //! The table of settings (core/settings) and the code agree.
 
+use arch::imports::without_tests;
 use arch::{root, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -24,10 +25,7 @@ fn readers() -> BTreeMap<PathBuf, String> {
     let mut files = Vec::new();
     READERS.iter().for_each(|folder| rust_files(&root().join(folder), &mut files));
     files.retain(|f| !f.ends_with("tests.rs"));
-    let code = |f: &PathBuf| {
-        let text = std::fs::read_to_string(f).unwrap();
-        text.split("\n#[cfg(test)]").next().unwrap_or_default().to_owned()
-    };
+    let code = |f: &PathBuf| without_tests(&std::fs::read_to_string(f).unwrap()).to_owned();
     files.into_iter().map(|f| (f.clone(), code(&f))).collect()
 }
 
