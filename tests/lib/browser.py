@@ -87,7 +87,7 @@ class Browser:
         """Waits until an expression is true."""
         lab.wait_until(lambda: self.evaluate(script), what, seconds)
 
-    def look(self, width, dark, height=900):
+    def set_view(self, width, dark, height=900):
         """Sets the size and the colour scheme."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

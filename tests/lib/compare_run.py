@@ -1,16 +1,17 @@
-"""One list of calls of the stock clients against two switches, and what differs in their answers.
+"""Makes the same calls of the stock clients on two switches, and compares the replies.
 
 A call is a line of text: the tool, then its arguments as a shell would split them, with `$DB` for the database's remote,
 `$DIR` for the run directory and `$FILE` for a file with the call's input. Options of the table stand before the tool:
 
-    ~         the answer settles: while the two differ both are asked again, up to three seconds
+    ~         while the replies differ, both switches are asked again, for up to three seconds
     ?         only the exit status counts
-    sorted    the order of the lines carries no meaning
-    blocks    the order of the ports' blocks of lines carries no meaning
-    flood     the order in which a flood reaches the ports carries no meaning
-    /RE/      only lines that match count (RE without blanks; \\s stands for one)
+    sorted    the order of lines is ignored
+    blocks    the order of the ports' blocks of lines is ignored
+    flood     the order in which a flood reaches the ports is ignored
+    /RE/      only lines that match are compared (RE without blanks; \\s stands for one)
 
-The answer is exit status, standard output and standard error, normalised: what no two runs share is replaced by its name.
+A reply is exit status, standard output and standard error. It is normalised: values that differ between any two runs
+are replaced by their names.
 """
 import difflib
 import os
@@ -225,7 +226,8 @@ NO_LINE = r"(?!)"
 
 
 class Refused(Expected):
-    """A command that we do not have yet: our whole reply is an error message, whatever the stock switch replies."""
+    """A command that our switch does not have: its whole reply is this error message, and the stock switch's reply is
+    not compared."""
 
     ANSWER = re.compile(r'exit status 2\nstderr: "\S+" is not a valid command.*\nstderr: ovs-appctl: \S+: server returned an error')
 

@@ -54,7 +54,7 @@ class Packet:
             assert (start, offset) == (len(frame) - len(tcp), 16), "where the checksum is"
             assert told == pseudo, "sum of the pseudo header: %04x, not %04x" % (told, pseudo)
         else:
-            assert not self.gso, "to be cut, but its checksum is no sum of the pseudo header"
+            assert not self.gso, "asks for segmentation, but its checksum field has no sum of the pseudo header"
             assert sum16(struct.pack(">H", pseudo) + tcp) == 0xffff, "checksum of TCP"
 
 
@@ -115,7 +115,7 @@ class Tcp:
         if arrival[24:26] not in (b"\x08\0", b"\x86\xdd") or arrival[26 + (6 if arrival[24] == 0x86 else 9)] != 6:
             return
         p = Packet(arrival)
-        assert not p.undone or self.features & F_GUEST_CSUM, "left undone, which the guest did not ask for"
+        assert not p.undone or self.features & F_GUEST_CSUM, "has an open offload request, which the guest did not accept"
         assert not p.gso or p.gso == (GSO_TCP6 if p.v6 else GSO_TCP4) and self.features & F_GUEST_TSO4, "kind of segmentation %d" % p.gso
         assert len(p.frame) <= 1514 or p.gso, "longer than the MTU"
         if p.dport != self.sport:

@@ -110,14 +110,14 @@ address = struct.Struct("<IIQQQQ").pack
 number_of = struct.Struct("<Q").unpack_from
 
 
-def told(guest, request, payload=b"", fds=()):
+def accepted(guest, request, payload=b"", fds=()):
     """Sends a request that needs a reply; returns whether the reply reports success."""
     guest.message(request, payload, fds, vu.NEED_REPLY)
     return number_of(guest.reply())[0] == 0
 
 
 def refused(guest, request, payload=b"", fds=()):
-    assert not told(guest, request, payload, fds), "the switch did what request %d asks" % request
+    assert not accepted(guest, request, payload, fds), "the switch accepted request %d" % request
 
 
 def stop(guest, ring):
@@ -128,9 +128,9 @@ def at_the_end(guest, ring, size):
     """Starts a ring of `size` descriptors in the last page of the guest's memory."""
     stop(guest, ring)
     end = vu.VIRTUAL + vu.MEMORY - 0x1000
-    assert told(guest, vu.SET_VRING_NUM, number(ring, size))
-    assert told(guest, vu.SET_VRING_BASE, number(ring, 0))
-    assert told(guest, vu.SET_VRING_ADDR, address(ring, 0, end, end + 0x800, end + 0x400, 0))
+    assert accepted(guest, vu.SET_VRING_NUM, number(ring, size))
+    assert accepted(guest, vu.SET_VRING_BASE, number(ring, 0))
+    assert accepted(guest, vu.SET_VRING_ADDR, address(ring, 0, end, end + 0x800, end + 0x400, 0))
     start(guest, ring)
 
 
@@ -163,7 +163,7 @@ def pmd_thread(switch):
     raise AssertionError("no poll thread")
 
 
-class Held:
+class StoppedThread:
     """Stops a thread of another process with ptrace, as if it had lost its core."""
     SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
 

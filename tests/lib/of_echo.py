@@ -1,4 +1,4 @@
-"""Echo requests on an OpenFlow connection of its own: how long the switch takes to answer while others keep it busy."""
+"""Measures how long the switch takes to answer echo requests on one OpenFlow connection while other clients keep it busy."""
 import socket
 import struct
 import threading
@@ -41,7 +41,7 @@ class Echoes:
             self.times.append(time.time() - began)
 
     def longest(self):
-        """Ends it; returns the longest time in seconds."""
+        """Ends the requests; returns the longest time to a reply in seconds."""
         self.ended.set()
         self.thread.join(60)
         self.socket.close()

@@ -1,4 +1,4 @@
-"""What goes wrong around tunnels: routes that change, thousands of tunnels, packets from spoofed ends."""
+"""Faults around tunnels: routes that change, thousands of tunnels, packets from spoofed remote ends."""
 import os
 import random
 import socket
@@ -20,7 +20,7 @@ class Pings:
 
     def __init__(self, a, b, count, interval=0.01):
         self.count = count
-        # A lost reply is waited for at the end only.
+        # ping waits for missing replies only after its last request.
         self.process = a.guest.spawn("ping", "-q", "-c", str(count), "-i", str(interval), "-W", "5", b.guest_v4, stdout=-1, text=True)
 
     def lost(self):
@@ -32,7 +32,7 @@ class Pings:
 
 
 def flap(host, other, times):
-    """Adds and removes a route to the other host, which leads the same way as the one that stays; returns changes per second."""
+    """Adds and removes a second route to the other host by the same device; returns changes per second."""
     change = "route %%s %s/32 dev br-ex src %s\n" % (other.v4, host.v4)
     start = time.time()
     host.net.run("ip", "-batch", "-", input=(change % "add" + change % "del") * times)

@@ -10,8 +10,8 @@ import time
 from lib import lab
 
 PROGRAMS = ("ovn-northd", "ovn-controller", "ovn-nbctl", "ovn-sbctl", "ovn-trace", "ovsdb-tool", "ovsdb-server")
-# What ovn-controller logs with any switch: about devices and bindings of its own, connections of daemons that are restarted, and a
-# busy machine.
+# Warnings that ovn-controller logs with any switch: about its own devices and bindings, connections of daemons that are
+# restarted, and a busy machine.
 USUAL = re.compile(r"\|(if_status|binding|vif_plug_provider|netdev_linux|timeval)\|WARN|br-int.mgmt: connection failed|connection attempt failed|"
                    "connection (closed|reset) by peer|connection dropped|send error: Broken pipe|"
                    # A packet of another chassis came before ovn-controller had said what the options of tunnels mean.
@@ -139,7 +139,7 @@ class Chassis:
         return self.switch.ofctl("-O", "OpenFlow15", "dump-flows", "br-int")
 
     def check(self):
-        """Megaflows are right, and no log has a warning; returns the number of megaflows."""
+        """Checks that megaflows are right and that no log has a warning; returns the number of megaflows."""
         if not self.switch.ours:
             return 0
         count = self.switch.verify_megaflows()

@@ -18,7 +18,7 @@ class Client:
         self.socket = socket.socket(family)
         self.socket.settimeout(timeout)
         # The server's backlog may be full for a moment.
-        lab.wait_until(self.connects(address), "to be let in", timeout)
+        lab.wait_until(self.connects(address), "the server accepts the connection", timeout)
         self.text, self.last_id, self.notified = "", 0, []
 
     def connects(self, address):

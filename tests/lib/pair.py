@@ -1,7 +1,7 @@
 """A switch with two namespaces, whose only packets are those of the test."""
 from lib import lab
 
-# Sends as many UDP packets as the first argument says; the second is a function that draws source and destination address.
+# Sends UDP packets: the first argument is their number, the second a function that draws source and destination address.
 SENDER = """
 import random, socket, sys
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)

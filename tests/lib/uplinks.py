@@ -7,7 +7,7 @@ WIRES = ("w1", "w2")
 class Host:
     """A network namespace with a switch whose bridge has a guest and a bond of some links.
 
-    `program`: run this one in the place of the stock switch.
+    `program`: the daemon to run instead of the stock switch.
     """
 
     def __init__(self, number, ours, wires=WIRES, program=None):

@@ -219,7 +219,7 @@ class Guest:
         self.posted[pair] += 1
 
     def send(self, packet, pair=0, header=bytes(HEADER)):
-        """Sends a packet in as many buffers as it needs; the first buffer of the chain is put into the ring."""
+        """Sends a packet as a chain of as many buffers as it needs."""
         ring, data, first = 2 * pair + 1, header + packet, self.slots[pair] % SIZE
         for start in range(0, len(data), BUFFER):
             slot, part = self.slots[pair] % SIZE, data[start:start + BUFFER]

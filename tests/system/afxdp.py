@@ -56,7 +56,7 @@ def test_tcp_without_settings_of_the_devices():
     for kind in ("afxdp", "afxdp-nonpmd"):
         s = started()
         t = traffic(s, "type=" + kind)
-        # Not together with TCP, which fills all rings.
+        # Not at the same time as TCP, which fills all rings.
         t.wait_for(50)
         assert t.lost() == 0
         assert tcp(t) > 1
@@ -72,8 +72,8 @@ def test_settings_that_change_under_traffic():
     """The number of queues and the mode change; a setting that fails is reported, and a setting that works again works."""
     s = started()
     t = traffic(s)
-    # Not the settings of the other port, of which one queue is polled: a random hash selects the queue of its
-    # packets.
+    # The settings of the other port stay: only one of its queues is polled, and with more queues a random hash would
+    # select the queue of its packets.
     lab.sh("ethtool", "-L", t.a.port, "rx", "2", "tx", "2")
     t.a.run("ethtool", "-L", "eth0", "rx", "2", "tx", "2")
 

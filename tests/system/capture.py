@@ -1,4 +1,4 @@
-"""sluice capture: packets at both sides of the switch, with what the switch knows of them."""
+"""sluice capture: packets at both sides of the switch, with the metadata of the switch."""
 import json
 import os
 import signal
@@ -25,7 +25,7 @@ class Capture:
         lab.wait_until(lambda: running(s) > before, "the capture runs")
 
     def end(self):
-        """Ends it; returns its packets, what its file says of those that are missing, and what the user sees."""
+        """Ends the capture; returns its packets, the counts of missing packets in its file, and the summary for the user."""
         self.process.send_signal(signal.SIGINT)
         told = self.process.communicate(timeout=20)[1]
         with open(self.path, "rb") as f:

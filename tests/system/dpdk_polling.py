@@ -1,4 +1,4 @@
-"""Poll threads: recording of their turns, the tx queues they use, and devices that are down."""
+"""Poll threads: records of their iterations, the tx queues that they use, and devices that are down."""
 import json
 import os
 import re
@@ -24,7 +24,7 @@ def perf(s, *args):
     return s.appctl("dpif-netdev/pmd-perf-show", *args)
 
 
-def test_turns_are_recorded_while_somebody_wants_to_know():
+def test_iterations_are_recorded_while_the_setting_is_on():
     """pmd-perf-metrics: histograms and histories of a busy thread while it is on, none while it is off."""
     dpdk.need()
     s = started(dpdk.Switch(), null("in", 1), null("out", 2))
@@ -64,7 +64,7 @@ def test_tx_queues_are_taken_where_there_are_too_few():
     lab.wait_until(lambda: queues()["out"] == ("xps", ""), "nobody has the queue")
 
 
-def test_a_device_that_is_down_brings_and_takes_nothing():
+def test_a_device_that_is_down_neither_receives_nor_sends():
     """mod-port down: a device whose driver has no link to take down neither receives nor sends, and works again when up."""
     dpdk.need()
     s = started(dpdk.Switch(), null("in", 1), null("out", 2))
@@ -91,7 +91,7 @@ def test_a_device_that_is_down_brings_and_takes_nothing():
     moves("in", "rx")
 
 
-def test_what_is_shown_of_a_queue_is_what_top_shows():
+def test_top_and_pmd_rxq_show_agree():
     """pmd-rxq-show and `sluice top` use one counter: a queue that just became active has the same load in both."""
     dpdk.need()
     s = started(dpdk.Switch(), null("out", 2))

@@ -1,4 +1,4 @@
-"""Attacks on connection tracking in small; bench/experiments/conntrack runs them in full."""
+"""Attacks on connection tracking, in a short form; bench/experiments/conntrack runs them in full."""
 import re
 import socket
 import subprocess
@@ -116,7 +116,7 @@ def fragment(n, ident, offset, size, more=True):
 
 
 def test_first_segments_of_strangers():
-    """The table is full of connections without an answer, again and again: the established one stays, and new ones begin."""
+    """The table is filled repeatedly with connections without an answer: the established connection stays, and new ones begin."""
     a = Attacked()
     for turn in range(3):
         a.send(segment(n) for n in range(turn * 2000, turn * 2000 + 2 * MAX))
@@ -141,7 +141,7 @@ def test_fragments_of_strangers():
 
 
 def test_commands_of_strangers():
-    """Control connections of FTP that nobody answered, each with an announcement: they expect nothing, and others pass."""
+    """FTP control connections without an answer, each with an announcement: none creates an expectation, and others pass."""
     a = Attacked()
     a.send(part for n in range(2 * MAX) for part in (segment(n, port=21), segment(n, 0x18, 21, b"PORT 10,1,1,1,7,%d\r\n" % (n & 255))))
     lab.wait_until(lambda: a.connections() == MAX, "the table is full")

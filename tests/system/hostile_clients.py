@@ -55,7 +55,7 @@ class Controller:
         self.bytes = self.bytes[at:]
 
     def numbers(self):
-        """The numbers of the frames in the next packet-ins."""
+        """The numbers in the frames of the next packet-ins."""
         frames = [body[10:] for kind, body in self.messages() if kind == 10]
         # Other misses arrive, too: the namespace sends neighbour solicitations.
         return [int.from_bytes(frame[14:18], "big") for frame in frames if frame[12:14] == b"\x88\xb5"]

@@ -168,7 +168,8 @@ def test_prometheus():
     asked = [target["expr"] for panel in panels for target in panel["targets"]]
     asked = [e.replace("$instance", ".*").replace("$__rate_interval", "1m") for e in asked]
     assert len(asked) > 25
-    # Histograms are of rx queues of poll threads, and stages of busy ones; this switch has none. `test_latency_and_stages` has.
+    # Rx queues of poll threads have histograms, and busy poll threads have stages. This switch has no poll threads;
+    # `test_latency_and_stages` tests both.
     empty = [e for e in asked if not query(e) and "latency_bound" not in e and "stage_sampled" not in e]
     assert not empty, empty
     dropped = query('sum(rate(sluice_drops_total{reason="drop_action_of_pipeline"}[1m]))')
@@ -225,7 +226,7 @@ def test_web_page():
     s = Switch()
     s.ping()
     s.ping("10.0.0.9", 0.1)
-    b.look(1280, dark=False)
+    b.set_view(1280, dark=False)
     b.open(s.url + "/")
     b.until("document.querySelectorAll('#cards article').length == 1 && !!document.querySelector('#port-rows tr')", "threads and ports are shown")
     b.until("document.getElementById('findings').innerText.includes('packets/s are dropped: drop action of pipeline')", "drops are named")
@@ -252,7 +253,7 @@ def test_web_page():
     assert b.evaluate(controls) == 0, "a control has no name"
     for width in (1280, 390):
         for dark in (False, True):
-            b.look(width, dark)
+            b.set_view(width, dark)
             assert b.evaluate("document.documentElement.scrollWidth") == width
             colours = b.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor].map(c => c.match(/\\d+/g)[0] * 1)")
             assert (colours[0] > colours[1]) == dark, colours
@@ -264,7 +265,7 @@ def test_web_page():
 
 
 def malformed_tunnel(s, a):
-    """Packets whose tunnel header is not one: VXLAN without the flag that says that it has a network."""
+    """Packets with an invalid tunnel header: VXLAN without the flag that says that it has a network identifier."""
     s.vsctl("add-port", "br0", "vx0", "--", "set", "interface", "vx0", "type=vxlan", "options:remote_ip=10.0.0.1", "options:key=flow")
     lab.sh("ip", "address", "add", "10.0.0.100/24", "dev", "br0")
     lab.sh("ip", "link", "set", "br0", "up")
@@ -273,7 +274,7 @@ def malformed_tunnel(s, a):
 
 
 def upcall_backlog(s, a):
-    """More new flows than one handler thread translates: each packet passes sixty tables."""
+    """More new flows than one handler thread can translate: each packet passes sixty tables."""
     s.vsctl("set", "open_vswitch", ".", "other_config:n-handler-threads=1")
     tables = "".join("table=%d,actions=resubmit(,%d)\n" % (n, n + 1) for n in range(100, 160))
     whole = "move:NXM_OF_IP_SRC[]->NXM_NX_REG0[],move:NXM_OF_IP_DST[]->NXM_NX_REG1[],output:2"
@@ -293,7 +294,7 @@ def test_reasons_of_drops():
         a.run("ip", "neigh", "add", "10.0.0.%d" % last, "lladdr", "02:00:00:00:00:%02x" % last, "dev", "eth0")
     s.client("ovs-ofctl", "-O", "OpenFlow13", "add-meter", "br0", "meter=1,pktps,band=type=drop,rate=1")
     s.client("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "br0", "priority=20,icmp,nw_dst=10.0.0.11,actions=meter:1,NORMAL")
-    # Answers that connection tracking has not seen the questions of; a router that gets a packet at the end of its way.
+    # Replies whose requests connection tracking has not seen; a packet whose TTL a router has used up.
     for flow in ("priority=20,tcp,nw_dst=10.0.0.12,ct_state=-trk,actions=ct(table=1)", "table=1,tcp,ct_state=+inv+trk,actions=drop",
                  "priority=20,icmp,nw_dst=10.0.0.13,nw_ttl=1,actions=drop"):
         s.ofctl("add-flow", "br0", flow)
@@ -304,11 +305,11 @@ def test_reasons_of_drops():
     s.ping("10.0.0.11")
     a.spawn("ping", "-q", "-i", "0.1", "-s", "3000", "-M", "do", "10.0.0.2", **quiet)
     a.spawn("ping", "-q", "-i", "0.1", "-t", "1", "10.0.0.13", **quiet)
-    # An acknowledgement of nothing.
+    # A TCP acknowledgement without a connection.
     a.spawn("python3", "-c", UNASKED, **quiet)
     s.vsctl("set", "interface", b.port, "ingress_policing_rate=8", "ingress_policing_burst=8")
     b.spawn("ping", "-q", "-i", "0.05", "-s", "1000", "10.0.0.1", **quiet)
-    # A device whose queue is full.
+    # Packets for a device whose queue is full.
     lab.sh("tc", "qdisc", "replace", "dev", slow.port, "root", "tbf", "rate", "8kbit", "burst", "1600", "limit", "1600")
     a.spawn("ping", "-q", "-i", "0.02", "-s", "1400", "10.0.0.3", **quiet)
     malformed_tunnel(s, a)
@@ -347,7 +348,7 @@ def test_reasons_of_drops():
     # The main thread's part of the metrics is up to a second old.
     lab.wait_until(lambda: s.value("sluice_meter_exceeding_packets_total", bridge="br0", meter="1") > 0, "the meter has counted")
     lab.wait_until(lambda: s.value("sluice_port_receive_dropped_packets_total", port=b.port) > 0, "the port has counted")
-    page.look(1280, dark=False)
+    page.set_view(1280, dark=False)
     page.open(s.url + "/")
 
     def on_page(reason, direction, port, hint):

@@ -39,7 +39,7 @@ def test_twenty_packets():
     c.central.sync()
     for chassis in c.chassis:
         for other in c.chassis:
-            # A next hop that is not known is asked for, and a trace ends there.
+            # For an unknown next hop the switch sends an ARP request, and the trace ends there.
             mac = other.net.run("cat", "/sys/class/net/br-tunnels/address").strip()
             chassis.switch.appctl("tnl/neigh/set", "br-tunnels", other.address, mac)
     a, b = guests["guesta"][0], guests["guestb"][0]

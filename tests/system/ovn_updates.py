@@ -1,4 +1,4 @@
-"""OVN replaces all flows of a chassis at once, and the switch goes on."""
+"""OVN replaces all flows of a chassis at once, and the switch continues to forward."""
 import re
 import signal
 

@@ -1,4 +1,5 @@
-"""The Debian packages: installed beside and instead of the stock switch, upgraded under traffic, removed, purged, and back.
+"""The Debian packages: installed beside and instead of the stock switch, upgraded under traffic, removed, purged, and
+replaced by the stock switch again.
 
 In a copy of this machine's root in memory; TEST_LONG=1: in a new Debian from its archive, and the packages by lintian.
 """
@@ -42,7 +43,7 @@ class Host:
         return self.root.run("ovs-vsctl", "--timeout=20", *args)
 
     def version(self):
-        """Who answers on the control socket."""
+        """The version that the daemon on the control socket reports."""
         return self.root.run("ovs-appctl", "-t", "ovs-vswitchd", "version")
 
     def reaches(self):
@@ -102,7 +103,7 @@ def instead(host):
 
 
 def interfaces(host):
-    """What ifupdown's hook does with the options of Debian's package."""
+    """ifupdown's hook works with the options of Debian's package."""
     def hook(mode, iface, **options):
         env = {"MODE": mode, "IFACE": iface, **{"IF_OVS_" + k.upper(): v for k, v in options.items()}}
         directory = "if-pre-up.d" if mode == "start" else "if-post-down.d"

@@ -42,7 +42,7 @@ def near(rate, wanted, error=ERROR):
     return abs(rate - wanted) <= error * wanted
 
 
-def test_a_policed_port_brings_its_rate():
+def test_a_policed_port_receives_its_rate():
     """ingress_policing_rate and _kpkts_rate of a kernel port, changed and removed under traffic; drops are in its statistics."""
     lab.need("iperf3")
     s, a, b = pair()

@@ -202,7 +202,7 @@ def guests(s, host, tagged, device):
     assert checksum_errors(host) == checksum_errors(tagged) == 0, "wrong checksums arrived"
 
 
-def test_notes_that_lie():
+def test_invalid_virtio_headers():
     """Guests with invalid virtio headers lose their packets, which are counted; another guest's packets are
     forwarded, and segmented for a guest without offloads."""
     s = tso_switch()
@@ -261,7 +261,7 @@ def test_devices_of_dpdk():
     assert checksum_errors(host) == checksum_errors(other) == 0, "wrong checksums"
 
 
-def test_devices_that_cut():
+def test_devices_that_segment():
     """A DPDK device with segmentation, on a guest port of another switch: packets of 64 KB pass both, unless it is turned off."""
     with dpdk.huge_pages(640):
         hosts = host, other = Host(1), Host(2)

@@ -357,7 +357,7 @@ def test_mistyped_words():
         assert (ours[0], undated(ours[1])) == (stock[0], undated(stock[1])), (ours, stock)
 
 
-def test_rights_are_told_as_such():
+def test_missing_permission_is_reported():
     """A user without permission gets a message about permission, not the question whether the switch runs."""
     lab.need_root()
     s = lab.Switch(database="embedded").start()
@@ -452,7 +452,7 @@ def test_a_host_knows_its_name():
     assert get("system-id") == first
 
 
-def test_an_unknown_type_is_told_as_such():
+def test_an_unknown_type_is_reported():
     """The row of an interface with a mistyped type says so, and the log has the peer's message."""
     s = lab.Switch(database="embedded").start()
     s.vsctl("--no-wait", "add-br", "brtype", "--", "set", "bridge", "brtype", "datapath_type=netdev")

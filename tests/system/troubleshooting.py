@@ -122,7 +122,8 @@ def test_masks_controllers_and_misses():
 
 
 def test_full_rings_and_unbalanced_threads():
-    """sluice top: a port that brings more than its thread takes, and a thread that has all the queues; pmd plan: the moves that help."""
+    """sluice top: a port that receives more than its thread can process, and a thread that has all queues; pmd plan: the moves
+    that help."""
     from lib import dpdk
     dpdk.need()
     s = dpdk.Switch()

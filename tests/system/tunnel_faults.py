@@ -1,4 +1,4 @@
-"""Faults around tunnels: what fails comes back, and what happens to others costs established tunnels nothing."""
+"""Faults around tunnels: a tunnel recovers from failures, and faults of others do not affect established tunnels."""
 from lib import lab, overlay, overlay_faults as faults
 
 

@@ -67,7 +67,7 @@ def test_first_packets_wait_for_the_next_hop():
         assert a.pings(b, count=5), a.switch.appctl("coverage/show")
 
 
-def test_a_device_outside_of_bridges_is_told():
+def test_a_device_outside_of_bridges_is_reported():
     """A route through a device on no bridge is reported in the interface's status; with a bridge's device it carries traffic."""
     a, b = overlay.pair(True, True)
     a.tunnel("vxlan", b, key="7")

@@ -8,7 +8,7 @@ import time
 
 from lib import fuse, lab
 from lib import vhost_user as vu
-from lib.hostile_guest import ThreeGuests, control, refused, told
+from lib.hostile_guest import ThreeGuests, accepted, control, refused
 from lib.vhost_user import Closed, by_both, frame
 
 F_ADD_SEALS, F_SEAL_FUTURE_WRITE = 1033, 0x10
@@ -36,7 +36,7 @@ def seal_late(guest, number, wait):
     sealing.start()
     try:
         # The guest waits for the reply, and so stays connected.
-        return told(guest, vu.SET_MEM_TABLE, table, [guest.fd] * 7 + [last])
+        return accepted(guest, vu.SET_MEM_TABLE, table, [guest.fd] * 7 + [last])
     finally:
         sealing.join()
         os.close(last)

@@ -4,7 +4,7 @@ import socket
 import struct
 
 from lib import vhost_user as vu
-from lib.hostile_guest import address, at_the_end, number, number_of, offer_at_the_end, refused, start, stop, told, try_each
+from lib.hostile_guest import accepted, address, at_the_end, number, number_of, offer_at_the_end, refused, start, stop, try_each
 from lib.vhost_user import by_both, frame
 
 
@@ -118,13 +118,13 @@ def packed_beyond(guest):
     packed = struct.pack("<Q", vu.F_VERSION_1 | vu.F_PROTOCOL | vu.F_PACKED)
     if not guest.ask(vu.GET_FEATURES) & vu.F_PACKED:
         return refused(guest, vu.SET_FEATURES, packed)
-    assert told(guest, vu.SET_FEATURES, packed)
+    assert accepted(guest, vu.SET_FEATURES, packed)
     end = vu.VIRTUAL + vu.MEMORY - 0x1000
-    assert told(guest, vu.SET_VRING_NUM, number(1, 128))
-    assert told(guest, vu.SET_VRING_BASE, number(1, 0x7fff))
+    assert accepted(guest, vu.SET_VRING_NUM, number(1, 128))
+    assert accepted(guest, vu.SET_VRING_BASE, number(1, 0x7fff))
     refused(guest, vu.SET_VRING_ADDR, address(1, 0, end, end + 0x800, end + 0x900, 0))
-    assert told(guest, vu.SET_VRING_BASE, number(1, 0x807f))
-    assert told(guest, vu.SET_VRING_ADDR, address(1, 0, end, end + 0x800, end + 0x900, 0))
+    assert accepted(guest, vu.SET_VRING_BASE, number(1, 0x807f))
+    assert accepted(guest, vu.SET_VRING_ADDR, address(1, 0, end, end + 0x800, end + 0x900, 0))
     refused(guest, vu.SET_VRING_BASE, number(1, 0x80))
     start(guest, 1)
 

@@ -6,7 +6,7 @@ import struct
 import time
 
 from lib import lab
-from lib.hostile_guest import Held, ThreeGuests, control, pmd_thread
+from lib.hostile_guest import StoppedThread, ThreeGuests, control, pmd_thread
 from lib.vhost_user import by_both, frame
 
 
@@ -14,7 +14,7 @@ def test_a_worker_that_stands_still():
     """A poll thread that does not answer: ports can be added and deleted, tools work, the log reports it; then everything is as before."""
     network = ThreeGuests(library=True)
     switch = network.switch
-    with Held(pmd_thread(switch)):
+    with StoppedThread(pmd_thread(switch)):
         for port in "bad", "good2":
             started = time.time()
             switch.vsctl("del-port", "br0", port)
@@ -65,7 +65,7 @@ def test_a_port_out_of_service(library):
     thread = pmd_thread(switch)
     error = lambda: switch.vsctl("get", "interface", "bad", "error")
     for _ in range(5):
-        held = Held(thread)
+        held = StoppedThread(thread)
         fill(bad)
         lab.wait_until(lambda: writes(switch, thread), "the worker waits for the guest")
         with held:
@@ -105,7 +105,7 @@ def test_interrupts_are_counted(library):
         ready = select.select(calls, [], [], 0)[0]
         return [struct.unpack("<Q", os.read(call, 8))[0] if call in ready else 0 for call in calls]
 
-    def told():
+    def counted():
         values = (network.switch.vsctl("--if-exists", "get", "interface", "good1", "statistics:" + name) for name in names)
         return [int(value.strip() or -1) for value in values]
 
@@ -114,4 +114,4 @@ def test_interrupts_are_counted(library):
     network.others()
     interrupts = got()
     assert min(interrupts) > 0, interrupts
-    lab.wait_until(lambda: told() == interrupts, "the interrupts %s are told" % interrupts)
+    lab.wait_until(lambda: counted() == interrupts, "interrupts %s are counted" % interrupts)

@@ -68,7 +68,7 @@ class Table:
 
 
 def test_openflow_messages():
-    """Invalid OpenFlow 1.0 and 1.3 messages: the same type and code of error, and the same effect on the connection."""
+    """Invalid OpenFlow 1.0 and 1.3 messages: the same error type and code, and the same effect on the connection."""
     table = Table()
 
     def ask(version):
