@@ -270,6 +270,13 @@ fn a_queue_on_its_way_meets_its_orders() {
     });
 }
 
+/// The memory of buffers. The checker finds two owners of a buffer, and an owner that may not see what the one before it
+/// has written, as two unordered accesses.
+struct Memory([UnsafeCell<u32>; 3]);
+
+// SAFETY: the checker fails the test at the first access that another thread could make at the same time.
+unsafe impl Sync for Memory {}
+
 /// A pool: free buffers, the shared part, and two owners with a reserve of one buffer each.
 struct Buffers {
     free: IndexStack,
@@ -278,17 +285,14 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// Takes up to two buffers for an owner, checks that no one else has them, and returns them.
-    fn use_some(&self, owner: usize, users: &[AtomicBool; 3]) {
+    /// Takes up to two buffers for an owner, writes their memory, and returns them.
+    fn use_some(&self, owner: usize, memory: &Memory) {
         let mut taken = [0; 2];
         let n = self.owners[owner].charge(&self.shared, 2, 2) as usize;
         assert!(n >= 1, "the reserve is there");
         assert_eq!(self.free.pop(&mut taken[..n]), n, "what is charged is there");
         for i in &taken[..n] {
-            assert!(!users[*i as usize].swap(true, Ordering::Relaxed), "two owners of a buffer");
-        }
-        for i in &taken[..n] {
-            users[*i as usize].store(false, Ordering::Relaxed);
+            memory.0[*i as usize].with_mut(|p| write(p, owner as u32));
         }
         self.free.push(&taken[..n]);
         self.owners[owner].refund(&self.shared, n as u32);
@@ -307,7 +311,7 @@ fn a_reserve_is_there_whatever_others_take() {
         };
         pool.owners.iter().for_each(|owner| owner.set_reserve(1));
         pool.free.push(&[0, 1, 2]);
-        let state = Arc::new((pool, [const { () }; 3].map(|()| AtomicBool::new(false))));
+        let state = Arc::new((pool, Memory([0, 1, 2].map(UnsafeCell::new))));
         let other = Arc::clone(&state);
         let thread = thread::spawn(move || other.0.use_some(1, &other.1));
         state.0.use_some(0, &state.1);
