@@ -9,7 +9,7 @@ import tempfile
 from lib import lab
 
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
-TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings", "doctor", "drops", "metrics", "why", "capture", "host-ids", "bench", "top", "pmd")
+TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings", "doctor", "drops", "metrics", "why", "capture", "host-ids", "bench", "top", "pmd", "pool")
 SCHEMA = {"name": "ordinals", "version": "5.1.3", "cksum": "12345678 9", "tables": {"ordinals": {
     "columns": {"number": {"type": "integer"}, "name": {"type": "string"}}, "indexes": [["number"]]}}}
 # Values that differ between any two runs. The stock tools print tables, rows and columns in any order, so lines are
