@@ -127,9 +127,9 @@ reasons! {
     LockError = "datapath_drop_lock_error", None;
     /// A `userspace` action could not deliver the packet.
     UserspaceActionError = "datapath_drop_userspace_action_error", Actions;
-    /// The header of the tunnel could not be put on.
+    /// The header of the tunnel could not be added.
     TunnelPushError = "datapath_drop_tunnel_push_error", Tunnels;
-    /// The header of the tunnel could not be taken off: it is malformed, or its options are not known.
+    /// The header of the tunnel could not be removed: it is malformed, or its options are not known.
     TunnelPopError = "datapath_drop_tunnel_pop_error", Tunnels;
     /// The packet was recirculated too often.
     RecircError = "datapath_drop_recirc_error", Actions,
@@ -148,7 +148,7 @@ reasons! {
     Meter = "datapath_drop_meter", Actions;
     /// A `sample` action had no copy of the packet.
     SampleError = "datapath_drop_sample_error", None;
-    /// The NSH header could not be taken off.
+    /// The NSH header could not be removed.
     NshDecapError = "datapath_drop_nsh_decap_error", Actions;
     /// The OpenFlow tables send the packet nowhere.
     ActionOfPipeline = "drop_action_of_pipeline", Translation;
@@ -198,7 +198,7 @@ reasons! {
     /// There was no buffer for a copy of the packet.
     NoBuffer = "datapath_drop_no_buffer", Actions,
         look "sluice appctl netdev-dpdk/get-mempool-info   # other_config:dpdk-socket-mem gives more";
-    /// There was no room in front of the packet for the header that an action puts on.
+    /// There was no space in front of the packet for the header that an action adds.
     NoHeadroom = "datapath_drop_no_headroom", Actions;
     /// An action does not fit the packet: a header is not there, or too short.
     MalformedForAction = "datapath_drop_action_not_applicable", Actions;
