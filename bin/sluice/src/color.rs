@@ -43,7 +43,7 @@ pub fn paint(on: bool, style: Style, text: &str) -> String {
     format!("\x1b[{}m\x1b[K{text}\x1b[m\x1b[K", style.0)
 }
 
-/// Words in a style of their own: actions that send a packet or set a field, and what ranks a flow.
+/// Words in a style of their own: actions that send a packet or set a field, and the words that rank a flow.
 const SPECIAL: [&str; 9] =
     ["table=", "priority=", "load:", "output:", "move:", "group:", "CONTROLLER:", "set_field:", "resubmit:"];
 

@@ -14,10 +14,10 @@ use std::time::Duration;
 const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints the whole of docs/metrics.md");
 const TARGET: Opt = opt("target", Some('t'), Takes::Value)
     .says("TARGET", "name of the daemon, or path of its metrics socket");
-/// Bytes of an answer: a page of 10,000 ports has 12 MB.
+/// Maximum size of an answer in bytes: the metrics of 10,000 ports have 12 MB.
 const ANSWER_MAX: u64 = 256 << 20;
-/// The time to wait for the switch.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the tool waits for the switch.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn options() -> Vec<Opt> {
     own::FORMAT.into_iter().chain([TARGET, MARKDOWN]).chain(own::INFORMATIVE).collect()
@@ -71,7 +71,7 @@ fn ask(target: Option<&str>, json: bool, prefix: &str) -> Result<String, String>
     let failed = |e: std::io::Error| format!("{}: {}", path.display(), runtime::error_text(&e));
     let resource = if json { format!("/api/metrics?name={prefix}") } else { "/metrics".to_owned() };
     let request = format!("GET {resource} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(failed)?;
     stream.write_all(request.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
     stream.take(ANSWER_MAX).read_to_string(&mut answer).map_err(failed)?;

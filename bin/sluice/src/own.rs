@@ -87,8 +87,8 @@ pub fn arguments_or_markdown(
     Ok((parsed, json))
 }
 
-/// Ends a tool that prints the entries of a table that its only argument selects, a pattern; without one, all. `print` returns
-/// how many there are, and their text.
+/// Runs a tool that prints the entries of a table. Its only argument is a pattern for entries; without it all are printed.
+/// `print` returns the number of selected entries and their text.
 pub fn print_matching(call: &Call, parsed: &Parsed, print: impl FnOnce(&str) -> (usize, String)) -> ExitCode {
     if let Some(word) = parsed.rest.get(1) {
         return no_such_argument(call, word);
@@ -98,12 +98,12 @@ pub fn print_matching(call: &Call, parsed: &Parsed, print: impl FnOnce(&str) -> 
     // A reader that closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
     match count {
-        0 => refuse(call, &format!("nothing is known of \"{pattern}\"")),
+        0 => refuse(call, &format!("nothing matches \"{pattern}\"")),
         _ => ExitCode::SUCCESS,
     }
 }
 
-/// Ends the tool with a complaint.
+/// Prints an error, and returns the exit status of a failure.
 pub fn refuse(call: &Call, text: &str) -> ExitCode {
     eprintln!("{}: {text}", call.name);
     ExitCode::FAILURE
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_told_as_such() {
+    fn missing_permission_has_a_hint() {
         assert!(hint_about("Permission denied", "x").contains("sudo"));
         assert_eq!(hint_about("Connection refused", "x"), "x");
     }

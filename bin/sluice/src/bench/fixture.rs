@@ -113,10 +113,10 @@ impl Fixture {
             megaflows: cell.megaflows as u32,
         };
         worker.add_rxq(PortNo(1), QueueId(0), Box::new(source));
-        let mut bed =
+        let mut setup =
             Fixture { datapath, worker, ufids: Vec::new(), random: fastrand::Rng::with_seed(7), now: 0 };
-        bed.ufids = (0..cell.megaflows).map(|m| bed.put(cell, m)).collect();
-        bed
+        setup.ufids = (0..cell.megaflows).map(|m| setup.put(cell, m)).collect();
+        setup
     }
 
     fn put(&self, cell: &Cell, megaflow: usize) -> Option<Ufid> {

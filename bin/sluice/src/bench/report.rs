@@ -71,8 +71,8 @@ impl Row {
     }
 }
 
-/// CD over DFC in the measurements of 2018, with an EMC in front of both: flows, then the ratios for 1, 3, 5,
-/// 10 and 20 subtables.
+/// The rates of CD divided by those of DFC in the measurements of 2018, with an EMC in front of both: the number of flows,
+/// then the ratios for 1, 3, 5, 10 and 20 subtables.
 pub const SOURCE_RATIOS: [(usize, [f64; 5]); 3] = [
     (10_000, [1.00, 1.00, 0.85, 1.00, 1.00]),
     (100_000, [0.81, 1.15, 1.17, 1.35, 1.55]),

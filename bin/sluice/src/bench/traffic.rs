@@ -23,7 +23,7 @@ impl Distribution {
     }
 }
 
-/// Draws before they come again.
+/// Number of drawn packets, after which the sequence is repeated.
 const DRAWS: usize = 1 << 20;
 
 /// The flow number of each packet; the caller repeats the sequence.

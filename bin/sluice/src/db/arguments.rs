@@ -1,4 +1,4 @@
-//! What stands in arguments, or in the files that they name.
+//! Parses JSON in arguments, and schemas in files that arguments name.
 
 use super::context::Fail;
 use ovsdb::{Json, Schema};

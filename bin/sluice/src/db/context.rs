@@ -35,18 +35,18 @@ impl From<ovsdb::Error> for Fail {
 
 /// The state of a running command.
 pub struct Context {
-    /// From the options.
+    /// The parsed options.
     pub options: Options,
     /// Where files and sockets are.
     pub dirs: Dirs,
-    /// What the tool calls itself.
+    /// The tool's name in messages.
     pub name: String,
     /// The command, and how many arguments it has at most, without a server and a database.
     pub command: (&'static str, usize),
 }
 
 impl Context {
-    /// JSON as `--pretty` wants it, with a line end.
+    /// The JSON as text with a line end, indented with `--pretty`.
     pub fn json(&self, json: &ovsdb::Json) -> String {
         let mut text = String::new();
         match self.options.style.pretty {
@@ -57,7 +57,7 @@ impl Context {
     }
 }
 
-/// To standard output; a reader that is gone ends the command.
+/// Prints to standard output. If the reader has closed the pipe, the command ends.
 pub fn print(text: &str) -> Result<(), Fail> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();

@@ -36,7 +36,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// With its text and what to do about it.
+    /// A finding with its text and the command that fixes it.
     pub fn new(
         level: Level,
         subject: &'static str,

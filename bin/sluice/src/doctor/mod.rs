@@ -1,8 +1,8 @@
 //! `sluice doctor`: reports problems of the host and of the configuration that cost performance or break features of a
 //! polling switch, each with the command that fixes it.
 //!
-//! [`gather`] collects facts, [`check`] makes findings of them, this file prints. It works without a running switch: the
-//! database is asked if its server answers, else its file is read, else only the host is looked at.
+//! [`gather`] collects facts, [`check`] derives findings from them, this file prints them. It works without a running switch:
+//! if the database server does not answer, the database file is read; without a file only the host is checked.
 
 mod check;
 mod facts;

@@ -29,10 +29,10 @@ fn options() -> Vec<Opt> {
     own::FORMAT.into_iter().chain(OPTIONS).chain(own::INFORMATIVE).collect()
 }
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "drops", peers: &[] };
 
-/// All that there is to say about the tool.
+/// The help page of the tool.
 pub fn page() -> Page {
     Page {
         names: NAMES,
@@ -73,7 +73,7 @@ pub fn main(call: &Call) -> ExitCode {
     })
 }
 
-/// Whether the pattern is a part of its name or of its meaning, ignoring case.
+/// Whether the reason's name or meaning contains the pattern, ignoring case.
 fn matches(reason: &DropReason, pattern: &str) -> bool {
     let pattern = pattern.to_lowercase();
     reason.name().contains(&pattern) || reason.help().to_lowercase().contains(&pattern)

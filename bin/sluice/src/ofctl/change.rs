@@ -3,10 +3,10 @@
 use super::bundle;
 use super::conn::Conn;
 use super::context::Context;
+use super::encode::encode;
 use super::fail::{Fail, fail, print};
 use super::flow_file::Source;
 use super::requests::{Format, Requests};
-use super::written::write;
 use flow::{FieldId, Match};
 use openflow::flow_mod::FlowCommand;
 use openflow::message::Body;
@@ -73,13 +73,13 @@ fn change(cx: &mut Context, target: &str, source: &Source, command: FlowCommand)
     let names = cx.names_to_accept(target)?;
     let usable = if cx.settings.bundle { Protocols::OF13_UP } else { Protocols::ANY };
     let format = likely(cx, usable & source.first_usable(command, &*names) & cx.settings.protocols);
-    let (written, read) = write(source, command, &*names, format);
-    written.note_normalization();
+    let (encoded, read) = encode(source, command, &*names, format);
+    encoded.note_normalization();
     read?;
-    let mut conn = open_for_change(cx, target, usable & written.usable)?;
-    let mut requests = written.requests;
+    let mut conn = open_for_change(cx, target, usable & encoded.usable)?;
+    let mut requests = encoded.requests;
     if requests.format() != conn.format() {
-        requests = write(source, command, &*names, conn.format()).0.requests;
+        requests = encode(source, command, &*names, conn.format()).0.requests;
     }
     send(cx, &mut conn, target, &mut requests, WINDOW)?;
     if cx.settings.bundle { Ok(()) } else { print_sent(cx, &requests) }

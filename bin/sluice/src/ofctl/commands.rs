@@ -1,4 +1,4 @@
-//! The commands: names, arguments, who carries them out, and what there is to say about them.
+//! The commands: names, arguments, the functions that run them, and descriptions.
 
 use super::context::Context;
 use super::fail::{Fail, fail, print};
@@ -207,10 +207,10 @@ const SENTENCES: &[(&str, &str)] = &[
     ("ofp-print", "prints an OpenFlow message given in hexadecimal digits"),
 ];
 
-/// What it is called.
+/// The names of the tool.
 pub const NAMES: Names = Names { tool: "ofctl", peers: &["ovs-ofctl"] };
 
-/// The page.
+/// The help page of the tool.
 pub fn page() -> Page {
     let commands = COMMANDS.iter().map(|c| Line {
         name: c.name.into(),
@@ -219,7 +219,7 @@ pub fn page() -> Page {
     });
     Page {
         names: NAMES,
-        title: "asks an OpenFlow switch, or tells it what to do",
+        title: "shows and controls an OpenFlow switch",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands.collect(),
         options: options::all(false),

@@ -18,9 +18,9 @@ pub struct Context {
     /// The tool's name in messages.
     pub progname: String,
     xid: u32,
-    /// Of switches that were asked.
+    /// The ports of each switch that was asked for them, by target.
     pub ports: HashMap<String, Arc<Ports>>,
-    /// The same of ports and tables.
+    /// The names of ports and tables of each switch that was asked for them, by target.
     pub names: HashMap<String, Arc<Names>>,
     interactive: bool,
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 pub enum Fail {
     /// For standard error, after the tool's name.
     Message(String),
-    /// All has been said: the exit status.
+    /// The error has been printed; the exit status.
     Printed(u8),
 }
 
@@ -22,7 +22,7 @@ impl From<flow::text::TextError> for Fail {
     }
 }
 
-/// To standard output; a reader that is gone ends the command.
+/// Prints to standard output. If the reader has closed the pipe, the command ends.
 pub fn print(text: &str) -> Result<(), Fail> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::Printed(1))

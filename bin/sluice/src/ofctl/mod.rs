@@ -9,6 +9,7 @@ mod commands;
 mod conn;
 mod context;
 mod diff;
+mod encode;
 mod extensions;
 mod fail;
 mod fetch;
@@ -25,7 +26,6 @@ mod query;
 mod recorded;
 mod requests;
 mod tables;
-mod written;
 
 pub use commands::{NAMES, page};
 

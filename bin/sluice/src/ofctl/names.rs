@@ -47,9 +47,9 @@ impl Tables {
 
 /// The names of ports and of tables.
 pub struct Names {
-    /// Of ports.
+    /// The ports.
     pub ports: Arc<Ports>,
-    /// Of tables.
+    /// The names of tables.
     pub tables: Tables,
 }
 

@@ -152,7 +152,7 @@ fn screen_lines(datapaths: &[Datapath], view: &View, mark: bool) -> Vec<String> 
     datapaths.iter().map(|d| view::lines(d, view, mark)).collect::<Vec<_>>().join(&String::new())
 }
 
-/// The page that is shown, and what it was made from.
+/// The page that is shown, and the replies that it is made from.
 struct Shown {
     page: Kind,
     before: Option<(Json, Instant)>,

@@ -1,4 +1,4 @@
-//! Two replies of the daemon, and what is read from them.
+//! Two replies of the daemon, and access to their values.
 
 use ovsdb::Json;
 

@@ -9,7 +9,7 @@ pub type Lines = Vec<String>;
 
 /// A value that grows, as a rate.
 fn per_second(now: &Json, before: &Json, name: &str, seconds: f64) -> f64 {
-    // What is new since the last sample has no rate yet.
+    // An object that is new since the last sample has no rate yet.
     if before.is_null() || seconds <= 0.0 {
         return 0.0;
     }

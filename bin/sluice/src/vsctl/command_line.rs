@@ -1,4 +1,4 @@
-//! Takes the command line apart, and answers `--help`, `--version`, `--commands` and `--options`.
+//! Parses the command line, and answers `--help`, `--version`, `--commands` and `--options`.
 
 use super::commands::{self, COMMANDS};
 use super::options::{Options, all};
@@ -12,7 +12,7 @@ use crate::table::{Layout, Style};
 use runtime::Dirs;
 use std::time::Duration;
 
-/// What to do.
+/// What the command line asks for.
 pub enum Task {
     /// Run commands.
     Run(Options),
@@ -20,11 +20,11 @@ pub enum Task {
     Print(String),
 }
 
-/// Why there is nothing to do.
+/// Why the command line is refused.
 pub enum Fault {
-    /// The words of `getopt_long`, after the program as it was called.
+    /// The error text of `getopt_long`; printed after `argv[0]`.
     Usage(String),
-    /// Words after the program's name.
+    /// An error text; printed after the tool's name.
     Fatal(String),
 }
 
@@ -50,7 +50,7 @@ fn command_options() -> Vec<Opt> {
     known
 }
 
-/// Takes the command line apart.
+/// Parses the command line.
 pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let own = command_options();
     let json = (!call.compat).then_some(own::JSON);
@@ -89,7 +89,7 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     Ok(Task::Run(options))
 }
 
-/// The text that an option asks for instead of any command.
+/// The text of an option that is printed instead of running commands.
 fn informative(name: &str, call: &Call) -> Option<String> {
     match name {
         "help" => Some(page().help(&call.name)),

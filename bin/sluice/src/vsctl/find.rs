@@ -27,7 +27,7 @@ pub fn find_real_bridge(ctx: &mut Context<'_>, name: &str) -> Result<Uuid, Stop>
     }
 }
 
-/// Refuses a name that a bridge, a port or an interface has; `what` says what for.
+/// Refuses a name that a bridge, a port or an interface has; `what` begins the error text.
 pub fn check_conflicts(ctx: &mut Context<'_>, name: &str, what: &str) -> Result<(), Stop> {
     let model = ctx.model();
     ctx.verify_ports();

@@ -2,7 +2,7 @@
 
 use runtime::Module;
 
-/// The tool's own.
+/// The module of the tool itself.
 pub static VSCTL: Module = Module::new("vsctl");
-/// What concerns the copy of the database.
+/// The module of the copy of the database.
 pub static OVSDB_IDL: Module = Module::new("ovsdb_idl");

@@ -50,7 +50,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use transaction::{Request, Transaction, refusal};
 
-/// The switch took the change up but could not carry it out (`EX_DATAERR`).
+/// Exit status if the switch has read the change but could not apply it (`EX_DATAERR`).
 const NOT_SET_UP: u8 = 65;
 
 /// Why the tool ends early.

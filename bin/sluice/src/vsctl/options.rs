@@ -59,7 +59,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Takes one of them.
+    /// Applies one option.
     pub fn apply(&mut self, name: &'static str, value: Option<String>, dirs: &Dirs) -> Result<(), String> {
         let text = value.clone().unwrap_or_default();
         match name {

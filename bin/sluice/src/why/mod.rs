@@ -1,12 +1,12 @@
 //! `sluice why`: where the packets of a flow go, in sentences.
 //!
-//! Packets of both directions are captured for a short time. The first one of each is traced through the tables as they are
-//! (`ofproto/why`), its megaflow is read twice, and recent drops that match are added.
+//! Packets of both directions are captured for a short time. The first packet of each direction is traced through the present
+//! tables (`ofproto/why`). Its megaflow is read twice, and recent drops of such packets are added.
 //!
-//! * [`subject`]: which packets.  * [`watch`]: captures.  * [`mod@tell`]: sentences.
+//! * [`subject`]: the packets that are asked about.  * [`watch`]: captures.  * [`mod@explain`]: sentences.
 
+mod explain;
 mod subject;
-mod tell;
 mod watch;
 
 use crate::appctl::{Asking, Failure, report_failure};
@@ -14,6 +14,7 @@ use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
 use crate::own;
 use crate::page::{Names, Page};
+use explain::{Explanation, Facts, Megaflow, explain};
 use ovsdb::Json;
 use serde_json::json;
 use std::io::Write;
@@ -21,7 +22,6 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 use subject::Subject;
-use tell::{Facts, Megaflow, Told, tell};
 use watch::{First, Seen, Watch};
 
 const OPTIONS: [Opt; 5] = [
@@ -89,15 +89,18 @@ fn run(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
         false => Subject::parse(&parsed.rest).map_err(Failure::Fatal)?,
     };
     let facts = facts(&mut asking, &subject, seconds, parsed.value("port"))?;
-    let told = tell(&facts);
-    let text =
-        if json { format!("{}\n", object(&facts, &told)) } else { words(&facts, &told, parsed.has("trace")) };
+    let explanation = explain(&facts);
+    let text = if json {
+        format!("{}\n", object(&facts, &explanation))
+    } else {
+        words(&facts, &explanation, parsed.has("trace"))
+    };
     // A reader that closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
-/// Recent drops, of packets that match if there is a flow.
+/// Recent drops; if there is a flow, those of its packets.
 fn recent(asking: &mut Asking, flow: Option<&str>, most: usize) -> Result<Vec<Json>, Failure> {
     let words: Vec<String> =
         flow.map(|flow| format!("flow={flow}")).into_iter().chain([format!("recent={most}")]).collect();
@@ -113,7 +116,7 @@ fn last_drop(asking: &mut Asking, words: &[String]) -> Result<Subject, Failure> 
     Subject::parse(&[identity(flow)]).map_err(Failure::Fatal)
 }
 
-/// Of the text of a flow, the fields that all its packets share.
+/// The fields in a flow's text that all packets of the flow share.
 fn identity(flow: &str) -> String {
     const SHARED: [&str; 12] = [
         "dl_vlan",
@@ -223,18 +226,18 @@ fn parse_megaflow(line: &str) -> Option<(u64, String)> {
     Some((number, line.split("actions:").nth(1)?.trim().to_owned()))
 }
 
-fn words(facts: &Facts, told: &Told, trace: bool) -> String {
+fn words(facts: &Facts, explanation: &Explanation, trace: bool) -> String {
     let mut out = format!("{}\n", facts.flow);
-    told.sentences.iter().for_each(|line| out += &format!("  {line}\n"));
+    explanation.sentences.iter().for_each(|line| out += &format!("  {line}\n"));
     if trace {
         for why in [&facts.why_there, &facts.why_back].into_iter().flatten() {
             out += &format!("\n{}\n", why["trace"].as_str().unwrap_or("").trim_end());
         }
     }
-    out + &format!("\n{}\n", told.conclusion)
+    out + &format!("\n{}\n", explanation.conclusion)
 }
 
-fn object(facts: &Facts, told: &Told) -> Json {
+fn object(facts: &Facts, explanation: &Explanation) -> Json {
     let megaflow = facts.megaflow.as_ref().map(|m| {
         json!({ "ufid": m.ufid, "actions": m.actions, "packets-before": m.before, "packets-after": m.after })
     });
@@ -252,8 +255,8 @@ fn object(facts: &Facts, told: &Told) -> Json {
             json!({ "port": port, "reason": reason, "packets": n })
         }).collect::<Vec<_>>(),
         "recent-drops": facts.recent,
-        "sentences": told.sentences,
-        "conclusion": told.conclusion,
+        "sentences": explanation.sentences,
+        "conclusion": explanation.conclusion,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Watching: packets of both directions are captured for a short time.
+//! Captures the packets of one direction for a short time.
 
 use crate::appctl::{Asking, Failure};
 use ovsdb::Json;
@@ -9,10 +9,10 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Packets in a second that are looked at, of each direction: enough to count, and cheap.
+/// Packets of each direction that are captured in a second: enough to count them, at a low cost.
 const RATE: u64 = 2000;
-/// How long the daemon may take to send the rest.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long the daemon may take to send the remaining packets.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// What was seen of one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Seen {
     pub counts: BTreeMap<(String, String), u64>,
     /// The first packet that was received: its port, its bytes, its megaflow.
     pub first: Option<First>,
-    /// More packets came than were looked at.
+    /// More packets came than were captured.
     pub is_part: bool,
 }
 
@@ -101,9 +101,9 @@ impl Watch {
 
     fn rest(mut self) -> io::Result<Seen> {
         self.0.shutdown(Shutdown::Write)?;
-        self.0.set_read_timeout(Some(FAREWELL))?;
+        self.0.set_read_timeout(Some(DRAIN_TIME))?;
         let (mut blocks, mut seen, mut ports) = (Blocks::default(), Seen::default(), Vec::new());
-        let (mut bytes, deadline) = (vec![0; 1 << 16], Instant::now() + FAREWELL);
+        let (mut bytes, deadline) = (vec![0; 1 << 16], Instant::now() + DRAIN_TIME);
         while Instant::now() < deadline {
             let n = match self.0.read(&mut bytes)? {
                 0 => break,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use unixctl::Client;
 
 /// If the switch does not answer within this time, its main thread is considered stuck.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Names of our daemon: its own, and the name of the daemon that it replaces.
 const NAMES: [&str; 2] = ["sluiced", "ovs-vswitchd"];
@@ -54,7 +54,7 @@ fn ask(dirs: &Dirs, name: &str, pid: u32) -> Result<Counters, (ErrorKind, String
 }
 
 fn ask_at(place: &Path) -> std::io::Result<Counters> {
-    let mut client = Client::connect(place, Some(PATIENCE))?;
+    let mut client = Client::connect(place, Some(ANSWER_TIMEOUT))?;
     // An error reply to the command is an answer, too.
     let _ = client.call("version", &[])?;
     let mut counters = Counters::new();

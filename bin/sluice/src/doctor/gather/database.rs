@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// If the server does not answer within this time, the file is read instead.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Every row has this column.
 const UUID: &str = "_uuid";
@@ -46,7 +46,7 @@ pub fn open(dirs: &Dirs, server: Option<String>) -> Result<(Rows, String), Strin
 fn ask(dirs: &Dirs, remote: &str) -> Result<Rows, String> {
     let schema = ovsdb::schema::open_vswitch();
     let tables: Vec<&str> = schema.tables.iter().map(|t| t.name.as_str()).collect();
-    let deadline = Some(Instant::now() + PATIENCE);
+    let deadline = Some(Instant::now() + ANSWER_TIMEOUT);
     let mut connection = Connection::new(remote, dirs, Config::open_vswitch(&tables), deadline);
     let before = connection.replica.seqno();
     connection.wait_for_change(before).map_err(|broken| match broken {

@@ -8,7 +8,7 @@ mod host;
 use super::facts::{Configuration, Facts};
 use runtime::Dirs;
 
-/// All that can be learned, and where the configuration comes from.
+/// Collects all facts. Also returns where the configuration comes from.
 pub fn all(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
     let (daemon, counters) = daemon::find(dirs);
     let mut facts = Facts { daemon, counters, boot: host::boot(), ..Facts::default() };

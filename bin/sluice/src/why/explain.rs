@@ -1,4 +1,4 @@
-//! Sentences about what was seen. Pure: the facts come as arguments.
+//! Makes sentences from the facts about a flow. Nothing is read here.
 
 use super::subject::Requests;
 use super::watch::Seen;
@@ -15,7 +15,7 @@ pub struct Facts {
     pub seconds: f64,
     pub there: Seen,
     pub back: Seen,
-    /// `ofproto/why` about the first packet of each direction, or about what a packet would be.
+    /// The reply of `ofproto/why` for the first packet of each direction, or for a packet made from the flow.
     pub why_there: Option<Json>,
     pub why_back: Option<Json>,
     /// The packet of `why_there` was made from the flow.
@@ -39,8 +39,8 @@ pub struct Megaflow {
     pub after: Option<u64>,
 }
 
-/// Sentences, and the one that matters most.
-pub struct Told {
+/// The explanation of a flow: sentences, and the conclusion.
+pub struct Explanation {
     pub sentences: Vec<String>,
     pub conclusion: String,
 }
@@ -176,7 +176,7 @@ fn connections(out: &mut Vec<String>, why: &Json) {
     }
 }
 
-/// What is wrong with a port; nothing if nothing is.
+/// A sentence for each problem of a port.
 fn trouble(port: &Json, sends: bool) -> Vec<String> {
     let (name, mut out) = (text(&port["name"]), Vec::new());
     if port["up"].as_bool() == Some(false) {
@@ -193,7 +193,7 @@ fn trouble(port: &Json, sends: bool) -> Vec<String> {
     out
 }
 
-/// What OVN calls the ports of the packets.
+/// The names that OVN has for the ports of the packets.
 fn logical_names(out: &mut Vec<String>, facts: &Facts) {
     let whys = [&facts.why_there, &facts.why_back].into_iter().flatten();
     let ports = whys
@@ -228,7 +228,7 @@ fn recent_drop(one: &Json) -> String {
     format!("{time} such a packet, {way} by port {port}, was dropped: {reason}.{}", decided(one))
 }
 
-/// The rule by which a packet was dropped, and what connection tracking said of it.
+/// The rule by which a packet was dropped, and its state of connection tracking if it is invalid.
 fn decided(one: &Json) -> String {
     let (by, mut out) = (&one["decided-by"], String::new());
     if by["drops-now"].as_bool() == Some(true) {
@@ -245,7 +245,7 @@ fn decided(one: &Json) -> String {
 }
 
 /// All sentences.
-pub fn tell(facts: &Facts) -> Told {
+pub fn explain(facts: &Facts) -> Explanation {
     let mut out = Vec::new();
     let (noun, what) = match (&facts.requests, facts.is_made) {
         (Some(_), _) => ("Requests", "the requests"),
@@ -281,11 +281,11 @@ pub fn tell(facts: &Facts) -> Told {
         ),
     };
     out.extend(troubles);
-    Told { sentences: out, conclusion }
+    Explanation { sentences: out, conclusion }
 }
 
-/// Drops that stop the packets: of at least half of them, and not at a port that is down and only gets flooded packets, if the
-/// packets have another way.
+/// The drops that explain why packets do not arrive: those of at least half of the packets. A drop at a port that is down
+/// does not count if the packets also leave by another port, because flooded packets are dropped there.
 fn drops_that_matter<'a>(seen: &'a Seen, why: &Option<Json>) -> Vec<(&'a str, &'a str, u64)> {
     let outputs = why.as_ref().and_then(|why| why["outputs"].as_array());
     let is_down = |port: &str| {
@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn each_outcome_has_a_conclusion() {
         let of =
-            |there: &[(&str, &str, u64)], back: &[(&str, &str, u64)]| tell(&facts(there, back)).conclusion;
+            |there: &[(&str, &str, u64)], back: &[(&str, &str, u64)]| explain(&facts(there, back)).conclusion;
         assert!(of(&[], &[]).starts_with("No such packet reaches the switch now"));
         let dropped = of(&[("p1", "rx", 3), ("p1", "drop_action_of_pipeline", 3)], &[]);
         assert!(
@@ -458,11 +458,11 @@ mod tests {
             "flow": "ct_state=inv|trk,tcp",
             "decided-by": { "bridge": "br0", "rule": "table_id=1, actions=drop", "drops-now": true } });
         let through = [("p1", "rx", 3), ("p2", "tx", 3)];
-        let line = tell(&Facts { recent_back: vec![recent], ..facts(&through, &drops) }).conclusion;
+        let line = explain(&Facts { recent_back: vec![recent], ..facts(&through, &drops) }).conclusion;
         assert!(line.contains("The rule, bridge br0: table_id=1, actions=drop"), "{line}");
         assert!(line.contains("invalid (ct_state=inv|trk)"), "{line}");
         let few = [("p1", "rx", 9), ("p2", "tx", 9), ("br0", "datapath_drop_tx_failed", 1)];
-        let line = tell(&facts(&few, &through)).conclusion;
+        let line = explain(&facts(&few, &through)).conclusion;
         assert_eq!(
             line,
             "Packets and answers pass the switch. 1 packet dropped at port br0: datapath_drop_tx_failed."
@@ -474,11 +474,11 @@ mod tests {
             "rule": "actions=NORMAL", "port": { "name": "p1" }, "vlan": 10,
             "vlan-of-port": "access port of VLAN 10", "vlan-ports": ["br0"],
             "other-vlan-ports": [{ "name": "p3", "vlan": "access port of VLAN 20" }] });
-        let line = tell(&Facts { why_there: Some(why.clone()), ..facts(&flooded, &[]) }).conclusion;
+        let line = explain(&Facts { why_there: Some(why.clone()), ..facts(&flooded, &[]) }).conclusion;
         assert!(line.contains("no answer comes back"), "{line}");
         assert!(line.ends_with("Port br0 is down. Port p2 has no link."), "{line}");
         let only = [("p1", "rx", 3), ("br0", "tx", 3), ("br0", "datapath_drop_tx_failed", 3)];
-        let line = tell(&Facts { why_there: Some(why), ..facts(&only, &[]) }).conclusion;
+        let line = explain(&Facts { why_there: Some(why), ..facts(&only, &[]) }).conclusion;
         let wanted = "Port p1 is an access port of VLAN 10, so they are in VLAN 10; so is br0, but not p3 \
                       (access port of VLAN 20).";
         assert!(line.contains(wanted), "{line}");
@@ -553,7 +553,7 @@ mod tests {
             megaflow: Some(megaflow),
             ..facts(&[("p1", "rx", 1), ("p2", "tx", 1)], &[])
         };
-        let all = tell(&facts).sentences.join("\n");
+        let all = explain(&facts).sentences.join("\n");
         for wanted in [
             "Packets: in 2 s 1 packet came in by port p1, 1 packet left by port p2.",
             "Answers: no packet was seen",

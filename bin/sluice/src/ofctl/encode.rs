@@ -21,7 +21,7 @@ const PART: usize = 128 << 10;
 const THREADS_MAX: usize = 4;
 
 /// The encoded flow mods of a source, all in one format.
-pub struct Written {
+pub struct EncodedFlows {
     /// The encoded requests.
     pub requests: Requests,
     /// The formats that can carry them.
@@ -30,9 +30,9 @@ pub struct Written {
     normalized: Vec<(String, String)>,
 }
 
-impl Written {
-    fn new(format: Format) -> Written {
-        Written { requests: Requests::new(format), usable: Protocols::ANY, normalized: Vec::new() }
+impl EncodedFlows {
+    fn new(format: Format) -> EncodedFlows {
+        EncodedFlows { requests: Requests::new(format), usable: Protocols::ANY, normalized: Vec::new() }
     }
 
     fn push(&mut self, parsed: ParsedFlow) {
@@ -43,7 +43,7 @@ impl Written {
         self.requests.push(Body::FlowMod(parsed.flow));
     }
 
-    fn append(&mut self, other: Written) {
+    fn append(&mut self, other: EncodedFlows) {
         self.usable &= other.usable;
         self.normalized.extend(other.normalized);
         self.requests.append(other.requests);
@@ -61,23 +61,23 @@ impl Written {
 }
 
 /// The result of a part: its flow mods up to the first error, and that error.
-type Part = (Written, Result<(), Fail>);
+type Part = (EncodedFlows, Result<(), Fail>);
 
 /// Encodes all flow mods of a source, in order, up to the first error.
-pub fn write(
+pub fn encode(
     source: &Source,
     command: FlowCommand,
     names: &(dyn NameMap + Sync),
     format: Format,
-) -> (Written, Result<(), Fail>) {
+) -> (EncodedFlows, Result<(), Fail>) {
     let one = |part: Range<usize>| -> Part {
-        let mut written = Written::new(format);
-        let read = source.each(part, command, names, |parsed| written.push(parsed));
-        (written, read)
+        let mut encoded = EncodedFlows::new(format);
+        let read = source.each(part, command, names, |parsed| encoded.push(parsed));
+        (encoded, read)
     };
-    let mut all = Written::new(format);
-    for (written, read) in in_parallel(&source.parts(PART), one) {
-        all.append(written);
+    let mut all = EncodedFlows::new(format);
+    for (encoded, read) in in_parallel(&source.parts(PART), one) {
+        all.append(encoded);
         if read.is_err() {
             return (all, read);
         }
@@ -122,9 +122,9 @@ mod tests {
     use flow::text::NoNames;
     use openflow::Version;
 
-    fn written(text: &str) -> (Written, Result<(), Fail>) {
+    fn encoded(text: &str) -> (EncodedFlows, Result<(), Fail>) {
         let source = Source::File("flows.txt".to_owned(), text.to_owned());
-        write(&source, FlowCommand::Add, &NoNames, Format::initial(Version::V14))
+        encode(&source, FlowCommand::Add, &NoNames, Format::initial(Version::V14))
     }
 
     fn flow(i: usize) -> String {
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn parts_come_in_order() {
         let text: String = (0..20_000).map(flow).collect();
-        let (all, read) = written(&text);
+        let (all, read) = encoded(&text);
         assert!(read.is_ok());
-        let mut reference = Written::new(Format::initial(Version::V14));
+        let mut reference = EncodedFlows::new(Format::initial(Version::V14));
         let source = Source::File(String::new(), text);
         source.each(source.whole(), FlowCommand::Add, &NoNames, |parsed| reference.push(parsed)).unwrap();
         assert!(all.requests.frames().eq(reference.requests.frames()));
@@ -153,10 +153,10 @@ mod tests {
     #[test]
     fn the_first_wrong_line_is_told_with_its_number() {
         let mut lines: Vec<String> = (0..20_000).map(flow).collect();
-        lines[100] = "# ein Vermerk, \u{fc}ber zwei Bytes\n".to_owned();
+        lines[100] = "# a comment: \u{fc} has two bytes\n".to_owned();
         for wrong in [19_999, 12_345, 6_789] {
             lines[wrong] = "nonsense=1,actions=drop\n".to_owned();
-            let (all, read) = written(&lines.concat());
+            let (all, read) = encoded(&lines.concat());
             let Err(Fail::Message(why)) = read else { panic!("line {wrong}") };
             assert!(why.starts_with(&format!("flows.txt:{}: ", wrong + 1)), "{why}");
             assert_eq!(all.requests.frames().count(), wrong - 1);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_was_dropped_is_told_in_order() {
         let text: String = (0..20_000).map(|i| format!("tp_src={i},actions=drop\n")).collect();
-        let (all, read) = written(&text);
+        let (all, read) = encoded(&text);
         assert!(read.is_ok());
         let expected = (0..20_000).map(|i| format!("tp_src={i}"));
         assert!(all.normalized.iter().map(|(written, _)| written.clone()).eq(expected));
