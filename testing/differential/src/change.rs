@@ -48,8 +48,8 @@ pub fn change(rng: &mut Rng, kind: Kind) -> String {
     }
 }
 
-/// The fields that `multipath` and `bundle` hash. For packets that are not IP the stock switch hashes addresses with
-/// symmetric_l3l4 that its megaflows do not match, so one packet decides for others.
+/// The fields that `multipath` and `bundle` hash. If a packet is not IP, the stock switch hashes addresses for
+/// symmetric_l3l4 that its megaflows do not match, so the first packet of a megaflow decides for the others.
 pub fn hash_fields(rng: &mut Rng, kind: Kind) -> &'static str {
     let all = [
         "eth_src",

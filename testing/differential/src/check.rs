@@ -45,7 +45,7 @@ pub enum Check {
 /// The result of traces.
 #[derive(Debug, Default)]
 pub struct Traced {
-    /// Packets whose traces differ as expected.
+    /// The packets whose traces differ as expected.
     expected: Vec<Packet>,
     /// The stock switch does not execute a trace, except for lists nested in actions: in those it recirculates
     /// packets, which are then counted and learned from.
@@ -85,7 +85,7 @@ impl Pair {
         *self.expected.entry(name).or_default() += 1;
     }
 
-    /// The same for `ovs-ofctl`.
+    /// The results of both for a call of `ovs-ofctl`; both run it at the same time.
     fn ofctl(&self, args: &[&str], input: &str) -> io::Result<((bool, String), (bool, String))> {
         let (stock, ours) = (self.stock.ofctl(args, input)?, self.ours.ofctl(args, input)?);
         Ok((self.stock.ofctl_answer(stock)?, self.ours.ofctl_answer(ours)?))

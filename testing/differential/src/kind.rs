@@ -1,6 +1,6 @@
 //! Kinds of packets.
 
-/// What a flow's match says of the packet: which fields its actions may then set.
+/// The kind of packet that a flow matches. It decides which fields the flow's actions may set.
 #[allow(missing_docs)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

@@ -1,5 +1,5 @@
-//! Runs random tables and packets through Sluice and the stock switch: both get the same flows and packets. Their
-//! output (`ofproto/trace`, datapath flows, counters, the learning table) and the frames that they send are compared.
+//! Runs random tables and packets through Sluice and the stock switch. Both get the same flows and packets. Their
+//! outputs are compared: traces, megaflows, counters, learning tables, and the frames that they send.
 //!
 //! A case depends only on its seed. The stock switch is the reference; if it is of an older version, the caller may
 //! exclude the text of traces from the comparison.

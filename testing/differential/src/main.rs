@@ -1,11 +1,13 @@
 //! `differential --seed N --cases M [--stock-dir DIR] [--ours PATH] [--loose] [--tunnels] [--keep-going N]`
 //!
-//! Runs cases `N..N+M`. For each reproducible difference it prints the seed, the minimal flows and packets that show
-//! it, and both results; the exit status is 1 if there was one. `--stock-dir`: a built source tree of the stock
-//! switch (default: the installed one). `--ours`: the daemon to test. `--tunnels`: outputs lead into tunnels, and packets arrive in
-//! tunnels. `--loose`: do not compare the text of traces
-//! and megaflows (for a reference of another version). `--keep-going`: number of differences after which the run
-//! ends.
+//! Runs the cases `N..N+M`. For each difference that occurs twice it prints the seed, the minimal flows and packets that
+//! show it, and both results. The exit status is 1 if there was one.
+//!
+//! * `--stock-dir`: a built source tree of the stock switch (default: the installed one).
+//! * `--ours`: the daemon to test.
+//! * `--loose`: do not compare the text of traces, nor megaflows (for a stock switch of another version).
+//! * `--tunnels`: outputs lead into tunnels, and packets arrive in tunnels.
+//! * `--keep-going`: number of differences after which the run ends.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! The outputs of lists of datapath actions, as far as their text tells.
+//! The output ports of a list of datapath actions, read from its text.
 
 use crate::normal;
 use crate::packet::Packet;
@@ -35,8 +35,8 @@ pub fn ports_of_frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
 /// Dummy ports, whose frames are recorded.
 const SEEN: std::ops::RangeInclusive<u32> = 1..=6;
 
-/// The frames that a trace predicts, if others were sent: as many by each port as the trace's lists send, and the
-/// unchanged packet if the list only sends.
+/// Compares the sent frames with a trace; returns what the trace predicts if they differ. Each port must send as many
+/// frames as the trace's lists have outputs to it. If the list only outputs, the frames must equal the packet.
 pub fn against_trace(trace: &str, packet: &Packet, frames: &[String]) -> Option<String> {
     let lists: Vec<&str> = trace.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect();
     let list = lists.join(",");

@@ -272,12 +272,13 @@ impl Switch {
 
     /// Starts `ovs-ofctl` for OpenFlow 1.5.
     pub fn ofctl<'a>(&self, args: &'a [&'a str], input: &'a str) -> io::Result<Running<'a>> {
-        // The names of 254 tables would be most of what both do.
+        // With names each client would first ask for those of 254 tables, which takes longer than its own request.
         let words = [&["-OOpenFlow15", "--no-names", "--timeout=60", QUIET[0], QUIET[1]][..], args].concat();
         Ok(Running { args, input, child: self.start_client("ovs-ofctl", &words, input)? })
     }
 
-    /// The end of a client, and its text; it runs again where it was turned away, as it is where a busy machine makes it late.
+    /// Waits for a client; returns whether it succeeded, and its output. If the switch closes its connection, which happens on a
+    /// busy machine, the client is started again.
     pub fn ofctl_answer(&self, mut running: Running<'_>) -> io::Result<(bool, String)> {
         for _ in 0..5 {
             let answer = self.end_client(running.child)?;
@@ -286,7 +287,7 @@ impl Switch {
             }
             running = self.ofctl(running.args, running.input)?;
         }
-        Err(io::Error::other(format!("{}: ovs-ofctl is turned away each time", self.name)))
+        Err(io::Error::other(format!("{}: the switch closes each connection of ovs-ofctl", self.name)))
     }
 
     /// Asks for an appctl command.

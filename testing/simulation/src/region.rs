@@ -1,4 +1,4 @@
-//! What each hypervisor of a region under OVN carries: tunnels, flows, neighbours, BFD packets.
+//! The load of each hypervisor of a region under OVN: tunnels, flows, neighbours, BFD packets.
 //!
 //! Tenants of different sizes have their guests on hypervisors at random. A tenant has one router, a logical switch for
 //! each 50 guests, and a pair of gateways. A hypervisor gets the flows of every switch that its guests can reach through
@@ -31,7 +31,7 @@ pub struct Region {
     pub gateways: usize,
 }
 
-/// What one hypervisor carries.
+/// The load of one hypervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Tunnels to all other hypervisors.
@@ -79,7 +79,7 @@ impl Region {
         all
     }
 
-    /// What each hypervisor carries, in order.
+    /// The load of each hypervisor, in order.
     pub fn costs(self, seed: u64) -> Vec<Cost> {
         let tenants = self.tenants(&mut Random(seed));
         let tunnels = self.hypervisors - 1;
@@ -165,7 +165,7 @@ mod tests {
         for cost in &costs {
             assert!(cost.used_tunnels <= cost.tunnels && cost.ports <= guests, "{cost:?}");
         }
-        // A gateway knows the tenants of many hypervisors.
+        // A gateway has flows for the tenants of many hypervisors.
         let most = |some: &[Cost]| some.iter().map(|c| c.ports).max();
         assert!(most(&costs[..REGION.gateways]) > most(&costs[REGION.gateways..]));
         let sent: usize = costs.iter().map(|c| c.bfd_packets_per_second).sum();

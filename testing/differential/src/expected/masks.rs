@@ -1,5 +1,5 @@
-//! Masks of written fields. Both switches write a whole field if the megaflow matches all of it, else the bits that
-//! change; megaflows of stock switches of different versions match different bits.
+//! Masks of written fields. Both switches write a whole field if the megaflow matches all of it, otherwise only the bits
+//! that change. Megaflows of different versions of the stock switch match different bits.
 
 /// Whether two lists of datapath actions differ only in masks of `tos` and `tclass`: the bits that both write are equal.
 pub fn alike(stock: &str, ours: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Database files: the good part of a damaged file is itself a valid file, and schemas are unchanged after a round
 //! trip.
 
-use super::ovsdb_bench::{counter, is_in_snapshot};
+use super::ovsdb_sample::{counter, is_in_snapshot};
 use ovsdb::{Database, Json, Schema, Uuid, log};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Transactions and monitors as clients request them: committed changes are stored and reported correctly.
 
-use super::ovsdb_bench::{Copy, counter, is_in_snapshot, is_stored, parsed, schema};
+use super::ovsdb_sample::{Copy, counter, is_in_snapshot, is_stored, parsed, schema};
 use ovsdb::transaction::execute;
 use ovsdb::{Changes, Commit, Context, Database, Json, Monitor, Outcome, Uuid, monitor};
 use std::str::from_utf8;
