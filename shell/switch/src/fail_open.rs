@@ -13,8 +13,8 @@ use units::{Millis, OfPort};
 
 /// Above all priorities of OpenFlow.
 const PRIORITY: u32 = 0x00f0_f0f0;
-/// Three probes at the default interval (5 s).
-const PATIENCE: Millis = Millis(15_000);
+/// How long a bridge is without a controller before it forwards by itself: three probes at the default interval (5 s).
+const ALONE_MAX: Millis = Millis(15_000);
 
 /// Enters or leaves the mode. Returns whether flows changed.
 pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
@@ -23,7 +23,7 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
         && !bridge.conns.any_connected();
     let since = bridge.controllers.alone_since.filter(|_| lost).unwrap_or(now);
     bridge.controllers.alone_since = lost.then_some(since);
-    let wanted = lost && now.since(since) >= PATIENCE;
+    let wanted = lost && now.since(since) >= ALONE_MAX;
     if wanted == bridge.controllers.fallback {
         return false;
     }
@@ -51,5 +51,5 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
 
 /// When `run` has to be called next.
 pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
-    bridge.controllers.alone_since.filter(|_| !bridge.controllers.fallback).map(|since| since + PATIENCE)
+    bridge.controllers.alone_since.filter(|_| !bridge.controllers.fallback).map(|since| since + ALONE_MAX)
 }

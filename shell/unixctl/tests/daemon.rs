@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use unixctl::Client;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 struct Place(PathBuf);
 
@@ -44,7 +44,7 @@ impl Place {
 
     fn call_with(&self, method: &str, args: &[String]) -> Option<String> {
         let path = self.0.join(format!("daemon.{}.ctl", self.pid()?));
-        let mut client = Client::connect(&path, Some(PATIENCE)).ok()?;
+        let mut client = Client::connect(&path, Some(TIMEOUT)).ok()?;
         client.call(method, args).ok()?.ok()?.as_str().map(str::to_string)
     }
 
@@ -63,7 +63,7 @@ impl Drop for Place {
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "never came: {what}");
+        assert!(start.elapsed() < TIMEOUT, "never came: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

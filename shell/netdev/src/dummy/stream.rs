@@ -167,10 +167,10 @@ fn connect(name: &str) -> io::Result<Box<dyn Socket>> {
         socket.set_nonblocking(true)?;
         return Ok(Box::new(socket));
     }
-    const PATIENCE: std::time::Duration = std::time::Duration::from_millis(5);
+    const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(5);
     let rest = name.strip_prefix("tcp:").ok_or(io::ErrorKind::Unsupported)?;
     let address: SocketAddr = rest.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
+    let socket = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
     socket.set_nonblocking(true)?;
     Ok(Box::new(socket))
 }

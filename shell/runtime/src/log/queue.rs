@@ -18,7 +18,7 @@ pub(super) struct Queue {
     pub written: u64,
     /// Number of lines dropped since drops were last reported.
     pub dropped: u64,
-    /// No line was written for `PATIENCE`; until one is, no thread waits.
+    /// No line was written for `WAIT_MAX`; until one is, no thread waits.
     pub stuck: bool,
     /// The writer sleeps, and must be woken for a new line.
     pub asleep: bool,

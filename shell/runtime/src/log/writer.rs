@@ -3,7 +3,7 @@
 //!
 //! Without it (in tools, before `start_writer`, in dummy mode, where a line has to be in the file when the command that caused
 //! it is answered) every thread writes its own lines. A full queue: threads that must not wait ([`never_wait`]) drop the
-//! line; others wait up to [`PATIENCE`] for room, once, until the writer goes on. Drops are counted and reported in the log.
+//! line; others wait up to [`WAIT_MAX`] for free memory, once, until the writer continues. Drops are counted and reported in the log.
 
 use super::line::Line;
 use super::queue::Queue;
@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Longest wait for the writer: for free memory in the queue, or until a thread's own lines are written.
-const PATIENCE: Duration = Duration::from_secs(1);
+const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Interval between reports of dropped lines while the queue is never empty.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Interval at which a panicking thread retries to take the lock.
@@ -111,7 +111,7 @@ impl Writer {
         drop(self.wait_while(queue, |q| q.written < end));
     }
 
-    /// Waits while `holds` is true. After `PATIENCE` the writer counts as stuck.
+    /// Waits while `holds` is true. After `WAIT_MAX` the writer counts as stuck.
     fn wait_while<'a>(
         &self,
         mut queue: MutexGuard<'a, Queue>,
@@ -120,7 +120,7 @@ impl Writer {
         queue.waiting += 1;
         let (mut queue, timeout) = self
             .less
-            .wait_timeout_while(queue, PATIENCE, |q| holds(q) && !q.stuck)
+            .wait_timeout_while(queue, WAIT_MAX, |q| holds(q) && !q.stuck)
             .unwrap_or_else(PoisonError::into_inner);
         queue.waiting -= 1;
         queue.stuck |= timeout.timed_out();
@@ -235,7 +235,7 @@ mod tests {
             writer.push(line(&sinks, "y".repeat(10_000)), true);
         }
         writer.flush();
-        assert!(began.elapsed() < 20 * PATIENCE, "{:?}", began.elapsed());
+        assert!(began.elapsed() < 20 * WAIT_MAX, "{:?}", began.elapsed());
         let accepted = {
             let queue = writer.lock();
             assert!(queue.stuck && queue.dropped as usize == pushed + 100 - queue.accepted as usize);
@@ -262,7 +262,7 @@ mod tests {
     fn a_panicking_thread_waits_for_no_lock() {
         let (writer, sinks, _read) = piped();
         writer.push(line(&sinks, "one".to_owned()), true);
-        writer.poll_until_flushed(Instant::now() + PATIENCE);
+        writer.poll_until_flushed(Instant::now() + WAIT_MAX);
         let held = writer.lock();
         assert_eq!(held.written, 1);
         writer.poll_until_flushed(Instant::now() + 5 * RETRY);
