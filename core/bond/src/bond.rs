@@ -43,15 +43,15 @@ pub struct Bond {
     pub(crate) tally: Arc<Tally>,
     pub(crate) next_rebalance: Millis,
     /// Time of the last rebalance.
-    pub(crate) looked: Millis,
+    pub(crate) rebalanced_at: Millis,
     /// The bucket that was reported to carry more than a link's part.
     pub(crate) elephant: Option<usize>,
-    /// Other switches are to be told where stations are.
+    /// The stations of other ports must be announced on the active link.
     pub(crate) announce: bool,
     /// Translations must be made again.
     pub(crate) changed: bool,
     /// Links were added or removed: their buckets must be shared again.
-    pub(crate) spread: bool,
+    pub(crate) must_share: bool,
     /// Lines for the log.
     pub(crate) lines: Vec<String>,
 }
@@ -105,7 +105,7 @@ impl Bond {
         }
         self.enable(port, false);
         self.links.remove(&port);
-        (self.changed, self.spread) = (true, true);
+        (self.changed, self.must_share) = (true, true);
         if self.active == Some(port) {
             self.choose_active(now);
             self.announce = true;
@@ -130,7 +130,7 @@ impl Bond {
         let ports: Vec<OfPort> = self.links.keys().copied().collect();
         ports.into_iter().for_each(|port| self.follow_link(port, now));
         self.follow_active(now);
-        if std::mem::take(&mut self.spread) {
+        if std::mem::take(&mut self.must_share) {
             self.spread_buckets();
         }
         std::mem::take(&mut self.changed)
@@ -140,7 +140,7 @@ impl Bond {
     pub fn deadline(&self) -> Option<Millis> {
         let delays = self.links.values().filter_map(|l| l.delay_until);
         let rebalance = self.is_balanced().then_some(self.next_rebalance);
-        let now = (self.changed || self.spread).then_some(Millis(0));
+        let now = (self.changed || self.must_share).then_some(Millis(0));
         delays.chain(rebalance).chain(now).min()
     }
 

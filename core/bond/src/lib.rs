@@ -9,10 +9,10 @@
 mod active;
 mod bond;
 mod buckets;
+mod commands;
 pub mod lacp;
 mod link;
 mod link_state;
-mod orders;
 mod plan;
 mod rebalance;
 mod settings;

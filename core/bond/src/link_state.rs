@@ -41,7 +41,7 @@ impl Bond {
         }
         link.enabled = enable;
         self.changed = true;
-        self.spread = true;
+        self.must_share = true;
         self.announce |= !enable;
         let what = if enable { "enabled" } else { "disabled" };
         self.lines.push(format!("member {}: {what}", link.facts.name));

@@ -12,14 +12,14 @@ const LEAST_BYTES: u64 = 100_000;
 impl Bond {
     /// The next [`Bond::rebalance`] looks at loads.
     pub fn is_rebalance_due(&self, now: Millis) -> bool {
-        self.is_balanced() && now != self.looked && now >= self.next_rebalance
+        self.is_balanced() && now != self.rebalanced_at && now >= self.next_rebalance
     }
 
     /// Shares loads again where it is time to; what was counted counts half from then on. True: buckets have moved, and
     /// translations are to be made again.
     pub fn rebalance(&mut self, now: Millis) -> bool {
         let due = self.is_rebalance_due(now);
-        self.looked = now;
+        self.rebalanced_at = now;
         if !due {
             return false;
         }

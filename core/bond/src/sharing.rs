@@ -23,7 +23,7 @@ impl Bond {
         self.buckets = shares.then(Buckets::default);
         self.shared_since = now;
         self.next_rebalance = now + self.settings.rebalance_interval;
-        (self.changed, self.spread) = (true, true);
+        (self.changed, self.must_share) = (true, true);
     }
 
     /// Reassigns buckets of disabled links, and gives new links a share by load.

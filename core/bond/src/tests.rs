@@ -132,12 +132,12 @@ fn loads_are_shared_when_it_is_time() {
 #[test]
 fn an_elephant_is_reported_once_even_where_nothing_can_move() {
     let mut b = bond(settings(Mode::BalanceSlb));
-    let mut told = |bucket: usize, now| {
+    let mut logged = |bucket: usize, now| {
         b.view().tally().credit(bucket as u8, 1, 100 << 20);
         b.rebalance(Millis(now));
         b.take_lines().iter().filter(|line| line.contains(&format!("hash {bucket} carries"))).count()
     };
-    assert_eq!([told(7, 10_000), told(7, 20_000), told(8, 30_000), told(8, 40_000)], [1, 0, 1, 0]);
+    assert_eq!([logged(7, 10_000), logged(7, 20_000), logged(8, 30_000), logged(8, 40_000)], [1, 0, 1, 0]);
 }
 
 #[test]

@@ -57,14 +57,14 @@ impl Aggregation {
 
     /// Adds a link, or changes the settings of a link.
     pub fn register(&mut self, port: OfPort, settings: MemberSettings, now: Millis) {
-        let speaks = self.settings.active || self.negotiated;
+        let sends = self.settings.active || self.negotiated;
         let member = self.members.entry(port).or_insert_with(|| Member::new(MemberSettings::default()));
         let key = |s: &MemberSettings| (s.port, s.priority, s.key);
         let differs = key(&member.settings) != key(&settings);
         member.settings = settings;
         if differs {
             self.stale = true;
-            if speaks {
+            if sends {
                 member.expire(now);
             }
         }
@@ -122,8 +122,8 @@ impl Aggregation {
         }
         self.stale |= member.status != Status::Current;
         member.status = Status::Current;
-        member.hear_by = now + Millis(MISSED * if fast { FAST.0 } else { SLOW.0 });
-        member.told = partner;
+        member.expires_at = now + Millis(MISSED * if fast { FAST.0 } else { SLOW.0 });
+        member.announced = partner;
         if member.partner != actor {
             // A link whose other end has changed has no influence until it is selected again.
             let same_end = (member.partner.system, member.partner.key) == (actor.system, actor.key);
@@ -153,12 +153,12 @@ impl Aggregation {
     fn message(&mut self, port: OfPort, now: Millis) -> Option<[u8; PDU_LEN]> {
         let actor = self.actor(self.members.get(&port)?);
         let Settings { active, fast, .. } = self.settings;
-        let member = self.members.get_mut(&port).filter(|m| m.speaks(active))?;
-        if now < member.send_at && (actor.is_told(&member.told) || now < member.may_tell_at()) {
+        let member = self.members.get_mut(&port).filter(|m| m.sends(active))?;
+        if now < member.send_at && (actor.agrees_with(&member.announced) || now < member.may_announce_at()) {
             return None;
         }
-        member.told = actor;
-        member.note_sent(now);
+        member.announced = actor;
+        member.count_sent(now);
         member.send_at = now + member.interval(fast);
         member.counters.sent += 1;
         Some(compose(&actor, &member.partner))
@@ -170,10 +170,11 @@ impl Aggregation {
             return Some(Millis(0));
         }
         let active = self.settings.active;
-        let send = self.members.values().filter(|m| m.speaks(active)).map(|m| m.send_at);
-        let hear = self.members.values().filter(|m| m.status != Status::Defaulted).map(|m| m.hear_by);
-        let tells = self.members.values().filter(|m| m.speaks(active) && !self.actor(m).is_told(&m.told));
-        send.chain(hear).chain(tells.map(Member::may_tell_at)).min()
+        let send = self.members.values().filter(|m| m.sends(active)).map(|m| m.send_at);
+        let expire = self.members.values().filter(|m| m.status != Status::Defaulted).map(|m| m.expires_at);
+        let announce =
+            self.members.values().filter(|m| m.sends(active) && !self.actor(m).agrees_with(&m.announced));
+        send.chain(expire).chain(announce.map(Member::may_announce_at)).min()
     }
 
     /// Returns true if the state that other components read has changed since the last call.

@@ -90,9 +90,9 @@ impl Info {
     }
 
     /// Returns whether `known` agrees in everything that must be sent at once when it changes (§6.4.16).
-    pub(crate) fn is_told(&self, known: &Info) -> bool {
-        const TOLD: State = State(0b1111);
-        (self.state.0 ^ known.state.0) & TOLD.0 == 0
+    pub(crate) fn agrees_with(&self, known: &Info) -> bool {
+        const COMPARED: State = State(0b1111);
+        (self.state.0 ^ known.state.0) & COMPARED.0 == 0
             && self.key == known.key
             && self.priority() == known.priority()
     }

@@ -7,7 +7,7 @@ use units::Millis;
 pub(super) const FAST: Millis = Millis(1000);
 pub(super) const SLOW: Millis = Millis(30_000);
 /// Maximum number of messages per fast interval in addition to periodic ones.
-const TOLD_MAX: u64 = 3;
+const SENT_MAX: u64 = 3;
 /// Intervals without a message after which the information expires.
 pub(super) const MISSED: u64 = 3;
 
@@ -69,13 +69,13 @@ pub(super) struct Member {
     /// The other end's information about itself.
     pub(super) partner: Info,
     /// This end's information as the other end has it.
-    pub(super) told: Info,
+    pub(super) announced: Info,
     /// Time of the next message.
     pub(super) send_at: Millis,
     /// Time of the first of the recent messages, and their number.
     recent: (Millis, u64),
     /// Time at which the status is downgraded unless a message arrives.
-    pub(super) hear_by: Millis,
+    pub(super) expires_at: Millis,
     pub(super) counters: Counters,
 }
 
@@ -87,16 +87,16 @@ impl Member {
             attached: false,
             carrier: false,
             partner: Info::default(),
-            told: Info::default(),
+            announced: Info::default(),
             send_at: Millis(0),
             recent: (Millis(0), 0),
-            hear_by: Millis(0),
+            expires_at: Millis(0),
             counters: Counters::default(),
         }
     }
 
     /// Records that a message was sent.
-    pub(super) fn note_sent(&mut self, now: Millis) {
+    pub(super) fn count_sent(&mut self, now: Millis) {
         match &mut self.recent {
             (since, count) if now.since(*since) < FAST => *count += 1,
             recent => *recent = (now, 1),
@@ -104,16 +104,16 @@ impl Member {
     }
 
     /// Time from which a change may be announced: at most three messages per fast interval (§6.4.16).
-    pub(super) fn may_tell_at(&self) -> Millis {
+    pub(super) fn may_announce_at(&self) -> Millis {
         let (since, count) = self.recent;
-        if count < TOLD_MAX { Millis(0) } else { since + FAST }
+        if count < SENT_MAX { Millis(0) } else { since + FAST }
     }
 
     /// Expires the information: requests fast messages, or falls back to defaults.
     pub(super) fn expire(&mut self, now: Millis) {
         self.status = Status::Expired;
         self.partner.state = self.partner.state.and(State::TIMEOUT).without(State::SYNCHRONIZED);
-        self.hear_by = now + Millis(FAST.0 * MISSED);
+        self.expires_at = now + Millis(FAST.0 * MISSED);
     }
 
     pub(super) fn forget_partner(&mut self) {
@@ -123,7 +123,7 @@ impl Member {
 
     /// Handles the passing of time; returns true if the status has changed.
     pub(super) fn run(&mut self, now: Millis) -> bool {
-        if now < self.hear_by {
+        if now < self.expires_at {
             return false;
         }
         match self.status {
@@ -148,7 +148,7 @@ impl Member {
 
     /// Returns whether this end sends messages: always if active, otherwise only after the other end has sent
     /// one.
-    pub(super) fn speaks(&self, active: bool) -> bool {
+    pub(super) fn sends(&self, active: bool) -> bool {
         self.carrier && (active || self.status != Status::Defaulted)
     }
 
