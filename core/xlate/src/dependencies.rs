@@ -21,14 +21,14 @@ use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-mod asks;
+mod record;
 mod text;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 
 /// Something that a walk consulted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
+enum Dependency {
     /// A table, for a packet with this port and metadata. `changed`: bit set of the words that the walk had changed.
     Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: Words },
     /// Which flows of a table were learned, and their number.
@@ -64,9 +64,9 @@ impl From<Words> for u128 {
 /// Everything that a walk consulted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// Hash of `asked`, updated by each push, so that a look-up by hash does not read the list.
+    /// Hash of `list`, updated by each push, so that a look-up by hash does not read the list.
     hash: u64,
-    asked: Vec<Asked>,
+    list: Vec<Dependency>,
 }
 
 impl Hash for Dependencies {
@@ -116,33 +116,33 @@ impl Dependencies {
     /// The received packets that a change affects, among those whose walks had these dependencies: a match on packets
     /// as they were received, for each dependency that the change concerns.
     pub fn concerned_by(&self, change: &Change) -> Vec<Match> {
-        self.asked.iter().flat_map(|asked| asked.concerned_by(change)).collect()
+        self.list.iter().flat_map(|d| d.concerned_by(change)).collect()
     }
 
-    fn push(&mut self, chain: &Chain, asked: Asked) {
-        if self.asked.last() != Some(&asked) {
-            self.hash = asked.hashed_after(chain, self.hash);
-            self.asked.push(asked);
+    fn push(&mut self, chain: &Chain, dependency: Dependency) {
+        if self.list.last() != Some(&dependency) {
+            self.hash = dependency.hashed_after(chain, self.hash);
+            self.list.push(dependency);
         }
     }
 }
 
-impl Asked {
+impl Dependency {
     /// A hash of few operations, because each look-up of a walk computes it. Packets may determine metadata, so the
     /// hash is keyed.
     fn hashed_after(&self, chain: &Chain, hash: u64) -> u64 {
         let name = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
         let words = match self {
-            Asked::Table { bridge, table, in_port, metadata, changed: Words([low, high]) } => {
+            Dependency::Table { bridge, table, in_port, metadata, changed: Words([low, high]) } => {
                 let place = u64::from(*table) << 32 | u64::from(*in_port);
                 [place ^ u64::from(bridge.0) << 40, *metadata, *low, *high]
             }
-            Asked::Limit { bridge, table } => [name(bridge, (*table).into()), 0, 0, 1],
-            Asked::Group { bridge, group } => [name(bridge, *group), 0, 0, 2],
-            Asked::Stations { bridge, changed: Words([low, high]) } => [name(bridge, 0), 3, *low, *high],
-            Asked::Routes => [0, 0, 0, 4],
-            Asked::Addresses => [0, 0, 0, 6],
-            Asked::Neighbour { ip } => {
+            Dependency::Limit { bridge, table } => [name(bridge, (*table).into()), 0, 0, 1],
+            Dependency::Group { bridge, group } => [name(bridge, *group), 0, 0, 2],
+            Dependency::Stations { bridge, changed: Words([low, high]) } => [name(bridge, 0), 3, *low, *high],
+            Dependency::Routes => [0, 0, 0, 4],
+            Dependency::Addresses => [0, 0, 0, 6],
+            Dependency::Neighbour { ip } => {
                 let bits = match ip {
                     IpAddr::V4(ip) => u128::from(ip.to_bits()),
                     IpAddr::V6(ip) => ip.to_bits(),
@@ -156,29 +156,29 @@ impl Asked {
     fn concerned_by(&self, change: &Change) -> Vec<Match> {
         match (self, change) {
             (
-                Asked::Table { bridge, table, in_port, metadata, changed },
+                Dependency::Table { bridge, table, in_port, metadata, changed },
                 Change::Rule { bridge: b, table: t, matching },
             ) if (bridge, table) == (b, t) => {
                 let known = Flow { in_port: *in_port, metadata: *metadata, ..Flow::ZERO };
                 of_rule(matching, &known, (*changed).into()).into_iter().collect()
             }
-            (Asked::Limit { bridge, table }, Change::Rule { bridge: b, table: t, .. })
+            (Dependency::Limit { bridge, table }, Change::Rule { bridge: b, table: t, .. })
                 if (bridge, table) == (b, t) =>
             {
                 vec![Match::CATCHALL]
             }
-            (Asked::Group { bridge, group }, Change::Group { bridge: b, group: g })
+            (Dependency::Group { bridge, group }, Change::Group { bridge: b, group: g })
                 if (bridge, group) == (b, g) =>
             {
                 vec![Match::CATCHALL]
             }
-            (Asked::Stations { bridge, changed }, Change::Station { bridge: b, mac }) if bridge == b => {
+            (Dependency::Stations { bridge, changed }, Change::Station { bridge: b, mac }) if bridge == b => {
                 of_station(*mac, (*changed).into()).to_vec()
             }
-            (Asked::Routes, Change::Routes) | (Asked::Addresses, Change::Addresses) => {
+            (Dependency::Routes, Change::Routes) | (Dependency::Addresses, Change::Addresses) => {
                 vec![Match::CATCHALL]
             }
-            (Asked::Neighbour { ip }, Change::Neighbour { ip: changed }) if ip == changed => {
+            (Dependency::Neighbour { ip }, Change::Neighbour { ip: changed }) if ip == changed => {
                 vec![Match::CATCHALL]
             }
             _ => Vec::new(),
@@ -271,7 +271,7 @@ mod tests {
         let mut dependency_sets = DependencySets::default();
         let dependencies = |group| {
             let mut dependencies = Dependencies::default();
-            dependencies.push(&Chain::new(0), Asked::Group { bridge: BridgeId(1), group });
+            dependencies.push(&Chain::new(0), Dependency::Group { bridge: BridgeId(1), group });
             dependencies
         };
         let (a, b) = (dependency_sets.number(&dependencies(1)), dependency_sets.number(&dependencies(2)));

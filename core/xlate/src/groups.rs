@@ -30,7 +30,7 @@ impl Walk<'_> {
         if !self.within_limits() {
             return true;
         }
-        self.asks_group(id);
+        self.depends_on_group(id);
         let Some(group) = self.bridge.tables.group(id).map(Arc::clone) else {
             report!(self, Warn, "output to nonexistent group {id}");
             return false;
@@ -114,7 +114,7 @@ impl Walk<'_> {
     }
 
     fn is_group_live(&mut self, id: u32, depth: u32) -> bool {
-        self.asks_group(id);
+        self.depends_on_group(id);
         let Some(group) = self.bridge.tables.group(id).map(Arc::clone) else { return false };
         group.buckets.iter().any(|b| self.is_live(&group, b, depth))
     }

@@ -32,7 +32,7 @@ impl Walk<'_> {
         self.report_learned(&flow_mod);
         let learned = Arc::new(LearnedFlow { bridge: self.bridge.id, flow_mod, limit: learn.limit });
         if learn.limit != 0 {
-            self.asks_limit(learn.table);
+            self.depends_on_limit(learn.table);
         }
         let room = self.has_room_for(&learned);
         if let Some(dst) = learn.result_dst {

@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
         {
             self.table_id = id;
             self.spend(1);
-            self.asks_table(id, search.with_ct);
+            self.depends_on_table(id, search.with_ct);
             if let Some(rule) = self.best(id) {
                 return Ok(rule);
             }

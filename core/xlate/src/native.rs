@@ -20,7 +20,7 @@ use tunnel::{Built, Kind, Request, Shape};
 use units::PortNo;
 
 /// The route and the next hop of a tunnel's packets.
-pub(crate) struct Way {
+pub(crate) struct TunnelHop {
     /// The output port, in this or another bridge.
     pub(crate) host: HostPort,
     /// Its number in the datapath.
@@ -34,7 +34,7 @@ pub(crate) struct Way {
 }
 
 /// Why a packet cannot be sent to a tunnel.
-struct NoWay(DropReason);
+struct Unreachable(DropReason);
 
 /// The remote end in a tunnel's fields.
 fn remote(t: &Tunnel) -> IpAddr {
@@ -64,8 +64,8 @@ impl Walk<'_> {
     ) {
         self.commit();
         match self.header_for(config, options, (port, unwrapped)) {
-            Ok((way, built)) => self.go_on_below(number, &way, built, last),
-            Err(NoWay(reason)) if self.snapshot.capabilities.explicit_drop => {
+            Ok((hop, built)) => self.go_on_below(number, &hop, built, last),
+            Err(Unreachable(reason)) if self.snapshot.capabilities.explicit_drop => {
                 let drop = DpAction::Drop(reason);
                 self.out.actions.push(if last { drop } else { DpAction::Clone(vec![drop]) });
             }
@@ -78,54 +78,54 @@ impl Walk<'_> {
         config: &TunnelConfig,
         options: &[u8],
         (port, unwrapped): (&Port, &Flow),
-    ) -> Result<(Way, Built), NoWay> {
-        let way = self.route().ok_or_else(|| {
+    ) -> Result<(TunnelHop, Built), Unreachable> {
+        let hop = self.route().ok_or_else(|| {
             report!(self, Warn, "native tunnel routing failed");
-            NoWay(DropReason::ActionTunnelRoutingFailed)
+            Unreachable(DropReason::ActionTunnelRoutingFailed)
         })?;
-        let device = self.device(&way);
-        report!(self, Detail, "tunneling to {} via {device}", way.next);
-        if way.host.mac == Mac::default() {
+        let device = self.device(&hop);
+        report!(self, Detail, "tunneling to {} via {device}", hop.next);
+        if hop.host.mac == Mac::default() {
             report!(self, Warn, "tunnel output device lacks Ethernet address");
-            return Err(NoWay(DropReason::ActionTunnelOutputNoEthernet));
+            return Err(Unreachable(DropReason::ActionTunnelOutputNoEthernet));
         }
-        let Some(dst_mac) = self.snapshot.underlay.neighbours.mac_of(&way.bridge, way.next) else {
-            self.solicit(&way);
-            self.hold(&way, port, unwrapped);
-            return Err(NoWay(DropReason::ActionTunnelNeighCacheMiss));
+        let Some(dst_mac) = self.snapshot.underlay.neighbours.mac_of(&hop.bridge, hop.next) else {
+            self.solicit(&hop);
+            self.hold(&hop, port, unwrapped);
+            return Err(Unreachable(DropReason::ActionTunnelNeighCacheMiss));
         };
-        self.out.credits.push(Credit::Neighbour { bridge: way.bridge.clone(), ip: way.next });
-        let (src_mac, source) = (way.host.mac, way.source);
-        report!(self, Detail, "tunneling from {src_mac} {source} to {dst_mac} {}", way.next);
-        let built = self.build(config, options, &way, dst_mac).ok_or_else(|| {
+        self.out.credits.push(Credit::Neighbour { bridge: hop.bridge.clone(), ip: hop.next });
+        let (src_mac, source) = (hop.host.mac, hop.source);
+        report!(self, Detail, "tunneling from {src_mac} {source} to {dst_mac} {}", hop.next);
+        let built = self.build(config, options, &hop, dst_mac).ok_or_else(|| {
             report!(self, Warn, "native tunnel header build failed");
-            NoWay(DropReason::ActionTunnelHeaderBuildFailed)
+            Unreachable(DropReason::ActionTunnelHeaderBuildFailed)
         })?;
-        Ok((way, built))
+        Ok((hop, built))
     }
 
-    pub(crate) fn device(&self, way: &Way) -> String {
-        let (bridge, port) = way.host.at;
+    pub(crate) fn device(&self, hop: &TunnelHop) -> String {
+        let (bridge, port) = hop.host.at;
         let port = self.snapshot.bridge(bridge).and_then(|b| b.port(port));
         port.map_or_else(String::new, |p| p.name.clone())
     }
 
-    /// Finds the way to the remote end in the flow.
-    fn route(&mut self) -> Option<Way> {
+    /// Looks up the route to the remote end that the flow names.
+    fn route(&mut self) -> Option<TunnelHop> {
         let t = self.flow.tunnel;
         let dst = remote(&t);
-        self.asks_routes();
+        self.depends_on_routes();
         let underlay = &self.snapshot.underlay;
         let Hop { dev, gateway, source } = underlay.router.lookup(self.flow.pkt_mark, dst, local(&t))?;
         let host = underlay.ports.get(&*dev)?.clone();
         let bridge = self.snapshot.bridge(host.at.0)?;
         let number = bridge.datapath_port(host.at.1)?;
         let next = gateway.filter(|g| !g.is_unspecified()).unwrap_or(dst);
-        self.asks_neighbour(next);
-        Some(Way { host, number, bridge: bridge.name.clone(), next, source })
+        self.depends_on_neighbour(next);
+        Some(TunnelHop { host, number, bridge: bridge.name.clone(), next, source })
     }
 
-    fn build(&self, config: &TunnelConfig, options: &[u8], way: &Way, dst_mac: Mac) -> Option<Built> {
+    fn build(&self, config: &TunnelConfig, options: &[u8], hop: &TunnelHop, dst_mac: Mac) -> Option<Built> {
         let flow = &self.flow;
         let shape = Shape {
             key: config.out_key != Choice::Unset,
@@ -137,8 +137,8 @@ impl Walk<'_> {
         let request = Request {
             kind: Kind::of_name(&config.kind, config.gbp)?,
             dst_mac,
-            src_mac: way.host.mac,
-            src: way.source,
+            src_mac: hop.host.mac,
+            src: hop.source,
             dst: remote(&flow.tunnel),
             dst_port: config.dst_port,
             tunnel: &flow.tunnel,
@@ -152,14 +152,14 @@ impl Walk<'_> {
 
     /// Adds the header and continues with the packet in the bridge of the route's device. Its translation does not
     /// change the state of this one.
-    fn go_on_below(&mut self, number: PortNo, way: &Way, built: Built, last: bool) {
+    fn go_on_below(&mut self, number: PortNo, hop: &TunnelHop, built: Built, last: bool) {
         let saved = Box::new((self.flow, self.base, self.mask));
         let (effects, packet) = (std::mem::take(&mut self.side_effects), self.packet.take());
         let above = std::mem::take(&mut self.out.actions);
         let len = built.bytes.len();
-        self.become_outer(&built, way);
+        self.become_outer(&built, hop);
         self.out.credits.push(Credit::Header { longer_by: len as i64 });
-        self.enter(way.host.at, last);
+        self.enter(hop.host.at, last);
         self.out.credits.push(Credit::Header { longer_by: -(len as i64) });
         let below = std::mem::replace(&mut self.out.actions, above);
         let seen = self.mask;
@@ -174,7 +174,7 @@ impl Walk<'_> {
         }
         let push = DpAction::TunnelPush(Box::new(TunnelPush {
             tunnel_port: number,
-            out_port: way.number,
+            out_port: hop.number,
             tunnel_type: built.tunnel_type,
             header: TunnelHeader(built.bytes),
         }));
@@ -187,12 +187,12 @@ impl Walk<'_> {
     }
 
     /// Replaces the flow by that of the packet with its header.
-    fn become_outer(&mut self, built: &Built, way: &Way) {
+    fn become_outer(&mut self, built: &Built, hop: &TunnelHop) {
         let t = self.flow.tunnel;
         let mac = |at: usize| Mac(std::array::from_fn(|i| built.bytes.get(at + i).copied().unwrap_or(0)));
         let v4 = t.ip_dst != 0;
         let proto = built.bytes.get(if v4 { 23 } else { 20 }).copied().unwrap_or(0);
-        let (nw_src, ipv6_src) = match way.source {
+        let (nw_src, ipv6_src) = match hop.source {
             IpAddr::V4(a) => (a.to_bits(), [0; 16]),
             IpAddr::V6(a) => (0, a.octets()),
         };
@@ -230,7 +230,7 @@ impl Walk<'_> {
         if !self.snapshot.capabilities.tunnels || underlay.termini.is_empty() {
             return false;
         }
-        self.asks_addresses();
+        self.depends_on_addresses();
         if !underlay.has_addresses(&port.name) {
             return false;
         }

@@ -1,6 +1,6 @@
 //! Next hops of tunnels: requests for unknown ones, packets that wait for them, and answers.
 
-use crate::native::Way;
+use crate::native::TunnelHop;
 use crate::outcome::{Credit, Effect, Held, Solicitation};
 use crate::say::report;
 use crate::snapshot::Port;
@@ -15,23 +15,23 @@ const ICMPV6: u8 = 58;
 
 impl Walk<'_> {
     /// Requests the Ethernet address of an unknown next hop.
-    pub(crate) fn solicit(&mut self, way: &Way) {
-        let what = if way.next.is_ipv4() { "ARP" } else { "ND" };
+    pub(crate) fn solicit(&mut self, hop: &TunnelHop) {
+        let what = if hop.next.is_ipv4() { "ARP" } else { "ND" };
         report!(
             self,
             Detail,
             "neighbor cache miss for {} on bridge {}, sending {what} request",
-            way.next,
-            way.bridge
+            hop.next,
+            hop.bridge
         );
-        let device = self.device(way);
-        let source = self.snapshot.underlay.router.addresses.source_for(&device, way.next);
+        let device = self.device(hop);
+        let source = self.snapshot.underlay.router.addresses.source_for(&device, hop.next);
         let solicitation = Arc::new(Solicitation {
-            at: way.host.at,
-            number: way.number,
-            mac: way.host.mac,
-            source: source.unwrap_or(way.source),
-            target: way.next,
+            at: hop.host.at,
+            number: hop.number,
+            mac: hop.host.mac,
+            source: source.unwrap_or(hop.source),
+            target: hop.next,
         });
         if self.side_effects {
             self.out.effects.push(Effect::Solicit(Arc::clone(&solicitation)));
@@ -41,18 +41,18 @@ impl Walk<'_> {
 
     /// Keeps the packet until the next hop is known. A packet to which a header was added, or from which one was
     /// removed, cannot be kept.
-    pub(crate) fn hold(&mut self, way: &Way, port: &Port, unwrapped: &Flow) {
+    pub(crate) fn hold(&mut self, hop: &TunnelHop, port: &Port, unwrapped: &Flow) {
         let same_kind = self.rewrapped == 0 && unwrapped.packet_type == self.out.initial.packet_type;
         if !same_kind {
             return;
         }
-        let room = self.snapshot.underlay.neighbours.room(&way.bridge, way.next);
+        let room = self.snapshot.underlay.neighbours.room(&hop.bridge, hop.next);
         // Later packets must be kept, too, as soon as there is space.
         self.out.avoid_caching |= room != Room::FullForIt;
         if self.side_effects && room == Room::Free {
             self.out.effects.push(Effect::Hold(Box::new(Held {
-                next_bridge: way.bridge.clone(),
-                next: way.next,
+                next_bridge: hop.bridge.clone(),
+                next: hop.next,
                 at: (self.bridge.id, port.ofport),
                 initial: self.out.initial,
                 flow: *unwrapped,
@@ -81,7 +81,7 @@ impl Walk<'_> {
         let Some((ip, mac)) = known else { return };
         let bridge = self.bridge.name.clone();
         // A new address must be learned at once, not when a megaflow's statistics are read.
-        self.asks_neighbour(ip);
+        self.depends_on_neighbour(ip);
         self.out.avoid_caching |= self.snapshot.underlay.neighbours.mac_of(&bridge, ip) != Some(mac);
         if self.side_effects {
             self.out.effects.push(Effect::Neighbour { bridge: bridge.clone(), ip, mac });

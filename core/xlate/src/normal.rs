@@ -119,7 +119,7 @@ impl<'a> Walk<'a> {
             report!(self, Detail, "packet has reserved destination MAC, dropping");
             return;
         }
-        self.asks_stations();
+        self.depends_on_stations();
         if !self.bond_admits(&ingress, tags.vid()) {
             return;
         }

@@ -1,6 +1,6 @@
 //! Text of dependencies and changes, for the log.
 
-use super::{Asked, Change, Dependencies};
+use super::{Change, Dependencies, Dependency};
 use crate::BridgeId;
 use flow::text::NoNames;
 use flow::{Match, Tlv};
@@ -11,27 +11,27 @@ pub type BridgeName<'a> = &'a dyn Fn(BridgeId) -> String;
 impl Dependencies {
     /// Prints the dependencies, in order.
     pub fn text(&self, bridge_name: BridgeName<'_>) -> String {
-        let parts: Vec<String> = self.asked.iter().map(|asked| asked.text(bridge_name)).collect();
+        let parts: Vec<String> = self.list.iter().map(|d| d.text(bridge_name)).collect();
         if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
     }
 }
 
-impl Asked {
+impl Dependency {
     fn text(&self, bridge_name: BridgeName<'_>) -> String {
         match self {
-            Asked::Table { bridge, table, in_port, metadata, .. } => {
+            Dependency::Table { bridge, table, in_port, metadata, .. } => {
                 let metadata =
                     if *metadata == 0 { String::new() } else { format!(" metadata {metadata:#x}") };
                 format!("table {table} of {} for port {in_port}{metadata}", bridge_name(*bridge))
             }
-            Asked::Limit { bridge, table } => {
+            Dependency::Limit { bridge, table } => {
                 format!("learned flows of table {table} of {}", bridge_name(*bridge))
             }
-            Asked::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
-            Asked::Stations { bridge, .. } => format!("learned addresses of {}", bridge_name(*bridge)),
-            Asked::Routes => "routes".to_owned(),
-            Asked::Addresses => "addresses of the host".to_owned(),
-            Asked::Neighbour { ip } => format!("neighbour {ip}"),
+            Dependency::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
+            Dependency::Stations { bridge, .. } => format!("learned addresses of {}", bridge_name(*bridge)),
+            Dependency::Routes => "routes".to_owned(),
+            Dependency::Addresses => "addresses of the host".to_owned(),
+            Dependency::Neighbour { ip } => format!("neighbour {ip}"),
         }
     }
 }
@@ -72,10 +72,11 @@ mod tests {
         let name = |id: BridgeId| format!("br{}", id.0);
         let (chain, mut dependencies) = (Chain::new(0), Dependencies::default());
         assert_eq!(dependencies.text(&name), "nothing");
-        dependencies.push(&chain, Asked::Table { bridge, table: 3, in_port: 2, metadata: 0x10, changed });
-        dependencies.push(&chain, Asked::Limit { bridge, table: 4 });
-        dependencies.push(&chain, Asked::Group { bridge, group: 5 });
-        dependencies.push(&chain, Asked::Stations { bridge, changed });
+        dependencies
+            .push(&chain, Dependency::Table { bridge, table: 3, in_port: 2, metadata: 0x10, changed });
+        dependencies.push(&chain, Dependency::Limit { bridge, table: 4 });
+        dependencies.push(&chain, Dependency::Group { bridge, group: 5 });
+        dependencies.push(&chain, Dependency::Stations { bridge, changed });
         assert_eq!(
             dependencies.text(&name),
             "table 3 of br7 for port 2 metadata 0x10, learned flows of table 4 of br7, group 5 of br7, \

@@ -1,6 +1,6 @@
 //! Records the dependencies of a walk.
 
-use super::Asked;
+use super::Dependency;
 use crate::changed::differences;
 use crate::walk::Walk;
 use flow::Flow;
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 impl Walk<'_> {
     /// Records the look-up of a table. `swapped`: addresses and ports are those of the connection's original
     /// direction, so their words tell nothing about the received packet.
-    pub(crate) fn asks_table(&mut self, table: u8, swapped: bool) {
+    pub(crate) fn depends_on_table(&mut self, table: u8, swapped: bool) {
         let mut changed = self.changed_words();
         if swapped {
             changed |= tuple_words();
@@ -18,40 +18,40 @@ impl Walk<'_> {
         let changed = changed.into();
         self.out
             .dependencies
-            .push(&self.snapshot.chain, Asked::Table { bridge, table, in_port, metadata, changed });
+            .push(&self.snapshot.chain, Dependency::Table { bridge, table, in_port, metadata, changed });
     }
 
     /// Records the number of learned flows of a table.
-    pub(crate) fn asks_limit(&mut self, table: u8) {
+    pub(crate) fn depends_on_limit(&mut self, table: u8) {
         let bridge = self.bridge.id;
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Limit { bridge, table });
+        self.out.dependencies.push(&self.snapshot.chain, Dependency::Limit { bridge, table });
     }
 
     /// Records a group.
-    pub(crate) fn asks_group(&mut self, group: u32) {
+    pub(crate) fn depends_on_group(&mut self, group: u32) {
         let bridge = self.bridge.id;
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Group { bridge, group });
+        self.out.dependencies.push(&self.snapshot.chain, Dependency::Group { bridge, group });
     }
 
     /// Records the route of a tunnel.
-    pub(crate) fn asks_routes(&mut self) {
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Routes);
+    pub(crate) fn depends_on_routes(&mut self) {
+        self.out.dependencies.push(&self.snapshot.chain, Dependency::Routes);
     }
 
     /// Records whether a tunnel ends at a port.
-    pub(crate) fn asks_addresses(&mut self) {
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Addresses);
+    pub(crate) fn depends_on_addresses(&mut self) {
+        self.out.dependencies.push(&self.snapshot.chain, Dependency::Addresses);
     }
 
     /// Records the address of a next hop.
-    pub(crate) fn asks_neighbour(&mut self, ip: IpAddr) {
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Neighbour { ip });
+    pub(crate) fn depends_on_neighbour(&mut self, ip: IpAddr) {
+        self.out.dependencies.push(&self.snapshot.chain, Dependency::Neighbour { ip });
     }
 
     /// Records the learning table's entries for the packet's addresses.
-    pub(crate) fn asks_stations(&mut self) {
+    pub(crate) fn depends_on_stations(&mut self) {
         let (bridge, changed) = (self.bridge.id, self.changed_words().into());
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Stations { bridge, changed });
+        self.out.dependencies.push(&self.snapshot.chain, Dependency::Stations { bridge, changed });
     }
 }
 
