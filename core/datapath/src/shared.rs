@@ -123,7 +123,7 @@ impl Shared {
         for (version, new) in births {
             if handler.is_current(version) {
                 flows.evict_for_new(new.at(), &mut credits);
-                told(flows.publish(new, handler.hears_of_flows()));
+                told(flows.publish(new, handler.wants_new_flows()));
             } else {
                 told(None);
             }

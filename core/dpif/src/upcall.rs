@@ -70,7 +70,7 @@ pub trait UpcallHandler: Send + Sync {
     fn lookups_differ(&self, _packet: &[u8], _found: Option<Ufid>, _naive: Option<Ufid>) {}
 
     /// Returns whether `flow_added` should be called for new megaflows. Called while the publisher's lock is held.
-    fn hears_of_flows(&self) -> bool {
+    fn wants_new_flows(&self) -> bool {
         false
     }
 

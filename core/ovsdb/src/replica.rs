@@ -92,7 +92,7 @@ impl TransactionResult {
 }
 
 /// What a pending request was for.
-enum Asked {
+enum Pending {
     Role,
     Schema,
     Monitor(Version),
@@ -106,7 +106,7 @@ pub struct Replica {
     schema: Option<Arc<Schema>>,
     tables: Vec<BTreeMap<Uuid, Arc<Row>>>,
     output: VecDeque<Message>,
-    asked: BTreeMap<u64, Asked>,
+    pending: BTreeMap<u64, Pending>,
     next_id: u64,
     /// Last transaction id, to resume from; `None` if the server has none.
     last_transaction: Option<Uuid>,
@@ -128,7 +128,7 @@ impl Replica {
             schema: None,
             tables: Vec::new(),
             output: VecDeque::new(),
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             next_id: 1,
             last_transaction: None,
             connected: false,
@@ -153,7 +153,7 @@ impl Replica {
 
     /// Asks whether this server is the right one, and asks to be told when that changes.
     fn ask_role(&mut self) {
-        self.ask(Asked::Role, "monitor", role::request());
+        self.ask(Pending::Role, "monitor", role::request());
     }
 
     /// An error when this server will not do: the owner tries another one.
@@ -163,7 +163,7 @@ impl Replica {
 
     fn ask_schema(&mut self) {
         let database = self.config.database.clone();
-        self.ask(Asked::Schema, "get_schema", json!([database]));
+        self.ask(Pending::Schema, "get_schema", json!([database]));
     }
 
     /// The connection was lost. Rows stay; the result of pending transactions is unknown.
@@ -172,8 +172,8 @@ impl Replica {
         self.connected = false;
         self.synced = false;
         self.has_lock = false;
-        for asked in std::mem::take(&mut self.asked).into_values() {
-            if let Asked::Transaction(id) = asked {
+        for pending in std::mem::take(&mut self.pending).into_values() {
+            if let Pending::Transaction(id) = pending {
                 self.results.push_back((id, TransactionResult::Unknown));
             }
         }
@@ -200,10 +200,10 @@ impl Replica {
         }
     }
 
-    fn ask(&mut self, asked: Asked, method: &str, params: Json) -> u64 {
+    fn ask(&mut self, pending: Pending, method: &str, params: Json) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.asked.insert(id, asked);
+        self.pending.insert(id, pending);
         self.output.push_back(Message::request(method, params, id));
         id
     }
@@ -233,29 +233,29 @@ impl Replica {
     }
 
     fn answered(&mut self, id: &Json, answer: Result<Json, Json>) -> Result<(), ProtocolError> {
-        let Some(asked) = id.as_u64().and_then(|id| self.asked.remove(&id)) else {
+        let Some(pending) = id.as_u64().and_then(|id| self.pending.remove(&id)) else {
             return Ok(());
         };
-        match (asked, answer) {
-            (Asked::Role, answer) => {
+        match (pending, answer) {
+            (Pending::Role, answer) => {
                 // A server without `_Server` is not part of a cluster.
                 self.check_role(answer.ok().as_ref())?;
                 self.ask_schema();
                 Ok(())
             }
-            (Asked::Schema, Ok(json)) => self.got_schema(&json),
-            (Asked::Schema, Err(error)) => {
+            (Pending::Schema, Ok(json)) => self.got_schema(&json),
+            (Pending::Schema, Err(error)) => {
                 Err(ProtocolError(format!("the server refuses its schema: {error}")))
             }
-            (Asked::Monitor(version), Ok(result)) => self.got_copy(version, &result),
-            (Asked::Monitor(version), Err(error)) => self.fall_back(version, &error),
-            (Asked::Lock, answer) => {
+            (Pending::Monitor(version), Ok(result)) => self.got_copy(version, &result),
+            (Pending::Monitor(version), Err(error)) => self.fall_back(version, &error),
+            (Pending::Lock, answer) => {
                 let locked = answer.ok().and_then(|result| result.get("locked").and_then(Json::as_bool));
                 self.has_lock = locked.unwrap_or(false);
                 self.seqno += 1;
                 Ok(())
             }
-            (Asked::Transaction(id), answer) => {
+            (Pending::Transaction(id), answer) => {
                 self.results.push_back((id, transaction_result(answer)));
                 Ok(())
             }
@@ -272,7 +272,7 @@ impl Replica {
             self.schema = Some(Arc::new(schema));
         }
         if let Some(lock) = self.config.lock.clone() {
-            self.ask(Asked::Lock, "lock", json!([lock]));
+            self.ask(Pending::Lock, "lock", json!([lock]));
         }
         self.ask_monitor(Version::Since);
         Ok(())
@@ -289,7 +289,7 @@ impl Replica {
                 "monitor_cond_since"
             }
         };
-        self.ask(Asked::Monitor(version), method, Json::Array(params));
+        self.ask(Pending::Monitor(version), method, Json::Array(params));
     }
 
     /// The configured tables and columns that the server's schema has.
@@ -348,7 +348,7 @@ impl Replica {
             params.push(Operation::assert(lock).to_json());
         }
         let id = TransactionId(self.next_id);
-        self.ask(Asked::Transaction(id), "transact", Json::Array(params));
+        self.ask(Pending::Transaction(id), "transact", Json::Array(params));
         Some(id)
     }
 

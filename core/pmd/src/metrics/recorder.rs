@@ -157,9 +157,9 @@ impl Recorder {
         let block = &mut self.blocks[self.present_block];
         block.push(&counted, batches, queued, now);
         if block.is_full() {
-            let told = self.settle();
+            let logged = self.settle();
             self.begin_block();
-            return told;
+            return logged;
         }
         if self.is_watched() { self.settle() } else { None }
     }
@@ -192,7 +192,7 @@ impl Recorder {
             return None;
         }
         let last = self.blocks[self.present_block].sum(self.entered..self.entered + 1);
-        self.look(&last)
+        self.check(&last)
     }
 
     /// Adds iterations of the present block to the milliseconds in which they ended, which is when the next one was
@@ -214,15 +214,15 @@ impl Recorder {
     }
 
     /// Returns the suspicion to log after this iteration, if any.
-    fn look(&mut self, turn: &Sample) -> Option<Suspicion> {
-        let told = self.watch.look(&mut self.suspect, turn);
-        if told.is_some() {
-            return told;
+    fn check(&mut self, turn: &Sample) -> Option<Suspicion> {
+        let logged = self.watch.check(&mut self.suspect, turn);
+        if logged.is_some() {
+            return logged;
         }
         let done = self.suspect.take_if(|s| s.is_over(turn))?;
         let around = self.last_turns(done.range(turn));
         self.watch.after(around.len());
-        Some(done.tell(around))
+        Some(done.suspicion(around))
     }
 
     /// The histograms.
@@ -257,16 +257,16 @@ mod tests {
     /// Records iterations of 1000 cycles and two packets each, four in a millisecond.
     fn recorded(turns: u64, watch: Watch, slow: u64) -> (Recorder, Vec<Suspicion>) {
         let mut recorder = Recorder::new(Millis(100), watch);
-        let (mut told, mut cycles) = (Vec::new(), 0);
+        let (mut logged, mut cycles) = (Vec::new(), 0);
         for i in 1..=turns {
             let counted =
                 Counted { turns: i, cycles, packets: 2 * i, upcalls: i / 2, upcall_cycles: 2000 * (i / 2) };
             let bursts = [Burst { packets: 2, waiting: Some(i % 4) }];
-            told.extend(recorder.turn(counted, bursts.into_iter(), Millis(100 + i / 4)));
+            logged.extend(recorder.turn(counted, bursts.into_iter(), Millis(100 + i / 4)));
             cycles += if i == slow { 5_000_000 } else { 1000 };
         }
-        told.extend(recorder.settle());
-        (recorder, told)
+        logged.extend(recorder.settle());
+        (recorder, logged)
     }
 
     #[test]
@@ -312,9 +312,9 @@ mod tests {
     #[test]
     fn a_slow_iteration_is_logged_with_those_around_it() {
         let watch = Watch { on: true, cycles: 100_000, ..Watch::default() };
-        let (_, told) = recorded(100, watch, 50);
-        assert_eq!(told.len(), 1);
-        let Suspicion { reason, turn, cycles, around } = &told[0];
+        let (_, logged) = recorded(100, watch, 50);
+        assert_eq!(logged.len(), 1);
+        let Suspicion { reason, turn, cycles, around } = &logged[0];
         assert_eq!((*reason, *turn, *cycles), ("Excessive total cycles", 50, 5_000_000));
         let stamps: Vec<u64> = around.iter().map(|s| s.stamp).collect();
         assert_eq!(stamps, (45..=55).rev().collect::<Vec<_>>());

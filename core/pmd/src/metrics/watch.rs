@@ -72,7 +72,7 @@ impl Suspect {
         ((turn.stamp + 1).saturating_sub(self.first) as usize).min(REMEMBERED - 1)
     }
 
-    pub(super) fn tell(&self, around: Vec<Sample>) -> Suspicion {
+    pub(super) fn suspicion(&self, around: Vec<Sample>) -> Suspicion {
         Suspicion { reason: self.reason, turn: self.turn.stamp, cycles: self.turn.cycles, around }
     }
 }
@@ -80,7 +80,7 @@ impl Suspect {
 impl Watch {
     /// Checks an iteration: it may become the suspect, or extend the range of the present suspect, which is then
     /// logged.
-    pub(super) fn look(&self, suspect: &mut Option<Suspect>, turn: &Sample) -> Option<Suspicion> {
+    pub(super) fn check(&self, suspect: &mut Option<Suspect>, turn: &Sample) -> Option<Suspicion> {
         let reason = if turn.cycles > self.cycles {
             "Excessive total cycles"
         } else if turn.queued >= self.queued {
@@ -96,18 +96,18 @@ impl Watch {
                 None
             }
             Some(old) if self.extend => {
-                let told = old.tell(Vec::new());
+                let logged = old.suspicion(Vec::new());
                 let last = last.min(old.first + REMEMBERED as u64 - 2);
                 *old = Suspect { reason, turn: *turn, first: old.first, last };
-                Some(told)
+                Some(logged)
             }
             _ => None,
         }
     }
 
-    /// Called after `told` iterations were logged at once.
-    pub(super) fn after(&mut self, told: usize) {
-        if told > MANY_LOGGED {
+    /// Called after `logged` iterations were logged at once.
+    pub(super) fn after(&mut self, logged: usize) {
+        if logged > MANY_LOGGED {
             *self = Watch { before: AROUND, after: AROUND, extend: false, ..*self };
         }
     }
@@ -125,11 +125,11 @@ mod tests {
     fn another_suspicious_iteration_extends_the_range() {
         let watch = Watch { on: true, extend: true, ..Watch::default() };
         let mut suspect = None;
-        assert_eq!(watch.look(&mut suspect, &turn(10, 127)), None);
+        assert_eq!(watch.check(&mut suspect, &turn(10, 127)), None);
         assert!(suspect.is_none());
-        assert_eq!(watch.look(&mut suspect, &turn(10, 128)), None);
-        let told = watch.look(&mut suspect, &turn(13, 200)).unwrap();
-        assert_eq!((told.reason, told.turn, told.around.len()), ("Vhost RX queue full", 10, 0));
+        assert_eq!(watch.check(&mut suspect, &turn(10, 128)), None);
+        let logged = watch.check(&mut suspect, &turn(13, 200)).unwrap();
+        assert_eq!((logged.reason, logged.turn, logged.around.len()), ("Vhost RX queue full", 10, 0));
         let suspect = suspect.unwrap();
         assert!(!suspect.is_over(&turn(17, 0)) && suspect.is_over(&turn(18, 0)));
         assert_eq!(suspect.range(&turn(18, 0)), 14);

@@ -231,7 +231,7 @@ fn outer_header_mask() -> Tunnel {
 }
 
 impl UpcallHandler for Handler {
-    fn hears_of_flows(&self) -> bool {
+    fn wants_new_flows(&self) -> bool {
         crate::flow_log::logs_added()
     }
 
