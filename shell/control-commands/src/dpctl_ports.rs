@@ -60,7 +60,7 @@ fn opened(switch: &Switch, call: &mut Call, args: &[String]) -> Result<String, F
 
 /// A port in the arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish<'a> {
+struct PortArgument<'a> {
     name: &'a str,
     kind: Option<&'a str>,
     number: Option<PortNo>,
@@ -68,17 +68,18 @@ struct Wish<'a> {
 }
 
 /// `NAME[,type=TYPE][,port_no=N][,OPTION=VALUE]...`
-fn wish(arg: &str) -> Wish<'_> {
+fn port_argument(arg: &str) -> PortArgument<'_> {
     let mut words = arg.split(',').filter(|w| !w.is_empty());
-    let mut wish = Wish { name: words.next().unwrap_or_default(), ..Wish::default() };
+    let mut port_argument =
+        PortArgument { name: words.next().unwrap_or_default(), ..PortArgument::default() };
     for word in words {
         match word.split_once('=').unwrap_or((word, "")) {
-            ("type", kind) => wish.kind = Some(kind),
-            ("port_no", number) => wish.number = Some(PortNo(number.parse().unwrap_or(0))),
-            (key, value) => _ = wish.options.insert(key.to_owned(), value.to_owned()),
+            ("type", kind) => port_argument.kind = Some(kind),
+            ("port_no", number) => port_argument.number = Some(PortNo(number.parse().unwrap_or(0))),
+            (key, value) => _ = port_argument.options.insert(key.to_owned(), value.to_owned()),
         }
     }
-    wish
+    port_argument
 }
 
 /// Calls `act` for each argument; a failure does not stop the others.
@@ -89,8 +90,8 @@ fn each<'a>(args: &'a [String], mut act: impl FnMut(&'a str) -> Result<(), Faile
 pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let dp = opened(switch, call, args)?;
     each(args, |arg| {
-        let wish = wish(arg);
-        let name = wish.name;
+        let port_argument = port_argument(arg);
+        let name = port_argument.name;
         if name.is_empty() {
             return Err(call.error(&format!("{arg} is not a valid network device name"), None));
         }
@@ -108,12 +109,12 @@ pub(crate) fn add_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
         if made.backer.ports.values().any(|p| p.name == name) {
             return Err(failed(call, EXISTS));
         }
-        let number = wish.number.unwrap_or_else(|| made.backer.free_number(name));
+        let number = port_argument.number.unwrap_or_else(|| made.backer.free_number(name));
         if made.backer.ports.contains_key(&number) {
             return Err(failed(call, EXISTS));
         }
-        let kind = made.backer.open_kind(wish.kind.unwrap_or("system")).to_owned();
-        let mut device = match switch.devices.netdevs.open(name, &kind, &wish.options) {
+        let kind = made.backer.open_kind(port_argument.kind.unwrap_or("system")).to_owned();
+        let mut device = match switch.devices.netdevs.open(name, &kind, &port_argument.options) {
             Ok((device, None)) => device,
             Ok((_, Some(refused))) => return Err(call.error(&refused.to_string(), None)),
             Err(e) => {
@@ -150,24 +151,24 @@ pub(crate) fn device<'a>(
 pub(crate) fn set_if(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let dp = opened(switch, call, args)?;
     each(args, |arg| {
-        let wish = wish(arg);
-        let name = wish.name;
+        let port_argument = port_argument(arg);
+        let name = port_argument.name;
         let port = find(switch, &dp).and_then(|b| b.ports.iter().find(|(_, p)| p.name == name));
         let Some((number, kind)) = port.map(|(n, p)| (*n, p.kind.clone())) else {
             return Err(call.error(&format!("{name}: failed to query port in {dp}"), Some(NO_DEVICE)));
         };
-        if let Some(wanted) = wish.kind.filter(|k| *k != kind) {
+        if let Some(wanted) = port_argument.kind.filter(|k| *k != kind) {
             return Err(call.error(&format!("{name}: can't change type from {kind} to {wanted}"), None));
         }
-        if let Some(wanted) = wish.number.filter(|n| *n != number) {
+        if let Some(wanted) = port_argument.number.filter(|n| *n != number) {
             let text = format!("{name}: can't change port number from {} to {}", number.0, wanted.0);
             return Err(call.error(&text, None));
         }
-        let Some(device) = device(switch, &dp, number).filter(|_| !wish.options.is_empty()) else {
+        let Some(device) = device(switch, &dp, number).filter(|_| !port_argument.options.is_empty()) else {
             return Ok(());
         };
         let mut options = device.options();
-        options.extend(wish.options);
+        options.extend(port_argument.options);
         options.retain(|_, value| !value.is_empty());
         let renewed = device.set_options(&options).map_err(|e| call.error(&e.to_string(), None))?;
         if renewed && let Some(made) = switch.datapaths.made_mut(&dp) {
@@ -229,9 +230,12 @@ mod tests {
 
     #[test]
     fn what_an_argument_says() {
-        let wish = wish("vif1.0,type=dummy,port_no=5,n_rxq=2");
-        assert_eq!((wish.name, wish.kind, wish.number), ("vif1.0", Some("dummy"), Some(PortNo(5))));
-        assert_eq!(wish.options.get("n_rxq").map(String::as_str), Some("2"));
-        assert_eq!(super::wish(",").name, "");
+        let port_argument = port_argument("vif1.0,type=dummy,port_no=5,n_rxq=2");
+        assert_eq!(
+            (port_argument.name, port_argument.kind, port_argument.number),
+            ("vif1.0", Some("dummy"), Some(PortNo(5)))
+        );
+        assert_eq!(port_argument.options.get("n_rxq").map(String::as_str), Some("2"));
+        assert_eq!(super::port_argument(",").name, "");
     }
 }

@@ -35,7 +35,7 @@ fn dump_dps(switch: &Switch) -> String {
 }
 
 /// A port in the form of `dpif/show`.
-struct Shown {
+struct PortRow {
     name: String,
     ofport: u16,
     number: Option<u32>,
@@ -43,7 +43,7 @@ struct Shown {
     config: BTreeMap<String, String>,
 }
 
-fn shown(port: &BridgePort) -> Shown {
+fn port_row(port: &BridgePort) -> PortRow {
     let (number, kind, config) = match &port.backing {
         Backing::Device { netdev, number } => (Some(number.0), netdev.kind().to_owned(), netdev.options()),
         Backing::Tunnel { config, number } => (Some(number.0), config.kind.clone(), config.options()),
@@ -51,12 +51,12 @@ fn shown(port: &BridgePort) -> Shown {
             (None, "patch".to_owned(), BTreeMap::from([("peer".to_owned(), peer.clone())]))
         }
     };
-    Shown { name: port.name.clone(), ofport: port.ofport.0, number, kind, config }
+    PortRow { name: port.name.clone(), ofport: port.ofport.0, number, kind, config }
 }
 
 /// The ports of a bridge by name.
-fn ports(bridge: &Bridge) -> Vec<Shown> {
-    let mut all: Vec<Shown> = bridge.ports.values().map(shown).collect();
+fn ports(bridge: &Bridge) -> Vec<PortRow> {
+    let mut all: Vec<PortRow> = bridge.ports.values().map(port_row).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }
@@ -67,12 +67,12 @@ pub(crate) fn config_text(config: &BTreeMap<String, String>) -> String {
     if pairs.is_empty() { String::new() } else { format!(": {}", pairs.join(", ")) }
 }
 
-fn port_line(p: &Shown) -> String {
+fn port_line(p: &PortRow) -> String {
     let number = p.number.map_or("none".to_owned(), |n| n.to_string());
     format!("    {} {}/{number}: ({}{})\n", p.name, p.ofport, p.kind, config_text(&p.config))
 }
 
-fn port_object(p: &Shown) -> Json {
+fn port_object(p: &PortRow) -> Json {
     let text = |s: &str| Json::from(s);
     let mut pairs = vec![
         ("ofport".to_owned(), text(&p.ofport.to_string())),
@@ -160,7 +160,8 @@ mod tests {
     fn ports_as_scripts_read_them() {
         let config = BTreeMap::from([("n_rxq", "1"), ("n_txq", "2")]);
         let config = config.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-        let mut p = Shown { name: "p2".into(), ofport: 2, number: Some(7), kind: "dummy-pmd".into(), config };
+        let mut p =
+            PortRow { name: "p2".into(), ofport: 2, number: Some(7), kind: "dummy-pmd".into(), config };
         assert_eq!(port_line(&p), "    p2 2/7: (dummy-pmd: n_rxq=1, n_txq=2)\n");
         p.config.clear();
         p.number = None;

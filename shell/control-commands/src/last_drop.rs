@@ -25,7 +25,7 @@ use units::PortNo;
 use xlate::{BridgeId, Credit, Output};
 
 /// The selected ports.
-struct Asked<'a> {
+struct Selection<'a> {
     /// Text for messages.
     what: String,
     ports: Vec<(&'a Backer, PortNo)>,
@@ -103,11 +103,11 @@ pub(crate) struct Found<'a> {
 /// Executes the command; `args` without the option.
 pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
     let (options, args) = Options::parse(args)?;
-    let asked = asked(switch, &args)?;
-    let found = find(switch, &asked, &options);
+    let selection = selection(switch, &args)?;
+    let found = find(switch, &selection, &options);
     if found.is_empty() {
         let such = if options.choose() { "no such packet" } else { "no packet" };
-        return Err(format!("{such} of {} was dropped", asked.what));
+        return Err(format!("{such} of {} was dropped", selection.what));
     }
     if options.list {
         return Ok(found.iter().map(|one| line(switch, one)).collect());
@@ -119,17 +119,17 @@ pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> 
 
 /// All packets that were dropped recently and match, the newest first.
 pub(crate) fn recent(switch: &Switch, filter: Option<Match>) -> Vec<Found<'_>> {
-    let any = Asked { what: String::new(), ports: Vec::new(), any: true };
+    let any = Selection { what: String::new(), ports: Vec::new(), any: true };
     find(switch, &any, &Options { filter, ..Options::default() })
 }
 
 /// The selected packets, the newest first.
-fn find<'a>(switch: &'a Switch, asked: &Asked<'a>, options: &Options) -> Vec<Found<'a>> {
+fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for backer in switch.datapaths.of_bridges() {
         let meant = |port: u32| {
             let here = |(b, no): &(&Backer, PortNo)| std::ptr::eq(*b, backer) && no.0 == port;
-            asked.any || asked.ports.iter().any(here)
+            selection.any || selection.ports.iter().any(here)
         };
         let published = backer.shared.published();
         for drop in backer.datapath.last_drops() {
@@ -229,7 +229,7 @@ pub(crate) fn port_of<'a>(switch: &'a Switch, backer: &Backer, no: PortNo) -> Op
     bridges.flat_map(|b| b.ports.values()).find(|p| p.number() == Some(no))
 }
 
-fn asked<'a>(switch: &'a Switch, args: &[&String]) -> Result<Asked<'a>, String> {
+fn selection<'a>(switch: &'a Switch, args: &[&String]) -> Result<Selection<'a>, String> {
     let (place, port) = match args {
         [] => (None, None),
         [place] => (Some(place.as_str()), None),
@@ -237,7 +237,7 @@ fn asked<'a>(switch: &'a Switch, args: &[&String]) -> Result<Asked<'a>, String> 
         _ => return Err("too many arguments".to_owned()),
     };
     let Some(place) = place else {
-        return Ok(Asked { what: "any port".to_owned(), ports: Vec::new(), any: true });
+        return Ok(Selection { what: "any port".to_owned(), ports: Vec::new(), any: true });
     };
     if let Some(bridge) = switch.bridges.get(place)
         && let Some(backer) = switch.datapaths.of_bridge(bridge)
@@ -260,11 +260,15 @@ fn asked<'a>(switch: &'a Switch, args: &[&String]) -> Result<Asked<'a>, String> 
     some(place, port, ports.map(|no| (backer, no)).collect())
 }
 
-fn some<'a>(place: &str, port: Option<&str>, ports: Vec<(&'a Backer, PortNo)>) -> Result<Asked<'a>, String> {
+fn some<'a>(
+    place: &str,
+    port: Option<&str>,
+    ports: Vec<(&'a Backer, PortNo)>,
+) -> Result<Selection<'a>, String> {
     match port {
         Some(port) if ports.is_empty() => Err(format!("{place} has no port {port} that receives packets")),
-        Some(port) => Ok(Asked { what: format!("port {port} of {place}"), ports, any: false }),
-        None => Ok(Asked { what: place.to_owned(), ports, any: false }),
+        Some(port) => Ok(Selection { what: format!("port {port} of {place}"), ports, any: false }),
+        None => Ok(Selection { what: place.to_owned(), ports, any: false }),
     }
 }
 

@@ -21,7 +21,7 @@ const INTERVAL: u64 = 5;
 const NO_DATAPATH: &str = "please specify an existing datapath";
 
 /// The datapath and options of a command.
-struct Asked<'a> {
+struct Arguments<'a> {
     backer: &'a Backer,
     core: Option<u32>,
     seconds: u64,
@@ -67,18 +67,19 @@ pub(crate) fn execute(
     let perf = name == names::DPIF_NETDEV_PMD_PERF_SHOW;
     let (wanted, args) = if perf { Wanted::parse(args) } else { (Wanted::default(), args) };
     let now = switch.clock.now();
-    let result = asked(switch, args, name == names::DPIF_NETDEV_PMD_RXQ_SHOW).map(|asked| match name {
-        names::DPIF_NETDEV_PMD_STATS_SHOW => stats_show(&asked).into(),
-        names::DPIF_NETDEV_PMD_PERF_SHOW => perf_show(&asked, &wanted, now).into(),
-        names::DPIF_NETDEV_PMD_SLEEP_SHOW => sleep_show(&asked).into(),
-        names::DPIF_NETDEV_PMD_TXQ_SHOW => pmd_txq::show(asked.backer, now).into(),
-        names::DPIF_NETDEV_PMD_RXQ_SHOW => rxq_show(switch, &asked).into(),
-        _ => unknown(name),
-    });
+    let result =
+        arguments(switch, args, name == names::DPIF_NETDEV_PMD_RXQ_SHOW).map(|arguments| match name {
+            names::DPIF_NETDEV_PMD_STATS_SHOW => stats_show(&arguments).into(),
+            names::DPIF_NETDEV_PMD_PERF_SHOW => perf_show(&arguments, &wanted, now).into(),
+            names::DPIF_NETDEV_PMD_SLEEP_SHOW => sleep_show(&arguments).into(),
+            names::DPIF_NETDEV_PMD_TXQ_SHOW => pmd_txq::show(arguments.backer, now).into(),
+            names::DPIF_NETDEV_PMD_RXQ_SHOW => rxq_show(switch, &arguments).into(),
+            _ => unknown(name),
+        });
     result.unwrap_or_else(|text: String| Answer::Now(Err(text)))
 }
 
-fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a>, String> {
+fn arguments<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Arguments<'a>, String> {
     let (mut backer, mut core, mut seconds) = (None, None, SECONDS);
     let mut rest = args;
     loop {
@@ -100,7 +101,7 @@ fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a
     }
     let only = || switch.datapaths.only();
     let backer = backer.or_else(only).ok_or(NO_DATAPATH)?;
-    Ok(Asked { backer, core, seconds })
+    Ok(Arguments { backer, core, seconds })
 }
 
 /// `dpif-netdev/bond-show`: the bonds that a datapath shares without a second look-up.
@@ -121,7 +122,7 @@ fn bond_show(switch: &Switch, args: &[String]) -> Result<String, String> {
 
 /// Gives the queues out anew before the next command.
 fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
-    let name = asked(switch, args, false)?.backer.dp_name.clone();
+    let name = arguments(switch, args, false)?.backer.dp_name.clone();
     if args.first().is_some_and(|given| *given != name) {
         return Err(NO_DATAPATH.to_owned());
     }
@@ -134,8 +135,8 @@ fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
 /// Clears counters and recordings.
 fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let now = switch.clock.now();
-    let asked = asked(switch, args, false)?;
-    let (name, places) = (asked.backer.dp_name.clone(), places(&asked));
+    let arguments = arguments(switch, args, false)?;
+    let (name, places) = (arguments.backer.dp_name.clone(), places(&arguments));
     for backer in switch.datapaths.all_mut().filter(|b| b.dp_name == name) {
         for place in &places {
             backer.handler.knobs.clear(place.id, backer.datapath.worker_tally(place.id), now);
@@ -145,11 +146,11 @@ fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     Ok(String::new())
 }
 
-fn perf_show(asked: &Asked<'_>, wanted: &Wanted, now: Millis) -> String {
+fn perf_show(arguments: &Arguments<'_>, wanted: &Wanted, now: Millis) -> String {
     let mut text = String::new();
-    for place in places(asked).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
-        let knobs = &asked.backer.handler.knobs;
-        let tally = asked.backer.datapath.worker_tally(place.id).since(&knobs.cleared(place.id));
+    for place in places(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
+        let knobs = &arguments.backer.handler.knobs;
+        let tally = arguments.backer.datapath.worker_tally(place.id).since(&knobs.cleared(place.id));
         let since = knobs.cleared_at(place.id).map_or(place.since, |at| at.max(place.since));
         let seconds = now.since(since).0 as f64 / 1000.0;
         let ms = runtime::clock::wall_ms();
@@ -163,18 +164,18 @@ fn perf_show(asked: &Asked<'_>, wanted: &Wanted, now: Millis) -> String {
             place.core.0
         );
         text += &Measured { tally, seconds, hz: cycles::per_second() }.text();
-        if let Some(recorder) = asked.backer.workers.recorded(place.id) {
+        if let Some(recorder) = arguments.backer.workers.recorded(place.id) {
             text += &wanted.text(&recorder);
         }
     }
     text
 }
 
-fn sleep_show(asked: &Asked<'_>) -> String {
-    let sleep = asked.backer.workers.sleep();
-    let latency = asked.backer.workers.latency();
+fn sleep_show(arguments: &Arguments<'_>) -> String {
+    let sleep = arguments.backer.workers.sleep();
+    let latency = arguments.backer.workers.latency();
     let mut text = format!("Default max sleep: {:4} us\n", sleep.default.0);
-    for place in places(asked).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
+    for place in places(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
         let (core, max) = (place.core.0, sleep.of(place.core).0);
         text += &format!("pmd thread numa_id {} core_id {core}:\n  max sleep: {max:4} us\n", place.numa);
         if let target @ 1.. = latency.of(place.core).0 {
@@ -185,17 +186,17 @@ fn sleep_show(asked: &Asked<'_>) -> String {
 }
 
 /// The requested workers, the one of kernel ports last.
-fn places(asked: &Asked<'_>) -> Vec<WorkerPlace> {
-    let mut places = asked.backer.workers.places();
-    places.retain(|p| asked.core.is_none_or(|core| p.core.0 == core));
+fn places(arguments: &Arguments<'_>) -> Vec<WorkerPlace> {
+    let mut places = arguments.backer.workers.places();
+    places.retain(|p| arguments.core.is_none_or(|core| p.core.0 == core));
     places.sort_by_key(|p| p.core);
     places
 }
 
-fn stats_show(asked: &Asked<'_>) -> String {
+fn stats_show(arguments: &Arguments<'_>) -> String {
     let text = |place: WorkerPlace| {
-        let counted = asked.backer.datapath.worker_tally(place.id);
-        let tally = counted.since(&asked.backer.handler.knobs.cleared(place.id));
+        let counted = arguments.backer.datapath.worker_tally(place.id);
+        let tally = counted.since(&arguments.backer.handler.knobs.cleared(place.id));
         match place.core {
             // Its cycles are not shown: it sleeps when it is idle.
             CoreId::UNPINNED => format!("main thread:\n{}", tally_text(&tally)),
@@ -205,7 +206,7 @@ fn stats_show(asked: &Asked<'_>) -> String {
             }
         }
     };
-    places(asked).into_iter().map(text).collect()
+    places(arguments).into_iter().map(text).collect()
 }
 
 fn ratio(a: u64, b: u64) -> f64 {
@@ -255,7 +256,7 @@ fn cycles_text(tally: &Tally) -> String {
 }
 
 /// A queue as shown.
-struct Shown {
+struct QueueRow {
     port: String,
     queue: u16,
     enabled: bool,
@@ -266,35 +267,35 @@ struct Shown {
 /// A PMD thread, with its queues as shown.
 struct Thread {
     place: WorkerPlace,
-    rxqs: Vec<Shown>,
+    rxqs: Vec<QueueRow>,
     /// Cycles of iterations with packets, and cycles that passed; 0 passed: not measured yet.
     usage: (u64, u64),
 }
 
-fn rxq_show(switch: &Switch, asked: &Asked<'_>) -> String {
-    let seconds = match asked.seconds {
+fn rxq_show(switch: &Switch, arguments: &Arguments<'_>) -> String {
+    let seconds = match arguments.seconds {
         s if s == 0 || s > SECONDS => SECONDS,
         s => s.next_multiple_of(INTERVAL),
     };
     let intervals = intervals_of(seconds);
-    let workers = &asked.backer.workers;
+    let workers = &arguments.backer.workers;
     let mut text = String::new();
-    for place in places(asked) {
+    for place in places(arguments) {
         if text.is_empty() {
             text = format!("Displaying last {seconds} seconds pmd usage %\n");
         }
         if place.core == CoreId::UNPINNED {
             continue;
         }
-        let shown = |q: RxqView<'_>| Shown {
+        let shown = |q: RxqView<'_>| QueueRow {
             port: q.port.to_owned(),
             queue: q.queue.0,
-            enabled: switch.is_rxq_enabled(asked.backer, q.no, q.queue),
+            enabled: switch.is_rxq_enabled(arguments.backer, q.no, q.queue),
             usage: q.usage(intervals),
         };
-        let mut rxqs: Vec<Shown> = workers.rxqs(place.id).map(shown).collect();
+        let mut rxqs: Vec<QueueRow> = workers.rxqs(place.id).map(shown).collect();
         rxqs.sort_by(|a, b| (&a.port, a.queue).cmp(&(&b.port, b.queue)));
-        let tally = asked.backer.datapath.worker_tally(place.id);
+        let tally = arguments.backer.datapath.worker_tally(place.id);
         // Before the first interval has ended there is no measurement, as in Open vSwitch.
         let load = workers.load(place.id).filter(|load| load.elapsed() != 0);
         let usage = load.map_or((0, 0), |load| load.usage(intervals, &tally));
@@ -313,7 +314,7 @@ fn thread_text(thread: &Thread) -> String {
     let mut text = format!("pmd thread numa_id {numa} core_id {}:\n  isolated : {isolated}\n", core.0);
     for q in &thread.rxqs {
         let state = if q.enabled { "(enabled) " } else { "(disabled)" };
-        let Shown { port, queue, .. } = q;
+        let QueueRow { port, queue, .. } = q;
         text += &format!("  port: {port:<16}  queue-id: {queue:2} {state}  pmd usage: {}\n", share(q.usage));
     }
     if !thread.rxqs.is_empty() {
@@ -355,7 +356,8 @@ mod tests {
     fn queues_as_scripts_read_them() {
         let place =
             WorkerPlace { id: WorkerId(2), core: CoreId(1), numa: 0, isolated: false, since: Millis(0) };
-        let rxq = |queue, enabled, used| Shown { port: "p2".to_owned(), queue, enabled, usage: (used, 1000) };
+        let rxq =
+            |queue, enabled, used| QueueRow { port: "p2".to_owned(), queue, enabled, usage: (used, 1000) };
         let mut thread = Thread { place, rxqs: vec![rxq(0, true, 0)], usage: (0, 0) };
         assert_eq!(
             thread_text(&thread),

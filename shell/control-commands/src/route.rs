@@ -115,7 +115,7 @@ fn lookup(switch: &Switch, to: &str, options: &[String]) -> Result<String, Strin
 }
 
 /// The table of `ovs/route/show`.
-enum Asked {
+enum WhichTables {
     Standard,
     All,
     One(u32),
@@ -123,21 +123,21 @@ enum Asked {
 
 fn show(switch: &Switch, which: Option<&String>, format: Format) -> Result<Reply, String> {
     let router = &switch.underlay.router;
-    let asked = match which.map(String::as_str) {
-        None => Asked::Standard,
-        Some("table=all") => Asked::All,
+    let tables = match which.map(String::as_str) {
+        None => WhichTables::Standard,
+        Some("table=all") => WhichTables::All,
         Some(text) => match numbered(text, "table") {
             Some(Ok(number)) if router.table(number).is_none() => {
                 return Err(format!("Table '{text}' not found"));
             }
-            Some(Ok(number)) => Asked::One(number),
+            Some(Ok(number)) => WhichTables::One(number),
             _ => return Err("Invalid table format".to_owned()),
         },
     };
-    let numbers: Vec<u32> = match asked {
-        Asked::Standard => SHOWN.to_vec(),
-        Asked::All => router.tables().map(|(number, _)| number).collect(),
-        Asked::One(number) => vec![number],
+    let numbers: Vec<u32> = match tables {
+        WhichTables::Standard => SHOWN.to_vec(),
+        WhichTables::All => router.tables().map(|(number, _)| number).collect(),
+        WhichTables::One(number) => vec![number],
     };
     if format == Format::Json {
         let routes = numbers.iter().filter_map(|n| Some((*n, router.table(*n)?)));
@@ -145,7 +145,7 @@ fn show(switch: &Switch, which: Option<&String>, format: Format) -> Result<Reply
         return Ok(Reply::Json(objects.collect()));
     }
     // The title precedes the first table; there is none if lines name their tables.
-    let named = matches!(asked, Asked::All);
+    let named = matches!(tables, WhichTables::All);
     let mut out = String::new();
     for (i, number) in numbers.into_iter().enumerate() {
         let table = router.table(number);
