@@ -41,9 +41,9 @@ const ETHER_MTU: u32 = 1500;
 const BURST: u32 = 32;
 const MAX_LCORE: u32 = 128;
 
-/// A port's requirements for its pool.
+/// What a port needs of its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MempoolWish {
+pub struct MempoolRequest {
     /// The port's name.
     pub port: String,
     /// MTU in bytes.
@@ -74,18 +74,18 @@ pub struct MempoolError {
 }
 
 impl MempoolError {
-    fn new(wish: &MempoolWish, why: String) -> MempoolError {
-        MempoolError { port: wish.port.clone(), mtu: wish.mtu, numa: wish.numa, why }
+    fn new(request: &MempoolRequest, why: String) -> MempoolError {
+        MempoolError { port: request.port.clone(), mtu: request.mtu, numa: request.numa, why }
     }
 
     /// Error: the port's queues need more packets than a pool can have.
-    fn too_many(wish: &MempoolWish, n: u32) -> MempoolError {
+    fn too_many(request: &MempoolRequest, n: u32) -> MempoolError {
         let queues = |n: u32, desc: u32| format!("{n} of {desc}");
-        let (rx, tx) = (queues(wish.n_rxq, wish.n_rxq_desc), queues(wish.n_txq, wish.n_txq_desc));
+        let (rx, tx) = (queues(request.n_rxq, request.n_rxq_desc), queues(request.n_txq, request.n_txq_desc));
         let text = format!(
             "receive queues ({rx}) and transmit queues ({tx}) ask for {n} packets, a pool has {MBUFS_MAX}"
         );
-        MempoolError::new(wish, text)
+        MempoolError::new(request, text)
     }
 }
 
@@ -130,26 +130,26 @@ impl fmt::Debug for Mempool {
 
 impl Mempool {
     /// Returns the pool for these requirements, by the settings in force.
-    pub fn request(wish: &MempoolWish) -> Result<Mempool, MempoolError> {
+    pub fn request(request: &MempoolRequest) -> Result<Mempool, MempoolError> {
         if !eal::initialized() {
-            return Err(MempoolError::new(wish, log::error_text(libc::ENODEV)));
+            return Err(MempoolError::new(request, log::error_text(libc::ENODEV)));
         }
         let settings = settings();
-        let size = buffer_size(wish, settings);
+        let size = buffer_size(request, settings);
         // The owner of a pool that is not shared.
-        let owner = settings.per_port_memory.then(|| wish.port.clone());
-        let n = n_mbufs(wish, size, settings);
+        let owner = settings.per_port_memory.then(|| request.port.clone());
+        let n = n_mbufs(request, size, settings);
         if n > MBUFS_MAX {
-            return Err(MempoolError::too_many(wish, n));
+            return Err(MempoolError::too_many(request, n));
         }
-        let key = Key { size, numa: wish.numa, owner, n };
+        let key = Key { size, numa: request.numa, owner, n };
         let mut list = list();
         if let Some(found) = list.find(&key) {
             return Ok(found);
         }
         // Unused pools may hold the memory that is missing.
         list.sweep();
-        let raw = create(&key, wish)?;
+        let raw = create(&key, request)?;
         let pool = Arc::new(Pool { raw });
         list.entries.push(Entry { key, raw: Raw(raw), references: Arc::downgrade(&pool) });
         Ok(Mempool(pool))
@@ -267,13 +267,13 @@ impl List {
 }
 
 /// Bytes of a buffer, with its headroom.
-fn buffer_size(wish: &MempoolWish, settings: &Settings) -> u32 {
-    let size = aligned(wish.mtu);
+fn buffer_size(request: &MempoolRequest, settings: &Settings) -> u32 {
+    let size = aligned(request.mtu);
     if settings.per_port_memory {
         return size;
     }
     let of_node =
-        settings.shared_pools.iter().filter(|pool| pool.numa.is_none_or(|numa| numa == wish.numa.0));
+        settings.shared_pools.iter().filter(|pool| pool.numa.is_none_or(|numa| numa == request.numa.0));
     of_node.map(|pool| aligned(pool.mtu)).filter(|wished| *wished >= size).min().unwrap_or(size)
 }
 
@@ -283,25 +283,25 @@ fn aligned(mtu: u32) -> u32 {
 }
 
 /// Packets in the pool for these requirements.
-fn n_mbufs(wish: &MempoolWish, size: u32, settings: &Settings) -> u32 {
+fn n_mbufs(request: &MempoolRequest, size: u32, settings: &Settings) -> u32 {
     match settings.per_port_memory {
         false if size - ETHER >= ETHER_MTU => MAX_MBUFS,
         false => MIN_MBUFS,
         true => {
-            let queues = wish.n_rxq * wish.n_rxq_desc + wish.n_txq * wish.n_txq_desc;
-            queues + wish.n_rxq.min(MAX_LCORE) * BURST + MIN_MBUFS
+            let queues = request.n_rxq * request.n_rxq_desc + request.n_txq * request.n_txq_desc;
+            queues + request.n_rxq.min(MAX_LCORE) * BURST + MIN_MBUFS
         }
     }
 }
 
 /// Creates a pool, smaller than wanted if memory is short.
-fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, MempoolError> {
+fn create(key: &Key, request: &MempoolRequest) -> Result<NonNull<sys::rte_mempool>, MempoolError> {
     let (mut n, left) = (key.n, memory_headroom::left(key.numa));
     while n / 2 >= MIN_MBUFS && left < bytes(n, key.size) + memory_headroom::RESERVE {
         n /= 2;
     }
     loop {
-        let name = name_of(key, &wish.port, n);
+        let name = name_of(key, &request.port, n);
         // SAFETY: the name outlives the call.
         let raw = unsafe {
             sys::rte_pktmbuf_pool_create(name.as_ptr(), n, CACHE, 0, key.size as u16, key.numa.0 as i32)
@@ -313,7 +313,7 @@ fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, Me
         let errno = unsafe { sys::sluice_errno() };
         n /= 2;
         if ![libc::ENOMEM, libc::ENOBUFS].contains(&errno) || n < MIN_MBUFS {
-            return Err(MempoolError::new(wish, log::error_text(errno)));
+            return Err(MempoolError::new(request, log::error_text(errno)));
         }
     }
 }
@@ -342,35 +342,35 @@ mod tests {
     use super::*;
     use crate::settings::SharedPool;
 
-    fn wish(mtu: u32) -> MempoolWish {
+    fn request(mtu: u32) -> MempoolRequest {
         let port = "p0".to_owned();
-        MempoolWish { port, mtu, numa: NumaId(0), n_rxq: 2, n_rxq_desc: 2048, n_txq: 3, n_txq_desc: 1024 }
+        MempoolRequest { port, mtu, numa: NumaId(0), n_rxq: 2, n_rxq_desc: 2048, n_txq: 3, n_txq_desc: 1024 }
     }
 
     #[test]
     fn sizes_are_those_of_open_vswitch() {
         let shared = Settings::default();
-        assert_eq!(buffer_size(&wish(1500), &shared), 2048 + 128);
-        assert_eq!(buffer_size(&wish(9000), &shared), 9216 + 128);
-        assert_eq!(buffer_size(&wish(u32::MAX), &shared), 64512 + 128);
+        assert_eq!(buffer_size(&request(1500), &shared), 2048 + 128);
+        assert_eq!(buffer_size(&request(9000), &shared), 9216 + 128);
+        assert_eq!(buffer_size(&request(u32::MAX), &shared), 64512 + 128);
         let pool = |mtu, numa| SharedPool { mtu, numa };
         let shared_pools = vec![pool(9000, None), pool(6000, Some(1)), pool(900, None)];
         let sized = Settings { shared_pools, ..Settings::default() };
-        assert_eq!(buffer_size(&wish(1500), &sized), 9216 + 128);
-        assert_eq!(n_mbufs(&wish(1500), 2176, &shared), 262_144);
+        assert_eq!(buffer_size(&request(1500), &sized), 9216 + 128);
+        assert_eq!(n_mbufs(&request(1500), 2176, &shared), 262_144);
         let own = Settings { per_port_memory: true, ..shared };
-        assert_eq!(n_mbufs(&wish(1500), 2176, &own), 2 * 2048 + 3 * 1024 + 2 * 32 + 16384);
+        assert_eq!(n_mbufs(&request(1500), 2176, &own), 2 * 2048 + 3 * 1024 + 2 * 32 + 16384);
     }
 
     #[test]
     fn too_many_queues_are_reported() {
         let own = Settings { per_port_memory: true, ..Settings::default() };
-        let most = MempoolWish {
+        let most = MempoolRequest {
             n_rxq: 65_535,
             n_rxq_desc: 32_768,
             n_txq: 65_535,
             n_txq_desc: 32_768,
-            ..wish(1500)
+            ..request(1500)
         };
         let n = n_mbufs(&most, 2176, &own);
         assert!(n > MBUFS_MAX);

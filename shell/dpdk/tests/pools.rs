@@ -4,7 +4,7 @@
 //! whether it can. Where it cannot come up, the test says why and passes.
 
 use dpdk::eal::{self, EalOptions};
-use dpdk::mempool::{Mempool, MempoolWish};
+use dpdk::mempool::{Mempool, MempoolRequest};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,14 +50,14 @@ fn others_are_left_theirs() {
     thread::scope(|scope| {
         let others = scope.spawn(others);
         // Four times the memory; an eighth of the packets fits.
-        let pool = Mempool::request(&wish(9000));
+        let pool = Mempool::request(&request(9000));
         made.store(true, Ordering::Release);
         assert!(others.join().is_ok_and(|tries| tries > 0));
         assert_eq!(pool.unwrap().available(), 262_144 / 8);
     });
 }
 
-fn wish(mtu: u32) -> MempoolWish {
+fn request(mtu: u32) -> MempoolRequest {
     let port = "p0".to_owned();
-    MempoolWish { port, mtu, numa: NumaId(0), n_rxq: 1, n_rxq_desc: 2048, n_txq: 1, n_txq_desc: 2048 }
+    MempoolRequest { port, mtu, numa: NumaId(0), n_rxq: 1, n_rxq_desc: 2048, n_txq: 1, n_txq_desc: 2048 }
 }

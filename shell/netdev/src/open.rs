@@ -3,7 +3,7 @@
 use crate::afxdp::Afxdp;
 use crate::device::Netdev;
 use crate::dpdk::Dpdk;
-use crate::dummy::{Dummy, DummyHandle, Notes};
+use crate::dummy::{ChangedDummies, Dummy, DummyHandle};
 use crate::error::NetdevError;
 use crate::rx_buffers::RxBuffers;
 use crate::system::System;
@@ -60,7 +60,7 @@ pub struct Netdevs {
     dummies: Vec<DummyHandle>,
     /// Number of entries at which closed dummies are removed from the list.
     forget_at: usize,
-    notes: Arc<Notes>,
+    dummy_changes: Arc<ChangedDummies>,
     notify: Notify,
     /// Directory of the sockets of `dpdkvhostuser` ports while DPDK is not used.
     sock_dir: PathBuf,
@@ -151,7 +151,7 @@ impl Netdevs {
                 return Ok((Box::new(device), refused));
             }
             Some(Class::Dummy) => {
-                let dummy = Dummy::new(name, kind, self.dummies_made, &self.notes)?;
+                let dummy = Dummy::new(name, kind, self.dummies_made, &self.dummy_changes)?;
                 self.dummies_made += 1;
                 if self.dummies.len() >= self.forget_at {
                     self.dummies.retain(DummyHandle::is_open);
@@ -167,12 +167,12 @@ impl Netdevs {
 
     /// The names of devices that are not [watched](Netdev::is_watched) and may have changed since the last call.
     pub fn take_changed(&self) -> BTreeSet<Arc<str>> {
-        self.notes.take_changed()
+        self.dummy_changes.take_changed()
     }
 
     /// Serves the connections of dummies; to be called in each iteration of the main loop.
     pub fn run(&self, now: Millis) {
-        self.notes.run(now);
+        self.dummy_changes.run(now);
     }
 
     /// The open dummies, oldest first.

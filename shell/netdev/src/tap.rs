@@ -91,7 +91,7 @@ impl Netdev for Tap {
         vec![RxHandle { queue: self.accounts.wrap(Box::new(queue)), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
-        let down = Down { facts_read: Arc::clone(&self.facts_read), refused: None };
+        let down = DownState { facts_read: Arc::clone(&self.facts_read), refused: None };
         Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new(), down })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
@@ -190,17 +190,19 @@ impl RxQueue for TapRx {
     }
 }
 
-/// Spares the system calls for a device that is down, as the port of a bridge usually is: a broadcast goes there, too.
+/// Avoids system calls for a device that is down. The device of a bridge's local port usually is, and every broadcast of
+/// the bridge is sent to it.
 ///
-/// After an error that says so, frames are dropped for a millisecond, or until the main thread has heard of the device
-/// from the kernel. The former is what ends it for a device in a network namespace that rtnetlink does not reach.
-struct Down {
+/// After a send fails because the device is down, frames are dropped for a millisecond, or until the kernel reports a
+/// change of the device to the main thread. No such report comes for a device in another network namespace, so that only
+/// the millisecond ends the pause there.
+struct DownState {
     facts_read: Arc<AtomicU32>,
     /// The value of `facts_read` before the last frame that the device refused, and the end of the pause after it.
     refused: Option<(u32, Instant)>,
 }
 
-impl Down {
+impl DownState {
     /// Whether frames are to be dropped now.
     fn is_pausing(&mut self) -> bool {
         let Some((facts_read, end)) = self.refused else { return false };
@@ -215,7 +217,7 @@ struct TapTx {
     shared: Arc<Shared>,
     /// The last frame that the device did not accept.
     refused: Vec<u8>,
-    down: Down,
+    down: DownState,
 }
 
 impl TapTx {

@@ -40,12 +40,12 @@ fn frames_cross_in_each_mode() {
     if !can_make_devices() {
         return;
     }
-    for (wish, mode) in [("best-effort", "native"), ("native", "native"), ("generic", "generic")] {
+    for (wanted, mode) in [("best-effort", "native"), ("native", "native"), ("generic", "generic")] {
         let (a, b, _veth) = veth("x");
-        let mut a = open_with(&a, &[("xdp-mode", wish)]).unwrap();
-        let mut b = open_with(&b, &[("xdp-mode", wish)]).unwrap();
+        let mut a = open_with(&a, &[("xdp-mode", wanted)]).unwrap();
+        let mut b = open_with(&b, &[("xdp-mode", wanted)]).unwrap();
         assert_eq!(a.facts().unwrap().status.get("xdp-mode").map(String::as_str), Some(mode));
-        assert_eq!(a.options(), options(&[("n_rxq", "1"), ("xdp-mode", wish)]));
+        assert_eq!(a.options(), options(&[("n_rxq", "1"), ("xdp-mode", wanted)]));
         let mut pool = FramePool::new(64);
         let (mut rx_a, mut rx_b) = (first_queue(&mut *a), first_queue(&mut *b));
         let (mut tx_a, mut tx_b) = (a.tx_queue(), b.tx_queue());
@@ -56,10 +56,10 @@ fn frames_cross_in_each_mode() {
                     (0..64).map(|i| frame_of(&mut pool, &[], 46 + i * 20 + round)).collect();
                 let expected = bytes_of(&batch);
                 let result = tx.tx(&mut batch);
-                assert_eq!((result.sent, result.dropped, result.too_long), (64, 0, 0), "{wish} {round}");
+                assert_eq!((result.sent, result.dropped, result.too_long), (64, 0, 0), "{wanted} {round}");
                 assert_eq!(result.sent_bytes, expected.iter().map(|f| f.len() as u64).sum::<u64>());
                 let got = receive(&mut **rx, &mut pool, 64);
-                assert!(bytes_of(&got) == expected, "{wish} {round}: {} of 64", got.len());
+                assert!(bytes_of(&got) == expected, "{wanted} {round}: {} of 64", got.len());
                 got.into_iter().chain(batch).for_each(|f| pool.free(f));
             }
         }

@@ -176,15 +176,15 @@ impl Ethdev {
     }
 
     /// Changes the use of pause frames.
-    pub fn set_flow_control(&self, wish: FlowControl) -> Result<(), DeviceError> {
+    pub fn set_flow_control(&self, wanted: FlowControl) -> Result<(), DeviceError> {
         let Some(mut raw) = self.raw_flow_control()? else { return Ok(()) };
-        raw.mode = match (wish.rx, wish.tx) {
+        raw.mode = match (wanted.rx, wanted.tx) {
             (false, false) => sys::RTE_ETH_FC_NONE,
             (true, false) => sys::RTE_ETH_FC_TX_PAUSE,
             (false, true) => sys::RTE_ETH_FC_RX_PAUSE,
             (true, true) => sys::RTE_ETH_FC_FULL,
         };
-        raw.autoneg = u8::from(wish.autoneg);
+        raw.autoneg = u8::from(wanted.autoneg);
         // SAFETY: the port is ours.
         let code = unsafe { sys::rte_eth_dev_flow_ctrl_set(self.port(), &raw mut raw) };
         check("Failed to enable flow control", code).map(|_| ())

@@ -14,7 +14,7 @@ use crate::rx_buffers::RxBuffers;
 use crate::stats::Stats;
 use dpdk::ethdev::{AttachError, Config, Ethdev, Link};
 use dpdk::log::{self, Level};
-use dpdk::mempool::{Mempool, MempoolWish};
+use dpdk::mempool::{Mempool, MempoolRequest};
 use packet::frame::FrameBatch;
 use packet::queue::{TxQueue, TxResult};
 use rxpool::Mode;
@@ -38,7 +38,7 @@ pub struct Dpdk {
     device: Option<Ethdev>,
     /// The options as configured.
     asked: BTreeMap<String, String>,
-    wish: Settings,
+    wanted: Settings,
     /// The settings of the last restart, whether or not it succeeded.
     tried: Option<Settings>,
     admin_up: bool,
@@ -54,7 +54,7 @@ impl Dpdk {
         let devargs = DPDK_DEVARGS.get(options).filter(|text| !text.is_empty());
         let devargs = devargs.ok_or_else(|| missing_devargs(name))?.to_owned();
         let device = attach(name, &devargs)?;
-        let wish = Settings {
+        let wanted = Settings {
             devargs,
             n_rxq: 1,
             n_txq: 1,
@@ -68,7 +68,7 @@ impl Dpdk {
             kind: kind.to_owned(),
             device: Some(device),
             asked: options.clone(),
-            wish,
+            wanted,
             tried: None,
             admin_up: true,
             link: Link::default(),
@@ -84,28 +84,28 @@ impl Dpdk {
     fn apply(&mut self) -> Result<(), NetdevError> {
         let name = self.name.clone();
         let devargs = DPDK_DEVARGS.get(&self.asked).filter(|text| !text.is_empty());
-        self.wish.devargs = devargs.ok_or_else(|| missing_devargs(&name))?.to_owned();
+        self.wanted.devargs = devargs.ok_or_else(|| missing_devargs(&name))?.to_owned();
         // Without a device, the options are read when there is one again.
         let Some(device) = &self.device else { return Ok(()) };
         let failed = |e: dpdk::ethdev::DeviceError| NetdevError::plain(&format!("{name}: {e}"));
         let info = device.info().map_err(failed)?;
         let read = Options::read(&name, &self.asked, &info);
         read.notes.iter().for_each(|note| log::say(Level::Info, note));
-        self.wish.n_rxq = read.n_rxq;
-        self.wish.n_rxq_desc = read.n_rxq_desc;
-        self.wish.n_txq_desc = read.n_txq_desc;
+        self.wanted.n_rxq = read.n_rxq;
+        self.wanted.n_rxq_desc = read.n_rxq_desc;
+        self.wanted.n_txq_desc = read.n_txq_desc;
         if read.link_interrupt == Some(true) && !info.has_link_interrupt {
             return Err(NetdevError::plain(&format!("'{name}': link status interrupt is not supported.")));
         }
-        self.wish.link_interrupt = read.link_interrupt.unwrap_or(true) && info.has_link_interrupt;
+        self.wanted.link_interrupt = read.link_interrupt.unwrap_or(true) && info.has_link_interrupt;
         match device.flow_control().map_err(failed)? {
             None if read.flow_control.is_some() => {
                 log::say(Level::Warning, &format!("{name}: Flow control is not supported."));
             }
             Some(now) => {
-                let wish = read.flow_control.unwrap_or_default();
-                if wish != now {
-                    device.set_flow_control(wish).map_err(failed)?;
+                let wanted = read.flow_control.unwrap_or_default();
+                if wanted != now {
+                    device.set_flow_control(wanted).map_err(failed)?;
                 }
             }
             None => {}
@@ -121,12 +121,12 @@ impl Dpdk {
     /// Changes to another device if the options name one. The old device is released first: both may use the same
     /// hardware.
     fn change_device(&mut self) -> Result<(), NetdevError> {
-        let same = self.tried.as_ref().is_none_or(|tried| tried.devargs == self.wish.devargs);
+        let same = self.tried.as_ref().is_none_or(|tried| tried.devargs == self.wanted.devargs);
         if self.device.is_some() && same {
             return Ok(());
         }
         self.device = None;
-        self.device = Some(attach(&self.name, &self.wish.devargs)?);
+        self.device = Some(attach(&self.name, &self.wanted.devargs)?);
         self.apply()
     }
 
@@ -176,13 +176,13 @@ impl Netdev for Dpdk {
         Some(mempool.map(Mempool::info).unwrap_or_default())
     }
     fn set_senders(&mut self, workers: usize) {
-        self.wish.n_txq = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
+        self.wanted.n_txq = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
     }
     fn is_watched(&self) -> bool {
         true
     }
     fn needs_restart(&self) -> bool {
-        self.tried.as_ref() != Some(&self.wish)
+        self.tried.as_ref() != Some(&self.wanted)
     }
     fn restart(&mut self) -> Result<(), NetdevError> {
         if let Some(device) = &mut self.device {
@@ -191,27 +191,27 @@ impl Netdev for Dpdk {
             stopped.map_err(|e| self.failed(&e))?;
         }
         let changed = self.change_device();
-        self.tried = Some(self.wish.clone());
+        self.tried = Some(self.wanted.clone());
         self.next_txq = AtomicUsize::new(0);
         self.seq += 1;
         changed?;
-        let (wish, numa) = (self.wish.clone(), self.numa_id());
-        let mempool = Mempool::request(&MempoolWish {
+        let (wanted, numa) = (self.wanted.clone(), self.numa_id());
+        let mempool = Mempool::request(&MempoolRequest {
             port: self.name.clone(),
-            mtu: u32::from(wish.mtu),
+            mtu: u32::from(wanted.mtu),
             numa,
-            n_rxq: u32::from(wish.n_rxq),
-            n_rxq_desc: u32::from(wish.n_rxq_desc),
-            n_txq: u32::from(wish.n_txq),
-            n_txq_desc: u32::from(wish.n_txq_desc),
+            n_rxq: u32::from(wanted.n_rxq),
+            n_rxq_desc: u32::from(wanted.n_rxq_desc),
+            n_txq: u32::from(wanted.n_txq),
+            n_txq_desc: u32::from(wanted.n_txq_desc),
         });
         let config = Config {
-            n_rxq: wish.n_rxq,
-            n_txq: wish.n_txq,
-            n_rxq_desc: wish.n_rxq_desc,
-            n_txq_desc: wish.n_txq_desc,
-            mtu: wish.mtu,
-            link_interrupt: wish.link_interrupt,
+            n_rxq: wanted.n_rxq,
+            n_txq: wanted.n_txq,
+            n_rxq_desc: wanted.n_rxq_desc,
+            n_txq_desc: wanted.n_txq_desc,
+            mtu: wanted.mtu,
+            link_interrupt: wanted.link_interrupt,
             numa,
             mempool: mempool.map_err(|e| self.failed(&e))?,
             segmentation: !dpdk::settings().segment_in_software,
@@ -240,7 +240,7 @@ impl Netdev for Dpdk {
         let device = self.device()?;
         let link = device.link();
         let info = device.info().map_err(|e| NetdevError::plain(&format!("{}: {e}", self.name)))?;
-        let live = self.tried.as_ref().unwrap_or(&self.wish);
+        let live = self.tried.as_ref().unwrap_or(&self.wanted);
         let facts = Facts {
             ifindex: Some(facts::ifindex(&self.name)),
             mac: device.mac(),
@@ -268,7 +268,7 @@ impl Netdev for Dpdk {
                 NetdevError::INVALID,
             ));
         }
-        self.wish.mtu = mtu as u16;
+        self.wanted.mtu = mtu as u16;
         Ok(())
     }
     fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError> {
@@ -304,11 +304,11 @@ impl Netdev for Dpdk {
         }
     }
     fn options(&self) -> BTreeMap<String, String> {
-        let live = self.tried.as_ref().unwrap_or(&self.wish);
+        let live = self.tried.as_ref().unwrap_or(&self.wanted);
         let mut options = BTreeMap::new();
         let mut put = |key: &str, value: String| options.insert(key.to_owned(), value);
         put("dpdk-devargs", live.devargs.clone());
-        put("n_rxq", self.wish.n_rxq.to_string());
+        put("n_rxq", self.wanted.n_rxq.to_string());
         put("n_rxq_desc", live.n_rxq_desc.to_string());
         put("n_txq_desc", live.n_txq_desc.to_string());
         put("dpdk-lsc-interrupt", live.link_interrupt.to_string());

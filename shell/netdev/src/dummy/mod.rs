@@ -13,4 +13,4 @@ mod state;
 mod stream;
 
 pub use port::Dummy;
-pub use state::{ConnState, DummyHandle, InjectError, Notes};
+pub use state::{ChangedDummies, ConnState, DummyHandle, InjectError};

@@ -3,7 +3,7 @@
 use super::checksums::Checksums;
 use super::pcap::Pcap;
 use super::queue::{DummyRx, DummyTx};
-use super::state::{Count, DummyHandle, Notes, Queue, State, Totals};
+use super::state::{ChangedDummies, Count, DummyHandle, Queue, State, Totals};
 use super::stream::Streams;
 use crate::device::{Facts, Netdev, RxHandle, TxWork};
 use crate::error::{NetdevError, errno_of};
@@ -33,8 +33,13 @@ pub struct Dummy {
 
 impl Dummy {
     /// Creates the dummy with number `serial`, from which its MAC address is derived. Its changes are recorded in
-    /// `notes`.
-    pub fn new(name: &str, kind: &str, serial: u32, notes: &Arc<Notes>) -> Result<Dummy, NetdevError> {
+    /// `changes`.
+    pub fn new(
+        name: &str,
+        kind: &str,
+        serial: u32,
+        changes: &Arc<ChangedDummies>,
+    ) -> Result<Dummy, NetdevError> {
         let queue = Queue::new().map_err(|e| NetdevError::open(name, errno_of(&e)))?;
         let [a, b, c, d] = 0xaa55_0000u32.wrapping_add(serial).to_be_bytes();
         let state = State {
@@ -57,7 +62,7 @@ impl Dummy {
             generation: 0,
             ended: false,
         };
-        let handle = DummyHandle::new(name, state, notes);
+        let handle = DummyHandle::new(name, state, changes);
         Ok(Dummy {
             handle,
             kind: kind.to_owned(),
@@ -196,7 +201,7 @@ impl Netdev for Dummy {
         }
         drop(state);
         if connects {
-            // Lock order: the notes before the state, so the state is not locked here.
+            // Lock order: the changes before the state, so the state is not locked here.
             self.handle.has_connections();
         }
         failure.map_or(Ok(resized), Err)

@@ -163,14 +163,14 @@ pub enum InjectError {
 
 /// What changed in all dummies, for the main loop, so that it need not check each of them.
 #[derive(Default)]
-pub struct Notes {
+pub struct ChangedDummies {
     /// Names of dummies whose `change_seq` increased.
     changed: Mutex<BTreeSet<Arc<str>>>,
     /// Dummies with connections.
     connected: Mutex<Vec<DummyHandle>>,
 }
 
-impl Notes {
+impl ChangedDummies {
     /// The names of those that changed since the last call.
     pub(crate) fn take_changed(&self) -> BTreeSet<Arc<str>> {
         std::mem::take(&mut *lock(&self.changed))
@@ -196,12 +196,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct DummyHandle {
     name: Arc<str>,
     state: Arc<Mutex<State>>,
-    notes: Arc<Notes>,
+    changes: Arc<ChangedDummies>,
 }
 
 impl DummyHandle {
-    pub(super) fn new(name: &str, state: State, notes: &Arc<Notes>) -> DummyHandle {
-        DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)), notes: Arc::clone(notes) }
+    pub(super) fn new(name: &str, state: State, changes: &Arc<ChangedDummies>) -> DummyHandle {
+        DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)), changes: Arc::clone(changes) }
     }
 
     /// Opens a new file for each capture whose file was deleted. Open vSwitch opens all capture files again at each change of the
@@ -213,12 +213,12 @@ impl DummyHandle {
     /// Records a change of its state.
     pub(super) fn changed(&self, state: &mut State) {
         state.seq += 1;
-        lock(&self.notes.changed).insert(Arc::clone(&self.name));
+        lock(&self.changes.changed).insert(Arc::clone(&self.name));
     }
 
     /// Records that it has connections to serve.
     pub(super) fn has_connections(&self) {
-        let mut connected = lock(&self.notes.connected);
+        let mut connected = lock(&self.changes.connected);
         if !connected.iter().any(|dummy| Arc::ptr_eq(&dummy.state, &self.state)) {
             connected.push(self.clone());
         }

@@ -10,7 +10,7 @@ use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::NetdevError;
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::stats::Stats;
-use dpdk::mempool::{Mempool, MempoolWish};
+use dpdk::mempool::{Mempool, MempoolRequest};
 use packet::queue::TxQueue;
 use settings::options::{TX_RETRIES_MAX, VHOST_SERVER_PATH};
 use std::collections::BTreeMap;
@@ -228,7 +228,7 @@ impl Netdev for Vhost {
         let needs_pool = self.socket.as_ref().is_some_and(Back::needs_pool);
         if needs_pool && self.connected() && (self.pool.is_none() || wished != self.shape) {
             let pairs = wished.pairs as u32;
-            let wish = MempoolWish {
+            let request = MempoolRequest {
                 port: self.name.clone(),
                 mtu: wished.mtu,
                 numa: NumaId(wished.numa),
@@ -238,7 +238,7 @@ impl Netdev for Vhost {
                 n_txq_desc: DESCRIPTORS,
             };
             self.pool = None;
-            let made = Mempool::request(&wish).map_err(|e| NetdevError::plain(&e.to_string()));
+            let made = Mempool::request(&request).map_err(|e| NetdevError::plain(&e.to_string()));
             self.refused = made.as_ref().err().map(|_| wished);
             self.pool = Some(made?);
         }
