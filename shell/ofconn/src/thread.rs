@@ -21,8 +21,8 @@ use units::Millis;
 type Work = Box<dyn FnOnce(&mut Sockets) + Send>;
 type Events = Vec<(ConnId, Event)>;
 
-/// What the main loop asks of the thread.
-enum Ask {
+/// What the main loop requests of the thread.
+enum ThreadRequest {
     /// Serve these sockets.
     Serve(u64, Box<Sockets>, Arc<Mutex<Events>>),
     /// Close them. The sender is dropped when that is done.
@@ -34,14 +34,14 @@ enum Ask {
 
 /// What the main loop and the thread share.
 pub(crate) struct Shared {
-    asked: Mutex<Asked>,
+    inbox: Mutex<Inbox>,
     /// Wakes the thread.
     waker: Waker,
 }
 
 #[derive(Default)]
-struct Asked {
-    asks: Vec<Ask>,
+struct Inbox {
+    requests: Vec<ThreadRequest>,
     /// The number of the latest bridge.
     bridges: u64,
     /// Turns of the thread.
@@ -57,14 +57,14 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn ask(&self, ask: Ask) {
+    fn send(&self, request: ThreadRequest) {
         let was_empty = {
-            let mut asked = lock(&self.asked);
-            if asked.ended {
+            let mut inbox = lock(&self.inbox);
+            if inbox.ended {
                 return;
             }
-            asked.asks.push(ask);
-            asked.asks.len() == 1
+            inbox.requests.push(request);
+            inbox.requests.len() == 1
         };
         if was_empty {
             self.waker.wake();
@@ -92,7 +92,7 @@ impl Remote {
         work: impl FnOnce(&mut Sockets) -> T + Send + 'static,
     ) -> Option<T> {
         let (give, done) = sync_channel(1);
-        self.shared.ask(Ask::Call(
+        self.shared.send(ThreadRequest::Call(
             self.bridge,
             Box::new(move |sockets| {
                 // Fails if the main loop is ending.
@@ -112,7 +112,7 @@ impl Remote {
 
     pub(crate) fn deliver(&mut self) {
         if !self.collected.is_empty() {
-            self.shared.ask(Ask::Orders(self.bridge, std::mem::take(&mut self.collected)));
+            self.shared.send(ThreadRequest::Orders(self.bridge, std::mem::take(&mut self.collected)));
         }
     }
 
@@ -125,7 +125,7 @@ impl Drop for Remote {
     /// Waits until the sockets are closed: another bridge of the same name may be made next.
     fn drop(&mut self) {
         let (give, done) = sync_channel(1);
-        self.shared.ask(Ask::Close(self.bridge, give));
+        self.shared.send(ThreadRequest::Close(self.bridge, give));
         let _ = done.recv();
     }
 }
@@ -141,16 +141,16 @@ impl Serving {
     /// Starts the thread. `main` wakes the main loop.
     pub fn start(clock: Clock, main: Waker) -> io::Result<Serving> {
         let poll = PollLoop::new(clock)?;
-        let shared = Arc::new(Shared { asked: Mutex::default(), waker: poll.waker() });
+        let shared = Arc::new(Shared { inbox: Mutex::default(), waker: poll.waker() });
         let of_thread = Arc::clone(&shared);
         // Without a thread name for the log: lines are those of Open vSwitch, where the main thread writes them.
         let builder = std::thread::Builder::new().name("ofconn".to_owned());
         let thread = builder.spawn(move || {
             let mut service = Service { poll, main, bridges: BTreeMap::new() };
             while service.turn(&of_thread) {}
-            let mut asked = lock(&of_thread.asked);
-            asked.ended = true;
-            asked.asks.clear();
+            let mut inbox = lock(&of_thread.inbox);
+            inbox.ended = true;
+            inbox.requests.clear();
         })?;
         Ok(Serving { shared, thread: Some(thread) })
     }
@@ -158,25 +158,25 @@ impl Serving {
     /// The number of turns so far.
     #[cfg(test)]
     pub(crate) fn turns(&self) -> u64 {
-        lock(&self.shared.asked).turns
+        lock(&self.shared.inbox).turns
     }
 
     /// Hands sockets to the thread.
     pub(crate) fn serve(&self, sockets: Sockets) -> Remote {
         let bridge = {
-            let mut asked = lock(&self.shared.asked);
-            asked.bridges += 1;
-            asked.bridges
+            let mut inbox = lock(&self.shared.inbox);
+            inbox.bridges += 1;
+            inbox.bridges
         };
         let events = Arc::default();
-        self.shared.ask(Ask::Serve(bridge, Box::new(sockets), Arc::clone(&events)));
+        self.shared.send(ThreadRequest::Serve(bridge, Box::new(sockets), Arc::clone(&events)));
         Remote { shared: Arc::clone(&self.shared), bridge, events, collected: Vec::new() }
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        self.shared.ask(Ask::End);
+        self.shared.send(ThreadRequest::End);
         // A panic has ended the process.
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -197,7 +197,7 @@ impl Service {
     /// One turn, and the sleep after it. Returns false at the end.
     fn turn(&mut self, shared: &Shared) -> bool {
         runtime::ordered_panic::obey();
-        if !self.do_asked(shared) {
+        if !self.do_requests(shared) {
             return false;
         }
         let now = self.poll.clock().now();
@@ -211,31 +211,31 @@ impl Service {
         true
     }
 
-    fn do_asked(&mut self, shared: &Shared) -> bool {
+    fn do_requests(&mut self, shared: &Shared) -> bool {
         let now = self.poll.clock().now();
-        let asks = {
-            let mut asked = lock(&shared.asked);
-            asked.turns += 1;
-            std::mem::take(&mut asked.asks)
+        let requests = {
+            let mut inbox = lock(&shared.inbox);
+            inbox.turns += 1;
+            std::mem::take(&mut inbox.requests)
         };
-        for ask in asks {
-            match ask {
-                Ask::Serve(bridge, sockets, events) => {
+        for request in requests {
+            match request {
+                ThreadRequest::Serve(bridge, sockets, events) => {
                     self.bridges.insert(bridge, Served { sockets, events });
                 }
-                Ask::Close(bridge, done) => {
+                ThreadRequest::Close(bridge, done) => {
                     self.bridges.remove(&bridge);
                     drop(done);
                 }
-                Ask::Orders(bridge, orders) => {
+                ThreadRequest::Orders(bridge, orders) => {
                     let Some(served) = self.bridges.get_mut(&bridge) else { continue };
                     orders.into_iter().for_each(|(id, orders)| served.sockets.carry_out(id, orders, now));
                 }
-                Ask::Call(bridge, work) => {
+                ThreadRequest::Call(bridge, work) => {
                     let Some(served) = self.bridges.get_mut(&bridge) else { continue };
                     work(&mut served.sockets);
                 }
-                Ask::End => return false,
+                ThreadRequest::End => return false,
             }
         }
         true

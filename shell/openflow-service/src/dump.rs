@@ -11,7 +11,7 @@ use crate::bridge::Bridge;
 use crate::host::Host;
 use crate::service::{Answer, Service};
 use crate::stats::{PORTS, port_stats};
-use crate::unfinished::{Dump, Rest};
+use crate::unfinished::{Dump, RestOfDump};
 use ofconn::{ConnId, Parts};
 use ofproto::{Criteria, N_TABLES, Rule};
 use openflow::{Body, Message, OfError};
@@ -47,7 +47,7 @@ impl Service<'_> {
             let _ = give.send(rules);
             waker.wake();
         });
-        let dump = Dump { request: message.clone(), raw: raw.to_vec(), rest: Rest::Awaited(selected) };
+        let dump = Dump { request: message.clone(), raw: raw.to_vec(), rest: RestOfDump::Awaited(selected) };
         self.bridge.unfinished.dumps.insert(self.conn, dump);
         Ok(None)
     }
@@ -64,10 +64,10 @@ pub(crate) fn run(bridge: &mut Bridge, host: &mut dyn Host, now: Millis) {
 fn go_on(bridge: &mut Bridge, host: &mut dyn Host, conn: ConnId, dump: &mut Dump, now: Millis) -> bool {
     let Some(session) = bridge.conns.session(conn) else { return false };
     match &mut dump.rest {
-        Rest::Awaited(selected) => match selected.try_recv() {
+        RestOfDump::Awaited(selected) => match selected.try_recv() {
             Ok(Ok(rules)) => {
                 session.send_parts(flows(dump.request.clone(), rules));
-                dump.rest = Rest::Flows;
+                dump.rest = RestOfDump::Flows;
                 true
             }
             Err(TryRecvError::Empty) => true,
@@ -78,8 +78,8 @@ fn go_on(bridge: &mut Bridge, host: &mut dyn Host, conn: ConnId, dump: &mut Dump
                 false
             }
         },
-        Rest::Flows => session.is_sending(),
-        Rest::Ports(ports) => {
+        RestOfDump::Flows => session.is_sending(),
+        RestOfDump::Ports(ports) => {
             if bridge.conns.output_len(conn, now) >= OUTPUT_MAX {
                 bridge.conns.await_written(conn);
                 return true;

@@ -44,7 +44,7 @@ impl Service<'_> {
 
     /// Logs a change of the tables that uses a feature which is not implemented.
     pub(crate) fn tell_missing(&mut self, missing: &Missing) {
-        not_built::tell(&self.bridge.name, self.host.complaint_level(), missing);
+        not_built::log_missing(&self.bridge.name, self.host.complaint_level(), missing);
     }
 
     /// Collects final counters, sends messages about changed flows, and reports the change to translations.

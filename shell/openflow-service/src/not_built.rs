@@ -52,7 +52,7 @@ pub(crate) fn missing_of_group(gm: &GroupMod) -> Option<Missing> {
 }
 
 /// Logs a change of a bridge's tables that uses such a feature.
-pub(crate) fn tell(bridge: &str, level: Level, Missing { part, whose }: &Missing) {
+pub(crate) fn log_missing(bridge: &str, level: Level, Missing { part, whose }: &Missing) {
     let why = part.why();
     runtime::log_rl!(
         LOG,

@@ -6,7 +6,7 @@ use crate::host::{Host, QueueCounts};
 use crate::port::{Backing, BridgePort};
 use crate::ports::Ports;
 use crate::service::{Answer, Service};
-use crate::unfinished::{Dump, Rest};
+use crate::unfinished::{Dump, RestOfDump};
 use ofproto::Criteria;
 use openflow::flow_mod::Duration;
 use openflow::stats::{PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
@@ -92,7 +92,7 @@ impl Service<'_> {
             return Ok(Some(Body::PortStatsReply(stats)));
         }
         ports.reverse();
-        let dump = Dump { request: message.clone(), raw: Vec::new(), rest: Rest::Ports(ports) };
+        let dump = Dump { request: message.clone(), raw: Vec::new(), rest: RestOfDump::Ports(ports) };
         self.bridge.unfinished.dumps.insert(self.conn, dump);
         Ok(None)
     }

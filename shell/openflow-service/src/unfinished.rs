@@ -70,12 +70,12 @@ pub(crate) struct Request {
 pub struct Dump {
     pub(crate) request: Message,
     pub(crate) raw: Vec<u8>,
-    pub(crate) rest: Rest,
+    pub(crate) rest: RestOfDump,
 }
 
-/// What of a dump is not sent yet.
+/// The part of a dump that is not sent yet.
 #[derive(Debug)]
-pub(crate) enum Rest {
+pub(crate) enum RestOfDump {
     /// Flows that are being selected.
     Awaited(Receiver<Result<Vec<Arc<Rule>>, OfError>>),
     /// Flows whose parts are made on the thread of the sockets.
@@ -87,7 +87,7 @@ pub(crate) enum Rest {
 impl Dump {
     /// Whether it continues on the main thread when its connection takes more.
     pub fn is_ready(&self) -> bool {
-        matches!(self.rest, Rest::Ports(_))
+        matches!(self.rest, RestOfDump::Ports(_))
     }
 }
 

@@ -22,16 +22,16 @@ pub struct PolledPort {
     pub is_pmd: bool,
 }
 
-/// Where a queue is once all orders have been carried out.
-pub(crate) enum Home {
+/// Which worker has a queue once all orders have been carried out.
+pub(crate) enum QueueOwner {
     /// No worker has it yet.
-    Here(Box<MovingQueue>),
+    Nobody(Box<MovingQueue>),
     /// A worker has it.
-    At(WorkerId),
+    Worker(WorkerId),
 }
 
 struct Queue {
-    home: Home,
+    owner: QueueOwner,
     load: Arc<RxqLoad>,
     /// The worker that had the queue of this number before the port's queues were replaced.
     before: Option<WorkerId>,
@@ -60,19 +60,19 @@ impl Past {
 impl Queue {
     fn new(rxq: Rxq, fd: Option<Arc<OwnedFd>>, past: Option<Past>) -> Queue {
         let load = rxq.load();
-        let home = Home::Here(Box::new(MovingQueue { rxq, fd, polled: true }));
+        let owner = QueueOwner::Nobody(Box::new(MovingQueue { rxq, fd, polled: true }));
         let Past { owner: before, mut history, mut elapsed, mut forecast } = past.unwrap_or_default();
         history.rebase(load.cycles());
         elapsed.rebase(cycles::now());
         forecast.rebase();
-        Queue { home, load, before, history, elapsed, forecast }
+        Queue { owner, load, before, history, elapsed, forecast }
     }
 
     /// The worker that has it, or had it last.
     fn owner(&self) -> Option<WorkerId> {
-        match self.home {
-            Home::Here(_) => self.before,
-            Home::At(worker) => Some(worker),
+        match self.owner {
+            QueueOwner::Nobody(_) => self.before,
+            QueueOwner::Worker(worker) => Some(worker),
         }
     }
 }
@@ -206,9 +206,9 @@ impl Ports {
 
     /// The queues of a port with the worker that has each.
     pub(crate) fn queues_of(&self, no: PortNo) -> impl Iterator<Item = (QueueId, Option<WorkerId>)> {
-        let owner = |q: &Queue| match q.home {
-            Home::Here(_) => None,
-            Home::At(worker) => Some(worker),
+        let owner = |q: &Queue| match q.owner {
+            QueueOwner::Nobody(_) => None,
+            QueueOwner::Worker(worker) => Some(worker),
         };
         let queues = self.by_no.get(&no).into_iter().flat_map(|p| &p.queues);
         queues.enumerate().map(move |(i, q)| (number(i), owner(q)))
@@ -219,8 +219,8 @@ impl Ports {
         self.queues_of(no).nth(usize::from(id.0)).and_then(|(_, owner)| owner)
     }
 
-    pub(crate) fn home_mut(&mut self, (no, id): Key) -> Option<&mut Home> {
-        self.by_no.get_mut(&no)?.queues.get_mut(usize::from(id.0)).map(|q| &mut q.home)
+    pub(crate) fn owner_mut(&mut self, (no, id): Key) -> Option<&mut QueueOwner> {
+        self.by_no.get_mut(&no)?.queues.get_mut(usize::from(id.0)).map(|q| &mut q.owner)
     }
 
     /// The queues for poll threads.
@@ -257,7 +257,8 @@ impl Ports {
     pub(crate) fn of_worker(&self, worker: WorkerId, all: bool) -> impl Iterator<Item = RxqView<'_>> {
         let ports = self.by_no.iter().filter(move |(_, p)| all || p.about.is_pmd);
         ports.flat_map(move |(no, port)| {
-            let mine = move |(_, q): &(usize, &Queue)| matches!(q.home, Home::At(w) if w == worker);
+            let mine =
+                move |(_, q): &(usize, &Queue)| matches!(q.owner, QueueOwner::Worker(w) if w == worker);
             port.queues.iter().enumerate().filter(mine).map(move |(i, q)| RxqView {
                 no: *no,
                 port: &port.about.name,
@@ -287,7 +288,7 @@ impl Ports {
                 let share = u128::from(port.missed) * u128::from(packets) / u128::from(all.max(1));
                 let cycles = queue.load.cycles().0;
                 let counted = Counted { cycles, bursts, full, packets, dropped: share as u64 };
-                let saturated = matches!(queue.home, Home::At(worker) if saturated(worker));
+                let saturated = matches!(queue.owner, QueueOwner::Worker(worker) if saturated(worker));
                 queue.forecast.read(counted, elapsed, saturated);
             }
         }
@@ -301,9 +302,9 @@ impl Ports {
                 port: &port.about.name,
                 queues: port.queues.len(),
                 pinned: port.affinity.contains_key(&number(i)),
-                owner: match q.home {
-                    Home::Here(_) => None,
-                    Home::At(worker) => Some(worker),
+                owner: match q.owner {
+                    QueueOwner::Nobody(_) => None,
+                    QueueOwner::Worker(worker) => Some(worker),
                 },
                 forecast: &q.forecast,
             })

@@ -5,7 +5,7 @@ use crate::handle::{MAIN, Mode, Runner, WorkerHandle, WorkerPlace, inline, threa
 use crate::load::WorkerLoad;
 use crate::log::LOG;
 use crate::mailbox::{Key, Mailbox, Order, Wakeup};
-use crate::ports::Home;
+use crate::ports::QueueOwner;
 use crate::thread_state::ThreadState;
 use crate::threads;
 use crate::workers::Workers;
@@ -155,15 +155,15 @@ impl Workers {
 
     /// Moves a queue to a worker.
     pub(crate) fn send(&mut self, key: Key, to: WorkerId, polled: bool) {
-        let Some(home) = self.ports.home_mut(key) else { return };
+        let Some(owner) = self.ports.owner_mut(key) else { return };
         let Some(handle) = self.handles.get(&to) else { return };
-        match std::mem::replace(home, Home::At(to)) {
-            Home::Here(mut moving) => {
+        match std::mem::replace(owner, QueueOwner::Worker(to)) {
+            QueueOwner::Nobody(mut moving) => {
                 moving.polled = polled;
                 handle.mailbox.post(Order::Take(*moving));
             }
-            Home::At(from) if from == to => {}
-            Home::At(from) => {
+            QueueOwner::Worker(from) if from == to => {}
+            QueueOwner::Worker(from) => {
                 if let Some(old) = self.handles.get(&from) {
                     old.mailbox.post(Order::Give(key, Arc::clone(&handle.mailbox), polled));
                 }

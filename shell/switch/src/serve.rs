@@ -23,7 +23,8 @@ use std::time::Instant;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Input, Recirc, Snapshot, Start};
 
-struct Rest<'a> {
+/// The switch while one bridge is taken out of it to be served. Packets of requests are sent once the bridge is back.
+struct RestOfSwitch<'a> {
     switch: &'a mut Switch,
     kind: String,
     packet_outs: Vec<(PacketOut, Option<Arc<Tables>>)>,
@@ -66,11 +67,11 @@ impl Switch {
     fn with_service<T>(
         &mut self,
         name: &str,
-        work: impl FnOnce(&mut Bridge, &mut Rest<'_>) -> T,
+        work: impl FnOnce(&mut Bridge, &mut RestOfSwitch<'_>) -> T,
     ) -> Option<T> {
         let mut bridge = self.bridges.remove(name)?;
         let kind = bridge.config.datapath_type.clone();
-        let mut rest = Rest { switch: self, kind, packet_outs: Vec::new(), resumes: Vec::new() };
+        let mut rest = RestOfSwitch { switch: self, kind, packet_outs: Vec::new(), resumes: Vec::new() };
         let done = work(&mut bridge, &mut rest);
         let (packet_outs, resumes) = (rest.packet_outs, rest.resumes);
         let kind = rest.kind;
@@ -151,7 +152,7 @@ struct Origin<'a> {
     tables: Option<Arc<Tables>>,
 }
 
-impl Host for Rest<'_> {
+impl Host for RestOfSwitch<'_> {
     fn now(&self) -> Millis {
         self.switch.clock.now()
     }

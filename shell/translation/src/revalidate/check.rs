@@ -11,7 +11,7 @@ use units::Millis;
 
 /// Result of checking a megaflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CheckResult {
     /// It is correct.
     Right,
     /// It was correct for the packet that made it, but the tables look at more bits now; it was removed.
@@ -76,28 +76,28 @@ pub(super) fn repair(
     flow: &DpFlow,
     finding: Finding,
     now: Millis,
-) -> Verdict {
+) -> CheckResult {
     match finding {
         Finding::Unwanted | Finding::Wrong { covered: false, .. } => {
             datapath.flow_del(flow.ufid, now);
-            Verdict::Wrong
+            CheckResult::Wrong
         }
         Finding::TooWide => {
             datapath.flow_del(flow.ufid, now);
-            Verdict::TooWide
+            CheckResult::TooWide
         }
         Finding::Wrong { wanted: t, covered: true } => {
             crate::flow_log::modified(name, flow, &t.actions);
             // If the flow has been removed meanwhile, there is nothing to repair.
             let _ = datapath.flow_modify(flow.ufid, t.actions, Some((t.owner, t.dependency_set)), now);
-            Verdict::Wrong
+            CheckResult::Wrong
         }
         // The same actions may come from other rules, which are to be credited from now on.
         Finding::Right(translation) => {
             if let Some(t) = translation {
                 let _ = datapath.flow_set_owner(flow.ufid, (t.owner, t.dependency_set), now);
             }
-            Verdict::Right
+            CheckResult::Right
         }
     }
 }

@@ -6,7 +6,7 @@
 //! - **Sweep**: all megaflows over and over, slowly enough to cost nothing. A wrong megaflow found by it was missed by
 //!   the above: it is repaired, counted and logged with what is needed to find the reason. This should not happen.
 
-use super::check::{Verdict, compare, repair};
+use super::check::{CheckResult, compare, repair};
 use super::history::History;
 use crate::changes::Changes;
 use crate::published::Published;
@@ -154,7 +154,7 @@ impl Passes {
         CONCERNED.add(found as u64);
     }
 
-    fn check(&self, published: &Published, flow: &dpif::DpFlow, now: Millis) -> Verdict {
+    fn check(&self, published: &Published, flow: &dpif::DpFlow, now: Millis) -> CheckResult {
         let finding = compare(&self.handler, published, flow);
         repair(&self.datapath, &self.name, flow, finding, now)
     }
