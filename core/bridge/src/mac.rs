@@ -106,7 +106,7 @@ pub struct MacTable {
     stats: MacStats,
     statics: usize,
     generation: u64,
-    /// The latest time that it has been told.
+    /// The latest time that a caller passed.
     now: Millis,
 }
 

@@ -143,7 +143,7 @@ fn is_layer_3(kind: &str) -> bool {
     matches!(kind, "gtpu" | "srv6")
 }
 
-/// It has a checksum that can be asked for.
+/// It has a checksum that can be requested.
 fn has_checksum_option(kind: &str) -> bool {
     is_gre(kind) || matches!(kind, "vxlan" | "geneve")
 }

@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
         ingress.bundle.is_none_or(|bundle| self.admits_at(bundle, vid))
     }
 
-    /// Returns whether a packet of this VLAN may be received by the port; tells the trace why not.
+    /// Returns whether a packet of this VLAN may be received by the port; adds the reason why not to the trace.
     pub(crate) fn admits_at(&mut self, bundle: &Bundle, vid: u16) -> bool {
         let name = &bundle.name;
         match bundle.vlan.admit(vid) {

@@ -1,13 +1,13 @@
 //! The three methods that make monitors.
 
-/// Which of the three methods made a monitor: they differ in how updates look.
+/// Which of the three methods made a monitor: they differ in the form of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// `monitor`, told by `update`.
+    /// `monitor`, with updates by `update`.
     Plain,
-    /// `monitor_cond`, told by `update2`.
+    /// `monitor_cond`, with updates by `update2`.
     Conditional,
-    /// `monitor_cond_since`, told by `update3`.
+    /// `monitor_cond_since`, with updates by `update3`.
     Since,
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value as Json, json};
 
-/// The ID of the monitor that tells.
+/// The ID of the monitor of the server's role.
 pub(super) const ID: &str = "role";
 
-/// What a monitor of it asks for.
+/// The request for this monitor.
 pub(super) fn request() -> Json {
     let columns = json!({"Database": [{"columns": ["name", "model", "connected", "leader"]}]});
     json!(["_Server", ID, columns])

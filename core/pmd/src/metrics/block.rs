@@ -10,8 +10,8 @@ use units::Millis;
 
 /// Iterations that are added to the histograms at once.
 pub(super) const BLOCK_LEN: usize = 128;
-/// Also holds the iteration before the first, which tells where the first begins, and the one after the last, which
-/// tells where the last ends.
+/// Also holds the iteration before the first and the one after the last: their values give the beginning of the first
+/// iteration and the end of the last.
 const COLUMN: usize = BLOCK_LEN + 2;
 /// Enough blocks for all remembered iterations and the present block.
 pub(super) const BLOCKS: usize = REMEMBERED.div_ceil(BLOCK_LEN) + 1;
