@@ -15,16 +15,16 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         }
         (names::BOND_HASH, args) => hash(args).map_err(str::to_owned).into(),
         (names::BOND_MIGRATE, [bond, hash, link]) => {
-            switch.order_bond(bond, |b| b.migrate(hash, link)).into()
+            switch.change_bond(bond, |b| b.migrate(hash, link)).into()
         }
         (names::BOND_SET_ACTIVE_MEMBER, [bond, link]) => {
-            switch.order_bond(bond, |b| b.set_active(link)).into()
+            switch.change_bond(bond, |b| b.set_active(link)).into()
         }
         (names::BOND_ENABLE_MEMBER, [bond, link]) => {
-            switch.order_bond(bond, |b| b.set_enabled(link, true)).into()
+            switch.change_bond(bond, |b| b.set_enabled(link, true)).into()
         }
         (names::BOND_DISABLE_MEMBER, [bond, link]) => {
-            switch.order_bond(bond, |b| b.set_enabled(link, false)).into()
+            switch.change_bond(bond, |b| b.set_enabled(link, false)).into()
         }
         (names::LACP_SHOW | names::LACP_SHOW_STATS, args) => {
             let stats = name == names::LACP_SHOW_STATS;

@@ -1,10 +1,10 @@
-//! What of one connection waits between its sockets and its session, in both directions.
+//! The messages of one connection that wait between its sockets and its session, in both directions.
 //!
 //! Each side limits itself by it: the sockets read no more requests than the main loop takes, and the main loop answers no more
-//! requests of a peer that does not read. A side that stops says so, and the other one wakes it.
+//! requests of a peer that does not read. A side that stops sets a flag, and the other one wakes it.
 //!
 //! **Threads**: both. Requests are counted by batches, in one short critical section for each. Bytes to be written are counted for
-//! each message, without the lock: more of them never end a wait. All that may end one is done within the lock.
+//! each message, without the lock: more of them never end a wait. Everything that may end a wait is done within the lock.
 
 use openflow::session::Role;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,7 +5,7 @@ use crate::request::Content;
 use openflow::{Message, Version, Xid};
 use std::vec::IntoIter;
 
-/// What a session gets of its peer.
+/// An item that a session receives from its peer.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,

@@ -399,7 +399,8 @@ impl Conn {
             (true, true) => drop(set.fd(stream, Interest::Both)),
             (false, true) => drop(set.fd(stream, Interest::Write)),
             (true, false) => drop(set.fd(stream, Interest::Read)),
-            // The main loop says when it has taken requests. Until then an event could not be handled, and would come at once again.
+            // The main loop wakes this thread when it has taken requests. Until then events are not polled for: an event could not
+            // be handled, and would be reported again at once.
             (false, false) => {}
         }
         if self.held_back && output < OUTPUT_MAX || self.parts.is_some() && output < PARTS_OUTPUT_MAX {

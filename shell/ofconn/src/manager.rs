@@ -23,8 +23,8 @@ use units::Millis;
 /// Messages of one connection per turn: enough to make the cost of a turn small.
 const TURN_MAX: u32 = 256;
 
-/// Connections that have ended with requests left. Those of more are not executed, so that a client which connects, asks and leaves
-/// again and again fills no memory.
+/// Connections that have ended and whose requests are still executed. The requests of further ones are discarded, so that a client
+/// which connects, sends requests and disconnects again and again does not fill the memory.
 const ENDED_MAX: usize = 64;
 
 /// A request received on a connection.
@@ -220,7 +220,7 @@ impl ConnManager {
         self.link.deliver(now);
         self.link.flush(now);
         self.take_events();
-        // A connection in the middle of a long job has nobody to tell the result.
+        // If a connection ends during a long job, the result has no receiver.
         let is_over = |s: &Session| s.queues.has_ended && (s.busy || !s.queues.has_incoming());
         self.sessions.retain(|_, session| {
             if is_over(session) {

@@ -238,7 +238,8 @@ impl Queues {
         !self.incoming.is_empty()
     }
 
-    /// The next request or refusal; its bytes are written into `raw`. The flag says whether the sockets wait for that.
+    /// The next request or refusal; its bytes are written into `raw`. The flag: the sockets had
+    /// stopped reading requests, and there is space for more now.
     pub(crate) fn take_incoming(&mut self, raw: &mut Vec<u8>) -> Option<(Incoming, bool)> {
         let batch = self.incoming.front_mut()?;
         let incoming = batch.take(raw)?;
@@ -250,10 +251,10 @@ impl Queues {
         Some((incoming, is_awaited))
     }
 
-    /// The connection has ended. `goes_on`: what it had asked before is still executed.
-    pub(crate) fn end(&mut self, goes_on: bool) {
+    /// The connection has ended. `keep`: requests that were received before are still executed.
+    pub(crate) fn end(&mut self, keep: bool) {
         self.has_ended = true;
-        if !goes_on {
+        if !keep {
             self.incoming.clear();
         }
     }

@@ -34,7 +34,7 @@ pub struct Bridge {
     pub macs: Arc<SharedMacs>,
     /// OpenFlow ports.
     pub ports: Ports,
-    /// Ports with changes that controllers have not been told completely.
+    /// Ports with changes that are not completely reported to controllers.
     pub port_news: BTreeSet<OfPort>,
     /// Connections.
     pub conns: ConnManager,

@@ -82,8 +82,8 @@ pub fn port_message(port: &BridgePort) -> Port {
 }
 
 impl Bridge {
-    /// Changes a port, and tells controllers what they see of that. One that has not been told of the port yet hears of all
-    /// at once.
+    /// Changes a port, and reports to controllers the part of the change that they can see. If controllers do not know the
+    /// port yet, one later report contains everything.
     pub fn change_port(&mut self, number: OfPort, change: impl FnOnce(&mut BridgePort)) {
         let Some(port) = self.ports.get_mut(&number) else { return };
         let old = port_message(port);

@@ -54,8 +54,8 @@ pub struct BridgePort {
     pub facts: Option<Facts>,
     /// `Netdev::change_seq` when the facts were read.
     pub change_seq: u64,
-    /// The state that controllers were told, while that is incomplete: a configuration change and the resulting link
-    /// change are reported in sequence.
+    /// The state that was last reported to controllers, if the report was incomplete: a change of the configuration and
+    /// the resulting change of the link are reported one after the other.
     pub told: Option<Port>,
     /// When it was added.
     pub created: Millis,

@@ -9,7 +9,7 @@ pub struct PortLacp {
     pub may_enable: bool,
     /// The partner's information is current.
     pub is_current: bool,
-    /// Facts about the link that LACP has been told.
+    /// Facts about the link as they were last passed to LACP.
     pub facts: LacpFacts,
 }
 

@@ -185,7 +185,7 @@ impl Ports {
         std::mem::take(&mut self.for_view)
     }
 
-    /// What the database has not been told yet.
+    /// The changes that are not in the database yet.
     pub fn take_for_status(&mut self) -> Touched {
         std::mem::take(&mut self.for_status)
     }

@@ -288,7 +288,7 @@ impl Conn {
         }
     }
 
-    /// The state machine of the connection, after it was told of the end.
+    /// The state machine of the connection, after the end of the connection was reported to it.
     pub fn into_link(mut self, now: Millis) -> Reconnect {
         self.hung_up.store(true, Ordering::Relaxed);
         if let Some(loss) = self.loss.take() {

@@ -27,7 +27,7 @@ pub struct Program<O> {
     pub options: O,
     /// The clock of the process.
     pub clock: Clock,
-    /// The daemon; to be told when the program is ready.
+    /// The daemon; the program must report to it that it is ready.
     pub daemon: Daemon,
     /// The signals that ask the program to end.
     pub signals: Signals,

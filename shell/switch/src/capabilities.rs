@@ -84,7 +84,7 @@ pub fn value_text(slot: &Slot<'_>, [yes, no]: [&str; 2]) -> String {
     }
 }
 
-/// The features that the log tells of, in the order of Open vSwitch, and their names there.
+/// The features that are logged, in the order of Open vSwitch, and their names in its log.
 const LOGGED: [(&str, &str); 24] = [
     ("recirc", "recirculation"),
     ("max_vlan_headers", "VLAN header stack length probed as"),
@@ -112,7 +112,7 @@ const LOGGED: [(&str, &str); 24] = [
     ("nd_ext", "IPv6 ND Extensions"),
 ];
 
-/// What the log tells of the features of a new datapath: scripts look for these lines.
+/// The log lines about the features of a new datapath: scripts search for them.
 fn announcement(datapath: &str) -> impl Iterator<Item = String> {
     let mut all = Capabilities::USERSPACE;
     LOGGED.into_iter().map(move |(name, text)| match slot(&mut all, name) {

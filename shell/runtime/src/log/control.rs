@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 
 static LOG: Module = Module::new("vlog");
 
-/// Starts the writer thread; from now on no thread writes lines of its own. Where no thread can be had, each goes on
-/// doing so.
+/// Starts the writer thread, which from now on writes the lines of all threads. If it cannot be started, each thread
+/// continues to write its own lines.
 pub fn start_writer() {
     let report = |dropped: u64| {
         crate::warn!(LOG, "{dropped} log messages were dropped: they came faster than they could be written");

@@ -12,7 +12,7 @@ use std::fmt::Arguments;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A message is cut after so many bytes: more than the longest trace (1 MB) with what is told after it.
+/// A message is cut after this many bytes: more than the longest trace (1 MB) and the lines that follow it.
 const MESSAGE_MAX: usize = 2 << 20;
 
 #[derive(Debug)]

@@ -157,7 +157,7 @@ fn configure_lacp(
         let Some(port) = bridge.ports.get(ofport) else { continue };
         let (facts, is_known) = (port.lacp_facts(), port.lacp.is_some());
         let (mac, carrier) = (facts.mac, facts.up);
-        // Other facts of a link that is known are told in the next turn.
+        // Changed facts of a link that LACP knows already are passed to it in the next turn.
         if !is_known {
             bridge.change_port(*ofport, |port| port.lacp = Some(PortLacp { facts, ..PortLacp::default() }));
         }

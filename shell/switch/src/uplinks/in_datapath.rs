@@ -1,5 +1,5 @@
-//! Bonds that the datapath shares without a second look-up: it is told which port has which hash bucket, and asked what the
-//! buckets have sent.
+//! Bonds whose traffic the datapath shares among the links without a second look-up: it gets the port of each hash bucket,
+//! and reports how much each bucket has sent.
 
 use super::{PortBond, Retired, Uplinks};
 use crate::backer::Backer;

@@ -6,14 +6,14 @@
 //! | `configure.rs` | from rows to bonds and LACP |
 //! | `follow.rs` | each turn: link states in, choices of links out |
 //! | `in_datapath.rs` | bonds that the datapath shares without a second look-up |
-//! | `announce.rs` | tells other switches where stations are |
-//! | `orders.rs` | what commands ask and order |
+//! | `announce.rs` | announces to other switches where stations are |
+//! | `commands.rs` | `bond/*` and `lacp/*` commands |
 
 mod announce;
+mod commands;
 mod configure;
 mod follow;
 mod in_datapath;
-mod orders;
 
 use bond::{Bond, View};
 use std::collections::BTreeMap;

@@ -42,24 +42,24 @@ impl Switch {
         found.then(|| meant.iter().map(|b| b.bond.show(b.recirc, now)).collect())
     }
 
-    /// What becomes of packets of a bridge that come back with their hash to leave by a bond, each with the number under
-    /// which they do.
+    /// The rules of a bridge's bonds for packets that were recirculated with their hash, each with the recirculation id of
+    /// its bond.
     pub fn bucket_rules(&self, bridge: &Bridge) -> Vec<(u32, BucketRule)> {
         let all = self.datapaths.of_bridge(bridge).into_iter().flat_map(|b| &b.uplinks.bonds);
         let own = all.filter(|(key, bond)| key.0 == bridge.id && bond.recirc != 0);
         own.flat_map(|(_, bond)| bond.bond.rules().into_iter().map(|rule| (bond.recirc, rule))).collect()
     }
 
-    /// Orders something of a bond.
-    pub fn order_bond(
+    /// Executes a command that changes a bond.
+    pub fn change_bond(
         &mut self,
         name: &str,
-        order: impl FnOnce(&mut Bond) -> Result<&'static str, &'static str>,
+        change: impl FnOnce(&mut Bond) -> Result<&'static str, &'static str>,
     ) -> Result<&'static str, &'static str> {
         let result = {
             let mut all = self.datapaths.of_bridges_mut().flat_map(|b| b.uplinks.bonds.values_mut());
             let bond = all.find(|b| b.bond.settings().name == name).ok_or("no such bond")?;
-            order(&mut bond.bond)
+            change(&mut bond.bond)
         };
         self.run_uplinks();
         self.publish_changes();
