@@ -490,7 +490,7 @@ mod tests {
         let why = json!({ "port": { "name": "p1" }, "tunnels": ["vx0"], "outputs": port(3) });
         let of = |back: &[(&str, &str, u64)], after: u64| {
             let outer_drops = new_drops(&port(3), &port(after));
-            tell(&Facts { why_there: Some(why.clone()), outer_drops, ..facts(&[("p1", "rx", 5)], back) })
+            explain(&Facts { why_there: Some(why.clone()), outer_drops, ..facts(&[("p1", "rx", 5)], back) })
                 .conclusion
         };
         let start = "Packets leave in a tunnel, port vx0, by port eth1";
@@ -517,7 +517,7 @@ mod tests {
         let drops = [("p1", "rx", 4), ("p2", "tx", 2), ("p2", "datapath_drop_tx_mtu_exceeded", 2)];
         let why =
             json!({ "outputs": [{ "name": "p2", "mtu": 700, "too-long": false }], "port": { "name": "p1" } });
-        let line = tell(&Facts { why_there: Some(why), ..facts(&drops, &[]) }).conclusion;
+        let line = explain(&Facts { why_there: Some(why), ..facts(&drops, &[]) }).conclusion;
         assert!(line.ends_with("The MTU of port p2 is 700 bytes."), "{line}");
     }
 
@@ -526,7 +526,7 @@ mod tests {
         let subject =
             Subject { flow: "icmp,nw_src=10.0.0.1,nw_dst=10.0.0.2".to_owned(), answers: String::new() };
         let of = |there: &[(&str, &str, u64)], back: &[(&str, &str, u64)]| {
-            tell(&Facts { requests: subject.requests(), ..facts(there, back) })
+            explain(&Facts { requests: subject.requests(), ..facts(there, back) })
         };
         let told = of(&[("p1", "rx", 2), ("p1", "drop_action_of_pipeline", 2)], &[]);
         let start = "The sender does not know the hardware address of 10.0.0.2: it asks by ARP. Requests are dropped at port p1:";

@@ -183,7 +183,7 @@ fn facts_about(
                 if facts.megaflow.is_none() {
                     sleep(BETWEEN);
                 }
-                facts.outer_drops = tell::new_drops(&before["outputs"], &why(asking, &first)?["outputs"]);
+                facts.outer_drops = explain::new_drops(&before["outputs"], &why(asking, &first)?["outputs"]);
             }
             facts.why_there = Some(before);
         }
