@@ -121,6 +121,16 @@ TRANSLATIONS = ("src=10.1.1.240", "src=10.1.1.240:5000", "src=0.0.0.0", "dst=10.
                 "dst=10.1.1.64,hash", "src=10.1.1.240,persistent")
 
 
+def begins_again(before, ours, stock):
+    """A segment with SYN begins a closed connection again, and the stock switch finds no port for it: until its next sweep Open vSwitch
+    3.1 takes the reply tuple of the old one for used, though it has expired. 3.7.1 does not."""
+    more = [line for line in ours if line not in stock]
+    if len(more) != 1 or any(line not in ours for line in stock) or "state=SYN_SENT" not in more[0]:
+        return False
+    key = more[0].partition(",zone=")[0] + ","
+    return any(line.startswith(key) and "state=TIME_WAIT" in line for line in before)
+
+
 def compare(seed):
     """Sends a stream of packets to both switches: equal connections after each packet, and equal packets at the end."""
     draw = random.Random(seed)
@@ -144,12 +154,20 @@ def compare(seed):
             switch.receive(port, text)
         # Until a reply arrives, a second client with the same port can only be distinguished by its translated port.
         ours, stock = (switch.connections() for switch in both)
+        if begins_again(known, ours, stock):
+            break
         assert ours == stock, "seed %d, %s, step %d: %s\n%s\n%s" % (seed, nat, step, text, "\n".join(ours), "\n".join(stock))
+    else:
+        compare_packets(seed, nat, both)
+    for switch in both:
+        switch.stop()
+
+
+def compare_packets(seed, nat, both):
+    """What both switches have sent is equal."""
     for port in (1, 2):
         ours, stock = (switch.sent(port) for switch in both)
         assert ours == stock, "seed %d, %s, port %d:\n%s\n%s" % (seed, nat, port, ours, stock)
-    for switch in both:
-        switch.stop()
 
 
 @lab.one_try
