@@ -14,15 +14,27 @@ impl Conntrack {
     /// Lists the connections, of one zone or of all.
     pub fn dump(&self, zone: Option<u16>, now: Millis) -> Vec<Entry> {
         let mut entries = Vec::new();
-        let Some(table) = self.table.get() else { return entries };
-        table.scan(0, u32::MAX, |handle, record, meta| {
-            if zone.is_none_or(|z| meta.zone() == z) && record.expires() > now {
-                entries.extend(Entry::new(table, handle, now));
-            }
-        });
+        self.dump_some((0, u32::MAX), zone, now, |entry| entries.push(entry));
         let order = |key: &Key| (key.zone, key.v6, key.proto, key.src, key.dst);
         entries.sort_by_key(|e| order(&e.original));
         entries
+    }
+
+    /// Calls `each` for connections, of one zone or of all, from record `first` on, of which it visits at most `most`. Returns where to
+    /// continue; 0: there are no more. Connections that begin or end between two calls may be missing.
+    pub fn dump_some(
+        &self,
+        (first, most): (u32, u32),
+        zone: Option<u16>,
+        now: Millis,
+        mut each: impl FnMut(Entry),
+    ) -> u32 {
+        let Some(table) = self.table.get() else { return 0 };
+        table.scan(first, most, |handle, record, meta| {
+            if zone.is_none_or(|z| meta.zone() == z) && record.expires() > now {
+                Entry::new(table, handle, now).into_iter().for_each(&mut each);
+            }
+        })
     }
 
     /// Number of connections in each shard.

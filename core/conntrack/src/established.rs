@@ -9,89 +9,168 @@ use crate::protocol::Talk;
 use crate::quick::{Ends, Quick, Translated, Written};
 use crate::record::{Matched, Pair, Record};
 use crate::subject::Content;
-use crate::table::Handle;
+use crate::table::{Handle, Table};
 use crate::tcp::{self, Segment};
 use crate::timeout::Timeout;
 use crate::tracker::{Action, Connection, Conntrack, Known, Metadata, TRANSLATED, translated_bit};
 use crate::update::Update;
-use flow::flow::ct_state::TRACKED;
+use flow::flow::ct_state::{ESTABLISHED, REPLY_DIR, TRACKED};
 use std::sync::atomic::Ordering;
 use units::Millis;
 
-impl Conntrack {
-    /// Tracks a packet of IPv4 whose connection is in this record. `None`, and nothing done: it is to go the general way.
+/// What the packets of a batch that have the same action have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'t> {
+    pub(crate) action: &'t Action,
+    pub(crate) now: Millis,
+    pub(crate) table: &'t Table,
+    /// Mark or label are written into connections.
+    writes: bool,
+    is_plain: bool,
+    /// When connections expire without another packet, if they have no timeout policy: of UDP in both directions, and of TCP that are
+    /// established.
+    talk_expires: Millis,
+    tcp_expires: Millis,
+}
+
+impl Plan<'_> {
+    /// It is the plan of this action.
     #[inline(always)]
-    pub(crate) fn pass_four(
-        &self,
-        packet: &Quick,
-        (number, record): (u32, &Record),
-        meta: &mut Metadata,
-        (action, now): (&Action, Millis),
-    ) -> Option<Written> {
-        let found = record.four(packet.what, packet.addresses, packet.ports)?;
-        self.go_on(packet, &found, (number, record), meta, (action, now))
+    pub fn is_of(&self, action: &Action) -> bool {
+        std::ptr::eq(self.action, action)
     }
 
-    /// The same of IPv6. It is not inlined, so that it takes no registers from IPv4.
+    /// Nothing is written into connections and packets.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+}
+
+impl Conntrack {
+    /// Makes the plan of an action.
+    #[inline(always)]
+    pub fn plan<'t>(&'t self, action: &'t Action, now: Millis) -> Plan<'t> {
+        let writes = action.mark.is_some() | action.label.is_some();
+        Plan {
+            action,
+            now,
+            table: self.table(),
+            writes,
+            is_plain: !writes && !action.force && action.nat.is_none(),
+            talk_expires: Timeout::OtherMultiple.after(now),
+            tcp_expires: Timeout::TcpEstablished.after(now),
+        }
+    }
+
+    /// Tracks a packet of IPv6 whose connection is in this record. `None`, and nothing done: it is to go the general way. It is not
+    /// inlined, so that it takes no registers from IPv4.
     #[inline(never)]
     pub(crate) fn pass_six(
         &self,
         packet: &Quick,
         (number, record): (u32, &Record),
-        meta: &mut Metadata,
-        (action, now): (&Action, Millis),
+        (state, meta): (u8, &mut Metadata),
+        plan: &Plan<'_>,
     ) -> Option<Written> {
-        let found = self.table().six(record, packet.what, packet.six, packet.ports)?;
-        self.go_on(packet, &found, (number, record), meta, (action, now))
+        let found = plan.table.six(record, packet.what, packet.six, packet.ports)?;
+        self.go_on(packet, &found, (number, record), (state, meta), plan)
     }
 
-    /// Tracks a packet of this connection.
+    /// Tracks a packet of this connection. `state`: what is known of the packet in this zone. Nothing else that `meta` says counts.
     #[inline(always)]
-    fn go_on<A: Addresses>(
+    pub(crate) fn go_on<A: Addresses>(
         &self,
         packet: &Quick,
         found: &Matched<A>,
         (number, record): (u32, &Record),
-        meta: &mut Metadata,
-        (action, now): (&Action, Millis),
+        (state, meta): (u8, &mut Metadata),
+        plan: &Plan<'_>,
     ) -> Option<Written> {
-        let usual = record.special() == 0 && !action.force && meta.state & TRANSLATED == 0;
+        let &Plan { action, now, .. } = plan;
+        let usual = record.special() == 0 && !action.force && state & TRANSLATED == 0;
         if !usual || record.expires() <= now {
             return None;
         }
         let reply = found.reply;
-        let handle = Handle { record: number, generation: found.generation };
+        let handle = Handle { record: number, generation: found.meta.generation() };
         let c = Connection { handle, record };
         let proto = (packet.what >> 8) as u8;
-        match &packet.content {
+        let after = match &packet.content {
             Content::Other => {
                 let update = talk_on(&c, reply);
-                self.learn(record, update, reply, now, meta);
+                self.learn(record, update, reply, now, state)
             }
             Content::Tcp(segment) if self.carry_on(&c, segment, reply) => {
-                self.learn(record, Update::Valid(Some(Timeout::TcpEstablished)), reply, now, meta);
+                self.learn(record, Update::Valid(Some(Timeout::TcpEstablished)), reply, now, state)
             }
-            content => _ = self.move_on(&c, (proto, content), reply, now, meta),
+            content => self.move_on(&c, (proto, content), reply, now, state),
+        };
+        let mut state = after.unwrap_or(state);
+        let (mut mark, mut label) = (record.mark(), record.label());
+        if plan.writes {
+            (mark, label) = c.written(action);
         }
-        meta.state |= TRACKED;
-        meta.control = None;
-        c.write(meta, action);
-        meta.tuple = tuple(found, proto);
-        if action.nat.is_none() {
-            meta.known = Known::of(handle, reply, false);
-            return Some(Written::Nothing);
+        let known = if action.nat.is_none() { Known::of(handle, reply, false) } else { Known::default() };
+        let side = found.meta.side().filter(|_| action.nat.is_some());
+        if let Some(side) = side {
+            state |= translated_bit(side, reply);
         }
-        let Some(side) = found.side else { return Some(Written::Nothing) };
-        meta.state |= translated_bit(side, reply);
+        let (state, zone, tuple) = (state | TRACKED, action.zone, tuple(found, proto));
+        *meta = Metadata { state, zone, mark, label, tuple, known, control: None };
+        let Some(side) = side else { return Some(Written::Nothing) };
         let any = Translated { handle, side, reply, related: false };
         let ends = if packet.finished { A::ends(found) } else { None };
         Some(ends.map_or(Written::Translation(any), Written::Ends))
+    }
+
+    /// Tracks a packet of this connection, of which nothing is known yet, in a [plain](Plan::is_plain) way, if it changes no state.
+    /// `false`, and nothing done: it does, or the connection is not as most are.
+    #[inline(always)]
+    pub(crate) fn keep_on(
+        &self,
+        packet: &Quick,
+        found: &Matched<u64>,
+        (number, record): (u32, &Record),
+        meta: &mut Metadata,
+        plan: &Plan<'_>,
+    ) -> bool {
+        if record.special() != 0 || record.expires() <= plan.now {
+            return false;
+        }
+        let (reply, proto) = (found.reply, (packet.what >> 8) as u8);
+        let handle = Handle { record: number, generation: found.meta.generation() };
+        let c = Connection { handle, record };
+        let (goes_on, mut expires, timeout) = match &packet.content {
+            Content::Other => (talks(&c), plan.talk_expires, Timeout::OtherMultiple),
+            Content::Tcp(segment) => {
+                (self.carry_on(&c, segment, reply), plan.tcp_expires, Timeout::TcpEstablished)
+            }
+            Content::Icmp { .. } => return false,
+        };
+        if !goes_on {
+            return false;
+        }
+        if record.policy() != 0 {
+            expires = self.policies.after(record.policy(), timeout, plan.now);
+        }
+        record.set_expires(expires);
+        *meta = Metadata {
+            state: TRACKED | ESTABLISHED | if reply { REPLY_DIR } else { 0 },
+            zone: plan.action.zone,
+            mark: record.mark(),
+            label: record.label(),
+            tuple: tuple(found, proto),
+            known: Known::of(handle, reply, false),
+            control: None,
+        };
+        true
     }
 }
 
 /// A packet of a connection of UDP.
 #[inline(always)]
-pub(crate) fn talk_on(c: &Connection<'_>, reply: bool) -> Update {
+fn talk_on(c: &Connection<'_>, reply: bool) -> Update {
     let (record, generation) = (c.record, c.handle.generation);
     loop {
         let Some(word) = record.state(generation) else { return Update::Valid(None) };
@@ -101,6 +180,12 @@ pub(crate) fn talk_on(c: &Connection<'_>, reply: bool) -> Update {
             return update;
         }
     }
+}
+
+/// A connection of UDP has packets in both directions.
+#[inline(always)]
+fn talks(c: &Connection<'_>) -> bool {
+    c.record.state(c.handle.generation) == Some(Talk::BothSided as u64)
 }
 
 impl Conntrack {
@@ -116,7 +201,7 @@ impl Conntrack {
 }
 
 /// Both addresses of a connection, of either family.
-trait Addresses: Copy {
+pub(crate) trait Addresses: Copy {
     /// Source and destination.
     fn pair(self) -> Pair;
     fn is_six() -> bool;

@@ -1,6 +1,6 @@
 //! Control connections of FTP and TFTP, and the connections that they announce.
 //!
-//! A packet of a control connection is passed to `Conntrack::hear` after it was tracked, with its payload. A
+//! A packet of a control connection is passed to `Conntrack::inspect` after it was tracked, with its payload. A
 //! connection that was announced is *related* during its whole lifetime. It starts with the mark and label of
 //! its control connection, and its packets have the tuple of that connection's first packet.
 //!
@@ -48,7 +48,7 @@ pub struct Expected {
 
 /// What a helper wants to change in a packet of a control connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Inspected {
     /// The packet is invalid: it contains a malformed announcement, or one of another host's address.
     pub invalid: bool,
     /// Replacement of a part of its payload.

@@ -9,10 +9,11 @@
 //! index.rs     which records a hash may mean; table.rs: all connections, found by the keys of both directions
 //! limits.rs    how many there may be, of all zones and of each
 //! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
-//! hear.rs      packets of control connections are heard
+//! inspect.rs   packets of control connections are inspected for announcements
 //! quick.rs     what is read of most packets of known connections; established.rs: their short way
 //! nat.rs       which addresses and ports a connection gets, and what is written into its packets
-//! tracker.rs   `Conntrack`: a packet is tracked; begin.rs: it begins a connection
+//! tracker.rs   `Conntrack`: a packet is tracked; batched.rs: in steps, together with others; recent.rs: the connections of the last
+//!              packets; begin.rs: a packet begins a connection
 //! sweep.rs     what is too old goes, or what can be spared; control.rs: what the switch sets and has forgotten
 //! dump.rs      connections for those who look at them, and which of them are to be forgotten; text.rs: as text
 //! ```
@@ -29,18 +30,20 @@
 //! * The hash has a random key, so senders of packets cannot know where in the table a connection is.
 
 mod atomic;
+mod batched;
 mod begin;
 mod control;
 mod dump;
 mod established;
-mod hear;
 mod helper;
 mod index;
+mod inspect;
 mod key;
 mod limits;
 mod nat;
 mod protocol;
 mod quick;
+mod recent;
 mod record;
 mod slab;
 mod subject;
@@ -52,18 +55,21 @@ mod timeout;
 mod tracker;
 mod update;
 
+pub use batched::Read;
 pub use dump::{Entry, Filter, TupleFilter};
-pub use helper::{Control, Edit, Expected, Heard, Helper};
+pub use established::Plan;
+pub use helper::{Control, Edit, Expected, Helper, Inspected};
 pub use index::SHARDS;
 pub use key::{Key, Tuple};
 pub use limits::ZoneLimit;
 pub use nat::{Nat, Quoted, Translation, Transport};
 pub use quick::{Ends, Translated, Written};
+pub use recent::Recent;
 pub use record::Side;
 pub use subject::Packet;
 pub use tcp::TcpState;
 pub use timeout::TimeoutPolicy;
-pub use tracker::{Action, Conntrack, Known, Metadata, Read};
+pub use tracker::{Action, Conntrack, Known, Metadata};
 
 #[cfg(all(test, loom))]
 mod model;

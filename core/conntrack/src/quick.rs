@@ -86,12 +86,12 @@ impl Quick {
         let (head, rest) = packet.l3.split_first_chunk::<IPV4>()?;
         // Version and length of the header, service, total length, identification, fragment.
         let (front, proto) = (u64::from_be_bytes(*head.first_chunk()?), head[9]);
-        let len = usize::from((front >> 32) as u16).checked_sub(IPV4)?;
-        let data = without_padding(rest, len)?;
-        if front >> 56 != 0x45
-            || front & 0x3fff != 0
-            || packet.verify && !Words::default().with(head).are_intact()
-        {
+        // No options, and no fragment.
+        if front & 0xff00_0000_0000_3fff != 0x45 << 56 {
+            return None;
+        }
+        let data = without_padding(rest, usize::from((front >> 32) as u16).wrapping_sub(IPV4))?;
+        if packet.verify && !Words::default().with(head).are_intact() {
             return None;
         }
         let (_, addresses) = head.split_last_chunk::<8>()?;
@@ -157,6 +157,12 @@ impl Quick {
         (ports >> 16 != 0 && ports & 0xffff != 0).then_some(())
     }
 
+    /// Addresses of IPv4, and ports.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> (u64, u64) {
+        (self.addresses, self.ports)
+    }
+
     #[inline(always)]
     pub(crate) fn hash_four(&self, chain: &Chain) -> u64 {
         Key::hash_four(self.what, self.addresses, self.ports, chain)
@@ -190,7 +196,11 @@ fn what(proto: u8, zone: u16) -> u64 {
 /// The first `len` bytes of a payload. `None`: they are not there, or too much follows.
 #[inline(always)]
 fn without_padding(rest: &[u8], len: usize) -> Option<&[u8]> {
-    rest.get(..len).filter(|data| rest.len() - data.len() <= usize::from(u16::MAX))
+    let data = rest.get(..len)?;
+    if rest.len() - len > usize::from(u16::MAX) {
+        return None;
+    }
+    Some(data)
 }
 
 #[cfg(all(test, not(loom)))]

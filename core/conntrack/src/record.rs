@@ -76,7 +76,7 @@ pub enum Side {
 }
 
 /// The first word of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta(u64);
 
 impl Meta {
@@ -128,6 +128,12 @@ impl Meta {
         (self.0 >> 32) as u32
     }
 
+    /// Returns whether the connection is live and of this zone, protocol and family, as the word has them.
+    #[inline(always)]
+    pub(crate) fn is_live_of(self, what: u64) -> bool {
+        self.0 & 0xffff_ff07 == what | Phase::Live as u64
+    }
+
     /// Returns whether protocol, zone and address family are those of a key.
     #[inline(always)]
     fn is_of(self, key: &Key) -> bool {
@@ -145,14 +151,30 @@ pub(crate) type Pair = [[u64; 2]; 2];
 /// A live connection, one of whose keys has been found to be that of a packet. `A`: both addresses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matched<A> {
-    pub(crate) generation: u32,
+    /// The first word.
+    pub(crate) meta: Meta,
     /// The packet is one of its replies.
     pub(crate) reply: bool,
-    pub(crate) side: Option<Side>,
     /// Addresses and ports of the first packet.
     pub(crate) original: (A, u64),
     /// Of the replies.
     pub(crate) replies: (A, u64),
+}
+
+/// A connection that was remembered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Remembered {
+    pub(crate) record: u32,
+    pub(crate) reply: bool,
+    pub(crate) meta: Meta,
+}
+
+impl Matched<u64> {
+    /// What a worker remembers of it, which is record `number`.
+    #[inline(always)]
+    pub(crate) fn remembered(&self, record: u32) -> Remembered {
+        Remembered { record, reply: self.reply, meta: self.meta }
+    }
 }
 
 /// What a record is filled with.
@@ -330,6 +352,22 @@ impl Record {
         self.matched(what, (addresses, ports), |addresses| addresses.rotate_left(32), read)
     }
 
+    /// The same of a packet whose connection was found here before, with this first word and in this direction: as long as the word is
+    /// the same, so is the connection.
+    #[inline(always)]
+    pub(crate) fn again(&self, meta: Meta, reply: bool, wanted: (u64, u64)) -> Option<Matched<u64>> {
+        let turned = (wanted.0.rotate_left(32), wanted.1.rotate_left(32));
+        let mut ways = if reply { [turned, wanted] } else { [wanted, turned] };
+        if meta.side().is_some() {
+            ways = [
+                (load(&self.addresses), load(&self.ports)),
+                (load(&self.reply_addresses), load(&self.reply_ports)),
+            ];
+            fence(Ordering::Acquire);
+        }
+        (self.meta() == meta).then_some(Matched { meta, reply, original: ways[0], replies: ways[1] })
+    }
+
     /// The same of IPv6.
     #[inline(always)]
     pub(crate) fn six(
@@ -352,11 +390,11 @@ impl Record {
         read: impl Fn(bool) -> Option<A>,
     ) -> Option<Matched<A>> {
         let meta = self.meta();
-        if meta.0 & 0xffff_ff07 != what | Phase::Live as u64 {
+        if !meta.is_live_of(what) {
             return None;
         }
-        let (original, side) = ((read(false)?, load(&self.ports)), meta.side());
-        let replies = match side {
+        let original = (read(false)?, load(&self.ports));
+        let replies = match meta.side() {
             None => (turn(original.0), original.1.rotate_left(32)),
             Some(_) => (read(true)?, load(&self.reply_ports)),
         };
@@ -367,7 +405,7 @@ impl Record {
         // As in `matches`; whatever it has become meanwhile is found in the general way.
         fence(Ordering::Acquire);
         let unchanged = load(&self.meta) == meta.0;
-        unchanged.then_some(Matched { generation: meta.generation(), reply, side, original, replies })
+        unchanged.then_some(Matched { meta, reply, original, replies })
     }
 
     #[inline(always)]

@@ -94,10 +94,15 @@ impl Table {
         self.index.prefetch(hash)
     }
 
-    /// Prefetches the record that most likely belongs to a hash; returns its number.
+    /// The record of a number, if it is allocated.
     #[inline(always)]
-    pub(crate) fn prefetch_record(&self, bucket: &Bucket, hash: u64) -> Option<(u32, &Record)> {
-        let number = bucket.guess(hash)?;
+    pub(crate) fn record(&self, number: u32) -> Option<&Record> {
+        self.records.get(number)
+    }
+
+    /// Prefetches a record; returns it with its number.
+    #[inline(always)]
+    pub(crate) fn prefetch_record(&self, number: u32) -> Option<(u32, &Record)> {
         let record = self.records.get(number)?;
         cpu::prefetch_lines(record);
         Some((number, record))

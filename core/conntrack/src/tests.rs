@@ -270,6 +270,31 @@ fn connections_as_scripts_read_them() {
     ));
 }
 
+/// What is listed piece by piece is what is listed at once, with and without a zone, whatever the size of pieces.
+#[test]
+fn pieces_of_a_list_make_the_list() {
+    let ct = Conntrack::new(1);
+    for n in 0..300u16 {
+        let flow = flow_of(n % 3 == 0, 17, (1, 1000 + n), (2, 53));
+        fresh(&ct, &bytes_of(&flow, &[]), &Action { zone: n % 2, ..COMMIT }, u64::from(n % 5) * 30_000);
+    }
+    let now = Millis(100_000);
+    for (zone, most) in [(None, 1), (None, 64), (Some(1), 7), (Some(9), 100), (None, u32::MAX)] {
+        let (mut pieces, mut next) = (Vec::new(), 0);
+        loop {
+            next = ct.dump_some((next, most), zone, now, |entry| pieces.push(entry.text(true, true)));
+            if next == 0 {
+                break;
+            }
+        }
+        let mut whole: Vec<_> = ct.dump(zone, now).iter().map(|entry| entry.text(true, true)).collect();
+        pieces.sort();
+        whole.sort();
+        assert_eq!(pieces, whole);
+        assert!(zone == Some(9) || (whole.len() > 50 && whole.len() < 300), "{}", whole.len());
+    }
+}
+
 #[test]
 fn zones_are_held_to_their_limits() {
     let ct = Conntrack::new(1);

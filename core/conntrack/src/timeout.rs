@@ -66,7 +66,7 @@ impl TimeoutPolicy {
 impl Timeout {
     /// The time at which it expires by default, if no packet arrives after `now`.
     #[inline(always)]
-    fn after(self, now: Millis) -> Millis {
+    pub(crate) fn after(self, now: Millis) -> Millis {
         let seconds = match self {
             Timeout::TcpFirst | Timeout::TcpOpening | Timeout::TcpClosed => 30,
             Timeout::TcpEstablished => 24 * 60 * 60,

@@ -10,15 +10,14 @@ use crate::key::{Key, Tuple};
 use crate::limits::Limits;
 use crate::nat::{Nat, Translation};
 use crate::protocol::Protocol;
-use crate::quick::{Quick, Translated, Written};
+use crate::quick::Translated;
 use crate::record::{Record, Side};
-use crate::subject::{self, Content, Packet, Subject};
+use crate::subject::{Content, Subject};
 use crate::table::{Found, Handle, Table};
 use crate::timeout::Policies;
 use crate::update::Update;
 use cpu::Chain;
 use flow::flow::ct_state::{DST_NAT, ESTABLISHED, INVALID, NEW, RELATED, REPLY_DIR, SRC_NAT, TRACKED};
-use packet::ether::ethertype;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use units::Millis;
@@ -59,7 +58,7 @@ pub struct Metadata {
     pub tuple: Tuple,
     /// Its connection, if that has counted this packet already.
     pub known: Known,
-    /// The packet belongs to a control connection: pass it to [`Conntrack::hear`].
+    /// The packet belongs to a control connection: pass it to [`Conntrack::inspect`].
     pub control: Option<Control>,
 }
 
@@ -68,7 +67,7 @@ pub struct Metadata {
 pub struct Known(Option<Seen>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+pub(crate) struct Seen {
     handle: Handle,
     reply: bool,
     related: bool,
@@ -85,38 +84,14 @@ impl Known {
     }
 }
 
-/// Result of reading a packet, before its connection is looked up.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Read<'t> {
-    what: What,
-    place: Place<'t>,
-    quick: Quick,
-    subject: Option<Subject>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum What {
-    /// Invalid: it belongs to no connection.
-    #[default]
-    Invalid,
-    /// Its connection is known from an earlier `ct`.
-    Known,
-    /// One to be looked up, as most are: `quick` is filled, with a packet of IPv4.
-    Four,
-    /// The same of IPv6.
-    Six,
-    /// One to be looked up: `subject` is filled.
-    Subject,
-}
-
 /// Where the connection of a packet may be found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place<'t> {
     pub(crate) hash: u64,
     /// The bucket of the hash, if it was prefetched.
-    bucket: Option<&'t Bucket>,
+    pub(crate) bucket: Option<&'t Bucket>,
     /// The record that the hash most likely means, if it was prefetched.
-    guess: Option<(u32, &'t Record)>,
+    pub(crate) guess: Option<(u32, &'t Record)>,
 }
 
 /// The connections of a datapath.
@@ -193,25 +168,6 @@ impl Conntrack {
         self.table.get_or_init(Table::default)
     }
 
-    /// Finds and updates the connection of a packet, or begins one, and updates `meta`. The caller applies
-    /// the returned translation to the packet.
-    pub fn track(
-        &self,
-        packet: &Packet<'_>,
-        meta: &mut Metadata,
-        action: &Action,
-        now: Millis,
-    ) -> Option<Translation> {
-        let mut read = Read::default();
-        self.read(packet, meta, action, &mut read);
-        _ = self.prefetch(&mut read);
-        match self.track_read(&read, meta, action, now) {
-            Written::Nothing => None,
-            Written::Ends(ends) => Some(ends.into()),
-            Written::Translation(translated) => self.translation(&translated),
-        }
-    }
-
     /// What is written into a packet. `None`: its connection has been removed meanwhile.
     pub fn translation(&self, translated: &Translated) -> Option<Translation> {
         let keys = self.table().keys(translated.handle)?;
@@ -219,121 +175,15 @@ impl Conntrack {
         Some(Translation::new(&keys, side, reply, related))
     }
 
-    /// The first step of [`Conntrack::track`]: reads a packet, and has what its hash means fetched. Of the packets of a
-    /// batch each step is done for all before the next one, so their memory accesses overlap.
-    #[inline(always)]
-    pub fn read<'t>(&'t self, packet: &Packet<'_>, meta: &Metadata, action: &Action, read: &mut Read<'t>) {
-        if self.known(meta, action).is_some() {
-            read.what = What::Known;
-        } else if packet.ethertype == ethertype::IPV4 && read.quick.fill_four(packet, action.zone).is_some() {
-            read.what = What::Four;
-            self.find(read.quick.hash_four(&self.chain), read);
-        } else {
-            self.read_other(packet, action, read);
-        }
-    }
-
-    /// Not inlined, so that it takes no registers from IPv4.
-    #[inline(never)]
-    fn read_other<'t>(&'t self, packet: &Packet<'_>, action: &Action, read: &mut Read<'t>) {
-        if packet.ethertype == ethertype::IPV6 && read.quick.fill_six(packet, action.zone).is_some() {
-            read.what = What::Six;
-            return self.find(read.quick.hash_six(&self.chain), read);
-        }
-        read.subject = subject::read(packet.ethertype, packet.l3, action.zone, packet.verify);
-        read.what = What::Invalid;
-        if let Some(subject) = &read.subject {
-            read.what = What::Subject;
-            self.find(subject.key.hash(&self.chain), read);
-        }
-    }
-
-    #[inline(always)]
-    fn find<'t>(&'t self, hash: u64, read: &mut Read<'t>) {
-        read.place = Place { hash, bucket: self.table().prefetch(hash), guess: None };
-    }
-
-    /// The second step: has the record fetched of the connection that the packet most likely is of. `true`:
-    /// [`prefetch_addresses`](Self::prefetch_addresses) helps.
-    #[inline(always)]
-    pub fn prefetch<'t>(&'t self, read: &mut Read<'t>) -> bool {
-        if let Some(bucket) = read.place.bucket {
-            read.place.guess = self.table().prefetch_record(bucket, read.place.hash);
-        }
-        read.what == What::Six
-    }
-
-    /// Has the addresses of IPv6 fetched, which are not in the record of a connection.
-    #[inline(always)]
-    pub fn prefetch_addresses(&self, read: &Read<'_>) {
-        if let (What::Six, Some((_, record))) = (read.what, read.place.guess) {
-            self.table().prefetch_addresses(record);
-        }
-    }
-
-    /// The third step: the rest. Metadata and action are those that the packet was read with.
-    #[inline(always)]
-    pub fn track_read(&self, read: &Read<'_>, meta: &mut Metadata, action: &Action, now: Millis) -> Written {
-        // What another zone says of a packet is nothing to this one.
-        if let What::Four | What::Six = read.what {
-            if meta.zone != action.zone {
-                (meta.state, meta.zone) = (0, action.zone);
-            }
-            meta.known = Known::default();
-            // No closure: one that is not inlined is compiled without the vector instructions.
-            if let Some(guess) = read.place.guess {
-                let written = match read.what {
-                    What::Four => self.pass_four(&read.quick, guess, meta, (action, now)),
-                    _ => self.pass_six(&read.quick, guess, meta, (action, now)),
-                };
-                if let Some(written) = written {
-                    return written;
-                }
-            }
-        }
-        self.track_any(read, meta, action, now)
-    }
-
-    /// The third step in the general way.
-    #[inline(never)]
-    fn track_any(&self, read: &Read<'_>, meta: &mut Metadata, action: &Action, now: Millis) -> Written {
-        let known = if read.what == What::Known { self.known(meta, action) } else { None };
-        if let Some((found, seen)) = known {
-            return self.write_known(&found, seen, meta, action).into();
-        }
-        if meta.zone != action.zone {
-            meta.state = 0;
-        }
-        (meta.known, meta.control) = (Known::default(), None);
-        meta.zone = action.zone;
-        let subject = match read.what {
-            What::Four | What::Six => Some(read.quick.subject()),
-            What::Subject => read.subject,
-            What::Known | What::Invalid => None,
-        };
-        match &subject {
-            Some(subject) => self.pass(&Visit { subject, place: read.place, action, now }, meta).into(),
-            // Another thread has removed it since the packet was read.
-            None if read.what == What::Known => {
-                (meta.mark, meta.label) = (0, [0; 2]);
-                Written::Nothing
-            }
-            None => {
-                *meta = Metadata { state: INVALID | TRACKED, zone: action.zone, ..Metadata::default() };
-                Written::Nothing
-            }
-        }
-    }
-
     /// The connection of a packet that was tracked in this zone before.
     #[inline(always)]
-    fn known(&self, meta: &Metadata, action: &Action) -> Option<(Connection<'_>, Seen)> {
+    pub(crate) fn known(&self, meta: &Metadata, action: &Action) -> Option<(Connection<'_>, Seen)> {
         let seen = meta.known.0.filter(|_| meta.zone == action.zone && !action.force)?;
         let record = self.table.get()?.get(seen.handle)?;
         Some((Connection { handle: seen.handle, record }, seen))
     }
 
-    fn write_known(
+    pub(crate) fn write_known(
         &self,
         connection: &Connection<'_>,
         seen: Seen,
@@ -345,7 +195,7 @@ impl Conntrack {
             written = self.translate(connection, meta, seen.reply, seen.related);
             meta.known = Known::default();
         }
-        connection.write(meta, action);
+        (meta.mark, meta.label) = connection.written(action);
         meta.control = None;
         if written.is_some() {
             meta.control = Control::of(connection, seen.reply, true);
@@ -354,7 +204,7 @@ impl Conntrack {
     }
 
     /// A packet that says of which connection it is.
-    fn pass(&self, visit: &Visit<'_>, meta: &mut Metadata) -> Option<Translated> {
+    pub(crate) fn pass(&self, visit: &Visit<'_>, meta: &mut Metadata) -> Option<Translated> {
         let &Visit { subject, action, .. } = visit;
         let Looked { connection, key, reply } = self.look_up(visit, meta);
         let (mut written, mut parent) = (None, None);
@@ -381,7 +231,7 @@ impl Conntrack {
         meta.control = None;
         match connection {
             Some(c) => {
-                c.write(meta, action);
+                (meta.mark, meta.label) = c.written(action);
                 let special = c.record.special();
                 meta.tuple = self.original(&c, &key, reply).tuple();
                 if special != 0 {
@@ -463,19 +313,20 @@ impl Conntrack {
             return true;
         }
         meta.state |= helper::state_of(c.record.special());
-        self.move_on(c, (subject.key.proto, &subject.content), reply, now, meta)
+        let state = self.move_on(c, (subject.key.proto, &subject.content), reply, now, meta.state);
+        meta.state = state.unwrap_or(meta.state);
+        state.is_some()
     }
 
-    /// The state of a connection after a packet of it, of this protocol and with this content. `false`: as
-    /// [`advance`](Self::advance).
+    /// Changes a connection by a packet of it, of this protocol and with this content; as [`learn`](Self::learn).
     pub(crate) fn move_on(
         &self,
         c: &Connection<'_>,
         (proto, content): (u8, &Content),
         reply: bool,
         now: Millis,
-        meta: &mut Metadata,
-    ) -> bool {
+        state: u8,
+    ) -> Option<u8> {
         let strict = self.strict.load(Ordering::Relaxed);
         let (record, generation) = (c.record, c.handle.generation);
         let update = loop {
@@ -486,10 +337,10 @@ impl Conntrack {
                 break update;
             }
         };
-        self.learn(c.record, update, reply, now, meta)
+        self.learn(c.record, update, reply, now, state)
     }
 
-    /// What a packet is to its connection. `false`: as [`advance`](Self::advance).
+    /// What a packet is to its connection: its state, from the one that it had. `None`: it begins another connection.
     #[inline(always)]
     pub(crate) fn learn(
         &self,
@@ -497,28 +348,19 @@ impl Conntrack {
         update: Update,
         reply: bool,
         now: Millis,
-        meta: &mut Metadata,
-    ) -> bool {
+        state: u8,
+    ) -> Option<u8> {
         let direction = if reply { REPLY_DIR } else { 0 };
-        let timeout = match update {
-            Update::Again => return false,
-            Update::Invalid => {
-                meta.state = INVALID;
-                None
-            }
-            Update::New(timeout) => {
-                meta.state |= NEW;
-                Some(timeout)
-            }
-            Update::Valid(timeout) => {
-                meta.state = meta.state & !NEW | ESTABLISHED | direction;
-                timeout
-            }
+        let (state, timeout) = match update {
+            Update::Again => return None,
+            Update::Invalid => (INVALID, None),
+            Update::New(timeout) => (state | NEW, Some(timeout)),
+            Update::Valid(timeout) => (state & !NEW | ESTABLISHED | direction, timeout),
         };
         if let Some(timeout) = timeout {
             record.set_expires(self.policies.after(record.policy(), timeout, now));
         }
-        true
+        Some(state)
     }
 
     /// What is to be written into a packet of a connection: nothing if it was written in this zone before.
@@ -573,15 +415,16 @@ struct Looked<'a> {
 impl Connection<'_> {
     /// Mark and label for the packet, including what the action writes.
     #[inline(always)]
-    pub(crate) fn write(&self, meta: &mut Metadata, action: &Action) {
-        (meta.mark, meta.label) = (self.record.mark(), self.record.label());
-        if let Some(mark) = action.mark {
-            meta.mark = masked_mark(meta.mark, mark);
-            self.record.set_mark(self.handle.generation, meta.mark);
+    pub(crate) fn written(&self, action: &Action) -> (u32, [u64; 2]) {
+        let (mut mark, mut label) = (self.record.mark(), self.record.label());
+        if let Some(new) = action.mark {
+            mark = masked_mark(mark, new);
+            self.record.set_mark(self.handle.generation, mark);
         }
-        if let Some(label) = action.label {
-            meta.label = masked_label(meta.label, label);
-            self.record.set_label(self.handle.generation, meta.label);
+        if let Some(new) = action.label {
+            label = masked_label(label, new);
+            self.record.set_label(self.handle.generation, label);
         }
+        (mark, label)
     }
 }

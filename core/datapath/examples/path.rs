@@ -13,7 +13,7 @@ use datapath::{Config, Datapath, Event, Worker};
 use dpif::meter::Band;
 use dpif::*;
 use flow::compose::compose;
-use flow::flow::ct_state::TRACKED;
+use flow::flow::ct_state::{NEW, TRACKED};
 use flow::{Flow, Mac, Tunnel};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -49,6 +49,7 @@ fn cases() -> Vec<Case> {
     let five =
         Flow { nw_src: u32::MAX, nw_dst: u32::MAX, nw_proto: 255, tp_src: 0xffff, tp_dst: 0xffff, ..ip };
     let two = vec![Flow { nw_ttl: 255, ..five }, five];
+    let look_up = DpAction::Ct(Box::default());
     let track = DpAction::Ct(Box::new(Ct { commit: true, ..Ct::default() }));
     let address = std::net::IpAddr::from([30, 0, 0, 1]);
     let nat = CtNat { snat: Some(true), addresses: Some((address, address)), ..CtNat::default() };
@@ -93,6 +94,8 @@ fn cases() -> Vec<Case> {
         ("bond10000", 10_000, networks(&ip), vec![DpAction::LbOutput(LbOutput { bond_id: 1 })]),
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
         ("ct1000", 1000, vec![src], [vec![track.clone()], output()].concat()),
+        ("est20", 20, vec![ip], vec![look_up.clone(), DpAction::Recirc(1)]),
+        ("esttcp20", 20, vec![ip], vec![look_up, DpAction::Recirc(1)]),
         ("est1000", 1000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
         ("est100000", 100_000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
         ("estsix1000", 1000, vec![ip], vec![track.clone(), DpAction::Recirc(1)]),
@@ -345,8 +348,12 @@ fn setup((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
         }
         if name.starts_with("est") || name.starts_with("snat") {
             let again = Flow { ct_state: TRACKED, ..again };
-            let mask = Flow { dl_type: u16::MAX, nw_frag: 3, ct_state: TRACKED, ..Flow::ZERO };
+            let mask = Flow { dl_type: u16::MAX, nw_frag: 3, ct_state: TRACKED | NEW, ..Flow::ZERO };
             let _ = datapath.flow_put(&again, &mask, output().into(), Arc::new(NoOwner));
+            let new = Flow { ct_state: TRACKED | NEW, ..again };
+            let commit = DpAction::Ct(Box::new(Ct { commit: true, ..Ct::default() }));
+            let _ =
+                datapath.flow_put(&new, &mask, [vec![commit], output()].concat().into(), Arc::new(NoOwner));
         }
     }
     if name.starts_with("group") {

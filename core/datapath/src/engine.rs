@@ -90,6 +90,8 @@ pub(crate) struct Engine {
     /// The bonds of `lb_output`.
     pub(crate) bonds: OwnBonds,
     pub(crate) conntrack: Arc<Conntrack>,
+    /// Connections of the last packets.
+    pub(crate) connections: conntrack::Recent,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
     pub(crate) metering: Scratch,
     /// The clock of meters.
@@ -153,6 +155,7 @@ impl Engine {
             meters: Arc::new(Meters::new_sync()),
             bonds,
             conntrack,
+            connections: conntrack::Recent::default(),
             reassembly,
             metering: Scratch::default(),
             fine: FineClock::default(),

@@ -15,33 +15,48 @@ pub(crate) const CONNECTION_WORDS: Words = 0b11 << CT_TUPLE_AT | 0b11 << CT_LABE
 
 /// Of each packet of a batch, or of none.
 #[derive(Default)]
-pub(crate) struct Tracked(Vec<Metadata>);
+pub(crate) struct Tracked {
+    /// What lies behind the first `len` is of earlier batches.
+    known: Vec<Metadata>,
+    len: usize,
+}
 
 impl Tracked {
     #[inline]
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.len = 0;
     }
 
-    /// Of all `n` packets of a batch; those that were not tracked yet say so.
+    /// Of all `n` packets of a batch, which the caller fills; `true`: none was tracked yet, whatever is there.
     #[inline]
-    pub(crate) fn open(&mut self, n: usize) -> &mut [Metadata] {
-        self.0.resize(n, Metadata::default());
-        &mut self.0
+    pub(crate) fn open(&mut self, n: usize) -> (&mut [Metadata], bool) {
+        if self.known.len() < n {
+            self.known.resize(n, Metadata::default());
+        }
+        let fresh = self.len == 0;
+        if !fresh && self.len < n {
+            self.known[self.len..n].fill(Metadata::default());
+        }
+        self.len = n;
+        (&mut self.known[..n], fresh)
+    }
+
+    fn known(&self) -> &[Metadata] {
+        &self.known[..self.len]
     }
 
     /// Takes what is known of packet `from` to place `to`.
     #[inline]
     pub(crate) fn move_to(&mut self, from: usize, to: usize) {
-        if from < self.0.len() && to < self.0.len() {
-            self.0.swap(from, to);
+        if from < self.len && to < self.len {
+            self.known.swap(from, to);
         }
     }
 
     /// Writes it into the metadata of a packet that leaves its batch. `rare` gives memory for what few packets have.
     #[inline]
     pub(crate) fn put(&self, i: usize, meta: &mut Meta, rare: impl FnOnce() -> Box<Rare>) {
-        let Some(known) = self.0.get(i) else { return };
+        let Some(known) = self.known().get(i) else { return };
         (meta.ct_state, meta.ct_zone, meta.ct_mark) = (known.state, known.zone, known.mark);
         meta.ct_known = known.known;
         if known.state != 0 {
@@ -59,7 +74,7 @@ impl Tracked {
                 *place = word;
             }
         };
-        for (i, known) in self.0.iter().enumerate() {
+        for (i, known) in self.known().iter().enumerate() {
             let Tuple { proto, v6, src, dst, tp_src, tp_dst } = known.tuple;
             let ports = u64::from(tp_src) << 48 | u64::from(tp_dst) << 32 | u64::from(proto);
             let (four, six) = match v6 {

@@ -2,7 +2,7 @@
 //! and sequence numbers that are shifted because of it.
 
 use crate::packet::Packet;
-use conntrack::{Edit, Heard};
+use conntrack::{Edit, Inspected};
 use packet::checksum::{add, finish, pseudo_v4, pseudo_v6, update16};
 use packet::{Ipv4, Ipv6, Tcp, ethertype, ipproto};
 
@@ -10,8 +10,8 @@ use packet::{Ipv4, Ipv6, Tcp, ethertype, ipproto};
 const CHECKSUM: usize = 16;
 
 /// Applies the edits of a helper. `None`: the packet has not enough space for the text, or has no TCP header.
-pub fn write(p: &mut Packet, heard: &Heard) -> Option<()> {
-    if heard.edit.is_none() && heard.seq == 0 && heard.ack == 0 {
+pub fn write(p: &mut Packet, inspected: &Inspected) -> Option<()> {
+    if inspected.edit.is_none() && inspected.seq == 0 && inspected.ack == 0 {
         return Some(());
     }
     let note = p.frame.offload();
@@ -28,9 +28,9 @@ pub fn write(p: &mut Packet, heard: &Heard) -> Option<()> {
     p.frame.trim(layout.end as usize);
     let tcp = p.frame.bytes_mut().get_mut(l4..)?;
     let header = Tcp::parse_checked(tcp)?.0.header_len();
-    shift(tcp, 4, heard.seq)?;
-    shift(tcp, 8, heard.ack)?;
-    if let Some(edit) = &heard.edit {
+    shift(tcp, 4, inspected.seq)?;
+    shift(tcp, 8, inspected.ack)?;
+    if let Some(edit) = &inspected.edit {
         let by = replace(p, l4 + header, edit)?;
         lengthen(p.frame.bytes_mut().get_mut(usize::from(layout.l3)..)?, layout.dl_type, by)?;
     }

@@ -10,7 +10,7 @@ use crate::packet::{Meta, Packet, Rare};
 use crate::port::Frame;
 use crate::tracked::write_line;
 use classifier::megaflow::Depth;
-use conntrack::{Action, Conntrack, Control, Ends, Known, Metadata, Read, Tuple, Written};
+use conntrack::{Action, Conntrack, Control, Ends, Known, Metadata, Plan, Read, Recent, Tuple, Written};
 use cpu::{Line, Stage};
 use flow::flow::ct_state::INVALID;
 use flow::flow::frag;
@@ -67,55 +67,180 @@ fn tagged(data: &[u8]) -> (u16, &[u8]) {
     (layout.dl_type, data.get(usize::from(layout.l3)..).unwrap_or_default())
 }
 
+/// The actions of the packets of a batch.
+pub(super) trait Actions {
+    /// The action of packet `i`.
+    fn of(&self, i: usize) -> Option<&Action>;
+    /// The action of all packets, if it is the same.
+    fn same(&self) -> Option<&Action>;
+    /// The first action.
+    fn first(&self) -> Option<&Action>;
+}
+
+impl Actions for Action {
+    #[inline(always)]
+    fn of(&self, _: usize) -> Option<&Action> {
+        Some(self)
+    }
+
+    #[inline(always)]
+    fn same(&self) -> Option<&Action> {
+        Some(self)
+    }
+
+    fn first(&self) -> Option<&Action> {
+        Some(self)
+    }
+}
+
+impl Actions for [Option<&Action>; BATCH] {
+    #[inline(always)]
+    fn of(&self, i: usize) -> Option<&Action> {
+        self[i % BATCH]
+    }
+
+    #[inline(always)]
+    fn same(&self) -> Option<&Action> {
+        None
+    }
+
+    fn first(&self) -> Option<&Action> {
+        self.iter().flatten().next().copied()
+    }
+}
+
 /// `ct` for the packets of the batch that have an action, in their order. They [are whole](are_whole), and none has metadata of
 /// its own.
-pub(super) fn track_batch(engine: &mut Engine, actions: &[Option<&Action>]) {
-    let Engine { batch, conntrack, now, .. } = engine;
+pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
+    let Engine { batch, conntrack, connections, now, .. } = engine;
+    let conntrack: &Conntrack = conntrack;
+    let Some(plan) = actions.first().map(|action| conntrack.plan(action, *now)) else { return };
     batch.tell_apart();
     let mut tracked = std::mem::take(&mut batch.tracked);
-    let known = tracked.open(batch.len().min(BATCH));
-    cpu::stage(Track { batch, conntrack, now: *now, known, actions });
+    let (known, fresh) = tracked.open(batch.len().min(BATCH));
+    let looks = fresh && actions.same().is_some() && plan.is_plain() && connections.begin();
+    let (mut first, mut found, mut reads) = (0, 0, None);
+    while first < known.len() {
+        if looks {
+            let again =
+                Again { batch, conntrack, recent: connections, plan: &plan, known: &mut *known, first };
+            let n = cpu::stage(again);
+            (first, found) = (first + n, found + n);
+        }
+        let end = known.len().min(first + TOGETHER);
+        if first < end {
+            let known = &mut known[first..end];
+            let (recent, reads) = (&mut *connections, reads.get_or_insert_default());
+            cpu::stage(Track {
+                batch,
+                conntrack,
+                recent,
+                reads,
+                plan,
+                now: *now,
+                known,
+                fresh,
+                actions,
+                first,
+            });
+        }
+        first = end;
+    }
+    connections.end(known.len(), found);
     batch.tracked = tracked;
     batch.fill_connections();
 }
 
-/// See [`track_batch`].
-struct Track<'a> {
-    batch: &'a mut Batch,
-    conntrack: &'a Conntrack,
-    now: Millis,
-    /// What is known of each packet.
-    known: &'a mut [Metadata],
-    actions: &'a [Option<&'a Action>],
+/// Tracks packets from `first` on, as long as their connections are remembered; returns how many.
+struct Again<'b, 'p> {
+    batch: &'b mut Batch,
+    conntrack: &'b Conntrack,
+    recent: &'b Recent,
+    plan: &'b Plan<'p>,
+    known: &'b mut [Metadata],
+    first: usize,
 }
 
-impl Stage for Track<'_> {
+impl Stage for Again<'_, '_> {
+    type Out = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Again { batch, conntrack, recent, plan, known, first } = self;
+        let Batch { frames, lines, .. } = batch;
+        let mut n = 0;
+        for ((frame, line), known) in frames[first..].iter().zip(&mut lines[first..]).zip(&mut known[first..])
+        {
+            let (ethertype, l3) = network(frame.bytes());
+            let packet = conntrack::Packet { ethertype, l3, verify: !frame.is_undone() };
+            if !conntrack.track_again(&packet, known, plan, recent) {
+                break;
+            }
+            write_line(line, known);
+            n += 1;
+        }
+        n
+    }
+}
+
+/// Tracks packets from `first` on, so many as `known` has.
+struct Track<'b, 'p, A> {
+    batch: &'b mut Batch,
+    conntrack: &'p Conntrack,
+    recent: &'b mut Recent,
+    /// Memory for what is read of each.
+    reads: &'b mut [Read<'p>; TOGETHER],
+    /// Of the first action.
+    plan: Plan<'p>,
+    now: Millis,
+    /// What is known of each packet. `fresh`: nothing, whatever is there.
+    known: &'b mut [Metadata],
+    fresh: bool,
+    actions: &'p A,
+    first: usize,
+}
+
+impl<A: Actions> Stage for Track<'_, '_, A> {
     type Out = ();
 
     #[inline(always)]
     fn run(self) {
-        let Track { batch, conntrack, now, known, actions } = self;
-        let mut reads = [Read::default(); TOGETHER];
-        for (part, (known, actions)) in known.chunks_mut(TOGETHER).zip(actions.chunks(TOGETHER)).enumerate() {
-            let first = part * TOGETHER;
-            let frames = &batch.frames[first..];
-            let asked = actions.iter().zip(frames).zip(&*known);
-            for (read, ((action, frame), known)) in reads.iter_mut().zip(asked) {
-                if let Some(action) = action {
-                    let (ethertype, l3) = network(frame.bytes());
-                    let packet = conntrack::Packet { ethertype, l3, verify: !frame.is_undone() };
-                    conntrack.read(&packet, known, action, read);
+        let Track { batch, conntrack, recent, reads, mut plan, now, known, fresh, actions, first } = self;
+        let frames = &batch.frames[first..];
+        for (n, (read, (frame, known))) in reads.iter_mut().zip(frames.iter().zip(&*known)).enumerate() {
+            let Some(action) = actions.of(first + n) else { continue };
+            let plan = plan_of(actions, &mut plan, (conntrack, action, now));
+            let (ethertype, l3) = network(frame.bytes());
+            let packet = conntrack::Packet { ethertype, l3, verify: !frame.is_undone() };
+            conntrack.read(&packet, (known, fresh), plan, read);
+        }
+        prefetch(conntrack, &mut reads[..known.len().min(TOGETHER)]);
+        for (n, (read, known)) in reads.iter().zip(known).enumerate() {
+            let i = (first + n) % BATCH;
+            let Some(action) = actions.of(i) else {
+                if fresh {
+                    *known = Metadata::default();
                 }
-            }
-            prefetch(conntrack, &mut reads[..actions.len().min(TOGETHER)]);
-            for (i, ((read, action), known)) in (first..BATCH).zip(reads.iter().zip(actions).zip(known)) {
-                if let Some(action) = action {
-                    let written = conntrack.track_read(read, known, action, now);
-                    learn((&mut *batch, conntrack), i, written, known);
-                }
-            }
+                continue;
+            };
+            let plan = plan_of(actions, &mut plan, (conntrack, action, now));
+            let written = conntrack.track_read(read, (&mut *known, fresh), plan, recent);
+            learn((&mut *batch, conntrack), i, written, known);
         }
     }
+}
+
+/// The plan of a packet with this action: that of all packets, or one of its own, kept for the next one.
+#[inline(always)]
+fn plan_of<'a, 'p, A: Actions>(
+    actions: &A,
+    plan: &'a mut Plan<'p>,
+    (conntrack, action, now): (&'p Conntrack, &'p Action, Millis),
+) -> &'a Plan<'p> {
+    if actions.same().is_none() && !plan.is_of(action) {
+        *plan = conntrack.plan(action, now);
+    }
+    plan
 }
 
 /// Has the connections fetched that packets most likely are of.
@@ -165,7 +290,7 @@ fn change((batch, conntrack): (&mut Batch, &Conntrack), i: usize, written: Writt
     let mut p = Packet::new(frame, Meta { packet_type, vlan_limit, ..Meta::default() });
     write(conntrack, &mut p, written);
     if let Some(control) = &known.control
-        && !hear(conntrack, control, &mut p)
+        && !inspect(conntrack, control, &mut p)
     {
         known.state |= INVALID;
     }
@@ -194,21 +319,21 @@ fn write(conntrack: &Conntrack, p: &mut Packet, written: Written) {
 
 /// `ct`: finds, moves on or begins the packets' connections, and writes the addresses and ports that they give packets.
 pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet]) {
-    let Engine { batch, conntrack, now, .. } = engine;
-    let conntrack: &Conntrack = conntrack;
+    let Engine { batch, conntrack, connections, now, .. } = engine;
+    let (conntrack, plan): (&Conntrack, _) = (conntrack, conntrack.plan(action, *now));
     for group in group.chunks_mut(TOGETHER) {
         let mut reads = [Read::default(); TOGETHER];
         for (read, p) in reads.iter_mut().zip(group.iter_mut()) {
-            read_one(conntrack, action, p, read);
+            read_one((conntrack, &plan), p, read);
         }
         prefetch(conntrack, &mut reads[..group.len()]);
         for (read, p) in reads.iter().zip(group.iter_mut()) {
-            track_one((&mut *batch, conntrack, *now), action, read, p);
+            track_one((&mut *batch, conntrack), (&plan, &mut *connections), read, p);
         }
     }
 }
 
-fn read_one<'t>(conntrack: &'t Conntrack, action: &Action, p: &mut Packet, read: &mut Read<'t>) {
+fn read_one<'t>((conntrack, plan): (&'t Conntrack, &Plan<'t>), p: &mut Packet, read: &mut Read<'t>) {
     let layout = p.layout();
     let packet = conntrack::Packet {
         ethertype: layout.dl_type,
@@ -216,12 +341,12 @@ fn read_one<'t>(conntrack: &'t Conntrack, action: &Action, p: &mut Packet, read:
         verify: !p.frame.is_undone(),
     };
     let known = Metadata { zone: p.meta.ct_zone, known: p.meta.ct_known, ..Metadata::default() };
-    conntrack.read(&packet, &known, action, read);
+    conntrack.read(&packet, (&known, false), plan, read);
 }
 
 fn track_one(
-    (batch, conntrack, now): (&mut Batch, &Conntrack, Millis),
-    action: &Action,
+    (batch, conntrack): (&mut Batch, &Conntrack),
+    (plan, recent): (&Plan<'_>, &mut Recent),
     read: &Read<'_>,
     p: &mut Packet,
 ) {
@@ -235,13 +360,13 @@ fn track_one(
         known: p.meta.ct_known,
         control: None,
     };
-    let written = conntrack.track_read(read, &mut known, action, now);
+    let written = conntrack.track_read(read, (&mut known, false), plan, recent);
     (rare.ct_label, rare.ct_tuple) = (known.label, known.tuple);
     (p.meta.ct_state, p.meta.ct_zone, p.meta.ct_mark) = (known.state, known.zone, known.mark);
     p.meta.ct_known = known.known;
     write(conntrack, p, written);
     if let Some(control) = &known.control
-        && !hear(conntrack, control, p)
+        && !inspect(conntrack, control, p)
     {
         p.meta.ct_state |= INVALID;
     }
@@ -249,12 +374,12 @@ fn track_one(
 
 /// A packet of a control connection of FTP or TFTP: it may announce other connections. `false`: it is invalid.
 #[cold]
-fn hear(conntrack: &Conntrack, control: &Control, p: &mut Packet) -> bool {
+fn inspect(conntrack: &Conntrack, control: &Control, p: &mut Packet) -> bool {
     let layout = p.layout();
     let l3 = p.frame.bytes().get(usize::from(layout.l3)..).unwrap_or_default();
     let packet = conntrack::Packet { ethertype: layout.dl_type, l3, verify: false };
-    let heard = conntrack.hear(control, &packet);
-    !heard.invalid && helper::write(p, &heard).is_some()
+    let inspected = conntrack.inspect(control, &packet);
+    !inspected.invalid && helper::write(p, &inspected).is_some()
 }
 
 /// Executes `ct_clear`: removes all connection tracking metadata.

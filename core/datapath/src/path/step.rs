@@ -65,9 +65,8 @@ fn may_track(engine: &Engine, tracks: bool) -> bool {
 
 /// All packets of the batch take the step of the program through which all go, which [may be taken](step_of_all).
 pub(super) fn alike(engine: &mut Engine, step: Step, program: &Program) {
-    if step.tracks() {
-        let n = engine.batch.len().min(BATCH);
-        conntrack::track_batch(engine, &[program.track(); BATCH][..n]);
+    if let Some(action) = program.track().filter(|_| step.tracks()) {
+        conntrack::track_batch(engine, action);
     }
     go_on(engine, step);
 }
@@ -114,11 +113,22 @@ pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, steps: &[Option<S
 /// Tracks the packets of the batch whose programs say so.
 pub(super) fn track(guard: &Megaflows<'_>, engine: &mut Engine) {
     let (records, n) = (guard.records(), engine.batch.len().min(BATCH));
-    let mut actions = [None; BATCH];
+    let (mut actions, mut number, mut same) = ([None; BATCH], 0, true);
     for (&index, action) in engine.batch.found[..n].iter().zip(&mut actions) {
-        *action = records.get(index).and_then(|megaflow| megaflow.payload.track());
+        let Some(megaflow) = records.get(index) else {
+            same = false;
+            continue;
+        };
+        let program = &megaflow.payload;
+        same &= number == 0 || number == program.number();
+        number = program.number();
+        same &= number != 0;
+        *action = program.track();
     }
-    conntrack::track_batch(engine, &actions[..n]);
+    match actions[0].filter(|_| same) {
+        Some(action) => conntrack::track_batch(engine, action),
+        None => conntrack::track_batch(engine, &actions),
+    }
 }
 
 /// Packets take a step with a hash that is not symmetric; a bit for each whose addresses are not in its line, with which

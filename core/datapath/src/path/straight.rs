@@ -118,8 +118,13 @@ impl<'g> Straight<'g> {
     #[inline(always)]
     pub(super) fn send(&self, engine: &mut Engine) {
         if self.does & TRACKS != 0 {
-            let actions = self.programs.map(|program| program.and_then(Program::track));
-            conntrack::track_batch(engine, &actions[..engine.batch.len().min(BATCH)]);
+            match self.alike.and_then(Program::track) {
+                Some(action) => conntrack::track_batch(engine, action),
+                None => {
+                    let actions = self.programs.map(|program| program.and_then(Program::track));
+                    conntrack::track_batch(engine, &actions);
+                }
+            }
         }
         let mut frames = std::mem::take(&mut engine.batch.frames);
         match (self.alike, self.port) {

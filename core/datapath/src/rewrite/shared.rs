@@ -59,6 +59,8 @@ fn fingerprint(ops: &[Op]) -> u32 {
     ops.iter().fold(0, |hash, op| match op {
         &Op::Output(port) => cpu::mix32(hash, port),
         &Op::Meter(id) => cpu::mix32(!hash, id),
+        &Op::Recirc(id) => cpu::mix32(hash.rotate_left(1), id),
+        Op::Ct(track) => cpu::mix32(hash.rotate_left(2), track.zone.into()),
         Op::Rewrite(rewrite) => cpu::mix32(hash, rewrite.fingerprint()),
         _ => hash,
     })
@@ -72,7 +74,7 @@ impl Program {
             shared.share(rewrite);
             *first = Arc::clone(rewrite);
         }
-        if matches!(self.sum, Sum::Send { does: 1.., .. }) {
+        if matches!(self.sum, Sum::Send { does: 1.., .. } | Sum::TrackAndAgain(_)) {
             self.number = shared.number(&self.ops);
         }
     }

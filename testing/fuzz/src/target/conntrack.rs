@@ -169,8 +169,8 @@ fn track(ct: &Conntrack, packet: &Packet<'_>, meta: &mut Metadata, action: &Acti
     let (before, zone_before) = (ct.count(), ct.limit(Some(action.zone)));
     let translation = ct.track(packet, meta, action, now);
     if let Some(control) = &meta.control {
-        let heard = ct.hear(control, packet);
-        assert!(heard.edit.is_none_or(|edit| edit.range.end <= packet.l3.len()));
+        let inspected = ct.inspect(control, packet);
+        assert!(inspected.edit.is_none_or(|edit| edit.range.end <= packet.l3.len()));
     }
     let zone = ct.limit(Some(action.zone));
     assert!(ct.count() <= before.max(ct.max()) && ct.count() <= before + u32::from(action.commit));

@@ -2,8 +2,8 @@
 //! see `helper`.
 
 use crate::helper::{
-    BY_COMMAND, Control, Edit, Expected, HELPER_BITS, Heard, Helper, Parent, RELATED_BIT, Readdress, SKEWED,
-    ends_of, helper_of, key_of,
+    BY_COMMAND, Control, Edit, Expected, HELPER_BITS, Helper, Inspected, Parent, RELATED_BIT, Readdress,
+    SKEWED, ends_of, helper_of, key_of,
 };
 use crate::key::{Key, Tuple};
 use crate::record::Side;
@@ -67,31 +67,31 @@ impl Conntrack {
 
     /// Processes a packet of a control connection after its translation. The caller applies the returned
     /// edits.
-    pub fn hear(&self, control: &Control, packet: &Packet<'_>) -> Heard {
+    pub fn inspect(&self, control: &Control, packet: &Packet<'_>) -> Inspected {
         let found = self
             .table
             .get()
             .and_then(|table| Some((table.get(control.handle)?, table.keys(control.handle)?)));
-        let Some((record, keys)) = found else { return Heard::default() };
+        let Some((record, keys)) = found else { return Inspected::default() };
         match helper_of(record.special()) {
-            None => Heard::default(),
+            None => Inspected::default(),
             Some(Helper::Tftp) => {
                 self.expect(&keys, control.reply, keys[0].ports().0, (record.mark(), record.label()));
-                Heard::default()
+                Inspected::default()
             }
-            Some(Helper::Ftp) => self.hear_ftp(control, packet, keys),
+            Some(Helper::Ftp) => self.inspect_ftp(control, packet, keys),
         }
     }
 
-    fn hear_ftp(&self, control: &Control, packet: &Packet<'_>, keys: [Key; 2]) -> Heard {
-        let Some((tcp, payload)) = tcp_of(packet) else { return Heard::default() };
+    fn inspect_ftp(&self, control: &Control, packet: &Packet<'_>, keys: [Key; 2]) -> Inspected {
+        let Some((tcp, payload)) = tcp_of(packet) else { return Inspected::default() };
         let Some(record) = self.table.get().and_then(|table| table.get(control.handle)) else {
-            return Heard::default();
+            return Inspected::default();
         };
-        let mut heard = Heard::default();
+        let mut inspected = Inspected::default();
         match ftp::read(payload, keys[0].v6) {
             Message::Other => {}
-            Message::Malformed => heard.invalid = true,
+            Message::Malformed => inspected.invalid = true,
             // Commands come only from the client, replies only from the server.
             Message::Announces(a) if (a.mode == Mode::Active) == control.reply => {}
             Message::Announces(a) => {
@@ -101,27 +101,27 @@ impl Conntrack {
                     Mode::Passive => (reply.src(), original.dst()),
                 };
                 if a.address.is_some_and(|address| address != own && address != seen) {
-                    heard.invalid = true;
+                    inspected.invalid = true;
                 } else {
                     self.expect(&keys, control.reply, a.port, (record.mark(), record.label()));
-                    heard.edit = replacement(&a, seen).filter(|_| control.translated);
+                    inspected.edit = replacement(&a, seen).filter(|_| control.translated);
                 }
             }
         }
-        if control.translated && (heard.edit.is_some() || record.special() & SKEWED != 0) {
-            self.shift(control, &keys[0], (tcp.seq(), tcp.ack()), &mut heard);
+        if control.translated && (inspected.edit.is_some() || record.special() & SKEWED != 0) {
+            self.shift(control, &keys[0], (tcp.seq(), tcp.ack()), &mut inspected);
             record.add_special(SKEWED);
         }
-        heard
+        inspected
     }
 
     /// Computes the shift of a packet's sequence and acknowledgement numbers.
-    fn shift(&self, control: &Control, original: &Key, (seq, ack): (u32, u32), heard: &mut Heard) {
+    fn shift(&self, control: &Control, original: &Key, (seq, ack): (u32, u32), inspected: &mut Inspected) {
         let mut skews = lock(&self.helpers.skews);
         let [first, second] = skews.entry(ends_of(original)).or_default();
         let (own, other) = if control.reply { (second, first) } else { (first, second) };
-        (heard.seq, heard.ack) = (own.of_seq(seq), other.of_ack(ack).wrapping_neg());
-        if let Some(Edit { range, text }) = &heard.edit {
+        (inspected.seq, inspected.ack) = (own.of_seq(seq), other.of_ack(ack).wrapping_neg());
+        if let Some(Edit { range, text }) = &inspected.edit {
             own.note(seq, text.len() as i32 - range.len() as i32);
         }
     }

@@ -1,0 +1,214 @@
+//! The connections of the packets that a worker has tracked last: packets of few connections need neither a hash nor the index.
+//!
+//! A place has the words by which a packet of IPv4 is known, in its direction, and the first word of the record in which its connection
+//! was found. As long as that word is unchanged, it is the same connection, so the packet's key need not be compared with the record's.
+//! A sender that chooses packets for the same place only makes the worker look them up.
+
+use crate::established::Plan;
+use crate::quick::Quick;
+use crate::record::{Meta, Remembered};
+use crate::subject::Packet;
+use crate::tracker::{Conntrack, Metadata};
+use packet::ether::ethertype;
+
+/// Number of places: 16 KiB, of which the connections of few packets use few lines.
+const PLACES: usize = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 9;
+/// Number of batches without it after one in which less than half of the packets were found: it then costs more than it helps.
+const PAUSE: u8 = 32;
+
+/// Recent connections of one worker, which alone uses them.
+#[derive(Debug, Default)]
+pub struct Recent {
+    /// Empty until the first packet is tracked, and where it is not to be used.
+    places: Box<[Place]>,
+    is_used: bool,
+    pause: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+struct Place {
+    addresses: u64,
+    ports: u64,
+    meta: Meta,
+    /// Number of the record; bit 31: the packet is a reply.
+    record: u32,
+}
+
+const REPLY: u32 = 1 << 31;
+
+/// The place of a packet.
+#[inline(always)]
+fn place_of(packet: &Quick) -> usize {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = (packet.addresses ^ packet.ports.rotate_left(13)).wrapping_mul(ODD);
+    (mixed >> (64 - PLACE_BITS)) as usize
+}
+
+impl Recent {
+    /// A batch begins. Returns whether packets are to be looked for here.
+    #[inline]
+    pub fn begin(&mut self) -> bool {
+        if self.places.is_empty() {
+            self.places = vec![Place::default(); PLACES].into_boxed_slice();
+        }
+        self.is_used = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        self.is_used
+    }
+
+    /// A batch of so many packets ends, of which so many were found here.
+    #[inline]
+    pub fn end(&mut self, packets: usize, found: usize) {
+        if self.is_used && found * 2 < packets {
+            self.pause = PAUSE;
+        }
+        self.is_used = false;
+    }
+
+    /// The connection of a packet of IPv4.
+    #[inline(always)]
+    fn find(&self, packet: &Quick) -> Option<Remembered> {
+        let place = self.places.get(place_of(packet))?;
+        let same = place.addresses == packet.addresses
+            && place.ports == packet.ports
+            && place.meta.is_live_of(packet.what);
+        let &Place { record, meta, .. } = place;
+        same.then_some(Remembered { record: record & !REPLY, reply: record & REPLY != 0, meta })
+    }
+
+    /// Remembers the connection of a packet of IPv4.
+    #[inline(always)]
+    pub(crate) fn remember(&mut self, packet: &Quick, of: &Remembered) {
+        if self.is_used
+            && let Some(place) = self.places.get_mut(place_of(packet))
+        {
+            let record = of.record | if of.reply { REPLY } else { 0 };
+            *place = Place { addresses: packet.addresses, ports: packet.ports, meta: of.meta, record };
+        }
+    }
+}
+
+impl Conntrack {
+    /// Tracks a packet of which nothing is known yet, if its connection is remembered and the packet changes nothing but when that
+    /// expires and the windows of TCP; the plan must be [plain](Plan::is_plain). `false`, and nothing done: it is to go the three steps.
+    #[inline(always)]
+    pub fn track_again(
+        &self,
+        packet: &Packet<'_>,
+        meta: &mut Metadata,
+        plan: &Plan<'_>,
+        recent: &Recent,
+    ) -> bool {
+        let mut quick = Quick::default();
+        if packet.ethertype != ethertype::IPV4 || quick.fill_four(packet, plan.action.zone).is_none() {
+            return false;
+        }
+        let Some(remembered) = recent.find(&quick) else { return false };
+        let number = remembered.record;
+        let Some(record) = plan.table.record(number) else { return false };
+        let Some(found) = record.again(remembered.meta, remembered.reply, quick.words()) else {
+            return false;
+        };
+        self.keep_on(&quick, &found, (number, record), meta, plan)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::tracker::Action;
+    use flow::Flow;
+    use flow::compose::compose;
+    use packet::ipproto;
+    use proptest::prelude::*;
+    use units::Millis;
+
+    /// Bytes of an Ethernet header.
+    const ETHERNET: usize = 14;
+    const COMMIT: Action = Action {
+        zone: 5,
+        commit: true,
+        force: false,
+        mark: None,
+        label: None,
+        nat: None,
+        timeout: 0,
+        helper: None,
+    };
+
+    /// A packet of connection `n`, from its network header on.
+    fn packet(n: u16, tcp: bool, reply: bool, flags: u16, seq: u32) -> Vec<u8> {
+        let (client, server) = ((0x0a00_0001, 1024 + n), (0x1400_0001, 80));
+        let (src, dst) = if reply { (server, client) } else { (client, server) };
+        let flow = Flow {
+            dl_type: ethertype::IPV4,
+            nw_proto: if tcp { ipproto::TCP } else { ipproto::UDP },
+            nw_ttl: 64,
+            nw_src: src.0,
+            nw_dst: dst.0,
+            tp_src: src.1,
+            tp_dst: dst.1,
+            tcp_flags: flags,
+            ..Flow::ZERO
+        };
+        let mut l3 = compose(&flow, &[7; 20]).split_off(ETHERNET);
+        if tcp {
+            l3[24..28].copy_from_slice(&seq.to_be_bytes());
+        }
+        l3
+    }
+
+    /// What a packet was found to be.
+    fn track(ct: &Conntrack, l3: &[u8], now: Millis) -> Metadata {
+        let mut meta = Metadata::default();
+        ct.track(&Packet { ethertype: ethertype::IPV4, l3, verify: false }, &mut meta, &COMMIT, now);
+        meta
+    }
+
+    proptest! {
+        /// A worker that remembers connections finds the same of each packet, and leaves the same behind, as one that looks each
+        /// packet up, while connections begin, change, expire and are removed.
+        #[test]
+        fn remembered_connections_are_as_those_looked_up(
+            steps in prop::collection::vec((0..4u16, any::<bool>(), any::<bool>(), 0..6u8, 0..3u32, 0..20_000u64), 1..120),
+        ) {
+            let (remembers, looks_up) = (Conntrack::new(1), Conntrack::new(1));
+            let (mut recent, mut now, mut again) = (Recent::default(), Millis(0), 0);
+            for (n, tcp, reply, what, seq, later) in steps {
+                now = Millis(now.0 + if later > 19_000 { later * 3 } else { later / 100 });
+                if what == 5 && later % 7 == 0 {
+                    remembers.flush(None, &crate::Filter::default());
+                    looks_up.flush(None, &crate::Filter::default());
+                }
+                let flags = match what { 0 => 2, 1 => 0x11, 2 => 4, _ => 0x10 };
+                let l3 = packet(n, tcp, reply, flags, seq * 100);
+                let packet = Packet { ethertype: ethertype::IPV4, l3: &l3, verify: false };
+                let (mut meta, plan) = (Metadata::default(), remembers.plan(&COMMIT, now));
+                prop_assert!(recent.begin());
+                let found = remembers.track_again(&packet, &mut meta, &plan, &recent);
+                again += u32::from(found);
+                if !found {
+                    let mut read = crate::Read::default();
+                    remembers.read(&packet, (&meta, true), &plan, &mut read);
+                    remembers.prefetch(&mut read);
+                    remembers.track_read(&read, (&mut meta, true), &plan, &mut recent);
+                }
+                recent.end(1, 1);
+                prop_assert_eq!(meta, track(&looks_up, &l3, now));
+                prop_assert_eq!(remembers.dump(None, now), looks_up.dump(None, now));
+            }
+            prop_assume!(again > 0);
+        }
+    }
+
+    #[test]
+    fn few_finds_pause_it() {
+        let mut recent = Recent::default();
+        assert!(recent.begin());
+        recent.end(64, 10);
+        assert_eq!((0..PAUSE).filter(|_| recent.begin()).count(), 0);
+        assert!(recent.begin());
+    }
+}

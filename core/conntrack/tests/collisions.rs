@@ -1,0 +1,124 @@
+//! A sender chooses packets whose tuples collide: under a hash without a secret, and in the places of recent connections.
+
+use conntrack::{Action, Conntrack, Metadata, Packet, Read, Recent};
+use flow::Flow;
+use flow::compose::compose;
+use flow::flow::ct_state::{ESTABLISHED, NEW};
+use units::Millis;
+
+const COMMIT: Action = Action {
+    zone: 0,
+    commit: true,
+    force: false,
+    mark: None,
+    label: None,
+    nat: None,
+    timeout: 0,
+    helper: None,
+};
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// 2^12 tuples, so four for each of 1,024 shards.
+const BITS: usize = 12;
+/// Far more than the fullest of 1,024 shards has of 4,096 connections whose shards are random: nine standard deviations more than 4.
+const FULLEST: usize = 22;
+
+/// A packet of UDP from its network header on. `ends`: source and destination address; `ports`: source and destination.
+fn packet(ends: u64, ports: u32) -> Vec<u8> {
+    let flow = Flow {
+        dl_type: 0x0800,
+        nw_proto: 17,
+        nw_ttl: 64,
+        nw_src: (ends >> 32) as u32,
+        nw_dst: ends as u32,
+        tp_src: (ports >> 16) as u16,
+        tp_dst: ports as u16,
+        ..Flow::ZERO
+    };
+    compose(&flow, &[]).split_off(ETHERNET)
+}
+
+/// The CRC32C of a tuple of four words of 16 bits and two ports, without the constant part: linear in its bits.
+fn crc(ends: u64, ports: u32) -> u32 {
+    let of = |ends: u64, ports: u32| packet::checksum::crc32c(&[&ends.to_be_bytes(), &ports.to_be_bytes()]);
+    of(ends, ports) ^ of(0, 0)
+}
+
+/// Tuples with one CRC32C, whatever its initial value.
+fn colliding() -> Vec<(u64, u32)> {
+    // The bits that vary: those of the source address and of both ports, but the highest, so that no port is 0.
+    let bits = (32..64)
+        .map(|bit| (1 << bit, 0))
+        .chain((0..32).filter(|bit| bit % 16 != 15).map(|bit| (0, 1 << bit)));
+    let mut rows: Vec<((u64, u32), u32)> = bits.map(|(e, p)| ((e, p), crc(e, p))).collect();
+    for column in 0..32 {
+        let Some(at) = rows.iter().position(|row| row.1 >> column & 1 != 0) else { continue };
+        let pivot = rows.swap_remove(at);
+        for row in rows.iter_mut().filter(|row| row.1 >> column & 1 != 0) {
+            *row = ((row.0.0 ^ pivot.0.0, row.0.1 ^ pivot.0.1), row.1 ^ pivot.1);
+        }
+    }
+    let kernel = rows.iter().filter(|row| row.1 == 0).map(|row| row.0).take(BITS);
+    let mut all = vec![(0x0a00_0001_1400_0001_u64, 0x8000_8000_u32)];
+    for (ends, ports) in kernel {
+        all.extend_from_within(..);
+        let half = all.len() / 2;
+        all[half..].iter_mut().for_each(|tuple| *tuple = (tuple.0 ^ ends, tuple.1 ^ ports));
+    }
+    all
+}
+
+/// Tracks a packet as a worker does that remembers connections. Returns its state, and whether its connection was remembered.
+fn track(ct: &Conntrack, recent: &mut Recent, l3: &[u8]) -> (u8, bool) {
+    let packet = Packet { ethertype: 0x0800, l3, verify: false };
+    let (mut meta, plan) = (Metadata::default(), ct.plan(&COMMIT, Millis(0)));
+    let found = recent.begin() && ct.track_again(&packet, &mut meta, &plan, recent);
+    if !found {
+        let mut read = Read::default();
+        ct.read(&packet, (&meta, true), &plan, &mut read);
+        ct.prefetch(&mut read);
+        ct.track_read(&read, (&mut meta, true), &plan, recent);
+    }
+    // A pause after packets that were not found is not wanted here.
+    recent.end(1, 1);
+    (meta.state, found)
+}
+
+#[test]
+fn tuples_of_one_crc_fill_no_shard() {
+    let tuples = colliding();
+    assert_eq!(tuples.len(), 1 << BITS);
+    assert!(tuples.iter().all(|t| crc(t.0, t.1) == crc(tuples[0].0, tuples[0].1)));
+    let (ct, mut recent) = (Conntrack::new(7), Recent::default());
+    for (ends, ports) in &tuples {
+        assert_eq!(track(&ct, &mut recent, &packet(*ends, *ports)).0 & NEW, NEW);
+    }
+    assert_eq!(ct.count() as usize, tuples.len());
+    let fullest = ct.shard_lens().into_iter().max();
+    assert!(fullest.is_some_and(|n| n < FULLEST), "{fullest:?}");
+}
+
+/// Packets that share one place with each other are looked up, and found; those that do not are remembered.
+#[test]
+fn connections_that_share_a_place_are_found() {
+    let (ct, mut recent) = (Conntrack::new(7), Recent::default());
+    let reply = |ends: u64, ports: u32| (ends.rotate_left(32), ports.rotate_left(16));
+    let mut several = (0..2000).map(|n| (0x0a00_0001_1400_0001_u64, (1024 + n) << 16 | 53));
+    let mut remembered = 0;
+    for (ends, ports) in several.by_ref() {
+        let (back, back_ports) = reply(ends, ports);
+        track(&ct, &mut recent, &packet(ends, ports));
+        track(&ct, &mut recent, &packet(back, back_ports));
+        // 2,000 connections in 512 places overwrite each other all the time.
+        for (ends, ports) in [(ends, ports), (back, back_ports)] {
+            let (state, found) = track(&ct, &mut recent, &packet(ends, ports));
+            assert_eq!(state & ESTABLISHED, ESTABLISHED);
+            remembered += u32::from(found);
+        }
+    }
+    assert!(remembered > 0);
+    for n in (0..2000).step_by(7) {
+        let l3 = packet(0x0a00_0001_1400_0001, (1024 + n) << 16 | 53);
+        assert_eq!(track(&ct, &mut recent, &l3).0 & ESTABLISHED, ESTABLISHED);
+    }
+}
