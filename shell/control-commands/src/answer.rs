@@ -2,12 +2,14 @@
 
 use crate::verify::Verify;
 use runtime::clock::Warp;
-use unixctl::{Reply, RequestId};
+use unixctl::{LongText, Reply, RequestId};
 
 /// The result of a command, or what it waits for.
 pub enum Answer {
     /// The result.
     Now(Result<Reply, String>),
+    /// Text that is made while the client reads it.
+    Long(LongText),
     /// The reply is sent after this has happened.
     Later(Wait),
 }

@@ -24,6 +24,7 @@ impl Commands {
             switch.run_packets();
             match execute(&mut self.requested, switch, &request.method, &request.args, request.format) {
                 Answer::Now(result) => control.reply(request.id, result),
+                Answer::Long(text) => control.reply_long(request.id, text),
                 Answer::Later(wait) => self.pending.push(Pending { id: request.id, wait }),
             }
         }

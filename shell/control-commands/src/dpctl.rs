@@ -15,6 +15,11 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         Ok(parsed) => parsed,
         Err(text) => return Answer::Now(Err(text)),
     };
+    if name == names::DPCTL_DUMP_CONNTRACK
+        && let Some(text) = dpctl_ct::dump_many(switch, &mut call, args)
+    {
+        return Answer::Long(text);
+    }
     let done = match name {
         names::DPCTL_DUMP_DPS => {
             call.text.extend(all(switch).map(|b| b.name() + "\n"));

@@ -6,7 +6,9 @@ use flow::text::next_key_value;
 use openflow::text::parse_ct_flush;
 use packet::ipproto;
 use std::fmt::Write;
+use std::sync::Arc;
 use switch::{Backer, Switch, connections};
+use unixctl::LongText;
 
 /// Protocols that are counted by name.
 const PROTOCOLS: [(&str, u8); 6] = [
@@ -17,6 +19,10 @@ const PROTOCOLS: [(&str, u8); 6] = [
     ("DCCP", 33),
     ("IGMP", ipproto::IGMP),
 ];
+/// Number of connections from which a list is made piece by piece, without order.
+const MANY: u32 = 20_000;
+/// Records that are visited for a piece: some hundred microseconds.
+const IN_A_PIECE: u32 = 512;
 /// Shards per line of `ct-bkts`.
 const IN_A_LINE: usize = 8;
 
@@ -56,6 +62,32 @@ pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
     let lines = entries(switch, backer, zone);
     call.text.extend(lines.iter().map(|e| e.text(verbose, statistics) + "\n"));
     Ok(())
+}
+
+/// Lists so many connections that the list is made while the client reads it; they are in no order. `None`: they are few, or the
+/// arguments are wrong.
+pub(crate) fn dump_many(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
+    let (zone, args) = with_zone(args);
+    let errors = call.text.len();
+    let Ok((backer, _)) = open(switch, call, args, 1) else {
+        call.text.truncate(errors);
+        return None;
+    };
+    if backer.datapath.conntrack().count() < MANY {
+        return None;
+    }
+    let (datapath, now) = (Arc::downgrade(&backer.datapath), switch.clock.now());
+    let (verbose, statistics) = (call.verbose, call.statistics);
+    let mut next = 0;
+    Some(LongText::new(move |text| {
+        // The datapath may be deleted while its connections are listed.
+        let Some(datapath) = datapath.upgrade() else { return false };
+        next = datapath.conntrack().dump_some((next, IN_A_PIECE), zone, now, |entry| {
+            *text += &entry.text(verbose, statistics);
+            text.push('\n');
+        });
+        next != 0
+    }))
 }
 
 pub(crate) fn dump_expected(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {

@@ -4,6 +4,7 @@
 //! block the client, and our memory is limited.
 
 use crate::format::{Format, Reply, ended};
+use crate::long::{AHEAD, LongText};
 use ovsdb::json::quoted;
 use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Splitter};
@@ -58,6 +59,8 @@ pub(crate) struct Conn {
     more: bool,
     /// The JSON-RPC ID of the request that is being answered.
     pending: Option<Json>,
+    /// The rest of the answer that is being sent.
+    rest: Option<LongText>,
     pub(crate) format: Format,
 }
 
@@ -72,6 +75,7 @@ impl Conn {
             seq: 0,
             more: false,
             pending: None,
+            rest: None,
             format: Format::Text,
         }
     }
@@ -86,6 +90,7 @@ impl Conn {
 
     /// Writes queued bytes; after an error the connection must be closed.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.fill();
         let before = self.outbox.len();
         self.outbox.flush(&mut self.stream)?;
         if self.outbox.len() < before {
@@ -96,11 +101,24 @@ impl Conn {
         Ok(())
     }
 
+    /// Makes the next piece of a long answer, if little of it waits to be sent.
+    fn fill(&mut self) {
+        let Some(rest) = &mut self.rest else { return };
+        if self.outbox.len() < AHEAD {
+            let (piece, more) = rest.piece();
+            self.outbox.push(piece.as_bytes());
+            if !more {
+                self.outbox.push(LongText::tail(self.format).as_bytes());
+                self.rest = None;
+            }
+        }
+    }
+
     /// Returns the next request, if the previous one has been answered.
     pub(crate) fn receive(&mut self) -> io::Result<Option<Received>> {
         let mut piece = [0; PIECE];
         loop {
-            if self.pending.is_some() || !self.outbox.is_empty() {
+            if self.pending.is_some() || self.rest.is_some() || !self.outbox.is_empty() {
                 return Ok(None);
             }
             let invalid = |e: String| io::Error::new(ErrorKind::InvalidData, e);
@@ -158,8 +176,20 @@ impl Conn {
         self.outbox.push(message.as_bytes());
     }
 
+    /// Answers the pending request with a text that is made while it is sent.
+    pub(crate) fn answer_long(&mut self, seq: u64, text: LongText) {
+        if seq != self.seq {
+            return;
+        }
+        let Some(id) = self.pending.take() else { return };
+        runtime::debug!(LOG, "replying with success, id={id}, piece by piece");
+        self.last_progress = Instant::now();
+        self.outbox.push(LongText::head(&id, self.format).as_bytes());
+        self.rest = Some(text);
+    }
+
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
-        if !self.outbox.is_empty() {
+        if !self.outbox.is_empty() || self.rest.is_some() {
             set.fd(&self.stream, Interest::Write);
         } else if self.pending.is_none() && self.more {
             set.wake_now();

@@ -7,9 +7,11 @@
 mod client;
 mod conn;
 mod format;
+mod long;
 mod server;
 
 pub use client::Client;
 pub use conn::{Request, RequestId};
 pub use format::{Format, Reply};
+pub use long::LongText;
 pub use server::Server;

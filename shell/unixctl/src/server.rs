@@ -3,6 +3,7 @@
 
 use crate::conn::{Conn, LOG, Received, Request, RequestId};
 use crate::format::{Format, Reply};
+use crate::long::LongText;
 use ovsdb::Json;
 use runtime::RateLimit;
 use runtime::log::Level;
@@ -166,6 +167,14 @@ impl Server {
             // Send now, since a daemon may end with this turn (`exit`). On failure `run` meets the same error
             // and closes the connection.
             let _ = conn.flush();
+        }
+    }
+
+    /// Answers a request with a text that is made while the client reads it: a piece in each turn.
+    pub fn reply_long(&mut self, id: RequestId, text: LongText) {
+        runtime::log::flush();
+        if let Some(conn) = self.conns.iter_mut().find(|c| c.number() == id.conn) {
+            conn.answer_long(id.seq, text);
         }
     }
 

@@ -152,3 +152,45 @@ fn the_client_gives_up_when_time_is_up() {
     assert_eq!(c.call("version", &[]).unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(received(&mut theirs).contains("version"));
 }
+
+/// A long answer arrives whole, in either format, and others are answered while its reader waits; little of it is made ahead.
+#[test]
+fn a_long_answer_is_made_while_it_is_read() {
+    let mut s = server();
+    for (format, start, end) in [
+        ("text", "\"line 0\\n", "line 19999\\n\"}"),
+        ("json", "{\"reply\":\"line 0\\n", "\"reply-format\":\"plain\"}}"),
+    ] {
+        let (mut slow, mut other) = (raw(&mut s), raw(&mut s));
+        ask(&mut s, &mut slow, "set-options", json!(["--format", format]));
+        slow.write_all(json!({"id": 7, "method": "fdb/show", "params": ["br0"]}).to_string().as_bytes())
+            .unwrap();
+        let made = std::rc::Rc::new(std::cell::Cell::new(0));
+        let (count, mut next) = (made.clone(), 0..20_000);
+        let text = LongText::new(move |text| {
+            next.by_ref().take(100).for_each(|n| *text += &format!("line {n}\n"));
+            count.set(next.start);
+            next.start < next.end
+        });
+        let requests = s.run();
+        s.reply_long(requests[0].id, text);
+        for _ in 0..1000 {
+            s.run();
+        }
+        assert!(made.get() < 20_000, "all of it was made for a client that does not read");
+        assert!(ask(&mut s, &mut other, "version", json!([])).contains("3.7.1"));
+        let (mut got, mut buf) = (Vec::new(), [0; 65536]);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !got.ends_with(end.as_bytes()) && Instant::now() < deadline {
+            s.run();
+            if let Ok(n) = slow.read(&mut buf) {
+                got.extend_from_slice(&buf[..n]);
+            }
+        }
+        let got = String::from_utf8(got).unwrap();
+        assert!(got.contains(start) && got.ends_with(end), "{}", got.len());
+        let parsed: serde_json::Value = serde_json::from_str(&got).unwrap();
+        let result = if format == "text" { &parsed["result"] } else { &parsed["result"]["reply"] };
+        assert_eq!((&parsed["id"], result.as_str().unwrap().lines().count()), (&json!(7), 20_000));
+    }
+}
