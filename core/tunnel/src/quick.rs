@@ -58,7 +58,7 @@ impl Quick {
         if !is_plain {
             return None;
         }
-        let mut flags = flag::KEY | ((third >> 62) as u16 & 1) * flag::DF;
+        let mut flags = flag::KEY | (((third >> 62) as u16 & 1) * flag::DF);
         if (fifth >> 16) as u16 != 0 {
             let datagram = frame.get(wire::ETHERNET + wire::IPV4..wire::ETHERNET + total)?;
             is_udp_right(&head[26..34], datagram)?;
