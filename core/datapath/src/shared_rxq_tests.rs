@@ -3,7 +3,7 @@
 use crate::park::Limits;
 use crate::port::{FrameBatch, FramePool, RxQueue, RxResult};
 use crate::ports::SHARED_RX;
-use crate::tests::{Bed, out, tcp};
+use crate::tests::{Setup, out, tcp};
 use flow::Flow;
 use flow::compose::compose;
 use std::collections::VecDeque;
@@ -31,14 +31,14 @@ impl RxQueue for Shared {
 }
 
 /// Rules that send what port 1 receives to 3, and what port 2 receives to 4.
-fn bed() -> (Bed, Shared) {
+fn setup() -> (Setup, Shared) {
     let from = |port, to| {
         let any = Flow { in_port: u32::MAX, ..Flow::ZERO };
         (Flow { in_port: port, ..Flow::ZERO }, any, vec![out(to)])
     };
-    let (mut bed, shared) = (Bed::new(vec![from(1, 3), from(2, 4)]), Shared::default());
-    bed.worker.add_rxq(SHARED_RX, QueueId(0), Box::new(shared.clone()));
-    (bed, shared)
+    let (mut setup, shared) = (Setup::new(vec![from(1, 3), from(2, 4)]), Shared::default());
+    setup.worker.add_rxq(SHARED_RX, QueueId(0), Box::new(shared.clone()));
+    (setup, shared)
 }
 
 fn put(shared: &Shared, ports: &[u32]) {
@@ -46,37 +46,37 @@ fn put(shared: &Shared, ports: &[u32]) {
     shared.0.lock().unwrap().extend(ports.iter().map(packet));
 }
 
-fn received(bed: &Bed, port: u32) -> u64 {
-    bed.datapath.port_stats(PortNo(port)).unwrap().rx_packets
+fn received(setup: &Setup, port: u32) -> u64 {
+    setup.datapath.port_stats(PortNo(port)).unwrap().rx_packets
 }
 
 #[test]
 fn packets_of_a_shared_queue_belong_to_their_ports() {
-    let (mut bed, shared) = bed();
+    let (mut setup, shared) = setup();
     put(&shared, &[1, 1, 2, 1, 2]);
-    (0..5).for_each(|_| bed.run());
-    assert_eq!((bed.tx[2].take().len(), bed.tx[3].take().len()), (3, 2));
-    assert_eq!((received(&bed, 1), received(&bed, 2)), (3, 2));
-    assert_eq!(bed.balance(), 0);
+    (0..5).for_each(|_| setup.run());
+    assert_eq!((setup.tx[2].take().len(), setup.tx[3].take().len()), (3, 2));
+    assert_eq!((received(&setup, 1), received(&setup, 2)), (3, 2));
+    assert_eq!(setup.balance(), 0);
     // Another port gets the number, and counts from zero; the queue remembers the counters of the old one.
-    bed.datapath.del_port(PortNo(1)).unwrap();
-    bed.datapath.add_port(PortNo(1), Vec::new()).unwrap();
+    setup.datapath.del_port(PortNo(1)).unwrap();
+    setup.datapath.add_port(PortNo(1), Vec::new()).unwrap();
     put(&shared, &[1, 2]);
-    (0..3).for_each(|_| bed.run());
-    assert_eq!((received(&bed, 1), received(&bed, 2)), (1, 3));
+    (0..3).for_each(|_| setup.run());
+    assert_eq!((received(&setup, 1), received(&setup, 2)), (1, 3));
 }
 
 /// Before a shared queue goes to another worker, the parked packets of all its ports are sent.
 #[test]
 fn parked_packets_of_all_ports_are_settled() {
-    let (mut bed, shared) = bed();
-    bed.worker.park_misses(Limits::default(), Arc::new(|| {}), || Cycles(0));
-    let _server = bed.datapath.upcall_server();
+    let (mut setup, shared) = setup();
+    setup.worker.park_misses(Limits::default(), Arc::new(|| {}), || Cycles(0));
+    let _server = setup.datapath.upcall_server();
     put(&shared, &[1, 2, 2]);
-    (0..3).for_each(|_| bed.run());
-    assert_eq!(bed.datapath.tally().parked(), 3);
-    bed.worker.settle(SHARED_RX, Millis(bed.now));
-    assert!(bed.worker.remove_rxq(SHARED_RX, QueueId(0)).is_some());
-    assert_eq!((bed.tx[2].take().len(), bed.tx[3].take().len()), (1, 2));
-    assert_eq!((bed.datapath.tally().parked(), bed.balance()), (0, 0));
+    (0..3).for_each(|_| setup.run());
+    assert_eq!(setup.datapath.tally().parked(), 3);
+    setup.worker.settle(SHARED_RX, Millis(setup.now));
+    assert!(setup.worker.remove_rxq(SHARED_RX, QueueId(0)).is_some());
+    assert_eq!((setup.tx[2].take().len(), setup.tx[3].take().len()), (1, 2));
+    assert_eq!((setup.datapath.tally().parked(), setup.balance()), (0, 0));
 }

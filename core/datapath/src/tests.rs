@@ -439,7 +439,7 @@ fn tags_that_hide_a_length_do_not_hide_the_padding() {
             less_equal: vec![],
         };
         let mut bed =
-            Bed::new(vec![all([tags.clone(), vec![DpAction::CheckPktLen(Box::new(nested))]].concat())]);
+            Setup::new(vec![all([tags.clone(), vec![DpAction::CheckPktLen(Box::new(nested))]].concat())]);
         bed.send(1, &bytes);
         assert_eq!(bed.tx[port].take().len(), 1, "{pkt_len}");
         assert_eq!(bed.balance(), 0);

@@ -82,13 +82,13 @@ fn both_sides_and_drops() {
 
 #[test]
 fn drops_of_other_ports_stay_a_burst() {
-    let mut bed = two_ports();
-    let other = bed.start(CaptureSpec { ports: [2].into(), ..spec() });
-    bed.send(&[DROPPED]);
-    bed.send(&[DROPPED; 3]);
+    let mut setup = two_ports();
+    let other = setup.start(CaptureSpec { ports: [2].into(), ..spec() });
+    setup.send(&[DROPPED]);
+    setup.send(&[DROPPED; 3]);
     assert!(taken(&other).is_empty() && other.counts().wanted == 0);
-    let this = bed.start(CaptureSpec { ports: [1].into(), rx: false, tx: false, ..spec() });
-    bed.send(&[DROPPED; 3]);
+    let this = setup.start(CaptureSpec { ports: [1].into(), rx: false, tx: false, ..spec() });
+    setup.send(&[DROPPED; 3]);
     assert_eq!(taken(&this).len(), 3);
 }
 
