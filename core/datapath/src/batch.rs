@@ -57,9 +57,8 @@ pub struct Batch {
     pub bytes: u64,
     /// Metadata of each packet, unless it has its own.
     pub common: Meta,
-    /// `common` is that of packets that a port has just received, and `base` is its line.
-    pub(crate) fresh: bool,
-    pub(crate) base: Line,
+    /// The line of `common`, if that is of packets that a port has just received.
+    pub(crate) base: Option<Line>,
     /// Metadata of recirculated packets: empty, or one entry for each frame.
     pub own: Vec<Meta>,
     /// The keys of the packets; only the first one is filled if all are `alike`.
@@ -104,8 +103,7 @@ impl Default for Batch {
             frames: Vec::with_capacity(BATCH),
             bytes: 0,
             common: Meta::default(),
-            fresh: false,
-            base: [0; 8],
+            base: None,
             own: Vec::new(),
             lines: Box::new([[0; 8]; BATCH]),
             exts: Vec::new(),
@@ -142,21 +140,21 @@ impl Batch {
     #[inline]
     pub(crate) fn receive(&mut self, in_port: u32, vlan_limit: u8) {
         let Meta { in_port: before, vlan_limit: limit, .. } = self.common;
-        if !self.fresh || before != in_port || limit != vlan_limit {
+        if self.base.is_none() || before != in_port || limit != vlan_limit {
             self.common = Meta { vlan_limit, ..Meta::received(in_port) };
-            (self.fresh, self.base) = (true, self.common.line());
+            self.base = Some(self.common.line());
         }
     }
 
     /// The line of a key that contains the common metadata.
     #[inline(always)]
     pub(crate) fn base(&self) -> Line {
-        if self.fresh { self.base } else { self.common.line() }
+        self.base.unwrap_or_else(|| self.common.line())
     }
 
     /// The packets that are left pass through the path once more.
     pub(crate) fn pass_again(&mut self) {
-        self.fresh = false;
+        self.base = None;
         self.common.passes += 1;
     }
 
@@ -227,7 +225,7 @@ impl Batch {
     /// Exchanges the empty batch for decapsulated packets; `arrived` is left without packets.
     pub(crate) fn exchange(&mut self, arrived: &mut Arrived) {
         let Arrived { arrival, frames, outers, options } = arrived;
-        (self.fresh, self.common) = (false, arrival.meta());
+        (self.base, self.common) = (None, arrival.meta());
         self.bytes = frames.iter().map(|frame| frame.len() as u64).sum();
         std::mem::swap(&mut self.frames, frames);
         std::mem::swap(&mut self.outers, outers);

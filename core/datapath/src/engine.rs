@@ -11,7 +11,7 @@ use crate::port::{FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::stages::{PathStage, StageClock};
 use crate::stay::Scale;
-use crate::steering::Taken;
+use crate::steering::OwnQueues;
 use crate::tally::{SharedTally, Tally};
 use conntrack::Conntrack;
 use dpif::{DropReason, UpcallHandler};
@@ -73,12 +73,7 @@ pub(crate) struct Engine {
     /// Frames to send that select QoS queues, by port number.
     pub(crate) queued: BTreeMap<u32, Queued>,
     pub(crate) hold: Hold,
-    /// The index of this worker's tx queues.
-    pub(crate) tx_queue: usize,
-    /// The tx queues that the worker has taken of ports with fewer tx queues than workers.
-    pub(crate) taken: Taken,
-    /// The burst of a port whose packets select the tx queue by hash, split by tx queue.
-    pub(crate) parts: Vec<FrameBatch>,
+    pub(crate) tx_queues: OwnQueues,
     /// Time of the present iteration.
     pub(crate) now: Millis,
     /// The version of the snapshots that follow.
@@ -145,9 +140,7 @@ impl Engine {
             held: Vec::new(),
             queued: BTreeMap::new(),
             hold: Hold::default(),
-            tx_queue,
-            taken: Taken::default(),
-            parts: Vec::new(),
+            tx_queues: OwnQueues { first: tx_queue, ..OwnQueues::default() },
             now: Millis(0),
             version: 0,
             ports: Arc::default(),

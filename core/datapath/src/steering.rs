@@ -12,6 +12,7 @@
 //! a queue, not when it sends.
 
 use crate::packet::Meta;
+use crate::port::FrameBatch;
 use crate::tuple::tuple;
 use cpu::Chain;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,6 +105,17 @@ struct Use {
     users: Arc<Users>,
     queue: usize,
     last: Arc<AtomicU64>,
+}
+
+/// The tx queues of a worker.
+#[derive(Default)]
+pub(crate) struct OwnQueues {
+    /// The index of the queue that it uses of ports with enough tx queues.
+    pub(crate) first: usize,
+    /// The tx queues that the worker has taken of ports with fewer tx queues than workers.
+    pub(crate) taken: Taken,
+    /// The burst of a port whose packets select the tx queue by hash, split by tx queue.
+    pub(crate) parts: Vec<FrameBatch>,
 }
 
 /// The queues that one worker has taken, by port number.

@@ -138,7 +138,7 @@ impl Worker {
 
     /// Sets the tx queue.
     pub fn set_tx_queue(&mut self, tx_queue: usize) {
-        self.engine.tx_queue = tx_queue;
+        self.engine.tx_queues.first = tx_queue;
     }
 
     /// Enables parking of misses while a thread serves upcalls (`Datapath::upcall_server`). `wake` ends this

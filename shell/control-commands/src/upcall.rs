@@ -55,7 +55,7 @@ fn flush(switch: &mut Switch, now: Millis) {
 
 fn show(backer: &Backer) -> String {
     let current = backer.datapath.flow_count() as u64;
-    let max = backer.flows_max.max(current);
+    let max = backer.revalidator.flows_max().max(current);
     let knobs = &backer.handler.knobs;
     // If memory is the limit, this is an estimate.
     let sizes = (current, max, backer.datapath.flow_capacity() as u64);

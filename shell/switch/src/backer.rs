@@ -65,8 +65,6 @@ pub struct Backer {
     pub revalidator: Revalidator,
     /// Devices whose last restart failed: time of the next attempt, and their `change_seq` after the failure.
     pub retry: BTreeMap<PortNo, (Millis, u64)>,
-    /// The largest number of megaflows so far.
-    pub flows_max: u64,
     /// Its configuration from the database.
     pub config: DatapathConfig,
     /// Timeouts of connections, by zone.
@@ -144,7 +142,6 @@ impl Backer {
             noted: 0,
             revalidator,
             retry: BTreeMap::new(),
-            flows_max: 0,
             config: DatapathConfig::default(),
             timeouts: TimeoutPolicies::default(),
             next: NextSnapshot::default(),

@@ -418,6 +418,6 @@ impl Switch {
 /// The main loop's part of expiry: logs all megaflows; in dummy mode, removes idle ones.
 pub fn expire(backer: &mut Backer, now: Millis) {
     translation::log_dump(&backer.name(), &backer.datapath, now);
-    backer.flows_max = backer.flows_max.max(backer.datapath.flow_count() as u64);
+    backer.revalidator.note_flows(backer.datapath.flow_count() as u64);
     backer.revalidator.expire(now);
 }

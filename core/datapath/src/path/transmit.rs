@@ -8,7 +8,7 @@ use crate::engine::bursts::{QUEUES_OF, Queued, TX_BURST};
 use crate::last_drop::{DropLog, Place};
 use crate::port::{Frame, FrameBatch, FramePool, QosResult, TxQueue, TxResult};
 use crate::ports::Port;
-use crate::steering::{self, Taken, TxMode};
+use crate::steering::{self, OwnQueues, TxMode};
 use crate::tally::{Event, Tally};
 use dpif::DropReason;
 use packet::merge::merge;
@@ -36,13 +36,13 @@ fn flush(engine: &mut Engine) {
 
 /// Sends the burst of one port.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
-    let Engine { outputs, ports, tally, drops, taken, parts, pool, tx_queue, id, now, held, .. } = engine;
+    let Engine { outputs, ports, tally, drops, tx_queues, pool, id, now, held, .. } = engine;
     let Some(frames) = outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
         return serve_queues(engine, no);
     };
-    let (worker, first, senders, now) = (*id, *tx_queue, ports.senders, *now);
+    let (worker, senders, now) = (*id, ports.senders, *now);
     match ports.get(no) {
-        Some(port) => match port.static_queue(first, senders) {
+        Some(port) => match port.static_queue(tx_queues.first, senders) {
             Some(queue) => {
                 let mut counted = lock(queue);
                 let (n, result) = put(&mut counted, frames, pool, tally);
@@ -51,12 +51,11 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
                     drop(counted);
                     tally.add(Event::Sent, n);
                 } else {
-                    Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now }
+                    Sending { port, tally, drops, tx_queues, pool, held, worker, senders, now }
                         .partly(counted, frames, n, &result);
                 }
             }
-            None => Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now }
-                .burst(frames),
+            None => Sending { port, tally, drops, tx_queues, pool, held, worker, senders, now }.burst(frames),
         },
         None => drop_unsent(tally, drops, frames, DropReason::InvalidPort, (no, now)),
     }
@@ -107,12 +106,12 @@ fn serve_queues(engine: &mut Engine, no: u32) {
     let no = no & !QUEUES_OF;
     let mut queued = engine.queued.remove(&no).unwrap_or_default();
     let Queued { frames, queues } = &mut queued;
-    let Engine { ports, tally, drops, taken, parts, pool, tx_queue, id, now, held, .. } = engine;
+    let Engine { ports, tally, drops, tx_queues, pool, id, now, held, .. } = engine;
     match ports.get(no).filter(|port| !port.txqs.is_empty()) {
         Some(port) => {
-            let (worker, first, senders) = (*id, *tx_queue, ports.senders);
+            let (worker, senders) = (*id, ports.senders);
             let mut sending =
-                Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now: *now };
+                Sending { port, tally, drops, tx_queues, pool, held, worker, senders, now: *now };
             let queue = sending.own_queue();
             sending.by_class(queue, frames, queues);
         }
@@ -154,14 +153,11 @@ struct Sending<'a> {
     port: &'a Port,
     tally: &'a mut Tally,
     drops: &'a mut DropLog,
-    taken: &'a mut Taken,
-    parts: &'a mut Vec<FrameBatch>,
+    tx_queues: &'a mut OwnQueues,
     pool: &'a mut FramePool,
     /// Ports that must be served again in the next iteration.
     held: &'a mut Vec<u32>,
     worker: WorkerId,
-    /// The worker's own tx queue, if the port has enough queues.
-    first: usize,
     senders: usize,
     now: Millis,
 }
@@ -189,8 +185,8 @@ impl Sending<'_> {
         let queues = self.port.txqs.len();
         let Port { no, users, .. } = self.port;
         match self.port.tx_mode(self.senders) {
-            TxMode::Xps => self.taken.queue(no.0, users, queues, self.worker, self.now),
-            TxMode::Static | TxMode::Hash => self.first % queues,
+            TxMode::Xps => self.tx_queues.taken.queue(no.0, users, queues, self.worker, self.now),
+            TxMode::Static | TxMode::Hash => self.tx_queues.first % queues,
         }
     }
 
@@ -198,7 +194,7 @@ impl Sending<'_> {
     #[inline(never)]
     fn by_hash(&mut self, frames: &mut FrameBatch) {
         let queues = self.port.txqs.len();
-        let mut parts = std::mem::take(self.parts);
+        let mut parts = std::mem::take(&mut self.tx_queues.parts);
         if parts.len() < queues {
             parts.resize_with(queues, Vec::new);
         }
@@ -209,7 +205,7 @@ impl Sending<'_> {
             self.by_queue(queue, part);
             self.pool.free_all(part);
         }
-        *self.parts = parts;
+        self.tx_queues.parts = parts;
     }
 
     fn by_queue(&mut self, queue: usize, frames: &mut FrameBatch) {

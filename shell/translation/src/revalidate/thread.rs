@@ -70,6 +70,8 @@ pub struct Revalidator {
     /// The passes, if there is no thread.
     inline: Option<Passes>,
     cores: BTreeSet<u32>,
+    /// The largest number of megaflows that [`Revalidator::note_flows`] was told.
+    flows_max: u64,
 }
 
 impl Revalidator {
@@ -82,7 +84,14 @@ impl Revalidator {
     ) -> Revalidator {
         let passes = Passes::new(name, datapath, state, handler);
         let (stop, inline) = (passes.stop(), Some(passes));
-        Revalidator { shared: Arc::default(), thread: None, stop, inline, cores: BTreeSet::new() }
+        Revalidator {
+            shared: Arc::default(),
+            thread: None,
+            stop,
+            inline,
+            cores: BTreeSet::new(),
+            flows_max: 0,
+        }
     }
 
     /// A revalidator with a thread.
@@ -101,7 +110,14 @@ impl Revalidator {
             runtime::log::set_thread_name("revalidator1");
             Worker::new(theirs, clock, passes).run();
         })?;
-        Ok(Revalidator { shared, thread: Some(thread), stop, inline: None, cores: BTreeSet::new() })
+        Ok(Revalidator {
+            shared,
+            thread: Some(thread),
+            stop,
+            inline: None,
+            cores: BTreeSet::new(),
+            flows_max: 0,
+        })
     }
 
     /// Hands over the changes that were published as this version.
@@ -168,6 +184,16 @@ impl Revalidator {
     /// Whether some megaflows may differ from the published tables.
     pub fn is_behind(&self) -> bool {
         self.shared.behind.load(Ordering::SeqCst)
+    }
+
+    /// Notes the present number of megaflows.
+    pub fn note_flows(&mut self, count: u64) {
+        self.flows_max = self.flows_max.max(count);
+    }
+
+    /// The largest number of megaflows so far.
+    pub fn flows_max(&self) -> u64 {
+        self.flows_max
     }
 
     /// Duration of the last pass over all megaflows, in milliseconds.
