@@ -175,7 +175,8 @@ fn a_device_with_two_queues_has_two_sockets() {
     assert_eq!((device.n_rxq(), device.n_txq(), device.take_rx_queues().len()), (2, 2, 2));
     assert_eq!(device.stats().unwrap().custom.len(), 6);
     let too_many = open_with(&b, &[("n_rxq", "5")]).err().unwrap();
-    assert_eq!(too_many, format!("{b}: AF_XDP sockets could not be opened (Invalid argument)"));
+    // The kernel refuses the third queue. The next mode may be refused because of a socket that it has not freed yet.
+    assert!(too_many.starts_with(&format!("{b}: AF_XDP sockets could not be opened (")), "{too_many}");
     assert!(!program_on(&b));
 }
 

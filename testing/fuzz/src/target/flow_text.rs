@@ -3,7 +3,7 @@
 
 use super::same::assert_same;
 use flow::tlv::Layout;
-use flow::{FieldId, Match, VLAN_CFI};
+use flow::{FieldId, Flow, Match, VLAN_CFI};
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::text::{
     NoNames, Protocols, actions_text, match_text, parse_actions, parse_flow, parse_flow_line, parse_flow_mod,
@@ -54,7 +54,7 @@ fn again(m: &FlowMod) {
     }
     let back =
         parse_flow_mod(&text, FlowCommand::Add, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}")).flow;
-    assert_same(&shown(&m.matching), &shown(&back.matching), || text.clone());
+    assert_same(&printed(&m.matching), &printed(&back.matching), || text.clone());
     if !matches!(m.command, FlowCommand::Delete | FlowCommand::DeleteStrict) {
         assert_same(&m.actions, &back.actions, || text);
     }
@@ -67,10 +67,22 @@ fn is_readable(text: &str) -> bool {
     !text.contains("[Unknown]") && !text.contains("<error>")
 }
 
-/// What the text of a match contains: the Ethernet packet type is implied, and so is the length of an option of which
+/// What the text of a match contains: that of GTP-U fields has no mask, as in Open vSwitch.
+fn printed(m: &Match) -> Match {
+    let mut mask = m.mask;
+    for byte in [&mut mask.tunnel.gtpu_flags, &mut mask.tunnel.gtpu_msgtype] {
+        *byte = if *byte == 0 { 0 } else { 0xff };
+    }
+    shown_of(m, mask)
+}
+
+/// What a message with a match contains: the Ethernet packet type is implied, and so is the length of an option of which
 /// all bits are matched.
 fn shown(m: &Match) -> Match {
-    let mut mask = m.mask;
+    shown_of(m, m.mask)
+}
+
+fn shown_of(m: &Match, mut mask: Flow) -> Match {
     if m.flow.packet_type == 0 {
         mask.packet_type = 0;
     }
