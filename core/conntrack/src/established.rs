@@ -170,7 +170,7 @@ impl Conntrack {
 
 /// A packet of a connection of UDP.
 #[inline(always)]
-fn talk_on(c: &Connection<'_>, reply: bool) -> Update {
+pub(crate) fn talk_on(c: &Connection<'_>, reply: bool) -> Update {
     let (record, generation) = (c.record, c.handle.generation);
     loop {
         let Some(word) = record.state(generation) else { return Update::Valid(None) };

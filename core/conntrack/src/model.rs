@@ -99,7 +99,7 @@ fn the_short_way_finds_no_mixture() {
         let first = begin(&record, 1);
         let packet = beside(&record, move |record| {
             let found = record.four(17 << 8, key(1).address_word(), key(1).port_word());
-            assert!(found.is_none_or(|f| f.generation == first && !f.reply), "{found:?}");
+            assert!(found.is_none_or(|f| f.meta.generation() == first && !f.reply), "{found:?}");
         });
         assert!(remove(&record, first));
         begin(&record, 2);

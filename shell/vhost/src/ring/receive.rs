@@ -56,7 +56,7 @@ impl Ring {
         taken
     }
 
-    /// Takes the next packets, at most [`BURST`].
+    /// Takes the next packets, at most [`RX_BURST`].
     #[inline(always)]
     fn take_burst(&self, cursor: &mut Cursor, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), Lie> {
         let mut burst = Burst::new();
