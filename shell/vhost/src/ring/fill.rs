@@ -121,6 +121,7 @@ impl Ring {
             let (before, mut cursor) = (filled.handled, self.cursor(left));
             let put = self.put_burst(items, &mut cursor, filled, sent);
             self.end(&cursor);
+            self.saw(&cursor);
             put?;
             if filled.handled < before + items.len() {
                 break;
@@ -192,6 +193,9 @@ impl Ring {
 
     /// Puts one packet into as many chains as it needs: entries of `burst` from `at` on, which were read before, then
     /// others. `at` goes on by the entries that it took.
+    ///
+    /// The index that was read last may be old: it was enough for one chain for each packet. So it is read again before
+    /// a packet is given up. Otherwise no long packet would be sent any more until short ones used the known chains up.
     #[inline(never)]
     fn put(
         &self,
@@ -210,7 +214,12 @@ impl Ring {
         let mut hint = cursor.hint;
         while room < needed {
             let chains = taken.len() as u16;
-            if *at + taken.len() >= usize::from(cursor.left) || taken.is_full() {
+            let used = *at + taken.len();
+            if used >= usize::from(cursor.left) {
+                // A guest that takes back what it offered must not make the burst shorter than what it used.
+                cursor.left = self.offered()?.max(cursor.left);
+            }
+            if used >= usize::from(cursor.left) || taken.is_full() {
                 return Ok(Outcome::Full);
             }
             let (head, first) = match burst.get(*at + usize::from(chains)) {

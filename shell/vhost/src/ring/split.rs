@@ -261,6 +261,12 @@ impl Ring {
         (self.next, self.hint) = (cursor.next, cursor.hint);
     }
 
+    /// Notes what a burst that may use all known entries knows at its end: it may have read the index again.
+    #[inline]
+    pub fn saw(&mut self, cursor: &Cursor) {
+        self.seen = cursor.next.wrapping_add(cursor.left);
+    }
+
     /// Entry `index`, with its first descriptor.
     pub fn entry(&self, index: u16) -> Result<(u16, Descriptor), Lie> {
         let head = self.memory.available(index);
