@@ -242,35 +242,40 @@ fn a_packet_is_spread_over_buffers_if_the_guest_agreed() {
     }
 }
 
-/// The buffers that are known from the packet before are fewer than the packet needs; the guest has offered more since.
+/// Sends frames at once; returns how many were not sent.
+fn unsent(sender: &mut to_guest::ToGuest, frames: &[&[u8]]) -> usize {
+    let mut packets = to_guest::Packets::default();
+    let mut sending = sender.begin(&mut packets, 0).unwrap();
+    assert!(frames.iter().all(|bytes| sending.push(bytes)));
+    sending.flush(|_| {})
+}
+
+/// Buffers that are known since the index was read last are fewer than a packet needs: the index is read again.
 #[test]
 fn a_long_packet_takes_buffers_that_were_offered_after_the_index_was_read() {
     let device = device();
     let mut front = Front::new(&device);
     front.handshake(feature::VERSION_1 | feature::MRG_RXBUF);
     let mut sender = to_guest::ToGuest::new(&device, 0);
-    let mut unsent_of = |frames: &[&[u8]]| {
-        let mut packets = to_guest::Packets::default();
-        let mut sending = sender.begin(&mut packets, 0).unwrap();
-        assert!(frames.iter().all(|bytes| sending.push(bytes)));
-        sending.flush(|_| {})
+    let (short, long, mut offered) = ([1; 20], [2; 600], 0);
+    let mut offer = |to: u16| {
+        (offered..to).for_each(|n| _ = front.offer(0, n, 128, 2));
+        offered = to;
     };
-    let (short, long) = ([1; 20], [2; 600]);
-    let mut offered = 0;
     for round in 0..20 {
-        while offered < 4 + 6 * round {
-            front.offer(0, offered, 128, 2);
-            offered += 1;
-        }
-        assert_eq!(unsent_of(&[&short]), 0);
-        // Three buffers are left, and known. The packet needs five.
-        assert_eq!((unsent_of(&[&long]), front.used(0)), (1, 6 * round + 1), "nothing is used in part");
-        for _ in 0..4 {
-            front.offer(0, offered, 128, 2);
-            offered += 1;
-        }
-        assert_eq!((unsent_of(&[&long]), front.used(0)), (0, 6 * round + 6), "round {round}");
+        offer(6 * round + 4);
+        assert_eq!(unsent(&mut sender, &[&short]), 0);
+        // Three buffers are left, and known. The packet needs five, and must not use a part of them.
+        assert_eq!((unsent(&mut sender, &[&long]), front.used(0)), (1, 6 * round + 1));
+        offer(6 * round + 8);
+        assert_eq!((unsent(&mut sender, &[&long]), front.used(0)), (0, 6 * round + 6), "round {round}");
     }
+    // Now three are known again, and the guest takes back two of them, which no driver does.
+    assert_eq!(unsent(&mut sender, &[&short, &short]), 0);
+    offer(126);
+    assert_eq!((unsent(&mut sender, &[&short]), front.used(0)), (0, 123));
+    front.write(0x1002, &124u16.to_le_bytes());
+    assert_eq!((unsent(&mut sender, &[&short, &short, &long]), front.used(0)), (1, 125));
 }
 
 /// Packets and buffers of many lengths: what arrives is what was sent, in order, whichever way each packet took.
