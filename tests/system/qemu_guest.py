@@ -6,6 +6,12 @@ import signal
 from lib import dpdk, lab, qemu
 from lib.vhost_user import by_both
 
+# The least rate of TCP. On two quiet cores both back-ends transfer 1.1 Gbit/s and more; at a load of ten, 0.07 were seen.
+GIGABITS_MIN = 0.02
+# The largest part of the packets to the guest that may find no buffer. None is dropped, also at a load of ten. With
+# packets that were dropped although the guest offered buffers, it was a sixth, and TCP transferred 0.05 Gbit/s at most.
+UNSENT_MAX = 0.05
+
 
 def gigabits(text):
     found = re.findall(r"([\d.]+) ([MG])bits/sec\s+receiver", text)
@@ -39,9 +45,14 @@ def test_a_linux_guest(library):
     guest.set_address("eth0", "10.9.0.2/24")
     pings(guest)
     lab.iperf3_server(host)
-    rates = [gigabits(guest.do("iperf3 -c 10.9.0.1 -t 2" + way, 40)) for way in ("", " -R")]
+    rates = []
+    for way in ("", " -R"):
+        before = s.counters("br0", "v0")
+        rates.append(gigabits(guest.do("iperf3 -c 10.9.0.1 -t 2" + way, 40)))
+    to_guest = s.moved("br0", "v0", before)
     print("    from the guest %.2f Gbit/s, to the guest %.2f Gbit/s" % tuple(rates))
-    assert min(rates) > 0.001, rates
+    assert min(rates) > GIGABITS_MIN, "%s, %s" % (rates, to_guest)
+    assert to_guest["ovs_tx_failure_drops"] <= UNSENT_MAX * to_guest["tx"], "%s, %s" % (rates, to_guest)
     for turn in range(10 if dpdk.LONG else 1):
         for how in (signal.SIGKILL, signal.SIGTERM) if library or dpdk.LONG else (signal.SIGKILL,):
             assert carrier(guest) == "1"
