@@ -233,7 +233,7 @@ impl Writer<'_> {
         }
         // As in Open vSwitch, these two are printed without their masks.
         if m.gtpu_flags != 0 {
-            self.put("gtpu_flags", format_args!("{:#x}", f.gtpu_flags));
+            self.put("gtpu_flags", hex(f.gtpu_flags.into()));
         }
         if m.gtpu_msgtype != 0 {
             self.put("gtpu_msgtype", f.gtpu_msgtype);
