@@ -3,19 +3,19 @@
 //! ```text
 //! subject.rs   what a packet's headers say: the key of its connection, and what it changes there
 //! key.rs       a connection's two ends in a zone; both directions have the same hash
-//! protocol.rs  how far a connection has got; tcp.rs: for TCP, where sequence numbers count; update.rs: what a packet changes
-//! timeout.rs   how long it stays without a packet
+//! protocol.rs  states of a connection; tcp.rs: those of TCP, with sequence numbers; update.rs: what a packet changes
+//! timeout.rs   time until a connection without packets expires
 //! record.rs    a connection in memory: keys, mark, label, the protocol's state; slab.rs: where records are; atomic.rs, model.rs: its models
 //! index.rs     which records a hash may mean; table.rs: all connections, found by the keys of both directions
 //! limits.rs    how many there may be, of all zones and of each
 //! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
 //! inspect.rs   packets of control connections are inspected for announcements
-//! quick.rs     what is read of most packets of known connections; established.rs: their short way
+//! quick.rs     what the fast path reads of packets; established.rs: the fast path for known connections
 //! nat.rs       which addresses and ports a connection gets, and what is written into its packets
 //! tracker.rs   `Conntrack`: a packet is tracked; batched.rs: in steps, together with others; recent.rs: the connections of the last
 //!              packets; begin.rs: a packet begins a connection
-//! sweep.rs     what is too old goes, or what can be spared; control.rs: what the switch sets and has forgotten
-//! dump.rs      connections for those who look at them, and which of them are to be forgotten; text.rs: as text
+//! sweep.rs     removes expired connections, and evicts when the table is full; control.rs: settings, and commands that flush
+//! dump.rs      lists connections, and selects those to flush; text.rs: as text
 //! ```
 //!
 //! # Invariants

@@ -22,7 +22,7 @@ pub(crate) mod to_guest;
 use crate::bounds::MAX_PAIRS;
 use crate::guest::Guest;
 use crate::port_state::PortState;
-use crate::ring::Lie;
+use crate::ring::InvalidRing;
 use crate::ring::split::Ring;
 use crate::server::wake;
 use std::ops::{Deref, DerefMut};
@@ -57,7 +57,7 @@ pub(crate) struct Device {
     /// Workers stay out of all rings.
     paused: AtomicBool,
     /// A worker found an invalid ring: its number and what is wrong with it.
-    lie: Mutex<Option<(usize, Lie)>>,
+    lie: Mutex<Option<(usize, InvalidRing)>>,
     /// The address of the guest that asks to be announced (`SEND_RARP`), with [`ANNOUNCE`]; 0: none.
     announce: AtomicU64,
     /// Facts about the guest; `None`: none is connected.
@@ -172,7 +172,7 @@ impl Device {
         self.slots.iter().enumerate().filter_map(visit)
     }
 
-    fn lie(&self) -> MutexGuard<'_, Option<(usize, Lie)>> {
+    fn lie(&self) -> MutexGuard<'_, Option<(usize, InvalidRing)>> {
         self.lie.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -208,9 +208,9 @@ impl DerefMut for Inside<'_> {
 }
 
 impl Inside<'_> {
-    /// Reports a lie of the guest to the serving thread, once.
+    /// Reports invalid data of the guest to the serving thread, once.
     #[cold]
-    fn report(&mut self, lie: Lie) {
+    fn report(&mut self, lie: InvalidRing) {
         if !std::mem::replace(&mut self.told, true) {
             self.device.lie().get_or_insert((self.number, lie));
             wake();

@@ -1,4 +1,4 @@
-//! One connection of a guest: messages are handled one by one, each when no worker is in its way.
+//! One connection of a guest: messages are handled one by one, each while no worker is inside the rings.
 
 use super::Device;
 use super::requests::{Requests, allows_workers};

@@ -1,6 +1,6 @@
 //! From a chain of descriptors to parts of guest memory.
 
-use super::Lie;
+use super::InvalidRing;
 use super::access::{Descriptor, RingMemory};
 use crate::memory::Part;
 use arrayvec::ArrayVec;
@@ -33,7 +33,12 @@ impl<'m> Walk<'m> {
     /// Appends the parts of the chain that begins with `first`, which was read before. Returns the chain's length in
     /// bytes. Every descriptor is read once. `hint`: see [`crate::memory::GuestMemory::part`].
     #[inline]
-    pub fn chain(&self, first: Descriptor, parts: &mut Parts<'m>, hint: &mut usize) -> Result<u32, Lie> {
+    pub fn chain(
+        &self,
+        first: Descriptor,
+        parts: &mut Parts<'m>,
+        hint: &mut usize,
+    ) -> Result<u32, InvalidRing> {
         if first.has(Descriptor::INDIRECT) {
             return self.table(first, parts, hint);
         }
@@ -42,50 +47,53 @@ impl<'m> Walk<'m> {
         while descriptor.has(Descriptor::NEXT) {
             left -= 1;
             if left == 0 {
-                return Err(Lie::Chain);
+                return Err(InvalidRing::Chain);
             }
-            descriptor = self.ring.descriptor(descriptor.next()).ok_or(Lie::Head)?;
+            descriptor = self.ring.descriptor(descriptor.next()).ok_or(InvalidRing::Head)?;
             if descriptor.has(Descriptor::INDIRECT) {
-                return Err(Lie::Indirect);
+                return Err(InvalidRing::Indirect);
             }
             total = self.add(total, self.buffer(descriptor, parts, hint)?)?;
         }
         Ok(total)
     }
 
-    fn add(&self, total: u32, more: u32) -> Result<u32, Lie> {
-        total.checked_add(more).ok_or(Lie::Chain)
+    fn add(&self, total: u32, more: u32) -> Result<u32, InvalidRing> {
+        total.checked_add(more).ok_or(InvalidRing::Chain)
     }
 
     /// A chain in a table of its own.
-    fn table(&self, table: Descriptor, parts: &mut Parts<'m>, hint: &mut usize) -> Result<u32, Lie> {
+    fn table(&self, table: Descriptor, parts: &mut Parts<'m>, hint: &mut usize) -> Result<u32, InvalidRing> {
         let entries = table.len() / Descriptor::BYTES as u32;
         let whole = table.len().is_multiple_of(Descriptor::BYTES as u32)
             && (1..=u32::from(u16::MAX)).contains(&entries);
         if !self.indirect || !whole || table.has(Descriptor::NEXT) {
-            return Err(Lie::Indirect);
+            return Err(InvalidRing::Indirect);
         }
         let entry = |n: u16, hint: &mut usize| {
             if u32::from(n) >= entries {
-                return Err(Lie::Indirect);
+                return Err(InvalidRing::Indirect);
             }
-            let at =
-                table.address.checked_add(u64::from(n) * Descriptor::BYTES as u64).ok_or(Lie::Address)?;
+            let at = table
+                .address
+                .checked_add(u64::from(n) * Descriptor::BYTES as u64)
+                .ok_or(InvalidRing::Address)?;
             let mut bytes = [[0u8; 8]; 2];
-            let part = self.ring.memory().part(at, Descriptor::BYTES as u32, hint).ok_or(Lie::Address)?;
+            let part =
+                self.ring.memory().part(at, Descriptor::BYTES as u32, hint).ok_or(InvalidRing::Address)?;
             match part.read(bytes.as_flattened_mut()) {
                 Descriptor::BYTES => {
                     let [address, rest] = bytes.map(u64::from_le_bytes);
                     Ok(Descriptor::from_words(address, rest))
                 }
-                _ => Err(Lie::Address),
+                _ => Err(InvalidRing::Address),
             }
         };
         let (mut n, mut total, mut left) = (0, 0, self.ring.size());
         loop {
             let descriptor = entry(n, hint)?;
             if descriptor.has(Descriptor::INDIRECT) {
-                return Err(Lie::Indirect);
+                return Err(InvalidRing::Indirect);
             }
             total = self.add(total, self.buffer(descriptor, parts, hint)?)?;
             if !descriptor.has(Descriptor::NEXT) {
@@ -93,23 +101,28 @@ impl<'m> Walk<'m> {
             }
             (n, left) = (descriptor.next(), left - 1);
             if left == 0 {
-                return Err(Lie::Chain);
+                return Err(InvalidRing::Chain);
             }
         }
     }
 
     /// Appends the parts of one buffer: several if it crosses regions.
     #[inline]
-    fn buffer(&self, buffer: Descriptor, parts: &mut Parts<'m>, hint: &mut usize) -> Result<u32, Lie> {
+    fn buffer(
+        &self,
+        buffer: Descriptor,
+        parts: &mut Parts<'m>,
+        hint: &mut usize,
+    ) -> Result<u32, InvalidRing> {
         if buffer.has(Descriptor::WRITE) != (self.direction == Direction::ToGuest) {
-            return Err(Lie::Direction);
+            return Err(InvalidRing::Direction);
         }
         let (mut address, mut left) = (buffer.address, buffer.len());
         while left > 0 {
-            let part = self.ring.memory().part(address, left, hint).ok_or(Lie::Address)?;
-            parts.try_push(part).map_err(|_| Lie::Chain)?;
+            let part = self.ring.memory().part(address, left, hint).ok_or(InvalidRing::Address)?;
+            parts.try_push(part).map_err(|_| InvalidRing::Chain)?;
             // A part has at least one byte, and its region does not wrap around.
-            address = address.checked_add(part.len() as u64).ok_or(Lie::Address)?;
+            address = address.checked_add(part.len() as u64).ok_or(InvalidRing::Address)?;
             left -= part.len() as u32;
         }
         Ok(buffer.len())

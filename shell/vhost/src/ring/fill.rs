@@ -1,6 +1,6 @@
 //! Packets that a guest receives.
 
-use super::Lie;
+use super::InvalidRing;
 use super::chain::{Direction, Parts};
 use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
 use crate::feature;
@@ -112,7 +112,7 @@ impl Ring {
         items: &[P],
         filled: &mut Filled,
         sent: &mut impl FnMut(&[u8]),
-    ) -> Result<(), Lie> {
+    ) -> Result<(), InvalidRing> {
         for items in items.chunks(BURST) {
             let left = self.offered_for(items.len() as u16)?;
             if left == 0 {
@@ -140,7 +140,7 @@ impl Ring {
         cursor: &mut Cursor,
         filled: &mut Filled,
         sent: &mut impl FnMut(&[u8]),
-    ) -> Result<(), Lie> {
+    ) -> Result<(), InvalidRing> {
         self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
         let mut burst = Burst::new();
         let n = cursor.left.min(items.len() as u16);
@@ -176,7 +176,7 @@ impl Ring {
         cursor: &mut Cursor,
         filled: &mut Filled,
         sent: &mut impl FnMut(&[u8]),
-    ) -> Result<(), Lie> {
+    ) -> Result<(), InvalidRing> {
         let mut outcome = Ok(Outcome::Sent);
         for item in items {
             outcome = self.put((item.bytes(), item.header()), &mut at, cursor, burst);
@@ -203,7 +203,7 @@ impl Ring {
         at: &mut usize,
         cursor: &mut Cursor,
         burst: &Burst<'_>,
-    ) -> Result<Outcome, Lie> {
+    ) -> Result<Outcome, InvalidRing> {
         let next = cursor.next.wrapping_add(*at as u16);
 
         let header_len = self.header();

@@ -6,7 +6,7 @@
 //! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives.
 //!
 //! The guest can write anything into a ring at any time. Each index, descriptor and ring entry is read once, and what
-//! was read is checked before it is used. What no driver that keeps to the specification does is a [`Lie`]: it ends the
+//! was read is checked before it is used. What no driver that keeps to the specification does is a [`InvalidRing`]: it ends the
 //! connection of that guest.
 //!
 //! Sources: virtio 1.2, 2.7 (split virtqueues), 5.1.6 (network device operation).
@@ -21,7 +21,7 @@ use std::fmt;
 
 /// What no driver may write into a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lie {
+pub(crate) enum InvalidRing {
     /// More descriptors are offered than the ring has.
     Index,
     /// A descriptor beyond the ring.
@@ -38,16 +38,16 @@ pub(crate) enum Lie {
     Header,
 }
 
-impl fmt::Display for Lie {
+impl fmt::Display for InvalidRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Lie::Index => "more descriptors are offered than the ring has",
-            Lie::Head => "a descriptor is beyond the ring",
-            Lie::Chain => "a chain has more descriptors than the ring",
-            Lie::Address => "a buffer is outside the guest's memory",
-            Lie::Direction => "a buffer has the wrong direction",
-            Lie::Indirect => "an indirect table is invalid",
-            Lie::Header => "a packet is shorter than its header",
+            InvalidRing::Index => "more descriptors are offered than the ring has",
+            InvalidRing::Head => "a descriptor is beyond the ring",
+            InvalidRing::Chain => "a chain has more descriptors than the ring",
+            InvalidRing::Address => "a buffer is outside the guest's memory",
+            InvalidRing::Direction => "a buffer has the wrong direction",
+            InvalidRing::Indirect => "an indirect table is invalid",
+            InvalidRing::Header => "a packet is shorter than its header",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Packets that a guest sends.
 
-use super::Lie;
+use super::InvalidRing;
 use super::access::Descriptor;
 use super::chain::{Direction, Parts};
 use super::split::{AHEAD, Burst, Cursor, HEADER, Ring};
@@ -33,7 +33,7 @@ impl Ring {
         Received { packets, refused: packets - (out.len() - before), interrupts }
     }
 
-    fn take(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), Lie> {
+    fn take(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), InvalidRing> {
         let max = max.min(RX_BURST) as u16;
         if self.busy {
             // The descriptors come at the same time as the index. While the guest sends nothing, they stay with it: it
@@ -58,7 +58,12 @@ impl Ring {
 
     /// Takes the next packets, at most [`RX_BURST`].
     #[inline(always)]
-    fn take_burst(&self, cursor: &mut Cursor, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), Lie> {
+    fn take_burst(
+        &self,
+        cursor: &mut Cursor,
+        pool: &mut FramePool,
+        out: &mut FrameBatch,
+    ) -> Result<(), InvalidRing> {
         let mut burst = Burst::new();
         self.read_burst(cursor, cursor.left, Direction::FromGuest, &mut burst, |_, part| {
             part.prefetch_first(part.len());
@@ -116,12 +121,12 @@ impl Ring {
         first: Descriptor,
         hint: &mut usize,
         pool: &mut FramePool,
-    ) -> Result<Option<Frame>, Lie> {
+    ) -> Result<Option<Frame>, InvalidRing> {
         let mut parts = Parts::new();
         let total = self.walk(Direction::FromGuest).chain(first, &mut parts, hint)? as usize;
         let mut header = [0; HEADER];
         let header_len = self.header();
-        let Some(len) = total.checked_sub(header_len) else { return Err(Lie::Header) };
+        let Some(len) = total.checked_sub(header_len) else { return Err(InvalidRing::Header) };
         let Some(mut frame) = (ETHERNET..=FRAME_MAX).contains(&len).then(|| pool.alloc(len)).flatten() else {
             return Ok(None);
         };

@@ -1,6 +1,6 @@
 //! The state of a split ring.
 
-use super::Lie;
+use super::InvalidRing;
 use super::access::{Addresses, Descriptor, RingMemory};
 use super::chain::{Direction, Walk};
 use crate::dirty::DirtyLog;
@@ -136,7 +136,7 @@ pub(crate) struct Ring {
     /// Writes are logged, for live migration.
     pub log: Option<Log>,
     /// The guest lied in this ring: nothing is read any more.
-    pub lie: Option<Lie>,
+    pub lie: Option<InvalidRing>,
 }
 
 impl Ring {
@@ -192,15 +192,15 @@ impl Ring {
 
     /// Number of entries that the guest offers.
     #[inline]
-    pub fn offered(&self) -> Result<u16, Lie> {
+    pub fn offered(&self) -> Result<u16, InvalidRing> {
         let n = self.memory.available_index().wrapping_sub(self.next);
-        if n > self.memory.size() { Err(Lie::Index) } else { Ok(n) }
+        if n > self.memory.size() { Err(InvalidRing::Index) } else { Ok(n) }
     }
 
     /// Number of entries that the guest offers, for a burst of `wanted`: there may be more than are returned, but not
     /// if these are fewer.
     #[inline]
-    pub fn offered_for(&mut self, wanted: u16) -> Result<u16, Lie> {
+    pub fn offered_for(&mut self, wanted: u16) -> Result<u16, InvalidRing> {
         if self.known() >= wanted {
             return Ok(self.known());
         }
@@ -219,7 +219,7 @@ impl Ring {
         direction: Direction,
         burst: &mut Burst<'m>,
         prefetch: impl Fn(usize, &Part<'m>),
-    ) -> Result<(), Lie> {
+    ) -> Result<(), InvalidRing> {
         let n = usize::from(n).min(BURST);
         let mut line = u16::MAX;
         for (head, i) in burst.heads[..n].iter_mut().zip(0..) {
@@ -236,7 +236,7 @@ impl Ring {
         let window = self.memory.memory().window(cursor.hint);
         let entries = burst.heads[..n].iter().zip(&mut burst.first).zip(&mut burst.whole);
         for (at, ((head, first), whole)) in entries.enumerate() {
-            *first = self.memory.descriptor(*head).ok_or(Lie::Head)?;
+            *first = self.memory.descriptor(*head).ok_or(InvalidRing::Head)?;
             let is_one = first.flags(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT) == flags;
             if let Some(part) = window.part(first.address, first.len())
                 && is_one & plain
@@ -268,9 +268,9 @@ impl Ring {
     }
 
     /// Entry `index`, with its first descriptor.
-    pub fn entry(&self, index: u16) -> Result<(u16, Descriptor), Lie> {
+    pub fn entry(&self, index: u16) -> Result<(u16, Descriptor), InvalidRing> {
         let head = self.memory.available(index);
-        Ok((head, self.memory.descriptor(head).ok_or(Lie::Head)?))
+        Ok((head, self.memory.descriptor(head).ok_or(InvalidRing::Head)?))
     }
 
     /// Prefetches the descriptors of the next `n` entries, at most [`BURST`]. These may not be written yet: the entries of
