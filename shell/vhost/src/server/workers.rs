@@ -4,7 +4,10 @@ use super::backend::LIMIT;
 use crate::blocked_writes;
 use crate::log::{Level, say};
 use crate::port_state::PortState;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a worker may stay that runs, or could run if there were a processor for it.
+const STARVED: Duration = Duration::from_secs(20);
 
 /// What to do about workers that stay.
 #[derive(Debug, Default)]
@@ -18,17 +21,60 @@ pub struct Verdict {
 /// Judges the accesses of `threads` to the rings of a guest, which have lasted since `since` at least, and were already
 /// in progress at the previous check.
 pub fn judge(port: &PortState, threads: impl Iterator<Item = i32>, since: Instant, now: Instant) -> Verdict {
-    let path = &port.path;
-    let stuck = now - since >= LIMIT && port.set_stuck(true);
+    let (path, threads) = (&port.path, threads.collect::<Vec<_>>());
+    let lasted = now.saturating_duration_since(since);
+    // A runnable worker is not blocked by its guest: it waits for a processor.
+    let limit =
+        if lasted >= LIMIT && threads.iter().all(|thread| is_runnable(*thread)) { STARVED } else { LIMIT };
+    let stuck = lasted >= limit && port.set_stuck(true);
     if stuck {
-        let limit = LIMIT.as_secs();
+        let limit = limit.as_secs();
         let what = "a worker has been blocked in its rings";
         say(Level::Error, &format!("vhost '{path}': {what} for {limit} s: out of service"));
     }
-    let blocked: Vec<_> = threads.filter(|thread| blocked_writes::is_writing(*thread)).collect();
+    let blocked: Vec<_> = threads.into_iter().filter(|thread| blocked_writes::is_writing(*thread)).collect();
     if !blocked.is_empty() {
         let what = "a worker was blocked by a notification that the guest did not read";
         say(Level::Error, &format!("vhost '{path}': {what}"));
     }
     Verdict { close: stuck || !blocked.is_empty(), blocked }
+}
+
+/// Whether this thread of the process runs or waits for a processor only. A page that a guest holds back leaves a thread in
+/// another state.
+fn is_runnable(thread: i32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
+    // The state follows the name in parentheses, which may contain any character (proc_pid_stat(5)).
+    text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::thread::gettid;
+    use std::sync::mpsc::channel;
+
+    fn own() -> i32 {
+        gettid().as_raw_nonzero().get()
+    }
+
+    #[test]
+    fn a_waiting_thread_is_not_runnable() {
+        assert!(is_runnable(own()));
+        let (tell, told) = channel();
+        let (end, ended) = channel::<()>();
+        let waiting = std::thread::spawn(move || {
+            tell.send(own()).unwrap();
+            ended.recv().unwrap_err();
+        });
+        let thread = told.recv().unwrap();
+        let began = Instant::now();
+        while is_runnable(thread) {
+            assert!(began.elapsed() < Duration::from_secs(10));
+            std::thread::yield_now();
+        }
+        drop(end);
+        waiting.join().unwrap();
+        assert!(!is_runnable(thread));
+    }
 }
