@@ -13,16 +13,7 @@ use units::Millis;
 mod shared;
 use shared::{packet, resident};
 
-const COMMIT: Action = Action {
-    zone: 0,
-    commit: true,
-    force: false,
-    mark: None,
-    label: None,
-    nat: None,
-    timeout: 0,
-    helper: None,
-};
+const COMMIT: Action = Action { commit: true, ..Action::TRACK };
 
 fn track(ct: &Conntrack, l3: &[u8], now: u64) -> u8 {
     let mut meta = Metadata::default();

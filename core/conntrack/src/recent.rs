@@ -58,7 +58,7 @@ impl Recent {
         self.is_used
     }
 
-    /// A batch of so many packets ends, of which so many were found here.
+    /// Ends a batch. `packets`: how many it had; `found`: how many of them were found here.
     #[inline]
     pub fn end(&mut self, packets: usize, found: usize) {
         if self.is_used && found * 2 < packets {
@@ -127,16 +127,7 @@ mod tests {
 
     /// Bytes of an Ethernet header.
     const ETHERNET: usize = 14;
-    const COMMIT: Action = Action {
-        zone: 5,
-        commit: true,
-        force: false,
-        mark: None,
-        label: None,
-        nat: None,
-        timeout: 0,
-        helper: None,
-    };
+    const COMMIT: Action = Action { zone: 5, commit: true, ..Action::TRACK };
 
     /// A packet of connection `n`, from its network header on.
     fn packet(n: u16, tcp: bool, reply: bool, flags: u16, seq: u32) -> Vec<u8> {

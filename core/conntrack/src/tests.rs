@@ -50,16 +50,7 @@ fn fresh(ct: &Conntrack, l3: &[u8], action: &Action, now: u64) -> u8 {
     track(ct, l3, &mut Metadata::default(), action, now)
 }
 
-const LOOK: Action = Action {
-    zone: 0,
-    commit: false,
-    force: false,
-    mark: None,
-    label: None,
-    nat: None,
-    timeout: 0,
-    helper: None,
-};
+const LOOK: Action = Action::TRACK;
 const COMMIT: Action = Action { commit: true, ..LOOK };
 
 /// One end of a TCP connection, as its segments are made.

@@ -43,6 +43,20 @@ pub struct Action {
     pub helper: Option<Helper>,
 }
 
+impl Action {
+    /// Tracks in zone 0, and does nothing else.
+    pub const TRACK: Action = Action {
+        zone: 0,
+        commit: false,
+        force: false,
+        mark: None,
+        label: None,
+        nat: None,
+        timeout: 0,
+        helper: None,
+    };
+}
+
 /// Connection tracking metadata of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {

@@ -6,16 +6,7 @@ use flow::compose::compose;
 use flow::flow::ct_state::{ESTABLISHED, NEW};
 use units::Millis;
 
-const COMMIT: Action = Action {
-    zone: 0,
-    commit: true,
-    force: false,
-    mark: None,
-    label: None,
-    nat: None,
-    timeout: 0,
-    helper: None,
-};
+const COMMIT: Action = Action { commit: true, ..Action::TRACK };
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// 2^12 tuples, so four for each of 1,024 shards.

@@ -1,4 +1,4 @@
-//! A lock that nobody waits for, and that is released by a plain store.
+//! A lock for threads that go on without it if another one holds it. It is released by a plain store.
 //!
 //! Releasing a [`std::sync::Mutex`] is an atomic exchange, because a thread may wait for it. The processor does that only
 //! when all writes before it have reached the cache. A worker that has just filled buffers of another core would wait

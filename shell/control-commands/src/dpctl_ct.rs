@@ -64,7 +64,7 @@ pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
     Ok(())
 }
 
-/// Lists so many connections that the list is made while the client reads it; they are in no order. `None`: they are few, or the
+/// Lists many connections, in no order: the list is made while the client reads it. `None`: there are few connections, or the
 /// arguments are wrong.
 pub(crate) fn dump_many(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
     let (zone, args) = with_zone(args);

@@ -31,7 +31,7 @@ pub enum Hash {
 pub enum Flood {
     /// None.
     No,
-    /// One flow on each of so many ports.
+    /// One flow on each port; the value is the number of ports.
     OneFlow(u64),
     /// So many flows that each queue gets the same part of them, all on one port.
     ManyFlows,

@@ -183,7 +183,7 @@ impl Stage for Again<'_, '_> {
     }
 }
 
-/// Tracks packets from `first` on, so many as `known` has.
+/// Tracks packets from `first` on, one for each element of `known`.
 struct Track<'b, 'p, A> {
     batch: &'b mut Batch,
     conntrack: &'p Conntrack,

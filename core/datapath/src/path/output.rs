@@ -93,12 +93,7 @@ impl Engine {
     /// Adds all these frames to the port's burst.
     pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
         let Some(output) = self.output(port) else { return self.no_port(port, frames.drain(..)) };
-        if output.is_empty() {
-            std::mem::swap(output, frames);
-        } else {
-            output.append(frames);
-        }
-        if output.len() >= TX_BURST {
+        if append_burst(output, frames) {
             transmit::send(self, port);
         }
     }
@@ -110,12 +105,7 @@ impl Engine {
             return self.no_port_of_batch(port);
         }
         let (output, frames) = (&mut self.outputs[port as usize], &mut self.batch.frames);
-        if output.is_empty() {
-            std::mem::swap(output, frames);
-        } else {
-            output.append(frames);
-        }
-        if output.len() >= TX_BURST {
+        if append_burst(output, frames) {
             transmit::send(self, port);
         }
     }
@@ -169,4 +159,15 @@ pub(super) fn output(engine: &mut Engine, port: u32, mut p: Packet) {
         0 => engine.send(port, p.frame),
         queue => transmit::send_queued(engine, port, queue, p.frame),
     }
+}
+
+/// Moves frames to those that wait for a port. Returns whether there are enough now to send them.
+#[inline(always)]
+fn append_burst(output: &mut FrameBatch, frames: &mut FrameBatch) -> bool {
+    if output.is_empty() {
+        std::mem::swap(output, frames);
+    } else {
+        output.append(frames);
+    }
+    output.len() >= TX_BURST
 }
