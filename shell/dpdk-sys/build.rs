@@ -69,8 +69,11 @@ const SYSTEM: &[&str] = &["pcap", "xdp", "bpf", "elf", "z", "bsd", "numa", "dl",
 /// The versions that there are bindings for.
 const VERSIONS: [&str; 2] = ["22.11", "25.11"];
 
-/// The file that the program looks for at run time; see src/library.rs.
+/// The files that the program looks for at run time; see src/library.rs.
 const OBJECT: &str = "libsluice-dpdk.so";
+const LCORE_OBJECT: &str = "libsluice-lcore.so";
+/// The thread-local variables of DPDK that [`LCORE_OBJECT`] defines in its place.
+const LCORE: &str = "per_lcore__lcore_id; per_lcore__rte_errno";
 
 fn main() {
     println!("cargo:rerun-if-changed=c");
@@ -98,12 +101,17 @@ fn main() {
     write_names(&out, &names);
     let mut calls = cc::Build::new();
     calls.file("c/calls.S").include(&out).compile("sluice_calls");
-    let object = link(&out, &dpdk, version, &names, &build);
-    // Beside the program: <target>/<profile>/build/<crate>/out is where build scripts write.
-    let beside = out.ancestors().nth(3).expect("four folders deep").join(OBJECT);
+    put_beside_the_program(&link_lcore(&out, &dpdk));
+    put_beside_the_program(&link(&out, &dpdk, version, &names, &build));
+}
+
+/// Copies an object from the folder of this script, `<target>/<profile>/build/<crate>/out`, to `<target>/<profile>`.
+fn put_beside_the_program(object: &Path) {
+    let folder = object.ancestors().nth(4).expect("five folders deep");
+    let beside = folder.join(object.file_name().expect("a file"));
     // Replaced as a whole: a running switch has the old file mapped.
     let _ = fs::remove_file(&beside);
-    fs::copy(&object, &beside).unwrap_or_else(|e| fail(&format!("cannot write {}: {e}", beside.display())));
+    fs::copy(object, &beside).unwrap_or_else(|e| fail(&format!("cannot write {}: {e}", beside.display())));
     println!("cargo:rerun-if-changed={}", beside.display());
 }
 
@@ -143,38 +151,62 @@ fn write_names(out: &Path, names: &[&str]) {
         let _ = writeln!(exported, "{name};");
     }
     for (file, text) in
-        [("names.h", calls), ("names.in", list + "]"), ("exported", exported + "local: *; };\n")]
+        [("names.h", calls), ("names.in", list + "]"), ("exported", exported + LCORE + "; local: *; };\n")]
     {
         fs::write(out.join(file), text).expect("cargo's folder is writable");
     }
+}
+
+/// What compiles the C files of this crate into a shared object.
+fn compiler(dpdk: &pkg_config::Library) -> cc::Build {
+    let mut compiler = cc::Build::new();
+    compiler.flag("-includerte_config.h").opt_level(3).warnings(true).cargo_metadata(false);
+    // The shared objects have no undefined symbols, so a sanitizer of the program cannot be linked to them.
+    compiler.pic(true).flag("-fno-sanitize=address");
+    if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64") {
+        compiler.flag("-march=corei7");
+    }
+    compiler.includes(&dpdk.include_paths);
+    compiler
+}
+
+/// Starts the linker's command line for a shared object.
+fn linker(compiler: &cc::Build, object: &str) -> Command {
+    let mut linker = Command::new(compiler.get_compiler().path());
+    linker.args(["-shared", "-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-O1", "-Wl,--as-needed"]);
+    linker.arg(format!("-Wl,-soname,{object}"));
+    linker
+}
+
+fn run(mut linker: Command, object: PathBuf) -> PathBuf {
+    let output = linker.arg("-o").arg(&object).output();
+    let output = output.unwrap_or_else(|e| fail(&format!("cannot start the linker: {e}")));
+    if !output.status.success() {
+        fail(&format!("DPDK cannot be linked:\n{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    object
+}
+
+/// Links the object that holds one variable of DPDK; `c/lcore.c` says why.
+fn link_lcore(out: &Path, dpdk: &pkg_config::Library) -> PathBuf {
+    let mut compiler = compiler(dpdk);
+    let objects = compiler.file("c/lcore.c").compile_intermediates();
+    let mut linker = linker(&compiler, LCORE_OBJECT);
+    linker.args(objects);
+    run(linker, out.join(LCORE_OBJECT))
 }
 
 /// Links the shared object: the shim, and DPDK or, with feature `shared`, references to its shared libraries.
 fn link(out: &Path, dpdk: &pkg_config::Library, version: &str, names: &[&str], build: &str) -> PathBuf {
     let later = if version == VERSIONS[0] { &[] } else { LATER };
     let libraries = || LIBRARIES.iter().chain(later);
-    let mut shim = cc::Build::new();
-    shim.file("c/shim.c").flag("-includerte_config.h").opt_level(3).warnings(true).cargo_metadata(false);
-    // The shared object has no undefined symbols, so a sanitizer of the program cannot be linked to it.
-    shim.pic(true).flag("-fno-sanitize=address");
-    shim.define("SLUICE_DPDK_BUILD", format!("\"{build}\"").as_str());
-    if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64") {
-        // The thread's lcore number is read for every burst: by a descriptor, which is faster than `__tls_get_addr`. DPDK's
-        // thread-local data is too large for the space that the C library reserves for fixed offsets.
-        shim.flag("-march=corei7").flag("-mtls-dialect=gnu2");
-    }
-    shim.includes(&dpdk.include_paths);
+    let mut shim = compiler(dpdk);
+    // One access of this model, and GNU ld gives it to all accesses of the same variable, DPDK's archives included.
+    shim.flag("-ftls-model=initial-exec");
+    shim.file("c/shim.c").define("SLUICE_DPDK_BUILD", format!("\"{build}\"").as_str());
     let objects = shim.compile_intermediates();
-    let mut linker = Command::new(shim.get_compiler().path());
-    linker.args([
-        "-shared",
-        "-Wl,-z,defs",
-        "-Wl,-z,relro",
-        "-Wl,--gc-sections",
-        "-Wl,-O1",
-        "-Wl,--as-needed",
-    ]);
-    linker.arg(format!("-Wl,-soname,{OBJECT}"));
+    let mut linker = linker(&shim, OBJECT);
+    linker.arg("-Wl,--gc-sections");
     linker.arg(prefixed("-Wl,--version-script=", &out.join("exported")));
     for name in names {
         linker.arg(format!("-Wl,-u,{name}"));
@@ -192,13 +224,7 @@ fn link(out: &Path, dpdk: &pkg_config::Library, version: &str, names: &[&str], b
         linker.args(libraries().map(archive));
         linker.arg("-Wl,--end-group").args(SYSTEM.iter().map(|lib| format!("-l{lib}")));
     }
-    let object = out.join(OBJECT);
-    let output = linker.arg("-o").arg(&object).output();
-    let output = output.unwrap_or_else(|e| fail(&format!("cannot start the linker: {e}")));
-    if !output.status.success() {
-        fail(&format!("DPDK cannot be linked:\n{}", String::from_utf8_lossy(&output.stderr)));
-    }
-    object
+    run(linker, out.join(OBJECT))
 }
 
 fn prefixed(option: &str, path: &Path) -> OsString {

@@ -8,13 +8,16 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The file's name; see build.rs.
+/// The files' names; see build.rs.
 const OBJECT: &str = "libsluice-dpdk.so";
+const LCORE_OBJECT: &str = "libsluice-lcore.so";
 /// The function of the shared object that returns its build.
 const BUILD: &CStr = c"sluice_dpdk_build";
 /// Resolve every symbol at once (dlopen(3)), so that a missing library is an error of `load` and not the end of the
 /// process later.
 const RTLD_NOW: c_int = 2;
+/// Later objects find this one's symbols first (dlopen(3)).
+const RTLD_GLOBAL: c_int = 0x100;
 
 /// The functions of the bindings, in the order of their slots.
 const NAMES: [&CStr; include!(concat!(env!("OUT_DIR"), "/names.in")).len()] =
@@ -69,14 +72,21 @@ fn candidates(program: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn map(path: &Path) -> Result<(), String> {
+fn map_object(path: &Path, flags: c_int) -> Result<*mut c_void, String> {
     let name = CString::new(path.as_os_str().as_encoded_bytes())
         .map_err(|_| "a path with a zero byte".to_owned())?;
     // SAFETY: a C string. The constructors of DPDK, which run now, only fill its lists of drivers and log types.
-    let object = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
-    if object.is_null() {
-        return Err(format!("cannot load DPDK: {}", last_error()));
+    let object = unsafe { dlopen(name.as_ptr(), flags) };
+    match object.is_null() {
+        true => Err(format!("cannot load DPDK: {}", last_error())),
+        false => Ok(object),
     }
+}
+
+/// Maps the object at `path` and, before it, the one beside it that defines the thread's number (c/lcore.c).
+fn map(path: &Path) -> Result<(), String> {
+    map_object(&path.with_file_name(LCORE_OBJECT), RTLD_NOW | RTLD_GLOBAL)?;
+    let object = map_object(path, RTLD_NOW)?;
     // SAFETY: a mapped object and a C string.
     let build = unsafe { dlsym(object, BUILD.as_ptr()) };
     let other =
@@ -132,7 +142,7 @@ mod tests {
     fn a_file_that_is_no_object_is_an_error() {
         let file = std::env::temp_dir().join(format!("sluice-no-object-{}", std::process::id()));
         std::fs::write(&file, b"text").unwrap();
-        let result = map(&file);
+        let result = map_object(&file, RTLD_NOW);
         std::fs::remove_file(&file).unwrap();
         assert!(result.is_err_and(|text| text.starts_with("cannot load DPDK: ")));
     }
