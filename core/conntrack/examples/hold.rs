@@ -14,7 +14,7 @@ use units::Millis;
 mod shared;
 use shared::packet;
 
-/// A packet whose tracking takes longer counts as a pause: the bound for what a poll thread may lose at once.
+/// A packet that takes longer counts as a pause: a poll thread must not lose more time at once.
 const PAUSE: Duration = Duration::from_micros(100);
 /// Packets after which the counts of switches are read in any case.
 const LOOK_EVERY: u64 = 4096;
@@ -35,7 +35,7 @@ fn resident_mb() -> usize {
     shared::resident() >> 20
 }
 
-/// How often this thread has waited, and how often the kernel has taken its processor.
+/// Voluntary and involuntary context switches of this thread.
 fn switches() -> [u64; 2] {
     let text = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"].map(|name| {
@@ -44,7 +44,7 @@ fn switches() -> [u64; 2] {
     })
 }
 
-/// What a worker saw during something. Packets during which the kernel gave the processor to another thread are `taken`: they say
+/// Times of a worker's packets. `taken` counts the packets during which the kernel ran another thread on the core: their times say
 /// nothing about the table.
 #[derive(Default)]
 struct Seen {
@@ -84,7 +84,7 @@ fn work(ct: &Conntrack, known: u64, new_from: u64, stop: &AtomicBool) -> Seen {
     seen
 }
 
-/// Runs something beside a worker.
+/// Runs a function while another thread tracks packets.
 fn beside(what: &str, ct: &Conntrack, known: u64, new_from: &mut u64, run: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     let (seen, took) = std::thread::scope(|scope| {
@@ -92,7 +92,7 @@ fn beside(what: &str, ct: &Conntrack, known: u64, new_from: &mut u64, run: impl 
         let start = Instant::now();
         run();
         let took = start.elapsed();
-        // At least a second, so that what the machine itself takes away is seen each time.
+        // At least a second, so that each run includes interruptions by the machine itself.
         std::thread::sleep(Duration::from_secs(1).saturating_sub(took));
         stop.store(true, Ordering::Relaxed);
         (worker.join().unwrap_or_default(), took)

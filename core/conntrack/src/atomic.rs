@@ -13,8 +13,8 @@ pub(crate) fn replace(word: &AtomicU64, value: u64) {
     word.store(value, Ordering::Relaxed);
 }
 
-/// The same. The model checker does not know that a store behind the value that a compare-and-swap has replaced is also
-/// behind the value that it wrote.
+/// As above, for the model checker. Loom's coherence rules would let a plain store here be ordered between the value that a
+/// compare-and-swap replaced and the value that it wrote, which hardware cannot do. A swap excludes that order.
 #[cfg(loom)]
 pub(crate) fn replace(word: &AtomicU64, value: u64) {
     word.swap(value, Ordering::Relaxed);
@@ -22,7 +22,7 @@ pub(crate) fn replace(word: &AtomicU64, value: u64) {
 
 /// A type whose zeroed memory is a value.
 pub(crate) trait Slot: Sized {
-    /// `N` zeroed slots; `None` if memory is missing.
+    /// `N` zeroed slots; `None`: out of memory.
     fn chunk<const N: usize>() -> Option<Box<[Self; N]>>;
 }
 
@@ -33,7 +33,7 @@ impl<T: zerocopy::FromZeros> Slot for T {
     }
 }
 
-/// The model checker's atomics are no plain memory.
+/// Loom's atomics cannot be made from zeroed memory: each needs its constructor.
 #[cfg(loom)]
 impl<T: Default> Slot for T {
     fn chunk<const N: usize>() -> Option<Box<[T; N]>> {

@@ -1,12 +1,12 @@
-//! The steps of [`Conntrack::track`] for the packets of a batch: each step is done for all packets before the next one, so their
-//! memory accesses overlap.
+//! [`Conntrack::track`] in three steps. The datapath does each step for all packets of a batch before the next step, so that the
+//! cache misses of different packets overlap.
 
 use crate::established::Plan;
 use crate::nat::Translation;
-use crate::quick::{Quick, Written};
+use crate::packet_words::{PacketWords, Written};
 use crate::recent::Recent;
 use crate::subject::{self, Packet, Subject};
-use crate::tracker::{Action, Conntrack, Known, Metadata, Place, Visit};
+use crate::tracker::{Action, Conntrack, Known, Metadata, Place, TrackedPacket};
 use flow::flow::ct_state::{INVALID, TRACKED};
 use packet::ether::ethertype;
 use units::Millis;
@@ -14,25 +14,25 @@ use units::Millis;
 /// Result of reading a packet, before its connection is looked up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Read<'t> {
-    what: What,
+    kind: PacketKind,
     place: Place<'t>,
-    quick: Quick,
+    words: PacketWords,
     subject: Option<Subject>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum What {
-    /// Invalid: it belongs to no connection.
+enum PacketKind {
+    /// Invalid: the packet belongs to no connection.
     #[default]
     Invalid,
-    /// Its connection is known from an earlier `ct`.
+    /// The connection is known from an earlier `ct`: no look-up.
     Known,
-    /// One of IPv4 to be looked up, as most are: `quick` is filled.
-    Four,
-    /// The same of IPv6.
-    Six,
-    /// One to be looked up: `subject` is filled.
-    Subject,
+    /// IPv4, to be looked up, the usual case: `words` is filled.
+    Ipv4,
+    /// IPv6, to be looked up: `words` is filled.
+    Ipv6,
+    /// Another packet to be looked up (options, fragments, ICMP and so on): `subject` is filled.
+    Other,
 }
 
 impl Conntrack {
@@ -55,7 +55,7 @@ impl Conntrack {
         }
     }
 
-    /// The first step: reads a packet, and has what its hash means fetched. `fresh`: nothing is known of it, whatever `meta` says.
+    /// Step 1: reads a packet and prefetches the bucket of its hash. `fresh`: the packet was not tracked before; `meta` is not read.
     #[inline(always)]
     pub fn read<'t>(
         &'t self,
@@ -65,35 +65,35 @@ impl Conntrack {
         read: &mut Read<'t>,
     ) {
         if !fresh && self.known(meta, plan.action).is_some() {
-            read.what = What::Known;
+            read.kind = PacketKind::Known;
         } else if packet.ethertype == ethertype::IPV4
-            && read.quick.fill_four(packet, plan.action.zone).is_some()
+            && read.words.read_ipv4(packet, plan.action.zone).is_some()
         {
-            read.what = What::Four;
-            find(read.quick.hash_four(&self.chain), plan, read);
+            read.kind = PacketKind::Ipv4;
+            find(read.words.hash_ipv4(&self.chain), plan, read);
         } else {
             self.read_other(packet, plan, read);
         }
     }
 
-    /// Not inlined, so that it takes no registers from IPv4.
+    /// [`read`](Self::read) for all packets but plain IPv4. Not inlined: it would take registers from the IPv4 code.
     #[inline(never)]
     fn read_other<'t>(&'t self, packet: &Packet<'_>, plan: &Plan<'t>, read: &mut Read<'t>) {
         let zone = plan.action.zone;
-        if packet.ethertype == ethertype::IPV6 && read.quick.fill_six(packet, zone).is_some() {
-            read.what = What::Six;
-            return find(read.quick.hash_six(&self.chain), plan, read);
+        if packet.ethertype == ethertype::IPV6 && read.words.read_ipv6(packet, zone).is_some() {
+            read.kind = PacketKind::Ipv6;
+            return find(read.words.hash_ipv6(&self.chain), plan, read);
         }
         read.subject = subject::read(packet.ethertype, packet.l3, zone, packet.verify);
-        read.what = What::Invalid;
+        read.kind = PacketKind::Invalid;
         if let Some(subject) = &read.subject {
-            read.what = What::Subject;
+            read.kind = PacketKind::Other;
             find(subject.key.hash(&self.chain), plan, read);
         }
     }
 
-    /// The second step: has the record fetched of the connection that the packet most likely is of. `true`:
-    /// [`prefetch_addresses`](Self::prefetch_addresses) helps.
+    /// Step 2: prefetches the record that the packet's connection most likely has. `true`: the packet is IPv6, so call
+    /// [`prefetch_addresses`](Self::prefetch_addresses) too.
     #[inline(always)]
     pub fn prefetch<'t>(&'t self, read: &mut Read<'t>) -> bool {
         if let Some(bucket) = read.place.bucket
@@ -101,18 +101,18 @@ impl Conntrack {
         {
             read.place.guess = self.table().prefetch_record(number);
         }
-        read.what == What::Six
+        read.kind == PacketKind::Ipv6
     }
 
-    /// Has the addresses of IPv6 fetched, which are not in the record of a connection.
+    /// Prefetches the IPv6 addresses of the connection; they are outside its record.
     #[inline(always)]
     pub fn prefetch_addresses(&self, read: &Read<'_>) {
-        if let (What::Six, Some((_, record))) = (read.what, read.place.guess) {
+        if let (PacketKind::Ipv6, Some((_, record))) = (read.kind, read.place.guess) {
             self.table().prefetch_addresses(record);
         }
     }
 
-    /// The third step: the rest. The other arguments are those that the packet was read with.
+    /// Step 3: finds and updates the connection. `fresh` and `plan` are those that the packet was read with.
     #[inline(always)]
     pub fn track_read(
         &self,
@@ -121,28 +121,28 @@ impl Conntrack {
         plan: &Plan<'_>,
         recent: &mut Recent,
     ) -> Written {
-        // What another zone says of a packet is nothing to this one.
+        // The state that another zone has set does not count in this zone.
         let state = if fresh || meta.zone != plan.action.zone { 0 } else { meta.state };
-        // No closure: one that is not inlined is compiled without the vector instructions.
+        // Not a closure: a closure that is not inlined is compiled without the caller's vector instructions.
         if let Some((number, record)) = read.place.guess {
-            let written = match read.what {
-                What::Four => {
-                    let packet = &read.quick;
-                    match record.four(packet.what, packet.addresses, packet.ports) {
+            let written = match read.kind {
+                PacketKind::Ipv4 => {
+                    let packet = &read.words;
+                    match record.match_ipv4(packet.meta_bits, packet.addresses, packet.ports) {
                         Some(found) => {
                             recent.remember(packet, &found.remembered(number));
                             if fresh
                                 && plan.is_plain()
-                                && self.keep_on(packet, &found, (number, record), meta, plan)
+                                && self.track_plain(packet, &found, (number, record), meta, plan)
                             {
                                 return Written::Nothing;
                             }
-                            self.go_on(packet, &found, (number, record), (state, meta), plan)
+                            self.track_matched(packet, &found, (number, record), (state, meta), plan)
                         }
                         None => None,
                     }
                 }
-                What::Six => self.pass_six(&read.quick, (number, record), (state, meta), plan),
+                PacketKind::Ipv6 => self.track_ipv6(&read.words, (number, record), (state, meta), plan),
                 _ => None,
             };
             if let Some(written) = written {
@@ -152,14 +152,14 @@ impl Conntrack {
         if fresh {
             *meta = Metadata::default();
         }
-        self.track_any(read, meta, plan)
+        self.track_general(read, meta, plan)
     }
 
-    /// The third step in the general way.
+    /// Step 3 for packets that the fast path does not handle.
     #[inline(never)]
-    fn track_any(&self, read: &Read<'_>, meta: &mut Metadata, plan: &Plan<'_>) -> Written {
+    fn track_general(&self, read: &Read<'_>, meta: &mut Metadata, plan: &Plan<'_>) -> Written {
         let &Plan { action, now, .. } = plan;
-        let known = if read.what == What::Known { self.known(meta, action) } else { None };
+        let known = if read.kind == PacketKind::Known { self.known(meta, action) } else { None };
         if let Some((found, seen)) = known {
             return self.write_known(&found, seen, meta, action).into();
         }
@@ -168,15 +168,17 @@ impl Conntrack {
         }
         (meta.known, meta.control) = (Known::default(), None);
         meta.zone = action.zone;
-        let subject = match read.what {
-            What::Four | What::Six => Some(read.quick.subject()),
-            What::Subject => read.subject,
-            What::Known | What::Invalid => None,
+        let subject = match read.kind {
+            PacketKind::Ipv4 | PacketKind::Ipv6 => Some(read.words.subject()),
+            PacketKind::Other => read.subject,
+            PacketKind::Known | PacketKind::Invalid => None,
         };
         match &subject {
-            Some(subject) => self.pass(&Visit { subject, place: read.place, action, now }, meta).into(),
-            // Another thread has removed it since the packet was read.
-            None if read.what == What::Known => {
+            Some(subject) => {
+                self.track_subject(&TrackedPacket { subject, place: read.place, action, now }, meta).into()
+            }
+            // Another thread has removed the connection since the packet was read.
+            None if read.kind == PacketKind::Known => {
                 (meta.mark, meta.label) = (0, [0; 2]);
                 Written::Nothing
             }

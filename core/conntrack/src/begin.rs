@@ -7,13 +7,13 @@ use crate::nat::{Chance, Nat};
 use crate::protocol::Protocol;
 use crate::record::Filling;
 use crate::table::{Handle, Refused};
-use crate::tracker::{Connection, Conntrack, Metadata, Visit};
+use crate::tracker::{Connection, Conntrack, Metadata, TrackedPacket};
 use flow::flow::ct_state::{INVALID, NEW, RELATED};
 use std::sync::atomic::Ordering;
 use units::Millis;
 
-/// A key that was free may be taken before the connection is added. How many times another key is then
-/// chosen.
+/// How many keys are tried for a new connection: another thread may take a key between the check that it is free and the
+/// insertion.
 const CLASHES_MAX: usize = 4;
 
 impl Conntrack {
@@ -21,12 +21,12 @@ impl Conntrack {
     /// that announced it.
     pub(crate) fn begin(
         &self,
-        visit: &Visit<'_>,
+        packet: &TrackedPacket<'_>,
         key: &Key,
         parent: Option<&Parent>,
         meta: &mut Metadata,
     ) -> Option<Connection<'_>> {
-        let &Visit { subject, place, action, now } = visit;
+        let &TrackedPacket { subject, place, action, now } = packet;
         let Some((protocol, timeout)) = Protocol::begin(&subject.content) else {
             meta.state = INVALID;
             return None;
@@ -46,9 +46,9 @@ impl Conntrack {
             words,
             policy,
             counted,
-            special: 0,
+            helper_word: 0,
         };
-        filling.special = helper::special_of(action.helper, key, parent);
+        filling.helper_word = helper::helper_word_of(action.helper, key, parent);
         let mut nat = action.nat.as_ref();
         if let Some(parent) = parent.filter(|_| nat.is_some()) {
             nat = None;
@@ -99,7 +99,7 @@ impl Conntrack {
             Admission::ZoneFull => return None,
             Admission::Full => {}
         }
-        self.spare_one(now);
+        self.evict_one(now);
         match self.limits.admit(zone) {
             Admission::Counted(number) => Some(number),
             Admission::ZoneFull | Admission::Full => None,

@@ -20,8 +20,8 @@ impl Conntrack {
         entries
     }
 
-    /// Calls `each` for connections, of one zone or of all, from record `first` on, of which it visits at most `most`. Returns where to
-    /// continue; 0: there are no more. Connections that begin or end between two calls may be missing.
+    /// Calls `each` for the connections of one zone or of all zones, from record number `first` on. Visits at most `most` records.
+    /// Returns the record number to continue from; 0: there are no more. Connections that begin or end between two calls may be missing.
     pub fn dump_some(
         &self,
         (first, most): (u32, u32),
@@ -122,7 +122,7 @@ impl Conntrack {
         self.limits.count_of_zone(zone)
     }
 
-    /// Zones with connections, and how many; at most this many zones, those with the most.
+    /// The `most` zones with the most connections, and their numbers of connections.
     pub fn zones(&self, most: usize) -> Vec<(u16, u32)> {
         self.limits.zones(most)
     }

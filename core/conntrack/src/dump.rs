@@ -69,7 +69,7 @@ impl Entry {
             _ => None,
         };
         let (mark, label) = (record.mark(), whole(record.label()));
-        let helper = helper::helper_of(record.special());
+        let helper = helper::helper_of(record.helper_word());
         Some(Entry { original, reply, mark, label, left: record.expires().since(now), tcp, helper })
     }
 

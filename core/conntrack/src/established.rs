@@ -1,12 +1,12 @@
-//! The short way of packets of known connections: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
-//! Nothing is changed before every check has passed.
+//! The fast path for packets of known connections: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
 //!
-//! Whatever is not as usual goes the [general way](crate::tracker): no record where the index names one, a connection that is over or
-//! that has a helper, segments that begin or end a connection, a second translation.
+//! All other packets take the [general path](crate::tracker): the index's first entry is not the packet's connection, the connection
+//! has expired or has a helper, the segment begins or ends a connection, or the packet was translated before. The fast path changes
+//! nothing before every check has passed, so the general path can always follow it.
 
 use crate::key::Tuple;
-use crate::protocol::Talk;
-use crate::quick::{Ends, Quick, Translated, Written};
+use crate::packet_words::{Ends, PacketWords, Translated, Written};
+use crate::protocol::UdpState;
 use crate::record::{Matched, Pair, Record};
 use crate::subject::Content;
 use crate::table::{Handle, Table};
@@ -18,29 +18,29 @@ use flow::flow::ct_state::{ESTABLISHED, REPLY_DIR, TRACKED};
 use std::sync::atomic::Ordering;
 use units::Millis;
 
-/// What the packets of a batch that have the same action have in common.
+/// Values that are computed once for all packets of a batch with the same action.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'t> {
     pub(crate) action: &'t Action,
     pub(crate) now: Millis,
     pub(crate) table: &'t Table,
-    /// Mark or label are written into connections.
+    /// The action writes the mark or the label of connections.
     writes: bool,
     is_plain: bool,
-    /// When connections expire without another packet, if they have no timeout policy: of UDP in both directions, and of TCP that are
-    /// established.
-    talk_expires: Millis,
+    /// New expiry time of a UDP connection with packets in both directions, without a timeout policy.
+    udp_expires: Millis,
+    /// The same of an established TCP connection.
     tcp_expires: Millis,
 }
 
 impl Plan<'_> {
-    /// It is the plan of this action.
+    /// Returns whether this is the plan of `action`.
     #[inline(always)]
     pub fn is_of(&self, action: &Action) -> bool {
         std::ptr::eq(self.action, action)
     }
 
-    /// Nothing is written into connections and packets.
+    /// Returns whether the action writes neither mark nor label, does not translate addresses and does not force a direction.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         self.is_plain
@@ -58,53 +58,54 @@ impl Conntrack {
             table: self.table(),
             writes,
             is_plain: !writes && !action.force && action.nat.is_none(),
-            talk_expires: Timeout::OtherMultiple.after(now),
+            udp_expires: Timeout::OtherMultiple.after(now),
             tcp_expires: Timeout::TcpEstablished.after(now),
         }
     }
 
-    /// Tracks a packet of IPv6 whose connection is in this record. `None`, and nothing done: it is to go the general way. It is not
-    /// inlined, so that it takes no registers from IPv4.
+    /// Tracks an IPv6 packet whose connection is expected in this record. `None`: nothing was changed; take the general path. Not
+    /// inlined: it would take registers from the IPv4 code.
     #[inline(never)]
-    pub(crate) fn pass_six(
+    pub(crate) fn track_ipv6(
         &self,
-        packet: &Quick,
+        packet: &PacketWords,
         (number, record): (u32, &Record),
         (state, meta): (u8, &mut Metadata),
         plan: &Plan<'_>,
     ) -> Option<Written> {
-        let found = plan.table.six(record, packet.what, packet.six, packet.ports)?;
-        self.go_on(packet, &found, (number, record), (state, meta), plan)
+        let found = plan.table.match_ipv6(record, packet.meta_bits, packet.ipv6_addresses, packet.ports)?;
+        self.track_matched(packet, &found, (number, record), (state, meta), plan)
     }
 
-    /// Tracks a packet of this connection. `state`: what is known of the packet in this zone. Nothing else that `meta` says counts.
+    /// Tracks a packet of the matched connection. `state`: the packet's `ct_state` in this zone; of `meta`, nothing else is read.
+    /// `None`: nothing was changed; take the general path.
     #[inline(always)]
-    pub(crate) fn go_on<A: Addresses>(
+    pub(crate) fn track_matched<A: Addresses>(
         &self,
-        packet: &Quick,
+        packet: &PacketWords,
         found: &Matched<A>,
         (number, record): (u32, &Record),
         (state, meta): (u8, &mut Metadata),
         plan: &Plan<'_>,
     ) -> Option<Written> {
         let &Plan { action, now, .. } = plan;
-        let usual = record.special() == 0 && !action.force && state & TRANSLATED == 0;
+        let usual = record.helper_word() == 0 && !action.force && state & TRANSLATED == 0;
         if !usual || record.expires() <= now {
             return None;
         }
         let reply = found.reply;
         let handle = Handle { record: number, generation: found.meta.generation() };
         let c = Connection { handle, record };
-        let proto = (packet.what >> 8) as u8;
+        let proto = (packet.meta_bits >> 8) as u8;
         let after = match &packet.content {
             Content::Other => {
-                let update = talk_on(&c, reply);
-                self.learn(record, update, reply, now, state)
+                let update = update_udp(&c, reply);
+                self.ct_state_of(record, update, reply, now, state)
             }
-            Content::Tcp(segment) if self.carry_on(&c, segment, reply) => {
-                self.learn(record, Update::Valid(Some(Timeout::TcpEstablished)), reply, now, state)
+            Content::Tcp(segment) if self.update_established_tcp(&c, segment, reply) => {
+                self.ct_state_of(record, Update::Valid(Some(Timeout::TcpEstablished)), reply, now, state)
             }
-            content => self.move_on(&c, (proto, content), reply, now, state),
+            content => self.update_connection(&c, (proto, content), reply, now, state),
         };
         let mut state = after.unwrap_or(state);
         let (mut mark, mut label) = (record.mark(), record.label());
@@ -124,31 +125,31 @@ impl Conntrack {
         Some(ends.map_or(Written::Translation(any), Written::Ends))
     }
 
-    /// Tracks a packet of this connection, of which nothing is known yet, in a [plain](Plan::is_plain) way, if it changes no state.
-    /// `false`, and nothing done: it does, or the connection is not as most are.
+    /// Tracks a packet that was not tracked before and that changes no protocol state, under a [plain](Plan::is_plain) plan.
+    /// `false`: nothing was changed; take the longer fast path or the general path.
     #[inline(always)]
-    pub(crate) fn keep_on(
+    pub(crate) fn track_plain(
         &self,
-        packet: &Quick,
+        packet: &PacketWords,
         found: &Matched<u64>,
         (number, record): (u32, &Record),
         meta: &mut Metadata,
         plan: &Plan<'_>,
     ) -> bool {
-        if record.special() != 0 || record.expires() <= plan.now {
+        if record.helper_word() != 0 || record.expires() <= plan.now {
             return false;
         }
-        let (reply, proto) = (found.reply, (packet.what >> 8) as u8);
+        let (reply, proto) = (found.reply, (packet.meta_bits >> 8) as u8);
         let handle = Handle { record: number, generation: found.meta.generation() };
         let c = Connection { handle, record };
-        let (goes_on, mut expires, timeout) = match &packet.content {
-            Content::Other => (talks(&c), plan.talk_expires, Timeout::OtherMultiple),
+        let (applies, mut expires, timeout) = match &packet.content {
+            Content::Other => (is_two_way(&c), plan.udp_expires, Timeout::OtherMultiple),
             Content::Tcp(segment) => {
-                (self.carry_on(&c, segment, reply), plan.tcp_expires, Timeout::TcpEstablished)
+                (self.update_established_tcp(&c, segment, reply), plan.tcp_expires, Timeout::TcpEstablished)
             }
             Content::Icmp { .. } => return false,
         };
-        if !goes_on {
+        if !applies {
             return false;
         }
         if record.policy() != 0 {
@@ -168,30 +169,31 @@ impl Conntrack {
     }
 }
 
-/// A packet of a connection of UDP.
+/// Updates the state of a UDP connection for one of its packets.
 #[inline(always)]
-pub(crate) fn talk_on(c: &Connection<'_>, reply: bool) -> Update {
+pub(crate) fn update_udp(c: &Connection<'_>, reply: bool) -> Update {
     let (record, generation) = (c.record, c.handle.generation);
     loop {
         let Some(word) = record.state(generation) else { return Update::Valid(None) };
-        let mut talk = Talk::of(word);
-        let update = talk.update(reply);
-        if record.exchange_state(generation, word, talk as u64) {
+        let mut udp = UdpState::of(word);
+        let update = udp.update(reply);
+        if record.exchange_state(generation, word, udp as u64) {
             return update;
         }
     }
 }
 
-/// A connection of UDP has packets in both directions.
+/// Returns whether a UDP connection has had packets in both directions.
 #[inline(always)]
-fn talks(c: &Connection<'_>) -> bool {
-    c.record.state(c.handle.generation) == Some(Talk::BothSided as u64)
+fn is_two_way(c: &Connection<'_>) -> bool {
+    c.record.state(c.handle.generation) == Some(UdpState::BothSided as u64)
 }
 
 impl Conntrack {
-    /// A segment of an established connection of TCP. `false`, and nothing done: it is another.
+    /// Updates an established TCP connection for a segment in its window. `false`: nothing was changed, because the connection is not
+    /// established, or the segment is outside the window.
     #[inline(always)]
-    fn carry_on(&self, c: &Connection<'_>, segment: &Segment, reply: bool) -> bool {
+    fn update_established_tcp(&self, c: &Connection<'_>, segment: &Segment, reply: bool) -> bool {
         let (record, generation) = (c.record, c.handle.generation);
         let Some(words) = record.words(generation) else { return false };
         let strict = self.strict.load(Ordering::Relaxed);
@@ -204,8 +206,8 @@ impl Conntrack {
 pub(crate) trait Addresses: Copy {
     /// Source and destination.
     fn pair(self) -> Pair;
-    fn is_six() -> bool;
-    /// What a packet of a translated connection becomes, if it can be written as [`Ends`].
+    fn is_ipv6() -> bool;
+    /// The addresses and ports of a translated packet, if [`Ends`] can hold them: IPv4 only.
     fn ends(found: &Matched<Self>) -> Option<Ends>;
 }
 
@@ -216,11 +218,11 @@ impl Addresses for u64 {
     }
 
     #[inline(always)]
-    fn is_six() -> bool {
+    fn is_ipv6() -> bool {
         false
     }
 
-    /// The reverse of the packets of the other direction.
+    /// A translated packet has the reversed key of the other direction.
     #[inline(always)]
     fn ends(found: &Matched<u64>) -> Option<Ends> {
         let (addresses, ports) = if found.reply { found.original } else { found.replies };
@@ -237,7 +239,7 @@ impl Addresses for Pair {
     }
 
     #[inline(always)]
-    fn is_six() -> bool {
+    fn is_ipv6() -> bool {
         true
     }
 
@@ -251,5 +253,5 @@ impl Addresses for Pair {
 #[inline(always)]
 fn tuple<A: Addresses>(found: &Matched<A>, proto: u8) -> Tuple {
     let ([src, dst], ports) = (found.original.0.pair(), found.original.1);
-    Tuple { proto, v6: A::is_six(), src, dst, tp_src: (ports >> 32) as u16, tp_dst: ports as u16 }
+    Tuple { proto, v6: A::is_ipv6(), src, dst, tp_src: (ports >> 32) as u16, tp_dst: ports as u16 }
 }

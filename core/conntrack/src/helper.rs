@@ -36,7 +36,7 @@ pub(crate) type Parent = helpers::Parent<Readdress>;
 /// An expected connection in dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Its key, with source port 0.
+    /// Key of the expected connection, with source port 0: any source port matches.
     pub key: Key,
     /// Key of its control connection.
     pub parent: Key,
@@ -73,7 +73,7 @@ pub struct Edit {
 pub struct Control {
     pub(crate) handle: Handle,
     pub(crate) reply: bool,
-    /// Addresses were written into this packet in this zone.
+    /// The packet's addresses were translated in this zone.
     pub(crate) translated: bool,
 }
 
@@ -87,8 +87,9 @@ pub(crate) struct Helpers {
 
 pub(crate) const HELPER_BITS: u64 = 3;
 pub(crate) const RELATED_BIT: u64 = 4;
-/// It was announced by the initiator of the control connection.
+/// Set if the initiator of the control connection announced this connection.
 pub(crate) const BY_COMMAND: u64 = 8;
+/// Set if sequence numbers of the control connection are shifted, because a text of another length was written.
 pub(crate) const SKEWED: u64 = 16;
 
 impl Helper {
@@ -114,7 +115,7 @@ impl Helper {
 }
 
 /// The helper word of a record.
-pub(crate) fn special_of(helper: Option<Helper>, key: &Key, parent: Option<&Parent>) -> u64 {
+pub(crate) fn helper_word_of(helper: Option<Helper>, key: &Key, parent: Option<&Parent>) -> u64 {
     let helper = match helper.filter(|helper| helper.proto() == key.proto) {
         None => 0,
         Some(Helper::Ftp) => 1,
@@ -127,8 +128,8 @@ pub(crate) fn special_of(helper: Option<Helper>, key: &Key, parent: Option<&Pare
 }
 
 /// The helper in a helper word.
-pub(crate) fn helper_of(special: u64) -> Option<Helper> {
-    match special & HELPER_BITS {
+pub(crate) fn helper_of(helper_word: u64) -> Option<Helper> {
+    match helper_word & HELPER_BITS {
         1 => Some(Helper::Ftp),
         2 => Some(Helper::Tftp),
         _ => None,
@@ -137,8 +138,8 @@ pub(crate) fn helper_of(special: u64) -> Option<Helper> {
 
 /// The bits of `ct_state` that a helper word adds.
 #[inline(always)]
-pub(crate) fn state_of(special: u64) -> u8 {
-    if special & RELATED_BIT != 0 { RELATED } else { 0 }
+pub(crate) fn state_of(helper_word: u64) -> u8 {
+    if helper_word & RELATED_BIT != 0 { RELATED } else { 0 }
 }
 
 pub(crate) fn ends_of(key: &Key) -> Ends {

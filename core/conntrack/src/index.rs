@@ -78,7 +78,7 @@ fn bucket_of(hash: u64, size: u32) -> u32 {
 }
 
 impl Bucket {
-    /// The record that the first entry of this hash names, if there is one.
+    /// The record number in the first entry with this hash. Its key is not compared.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
         let entries = self.entries.iter().map(|e| e.load(Ordering::Relaxed));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_it_is_found_while_it_grows_and_nothing_else() {
+    fn entries_are_found_while_the_index_grows_and_no_others() {
         let (index, mut state) = (Index::default(), [ShardIndex::default(), ShardIndex::default()]);
         let mut there = BTreeSet::new();
         for step in 0..20_000u64 {

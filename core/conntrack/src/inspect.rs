@@ -21,7 +21,7 @@ impl Control {
     /// Returns the control connection of a packet, if its connection is one.
     #[inline(always)]
     pub(crate) fn of(c: &Connection<'_>, reply: bool, translated: bool) -> Option<Control> {
-        let is_control = c.record.special() & HELPER_BITS != 0;
+        let is_control = c.record.helper_word() & HELPER_BITS != 0;
         is_control.then_some(Control { handle: c.handle, reply, translated })
     }
 }
@@ -32,21 +32,21 @@ impl Conntrack {
         self.helpers.expectations.find(&ends_of(key))
     }
 
-    /// As `control`, for a connection whose helper word is not 0.
+    /// Sets `meta` for a packet of a connection whose helper word is not 0.
     #[cold]
-    pub(crate) fn write_special(
+    pub(crate) fn write_helper_state(
         &self,
         c: &Connection<'_>,
         reply: bool,
         translated: bool,
         meta: &mut Metadata,
     ) {
-        let special = c.record.special();
-        if special & RELATED_BIT != 0
+        let helper_word = c.record.helper_word();
+        if helper_word & RELATED_BIT != 0
             && let Some([original, replies]) = self.table().keys(c.handle)
         {
-            let like = if special & BY_COMMAND != 0 { replies } else { original };
-            let ports = ((special >> 48) as u16, (special >> 32) as u16);
+            let like = if helper_word & BY_COMMAND != 0 { replies } else { original };
+            let ports = ((helper_word >> 48) as u16, (helper_word >> 32) as u16);
             meta.tuple = Tuple { tp_src: ports.0, tp_dst: ports.1, ..like.tuple() };
         }
         meta.control = Control::of(c, reply, translated);
@@ -56,7 +56,7 @@ impl Conntrack {
     #[inline]
     pub(crate) fn forget_control(&self, handle: Handle) {
         let record = self.table.get().and_then(|table| table.get(handle));
-        if record.is_some_and(|record| record.special() & HELPER_BITS != 0)
+        if record.is_some_and(|record| record.helper_word() & HELPER_BITS != 0)
             && let Some([original, _]) = self.table().keys(handle)
         {
             let ends = ends_of(&original);
@@ -73,7 +73,7 @@ impl Conntrack {
             .get()
             .and_then(|table| Some((table.get(control.handle)?, table.keys(control.handle)?)));
         let Some((record, keys)) = found else { return Inspected::default() };
-        match helper_of(record.special()) {
+        match helper_of(record.helper_word()) {
             None => Inspected::default(),
             Some(Helper::Tftp) => {
                 self.expect(&keys, control.reply, keys[0].ports().0, (record.mark(), record.label()));
@@ -108,9 +108,9 @@ impl Conntrack {
                 }
             }
         }
-        if control.translated && (inspected.edit.is_some() || record.special() & SKEWED != 0) {
+        if control.translated && (inspected.edit.is_some() || record.helper_word() & SKEWED != 0) {
             self.shift(control, &keys[0], (tcp.seq(), tcp.ack()), &mut inspected);
-            record.add_special(SKEWED);
+            record.add_helper_bits(SKEWED);
         }
         inspected
     }

@@ -23,7 +23,7 @@ pub struct Key {
     pub(crate) dst: End,
 }
 
-/// What is matched of the first packet of a connection. The default says that nothing is known.
+/// The fields of a connection's first packet that flows match (`ct_nw_src` and so on). Default: not tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuple {
     /// IP protocol; 0: unknown.
@@ -85,16 +85,16 @@ impl Key {
     /// The same number for both directions: the smaller end is hashed first.
     #[inline]
     pub(crate) fn hash(&self, chain: &Chain) -> u64 {
-        let what = u64::from(self.zone) << 16 | u64::from(self.v6) << 2 | u64::from(self.proto) << 8;
+        let meta_bits = u64::from(self.zone) << 16 | u64::from(self.v6) << 2 | u64::from(self.proto) << 8;
         if !self.v6 {
-            return Key::hash_four(what, self.address_word(), self.port_word(), chain);
+            return Key::hash_ipv4(meta_bits, self.address_word(), self.port_word(), chain);
         }
-        Key::hash_six(what, [self.src.address, self.dst.address], self.port_word(), chain)
+        Key::hash_ipv6(meta_bits, [self.src.address, self.dst.address], self.port_word(), chain)
     }
 
-    /// The same of IPv6, of the words that a record and its addresses have.
+    /// As [`hash`](Self::hash), for IPv6, from the words of a record and its addresses.
     #[inline(always)]
-    pub(crate) fn hash_six(what: u64, [src, dst]: [[u64; 2]; 2], ports: u64, chain: &Chain) -> u64 {
+    pub(crate) fn hash_ipv6(meta_bits: u64, [src, dst]: [[u64; 2]; 2], ports: u64, chain: &Chain) -> u64 {
         let wide = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
         let (from, to) = (wide(src), wide(dst));
         // Without a branch: which end is the smaller one cannot be predicted.
@@ -103,15 +103,15 @@ impl Key {
         let ports = ports ^ ((ports ^ ports.rotate_left(32)) & turn);
         let high = (src[0] ^ dst[0]) & turn;
         let low = (src[1] ^ dst[1]) & turn;
-        chain.of([what, ports, src[0] ^ high, src[1] ^ low, dst[0] ^ high, dst[1] ^ low])
+        chain.of([meta_bits, ports, src[0] ^ high, src[1] ^ low, dst[0] ^ high, dst[1] ^ low])
     }
 
-    /// The same of IPv4, of the words that a record has.
+    /// As [`hash`](Self::hash), for IPv4, from the words of a record.
     #[inline(always)]
-    pub(crate) fn hash_four(what: u64, addresses: u64, ports: u64, chain: &Chain) -> u64 {
+    pub(crate) fn hash_ipv4(meta_bits: u64, addresses: u64, ports: u64, chain: &Chain) -> u64 {
         let src = addresses & !0xffff_ffff | ports >> 32;
         let dst = addresses << 32 | ports & 0xffff_ffff;
-        chain.of([what, src.min(dst), src.max(dst)])
+        chain.of([meta_bits, src.min(dst), src.max(dst)])
     }
 
     /// Zone.
@@ -183,10 +183,10 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Keys that differ in ports alone, in addresses alone, or in both: neither whole hashes nor the parts of them that choose
-    /// shards and buckets are alike, and both directions have the same.
+    /// Keys that differ in ports only, in addresses only, or in both have different hashes, and their shards and buckets are evenly
+    /// distributed. Both directions of a key have the same hash.
     #[test]
-    fn neighbours_have_hashes_of_their_own() {
+    fn similar_keys_have_different_hashes() {
         let chain = Chain::new(3);
         for v6 in [false, true] {
             for (by_address, by_port) in [(0, 1), (1, 0), (1, 1), (256, 0), (1 << 16, 1)] {

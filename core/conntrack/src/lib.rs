@@ -1,19 +1,20 @@
 //! Connection tracking for the `ct` action.
 //!
 //! ```text
-//! subject.rs   what a packet's headers say: the key of its connection, and what it changes there
+//! subject.rs   reads a packet: the key of its connection, and the fields that change the connection's state
 //! key.rs       a connection's two ends in a zone; both directions have the same hash
 //! protocol.rs  states of a connection; tcp.rs: those of TCP, with sequence numbers; update.rs: what a packet changes
 //! timeout.rs   time until a connection without packets expires
-//! record.rs    a connection in memory: keys, mark, label, the protocol's state; slab.rs: where records are; atomic.rs, model.rs: its models
-//! index.rs     which records a hash may mean; table.rs: all connections, found by the keys of both directions
-//! limits.rs    how many there may be, of all zones and of each
-//! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
+//! record.rs    a connection in memory: keys, mark, label, the protocol's state; slab.rs: storage of records; model.rs: loom models of a
+//!              record, with the atomics of atomic.rs
+//! index.rs     from a hash to the numbers of records; table.rs: all connections, found by the keys of both directions
+//! limits.rs    how many connections there may be, in total and by zone
+//! helper.rs    state of FTP and TFTP control connections, and of the connections that they announce
 //! inspect.rs   packets of control connections are inspected for announcements
-//! quick.rs     what the fast path reads of packets; established.rs: the fast path for known connections
-//! nat.rs       which addresses and ports a connection gets, and what is written into its packets
-//! tracker.rs   `Conntrack`: a packet is tracked; batched.rs: in steps, together with others; recent.rs: the connections of the last
-//!              packets; begin.rs: a packet begins a connection
+//! packet_words.rs  reads a packet for the fast path; established.rs: the fast path for packets of known connections
+//! nat.rs       chooses the translated addresses and ports of a connection, and computes the edits of its packets
+//! tracker.rs   `Conntrack`: tracks one packet; batched.rs: tracks a batch, step by step; recent.rs: a worker's cache of connections;
+//!              begin.rs: begins a connection
 //! sweep.rs     removes expired connections, and evicts when the table is full; control.rs: settings, and commands that flush
 //! dump.rs      lists connections, and selects those to flush; text.rs: as text
 //! ```
@@ -41,8 +42,8 @@ mod inspect;
 mod key;
 mod limits;
 mod nat;
+mod packet_words;
 mod protocol;
-mod quick;
 mod recent;
 mod record;
 mod slab;
@@ -63,7 +64,7 @@ pub use index::SHARDS;
 pub use key::{Key, Tuple};
 pub use limits::ZoneLimit;
 pub use nat::{Nat, Quoted, Translation, Transport};
-pub use quick::{Ends, Translated, Written};
+pub use packet_words::{Ends, Translated, Written};
 pub use recent::Recent;
 pub use record::Side;
 pub use subject::Packet;

@@ -1,7 +1,7 @@
 //! Limits of the number of connections, in total and by zone.
 //!
 //! **Threads**: workers reserve a place for each new connection. The limits of zones are behind a read-write
-//! lock; a flag tells that no zone has a limit, so that the lock need not be taken.
+//! lock. A flag says that no zone has a limit; then the lock is not taken.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -113,7 +113,7 @@ impl Limits {
         self.by_zone.get().map_or(0, |zones| zones[usize::from(zone)].load(Ordering::Relaxed))
     }
 
-    /// Zones with connections, at most this many: those with the most connections.
+    /// The `most` zones with the most connections, and their numbers of connections.
     pub(crate) fn zones(&self, most: usize) -> Vec<(u16, u32)> {
         let counts = (0..=u16::MAX).map(|zone| (zone, self.count_of_zone(zone)));
         let mut some: Vec<(u16, u32)> = counts.filter(|(_, n)| *n > 0).collect();

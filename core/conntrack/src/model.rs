@@ -1,9 +1,9 @@
-//! Models of records: the model checker loom tries every interleaving of some threads, and every value that a relaxed
-//! load may return. `scripts/models` builds this with `--cfg loom`.
+//! Models of records. The model checker loom tries every interleaving of a few threads, and every value that a relaxed load may
+//! return. `scripts/models` builds this with `--cfg loom`.
 
-use crate::established::talk_on;
+use crate::established::update_udp;
 use crate::key::{End, Key};
-use crate::protocol::Talk;
+use crate::protocol::UdpState;
 use crate::record::{Filling, Phase, Record};
 use crate::slab::Slab;
 use crate::table::Handle;
@@ -14,7 +14,7 @@ use loom::thread;
 use std::sync::Arc;
 use units::Millis;
 
-/// Time at which the records of the models are over.
+/// Time at which the connections of the models expire.
 const OVER: Millis = Millis(50);
 
 /// The key of the `n`-th client.
@@ -30,10 +30,10 @@ fn begin(record: &Record, n: u32) -> u32 {
         reply: None,
         hashes: [0; 2],
         expires: OVER,
-        words: [Talk::Once as u64, 0, 0],
+        words: [UdpState::Once as u64, 0, 0],
         policy: 0,
         counted: 0,
-        special: 0,
+        helper_word: 0,
     };
     let generation = record.reserve(&filling, None);
     record.publish();
@@ -57,14 +57,14 @@ fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-/// A thread runs beside this one, both with the same record.
+/// Runs a function on another thread, with the same record.
 fn beside(record: &Arc<Record>, run: impl FnOnce(&Record) + Send + 'static) -> thread::JoinHandle<()> {
     let other = Arc::clone(record);
     thread::spawn(move || run(&other))
 }
 
-/// A packet finds its connection or nothing while the record gets another connection, and never changes the state of
-/// that one.
+/// A packet looks for its connection while another thread reuses the record for another connection. It finds its own connection or
+/// none, and never changes the state of the other one.
 #[test]
 fn a_packet_changes_no_other_connection() {
     check(3, || {
@@ -82,23 +82,23 @@ fn a_packet_changes_no_other_connection() {
                 "the key of one use, the generation of another"
             );
             let handle = Handle { record: 0, generation: first };
-            talk_on(&Connection { handle, record }, false);
+            update_udp(&Connection { handle, record }, false);
         });
         assert!(remove(&record, first));
         let second = begin(&record, 2);
         packet.join().unwrap();
-        assert_eq!(record.state(second), Some(Talk::Once as u64));
+        assert_eq!(record.state(second), Some(UdpState::Once as u64));
     });
 }
 
-/// The same of the short way, which reads the words of the key at once.
+/// The same for the fast path, which compares all words of the key at once.
 #[test]
-fn the_short_way_finds_no_mixture() {
+fn the_fast_path_finds_no_mixture() {
     check(3, || {
         let record = Arc::new(Record::default());
         let first = begin(&record, 1);
         let packet = beside(&record, move |record| {
-            let found = record.four(17 << 8, key(1).address_word(), key(1).port_word());
+            let found = record.match_ipv4(17 << 8, key(1).address_word(), key(1).port_word());
             assert!(found.is_none_or(|f| f.meta.generation() == first && !f.reply), "{found:?}");
         });
         assert!(remove(&record, first));
@@ -107,7 +107,7 @@ fn the_short_way_finds_no_mixture() {
     });
 }
 
-/// A key with the ports of one connection and the addresses of the next is never found, in neither way.
+/// A key with the ports of one connection and the addresses of the next one is never found, by the fast path or the general one.
 #[test]
 fn no_key_is_of_two_connections() {
     let mixed = || {
@@ -130,7 +130,7 @@ fn no_key_is_of_two_connections() {
         let record = Arc::new(Record::default());
         let first = begin(&record, 1);
         let packet = beside(&record, move |record| {
-            let found = record.four(17 << 8, mixed().address_word(), mixed().port_word());
+            let found = record.match_ipv4(17 << 8, mixed().address_word(), mixed().port_word());
             assert!(found.is_none(), "{found:?}");
         });
         assert!(remove(&record, first));
@@ -139,7 +139,7 @@ fn no_key_is_of_two_connections() {
     });
 }
 
-/// A mark is that of the connection for which it was meant, or it is lost with that.
+/// A mark is written to the connection that it is meant for, or to none, if that connection has ended.
 #[test]
 fn a_late_mark_is_not_for_the_next_connection() {
     check(3, || {
@@ -154,22 +154,22 @@ fn a_late_mark_is_not_for_the_next_connection() {
     });
 }
 
-/// Packets of both directions at the same time: the connection is answered whichever comes first, and the reply knows.
+/// Packets of both directions at the same time: in every order the connection counts as answered, and the reply is seen as a reply.
 #[test]
 fn no_change_of_state_is_lost() {
     loom::model(|| {
         let record = Arc::new(Record::default());
         let handle = Handle { record: 0, generation: begin(&record, 1) };
-        let request = beside(&record, move |record| _ = talk_on(&Connection { handle, record }, false));
-        let update = talk_on(&Connection { handle, record: &record }, true);
+        let request = beside(&record, move |record| _ = update_udp(&Connection { handle, record }, false));
+        let update = update_udp(&Connection { handle, record: &record }, true);
         request.join().unwrap();
         assert!(matches!(update, Update::Valid(_)), "{update:?}");
-        assert_eq!(record.state(handle.generation), Some(Talk::BothSided as u64));
+        assert_eq!(record.state(handle.generation), Some(UdpState::BothSided as u64));
     });
 }
 
-/// The sweep and a new connection in a full table want the same record: one of them gets it, and the connection that
-/// the record has next stays.
+/// The sweep and the eviction for a new connection remove the same connection at the same time: one of them does, and the
+/// connection that uses the record next is not removed.
 #[test]
 fn one_thread_removes_a_connection() {
     check(3, || {
@@ -179,7 +179,7 @@ fn one_thread_removes_a_connection() {
         let sweeps = Arc::clone(&removed);
         let sweep = beside(&record, move |record| {
             let meta = record.meta();
-            // What it reads of the time may be of the next connection; then its claim must fail.
+            // The expiry time may be that of the record's next connection; then the claim must fail.
             if meta.phase() == Phase::Live && record.expires() <= OVER && remove(record, meta.generation()) {
                 sweeps.fetch_add(1 << (8 * meta.generation()), Ordering::Relaxed);
             }

@@ -150,7 +150,7 @@ impl Nat {
         };
         let ports = [key.port_word(), 0];
         let whole = hash(chance.secret, [key.src.address, key.dst.address, ports]);
-        // Without the secret, so that a client keeps its address after a restart.
+        // The secret is not hashed, so that a client keeps its address after a restart.
         let client = hash([0; 2], [key.src.address, [0; 2], [0; 2]]);
         let address = if self.persistent { client } else { whole };
         [address, if self.random { chance.random } else { whole }]

@@ -27,7 +27,7 @@ fn range(side: Side, addresses: (u8, u8), ports: Option<(u16, u16)>) -> Nat {
 }
 
 #[test]
-fn ports_stay_where_they_can_and_are_of_the_same_kind_where_they_cannot() {
+fn ports_stay_if_free_and_else_stay_in_their_class() {
     let nat = range(Side::Source, (9, 9), None);
     for (port, low, high) in [(300, 1, 511), (550, 600, 1023), (5000, 1024, u16::MAX)] {
         let key = key_of(17, (1, port), (2, 53));
@@ -42,7 +42,7 @@ fn ports_stay_where_they_can_and_are_of_the_same_kind_where_they_cannot() {
 }
 
 #[test]
-fn what_zero_stands_for_stays() {
+fn zero_addresses_mean_no_translation() {
     for address in ["0.0.0.0", "::"] {
         let address: IpAddr = address.parse().expect("an address");
         let nat = Nat { addresses: Some((address, address)), ..range(Side::Source, (0, 0), None) };
@@ -63,7 +63,7 @@ fn what_zero_stands_for_stays() {
 }
 
 #[test]
-fn a_client_keeps_its_address_where_that_is_asked_for() {
+fn persistent_clients_keep_their_address() {
     let nat = |persistent| Nat { persistent, ..range(Side::Source, (10, 250), None) };
     let address = |nat: Nat, port, secret| {
         let chance = Chance { secret, ..CHANCE };
@@ -136,7 +136,7 @@ fn commit(nat: Nat) -> Action {
 }
 
 #[test]
-fn replies_find_their_way_back_without_a_rule_of_their_own() {
+fn replies_are_translated_back() {
     for (side, out, state) in [(Side::Source, (9, 2), SRC_NAT), (Side::Destination, (1, 9), DST_NAT)] {
         let ct = Conntrack::new(1);
         let request = flow_of(17, (1, 5000), (2, 53));
@@ -199,7 +199,7 @@ fn zones_translate_one_after_another() {
 }
 
 #[test]
-fn errors_are_translated_with_what_they_quote() {
+fn icmp_errors_and_the_packets_that_they_quote_are_translated() {
     let ct = Conntrack::new(1);
     let request = flow_of(17, (1, 5000), (2, 53));
     let sent = send(
@@ -267,7 +267,7 @@ fn two_hosts_with_the_same_identifier_get_different_ones() {
 }
 
 #[test]
-fn where_all_is_taken_nothing_begins() {
+fn without_a_free_port_no_connection_begins() {
     let ct = Conntrack::new(1);
     let nat = commit(range(Side::Source, (9, 9), Some((1000, 1003))));
     let outcomes: Vec<(u8, bool)> = (0..6)
@@ -292,7 +292,7 @@ fn naive_search(ports: Ports, taken: &[u16]) -> bool {
 
 proptest! {
     #[test]
-    fn of_a_small_range_every_port_is_found(low in 1..60000u16, size in 1..128u16, hash: u32, taken in prop::collection::vec(0..128u16, 0..300)) {
+    fn in_a_small_range_every_port_is_found(low in 1..60000u16, size in 1..128u16, hash: u32, taken in prop::collection::vec(0..128u16, 0..300)) {
         let ports = Ports::from(low, low + size - 1, hash);
         let taken: Vec<u16> = taken.into_iter().map(|n| low + n).collect();
         let found = ports.search(&mut 1, |p| !taken.contains(&p));
@@ -303,7 +303,7 @@ proptest! {
     /// In a large range at most 128 + 64 + 32 + 16 + 8 ports are tried, and a free one is found unless nearly
     /// all are taken.
     #[test]
-    fn of_a_great_range_not_all_are_tried(first in 1024..u16::MAX, one_of in 2..8u16) {
+    fn in_a_large_range_the_search_is_bounded(first in 1024..u16::MAX, one_of in 2..8u16) {
         let (mut tries, ports) = (0, Ports { first, low: 1024, high: u16::MAX });
         prop_assert_eq!(ports.search(&mut 1, |_| { tries += 1; false }), None);
         prop_assert_eq!(tries, 248);

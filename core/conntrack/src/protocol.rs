@@ -16,38 +16,38 @@ pub(crate) enum Protocol {
     /// Whether there was a reply.
     Icmp { answered: bool },
     /// UDP and similar protocols.
-    Other(Talk),
+    Other(UdpState),
 }
 
-/// Which ends have sent packets.
+/// State of UDP and similar protocols: which ends have sent packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Talk {
+pub(crate) enum UdpState {
     Once,
     OneSided,
     BothSided,
 }
 
-impl Talk {
-    /// As a record keeps it.
+impl UdpState {
+    /// Decodes the state word of a record.
     #[inline(always)]
-    pub(crate) fn of(word: u64) -> Talk {
+    pub(crate) fn of(word: u64) -> UdpState {
         match word {
-            0 => Talk::Once,
-            1 => Talk::OneSided,
-            _ => Talk::BothSided,
+            0 => UdpState::Once,
+            1 => UdpState::OneSided,
+            _ => UdpState::BothSided,
         }
     }
 
-    /// A packet of the connection, which may be a reply.
+    /// Updates the state for a packet. `reply`: from the end that did not begin.
     #[inline(always)]
     pub(crate) fn update(&mut self, reply: bool) -> Update {
         *self = match *self {
-            _ if reply => Talk::BothSided,
-            Talk::Once => Talk::OneSided,
+            _ if reply => UdpState::BothSided,
+            UdpState::Once => UdpState::OneSided,
             other => other,
         };
         match self {
-            Talk::BothSided => Update::Valid(Some(Timeout::OtherMultiple)),
+            UdpState::BothSided => Update::Valid(Some(Timeout::OtherMultiple)),
             _ => Update::New(Timeout::OtherSingle),
         }
     }
@@ -60,7 +60,7 @@ impl Protocol {
         match self {
             Protocol::Tcp(peers) => tcp::pack(peers),
             Protocol::Icmp { answered } => [u64::from(*answered), 0, 0],
-            Protocol::Other(talk) => [*talk as u64, 0, 0],
+            Protocol::Other(udp) => [*udp as u64, 0, 0],
         }
     }
 
@@ -70,12 +70,11 @@ impl Protocol {
         match proto {
             ipproto::TCP => Protocol::Tcp(tcp::unpack(words)),
             proto if is_icmp(proto) => Protocol::Icmp { answered: words[0] != 0 },
-            _ => Protocol::Other(Talk::of(words[0])),
+            _ => Protocol::Other(UdpState::of(words[0])),
         }
     }
 
-    /// What a packet with this content makes of the state that a record keeps, and what it is to the connection; see
-    /// [`update`](Self::update).
+    /// Updates the state in the words of a record for a packet: [`update`](Self::update) on packed state. Returns the new words.
     #[inline]
     pub(crate) fn step(
         proto: u8,
@@ -89,12 +88,12 @@ impl Protocol {
         (protocol.words(), update)
     }
 
-    /// It has no answer yet, or it closes: where there is no room for more connections, it goes first.
+    /// Returns whether the connection has no answer yet or is closing: such connections are evicted when the table is full.
     pub(crate) fn is_dispensable(&self) -> bool {
         match self {
             Protocol::Tcp(peers) => tcp::is_dispensable(peers),
             Protocol::Icmp { answered } => !answered,
-            Protocol::Other(talk) => *talk != Talk::BothSided,
+            Protocol::Other(udp) => *udp != UdpState::BothSided,
         }
     }
 
@@ -108,7 +107,7 @@ impl Protocol {
             Content::Icmp { asks } => {
                 asks.then_some((Protocol::Icmp { answered: false }, Timeout::IcmpFirst))
             }
-            Content::Other => Some((Protocol::Other(Talk::Once), Timeout::OtherFirst)),
+            Content::Other => Some((Protocol::Other(UdpState::Once), Timeout::OtherFirst)),
         }
     }
 
@@ -127,7 +126,7 @@ impl Protocol {
                     false => Update::New(Timeout::IcmpFirst),
                 }
             }
-            (Protocol::Other(talk), Content::Other) => talk.update(reply),
+            (Protocol::Other(udp), Content::Other) => udp.update(reply),
             // The protocol is part of the key.
             _ => Update::Invalid,
         }

@@ -1,26 +1,27 @@
-//! The connections of the packets that a worker has tracked last: packets of few connections need neither a hash nor the index.
+//! A worker's cache of the connections of recent IPv4 packets. A packet that hits it needs neither the keyed hash nor the index.
 //!
-//! A place has the words by which a packet of IPv4 is known, in its direction, and the first word of the record in which its connection
-//! was found. As long as that word is unchanged, it is the same connection, so the packet's key need not be compared with the record's.
-//! A sender that chooses packets for the same place only makes the worker look them up.
+//! A place of the cache contains the addresses and ports of a packet, the number of its connection's record, and the first word of that
+//! record. As long as this word is unchanged, the record holds the same connection, so the packet's key is not compared with the
+//! record's. A sender that makes its packets collide in one place only causes look-ups in the index.
 
 use crate::established::Plan;
-use crate::quick::Quick;
+use crate::packet_words::PacketWords;
 use crate::record::{Meta, Remembered};
 use crate::subject::Packet;
 use crate::tracker::{Conntrack, Metadata};
 use packet::ether::ethertype;
 
-/// Number of places: 16 KiB, of which the connections of few packets use few lines.
+/// Number of places: 512 of 32 bytes, so 16 KiB for each worker. Few connections use few cache lines of it.
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 9;
-/// Number of batches without it after one in which less than half of the packets were found: it then costs more than it helps.
+/// Number of batches that do not use the cache after a batch of which less than half of the packets hit it: misses cost more than
+/// hits save.
 const PAUSE: u8 = 32;
 
-/// Recent connections of one worker, which alone uses them.
+/// The cache of one worker; no other thread uses it.
 #[derive(Debug, Default)]
 pub struct Recent {
-    /// Empty until the first packet is tracked, and where it is not to be used.
+    /// Empty until the first batch is tracked.
     places: Box<[Place]>,
     is_used: bool,
     pause: u8,
@@ -40,14 +41,14 @@ const REPLY: u32 = 1 << 31;
 
 /// The place of a packet.
 #[inline(always)]
-fn place_of(packet: &Quick) -> usize {
+fn place_of(packet: &PacketWords) -> usize {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = (packet.addresses ^ packet.ports.rotate_left(13)).wrapping_mul(ODD);
     (mixed >> (64 - PLACE_BITS)) as usize
 }
 
 impl Recent {
-    /// A batch begins. Returns whether packets are to be looked for here.
+    /// Begins a batch. Returns whether its packets are looked up in the cache.
     #[inline]
     pub fn begin(&mut self) -> bool {
         if self.places.is_empty() {
@@ -58,7 +59,7 @@ impl Recent {
         self.is_used
     }
 
-    /// Ends a batch. `packets`: how many it had; `found`: how many of them were found here.
+    /// Ends a batch of `packets` packets, of which `found` were found in the cache.
     #[inline]
     pub fn end(&mut self, packets: usize, found: usize) {
         if self.is_used && found * 2 < packets {
@@ -67,20 +68,20 @@ impl Recent {
         self.is_used = false;
     }
 
-    /// The connection of a packet of IPv4.
+    /// The cached connection of an IPv4 packet.
     #[inline(always)]
-    fn find(&self, packet: &Quick) -> Option<Remembered> {
+    fn find(&self, packet: &PacketWords) -> Option<Remembered> {
         let place = self.places.get(place_of(packet))?;
         let same = place.addresses == packet.addresses
             && place.ports == packet.ports
-            && place.meta.is_live_of(packet.what);
+            && place.meta.is_live_of(packet.meta_bits);
         let &Place { record, meta, .. } = place;
         same.then_some(Remembered { record: record & !REPLY, reply: record & REPLY != 0, meta })
     }
 
-    /// Remembers the connection of a packet of IPv4.
+    /// Stores the connection of an IPv4 packet.
     #[inline(always)]
-    pub(crate) fn remember(&mut self, packet: &Quick, of: &Remembered) {
+    pub(crate) fn remember(&mut self, packet: &PacketWords, of: &Remembered) {
         if self.is_used
             && let Some(place) = self.places.get_mut(place_of(packet))
         {
@@ -91,27 +92,27 @@ impl Recent {
 }
 
 impl Conntrack {
-    /// Tracks a packet of which nothing is known yet, if its connection is remembered and the packet changes nothing but when that
-    /// expires and the windows of TCP; the plan must be [plain](Plan::is_plain). `false`, and nothing done: it is to go the three steps.
+    /// Tracks a packet that was not tracked before, if its connection is in the cache and the packet changes only the expiry time and TCP
+    /// windows. The plan must be [plain](Plan::is_plain). `false`: nothing was changed; take the three steps of `batched.rs`.
     #[inline(always)]
-    pub fn track_again(
+    pub fn track_remembered(
         &self,
         packet: &Packet<'_>,
         meta: &mut Metadata,
         plan: &Plan<'_>,
         recent: &Recent,
     ) -> bool {
-        let mut quick = Quick::default();
-        if packet.ethertype != ethertype::IPV4 || quick.fill_four(packet, plan.action.zone).is_none() {
+        let mut words = PacketWords::default();
+        if packet.ethertype != ethertype::IPV4 || words.read_ipv4(packet, plan.action.zone).is_none() {
             return false;
         }
-        let Some(remembered) = recent.find(&quick) else { return false };
+        let Some(remembered) = recent.find(&words) else { return false };
         let number = remembered.record;
         let Some(record) = plan.table.record(number) else { return false };
-        let Some(found) = record.again(remembered.meta, remembered.reply, quick.words()) else {
+        let Some(found) = record.match_remembered(remembered.meta, remembered.reply, words.words()) else {
             return false;
         };
-        self.keep_on(&quick, &found, (number, record), meta, plan)
+        self.track_plain(&words, &found, (number, record), meta, plan)
     }
 }
 
@@ -151,7 +152,7 @@ mod tests {
         l3
     }
 
-    /// What a packet was found to be.
+    /// Tracks a packet that was not tracked before, without the cache.
     fn track(ct: &Conntrack, l3: &[u8], now: Millis) -> Metadata {
         let mut meta = Metadata::default();
         ct.track(&Packet { ethertype: ethertype::IPV4, l3, verify: false }, &mut meta, &COMMIT, now);
@@ -159,10 +160,10 @@ mod tests {
     }
 
     proptest! {
-        /// A worker that remembers connections finds the same of each packet, and leaves the same behind, as one that looks each
-        /// packet up, while connections begin, change, expire and are removed.
+        /// A worker with the cache and one that looks up every packet give each packet the same metadata, and have the same
+        /// connections afterwards, while connections begin, change, expire and are removed.
         #[test]
-        fn remembered_connections_are_as_those_looked_up(
+        fn cached_connections_equal_those_looked_up(
             steps in prop::collection::vec((0..4u16, any::<bool>(), any::<bool>(), 0..6u8, 0..3u32, 0..20_000u64), 1..120),
         ) {
             let (remembers, looks_up) = (Conntrack::new(1), Conntrack::new(1));
@@ -178,7 +179,7 @@ mod tests {
                 let packet = Packet { ethertype: ethertype::IPV4, l3: &l3, verify: false };
                 let (mut meta, plan) = (Metadata::default(), remembers.plan(&COMMIT, now));
                 prop_assert!(recent.begin());
-                let found = remembers.track_again(&packet, &mut meta, &plan, &recent);
+                let found = remembers.track_remembered(&packet, &mut meta, &plan, &recent);
                 again += u32::from(found);
                 if !found {
                     let mut read = crate::Read::default();
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn few_finds_pause_it() {
+    fn misses_pause_the_cache() {
         let mut recent = Recent::default();
         assert!(recent.begin());
         recent.end(64, 10);

@@ -43,7 +43,7 @@ pub(crate) struct Record {
     label: [AtomicU64; 2],
     hashes: [AtomicU64; 2],
     counted: AtomicU64,
-    special: AtomicU64,
+    helper_word: AtomicU64,
 }
 
 /// The addresses of an IPv6 connection: source and destination, then those of the replies.
@@ -86,8 +86,9 @@ impl Meta {
             Some(Side::Source) => 1,
             Some(Side::Destination) => 2,
         };
-        let what = u64::from(key.v6) << 2 | side << 3 | u64::from(key.proto) << 8 | u64::from(key.zone) << 16;
-        Meta(phase as u64 | what | u64::from(generation) << 32)
+        let meta_bits =
+            u64::from(key.v6) << 2 | side << 3 | u64::from(key.proto) << 8 | u64::from(key.zone) << 16;
+        Meta(phase as u64 | meta_bits | u64::from(generation) << 32)
     }
 
     #[inline(always)]
@@ -102,7 +103,7 @@ impl Meta {
 
     #[inline(always)]
     pub(crate) fn v6(self) -> bool {
-        self.0 & IS_SIX != 0
+        self.0 & IS_IPV6 != 0
     }
 
     #[inline(always)]
@@ -128,10 +129,10 @@ impl Meta {
         (self.0 >> 32) as u32
     }
 
-    /// Returns whether the connection is live and of this zone, protocol and family, as the word has them.
+    /// Returns whether the connection is live, and its zone, protocol and family are those of `meta_bits`.
     #[inline(always)]
-    pub(crate) fn is_live_of(self, what: u64) -> bool {
-        self.0 & 0xffff_ff07 == what | Phase::Live as u64
+    pub(crate) fn is_live_of(self, meta_bits: u64) -> bool {
+        self.0 & 0xffff_ff07 == meta_bits | Phase::Live as u64
     }
 
     /// Returns whether protocol, zone and address family are those of a key.
@@ -142,26 +143,26 @@ impl Meta {
     }
 }
 
-/// The bit of the first word that says that the addresses are those of IPv6.
-pub(crate) const IS_SIX: u64 = 4;
+/// The bit of the first word for IPv6.
+pub(crate) const IS_IPV6: u64 = 4;
 
 /// Source and destination address of IPv6, each with its most significant half first.
 pub(crate) type Pair = [[u64; 2]; 2];
 
-/// A live connection, one of whose keys has been found to be that of a packet. `A`: both addresses.
+/// A live connection that was found by the key of a packet. `A`: a source and a destination address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matched<A> {
     /// The first word.
     pub(crate) meta: Meta,
-    /// The packet is one of its replies.
+    /// The packet is a reply.
     pub(crate) reply: bool,
     /// Addresses and ports of the first packet.
     pub(crate) original: (A, u64),
-    /// Of the replies.
+    /// Addresses and ports of replies.
     pub(crate) replies: (A, u64),
 }
 
-/// A connection that was remembered.
+/// A connection in a worker's cache (`recent.rs`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Remembered {
     pub(crate) record: u32,
@@ -170,14 +171,14 @@ pub(crate) struct Remembered {
 }
 
 impl Matched<u64> {
-    /// What a worker remembers of it, which is record `number`.
+    /// The cache entry for this connection, whose record has number `record`.
     #[inline(always)]
     pub(crate) fn remembered(&self, record: u32) -> Remembered {
         Remembered { record, reply: self.reply, meta: self.meta }
     }
 }
 
-/// What a record is filled with.
+/// The contents of a new record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filling {
     pub(crate) key: Key,
@@ -188,21 +189,22 @@ pub(crate) struct Filling {
     pub(crate) words: Words,
     pub(crate) policy: u16,
     pub(crate) counted: u32,
-    /// See `helper::Special`.
-    pub(crate) special: u64,
+    /// The helper word; see [`helper_word_of`](crate::helper::helper_word_of).
+    pub(crate) helper_word: u64,
 }
 
-/// The state of a protocol as records store it: the state, and the sequence numbers of two ends of TCP.
+/// The protocol state as records store it: the state word, then for TCP one word of sequence numbers for each end.
 pub(crate) type Words = [u64; 3];
 
 /// Bits of the state word that are available to the protocol.
 pub(crate) const STATE_BITS: u32 = 50;
 
+/// The generation in the state word, above the bits of the protocol.
 fn stamp(generation: u32) -> u64 {
     u64::from(generation) << STATE_BITS
 }
 
-/// The bits of the word of the mark behind mark and policy.
+/// The generation in word 7, above mark and timeout policy.
 fn mark_stamp(generation: u32) -> u64 {
     u64::from(generation) << 48
 }
@@ -216,15 +218,15 @@ fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// Writes what has changed, unless another thread has written it meanwhile.
+/// Writes `new` if it differs from `old`. `false`: another thread has changed the word meanwhile.
 #[inline(always)]
 fn swap(word: &AtomicU64, old: u64, new: u64) -> bool {
     old == new || word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// Writes only what changes: the line stays shared otherwise.
+/// Writes a value only if it changes the word, so that the cache line can stay in the caches of several cores.
 #[inline(always)]
-fn renew(word: &AtomicU64, value: u64) {
+fn store_if_changed(word: &AtomicU64, value: u64) {
     if load(word) != value {
         store(word, value);
     }
@@ -284,7 +286,7 @@ impl Record {
         self.label.iter().for_each(|word| store(word, 0));
         self.hashes.iter().zip(f.hashes).for_each(|(word, hash)| store(word, hash));
         store(&self.counted, f.counted.into());
-        store(&self.special, f.special);
+        store(&self.helper_word, f.helper_word);
         let [state, first, second] = f.words;
         replace(&self.state, state | stamp(generation));
         self.ends.iter().zip([first, second]).for_each(|(word, end)| store(word, end));
@@ -345,17 +347,23 @@ impl Record {
         }
     }
 
-    /// The connection, if it is live and has this key: protocol, zone and family as in the first word, addresses, and ports.
+    /// Returns the connection if it is live and one of its two keys is this IPv4 key. `meta_bits`: zone, protocol and family, at their
+    /// bits in the first word.
     #[inline(always)]
-    pub(crate) fn four(&self, what: u64, addresses: u64, ports: u64) -> Option<Matched<u64>> {
+    pub(crate) fn match_ipv4(&self, meta_bits: u64, addresses: u64, ports: u64) -> Option<Matched<u64>> {
         let read = |reply: bool| Some(load(if reply { &self.reply_addresses } else { &self.addresses }));
-        self.matched(what, (addresses, ports), |addresses| addresses.rotate_left(32), read)
+        self.matched(meta_bits, (addresses, ports), |addresses| addresses.rotate_left(32), read)
     }
 
-    /// The same of a packet whose connection was found here before, with this first word and in this direction: as long as the word is
-    /// the same, so is the connection.
+    /// Returns the connection of a packet that was found here before, when the first word was `meta` and the direction `reply`. As long as
+    /// the first word is the same, the connection is the same.
     #[inline(always)]
-    pub(crate) fn again(&self, meta: Meta, reply: bool, wanted: (u64, u64)) -> Option<Matched<u64>> {
+    pub(crate) fn match_remembered(
+        &self,
+        meta: Meta,
+        reply: bool,
+        wanted: (u64, u64),
+    ) -> Option<Matched<u64>> {
         let turned = (wanted.0.rotate_left(32), wanted.1.rotate_left(32));
         let mut ways = if reply { [turned, wanted] } else { [wanted, turned] };
         if meta.side().is_some() {
@@ -368,29 +376,29 @@ impl Record {
         (self.meta() == meta).then_some(Matched { meta, reply, original: ways[0], replies: ways[1] })
     }
 
-    /// The same of IPv6.
+    /// As [`match_ipv4`](Self::match_ipv4), for IPv6.
     #[inline(always)]
-    pub(crate) fn six(
+    pub(crate) fn match_ipv6(
         &self,
-        what: u64,
+        meta_bits: u64,
         addresses: Pair,
         ports: u64,
         slab: &Slab<Addresses>,
     ) -> Option<Matched<Pair>> {
         let read = |reply: bool| Some(slab.get(self.addresses())?.pair(if reply { 2 } else { 0 }));
-        self.matched(what, (addresses, ports), |[src, dst]| [dst, src], read)
+        self.matched(meta_bits, (addresses, ports), |[src, dst]| [dst, src], read)
     }
 
     #[inline(always)]
     fn matched<A: Copy + PartialEq>(
         &self,
-        what: u64,
+        meta_bits: u64,
         wanted: (A, u64),
         turn: impl Fn(A) -> A,
         read: impl Fn(bool) -> Option<A>,
     ) -> Option<Matched<A>> {
         let meta = self.meta();
-        if !meta.is_live_of(what) {
+        if !meta.is_live_of(meta_bits) {
             return None;
         }
         let original = (read(false)?, load(&self.ports));
@@ -402,7 +410,7 @@ impl Record {
         if reply && replies != wanted {
             return None;
         }
-        // As in `matches`; whatever it has become meanwhile is found in the general way.
+        // As in `matches`. If the record has changed meanwhile, the general path looks the packet up again.
         fence(Ordering::Acquire);
         let unchanged = load(&self.meta) == meta.0;
         unchanged.then_some(Matched { meta, reply, original, replies })
@@ -464,7 +472,7 @@ impl Record {
         self.state(generation).map(|state| [state, load(&self.ends[0]), load(&self.ends[1])])
     }
 
-    /// The first of those words.
+    /// The state word, if the record has this generation.
     #[inline(always)]
     pub(crate) fn state(&self, generation: u32) -> Option<u64> {
         let state = load(&self.state);
@@ -472,7 +480,7 @@ impl Record {
         own.then_some(state & ((1 << STATE_BITS) - 1))
     }
 
-    /// Changes the first word. `false`: another thread has done so meanwhile.
+    /// Changes the state word. `false`: another thread has changed it meanwhile.
     #[inline(always)]
     pub(crate) fn exchange_state(&self, generation: u32, old: u64, new: u64) -> bool {
         swap(&self.state, old | stamp(generation), new | stamp(generation))
@@ -500,7 +508,7 @@ impl Record {
 
     #[inline(always)]
     pub(crate) fn set_expires(&self, at: Millis) {
-        renew(&self.expires, at.0);
+        store_if_changed(&self.expires, at.0);
     }
 
     #[inline(always)]
@@ -508,8 +516,8 @@ impl Record {
         load(&self.mark) as u32
     }
 
-    /// Sets the mark, unless the record has another generation: a thread may have been interrupted since it has found the connection,
-    /// and a mark decides what passes.
+    /// Sets the mark, unless the record has another generation. The generation is checked because the calling thread may have been
+    /// interrupted after it found the connection: flows match marks, so a mark must not reach the record's next connection.
     pub(crate) fn set_mark(&self, generation: u32, mark: u32) {
         loop {
             let word = load(&self.mark);
@@ -533,18 +541,18 @@ impl Record {
     /// Sets the label of a connection that is live.
     pub(crate) fn set_label(&self, generation: u32, label: [u64; 2]) {
         if self.is_live(generation) {
-            self.label.iter().zip(label).for_each(|(word, half)| renew(word, half));
+            self.label.iter().zip(label).for_each(|(word, half)| store_if_changed(word, half));
         }
     }
 
     /// The helper word: 0 except for control connections and those that they announce.
     #[inline(always)]
-    pub(crate) fn special(&self) -> u64 {
-        load(&self.special)
+    pub(crate) fn helper_word(&self) -> u64 {
+        load(&self.helper_word)
     }
 
-    pub(crate) fn add_special(&self, bits: u64) {
-        self.special.fetch_or(bits, Ordering::Relaxed);
+    pub(crate) fn add_helper_bits(&self, bits: u64) {
+        self.helper_word.fetch_or(bits, Ordering::Relaxed);
     }
 
     /// Number of the count of its zone that includes it; 0: none.
@@ -559,7 +567,7 @@ mod tests {
 
     /// The size of a connection, without its entries in the index.
     #[test]
-    fn records_are_as_small_as_they_are_said_to_be() {
+    fn records_have_the_documented_size() {
         assert_eq!((size_of::<Record>(), size_of::<Addresses>()), (128, 64));
     }
 }

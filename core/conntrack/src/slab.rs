@@ -52,7 +52,7 @@ impl<T: Slot> Slab<T> {
         let [part, chunk, at] = place(number);
         let chunk = &self.parts.get(part)?.get_or_init(|| Box::new([const { OnceLock::new() }; _]))[chunk];
         if chunk.get().is_none() {
-            // Of two that make it one is forgotten.
+            // If two threads allocate the chunk at the same time, one of the two allocations is freed.
             _ = chunk.set(T::chunk()?);
         }
         chunk.get().map(|slots| &slots[at])

@@ -1,7 +1,7 @@
 //! Reads a packet: the key of its connection, and its meaning for the protocol state.
 //!
-//! A packet is *invalid* if this is impossible: it is truncated, a fragment, has a wrong checksum or a zero
-//! port, or is of a type that belongs to no connection.
+//! A packet is *invalid* if it has no key: it is truncated, a fragment, has a wrong checksum or a zero port, or its type belongs to no
+//! connection.
 
 use crate::key::{End, Key, icmp_counterpart, icmp_port, is_icmp};
 use crate::tcp::Segment;
@@ -17,11 +17,11 @@ pub struct Packet<'a> {
     pub ethertype: u16,
     /// The packet from the network header on; padding may follow.
     pub l3: &'a [u8],
-    /// Its checksums are finished and must be right.
+    /// Verify the checksums: they are complete, not left to an offload.
     pub verify: bool,
 }
 
-/// What connection tracking reads from a packet.
+/// The fields of a packet that connection tracking uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Subject {
     /// The key of the connection, in the packet's direction.
@@ -32,7 +32,7 @@ pub(crate) struct Subject {
     pub(crate) content: Content,
 }
 
-/// What a packet means to its connection.
+/// The fields of a packet that change the state of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Content {
     Tcp(Segment),
@@ -54,7 +54,7 @@ struct Transport<'a> {
     pseudo: u32,
 }
 
-/// Reads a packet from its network header on. `verify`: its checksums are finished and must be right.
+/// Reads a packet from its network header on. `verify`: its checksums are complete and must be right.
 pub(crate) fn read(ethertype: u16, l3: &[u8], zone: u16, verify: bool) -> Option<Subject> {
     let transport = match ethertype {
         ethertype::IPV4 => {

@@ -5,11 +5,11 @@ use crate::tracker::{Conntrack, lock};
 use std::sync::atomic::Ordering;
 use units::Millis;
 
-/// Number of connections that are searched for a dispensable one: if a twentieth of them is dispensable, 19
-/// of 20 searches find one.
-const LOOKED_AT: u32 = 64;
-/// Consecutive records that such a search visits at most: a few microseconds.
-const PASSED: u32 = 1024;
+/// Maximum number of connections that an eviction examines. If one of 20 connections is dispensable, 64 are enough in 96 % of the
+/// evictions (1 - 0.95^64).
+const CONNECTIONS_MAX: u32 = 64;
+/// Maximum number of records that an eviction visits, free ones included: a few microseconds.
+const RECORDS_MAX: u32 = 1024;
 
 impl Conntrack {
     /// Removes some of the expired connections: each record is visited once per sweep interval.
@@ -43,25 +43,25 @@ impl Conntrack {
     /// Evicts a connection that has no reply yet or is closing: the first one found, searching from where the
     /// last search ended. So a flood that fills the table evicts its own connections. Established connections
     /// stay.
-    pub(crate) fn spare_one(&self, now: Millis) {
+    pub(crate) fn evict_one(&self, now: Millis) {
         let Some(table) = self.table.get() else { return };
         let used = table.used().max(1);
-        let mut at = self.spare_from.fetch_add(LOOKED_AT, Ordering::Relaxed) % used;
-        let mut looked_at = 0;
-        for _ in 0..PASSED.min(used) {
-            let mut spared = None;
+        let mut at = self.evict_from.fetch_add(CONNECTIONS_MAX, Ordering::Relaxed) % used;
+        let mut connections = 0;
+        for _ in 0..RECORDS_MAX.min(used) {
+            let mut victim = None;
             let next = table.scan(at, 1, |handle, record, meta| {
-                looked_at += 1;
+                connections += 1;
                 let words = record.words(handle.generation);
                 let dispensable = words.is_some_and(|w| Protocol::of_words(meta.proto(), w).is_dispensable());
-                spared = (record.expires() <= now || dispensable).then_some(handle);
+                victim = (record.expires() <= now || dispensable).then_some(handle);
             });
-            if spared.is_some_and(|handle| self.remove(handle)) {
+            if victim.is_some_and(|handle| self.remove(handle)) {
                 // The next search continues after it.
-                self.spare_from.store(at + 1, Ordering::Relaxed);
+                self.evict_from.store(at + 1, Ordering::Relaxed);
                 return;
             }
-            if looked_at >= LOOKED_AT {
+            if connections >= CONNECTIONS_MAX {
                 return;
             }
             at = next;

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
-/// In a cache line of its own, because other workers take the neighbouring locks.
+/// A shard's lock, in a cache line of its own, because other workers take the neighbouring locks.
 #[repr(align(64))]
 #[derive(Debug, Default)]
-struct Apart(Mutex<Shard>);
+struct ShardLock(Mutex<Shard>);
 
 /// What the lock of a shard protects.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub(crate) struct Table {
     addresses: Slab<Addresses>,
     records_used: AtomicU32,
     addresses_used: AtomicU32,
-    shards: Box<[Apart]>,
+    shards: Box<[ShardLock]>,
 }
 
 /// Names a connection that a look-up has found; it may have been removed since.
@@ -61,7 +61,7 @@ pub(crate) enum Refused {
     /// One of its keys is taken.
     Taken,
     /// Out of memory, or all record numbers are used.
-    NoRoom,
+    Full,
 }
 
 impl Default for Table {
@@ -72,7 +72,7 @@ impl Default for Table {
             addresses: Slab::default(),
             records_used: AtomicU32::new(0),
             addresses_used: AtomicU32::new(0),
-            shards: (0..SHARDS).map(|_| Apart::default()).collect(),
+            shards: (0..SHARDS).map(|_| ShardLock::default()).collect(),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Table {
         self.shards[shard_of(hash)].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the place in the index fetched that says where the connection of a hash is.
+    /// Prefetches the bucket of a hash and returns it.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) -> Option<&Bucket> {
         self.index.prefetch(hash)
@@ -108,7 +108,7 @@ impl Table {
         Some((number, record))
     }
 
-    /// Prefetches the addresses of a record of IPv6.
+    /// Prefetches the addresses of an IPv6 record.
     #[inline(always)]
     pub(crate) fn prefetch_addresses(&self, record: &Record) {
         if let Some(addresses) = self.addresses.get(record.addresses()) {
@@ -116,16 +116,16 @@ impl Table {
         }
     }
 
-    /// See [`Record::six`].
+    /// See [`Record::match_ipv6`].
     #[inline(always)]
-    pub(crate) fn six(
+    pub(crate) fn match_ipv6(
         &self,
         record: &Record,
-        what: u64,
+        meta_bits: u64,
         addresses: Pair,
         ports: u64,
     ) -> Option<Matched<Pair>> {
-        record.six(what, addresses, ports, &self.addresses)
+        record.match_ipv6(meta_bits, addresses, ports, &self.addresses)
     }
 
     /// The connection of a key, if it is in this record and alive at `now`.
@@ -193,7 +193,7 @@ impl Table {
         let [hash, reply_hash] = filling.hashes;
         let (number, record, generation) = {
             let mut shard = self.lock(hash);
-            self.reserve(&mut shard, filling).ok_or(Refused::NoRoom)?
+            self.reserve(&mut shard, filling).ok_or(Refused::Full)?
         };
         if let Some((key, _)) = &filling.reply {
             let mut shard = self.lock(reply_hash);
@@ -201,7 +201,7 @@ impl Table {
             let taken = self.is_taken(reply_hash, key, now);
             if taken || !self.index.insert(&mut shard.index, reply_hash, number) {
                 self.give_back(&mut shard, number, record);
-                return Err(if taken { Refused::Taken } else { Refused::NoRoom });
+                return Err(if taken { Refused::Taken } else { Refused::Full });
             }
         }
         let mut shard = self.lock(hash);
@@ -217,7 +217,7 @@ impl Table {
             self.index.remove(&mut shard.index, reply_hash, number);
         }
         self.give_back(&mut shard, number, record);
-        Err(if taken { Refused::Taken } else { Refused::NoRoom })
+        Err(if taken { Refused::Taken } else { Refused::Full })
     }
 
     fn is_taken_by_another(&self, hash: u64, key: &Key, own: u32, now: Millis) -> bool {
@@ -298,7 +298,7 @@ impl Table {
 
     /// Number of connections of each shard.
     pub(crate) fn lens(&self) -> Vec<usize> {
-        let len = |apart: &Apart| apart.0.lock().unwrap_or_else(PoisonError::into_inner).connections;
+        let len = |apart: &ShardLock| apart.0.lock().unwrap_or_else(PoisonError::into_inner).connections;
         self.shards.iter().map(len).collect()
     }
 }

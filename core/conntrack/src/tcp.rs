@@ -69,7 +69,7 @@ impl Scale {
         }
     }
 
-    /// In five bits.
+    /// The scale in five bits.
     fn code(self) -> u64 {
         match self {
             Scale::By(bits) => u64::from(bits.min(MAX_SCALE)),
@@ -90,7 +90,7 @@ pub(crate) struct Segment {
     seq: u32,
     ack: u32,
     window: u16,
-    /// Of the window scale option, which is valid only with SYN.
+    /// From the window scale option, which is valid only with SYN.
     scale: Scale,
     /// Bytes of payload.
     len: u32,
@@ -103,7 +103,7 @@ impl Segment {
         Segment { flags, seq: tcp.seq(), ack: tcp.ack(), window: tcp.window(), scale, len }
     }
 
-    /// Of a segment that neither begins nor ends a connection; `None`: it does.
+    /// Reads a segment that neither begins nor ends a connection; `None`: it does.
     #[inline(always)]
     pub(crate) fn of_data(tcp: &Tcp<'_>, len: u32) -> Option<Segment> {
         let flags = tcp.flags();
@@ -191,7 +191,7 @@ pub(crate) fn pack([first, second]: &[Peer; 2]) -> Words {
     [states, pair(first.sent, second.limit), pair(second.sent, first.limit)]
 }
 
-/// Unpacks what [`pack`] has packed.
+/// The reverse of [`pack`].
 #[inline(always)]
 pub(crate) fn unpack([states, forward, back]: Words) -> [Peer; 2] {
     let half = |word: u64| ((word >> 32) as u32, word as u32);
@@ -229,7 +229,7 @@ pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: 
     if segment.has(SYN) && !segment.has(ACK) {
         if src.state >= FinWait2 && dst.state >= FinWait2 {
             (src.state, dst.state) = (Closed, Closed);
-            return Update::Again;
+            return Update::Restart;
         }
         if src.state <= SynSent {
             src.state = SynSent;
@@ -251,7 +251,8 @@ pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: 
     }
 }
 
-/// The shifts of windows, of who sends and of who receives, by what both ends said of scaling.
+/// Window shifts of sender and receiver, from the scale codes that both ends have announced. If one end did not announce scaling,
+/// neither window is scaled (RFC 7323 §2.2).
 #[inline(always)]
 fn shifts(src: u64, dst: u64) -> [u8; 2] {
     match (src, dst) {
@@ -261,8 +262,8 @@ fn shifts(src: u64, dst: u64) -> [u8; 2] {
     }
 }
 
-/// What [`update`] makes of a connection that is established in both directions, of the words that a record keeps, by a segment
-/// [of data](Segment::of_data) that is in its window. `None`: the connection or the segment is another.
+/// [`update`] for the fast path: works on the packed words of a record, and only for a [data segment](Segment::of_data) in the window of
+/// a connection that is established in both directions. `None`: use [`update`].
 #[inline(always)]
 pub(crate) fn established(words: Words, segment: &Segment, reply: bool, strict: bool) -> Option<Words> {
     const STATES: u64 = 15 | 15 << 25;
@@ -468,7 +469,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn data_of_established_connections_do_what_any_segment_does(
+        fn established_equals_update_for_data_segments(
             peers in [established_peer(), established_peer()],
             state in prop::sample::select(vec![TcpState::Established, TcpState::Established, TcpState::Closing]),
             (seq, ack, len, flags) in (any::<i32>(), any::<i32>(), 0..3000u32, prop::sample::select(vec![ACK, ACK | PSH, ACK | URG])),
@@ -479,13 +480,13 @@ mod tests {
             let [src, dst] = if reply { [peers[1], peers[0]] } else { peers };
             let (seq, ack) = (src.sent.wrapping_add_signed(seq >> near), dst.sent.wrapping_add_signed(ack >> near));
             let segment = Segment { flags, seq, ack, window, scale: Scale::None, len };
-            let quick = established(pack(&peers), &segment, reply, strict);
+            let fast = established(pack(&peers), &segment, reply, strict);
             let mut after = peers;
             let [first, second] = &mut after;
             let (src, dst) = if reply { (second, first) } else { (first, second) };
             let update = update(src, dst, &segment, strict);
             let usual = state == TcpState::Established && update == Update::Valid(Some(Timeout::TcpEstablished));
-            prop_assert_eq!(quick, usual.then(|| pack(&after)));
+            prop_assert_eq!(fast, usual.then(|| pack(&after)));
         }
     }
 

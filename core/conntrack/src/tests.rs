@@ -98,7 +98,7 @@ fn handshake(ct: &Conntrack, now: u64) {
 }
 
 #[test]
-fn tcp_opens_talks_closes_and_opens_again() {
+fn tcp_opens_sends_data_closes_and_opens_again() {
     let ct = Conntrack::new(1);
     assert_eq!(fresh(&ct, &segment(false, SYN | ACK, 499, 100, 0), &COMMIT, 0), INV | TRK);
     handshake(&ct, 0);
@@ -120,7 +120,7 @@ fn tcp_opens_talks_closes_and_opens_again() {
 }
 
 #[test]
-fn where_sequence_numbers_do_not_count_anything_goes() {
+fn without_strict_mode_sequence_numbers_are_not_checked() {
     let ct = Conntrack::new(1);
     ct.set_strict(false);
     handshake(&ct, 0);
@@ -139,7 +139,7 @@ fn a_connection_whose_beginning_was_not_seen_is_picked_up() {
 }
 
 #[test]
-fn how_long_a_connection_waits_depends_on_how_far_it_has_got() {
+fn timeouts_depend_on_the_tcp_state() {
     let ct = Conntrack::new(1);
     let left = |now: u64| ct.dump(None, Millis(now)).first().map(|e| e.left.0);
     fresh(&ct, &segment(true, SYN, 99, 0, 0), &COMMIT, 0);
@@ -168,7 +168,7 @@ fn error_about(l3: &[u8], to: u8, quoted: usize) -> Vec<u8> {
 }
 
 #[test]
-fn errors_are_related_to_what_caused_them() {
+fn icmp_errors_are_related_to_the_packets_that_they_quote() {
     for v6 in [false, true] {
         let ct = Conntrack::new(1);
         let header = if v6 { 40 } else { 20 };
@@ -187,7 +187,7 @@ fn errors_are_related_to_what_caused_them() {
 }
 
 #[test]
-fn what_is_damaged_is_invalid() {
+fn damaged_packets_are_invalid() {
     let ct = Conntrack::new(1);
     let good = bytes_of(&flow_of(false, 17, (1, 1000), (2, 53)), b"hello");
     assert_eq!(fresh(&ct, &good, &LOOK, 0), NEW | TRK);
@@ -261,9 +261,9 @@ fn connections_as_scripts_read_them() {
     ));
 }
 
-/// What is listed piece by piece is what is listed at once, with and without a zone, whatever the size of pieces.
+/// A dump in pieces equals a dump at once, with and without a zone, for any size of the pieces.
 #[test]
-fn pieces_of_a_list_make_the_list() {
+fn pieces_of_a_dump_make_the_dump() {
     let ct = Conntrack::new(1);
     for n in 0..300u16 {
         let flow = flow_of(n % 3 == 0, 17, (1, 1000 + n), (2, 53));
@@ -313,7 +313,7 @@ fn zones_are_held_to_their_limits() {
 }
 
 #[test]
-fn where_there_is_no_room_what_has_no_answer_goes_and_what_has_one_stays() {
+fn a_full_table_evicts_unanswered_connections_only() {
     let ct = Conntrack::new(1);
     ct.set_max(100);
     let packet = |host: u8, port: u16, reply: bool| {
@@ -373,7 +373,7 @@ fn timeouts_are_those_of_the_policy() {
 }
 
 #[test]
-fn what_is_over_is_swept_in_time_and_memory_comes_back() {
+fn expired_connections_are_swept_in_time_and_their_memory_is_reused() {
     let ct = Conntrack::new(1);
     ct.sweep(Millis(0));
     for port in 1..2000 {

@@ -9,8 +9,8 @@ use crate::index::Bucket;
 use crate::key::{Key, Tuple};
 use crate::limits::Limits;
 use crate::nat::{Nat, Translation};
+use crate::packet_words::Translated;
 use crate::protocol::Protocol;
-use crate::quick::Translated;
 use crate::record::{Record, Side};
 use crate::subject::{Content, Subject};
 use crate::table::{Found, Handle, Table};
@@ -70,7 +70,7 @@ pub struct Metadata {
     pub label: [u64; 2],
     /// The tuple of the connection's first packet.
     pub tuple: Tuple,
-    /// Its connection, if that has counted this packet already.
+    /// Its connection, if this packet has updated it already.
     pub known: Known,
     /// The packet belongs to a control connection: pass it to [`Conntrack::inspect`].
     pub control: Option<Control>,
@@ -92,7 +92,7 @@ impl Known {
         Known(Some(Seen { handle, reply, related }))
     }
 
-    /// There is one.
+    /// Returns whether a connection is known.
     pub fn is_some(&self) -> bool {
         self.0.is_some()
     }
@@ -122,7 +122,7 @@ pub struct Conntrack {
     pub(crate) sweep_interval: AtomicU32,
     pub(crate) sweep: Mutex<Sweep>,
     /// Where the search for a dispensable connection continues.
-    pub(crate) spare_from: AtomicU32,
+    pub(crate) evict_from: AtomicU32,
     pub(crate) draws: AtomicU64,
     pub(crate) exhausted: AtomicU64,
     pub(crate) helpers: Helpers,
@@ -149,10 +149,10 @@ fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -> [u64; 2] 
     [value[0] | old[0] & !mask[0], value[1] | old[1] & !mask[1]]
 }
 
-/// The bits of a state that say that the packet was translated in this zone.
+/// The `ct_state` bits of a packet that was translated in this zone.
 pub(crate) const TRANSLATED: u8 = SRC_NAT | DST_NAT;
 
-/// The bit that says so of a packet: the addresses of replies are translated on the other side.
+/// The `ct_state` bit of a translated packet. Replies are translated on the other side.
 #[inline(always)]
 pub(crate) fn translated_bit(side: Side, reply: bool) -> u8 {
     if (side == Side::Source) != reply { SRC_NAT } else { DST_NAT }
@@ -170,7 +170,7 @@ impl Conntrack {
             strict: AtomicBool::new(true),
             sweep_interval: AtomicU32::new(20_000),
             sweep: Mutex::default(),
-            spare_from: AtomicU32::new(0),
+            evict_from: AtomicU32::new(0),
             draws: AtomicU64::new(0),
             exhausted: AtomicU64::new(0),
             helpers: Helpers::default(),
@@ -182,7 +182,7 @@ impl Conntrack {
         self.table.get_or_init(Table::default)
     }
 
-    /// What is written into a packet. `None`: its connection has been removed meanwhile.
+    /// The edits of a packet that must be translated. `None`: its connection has been removed meanwhile.
     pub fn translation(&self, translated: &Translated) -> Option<Translation> {
         let keys = self.table().keys(translated.handle)?;
         let &Translated { side, reply, related, .. } = translated;
@@ -217,13 +217,17 @@ impl Conntrack {
         written
     }
 
-    /// A packet that says of which connection it is.
-    pub(crate) fn pass(&self, visit: &Visit<'_>, meta: &mut Metadata) -> Option<Translated> {
-        let &Visit { subject, action, .. } = visit;
-        let Looked { connection, key, reply } = self.look_up(visit, meta);
+    /// Tracks a packet whose headers identify a connection: the general path.
+    pub(crate) fn track_subject(
+        &self,
+        packet: &TrackedPacket<'_>,
+        meta: &mut Metadata,
+    ) -> Option<Translated> {
+        let &TrackedPacket { subject, action, .. } = packet;
+        let LookUp { connection, key, reply } = self.look_up(packet, meta);
         let (mut written, mut parent) = (None, None);
         let connection = match connection {
-            Some(c) if self.advance(&c, visit, reply, meta) => {
+            Some(c) if self.advance(&c, packet, reply, meta) => {
                 if action.nat.is_some() {
                     written = self.translate(&c, meta, reply, subject.related);
                 }
@@ -236,7 +240,7 @@ impl Conntrack {
             old => {
                 old.map(|c| self.remove(c.handle));
                 parent = self.expected(&key);
-                let begun = self.begin(visit, &key, parent.as_ref(), meta);
+                let begun = self.begin(packet, &key, parent.as_ref(), meta);
                 written = begun.as_ref().and_then(|c| self.translate(c, meta, false, false));
                 begun
             }
@@ -246,10 +250,10 @@ impl Conntrack {
         match connection {
             Some(c) => {
                 (meta.mark, meta.label) = c.written(action);
-                let special = c.record.special();
+                let helper_word = c.record.helper_word();
                 meta.tuple = self.original(&c, &key, reply).tuple();
-                if special != 0 {
-                    self.write_special(&c, reply, written.is_some(), meta);
+                if helper_word != 0 {
+                    self.write_helper_state(&c, reply, written.is_some(), meta);
                 }
                 if action.nat.is_none() {
                     meta.known = Known(Some(Seen { handle: c.handle, reply, related: subject.related }));
@@ -280,8 +284,8 @@ impl Conntrack {
     /// Finds the connection of a packet. A packet that was translated in this zone has the reverse of the
     /// other direction's key, or else the tuple identifies its connection.
     #[inline(always)]
-    fn look_up<'a>(&'a self, visit: &Visit<'a>, meta: &Metadata) -> Looked<'a> {
-        let &Visit { subject, place, action, now } = visit;
+    fn look_up<'a>(&'a self, packet: &TrackedPacket<'a>, meta: &Metadata) -> LookUp<'a> {
+        let &TrackedPacket { subject, place, action, now } = packet;
         let translated = meta.state & TRANSLATED != 0;
         let wanted = if translated { subject.key.reverse() } else { subject.key };
         let guessed = place.guess.and_then(|record| self.table().verify(record, &wanted, now));
@@ -289,13 +293,13 @@ impl Conntrack {
         let Some(found) = found.filter(|found| self.is_to_be_used(found, action, translated, now)) else {
             let by_tuple = translated && action.nat.is_none() && meta.tuple.proto != 0;
             let connection = by_tuple.then(|| self.look_up_tuple(&subject.key, &meta.tuple, now)).flatten();
-            return Looked { connection, key: subject.key, reply: false };
+            return LookUp { connection, key: subject.key, reply: false };
         };
         let reply = found.reply != translated;
         let connection = Connection { handle: found.handle, record: found.record };
         let keys = translated.then(|| self.table().keys(found.handle)).flatten();
         let key = keys.map_or(subject.key, |keys| keys[usize::from(reply)]);
-        Looked { connection: Some(connection), key, reply }
+        LookUp { connection: Some(connection), key, reply }
     }
 
     /// Finds the connection of a packet that was translated and then changed by another action.
@@ -319,21 +323,28 @@ impl Conntrack {
     /// Updates a connection for one of its packets or for a related one. `false`: the packet begins another
     /// connection.
     #[inline(always)]
-    fn advance(&self, c: &Connection<'_>, visit: &Visit<'_>, reply: bool, meta: &mut Metadata) -> bool {
-        let &Visit { subject, now, .. } = visit;
+    fn advance(
+        &self,
+        c: &Connection<'_>,
+        packet: &TrackedPacket<'_>,
+        reply: bool,
+        meta: &mut Metadata,
+    ) -> bool {
+        let &TrackedPacket { subject, now, .. } = packet;
         let direction = if reply { REPLY_DIR } else { 0 };
         if subject.related {
             meta.state |= RELATED | direction;
             return true;
         }
-        meta.state |= helper::state_of(c.record.special());
-        let state = self.move_on(c, (subject.key.proto, &subject.content), reply, now, meta.state);
+        meta.state |= helper::state_of(c.record.helper_word());
+        let state = self.update_connection(c, (subject.key.proto, &subject.content), reply, now, meta.state);
         meta.state = state.unwrap_or(meta.state);
         state.is_some()
     }
 
-    /// Changes a connection by a packet of it, of this protocol and with this content; as [`learn`](Self::learn).
-    pub(crate) fn move_on(
+    /// Updates a connection's protocol state for one of its packets. Returns the packet's `ct_state`; see
+    /// [`ct_state_of`](Self::ct_state_of).
+    pub(crate) fn update_connection(
         &self,
         c: &Connection<'_>,
         (proto, content): (u8, &Content),
@@ -351,12 +362,13 @@ impl Conntrack {
                 break update;
             }
         };
-        self.learn(c.record, update, reply, now, state)
+        self.ct_state_of(c.record, update, reply, now, state)
     }
 
-    /// What a packet is to its connection: its state, from the one that it had. `None`: it begins another connection.
+    /// Computes a packet's `ct_state` from its previous one and the result of the protocol's check, and extends the lifetime of the
+    /// connection. `None`: the packet begins another connection.
     #[inline(always)]
-    pub(crate) fn learn(
+    pub(crate) fn ct_state_of(
         &self,
         record: &Record,
         update: Update,
@@ -366,7 +378,7 @@ impl Conntrack {
     ) -> Option<u8> {
         let direction = if reply { REPLY_DIR } else { 0 };
         let (state, timeout) = match update {
-            Update::Again => return None,
+            Update::Restart => return None,
             Update::Invalid => (INVALID, None),
             Update::New(timeout) => (state | NEW, Some(timeout)),
             Update::Valid(timeout) => (state & !NEW | ESTABLISHED | direction, timeout),
@@ -377,7 +389,7 @@ impl Conntrack {
         Some(state)
     }
 
-    /// What is to be written into a packet of a connection: nothing if it was written in this zone before.
+    /// Returns the translation of a packet, unless it was translated in this zone before.
     fn translate(
         &self,
         c: &Connection<'_>,
@@ -404,8 +416,8 @@ impl Conntrack {
     }
 }
 
-/// A packet being tracked.
-pub(crate) struct Visit<'a> {
+/// A packet while it is tracked on the general path.
+pub(crate) struct TrackedPacket<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) place: Place<'a>,
     pub(crate) action: &'a Action,
@@ -419,7 +431,7 @@ pub(crate) struct Connection<'a> {
 }
 
 /// Result of a look-up.
-struct Looked<'a> {
+struct LookUp<'a> {
     connection: Option<Connection<'a>>,
     /// The key of the packet before it was translated.
     key: Key,

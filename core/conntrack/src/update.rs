@@ -12,5 +12,5 @@ pub(crate) enum Update {
     /// The connection has no answer yet.
     New(Timeout),
     /// The connection is over; the packet starts another one between the same ends.
-    Again,
+    Restart,
 }

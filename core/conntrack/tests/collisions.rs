@@ -1,4 +1,4 @@
-//! A sender chooses packets whose tuples collide: under a hash without a secret, and in the places of recent connections.
+//! A sender chooses packets whose tuples collide: in a hash without a secret, and in the places of a worker's cache.
 
 use conntrack::{Action, Conntrack, Metadata, Packet, Read, Recent};
 use flow::Flow;
@@ -11,7 +11,8 @@ const COMMIT: Action = Action { commit: true, ..Action::TRACK };
 const ETHERNET: usize = 14;
 /// 2^12 tuples, so four for each of 1,024 shards.
 const BITS: usize = 12;
-/// Far more than the fullest of 1,024 shards has of 4,096 connections whose shards are random: nine standard deviations more than 4.
+/// Upper limit for the fullest shard: with random shards each has 4 of the 4,096 connections on average, and 22 is nine standard
+/// deviations (of 2) more.
 const FULLEST: usize = 22;
 
 /// A packet of UDP from its network header on. `ends`: source and destination address; `ports`: source and destination.
@@ -59,18 +60,18 @@ fn colliding() -> Vec<(u64, u32)> {
     all
 }
 
-/// Tracks a packet as a worker does that remembers connections. Returns its state, and whether its connection was remembered.
+/// Tracks a packet as a worker with the cache does. Returns its state, and whether its connection was in the cache.
 fn track(ct: &Conntrack, recent: &mut Recent, l3: &[u8]) -> (u8, bool) {
     let packet = Packet { ethertype: 0x0800, l3, verify: false };
     let (mut meta, plan) = (Metadata::default(), ct.plan(&COMMIT, Millis(0)));
-    let found = recent.begin() && ct.track_again(&packet, &mut meta, &plan, recent);
+    let found = recent.begin() && ct.track_remembered(&packet, &mut meta, &plan, recent);
     if !found {
         let mut read = Read::default();
         ct.read(&packet, (&meta, true), &plan, &mut read);
         ct.prefetch(&mut read);
         ct.track_read(&read, (&mut meta, true), &plan, recent);
     }
-    // A pause after packets that were not found is not wanted here.
+    // Reports a hit in any case, so that misses do not pause the cache.
     recent.end(1, 1);
     (meta.state, found)
 }
@@ -89,7 +90,7 @@ fn tuples_of_one_crc_fill_no_shard() {
     assert!(fullest.is_some_and(|n| n < FULLEST), "{fullest:?}");
 }
 
-/// Packets that share one place with each other are looked up, and found; those that do not are remembered.
+/// Connections that collide in one place are found by the index; those that do not are found in the cache.
 #[test]
 fn connections_that_share_a_place_are_found() {
     let (ct, mut recent) = (Conntrack::new(7), Recent::default());

@@ -173,7 +173,7 @@ impl Stage for Again<'_, '_> {
         {
             let (ethertype, l3) = network(frame.bytes());
             let packet = conntrack::Packet { ethertype, l3, verify: !frame.is_undone() };
-            if !conntrack.track_again(&packet, known, plan, recent) {
+            if !conntrack.track_remembered(&packet, known, plan, recent) {
                 break;
             }
             write_line(line, known);

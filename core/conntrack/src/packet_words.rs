@@ -1,11 +1,11 @@
-//! What is read of and written into packets that go the quick way: TCP and UDP over IPv4 without options, or over IPv6 without
-//! extension headers.
+//! Packets on the fast path: TCP and UDP over IPv4 without options, or over IPv6 without extension headers.
 //!
-//! What is read of such a packet are the words that a record has, so its connection is found by comparing them.
+//! The fields of such a packet are read as words in the layout of a [`Record`](crate::record::Record), so that they are compared with
+//! a record word by word. [`Written`] is what the datapath writes into a packet after tracking.
 
 use crate::key::{End, Key};
 use crate::nat::{Translation, Transport};
-use crate::record::{IS_SIX, Pair, Side};
+use crate::record::{IS_IPV6, Pair, Side};
 use crate::subject::{Content, Packet, Subject};
 use crate::table::Handle;
 use crate::tcp::Segment;
@@ -13,34 +13,35 @@ use cpu::Chain;
 use packet::checksum::Words;
 use packet::{Tcp, Udp, ipproto};
 
-/// What a packet says.
+/// The fields of a packet, in the layout of a record.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Quick {
-    /// Zone, protocol and address family, as the first word of a record has them.
-    pub(crate) what: u64,
-    /// Source and destination of IPv4.
+pub(crate) struct PacketWords {
+    /// Zone, protocol and address family, at their bits in the record's first word.
+    pub(crate) meta_bits: u64,
+    /// Source and destination address of an IPv4 packet.
     pub(crate) addresses: u64,
-    /// Of IPv6.
-    pub(crate) six: Pair,
+    /// Source and destination address of an IPv6 packet.
+    pub(crate) ipv6_addresses: Pair,
+    /// Source and destination port, 32 bits each.
     pub(crate) ports: u64,
     pub(crate) content: Content,
-    /// Its checksums are finished.
+    /// The packet's checksums are complete; they are not left to an offload.
     pub(crate) finished: bool,
 }
 
-/// What is written into a packet.
+/// Edits of a packet after tracking.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Written {
     /// Nothing.
     #[default]
     Nothing,
-    /// Into TCP or UDP, over IPv4 without options, whose checksums are finished.
+    /// New addresses and ports of a TCP or UDP packet over IPv4 without options, whose checksums are complete.
     Ends(Ends),
-    /// Into any packet: what [`Conntrack::translation`](crate::Conntrack::translation) says.
+    /// The edits of any other packet: [`Conntrack::translation`](crate::Conntrack::translation) computes them.
     Translation(Translated),
 }
 
-/// A packet that is to be translated.
+/// A packet that must be translated: its connection, the translated side, and its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Translated {
     pub(crate) handle: Handle,
@@ -49,7 +50,7 @@ pub struct Translated {
     pub(crate) related: bool,
 }
 
-/// Both ends of a packet of IPv4 that has ports.
+/// Addresses and ports of an IPv4 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// Source and destination address, 32 bits each.
@@ -76,13 +77,13 @@ impl From<Ends> for Translation {
 const IPV4: usize = 20;
 /// Bytes of an IPv6 header.
 const IPV6: usize = 40;
-/// Bytes of a transport header that say whose packet it is, and of UDP also length and checksum.
+/// First bytes of a transport header: the ports; of UDP also length and checksum.
 const ENDS: usize = 8;
 
-impl Quick {
-    /// Reads a packet of IPv4. `None`: it is to be read in the general way.
+impl PacketWords {
+    /// Reads an IPv4 packet. `None`: the fast path does not handle it; read it with [`subject::read`](crate::subject::read).
     #[inline(always)]
-    pub(crate) fn fill_four(&mut self, packet: &Packet<'_>, zone: u16) -> Option<()> {
+    pub(crate) fn read_ipv4(&mut self, packet: &Packet<'_>, zone: u16) -> Option<()> {
         let (head, rest) = packet.l3.split_first_chunk::<IPV4>()?;
         // Version and length of the header, service, total length, identification, fragment.
         let (front, proto) = (u64::from_be_bytes(*head.first_chunk()?), head[9]);
@@ -95,14 +96,14 @@ impl Quick {
             return None;
         }
         let (_, addresses) = head.split_last_chunk::<8>()?;
-        self.what = what(proto, zone);
+        self.meta_bits = meta_bits(proto, zone);
         self.addresses = u64::from_be_bytes(*addresses);
-        self.fill_rest(data, packet.verify, false, || Words::default().with(addresses))
+        self.read_transport(data, packet.verify, false, || Words::default().with(addresses))
     }
 
-    /// Reads a packet of IPv6, like [`fill_four`](Self::fill_four).
+    /// Reads an IPv6 packet, like [`read_ipv4`](Self::read_ipv4).
     #[inline(always)]
-    pub(crate) fn fill_six(&mut self, packet: &Packet<'_>, zone: u16) -> Option<()> {
+    pub(crate) fn read_ipv6(&mut self, packet: &Packet<'_>, zone: u16) -> Option<()> {
         let (head, rest) = packet.l3.split_first_chunk::<IPV6>()?;
         let &[kind, _, _, _, l0, l1, proto, ..] = head;
         let data = without_padding(rest, u16::from_be_bytes([l0, l1]).into())?;
@@ -112,14 +113,14 @@ impl Quick {
         let (_, addresses) = head.split_last_chunk::<32>()?;
         let (words, _) = addresses.as_chunks::<8>();
         let word = |i: usize| u64::from_be_bytes(words[i]);
-        self.what = what(proto, zone) | IS_SIX;
-        self.six = [[word(0), word(1)], [word(2), word(3)]];
-        self.fill_rest(data, packet.verify, true, || Words::default().with(addresses))
+        self.meta_bits = meta_bits(proto, zone) | IS_IPV6;
+        self.ipv6_addresses = [[word(0), word(1)], [word(2), word(3)]];
+        self.read_transport(data, packet.verify, true, || Words::default().with(addresses))
     }
 
-    /// Reads a transport header and its payload. `addresses`: the sum of those.
+    /// Reads the transport header and verifies the checksum. `addresses`: returns the checksum of the addresses.
     #[inline(always)]
-    fn fill_rest(
+    fn read_transport(
         &mut self,
         data: &[u8],
         verify: bool,
@@ -127,7 +128,7 @@ impl Quick {
         addresses: impl FnOnce() -> Words,
     ) -> Option<()> {
         let (ends, _) = data.split_first_chunk::<ENDS>()?;
-        let proto = (self.what >> 8) as u8;
+        let proto = (self.meta_bits >> 8) as u8;
         let has_sum = match proto {
             ipproto::UDP => {
                 let [.., l0, l1, s0, s1] = *ends;
@@ -157,43 +158,43 @@ impl Quick {
         (ports >> 16 != 0 && ports & 0xffff != 0).then_some(())
     }
 
-    /// Addresses of IPv4, and ports.
+    /// IPv4 addresses, and ports.
     #[inline(always)]
     pub(crate) fn words(&self) -> (u64, u64) {
         (self.addresses, self.ports)
     }
 
     #[inline(always)]
-    pub(crate) fn hash_four(&self, chain: &Chain) -> u64 {
-        Key::hash_four(self.what, self.addresses, self.ports, chain)
+    pub(crate) fn hash_ipv4(&self, chain: &Chain) -> u64 {
+        Key::hash_ipv4(self.meta_bits, self.addresses, self.ports, chain)
     }
 
     #[inline(always)]
-    pub(crate) fn hash_six(&self, chain: &Chain) -> u64 {
-        Key::hash_six(self.what, self.six, self.ports, chain)
+    pub(crate) fn hash_ipv6(&self, chain: &Chain) -> u64 {
+        Key::hash_ipv6(self.meta_bits, self.ipv6_addresses, self.ports, chain)
     }
 
-    /// As the general way needs it.
+    /// Converts the packet to the form of the general path.
     #[cold]
     pub(crate) fn subject(&self) -> Subject {
-        let v6 = self.what & IS_SIX != 0;
+        let v6 = self.meta_bits & IS_IPV6 != 0;
         let [src, dst] = match v6 {
             false => [32, 0].map(|shift| [0, self.addresses >> shift & 0xffff_ffff]),
-            true => self.six,
+            true => self.ipv6_addresses,
         };
         let end = |address, shift: u32| End { address, port: (self.ports >> shift) as u32 };
-        let (zone, proto) = ((self.what >> 16) as u16, (self.what >> 8) as u8);
+        let (zone, proto) = ((self.meta_bits >> 16) as u16, (self.meta_bits >> 8) as u8);
         let key = Key { zone, v6, proto, src: end(src, 32), dst: end(dst, 0) };
         Subject { key, related: false, content: self.content }
     }
 }
 
 #[inline(always)]
-fn what(proto: u8, zone: u16) -> u64 {
+fn meta_bits(proto: u8, zone: u16) -> u64 {
     u64::from(proto) << 8 | u64::from(zone) << 16
 }
 
-/// The first `len` bytes of a payload. `None`: they are not there, or too much follows.
+/// The first `len` bytes of a payload. `None`: it is shorter, or more than 64 KiB of padding follow.
 #[inline(always)]
 fn without_padding(rest: &[u8], len: usize) -> Option<&[u8]> {
     let data = rest.get(..len)?;
@@ -241,10 +242,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is read the quick way is what the general way reads, and has the same hash; packets that are whole and
-        /// of a usual protocol are read.
+        /// The fast path reads a packet as the general path does, with the same hash. It reads every intact TCP and UDP packet.
         #[test]
-        fn a_packet_says_the_same_in_both_ways(
+        fn fast_path_reads_as_the_general_path(
             v6: bool,
             proto in prop::sample::select(vec![6, 17, 17, 1, 58, 132, 44, 0]),
             len in 0..40usize,
@@ -255,14 +255,14 @@ mod tests {
         ) {
             let (ethertype, l3) = packet(v6, proto, len, change, rest);
             let packet = Packet { ethertype, l3: &l3, verify };
-            let mut quick = Quick::default();
-            let read = if v6 { quick.fill_six(&packet, zone) } else { quick.fill_four(&packet, zone) };
+            let mut words = PacketWords::default();
+            let read = if v6 { words.read_ipv6(&packet, zone) } else { words.read_ipv4(&packet, zone) };
             let general = subject::read(ethertype, &l3, zone, verify);
             if read.is_some() {
-                prop_assert_eq!(Some(quick.subject()), general);
+                prop_assert_eq!(Some(words.subject()), general);
                 let chain = Chain::new(7);
-                let hash = if v6 { quick.hash_six(&chain) } else { quick.hash_four(&chain) };
-                prop_assert_eq!(hash, quick.subject().key.hash(&chain));
+                let hash = if v6 { words.hash_ipv6(&chain) } else { words.hash_ipv4(&chain) };
+                prop_assert_eq!(hash, words.subject().key.hash(&chain));
             } else if change.is_none() && rest >= 0 && matches!(proto, 6 | 17) {
                 prop_assert!(false, "{:?} was not read", l3);
             }
