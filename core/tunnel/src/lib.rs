@@ -8,21 +8,21 @@
 //! Geneve: RFC 8926. GRE: RFC 2784, RFC 2890. ERSPAN: draft-foschiano-erspan. GTP-U: 3GPP TS 29.281. SRv6: RFC 8754.
 
 mod build;
+mod fast_pop;
 mod kind;
 mod outer;
 mod pop;
 mod pop_kinds;
 mod popped;
 mod put;
-mod quick;
 mod template;
 mod wire;
 
 pub use build::{BuildError, Built, FlowLabel, Request, Shape, build};
+pub use fast_pop::FastPop;
 pub use kind::Kind;
 pub use pop::pop;
 pub use popped::{PopError, Popped};
-pub use quick::Quick;
 pub use template::{PerPacket, Template};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Fast addition of the most frequent headers: UDP.
+//! Fast path that adds headers over UDP: VXLAN, Geneve.
 //!
 //! The header is at the end of a block of whole cache lines, and the whole block is copied in front of the
 //! frame: a copy of constant length takes a few vector instructions. The bytes of the block before the header
@@ -20,9 +20,9 @@ const USUAL_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
 const USUAL_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
 const _: () = assert!(wire::VXLAN == wire::GENEVE);
 
-/// A header in which only lengths, the source port and the checksum of IPv4 must be filled in.
+/// A header of which only lengths, the UDP source port and checksums depend on the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Quick {
+pub(crate) struct FastPut {
     /// The block; the header is at its end.
     block: Block,
     len: u8,
@@ -44,14 +44,14 @@ struct Block([u8; 2 * LINE]);
 /// How a header is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// [`USUAL_V4`], without a checksum of UDP.
-    Four,
-    /// [`USUAL_V6`], with a checksum of UDP.
-    Six,
+    /// [`USUAL_V4`] bytes, without a UDP checksum.
+    Ipv4,
+    /// [`USUAL_V6`] bytes, with a UDP checksum.
+    Ipv6,
     Any,
 }
 
-/// What is written of a header. In the code for a usual form all of it but the sums is constant.
+/// Parameters of [`FastPut::write`]. The code for a usual form has constants for all but the sums.
 struct Plan {
     len: usize,
     /// Offset of the UDP header in the written block.
@@ -60,22 +60,22 @@ struct Plan {
     udp_sum: Option<u32>,
 }
 
-impl Quick {
-    /// Makes one of a header whose UDP header is at `udp`. `None`: the header is longer than a block.
-    pub(crate) fn new(header: &[u8], udp: usize, sum: Option<u32>, checksum: bool) -> Option<Quick> {
+impl FastPut {
+    /// `udp`: offset of the UDP header in `header`. `None`: the header is longer than a block.
+    pub(crate) fn new(header: &[u8], udp: usize, sum: Option<u32>, checksum: bool) -> Option<FastPut> {
         let mut block = [0; 2 * LINE];
         let at = block.len().checked_sub(header.len())?;
         block[at..].copy_from_slice(header);
         let udp_sum = if checksum { Some(udp_sum(header, udp, sum.is_some())?) } else { None };
-        // The checksum that is not known yet must not be summed up.
+        // The checksum field is zero while the sum is computed.
         block[at + udp + 6..at + udp + 8].fill(0);
         let sum = sum.map(|sum| !checksum::finish(sum));
         let form = match (header.len(), sum, udp_sum) {
-            (USUAL_V4, Some(_), None) => Form::Four,
-            (USUAL_V6, None, Some(_)) => Form::Six,
+            (USUAL_V4, Some(_), None) => Form::Ipv4,
+            (USUAL_V6, None, Some(_)) => Form::Ipv6,
             _ => Form::Any,
         };
-        Some(Quick {
+        Some(FastPut {
             block: Block(block),
             len: header.len() as u8,
             udp: (at + udp) as u8,
@@ -90,8 +90,8 @@ impl Quick {
     #[inline(always)]
     pub(crate) fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
         match self.form {
-            Form::Four => self.put_four(frame, source_port),
-            Form::Six => self.put_six(frame, source_port),
+            Form::Ipv4 => self.put_ipv4(frame, source_port),
+            Form::Ipv6 => self.put_ipv6(frame, source_port),
             Form::Any => self.put_any(frame, source_port),
         }
     }
@@ -102,21 +102,21 @@ impl Quick {
     pub(crate) fn put_on_all(&self, frames: &mut [Frame], source_port: impl Fn(usize, &Frame) -> u16) -> u64 {
         // The form is matched once, and each loop is compiled for its form.
         match self.form {
-            Form::Four => each(frames, source_port, |frame, port| self.put_four(frame, port)),
-            Form::Six => each(frames, source_port, |frame, port| self.put_six(frame, port)),
+            Form::Ipv4 => each(frames, source_port, |frame, port| self.put_ipv4(frame, port)),
+            Form::Ipv6 => each(frames, source_port, |frame, port| self.put_ipv6(frame, port)),
             Form::Any => each(frames, source_port, |frame, port| self.put_any(frame, port)),
         }
     }
 
     #[inline(always)]
-    fn put_four(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+    fn put_ipv4(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
         const UDP: usize = BLOCK_V4 - wire::UDP - wire::VXLAN;
         let sum = Some(self.sum.unwrap_or_default());
         self.write::<BLOCK_V4>(frame, source_port, &Plan { len: USUAL_V4, udp: UDP, sum, udp_sum: None })
     }
 
     #[inline(always)]
-    fn put_six(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+    fn put_ipv6(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
         const UDP: usize = BLOCK_V6 - wire::UDP - wire::VXLAN;
         let udp_sum = Some(self.udp_sum.unwrap_or_default());
         self.write::<BLOCK_V6>(frame, source_port, &Plan { len: USUAL_V6, udp: UDP, sum: None, udp_sum })
@@ -124,7 +124,7 @@ impl Quick {
 
     #[inline(always)]
     fn put_any(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
-        let &Quick { len, udp, sum, udp_sum, .. } = self;
+        let &FastPut { len, udp, sum, udp_sum, .. } = self;
         let plan = |udp| Plan { len: len.into(), udp, sum, udp_sum };
         match usize::from(udp).checked_sub(LINE) {
             Some(udp) if usize::from(len) <= LINE => self.write::<LINE>(frame, source_port, &plan(udp)),
@@ -179,7 +179,7 @@ fn each(
     put: impl Fn(&mut Frame, u16) -> Option<()>,
 ) -> u64 {
     let (mut i, mut failed) = (0, 0);
-    // Iterators are avoided, because two frames are accessed.
+    // A loop by index, because it accesses two frames at a time.
     while let Some(frame) = frames.get_mut(i) {
         let port = source_port(i, frame);
         if put(frame, port).is_none() {
@@ -193,7 +193,7 @@ fn each(
     failed
 }
 
-/// The sum of addresses, protocol, destination port, and of what is behind the UDP header.
+/// The part of the UDP checksum that is the same for all packets: addresses, protocol, destination port, and the tunnel's header.
 fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u32> {
     let addresses = header.get(wire::ETHERNET + if four { 12 } else { 8 }..udp)?;
     let sum = checksum::add16(checksum::add(0, addresses), u16::from(wire::PROTO_UDP));

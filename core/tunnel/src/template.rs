@@ -4,7 +4,7 @@
 //! checksums and sequence numbers are written into the copy. The sum of the IPv4 header without its length is
 //! precomputed.
 
-use crate::put::Quick;
+use crate::put::FastPut;
 use crate::wire::{self, gre, gtpu, put16};
 use crate::{FlowLabel, Kind};
 use packet::checksum;
@@ -43,7 +43,7 @@ pub struct Template {
     sum: Option<u32>,
     inside: Inside,
     /// The same header in a form that is faster to add, if possible.
-    quick: Option<Box<Quick>>,
+    fast_put: Option<Box<FastPut>>,
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
@@ -69,11 +69,11 @@ impl Template {
             _ => return None,
         };
         let inside = inside(kind, header.get(l4..)?, header)?;
-        let quick = match inside {
-            Inside::Udp { checksum } => Quick::new(header, l4, sum, checksum).map(Box::new),
+        let fast_put = match inside {
+            Inside::Udp { checksum } => FastPut::new(header, l4, sum, checksum).map(Box::new),
             _ => None,
         };
-        Some(Template { header: header.into(), l4, sum, inside, quick })
+        Some(Template { header: header.into(), l4, sum, inside, fast_put })
     }
 
     /// Length of the header in bytes.
@@ -115,26 +115,26 @@ impl Template {
     /// length. In the second case the frame may have grown by the header.
     #[inline(always)]
     pub fn put_on(&self, frame: &mut Frame, each: &PerPacket) -> Option<()> {
-        if let Some(quick) = &self.quick
-            && quick.put_on(frame, each.source_port).is_some()
+        if let Some(fast_put) = &self.fast_put
+            && fast_put.put_on(frame, each.source_port).is_some()
         {
             return Some(());
         }
-        self.put_on_slowly(frame, each)
+        self.put_on_general(frame, each)
     }
 
-    /// Adds the header, for which a source port of UDP is all that is needed of a packet, to all frames, of which there are
-    /// at most 64. Returns a bit for each frame to which [`put_on`](Self::put_on) is left to add it.
+    /// Adds the header to all frames, at most 64, on the fast path. The template must be [plain](Self::is_plain_udp). Returns a bit for
+    /// each frame to which the header was not added: call [`put_on`](Self::put_on) for these.
     #[inline(always)]
     pub fn put_on_all(&self, frames: &mut [Frame], source_port: impl Fn(usize, &Frame) -> u16) -> u64 {
-        match &self.quick {
-            Some(quick) => quick.put_on_all(frames, source_port),
+        match &self.fast_put {
+            Some(fast_put) => fast_put.put_on_all(frames, source_port),
             None => u64::MAX,
         }
     }
 
     #[inline(never)]
-    fn put_on_slowly(&self, frame: &mut Frame, each: &PerPacket) -> Option<()> {
+    fn put_on_general(&self, frame: &mut Frame, each: &PerPacket) -> Option<()> {
         frame.push_front(self.len())?;
         self.write(frame.bytes_mut(), each)
     }

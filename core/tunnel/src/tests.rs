@@ -47,14 +47,14 @@ fn put_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
 }
 
 /// The fields and the length of a header that is read on the fast path.
-fn pop_quick(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
+fn pop_fast(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
     let mut tunnel = Tunnel::default();
-    let header = Quick::of(kind)?.read(frame, &mut tunnel)?;
+    let header = FastPop::of(kind)?.read(frame, &mut tunnel)?;
     Some((tunnel, header))
 }
 
 #[test]
-fn however_a_header_is_put_on_it_is_the_same() {
+fn fast_and_general_path_put_the_same_header() {
     let mut pool = FramePool::new(1);
     let each = PerPacket { source_port: 0xc123, ..PerPacket::default() };
     let options = [0x55; 68];
@@ -95,7 +95,7 @@ fn vxlan_as_on_the_wire() {
                 00007b00";
     assert_eq!(packet[..50], hex::parse(want).unwrap());
     let popped = pop(Kind::Vxlan { gbp: false }, &packet).unwrap();
-    assert_eq!(pop_quick(Kind::Vxlan { gbp: true }, &packet), Some((popped.tunnel, popped.header)));
+    assert_eq!(pop_fast(Kind::Vxlan { gbp: true }, &packet), Some((popped.tunnel, popped.header)));
     assert_eq!((popped.header, popped.end, popped.packet_type), (50, 110, 0));
     let (src, dst) = (0x0101_0258, 0x0101_025c);
     let want = Tunnel { tun_id: 123, ip_src: src, ip_dst: dst, ip_ttl: 64, ..Tunnel::default() };
@@ -103,7 +103,7 @@ fn vxlan_as_on_the_wire() {
 }
 
 #[test]
-fn each_kind_comes_back_as_it_went() {
+fn each_kind_is_read_back_as_it_was_written() {
     let kinds = [
         (Kind::Vxlan { gbp: true }, 0x7fff_ffff_u64 >> 8),
         (Kind::Geneve, 5),
@@ -143,7 +143,7 @@ fn each_kind_comes_back_as_it_went() {
 }
 
 #[test]
-fn geneve_options_travel_and_are_checked() {
+fn geneve_options_are_read_back_and_checked() {
     let (t, shape) = (tunnel(5), Shape::default());
     let options = [0xff, 0xff, 0x80, 1, 0, 0, 0, 0xa, 0, 1, 2, 0];
     let request = Request { options: &options, dst_port: 6081, ..request(Kind::Geneve, V4, &t, &shape) };
@@ -164,7 +164,7 @@ fn geneve_options_travel_and_are_checked() {
 }
 
 #[test]
-fn srv6_lists_its_path_backwards() {
+fn srv6_lists_its_segments_in_reverse() {
     let t = tunnel(0);
     let segments: Vec<_> = ["2001:cafe::92", "2001:cafe::93"].map(|a| a.parse().unwrap()).into();
     let shape = Shape { segments, flow_label: FlowLabel::Compute, ..Shape::default() };
@@ -185,7 +185,7 @@ fn srv6_lists_its_path_backwards() {
 }
 
 #[test]
-fn what_the_header_cannot_say_is_refused() {
+fn values_that_the_header_cannot_hold_are_refused() {
     let (t, shape) = (tunnel(0x400), Shape::default());
     let error = |kind, packet_type| {
         build(&Request { packet_type, ..request(kind, V4, &t, &shape) }).map(|b| b.bytes.len())
@@ -206,7 +206,7 @@ fn what_the_header_cannot_say_is_refused() {
 }
 
 #[test]
-fn lies_have_reasons() {
+fn invalid_headers_have_reasons() {
     let (t, shape) = (tunnel(1), Shape::default());
     let built = build(&request(Kind::Vxlan { gbp: false }, V4, &t, &shape)).unwrap();
     let good = pushed(&built, &FRAME, &PerPacket::default());
@@ -241,17 +241,17 @@ fn lies_have_reasons() {
     assert_eq!((short.len(), pop(Kind::Gre, &padded).map(|p| p.end)), (58, Ok(58)));
 }
 
-/// The fast path reads the same as the other, over both versions of IP, with and without a checksum, or leaves the
-/// packet to it; it refuses no packet and accepts none that the other does not.
+/// For every header that the fast path reads, its result is that of `pop`: over IPv4 and IPv6, with and without a checksum, and with
+/// any bit changed.
 #[test]
-fn usual_headers_are_read_the_same_by_the_fast_path() {
+fn fast_path_reads_as_pop_does() {
     for (ends, csum) in [(V4, false), (V4, true), (V6, false), (V6, true)] {
         for kind in [Kind::Geneve, Kind::Vxlan { gbp: false }] {
             let (t, shape) = (Tunnel { flags: if csum { 6 } else { 2 }, ..tunnel(5) }, Shape::default());
             let built = build(&request(kind, ends, &t, &shape)).unwrap();
             let each = PerPacket { source_port: 0xc123, ..PerPacket::default() };
             let good = pushed(&built, &FRAME, &each);
-            let read = |frame: &[u8]| pop_quick(kind, frame);
+            let read = |frame: &[u8]| pop_fast(kind, frame);
             let popped = pop(kind, &good).unwrap();
             assert_eq!(read(&good), Some((popped.tunnel, popped.header)), "{kind:?} {ends:?} {csum}");
             for bit in 12 * 8..good.len() * 8 {
@@ -281,7 +281,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_survived(kind in any_kind(), bytes in prop::collection::vec(any::<u8>(), 0..200), v6: bool) {
+    fn any_bytes_are_read_or_refused(kind in any_kind(), bytes in prop::collection::vec(any::<u8>(), 0..200), v6: bool) {
         let mut frame = bytes;
         let start: &[u8] = if v6 { &[0x86, 0xdd, 0x60] } else { &[0x08, 0x00, 0x45] };
         if let Some(place) = frame.get_mut(12..15) {
@@ -296,7 +296,7 @@ proptest! {
             let sum = packet::checksum::checksum(&frame[14..34]);
             frame[24..26].copy_from_slice(&sum.to_be_bytes());
         }
-        if let Some((tunnel, header)) = pop_quick(kind, &frame) {
+        if let Some((tunnel, header)) = pop_fast(kind, &frame) {
             let end = frame.len();
             let same = Popped { tunnel, options: &[], packet_type: 0, header, end };
             prop_assert_eq!(pop(kind, &frame), Ok(same));

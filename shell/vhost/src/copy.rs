@@ -1,11 +1,11 @@
 //! Copies between memory of the switch and memory of a guest.
 //!
-//! A guest changes its memory at any time, so the compiler must not assume anything about it: it must not read a byte
-//! twice and expect the same value, nor use guest memory as scratch space. Therefore guest memory is read and written by
-//! inline assembly only (on other processors than x86-64: by the C library, through a pointer whose value the compiler
-//! cannot know). For the compiler this is unknown machine code. What arrives in the switch's memory is one value for each
-//! byte, which no guest can change any more; a byte that is loaded twice because two vectors overlap is stored twice, and
-//! the last value stays.
+//! A guest may change its memory at any time. So the compiler must not read a byte of it twice and expect the same value, and must not
+//! use it as scratch space. Therefore guest memory is read and written only by inline assembly, which the compiler does not look into
+//! (on processors other than x86-64: by the C library's `memcpy`, through a pointer that the compiler cannot see through).
+//!
+//! After a copy, the switch's memory holds one value for each byte, which the guest cannot change. If two vectors overlap, a byte is
+//! loaded twice and stored twice; the second value stays.
 //!
 //! Most packets are short: up to 128 bytes are copied by at most eight vectors of 16 bytes, without a loop or a call.
 
@@ -13,7 +13,7 @@
 ///
 /// # Safety
 ///
-/// `from` is mapped for as many bytes as `to` has, and is no memory of the switch.
+/// `from` is mapped for as many bytes as `to` has, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn read(from: *const u8, to: &mut [u8]) {
     // SAFETY: the caller's promise; `to` is exclusive memory of the switch, so the two do not overlap.
@@ -24,7 +24,7 @@ pub(crate) unsafe fn read(from: *const u8, to: &mut [u8]) {
 ///
 /// # Safety
 ///
-/// `to` is mapped writable for as many bytes as `from` has, and is no memory of the switch.
+/// `to` is mapped writable for as many bytes as `from` has, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn write(to: *mut u8, from: &[u8]) {
     // SAFETY: the caller's promise; `from` is memory of the switch, so the two do not overlap.
@@ -35,7 +35,7 @@ pub(crate) unsafe fn write(to: *mut u8, from: &[u8]) {
 ///
 /// # Safety
 ///
-/// `to` is mapped writable for 16 bytes, and is no memory of the switch.
+/// `to` is mapped writable for 16 bytes, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn write_16(to: *mut u8, from: &[u8; 16]) {
     // SAFETY: the caller's promise.
@@ -46,7 +46,7 @@ pub(crate) unsafe fn write_16(to: *mut u8, from: &[u8; 16]) {
 ///
 /// # Safety
 ///
-/// `from` is mapped for 12 bytes, and is no memory of the switch.
+/// `from` is mapped for 12 bytes, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn read_12(from: *const u8) -> (u64, u32) {
     // SAFETY: the caller's promise.
@@ -57,7 +57,7 @@ pub(crate) unsafe fn read_12(from: *const u8) -> (u64, u32) {
 ///
 /// # Safety
 ///
-/// `to` is mapped writable for 12 bytes, and is no memory of the switch.
+/// `to` is mapped writable for 12 bytes, and is not memory of the switch.
 #[inline(always)]
 pub(crate) unsafe fn write_12(to: *mut u8, words: (u64, u32)) {
     // SAFETY: the caller's promise.
@@ -68,7 +68,7 @@ pub(crate) unsafe fn write_12(to: *mut u8, words: (u64, u32)) {
 mod machine {
     use std::arch::asm;
 
-    /// Copies `$first` vectors of 16 bytes from the beginning and as many from the end; they overlap or meet.
+    /// Copies some vectors of 16 bytes from the beginning and as many from the end; together they cover all bytes, and may overlap.
     macro_rules! ends {
         ($from:ident, $to:ident, $n:ident, [$($load:literal),*], [$($store:literal),*], [$($v:ident),*]) => {
             asm!($($load,)* $($store,)* from = in(reg) $from, to = in(reg) $to, n = in(reg) $n,
@@ -117,7 +117,7 @@ mod machine {
         }
     }
 
-    /// 1 to 16 bytes.
+    /// Copies 1 to 16 bytes.
     ///
     /// # Safety
     ///
@@ -156,14 +156,14 @@ mod machine {
         }
     }
 
-    /// More than 64 bytes.
+    /// Copies more than 64 bytes.
     ///
     /// # Safety
     ///
     /// As for [`copy`].
     #[inline(always)]
     unsafe fn more(from: *const u8, to: *mut u8, n: usize) {
-        // SAFETY: the caller's promise; what a longer copy needs of the processor is asked before.
+        // SAFETY: the caller's promise; AVX is used only if the processor has it.
         unsafe {
             if n <= 128 {
                 ends!(
@@ -200,8 +200,8 @@ mod machine {
         }
     }
 
-    /// A loop of four vectors, with the destination aligned: a store that crosses a cache line costs two. The last four
-    /// vectors are copied from the end, and may overlap with the loop's.
+    /// Copies four vectors in each round of a loop. The destination is aligned first, because a store that crosses a cache line costs
+    /// two. The last four vectors are copied from the end, and may overlap with those of the loop.
     macro_rules! long {
         ($name:ident, $mov:literal, $v:literal, $width:literal, $end:literal) => {
             /// # Safety

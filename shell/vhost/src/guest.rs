@@ -18,7 +18,7 @@ pub struct Guest {
 pub struct Received {
     /// Packets taken off the ring.
     pub packets: usize,
-    /// Packets that became no frame: the guest requested an offload that was not negotiated.
+    /// Packets among them that were dropped: an invalid length, an offload that was not negotiated, or no memory for a frame.
     pub refused: usize,
     /// Interrupts sent to the guest during this burst.
     pub interrupts: u64,

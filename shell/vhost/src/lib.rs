@@ -5,15 +5,15 @@
 //! rings and [`ToGuest`] fills them. This needs neither DPDK nor huge pages.
 //!
 //! - [`server`]: the thread that owns the sockets of all guests, also of those that DPDK's library serves (crate `dpdk`);
-//! - [`message`], [`rules`], [`descriptors`], [`memory_table`]: what a front-end may send, for both;
+//! - [`message`], [`rules`], [`descriptors`], [`memory_table`]: messages of a front-end and their checks, for both back-ends;
 //! - `device`: the state of a guest, its messages, and the queues of workers;
 //! - `memory`, `copy`: guest memory, and the only way to read and write it;
 //! - `dirty`: the log of written pages, for live migration;
-//! - `ring`: what a worker does with a ring during a burst;
+//! - `ring`: reads and fills rings during a burst;
 //! - [`blocked_writes`], [`lost_memory`]: guests that block a worker, or truncate their memory.
 //!
-//! Packets are copied out of guest memory before anything looks at them. A guest that breaks the rules loses its
-//! connection, and nothing else happens. See docs/adr/0031.
+//! Packets are copied out of guest memory before they are parsed. A guest that breaks the rules loses its connection; other ports are not
+//! affected. See docs/adr/0031.
 //!
 //! Sources: vhost-user specification (QEMU), virtio 1.2.
 

@@ -1,6 +1,7 @@
 //! Log lines about guests.
 //!
-//! A guest that connects again and again causes lines each time. [`Budget`] bounds them, so that no guest fills the disk.
+//! Every connection causes log lines, and a guest may reconnect without end. [`Budget`] limits the lines of each port, so that no guest
+//! fills the disk.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,11 +9,11 @@ use std::time::{Duration, Instant};
 /// Severity of a line; lower is more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Something failed.
+    /// An operation failed.
     Error,
-    /// Something is wrong, or will be.
+    /// A problem that does not stop the operation.
     Warning,
-    /// Worth a line.
+    /// A change of state.
     Info,
 }
 
@@ -21,7 +22,7 @@ pub type Sink = fn(Level, &str);
 
 static SINK: OnceLock<Sink> = OnceLock::new();
 
-/// Sends lines to `sink` for the rest of the process. Later calls do nothing.
+/// Sets the receiver of log lines. Only the first call has an effect.
 pub fn divert(sink: Sink) {
     let _ = SINK.set(sink);
 }
@@ -33,9 +34,9 @@ pub fn say(level: Level, text: &str) {
     }
 }
 
-/// Lines in a row that a guest may cause: one with 128 queue pairs causes 258 when it connects.
+/// Number of lines that a guest may cause in a burst: a guest with 128 queue pairs causes 258 when it connects.
 const LINES: u32 = 300;
-/// After these, one line in this time.
+/// After the burst, one line is allowed in each interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The log lines that the guest of one port may cause.
@@ -46,7 +47,7 @@ pub struct Budget(Mutex<State>);
 struct State {
     /// Lines that were logged, less one for each [`INTERVAL`] since.
     lines: u32,
-    /// The time up to which `lines` counts; `None`: none was logged.
+    /// The time at which `lines` was last reduced; `None`: no line was logged yet.
     until: Option<Instant>,
     /// Lines that were not logged since the last one that was.
     suppressed: u64,

@@ -1,9 +1,9 @@
 //! Guests that truncate their memory: the handler of `SIGBUS`.
 //!
-//! A guest's memory is a file that its process shares with the switch. If that process truncates the file, or claimed
-//! a length beyond its end, an access to the missing part raises `SIGBUS`, which by default ends the process: one
-//! guest could end the switch. So the handler replaces the whole mapping by zeros and returns, which repeats the
-//! access. From then on the rings of that guest are empty; all other ports continue.
+//! A guest's memory is a file that its process shares with the switch. If that process truncates the file, or has announced more memory
+//! than the file has, an access to the missing part raises `SIGBUS`, which by default ends the process: one guest could end the switch.
+//! So the handler replaces the whole mapping by zeros. When it returns, the access is repeated and succeeds. From then on the rings of
+//! that guest are empty; all other ports continue.
 //!
 //! Only shared mappings of files are replaced. The switch itself has no such mappings except DPDK's huge pages, which
 //! no other process can truncate. Any other `SIGBUS` ends the process as usual.

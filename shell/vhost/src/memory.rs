@@ -7,7 +7,7 @@
 //!
 //! A region stays mapped as long as the `GuestMemory` lives, and every ring holds a reference to it. So an address that
 //! was translated stays valid as long as the ring that uses it, whatever messages the guest sends. What a guest may still
-//! do is truncate a file that cannot be sealed: then the mapping reads as zeros ([`crate::lost_memory`]).
+//! do is to truncate a file that cannot be sealed: then the mapping reads as zeros ([`crate::lost_memory`]).
 //!
 //! Sources: vhost-user specification, "Memory region description".
 
@@ -31,7 +31,7 @@ pub(crate) struct Layout {
     pub size: u64,
     /// Its address in the front-end, which the addresses of rings are in.
     pub user: u64,
-    /// Its place in the file.
+    /// Its offset in the file.
     pub offset: u64,
 }
 
@@ -189,7 +189,7 @@ impl GuestMemory {
     }
 }
 
-/// A region as a burst uses it: in registers.
+/// One region, copied for a burst so that its fields stay in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'m> {
     guest: u64,
@@ -280,10 +280,10 @@ impl<'m> Part<'m> {
         (self.len >= 12).then(|| unsafe { copy::read_12(self.at) })
     }
 
-    /// Makes these its first 12 bytes. Returns false if it is shorter.
+    /// Sets its first 12 bytes. Returns false if it is shorter.
     ///
-    /// They are not written if they are there already: a driver that reads headers and does not change them has their
-    /// cache lines in common with this core, and a write would take them from it.
+    /// The bytes are read first and written only if they differ. If the driver does not change headers, the cache line is then shared by
+    /// its core and this one; a write would take it from the driver's core.
     #[inline(always)]
     pub fn set_header(&self, words: (u64, u32)) -> bool {
         let there = self.read_header();
@@ -300,7 +300,7 @@ impl<'m> Part<'m> {
         range.step_by(LINE).for_each(|n| cpu::prefetch_at(self.at.wrapping_add(n)));
     }
 
-    /// Prefetches the first two cache lines of a buffer of which `len` bytes are read, or the one that it has.
+    /// Prefetches the first two cache lines of a buffer of which `len` bytes are read, or one line if it has no more.
     #[inline(always)]
     pub fn prefetch_first(&self, len: usize) {
         cpu::prefetch_at(self.at);

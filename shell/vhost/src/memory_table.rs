@@ -10,8 +10,8 @@
 //! - all regions can be mapped at the same time in the way the library does it: they are mapped for the test and
 //!   unmapped again.
 //!
-//! The library can still fail afterwards (the kernel runs out of memory; huge pages that were punched out of the file
-//! are used elsewhere). Then no worker is inside: see [`crate::server`].
+//! The library can still fail to map the table (the kernel is out of memory, or huge pages of the file were freed and are used elsewhere).
+//! No worker is inside the rings then: see [`crate::server`].
 
 use super::descriptors::seal;
 use super::rules::{Fields, Refusal};
@@ -33,7 +33,7 @@ pub fn bytes_max() -> u64 {
     bytes.saturating_mul(2).saturating_add(SPARE)
 }
 
-/// 16 GiB for memory of devices.
+/// Allowance for memory regions of devices in the guest: 16 GiB.
 const SPARE: u64 = 16 << 30;
 
 /// Checks that all regions of this `SET_MEM_TABLE` can be mapped from these descriptors, within `bytes_max` bytes.

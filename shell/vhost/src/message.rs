@@ -116,7 +116,7 @@ impl Inbox {
         HEADER + size.map_or(0, |size| u32::from_ne_bytes(*size) as usize)
     }
 
-    /// Reads one message, and nothing of the next.
+    /// Reads one message, and no byte of the next one: descriptors belong to the message that they come with.
     pub fn read(&mut self, socket: &OwnedFd) -> Read {
         loop {
             let wanted = self.wanted();
@@ -139,7 +139,7 @@ impl Inbox {
         }
     }
 
-    /// Receives until the message has `wanted` bytes. `None`: more descriptors came than any message has.
+    /// Receives until the message has `wanted` bytes. `None`: it has more descriptors than any message may have.
     fn receive(&mut self, socket: &OwnedFd, wanted: usize) -> Result<Option<usize>, Errno> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGIONS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_is_read_at_a_time_however_it_comes() {
+    fn one_message_is_read_at_a_time() {
         let (mut peer, ours) = ends();
         let mut inbox = Inbox::new(&closing(), 600);
         let two =
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_travel_along() {
+    fn descriptors_arrive_with_their_message() {
         let (peer, ours) = ends();
         let mut message = Message::new(12, &[0; 8], &closing());
         message.fds.push(eventfd(0, EventfdFlags::empty()).unwrap());
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_reads_nothing_is_not_waited_for() {
+    fn write_does_not_block_on_a_peer_that_does_not_read() {
         let (peer, ours) = ends();
         let last = (0..100_000)
             .map(|_| Outbox::new(Message::new(1, &[0; 600], &closing())).write(&ours))

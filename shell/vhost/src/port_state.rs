@@ -9,9 +9,9 @@ use super::notify::Notify;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-const NOWHERE: u16 = u16::MAX;
+const NO_RING: u16 = u16::MAX;
 
-/// One bit for each queue pair.
+/// A set of queue pairs, one bit each.
 #[derive(Debug, Default)]
 struct Bits([AtomicU64; MAX_PAIRS / 64]);
 
@@ -43,7 +43,7 @@ pub struct PortState {
     retired: AtomicBool,
     /// Queue pairs of the guest; 1 while none is connected.
     pairs: AtomicUsize,
-    /// Queue pairs of the port, over which senders are spread; the port follows `pairs` when it is restarted.
+    /// Number of queue pairs that senders use. It becomes `pairs` when the port is restarted.
     spread: AtomicUsize,
     /// Negotiated feature bits (virtio 1.1); 0 while no guest is connected.
     pub features: AtomicU64,
@@ -55,7 +55,7 @@ pub struct PortState {
     to_guest: Bits,
     /// For each sender, the pair whose ring it fills.
     map: [AtomicU16; MAX_PAIRS],
-    /// Lines that the guest causes.
+    /// Limits the log lines that the guest causes.
     log: Budget,
     /// Held while `map` is recomputed, by the library's threads and the main thread.
     mapping: Mutex<()>,
@@ -77,7 +77,7 @@ impl PortState {
             connections: AtomicU64::new(0),
             from_guest: Bits::default(),
             to_guest: Bits::default(),
-            map: [const { AtomicU16::new(NOWHERE) }; MAX_PAIRS],
+            map: [const { AtomicU16::new(NO_RING) }; MAX_PAIRS],
             log: Budget::default(),
             mapping: Mutex::new(()),
             notify,
@@ -191,7 +191,7 @@ impl PortState {
     #[inline]
     pub fn ring_of(&self, slot: usize) -> Option<u16> {
         let pair = self.map[slot % MAX_PAIRS].load(Ordering::Relaxed);
-        (pair != NOWHERE).then_some(pair)
+        (pair != NO_RING).then_some(pair)
     }
 
     /// Each sender fills the ring of its own pair if that is enabled. The other senders share the enabled pairs in
@@ -204,7 +204,7 @@ impl PortState {
         for (slot, entry) in self.map.iter().enumerate() {
             let own = slot % pairs;
             let pair = if self.to_guest.get(own) { Some(own) } else { others.next() };
-            entry.store(pair.map_or(NOWHERE, |p| p as u16), Ordering::Relaxed);
+            entry.store(pair.map_or(NO_RING, |p| p as u16), Ordering::Relaxed);
         }
     }
 }

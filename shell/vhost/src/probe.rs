@@ -18,8 +18,8 @@ pub const RING: [u64; 3] = [0, 0x400, 0x800];
 pub const SIZE: u16 = 16;
 const USER: u64 = 1 << 40;
 
-/// Lets a worker receive from, and send to, a guest whose memory begins with `content`. The first byte selects features.
-/// Panics if the switch does what it must not, whatever the content is.
+/// Receives from, and sends to, a guest whose memory begins with `content`. The first byte selects features. Panics if an invariant of
+/// the rings does not hold.
 pub fn rings(content: &[u8]) {
     let Some((&mode, content)) = content.split_first() else { return };
     let half = MEMORY as u64 / 2;
@@ -63,12 +63,12 @@ pub fn rings(content: &[u8]) {
             let filled = ring.fill(&items, |_| sent += 1);
             assert!(
                 filled.handled <= items.len() && sent + filled.too_long == filled.handled
-                    || ring.lie.is_some()
+                    || ring.invalid.is_some()
             );
             assert!(ring.next.wrapping_sub(before) <= SIZE);
         }
-        assert!(ring.lie.is_none() || turn > 0 || ring.next.wrapping_sub(before) <= SIZE);
-        // What the switch wrote may have hit the ring itself; the guest writes the same again.
+        assert!(ring.invalid.is_none() || turn > 0 || ring.next.wrapping_sub(before) <= SIZE);
+        // Buffers may overlap with the ring, so the switch may have overwritten it: restore the content.
         write();
     }
 }

@@ -1,6 +1,6 @@
 //! Which message a front-end may send at which time: the order that the vhost-user specification intends, enforced.
 //!
-//! The library does what it is asked without checking the order. It looks up the addresses of a ring once, for the
+//! DPDK's library executes messages without checking their order. It looks up the addresses of a ring once, for the
 //! ring's size at that time, and allocates memory of a ring by its size. So a front-end that changes the size
 //! afterwards, starts a ring without size, or changes the layout of rings that have addresses would make the library
 //! read and write beyond the guest's memory. These rules refuse such messages before the library sees them: the
@@ -106,7 +106,7 @@ pub enum Refusal {
     Table(&'static str),
     /// A file or socket on which calls may block, or one that does not belong to this message.
     Descriptor,
-    /// The switch has no memory for it.
+    /// The switch is out of memory or descriptors.
     NoMemory,
 }
 
@@ -148,7 +148,7 @@ impl Ring {
     const STOPPED: Ring = Ring { size: None, index: None, has_addresses: false };
 }
 
-/// What one connection has set so far.
+/// The checks of one connection, and the state that they need: what the messages so far have set.
 #[derive(Debug, Default)]
 pub struct Rules {
     /// The features when the last message was checked.

@@ -14,7 +14,7 @@ use crate::tally::Event;
 use cpu::Stage;
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
-use tunnel::{Kind, PerPacket, Popped, Quick};
+use tunnel::{FastPop, Kind, PerPacket, Popped};
 
 /// How many packets ahead the cache line of the inner headers is prefetched, which comes after the outer ones.
 const AHEAD: usize = 4;
@@ -241,8 +241,8 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     group.numbers.clear();
     let mut arrived = engine.popped.open(arrival, group.frames.len());
     let tunnels = arrived.outers.more(group.frames.len());
-    let others = match Quick::of(kind) {
-        Some(quick) => cpu::stage(TakeOffEach { quick, frames: &mut group.frames, tunnels }),
+    let others = match FastPop::of(kind) {
+        Some(fast_pop) => cpu::stage(TakeOffEach { fast_pop, frames: &mut group.frames, tunnels }),
         None => u64::MAX >> (BATCH - group.frames.len().clamp(1, BATCH)),
     };
     let n = group.frames.len();
@@ -266,7 +266,7 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
 /// Removes the header of each frame that has a usual one, and stores the outer header. Returns a bit for each
 /// other frame, which is unchanged.
 struct TakeOffEach<'a> {
-    quick: Quick,
+    fast_pop: FastPop,
     frames: &'a mut FrameBatch,
     /// One for each frame.
     tunnels: &'a mut [Tunnel],
@@ -277,10 +277,10 @@ impl Stage for TakeOffEach<'_> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let TakeOffEach { quick, frames, tunnels } = self;
+        let TakeOffEach { fast_pop, frames, tunnels } = self;
         let (mut i, mut others) = (0, 0);
         while let (Some(frame), Some(tunnel)) = (frames.get_mut(i), tunnels.get_mut(i)) {
-            let taken = quick.read(frame.bytes(), tunnel).and_then(|header| frame.pull_front(header));
+            let taken = fast_pop.read(frame.bytes(), tunnel).and_then(|header| frame.pull_front(header));
             others |= u64::from(taken.is_none()) << (i % BATCH);
             if let Some(ahead) = frames.get(i + AHEAD) {
                 ahead.prefetch_line(1);

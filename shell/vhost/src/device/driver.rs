@@ -1,7 +1,7 @@
 //! A guest's driver in the same process, for measurements: one queue pair, one descriptor for each packet.
 //!
-//! It does as little as a driver can: descriptors and ring entries are written once, a burst is offered by one index. So
-//! what a loop of bursts costs is what the switch's side of the rings costs, without transfers between two cores.
+//! It does as little as a driver can: it writes descriptors and ring entries once, and offers a burst by one store to the index. So the
+//! time of a loop of bursts is the time of the switch's side of the rings, without transfers between two cores.
 
 use super::Device;
 use super::from_guest::FromGuest;

@@ -63,7 +63,7 @@ impl FromGuest {
     }
 }
 
-/// A request of RARP (RFC 903), which tells switches where the guest with this address is.
+/// A RARP request (RFC 903) from this address: switches learn from it where the guest is.
 fn announcement(address: [u8; 6]) -> [u8; 60] {
     let mut packet = [0; 60];
     packet[..6].fill(0xff);

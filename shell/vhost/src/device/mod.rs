@@ -54,10 +54,10 @@ struct Slot {
 pub(crate) struct Device {
     pub port: Arc<PortState>,
     slots: Box<[Slot]>,
-    /// Workers stay out of all rings.
+    /// Set: workers must not enter any ring.
     paused: AtomicBool,
     /// A worker found an invalid ring: its number and what is wrong with it.
-    lie: Mutex<Option<(usize, InvalidRing)>>,
+    invalid: Mutex<Option<(usize, InvalidRing)>>,
     /// The address of the guest that asks to be announced (`SEND_RARP`), with [`ANNOUNCE`]; 0: none.
     announce: AtomicU64,
     /// Facts about the guest; `None`: none is connected.
@@ -81,7 +81,7 @@ impl Device {
             port: Arc::clone(port),
             slots: std::iter::repeat_with(Slot::default).take(2 * MAX_PAIRS).collect(),
             paused: AtomicBool::new(false),
-            lie: Mutex::default(),
+            invalid: Mutex::default(),
             announce: AtomicU64::new(0),
             guest: Mutex::default(),
         }
@@ -138,16 +138,16 @@ impl Device {
         self.paused.store(false, Ordering::Release);
     }
 
-    /// Whether no worker is inside. This stays true only if `pause` was called before.
+    /// Whether no worker is inside. After `pause`, this stays true.
     fn is_idle(&self) -> bool {
         self.slots.iter().all(|slot| slot.ring.try_lock().is_some())
     }
 
-    /// The ring in use, replaced; for the serving thread, while no worker is inside.
+    /// Replaces a ring and returns the previous one. For the serving thread, while no worker is inside.
     fn replace(&self, number: usize, ring: Option<Box<Ring>>) -> Option<Box<Ring>> {
         let slot = self.slots.get(number)?;
         loop {
-            // A worker that was not told in time takes the lock, sees that it has to leave, and releases it.
+            // Fails only while a worker that entered after `pause` holds the lock: it sees `paused` and leaves at once.
             if let Some(mut place) = slot.ring.try_lock() {
                 return std::mem::replace(&mut *place, ring);
             }
@@ -158,7 +158,7 @@ impl Device {
     /// Removes all rings; for the serving thread, while no worker is inside.
     fn clear(&self) {
         (0..self.slots.len()).for_each(|number| drop(self.replace(number, None)));
-        *self.lie() = None;
+        *self.invalid() = None;
         self.announce.store(0, Ordering::Relaxed);
         *self.facts() = None;
     }
@@ -172,15 +172,15 @@ impl Device {
         self.slots.iter().enumerate().filter_map(visit)
     }
 
-    fn lie(&self) -> MutexGuard<'_, Option<(usize, InvalidRing)>> {
-        self.lie.lock().unwrap_or_else(PoisonError::into_inner)
+    fn invalid(&self) -> MutexGuard<'_, Option<(usize, InvalidRing)>> {
+        self.invalid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn facts(&self) -> MutexGuard<'_, Option<Guest>> {
         self.guest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The address of a guest to be announced, once.
+    /// Takes the address of a guest that asked to be announced.
     #[inline]
     pub fn take_announcement(&self) -> Option<[u8; 6]> {
         if self.announce.load(Ordering::Relaxed) == 0 {
@@ -210,9 +210,9 @@ impl DerefMut for Inside<'_> {
 impl Inside<'_> {
     /// Reports invalid data of the guest to the serving thread, once.
     #[cold]
-    fn report(&mut self, lie: InvalidRing) {
+    fn report(&mut self, invalid: InvalidRing) {
         if !std::mem::replace(&mut self.told, true) {
-            self.device.lie().get_or_insert((self.number, lie));
+            self.device.invalid().get_or_insert((self.number, invalid));
             wake();
         }
     }
@@ -221,8 +221,8 @@ impl Inside<'_> {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(lie) = self.lie {
-            self.report(lie);
+        if let Some(invalid) = self.invalid {
+            self.report(invalid);
         }
         let slot = &self.device.slots[self.number];
         slot.visits.store(slot.visits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! What each message of a front-end does.
+//! Executes the messages of a front-end.
 //!
-//! [`Requests`] is the state of one connection. [`crate::rules`] checks the order of messages before. Sources: vhost-user
+//! [`Requests`] is the state of one connection. [`crate::rules`] checks the order of messages first. Sources: vhost-user
 //! specification, "Front-end message types".
 
 use super::ring_config::{KickState, Memory, RingConfig};
@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What guests are offered.
+/// Features that are offered to guests.
 pub(crate) const FEATURES: u64 = feature::CSUM
     | feature::GUEST_CSUM
     | feature::MTU
@@ -55,7 +55,7 @@ pub(crate) const PROTOCOL_FEATURES: u64 = protocol::MQ
 
 /// `DRIVER_OK` of the device status (virtio 1.2, 2.1).
 const DRIVER_OK: u64 = 4;
-/// Bits of a kick's or call's payload: the number of the ring; no descriptor comes with it.
+/// Payload of a kick or call message: these bits are the ring's number; the flag [`NO_DESCRIPTOR`] says that no descriptor comes with it.
 const RING_BITS: u64 = 0xff;
 const NO_DESCRIPTOR: u64 = 0x100;
 /// `VHOST_VRING_F_LOG`: writes to the used ring are logged.
@@ -71,7 +71,7 @@ pub(super) struct Requests {
     status: u64,
     mtu: Option<u16>,
     memory: Option<Arc<GuestMemory>>,
-    /// Where writes are logged while the guest is migrated.
+    /// The log of written pages, while the guest is migrated.
     log: Option<Arc<DirtyLog>>,
     rings: Vec<RingConfig>,
     /// The first two rings run: the guest counts as connected.
@@ -118,7 +118,7 @@ impl Requests {
         }
     }
 
-    /// Does what a message asks. While it does, no worker is inside unless [`allows_workers`].
+    /// Executes a message. Called while no worker is inside the rings, unless [`allows_workers`].
     pub fn handle(&mut self, message: &Message) -> Result<Reply, Refusal> {
         let checked = rules::Message { request: message.request(), payload: message.payload() };
         self.rules.before(self.features, checked)?;
@@ -153,10 +153,10 @@ impl Requests {
                 let file = message.fds.first().ok_or(Refusal::Descriptor)?;
                 self.log = Some(Arc::new(DirtyLog::map(message.payload(), file)?));
                 self.apply_all();
-                // The front-end waits for a reply, which has no content.
+                // The reply to this request has an empty payload.
                 return Ok(Some(Vec::new()));
             }
-            // The front-end need not be told that there is something new in the log: it looks by itself.
+            // The eventfd that would notify the front-end of new bits is not used: front-ends read the log on their own.
             SET_LOG_FD => {}
             SET_VRING_BASE => self.ring(fields.word(0)?)?.base = fields.word(4)? as u16,
             GET_VRING_BASE => return self.stop(fields.word(0)?).map(Some),
@@ -208,7 +208,7 @@ impl Requests {
         self.apply_all();
     }
 
-    /// Whether the driver says that rings may be used.
+    /// Whether the guest's driver has set `DRIVER_OK`, if the status was negotiated.
     fn driver_is_ready(&self) -> bool {
         self.protocol_features & protocol::STATUS == 0 || self.status & DRIVER_OK != 0
     }
@@ -271,7 +271,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Stops a ring; the reply says where it is.
+    /// Stops a ring; the reply contains its number and its next index.
     fn stop(&mut self, number: u32) -> Result<Vec<u8>, Refusal> {
         self.ring(number)?.kick = KickState::Stopped;
         self.apply(number);
@@ -303,7 +303,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Puts a ring in use, or takes it out of use, as it is configured.
+    /// Starts or stops a ring, as its configuration says.
     fn apply(&mut self, number: u32) {
         let memory = self.memory.as_ref().filter(|_| self.driver_is_ready()).cloned();
         let at = number as usize;
@@ -339,7 +339,7 @@ impl Requests {
         port.say(Level::Info, &what);
     }
 
-    /// Tells the port what there is to know about the guest.
+    /// Updates the port's facts about the guest, and reports when the guest becomes connected or disconnected.
     fn report_guest(&mut self) {
         let connected = self.rings.iter().take(2).filter(|ring| ring.running).count() == 2;
         let port = Arc::clone(&self.device.port);

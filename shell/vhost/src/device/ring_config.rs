@@ -1,4 +1,4 @@
-//! What a guest has said about one ring.
+//! The configuration of one ring, from the guest's messages.
 
 use super::Device;
 use crate::dirty::DirtyLog;
@@ -15,9 +15,9 @@ pub(super) enum KickState {
     /// The guest has not started the ring.
     #[default]
     Stopped,
-    /// By nothing: the ring is polled.
+    /// The guest does not kick: the ring is polled.
     Polled,
-    /// By this eventfd.
+    /// The guest kicks by this eventfd.
     Event(Arc<OwnedFd>),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct RingConfig {
     pub kick: KickState,
     pub call: Option<Arc<OwnedFd>>,
     pub enabled: bool,
-    /// Where the ring was when it was stopped.
+    /// The next index, when the ring was stopped.
     pub base: u16,
     /// The ring is in use.
     pub running: bool,
@@ -66,7 +66,7 @@ impl RingConfig {
         Some(ring)
     }
 
-    /// Puts the ring in use as it is configured now, or takes it out of use. To be called while no worker is inside.
+    /// Starts the ring as it is configured now, or stops it. To be called while no worker is inside.
     pub fn apply(&mut self, number: usize, device: &Device, memory: Option<Memory<'_>>, features: u64) {
         let old = device.replace(number, None);
         self.base = old.as_ref().map_or(self.base, |old| old.next);

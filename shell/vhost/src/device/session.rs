@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-/// The longest payload of a message that is understood: a table of eight regions has 264 bytes.
+/// Maximum length of a payload. The longest that is used has 264 bytes: a table of eight regions.
 const PAYLOAD_MAX: usize = 512;
 
-/// Steps that one guest gets before the others have their turn: a guest may send messages without end. A message takes
-/// three at most.
+/// Maximum number of steps of one guest before the thread serves the others: a guest may send messages without end. A message takes at
+/// most three steps.
 const STEPS_MAX: usize = 100;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct Session {
     inbox: Inbox,
     requests: Requests,
     closing: Arc<AtomicUsize>,
-    /// Visits of workers that were in progress at that time, less those that have ended.
+    /// Workers that were inside at that time and have not left since: ring, count of visits, thread.
     watched: (Vec<(usize, u64, i32)>, Instant),
 }
 
@@ -91,9 +91,9 @@ impl Session {
     }
 
     fn read(&mut self) -> bool {
-        let lie = *self.device.lie();
-        if let Some((ring, lie)) = lie {
-            return self.fail(&format!("ring {ring} is invalid: {lie}"));
+        let invalid = *self.device.invalid();
+        if let Some((ring, invalid)) = invalid {
+            return self.fail(&format!("ring {ring} is invalid: {invalid}"));
         }
         let Some(guest) = &self.guest else { return self.abort() };
         match self.inbox.read(guest) {
@@ -126,7 +126,7 @@ impl Session {
         self.finish(&message, done)
     }
 
-    /// Replies to a message as far as that is due.
+    /// Replies to a message, if it needs a reply.
     fn finish(&mut self, message: &Message, done: Result<Option<Vec<u8>>, Refusal>) -> bool {
         let request = message.request();
         let reply = match done {
@@ -196,12 +196,12 @@ impl server::Session for Session {
         }
         // All of these were already in progress at the previous check, so none has just begun.
         let threads = self.watched.0.iter().map(|(_, _, thread)| *thread);
-        let verdict = workers::judge(&self.device.port, threads, self.watched.1, now);
-        if verdict.close {
+        let stuck = workers::check_workers(&self.device.port, threads, self.watched.1, now);
+        if stuck.close {
             self.close();
         }
-        verdict.blocked.iter().for_each(|thread| blocked_writes::interrupt(*thread));
-        !verdict.blocked.is_empty()
+        stuck.blocked.iter().for_each(|thread| blocked_writes::interrupt(*thread));
+        !stuck.blocked.is_empty()
     }
 
     fn is_watched(&self) -> bool {

@@ -27,9 +27,9 @@ pub struct Socket {
 }
 
 /// Serves the guests of one port.
-struct Own(Arc<Device>);
+struct OwnBackend(Arc<Device>);
 
-impl server::Backend for Own {
+impl server::Backend for OwnBackend {
     fn port(&self) -> &PortState {
         &self.0.port
     }
@@ -62,7 +62,7 @@ impl Socket {
             open.push(Arc::downgrade(&port));
         }
         let device = Arc::new(Device::new(&port));
-        let backend = Box::new(Own(Arc::clone(&device)));
+        let backend = Box::new(OwnBackend(Arc::clone(&device)));
         if server::open(&port, role, backend).is_err() {
             port.retire();
             return Err(SocketError::Refused("opening the socket"));

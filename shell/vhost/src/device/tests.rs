@@ -1,4 +1,4 @@
-//! A guest's side of the socket and of the rings, in the same process: sessions by the book, and sessions by seed.
+//! A guest's side of the socket and of the rings, in the same process: sessions that follow the specification, and random sessions.
 
 use super::requests::{FEATURES, PROTOCOL_FEATURES};
 use super::session::Session;
@@ -270,7 +270,7 @@ fn a_long_packet_takes_buffers_that_were_offered_after_the_index_was_read() {
         offer(6 * round + 8);
         assert_eq!((unsent(&mut sender, &[&long]), front.used(0)), (0, 6 * round + 6), "round {round}");
     }
-    // Now three are known again, and the guest takes back two of them, which no driver does.
+    // Now three are known again, and the guest lowers its index by two, which no driver does.
     assert_eq!(unsent(&mut sender, &[&short, &short]), 0);
     offer(126);
     assert_eq!((unsent(&mut sender, &[&short]), front.used(0)), (0, 123));
@@ -278,7 +278,7 @@ fn a_long_packet_takes_buffers_that_were_offered_after_the_index_was_read() {
     assert_eq!((unsent(&mut sender, &[&short, &short, &long]), front.used(0)), (1, 125));
 }
 
-/// Packets and buffers of many lengths: what arrives is what was sent, in order, whichever way each packet took.
+/// Packets and buffers of many lengths: all packets arrive unchanged and in order.
 #[test]
 fn packets_of_any_length_arrive_in_buffers_of_any_length() {
     let device = device();
@@ -343,7 +343,7 @@ fn tcp() -> (Vec<u8>, [u8; 12]) {
 }
 
 #[test]
-fn work_that_was_left_open_travels_both_ways() {
+fn offloads_travel_both_ways() {
     let device = device();
     let (packet, header) = tcp();
     let gso = Some(Gso { kind: GsoKind::Tcp4, size: 400, ecn: false });
@@ -439,7 +439,7 @@ fn memory_changes_only_when_no_worker_is_inside() {
 }
 
 #[test]
-fn a_lie_in_a_ring_ends_the_connection() {
+fn an_invalid_ring_ends_the_connection() {
     let device = device();
     let mut front = Front::new(&device);
     front.handshake(feature::VERSION_1);
@@ -489,8 +489,8 @@ fn any_step(
     step
 }
 
-/// Guests send any message at any moment, write anything into their rings, and workers are inside at any moment. The
-/// port then serves the next guest.
+/// A guest sends any message at any time and writes anything into its rings, while workers may be inside. Afterwards the port serves
+/// the next guest.
 #[test]
 fn sessions_by_seed() {
     let sessions = std::env::var("VHOST_SESSIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
@@ -559,7 +559,7 @@ fn sessions_by_seed() {
     assert!(seen.iter().all(|n| *n > 0), "{seen:?}");
 }
 
-/// Noise in the rings and the memory that they lead to.
+/// Random bytes in the rings and in the buffers that they name.
 #[test]
 fn rings_by_seed() {
     for seed in 0..2000 {

@@ -111,8 +111,8 @@ impl<'f> Sending<'_, 'f> {
         before + self.progress.offer(&mut self.ring, &[item], &mut sent)
     }
 
-    /// Sends the pushed packets and calls `sent` for each packet that the ring took. Returns the number of the others.
-    /// Once the ring is full, this `Sending` sends nothing more.
+    /// Sends the pushed packets and calls `sent` for each packet that was put into the ring. Returns how many were not. Once the ring is
+    /// full, this `Sending` sends nothing more.
     #[inline]
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8])) -> usize {
         let unsent = self.progress.offer(&mut self.ring, &self.items[..], &mut sent);
@@ -120,8 +120,8 @@ impl<'f> Sending<'_, 'f> {
         unsent
     }
 
-    /// Sends frames without offload requests, as [`Sending::flush`] does, without keeping them first. To be called when no
-    /// packet is pushed.
+    /// Sends frames without offload requests, as [`Sending::flush`] does, but without pushing them first. To be called when no packet is
+    /// pushed.
     #[inline]
     pub fn send_frames(&mut self, frames: &[Frame], mut sent: impl FnMut(&[u8])) -> usize {
         self.progress.offer(&mut self.ring, frames, &mut sent)

@@ -137,7 +137,7 @@ impl RingMemory {
         unsafe { &*self.used.cast::<AtomicU16>().add(n) }
     }
 
-    /// The index after the last entry that the guest offers. What it wrote before is visible after this.
+    /// The index after the last entry that the guest offers (acquire: entries and buffers that it wrote before are visible).
     #[inline]
     pub fn available_index(&self) -> u16 {
         self.available_word(1).load(Ordering::Acquire)
@@ -168,8 +168,8 @@ impl RingMemory {
         cpu::prefetch_at(self.descriptors.wrapping_add(2 * usize::from(n)));
     }
 
-    /// Prefetches what the end of a burst reads and writes: the guest's wish for interrupts, and the used ring from entry
-    /// `index` on.
+    /// Prefetches what the end of a burst reads and writes: the field by which the guest suppresses interrupts, and the used ring from
+    /// entry `index` on.
     #[inline]
     pub fn prefetch_end(&self, index: u16, event_index: bool) {
         let wish = if event_index { HEAD_WORDS + usize::from(self.size) } else { 0 };
@@ -200,7 +200,8 @@ impl RingMemory {
     /// Whether the guest wants an interrupt for entries from `before` to `now`; `event_index`: it was negotiated.
     #[inline]
     pub fn wants_interrupt(&self, before: Option<u16>, now: u16, event_index: bool) -> bool {
-        // The guest must see the entries before its wish is read: otherwise it may go to sleep unnoticed.
+        // The guest must see the entries before this thread reads whether it wants an interrupt: otherwise it could sleep with
+        // entries to handle.
         fence(Ordering::SeqCst);
         if !event_index {
             return self.available_word(0).load(Ordering::Relaxed) & NO_INTERRUPT == 0;
@@ -217,7 +218,7 @@ impl RingMemory {
             let flags = if next.is_some() { 0 } else { NO_NOTIFY };
             self.used_half(0).store(flags, Ordering::Relaxed);
         }
-        // The guest must see the wish before the worker looks at the ring once more.
+        // The guest must see the request for kicks before the worker checks the ring once more: otherwise an entry could be missed.
         fence(Ordering::SeqCst);
     }
 }

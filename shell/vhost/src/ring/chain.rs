@@ -5,7 +5,7 @@ use super::access::{Descriptor, RingMemory};
 use crate::memory::Part;
 use arrayvec::ArrayVec;
 
-/// Parts that one packet may have: a packet of 64 KB in buffers of 256 bytes. Chains with more parts are refused.
+/// Maximum number of parts of one packet: 64 KB in buffers of 256 bytes, and some more. Chains with more parts are refused.
 pub(crate) const PARTS_MAX: usize = 280;
 
 /// The parts of the chains of one packet, in order.
@@ -20,7 +20,7 @@ pub(crate) enum Direction {
     ToGuest,
 }
 
-/// What a walk needs to know.
+/// Parameters of a walk along a chain.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     pub ring: &'a RingMemory,
@@ -62,7 +62,7 @@ impl<'m> Walk<'m> {
         total.checked_add(more).ok_or(InvalidRing::Chain)
     }
 
-    /// A chain in a table of its own.
+    /// Appends the parts of a chain in an indirect table.
     fn table(&self, table: Descriptor, parts: &mut Parts<'m>, hint: &mut usize) -> Result<u32, InvalidRing> {
         let entries = table.len() / Descriptor::BYTES as u32;
         let whole = table.len().is_multiple_of(Descriptor::BYTES as u32)

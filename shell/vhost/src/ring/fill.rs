@@ -1,4 +1,4 @@
-//! Packets that a guest receives.
+//! Puts packets into the buffers that a guest offers: packets that the guest receives.
 
 use super::InvalidRing;
 use super::chain::{Direction, Parts};
@@ -13,14 +13,14 @@ use packet::vnet;
 pub(crate) trait Packet {
     fn bytes(&self) -> &[u8];
 
-    /// Its header for one buffer, in two words.
+    /// The virtio header of a packet in one buffer, in two words.
     #[inline(always)]
     fn header(&self) -> (u64, u32) {
         (0, ONE_BUFFER)
     }
 }
 
-/// A frame that is complete.
+/// A frame without offload requests.
 impl Packet for Frame {
     #[inline(always)]
     fn bytes(&self) -> &[u8] {
@@ -36,13 +36,13 @@ pub(crate) struct Item<'f> {
 }
 
 impl<'f> Item<'f> {
-    /// A packet that is complete.
+    /// A packet without offload requests.
     #[inline]
     pub fn new(bytes: &'f [u8]) -> Item<'f> {
         Item { bytes, header: (0, ONE_BUFFER) }
     }
 
-    /// A packet with work for the guest.
+    /// A packet with offload requests for the guest.
     pub fn with(bytes: &'f [u8], header: [u8; vnet::LEN]) -> Item<'f> {
         let [a, b, c, d, e, f, g, h, i, j] = header;
         let last = u32::from(u16::from_ne_bytes([i, j])) | ONE_BUFFER;
@@ -65,7 +65,7 @@ impl Packet for Item<'_> {
 /// The number of buffers, in the last word of a header.
 const ONE_BUFFER: u32 = 1 << 16;
 
-/// What became of a packet.
+/// Result for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Sent,
@@ -75,17 +75,17 @@ enum Outcome {
     Full,
 }
 
-/// What became of a burst.
+/// Result for a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
-    /// Packets before the first that found no buffer.
+    /// Number of packets, from the first on, that need not be offered again: sent or too long.
     pub handled: usize,
-    /// Packets among them that did not fit the guest's buffers.
+    /// How many of these did not fit the guest's buffers.
     pub too_long: usize,
     pub interrupts: u64,
 }
 
-/// Chains that one packet may take: each has a byte of it at least.
+/// Maximum number of chains for one packet; each holds at least one byte.
 const CHAINS_MAX: usize = 280;
 
 impl Ring {
@@ -93,12 +93,12 @@ impl Ring {
     #[inline]
     pub fn fill<P: Packet>(&mut self, items: &[P], mut sent: impl FnMut(&[u8])) -> Filled {
         let mut filled = Filled::default();
-        if self.lie.is_some() {
+        if self.invalid.is_some() {
             return filled;
         }
         let start = self.next;
-        if let Err(lie) = self.put_all(items, &mut filled, &mut sent) {
-            self.lie = Some(lie);
+        if let Err(invalid) = self.put_all(items, &mut filled, &mut sent) {
+            self.invalid = Some(invalid);
         }
         if self.next != start {
             filled.interrupts = self.publish(start);
@@ -121,13 +121,13 @@ impl Ring {
             let (before, mut cursor) = (filled.handled, self.cursor(left));
             let put = self.put_burst(items, &mut cursor, filled, sent);
             self.end(&cursor);
-            self.saw(&cursor);
+            self.set_known(&cursor);
             put?;
             if filled.handled < before + items.len() {
                 break;
             }
         }
-        // The guest wrote these long ago, and the next burst reads them.
+        // The next burst reads these descriptors; the guest wrote them long ago, so this core takes their lines without a race.
         self.prefetch_next(self.known());
         Ok(())
     }
@@ -147,11 +147,11 @@ impl Ring {
         self.read_burst(cursor, n, Direction::ToGuest, &mut burst, |at, part| {
             part.prefetch_first_for_write(items.get(at).map_or(0, |item| HEADER + item.bytes().len()));
         })?;
-        let ready = begin(items, &burst);
+        let ready = write_headers(items, &burst);
         let (first, rest) = items.split_at(ready);
         for (at, item) in first.iter().enumerate() {
             let bytes = item.bytes();
-            // Two long packets at most are on their way: more would not stay in the cache.
+            // Prefetch only one long packet ahead: more would evict each other from the cache.
             if bytes.len() > 2 * LINE {
                 burst.whole(at + 1).prefetch_write(2 * LINE..bytes.len().min(AHEAD));
             }
@@ -166,7 +166,7 @@ impl Ring {
         self.put_others(rest, ready, &burst, cursor, filled, sent)
     }
 
-    /// Puts packets of which the first fits no single buffer; `at`: entries of `burst` that are used.
+    /// Puts the rest of a burst, whose first packet does not fit one buffer. `at`: number of entries of `burst` that are used.
     #[inline(never)]
     fn put_others<P: Packet>(
         &self,
@@ -191,11 +191,12 @@ impl Ring {
         outcome.map(|_| ())
     }
 
-    /// Puts one packet into as many chains as it needs: entries of `burst` from `at` on, which were read before, then
-    /// others. `at` goes on by the entries that it took.
+    /// Puts one packet into as many chains as it needs: first the entries of `burst` from `at` on, which were read before, then others.
+    /// Adds the number of entries that it used to `at`.
     ///
-    /// The index that was read last may be old: it was enough for one chain for each packet. So it is read again before
-    /// a packet is given up. Otherwise no long packet would be sent any more until short ones used the known chains up.
+    /// The guest may have offered more chains since the index was last read, because that read only made sure of one chain for each
+    /// packet. So the index is read again before the ring counts as full. Otherwise a long packet could not be sent until short packets
+    /// had used the known chains.
     #[inline(never)]
     fn put(
         &self,
@@ -216,7 +217,7 @@ impl Ring {
             let chains = taken.len() as u16;
             let used = *at + taken.len();
             if used >= usize::from(cursor.left) {
-                // A guest that takes back what it offered must not make the burst shorter than what it used.
+                // A guest may lower its index, which no driver does: `left` must not fall below the entries already used.
                 cursor.left = self.offered()?.max(cursor.left);
             }
             if used >= usize::from(cursor.left) || taken.is_full() {
@@ -239,7 +240,7 @@ impl Ring {
         header[vnet::LEN..].copy_from_slice(&(taken.len() as u16).to_le_bytes());
         scatter(&parts, &header[..header_len], bytes);
         if let Some(log) = &self.log {
-            // The guest gave all of these to be written.
+            // All bytes of the parts count as written, also those behind the packet.
             for part in &parts {
                 let address = self.memory.memory().address_of(part);
                 address.into_iter().for_each(|at| log.dirty.mark(at, part.len() as u64));
@@ -257,13 +258,13 @@ impl Ring {
     }
 }
 
-/// Writes the headers of packets that fit one buffer each, and the ends of short ones. Returns their number: the packets
-/// before the first that does not fit.
+/// Writes the headers of the packets that fit one buffer each, and the first and last bytes of short packets. Stops at the first packet
+/// that does not fit, and returns the number of packets before it.
 ///
-/// Their first cache lines often are in the guest's cache too: then a prefetch for writing does nothing, and the first
-/// write to each has to wait until the guest has lost it. These writes wait together, because there are few of them.
+/// The first cache line of a buffer is often in the guest's cache too. Then a prefetch for writing has no effect, and the first store
+/// waits until the guest's core has given the line up. Storing to all buffers first lets these waits overlap.
 #[inline(always)]
-fn begin<P: Packet>(items: &[P], burst: &Burst<'_>) -> usize {
+fn write_headers<P: Packet>(items: &[P], burst: &Burst<'_>) -> usize {
     let fits = |(at, item): &(usize, &P)| {
         let (bytes, whole) = (item.bytes(), burst.whole(*at));
         let fits = whole.len() >= HEADER + bytes.len() && whole.set_header(item.header());

@@ -1,13 +1,13 @@
-//! Rings of a guest: what one worker does with them during a burst.
+//! Rings of a guest, as one worker uses them during a burst.
 //!
 //! - [`access`]: the words of a split ring, by atomic loads and stores;
 //! - [`chain`]: descriptors become parts of guest memory;
 //! - [`split`]: the state of a ring, and notifications;
 //! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives.
 //!
-//! The guest can write anything into a ring at any time. Each index, descriptor and ring entry is read once, and what
-//! was read is checked before it is used. What no driver that keeps to the specification does is a [`InvalidRing`]: it ends the
-//! connection of that guest.
+//! The guest can write anything into a ring at any time. Each index, descriptor and ring entry is read once, and the value that was
+//! read is checked before it is used. A value that the specification does not allow is an [`InvalidRing`]: it ends the connection of
+//! that guest.
 //!
 //! Sources: virtio 1.2, 2.7 (split virtqueues), 5.1.6 (network device operation).
 
@@ -19,7 +19,7 @@ pub(crate) mod split;
 
 use std::fmt;
 
-/// What no driver may write into a ring.
+/// Why a ring is invalid: values that no driver may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidRing {
     /// More descriptors are offered than the ring has.

@@ -1,4 +1,4 @@
-//! Packets that a guest sends.
+//! Takes the packets that a guest sends from its ring.
 
 use super::InvalidRing;
 use super::access::Descriptor;
@@ -14,19 +14,19 @@ use packet::{segment, vnet};
 
 /// Bytes of an Ethernet header: no packet is shorter.
 const ETHERNET: usize = 14;
-// The packet header has the byte order of the machine below, and of virtio 1 on the wire.
+// The code below reads packet headers in the machine's byte order; virtio 1 defines them as little-endian.
 const _: () = assert!(cfg!(target_endian = "little"));
 
 impl Ring {
-    /// Takes up to `max` packets off the ring and appends them to `out`. A lie ends the ring.
+    /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again.
     pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
         let before = out.len();
-        if self.lie.is_some() {
+        if self.invalid.is_some() {
             return Received::default();
         }
         let start = self.next;
-        if let Err(lie) = self.take(max, pool, out) {
-            self.lie = Some(lie);
+        if let Err(invalid) = self.take(max, pool, out) {
+            self.invalid = Some(invalid);
         }
         let packets = usize::from(self.next.wrapping_sub(start));
         let interrupts = if packets > 0 { self.publish(start) } else { 0 };
@@ -36,8 +36,8 @@ impl Ring {
     fn take(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), InvalidRing> {
         let max = max.min(RX_BURST) as u16;
         if self.busy {
-            // The descriptors come at the same time as the index. While the guest sends nothing, they stay with it: it
-            // may be writing them.
+            // Prefetch the descriptors together with the index. Not while the guest sends nothing: it may be writing them, and the
+            // prefetch would take the lines from its core.
             self.prefetch_next(max);
         }
         let left = self.offered_for(max)?.min(max);
@@ -71,7 +71,7 @@ impl Ring {
         let (start, mut at) = (cursor.next, 0);
         let mut taken = Ok(());
         while let Some(entry) = burst.get(at) {
-            // Two long packets at most are on their way: more would not stay in the cache.
+            // Prefetch only one long packet ahead: more would evict each other from the cache.
             let next = burst.whole(at + 1);
             if next.len() > 2 * LINE {
                 next.prefetch(2 * LINE..next.len().min(AHEAD));
@@ -81,8 +81,8 @@ impl Ring {
             } else {
                 match self.packet(*entry.first, &mut cursor.hint, pool) {
                     Ok(frame) => out.extend(frame),
-                    Err(lie) => {
-                        taken = Err(lie);
+                    Err(invalid) => {
+                        taken = Err(invalid);
                         break;
                     }
                 }
@@ -94,8 +94,7 @@ impl Ring {
         taken
     }
 
-    /// Appends the packet in one buffer, which is neither too short nor too long for one, unless it asks for work that
-    /// was not negotiated.
+    /// Appends the packet in one buffer, whose length was checked. Drops it if it requests an offload that was not negotiated.
     #[inline(always)]
     fn whole_packet(&self, part: &Part<'_>, pool: &mut FramePool, out: &mut FrameBatch) {
         let Some((first, last)) = part.read_header() else { return };
@@ -104,7 +103,7 @@ impl Ring {
             pool.prefetch_next(part.len());
         }
         part.skip(HEADER).read(frame.bytes_mut());
-        // The number of buffers, after the first 10 bytes, says nothing here.
+        // The last two bytes, the number of buffers, have no meaning in this direction.
         if first != 0 || last as u16 != 0 {
             let mut header = [0; HEADER];
             header[..8].copy_from_slice(&first.to_ne_bytes());
@@ -114,7 +113,7 @@ impl Ring {
         }
     }
 
-    /// The packet of one chain; `None`: it is longer or shorter than any packet, or asks for work that was not negotiated.
+    /// The packet of one chain. `None`: its length is invalid, or it requests an offload that was not negotiated.
     #[inline(never)]
     fn packet(
         &self,
@@ -140,7 +139,7 @@ impl Ring {
         Ok(self.with_offload(&header, frame, pool))
     }
 
-    /// The frame with the work that the guest left to the switch; `None`: it is refused.
+    /// The frame with the guest's offload request; `None`: the request is refused.
     #[cold]
     fn with_offload(&self, header: &[u8; HEADER], mut frame: Frame, pool: &mut FramePool) -> Option<Frame> {
         if self.set_offload(header, &mut frame) {
@@ -150,8 +149,7 @@ impl Ring {
         None
     }
 
-    /// Sets the work that the guest left to the switch. Returns false if it does not fit the packet or was not
-    /// negotiated.
+    /// Sets the guest's offload request. Returns false if it does not fit the packet or was not negotiated.
     fn set_offload(&self, header: &[u8; HEADER], frame: &mut Frame) -> bool {
         let Some(header) = header.first_chunk() else { return false };
         let Some(offload) = vnet::decode(header, frame.bytes_mut()) else { return false };
@@ -166,8 +164,8 @@ impl Ring {
             return false;
         }
         let Some(csum) = offload.csum else { return true };
-        // The rest of the switch expects the checksum where the transport header is. Another one, of a packet inside a
-        // tunnel, is finished here.
+        // The rest of the switch supports only a checksum of the outermost transport header. Another one, of a packet inside a tunnel,
+        // is computed here.
         let layout = segment::layout(frame.bytes());
         if layout.is_some_and(|l| l.l4 == usize::from(csum.start) && l.checksum() == Some(csum.offset)) {
             return set(frame, offload, layout.and_then(|l| l.kind()));
@@ -176,7 +174,7 @@ impl Ring {
     }
 }
 
-/// Sets the request unless it asks to cut a packet of another kind.
+/// Sets the request, unless it asks to segment a packet of another kind.
 fn set(frame: &mut Frame, offload: Offload, kind: Option<GsoKind>) -> bool {
     let fits = offload.gso.is_none_or(|gso| Some(gso.kind) == kind);
     if fits {

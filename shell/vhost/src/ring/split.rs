@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) const HEADER: usize = 12;
 pub(crate) const HEADER_SHORT: usize = 10;
 
-/// Entries that are read at once: their descriptors and the first lines of their buffers are fetched side by side.
+/// Entries that are read at once, so that the cache misses of their descriptors and buffers overlap.
 pub(crate) const BURST: usize = 32;
 /// Descriptors in a cache line.
 const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
@@ -35,7 +35,7 @@ pub(crate) struct Entry<'b, 'm> {
     /// The number of its first descriptor.
     pub head: u16,
     pub first: &'b Descriptor,
-    /// The buffer; empty if it is not one buffer of the right direction in one region, or must not be used directly.
+    /// The whole buffer, if it can be used directly: one descriptor of the right direction, in one region. Empty: walk the chain.
     pub whole: Part<'m>,
 }
 
@@ -71,7 +71,7 @@ impl<'m> Burst<'m> {
     }
 }
 
-/// Where writes of a ring are logged.
+/// The log of a ring's writes, for live migration.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub dirty: Arc<DirtyLog>,
@@ -92,7 +92,7 @@ impl Log {
     }
 }
 
-/// Where a burst is in the ring.
+/// Position of a burst in the ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     pub next: u16,
@@ -102,7 +102,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Goes on by `n` entries, at most those that are left.
+    /// Moves on by `n` entries; `n` is at most `left`.
     #[inline]
     pub fn advance(&mut self, n: u16) {
         self.next = self.next.wrapping_add(n);
@@ -117,17 +117,17 @@ pub(crate) struct Ring {
     /// The next entry of the available ring, which is also the next one of the used ring: buffers are given back in
     /// order, within the burst that took them.
     pub next: u16,
-    /// The index of the available ring as it was read last, `next` or after it: it is read again only if a burst needs
-    /// more entries. Each read takes a cache line from the guest's core.
+    /// The index of the available ring at its last read. It is read again only if a burst needs more entries, because each read takes a
+    /// cache line from the guest's core.
     seen: u16,
     /// The used index at the last interrupt decision; `None`: there was none.
     signalled: Option<u16>,
     features: u64,
     /// The region that an address was found in last.
     pub hint: usize,
-    /// By which the guest kicks; `None`: it does not kick.
+    /// The eventfd by which the guest kicks; `None`: it does not kick.
     pub kick: Option<Arc<OwnedFd>>,
-    /// By which the guest is interrupted; `None`: it polls.
+    /// The eventfd by which the guest is interrupted; `None`: it polls.
     pub call: Option<Arc<OwnedFd>>,
     /// The guest was asked to kick.
     kicks: bool,
@@ -135,14 +135,15 @@ pub(crate) struct Ring {
     pub busy: bool,
     /// Writes are logged, for live migration.
     pub log: Option<Log>,
-    /// The guest lied in this ring: nothing is read any more.
-    pub lie: Option<InvalidRing>,
+    /// Invalid data that the guest wrote into this ring: it is not read again.
+    pub invalid: Option<InvalidRing>,
 }
 
 impl Ring {
-    /// `None`: a part of the ring is not in the guest's memory. The ring continues where its used ring ends: buffers are
-    /// in use during a burst only, so after a switch that was killed no other index is right. A ring that replaces
-    /// another one continues where that one was.
+    /// `None`: a part of the ring is not in the guest's memory.
+    ///
+    /// A ring that replaces another one (`old`) continues where that one was. A ring without `old` continues at the index of its used
+    /// ring: buffers are in use only during a burst, so this is right also after the switch was killed and restarted.
     pub fn new(
         memory: &Arc<GuestMemory>,
         at: Addresses,
@@ -164,7 +165,7 @@ impl Ring {
             kicks: false,
             busy: false,
             log: None,
-            lie: old.and_then(|old| old.lie),
+            invalid: old.and_then(|old| old.invalid),
         };
         ring.ask_for_kicks(old.is_some_and(|old| old.kicks));
         Some(ring)
@@ -197,8 +198,8 @@ impl Ring {
         if n > self.memory.size() { Err(InvalidRing::Index) } else { Ok(n) }
     }
 
-    /// Number of entries that the guest offers, for a burst of `wanted`: there may be more than are returned, but not
-    /// if these are fewer.
+    /// Number of entries that the guest offers, for a burst of `wanted`. If the last index read has enough, it is not read again; so
+    /// there may be more entries than returned if the result is at least `wanted`.
     #[inline]
     pub fn offered_for(&mut self, wanted: u16) -> Result<u16, InvalidRing> {
         if self.known() >= wanted {
@@ -255,15 +256,15 @@ impl Ring {
         Cursor { next: self.next, left, hint: self.hint }
     }
 
-    /// The end of a burst, also of one that a lie ended.
+    /// Stores the position at the end of a burst, also of one that invalid data ended.
     #[inline]
     pub fn end(&mut self, cursor: &Cursor) {
         (self.next, self.hint) = (cursor.next, cursor.hint);
     }
 
-    /// Notes what a burst that may use all known entries knows at its end: it may have read the index again.
+    /// Stores the index that a burst knew at its end: it may have read it again.
     #[inline]
-    pub fn saw(&mut self, cursor: &Cursor) {
+    pub fn set_known(&mut self, cursor: &Cursor) {
         self.seen = cursor.next.wrapping_add(cursor.left);
     }
 
@@ -273,9 +274,9 @@ impl Ring {
         Ok((head, self.memory.descriptor(head).ok_or(InvalidRing::Head)?))
     }
 
-    /// Prefetches the descriptors of the next `n` entries, at most [`BURST`]. These may not be written yet: the entries of
-    /// the previous round are taken as a guess. Drivers use descriptors in order, so that one address of each cache line
-    /// is enough.
+    /// Prefetches the descriptors of the next `n` entries, at most [`BURST`]. If the guest has not written these entries yet, they still
+    /// name the descriptors of the previous round, which drivers mostly use again. Drivers use descriptors in order, so one address
+    /// for each cache line is enough.
     #[inline]
     pub fn prefetch_next(&self, n: u16) {
         for i in (0..n.min(BURST as u16)).step_by(usize::from(PER_LINE)) {
@@ -302,7 +303,7 @@ impl Ring {
         if !self.memory.wants_interrupt(before, self.next, self.has(feature::EVENT_IDX)) {
             return 0;
         }
-        // Fails if the counter is full: then the guest has an interrupt that it did not take.
+        // Fails if the counter is full: then the guest has an interrupt that it has not handled.
         let _ = rustix::io::write(&**call, &1u64.to_ne_bytes());
         1
     }

@@ -52,7 +52,7 @@ fn well_behaved_front_ends_pass() {
 }
 
 #[test]
-fn what_would_leave_a_ring_with_less_than_it_needs_is_refused() {
+fn messages_that_would_leave_a_ring_incomplete_are_refused() {
     let mut rules = Rules::default();
     let mut ask = |features, request, payload: Vec<u8>| {
         let message = Message { request, payload: &payload };

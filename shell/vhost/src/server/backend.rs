@@ -1,4 +1,4 @@
-//! What a port has to provide so that its guests are served.
+//! The interface between the serving thread and the two back-ends: ours, and DPDK's library.
 
 use crate::port_state::PortState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-/// A burst takes microseconds. If a worker is inside for this long, the port is out of service.
+/// If a worker is inside a guest's rings for this long, the port is out of service. A burst takes microseconds.
 pub const LIMIT: Duration = Duration::from_secs(2);
 /// How long a session may spin for workers to leave before it sleeps and checks again.
 pub const SPIN: Duration = Duration::from_micros(100);
 
-/// What serves the guests of one port.
+/// Serves the guests of one port.
 pub trait Backend: Send {
     /// The port's state.
     fn port(&self) -> &PortState;
@@ -25,7 +25,7 @@ pub trait Backend: Send {
 
 /// One connection of a guest.
 pub trait Session: Send {
-    /// Makes all progress that is possible without blocking.
+    /// Does all work that is possible without blocking.
     fn run(&mut self);
     /// Ends the connection.
     fn close(&mut self);

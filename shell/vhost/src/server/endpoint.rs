@@ -27,8 +27,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_secs(1);
 /// A guest that blocked a worker, for 100 to 200 ms, cannot connect again for this time: workers serve all guests.
 const HOLD_OFF: Duration = Duration::from_secs(10);
-/// Messages with descriptors that are still being closed, each by a thread of its own. Above this, no guest can
-/// connect.
+/// Upper limit of threads that close descriptors of this port's guests, one for each message. At the limit, no guest can connect.
 const CLOSING_MAX: usize = 4;
 /// Guests that wait in the listen queue, to be accepted or disconnected.
 const BACKLOG: i32 = 16;
@@ -48,14 +47,14 @@ pub(super) struct Endpoint {
     backend: Box<dyn Backend>,
     socket_role: SocketRole,
     session: Option<Box<dyn Session>>,
-    /// A guest that connected after the previous one closed its end; it waits for a session.
+    /// A guest that connected after the previous one closed its end. It waits until that one's session is over.
     next: Option<OwnedFd>,
-    /// Messages with descriptors that are still being closed.
+    /// Number of messages whose descriptors are still being closed.
     closing: Arc<AtomicUsize>,
     last_check: Instant,
     /// No guest can connect before this time.
     no_guest_before: Instant,
-    /// Notified when the back-end has forgotten the port.
+    /// Set while the port is being removed; notified when its back-end has forgotten it.
     retiring: Option<SyncSender<()>>,
 }
 
@@ -103,7 +102,7 @@ impl Endpoint {
         Arc::ptr_eq(&self.port, port)
     }
 
-    /// Ends the session, then removes the port from its back-end and notifies `done`.
+    /// Begins to remove the port: ends the session. [`run`](Self::run) then removes the port from its back-end and notifies `done`.
     pub fn retire(&mut self, done: SyncSender<()>) {
         if let SocketRole::Listener(_) = &self.socket_role {
             let _ = std::fs::remove_file(&self.port.path);
@@ -116,8 +115,8 @@ impl Endpoint {
         }
     }
 
-    /// Makes all progress that is possible without blocking. `had_event`: there was an event. Returns false when the
-    /// endpoint is finished.
+    /// Does all work that is possible without blocking. `had_event`: a descriptor was ready. Returns false when the port has been
+    /// removed.
     pub fn run(&mut self, now: Instant, had_event: bool) -> bool {
         if let Some(session) = &mut self.session {
             if had_event || session.next_check_in(now).is_some() {
@@ -165,7 +164,7 @@ impl Endpoint {
             SocketRole::Connect(at) if free && *at <= now => {
                 *at = now + RETRY;
                 if let Ok(guest) = connected_to(&self.port.path) {
-                    // When this guest has gone, connect again at once.
+                    // No wait before the next attempt when this guest disconnects.
                     *at = now;
                     self.start_session(guest);
                 }
@@ -178,8 +177,10 @@ impl Endpoint {
                     None if free => self.start_session(guest),
                     Some(session) if !session.has_hung_up() => {
                         let path = &self.port.path;
-                        self.port
-                            .say(Level::Warning, &format!("vhost '{path}': a second guest was sent away"));
+                        self.port.say(
+                            Level::Warning,
+                            &format!("vhost '{path}': a second guest was refused: one is connected"),
+                        );
                     }
                     _ => self.next = Some(guest),
                 }
@@ -219,7 +220,7 @@ impl Endpoint {
             }
             (Some(session), _) => self.poll_session(session.as_ref(), now, fds),
             (None, SocketRole::Connect(at)) if *at > now => Some(at.saturating_duration_since(now)),
-            // The endpoint waits for something without a descriptor.
+            // Waits for a time, or for descriptors that another thread closes: check again after an interval.
             (None, _) => Some(CHECK_INTERVAL),
         }
     }

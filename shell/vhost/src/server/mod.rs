@@ -3,10 +3,10 @@
 //! For each port it has an [`endpoint`], which accepts one guest at a time, and the [`Session`] of that guest, which the
 //! port's [`Backend`] made: ours, or the one that passes messages on to DPDK's library.
 //!
-//! The thread never blocks on one port: what is not ready yet is checked again. If a worker does not leave a guest's
-//! rings, that port is out of service until the worker leaves; then the memory is freed, and the guest may connect again.
-//! While there is a guest, the thread checks ten times a second, and interrupts a worker that blocks on a notification
-//! of its guest ([`crate::blocked_writes`]).
+//! The thread never blocks on one port: it does what is possible and checks the port again later. If a worker does not leave a
+//! guest's rings, that port is out of service until the worker leaves; then the memory is freed, and the guest may connect again.
+//! While a guest is connected, the thread checks ten times a second for workers that stay inside, and interrupts a worker that blocks
+//! while it notifies the guest ([`crate::blocked_writes`]).
 
 mod backend;
 mod endpoint;
@@ -32,7 +32,7 @@ enum Order {
     Retire(Arc<PortState>, SyncSender<()>),
 }
 
-/// How other threads reach the serving thread.
+/// The serving thread's queue of orders from other threads.
 struct Server {
     orders: Mutex<Vec<Order>>,
     waker: &'static OwnedFd,
@@ -106,7 +106,7 @@ fn sleep(server: &Server, endpoints: &[Endpoint]) -> bool {
         .min()
         .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) });
     let ready = poll(&mut fds, limit.as_ref()) != Ok(0);
-    // The wake-up may arrive when the timeout has already expired: having read it from the counter, we must report it.
+    // The read clears the wake-up, so it is reported as an event even if the poll ended by its timeout.
     let woken = rustix::io::read(server.waker, &mut [0u8; 8]).is_ok();
     ready || woken
 }

@@ -6,24 +6,29 @@ use crate::log::{Level, say};
 use crate::port_state::PortState;
 use std::time::{Duration, Instant};
 
-/// How long a worker may stay that runs, or could run if there were a processor for it.
+/// How long a worker may stay inside the rings if its thread is runnable: it may only be waiting for a core.
 const STARVED: Duration = Duration::from_secs(20);
 
-/// What to do about workers that stay.
+/// What to do about workers that stay inside the rings.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct StuckWorkers {
     /// The connection must end.
     pub close: bool,
     /// Threads that the guest blocked: to be interrupted once the connection has ended.
     pub blocked: Vec<i32>,
 }
 
-/// Judges the accesses of `threads` to the rings of a guest, which have lasted since `since` at least, and were already
-/// in progress at the previous check.
-pub fn judge(port: &PortState, threads: impl Iterator<Item = i32>, since: Instant, now: Instant) -> Verdict {
+/// Checks workers (`threads`) that have been inside the rings of a guest since `since` or longer. Reports the port as out of service
+/// if they stay too long.
+pub fn check_workers(
+    port: &PortState,
+    threads: impl Iterator<Item = i32>,
+    since: Instant,
+    now: Instant,
+) -> StuckWorkers {
     let (path, threads) = (&port.path, threads.collect::<Vec<_>>());
     let lasted = now.saturating_duration_since(since);
-    // A runnable worker is not blocked by its guest: it waits for a processor.
+    // A runnable worker is not blocked by its guest: it waits for a core.
     let limit =
         if lasted >= LIMIT && threads.iter().all(|thread| is_runnable(*thread)) { STARVED } else { LIMIT };
     let stuck = lasted >= limit && port.set_stuck(true);
@@ -37,11 +42,11 @@ pub fn judge(port: &PortState, threads: impl Iterator<Item = i32>, since: Instan
         let what = "a worker was blocked by a notification that the guest did not read";
         say(Level::Error, &format!("vhost '{path}': {what}"));
     }
-    Verdict { close: stuck || !blocked.is_empty(), blocked }
+    StuckWorkers { close: stuck || !blocked.is_empty(), blocked }
 }
 
-/// Whether this thread of the process runs or waits for a processor only. A page that a guest holds back leaves a thread in
-/// another state.
+/// Whether this thread of the process runs or waits for a core. A thread that waits for a page of a guest (userfaultfd) is in another
+/// state.
 fn is_runnable(thread: i32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
     // The state follows the name in parentheses, which may contain any character (proc_pid_stat(5)).

@@ -155,12 +155,12 @@ impl Session {
             return false;
         }
         // All of these were already in progress at the previous check, so none has just begun.
-        let verdict = workers::judge(port, self.watched.0.threads(), self.watched.1, now);
-        if verdict.close {
+        let stuck = workers::check_workers(port, self.watched.0.threads(), self.watched.1, now);
+        if stuck.close {
             self.close(port);
         }
-        verdict.blocked.iter().for_each(|thread| blocked_writes::interrupt(*thread));
-        !verdict.blocked.is_empty()
+        stuck.blocked.iter().for_each(|thread| blocked_writes::interrupt(*thread));
+        !stuck.blocked.is_empty()
     }
 
     /// One step. Returns false if the session has to wait.

@@ -8,9 +8,9 @@ use flow::Tunnel;
 use packet::checksum;
 
 /// Bytes of the outer headers over IPv4.
-const QUICK_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
+const HEADERS_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
 /// Bytes of the outer headers over IPv6.
-const QUICK_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
+const HEADERS_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
 const _: () = assert!(wire::VXLAN == wire::GENEVE);
 
 #[inline(always)]
@@ -18,50 +18,51 @@ fn word(head: &[u8], at: usize) -> u64 {
     head.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Reads such headers of one kind of tunnel.
+/// Reads the usual headers of one kind of tunnel.
 #[derive(Clone, Copy, Debug)]
-pub struct Quick {
+pub struct FastPop {
     /// The first word of the tunnel's own header.
     own: u32,
 }
 
-impl Quick {
+impl FastPop {
     /// For tunnels of this kind. `None`: [`pop`](crate::pop()) reads all their headers.
-    pub fn of(kind: Kind) -> Option<Quick> {
+    pub fn of(kind: Kind) -> Option<FastPop> {
         match kind {
-            Kind::Vxlan { .. } => Some(Quick { own: vxlan::I }),
-            Kind::Geneve => Some(Quick { own: wire::ETHERTYPE_TEB as u32 }),
+            Kind::Vxlan { .. } => Some(FastPop { own: vxlan::I }),
+            Kind::Geneve => Some(FastPop { own: wire::ETHERTYPE_TEB as u32 }),
             _ => None,
         }
     }
 
-    /// Reads the header of a frame that is too long to have padding into `tunnel`, which is overwritten. Returns its length;
-    /// the inner frame is all that follows. `None`: use [`pop`](crate::pop()).
+    /// Reads the outer headers of a frame into `tunnel`, which is overwritten, and returns their length. The rest of the frame is the
+    /// inner frame. `None`: use [`pop`](crate::pop()), for example for a frame that may have padding.
     #[inline(always)]
     pub fn read(self, frame: &[u8], tunnel: &mut Tunnel) -> Option<usize> {
-        let head = frame.first_chunk::<QUICK_V4>().filter(|_| frame.len() > PADDED_MAX)?;
-        // Type, version and length, TOS, total length, identification; flags and offset, TTL, protocol, checksum, half of
-        // the source; the other half, destination, source port; destination port, length, checksum.
+        let head = frame.first_chunk::<HEADERS_V4>().filter(|_| frame.len() > PADDED_MAX)?;
+        // Four words from byte 12 on. Second: ethertype, version and header length, TOS, total length, 16 bits of identification.
+        // Third: flags and offset, TTL, protocol, checksum, first half of the source. Fourth: its second half, destination, source
+        // port. Fifth: destination port, UDP length and checksum, 16 bits of the tunnel's header.
         let [second, third, fourth, fifth] = [12, 20, 28, 36].map(|at| word(head, at));
         if second >> 48 == u64::from(wire::ETHERTYPE_IPV6) {
-            return self.read_six(frame, tunnel);
+            return self.read_ipv6(frame, tunnel);
         }
         let own = word(head, 42);
         let total = usize::from((second >> 16) as u16);
         let padding = (frame.len() - wire::ETHERNET).wrapping_sub(total);
         let is_plain = (second >> 40 == 0x08_0045)
             & (third & 0x3fff_00ff_0000_0000 == u64::from(wire::PROTO_UDP) << 32)
-            & (total >= QUICK_V4 - wire::ETHERNET)
+            & (total >= HEADERS_V4 - wire::ETHERNET)
             & (padding <= usize::from(u16::MAX))
-            & self.is_own(own)
-            & is_right(second, third, fourth);
+            & self.is_usual_header(own)
+            & is_ipv4_sum_right(second, third, fourth);
         if !is_plain {
             return None;
         }
         let mut flags = flag::KEY | (((third >> 62) as u16 & 1) * flag::DF);
         if (fifth >> 16) as u16 != 0 {
             let datagram = frame.get(wire::ETHERNET + wire::IPV4..wire::ETHERNET + total)?;
-            is_udp_right(&head[26..34], datagram)?;
+            check_udp_sum(&head[26..34], datagram)?;
             flags |= flag::CSUM;
         }
         *tunnel = Tunnel { tun_id: own >> 8 & 0xff_ffff, ..Tunnel::default() };
@@ -70,27 +71,28 @@ impl Quick {
         tunnel.flags = flags;
         (tunnel.ip_tos, tunnel.ip_ttl) = ((second >> 32) as u8, (third >> 40) as u8);
         (tunnel.tp_src, tunnel.tp_dst) = (fourth as u16, (fifth >> 48) as u16);
-        Some(QUICK_V4)
+        Some(HEADERS_V4)
     }
 
-    /// The same over IPv6. Bytes after the IPv6 packet are left to [`pop`](crate::pop()).
+    /// As [`read`](Self::read), over IPv6. `None` also if bytes follow the IPv6 packet.
     #[inline(always)]
-    fn read_six(self, frame: &[u8], tunnel: &mut Tunnel) -> Option<usize> {
-        let head = frame.first_chunk::<QUICK_V6>()?;
-        // Type, version, traffic class, flow label; its end, payload length, protocol, hop limit.
+    fn read_ipv6(self, frame: &[u8], tunnel: &mut Tunnel) -> Option<usize> {
+        let head = frame.first_chunk::<HEADERS_V6>()?;
+        // Second word: ethertype, version, traffic class, flow label, payload length. Third: end of the flow label, payload length,
+        // protocol, hop limit, 16 bits of the source.
         let (second, third) = (word(head, 12), word(head, 16));
         let (udp, own) = (word(head, 54), word(head, 62));
         let datagram = frame.get(wire::ETHERNET + wire::IPV6..)?;
         let is_plain = (second >> 44 == 0x8_6dd6)
             & ((third >> 24) as u8 == wire::PROTO_UDP)
             & (usize::from((third >> 32) as u16) == datagram.len())
-            & self.is_own(own);
+            & self.is_usual_header(own);
         if !is_plain {
             return None;
         }
         let mut flags = flag::KEY;
         if udp as u16 != 0 {
-            is_udp_right(&head[22..54], datagram)?;
+            check_udp_sum(&head[22..54], datagram)?;
             flags |= flag::CSUM;
         }
         *tunnel = Tunnel { tun_id: own >> 8 & 0xff_ffff, ..Tunnel::default() };
@@ -99,19 +101,19 @@ impl Quick {
         (tunnel.tp_src, tunnel.tp_dst) = ((udp >> 48) as u16, (udp >> 32) as u16);
         tunnel.ipv6_src.copy_from_slice(&head[22..38]);
         tunnel.ipv6_dst.copy_from_slice(&head[38..54]);
-        Some(QUICK_V6)
+        Some(HEADERS_V6)
     }
 
     /// Returns whether the tunnel's own header contains only a key, and a frame follows.
     #[inline(always)]
-    fn is_own(self, own: u64) -> bool {
+    fn is_usual_header(self, own: u64) -> bool {
         own & 0xffff_ffff_0000_00ff == u64::from(self.own) << 32
     }
 }
 
 /// `None`: the checksum of a UDP datagram between these addresses is wrong.
 #[inline(always)]
-fn is_udp_right(addresses: &[u8], datagram: &[u8]) -> Option<()> {
+fn check_udp_sum(addresses: &[u8], datagram: &[u8]) -> Option<()> {
     let len = u16::try_from(datagram.len()).ok()?;
     let pseudo =
         checksum::add16(checksum::add16(checksum::add(0, addresses), u16::from(wire::PROTO_UDP)), len);
@@ -120,7 +122,7 @@ fn is_udp_right(addresses: &[u8], datagram: &[u8]) -> Option<()> {
 
 /// Returns whether the checksum of the IPv4 header is right.
 #[inline(always)]
-fn is_right(second: u64, third: u64, fourth: u64) -> bool {
+fn is_ipv4_sum_right(second: u64, third: u64, fourth: u64) -> bool {
     // The words from the version to the destination, 32 bits each. Words of 32 bits have the same sum as their halves.
     let halves = |word: u64| (word >> 32) + (word & 0xffff_ffff);
     let sum = halves(second & 0xffff_ffff_ffff) + halves(third) + halves(fourth & !0xffff);
