@@ -21,7 +21,7 @@ pub const MAX_PASSES: u8 = 8;
 const KEEP_RARE: usize = 256;
 
 /// A packet to be recirculated.
-pub(crate) struct Again {
+pub(crate) struct Recirculated {
     pub(crate) packet: Packet,
     /// The packet's key, if its bytes have not changed since the key was read.
     pub(crate) key: Option<Known>,
@@ -35,9 +35,9 @@ pub(crate) struct Known {
     depth: Depth,
 }
 
-impl From<Packet> for Again {
-    fn from(packet: Packet) -> Again {
-        Again { packet, key: None }
+impl From<Packet> for Recirculated {
+    fn from(packet: Packet) -> Recirculated {
+        Recirculated { packet, key: None }
     }
 }
 
@@ -57,7 +57,7 @@ pub struct Batch {
     pub bytes: u64,
     /// Metadata of each packet, unless it has its own.
     pub common: Meta,
-    /// The line of `common`, if that is of packets that a port has just received.
+    /// The line of `common`, if the packets were just received by a port.
     pub(crate) base: Option<Line>,
     /// Metadata of recirculated packets: empty, or one entry for each frame.
     pub own: Vec<Meta>,
@@ -81,19 +81,19 @@ pub struct Batch {
     /// All packets have the same key in the bits that the port's megaflows match, either because these match
     /// only the port or because the packets do not differ there.
     pub alike: bool,
-    /// Recirculation ids and hashes of the packets are in their lines alone, not in `common`, and what is known of their
-    /// connections is in `tracked`.
+    /// Recirculation ids and hashes of the packets are only in their lines, not in `common`, and their connection tracking metadata is in
+    /// `tracked`.
     pub(crate) in_lines: bool,
     /// The keys of all packets are known to this depth without parsing their bytes.
     pub(crate) known: Option<Depth>,
     /// Outer headers of decapsulated packets: empty, or one for each frame.
     pub(crate) outers: Outers,
-    /// Their connections, if they were tracked in the batch.
+    /// Connection tracking metadata of the packets, if they were tracked in the batch.
     pub(crate) tracked: Tracked,
-    /// Memory for metadata that few packets have, used before.
+    /// Unused boxes of rare metadata, kept for their memory.
     #[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
     pub(crate) rare_free: Vec<Box<Rare>>,
-    /// The packets that the control half is to be asked about.
+    /// Packets without a megaflow, for upcalls.
     pub missed: Vec<Miss>,
 }
 
@@ -136,7 +136,7 @@ impl Batch {
         self.frames.is_empty()
     }
 
-    /// The packets are those that this port has just received. Usually those of the batch before were, too.
+    /// Sets the common metadata to that of packets that this port has just received. If it is the same port as before, nothing changes.
     #[inline]
     pub(crate) fn receive(&mut self, in_port: u32, vlan_limit: u8) {
         let Meta { in_port: before, vlan_limit: limit, .. } = self.common;
@@ -152,15 +152,15 @@ impl Batch {
         self.base.unwrap_or_else(|| self.common.line())
     }
 
-    /// The packets that are left pass through the path once more.
+    /// Begins the next pass of the packets that are left in the batch.
     pub(crate) fn pass_again(&mut self) {
         self.base = None;
         self.common.passes += 1;
     }
 
     /// Adds a recirculated packet. A batch holds either only recirculated packets or none.
-    pub(crate) fn push(&mut self, again: Again) {
-        let (Again { packet, key }, i) = (again, self.frames.len() % BATCH);
+    pub(crate) fn push(&mut self, again: Recirculated) {
+        let (Recirculated { packet, key }, i) = (again, self.frames.len() % BATCH);
         match key.filter(|key| i == 0 || self.known == Some(key.depth)) {
             Some(key) => {
                 (self.lines[i], self.tcp_flags[i]) = (key.line, key.tcp_flags);
@@ -233,7 +233,7 @@ impl Batch {
         options.clear();
     }
 
-    /// There are no packets any more: nothing came out of a tunnel, and nothing was tracked.
+    /// Clears outer headers and connection tracking metadata, when the batch has no packets any more.
     #[inline]
     pub(crate) fn forget(&mut self) {
         self.tracked.clear();
@@ -251,7 +251,7 @@ impl Batch {
         }
     }
 
-    /// Gives each packet its own metadata, if they differ.
+    /// Gives each packet its own metadata, if the packets' metadata differ.
     pub(crate) fn spread(&mut self) {
         if self.fill_own() {
             self.in_lines = false;
@@ -266,15 +266,15 @@ impl Batch {
         if differ {
             let mut own = std::mem::take(&mut self.own);
             own.clear();
-            own.extend((0..self.len()).map(|i| self.gathered(i)));
+            own.extend((0..self.len()).map(|i| self.own_meta_of(i)));
             self.own = own;
         }
         differ
     }
 
-    /// Returns the metadata of a packet of which some are in its line or in another array.
+    /// Returns the metadata of packet `i`, collected from the common metadata, its line and the arrays beside it.
     #[inline]
-    fn gathered(&mut self, i: usize) -> Meta {
+    fn own_meta_of(&mut self, i: usize) -> Meta {
         let mut meta = self.common.clone();
         if self.in_lines {
             let line = &self.lines[if self.alike { 0 } else { i % BATCH }];
@@ -298,13 +298,13 @@ impl Batch {
         }
     }
 
-    /// Rare metadata that say nothing.
+    /// Returns empty rare metadata.
     #[inline]
     pub(crate) fn new_rare(&mut self) -> Box<Rare> {
         cleared(self.rare_free.pop())
     }
 
-    /// All packets have keys of their own from now on, though they may still be equal.
+    /// Gives each packet a key of its own, if they shared one.
     pub(crate) fn tell_apart(&mut self) {
         if std::mem::take(&mut self.alike) {
             let n = self.len().min(BATCH);
@@ -313,7 +313,7 @@ impl Batch {
         }
     }
 
-    /// What is known of the packets' connections is written into their keys, where megaflows look at it.
+    /// Writes labels and tuples of connections into keys, if megaflows of the port match them.
     #[inline]
     pub(crate) fn fill_connections(&mut self) {
         if self.depth == Depth::Wide && self.words & CONNECTION_WORDS != 0 {
@@ -331,7 +331,7 @@ impl Batch {
     #[inline(always)]
     pub(crate) fn packet(&mut self, i: usize, frame: Frame) -> Packet {
         let own = self.own.get_mut(i).map(std::mem::take);
-        Packet::new(frame, own.unwrap_or_else(|| self.gathered(i)))
+        Packet::new(frame, own.unwrap_or_else(|| self.own_meta_of(i)))
     }
 
     /// Returns whether all packets are Ethernet, none is to be truncated, and none selects a QoS queue.
@@ -388,7 +388,7 @@ impl Batch {
     }
 }
 
-/// Rare metadata that say nothing, in memory that was used before if there is any.
+/// Returns empty rare metadata, in memory that was used before if there is any.
 fn cleared(used: Option<Box<Rare>>) -> Box<Rare> {
     let Some(mut rare) = used else { return Box::default() };
     *rare = Rare::default();

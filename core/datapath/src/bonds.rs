@@ -1,9 +1,9 @@
-//! Bonds that share connections without a second look-up (`lb_output`): by which port each hash bucket leaves, and what the
-//! buckets have sent.
+//! Bonds that distribute connections without a second look-up (`lb_output`): the port of each hash bucket, and the bytes that each
+//! bucket has sent.
 //!
-//! Workers read an unchanging map; when buckets move to other links, another map is published, and workers take it up with
-//! their next batch. Each worker counts in a lane of its own, which it makes when it sees the bond first, and which the
-//! control half reads.
+//! Workers read an immutable map from buckets to ports. When buckets move to other links, a new map is published, and workers use it
+//! from their next batch on. Each worker counts in a lane of its own: it creates the lane when it first uses the bond, and the control
+//! half reads it.
 
 use dpif::BOND_BUCKETS;
 use rpds::HashTrieMapSync;
@@ -15,7 +15,7 @@ use units::PortNo;
 /// Stands for no port: the packets of the bucket are dropped.
 const NO_PORT: u32 = u32::MAX;
 
-/// Where workers leave the reading ends of their lanes.
+/// Mailbox by which workers pass the reading ends of new lanes to the control half.
 type NewLanes = Arc<Mailbox<Lanes>>;
 
 /// A bond as workers see it.
@@ -38,10 +38,10 @@ impl BondMap {
 /// The bonds of a datapath, by number.
 type BondMaps = HashTrieMapSync<u32, Arc<BondMap>>;
 
-/// What was counted of a bond.
+/// Counters of a bond, as the control half reads them.
 struct Counted {
     new_lanes: NewLanes,
-    /// One for each worker, and what was read of it last.
+    /// The lane of each worker, and its counts at the last read.
     lanes: Vec<(Lanes, [LaneCount; BOND_BUCKETS])>,
 }
 
@@ -53,7 +53,7 @@ impl Counted {
             self.lanes.extend(new.drain(..).map(|lane| (lane, [LaneCount::default(); BOND_BUCKETS])));
         }
         let mut bytes = [0; BOND_BUCKETS];
-        // A worker that is gone by now has counted all that it will.
+        // The lane of a removed worker (`is_used` false, read before its counts) is read a last time and then dropped.
         self.lanes.retain_mut(|(lane, last)| {
             let is_used = lane.is_used();
             for (bucket, (last, bytes)) in last.iter_mut().zip(&mut bytes).enumerate() {
@@ -67,10 +67,10 @@ impl Counted {
     }
 }
 
-/// See the module.
+/// The bonds of a datapath; see the module documentation.
 pub struct Bonds {
     maps: Arc<Snapshot<BondMaps>>,
-    /// The holder of the lock publishes maps.
+    /// Also serializes publishers: maps are published while this lock is held.
     counted: Mutex<BTreeMap<u32, Counted>>,
 }
 
@@ -86,7 +86,7 @@ impl Bonds {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a bond, or gives it another map: the port of each bucket, if it has one. `basis`: seed of the hash.
+    /// Adds a bond, or replaces its map. `ports`: the port of each bucket, if it has one. `basis`: seed of the hash.
     pub fn put(&self, id: u32, basis: u32, ports: &[Option<PortNo>; BOND_BUCKETS]) {
         let ports = ports.map(|port| port.map_or(NO_PORT, |port| port.0));
         let mut counted = self.counted();
@@ -115,7 +115,7 @@ impl Bonds {
         self.maps.load().iter().map(|(id, map)| (*id, map.ports.map(port))).collect()
     }
 
-    /// For a new worker.
+    /// The view of a new worker.
     pub(crate) fn for_worker(&self) -> OwnBonds {
         OwnBonds { maps: Cached::new(Arc::clone(&self.maps)), seen: Arc::default(), known: Vec::new() }
     }
@@ -145,14 +145,14 @@ impl OwnBond {
 /// The bonds that one worker knows.
 pub(crate) struct OwnBonds {
     maps: Cached<Arc<Snapshot<BondMaps>>, Arc<BondMaps>>,
-    /// What `known` was made of.
+    /// The maps from which `known` was made.
     seen: Arc<BondMaps>,
-    /// They are few. One is taken out and put back without an allocation.
+    /// All bonds; there are few, so a search is fast. Taking one out and putting it back does not allocate.
     known: Vec<OwnBond>,
 }
 
 impl OwnBonds {
-    /// The bond of a number as it was published last, to be [given back](Self::give_back).
+    /// Takes a bond out, with its latest map. The caller must [give it back](Self::give_back).
     #[inline]
     pub(crate) fn take(&mut self, id: u32) -> Option<OwnBond> {
         if !Arc::ptr_eq(self.maps.load(), &self.seen) {

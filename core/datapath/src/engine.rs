@@ -1,6 +1,6 @@
 //! State that the stages of a worker share: buffers, batch, queues, counters. Used by one thread.
 
-use crate::batch::{Again, Batch};
+use crate::batch::{Batch, Recirculated};
 use crate::bonds::OwnBonds;
 use crate::capture::Captures;
 use crate::last_drop::{DropLog, Place};
@@ -60,7 +60,7 @@ pub(crate) struct Engine {
     /// Packets dropped in this iteration.
     pub(crate) drops: DropLog,
     /// Packets to be recirculated.
-    pub(crate) recirculated: VecDeque<Again>,
+    pub(crate) recirculated: VecDeque<Recirculated>,
     /// Decapsulated packets.
     pub(crate) popped: PoppedBatches,
     /// Frames to send, by port number.
@@ -85,13 +85,13 @@ pub(crate) struct Engine {
     /// The bonds of `lb_output`.
     pub(crate) bonds: OwnBonds,
     pub(crate) conntrack: Arc<Conntrack>,
-    /// Connections of the last packets.
+    /// Cache of the connections of recent packets.
     pub(crate) connections: conntrack::Recent,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
     pub(crate) metering: Scratch,
     /// The clock of meters.
     pub(crate) fine: FineClock,
-    /// For the histograms of rx queues.
+    /// Converts cycles to the buckets of the rx queues' histograms.
     pub(crate) stay_scale: Scale,
     /// `Meta::vlan_limit` of received packets.
     pub(crate) vlan_limit: u8,
@@ -104,7 +104,7 @@ pub(crate) struct Engine {
     pub(crate) lists: Vec<Vec<Packet>>,
     /// Empty groups, kept for their memory.
     pub(crate) groups_free: Vec<Group>,
-    /// For misses that leave the worker; `None`: it translates all of them.
+    /// State for parked misses; `None`: the worker translates all misses itself.
     pub(crate) parking: Option<Box<Parking>>,
     /// Reads the cycle counter; always returns the same if none was set.
     pub(crate) counter: fn() -> Cycles,

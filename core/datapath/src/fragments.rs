@@ -7,7 +7,7 @@ use crate::path::fragments::reason;
 use crate::shared::lock;
 use crate::tally::{Event, Tally};
 use dpif::DropReason;
-use reassembly::{Gone, Reassembly};
+use reassembly::{Reassembly, Removed};
 use units::{Millis, PortNo};
 
 impl Datapath {
@@ -27,7 +27,7 @@ impl Datapath {
     }
 
     /// Counts removed fragments with the counters of removed workers, because no worker removed them.
-    fn count_removed(&self, removed: Vec<Gone<Packet>>) {
+    fn count_removed(&self, removed: Vec<Removed<Packet>>) {
         if removed.is_empty() {
             return;
         }

@@ -252,14 +252,14 @@ impl DropLog {
         self.ports.list();
         self.left = PER_ITERATION;
         let (packet, reason) = held?;
-        if !is_flood || self.may_remember_flood(now) {
+        if !is_flood || self.may_record_flood(now) {
             self.record_packet(&packet, reason, now);
             self.left = PER_ITERATION;
         }
         Some(packet.frame)
     }
 
-    fn may_remember_flood(&mut self, now: Millis) -> bool {
+    fn may_record_flood(&mut self, now: Millis) -> bool {
         let (ms, iterations) = &mut self.floods;
         if *ms != now {
             (*ms, *iterations) = (now, 0);

@@ -7,11 +7,11 @@
 //!   ├ flows.rs            the publisher's side of megaflows: ufid, owner, statistics, folding of lanes
 //!   ├ ports.rs, port.rs   the ports; the interface of devices (RxQueue, TxQueue, Frame)
 //!   ├ port_qos.rs, egress.rs  a policer or a shaper in front of a port's tx queues
-//!   ├ rxq.rs              an rx queue as workers hand it over
+//!   ├ rxq.rs              an rx queue of a worker, with its counters
 //!   ├ upcalls.rs          upcalls on their way to handler threads, and their answers; fair_queue.rs: ports take turns
 //!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers some upcalls
 //!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
-//!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters; engine/: what each keeps
+//!        └ Engine (engine.rs)          state that its stages share: batch, cache, lane, buffers, bursts, counters; engine/: its parts
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
 //!             park.rs, tuple.rs  packets that wait for answers to upcalls, by flow
 //!             upcall_budget.rs, rxq_backoff.rs  treatment of misses when no more can be parked
@@ -22,16 +22,16 @@
 //!             path/inline.rs     a worker translates a packet itself; path/answers.rs: packets continue after an upcall
 //!             path/output.rs     adds frames to the bursts of ports
 //!             meter.rs    meters, and the bank that numbers them; bucket.rs: their tokens; policer.rs: ingress policing
-//!             bonds.rs, path/balance.rs  bonds that share connections without a second look-up
+//!             bonds.rs, path/balance.rs  bonds that distribute connections without a second look-up
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
-//!             tracked.rs  what is known of the connections of its packets
+//!             tracked.rs  connection tracking metadata of its packets
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
 //!             program.rs  actions compiled once per megaflow; action/: one file per header
 //!             tally.rs    events and drops by reason; packet accounting; port_drops.rs: drops by port and reason
 //!             last_drop.rs  recently dropped packets
 //!             capture/    copies of packets for a reader outside the datapath; path/capture.rs: where packets are offered
 //!             stages.rs   how long each stage of an iteration takes, of one in 1,024
-//!             stay.rs     how long packets stay in the switch, by rx queue
+//!             stay.rs     how long packets are in the switch, by rx queue
 //! ```
 //!
 //! # Use

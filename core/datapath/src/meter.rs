@@ -81,7 +81,7 @@ impl Meter {
         self.count_met(lens, verdicts)
     }
 
-    /// Counts packets for the bands that apply to them; whether there is one.
+    /// Counts packets for the bands that apply to them. Returns whether a band applies to any packet.
     fn count_met(&self, lens: &[u32], verdicts: &[u8]) -> bool {
         let mut all = 0;
         for (i, band) in self.bands.iter().enumerate().take(usize::from(NO_BAND)) {

@@ -30,7 +30,7 @@ impl QueueCount {
     }
 }
 
-/// The sum over all queues that a port has and had.
+/// The sum over all present and former queues of a port.
 #[derive(Debug, Default)]
 pub(crate) struct PortCount {
     queues: Mutex<Queues>,

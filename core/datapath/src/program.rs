@@ -56,9 +56,9 @@ pub enum Sum {
     /// Sends by the link of this bond that has the packet's bucket.
     Balance(u32),
     /// Recirculates with this id.
-    Again(u32),
+    Recirculate(u32),
     /// Hashes as the operation says, then recirculates.
-    HashAndAgain {
+    HashAndRecirculate {
         /// See [`Op::Hash`].
         symmetric: bool,
         /// See [`Op::Hash`].
@@ -67,7 +67,7 @@ pub enum Sum {
         id: u32,
     },
     /// Tracks packets, then recirculates with this id.
-    TrackAndAgain(u32),
+    TrackAndRecirculate(u32),
     /// Drops.
     Drop(DropReason),
     /// Anything else.
@@ -240,9 +240,11 @@ impl Program {
             [Op::Drop(reason)] => Sum::Drop(reason),
             [Op::TunnelPush(_), Op::Output(port)] => Sum::PushAndSend(port),
             [Op::Balance(bond)] => Sum::Balance(bond),
-            [Op::Recirc(id)] => Sum::Again(id),
-            [Op::Hash { symmetric, basis }, Op::Recirc(id)] => Sum::HashAndAgain { symmetric, basis, id },
-            [Op::Ct(_), Op::Recirc(id)] => Sum::TrackAndAgain(id),
+            [Op::Recirc(id)] => Sum::Recirculate(id),
+            [Op::Hash { symmetric, basis }, Op::Recirc(id)] => {
+                Sum::HashAndRecirculate { symmetric, basis, id }
+            }
+            [Op::Ct(_), Op::Recirc(id)] => Sum::TrackAndRecirculate(id),
             _ => sends(&ops).unwrap_or(Sum::Long),
         };
         let rewrite = match ops.get(before_edits(&ops)) {

@@ -1,4 +1,4 @@
-//! An rx queue as workers hand it over: the device's queue and its counters.
+//! An rx queue of a worker: the device's queue, its counters and its state. It is moved as a whole when another worker polls the queue.
 
 use crate::port::{RX_BURST, RxQueue};
 use crate::port_count::QueueCount;
@@ -33,13 +33,13 @@ impl RxqLoad {
         }
     }
 
-    /// Counts how long the packets of a burst stayed at most, since the previous poll of the queue.
+    /// Counts a burst in the histogram of residence times. `time`: since the previous poll of the queue, the longest possible time.
     #[inline]
     pub(crate) fn stayed(&self, packets: u64, time: Cycles, scale: Scale) {
         self.stays.add(packets, time, scale);
     }
 
-    /// How long packets stayed in the switch: see `stay.rs`.
+    /// The histogram of residence times: see `stay.rs`.
     pub fn stays(&self) -> Histogram {
         self.stays.load()
     }
@@ -67,7 +67,7 @@ impl RxqLoad {
 
 /// A shared queue's part of a port's counters.
 pub(crate) struct MemberCount {
-    /// The counters of the port, by which it is recognized.
+    /// The counters of the port. If a number's port has other counters, another port has the number now.
     pub(crate) port: Arc<Counters>,
     pub(crate) count: Arc<QueueCount>,
 }
@@ -80,17 +80,17 @@ pub struct Rxq {
     pub id: QueueId,
     pub(crate) queue: Box<dyn RxQueue>,
     pub(crate) load: Arc<RxqLoad>,
-    /// The queue's part of the port's counters; `None` before its first burst, and without such a port.
+    /// The queue's part of the port's counters; `None` before its first burst, and if the port does not exist.
     pub(crate) received: Option<Arc<QueueCount>>,
     /// A batch with a frame shorter than this is inspected frame by frame.
     pub(crate) inspect_below: usize,
     /// The version of the worker's snapshots at which `received` and `inspect_below` were copied; 0: none.
     pub(crate) seen: u64,
-    /// Of a queue that several ports share: its parts of their counters.
+    /// For a queue that several ports share: its part of the counters of each port, by port number.
     pub(crate) of_members: BTreeMap<u32, MemberCount>,
     /// Packets received from it in the present iteration.
     pub(crate) in_iteration: u64,
-    /// When it was polled last: packets of the next burst arrived after that.
+    /// Time of the last poll. The packets of the next burst arrived after it, unless the last burst was full.
     pub(crate) polled_at: Cycles,
     /// Whether it is in rx queue backoff.
     pub(crate) backoff: RxqBackoff,

@@ -128,7 +128,7 @@ impl UpcallServer {
         let context = self.shared.table.context(flow.in_port);
         let known = context.is_some_and(|c| c.lookup(&self.reader.enter(), &into.key).0.is_some());
         into.result = match handler {
-            _ if known => Err(Outcome::Again),
+            _ if known => Err(Outcome::LookUpAgain),
             None => Err(Outcome::Unserved),
             Some(handler) => {
                 let (packet, now, worker) = (&request.bytes, request.now, request.worker);
@@ -161,12 +161,12 @@ impl UpcallServer {
     /// Returns what the worker that sent the request must do.
     fn outcome(&mut self, translated: &mut Translated) -> Outcome {
         let published = translated.published.take();
-        let translation = match std::mem::replace(&mut translated.result, Err(Outcome::Again)) {
+        let translation = match std::mem::replace(&mut translated.result, Err(Outcome::LookUpAgain)) {
             Ok(translation) => translation,
             Err(outcome) => return outcome,
         };
         if let Some(Published::Known(_)) = published {
-            return Outcome::Again;
+            return Outcome::LookUpAgain;
         }
         let flow = &translated.flow;
         let memory = self.memory.pop().unwrap_or_default();

@@ -1,11 +1,11 @@
 //! How long packets stay in the switch, at most: a histogram for each rx queue.
 //!
-//! A burst that a poll takes arrived after the previous poll of its queue, unless that one left packets behind. So the time from the
-//! previous poll until the burst is handled is the longest that a packet of it has waited and been processed. Both times are read anyway,
-//! so a burst costs a multiplication and two additions, and a packet nothing.
+//! The packets of a burst arrived after the previous poll of their queue, unless that poll left packets behind. So the time from the
+//! previous poll until the burst has been sent is an upper bound of the time that a packet of it has spent in the switch. Both times are
+//! read anyway, so a burst costs a multiplication and two additions, and a packet costs nothing.
 //!
-//! Not included: the time in the queue before the previous poll if polls find full bursts (the counter of full bursts shows that), and what
-//! packets wait for others to be sent with (`tx-flush-interval`), for the answer to an upcall, or in a shaper.
+//! Not included: the time in the queue before the previous poll, if polls find full bursts (the counter of full bursts shows that); and
+//! the time that packets wait to be sent together (`tx-flush-interval`), for the answer to an upcall, or in a shaper.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Cycles;

@@ -1,8 +1,6 @@
-//! Connections of a batch's packets: what `ct` has found out about each, while the packets stay in the batch from one pass to
-//! the next.
+//! Connection tracking metadata of the packets of a batch, kept beside them while they stay in the batch from one pass to the next.
 //!
-//! State, zone and mark are in the packets' lines, too. Label and tuple are written into keys only where megaflows of the port
-//! look at them.
+//! State, zone and mark are also in the packets' lines. Label and tuple are written into keys only if megaflows of the port match them.
 
 use crate::packet::{Meta, Rare};
 use classifier::megaflow::convert::{CT_LABEL_AT, CT_SIX_AT, CT_TUPLE_AT};
@@ -10,13 +8,13 @@ use classifier::megaflow::{Column, Words};
 use conntrack::{Metadata, Tuple};
 use cpu::Line;
 
-/// The words of a key behind its line that are filled from here.
+/// The words of a key after its line that contain connection tracking metadata.
 pub(crate) const CONNECTION_WORDS: Words = 0b11 << CT_TUPLE_AT | 0b11 << CT_LABEL_AT | 0b1111 << CT_SIX_AT;
 
-/// Of each packet of a batch, or of none.
+/// Metadata of all packets of a batch, or of none if no packet was tracked.
 #[derive(Default)]
 pub(crate) struct Tracked {
-    /// What lies behind the first `len` is of earlier batches.
+    /// Elements from `len` on are left over from earlier batches.
     known: Vec<Metadata>,
     len: usize,
 }
@@ -27,7 +25,8 @@ impl Tracked {
         self.len = 0;
     }
 
-    /// Of all `n` packets of a batch, which the caller fills; `true`: none was tracked yet, whatever is there.
+    /// Returns the metadata of all `n` packets of a batch, for the caller to fill. `true`: no packet was tracked yet; the values have no
+    /// meaning.
     #[inline]
     pub(crate) fn open(&mut self, n: usize) -> (&mut [Metadata], bool) {
         if self.known.len() < n {
@@ -45,7 +44,7 @@ impl Tracked {
         &self.known[..self.len]
     }
 
-    /// Takes what is known of packet `from` to place `to`.
+    /// Moves the metadata of packet `from` to place `to`.
     #[inline]
     pub(crate) fn move_to(&mut self, from: usize, to: usize) {
         if from < self.len && to < self.len {
@@ -53,7 +52,7 @@ impl Tracked {
         }
     }
 
-    /// Writes it into the metadata of a packet that leaves its batch. `rare` gives memory for what few packets have.
+    /// Copies the metadata of packet `i` into `meta`, for a packet that leaves its batch. `rare` allocates rare metadata.
     #[inline]
     pub(crate) fn put(&self, i: usize, meta: &mut Meta, rare: impl FnOnce() -> Box<Rare>) {
         let Some(known) = self.known().get(i) else { return };
@@ -65,7 +64,7 @@ impl Tracked {
         }
     }
 
-    /// Fills those of `words` that are filled from here.
+    /// Fills those of `words` that contain connection tracking metadata.
     pub(crate) fn fill(&self, columns: &mut [Column], words: Words) {
         let mut put = |at: usize, i: usize, word: u64| {
             if words >> at & 1 != 0
@@ -90,7 +89,7 @@ impl Tracked {
     }
 }
 
-/// Word 5 of the line of a packet of which this is known.
+/// Word 5 of a line with this metadata.
 #[inline(always)]
 fn word(known: &Metadata) -> u64 {
     u64::from(known.state) << 56 | u64::from(known.zone) << 32 | u64::from(known.mark)

@@ -50,10 +50,10 @@ pub(crate) type Spent = (Program, Arc<dyn FlowOwner>);
 
 /// What the worker does with the packet of the request. Packets parked behind it are looked up again in any case.
 pub(crate) enum Outcome {
-    /// It was translated: execute this program and credit the owner. `tcp_flags` are those of the packet.
+    /// The packet was translated: execute this program and credit the owner. `tcp_flags`: the packet's.
     Run { program: Program, owner: Arc<dyn FlowOwner>, tcp_flags: u16 },
-    /// It has a megaflow now: look it up again, too.
-    Again,
+    /// It has a megaflow now: look it up again.
+    LookUpAgain,
     /// It could not be translated.
     Failed(DropReason),
     /// No handler has translated it: translate it inline.

@@ -35,7 +35,7 @@ use std::sync::atomic::Ordering;
 use sync::Reader;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Iterations between two checks of the cache size; one of as many is timed by stage.
+/// Every so many iterations the size of the cache is checked, and one iteration is timed by stage.
 const CACHE_CHECK: u64 = 1024;
 
 /// Busy iterations from one publication of the counters to the next: at most some microseconds pass.
@@ -57,7 +57,7 @@ pub struct Worker {
     contexts: Contexts,
     engine: Engine,
     rxqs: Vec<Rxq>,
-    /// Rx queues that are not polled at present.
+    /// Rx queues that are set aside: not polled at present.
     aside: BTreeMap<(PortNo, QueueId), Rxq>,
     published: Arc<SharedTally>,
     lane_slot: usize,
@@ -68,7 +68,7 @@ pub struct Worker {
     sampler: Option<Sampler>,
     /// The version of the engine's snapshots; 0: none.
     seen: u64,
-    /// Empty snapshots, which it holds while it rests.
+    /// Empty snapshots, in place of the real ones while the worker rests.
     nothing: (Arc<Ports>, Handler),
 }
 
@@ -115,7 +115,7 @@ impl Worker {
 
     /// Adds an rx queue that another worker polled, or a new one.
     pub fn take_over(&mut self, rxq: Rxq) {
-        // Its packets of another worker's iteration do not belong to this worker's.
+        // Its count of packets in the present iteration is that of the other worker's iteration.
         let polled_at = if rxq.polled_at == Cycles(0) { (self.engine.counter)() } else { rxq.polled_at };
         self.rxqs.push(Rxq { in_iteration: 0, polled_at, ..rxq });
     }
@@ -232,7 +232,7 @@ impl Worker {
         self.begin(now);
         self.engine.fine.begin_iteration(now, start);
         if let Some(iteration) = self.last.take() {
-            self.book(iteration, start);
+            self.account_cycles(iteration, start);
         }
         let (mut packets, mut at) = (0, start);
         let mut answered = park::begin(&self.shared, &mut self.engine);
@@ -376,7 +376,7 @@ impl Worker {
 
     /// Ends an iteration, at the start of the next one.
     #[inline]
-    fn book(&mut self, iteration: Iteration, next: Cycles) {
+    fn account_cycles(&mut self, iteration: Iteration, next: Cycles) {
         let event = if iteration.busy { Event::BusyCycles } else { Event::IdleCycles };
         let passed = (next - iteration.start).0;
         self.engine.tally.add(event, passed);
@@ -453,12 +453,12 @@ impl Worker {
         self.engine.now = now;
         let version = self.shared.version.load(Ordering::Acquire);
         if version != self.seen {
-            self.look(version);
+            self.refresh_snapshots(version);
         }
     }
 
     #[cold]
-    fn look(&mut self, version: u64) {
+    fn refresh_snapshots(&mut self, version: u64) {
         self.seen = version;
         self.engine.version = version;
         self.engine.ports = self.shared.ports.load_full();
@@ -505,7 +505,7 @@ impl Worker {
 
     /// The port of the next packets to pass through the path again: recirculated ones first, then
     /// decapsulated ones.
-    fn again(&self) -> Option<u32> {
+    fn next_recirculated(&self) -> Option<u32> {
         let recirculated = self.engine.recirculated.front().map(|a| a.packet.meta.in_port);
         recirculated.or_else(|| self.engine.popped.first_port())
     }
@@ -514,7 +514,7 @@ impl Worker {
     #[inline]
     fn finish(&mut self, now: Millis, at: Option<Cycles>) {
         if !(self.engine.recirculated.is_empty() && self.engine.popped.is_empty()) {
-            self.run_again(now);
+            self.run_recirculated(now);
         }
         self.engine.end_stage(PathStage::Turn);
         meter::settle(&mut self.engine);
@@ -526,8 +526,8 @@ impl Worker {
 
     /// Processes recirculated packets.
     #[inline(never)]
-    fn run_again(&mut self, now: Millis) {
-        while let Some(in_port) = self.again() {
+    fn run_recirculated(&mut self, now: Millis) {
+        while let Some(in_port) = self.next_recirculated() {
             while self.engine.batch.len() < BATCH
                 && let Some(again) =
                     self.engine.recirculated.pop_front_if(|a| a.packet.meta.in_port == in_port)

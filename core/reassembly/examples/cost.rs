@@ -4,7 +4,7 @@
 //! the table; the time is that of a fragment in its own thread.
 
 use packet::checksum::checksum;
-use reassembly::{Origin, Reassembly, Verdict};
+use reassembly::{Origin, PutResult, Reassembly};
 use std::hint::black_box;
 use units::Millis;
 
@@ -34,15 +34,15 @@ fn processor_time() -> u64 {
 
 /// Nanoseconds per fragment of one thread.
 fn run(all: &Reassembly<u32>, packets: &[Vec<u8>], port: u32) -> f64 {
-    let (start, mut gone, mut completed) = (processor_time(), Vec::new(), 0);
+    let (start, mut removed, mut completed) = (processor_time(), Vec::new(), 0);
     for n in 0..FRAGMENTS {
         let l3 = &packets[n as usize % packets.len()];
         let Some(fragment) = all.read(0x0800, l3) else { return 0.0 };
         let origin = Origin { port, memory: 2048, ..Origin::default() };
-        if let Verdict::Complete(whole) = all.put(&fragment, &origin, n, Millis(0), &mut gone) {
+        if let PutResult::Complete(whole) = all.put(&fragment, &origin, n, Millis(0), &mut removed) {
             completed += whole.parts.len();
         }
-        gone.clear();
+        removed.clear();
     }
     black_box(completed);
     (processor_time() - start) as f64 / f64::from(FRAGMENTS)

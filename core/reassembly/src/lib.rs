@@ -42,7 +42,7 @@ pub use header::{Content, Fragment, may_be_fragment, read};
 pub use key::Origin;
 pub use reassembly::{Oversize, Reassembly};
 pub use settings::{Counts, Family, FamilyStatus, Status};
-pub use table::{BYTES_PER_FRAGMENT, Gone, Removal, Verdict};
+pub use table::{BYTES_PER_FRAGMENT, PutResult, Removal, Removed};
 pub use text::Entry;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::datagram::Datagram;
 use crate::header::{Content, Fragment, read};
 use crate::key::Origin;
 use crate::settings::{Count, Family, Settings, Status};
-use crate::table::{Gone, Problem, Removal, Table, Verdict};
+use crate::table::{Problem, PutResult, Removal, Removed, Table};
 use crate::text::Entry;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,63 +69,63 @@ impl<T> Reassembly<T> {
         Some(fragment)
     }
 
-    /// Adds a fragment. Fragments that are removed because of it are added to `gone`.
+    /// Adds a fragment. Fragments that are removed because of it are added to `removed`.
     pub fn put(
         &self,
         fragment: &Fragment,
         origin: &Origin,
         content: T,
         now: Millis,
-        gone: &mut Vec<Gone<T>>,
-    ) -> Verdict<T> {
+        removed: &mut Vec<Removed<T>>,
+    ) -> PutResult<T> {
         let max = self.settings.max_fragments();
         let mut table = lock(&self.table);
-        let (verdict, problem) = table.put(fragment, origin, content, (max, now), gone);
+        let (result, problem) = table.put(fragment, origin, content, (max, now), removed);
         self.fragments.store(table.fragments(), Ordering::Relaxed);
         drop(table);
         let settings = self.settings.of(family(fragment.v6));
-        match (&verdict, problem) {
-            (Verdict::Refused(_), Some(Problem::Overlap)) => settings.count(Count::Overlapped, 1),
-            (Verdict::Refused(_), _) => {}
+        match (&result, problem) {
+            (PutResult::Refused(_), Some(Problem::Overlap)) => settings.count(Count::Overlapped, 1),
+            (PutResult::Refused(_), _) => {}
             _ => settings.count(Count::Accepted, 1),
         }
-        match &verdict {
-            Verdict::Complete(datagram) => settings.count(Count::Completed, datagram.parts.len() as u64),
-            Verdict::TooLong(datagram) => settings.count(Count::Purged, datagram.parts.len() as u64),
+        match &result {
+            PutResult::Complete(datagram) => settings.count(Count::Completed, datagram.parts.len() as u64),
+            PutResult::TooLong(datagram) => settings.count(Count::Purged, datagram.parts.len() as u64),
             _ => {}
         }
-        self.count_gone(gone);
-        verdict
+        self.count_removed_fragments(removed);
+        result
     }
 
-    fn count_gone(&self, gone: &[Gone<T>]) {
-        for one in gone {
+    fn count_removed_fragments(&self, removed: &[Removed<T>]) {
+        for one in removed {
             let what = if one.why == Removal::Expired { Count::Expired } else { Count::Purged };
             self.settings.of(family(one.v6)).count(what, 1);
         }
     }
 
     /// Removes expired datagrams that no fragment has removed. Call it about once a second.
-    pub fn purge(&self, now: Millis) -> Vec<Gone<T>> {
-        self.remove(|table, gone| table.purge(now, gone))
+    pub fn purge(&self, now: Millis) -> Vec<Removed<T>> {
+        self.remove(|table, removed| table.purge(now, removed))
     }
 
     /// Removes the datagrams whose first received fragment came from a port.
-    pub fn forget_port(&self, port: u32) -> Vec<Gone<T>> {
-        self.remove(|table, gone| table.forget_port(port, gone))
+    pub fn forget_port(&self, port: u32) -> Vec<Removed<T>> {
+        self.remove(|table, removed| table.forget_port(port, removed))
     }
 
-    fn remove(&self, remove: impl FnOnce(&mut Table<T>, &mut Vec<Gone<T>>)) -> Vec<Gone<T>> {
-        let mut gone = Vec::new();
+    fn remove(&self, remove: impl FnOnce(&mut Table<T>, &mut Vec<Removed<T>>)) -> Vec<Removed<T>> {
+        let mut removed = Vec::new();
         if self.fragments() == 0 {
-            return gone;
+            return removed;
         }
         let mut table = lock(&self.table);
-        remove(&mut table, &mut gone);
+        remove(&mut table, &mut removed);
         self.fragments.store(table.fragments(), Ordering::Relaxed);
         drop(table);
-        self.count_gone(&gone);
-        gone
+        self.count_removed_fragments(&removed);
+        removed
     }
 
     /// Records an oversized datagram, for the log.

@@ -19,12 +19,12 @@ const EXPIRED_AT_ONCE: usize = 2;
 /// Maximum length of a reassembled frame, with its Ethernet header, as in Open vSwitch.
 const FRAME_MAX: u32 = 65_535;
 
-/// The result for a fragment.
+/// Result of adding a fragment.
 #[derive(Debug)]
-pub enum Verdict<T> {
-    /// It was stored.
+pub enum PutResult<T> {
+    /// The fragment was stored.
     Waits,
-    /// It is returned: it overlaps another one, or the table is full and its sender holds the most.
+    /// The fragment is returned: it overlaps another one, or the table is full and its sender holds the most fragments.
     Refused(T),
     /// It completed its datagram.
     Complete(Datagram<T>),
@@ -46,7 +46,7 @@ pub enum Removal {
 
 /// A fragment that was removed.
 #[derive(Debug)]
-pub struct Gone<T> {
+pub struct Removed<T> {
     /// The stored content.
     pub content: T,
     /// The reason.
@@ -59,7 +59,7 @@ pub struct Gone<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     Overlap,
-    Room,
+    TableFull,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl<T> Table<T> {
         self.fragments
     }
 
-    /// Adds a fragment. Fragments that are removed because of it are added to `gone`. `max`: the maximum
+    /// Adds a fragment. Fragments that are removed because of it are added to `removed`. `max`: the maximum
     /// number of fragments.
     pub(crate) fn put(
         &mut self,
@@ -108,40 +108,40 @@ impl<T> Table<T> {
         origin: &Origin,
         content: T,
         (max, now): (u32, Millis),
-        gone: &mut Vec<Gone<T>>,
-    ) -> (Verdict<T>, Option<Problem>) {
-        self.expire(now, EXPIRED_AT_ONCE, gone);
+        removed: &mut Vec<Removed<T>>,
+    ) -> (PutResult<T>, Option<Problem>) {
+        self.expire(now, EXPIRED_AT_ONCE, removed);
         let key = Key::of(self.secret, f, origin);
         let found = self.by_key.get(&key).copied();
         let entry = found.and_then(|at| self.entries.get(at));
         let place = match entry.map_or(Ok(0), |entry| entry.waiting.place(f)) {
             Ok(place) => place,
-            Err(Refusal::Overlap) => return (Verdict::Refused(content), Some(Problem::Overlap)),
-            Err(Refusal::Full) => return (Verdict::Refused(content), Some(Problem::Room)),
+            Err(Refusal::Overlap) => return (PutResult::Refused(content), Some(Problem::Overlap)),
+            Err(Refusal::Full) => return (PutResult::Refused(content), Some(Problem::TableFull)),
         };
         // A fragment that completes its datagram is accepted even if the table is full.
         let completes = entry.is_some_and(|entry| entry.waiting.is_completed_by(f));
-        if !completes && !self.make_room(max, origin.memory, found, gone) {
-            return (Verdict::Refused(content), Some(Problem::Room));
+        if !completes && !self.make_room(max, origin.memory, found, removed) {
+            return (PutResult::Refused(content), Some(Problem::TableFull));
         }
         let at = found.unwrap_or_else(|| self.begin(key, origin.port, now));
         let Some(Entry { waiting, source }) = self.entries.get_mut(at) else {
-            return (Verdict::Refused(content), Some(Problem::Room));
+            return (PutResult::Refused(content), Some(Problem::TableFull));
         };
         waiting.insert(place, f, content, origin.memory);
         self.fragments += 1;
         self.memory += u64::from(origin.memory);
         self.shares.add(*source, 1);
         if !waiting.is_complete() {
-            return (Verdict::Waits, None);
+            return (PutResult::Waits, None);
         }
-        let Some(Waiting { parts, key, .. }) = self.remove(at) else { return (Verdict::Waits, None) };
+        let Some(Waiting { parts, key, .. }) = self.remove(at) else { return (PutResult::Waits, None) };
         let (first, last) = (parts.first(), parts.last());
         let len = first.map_or(0, |p| p.at) + last.map_or(0, |p| p.start + p.len);
         let datagram = Datagram { v6: key.v6, parts };
         match origin.front + len <= FRAME_MAX {
-            true => (Verdict::Complete(datagram), None),
-            false => (Verdict::TooLong(datagram), None),
+            true => (PutResult::Complete(datagram), None),
+            false => (PutResult::TooLong(datagram), None),
         }
     }
 
@@ -159,11 +159,11 @@ impl<T> Table<T> {
 
     /// Removes datagrams until one more fragment can be stored. `false`: the next one to remove would be that
     /// of the fragment itself.
-    fn make_room(&mut self, max: u32, memory: u32, own: Option<u32>, gone: &mut Vec<Gone<T>>) -> bool {
+    fn make_room(&mut self, max: u32, memory: u32, own: Option<u32>, removed: &mut Vec<Removed<T>>) -> bool {
         let most = u64::from(max) * BYTES_PER_FRAGMENT;
         while self.fragments >= max || self.memory + u64::from(memory) > most {
             match self.shares.victim() {
-                Some(at) if Some(at) != own => self.discard(at, Removal::Evicted, gone),
+                Some(at) if Some(at) != own => self.discard(at, Removal::Evicted, removed),
                 _ => return false,
             }
         }
@@ -171,16 +171,23 @@ impl<T> Table<T> {
     }
 
     /// Removes up to `most` of the oldest expired datagrams.
-    fn expire(&mut self, now: Millis, most: usize, gone: &mut Vec<Gone<T>>) {
-        self.remove_older(now, TIMEOUT, most, Removal::Expired, gone);
+    fn expire(&mut self, now: Millis, most: usize, removed: &mut Vec<Removed<T>>) {
+        self.remove_older(now, TIMEOUT, most, Removal::Expired, removed);
     }
 
     /// Removes expired datagrams that no fragment has removed.
-    pub(crate) fn purge(&mut self, now: Millis, gone: &mut Vec<Gone<T>>) {
-        self.remove_older(now, PURGE_AFTER, usize::MAX, Removal::Purged, gone);
+    pub(crate) fn purge(&mut self, now: Millis, removed: &mut Vec<Removed<T>>) {
+        self.remove_older(now, PURGE_AFTER, usize::MAX, Removal::Purged, removed);
     }
 
-    fn remove_older(&mut self, now: Millis, age: Millis, most: usize, why: Removal, gone: &mut Vec<Gone<T>>) {
+    fn remove_older(
+        &mut self,
+        now: Millis,
+        age: Millis,
+        most: usize,
+        why: Removal,
+        removed: &mut Vec<Removed<T>>,
+    ) {
         for _ in 0..most {
             let at = self.by_age.first;
             let is_over = |entry: &Entry<T>| {
@@ -190,20 +197,20 @@ impl<T> Table<T> {
             if !self.entries.get(at).is_some_and(is_over) {
                 return;
             }
-            self.discard(at, why, gone);
+            self.discard(at, why, removed);
         }
     }
 
     /// Removes all datagrams whose first received fragment came from a port.
-    pub(crate) fn forget_port(&mut self, port: u32, gone: &mut Vec<Gone<T>>) {
+    pub(crate) fn forget_port(&mut self, port: u32, removed: &mut Vec<Removed<T>>) {
         while let Some(at) = self.shares.oldest_of(port) {
-            self.discard(at, Removal::Purged, gone);
+            self.discard(at, Removal::Purged, removed);
         }
     }
 
-    fn discard(&mut self, at: u32, why: Removal, gone: &mut Vec<Gone<T>>) {
+    fn discard(&mut self, at: u32, why: Removal, removed: &mut Vec<Removed<T>>) {
         let Some(Waiting { parts, key, .. }) = self.remove(at) else { return };
-        gone.extend(parts.into_iter().map(|p| Gone { content: p.content, why, v6: key.v6 }));
+        removed.extend(parts.into_iter().map(|p| Removed { content: p.content, why, v6: key.v6 }));
     }
 
     fn remove(&mut self, at: u32) -> Option<Waiting<T>> {

@@ -78,7 +78,7 @@ fn small() -> Reassembly<Held> {
     all
 }
 
-fn put(all: &Reassembly<Held>, dl_type: u16, l3: Held, port: u32, now: u64) -> Verdict<Held> {
+fn put(all: &Reassembly<Held>, dl_type: u16, l3: Held, port: u32, now: u64) -> PutResult<Held> {
     let fragment = all.read(dl_type, &l3).expect("a fragment");
     let origin = Origin { port, memory: l3.len() as u32, front: 14, ..Origin::default() };
     all.put(&fragment, &origin, l3, Millis(now), &mut Vec::new())
@@ -121,17 +121,17 @@ proptest! {
         parts.sort_by_key(|(start, _)| cpu::siphash([order, 0], &[*start as u64]));
         let last = parts.pop().unwrap();
         for &(start, end) in &parts {
-            let verdict = put(&all, whole.dl_type(), whole.part(start, end, end < len), 1, 0);
-            prop_assert!(matches!(verdict, Verdict::Waits), "{verdict:?}");
+            let result = put(&all, whole.dl_type(), whole.part(start, end, end < len), 1, 0);
+            prop_assert!(matches!(result, PutResult::Waits), "{result:?}");
             all.audit();
         }
         for index in again {
             let &(start, end) = index.get(&parts);
-            let verdict = put(&all, whole.dl_type(), whole.part(start, end, end < len), 1, 0);
-            prop_assert!(matches!(verdict, Verdict::Refused(_)), "a duplicate");
+            let result = put(&all, whole.dl_type(), whole.part(start, end, end < len), 1, 0);
+            prop_assert!(matches!(result, PutResult::Refused(_)), "a duplicate");
         }
-        let verdict = put(&all, whole.dl_type(), whole.part(last.0, last.1, last.1 < len), 1, 0);
-        let Verdict::Complete(done) = verdict else { return Err(TestCaseError::fail(format!("{verdict:?}"))) };
+        let result = put(&all, whole.dl_type(), whole.part(last.0, last.1, last.1 < len), 1, 0);
+        let PutResult::Complete(done) = result else { return Err(TestCaseError::fail(format!("{result:?}"))) };
         prop_assert_eq!(bytes(&done), whole.part(0, len, false));
         let starts: Vec<usize> = done.parts.iter().map(|p| p.place().start).collect();
         prop_assert!(starts.is_sorted());
@@ -219,21 +219,21 @@ fn datagrams_of_different_passes_zones_and_sources_do_not_mix() {
     let fragment = all.read(0x0800, &l3).unwrap();
     let at = |zone, recirc_id| Origin { zone, recirc_id, ..Origin::default() };
     for origin in [at(0, 0), at(1, 0), at(0, 1)] {
-        let verdict = all.put(&fragment, &origin, l3.clone(), Millis(0), &mut Vec::new());
-        assert!(matches!(verdict, Verdict::Waits));
+        let result = all.put(&fragment, &origin, l3.clone(), Millis(0), &mut Vec::new());
+        assert!(matches!(result, PutResult::Waits));
     }
     put(&all, 0x0800, Whole { src: 3, ..whole.clone() }.part(0, 800, true), 0, 0);
     put(&all, 0x0800, Whole { id: 10, ..whole.clone() }.part(0, 800, true), 0, 0);
     assert_eq!((all.fragments(), all.dump().len()), (5, 5));
     // Two ports may receive fragments of one datagram: they may be members of one bond.
-    assert!(matches!(put(&all, 0x0800, whole.part(800, 1600, false), 7, 0), Verdict::Complete(_)));
+    assert!(matches!(put(&all, 0x0800, whole.part(800, 1600, false), 7, 0), PutResult::Complete(_)));
 }
 
 #[test]
 fn an_end_that_contradicts_is_an_overlap() {
     let all = small();
     let whole = datagram(false, 1, 4000);
-    let refused = |l3: Held| assert!(matches!(put(&all, 0x0800, l3, 1, 0), Verdict::Refused(_)));
+    let refused = |l3: Held| assert!(matches!(put(&all, 0x0800, l3, 1, 0), PutResult::Refused(_)));
     put(&all, 0x0800, whole.part(1600, 2000, false), 1, 0);
     refused(whole.part(2000, 2400, true));
     refused(whole.part(2400, 2800, false));
@@ -245,8 +245,8 @@ fn an_end_that_contradicts_is_an_overlap() {
     assert_eq!(all.status().v4.counts.overlapped, 6);
     // Fragments without payload: refused within another one, accepted beside it.
     refused(whole.part(1800, 1800, false));
-    assert!(matches!(put(&all, 0x0800, whole.part(2000, 2000, false), 1, 0), Verdict::Waits));
-    assert!(matches!(put(&all, 0x0800, whole.part(0, 1600, true), 1, 0), Verdict::Complete(_)));
+    assert!(matches!(put(&all, 0x0800, whole.part(2000, 2000, false), 1, 0), PutResult::Waits));
+    assert!(matches!(put(&all, 0x0800, whole.part(0, 1600, true), 1, 0), PutResult::Complete(_)));
 }
 
 #[test]
@@ -255,16 +255,16 @@ fn what_does_not_come_in_time_goes() {
     let whole = datagram(false, 1, 1600);
     put(&all, 0x0800, whole.part(0, 800, true), 1, 1000);
     let other = Whole { id: 2, ..whole.clone() };
-    let mut gone = Vec::new();
-    let late = |now: u64, l3: Held, gone: &mut Vec<Gone<Held>>| {
+    let mut removed = Vec::new();
+    let late = |now: u64, l3: Held, removed: &mut Vec<Removed<Held>>| {
         let fragment = all.read(0x0800, &l3).unwrap();
-        all.put(&fragment, &Origin::default(), l3, Millis(now), gone)
+        all.put(&fragment, &Origin::default(), l3, Millis(now), removed)
     };
-    late(16_000, other.part(0, 800, true), &mut gone);
-    assert_eq!((gone.len(), all.fragments()), (0, 2));
+    late(16_000, other.part(0, 800, true), &mut removed);
+    assert_eq!((removed.len(), all.fragments()), (0, 2));
     // The rest of the first datagram arrives too late: it begins another datagram.
-    assert!(matches!(late(16_001, whole.part(800, 1600, false), &mut gone), Verdict::Waits));
-    assert_eq!((gone.len(), gone[0].why, all.fragments()), (1, Removal::Expired, 2));
+    assert!(matches!(late(16_001, whole.part(800, 1600, false), &mut removed), PutResult::Waits));
+    assert_eq!((removed.len(), removed[0].why, all.fragments()), (1, Removal::Expired, 2));
     assert_eq!(all.purge(Millis(40_999)).len(), 0);
     let purged = all.purge(Millis(41_000));
     assert_eq!((purged.len(), purged[0].why, all.purge(Millis(41_001)).len()), (1, Removal::Purged, 1));
@@ -279,7 +279,9 @@ fn too_long_a_datagram_is_shown_once() {
     // The datagram has the maximum length, but with its Ethernet header it exceeds the maximum.
     let whole = datagram(false, 1, 65_515);
     put(&all, 0x0800, whole.part(0, 40_000, true), 1, 0);
-    let Verdict::TooLong(long) = put(&all, 0x0800, whole.part(40_000, 65_515, false), 1, 0) else { panic!() };
+    let PutResult::TooLong(long) = put(&all, 0x0800, whole.part(40_000, 65_515, false), 1, 0) else {
+        panic!()
+    };
     all.note_oversize(&long, &long.parts[0].content);
     let shown = all.take_oversize().unwrap();
     assert_eq!((shown.v6, shown.head.len(), all.take_oversize()), (false, 128, None));
@@ -298,7 +300,7 @@ fn what_is_translated_in_the_whole_is_in_every_fragment() {
             put(&all, before.dl_type(), before.part(*start, *end, *more), 1, 0);
         }
         let last = before.part(1600, 2000, false);
-        let Verdict::Complete(mut done) = put(&all, before.dl_type(), last, 1, 0) else { panic!() };
+        let PutResult::Complete(mut done) = put(&all, before.dl_type(), last, 1, 0) else { panic!() };
         let whole = after.part(0, 2000, false);
         done.write_back(&whole, |l3| l3);
         for (part, (start, end, more)) in done.parts.iter().zip(cuts) {
@@ -347,7 +349,7 @@ fn two_threads_complete_each_datagram_once() {
                 for id in 0..DATAGRAMS {
                     let whole = datagram(false, id, 1600);
                     let l3 = [whole.part(0, 800, true), whole.part(800, 1600, false)][which].clone();
-                    if let Verdict::Complete(done) = put(all, 0x0800, l3, which as u32, 0) {
+                    if let PutResult::Complete(done) = put(all, 0x0800, l3, which as u32, 0) {
                         assert_eq!(bytes(&done), whole.part(0, 1600, false));
                         completed += 1;
                     }

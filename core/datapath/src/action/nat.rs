@@ -42,16 +42,16 @@ pub fn write(p: &mut Packet, t: &Translation) {
     }
 }
 
-/// Where the addresses are in a frame without tags, and the ports behind an IPv4 header without options.
+/// Offsets in a frame without tags: of the IPv4 addresses, and of the ports after an IPv4 header without options.
 const ADDRESSES_AT: usize = 26;
 const PORTS_AT: usize = 34;
-/// Where checksums are: of the IPv4 header, of UDP and of TCP.
+/// Offsets of the checksums of IPv4, UDP and TCP in such a frame.
 const HEADER_SUM_AT: usize = 24;
 const UDP_SUM_AT: usize = 40;
 const TCP_SUM_AT: usize = 50;
 
-/// Writes both ends of a packet of TCP or UDP, whose checksums are finished, over IPv4 without options, as one patch. `false`, and
-/// nothing done: the frame has tags.
+/// Writes addresses and ports of a TCP or UDP packet over IPv4 without options, and updates its checksums, which must be complete.
+/// `false`: nothing was changed, because the frame has tags.
 #[inline]
 pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     let len = frame.len();
@@ -62,7 +62,7 @@ pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     }
     let addresses = be64(head, ADDRESSES_AT);
     let ports = (be64(head, PORTS_AT) >> 32) as u32;
-    // What is added to a sum, without the complement: of both addresses, then of the ports, too.
+    // Changes of the checksums: by the addresses, and by addresses and ports.
     let moved = delta(addresses, ends.addresses);
     let both = moved + delta(ports.into(), ends.ports.into());
     head[ADDRESSES_AT..PORTS_AT].copy_from_slice(&ends.addresses.to_be_bytes());
@@ -70,7 +70,7 @@ pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     sum_at(head, HEADER_SUM_AT, moved);
     match tcp {
         true => _ = sum_at(head, TCP_SUM_AT, both),
-        // Zero is no sum (RFC 768), so a sum of zero is written as the other zero.
+        // A UDP checksum of zero means that there is none; a computed zero is written as 0xffff (RFC 768).
         false if head[UDP_SUM_AT..UDP_SUM_AT + 2] == [0; 2] => {}
         false => {
             if sum_at(head, UDP_SUM_AT, both) == 0 {
@@ -81,7 +81,7 @@ pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     true
 }
 
-/// Where the protocol is.
+/// Offset of the protocol.
 const PROTO_AT: usize = 23;
 /// Type, version and length of an IPv4 header.
 const IPV4_WITHOUT_TAGS: [u8; 3] = [8, 0, 0x45];
@@ -93,14 +93,14 @@ fn be64(head: &[u8; REACH], at: usize) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// What a sum changes by if one word takes the place of another (RFC 1624, equation 3), in 34 bits.
+/// The change of a checksum when `new` replaces `old` (RFC 1624, equation 3), in 34 bits.
 #[inline(always)]
 fn delta(old: u64, new: u64) -> u64 {
     let halves = |word: u64| (word >> 32) + (word & 0xffff_ffff);
     halves(!old) + halves(new)
 }
 
-/// Adds a difference to the sum of a checksum; what is written.
+/// Updates the checksum at an offset by a change; returns the new checksum.
 #[inline(always)]
 fn sum_at(head: &mut [u8; REACH], at: usize, delta: u64) -> u16 {
     let old = u16::from_be_bytes([head[at], head[at + 1]]);
@@ -109,7 +109,7 @@ fn sum_at(head: &mut [u8; REACH], at: usize, delta: u64) -> u16 {
     !new
 }
 
-/// The sum of the quarters of a number below 2^40.
+/// The 16-bit one's complement sum of a number below 2^40.
 #[inline(always)]
 fn fold(wide: u64) -> u16 {
     let narrow = |wide: u64| (wide >> 16) + (wide & 0xffff);
@@ -249,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_packet_becomes_the_one_that_would_have_been_sent(
+        fn a_translated_packet_equals_a_composed_one(
             v6: bool, proto in prop::sample::select(vec![6u8, 17, 132]), ends: [u8; 2], ports: [u16; 2],
             to: [u8; 2], to_ports: [u16; 2], source: bool,
         ) {
@@ -273,7 +273,7 @@ mod tests {
         }
 
         #[test]
-        fn both_ends_are_written_as_one_by_one(
+        fn write_ends_equals_write(
             tcp: bool, ends: [u8; 2], ports: [u16; 2], to: [u8; 2], to_ports: [u16; 2], no_sum: bool,
         ) {
             let proto = if tcp { ipproto::TCP } else { ipproto::UDP };
@@ -294,7 +294,7 @@ mod tests {
         }
 
         #[test]
-        fn an_error_becomes_the_one_about_the_other_packet(
+        fn a_translated_error_equals_a_composed_one(
             v6: bool, proto in prop::sample::select(vec![6u8, 17]), router: u8, ends: [u8; 2], ports: [u16; 2],
             to: [u8; 2], to_ports: [u16; 2], quoted in 28..100usize,
         ) {
@@ -328,7 +328,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_quoted_nothing_but_checksums_and_ends_is_written(v6: bool, mut bytes in prop::collection::vec(any::<u8>(), 0..90)) {
+        fn only_addresses_ports_and_checksums_of_quoted_packets_change(v6: bool, mut bytes in prop::collection::vec(any::<u8>(), 0..90)) {
             let len = bytes.len();
             let transport = Transport::Ports(1, 2);
             write_quoted(&mut bytes, v6, &Quoted { src: [1, 2], dst: [3, 4], transport });

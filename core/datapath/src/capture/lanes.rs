@@ -1,7 +1,7 @@
 //! Lanes: the copies of a capture that wait for its reader.
 //!
-//! Each thread writes to a lane of its own as a rule. A lane has a lock, which its reader holds only to exchange two vectors, and a
-//! writer tries it a few times and then gives up.
+//! Usually each thread writes to a lane of its own. A lane has a lock. Its reader holds the lock only to exchange two vectors; a writer
+//! tries the lock a few times and then counts the packet as lost.
 
 use super::seen::Side;
 use std::sync::atomic::{AtomicUsize, Ordering};

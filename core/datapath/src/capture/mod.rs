@@ -1,4 +1,4 @@
-//! Capture: copies of packets for a reader outside the datapath, with what the datapath knows of them.
+//! Capture: copies of packets for a reader outside the datapath, with their port, megaflow and drop reason.
 //!
 //! A [`Capture`] says which packets are wanted. Workers offer packets to it at three places: after the look-up of a batch (`rx`), before a
 //! device gets a burst (`tx`), and where a packet is dropped. A reader takes the copies with [`Capture::take`].

@@ -19,7 +19,7 @@ pub(crate) struct CapturedQueue {
 }
 
 impl CapturedQueue {
-    /// Makes one for each queue of the device; `sent` counts what the port sends.
+    /// Makes one queue for each queue of the device; `sent` counts the packets that the port sends.
     pub(crate) fn all(
         captures: &Arc<Captures>,
         port: u32,

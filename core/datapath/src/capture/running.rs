@@ -1,4 +1,4 @@
-//! One capture: what it wants, and what it has seen.
+//! One capture: its filter, its limits and its counters.
 
 use super::lanes::{Batch, Lanes, Record};
 use super::seen::{Seen, Side};
@@ -34,17 +34,17 @@ pub struct CaptureSpec {
     pub megaflow: Option<Ufid>,
     /// Also later passes of packets that are recirculated.
     pub passes: bool,
-    /// Bytes of a packet that are kept at most.
+    /// Maximum number of bytes of a packet that are kept.
     pub snaplen: usize,
     /// One of this many wanted packets is kept; 0 means 1.
     pub every: u64,
-    /// Packets in a second that are kept at most; 0: any number.
+    /// Maximum number of packets per second that are kept; 0: no limit.
     pub rate: u64,
-    /// Bytes that wait for the reader at most.
+    /// Maximum number of bytes that wait for the reader.
     pub memory: usize,
 }
 
-/// How many packets a capture has seen.
+/// Counters of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
     /// Packets that are wanted.
@@ -100,12 +100,12 @@ impl Capture {
         }
     }
 
-    /// What it wants.
+    /// Its filter and limits.
     pub fn spec(&self) -> &CaptureSpec {
         &self.spec
     }
 
-    /// What it has seen.
+    /// Its counters.
     pub fn counts(&self) -> CaptureCounts {
         let n = |count: &AtomicU64| count.load(Ordering::Relaxed);
         CaptureCounts {

@@ -1,4 +1,4 @@
-//! The groups of a batch: packets with the same megaflow, and what happens with them.
+//! The groups of a batch: packets with the same megaflow, and how each group is executed.
 
 use super::step::Step;
 use crate::batch::{BATCH, NONE};
@@ -11,38 +11,38 @@ use dpif::DropReason;
 #[derive(Default)]
 pub(crate) struct Group {
     pub(crate) frames: FrameBatch,
-    /// Metadata of each; empty if all have the batch's.
+    /// Metadata of each frame; empty if all have that of the batch.
     pub(crate) own: Vec<Meta>,
     /// Index of each in the batch; empty after their bytes have changed.
     pub(crate) numbers: Vec<u8>,
 }
 
-/// What happens with the packets of a group.
+/// How the packets of a group are executed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum Execution {
     Send(u32),
     RewriteAndSend(u32),
-    /// They stay in the batch, to be looked up again.
-    Again(Step),
+    /// The packets stay in the batch, to be looked up again.
+    Recirculate(Step),
     Drop(DropReason),
-    /// They are collected in the list with this number.
-    Gather(usize),
+    /// The packets are collected in the list with this number, to be executed together.
+    Collect(usize),
 }
 
-impl Way {
-    /// The way of a program. `gathered`: number of lists so far. `plain`: only the bytes of packets matter
-    /// when they are sent.
-    pub(crate) fn of(program: &Program, gathered: usize, plain: bool) -> Way {
+impl Execution {
+    /// Selects the execution of a program. `collected`: number of lists so far. `plain`: the packets are Ethernet, are not truncated and
+    /// select no QoS queue, so their frames can be sent without metadata.
+    pub(crate) fn of(program: &Program, collected: usize, plain: bool) -> Execution {
         match program.sum {
-            Sum::Send { port, does: 0 } if plain => Way::Send(port),
-            Sum::Send { port, does: REWRITES } if plain => Way::RewriteAndSend(port),
-            Sum::Drop(reason) => Way::Drop(reason),
-            _ => Way::Gather(gathered),
+            Sum::Send { port, does: 0 } if plain => Execution::Send(port),
+            Sum::Send { port, does: REWRITES } if plain => Execution::RewriteAndSend(port),
+            Sum::Drop(reason) => Execution::Drop(reason),
+            _ => Execution::Collect(collected),
         }
     }
 }
 
-/// What a megaflow counts.
+/// Counts of one megaflow in a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count {
     pub(crate) packets: u32,
@@ -57,15 +57,15 @@ pub(crate) struct Count {
 pub(crate) struct Groups {
     pub(crate) len: usize,
     pub(crate) index: [u32; BATCH],
-    pub(crate) way: [Way; BATCH],
+    pub(crate) execution: [Execution; BATCH],
     pub(crate) count: [Count; BATCH],
     slot: [u8; BATCH],
     slots: [u8; SLOTS],
     /// The group of each packet, or [`NO_GROUP`].
     pub(crate) of: [u8; BATCH],
     /// Packets of programs with several operations: the index of the group and its packets.
-    pub(crate) gathered: Vec<(usize, Group)>,
-    /// Packets that take a step: the index of each in the batch.
+    pub(crate) collected: Vec<(usize, Group)>,
+    /// Packets that are looked up again: the index of each in the batch.
     pub(crate) again: Vec<(usize, Step, Frame)>,
 }
 
@@ -78,12 +78,12 @@ impl Default for Groups {
         Groups {
             len: 0,
             index: [NONE; BATCH],
-            way: [Way::Gather(0); BATCH],
+            execution: [Execution::Collect(0); BATCH],
             count: [Count::default(); BATCH],
             slot: [0; BATCH],
             slots: [0; SLOTS],
             of: [NO_GROUP; BATCH],
-            gathered: Vec::new(),
+            collected: Vec::new(),
             again: Vec::new(),
         }
     }
@@ -108,11 +108,11 @@ impl Groups {
 
     /// Adds a group. There are at most as many groups as packets, so the array is large enough.
     #[inline]
-    pub(crate) fn add(&mut self, index: u32, slot: usize, way: Way) -> usize {
+    pub(crate) fn add(&mut self, index: u32, slot: usize, execution: Execution) -> usize {
         let group = self.len % BATCH;
         self.slots[slot] = group as u8;
         self.slot[group] = slot as u8;
-        (self.index[group], self.way[group], self.count[group]) = (index, way, Count::default());
+        (self.index[group], self.execution[group], self.count[group]) = (index, execution, Count::default());
         self.len += 1;
         group
     }

@@ -1,4 +1,4 @@
-//! What a worker keeps between packets that pass meters.
+//! State of a worker for meters: tokens that it has taken in advance, and buffers.
 
 use crate::meter::Meter;
 use std::sync::Arc;

@@ -1,13 +1,13 @@
-//! The megaflow that the last batch of each port and pass ended with.
+//! The cache of `path/recent.rs`: the megaflow of the last packet, by port and pass.
 
-/// The megaflow of the last packet of a port.
+/// The megaflow of the last packet, and how many batches skip the comparison with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recent {
     pub(crate) index: u32,
     pub(crate) pause: u8,
 }
 
-/// One for a port and pass; those whose numbers are the same in the low bits share it.
+/// One place for each port and pass; ports whose numbers are equal in the low bits share places.
 pub(crate) type RecentByPort = [Recent; PLACES];
 
 pub(crate) const PLACES: usize = 64;

@@ -1,18 +1,19 @@
-//! When the look-up stage shows packets: the sampling interval of the shadow check, and whether packets are captured.
+//! When batches are inspected after their look-up: at the sampling interval of the shadow check, and always while packets are captured.
 
-/// Counts down to the next batch that is shown.
+/// Counts packets down to the next batch that is inspected.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shadow {
-    /// The interval in packets after which a batch is shown; 0: never. 1 while packets are captured.
+    /// The interval in packets after which a batch is inspected; 0: never. 1 while packets are captured.
     interval: u32,
     left: u32,
-    /// The sampling interval of the shadow check; 0: none. And the packets that are left until its next sample.
+    /// The sampling interval of the shadow check in packets; 0: none.
     every: u32,
+    /// Packets until the next sample of the shadow check.
     until_sample: u32,
 }
 
 impl Shadow {
-    /// Sets the sampling interval in packets (0: none), and whether every batch is shown.
+    /// Sets the sampling interval in packets (0: none), and whether every batch is inspected.
     pub(crate) fn set(&mut self, every: u32, captures: bool) {
         let interval = if captures { 1 } else { every };
         if (self.every, self.interval) != (every, interval) {
@@ -20,14 +21,14 @@ impl Shadow {
         }
     }
 
-    /// Returns whether a batch of these `n` packets is to be shown.
+    /// Returns whether a batch of these `n` packets is to be inspected.
     #[inline]
     pub(crate) fn due(&mut self, n: usize) -> bool {
         self.left = self.left.saturating_sub(n as u32);
         self.interval != 0 && self.left == 0
     }
 
-    /// Begins the next interval, after a batch of `n` packets was shown. Returns whether one of them is to be checked.
+    /// Begins the next interval, after a batch of `n` packets was inspected. Returns whether one of them is to be checked.
     pub(crate) fn samples(&mut self, n: usize) -> bool {
         if self.interval == self.every {
             return self.every != 0;
@@ -46,11 +47,11 @@ impl Shadow {
 mod tests {
     use super::Shadow;
 
-    fn shown(shadow: &mut Shadow, captures: bool) -> (usize, usize) {
-        let (mut shown, mut sampled) = (0, 0);
+    fn inspected(shadow: &mut Shadow, captures: bool) -> (usize, usize) {
+        let (mut inspected, mut sampled) = (0, 0);
         for _ in 0..1000 {
             if shadow.due(50) {
-                shown += 1;
+                inspected += 1;
                 if shadow.samples(50) {
                     sampled += 1;
                     shadow.sampled();
@@ -58,18 +59,18 @@ mod tests {
             }
             shadow.set(100, captures);
         }
-        (shown, sampled)
+        (inspected, sampled)
     }
 
     #[test]
-    fn one_of_so_many() {
+    fn one_packet_per_interval() {
         let mut shadow = Shadow::default();
         assert!((0..100).all(|_| !shadow.due(64)));
         shadow.set(100, false);
-        assert_eq!(shown(&mut shadow, false), (500, 500));
-        // While packets are captured every batch is shown, and as many are checked as before.
+        assert_eq!(inspected(&mut shadow, false), (500, 500));
+        // While packets are captured every batch is inspected, and as many are checked as before.
         shadow.set(100, true);
-        assert_eq!(shown(&mut shadow, true), (1000, 500));
+        assert_eq!(inspected(&mut shadow, true), (1000, 500));
         shadow.set(0, true);
         assert!((0..100).all(|_| shadow.due(50) && !shadow.samples(50)));
     }

@@ -1,4 +1,4 @@
-//! The step of a packet to its next pass.
+//! A step: what happens to a packet between two passes.
 
 use crate::action::hash;
 use crate::batch::Batch;
@@ -21,15 +21,15 @@ pub(crate) enum Does {
 }
 
 impl Step {
-    /// Of a program that changes nothing else.
+    /// The step of a program, if it does nothing else.
     #[inline]
     pub(crate) fn of(sum: Sum) -> Option<Step> {
         match sum {
-            Sum::Again(id) => Some(Step { id, does: Does::Nothing }),
-            Sum::HashAndAgain { symmetric, basis, id } => {
+            Sum::Recirculate(id) => Some(Step { id, does: Does::Nothing }),
+            Sum::HashAndRecirculate { symmetric, basis, id } => {
                 Some(Step { id, does: Does::Hash { symmetric, basis } })
             }
-            Sum::TrackAndAgain(id) => Some(Step { id, does: Does::Track }),
+            Sum::TrackAndRecirculate(id) => Some(Step { id, does: Does::Track }),
             _ => None,
         }
     }
@@ -39,13 +39,13 @@ impl Step {
         matches!(self.does, Does::Hash { .. })
     }
 
-    /// Packets are tracked on the way.
+    /// Returns whether packets are tracked in this step.
     #[inline]
     pub(crate) fn tracks(self) -> bool {
         self.does == Does::Track
     }
 
-    /// Takes packet `i` of the batch this step, but for what tracking does for all.
+    /// Applies the step to packet `i` of the batch, except tracking, which is done for all packets together.
     #[inline]
     pub(crate) fn take(self, batch: &mut Batch, i: usize, frame: &Frame) {
         let hashed = match self.does {

@@ -1,4 +1,4 @@
-//! What owners of megaflows are credited with.
+//! Statistics that are credited to the owners of megaflows.
 
 use dpif::{FlowOwner, FlowStats};
 use std::sync::Arc;

@@ -17,7 +17,7 @@ const STEPS: usize = 1024;
 const WAITING: usize = 256;
 /// Maximum evictions for one new megaflow: more than one, so that after a limit was lowered, the number
 /// approaches it step by step.
-const GO: usize = 4;
+const EVICTIONS_MAX: usize = 4;
 
 impl Flows {
     /// An estimate of the bytes of memory that megaflows take.
@@ -36,7 +36,7 @@ impl Flows {
         if self.limits.flows == 0 {
             return;
         }
-        for _ in 0..GO {
+        for _ in 0..EVICTIONS_MAX {
             if !self.is_full() {
                 return;
             }

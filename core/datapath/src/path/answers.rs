@@ -18,7 +18,7 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine,
     let mut answers = std::mem::take(&mut parking.answers);
     let left = !parking.served && !parking.park.is_empty();
     for answer in answers.drain(..) {
-        heed(shared, guard, engine, answer, now);
+        handle_answer(shared, guard, engine, answer, now);
     }
     if let Some(parking) = &mut engine.parking {
         parking.answers = answers;
@@ -29,7 +29,7 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine,
     }
 }
 
-fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Answer, now: Millis) {
+fn handle_answer(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Answer, now: Millis) {
     let Some(parking) = &mut engine.parking else { return };
     if parking.copies.len() < BATCH {
         parking.copies.push(answer.bytes);
@@ -37,7 +37,7 @@ fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Ans
     let Some(mut packets) = parking.park.answered(answer.flow, answer.ticket) else { return };
     engine.tally.add(Event::Unparked, packets.len() as u64);
     match answer.outcome {
-        Outcome::Again => {}
+        Outcome::LookUpAgain => {}
         Outcome::Run { program, owner, tcp_flags } => {
             if let Some(packet) = packets.pop_front() {
                 capture::missed(engine, &packet);

@@ -1,7 +1,7 @@
-//! Balance: packets leave by the link of a bond that has the bucket of their hash.
+//! `lb_output`: a hash of the packet selects a bucket of the bond, and the packet is sent by the bucket's link.
 //!
-//! The hash is that of `hash_l4`, which shares connections where the packet is looked up again to be sent: a connection
-//! keeps its link when a bond goes from one way to the other.
+//! The hash is that of `hash_l4`, which balance-tcp uses if it looks packets up a second time. So a connection keeps its link when a
+//! bond is switched between the two methods (`lb-output-action`).
 
 use super::megaflows::Megaflows;
 use super::output::output;
@@ -16,7 +16,7 @@ use crate::program::Sum;
 use cpu::{Line, Stage};
 use dpif::DropReason;
 
-/// The bond by which all packets leave, if every one has a megaflow and all of those do no more than that.
+/// The bond by which all packets are sent, if each has a megaflow and all these megaflows only send by this bond.
 #[inline(always)]
 pub(super) fn one_bond(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
     let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
@@ -26,7 +26,7 @@ pub(super) fn one_bond(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
     (same && batch.is_plain()).then_some(bond)
 }
 
-/// Hashes keys as deep as the ports; a bit for each whose addresses are not in its line, which is not hashed.
+/// Hashes keys that were read to the ports. Returns a bit for each key that is not hashed, because its addresses are not in its line.
 struct HashAll<'b> {
     lines: &'b [Line],
     basis: u32,
@@ -49,7 +49,7 @@ impl Stage for HashAll<'_> {
     }
 }
 
-/// Sends all packets of the batch, which are plain.
+/// Sends all packets of the batch. They must be [plain](Batch::is_plain).
 pub(super) fn whole(engine: &mut Engine, bond: u32) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     match engine.bonds.take(bond) {
@@ -82,7 +82,7 @@ fn hashes(batch: &Batch, frames: &[Frame], basis: u32) -> [u32; BATCH] {
     hashes
 }
 
-/// Sends plain packets of the batch.
+/// Sends the packets of a group. They must be [plain](Batch::is_plain).
 pub(super) fn group(engine: &mut Engine, bond: u32, group: &mut Group) {
     let Some(mut own) = engine.bonds.take(bond) else {
         let mut packets = group.packets(engine);

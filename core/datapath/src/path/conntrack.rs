@@ -1,6 +1,6 @@
-//! Connection tracking: packets learn what is known of their connections.
+//! `ct`: passes packets to the connection tracker, and writes the results into their keys, metadata and bytes.
 //!
-//! Packets are tracked where they are: in the batch, whose keys and metadata change with them, or as packets of a group.
+//! [`track_batch`] tracks the packets of a batch in place and updates their keys; [`track`] tracks packets of a group.
 
 use super::extract;
 use crate::action::{helper, nat};
@@ -25,7 +25,7 @@ const HEADERS: usize = 34;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// An Ethernet frame may be a fragment: of IPv4 without tags, which most are, by two comparisons.
+/// Returns whether an Ethernet frame may be a fragment. For IPv4 without tags, the usual case, this takes two comparisons.
 #[inline]
 pub(super) fn may_be_fragment(frame: &Frame) -> bool {
     let data = frame.bytes();
@@ -38,7 +38,7 @@ pub(super) fn may_be_fragment(frame: &Frame) -> bool {
     }
 }
 
-/// All packets of the batch are Ethernet, and none may be a fragment.
+/// Returns whether all packets of the batch are Ethernet and no packet is a fragment.
 #[inline]
 pub(super) fn are_whole(batch: &Batch) -> bool {
     let ethernet = batch.common.packet_type == 0;
@@ -109,8 +109,7 @@ impl Actions for [Option<&Action>; BATCH] {
     }
 }
 
-/// `ct` for the packets of the batch that have an action, in their order. They [are whole](are_whole), and none has metadata of
-/// its own.
+/// Tracks the packets of the batch that have an action, in order. The packets must [be whole](are_whole) and share their metadata.
 pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
     let Engine { batch, conntrack, connections, now, .. } = engine;
     let conntrack: &Conntrack = conntrack;
@@ -123,7 +122,7 @@ pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
     while first < known.len() {
         if looks {
             let again =
-                Again { batch, conntrack, recent: connections, plan: &plan, known: &mut *known, first };
+                TrackCached { batch, conntrack, recent: connections, plan: &plan, known: &mut *known, first };
             let n = cpu::stage(again);
             (first, found) = (first + n, found + n);
         }
@@ -151,8 +150,8 @@ pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
     batch.fill_connections();
 }
 
-/// Tracks packets from `first` on, as long as their connections are remembered; returns how many.
-struct Again<'b, 'p> {
+/// Tracks packets from `first` on, as long as their connections are in the worker's cache; returns how many.
+struct TrackCached<'b, 'p> {
     batch: &'b mut Batch,
     conntrack: &'b Conntrack,
     recent: &'b Recent,
@@ -161,12 +160,12 @@ struct Again<'b, 'p> {
     first: usize,
 }
 
-impl Stage for Again<'_, '_> {
+impl Stage for TrackCached<'_, '_> {
     type Out = usize;
 
     #[inline(always)]
     fn run(self) -> usize {
-        let Again { batch, conntrack, recent, plan, known, first } = self;
+        let TrackCached { batch, conntrack, recent, plan, known, first } = self;
         let Batch { frames, lines, .. } = batch;
         let mut n = 0;
         for ((frame, line), known) in frames[first..].iter().zip(&mut lines[first..]).zip(&mut known[first..])
@@ -188,12 +187,12 @@ struct Track<'b, 'p, A> {
     batch: &'b mut Batch,
     conntrack: &'p Conntrack,
     recent: &'b mut Recent,
-    /// Memory for what is read of each.
+    /// Memory for the result of reading each packet.
     reads: &'b mut [Read<'p>; TOGETHER],
-    /// Of the first action.
+    /// The plan of the first action.
     plan: Plan<'p>,
     now: Millis,
-    /// What is known of each packet. `fresh`: nothing, whatever is there.
+    /// The connection tracking metadata of each packet. `fresh`: no packet was tracked before; the values are not read.
     known: &'b mut [Metadata],
     fresh: bool,
     actions: &'p A,
@@ -225,12 +224,12 @@ impl<A: Actions> Stage for Track<'_, '_, A> {
             };
             let plan = plan_of(actions, &mut plan, (conntrack, action, now));
             let written = conntrack.track_read(read, (&mut *known, fresh), plan, recent);
-            learn((&mut *batch, conntrack), i, written, known);
+            apply((&mut *batch, conntrack), i, written, known);
         }
     }
 }
 
-/// The plan of a packet with this action: that of all packets, or one of its own, kept for the next one.
+/// Returns the plan for a packet with this action. `plan` is replaced if its action is another one, so consecutive packets share a plan.
 #[inline(always)]
 fn plan_of<'a, 'p, A: Actions>(
     actions: &A,
@@ -243,37 +242,37 @@ fn plan_of<'a, 'p, A: Actions>(
     plan
 }
 
-/// Has the connections fetched that packets most likely are of.
+/// Prefetches the records of the connections that the packets most likely have.
 #[inline(always)]
 fn prefetch<'t>(conntrack: &'t Conntrack, reads: &mut [Read<'t>]) {
-    let mut any_six = false;
+    let mut any_ipv6 = false;
     for read in reads.iter_mut() {
-        any_six |= conntrack.prefetch(read);
+        any_ipv6 |= conntrack.prefetch(read);
     }
-    if any_six {
+    if any_ipv6 {
         for read in reads.iter() {
             conntrack.prefetch_addresses(read);
         }
     }
 }
 
-/// Packet `i` of the batch becomes what `ct` has found out.
+/// Writes the result of tracking into packet `i` of the batch: its key, and its bytes if it is translated.
 #[inline(always)]
-fn learn((batch, conntrack): (&mut Batch, &Conntrack), i: usize, written: Written, known: &mut Metadata) {
+fn apply((batch, conntrack): (&mut Batch, &Conntrack), i: usize, written: Written, known: &mut Metadata) {
     let Batch { frames, lines, depth, .. } = batch;
     write_line(&mut lines[i], known);
     match written {
         Written::Nothing if known.control.is_none() => {}
         Written::Ends(ends) if nat::write_ends(&mut frames[i], &ends) => {
-            renumber(&mut lines[i], *depth, &ends);
+            write_ends_to_key(&mut lines[i], *depth, &ends);
         }
-        written => change((batch, conntrack), i, written, known),
+        written => edit_packet((batch, conntrack), i, written, known),
     }
 }
 
-/// Writes the ends of a packet of IPv4 into its key, as far as that was read.
+/// Writes the new addresses and ports of an IPv4 packet into its key, as deep as the key was read.
 #[inline(always)]
-fn renumber(line: &mut Line, depth: Depth, ends: &Ends) {
+fn write_ends_to_key(line: &mut Line, depth: Depth, ends: &Ends) {
     if depth >= Depth::L3 {
         line[3] = ends.addresses;
     }
@@ -282,9 +281,14 @@ fn renumber(line: &mut Line, depth: Depth, ends: &Ends) {
     }
 }
 
-/// Changes the bytes of packet `i` of the batch as its connection asks for it.
+/// Applies the edits that are not a plain IPv4 translation to packet `i` of the batch, and reads its key again.
 #[cold]
-fn change((batch, conntrack): (&mut Batch, &Conntrack), i: usize, written: Written, known: &mut Metadata) {
+fn edit_packet(
+    (batch, conntrack): (&mut Batch, &Conntrack),
+    i: usize,
+    written: Written,
+    known: &mut Metadata,
+) {
     let (packet_type, vlan_limit) = (batch.common.packet_type, batch.common.vlan_limit);
     let frame = batch.frames.swap_remove(i);
     let mut p = Packet::new(frame, Meta { packet_type, vlan_limit, ..Meta::default() });
@@ -302,7 +306,7 @@ fn change((batch, conntrack): (&mut Batch, &Conntrack), i: usize, written: Writt
     write_line(&mut batch.lines[i % BATCH], known);
 }
 
-/// Writes what a packet's connection asks for.
+/// Applies the edits of tracking to a packet.
 fn write(conntrack: &Conntrack, p: &mut Packet, written: Written) {
     match written {
         Written::Nothing => {}
@@ -317,7 +321,7 @@ fn write(conntrack: &Conntrack, p: &mut Packet, written: Written) {
     }
 }
 
-/// `ct`: finds, moves on or begins the packets' connections, and writes the addresses and ports that they give packets.
+/// Tracks the packets of a group and translates their addresses and ports.
 pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet]) {
     let Engine { batch, conntrack, connections, now, .. } = engine;
     let (conntrack, plan): (&Conntrack, _) = (conntrack, conntrack.plan(action, *now));
@@ -372,7 +376,7 @@ fn track_one(
     }
 }
 
-/// A packet of a control connection of FTP or TFTP: it may announce other connections. `false`: it is invalid.
+/// Passes a packet of an FTP or TFTP control connection to its helper, because it may announce connections. `false`: it is invalid.
 #[cold]
 fn inspect(conntrack: &Conntrack, control: &Control, p: &mut Packet) -> bool {
     let layout = p.layout();

@@ -7,7 +7,7 @@ use super::output::output;
 use super::prepare::{copy, finish_undone, truncate};
 use super::{balance, conntrack, fragments, meter, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
-use crate::batch::{Again, MAX_PASSES};
+use crate::batch::{MAX_PASSES, Recirculated};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::port::Frame;
@@ -162,7 +162,7 @@ pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
     (p.meta.recirc_id, p.meta.padding) = (id, None);
     engine.tally.add(Event::Recirculated, 1);
     let key = engine.batch.known(p.number, &p.meta);
-    engine.recirculated.push_back(Again { packet: p, key });
+    engine.recirculated.push_back(Recirculated { packet: p, key });
 }
 
 /// Passes each packet to the control half, which only reads it. So packets are copied only to truncate them
@@ -237,7 +237,7 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
         group.drain(..).for_each(|p| sides[side(&p)].push(p));
     } else {
         for p in group.iter() {
-            // A program that only drops needs no copy.
+            // Packets of a program that only drops are not copied.
             if !matches!(programs[side(p)].sum, Sum::Drop(_)) {
                 sides[side(p)].extend(copy(engine, p));
             }

@@ -17,7 +17,7 @@ use packet::Tcp;
 use packet::ether::ethertype;
 use packet::ip::ipproto;
 use parse::Parse;
-use shape::{AHEAD, Again, Ask, Fresh, GROUP_WORD, Keys, MPLS_WORDS, NEIGHBOUR_WORDS};
+use shape::{AHEAD, Ask, Fresh, GROUP_WORD, Keys, MPLS_WORDS, NEIGHBOUR_WORDS, RecirculatedBases};
 
 /// Fills keys and TCP flags of a batch to a depth, and these words after its lines.
 pub fn read(batch: &mut Batch, depth: Depth, words: Words) {
@@ -91,14 +91,14 @@ fn some(batch: &mut Batch, depth: Depth, words: Words) {
     } else if own.is_empty() {
         shape::fill(frames, &Fresh(base), &mut keys, ask, all)
     } else {
-        again(frames, &Again { own, ask, words }, &mut keys, ask, all)
+        again(frames, &RecirculatedBases { own, ask, words }, &mut keys, ask, all)
     };
     bits(others).for_each(|i| general(batch, i, depth, words));
 }
 
-/// There are few recirculated packets, so one loop is enough for all depths.
+/// Fills the keys of recirculated packets. These are few, so one loop serves all depths.
 #[inline(never)]
-fn again(frames: &[Frame], bases: &Again<'_>, keys: &mut Keys<'_>, ask: Ask, all: u64) -> u64 {
+fn again(frames: &[Frame], bases: &RecirculatedBases<'_>, keys: &mut Keys<'_>, ask: Ask, all: u64) -> u64 {
     shape::fill(frames, bases, keys, ask, all)
 }
 
@@ -117,7 +117,7 @@ fn general(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
     }
     let mut is_whole = words & others(line) != 0 || meta.packet_type != 0 || meta.has_words(words);
     if !is_whole && line[1] as u16 == ethertype::IPV6 {
-        match six_words(data, line) {
+        match ipv6_words(data, line) {
             Some(six) => batch.exts.iter_mut().zip(six).for_each(|(column, word)| column[i] = word),
             None => is_whole = true,
         }
@@ -136,8 +136,8 @@ pub(super) fn renew(batch: &mut Batch, i: usize) {
     (line[5], line[6]) = (before[5], before[6]);
 }
 
-/// All packets are of the kind of the first, whose line is filled; then their TCP flags are filled. `false`: they are
-/// not, or it would take longer to find out than to parse them.
+/// If all packets are of the kind of the first one, fills one line for all, and the TCP flags of each. `false`: they are not, or checking
+/// would take longer than parsing.
 fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
     match batch.lines[0][1] as u16 {
         ethertype::IPV4 if depth >= Depth::L3 => all_plain(batch),
@@ -190,16 +190,16 @@ fn type_words(data: &[u8]) -> Option<(u64, u16)> {
     Some((u64::from_le_bytes(*low), u16::from_le_bytes(*rest.first_chunk()?)))
 }
 
-/// The first words of an `Ext`: label, source, destination. `None`: the header is not at its usual place in
-/// packets with this line, or a length in it was wrong.
+/// The first words of an `Ext` of an IPv6 packet: label, source, destination. `None`: the header is not where packets with this line
+/// usually have it, or a length in it was wrong.
 #[inline(always)]
-fn six_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
+fn ipv6_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
     let tagged = |word: u64| word & u64::from(VLAN_CFI) != 0;
     let tags = 4 * (usize::from(tagged(line[0])) + usize::from(tagged(line[2])));
     // No protocol has the number of an extension header, except zero.
     let parsed =
         line[4] & 0xff00_0000 != 0 && data.get(12 + tags..14 + tags)? == ethertype::IPV6.to_be_bytes();
-    parsed.then(|| shape::six_words(data, tags)).flatten()
+    parsed.then(|| shape::ipv6_words(data, tags)).flatten()
 }
 
 const ARP_WORDS: Words = 0b1_1000_0000;

@@ -13,7 +13,7 @@ use crate::tally::Event;
 use ::conntrack::Action;
 use dpif::DropReason;
 use flow::flow::ct_state::{DST_NAT, SRC_NAT};
-use reassembly::{Datagram, Gone, Origin, Removal, Verdict, may_be_fragment};
+use reassembly::{Datagram, Origin, PutResult, Removal, Removed, may_be_fragment};
 
 /// Buffers may be larger than their frames by so much: those of the usual size are kept as they are.
 const SLACK: usize = 2048;
@@ -64,7 +64,7 @@ fn track_one(engine: &mut Engine, action: &Action, p: &mut Packet) {
 /// As `track`, when some of the packets may be fragments.
 #[cold]
 fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
-    let (mut all, mut gone) = (engine.list(), Vec::new());
+    let (mut all, mut removed) = (engine.list(), Vec::new());
     all.append(group);
     for mut p in all.drain(..) {
         let layout = p.layout();
@@ -85,18 +85,18 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
             memory: p.frame.memory() as u32,
         };
         engine.tally.add(Event::FragmentsHeld, 1);
-        match engine.reassembly.put(&fragment, &origin, p, engine.now, &mut gone) {
-            Verdict::Waits => {}
-            Verdict::Refused(mut p) => {
+        match engine.reassembly.put(&fragment, &origin, p, engine.now, &mut removed) {
+            PutResult::Waits => {}
+            PutResult::Refused(mut p) => {
                 engine.tally.add(Event::FragmentsReleased, 1);
                 track_one(engine, action, &mut p);
                 group.push(p);
             }
-            Verdict::Complete(datagram) => complete(engine, action, datagram, group),
-            Verdict::TooLong(datagram) => too_long(engine, datagram),
+            PutResult::Complete(datagram) => complete(engine, action, datagram, group),
+            PutResult::TooLong(datagram) => too_long(engine, datagram),
         }
     }
-    for Gone { content, why, .. } in gone {
+    for Removed { content, why, .. } in removed {
         engine.tally.add(Event::FragmentsReleased, 1);
         engine.drop_packet(content, reason(why));
     }

@@ -13,7 +13,7 @@ use super::straight::{self, Straight};
 use super::{balance, conntrack, frames, recent, tunnel};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
-use crate::engine::groups::{Group, Groups, NO_GROUP, Way};
+use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
 use crate::last_drop::Place;
 use crate::port::{Frame, FrameBatch};
 use crate::program::{Program, Sum};
@@ -89,7 +89,7 @@ fn same(engine: &mut Engine, program: &Program) {
         return;
     }
     match step_of_all(engine, program) {
-        Some(step) => step::alike(engine, step, program),
+        Some(step) => step::all_by_program(engine, step, program),
         None => whole(engine, program),
     }
 }
@@ -123,7 +123,7 @@ fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) 
         && let Some(step) = one_step(guard, engine)
     {
         count_each(engine, now);
-        step::every(guard, engine, step);
+        step::all_same(guard, engine, step);
     } else if pending == 0
         && let Some(steps) = steps(guard, engine)
     {
@@ -146,24 +146,24 @@ fn count_each(engine: &mut Engine, now: Millis) {
     recent::remember(engine, engine.batch.found[engine.batch.len() - 1]);
 }
 
-/// Executes one program that is no step on all packets of the batch.
+/// Executes one program, which is not a step, on all packets of the batch.
 fn whole(engine: &mut Engine, program: &Program) {
     let plain = engine.batch.is_plain();
-    let way = Way::of(program, 0, plain);
+    let execution = Execution::of(program, 0, plain);
     if let Some(straight) = Straight::by(program, &engine.batch).filter(|_| plain)
         && straight.pass_meters(engine)
     {
         return straight.send(engine);
     }
-    if let Way::Gather(_) = way {
+    if let Execution::Collect(_) = execution {
         engine.batch.spread();
     }
     let mut group = engine.groups_free.pop().unwrap_or_default();
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
-    match way {
-        Way::Send(port) => engine.send_all(port, &mut group.frames),
-        Way::Drop(reason) => drop_burst(engine, &mut group.frames, reason),
-        Way::RewriteAndSend(_) | Way::Again(_) | Way::Gather(_) => {
+    match execution {
+        Execution::Send(port) => engine.send_all(port, &mut group.frames),
+        Execution::Drop(reason) => drop_burst(engine, &mut group.frames, reason),
+        Execution::RewriteAndSend(_) | Execution::Recirculate(_) | Execution::Collect(_) => {
             std::mem::swap(&mut group.own, &mut engine.batch.own);
             group.numbers.extend(0..group.frames.len() as u8);
             frames::run(engine, program, &mut group, plain);
@@ -194,13 +194,13 @@ fn drop_burst(engine: &mut Engine, frames: &mut FrameBatch, reason: DropReason) 
 fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     let plain = engine.batch.is_plain();
     assign(groups, guard, engine, plain);
-    if !groups.gathered.is_empty() {
+    if !groups.collected.is_empty() {
         engine.batch.fill_own();
     }
     let mut frames = std::mem::take(&mut engine.batch.frames);
     scatter(groups, guard, engine, pending, frames.drain(..));
     engine.batch.frames = frames;
-    for (group, packets) in &mut groups.gathered {
+    for (group, packets) in &mut groups.collected {
         match guard.get(groups.index[*group]) {
             Some(megaflow) => frames::run(engine, &megaflow.payload, packets, plain),
             None => {
@@ -213,7 +213,7 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
             }
         }
     }
-    engine.groups_free.extend(groups.gathered.drain(..).map(|(_, group)| group));
+    engine.groups_free.extend(groups.collected.drain(..).map(|(_, group)| group));
     let mut tracks = false;
     for (to, (from, step, frame)) in groups.again.drain(..).enumerate() {
         step.take(&mut engine.batch, from, &frame);
@@ -246,15 +246,15 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
                 // The megaflow was found under this guard, so it still exists unless it was removed since; in
                 // that case the packet is a miss.
                 let Some(megaflow) = guard.get(index) else { continue };
-                let way = match step_now(engine, &megaflow.payload) {
-                    Some(step) => Way::Again(step),
-                    None => Way::of(&megaflow.payload, groups.gathered.len(), plain),
+                let execution = match step_now(engine, &megaflow.payload) {
+                    Some(step) => Execution::Recirculate(step),
+                    None => Execution::of(&megaflow.payload, groups.collected.len(), plain),
                 };
-                if let Way::Gather(_) = way {
-                    groups.gathered.push((groups.len, engine.groups_free.pop().unwrap_or_default()));
+                if let Execution::Collect(_) = execution {
+                    groups.collected.push((groups.len, engine.groups_free.pop().unwrap_or_default()));
                 }
                 engine.lane.prefetch(index);
-                groups.add(index, slot, way)
+                groups.add(index, slot, execution)
             }
         };
         groups.of[i] = group as u8;
@@ -265,7 +265,7 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
     }
 }
 
-/// Sends every frame the way of its group.
+/// Executes each packet as the execution of its group says.
 fn scatter(
     groups: &mut Groups,
     guard: &Megaflows<'_>,
@@ -275,25 +275,27 @@ fn scatter(
 ) {
     for (i, mut frame) in frames.enumerate() {
         let group = usize::from(groups.of[i % BATCH]);
-        match groups.way.get(group) {
-            Some(&Way::Send(port)) => engine.send(port, frame),
-            Some(&Way::RewriteAndSend(port)) => {
+        match groups.execution.get(group) {
+            Some(&Execution::Send(port)) => engine.send(port, frame),
+            Some(&Execution::RewriteAndSend(port)) => {
                 let program = guard.get(groups.index[group % BATCH]).map(|megaflow| &megaflow.payload);
                 match program.filter(|p| p.rewrite().is_some_and(|rewrite| rewrite.apply(&mut frame))) {
                     Some(_) => engine.send(port, frame),
                     None => unfit(groups, guard, engine, i, frame),
                 }
             }
-            Some(&Way::Again(step)) => match step.tracks() && conntrack::may_be_fragment(&frame) {
-                false => groups.again.push((i, step, frame)),
-                true => unfit(groups, guard, engine, i, frame),
-            },
-            Some(&Way::Drop(reason)) => {
+            Some(&Execution::Recirculate(step)) => {
+                match step.tracks() && conntrack::may_be_fragment(&frame) {
+                    false => groups.again.push((i, step, frame)),
+                    true => unfit(groups, guard, engine, i, frame),
+                }
+            }
+            Some(&Execution::Drop(reason)) => {
                 let packet = engine.batch.packet(i, frame);
                 engine.drop_packet(packet, reason);
             }
-            Some(&Way::Gather(list)) => {
-                let Group { frames, own, numbers } = &mut groups.gathered[list].1;
+            Some(&Execution::Collect(list)) => {
+                let Group { frames, own, numbers } = &mut groups.collected[list].1;
                 frames.push(frame);
                 numbers.push(i as u8);
                 own.extend(engine.batch.own.get_mut(i).map(std::mem::take));
@@ -306,8 +308,8 @@ fn scatter(
     }
 }
 
-/// A packet that its megaflow's rewrite does not fit, a fragment that is tracked, or a packet whose megaflow was removed since it
-/// was found.
+/// Handles a packet that cannot be executed with its group: its layout does not fit the rewrite, it is a fragment that must be tracked,
+/// or its megaflow was removed since it was found.
 #[cold]
 fn unfit(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, i: usize, frame: Frame) {
     let group = usize::from(groups.of[i]) % BATCH;

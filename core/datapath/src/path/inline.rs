@@ -48,7 +48,7 @@ pub(super) fn translate(
     let context = shared.table.context(packet.meta.in_port);
     let (index, visited) = context.map_or((None, 0), |c| c.lookup(guard, &key));
     if let Some((index, megaflow)) = index.and_then(|i| Some((i, guard.get(i)?))) {
-        // A megaflow that was removed between two stages was counted as a hit by the first.
+        // If the packet's megaflow was removed between two stages, the first stage has counted a hit.
         if !answered {
             engine.tally.add(Event::MegaflowHit, 1);
             engine.tally.add(Event::MasksVisited, u64::from(visited));

@@ -130,7 +130,7 @@ impl Engine {
         self.outputs.get_mut(at)
     }
 
-    /// Lists the port among those with frames to send.
+    /// Adds the port to those with frames to send.
     #[inline(always)]
     fn wait(&mut self, port: u32) {
         if self.waiting.is_empty() || !self.is_waiting(port) {

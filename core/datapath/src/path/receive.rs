@@ -37,7 +37,7 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     let inspect_below = match result.port {
         None => {
             if rxq.seen != engine.version {
-                look(rxq, engine);
+                refresh_snapshots(rxq, engine);
             }
             if let Some(received) = rxq.received.as_ref().filter(|_| n > 0) {
                 received.add(n as u64, bytes);
@@ -53,9 +53,9 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     n
 }
 
-/// Copies what a burst needs to know of its port. Called when the worker's snapshots have changed.
+/// Copies the settings of the port that every burst needs. Called when the worker's snapshots have changed.
 #[cold]
-fn look(rxq: &mut Rxq, engine: &Engine) {
+fn refresh_snapshots(rxq: &mut Rxq, engine: &Engine) {
     let port = engine.ports.get(rxq.port.0);
     if rxq.received.is_none() {
         rxq.received = port.map(|port| port.counters.rx.queue());
@@ -71,7 +71,7 @@ fn count_for_member(rxq: &mut Rxq, engine: &Engine, in_port: u32, (packets, byte
     let new = || MemberCount { port: Arc::clone(&port.counters), count: port.counters.rx.queue() };
     let known = rxq.of_members.entry(in_port).or_insert_with(new);
     if !Arc::ptr_eq(&known.port, &port.counters) {
-        // Another port has the number now.
+        // The number belongs to another port now.
         *known = new();
     }
     known.count.add(packets, bytes);

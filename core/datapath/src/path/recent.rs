@@ -1,20 +1,21 @@
-//! Recent: most batches are of one flow or of few, so their packets are first compared, all at once, with the megaflow
-//! that the batch before, of the same port and pass, ended with: the smallest of caches, in front of all others, and counted so.
+//! Recent: a cache of one megaflow for each port and pass, in front of the flow cache.
 //!
-//! A comparison costs less than a look-up. If it rarely helps, it is skipped for a while.
+//! Most batches consist of one flow or of few. So all packets of a batch are first compared with the megaflow of the last packet of
+//! the previous batch from the same port, in the same pass. The comparison costs less than a look-up. If it rarely helps, it is skipped
+//! for a while. Its hits are counted as cache hits and as front hits.
 
 use super::megaflows::Megaflows;
 use crate::engine::Engine;
 use crate::engine::recent::PLACES;
 use crate::tally::Event;
 
-/// Number of batches without the comparison after one in which it did not help.
+/// Number of batches that skip the comparison after a batch of which it found less than a quarter.
 const PAUSE: u8 = 16;
 
-/// Passes of a port that have places of their own.
+/// Number of places for each port: one for the first pass and those with even numbers, one for the others.
 const PASSES: usize = 2;
 
-/// The place of packets of this port that have been through the path so often before.
+/// The place for packets of this port in this pass.
 #[inline(always)]
 fn place(in_port: u32, passes: u8) -> usize {
     (in_port as usize * PASSES + usize::from(passes) % PASSES) % PLACES
@@ -55,7 +56,7 @@ pub(crate) fn remember(engine: &mut Engine, index: u32) {
     remember_for(engine, (meta.in_port, meta.passes), index);
 }
 
-/// Remembers what a packet of this port made or found in this pass.
+/// Records the megaflow that a packet of this port hit or created in this pass.
 #[inline]
 pub(crate) fn remember_for(engine: &mut Engine, (in_port, passes): (u32, u8), index: u32) {
     engine.recent[place(in_port, passes)].index = index;

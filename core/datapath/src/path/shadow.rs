@@ -1,10 +1,9 @@
-//! Shadow check, and captures: what is shown of a batch after its look-up.
+//! Inspection of a batch after its look-up: the shadow check, and captures.
 //!
 //! The shadow check samples packets that hit a megaflow and passes them to the control half, which translates
 //! them again and compares (`other_config:shadow-check`).
 //!
-//! It detects faults of parsing, caches, masks and revalidation under real traffic. It costs a batch one
-//! subtraction.
+//! It detects faults of parsing, caches, masks and revalidation under real traffic. A batch that is not inspected costs one subtraction.
 
 use super::capture;
 use super::megaflows::Megaflows;
@@ -16,12 +15,12 @@ use crate::shared::Shared;
 #[inline]
 pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine) {
     if engine.shadow.due(engine.batch.len()) {
-        show(shared, guard, engine);
+        inspect(shared, guard, engine);
     }
 }
 
 #[cold]
-fn show(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine) {
+fn inspect(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine) {
     capture::looked_up(guard, engine);
     if engine.shadow.samples(engine.batch.len()) {
         check(shared, engine);

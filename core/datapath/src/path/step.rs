@@ -1,5 +1,5 @@
-//! Step: packets whose program does no more than hash or track them, and recirculate, stay in the batch with their keys. A
-//! few words of those change, and they are looked up again at once.
+//! Step: packets whose program only hashes or tracks them and then recirculates stay in the batch. A few words of their keys change, and
+//! they are looked up again at once.
 
 use super::conntrack;
 use super::megaflows::Megaflows;
@@ -12,8 +12,8 @@ use crate::program::Program;
 use classifier::megaflow::bits;
 use cpu::{Line, Stage};
 
-/// Packets may take a step at once. Those that wait for their next pass already must not be overtaken, and a
-/// flow that is parked must not be passed by.
+/// Returns whether packets may be looked up again at once. Not while other packets are queued for recirculation or parked: packets of
+/// the same flow must not overtake them.
 #[inline]
 fn may_go_now(engine: &Engine, hashed: bool) -> bool {
     let waits = |parking: &Parking| !parking.park.is_empty();
@@ -28,7 +28,7 @@ pub(super) fn step_now(engine: &Engine, program: &Program) -> Option<Step> {
     Step::of(program.sum).filter(|step| may_go_now(engine, step.hashes()))
 }
 
-/// The step of a program through which all packets of the batch go, if they may take it at once.
+/// The step of the program of all packets of the batch, if they may take it at once.
 #[inline(always)]
 pub(super) fn step_of_all(engine: &Engine, program: &Program) -> Option<Step> {
     step_now(engine, program).filter(|step| may_track(engine, step.tracks()))
@@ -45,7 +45,7 @@ pub(super) fn one_step(guard: &Megaflows<'_>, engine: &Engine) -> Option<Step> {
     (same && may_go_now(engine, step.hashes()) && may_track(engine, step.tracks())).then_some(step)
 }
 
-/// The programs of a batch, if all packets may take a step at once.
+/// The step of each packet of the batch, if all packets may take their steps at once.
 #[inline(always)]
 pub(super) fn steps(guard: &Megaflows<'_>, engine: &Engine) -> Option<[Option<Step>; BATCH]> {
     let mut steps = [None; BATCH];
@@ -57,30 +57,30 @@ pub(super) fn steps(guard: &Megaflows<'_>, engine: &Engine) -> Option<[Option<St
     (may_go_now(engine, any(Step::hashes)) && may_track(engine, any(Step::tracks))).then_some(steps)
 }
 
-/// No packet of the batch may be a fragment, if they are to be tracked.
+/// Returns whether the packets may be tracked in the batch: no packet may be a fragment.
 #[inline]
 fn may_track(engine: &Engine, tracks: bool) -> bool {
     !tracks || conntrack::are_whole(&engine.batch)
 }
 
-/// All packets of the batch take the step of the program through which all go, which [may be taken](step_of_all).
-pub(super) fn alike(engine: &mut Engine, step: Step, program: &Program) {
+/// Applies a step to all packets of the batch, which have the same program ([`step_of_all`]).
+pub(super) fn all_by_program(engine: &mut Engine, step: Step, program: &Program) {
     if let Some(action) = program.track().filter(|_| step.tracks()) {
         conntrack::track_batch(engine, action);
     }
-    go_on(engine, step);
+    finish_step(engine, step);
 }
 
-/// All packets of the batch take this step, which [may be taken](one_step).
-pub(super) fn every(guard: &Megaflows<'_>, engine: &mut Engine, step: Step) {
+/// Applies a step to all packets of the batch, whose programs have the same step ([`one_step`]).
+pub(super) fn all_same(guard: &Megaflows<'_>, engine: &mut Engine, step: Step) {
     if step.tracks() {
         track(guard, engine);
     }
-    go_on(engine, step);
+    finish_step(engine, step);
 }
 
-/// The packets of the batch are tracked, if they are to be; the rest of the step.
-fn go_on(engine: &mut Engine, step: Step) {
+/// Applies the rest of a step, after tracking, to all packets of the batch.
+fn finish_step(engine: &mut Engine, step: Step) {
     let batch = &mut engine.batch;
     let (mut left, keys) = (batch.all(), batch.keys().min(BATCH));
     match step.does {
@@ -97,7 +97,7 @@ fn go_on(engine: &mut Engine, step: Step) {
     batch.frames = frames;
 }
 
-/// Packets take the steps of their programs.
+/// Applies to each packet the step of its program.
 pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, steps: &[Option<Step>; BATCH]) {
     if steps.iter().flatten().any(|step| step.tracks()) {
         track(guard, engine);
@@ -110,7 +110,7 @@ pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, steps: &[Option<S
     batch.frames = frames;
 }
 
-/// Tracks the packets of the batch whose programs say so.
+/// Tracks the packets of the batch whose programs track them.
 pub(super) fn track(guard: &Megaflows<'_>, engine: &mut Engine) {
     let (records, n) = (guard.records(), engine.batch.len().min(BATCH));
     let (mut actions, mut number, mut same) = ([None; BATCH], 0, true);
@@ -131,8 +131,8 @@ pub(super) fn track(guard: &Megaflows<'_>, engine: &mut Engine) {
     }
 }
 
-/// Packets take a step with a hash that is not symmetric; a bit for each whose addresses are not in its line, with which
-/// nothing is done.
+/// Applies a step with a hash that is not symmetric. Returns a bit for each key that is unchanged, because its addresses are not in its
+/// line.
 struct HashAll<'b> {
     lines: &'b mut [Line],
     id: u32,

@@ -1,7 +1,7 @@
-//! Straight: packets whose programs meter, track, rewrite, copy and send go through them in the order of the batch.
+//! Straight programs: those that meter, track, rewrite, copy and send. They are executed packet by packet, in the order of the batch.
 //!
-//! Nothing is gathered by megaflow: meters are asked once for all packets, frames are tracked and rewritten where they are, and a
-//! batch whose packets all leave by one port is handed on as it is.
+//! Packets are not grouped by megaflow: each meter is charged once for all packets, frames are tracked and rewritten in place, and a
+//! batch whose packets are all sent by one port is passed on as it is.
 
 use super::execute::run_one;
 use super::megaflows::Megaflows;
@@ -23,7 +23,7 @@ const DROPS: u32 = u32::MAX;
 /// meanwhile.
 type Programs<'g> = [Option<&'g Program>; BATCH];
 
-/// The output port of all packets, if every packet has a megaflow that only sends to this port.
+/// The output port of all packets, if every packet has a megaflow that only sends to this port: the most frequent case.
 #[inline(always)]
 pub(super) fn one_way(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
     let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
@@ -56,8 +56,8 @@ pub(super) struct Straight<'g> {
 }
 
 impl<'g> Straight<'g> {
-    /// For a batch whose packets all have a megaflow. `None`: a packet is to be truncated or is not Ethernet,
-    /// or some program is not straight.
+    /// For a batch whose packets all have a megaflow. `None`: some program is not straight, or some packet is not Ethernet or will be
+    /// truncated.
     #[inline(always)]
     pub(super) fn of(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<Self> {
         let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
@@ -77,7 +77,7 @@ impl<'g> Straight<'g> {
         fits(batch, all).then_some(Straight { programs, port, does: all, alike })
     }
 
-    /// Of a batch whose packets all go through this program, if that does more than to send or drop them.
+    /// For a batch whose packets all have this program. `None`: the program is not straight, or only sends or drops.
     pub(super) fn by(program: &'g Program, batch: &Batch) -> Option<Self> {
         match program.sum {
             Sum::Send { port, does } if does != 0 && fits(batch, does) => {
@@ -180,7 +180,7 @@ impl<'g> Straight<'g> {
     }
 }
 
-/// Packets of the batch may go through programs that do this.
+/// Returns whether straight programs with these operations can be executed on the batch.
 #[inline]
 fn fits(batch: &Batch, does: u8) -> bool {
     batch.is_plain() && (does & TRACKS == 0 || (batch.own.is_empty() && conntrack::are_whole(batch)))
@@ -275,7 +275,7 @@ fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
     }
 }
 
-/// What a program does behind its meters, what tracks, and the rewrite that may come then.
+/// The operations of a program after its meters, its `ct` and a first rewrite.
 fn behind_rewrite(program: &Program) -> &[Op] {
     match (program.rewrite(), program.edits()) {
         (Some(rewrite), [_, rest @ ..]) => rest.get(usize::from(rewrite.ops)..).unwrap_or_default(),

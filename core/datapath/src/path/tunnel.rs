@@ -89,8 +89,8 @@ pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -
     true
 }
 
-/// Adds one header, in which only the source port depends on the packet, to all frames; returns a bit for each frame that it
-/// does not fit.
+/// Adds one header, in which only the UDP source port depends on the packet, to all frames. Returns a bit for each frame without
+/// enough headroom or that is too long.
 struct PutOnAll<'a> {
     engine: &'a Engine,
     group: &'a mut Group,

@@ -74,7 +74,7 @@ impl Program {
             shared.share(rewrite);
             *first = Arc::clone(rewrite);
         }
-        if matches!(self.sum, Sum::Send { does: 1.., .. } | Sum::TrackAndAgain(_)) {
+        if matches!(self.sum, Sum::Send { does: 1.., .. } | Sum::TrackAndRecirculate(_)) {
             self.number = shared.number(&self.ops);
         }
     }

@@ -30,7 +30,7 @@ fn honest(flood: Flood, between: u32, port: u32) -> usize {
         let whole = Whole { src: 250, dst: 251, ..datagram(false, id, 4000) };
         for (start, end) in [(0, 1480), (1480, 2960), (2960, 4000)] {
             let l3 = whole.part(start, end, end < 4000);
-            completed += usize::from(matches!(put(&all, 0x0800, l3, port, 0), Verdict::Complete(_)));
+            completed += usize::from(matches!(put(&all, 0x0800, l3, port, 0), PutResult::Complete(_)));
             burst(&all, between);
         }
     }
@@ -62,8 +62,8 @@ fn one_datagram_has_a_bounded_number_of_fragments() {
     let all = small();
     let whole = datagram(false, 1, 8000);
     let waits = (0..1000).filter(|_| {
-        let verdict = put(&all, 0x0800, whole.part(8000, 8000, false), 1, 0);
-        matches!(verdict, Verdict::Waits)
+        let result = put(&all, 0x0800, whole.part(8000, 8000, false), 1, 0);
+        matches!(result, PutResult::Waits)
     });
     assert_eq!((waits.count(), all.fragments()), (256, 256));
 }
@@ -89,8 +89,8 @@ fn a_limit_that_shrinks_holds_at_once() {
     put(&all, 0x0800, datagram(false, 100, 1600).part(0, 800, true), 1, 0);
     assert_eq!((all.fragments(), all.status().max_fragments), (10, 10));
     all.set_max_fragments(0);
-    let verdict = put(&all, 0x0800, datagram(false, 101, 1600).part(0, 800, true), 1, 0);
-    assert!(matches!(verdict, Verdict::Refused(_)));
+    let result = put(&all, 0x0800, datagram(false, 101, 1600).part(0, 800, true), 1, 0);
+    assert!(matches!(result, PutResult::Refused(_)));
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Slow {
 /// The result for a fragment, and the removed fragments.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    verdict: &'static str,
+    result: &'static str,
     evicted: usize,
     expired: usize,
 }
@@ -79,24 +79,24 @@ impl Reference {
             parts: Vec::new(),
         });
         if with.overlaps(start, end, more) {
-            return Seen { verdict: "refused", evicted, expired };
+            return Seen { result: "refused", evicted, expired };
         }
         with.parts.push((start, end, more));
         if found.is_some() && with.is_complete() {
             self.all.retain(|d| !is_it(d));
-            return Seen { verdict: "complete", evicted, expired };
+            return Seen { result: "complete", evicted, expired };
         }
         while self.held(|_| true) >= self.max {
             match self.victim() {
                 Some(at) if !is_it(&self.all[at]) => evicted += self.all.remove(at).parts.len(),
-                _ => return Seen { verdict: "refused", evicted, expired },
+                _ => return Seen { result: "refused", evicted, expired },
             }
         }
         match self.all.iter().position(is_it) {
             Some(at) => self.all[at] = with,
             None => self.all.push(with),
         }
-        Seen { verdict: "waits", evicted, expired }
+        Seen { result: "waits", evicted, expired }
     }
 }
 
@@ -127,16 +127,16 @@ proptest! {
             let whole = Whole { v6: false, id, src, dst: 0, payload: vec![0; end as usize] };
             let l3 = whole.part(start as usize, end as usize, more);
             let Content::Fragment(fragment) = read(0x0800, &l3) else { panic!("{l3:?}") };
-            let mut gone = Vec::new();
+            let mut removed = Vec::new();
             let origin = Origin { port, ..Origin::default() };
-            let verdict = match all.put(&fragment, &origin, l3, Millis(now), &mut gone) {
-                Verdict::Waits => "waits",
-                Verdict::Refused(_) => "refused",
-                Verdict::Complete(_) => "complete",
-                Verdict::TooLong(_) => "too long",
+            let result = match all.put(&fragment, &origin, l3, Millis(now), &mut removed) {
+                PutResult::Waits => "waits",
+                PutResult::Refused(_) => "refused",
+                PutResult::Complete(_) => "complete",
+                PutResult::TooLong(_) => "too long",
             };
-            let count = |why| gone.iter().filter(|g| g.why == why).count();
-            let seen = Seen { verdict, evicted: count(Removal::Evicted), expired: count(Removal::Expired) };
+            let count = |why| removed.iter().filter(|g| g.why == why).count();
+            let seen = Seen { result, evicted: count(Removal::Evicted), expired: count(Removal::Expired) };
             prop_assert_eq!(seen, reference.put(port, src, id, (start, end, more), now));
             prop_assert_eq!(all.fragments() as usize, reference.held(|_| true));
             all.audit();

@@ -2,7 +2,7 @@
 //! of waiting fragments is bounded.
 
 use packet::ether::ethertype;
-use reassembly::{Content, Family, Origin, Reassembly, Verdict, read};
+use reassembly::{Content, Family, Origin, Reassembly, PutResult, read};
 use units::Millis;
 
 /// Bytes before a packet: two with choices, and its length.
@@ -79,13 +79,13 @@ fn put(
     held: usize,
 ) -> usize {
     let Some(fragment) = all.read(dl_type, &l3) else { return held };
-    let mut gone = Vec::new();
+    let mut removed = Vec::new();
     let origin = Origin { port, memory: l3.len() as u32, ..Origin::default() };
-    let held = match all.put(&fragment, &origin, l3, now, &mut gone) {
-        Verdict::Waits => held + 1,
-        Verdict::Refused(_) => held,
-        Verdict::TooLong(datagram) => held + 1 - datagram.parts.len(),
-        Verdict::Complete(datagram) => {
+    let held = match all.put(&fragment, &origin, l3, now, &mut removed) {
+        PutResult::Waits => held + 1,
+        PutResult::Refused(_) => held,
+        PutResult::TooLong(datagram) => held + 1 - datagram.parts.len(),
+        PutResult::Complete(datagram) => {
             let places = datagram.parts.iter().map(|p| p.place());
             let end = places.fold(0, |at, place| {
                 assert_eq!(place.start, at, "no gap and no overlap");
@@ -98,5 +98,5 @@ fn put(
             held + 1 - datagram.parts.len()
         }
     };
-    held - gone.len()
+    held - removed.len()
 }

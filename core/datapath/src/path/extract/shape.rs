@@ -67,13 +67,13 @@ impl Bases for Fresh {
 }
 
 /// Recirculated packets.
-pub(super) struct Again<'b> {
+pub(super) struct RecirculatedBases<'b> {
     pub(super) own: &'b [Meta],
     pub(super) ask: Ask,
     pub(super) words: Words,
 }
 
-impl Bases for Again<'_> {
+impl Bases for RecirculatedBases<'_> {
     #[inline(always)]
     fn of(&self, i: usize) -> Option<Line> {
         let meta = self.own.get(i)?;
@@ -110,8 +110,8 @@ type Shape = (usize, Network);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Network {
-    Four,
-    Six,
+    Ipv4Header,
+    Ipv6Header,
     Mpls,
     /// Only the Ethernet type is needed.
     Any,
@@ -135,8 +135,8 @@ fn network_of(dl_type: u16, depth: Depth) -> Option<Network> {
     match dl_type {
         ..ethertype::MIN => None,
         _ if depth < Depth::L3 => Some(Network::Any),
-        ethertype::IPV4 => Some(Network::Four),
-        ethertype::IPV6 => Some(Network::Six),
+        ethertype::IPV4 => Some(Network::Ipv4Header),
+        ethertype::IPV6 => Some(Network::Ipv6Header),
         t if ethertype::is_mpls(t) => Some(Network::Mpls),
         _ => None,
     }
@@ -159,12 +159,12 @@ fn fill_shape(
         };
     }
     match (tags, network) {
-        (0, Network::Four) => each::<0, Four>(frames, bases, keys, ask, left),
-        (1, Network::Four) => each::<1, Four>(frames, bases, keys, ask, left),
-        (_, Network::Four) => each::<2, Four>(frames, bases, keys, ask, left),
-        (0, Network::Six) => each::<0, Six>(frames, bases, keys, ask, left),
-        (1, Network::Six) => each::<1, Six>(frames, bases, keys, ask, left),
-        (_, Network::Six) => each::<2, Six>(frames, bases, keys, ask, left),
+        (0, Network::Ipv4Header) => each::<0, Ipv4Header>(frames, bases, keys, ask, left),
+        (1, Network::Ipv4Header) => each::<1, Ipv4Header>(frames, bases, keys, ask, left),
+        (_, Network::Ipv4Header) => each::<2, Ipv4Header>(frames, bases, keys, ask, left),
+        (0, Network::Ipv6Header) => each::<0, Ipv6Header>(frames, bases, keys, ask, left),
+        (1, Network::Ipv6Header) => each::<1, Ipv6Header>(frames, bases, keys, ask, left),
+        (_, Network::Ipv6Header) => each::<2, Ipv6Header>(frames, bases, keys, ask, left),
         (0, _) => each::<0, Mpls>(frames, bases, keys, ask, left),
         (1, _) => each::<1, Mpls>(frames, bases, keys, ask, left),
         _ => each::<2, Mpls>(frames, bases, keys, ask, left),
@@ -312,9 +312,9 @@ trait Read {
 }
 
 /// IPv4 without options that is not a fragment.
-struct Four;
+struct Ipv4Header;
 
-impl Read for Four {
+impl Read for Ipv4Header {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
         const NO_OPTIONS: u8 = 0x45;
@@ -344,13 +344,13 @@ impl Read for Four {
 #[inline(always)]
 pub(super) fn plain(data: &[u8]) -> Option<(u8, &[u8])> {
     let head = data.get(..HEAD)?;
-    Four::read(&Packet { data, head, at: 0 }, 0)?.payload
+    Ipv4Header::read(&Packet { data, head, at: 0 }, 0)?.payload
 }
 
 /// IPv6 without extension headers.
-struct Six;
+struct Ipv6Header;
 
-impl Read for Six {
+impl Read for Ipv6Header {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
         let Packet { data, head, at } = *packet;
@@ -373,7 +373,7 @@ impl Read for Six {
     #[inline(always)]
     fn words(packet: &Packet<'_>, columns: &mut [Column], i: usize) {
         let Packet { data, at, .. } = *packet;
-        let (Some(six), Some(columns)) = (six_words(data, at), columns.first_chunk_mut::<5>()) else {
+        let (Some(six), Some(columns)) = (ipv6_words(data, at), columns.first_chunk_mut::<5>()) else {
             return;
         };
         for (column, word) in columns.iter_mut().zip(six) {
@@ -385,7 +385,7 @@ impl Read for Six {
 /// The first words of an `Ext`: label, source, destination, of an IPv6 header after this many bytes of tags.
 /// `None`: the packet is shorter.
 #[inline(always)]
-pub(super) fn six_words(data: &[u8], tags: usize) -> Option<[u64; 5]> {
+pub(super) fn ipv6_words(data: &[u8], tags: usize) -> Option<[u64; 5]> {
     let ip: &[u8; Ipv6::LEN] = data.get(14 + tags..)?.first_chunk()?;
     Some([word(ip, 0) & 0x000f_ffff_0000_0000, word(ip, 8), word(ip, 16), word(ip, 24), word(ip, 32)])
 }
