@@ -7,7 +7,7 @@
 //! worker normally allocates nothing. The numbers of kept buffers and of buffers in use are bounded.
 
 use crate::offload::{Note, Offload};
-use crate::vouched::Vouched;
+use crate::vouched::{Stated, Vouched};
 use buffer::{Buffer, Release, Returns, Source};
 use std::fmt;
 use std::sync::Arc;
@@ -78,17 +78,27 @@ impl Frame {
         self.undone.offload()
     }
 
-    /// The checksums that the device which received the frame stated to be right.
+    /// What the device which received the frame stated about its checksums.
     pub fn vouched(&self) -> Option<Vouched> {
         self.undone.vouched()
     }
 
-    /// Records checksums that were stated to be right. The frame must have no unfinished offloads.
+    /// What is known about the checksum of the outermost IPv4 header, and about the transport checksum after it. Both are
+    /// [`Stated::Nothing`] if [`Frame::is_undone`] is false.
+    pub fn stated(&self) -> [Stated; 2] {
+        match self.vouched() {
+            Some(vouched) => [vouched.ip, vouched.transport],
+            None if self.offload().csum.is_some() => [Stated::Nothing, Stated::Open],
+            None => [Stated::Nothing; 2],
+        }
+    }
+
+    /// Records what a device stated about checksums. The frame must have no unfinished offloads.
     pub fn set_vouched(&mut self, vouched: Vouched) {
         self.undone = Note::of_vouched(vouched);
     }
 
-    /// Returns whether there are unfinished offloads, or checksums that a device vouched for.
+    /// Returns whether there are unfinished offloads, or statements of a device about checksums.
     #[inline]
     pub fn is_undone(&self) -> bool {
         self.undone.is_some()

@@ -61,7 +61,7 @@ const ECN: u64 = 4;
 pub(crate) struct Note(u64);
 
 impl Note {
-    /// Returns whether any offload is unfinished, or a device vouched for checksums.
+    /// Returns whether any offload is unfinished, or a device stated something about checksums.
     #[inline]
     pub(crate) fn is_some(self) -> bool {
         self.0 != 0
@@ -75,7 +75,7 @@ impl Note {
         Note(csum | gso)
     }
 
-    /// A note that there is nothing to do, and which checksums a device stated to be right.
+    /// A note that there is nothing to do, and what a device stated about checksums.
     pub(crate) fn of_vouched(vouched: Vouched) -> Note {
         Note(vouched.word())
     }

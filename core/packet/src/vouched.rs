@@ -1,13 +1,67 @@
-//! Checksums that a device stated to be right when it received a frame.
+//! What a device stated about the checksums of a frame that it received: right, wrong, or nothing.
 //!
-//! The switch updates checksums by the difference of the data and needs no such statement. It is kept for devices that
-//! treat stated checksums in another way when they send (dummies, as the tests of Open vSwitch expect).
+//! Code that verifies a checksum (tunnels, connection tracking) takes the statement instead, as Open vSwitch does. The
+//! switch updates checksums by the difference of the data, so the old values are only kept for devices that treat
+//! stated checksums in another way when they send (dummies, as the tests of Open vSwitch expect).
 
 /// Marks a [`Note`](crate::offload::Note) that contains this instead of unfinished offloads.
 pub(crate) const VOUCHED: u64 = 8;
 const IP: u64 = 16;
 const L4: u64 = 32;
 const UDP: u64 = 64;
+
+/// What a device stated about one checksum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stated {
+    /// Nothing: code that needs a right checksum verifies it.
+    #[default]
+    Nothing,
+    /// It is wrong, whatever the field contains.
+    Wrong,
+    /// Its sender left it open, and it is or will be completed: it need not be verified.
+    Open,
+    /// It is right. The value is what the field contained then.
+    Right(u16),
+}
+
+impl Stated {
+    /// The value of a checksum that was stated to be right.
+    pub fn right(self) -> Option<u16> {
+        match self {
+            Stated::Right(sum) => Some(sum),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the checksum is right: as stated, or as `verify` says if nothing was stated.
+    #[inline]
+    pub fn is_right(self, verify: impl FnOnce() -> bool) -> bool {
+        match self {
+            Stated::Nothing => verify(),
+            Stated::Wrong => false,
+            Stated::Open | Stated::Right(_) => true,
+        }
+    }
+
+    /// The bits of a word: whether it is right; the checksum, or which of the other statements it is.
+    fn bits(self) -> (bool, u64) {
+        match self {
+            Stated::Nothing => (false, 0),
+            Stated::Wrong => (false, 1),
+            Stated::Open => (false, 2),
+            Stated::Right(sum) => (true, sum.into()),
+        }
+    }
+
+    fn of_bits(is_right: bool, value: u16) -> Stated {
+        match (is_right, value) {
+            (true, sum) => Stated::Right(sum),
+            (false, 1) => Stated::Wrong,
+            (false, 2) => Stated::Open,
+            (false, _) => Stated::Nothing,
+        }
+    }
+}
 
 /// The checksums of a TCP or UDP packet, or only that of its IP header, as they were on receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +70,10 @@ pub struct Vouched {
     pub l4: u16,
     /// Length of the IP header in units of 4 bytes.
     pub ip_words: u8,
-    /// The checksum of the IP header, if it was stated to be right.
-    pub ip: Option<u16>,
-    /// The transport checksum, if it was stated to be right.
-    pub transport: Option<u16>,
+    /// The checksum of the IP header.
+    pub ip: Stated,
+    /// The transport checksum.
+    pub transport: Stated,
     /// The transport protocol is UDP, not TCP.
     pub udp: bool,
 }
@@ -34,19 +88,18 @@ impl Vouched {
     /// significant), words of the IP header (8), flags (8).
     pub(crate) fn word(self) -> u64 {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
-        let [ip, transport] = [self.ip, self.transport].map(|sum| u64::from(sum.unwrap_or(0)));
-        let flags =
-            VOUCHED | flag(self.ip.is_some(), IP) | flag(self.transport.is_some(), L4) | flag(self.udp, UDP);
+        let [(ip_right, ip), (right, transport)] = [self.ip, self.transport].map(Stated::bits);
+        let flags = VOUCHED | flag(ip_right, IP) | flag(right, L4) | flag(self.udp, UDP);
         u64::from(self.l4) << 48 | ip << 32 | transport << 16 | u64::from(self.ip_words) << 8 | flags
     }
 
     pub(crate) fn of_word(word: u64) -> Option<Vouched> {
-        let sum = |bit: u64, shift: u32| (word & bit != 0).then_some((word >> shift) as u16);
+        let stated = |bit: u64, shift: u32| Stated::of_bits(word & bit != 0, (word >> shift) as u16);
         (word & VOUCHED != 0).then_some(Vouched {
             l4: (word >> 48) as u16,
             ip_words: (word >> 8) as u8,
-            ip: sum(IP, 32),
-            transport: sum(L4, 16),
+            ip: stated(IP, 32),
+            transport: stated(L4, 16),
             udp: word & UDP != 0,
         })
     }
@@ -58,13 +111,23 @@ mod tests {
 
     #[test]
     fn a_word_holds_it() {
-        for ip in [None, Some(0), Some(0xffff)] {
-            for transport in [None, Some(0), Some(0x1234)] {
-                let vouched = Vouched { l4: 54, ip_words: 5, ip, transport, udp: ip.is_some() };
+        use Stated::{Nothing, Open, Right, Wrong};
+        for ip in [Nothing, Wrong, Open, Right(0), Right(1), Right(0xffff)] {
+            for transport in [Nothing, Wrong, Open, Right(0), Right(2), Right(0x1234)] {
+                let vouched = Vouched { l4: 54, ip_words: 5, ip, transport, udp: ip.right().is_some() };
                 assert_eq!(Vouched::of_word(vouched.word()), Some(vouched));
                 assert_eq!(vouched.l3(), 34);
             }
         }
         assert_eq!(Vouched::of_word(!VOUCHED), None);
+    }
+
+    #[test]
+    fn a_statement_replaces_verification() {
+        for is_right in [true, false] {
+            assert_eq!(Stated::Nothing.is_right(|| is_right), is_right);
+            assert!(Stated::Right(7).is_right(|| is_right) && Stated::Open.is_right(|| is_right));
+            assert!(!Stated::Wrong.is_right(|| is_right));
+        }
     }
 }

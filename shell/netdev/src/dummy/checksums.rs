@@ -5,7 +5,7 @@ use packet::checksum;
 use packet::frame::Frame;
 use packet::offload::{Offload, PartialChecksum};
 use packet::segment::{self, Layout};
-use packet::vouched::Vouched;
+use packet::vouched::{Stated as Mark, Vouched};
 use settings::Setting;
 use settings::options::{
     DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL,
@@ -57,6 +57,16 @@ impl Stated {
             Stated::Partial
         } else {
             Stated::Nothing
+        }
+    }
+
+    /// What it states about a checksum with this value; `None`: the packet has no such checksum.
+    fn mark(self, sum: Option<u16>) -> Mark {
+        match (self, sum) {
+            (Stated::Nothing, _) | (_, None) => Mark::Nothing,
+            (Stated::Good, Some(sum)) => Mark::Right(sum),
+            (Stated::Bad, Some(_)) => Mark::Wrong,
+            (Stated::Partial, Some(_)) => Mark::Open,
         }
     }
 }
@@ -130,8 +140,7 @@ impl Checksums {
 
     /// Marks a received packet.
     pub(super) fn received(&self, frame: &mut Frame) {
-        let unmarked = [Stated::Nothing, Stated::Bad];
-        if unmarked.contains(&self.ip) && unmarked.contains(&self.transport) {
+        if self.ip == Stated::Nothing && self.transport == Stated::Nothing {
             return;
         }
         let Some((layout, words)) = of_packet(frame.bytes()) else { return };
@@ -143,14 +152,13 @@ impl Checksums {
             let sum = at.right_ip(bytes);
             put(bytes, at.l3 + IP_SUM, sum);
         }
+        let ip = if layout.v6 { None } else { get(bytes, at.l3 + IP_SUM) };
+        let ip = self.ip.mark(ip);
         let sum = layout.checksum().and_then(|offset| get(bytes, layout.l4 + usize::from(offset)));
-        let has_sum = sum.is_some_and(|sum| sum != 0 || !at.udp);
-        let good_ip = (self.ip == Stated::Good && !layout.v6).then(|| get(bytes, at.l3 + IP_SUM)).flatten();
-        let good = sum.filter(|_| self.transport == Stated::Good && has_sum);
-        let is_open = self.transport == Stated::Partial && has_sum;
-        let partial = if is_open { segment::make_partial(bytes) } else { None };
+        let transport = self.transport.mark(sum.filter(|sum| *sum != 0 || !at.udp));
+        let partial = if transport == Mark::Open { segment::make_partial(bytes) } else { None };
         match partial {
-            Some((start, offset)) if good_ip.is_none() => {
+            Some((start, offset)) if ip == Mark::Nothing => {
                 frame.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso: None });
                 return;
             }
@@ -160,19 +168,23 @@ impl Checksums {
             }
             None => {}
         }
-        if good_ip.is_some() || good.is_some() {
-            frame.set_vouched(Vouched { l4, ip_words: words, ip: good_ip, transport: good, udp: at.udp });
+        if [ip, transport] != [Mark::Nothing; 2] {
+            frame.set_vouched(Vouched { l4, ip_words: words, ip, transport, udp: at.udp });
         }
     }
 
     /// Changes a packet to what a device with these offloads sends. A stated checksum that has changed since is
     /// computed again.
     pub(super) fn sent(&self, bytes: &mut [u8], vouched: Vouched) {
+        let (good_ip, good) = (vouched.ip.right(), vouched.transport.right());
+        if good_ip.is_none() && good.is_none() {
+            return;
+        }
         let inner = Place { l3: vouched.l3(), l4: vouched.l4.into(), udp: vouched.udp };
         let outer = segment::layout(bytes).filter(|outer| outer.l4 != inner.l4);
         let (ip_at, sum_at) = (inner.l3 + IP_SUM, inner.sum_at());
-        let old_ip = vouched.ip.filter(|old| get(bytes, ip_at) != Some(*old));
-        let old_sum = vouched.transport.filter(|old| get(bytes, sum_at) != Some(*old));
+        let old_ip = good_ip.filter(|old| get(bytes, ip_at) != Some(*old));
+        let old_sum = good.filter(|old| get(bytes, sum_at) != Some(*old));
         if old_ip.is_some() {
             let sum = inner.right_ip(bytes);
             put(bytes, ip_at, sum);
@@ -195,7 +207,7 @@ impl Checksums {
                 put(bytes, outer_at.sum_at(), sum);
             }
             // Without a known inner transport checksum, the outer one can only be computed over finished bytes.
-            if has_sum && outer_udp != Sent::Left && vouched.transport.is_none() {
+            if has_sum && outer_udp != Sent::Left && good.is_none() {
                 (ip, transport) = (Sent::BySwitch, Sent::BySwitch);
             }
             if outer_ip == Sent::Left && !outer.v6 {
