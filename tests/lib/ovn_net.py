@@ -1,27 +1,37 @@
 """OVN with several chassis: its databases and northd, and a network namespace with a switch for each chassis.
 
 Two networks of the kernel join the chassis: `tunnels` for Geneve and `external` for the provider's packets. On a chassis
-br-tunnels has the address of the tunnels, and br-external the mapping `provider`. All daemons of OVN are Debian's.
+br-tunnels has the address of the tunnels, and br-external the mapping `provider`. All daemons of OVN are Debian's, or those
+of the built tree that TEST_OVN_TREE names.
 """
 import os
 import re
+import shutil
 import time
 
 from lib import lab
 
+# A built tree of OVN, whose programs and schemas replace Debian's. Newer OVN needs a newer schema of the switch than that of
+# Debian's ovsdb-server, so Sluice serves its own database then.
+TREE = os.environ.get("TEST_OVN_TREE")
+if TREE:
+    os.environ["PATH"] = ":".join(os.path.join(TREE, part) for part in ("northd", "controller", "utilities")) + ":" + os.environ["PATH"]
 PROGRAMS = ("ovn-northd", "ovn-controller", "ovn-nbctl", "ovn-sbctl", "ovn-trace", "ovsdb-tool", "ovsdb-server")
 # Warnings that ovn-controller logs with any switch: about its own devices and bindings, connections of daemons that are
 # restarted, and a busy machine.
-USUAL = re.compile(r"\|(if_status|binding|vif_plug_provider|netdev_linux|timeval)\|WARN|br-int.mgmt: connection failed|connection attempt failed|"
+USUAL = re.compile(r"\|(if_status|binding|vif_plug_provider|netdev_linux|timeval)\|WARN|\|physical\|.*(No tunnel endpoint found|Failed to locate tunnel)|br-int.mgmt: connection failed|connection attempt failed|"
                    "connection (closed|reset) by peer|connection dropped|send error: Broken pipe|"
                    # A packet of another chassis came before ovn-controller had said what the options of tunnels mean.
                    "Invalid Geneve tunnel metadata")
 
 
 class Central:
-    """The two databases and northd, with sockets in a directory."""
+    """The two databases and northd, with sockets in a directory.
 
-    def __init__(self):
+    databases: a directory with files `nb.db` and `sb.db`, of which copies are used.
+    """
+
+    def __init__(self, databases=None):
         lab.need_root()
         for program in PROGRAMS:
             lab.need(program)
@@ -30,7 +40,11 @@ class Central:
                         OVN_NB_DB="unix:" + self.socket("nb"), OVN_SB_DB="unix:" + self.socket("sb"))
         self.servers = {}
         for name in ("nb", "sb"):
-            lab.sh("ovsdb-tool", "create", "%s/%s.db" % (self.dir, name), "/usr/share/ovn/ovn-%s.ovsschema" % name)
+            file = "%s/%s.db" % (self.dir, name)
+            if databases:
+                shutil.copy("%s/%s.db" % (databases, name), file)
+            else:
+                lab.sh("ovsdb-tool", "create", file, "%s/ovn-%s.ovsschema" % (TREE or "/usr/share/ovn", name))
             self.start_database(name)
         self.nbctl("init")
         self.sbctl("init")
@@ -40,9 +54,12 @@ class Central:
         self.northd = lab.spawn(["ovn-northd", "--unixctl=%s/northd.ctl" % self.dir, "--pidfile=%s/northd.pid" % self.dir,
                                  "-vconsole:off", "--log-file=%s/northd.log" % self.dir], env=self.env)
 
-    def restart_northd(self):
+    def end_northd(self):
         self.northd.terminate()
-        self.northd.wait(10)
+        self.northd.wait(60)
+
+    def restart_northd(self):
+        self.end_northd()
         self.start_northd()
 
     def start_database(self, name):
@@ -82,7 +99,7 @@ class Chassis:
         self.cloud, self.number, self.name = cloud, number, "hv%d" % number
         self.net = lab.Network()
         self.address = "172.30.0.%d" % number
-        self.switch = lab.Switch(ours=ours)
+        self.switch = lab.Switch(ours=ours, database="embedded" if ours and TREE else "stock")
         self.switch.network = self.net
         self.env = dict(self.switch.env, OVN_RUNDIR=self.switch.dir, OVN_LOGDIR=self.switch.dir)
         self.controller = None
@@ -181,11 +198,12 @@ class Guest(lab.Network):
 
 class Cloud:
     """Central, the fabric and chassis 1 to `count`; those in `stock` have the stock switch, or this program
-    of it. settings: of each chassis."""
+    of it. databases: see Central. settings: of each chassis."""
 
-    def __init__(self, count=2, stock=(), program=None, **settings):
+    def __init__(self, count=2, stock=(), program=None, databases=None, **settings):
         all_ours = not os.environ.get("TEST_THE_STOCK_SWITCH")
-        self.central = Central()
+        self.central = Central(databases)
+        count_before = len(self.registered())
         self.fabric = lab.Network()
         self.wires = 0
         for network in ("tunnels", "external"):
@@ -195,8 +213,10 @@ class Cloud:
         for chassis in self.chassis:
             chassis.switch.program = program
             chassis.start(**settings)
-        lab.wait_until(lambda: len(self.central.sbctl("--bare", "--columns=name", "list", "chassis").split()) == count,
-                       "%d chassis are registered" % count, 30)
+        lab.wait_until(lambda: len(self.registered()) == count_before + count, "%d chassis are registered" % count, 60)
+
+    def registered(self):
+        return self.central.sbctl("--bare", "--columns=name", "list", "chassis").split()
 
     def plug(self, network, device, kernel_network):
         """Connects a namespace to a network of the fabric."""

@@ -63,7 +63,7 @@ def test_provider_networks_with_vlans():
     c = ovn_net.Cloud(2)
     nbctl = c.central.nbctl
     c.provider("vlan7")
-    nbctl("set", "logical_switch_port", "vlan7-net", "tag=7")
+    nbctl("set", "logical_switch_port", "vlan7-net", "tag_request=7", "tag=7")
     one = c.guest(1, "vlan7", "one", "02:00:00:00:07:01", "10.7.0.1/24")
     two = c.guest(2, "vlan7", "two", "02:00:00:00:07:02", "10.7.0.2/24")
     c.outside("192.0.2.1/24")
