@@ -52,12 +52,25 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Request>, Refused> {
         Some("HEAD") => true,
         _ => return Err(Refused::Method),
     };
-    let target = parsed.path.filter(|path| path.starts_with('/')).ok_or(Refused::Malformed)?;
+    let target = parsed.path.and_then(of_this_server).ok_or(Refused::Malformed)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let path = if path.is_empty() { "/" } else { path };
     let accepts = parsed.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("accept"));
     let open_metrics = accepts.filter_map(|h| str::from_utf8(h.value).ok()).any(prefers_open_metrics);
     let path = decode(path).ok_or(Refused::Malformed)?;
     Ok(Some(Request { head_only, path, query: parse_query(query)?, open_metrics }))
+}
+
+/// The path and query of a request's target: as it is, or behind scheme and host, which any client may send (RFC 9112 section 3.2.2).
+/// The host is not compared: this server has one set of resources under every name.
+fn of_this_server(target: &str) -> Option<&str> {
+    if target.starts_with('/') {
+        return Some(target);
+    }
+    let (scheme, rest) = target.split_at_checked("http://".len())?;
+    let host = rest.find(['/', '?']).unwrap_or(rest.len());
+    let is_valid = scheme.eq_ignore_ascii_case("http://") && host > 0;
+    is_valid.then(|| &rest[host..])
 }
 
 /// Whether a list of media types has OpenMetrics, with at least the weight of plain text.
@@ -136,7 +149,18 @@ mod tests {
         );
         assert!(get("HEAD /").unwrap().unwrap().head_only);
         assert_eq!(get("POST /"), Err(Refused::Method));
-        assert_eq!(get("GET http://x/"), Err(Refused::Malformed));
+        for (target, path) in
+            [("http://x/metrics?a", "/metrics"), ("HTTP://[::1]:9310", "/"), ("http://x?a", "/")]
+        {
+            let request = get(&format!("GET {target}")).unwrap().unwrap();
+            assert_eq!(
+                (request.path.as_str(), request.query.len()),
+                (path, usize::from(target.contains('?')))
+            );
+        }
+        for target in ["https://x/", "http:///", "http://", "*", "x:80", "httpé://x/"] {
+            assert_eq!(get(&format!("GET {target}")), Err(Refused::Malformed), "{target}");
+        }
         assert_eq!(get("GET /%4"), Err(Refused::Malformed));
         assert_eq!(get("GET /%ff"), Err(Refused::Malformed));
         assert_eq!(get(&format!("GET /?{}", "a&".repeat(40))), Err(Refused::TooLarge));

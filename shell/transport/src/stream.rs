@@ -95,6 +95,12 @@ impl Stream {
         heard && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
+    /// Ends the sending direction: the peer reads the end of the stream after what was sent before. What it still sends can be read.
+    /// For streams without TLS.
+    pub fn end_sending(&self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&self.socket.0, rustix::net::Shutdown::Write)?)
+    }
+
     /// The name of the peer: the target, `unix#0`, `tcp:127.0.0.1:1234`.
     pub fn name(&self) -> &str {
         &self.name

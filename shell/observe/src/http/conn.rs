@@ -15,6 +15,12 @@ pub const READ_TIME: Millis = Millis(5_000);
 const WAIT_TIME: Millis = Millis(3_000);
 /// How long a client may take to read an answer.
 pub const WRITE_TIME: Millis = Millis(15_000);
+/// How long a client may send after the end of its answer.
+pub const LINGER_TIME: Millis = Millis(2_000);
+/// Bytes that are read and dropped after the end of an answer at most: a body that the client sends with its request.
+const LINGER_MAX: usize = 16 << 20;
+/// Bytes that are read and dropped in one turn.
+const LINGER_TURN: usize = 1 << 18;
 /// Bytes that are written in one turn at most, so that one fast reader does not delay the others.
 const WRITE_MAX: usize = 1 << 20;
 
@@ -74,6 +80,9 @@ pub enum State {
     Tracing(Receiver<Result<String, String>>),
     /// It sends an answer, from this byte on.
     Writing(Vec<u8>, Arc<Vec<u8>>, usize),
+    /// The answer is sent. What the client still sends is dropped, at most this many bytes: a socket that is closed with unread bytes
+    /// resets the connection, and a client that is reset may lose an answer that it has not read yet.
+    Ending(usize),
 }
 
 /// A connection.
@@ -136,8 +145,11 @@ impl Conn {
         self.deadline = now + WRITE_TIME;
     }
 
-    /// Sends what the client takes. Returns true when the answer is sent.
-    pub fn write(&mut self) -> io::Result<bool> {
+    /// Sends what the client takes; after the answer, reads until the client has closed the connection. Returns true then.
+    pub fn write(&mut self, now: Millis) -> io::Result<bool> {
+        if let State::Ending(left) = &mut self.state {
+            return drain(&mut self.stream, left);
+        }
         let State::Writing(head, body, at) = &mut self.state else { return Ok(false) };
         let end = head.len() + body.len();
         let stop = at.saturating_add(WRITE_MAX);
@@ -150,7 +162,12 @@ impl Conn {
                 Err(e) => return Err(e),
             }
         }
-        Ok(*at == end)
+        if *at == end {
+            self.stream.end_sending()?;
+            self.state = State::Ending(LINGER_MAX);
+            self.deadline = now + LINGER_TIME;
+        }
+        Ok(false)
     }
 
     /// The body that it sends.
@@ -161,16 +178,21 @@ impl Conn {
         }
     }
 
-    /// Whether it has not sent a whole request.
+    /// Whether it is waiting for its client to send a request, or to close the connection after the answer.
     pub fn is_reading(&self) -> bool {
-        matches!(self.state, State::Reading(_))
+        matches!(self.state, State::Reading(_) | State::Ending(_))
+    }
+
+    /// Whether its answer is sent.
+    pub fn is_ending(&self) -> bool {
+        matches!(self.state, State::Ending(_))
     }
 
     /// Adds the events that it waits for.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         set.deadline(self.deadline);
         match &self.state {
-            State::Reading(_) => {
+            State::Reading(_) | State::Ending(_) => {
                 set.fd(&self.stream, Interest::Read);
             }
             State::Writing(..) => {
@@ -179,4 +201,19 @@ impl Conn {
             State::Waiting(..) | State::Tracing(_) => {}
         }
     }
+}
+
+/// Reads and drops up to `left` bytes. Returns true at the end of the stream, or of `left`.
+fn drain(stream: &mut Stream, left: &mut usize) -> io::Result<bool> {
+    let mut buffer = [0; 4096];
+    let stop = left.saturating_sub(LINGER_TURN);
+    while *left > stop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return Ok(true),
+            Ok(n) => *left = left.saturating_sub(n),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(*left == 0)
 }

@@ -5,6 +5,7 @@
 //! | connections | [`server::TCP_MAX`] by TCP, [`server::UNIX_MAX`] at the Unix socket, so that one cannot keep the other out |
 //! | a request | [`http_request::REQUEST_MAX`] bytes, [`conn::READ_TIME`] |
 //! | an answer | [`conn::WRITE_TIME`]; answers that are being sent have [`server::BODIES_MAX`] bytes together |
+//! | what a client sends after its request | is dropped, for [`conn::LINGER_TIME`] after the answer, so that the answer is not lost |
 //!
 //! If all connections of a socket are in use, the oldest one that has not sent a whole request is closed. Only `GET` and `HEAD` are
 //! accepted. Paths are compared with a fixed list; no files are served.

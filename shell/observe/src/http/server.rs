@@ -153,10 +153,11 @@ impl Server<'_> {
                 };
                 let mut same = self.conns.iter().enumerate().filter(|(_, c)| c.is_tcp == is_tcp);
                 if same.clone().count() >= max {
-                    self.api.own.cut += 1;
                     // Connections are in the order of their age.
-                    match same.find(|(_, c)| c.is_reading()).map(|(at, _)| at) {
-                        Some(at) => drop(self.conns.remove(at)),
+                    let oldest = same.find(|(_, c)| c.is_reading()).map(|(at, c)| (at, c.is_ending()));
+                    self.api.own.cut += u64::from(!oldest.is_some_and(|(_, is_ending)| is_ending));
+                    match oldest {
+                        Some((at, _)) => drop(self.conns.remove(at)),
                         None => continue,
                     }
                 }
@@ -174,14 +175,14 @@ impl Server<'_> {
             Err(_) => return false,
         }
         self.answer_waiting(conn, now);
-        match conn.write() {
+        match conn.write(now) {
             Ok(true) | Err(_) => return false,
             Ok(false) => {}
         }
         if now < conn.deadline {
             return true;
         }
-        self.api.own.cut += 1;
+        self.api.own.cut += u64::from(!conn.is_ending());
         false
     }
 
