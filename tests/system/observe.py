@@ -257,6 +257,9 @@ def test_web_page():
             assert b.evaluate("document.documentElement.scrollWidth") == width
             colours = b.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor].map(c => c.match(/\\d+/g)[0] * 1)")
             assert (colours[0] > colours[1]) == dark, colours
+    # Two items with one key (threads that drop packets of the same flow): as many rows after each update.
+    twice = "(() => { const t = document.createElement('tbody'); for (const n of [1, 2, 3]) rows(t, [n, 7], () => 'same', (x) => [{ text: x }]);"
+    assert b.evaluate(twice + " return [...t.children].map(r => r.innerText).join() })()") == "3,7"
     # Browsers log answers with an error code; the wrong flow was one.
     assert all("/api/trace?" in e for e in b.errors), b.errors
     assert all(url.startswith((s.url, "data:", "about:")) for url in b.requests), b.requests

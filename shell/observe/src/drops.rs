@@ -9,7 +9,7 @@ use flow::Flow;
 use flow::flow::ct_state;
 use flow::text::{NoNames, flow_text};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::PortNo;
 
 /// Packets that are listed.
@@ -56,6 +56,12 @@ pub fn json(view: &View) -> Value {
         recent.extend(last.iter().take(RECENT_MAX).map(|drop| (drop.at.0, one(view, datapath, drop))));
     }
     recent.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    // Each thread records one packet of a flow; of several threads, the newest is listed.
+    let mut seen = BTreeSet::new();
+    recent.retain(|(_, drop)| {
+        let key = ["datapath", "reason", "direction", "port", "flow"].map(|name| drop[name].to_string());
+        seen.insert(key)
+    });
     json!({
         "schema": 1,
         "reasons": DropReason::ALL.iter().map(reason).collect::<Vec<_>>(),

@@ -16,7 +16,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const BACKLOG: i32 = 64;
+/// Connections that the kernel completes before they are accepted. A client that finds no place tries again after a second, so
+/// that hundreds of them which come together would delay each other by seconds.
+const BACKLOG: i32 = 1024;
 
 /// Numbers clients of Unix sockets, which have no address.
 static UNIX_CLIENTS: AtomicU64 = AtomicU64::new(0);

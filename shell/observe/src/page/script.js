@@ -65,7 +65,8 @@ function rows(body, list, key, cells) {
     });
     if (body.children[at] !== row) body.insertBefore(row, body.children[at] || null);
   });
-  known.forEach((row) => row.remove());
+  // The rows of the list come first; those behind it are old, also when two items have the same key.
+  while (body.children.length > list.length) body.lastElementChild.remove();
 }
 const number = (n, bad) => ({ text: si(n), class: bad && n > 0 ? "n bad" : "n" });
 
