@@ -135,7 +135,7 @@ commands! {
     DPDK_LCORE_LIST: c("dpdk/lcore-list", "", 0, 0).by(WITH_DPDK);
     DPDK_LOG_LIST: c("dpdk/log-list", "", 0, 0).by(WITH_DPDK);
     DPDK_LOG_SET: c("dpdk/log-set", "{level | pattern:level}", 0, MANY).by(WITH_DPDK);
-    DPIF_DUMMY_CHANGE_PORT_NUMBER: c("dpif-dummy/change-port-number", "dp port new-number", 3, 3);
+    DPIF_DUMMY_CHANGE_PORT_NUMBER: c("dpif-dummy/change-port-number", "dp port new-number", 3, 3).by(WITH_DUMMIES);
     DPIF_NETDEV_BOND_SHOW: c("dpif-netdev/bond-show", "[dp]", 0, 1).by(SWITCH);
     DPIF_NETDEV_DPIF_IMPL_GET: c("dpif-netdev/dpif-impl-get", "", 0, 0).by(SWITCH);
     DPIF_NETDEV_DPIF_IMPL_SET: c("dpif-netdev/dpif-impl-set", "dpif_implementation_name", 1, 1).by(SWITCH);

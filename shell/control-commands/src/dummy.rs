@@ -1,4 +1,4 @@
-//! `netdev-dummy/*`: packets, addresses and links of dummy ports.
+//! `netdev-dummy/*` and `dpif-dummy/*`: packets, addresses, links and numbers of dummy ports.
 
 use crate::answer::{Answer, unknown};
 use ctl::names;
@@ -7,6 +7,7 @@ use netdev::dummy::{ConnState, DummyHandle};
 use router::Prefix;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use switch::Switch;
+use units::PortNo;
 
 const UNKNOWN: &str = "Unknown Dummy Interface";
 /// The shortest Ethernet frame (IEEE 802.3), without its check sequence.
@@ -21,8 +22,29 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         (names::NETDEV_DUMMY_CONN_STATE, _) => conn_state(switch, args.first()).into(),
         (names::NETDEV_DUMMY_IP4ADDR, [device, addr]) => ip4addr(switch, device, addr).into(),
         (names::NETDEV_DUMMY_IP6ADDR, [device, addr]) => ip6addr(switch, device, addr).into(),
+        (names::DPIF_DUMMY_CHANGE_PORT_NUMBER, [dp, port, wanted]) => {
+            change_port_number(switch, dp, port, wanted).into()
+        }
         _ => unknown(name),
     }
+}
+
+/// Gives a port another number in its dummy datapath.
+fn change_port_number(switch: &mut Switch, dp: &str, port: &str, wanted: &str) -> Result<String, String> {
+    let backer = switch.datapaths.of_bridges().find(|b| b.kind == "dummy" && b.dp_name == dp);
+    let backer = backer.ok_or("unknown datapath")?;
+    let has_it = |b: &&openflow_service::Bridge| {
+        b.config.datapath_type == backer.kind && b.port_named(port).is_some_and(|p| p.number().is_some())
+    };
+    let bridge = switch.bridges.values().find(has_it).ok_or("unknown port")?.name.clone();
+    let number = u32::try_from(number(wanted)).ok().filter(|n| (1..=datapath::ports::MAX_PORT).contains(n));
+    let number = PortNo(number.ok_or("bad port number")?);
+    if backer.ports.contains_key(&number) {
+        return Err("port number already in use".to_owned());
+    }
+    switch.change_dummy_number(&bridge, port, number);
+    switch.publish_changes();
+    Ok(String::new())
 }
 
 /// Parses the number that a text begins with, 0 if there is none.

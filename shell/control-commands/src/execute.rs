@@ -56,7 +56,7 @@ pub(crate) fn execute(
         "dpif" => dpif::execute(switch, name, args, format),
         "dpif-netdev" => pmd::execute(&mut requested.perf_log, switch, name, args, format),
         "fdb" => fdb::execute(switch, name, args, format),
-        "netdev-dummy" => dummy::execute(switch, name, args),
+        "dpif-dummy" | "netdev-dummy" => dummy::execute(switch, name, args),
         "ovs" => route::execute(switch, name, args, format),
         "qos" => qos::execute(switch, name, args),
         "tnl" => neighbours::execute(switch, name, args),

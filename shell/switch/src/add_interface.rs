@@ -1,7 +1,7 @@
 //! Adding an interface to a bridge, and changing an existing one.
 
 use crate::backer::{AddError, Backer};
-use crate::log::LOG;
+use crate::log::{LOG, NETDEV};
 use crate::qos::police;
 use crate::reserved_name::is_reserved;
 use crate::switch::Switch;
@@ -20,7 +20,26 @@ use std::collections::BTreeMap;
 use units::{OfPort, PortNo};
 
 static DPIF: Module = Module::new("dpif_netdev");
-static NETDEV: Module = Module::new("netdev");
+
+/// Why an interface could not be added.
+pub(crate) struct Refusal {
+    /// The text for the row.
+    pub why: String,
+    /// Whether the log has the reason already.
+    pub logged: bool,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Refusal {
+        Refusal { why, logged: false }
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(why: &str) -> Refusal {
+        why.to_owned().into()
+    }
+}
 
 /// The configuration of an interface: its bridge, the name of its Port row, and the interface.
 fn wanted<'a>(
@@ -63,12 +82,14 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             crate::bfd::configure(switch, bridge, &interface);
         }
         // It is tried again at each change; a known failure is not logged again.
-        Err(text) if running.failed.get(name).is_some_and(|f| f.why == text) => {}
-        Err(text) => {
+        Err(refusal) if running.failed.get(name).is_some_and(|f| f.why == refusal.why) => {}
+        Err(Refusal { why: text, logged }) => {
             if !known {
                 runtime::warn!(NETDEV, "could not create netdev {name} of unknown type {}", interface.kind);
             }
-            runtime::warn!(LOG, "{text}");
+            if !logged {
+                runtime::warn!(LOG, "{text}");
+            }
             if let Some(why) = crate::dpdk_start::why_not(&interface.kind, switch.machine.dpdk) {
                 runtime::warn!(LOG, "{name}: {why}");
             }
@@ -107,12 +128,12 @@ fn open(
     interface: &InterfaceConfig,
     root: &BTreeMap<String, String>,
     numbers: &[OfPort],
-) -> Result<BridgePort, String> {
+) -> Result<BridgePort, Refusal> {
     let now = switch.clock.now();
     let name = interface.name.as_str();
     let kind = switch.bridges.get(bridge).map(|b| b.config.datapath_type.clone()).ok_or("no bridge")?;
     if is_reserved(name) {
-        return Err(format!("could not create interface {name}, name is reserved"));
+        return Err(format!("could not create interface {name}, name is reserved").into());
     }
     let is_local = name == bridge;
     let device_kind = if is_local && interface.kind == "system" { "internal" } else { &interface.kind };
@@ -123,7 +144,9 @@ fn open(
     } else {
         if let Some(part) = settings::not_built::of_kind(device_kind) {
             let why = part.missing();
-            return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
+            return Err(
+                format!("could not open network device {name} ({why} in this version of Sluice)").into()
+            );
         }
         let Opened { mut netdev, facts, warning } =
             device(switch, &kind, device_kind, interface, root, is_local)?;
@@ -142,7 +165,9 @@ fn open(
                 Backing::Patch { .. } => {}
             }
         }
-        return Err(format!("could not add network device {name} to ofproto (No space left on device)"));
+        return Err(
+            format!("could not add network device {name} to ofproto (No space left on device)").into()
+        );
     };
     Ok(BridgePort {
         uuid: interface.uuid,
@@ -309,11 +334,11 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
     let (row, interface) = (row.to_owned(), interface.clone());
     adopt(switch, bridge, &row, &interface);
     if tunnels::is_kind(&interface.kind) {
-        if let Err(text) = tunnels::change(switch, bridge, &interface) {
-            remove_for_retry(switch, bridge, name, text);
+        if let Err(refusal) = tunnels::change(switch, bridge, &interface) {
+            remove_for_retry(switch, bridge, name, refusal);
         }
     } else if let Err(text) = apply(switch, bridge, &interface, &desired.other_config) {
-        remove_for_retry(switch, bridge, name, text);
+        remove_for_retry(switch, bridge, name, text.into());
     }
     crate::bfd::configure(switch, bridge, &interface);
 }
@@ -333,8 +358,11 @@ fn adopt(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
 }
 
 /// Removes an interface from its bridge, to be tried again later with the same OpenFlow port number.
-fn remove_for_retry(switch: &mut Switch, bridge: &str, name: &str, why: String) {
-    runtime::warn!(LOG, "{why}");
+fn remove_for_retry(switch: &mut Switch, bridge: &str, name: &str, refusal: Refusal) {
+    let Refusal { why, logged } = refusal;
+    if !logged {
+        runtime::warn!(LOG, "{why}");
+    }
     let ofport = switch.bridges.get(bridge).and_then(|b| b.port_named(name)).map(|p| p.ofport);
     switch.remove_interface(bridge, name);
     if let Some(running) = switch.bridges.get_mut(bridge) {
@@ -346,7 +374,7 @@ fn remove_for_retry(switch: &mut Switch, bridge: &str, name: &str, why: String) 
 /// device of its name appears. Devices that the switch itself creates are created again at once.
 pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
     let why = NetdevError::gone(name).to_string();
-    remove_for_retry(switch, bridge, name, why);
+    remove_for_retry(switch, bridge, name, why.into());
     // A new device may have the name already.
     let desired = switch.applied.clone();
     add(switch, &desired, bridge, name);

@@ -73,6 +73,8 @@ pub struct Backer {
     pub(crate) next: NextSnapshot,
     /// All lower port numbers are in use.
     first_free: u32,
+    /// Numbers that ports of a dummy datapath get in the place of those in their names; set by a command for tests.
+    pub(crate) dummy_numbers: BTreeMap<String, PortNo>,
     /// Bonds, and ports that run LACP.
     pub uplinks: Uplinks,
     /// Rx queues that ports share.
@@ -146,6 +148,7 @@ impl Backer {
             timeouts: TimeoutPolicies::default(),
             next: NextSnapshot::default(),
             first_free: 1,
+            dummy_numbers: BTreeMap::new(),
             uplinks: Uplinks::default(),
             shared_rx: SharedRx::default(),
             kind,
@@ -186,6 +189,9 @@ impl Backer {
     /// Chooses the number of a new port. In a dummy datapath it is the first number in the port's name, plus 100 if
     /// the name begins with "br", so that tests can predict numbers; otherwise the lowest free one.
     pub fn free_number(&self, name: &str) -> PortNo {
+        if let Some(number) = self.dummy_numbers.get(name).filter(|n| !self.ports.contains_key(n)) {
+            return *number;
+        }
         if self.kind == "dummy" {
             let digits: String =
                 name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();

@@ -118,7 +118,7 @@ impl Switch {
         self.bridges.values_mut().for_each(|b| b.conns.set_bundle_idle(bundle_idle));
     }
 
-    fn follow_ports(&mut self, desired: &Desired) {
+    pub(crate) fn follow_ports(&mut self, desired: &Desired) {
         for (bridge, name) in std::mem::take(&mut self.taken) {
             add_interface::change(self, desired, &bridge, &name);
         }

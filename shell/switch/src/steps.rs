@@ -11,7 +11,7 @@ use config::{Desired, Step};
 use openflow::port::PortReason;
 use openflow_service::Bridge;
 use std::sync::Arc;
-use units::OfPort;
+use units::{OfPort, PortNo};
 use xlate::BridgeId;
 
 impl Switch {
@@ -52,6 +52,24 @@ impl Switch {
             names.iter().for_each(|name| self.remove_interface(&bridge, name));
             names.iter().for_each(|name| add_interface::add(self, desired, &bridge, name));
         }
+    }
+
+    /// Gives a port of a dummy datapath another number there, as when the datapath of a kernel renumbers a port. Its
+    /// OpenFlow port number stays. The number must be free.
+    pub fn change_dummy_number(&mut self, bridge: &str, name: &str, number: PortNo) {
+        let desired = self.applied.clone();
+        let row = desired.bridges.get(bridge).and_then(|config| config.interface(name)).map(|(row, _)| row);
+        if let Some(backer) =
+            self.bridges.get(bridge).and_then(|b| self.datapaths.of_bridge(b)).map(|b| b.kind.clone())
+            && let Some(backer) = self.datapaths.of_mut(&backer)
+        {
+            backer.dummy_numbers.insert(name.to_owned(), number);
+        }
+        self.remove_interface(bridge, name);
+        add_interface::add(self, &desired, bridge, name);
+        let ports = row.into_iter().map(|row| row.name.clone()).collect();
+        self.carry_out(&Step::ConfigureBridge { bridge: bridge.to_owned(), ports }, &desired);
+        self.follow_ports(&desired);
     }
 
     pub(crate) fn carry_out(&mut self, step: &Step, desired: &Desired) {

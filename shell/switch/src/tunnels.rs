@@ -2,7 +2,8 @@
 //!
 //! **Threads**: the main loop.
 
-use crate::log::LOG;
+use crate::add_interface::Refusal;
+use crate::log::{LOG, NETDEV, NETDEV_VPORT};
 use crate::switch::Switch;
 use bridge::TunnelConfig;
 use config::InterfaceConfig;
@@ -16,15 +17,16 @@ pub(crate) fn is_kind(kind: &str) -> bool {
 }
 
 /// Reads the configuration of a row; the error is the text for the row.
-fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<TunnelConfig, String> {
+fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<TunnelConfig, Refusal> {
     let name = &interface.name;
     let refused = |why: String, errno: &str| {
-        runtime::warn!(LOG, "{name}: could not set configuration ({errno})");
-        why
+        runtime::warn!(NETDEV_VPORT, "{why}");
+        runtime::warn!(NETDEV, "{name}: could not set configuration ({errno})");
+        Refusal { why, logged: true }
     };
     let parsed = TunnelConfig::parse(&interface.kind, name, &interface.options);
     let (config, complaints) = parsed.map_err(|e| refused(e.0, "Invalid argument"))?;
-    complaints.iter().for_each(|text| runtime::warn!(LOG, "{text}"));
+    complaints.iter().for_each(|text| runtime::warn!(NETDEV_VPORT, "{text}"));
     let others = || {
         let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == kind);
         bridges
@@ -41,13 +43,13 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
     if let Some((other, _)) = others().find(|(_, o)| o.collides(&config)) {
         let other = &other.name;
         runtime::warn!(LOG, "{name}: attempting to add tunnel port with same config as port '{other}'");
-        return Err(format!("could not add network device {name} to ofproto (File exists)"));
+        return Err(format!("could not add network device {name} to ofproto (File exists)").into());
     }
     Ok(config)
 }
 
 /// Creates a tunnel in a datapath of this type.
-pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig) -> Result<Backing, String> {
+pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig) -> Result<Backing, Refusal> {
     let config = read(switch, kind, interface)?;
     let backer = switch.datapaths.of_mut(kind).ok_or("no datapath")?;
     let number = backer.share_tunnel(&config);
@@ -55,7 +57,7 @@ pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig)
 }
 
 /// Applies a changed row to an existing tunnel.
-pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Result<(), String> {
+pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Result<(), Refusal> {
     let Some(running) = switch.bridges.get(bridge) else { return Ok(()) };
     let kind = running.config.datapath_type.clone();
     let Some(ofport) = running.port_named(&interface.name).map(|p| p.ofport) else { return Ok(()) };

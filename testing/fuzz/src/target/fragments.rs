@@ -2,7 +2,7 @@
 //! of waiting fragments is bounded.
 
 use packet::ether::ethertype;
-use reassembly::{Content, Family, Origin, Reassembly, PutResult, read};
+use reassembly::{Content, Family, Origin, PutResult, Reassembly, read};
 use units::Millis;
 
 /// Bytes before a packet: two with choices, and its length.
