@@ -1,6 +1,25 @@
 """Bonds between two hosts with two links: LACP with the stock switch and with ours, and link failures under traffic."""
+import re
+import time
+
 from lib import lab
 from lib.uplinks import WIRES, pair
+
+# Sends two kinds of frames in turn as fast as it can: LACP messages with changing keys, and ARP requests from changing addresses.
+FLOOD = """
+import itertools, socket, struct
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+info = lambda key: struct.pack("!BBH6sHHHB3x", 1, 20, 1, b"\\x02Flood", key, 1, 1, 0x3d)
+for n in itertools.count():
+    key = n % 60000
+    lacp = b"\\x01\\x80\\xc2\\0\\0\\2\\x02Flood\\x88\\x09\\1\\1" + info(key) + b"\\2\\x14" + info(key)[2:] + b"\\3\\x10" + bytes(66)
+    mac = struct.pack("!HI", 0x0200, n % 50000)
+    arp = b"\\xff" * 6 + mac + b"\\x08\\6\\0\\1\\x08\\0\\6\\4\\0\\1" + mac + struct.pack("!I", n) + bytes(6) + struct.pack("!I", n + 1) + bytes(18)
+    for frame in (lacp, arp):
+        try: s.send(frame)
+        except OSError: pass
+"""
 
 
 def each_link_fails(a, b):
@@ -50,6 +69,33 @@ def test_lacp_with_the_stock_switch():
     assert not a.reaches(b, count=1)
     b.switch.vsctl("set", "port", "bond0", "lacp=passive")
     lab.wait_until(lambda: a.reaches(b), "the other end again")
+
+
+def messages(host):
+    """LACP messages that the links of the bond sent and received, and how often a link expired."""
+    text = host.switch.appctl("lacp/show-stats", "bond0")
+    return [sum(int(n) for n in re.findall(what + r": (\d+)", text)) for what in ("TX PDUs", "RX PDUs", "Link Expired")]
+
+
+def test_floods_do_not_delay_lacp():
+    """While one port is flooded with LACP messages and ARP requests, the links of a bond send and receive LACP each second, and none expires."""
+    a, b = negotiated(False, "balance-tcp")
+    attacker = lab.Namespace()
+    lab.sh("ip", "link", "set", attacker.port, "netns", a.net.name)
+    a.net.run("ip", "link", "set", attacker.port, "up")
+    a.switch.vsctl("add-port", "br0", attacker.port, "--", "set", "port", attacker.port, "lacp=passive")
+    sent, received, expired = messages(a)
+    began, floods = time.time(), [attacker.spawn("python3", "-c", FLOOD) for _ in range(2)]
+    lab.wait_until(lambda: messages(a)[1] >= received + 8, "four messages of each link", 10)
+    took = time.time() - began
+    flooded = int(re.search(r"RX PDUs: (\d+)", a.switch.appctl("lacp/show-stats", attacker.port))[1])
+    for flood in floods:
+        flood.kill()
+    # One a second for each link; an expired link sends and receives nothing for up to three seconds.
+    later = messages(a)
+    assert later[2] == expired, (later, expired)
+    assert later[0] - sent >= 2 * (took - 2), (later, sent, took)
+    assert flooded > 1000, flooded
 
 
 def connect(a, b):

@@ -84,10 +84,11 @@ impl Aggregation {
         self.members.keys().copied()
     }
 
-    /// Sets the carrier of a link.
+    /// Sets the carrier of a link. The first state of a link is not counted as a change.
     pub fn set_carrier(&mut self, port: OfPort, up: bool, now: Millis) {
         let active = self.settings.active;
         let Some(member) = self.members.get_mut(&port) else { return };
+        let is_first = !std::mem::replace(&mut member.carrier_known, true);
         if member.carrier == up {
             return;
         }
@@ -95,7 +96,7 @@ impl Aggregation {
             member.expire(now);
         }
         member.carrier = up;
-        member.counters.carrier_changed += 1;
+        member.counters.carrier_changed += u64::from(!is_first);
         (self.stale, self.news) = (true, true);
     }
 

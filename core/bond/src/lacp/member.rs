@@ -66,6 +66,8 @@ pub(super) struct Member {
     /// This end has attached the link, so traffic may flow.
     pub(super) attached: bool,
     pub(super) carrier: bool,
+    /// Whether `carrier` was set since the link was added.
+    pub(super) carrier_known: bool,
     /// The other end's information about itself.
     pub(super) partner: Info,
     /// This end's information as the other end has it.
@@ -86,6 +88,7 @@ impl Member {
             status: Status::Defaulted,
             attached: false,
             carrier: false,
+            carrier_known: false,
             partner: Info::default(),
             announced: Info::default(),
             send_at: Millis(0),
