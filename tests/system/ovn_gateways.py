@@ -154,6 +154,8 @@ def test_restart_of_a_chassis():
     ovn_tcp.serve(outside, "outside")
     connection = ovn_tcp.Open(other, "203.0.113.1")
     mine, others = Gaps(guest, "203.0.113.1"), Gaps(other, "203.0.113.1")
+    # ovn-controller waits longer before it connects again if the connection before lasted about a second only.
+    time.sleep(3)
     killed = time.time()
     c.chassis[0].switch.kill_daemon()
     c.chassis[0].switch.start_daemon()
