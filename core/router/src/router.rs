@@ -100,12 +100,15 @@ impl Router {
         self.rules.clear_kernel();
         self.addresses = Addresses::default();
         let numbers: Vec<u32> = self.tables.keys().copied().collect();
-        for number in numbers {
-            let Some(table) = self.tables.get_mut(&number) else { continue };
-            table.clear_kernel();
-            if table.is_empty() {
-                self.tables.remove_mut(&number);
-            }
+        numbers.into_iter().for_each(|number| self.clear_kernel_table(number));
+    }
+
+    /// Removes the kernel's routes of a table, and the table if it has no others.
+    pub fn clear_kernel_table(&mut self, number: u32) {
+        let Some(table) = self.tables.get_mut(&number) else { return };
+        table.clear_kernel();
+        if table.is_empty() {
+            self.tables.remove_mut(&number);
         }
     }
 

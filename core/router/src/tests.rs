@@ -162,6 +162,19 @@ fn forged_neighbours_do_not_displace_those_in_use() {
     assert_eq!(table.get("br0", used), Some(Mac([2; 6])));
 }
 
+#[test]
+fn a_table_without_rules_loses_the_routes_of_the_kernel_only() {
+    let mut router = host();
+    let of_kernel = NewRoute { prefix: net("192.0.2.0/25"), user: false, ..of("br0") };
+    router.add(42, &of_kernel).unwrap();
+    router.clear_kernel_table(42);
+    assert!(router.table(42).is_none());
+    router.add(42, &of_kernel).unwrap();
+    router.add(42, &NewRoute { prefix: net("192.0.2.0/26"), ..of("br0") }).unwrap();
+    router.clear_kernel_table(42);
+    assert_eq!(router.table(42).map(|t| t.len()), Some(1));
+}
+
 proptest! {
     /// The best route equals that found by a linear search.
     #[test]

@@ -107,12 +107,13 @@ impl Walk<'_> {
         push_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask).filter(|_| n > 0), true);
         self.flow.packet_type = layer_3(ethertype);
         (self.flow.dl_src, self.flow.dl_dst) = Default::default();
-        self.slow_without_add_mpls();
+        self.slow_unless(self.snapshot.capabilities.add_mpls);
         Some(Vec::new())
     }
 
-    fn slow_without_add_mpls(&mut self) {
-        if !self.snapshot.capabilities.add_mpls {
+    /// Makes packets take the slow path unless the datapath has the capability that an action needs.
+    pub(crate) fn slow_unless(&mut self, capable: bool) {
+        if !capable {
             self.out.slow |= SlowReason::ACTION;
         }
     }
@@ -174,7 +175,7 @@ impl Walk<'_> {
         let ethertype = if new_type == ETHERNET { TEB } else { new_type as u16 };
         self.flow.packet_type = new_type;
         if pop_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask)) {
-            self.slow_without_add_mpls();
+            self.slow_unless(self.snapshot.capabilities.add_mpls);
             self.pending = Pending::Decap;
             return n == 1;
         }

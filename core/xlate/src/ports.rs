@@ -104,6 +104,7 @@ impl<'a> Walk<'a> {
                     self.error(format_args!("output_trunc does not support patch port {port}"));
                     return;
                 }
+                self.slow_unless(self.snapshot.capabilities.trunc);
                 self.out.actions.push(DpAction::Trunc(max_len));
                 self.output_maybe_cut(port, 0, last, true, in_bucket);
             }
@@ -204,6 +205,7 @@ impl<'a> Walk<'a> {
     /// Emits the output, truncated for a mirror's copy.
     pub(crate) fn push_output(&mut self, number: PortNo) {
         if !matches!(self.snaplen, 0 | u16::MAX) {
+            self.slow_unless(self.snapshot.capabilities.trunc);
             self.out.actions.push(DpAction::Trunc(u32::from(self.snaplen)));
         }
         self.out.actions.push(DpAction::Output(number));

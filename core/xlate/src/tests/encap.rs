@@ -80,6 +80,15 @@ fn a_copy_in_a_branch_is_the_only_one() {
 }
 
 #[test]
+fn a_datapath_without_truncation_takes_the_slow_path() {
+    let mut s = one_flow(vec![Action::OutputTrunc { port: OfPort(2), max_len: 64 }]);
+    assert_eq!(run(&s, &tcp(1)).slow, dpif::SlowReason::empty());
+    s.capabilities.trunc = false;
+    let o = run(&s, &tcp(1));
+    assert_eq!((text(&o).as_str(), o.slow), ("trunc(64),2", dpif::SlowReason::ACTION));
+}
+
+#[test]
 fn labels_around_a_frame() {
     let o = run(&one_flow(vec![encap(0x1_8847), set(FieldId::MplsLabel, 5), encap(0), out(2)]), &tcp(1));
     let eth = "push_eth(src=00:00:00:00:00:00,dst=00:00:00:00:00:00)";

@@ -142,6 +142,9 @@ impl KernelTables {
             router.rules.add(rule);
         } else {
             router.rules.remove_kernel(&rule);
+            if !router.rules.names_table(rule.table) {
+                router.clear_kernel_table(rule.table);
+            }
         }
         true
     }
