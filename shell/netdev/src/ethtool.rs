@@ -9,6 +9,7 @@ const FULL_DUPLEX: u8 = 1;
 const PORT_TP: u8 = 0;
 const PORT_FIBRE: u8 = 3;
 
+const F_OTHER: u32 = 1 << 10;
 const F_COPPER: u32 = 1 << 11;
 const F_FIBER: u32 = 1 << 12;
 const F_AUTONEG: u32 = 1 << 13;
@@ -43,6 +44,7 @@ fn features(modes: u32) -> u32 {
     MODES.iter().filter(|(bit, _)| modes >> bit & 1 != 0).fold(0, |all, (_, feature)| all | feature)
 }
 
+/// The feature that means a speed in Mbit/s, `F_OTHER` for one that has no feature of its own.
 fn speed_feature(speed: u32, full: bool) -> u32 {
     match (speed, full) {
         (10, false) => 1,
@@ -55,7 +57,7 @@ fn speed_feature(speed: u32, full: bool) -> u32 {
         (40_000, _) => 1 << 7,
         (100_000, _) => 1 << 8,
         (1_000_000, _) => 1 << 9,
-        _ => 0,
+        _ => F_OTHER,
     }
 }
 
@@ -75,7 +77,9 @@ pub fn modes(answer: &[u8; 44]) -> LinkModes {
     LinkModes {
         speed_mbps: known.then_some(speed),
         full_duplex: (duplex <= FULL_DUPLEX).then_some(full),
-        current: speed_feature(speed, full) | medium | if autoneg != 0 { F_AUTONEG } else { 0 },
+        current: if known { speed_feature(speed, full) } else { 0 }
+            | medium
+            | if autoneg != 0 { F_AUTONEG } else { 0 },
         advertised: features(u32_at(8)),
         supported: features(u32_at(4)),
     }
@@ -107,5 +111,14 @@ mod tests {
         let modes = modes(&answer);
         assert_eq!((modes.speed_mbps, modes.full_duplex), (Some(10_000), Some(true)));
         assert_eq!(modes.current, 1 << 6 | F_COPPER);
+    }
+
+    #[test]
+    fn a_speed_without_a_feature_is_another_one() {
+        let mut answer = [0u8; 44];
+        answer[14] = FULL_DUPLEX;
+        assert_eq!(modes(&answer).current, F_COPPER);
+        answer[12..14].copy_from_slice(&50_000u16.to_ne_bytes());
+        assert_eq!((modes(&answer).speed_mbps, modes(&answer).current), (Some(50_000), F_OTHER | F_COPPER));
     }
 }
