@@ -1,14 +1,13 @@
 //! A sender chooses packets whose tuples collide: in a hash without a secret, and in the places of a worker's cache.
 
 use conntrack::{Action, Conntrack, Metadata, Packet, Read, Recent};
-use flow::Flow;
-use flow::compose::compose;
 use flow::flow::ct_state::{ESTABLISHED, NEW};
 use units::Millis;
 
+mod shared;
+use shared::{l3, udp};
+
 const COMMIT: Action = Action { commit: true, ..Action::TRACK };
-/// Bytes of an Ethernet header.
-const ETHERNET: usize = 14;
 /// 2^12 tuples, so four for each of 1,024 shards.
 const BITS: usize = 12;
 /// Upper limit for the fullest shard: with random shards each has 4 of the 4,096 connections on average, and 22 is nine standard
@@ -17,17 +16,7 @@ const FULLEST: usize = 22;
 
 /// A packet of UDP from its network header on. `ends`: source and destination address; `ports`: source and destination.
 fn packet(ends: u64, ports: u32) -> Vec<u8> {
-    let flow = Flow {
-        dl_type: 0x0800,
-        nw_proto: 17,
-        nw_ttl: 64,
-        nw_src: (ends >> 32) as u32,
-        nw_dst: ends as u32,
-        tp_src: (ports >> 16) as u16,
-        tp_dst: ports as u16,
-        ..Flow::ZERO
-    };
-    compose(&flow, &[]).split_off(ETHERNET)
+    l3(&udp(((ends >> 32) as u32, (ports >> 16) as u16), (ends as u32, ports as u16)))
 }
 
 /// The CRC32C of a tuple of four words of 16 bits and two ports, without the constant part: linear in its bits.

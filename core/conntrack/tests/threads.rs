@@ -1,12 +1,17 @@
 //! One tracker used by several threads.
 
-use conntrack::{Action, Conntrack, Filter, Metadata, Nat, Packet, Side, Translation, Transport};
-use flow::compose::compose;
+use conntrack::{Action, Conntrack, Filter, Metadata, Nat, Packet, Side};
+use flow::Flow;
 use flow::flow::ct_state::{DST_NAT, ESTABLISHED, REPLY_DIR, TRACKED};
-use flow::{Flow, Mac};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Millis;
+
+mod shared;
+use shared::{l3, udp};
+#[path = "shared/translated.rs"]
+mod translation;
+use translation::{reversed, translated};
 
 const NETWORK: u32 = 0x0a00_0000;
 const SERVER: u32 = NETWORK + 200;
@@ -14,36 +19,13 @@ const SERVER: u32 = NETWORK + 200;
 const PORTS: u16 = 100;
 
 fn request(host: u8, port: u16) -> Flow {
-    Flow {
-        dl_dst: Mac([2; 6]),
-        dl_type: 0x0800,
-        nw_proto: 17,
-        nw_ttl: 64,
-        nw_src: NETWORK + u32::from(host),
-        nw_dst: SERVER,
-        tp_src: port,
-        tp_dst: 53,
-        ..Flow::ZERO
-    }
-}
-
-fn reversed(f: &Flow) -> Flow {
-    Flow { nw_src: f.nw_dst, nw_dst: f.nw_src, tp_src: f.tp_dst, tp_dst: f.tp_src, ..*f }
-}
-
-fn translated(mut flow: Flow, t: &Translation) -> Flow {
-    t.src.into_iter().for_each(|a| flow.nw_src = a[1] as u32);
-    t.dst.into_iter().for_each(|a| flow.nw_dst = a[1] as u32);
-    if let Transport::Ports(src, dst) = t.transport {
-        (flow.tp_src, flow.tp_dst) = (src, dst);
-    }
-    flow
+    udp((NETWORK + u32::from(host), port), (SERVER, 53))
 }
 
 /// Passes a packet through `ct`; returns the translated packet and its state.
 fn send(ct: &Conntrack, flow: &Flow, action: &Action) -> (Flow, u8) {
     let mut meta = Metadata::default();
-    let packet = Packet { ethertype: 0x0800, l3: &compose(flow, &[])[14..], verify: true };
+    let packet = Packet { ethertype: 0x0800, l3: &l3(flow), verify: true };
     let written = ct.track(&packet, &mut meta, action, Millis(0));
     (written.map_or(*flow, |t| translated(*flow, &t)), meta.state)
 }

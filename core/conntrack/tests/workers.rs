@@ -1,49 +1,30 @@
 //! Several workers at the same time.
 
-use conntrack::{
-    Action, Conntrack, Filter, Metadata, Nat, Packet, Side, Translation, Transport, TupleFilter,
-};
-use flow::compose::compose;
+use conntrack::{Action, Conntrack, Filter, Metadata, Nat, Packet, Side, TupleFilter};
+use flow::Flow;
 use flow::flow::ct_state::SRC_NAT;
-use flow::{Flow, Mac};
 use std::net::{IpAddr, Ipv4Addr};
 use units::Millis;
+
+mod shared;
+use shared::{l3, udp};
+#[path = "shared/translated.rs"]
+mod translation;
+use translation::{reversed, translated};
 
 const SERVER: u32 = 0x1400_0001;
 
 /// A packet of a client to the server.
 fn request(client: u32, port: u16) -> Flow {
-    let (nw_src, nw_dst) = (0x0a00_0000 + client, SERVER);
-    Flow {
-        dl_dst: Mac([2; 6]),
-        dl_type: 0x0800,
-        nw_proto: 17,
-        nw_ttl: 64,
-        nw_src,
-        nw_dst,
-        tp_src: port,
-        tp_dst: 53,
-        ..Flow::ZERO
-    }
-}
-
-fn reversed(f: &Flow) -> Flow {
-    Flow { nw_src: f.nw_dst, nw_dst: f.nw_src, tp_src: f.tp_dst, tp_dst: f.tp_src, ..*f }
+    udp((0x0a00_0000 + client, port), (SERVER, 53))
 }
 
 /// Passes a packet through `ct`; returns the translated packet and its state.
 fn send(ct: &Conntrack, flow: &Flow, action: &Action) -> (Flow, u8) {
-    let l3 = &compose(flow, &[])[14..];
-    let (mut meta, mut after) = (Metadata::default(), *flow);
-    let written = ct.track(&Packet { ethertype: 0x0800, l3, verify: true }, &mut meta, action, Millis(0));
-    if let Some(Translation { src, dst, transport, .. }) = written {
-        src.into_iter().for_each(|a| after.nw_src = a[1] as u32);
-        dst.into_iter().for_each(|a| after.nw_dst = a[1] as u32);
-        if let Transport::Ports(a, b) = transport {
-            (after.tp_src, after.tp_dst) = (a, b);
-        }
-    }
-    (after, meta.state)
+    let mut meta = Metadata::default();
+    let packet = Packet { ethertype: 0x0800, l3: &l3(flow), verify: true };
+    let written = ct.track(&packet, &mut meta, action, Millis(0));
+    (written.map_or(*flow, |t| translated(*flow, &t)), meta.state)
 }
 
 /// Four workers begin, answer and end connections behind one address that has hardly more ports than there
