@@ -6,6 +6,7 @@
 //! packets, not that of the machine, so ten minutes take less than one.
 
 use conntrack::{Action, Conntrack, Filter, Metadata, Packet};
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use units::Millis;
@@ -16,8 +17,6 @@ use shared::packet;
 
 /// A packet that takes longer counts as a pause: a poll thread must not lose more time at once.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Packets after which the counts of switches are read in any case.
-const LOOK_EVERY: u64 = 4096;
 /// Interval between the main loop's sweeps in `churn`.
 const SWEEP_EVERY: u64 = 500;
 
@@ -35,28 +34,32 @@ fn resident_mb() -> usize {
     shared::resident() >> 20
 }
 
-/// Voluntary and involuntary context switches of this thread.
-fn switches() -> [u64; 2] {
+/// How often this thread has waited for another.
+fn waits() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"].map(|name| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
-    })
+    let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Times of a worker's packets. `taken` counts the packets during which the kernel ran another thread on the core: their times say
-/// nothing about the table.
+/// Processor time of this thread: a busy machine does not change it.
+fn own_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What a worker saw during something: packets that took more than [`PAUSE`] of its processor time, and those that waited longer
+/// for a lock.
 #[derive(Default)]
 struct Seen {
     packets: u64,
     longest: Duration,
     pauses: u64,
-    taken: u64,
+    waited: u64,
 }
 
 /// Tracks packets of known and of new connections until `stop`, and times each.
 fn work(ct: &Conntrack, known: u64, new_from: u64, stop: &AtomicBool) -> Seen {
-    let (mut seen, mut before) = (Seen::default(), switches());
+    let (mut seen, mut before) = (Seen::default(), waits());
     for i in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -64,21 +67,16 @@ fn work(ct: &Conntrack, known: u64, new_from: u64, stop: &AtomicBool) -> Seen {
         // Every fourth packet begins a connection.
         let l3 =
             if i % 4 == 0 { packet(new_from + i / 4, false) } else { packet(i * 7919 % known, i % 2 == 0) };
-        let start = Instant::now();
+        let (start, own) = (Instant::now(), own_time());
         track(ct, &l3, 1000);
-        let took = start.elapsed();
+        let (own, took) = (own_time().saturating_sub(own), start.elapsed());
         seen.packets += 1;
-        if took > PAUSE || i % LOOK_EVERY == 0 {
-            let after = switches();
-            if took > PAUSE && after[0] == before[0] && after[1] != before[1] {
-                seen.taken += 1;
-            } else {
-                seen.pauses += u64::from(took > PAUSE);
-                seen.longest = seen.longest.max(took);
-            }
+        seen.longest = seen.longest.max(own);
+        seen.pauses += u64::from(own > PAUSE);
+        if took > PAUSE {
+            let after = waits();
+            seen.waited += u64::from(after != before);
             before = after;
-        } else {
-            seen.longest = seen.longest.max(took);
         }
     }
     seen
@@ -99,11 +97,11 @@ fn beside(what: &str, ct: &Conntrack, known: u64, new_from: &mut u64, run: impl 
     });
     *new_from += seen.packets;
     println!(
-        "{what}: {:.0} ms; worker: {} packets, {} above 100 us ({} more interrupted), longest {:.0} us; {} MB",
+        "{what}: {:.0} ms; worker: {} packets, {} above 100 us of its processor time, {} longer for a lock, longest {:.0} us; {} MB",
         took.as_secs_f64() * 1e3,
         seen.packets,
         seen.pauses,
-        seen.taken,
+        seen.waited,
         seen.longest.as_secs_f64() * 1e6,
         resident_mb(),
     );
