@@ -6,9 +6,10 @@ use crate::nat::Translation;
 use crate::packet_words::{PacketWords, Written};
 use crate::recent::Recent;
 use crate::subject::{self, Packet, Subject};
-use crate::tracker::{Action, Conntrack, Known, Metadata, Place, TrackedPacket};
+use crate::tracker::{Action, Conntrack, Known, Metadata, Place, TRANSLATED, TrackedPacket};
 use flow::flow::ct_state::{INVALID, TRACKED};
 use packet::ether::ethertype;
+use packet::ipproto;
 use units::Millis;
 
 /// Result of reading a packet, before its connection is looked up.
@@ -66,6 +67,7 @@ impl Conntrack {
     ) {
         if !fresh && self.known(meta, plan.action).is_some() {
             read.kind = PacketKind::Known;
+        } else if !fresh && meta.known.hash().is_some() && self.read_new(packet, meta, plan, read) {
         } else if packet.ethertype == ethertype::IPV4
             && read.words.read_ipv4(packet, plan.action.zone).is_some()
         {
@@ -74,6 +76,33 @@ impl Conntrack {
         } else {
             self.read_other(packet, plan, read);
         }
+    }
+
+    /// Reads a packet that had no connection at an earlier `ct` of the same zone. Its checksums are not verified again, and its key is
+    /// not hashed again. `false`, and nothing done: it is another packet.
+    #[inline(never)]
+    fn read_new<'t>(
+        &'t self,
+        packet: &Packet<'_>,
+        meta: &Metadata,
+        plan: &Plan<'t>,
+        read: &mut Read<'t>,
+    ) -> bool {
+        let zone = plan.action.zone;
+        let Some(hash) = meta.known.hash().filter(|_| meta.zone == zone) else { return false };
+        if meta.tuple.proto == ipproto::UDP {
+            read.words.read_tuple(&meta.tuple, zone, packet.verify);
+            read.kind = if meta.tuple.v6 { PacketKind::Ipv6 } else { PacketKind::Ipv4 };
+        } else {
+            read.subject = subject::read(packet.ethertype, packet.l3, zone, false);
+            if read.subject.is_none() {
+                return false;
+            }
+            read.words.finished = packet.verify;
+            read.kind = PacketKind::Other;
+        }
+        find(hash, plan, read);
+        true
     }
 
     /// [`read`](Self::read) for all packets but plain IPv4. Not inlined: it would take registers from the IPv4 code.
@@ -85,7 +114,7 @@ impl Conntrack {
             return find(read.words.hash_ipv6(&self.chain), plan, read);
         }
         read.subject = subject::read(packet.ethertype, packet.l3, zone, packet.verify);
-        read.kind = PacketKind::Invalid;
+        (read.kind, read.words.finished) = (PacketKind::Invalid, packet.verify);
         if let Some(subject) = &read.subject {
             read.kind = PacketKind::Other;
             find(subject.key.hash(&self.chain), plan, read);
@@ -148,11 +177,26 @@ impl Conntrack {
             if let Some(written) = written {
                 return written;
             }
+        } else if state & TRANSLATED == 0
+            && let Some(written) = self.track_absent(read, meta, plan)
+        {
+            return written;
         }
         if fresh {
             *meta = Metadata::default();
         }
         self.track_general(read, meta, plan)
+    }
+
+    /// Step 3 for packets of which the index has found no connection.
+    #[inline(never)]
+    fn track_absent(&self, read: &Read<'_>, meta: &mut Metadata, plan: &Plan<'_>) -> Option<Written> {
+        let subject = match read.kind {
+            PacketKind::Ipv4 | PacketKind::Ipv6 => read.words.subject(),
+            PacketKind::Other => read.subject?,
+            PacketKind::Known | PacketKind::Invalid => return None,
+        };
+        self.begin_absent((&subject, read.words.finished), &read.place, meta, plan)
     }
 
     /// Step 3 for packets that the fast path does not handle.
@@ -193,4 +237,140 @@ impl Conntrack {
 #[inline(always)]
 fn find<'t>(hash: u64, plan: &Plan<'t>, read: &mut Read<'t>) {
     read.place = Place { hash, bucket: plan.table.prefetch(hash), guess: None };
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Nat, Recent, Side, Transport};
+    use flow::Flow;
+    use flow::compose::compose;
+    use proptest::prelude::*;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    /// Bytes of an Ethernet header.
+    const ETHERNET: usize = 14;
+
+    /// A packet between two of few ends, of either family: UDP, TCP, ICMP or another protocol.
+    fn packet(v6: bool, proto: u8, (from, to): (u8, u8), flags: u16, wrong: bool) -> (u16, Vec<u8>) {
+        let is_icmp = proto == ipproto::ICMP;
+        let flow = Flow {
+            dl_type: if v6 { ethertype::IPV6 } else { ethertype::IPV4 },
+            nw_proto: if is_icmp && v6 { ipproto::ICMPV6 } else { proto },
+            nw_ttl: 64,
+            nw_src: 0x0a00_0000 + u32::from(from),
+            nw_dst: 0x0a00_0000 + u32::from(to),
+            ipv6_src: [from; 16],
+            ipv6_dst: [to; 16],
+            tp_src: match (is_icmp, v6) {
+                (true, false) => 8,
+                (true, true) => 128,
+                _ => 1000 + u16::from(from),
+            },
+            tp_dst: if is_icmp { 0 } else { 1000 + u16::from(to) },
+            tcp_flags: flags,
+            ..Flow::ZERO
+        };
+        let mut l3 = compose(&flow, b"eight by").split_off(ETHERNET);
+        let last = l3.len() - 1;
+        l3[last] ^= u8::from(wrong);
+        (flow.dl_type, l3)
+    }
+
+    /// The actions of the test: looks, commits, with and without translation.
+    fn actions() -> [Action; 7] {
+        let nat = |last, ports| {
+            let address = |n| IpAddr::V4(Ipv4Addr::new(30, 0, 0, n));
+            let addresses = Some((address(1), address(last)));
+            Some(Nat { side: Some(Side::Source), addresses, ports, ..Nat::default() })
+        };
+        let commit = Action { zone: 5, commit: true, ..Action::TRACK };
+        [
+            Action { zone: 5, ..Action::TRACK },
+            Action { zone: 5, nat: Some(Nat::default()), ..Action::TRACK },
+            commit,
+            Action { mark: Some((3, 7)), label: Some(([1, 2], [1, 3])), ..commit },
+            Action { nat: nat(1, None), ..commit },
+            Action { nat: nat(2, Some((7000, 7002))), mark: Some((9, 9)), ..commit },
+            Action { force: true, ..commit },
+        ]
+    }
+
+    /// The same with nothing but the general way.
+    fn track_generally(
+        ct: &Conntrack,
+        packet: &Packet<'_>,
+        meta: &mut Metadata,
+        action: &Action,
+        now: Millis,
+    ) -> Written {
+        let (mut read, plan) = (Read::default(), ct.plan(action, now));
+        if meta.known.hash().is_some() {
+            meta.known = Known::default();
+        }
+        ct.read(packet, (meta, false), &plan, &mut read);
+        ct.track_general(&read, meta, &plan)
+    }
+
+    /// What a packet becomes. Of TCP and UDP over IPv4 it has all addresses and ports, because only one of the two ways says all.
+    fn translation(ct: &Conntrack, l3: &[u8], written: Written) -> Option<Translation> {
+        let mut t: Translation = match written {
+            Written::Nothing => return None,
+            Written::Ends(ends) => ends.into(),
+            Written::Translation(translated) => ct.translation(&translated)?,
+        };
+        if !t.v6 && matches!(l3[9], ipproto::TCP | ipproto::UDP) {
+            let word = |at: usize| u16::from_be_bytes([l3[at], l3[at + 1]]);
+            let address = |at: usize| Some([0, u64::from(word(at)) << 16 | u64::from(word(at + 2))]);
+            (t.src, t.dst) = (t.src.or(address(12)), t.dst.or(address(16)));
+            if t.transport == Transport::Same {
+                t.transport = Transport::Ports(word(20), word(22));
+            }
+        }
+        Some(t)
+    }
+
+    proptest! {
+        /// Packets that begin connections are the same in the quick way and in the general one, and leave the same behind: after
+        /// one look and after two, where the table or a zone is full, and where another packet was first.
+        #[test]
+        fn connections_begin_the_same_in_both_ways(
+            steps in prop::collection::vec(
+                ((any::<bool>(), prop::sample::select(vec![17, 17, 6, 1, 47, 132]), (0..5u8, 0..5u8),
+                  prop::sample::select(vec![2u16, 0x10, 0x12, 4]), 0..9u8), 0..7usize, 0..7usize, 0..3u32),
+                1..60,
+            ),
+            most in 3..20u32,
+            limit in 2..20u32,
+        ) {
+            let (quick, general) = (Conntrack::new(1), Conntrack::new(1));
+            for ct in [&quick, &general] {
+                ct.set_max(most);
+                ct.set_limit(Some(5), limit);
+            }
+            let (actions, mut recent, mut now) = (actions(), Recent::default(), Millis(0));
+            for ((v6, proto, ends, flags, wrong), first, second, later) in steps {
+                now = Millis(now.0 + u64::from(later) * 20_000);
+                let (ethertype, l3) = packet(v6, proto, ends, flags, wrong == 0);
+                let packet = Packet { ethertype, l3: &l3, verify: true };
+                let (mut meta, mut meta_general) = (Metadata::default(), Metadata::default());
+                for action in [&actions[first], &actions[second]] {
+                    let (mut read, plan) = (Read::default(), quick.plan(action, now));
+                    quick.read(&packet, (&meta, false), &plan, &mut read);
+                    quick.prefetch(&mut read);
+                    let written = quick.track_read(&read, (&mut meta, false), &plan, &mut recent);
+                    let other = track_generally(&general, &packet, &mut meta_general, action, now);
+                    let (a, b) = (translation(&quick, &l3, written), translation(&general, &l3, other));
+                    prop_assert_eq!(a, b);
+                    let told = |m: &Metadata| (m.state, m.zone, m.mark, m.label, m.tuple);
+                    prop_assert_eq!(told(&meta), told(&meta_general));
+                    prop_assert_eq!((quick.count(), quick.dump(None, now)), (general.count(), general.dump(None, now)));
+                    // What was written changes the packet.
+                    if a.is_some() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
 }

@@ -1,20 +1,34 @@
 //! Begins a connection: reserves a place, chooses free addresses and ports, and makes its record.
 
+use crate::established::Plan;
 use crate::helper::{self, Parent};
 use crate::key::Key;
 use crate::limits::Admission;
 use crate::nat::{Chance, Nat};
+use crate::packet_words::{Ends, Translated, Written};
 use crate::protocol::Protocol;
-use crate::record::Filling;
+use crate::record::{Filling, Record, Side};
+use crate::subject::Subject;
 use crate::table::{Handle, Refused};
-use crate::tracker::{Connection, Conntrack, Metadata, TrackedPacket};
-use flow::flow::ct_state::{INVALID, NEW, RELATED};
+use crate::timeout::Timeout;
+use crate::tracker::{
+    Action, Connection, Conntrack, Known, Metadata, Place, TrackedPacket, masked_label, masked_mark,
+    translated_bit,
+};
+use flow::flow::ct_state::{INVALID, NEW, RELATED, TRACKED};
+use packet::ipproto;
 use std::sync::atomic::Ordering;
 use units::Millis;
 
 /// How many keys are tried for a new connection: another thread may take a key between the check that it is free and the
 /// insertion.
 const CLASHES_MAX: usize = 4;
+
+/// What is known of a packet that has no connection.
+#[inline(always)]
+fn fresh(key: &Key) -> Metadata {
+    Metadata { state: NEW | TRACKED, zone: key.zone, tuple: key.tuple(), ..Metadata::default() }
+}
 
 impl Conntrack {
     /// Begins a connection, if the action commits and the limits allow it. `parent`: the control connection
@@ -35,60 +49,137 @@ impl Conntrack {
         if !action.commit {
             return None;
         }
-        let counted = self.admit(key.zone, now)?;
-        let expires = self.policies.after(action.timeout, timeout, now);
-        let (words, policy) = (protocol.words(), action.timeout);
-        let mut filling = Filling {
-            key: *key,
-            reply: None,
-            hashes: [place.hash; 2],
-            expires,
-            words,
-            policy,
-            counted,
-            helper_word: 0,
-        };
-        filling.helper_word = helper::helper_word_of(action.helper, key, parent);
+        let mut filling = self.filling((key, place.hash), (&protocol, timeout), action, now);
+        filling.counted = self.admit(key.zone, now)?;
         let mut nat = action.nat.as_ref();
-        if let Some(parent) = parent.filter(|_| nat.is_some()) {
-            nat = None;
-            filling.reply = helper::reply_of(key, parent);
-            filling.hashes[1] = filling.reply.map_or(place.hash, |(reply, _)| reply.hash(&self.chain));
-        }
-        let Some(handle) = self.add(&mut filling, nat, now) else {
-            self.limits.leave(key.zone, counted);
-            return None;
-        };
-        let record = self.table().get(handle)?;
         if let Some(parent) = parent {
-            record.set_mark(handle.generation, parent.mark);
-            record.set_label(handle.generation, parent.label);
+            filling.helper_word = helper::helper_word_of(action.helper, key, Some(parent));
+            (filling.mark, filling.label) = (parent.mark, parent.label);
+            if nat.take().is_some() {
+                filling.reply = helper::reply_of(key, parent);
+                filling.hashes[1] = filling.reply.map_or(place.hash, |(reply, _)| reply.hash(&self.chain));
+            }
         }
-        Some(Connection { handle, record })
+        self.add(&mut filling, nat, now).ok()
     }
 
-    /// Adds a connection. If it is translated, its reply key differs from those of all other connections.
-    fn add(&self, filling: &mut Filling, nat: Option<&Nat>, now: Millis) -> Option<Handle> {
+    /// The record of a connection that this packet begins, without mark, label and translation.
+    #[inline(always)]
+    fn filling(
+        &self,
+        (key, hash): (&Key, u64),
+        (protocol, timeout): (&Protocol, Timeout),
+        action: &Action,
+        now: Millis,
+    ) -> Filling {
+        Filling {
+            key: *key,
+            reply: None,
+            hashes: [hash; 2],
+            expires: self.policies.after(action.timeout, timeout, now),
+            words: protocol.words(),
+            policy: action.timeout,
+            counted: 0,
+            mark: 0,
+            label: [0; 2],
+            helper_word: helper::helper_word_of(action.helper, key, None),
+        }
+    }
+
+    /// Tracks a packet whose connection did not exist when it was looked up, and begins it if the action commits. `None`, and nothing
+    /// done: it is to go the general way, because another packet has begun it meanwhile, or because the table is full or the packet
+    /// announced.
+    #[inline(never)]
+    pub(crate) fn begin_absent(
+        &self,
+        (subject, finished): (&Subject, bool),
+        place: &Place<'_>,
+        meta: &mut Metadata,
+        plan: &Plan<'_>,
+    ) -> Option<Written> {
+        let (&Plan { action, now, .. }, key) = (plan, &subject.key);
+        if subject.related || !self.helpers.expectations.is_empty() {
+            return None;
+        }
+        let (protocol, timeout) = Protocol::begin(&subject.content)?;
+        if !action.commit {
+            if !plan.table.is_absent(place.hash, place.bucket?) {
+                return None;
+            }
+            *meta = Metadata { known: Known::new(place.hash), ..fresh(key) };
+            return Some(Written::Nothing);
+        }
+        let mut filling = self.filling((key, place.hash), (&protocol, timeout), action, now);
+        filling.mark = action.mark.map_or(0, |mark| masked_mark(0, mark));
+        filling.label = action.label.map_or([0; 2], |label| masked_label([0; 2], label));
+        filling.counted = match self.limits.admit(key.zone) {
+            Admission::Counted(counted) => counted,
+            Admission::Full => return None,
+            Admission::ZoneFull => {
+                *meta = fresh(key);
+                return Some(Written::Nothing);
+            }
+        };
+        let c = match self.add(&mut filling, action.nat.as_ref(), now) {
+            Ok(c) => c,
+            Err(Refused::Taken) => return None,
+            Err(Refused::ReplyTaken | Refused::Full) => {
+                *meta = fresh(key);
+                return Some(Written::Nothing);
+            }
+        };
+        let known = if action.nat.is_none() { Known::of(c.handle, false, false) } else { Known::default() };
+        *meta = Metadata { mark: filling.mark, label: filling.label, known, ..fresh(key) };
+        let mut written = Written::Nothing;
+        if let Some((reply, side)) = filling.reply {
+            meta.state |= translated_bit(side, false);
+            let any = Translated { handle: c.handle, side, reply: false, related: false };
+            written = match finished && !key.v6 && matches!(key.proto, ipproto::TCP | ipproto::UDP) {
+                true => Written::Ends(Ends::of_replies(reply.address_word(), reply.port_word())),
+                false => Written::Translation(any),
+            };
+        }
+        if filling.helper_word != 0 {
+            self.write_helper_state(&c, false, written != Written::Nothing, meta);
+        }
+        Some(written)
+    }
+
+    /// Adds a connection, which was admitted, or else takes back its admission.
+    fn add(&self, filling: &mut Filling, nat: Option<&Nat>, now: Millis) -> Result<Connection<'_>, Refused> {
+        let added = match nat.and_then(|nat| Some((nat, nat.side?))) {
+            Some(nat) => self.add_translated(filling, nat, now),
+            None => self.table().insert(filling, now),
+        };
+        if added.is_err() {
+            self.limits.leave(filling.key.zone, filling.counted);
+        }
+        added.map(|(handle, record)| Connection { handle, record })
+    }
+
+    /// Adds a translated connection, whose reply key differs from those of all other connections.
+    fn add_translated(
+        &self,
+        filling: &mut Filling,
+        (nat, side): (&Nat, Side),
+        now: Millis,
+    ) -> Result<(Handle, &Record), Refused> {
         let table = self.table();
         for _ in 0..CLASHES_MAX {
-            if let Some((nat, side)) = nat.and_then(|nat| Some((nat, nat.side?))) {
-                let random = cpu::siphash(self.secret, &[self.draws.fetch_add(1, Ordering::Relaxed)]) as u32;
-                let chance = Chance { secret: self.secret, random };
-                let free = |reply: &Key| !table.is_taken(reply.hash(&self.chain), reply, now);
-                let Some(reply) = nat.choose(&filling.key, chance, free) else {
-                    self.exhausted.fetch_add(1, Ordering::Relaxed);
-                    return None;
-                };
-                filling.reply = Some((reply, side));
-                filling.hashes[1] = reply.hash(&self.chain);
-            }
+            let chance = Chance { secret: self.secret, draws: &self.draws };
+            let free = |reply: &Key| !table.is_taken(reply.hash(&self.chain), reply, now);
+            let Some(reply) = nat.choose(&filling.key, chance, free) else {
+                self.exhausted.fetch_add(1, Ordering::Relaxed);
+                return Err(Refused::Full);
+            };
+            filling.reply = Some((reply, side));
+            filling.hashes[1] = reply.hash(&self.chain);
             match table.insert(filling, now) {
-                Ok(handle) => return Some(handle),
-                Err(Refused::Taken) if nat.is_some() && filling.reply.is_some() => {}
-                Err(_) => return None,
+                Err(Refused::ReplyTaken) => {}
+                inserted => return inserted,
             }
         }
-        None
+        Err(Refused::ReplyTaken)
     }
 
     /// Reserves a place for a connection of a zone and returns the number of the zone's count, in which it is

@@ -226,9 +226,7 @@ impl Addresses for u64 {
     #[inline(always)]
     fn ends(found: &Matched<u64>) -> Option<Ends> {
         let (addresses, ports) = if found.reply { found.original } else { found.replies };
-        let ports = ports.rotate_left(32);
-        let ports = ((ports >> 32) as u32) << 16 | ports as u32 & 0xffff;
-        Some(Ends { addresses: addresses.rotate_left(32), ports })
+        Some(Ends::of_replies(addresses, ports))
     }
 }
 

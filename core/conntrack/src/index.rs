@@ -50,6 +50,16 @@ pub(crate) struct Index {
     sizes: Box<[AtomicU32]>,
 }
 
+/// Where an entry may be added.
+#[derive(Debug)]
+pub(crate) enum Vacancy<'a> {
+    At(&'a AtomicU64),
+    /// Nowhere: another record has the key.
+    Taken,
+    /// Nowhere: out of memory.
+    Full,
+}
+
 /// The part of the index that the lock of a shard protects.
 #[derive(Debug, Default)]
 pub(crate) struct ShardIndex {
@@ -81,8 +91,12 @@ impl Bucket {
     /// The record number in the first entry with this hash. Its key is not compared.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
-        let entries = self.entries.iter().map(|e| e.load(Ordering::Relaxed));
-        entries.filter(|e| (e ^ hash) >> RECORD_BITS == 0).find_map(record_of)
+        // Without branches: which entry it is cannot be predicted.
+        let of_hash = |found: u64, entry: &AtomicU64| {
+            let entry = entry.load(Ordering::Relaxed);
+            if entry ^ hash < 1 << RECORD_BITS { entry } else { found }
+        };
+        record_of(self.entries.iter().rev().fold(0, of_hash))
     }
 }
 
@@ -148,32 +162,70 @@ impl Index {
         }
     }
 
-    /// Adds an entry. `false`: out of memory. Here and in the functions below, the caller holds the lock of
-    /// the hash's shard.
-    pub(crate) fn insert(&self, state: &mut ShardIndex, hash: u64, record: u32) -> bool {
+    /// Returns whether there is no entry of a hash, whose bucket was [prefetched](Self::prefetch). `false`: there may be one.
+    #[inline(always)]
+    pub(crate) fn is_absent(&self, hash: u64, bucket: &Bucket) -> bool {
+        let absent = bucket.entries.iter().all(|e| (e.load(Ordering::Acquire) ^ hash) >> RECORD_BITS != 0);
+        // As in `find`: a bucket that was split meanwhile has lost entries.
         let shard = shard_of(hash);
-        let size = self.sizes[shard].load(Ordering::Relaxed);
-        let put = self.put(state, self.bucket(shard, bucket_of(hash, size)), entry_of(hash, record));
-        state.entries += u32::from(put);
-        if state.entries > size * LOAD {
-            self.split(state, shard, size);
-        }
-        put
+        let size = self.sizes[shard].load(Ordering::Acquire);
+        let same = self.bucket(shard, bucket_of(hash, size)).is_some_and(|now| std::ptr::eq(now, bucket));
+        absent && same && bucket.next.load(Ordering::Relaxed) == 0
     }
 
-    fn put(&self, state: &mut ShardIndex, first: Option<&Bucket>, entry: u64) -> bool {
-        let mut last = None;
+    /// A free place for an entry of a hash, unless `is_taken` is true for a record that has such an entry. Here and in the functions
+    /// below, the caller holds the lock of the hash's shard.
+    pub(crate) fn vacancy(
+        &self,
+        state: &mut ShardIndex,
+        hash: u64,
+        is_taken: impl FnMut(u32) -> bool,
+    ) -> Vacancy<'_> {
+        let shard = shard_of(hash);
+        let size = self.sizes[shard].load(Ordering::Relaxed);
+        self.vacancy_in(state, self.bucket(shard, bucket_of(hash, size)), hash, is_taken)
+    }
+
+    /// The same in a chain of buckets.
+    #[inline(always)]
+    fn vacancy_in<'a>(
+        &'a self,
+        state: &mut ShardIndex,
+        first: Option<&'a Bucket>,
+        hash: u64,
+        mut is_taken: impl FnMut(u32) -> bool,
+    ) -> Vacancy<'a> {
+        let (mut free, mut last) = (None, None);
         for bucket in self.chain(first) {
-            if let Some(free) = bucket.entries.iter().find(|e| e.load(Ordering::Relaxed) == 0) {
-                free.store(entry, Ordering::Release);
-                return true;
+            for place in &bucket.entries {
+                let entry = place.load(Ordering::Relaxed);
+                if entry == 0 {
+                    free = Some(place);
+                } else if (entry ^ hash) >> RECORD_BITS == 0 && record_of(entry).is_some_and(&mut is_taken) {
+                    return Vacancy::Taken;
+                }
             }
             last = Some(bucket);
         }
-        let (Some(last), Some((number, more))) = (last, self.overflow_bucket(state)) else { return false };
-        more.entries[0].store(entry, Ordering::Relaxed);
+        if let Some(free) = free {
+            return Vacancy::At(free);
+        }
+        let (Some(last), Some((number, more))) = (last, self.overflow_bucket(state)) else {
+            return Vacancy::Full;
+        };
         last.next.store(u64::from(number) + 1, Ordering::Release);
-        true
+        Vacancy::At(&more.entries[0])
+    }
+
+    /// Adds an entry in a place that was found free under the same lock.
+    pub(crate) fn fill(&self, state: &mut ShardIndex, place: &AtomicU64, hash: u64, record: u32) {
+        place.store(entry_of(hash, record), Ordering::Release);
+        state.entries += 1;
+        let shard = shard_of(hash);
+        let size = self.sizes[shard].load(Ordering::Relaxed);
+        if state.entries > size * LOAD {
+            self.split(state, shard, size);
+        }
     }
 
     fn overflow_bucket(&self, state: &mut ShardIndex) -> Option<(u32, &Bucket)> {
@@ -196,15 +248,25 @@ impl Index {
         }
         let from = size - (1 << size.ilog2());
         let Some(new) = self.buckets.make(size << SHARD_BITS | shard as u32) else { return };
-        let moves = |entry: u64| entry != 0 && bucket_of(entry, size + 1) == size;
+        // All entries of the old bucket have the same lower bits. Those that move have the next bit set, too.
+        let moves = |entry: u64| entry >> (RECORD_BITS + size.ilog2()) & 1 != 0;
+        let mut empty = new.entries.iter();
         for bucket in self.chain(self.bucket(shard, from)) {
             for entry in &bucket.entries {
                 let entry = entry.load(Ordering::Relaxed);
-                if moves(entry) && !self.put(state, Some(new), entry) {
+                if !moves(entry) {
+                    continue;
+                }
+                let place = match empty.next() {
+                    Some(place) => Vacancy::At(place),
+                    None => self.vacancy_in(state, Some(new), entry, |_| false),
+                };
+                let Vacancy::At(place) = place else {
                     // Out of memory: the old bucket stays as it was, and the copies in the new one are
                     // cleared.
                     return self.chain(Some(new)).for_each(|b| b.entries.iter().for_each(clear));
-                }
+                };
+                place.store(entry, Ordering::Relaxed);
             }
         }
         self.sizes[shard].store(size + 1, Ordering::Release);
@@ -246,6 +308,14 @@ mod tests {
         mixed & !(0x3fe << 54) & if n.is_multiple_of(3) { u64::MAX << 40 } else { u64::MAX }
     }
 
+    impl Index {
+        fn insert(&self, state: &mut ShardIndex, hash: u64, record: u32) -> bool {
+            let Vacancy::At(place) = self.vacancy(state, hash, |_| false) else { return false };
+            self.fill(state, place, hash, record);
+            true
+        }
+    }
+
     #[test]
     fn entries_are_found_while_the_index_grows_and_no_others() {
         let (index, mut state) = (Index::default(), [ShardIndex::default(), ShardIndex::default()]);
@@ -263,6 +333,8 @@ mod tests {
             let probe = step % 4000;
             let found = index.find(hash_of(probe), |r| (r == probe as u32).then_some(()));
             assert_eq!(found.is_some(), there.contains(&probe), "{probe} after {step} steps");
+            let bucket = index.prefetch(hash_of(probe)).expect("a bucket");
+            assert!(!there.contains(&probe) || !index.is_absent(hash_of(probe), bucket));
         }
         assert!(there.len() > 1000 && index.sizes[0].load(Ordering::Relaxed) > 100);
         let entries = state.iter().map(|s| s.entries as usize).sum::<usize>();

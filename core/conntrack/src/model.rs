@@ -33,6 +33,8 @@ fn begin(record: &Record, n: u32) -> u32 {
         words: [UdpState::Once as u64, 0, 0],
         policy: 0,
         counted: 0,
+        mark: 0,
+        label: [0; 2],
         helper_word: 0,
     };
     let generation = record.reserve(&filling, None);

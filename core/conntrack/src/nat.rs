@@ -10,6 +10,7 @@ use crate::record::Side;
 use cpu::siphash;
 use packet::ipproto;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The parameters of `nat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,10 +68,17 @@ pub enum Transport {
 
 /// Inputs of the choice between equally suitable addresses and ports.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chance {
+pub(crate) struct Chance<'a> {
     pub(crate) secret: [u64; 2],
-    /// A random number, different for each connection.
-    pub(crate) random: u32,
+    /// Number of random numbers that were drawn.
+    pub(crate) draws: &'a AtomicU64,
+}
+
+impl Chance<'_> {
+    /// A random number, another one at each call.
+    fn draw(&self) -> u32 {
+        siphash(self.secret, &[self.draws.fetch_add(1, Ordering::Relaxed)]) as u32
+    }
 }
 
 /// Number of ports tried in the first round.
@@ -107,7 +115,7 @@ impl Nat {
     pub(crate) fn choose(
         &self,
         key: &Key,
-        chance: Chance,
+        chance: Chance<'_>,
         mut free: impl FnMut(&Key) -> bool,
     ) -> Option<Key> {
         let side = self.side?;
@@ -124,7 +132,7 @@ impl Nat {
         if !has_ports(key.proto) {
             return free(&reply).then_some(reply);
         }
-        let mut draw = chance.random;
+        let mut draw = || chance.draw();
         let (source, destination) =
             (self.source_ports(key, side, port_hash), self.destination_ports(side, port_hash));
         if let Some(ports) = destination {
@@ -139,8 +147,12 @@ impl Nat {
         source.search(&mut draw, |port| free(&with(port))).map(with)
     }
 
-    /// The hashes that select the address and the first port.
-    fn hashes(&self, key: &Key, chance: Chance) -> [u32; 2] {
+    /// The hashes that select the address and the first port, if there is a choice.
+    fn hashes(&self, key: &Key, chance: Chance<'_>) -> [u32; 2] {
+        let one_address = self.addresses.is_none_or(|(first, last)| first == last);
+        if one_address && self.ports.is_none() {
+            return [0; 2];
+        }
         let (low, high) = self.addresses.map_or((0, 0), |(a, b)| (number(a), number(b)));
         let ports = self.ports.map_or(0, |(a, b)| u64::from(a) << 16 | u64::from(b));
         let what = u64::from(key.v6) << 32 | u64::from(key.proto) << 16 | u64::from(key.zone);
@@ -150,10 +162,12 @@ impl Nat {
         };
         let ports = [key.port_word(), 0];
         let whole = hash(chance.secret, [key.src.address, key.dst.address, ports]);
-        // The secret is not hashed, so that a client keeps its address after a restart.
-        let client = hash([0; 2], [key.src.address, [0; 2], [0; 2]]);
-        let address = if self.persistent { client } else { whole };
-        [address, if self.random { chance.random } else { whole }]
+        let address = match self.persistent {
+            // Without the secret, so that a client keeps its address after a restart.
+            true => hash([0; 2], [key.src.address, [0; 2], [0; 2]]),
+            false => whole,
+        };
+        [address, if self.random { chance.draw() } else { whole }]
     }
 
     /// The address that replaces the translated one. `None`: the range is of the other address family.
@@ -201,7 +215,7 @@ impl Ports {
 
     /// Returns the first free port. In a large range it tries some ports from the first one on, then fewer
     /// ports from a random one on, and so on, so the cost is bounded even if the range is nearly full.
-    fn search(self, draw: &mut u32, mut free: impl FnMut(u16) -> bool) -> Option<u16> {
+    fn search(self, draw: &mut impl FnMut() -> u32, mut free: impl FnMut(u16) -> bool) -> Option<u16> {
         let count = u32::from(self.high - self.low) + 1;
         let mut tries = count.min(TRIES_MAX);
         let mut port = self.first;
@@ -217,8 +231,7 @@ impl Ports {
                 return None;
             }
             tries /= 2;
-            *draw = siphash([0; 2], &[u64::from(*draw)]) as u32;
-            port = self.low + (*draw % count) as u16;
+            port = self.low + (draw() % count) as u16;
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The fields of such a packet are read as words in the layout of a [`Record`](crate::record::Record), so that they are compared with
 //! a record word by word. [`Written`] is what the datapath writes into a packet after tracking.
 
-use crate::key::{End, Key};
+use crate::key::{End, Key, Tuple};
 use crate::nat::{Translation, Transport};
 use crate::record::{IS_IPV6, Pair, Side};
 use crate::subject::{Content, Packet, Subject};
@@ -62,6 +62,16 @@ pub struct Ends {
 impl From<Option<Translated>> for Written {
     fn from(translated: Option<Translated>) -> Written {
         translated.map_or(Written::Nothing, Written::Translation)
+    }
+}
+
+impl Ends {
+    /// The ends of packets whose replies have these addresses and ports, in the layout of a record.
+    #[inline(always)]
+    pub(crate) fn of_replies(reply_addresses: u64, reply_ports: u64) -> Ends {
+        let ports = reply_ports.rotate_left(32);
+        let ports = ((ports >> 32) as u32) << 16 | ports as u32 & 0xffff;
+        Ends { addresses: reply_addresses.rotate_left(32), ports }
     }
 }
 
@@ -174,8 +184,18 @@ impl PacketWords {
         Key::hash_ipv6(self.meta_bits, self.ipv6_addresses, self.ports, chain)
     }
 
+    /// Takes a UDP packet from its tuple, which an earlier `ct` has read. `finished`: its checksums are finished.
+    pub(crate) fn read_tuple(&mut self, tuple: &Tuple, zone: u16, finished: bool) {
+        self.meta_bits = meta_bits(tuple.proto, zone) | if tuple.v6 { IS_IPV6 } else { 0 };
+        self.addresses = tuple.src[1] << 32 | tuple.dst[1] & 0xffff_ffff;
+        self.ipv6_addresses = [tuple.src, tuple.dst];
+        self.ports = u64::from(tuple.tp_src) << 32 | u64::from(tuple.tp_dst);
+        self.content = Content::Other;
+        self.finished = finished;
+    }
+
     /// Converts the packet to the form of the general path.
-    #[cold]
+    #[inline]
     pub(crate) fn subject(&self) -> Subject {
         let v6 = self.meta_bits & IS_IPV6 != 0;
         let [src, dst] = match v6 {

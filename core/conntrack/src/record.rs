@@ -189,6 +189,8 @@ pub(crate) struct Filling {
     pub(crate) words: Words,
     pub(crate) policy: u16,
     pub(crate) counted: u32,
+    pub(crate) mark: u32,
+    pub(crate) label: [u64; 2],
     /// The helper word; see [`helper_word_of`](crate::helper::helper_word_of).
     pub(crate) helper_word: u64,
 }
@@ -282,8 +284,8 @@ impl Record {
         store(&self.ports, f.key.port_word());
         store(&self.reply_ports, f.reply.map_or(0, |(key, _)| key.port_word()));
         store(&self.expires, f.expires.0);
-        replace(&self.mark, u64::from(f.policy) << 32 | mark_stamp(generation));
-        self.label.iter().for_each(|word| store(word, 0));
+        replace(&self.mark, u64::from(f.mark) | u64::from(f.policy) << 32 | mark_stamp(generation));
+        self.label.iter().zip(f.label).for_each(|(word, half)| store(word, half));
         self.hashes.iter().zip(f.hashes).for_each(|(word, hash)| store(word, hash));
         store(&self.counted, f.counted.into());
         store(&self.helper_word, f.helper_word);

@@ -5,11 +5,11 @@
 //! lock of one shard at a time, that of the reply key first, so that a record is found by both keys or by
 //! neither.
 
-use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, shard_of};
+use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, Vacancy, shard_of};
 use crate::key::Key;
 use crate::record::{Addresses, Filling, Matched, Meta, Pair, Phase, Record};
 use crate::slab::Slab;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
@@ -58,8 +58,10 @@ pub(crate) struct Found<'a> {
 /// The reason why a connection was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// One of its keys is taken.
+    /// Another connection has its key.
     Taken,
+    /// Another connection has its reply key.
+    ReplyTaken,
     /// Out of memory, or all record numbers are used.
     Full,
 }
@@ -77,10 +79,28 @@ impl Default for Table {
     }
 }
 
+/// Number of records that a shard takes at once: three of four new connections do not write the counter that all shards share.
+const BATCH: u32 = 4;
+
 /// Returns a free number, or one that was never used.
+#[inline]
 fn take(free: &mut Vec<u32>, used: &AtomicU32) -> Option<u32> {
-    let more = |n: u32| (n < RECORDS_MAX).then_some(n + 1);
-    free.pop().or_else(|| used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok())
+    if free.is_empty() {
+        let more = |n: u32| (n <= RECORDS_MAX - BATCH).then_some(n + BATCH);
+        let first = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        free.extend((first..first + BATCH).rev());
+    }
+    free.pop()
+}
+
+/// The place of an entry, or the reason why there is none.
+#[inline(always)]
+fn vacant(vacancy: Vacancy<'_>, taken: Refused) -> Result<&AtomicU64, Refused> {
+    match vacancy {
+        Vacancy::At(place) => Ok(place),
+        Vacancy::Taken => Err(taken),
+        Vacancy::Full => Err(Refused::Full),
+    }
 }
 
 impl Table {
@@ -163,16 +183,13 @@ impl Table {
 
     /// Returns whether a connection has this key or has reserved it.
     pub(crate) fn is_taken(&self, hash: u64, key: &Key, now: Millis) -> bool {
-        let taken = self.index.find(hash, |number| {
-            let record = self.records.get(number)?;
-            let (meta, _) = record.matches(key, &self.addresses)?;
-            match meta.phase() {
-                Phase::Reserved => Some(()),
-                Phase::Live => (record.expires() > now).then_some(()),
-                Phase::Free | Phase::Dead => None,
-            }
-        });
-        taken.is_some()
+        self.index.find(hash, |number| self.is_taken_by(number, key, now)).is_some()
+    }
+
+    /// Returns whether no connection has a key with this hash, whose bucket was prefetched. `false`: one may have.
+    #[inline(always)]
+    pub(crate) fn is_absent(&self, hash: u64, bucket: &Bucket) -> bool {
+        self.index.is_absent(hash, bucket)
     }
 
     /// The connection of a handle, if it still exists.
@@ -189,39 +206,83 @@ impl Table {
     }
 
     /// Adds a connection.
-    pub(crate) fn insert(&self, filling: &Filling, now: Millis) -> Result<Handle, Refused> {
+    pub(crate) fn insert(&self, filling: &Filling, now: Millis) -> Result<(Handle, &Record), Refused> {
         let [hash, reply_hash] = filling.hashes;
-        let (number, record, generation) = {
+        if filling.reply.is_none() {
+            return self.insert_alone(&mut self.lock(hash), filling, now);
+        }
+        let (number, record, generation) = self.insert_reply(&mut self.lock(reply_hash), filling, now)?;
+        let inserted = {
             let mut shard = self.lock(hash);
-            self.reserve(&mut shard, filling).ok_or(Refused::Full)?
+            let vacancy = self.index.vacancy(&mut shard.index, hash, |other| {
+                other != number && self.is_live_with(other, &filling.key, now)
+            });
+            vacant(vacancy, Refused::Taken).map(|place| {
+                self.index.fill(&mut shard.index, place, hash, number);
+                record.publish();
+                shard.connections += 1;
+            })
         };
-        if let Some((key, _)) = &filling.reply {
+        if let Err(refused) = inserted {
             let mut shard = self.lock(reply_hash);
-            // A reserved record counts, so if two threads choose the same key, one of them is refused.
-            let taken = self.is_taken(reply_hash, key, now);
-            if taken || !self.index.insert(&mut shard.index, reply_hash, number) {
-                self.give_back(&mut shard, number, record);
-                return Err(if taken { Refused::Taken } else { Refused::Full });
-            }
-        }
-        let mut shard = self.lock(hash);
-        let taken = self.is_taken_by_another(hash, &filling.key, number, now);
-        if !taken && self.index.insert(&mut shard.index, hash, number) {
-            record.publish();
-            shard.connections += 1;
-            return Ok(Handle { record: number, generation });
-        }
-        if filling.reply.is_some() {
-            drop(shard);
-            shard = self.lock(reply_hash);
             self.index.remove(&mut shard.index, reply_hash, number);
+            self.give_back(&mut shard, number, record);
+            return Err(refused);
         }
-        self.give_back(&mut shard, number, record);
-        Err(if taken { Refused::Taken } else { Refused::Full })
+        Ok((Handle { record: number, generation }, record))
     }
 
-    fn is_taken_by_another(&self, hash: u64, key: &Key, own: u32, now: Millis) -> bool {
-        self.find(hash, key, now).is_some_and(|f| f.handle.record != own && f.record.expires() > now)
+    /// Adds a connection that is not translated.
+    fn insert_alone(
+        &self,
+        shard: &mut Shard,
+        filling: &Filling,
+        now: Millis,
+    ) -> Result<(Handle, &Record), Refused> {
+        let [hash, _] = filling.hashes;
+        let is_taken = |other| self.is_live_with(other, &filling.key, now);
+        let place = vacant(self.index.vacancy(&mut shard.index, hash, is_taken), Refused::Taken)?;
+        let (number, record, generation) = self.reserve(shard, filling).ok_or(Refused::Full)?;
+        self.index.fill(&mut shard.index, place, hash, number);
+        record.publish();
+        shard.connections += 1;
+        Ok((Handle { record: number, generation }, record))
+    }
+
+    /// Reserves a record for a translated connection, and makes it known by its reply key.
+    fn insert_reply(
+        &self,
+        shard: &mut Shard,
+        filling: &Filling,
+        now: Millis,
+    ) -> Result<(u32, &Record, u32), Refused> {
+        let (Some((key, _)), [_, hash]) = (&filling.reply, filling.hashes) else {
+            return Err(Refused::Full);
+        };
+        // A reserved record counts, so if two threads choose the same key, one of them is refused.
+        let is_taken = |other| self.is_taken_by(other, key, now).is_some();
+        let place = vacant(self.index.vacancy(&mut shard.index, hash, is_taken), Refused::ReplyTaken)?;
+        let reserved = self.reserve(shard, filling).ok_or(Refused::Full)?;
+        self.index.fill(&mut shard.index, place, hash, reserved.0);
+        Ok(reserved)
+    }
+
+    /// Returns whether a record is a connection with this key.
+    fn is_live_with(&self, number: u32, key: &Key, now: Millis) -> bool {
+        let record = self.records.get(number);
+        let found = record.and_then(|record| Some((record, record.matches(key, &self.addresses)?)));
+        found.is_some_and(|(record, (meta, _))| meta.phase() == Phase::Live && record.expires() > now)
+    }
+
+    /// Returns a value if a record is a connection with this key, or has reserved it.
+    fn is_taken_by(&self, number: u32, key: &Key, now: Millis) -> Option<()> {
+        let record = self.records.get(number)?;
+        let (meta, _) = record.matches(key, &self.addresses)?;
+        match meta.phase() {
+            Phase::Reserved => Some(()),
+            Phase::Live => (record.expires() > now).then_some(()),
+            Phase::Free | Phase::Dead => None,
+        }
     }
 
     fn reserve(&self, shard: &mut Shard, filling: &Filling) -> Option<(u32, &Record, u32)> {

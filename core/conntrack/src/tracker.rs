@@ -76,9 +76,19 @@ pub struct Metadata {
     pub control: Option<Control>,
 }
 
-/// The connection of a packet that was tracked before: it is not looked up again in the same zone.
+/// What an earlier `ct` in the same zone has found out about a packet whose addresses and ports are the same since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known(Option<Seen>);
+pub struct Known(Is);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Is {
+    #[default]
+    Unknown,
+    /// Its connection, which is not looked up again.
+    Seen(Seen),
+    /// It has none. Its checksums are right, its key is its tuple, and this is the hash of that: the upper and the lower half.
+    New([u32; 2]),
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -88,13 +98,39 @@ pub(crate) struct Seen {
 }
 
 impl Known {
+    #[inline(always)]
     pub(crate) fn of(handle: Handle, reply: bool, related: bool) -> Known {
-        Known(Some(Seen { handle, reply, related }))
+        Known(Is::Seen(Seen { handle, reply, related }))
     }
 
-    /// Returns whether a connection is known.
-    pub fn is_some(&self) -> bool {
-        self.0.is_some()
+    #[inline(always)]
+    pub(crate) fn new(hash: u64) -> Known {
+        Known(Is::New([(hash >> 32) as u32, hash as u32]))
+    }
+
+    #[inline(always)]
+    fn seen(self) -> Option<Seen> {
+        match self.0 {
+            Is::Seen(seen) => Some(seen),
+            _ => None,
+        }
+    }
+
+    /// The hash of a packet that had no connection.
+    #[inline(always)]
+    pub(crate) fn hash(self) -> Option<u64> {
+        match self.0 {
+            Is::New([high, low]) => Some(u64::from(high) << 32 | u64::from(low)),
+            _ => None,
+        }
+    }
+
+    /// What is known of the fragments of a packet: its checksums may be those of other fragments at the next `ct`.
+    pub fn of_fragments(self) -> Known {
+        match self.0 {
+            Is::Seen(_) => self,
+            _ => Known::default(),
+        }
     }
 }
 
@@ -140,12 +176,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Replaces the bits of a mask.
-fn masked_mark(old: u32, (value, mask): (u32, u32)) -> u32 {
+pub(crate) fn masked_mark(old: u32, (value, mask): (u32, u32)) -> u32 {
     value | old & !mask
 }
 
 /// As `masked_mark`, for a label.
-fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -> [u64; 2] {
+pub(crate) fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -> [u64; 2] {
     [value[0] | old[0] & !mask[0], value[1] | old[1] & !mask[1]]
 }
 
@@ -192,7 +228,7 @@ impl Conntrack {
     /// The connection of a packet that was tracked in this zone before.
     #[inline(always)]
     pub(crate) fn known(&self, meta: &Metadata, action: &Action) -> Option<(Connection<'_>, Seen)> {
-        let seen = meta.known.0.filter(|_| meta.zone == action.zone && !action.force)?;
+        let seen = meta.known.seen().filter(|_| meta.zone == action.zone && !action.force)?;
         let record = self.table.get()?.get(seen.handle)?;
         Some((Connection { handle: seen.handle, record }, seen))
     }
@@ -256,7 +292,7 @@ impl Conntrack {
                     self.write_helper_state(&c, reply, written.is_some(), meta);
                 }
                 if action.nat.is_none() {
-                    meta.known = Known(Some(Seen { handle: c.handle, reply, related: subject.related }));
+                    meta.known = Known::of(c.handle, reply, subject.related);
                 }
             }
             None => {

@@ -54,6 +54,7 @@ fn cases() -> Vec<Case> {
     let address = std::net::IpAddr::from([30, 0, 0, 1]);
     let nat = CtNat { snat: Some(true), addresses: Some((address, address)), ..CtNat::default() };
     let translate = DpAction::Ct(Box::new(Ct { commit: true, nat: Some(nat), ..Ct::default() }));
+    let look_up_nat = DpAction::Ct(Box::new(Ct { nat: Some(CtNat::default()), ..Ct::default() }));
     let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1005 };
     let eth = EthKey { src: Mac([1; 6]), dst: Mac([2; 6]) };
     let set = DpAction::Set(SetField::Eth(Masked::new(eth, EthKey { src: mac, dst: mac })));
@@ -95,13 +96,16 @@ fn cases() -> Vec<Case> {
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
         ("ct1000", 1000, vec![src], [vec![track.clone()], output()].concat()),
         ("est20", 20, vec![ip], vec![look_up.clone(), DpAction::Recirc(1)]),
-        ("esttcp20", 20, vec![ip], vec![look_up, DpAction::Recirc(1)]),
+        ("esttcp20", 20, vec![ip], vec![look_up.clone(), DpAction::Recirc(1)]),
         ("est1000", 1000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
         ("est100000", 100_000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
         ("estsix1000", 1000, vec![ip], vec![track.clone(), DpAction::Recirc(1)]),
         ("estsix20000", 20_000, vec![ip], vec![track.clone(), DpAction::Recirc(1)]),
         ("esttcp1000", 1000, vec![src], vec![track, DpAction::Recirc(1)]),
-        ("snat1000", 1000, vec![src], vec![translate, DpAction::Recirc(1)]),
+        ("snat1000", 1000, vec![src], vec![translate.clone(), DpAction::Recirc(1)]),
+        ("new256000", 256_000, vec![ip], vec![look_up, DpAction::Recirc(1)]),
+        ("newsnat256000", 256_000, vec![ip], vec![look_up_nat, DpAction::Recirc(1)]),
+        ("newsix256000", 256_000, vec![ip], vec![DpAction::Ct(Box::default()), DpAction::Recirc(1)]),
         ("single10000", 10_000, vec![src], output()),
         ("table10000", 10_000, networks(&ip), output()),
         ("ports10000", 10_000, networks(&ip), output()),
@@ -266,8 +270,10 @@ fn networks(ip: &Flow) -> Vec<Flow> {
 /// Packet `n` of a case: cases with 10,000 packets use twenty networks and a different destination for each
 /// packet.
 fn packet(case: &str, n: u32) -> Flow {
-    if case.starts_with("six") {
+    if case.starts_with("six") || case.starts_with("newsix") {
         udp6(n)
+    } else if case.starts_with("new") {
+        Flow { nw_dst: 0x1400_0000 + n, ..udp(0) }
     } else if case.starts_with("estsix") {
         let there = udp6(n / 2);
         let Flow { ipv6_src, ipv6_dst, tp_src, tp_dst, .. } = there;
@@ -334,6 +340,8 @@ fn setup((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
     if name.contains("cap") {
         add_tunnel(&datapath, name, *n);
     }
+    let address = IpAddr::from([30, 0, 0, 1]);
+    let source = CtNat { snat: Some(true), addresses: Some((address, address)), ..CtNat::default() };
     for i in 0..*n {
         if name.starts_with("decap") || name.starts_with("encapends") {
             break;
@@ -346,12 +354,13 @@ fn setup((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
         if name == &"recirc" {
             datapath.flow_put(&again, mask, output().into(), Arc::new(NoOwner)).unwrap();
         }
-        if name.starts_with("est") || name.starts_with("snat") {
+        if name.starts_with("est") || name.starts_with("snat") || name.starts_with("new") {
             let again = Flow { ct_state: TRACKED, ..again };
             let mask = Flow { dl_type: u16::MAX, nw_frag: 3, ct_state: TRACKED | NEW, ..Flow::ZERO };
             let _ = datapath.flow_put(&again, &mask, output().into(), Arc::new(NoOwner));
             let new = Flow { ct_state: TRACKED | NEW, ..again };
-            let commit = DpAction::Ct(Box::new(Ct { commit: true, ..Ct::default() }));
+            let nat = name.starts_with("newsnat").then(|| source.clone());
+            let commit = DpAction::Ct(Box::new(Ct { commit: true, nat, ..Ct::default() }));
             let _ =
                 datapath.flow_put(&new, &mask, [vec![commit], output()].concat().into(), Arc::new(NoOwner));
         }

@@ -344,7 +344,8 @@ fn read_one<'t>((conntrack, plan): (&'t Conntrack, &Plan<'t>), p: &mut Packet, r
         l3: p.frame.bytes().get(usize::from(layout.l3)..).unwrap_or_default(),
         verify: !p.frame.is_undone(),
     };
-    let known = Metadata { zone: p.meta.ct_zone, known: p.meta.ct_known, ..Metadata::default() };
+    let tuple = p.meta.rare.as_ref().map_or(Tuple::default(), |rare| rare.ct_tuple);
+    let known = Metadata { zone: p.meta.ct_zone, known: p.meta.ct_known, tuple, ..Metadata::default() };
     conntrack.read(&packet, (&known, false), plan, read);
 }
 

@@ -151,7 +151,7 @@ fn whole(engine: &mut Engine, datagram: &Datagram<Packet>) -> Option<Packet> {
 fn learn(p: &mut Packet, whole: &Packet) {
     let (to, from) = (&mut p.meta, &whole.meta);
     (to.ct_state, to.ct_zone, to.ct_mark) = (from.ct_state, from.ct_zone, from.ct_mark);
-    to.ct_known = from.ct_known;
+    to.ct_known = from.ct_known.of_fragments();
     if let Some(known) = &from.rare {
         let Rare { ct_label, ct_tuple, .. } = &mut **to.rare.get_or_insert_default();
         (*ct_label, *ct_tuple) = (known.ct_label, known.ct_tuple);
