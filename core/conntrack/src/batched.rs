@@ -159,12 +159,12 @@ impl Conntrack {
                     let packet = &read.words;
                     match record.match_ipv4(packet.meta_bits, packet.addresses, packet.ports) {
                         Some(found) => {
-                            recent.remember(packet, &found.remembered(number));
-                            if fresh
-                                && plan.is_plain()
-                                && self.track_plain(packet, &found, (number, record), meta, plan)
-                            {
-                                return Written::Nothing;
+                            // Only the packets of such plans are looked for among recent connections.
+                            if fresh && plan.is_plain() {
+                                recent.remember(packet, &found.remembered(number));
+                                if self.track_plain(packet, &found, (number, record), meta, plan) {
+                                    return Written::Nothing;
+                                }
                             }
                             self.track_matched(packet, &found, (number, record), (state, meta), plan)
                         }

@@ -91,12 +91,13 @@ impl Bucket {
     /// The record number in the first entry with this hash. Its key is not compared.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
-        // Without branches: which entry it is cannot be predicted.
-        let of_hash = |found: u64, entry: &AtomicU64| {
+        for entry in &self.entries {
             let entry = entry.load(Ordering::Relaxed);
-            if entry ^ hash < 1 << RECORD_BITS { entry } else { found }
-        };
-        record_of(self.entries.iter().rev().fold(0, of_hash))
+            if entry ^ hash < 1 << RECORD_BITS {
+                return record_of(entry);
+            }
+        }
+        None
     }
 }
 
