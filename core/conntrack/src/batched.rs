@@ -330,6 +330,32 @@ mod tests {
         Some(t)
     }
 
+    /// Of two packets that are read before either is tracked, the second belongs to the connection that the first begins: also if the
+    /// only possible port is taken then, or if the zone is full.
+    #[test]
+    fn a_second_packet_of_a_batch_finds_the_connection_of_the_first() {
+        let (ethertype, l3) = packet(false, ipproto::UDP, (1, 2), 0, false);
+        let packet = Packet { ethertype, l3: &l3, verify: true };
+        let one_port = Nat { ports: Some((7000, 7000)), ..actions()[5].nat.expect("it translates") };
+        let one_port = Nat { addresses: one_port.addresses.map(|(first, _)| (first, first)), ..one_port };
+        for action in [actions()[2], actions()[4], Action { nat: Some(one_port), ..actions()[2] }] {
+            let (ct, mut recent) = (Conntrack::new(1), Recent::default());
+            ct.set_limit(Some(5), 1);
+            let (plan, mut reads) = (ct.plan(&action, Millis(0)), [Read::default(); 2]);
+            for read in &mut reads {
+                ct.read(&packet, (&Metadata::default(), true), &plan, read);
+                ct.prefetch(read);
+            }
+            let tracked = reads.map(|read| {
+                let mut meta = Metadata::default();
+                let written = ct.track_read(&read, (&mut meta, true), &plan, &mut recent);
+                (meta.state, meta.known, translation(&ct, &l3, written))
+            });
+            assert_eq!(tracked[0], tracked[1]);
+            assert_eq!((ct.count(), ct.take_exhausted()), (1, 0));
+        }
+    }
+
     proptest! {
         /// Packets that begin connections are the same in the quick way and in the general one, and leave the same behind: after
         /// one look and after two, where the table or a zone is full, and where another packet was first.

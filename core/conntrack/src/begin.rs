@@ -86,9 +86,9 @@ impl Conntrack {
         }
     }
 
-    /// Tracks a packet whose connection did not exist when it was looked up, and begins it if the action commits. `None`, and nothing
-    /// done: it is to go the general way, because another packet has begun it meanwhile, or because the table is full or the packet
-    /// announced.
+    /// Tracks a packet whose connection did not exist when it was looked up, and begins it if the action commits. Returns `None` and
+    /// does nothing if the general path is needed: another packet has begun it meanwhile, the table is full, or a helper expects
+    /// connections.
     #[inline(never)]
     pub(crate) fn begin_absent(
         &self,
@@ -102,10 +102,14 @@ impl Conntrack {
             return None;
         }
         let (protocol, timeout) = Protocol::begin(&subject.content)?;
+        // An earlier packet of the batch may have begun the connection. A connection that is not translated is refused by the insertion
+        // then; a translated one may be refused for another reason.
+        let is_absent = || place.bucket.is_some_and(|bucket| plan.table.is_absent(place.hash, bucket));
+        let is_translated = action.nat.is_some_and(|nat| nat.side.is_some());
+        if (!action.commit || is_translated) && !is_absent() {
+            return None;
+        }
         if !action.commit {
-            if !plan.table.is_absent(place.hash, place.bucket?) {
-                return None;
-            }
             *meta = Metadata { known: Known::new(place.hash), ..fresh(key) };
             return Some(Written::Nothing);
         }
@@ -114,11 +118,11 @@ impl Conntrack {
         filling.label = action.label.map_or([0; 2], |label| masked_label([0; 2], label));
         filling.counted = match self.limits.admit(key.zone) {
             Admission::Counted(counted) => counted,
-            Admission::Full => return None,
-            Admission::ZoneFull => {
+            Admission::ZoneFull if is_absent() => {
                 *meta = fresh(key);
                 return Some(Written::Nothing);
             }
+            Admission::ZoneFull | Admission::Full => return None,
         };
         let c = match self.add(&mut filling, action.nat.as_ref(), now) {
             Ok(c) => c,
