@@ -162,16 +162,16 @@ pub fn ask(
 }
 
 /// A connection to the daemon, for tools that send more than one command.
-pub struct Asking {
+pub struct ControlSession {
     client: Client,
     target: String,
     format: Format,
 }
 
-impl Asking {
+impl ControlSession {
     /// Connects to the daemon of `target`, or to the switch.
-    pub fn new(call: &Call, target: Option<&str>) -> Result<Asking, Failure> {
-        Asking::within(call, target, &Dirs::from_env(&call.argv0), None)
+    pub fn new(call: &Call, target: Option<&str>) -> Result<ControlSession, Failure> {
+        ControlSession::within(call, target, &Dirs::from_env(&call.argv0), None)
     }
 
     fn within(
@@ -179,7 +179,7 @@ impl Asking {
         target: Option<&str>,
         dirs: &Dirs,
         timeout: Option<Duration>,
-    ) -> Result<Asking, Failure> {
+    ) -> Result<ControlSession, Failure> {
         let (target, path) = locate(target, call, dirs).map_err(Failure::Fatal)?;
         let client = Client::connect(&path, timeout).map_err(|e| {
             let why = runtime::error_text(&e);
@@ -191,7 +191,7 @@ impl Asking {
                 }
             }
         })?;
-        Ok(Asking { client, target, format: Format::Text })
+        Ok(ControlSession { client, target, format: Format::Text })
     }
 
     /// Sends a command without arguments and returns the reply as JSON.
@@ -243,9 +243,9 @@ impl Asking {
 }
 
 fn perform(job: &Job, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
-    let mut asking = Asking::within(call, job.target.as_deref(), dirs, job.timeout)?;
-    let answer = asking.transact(job.format, &job.command, &job.args);
-    let answer = answer.map_err(|failure| asking.with_hint(failure, &job.command))?;
+    let mut session = ControlSession::within(call, job.target.as_deref(), dirs, job.timeout)?;
+    let answer = session.transact(job.format, &job.command, &job.args);
+    let answer = answer.map_err(|failure| session.with_hint(failure, &job.command))?;
     render(answer, job).map(ended)
 }
 

@@ -1,6 +1,6 @@
 //! `sluice pmd plan`: shows the result of an rxq reassignment without applying it.
 
-use crate::appctl::{Asking, report_failure};
+use crate::appctl::{ControlSession, report_failure};
 use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Line, Names, Page};
@@ -55,9 +55,9 @@ pub fn main(call: &Call) -> ExitCode {
 
 /// Asks the switch and prints its answer.
 pub fn ask(call: &Call, target: Option<&str>, command: &str, json: bool) -> ExitCode {
-    let answer = Asking::new(call, target).and_then(|mut asking| match json {
-        true => asking.ask(command).map(|answer| format!("{answer}\n")),
-        false => asking.ask_text(command),
+    let answer = ControlSession::new(call, target).and_then(|mut session| match json {
+        true => session.ask(command).map(|answer| format!("{answer}\n")),
+        false => session.ask_text(command),
     });
     match answer {
         Ok(text) => {

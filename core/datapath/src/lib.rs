@@ -9,7 +9,7 @@
 //!   ├ port_qos.rs, egress.rs  a policer or a shaper in front of a port's tx queues
 //!   ├ rxq.rs              an rx queue of a worker, with its counters
 //!   ├ upcalls.rs          upcalls on their way to handler threads, and their answers; fair_queue.rs: ports take turns
-//!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers some upcalls
+//!   ├ upcall_server() → UpcallServer (upcall_server.rs)  one handler thread's: serve() answers some upcalls, publishes megaflows
 //!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          state that its stages share: batch, cache, lane, buffers, bursts, counters; engine/: its parts
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
@@ -86,7 +86,6 @@ pub mod program;
 mod rewrite;
 pub mod rxq;
 mod rxq_backoff;
-mod server;
 mod shared;
 pub mod stages;
 pub mod stay;
@@ -97,6 +96,7 @@ mod tunnel_ports;
 mod tunnels;
 mod tuple;
 mod upcall_budget;
+mod upcall_server;
 mod upcalls;
 pub mod worker;
 
@@ -107,9 +107,9 @@ pub use crate::flows::Concerns;
 pub use crate::policer::PolicerSpec;
 pub use crate::port_drops::DropCounts;
 pub use crate::rxq::{Rxq, RxqLoad};
-pub use crate::server::UpcallServer;
 pub use crate::tally::{CacheView, Event, Tally};
 pub use crate::tunnel_ports::TUNNEL_SOURCE_PORTS;
+pub use crate::upcall_server::UpcallServer;
 pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 

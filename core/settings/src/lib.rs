@@ -5,7 +5,7 @@
 //! default is written only once. The log, `sluice settings`, `sluice doctor` and docs/settings.md use the same
 //! entries. Names, ranges and defaults are those of ovs-vswitchd.conf.db(5) unless stated otherwise.
 //!
-//! The crate depends on nothing: ports and DPDK read their settings by it and are not compiled anew when protocols or
+//! The crate depends on nothing: ports and DPDK read their settings by it and are not recompiled when protocols or
 //! the reading of rows change.
 //!
 //! Invariants, checked by tests: each column of the schema is in this table or in `state`; no setting has two

@@ -1,4 +1,4 @@
-//! The entry of a setting, and what it is made of.
+//! A setting: its place in the database, its values and its effect.
 
 use crate::not_built::Part;
 

@@ -7,15 +7,15 @@ use crate::not_built::{CFM, Part, STP};
 pub enum Writer {
     /// The switch.
     Switch,
-    /// No program in this version; the reason.
-    Nobody(&'static str),
+    /// No program writes it in this version; the reason.
+    Unwritten(&'static str),
     /// A part of the switch that is not implemented would write it.
     NotBuilt(Part),
     /// Other programs write and read it.
     Others,
 }
 
-use Writer::{Nobody, NotBuilt, Others, Switch};
+use Writer::{NotBuilt, Others, Switch, Unwritten};
 
 const NO_STP: Writer = NotBuilt(STP);
 const NO_CFM: Writer = NotBuilt(CFM);
@@ -34,7 +34,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
             ("db_version", Switch),
             ("system_type", Switch),
             ("system_version", Switch),
-            ("statistics", Nobody("not implemented: the host's load is not measured")),
+            ("statistics", Unwritten("not implemented: the host's load is not measured")),
             ("external_ids", Others),
         ],
     ),
@@ -94,7 +94,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
     (
         "Datapath",
         &[
-            ("datapath_version", Nobody("a datapath has no version of its own")),
+            ("datapath_version", Unwritten("a datapath has no version of its own")),
             ("capabilities", Switch),
             ("external_ids", Others),
         ],

@@ -86,7 +86,7 @@ impl Lane {
 }
 
 impl Lanes {
-    /// Somebody else has an end of this lane. False: nothing will be counted any more.
+    /// Returns whether another end of this lane still exists. If not, its counts do not change any more.
     pub fn is_used(&self) -> bool {
         let is_used = Arc::strong_count(&self.cells) > 1;
         // With the writer's last reference all that it counted is seen.

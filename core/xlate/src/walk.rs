@@ -1,4 +1,4 @@
-//! The walk through the pipeline: what it is given, and its state.
+//! The walk through the pipeline: its input and its state.
 //!
 //! A walk has two flows. `flow` is the packet as the tables see it and as actions change it; `base` is the packet
 //! after the datapath actions emitted so far (`commit` changes it into `flow`). `mask` collects every consulted bit

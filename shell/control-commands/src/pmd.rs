@@ -120,7 +120,7 @@ fn bond_show(switch: &Switch, args: &[String]) -> Result<String, String> {
     Ok(out)
 }
 
-/// Gives the queues out anew before the next command.
+/// Reassigns all rx queues before the next command.
 fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let name = arguments(switch, args, false)?.backer.dp_name.clone();
     if args.first().is_some_and(|given| *given != name) {

@@ -2,14 +2,14 @@
 //!
 //! It is started once per process, on a thread of its own: the environment pins the starting thread to its main lcore.
 //! That thread then sleeps for ever, so no other thread's affinity changes. A failed start cannot be repeated, and
-//! some errors would end the process: see `rehearsal`.
+//! some errors would end the process: see `trial_start`.
 
 use crate::args::{self, Arguments, Machine};
 use crate::bring_up::bring_up;
 use crate::log::{self, Level, Note, Sink, Speaker};
 use crate::memory_headroom;
-use crate::rehearsal;
 use crate::settings::{self, Settings};
+use crate::trial_start;
 use dpdk_sys as sys;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,7 +73,7 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     if args::is_secondary(&words) {
         return Err(EalError("a secondary process of DPDK cannot run the switch".to_owned()));
     }
-    rehearse(&words, options.sink).map_err(EalError)?;
+    run_trial(&words, options.sink).map_err(EalError)?;
     let (settings, notes) = Settings::read(&options.config, &options.rundir);
     memory_headroom::note(&words);
     start(words, options.sink).map_err(EalError)?;
@@ -83,8 +83,8 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     Ok(())
 }
 
-fn rehearse(words: &[String], sink: Sink) -> Result<(), String> {
-    let outcome = rehearsal::rehearse(words, LIMIT);
+fn run_trial(words: &[String], sink: Sink) -> Result<(), String> {
+    let outcome = trial_start::run_trial(words, LIMIT);
     // A successful start logs the same lines again.
     if outcome.failure.is_some() {
         outcome.lines.iter().for_each(|(level, line)| sink(Speaker::Environment, *level, line));

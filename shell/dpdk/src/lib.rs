@@ -15,9 +15,9 @@ mod mbuf;
 mod memory_headroom;
 pub mod mempool;
 mod memstream;
-pub mod rehearsal;
 pub mod settings;
 pub mod thread;
+pub mod trial_start;
 mod undone;
 pub mod vhost;
 

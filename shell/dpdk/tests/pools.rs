@@ -16,7 +16,7 @@ const PIECE: usize = 1 << 20;
 
 fn main() -> ExitCode {
     let argv: Vec<String> = std::env::args().collect();
-    if let Some(code) = dpdk::rehearsal::run_if_child(&argv) {
+    if let Some(code) = dpdk::trial_start::run_if_child(&argv) {
         return code;
     }
     let words = "--no-huge -m 512 --no-shconf --no-pci --no-telemetry";

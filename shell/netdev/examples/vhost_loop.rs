@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
-    if let Some(code) = dpdk::rehearsal::run_if_child(&args) {
+    if let Some(code) = dpdk::trial_start::run_if_child(&args) {
         return code;
     }
     let [_, a, b, rest @ ..] = args.as_slice() else {

@@ -36,16 +36,16 @@ pub struct System {
     shared: Arc<Shared>,
     rx_given: bool,
     buffers: RxBuffers,
-    way: Way,
+    receive_mode: ReceiveMode,
 }
 
-/// How it receives.
-enum Way {
-    /// By a socket of its own.
+/// How the port receives.
+enum ReceiveMode {
+    /// Through a socket of its own.
     Own,
-    /// By a socket of its own, whose limit is charged to a pool.
+    /// Through a socket of its own, whose buffer limit is charged to a pool.
     Pooled(Arc<Account>),
-    /// By sockets that the datapath's devices share; it also sends by a shared one.
+    /// Through sockets that the datapath's devices share. It also sends through a shared one.
     Member(Arc<Member>),
 }
 
@@ -57,32 +57,39 @@ impl System {
         device.refuse_loopback()?;
         let socket = packet_socket::open(device.ifindex()).map_err(error)?;
         let (shared, buffers) = (Shared::new(socket), RxBuffers::default());
-        Ok(System { device, kind: kind.to_owned(), shared, rx_given: false, buffers, way: Way::Own })
+        Ok(System {
+            device,
+            kind: kind.to_owned(),
+            shared,
+            rx_given: false,
+            buffers,
+            receive_mode: ReceiveMode::Own,
+        })
     }
 
     /// Replaces the socket by one for this mode; the queues are to be taken again.
-    fn change_way(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
+    fn change_receive_mode(&mut self, wanted: &RxBuffers) -> Result<(), NetdevError> {
         let (name, ifindex) = (self.device.name(), self.device.ifindex());
         let failed = |e: std::io::Error| {
             NetdevError::other(&format!("{name}: rx-pool={} failed", wanted.mode.name()), errno_of(&e))
         };
-        let (way, socket) = match wanted.mode {
-            Mode::None => (Way::Own, packet_socket::open(ifindex).map(Arc::new)),
+        let (receive_mode, socket) = match wanted.mode {
+            Mode::None => (ReceiveMode::Own, packet_socket::open(ifindex).map(Arc::new)),
             Mode::Spp => {
                 let why = "the reserves of a pool exceed its size";
                 let account = Account::open("kernel", wanted, HIGH)
                     .ok_or_else(|| NetdevError::rx_pool(name, "spp", why))?;
-                (Way::Pooled(account), packet_socket::open(ifindex).map(Arc::new))
+                (ReceiveMode::Pooled(account), packet_socket::open(ifindex).map(Arc::new))
             }
             Mode::Basic => {
                 let member = Member::new(ifindex).map_err(failed)?;
                 let sender = member.sender();
-                (Way::Member(member), Ok(sender))
+                (ReceiveMode::Member(member), Ok(sender))
             }
         };
         let next = self.shared.successor(socket.map_err(failed)?);
         std::mem::replace(&mut self.shared, next).end();
-        (self.way, self.buffers, self.rx_given) = (way, *wanted, false);
+        (self.receive_mode, self.buffers, self.rx_given) = (receive_mode, *wanted, false);
         Ok(())
     }
 }
@@ -112,13 +119,13 @@ impl Netdev for System {
             let shared = Arc::clone(&self.shared);
             SystemRx { shared, mmsg: Mmsg::new(), posted: Posted::new(BATCH), credit }
         };
-        match &self.way {
-            Way::Own => vec![RxHandle { queue: Box::new(own(None)), poll_fd: Some(fd) }],
-            Way::Pooled(account) => {
+        match &self.receive_mode {
+            ReceiveMode::Own => vec![RxHandle { queue: Box::new(own(None)), poll_fd: Some(fd) }],
+            ReceiveMode::Pooled(account) => {
                 let queue = own(Some(Credit::new(Arc::clone(account), &fd)));
                 vec![RxHandle { queue: Box::new(queue), poll_fd: Some(fd) }]
             }
-            Way::Member(_) => Vec::new(),
+            ReceiveMode::Member(_) => Vec::new(),
         }
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
@@ -127,7 +134,7 @@ impl Netdev for System {
             mmsg: Mmsg::new(),
             refused: Vec::new(),
             ifindex: self.device.ifindex(),
-            is_bound: !matches!(self.way, Way::Member(_)),
+            is_bound: !matches!(self.receive_mode, ReceiveMode::Member(_)),
             classed: None,
         })
     }
@@ -137,12 +144,12 @@ impl Netdev for System {
         if self.buffers.mode != Mode::None {
             facts.status.insert("rx-pool".to_owned(), self.buffers.mode.name().to_owned());
         }
-        match &self.way {
-            Way::Own => {}
-            Way::Pooled(account) => {
+        match &self.receive_mode {
+            ReceiveMode::Own => {}
+            ReceiveMode::Pooled(account) => {
                 facts.status.insert("rx-pool-name".to_owned(), account.usage().pool);
             }
-            Way::Member(member) => facts.trouble = member.fault(),
+            ReceiveMode::Member(member) => facts.trouble = member.fault(),
         }
         Ok(facts)
     }
@@ -152,11 +159,11 @@ impl Netdev for System {
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = self.device.link()?.stats;
         // The drops of shared queues belong to no port.
-        if !matches!(self.way, Way::Member(_))
+        if !matches!(self.receive_mode, ReceiveMode::Member(_))
             && let Ok(drops) = packet_socket::take_drops(&self.shared.fd())
         {
             self.shared.count_rx_dropped(drops);
-            if let Way::Pooled(account) = &self.way {
+            if let ReceiveMode::Pooled(account) = &self.receive_mode {
                 account.count_lost(drops);
             }
         }
@@ -183,19 +190,19 @@ impl Netdev for System {
         if wanted == self.buffers {
             return Ok(false);
         }
-        self.change_way(&wanted)?;
+        self.change_receive_mode(&wanted)?;
         Ok(true)
     }
     fn shared_member(&self) -> Option<Arc<Member>> {
-        match &self.way {
-            Way::Member(member) => Some(Arc::clone(member)),
+        match &self.receive_mode {
+            ReceiveMode::Member(member) => Some(Arc::clone(member)),
             _ => None,
         }
     }
     fn rx_buffers(&self) -> Vec<QueueUse> {
-        match &self.way {
-            Way::Own | Way::Member(_) => Vec::new(),
-            Way::Pooled(account) => vec![account.usage()],
+        match &self.receive_mode {
+            ReceiveMode::Own | ReceiveMode::Member(_) => Vec::new(),
+            ReceiveMode::Pooled(account) => vec![account.usage()],
         }
     }
 }

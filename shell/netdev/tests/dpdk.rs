@@ -15,7 +15,7 @@ use std::time::Instant;
 
 fn main() -> ExitCode {
     let argv: Vec<String> = std::env::args().collect();
-    if let Some(code) = dpdk::rehearsal::run_if_child(&argv) {
+    if let Some(code) = dpdk::trial_start::run_if_child(&argv) {
         return code;
     }
     let words = "--no-huge -m 512 --no-shconf --no-pci --no-telemetry";

@@ -202,7 +202,7 @@ impl Service {
         }
         let now = self.poll.clock().now();
         for served in self.bridges.values_mut() {
-            // Between bridges, so that nobody waits for all of them.
+            // Between bridges, so that no caller waits for all of them.
             served.turn(now, &self.main);
         }
         let mut set = WaitSet::new();

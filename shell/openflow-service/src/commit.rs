@@ -83,7 +83,7 @@ impl Service<'_> {
         };
         let (give, tried) = sync_channel(1);
         background::run(move || {
-            // Fails if the bridge was removed; then nobody waits for the result.
+            // Fails if the bridge was removed; then no session waits for the result.
             let _ = give.send(trial.run());
             waker.wake();
         });

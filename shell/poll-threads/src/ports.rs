@@ -25,7 +25,7 @@ pub struct PolledPort {
 /// Which worker has a queue once all orders have been carried out.
 pub(crate) enum QueueOwner {
     /// No worker has it yet.
-    Nobody(Box<MovingQueue>),
+    Unassigned(Box<MovingQueue>),
     /// A worker has it.
     Worker(WorkerId),
 }
@@ -60,7 +60,7 @@ impl Past {
 impl Queue {
     fn new(rxq: Rxq, fd: Option<Arc<OwnedFd>>, past: Option<Past>) -> Queue {
         let load = rxq.load();
-        let owner = QueueOwner::Nobody(Box::new(MovingQueue { rxq, fd, polled: true }));
+        let owner = QueueOwner::Unassigned(Box::new(MovingQueue { rxq, fd, polled: true }));
         let Past { owner: before, mut history, mut elapsed, mut forecast } = past.unwrap_or_default();
         history.rebase(load.cycles());
         elapsed.rebase(cycles::now());
@@ -71,7 +71,7 @@ impl Queue {
     /// The worker that has it, or had it last.
     fn owner(&self) -> Option<WorkerId> {
         match self.owner {
-            QueueOwner::Nobody(_) => self.before,
+            QueueOwner::Unassigned(_) => self.before,
             QueueOwner::Worker(worker) => Some(worker),
         }
     }
@@ -207,7 +207,7 @@ impl Ports {
     /// The queues of a port with the worker that has each.
     pub(crate) fn queues_of(&self, no: PortNo) -> impl Iterator<Item = (QueueId, Option<WorkerId>)> {
         let owner = |q: &Queue| match q.owner {
-            QueueOwner::Nobody(_) => None,
+            QueueOwner::Unassigned(_) => None,
             QueueOwner::Worker(worker) => Some(worker),
         };
         let queues = self.by_no.get(&no).into_iter().flat_map(|p| &p.queues);
@@ -303,7 +303,7 @@ impl Ports {
                 queues: port.queues.len(),
                 pinned: port.affinity.contains_key(&number(i)),
                 owner: match q.owner {
-                    QueueOwner::Nobody(_) => None,
+                    QueueOwner::Unassigned(_) => None,
                     QueueOwner::Worker(worker) => Some(worker),
                 },
                 forecast: &q.forecast,

@@ -158,7 +158,7 @@ impl Workers {
         let Some(owner) = self.ports.owner_mut(key) else { return };
         let Some(handle) = self.handles.get(&to) else { return };
         match std::mem::replace(owner, QueueOwner::Worker(to)) {
-            QueueOwner::Nobody(mut moving) => {
+            QueueOwner::Unassigned(mut moving) => {
                 moving.polled = polled;
                 handle.mailbox.post(Order::Take(*moving));
             }

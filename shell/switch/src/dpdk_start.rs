@@ -15,7 +15,7 @@ use runtime::{Module, RateLimit};
 use settings::root::{self, DPDK_INIT};
 use settings::{Effect, Setting, When};
 
-pub use dpdk::rehearsal::run_if_child;
+pub use dpdk::trial_start::run_if_child;
 
 static LOG: Module = Module::new("dpdk");
 static LIMIT: RateLimit = RateLimit::new(600, 600);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Rows with settings that have no effect: the text for their `error` or `status` column.
-pub(crate) type InVain = BTreeMap<Uuid, String>;
+pub(crate) type IneffectiveSettings = BTreeMap<Uuid, String>;
 
 /// The problems found so far.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Findings {
     /// Problems that occur in fewer rows than at the last call of `follow`.
     forgotten: Vec<Finding>,
     /// The rows' texts about settings without effect.
-    pub(crate) in_vain: InVain,
+    pub(crate) ineffective: IneffectiveSettings,
 }
 
 impl Findings {
@@ -54,7 +54,7 @@ impl Findings {
                 self.schema = Some(Arc::clone(schema));
                 let gone = std::mem::take(&mut self.of_rows);
                 gone.into_values().flatten().for_each(|finding| self.forget(finding));
-                self.in_vain.clear();
+                self.ineffective.clear();
                 for table in self.checkers.keys().copied().collect::<Vec<_>>() {
                     db.rows(table).for_each(|r| self.check(table, (r.uuid(), Some(r)), &is_dummy, &mut new));
                 }
@@ -90,9 +90,9 @@ impl Findings {
             });
             *rows += 1;
         }
-        match in_vain(&found) {
-            Some(text) => drop(self.in_vain.insert(uuid, text)),
-            None => drop(self.in_vain.remove(&uuid)),
+        match ineffective(&found) {
+            Some(text) => drop(self.ineffective.insert(uuid, text)),
+            None => drop(self.ineffective.remove(&uuid)),
         }
         if !found.is_empty() {
             self.of_rows.insert(uuid, found);
@@ -108,7 +108,7 @@ impl Findings {
 }
 
 /// The row's text about settings without effect.
-fn in_vain(found: &[Finding]) -> Option<String> {
+fn ineffective(found: &[Finding]) -> Option<String> {
     let of_parts = found.iter().filter(|finding| matches!(finding.problem, Problem::NotBuilt(_)));
     let texts: Vec<String> =
         of_parts.map(|finding| Finding { row: String::new(), ..finding.clone() }.to_string()).collect();

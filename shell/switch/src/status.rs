@@ -5,7 +5,7 @@
 //! rows are compared. Columns that the server's schema lacks are left out.
 
 use crate::backer::Backer;
-use crate::findings::InVain;
+use crate::findings::IneffectiveSettings;
 use crate::next_snapshot::Peers;
 use crate::reserved_name::is_reserved;
 use crate::switch::{Round, Switch};
@@ -65,13 +65,13 @@ impl Switch {
             wanted.push(row);
         }
         for bridge in self.bridges.values_mut() {
-            bridge_row(bridge, &self.findings.in_vain, &mut wanted);
-            controller_rows(bridge, now, &self.findings.in_vain, &mut wanted);
+            bridge_row(bridge, &self.findings.ineffective, &mut wanted);
+            controller_rows(bridge, now, &self.findings.ineffective, &mut wanted);
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
             let touched = with_rows(bridge);
             for ofport in &touched.ports {
                 let Some(port) = bridge.ports.get(ofport) else { continue };
-                wanted.push(interface_row(bridge, port, &backer.next.peers, &self.findings.in_vain));
+                wanted.push(interface_row(bridge, port, &backer.next.peers, &self.findings.ineffective));
                 if !port.counted {
                     wanted.extend(statistics_row(bridge, *ofport, backer));
                 }
@@ -245,16 +245,21 @@ fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Optio
 /// The key of a `status` column for settings of the row that have no effect.
 const NOT_BUILT: &str = "not_built";
 
-fn bridge_row(bridge: &Bridge, in_vain: &InVain, wanted: &mut Vec<Wanted>) {
+fn bridge_row(bridge: &Bridge, ineffective: &IneffectiveSettings, wanted: &mut Vec<Wanted>) {
     let mut row = Wanted::new("Bridge", bridge.config.uuid);
-    let text = in_vain.get(&bridge.config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone()));
+    let text = ineffective.get(&bridge.config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone()));
     row.strings("status", &text.into_iter().collect());
     row.set("datapath_id", Datum::set([format!("{:016x}", bridge.datapath_id).as_str()]));
     row.set("datapath_version", Datum::scalar("<built-in>"));
     wanted.push(row);
 }
 
-fn controller_rows(bridge: &mut Bridge, now: Millis, in_vain: &InVain, wanted: &mut Vec<Wanted>) {
+fn controller_rows(
+    bridge: &mut Bridge,
+    now: Millis,
+    ineffective: &IneffectiveSettings,
+    wanted: &mut Vec<Wanted>,
+) {
     let status = bridge.conns.status(now);
     for config in &bridge.config.controllers {
         let Some(s) = status.iter().find(|s| s.target == config.target) else { continue };
@@ -262,18 +267,23 @@ fn controller_rows(bridge: &mut Bridge, now: Millis, in_vain: &InVain, wanted: &
         row.set("is_connected", Datum::scalar(s.is_connected));
         row.set("role", optional(s.role_name()));
         let mut pairs = s.status.clone();
-        pairs.extend(in_vain.get(&config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone())));
+        pairs.extend(ineffective.get(&config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone())));
         row.strings("status", &pairs);
         wanted.push(row);
     }
 }
 
 /// The row of an interface with a port.
-fn interface_row(bridge: &Bridge, port: &BridgePort, peers: &Peers, in_vain: &InVain) -> Wanted {
+fn interface_row(
+    bridge: &Bridge,
+    port: &BridgePort,
+    peers: &Peers,
+    ineffective: &IneffectiveSettings,
+) -> Wanted {
     let mut row = device_row(port);
     let of_port = bridge.config.ports.get(&port.port_row).map(|p| p.uuid);
     let of_rows =
-        [Some(port.uuid), of_port].into_iter().flatten().filter_map(|row| in_vain.get(&row).cloned());
+        [Some(port.uuid), of_port].into_iter().flatten().filter_map(|row| ineffective.get(&row).cloned());
     let trouble = port.facts.as_ref().and_then(|facts| facts.trouble.clone());
     let texts: Vec<String> = trouble.into_iter().chain(port.warning.iter().cloned()).chain(of_rows).collect();
     let mut error = (!texts.is_empty()).then(|| texts.join("; "));

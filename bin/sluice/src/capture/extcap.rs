@@ -1,7 +1,7 @@
 //! Wireshark's interface to external captures (extcap): it asks for interfaces, link types and options, and then for packets in a
 //! named pipe.
 
-use super::ask::{asking, ports};
+use super::ask::{ports, session};
 use crate::appctl::Failure;
 use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
@@ -28,7 +28,7 @@ const PORT: &str = "sluice-port-";
 pub fn answer(call: &Call, parsed: &Parsed) -> Option<Result<(), Failure>> {
     if parsed.has("extcap-interfaces") {
         // Without a switch there are no interfaces; Wireshark ignores messages.
-        let ports = asking(call, parsed).and_then(|mut daemon| ports(&mut daemon));
+        let ports = session(call, parsed).and_then(|mut daemon| ports(&mut daemon));
         return Some(ports.map(|ports| print!("{}", interfaces(&ports))));
     }
     let interface = parsed.value("extcap-interface")?;

@@ -15,7 +15,7 @@ use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
 use crate::own;
 use crate::page::{Names, Page};
-use ask::{asking, ports};
+use ask::{ports, session};
 use std::fs::File;
 use std::io;
 use std::process::ExitCode;
@@ -115,9 +115,9 @@ pub fn main(call: &Call) -> ExitCode {
 fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {
     let words = words(parsed).map_err(Failure::Fatal)?;
     let most = parsed.value("count").map(|text| number("count", text)).transpose().map_err(Failure::Fatal)?;
-    let mut asking = asking(call, parsed)?;
+    let mut session = session(call, parsed)?;
     if parsed.has("interfaces") {
-        ports(&mut asking)?.iter().for_each(|port| println!("{port}"));
+        ports(&mut session)?.iter().for_each(|port| println!("{port}"));
         return Ok(());
     }
     let fatal = |e: io::Error, what: &str| Failure::Fatal(format!("{what}: {}", runtime::error_text(&e)));
@@ -126,7 +126,7 @@ fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {
         Some(path) => Output::Blocks(Box::new(File::create(path).map_err(|e| fatal(e, path))?)),
         None => Output::lines(),
     };
-    let reply = asking.ask_about("capture/start", &words)?;
+    let reply = session.ask_about("capture/start", &words)?;
     let path = reply["socket"]
         .as_str()
         .ok_or_else(|| Failure::Unexpected("capture/start names no socket".into()))?;

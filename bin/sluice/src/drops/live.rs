@@ -1,6 +1,6 @@
 //! The drops of a running switch.
 
-use crate::appctl::{Asking, Failure};
+use crate::appctl::{ControlSession, Failure};
 use crate::call::Call;
 use crate::getopt::Parsed;
 use dpif::DropReason;
@@ -11,8 +11,8 @@ use std::io::Write;
 pub fn show(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
     let mut words: Vec<String> = parsed.value("recent").map(|n| format!("recent={n}")).into_iter().collect();
     words.extend(parsed.value("flow").map(|flow| format!("flow={flow}")));
-    let mut asking = Asking::new(call, parsed.value("target"))?;
-    let mut reply = asking.ask_about("dpif/show-drops", &words)?;
+    let mut session = ControlSession::new(call, parsed.value("target"))?;
+    let mut reply = session.ask_about("dpif/show-drops", &words)?;
     select(&mut reply, parsed.rest.first().map_or("", String::as_str));
     let text = if json { format!("{reply}\n") } else { text(&reply) };
     // A reader that closes the pipe has seen enough.

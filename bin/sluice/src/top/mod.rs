@@ -16,7 +16,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use crate::appctl::{Asking, Failure, report_failure};
+use crate::appctl::{ControlSession, Failure, report_failure};
 use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
 use crate::own;
@@ -103,28 +103,28 @@ pub fn main(call: &Call) -> ExitCode {
             _ => {}
         }
     }
-    let asking = match Asking::new(call, arguments.target.as_deref()) {
-        Ok(asking) => asking,
+    let session = match ControlSession::new(call, arguments.target.as_deref()) {
+        Ok(session) => session,
         Err(failure) => return report_failure(&call.name, failure),
     };
-    match if arguments.once { once(asking, &arguments) } else { live(asking, &arguments) } {
+    match if arguments.once { once(session, &arguments) } else { live(session, &arguments) } {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report_failure(&call.name, failure),
     }
 }
 
 /// Asks for the counters of a page.
-fn ask(asking: &mut Asking, page: Kind) -> Result<Json, Failure> {
+fn ask(session: &mut ControlSession, page: Kind) -> Result<Json, Failure> {
     let (command, words) = page.command();
     let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-    asking.ask_about(command, &words)
+    session.ask_about(command, &words)
 }
 
-fn once(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
+fn once(mut session: ControlSession, arguments: &Arguments) -> Result<(), Failure> {
     let page = arguments.page;
-    let before = (ask(&mut asking, page)?, Instant::now());
+    let before = (ask(&mut session, page)?, Instant::now());
     std::thread::sleep(arguments.interval);
-    let now = ask(&mut asking, page)?;
+    let now = ask(&mut session, page)?;
     let text = match (page, arguments.json) {
         (Kind::Threads, true) => {
             let datapaths = sample::between(&before.0, &now);
@@ -171,8 +171,8 @@ impl Shown {
     }
 
     /// Takes a sample.
-    fn sample(&mut self, asking: &mut Asking) -> Result<(), Failure> {
-        let now = (ask(asking, self.page)?, Instant::now());
+    fn sample(&mut self, session: &mut ControlSession) -> Result<(), Failure> {
+        let now = (ask(session, self.page)?, Instant::now());
         let none = (Json::Null, now.1);
         let before = self.before.as_ref().unwrap_or(&none);
         if self.page == Kind::Threads {
@@ -216,11 +216,11 @@ fn page_of(key: Key, page: Kind) -> Option<Kind> {
     }
 }
 
-fn live(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
+fn live(mut session: ControlSession, arguments: &Arguments) -> Result<(), Failure> {
     let fatal = |e: std::io::Error| Failure::Fatal(format!("the terminal: {}", runtime::error_text(&e)));
     let screen = Screen::open().map_err(fatal)?;
     let mut shown = Shown::new(arguments.page);
-    shown.sample(&mut asking)?;
+    shown.sample(&mut session)?;
     let mut next = Instant::now() + arguments.interval;
     loop {
         screen.show(&shown.text()).map_err(fatal)?;
@@ -239,7 +239,7 @@ fn live(mut asking: Asking, arguments: &Arguments) -> Result<(), Failure> {
         }
         if Instant::now() >= next {
             let first = shown.before.is_none();
-            shown.sample(&mut asking)?;
+            shown.sample(&mut session)?;
             // Rates need a second sample: the first one is a short time before it.
             next = Instant::now() + if first { arguments.interval.min(FIRST) } else { arguments.interval };
         }

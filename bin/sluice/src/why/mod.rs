@@ -9,7 +9,7 @@ mod explain;
 mod subject;
 mod watch;
 
-use crate::appctl::{Asking, Failure, report_failure};
+use crate::appctl::{ControlSession, Failure, report_failure};
 use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
 use crate::own;
@@ -83,12 +83,12 @@ fn run(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
         Some(text) => text.parse::<f64>().ok().filter(|n| (0.1..=600.0).contains(n)),
     };
     let seconds = seconds.ok_or_else(|| Failure::Fatal("--seconds takes 0.1 to 600".into()))?;
-    let mut asking = Asking::new(call, parsed.value("target"))?;
+    let mut session = ControlSession::new(call, parsed.value("target"))?;
     let subject = match parsed.has("last-drop") {
-        true => last_drop(&mut asking, &parsed.rest)?,
+        true => last_drop(&mut session, &parsed.rest)?,
         false => Subject::parse(&parsed.rest).map_err(Failure::Fatal)?,
     };
-    let facts = facts(&mut asking, &subject, seconds, parsed.value("port"))?;
+    let facts = facts(&mut session, &subject, seconds, parsed.value("port"))?;
     let explanation = explain(&facts);
     let text = if json {
         format!("{}\n", object(&facts, &explanation))
@@ -101,16 +101,16 @@ fn run(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
 }
 
 /// Recent drops; if there is a flow, those of its packets.
-fn recent(asking: &mut Asking, flow: Option<&str>, most: usize) -> Result<Vec<Json>, Failure> {
+fn recent(session: &mut ControlSession, flow: Option<&str>, most: usize) -> Result<Vec<Json>, Failure> {
     let words: Vec<String> =
         flow.map(|flow| format!("flow={flow}")).into_iter().chain([format!("recent={most}")]).collect();
-    let reply = asking.ask_about("dpif/show-drops", &words)?;
+    let reply = session.ask_about("dpif/show-drops", &words)?;
     Ok(reply["recent"].as_array().cloned().unwrap_or_default())
 }
 
 /// The flow of the last drop: its addresses, protocol and ports.
-fn last_drop(asking: &mut Asking, words: &[String]) -> Result<Subject, Failure> {
-    let all = recent(asking, words.first().map(String::as_str), 1)?;
+fn last_drop(session: &mut ControlSession, words: &[String]) -> Result<Subject, Failure> {
+    let all = recent(session, words.first().map(String::as_str), 1)?;
     let flow = all.first().and_then(|one| one["flow"].as_str());
     let flow = flow.ok_or_else(|| Failure::Fatal("no such packet was dropped recently".into()))?;
     Subject::parse(&[identity(flow)]).map_err(Failure::Fatal)
@@ -139,14 +139,19 @@ fn identity(flow: &str) -> String {
     flow.split(',').filter(is_shared).collect::<Vec<_>>().join(",")
 }
 
-fn facts(asking: &mut Asking, subject: &Subject, seconds: f64, port: Option<&str>) -> Result<Facts, Failure> {
+fn facts(
+    session: &mut ControlSession,
+    subject: &Subject,
+    seconds: f64,
+    port: Option<&str>,
+) -> Result<Facts, Failure> {
     let requests = subject.requests();
-    let both = |asking: &mut Asking, of: &Subject| -> Result<[Watch; 2], Failure> {
-        Ok([Watch::start(asking, &of.flow, &[])?, Watch::start(asking, &of.answers, &[])?])
+    let both = |session: &mut ControlSession, of: &Subject| -> Result<[Watch; 2], Failure> {
+        Ok([Watch::start(session, &of.flow, &[])?, Watch::start(session, &of.answers, &[])?])
     };
-    let watched = both(asking, subject)?;
+    let watched = both(session, subject)?;
     // The number of captures is limited. Without these two the packets themselves are still watched.
-    let before = requests.as_ref().and_then(|requests| both(asking, &requests.subject).ok());
+    let before = requests.as_ref().and_then(|requests| both(session, &requests.subject).ok());
     sleep(Duration::from_secs_f64(seconds));
     let end = |[there, back]: [Watch; 2]| Ok::<_, Failure>((there.end()?, back.end()?));
     let seen = end(watched)?;
@@ -156,65 +161,65 @@ fn facts(asking: &mut Asking, subject: &Subject, seconds: f64, port: Option<&str
         Some((requests, asked))
             if seen.0.counts.is_empty() && !asked.0.counts.is_empty() && port.is_none() =>
         {
-            let facts = facts_about(asking, &requests.subject, seconds, asked, None)?;
+            let facts = facts_about(session, &requests.subject, seconds, asked, None)?;
             Ok(Facts { flow: subject.flow.clone(), requests: Some(requests), ..facts })
         }
-        _ => facts_about(asking, subject, seconds, seen, port),
+        _ => facts_about(session, subject, seconds, seen, port),
     }
 }
 
 /// The facts about packets and their answers, of which this was seen.
 fn facts_about(
-    asking: &mut Asking,
+    session: &mut ControlSession,
     subject: &Subject,
     seconds: f64,
     (there, back): (Seen, Seen),
     port: Option<&str>,
 ) -> Result<Facts, Failure> {
     let mut facts = Facts { flow: subject.flow.clone(), seconds, there, back, ..Facts::default() };
-    facts.why_back = facts.back.first.as_ref().map(|first| why(asking, first)).transpose()?;
+    facts.why_back = facts.back.first.as_ref().map(|first| why(session, first)).transpose()?;
     match (&facts.there.first, port) {
         (Some(first), _) => {
             let first = first.clone();
-            let before = why(asking, &first)?;
-            facts.megaflow = first.megaflow.clone().map(|ufid| samples(asking, ufid)).transpose()?.flatten();
+            let before = why(session, &first)?;
+            facts.megaflow = first.megaflow.clone().map(|ufid| samples(session, ufid)).transpose()?.flatten();
             if before["tunnels"].as_array().is_some_and(|tunnels| !tunnels.is_empty()) {
                 // Captures do not see the flow in its tunnel, but what the tunnel's ports drop is counted.
                 if facts.megaflow.is_none() {
                     sleep(BETWEEN);
                 }
-                facts.outer_drops = explain::new_drops(&before["outputs"], &why(asking, &first)?["outputs"]);
+                facts.outer_drops = explain::new_drops(&before["outputs"], &why(session, &first)?["outputs"]);
             }
             facts.why_there = Some(before);
         }
         (None, Some(port)) => {
             let words = [format!("port={port}"), format!("flow={}", subject.flow)];
-            facts.why_there = Some(asking.ask_about("ofproto/why", &words)?);
+            facts.why_there = Some(session.ask_about("ofproto/why", &words)?);
             facts.is_made = true;
         }
         (None, None) => {}
     }
-    facts.recent = recent(asking, Some(&subject.flow), 3)?;
-    facts.recent_back = recent(asking, Some(&subject.answers), 3)?;
+    facts.recent = recent(session, Some(&subject.flow), 3)?;
+    facts.recent_back = recent(session, Some(&subject.answers), 3)?;
     Ok(facts)
 }
 
-fn why(asking: &mut Asking, first: &First) -> Result<Json, Failure> {
+fn why(session: &mut ControlSession, first: &First) -> Result<Json, Failure> {
     let hex: String = first.bytes.iter().map(|b| format!("{b:02x}")).collect();
-    asking.ask_about("ofproto/why", &[format!("port={}", first.port), format!("packet={hex}")])
+    session.ask_about("ofproto/why", &[format!("port={}", first.port), format!("packet={hex}")])
 }
 
 /// Reads a megaflow twice. `None`: it was gone already.
-fn samples(asking: &mut Asking, ufid: String) -> Result<Option<Megaflow>, Failure> {
-    let Some((before, actions)) = counted(asking, &ufid)? else { return Ok(None) };
+fn samples(session: &mut ControlSession, ufid: String) -> Result<Option<Megaflow>, Failure> {
+    let Some((before, actions)) = counted(session, &ufid)? else { return Ok(None) };
     sleep(BETWEEN);
-    let after = counted(asking, &ufid)?.map(|(n, _)| n);
+    let after = counted(session, &ufid)?.map(|(n, _)| n);
     Ok(Some(Megaflow { ufid, actions, before, after }))
 }
 
 /// Packets and actions of a megaflow, from `dpctl/get-flow`.
-fn counted(asking: &mut Asking, ufid: &str) -> Result<Option<(u64, String)>, Failure> {
-    match asking.ask_text_about("dpctl/get-flow", &[format!("ufid:{ufid}")]) {
+fn counted(session: &mut ControlSession, ufid: &str) -> Result<Option<(u64, String)>, Failure> {
+    match session.ask_text_about("dpctl/get-flow", &[format!("ufid:{ufid}")]) {
         Ok(line) => Ok(parse_megaflow(&line)),
         Err(Failure::Refused(..)) => Ok(None),
         Err(other) => Err(other),

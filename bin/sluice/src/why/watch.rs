@@ -1,6 +1,6 @@
 //! Captures the packets of one direction for a short time.
 
-use crate::appctl::{Asking, Failure};
+use crate::appctl::{ControlSession, Failure};
 use ovsdb::Json;
 use pcapng::{Block, Blocks};
 use std::collections::BTreeMap;
@@ -84,10 +84,10 @@ pub struct Watch(UnixStream);
 
 impl Watch {
     /// Starts to capture packets of this flow, at these ports or all.
-    pub fn start(asking: &mut Asking, flow: &str, ports: &[&str]) -> Result<Watch, Failure> {
+    pub fn start(session: &mut ControlSession, flow: &str, ports: &[&str]) -> Result<Watch, Failure> {
         let mut words = vec![format!("flow={flow}"), format!("rate={RATE}")];
         words.extend(ports.iter().map(|port| format!("port={port}")));
-        let reply = asking.ask_about("capture/start", &words)?;
+        let reply = session.ask_about("capture/start", &words)?;
         let path = reply["socket"].as_str().unwrap_or_default();
         let stream = UnixStream::connect(path)
             .map_err(|e| Failure::Fatal(format!("{path}: {}", runtime::error_text(&e))))?;

@@ -6,7 +6,7 @@ use crate::types::Type;
 use std::cmp::Ordering;
 
 impl Datum {
-    /// The value of a column that nobody set.
+    /// The value of a column that was not set.
     pub fn default_of(ty: &Type) -> Datum {
         match &ty.value {
             None if ty.min == 0 => Datum::Set(Vec::new()),

@@ -12,7 +12,7 @@
 //! Checksums and TCP segmentation, in both directions, as far as the guest's driver supports them: the guest may leave
 //! both to the switch, and the switch leaves both to the guest where its feature bits allow. So TCP crosses in
 //! segments of up to 64 KB. This needs no setting and no restart of the guest: a guest that connected with fewer
-//! features keeps those, one that connects anew is offered all.
+//! features keeps those; a guest that reconnects is offered all.
 //!
 //! A packet that does not fit a packet buffer is put into memory that the library allocates for it alone, at most 64
 //! KB: the length of a buffer chain would be up to the guest.

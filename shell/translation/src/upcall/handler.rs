@@ -13,7 +13,7 @@ use crate::timers::wakeup::Wakeup;
 use crate::trace_text::TraceText;
 use crate::upcall::owner::Owner;
 use crate::upcall::packet_in::PacketInParts;
-use crate::upcall::verdicts::Verdicts;
+use crate::upcall::shadow_check_counts::ShadowCheckCounts;
 use dpif::{DpAction, DropReason, Translation, Upcall, UpcallHandler, Userspace, UserspaceCookie};
 use flow::{Flow, Tunnel};
 use runtime::{Module, RateLimit};
@@ -37,7 +37,7 @@ pub struct Handler {
     /// The datapath's name, for the log.
     pub name: String,
     /// Results of shadow checks.
-    pub verdicts: Verdicts,
+    pub shadow_checks: ShadowCheckCounts,
     /// BFD sessions on its ports.
     pub bfd: Sessions,
     /// LACP on its ports.
@@ -58,7 +58,7 @@ impl Handler {
             patches,
             knobs: Knobs::default(),
             name: format!("ovs-{kind}"),
-            verdicts: Verdicts::default(),
+            shadow_checks: ShadowCheckCounts::default(),
         }
     }
 

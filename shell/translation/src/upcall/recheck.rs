@@ -47,7 +47,7 @@ fn difference(handler: &Handler, published: &Published, flow: &Flow, actions: &[
 impl Handler {
     /// Checks one packet, on a worker.
     pub fn recheck(&self, packet: &[u8], flow: &Flow, megaflow: &DpFlow) {
-        self.verdicts.checked.fetch_add(1, Ordering::Relaxed);
+        self.shadow_checks.checked.fetch_add(1, Ordering::Relaxed);
         let published = self.shared.published();
         if !matches(flow, megaflow) {
             report(self, packet, megaflow, "another megaflow's: this one does not match it");
@@ -69,7 +69,7 @@ pub fn confirm(handler: &Handler, datapath: &Datapath, unsettled: bool, suspect:
     let settled = !unsettled && published.version == suspect.version;
     let megaflow = datapath.flow_get(suspect.ufid, now).filter(|m| m.actions == suspect.actions);
     let Some(megaflow) = megaflow.filter(|_| settled) else {
-        handler.verdicts.unsettled.fetch_add(1, Ordering::Relaxed);
+        handler.shadow_checks.unsettled.fetch_add(1, Ordering::Relaxed);
         return;
     };
     if let Some(wanted) = difference(handler, &published, &suspect.flow, &megaflow.actions) {
@@ -78,7 +78,7 @@ pub fn confirm(handler: &Handler, datapath: &Datapath, unsettled: bool, suspect:
 }
 
 fn report(handler: &Handler, packet: &[u8], megaflow: &DpFlow, wanted: &str) {
-    handler.verdicts.wrong.fetch_add(1, Ordering::Relaxed);
+    handler.shadow_checks.wrong.fetch_add(1, Ordering::Relaxed);
     let did = dpif::text::actions_text(&megaflow.actions, &NoNames);
     let hex: String = packet.iter().map(|b| format!("{b:02x}")).collect();
     runtime::warn_rl!(

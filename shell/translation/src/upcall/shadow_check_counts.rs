@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 /// Results of shadow checks.
 #[derive(Debug, Default)]
-pub struct Verdicts {
+pub struct ShadowCheckCounts {
     /// Packets translated again.
     pub checked: AtomicU64,
     /// Checks without result because the tables were changing.

@@ -17,7 +17,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The hidden argument.
-const ROLE: &str = "--dpdk-role=rehearsal";
+const ROLE: &str = "--dpdk-role=trial";
 /// The child writes this when its environment is initialized.
 const UP: &str = "dpdk is up\n";
 /// Bytes that are read of a child's output, from its end.
@@ -25,7 +25,7 @@ const OUTPUT_MAX: u64 = 64 * 1024;
 /// Interval at which the parent checks whether the child has exited.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// To be called first in `main`: if this process is a child of `rehearse`, runs the trial and returns its exit code.
+/// To be called first in `main`: if this process is a child of `run_trial`, runs the trial and returns its exit code.
 pub fn run_if_child(argv: &[String]) -> Option<ExitCode> {
     let (role, words) = argv.get(1..)?.split_first()?;
     (role == ROLE).then(|| play(argv.first(), words))
@@ -65,7 +65,7 @@ pub(crate) struct Outcome {
 }
 
 /// Starts the environment in a child process, for at most `limit`.
-pub(crate) fn rehearse(words: &[String], limit: Duration) -> Outcome {
+pub(crate) fn run_trial(words: &[String], limit: Duration) -> Outcome {
     let failed = |text: String| Outcome { lines: Vec::new(), failure: Some(text) };
     let file = |name| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).map(File::from);
     let (Ok(mut out), Ok(mut err)) = (file("dpdk-output"), file("dpdk-log")) else {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_child_that_does_not_come_up_is_a_failure() {
         // The program that is started again is this test binary, which does not know the argument.
-        let outcome = rehearse(&["test".to_owned(), "-m".to_owned()], Duration::from_secs(20));
+        let outcome = run_trial(&["test".to_owned(), "-m".to_owned()], Duration::from_secs(20));
         assert!(outcome.failure.is_some());
         assert!(outcome.lines.iter().all(|(level, _)| *level == Level::Error));
     }
