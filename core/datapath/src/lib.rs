@@ -98,6 +98,7 @@ mod tuple;
 mod upcall_budget;
 mod upcall_server;
 mod upcalls;
+pub mod verified;
 pub mod worker;
 
 pub use crate::bonds::Bonds;

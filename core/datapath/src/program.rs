@@ -150,6 +150,8 @@ pub struct Push {
     pub template: Template,
     /// The tunnel port.
     pub port: u32,
+    /// If the packet is recirculated next, as one that this port has received.
+    pub enters: Option<u32>,
 }
 
 impl Op {
@@ -372,8 +374,13 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
         return Program::new(ops);
     }
     let mut changed = false;
-    for action in actions {
-        let op = simple(action, nesting);
+    for (i, action) in actions.iter().enumerate() {
+        let mut op = simple(action, nesting);
+        if let (DpAction::TunnelPush(of), Op::TunnelPush(push), Some(DpAction::Recirc(_))) =
+            (action, &mut op, actions.get(i + 1))
+        {
+            push.enters = Some(of.out_port.0);
+        }
         changed |= op.changes_connection();
         if op.may_lead_to_ct() && std::mem::take(&mut changed) {
             ops.push(Op::ForgetConnection);
@@ -431,7 +438,9 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         DpAction::Ct(ct) => track(ct),
         &DpAction::Meter(id) => Op::Meter(id),
         DpAction::TunnelPush(push) => match Template::new(&push.header.0, push.tunnel_type) {
-            Some(template) => Op::TunnelPush(Box::new(Push { template, port: push.tunnel_port.0 })),
+            Some(template) => {
+                Op::TunnelPush(Box::new(Push { template, port: push.tunnel_port.0, enters: None }))
+            }
             None => Op::Drop(DropReason::TunnelPushError),
         },
         DpAction::TunnelPop(port) => Op::TunnelPop(port.0),

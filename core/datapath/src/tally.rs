@@ -12,6 +12,7 @@
 use crate::last_drop::LastDrops;
 use crate::port_drops::SharedPortDrops;
 use crate::stages::{PathStage, StageSample};
+use crate::verified::Verified;
 use dpif::DropReason;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +36,9 @@ pub enum Event {
     CacheHit,
     /// Cache hits that a smaller cache in front answered: the last megaflow of the previous batch, or an EMC.
     FrontHit,
+    /// Front hits of packets that were not recirculated, where the port's megaflows match no more than the port, the Ethernet
+    /// type, the tag and whether a packet is a fragment: Open vSwitch has a look-up of its own for these ("simple match").
+    SimpleHit,
     /// Look-ups that the megaflow table answered.
     MegaflowHit,
     /// Subtables visited for megaflow hits.
@@ -79,11 +83,20 @@ pub struct Tally {
     drops: [u64; DropReason::COUNT],
     /// Sum of the drops: `store` checks in each iteration whether it has changed.
     dropped: u64,
+    verified: [u64; Verified::COUNT],
+    /// Sum of `verified`, for the same reason.
+    verified_total: u64,
 }
 
 impl Default for Tally {
     fn default() -> Tally {
-        Tally { events: [0; EVENTS], drops: [0; DropReason::COUNT], dropped: 0 }
+        Tally {
+            events: [0; EVENTS],
+            drops: [0; DropReason::COUNT],
+            dropped: 0,
+            verified: [0; Verified::COUNT],
+            verified_total: 0,
+        }
     }
 }
 
@@ -117,6 +130,18 @@ impl Tally {
         self.dropped += n;
     }
 
+    /// Counts `n` verifications of checksums.
+    #[inline]
+    pub fn verify(&mut self, what: Verified, n: u64) {
+        self.verified[what as usize] += n;
+        self.verified_total += n;
+    }
+
+    /// The count of verifications of checksums.
+    pub fn verified(&self, what: Verified) -> u64 {
+        self.verified[what as usize]
+    }
+
     /// The count of an event.
     pub fn get(&self, event: Event) -> u64 {
         self.events[event as usize]
@@ -142,6 +167,8 @@ impl Tally {
         self.events.iter_mut().zip(other.events).for_each(|(a, b)| *a = a.wrapping_add(b));
         self.drops.iter_mut().zip(other.drops).for_each(|(a, b)| *a = a.wrapping_add(b));
         self.dropped = self.dropped.wrapping_add(other.dropped);
+        self.verified.iter_mut().zip(other.verified).for_each(|(a, b)| *a = a.wrapping_add(b));
+        self.verified_total = self.verified_total.wrapping_add(other.verified_total);
     }
 
     /// What was counted since `earlier`, a copy of the same counters.
@@ -151,6 +178,8 @@ impl Tally {
         out.events.iter_mut().zip(earlier.events).for_each(|(a, b)| *a = a.wrapping_sub(b));
         out.drops.iter_mut().zip(earlier.drops).for_each(|(a, b)| *a = a.wrapping_sub(b));
         out.dropped = out.dropped.wrapping_sub(earlier.dropped);
+        out.verified.iter_mut().zip(earlier.verified).for_each(|(a, b)| *a = a.wrapping_sub(b));
+        out.verified_total = out.verified_total.wrapping_sub(earlier.verified_total);
         out
     }
 
@@ -174,6 +203,9 @@ pub struct SharedTally {
     drops: [AtomicU64; DropReason::COUNT],
     /// The sum of `drops`.
     dropped: AtomicU64,
+    verified: [AtomicU64; Verified::COUNT],
+    /// The sum of `verified`.
+    verified_total: AtomicU64,
     cache: [AtomicU64; 4],
     /// A `StageSample`: its packets are the last.
     stages: [AtomicU64; PathStage::ALL.len() + 1],
@@ -202,6 +234,8 @@ impl Default for SharedTally {
             events: [const { AtomicU64::new(0) }; EVENTS],
             drops: [const { AtomicU64::new(0) }; DropReason::COUNT],
             dropped: AtomicU64::new(0),
+            verified: [const { AtomicU64::new(0) }; Verified::COUNT],
+            verified_total: AtomicU64::new(0),
             cache: [const { AtomicU64::new(0) }; 4],
             stages: [const { AtomicU64::new(0) }; PathStage::ALL.len() + 1],
             last_drops: Arc::default(),
@@ -218,6 +252,11 @@ impl SharedTally {
         if self.dropped.load(Ordering::Relaxed) != tally.dropped {
             self.dropped.store(tally.dropped, Ordering::Relaxed);
             self.drops.iter().zip(tally.drops).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
+        }
+        // Most ports have no tunnels.
+        if self.verified_total.load(Ordering::Relaxed) != tally.verified_total {
+            self.verified_total.store(tally.verified_total, Ordering::Relaxed);
+            self.verified.iter().zip(tally.verified).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
         }
     }
 
@@ -254,6 +293,9 @@ impl SharedTally {
     pub fn load(&self) -> Tally {
         let drops: [u64; DropReason::COUNT] = std::array::from_fn(|i| self.drops[i].load(Ordering::Relaxed));
         let events = std::array::from_fn(|i| self.events[i].load(Ordering::Relaxed));
-        Tally { events, drops, dropped: drops.iter().sum() }
+        let verified: [u64; Verified::COUNT] =
+            std::array::from_fn(|i| self.verified[i].load(Ordering::Relaxed));
+        let (dropped, verified_total) = (drops.iter().sum(), verified.iter().sum());
+        Tally { events, drops, dropped, verified, verified_total }
     }
 }

@@ -55,7 +55,7 @@ impl TunnelPorts {
 
     /// Makes `no` a tunnel port of this kind. If it is one already, its sequence numbers continue.
     pub(crate) fn set(&mut self, no: PortNo, kind: Kind) {
-        let seq = self.get(no.0).map_or(1, |old| old.seq.load(Ordering::Relaxed));
+        let seq = self.get(no.0).map_or(0, |old| old.seq.load(Ordering::Relaxed));
         *self.place(no) = Some(Arc::new(TunnelPort { kind, seq: AtomicU32::new(seq) }));
     }
 

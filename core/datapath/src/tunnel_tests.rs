@@ -1,7 +1,7 @@
 //! Adding and removing tunnel headers in the datapath.
 
 use crate::tests::{Rule, Setup, out, tcp};
-use dpif::{DpAction, TunnelHeader, TunnelPush};
+use dpif::{DpAction, Masked, SetField, TunnelHeader, TunnelPush};
 use flow::{Flow, Mac, Tunnel};
 use packet::hex;
 use tunnel::{Kind, Request, Shape, build};
@@ -65,6 +65,27 @@ fn a_packet_goes_into_the_tunnel_and_comes_out_as_it_was() {
     assert_eq!(setup.tx[3].take(), std::slice::from_ref(&inner));
     setup.send(3, outer);
     assert_eq!(setup.tx[3].take(), [inner]);
+    assert_eq!(setup.balance(), 0);
+}
+
+/// A truncated packet is recirculated with its header, as if the underlay's port had received it, without what was known about it.
+#[test]
+fn a_truncated_packet_is_received_by_the_port_below() {
+    let by = |port| Flow { in_port: port, ..Flow::ZERO };
+    let mask = Flow { pkt_mark: u32::MAX, ..by(u32::MAX) };
+    let mark = DpAction::Set(SetField::Mark(Masked::new(5, u32::MAX)));
+    let mut setup = Setup::new(vec![
+        (by(1), mask, vec![mark, DpAction::Trunc(20), push(), DpAction::Recirc(0)]),
+        (by(2), mask, vec![out(4)]),
+    ]);
+    setup.datapath.set_tunnel(VXLAN, Kind::Vxlan { gbp: false }).unwrap();
+    let inner = packet();
+    for _ in 0..2 {
+        setup.send(1, &inner);
+        let sent = setup.tx[3].take();
+        assert_eq!((sent.len(), sent[0].len()), (1, 50 + 20));
+        assert_eq!(sent[0][50..], inner[..20]);
+    }
     assert_eq!(setup.balance(), 0);
 }
 

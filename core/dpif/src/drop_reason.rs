@@ -183,7 +183,7 @@ reasons! {
     /// The packet type is not supported by the action.
     ActionUnsupportedPacketType = "drop_action_unsupported_packet_type", Translation;
     /// The tunnel's header says congestion, and the inner packet cannot.
-    ActionCongestion = "drop_action_congestion", None;
+    ActionCongestion = "drop_action_congestion", Translation;
     /// The port that received the packet does not forward.
     ActionForwardingDisabled = "drop_action_forwarding_disabled", None;
     /// The actions of the flow end without an output.

@@ -18,6 +18,15 @@ fn word(head: &[u8], at: usize) -> u64 {
     head.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
+/// What was checked of the headers that were read. Each over IPv4 had a checksum of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FastChecks {
+    /// Headers over IPv6, which have no checksum of their own.
+    pub over_ipv6: u64,
+    /// UDP checksums that were verified, and are right.
+    pub udp: u64,
+}
+
 /// Reads the usual headers of one kind of tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct FastPop {
@@ -38,14 +47,14 @@ impl FastPop {
     /// Reads the outer headers of a frame into `tunnel`, which is overwritten, and returns their length. The rest of the frame is the
     /// inner frame. `None`: use [`pop`](crate::pop()), for example for a frame that may have padding.
     #[inline(always)]
-    pub fn read(self, frame: &[u8], tunnel: &mut Tunnel) -> Option<usize> {
+    pub fn read(self, frame: &[u8], tunnel: &mut Tunnel, checks: &mut FastChecks) -> Option<usize> {
         let head = frame.first_chunk::<HEADERS_V4>().filter(|_| frame.len() > PADDED_MAX)?;
         // Four words from byte 12 on. Second: ethertype, version and header length, TOS, total length, 16 bits of identification.
         // Third: flags and offset, TTL, protocol, checksum, first half of the source. Fourth: its second half, destination, source
         // port. Fifth: destination port, UDP length and checksum, 16 bits of the tunnel's header.
         let [second, third, fourth, fifth] = [12, 20, 28, 36].map(|at| word(head, at));
         if second >> 48 == u64::from(wire::ETHERTYPE_IPV6) {
-            return self.read_ipv6(frame, tunnel);
+            return self.read_ipv6(frame, tunnel, checks);
         }
         let own = word(head, 42);
         let total = usize::from((second >> 16) as u16);
@@ -64,6 +73,7 @@ impl FastPop {
             let datagram = frame.get(wire::ETHERNET + wire::IPV4..wire::ETHERNET + total)?;
             check_udp_sum(&head[26..34], datagram)?;
             flags |= flag::CSUM;
+            checks.udp += 1;
         }
         *tunnel = Tunnel { tun_id: own >> 8 & 0xff_ffff, ..Tunnel::default() };
         tunnel.ip_src = (third as u32) << 16 | (fourth >> 48) as u32;
@@ -76,7 +86,7 @@ impl FastPop {
 
     /// As [`read`](Self::read), over IPv6. `None` also if bytes follow the IPv6 packet.
     #[inline(always)]
-    fn read_ipv6(self, frame: &[u8], tunnel: &mut Tunnel) -> Option<usize> {
+    fn read_ipv6(self, frame: &[u8], tunnel: &mut Tunnel, checks: &mut FastChecks) -> Option<usize> {
         let head = frame.first_chunk::<HEADERS_V6>()?;
         // Second word: ethertype, version, traffic class, flow label, payload length. Third: end of the flow label, payload length,
         // protocol, hop limit, 16 bits of the source.
@@ -94,11 +104,13 @@ impl FastPop {
         if udp as u16 != 0 {
             check_udp_sum(&head[22..54], datagram)?;
             flags |= flag::CSUM;
+            checks.udp += 1;
         }
         *tunnel = Tunnel { tun_id: own >> 8 & 0xff_ffff, ..Tunnel::default() };
         tunnel.flags = flags;
         (tunnel.ip_tos, tunnel.ip_ttl) = ((second >> 36) as u8, (third >> 16) as u8);
         (tunnel.tp_src, tunnel.tp_dst) = ((udp >> 48) as u16, (udp >> 32) as u16);
+        checks.over_ipv6 += 1;
         tunnel.ipv6_src.copy_from_slice(&head[22..38]);
         tunnel.ipv6_dst.copy_from_slice(&head[38..54]);
         Some(HEADERS_V6)

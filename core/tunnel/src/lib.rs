@@ -8,6 +8,7 @@
 //! Geneve: RFC 8926. GRE: RFC 2784, RFC 2890. ERSPAN: draft-foschiano-erspan. GTP-U: 3GPP TS 29.281. SRv6: RFC 8754.
 
 mod build;
+mod checks;
 mod fast_pop;
 mod kind;
 mod outer;
@@ -19,9 +20,10 @@ mod template;
 mod wire;
 
 pub use build::{BuildError, Built, FlowLabel, Request, Shape, build};
-pub use fast_pop::FastPop;
+pub use checks::Checks;
+pub use fast_pop::{FastChecks, FastPop};
 pub use kind::Kind;
-pub use pop::pop;
+pub use pop::{pop, pop_counted};
 pub use popped::{PopError, Popped};
 pub use template::{PerPacket, Template};
 

@@ -1,10 +1,12 @@
 //! The outer IP header of a received packet.
 
+use crate::checks::Checks;
 use crate::popped::PopError;
 use crate::wire::{self, flag};
 use flow::Tunnel;
 use packet::checksum;
 use packet::ip::Fragment;
+use packet::vouched::Stated;
 use packet::{Ipv4, Ipv6};
 
 /// A parsed outer IP header.
@@ -21,26 +23,30 @@ pub(crate) struct Outer<'a> {
     pub(crate) pseudo: u32,
 }
 
-/// Parses Ethernet and IP. VLAN tags were removed before.
-pub(crate) fn outer(frame: &[u8]) -> Result<Outer<'_>, PopError> {
+/// Parses Ethernet and IP. VLAN tags were removed before. `stated`: about the checksum of an IPv4 header.
+pub(crate) fn outer<'a>(frame: &'a [u8], stated: Stated, checks: &mut Checks) -> Result<Outer<'a>, PopError> {
     let rest = frame.get(wire::ETHERNET..).ok_or(PopError::Short)?;
     match frame.get(12..14) {
-        Some([0x08, 0x00]) => v4(rest),
+        Some([0x08, 0x00]) => v4(rest, stated, checks),
         Some([0x86, 0xdd]) => v6(rest),
         _ => Err(PopError::NotIp),
     }
 }
 
-fn v4(rest: &[u8]) -> Result<Outer<'_>, PopError> {
-    let (ip, payload) = Ipv4::parse_checked(rest).ok_or(PopError::Short)?;
-    if rest[0] >> 4 != 4 {
+fn v4<'a>(rest: &'a [u8], stated: Stated, checks: &mut Checks) -> Result<Outer<'a>, PopError> {
+    let first = *rest.first().ok_or(PopError::Short)?;
+    if first >> 4 != 4 {
         return Err(PopError::Version);
     }
+    // Open vSwitch checks the sum first, and counts it.
+    let header = rest.get(..usize::from(first & 0xf) * 4).filter(|header| header.len() >= wire::IPV4);
+    let header = header.ok_or(PopError::Short)?;
+    if !checks.is_ip_right(stated, || checksum::checksum(header) == 0) {
+        return Err(PopError::Checksum);
+    }
+    let (ip, payload) = Ipv4::parse_checked(rest).ok_or(PopError::Short)?;
     if ip.header_len() != wire::IPV4 {
         return Err(PopError::IpOptions);
-    }
-    if checksum::checksum(&rest[..wire::IPV4]) != 0 {
-        return Err(PopError::Checksum);
     }
     if ip.fragment() != Fragment::No {
         return Err(PopError::Fragment);

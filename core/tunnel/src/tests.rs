@@ -49,7 +49,7 @@ fn put_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
 /// The fields and the length of a header that is read on the fast path.
 fn pop_fast(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
     let mut tunnel = Tunnel::default();
-    let header = FastPop::of(kind)?.read(frame, &mut tunnel)?;
+    let header = FastPop::of(kind)?.read(frame, &mut tunnel, &mut FastChecks::default())?;
     Some((tunnel, header))
 }
 
@@ -222,7 +222,6 @@ fn invalid_headers_have_reasons() {
     };
     assert_eq!(with(15, 0), Ok(50));
     assert_eq!(with(12, 0x09), Err(PopError::NotIp));
-    assert_eq!(with(14, 0x46), Err(PopError::IpOptions));
     assert_eq!(with(14, 0x55), Err(PopError::Version));
     assert_eq!(with(16, 0xff), Err(PopError::Short));
     assert_eq!(with(20, 0x20), Err(PopError::Fragment));
@@ -234,11 +233,44 @@ fn invalid_headers_have_reasons() {
     let mut wrong = good.clone();
     wrong[24] ^= 1;
     assert_eq!(pop(vxlan, &wrong), Err(PopError::Checksum));
+    // Options are covered by the checksum.
+    let mut options = good.clone();
+    (options[14], options[24], options[25]) = (0x46, 0, 0);
+    let sum = packet::checksum::checksum(&options[14..38]);
+    options[24..26].copy_from_slice(&sum.to_be_bytes());
+    assert_eq!(pop(vxlan, &options), Err(PopError::IpOptions));
     // The padding of a short frame is not part of the packet.
     let request = Request { packet_type: 0x1_0800, ..request(Kind::Gre, V4, &t, &shape) };
     let short = pushed(&build(&request).unwrap(), &[0x45; 20], &PerPacket::default());
     let padded = [&short[..], &[0; 2]].concat();
     assert_eq!((short.len(), pop(Kind::Gre, &padded).map(|p| p.end)), (58, Ok(58)));
+}
+
+/// What a device stated replaces the verification of a checksum, and only verified checksums count as verified.
+#[test]
+fn checksums_are_counted() {
+    use packet::vouched::Stated;
+    let kind = Kind::Vxlan { gbp: false };
+    let (t, shape) = (Tunnel { flags: wire::flag::CSUM, ..tunnel(1) }, Shape::default());
+    let good = pushed(&build(&request(kind, V4, &t, &shape)).unwrap(), &FRAME, &PerPacket::default());
+    let (mut wrong_ip, mut wrong_udp) = (good.clone(), good.clone());
+    wrong_ip[24] ^= 1;
+    wrong_udp[40] ^= 1;
+    let (none, bad, right) = (Stated::Nothing, Stated::Wrong, Stated::Right(0));
+    for (frame, stated, refused, counts) in [
+        (&good, [none, none], false, [1, 0, 1, 0]),
+        (&wrong_ip, [none, none], true, [1, 1, 0, 0]),
+        (&wrong_udp, [none, none], true, [1, 0, 1, 1]),
+        (&good, [bad, none], true, [0, 1, 0, 0]),
+        (&good, [none, bad], true, [1, 0, 0, 1]),
+        (&wrong_ip, [right, none], false, [0, 0, 1, 0]),
+        (&wrong_udp, [Stated::Open, Stated::Open], false, [0, 0, 0, 0]),
+    ] {
+        let mut checks = Checks::default();
+        let popped = pop_counted(kind, frame, stated, &mut checks);
+        let Checks { ip, ip_wrong, udp, udp_wrong } = checks;
+        assert_eq!((popped.is_err(), [ip, ip_wrong, udp, udp_wrong]), (refused, counts), "{stated:?}");
+    }
 }
 
 /// For every header that the fast path reads, its result is that of `pop`: over IPv4 and IPv6, with and without a checksum, and with

@@ -60,10 +60,18 @@ impl Walk<'_> {
         (port, number): (&Port, PortNo),
         config: &TunnelConfig,
         options: &[u8],
-        (unwrapped, last): (&Flow, bool),
+        (unwrapped, last, cut): (&Flow, bool, bool),
     ) {
         self.commit();
-        match self.header_for(config, options, (port, unwrapped)) {
+        match self.header_for(config, options, (port, unwrapped, cut)) {
+            Ok((hop, built)) if cut => {
+                // The flows of the underlay must count the truncated packet, whose length is known only then.
+                let list = vec![push_of(number, &hop, built), DpAction::Recirc(0)];
+                match last {
+                    true => self.out.actions.extend(list),
+                    false => self.out.actions.push(DpAction::Clone(list)),
+                }
+            }
             Ok((hop, built)) => self.go_on_below(number, &hop, built, last),
             Err(Unreachable(reason)) if self.snapshot.capabilities.explicit_drop => {
                 let drop = DpAction::Drop(reason);
@@ -77,7 +85,7 @@ impl Walk<'_> {
         &mut self,
         config: &TunnelConfig,
         options: &[u8],
-        (port, unwrapped): (&Port, &Flow),
+        (port, unwrapped, cut): (&Port, &Flow, bool),
     ) -> Result<(TunnelHop, Built), Unreachable> {
         let hop = self.route().ok_or_else(|| {
             report!(self, Warn, "native tunnel routing failed");
@@ -91,7 +99,10 @@ impl Walk<'_> {
         }
         let Some(dst_mac) = self.snapshot.underlay.neighbours.mac_of(&hop.bridge, hop.next) else {
             self.solicit(&hop);
-            self.hold(&hop, port, unwrapped);
+            // A packet that is kept has its whole length.
+            if !cut {
+                self.hold(&hop, port, unwrapped);
+            }
             return Err(Unreachable(DropReason::ActionTunnelNeighCacheMiss));
         };
         self.out.credits.push(Credit::Neighbour { bridge: hop.bridge.clone(), ip: hop.next });
@@ -172,13 +183,7 @@ impl Walk<'_> {
         if below.is_empty() {
             return;
         }
-        let push = DpAction::TunnelPush(Box::new(TunnelPush {
-            tunnel_port: number,
-            out_port: hop.number,
-            tunnel_type: built.tunnel_type,
-            header: TunnelHeader(built.bytes),
-        }));
-        let list = std::iter::once(push).chain(below);
+        let list = std::iter::once(push_of(number, hop, built)).chain(below);
         if last {
             self.out.actions.extend(list);
         } else {
@@ -249,6 +254,16 @@ impl Walk<'_> {
         self.out.actions.push(DpAction::TunnelPop(number));
         true
     }
+}
+
+/// The action that adds a header, for this tunnel port of the datapath.
+fn push_of(tunnel_port: PortNo, hop: &TunnelHop, built: Built) -> DpAction {
+    DpAction::TunnelPush(Box::new(TunnelPush {
+        tunnel_port,
+        out_port: hop.number,
+        tunnel_type: built.tunnel_type,
+        header: TunnelHeader(built.bytes),
+    }))
 }
 
 /// The protocol number of a routing header.

@@ -316,6 +316,8 @@ pub struct Output {
     pub avoid_caching: bool,
     /// Why the packet is dropped.
     pub error: Option<Failure>,
+    /// Why a packet that is sent nowhere is dropped, if that is neither an error nor what the tables say.
+    pub dropped_for: Option<DropReason>,
     /// Lines for the log.
     pub log: Vec<LogLine>,
     /// Dependencies of the translation.
@@ -420,6 +422,7 @@ impl Output {
             slow: SlowReason::empty(),
             slow_meter: None,
             avoid_caching: false,
+            dropped_for: None,
             error: None,
             log: Vec::new(),
             dependencies: Dependencies::default(),

@@ -9,7 +9,7 @@ use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
 use crate::walk::Walk;
 use crate::{BridgeId, Start};
 use bridge::tunnel::PacketTypes;
-use dpif::{DpAction, Sample};
+use dpif::{DpAction, DropReason, Sample};
 use flow::{Flow, Mac, Tlv};
 use openflow::action::Action;
 use units::{OfPort, PortNo};
@@ -49,6 +49,7 @@ impl<'a> Walk<'a> {
             }
         }
         if !self.receive_congestion() {
+            self.out.dropped_for = Some(DropReason::ActionCongestion);
             return false;
         }
         let Some(port) = port else { return true };
@@ -186,7 +187,7 @@ impl<'a> Walk<'a> {
                 let tos = self.flow.nw_tos;
                 self.mark_dscp(port);
                 if let Some(config) = &port.tunnel {
-                    self.output_tunnel(port, no, config, last);
+                    self.output_tunnel((port, no), config, (last, cut));
                 } else {
                     self.commit();
                     if let Some(shared) = self.by_connection.take() {

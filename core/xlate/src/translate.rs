@@ -185,7 +185,8 @@ impl<'a> Walk<'a> {
         }
         let taken = self.out.slow.intersects(SlowReason::PROTOCOLS);
         if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop && !taken {
-            let reason = self.out.error.map_or(DropReason::ActionOfPipeline, Failure::drop_reason);
+            let otherwise = self.out.dropped_for.unwrap_or(DropReason::ActionOfPipeline);
+            let reason = self.out.error.map_or(otherwise, Failure::drop_reason);
             self.out.actions.push(DpAction::Drop(reason));
         }
     }

@@ -91,23 +91,28 @@ impl Walk<'_> {
         true
     }
 
-    /// Outputs to a tunnel.
-    pub(crate) fn output_tunnel(&mut self, port: &Port, number: PortNo, config: &TunnelConfig, last: bool) {
+    /// Outputs to a tunnel. `cut`: the packet is truncated before.
+    pub(crate) fn output_tunnel(
+        &mut self,
+        (port, number): (&Port, PortNo),
+        config: &TunnelConfig,
+        (last, cut): (bool, bool),
+    ) {
         let unwrapped = Box::new(self.flow);
         let kept = self.flow.tunnel;
         let options = self.options_for(config);
         self.wrap(config);
         let to = tunnel::destination(&self.flow.tunnel);
         if to == tunnel::destination(&self.out.initial.tunnel) {
+            // The fields of the tunnel stay in the flow, as in Open vSwitch: a trace shows the final flow as changed.
             report!(self, Warn, "Not tunneling to our own address");
-            self.flow.tunnel = kept;
             return;
         }
         let at = (self.bridge.id, port.ofport);
         self.out.credits.push(Credit::Tunnel { at, out: true });
         if self.snapshot.capabilities.tunnels {
             report!(self, Detail, "output to native tunnel");
-            self.push_tunnel((port, number), config, &options, (&unwrapped, last));
+            self.push_tunnel((port, number), config, &options, (&unwrapped, last, cut));
             self.flow.tunnel = kept;
             return;
         }

@@ -221,11 +221,12 @@ fn tally_text(tally: &Tally) -> String {
     format!(
         "  packets received: {received}\n  packet recirculations: {}\n  \
          avg. datapath passes per packet: {passes:.2}\n  phwol hits: 0\n  mfex opt hits: 0\n  \
-         simple match hits: 0\n  emc hits: {}\n  smc hits: {}\n  megaflow hits: {}\n  \
+         simple match hits: {}\n  emc hits: {}\n  smc hits: {}\n  megaflow hits: {}\n  \
          avg. subtable lookups per megaflow hit: {:.2}\n  miss with success upcall: {}\n  \
          miss with failed upcall: {}\n  avg. packets per output batch: {:.2}\n",
         n(Event::Recirculated),
-        n(Event::FrontHit),
+        n(Event::SimpleHit),
+        n(Event::FrontHit).saturating_sub(n(Event::SimpleHit)),
         n(Event::CacheHit).saturating_sub(n(Event::FrontHit)),
         n(Event::MegaflowHit),
         ratio(n(Event::MasksVisited), n(Event::MegaflowHit)),

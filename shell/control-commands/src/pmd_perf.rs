@@ -136,10 +136,11 @@ impl Measured {
         );
         text += &hits("PHWOL hits:", 0);
         text += &hits("MFEX Opt hits:", 0);
-        text += &hits("Simple Match hits:", 0);
+        let simple = self.n(Event::SimpleHit);
+        text += &hits("Simple Match hits:", simple);
         // As in `pmd-stats-show`: hits of the cache in front of the flow cache, and of the flow cache.
         let front = self.n(Event::FrontHit);
-        text += &hits("EMC hits:", front);
+        text += &hits("EMC hits:", front.saturating_sub(simple));
         text += &hits("SMC hits:", self.n(Event::CacheHit).saturating_sub(front));
         text += &format!(
             "  - Megaflow hits:    {megaflow:12}  ({:5.1} %, {:.2} subtbl lookups/hit)\n  \
@@ -192,7 +193,8 @@ mod tests {
             (Event::BusyCycles, 1_000_000_000),
             (Event::Received, 1_000_000),
             (Event::CacheHit, 750_000),
-            (Event::FrontHit, 50_000),
+            (Event::FrontHit, 60_000),
+            (Event::SimpleHit, 10_000),
             (Event::MegaflowHit, 249_000),
             (Event::MasksVisited, 498_000),
             (Event::Missed, 1000),
@@ -215,9 +217,9 @@ mod tests {
   Datapath passes:         1000000  (1.00 passes/pkt)
   - PHWOL hits:                  0  (  0.0 %)
   - MFEX Opt hits:               0  (  0.0 %)
-  - Simple Match hits:           0  (  0.0 %)
+  - Simple Match hits:       10000  (  1.0 %)
   - EMC hits:                50000  (  5.0 %)
-  - SMC hits:               700000  ( 70.0 %)
+  - SMC hits:               690000  ( 69.0 %)
   - Megaflow hits:          249000  ( 24.9 %, 2.00 subtbl lookups/hit)
   - Upcalls:                  1000  (  0.1 %, 30.0 us/upcall)
   - Lost upcalls:                0  (  0.0 %)

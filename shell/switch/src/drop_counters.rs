@@ -1,30 +1,46 @@
-//! Publishes the datapath's drop counters as coverage counters of the process, so that `coverage/show` has them under
+//! Publishes the datapath's counters of drops and of verified checksums as coverage counters of the process, so that `coverage/show` has them under
 //! the names that scripts use.
 
 use crate::switch::Switch;
+use datapath::Tally;
+use datapath::verified::Verified;
 use dpif::DropReason;
 use runtime::coverage::Counter;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-struct Drops {
+struct Published {
     counter: Counter,
     known: AtomicU64,
 }
 
-static DROPS: OnceLock<Vec<Drops>> = OnceLock::new();
+impl Published {
+    fn new(name: &'static str) -> Published {
+        Published { counter: Counter::new(name), known: AtomicU64::new(0) }
+    }
 
-/// Updates the coverage counters of drops; also to be called before each sample of the rates.
+    /// The count of all datapaths is `total` now. The counts of a datapath disappear with it: the coverage counter keeps
+    /// its value then.
+    fn update(&'static self, total: u64) {
+        let known = self.known.swap(total, Ordering::Relaxed);
+        self.counter.register();
+        self.counter.add(total.saturating_sub(known));
+    }
+}
+
+static DROPS: OnceLock<Vec<Published>> = OnceLock::new();
+static VERIFIED: OnceLock<[Published; Verified::COUNT]> = OnceLock::new();
+
+/// Updates the coverage counters of the datapath; also to be called before each sample of the rates.
 pub fn publish_drops(switch: &Switch) {
-    let fresh =
-        |reason: &DropReason| Drops { counter: Counter::new(reason.name()), known: AtomicU64::new(0) };
-    let all = DROPS.get_or_init(|| DropReason::ALL.iter().map(fresh).collect());
-    let tallies: Vec<_> = switch.datapaths.of_bridges().map(|b| b.datapath.tally()).collect();
-    for (reason, drops) in DropReason::ALL.iter().zip(all) {
-        let total: u64 = tallies.iter().map(|t| t.dropped(*reason)).sum();
-        // The counts of a datapath disappear with it: the coverage counter keeps its value then.
-        let known = drops.known.swap(total, Ordering::Relaxed);
-        drops.counter.register();
-        drops.counter.add(total.saturating_sub(known));
+    let tallies: Vec<Tally> = switch.datapaths.of_bridges().map(|b| b.datapath.tally()).collect();
+    let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+    let drops = DROPS.get_or_init(|| DropReason::ALL.iter().map(|r| Published::new(r.name())).collect());
+    for (reason, published) in DropReason::ALL.iter().zip(drops) {
+        published.update(sum(&|tally| tally.dropped(*reason)));
+    }
+    let verified = VERIFIED.get_or_init(|| Verified::ALL.map(|what| Published::new(what.name())));
+    for (what, published) in Verified::ALL.into_iter().zip(verified) {
+        published.update(sum(&|tally| tally.verified(what)));
     }
 }

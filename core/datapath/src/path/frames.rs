@@ -114,7 +114,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             &Op::Recirc(id) if last => {
                 return group.each(engine, |engine, packet| execute::recirculate(engine, id, packet));
             }
-            Op::TunnelPush(push) => {
+            Op::TunnelPush(push) if push.enters.is_none() => {
                 if !tunnel::push_frames(engine, push, group) {
                     break;
                 }

@@ -33,6 +33,7 @@ mod validate;
 use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::stages::PathStage;
+use crate::tally::Event;
 use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
 use cpu::Stage;
 use megaflows::Megaflows;
@@ -158,6 +159,14 @@ fn pass(
     if pending != 0 {
         engine.batch.spread();
         park::hold_back(engine, &shared.tuple_secret, (recent, cached), &mut pending);
+    }
+    if recent & !pending != 0 && context.is_some_and(Context::is_by_kind) && engine.batch.own.is_empty() {
+        let n = if engine.batch.alike {
+            engine.batch.len() as u64
+        } else {
+            (recent & !pending).count_ones().into()
+        };
+        engine.tally.add(Event::SimpleHit, n);
     }
     shadow::stage(shared, guard, engine);
     engine.end_stage(PathStage::LookUp);

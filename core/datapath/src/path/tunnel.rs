@@ -10,11 +10,12 @@ use crate::packet::{Meta, Packet};
 use crate::popped::{Arrival, Arrived};
 use crate::port::{Frame, FrameBatch};
 use crate::program::Push;
-use crate::tally::Event;
+use crate::tally::{Event, Tally};
+use crate::verified::Verified;
 use cpu::Stage;
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
-use tunnel::{FastPop, Kind, PerPacket, Popped};
+use tunnel::{Checks, FastChecks, FastPop, Kind, PerPacket, Popped};
 
 /// How many packets ahead the cache line of the inner headers is prefetched, which comes after the outer ones.
 const AHEAD: usize = 4;
@@ -209,6 +210,10 @@ pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
         if put_on(engine, push, &mut p.frame, &p.meta).is_some() {
             p.frame.shift_offload(push.template.len() as i16);
             (p.layout, p.number, p.meta.packet_type) = (None, None, 0);
+            if let Some(port) = push.enters {
+                let Meta { passes, vlan_limit, .. } = p.meta;
+                p.meta = Meta { passes, vlan_limit, ..Meta::received(port) };
+            }
             i += 1;
         } else {
             let p = group.remove(i);
@@ -242,7 +247,15 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     let mut arrived = engine.popped.open(arrival, group.frames.len());
     let tunnels = arrived.outers.more(group.frames.len());
     let others = match FastPop::of(kind) {
-        Some(fast_pop) => cpu::stage(TakeOffEach { fast_pop, frames: &mut group.frames, tunnels }),
+        Some(fast_pop) => {
+            let mut checks = FastChecks::default();
+            let others =
+                cpu::stage(TakeOffEach { fast_pop, frames: &mut group.frames, tunnels, checks: &mut checks });
+            let taken = group.frames.len() as u64 - u64::from(others.count_ones());
+            let FastChecks { over_ipv6, udp } = checks;
+            count(&mut engine.tally, Checks { ip: taken - over_ipv6, udp, ..Checks::default() });
+            others
+        }
         None => u64::MAX >> (BATCH - group.frames.len().clamp(1, BATCH)),
     };
     let n = group.frames.len();
@@ -263,6 +276,19 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     true
 }
 
+/// Counts the verifications of checksums.
+#[inline]
+fn count(tally: &mut Tally, checks: Checks) {
+    let Checks { ip, ip_wrong, udp, udp_wrong } = checks;
+    let counts = [
+        (Verified::TunnelIp, ip),
+        (Verified::TunnelIpWrong, ip_wrong),
+        (Verified::TunnelUdp, udp),
+        (Verified::TunnelUdpWrong, udp_wrong),
+    ];
+    counts.into_iter().for_each(|(what, n)| tally.verify(what, n));
+}
+
 /// Removes the header of each frame that has a usual one, and stores the outer header. Returns a bit for each
 /// other frame, which is unchanged.
 struct TakeOffEach<'a> {
@@ -270,6 +296,7 @@ struct TakeOffEach<'a> {
     frames: &'a mut FrameBatch,
     /// One for each frame.
     tunnels: &'a mut [Tunnel],
+    checks: &'a mut FastChecks,
 }
 
 impl Stage for TakeOffEach<'_> {
@@ -277,10 +304,11 @@ impl Stage for TakeOffEach<'_> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let TakeOffEach { fast_pop, frames, tunnels } = self;
+        let TakeOffEach { fast_pop, frames, tunnels, checks } = self;
         let (mut i, mut others) = (0, 0);
         while let (Some(frame), Some(tunnel)) = (frames.get_mut(i), tunnels.get_mut(i)) {
-            let taken = fast_pop.read(frame.bytes(), tunnel).and_then(|header| frame.pull_front(header));
+            let taken =
+                fast_pop.read(frame.bytes(), tunnel, checks).and_then(|header| frame.pull_front(header));
             others |= u64::from(taken.is_none()) << (i % BATCH);
             if let Some(ahead) = frames.get(i + AHEAD) {
                 ahead.prefetch_line(1);
@@ -343,7 +371,10 @@ pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last:
 /// the frame if its header is refused.
 #[inline(always)]
 fn take_off(engine: &mut Engine, kind: Kind, arrival: Arrival, mut frame: Frame) -> Option<Frame> {
-    let Ok(popped) = tunnel::pop(kind, frame.bytes()) else { return Some(frame) };
+    let mut checks = Checks::default();
+    let popped = tunnel::pop_counted(kind, frame.bytes(), frame.stated(), &mut checks);
+    count(&mut engine.tally, checks);
+    let Ok(popped) = popped else { return Some(frame) };
     let &Popped { ref tunnel, options, packet_type, header, end } = &popped;
     let len = end.checked_sub(header);
     if len.is_none_or(|len| packet_type == 0 && len < SHORTEST_FRAME) {

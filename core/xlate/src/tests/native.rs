@@ -84,6 +84,23 @@ fn a_packet_gets_its_header_and_leaves_by_the_bridge_of_the_route() {
     assert_eq!(all, [50, -50]);
 }
 
+/// The underlay is not translated with a packet that is truncated on the way: it is received there with its header.
+#[test]
+fn a_truncated_packet_is_recirculated_below() {
+    let cut = Action::OutputTrunc { port: OfPort(2), max_len: 60 };
+    let output = run(&host_with(Some(mac(0x92)), vec![cut.clone(), out(2)]), &tcp(1));
+    let [DpAction::Trunc(60), DpAction::Clone(first), DpAction::TunnelPush(_), DpAction::Output(PortNo(11))] =
+        &output.actions[..]
+    else {
+        panic!("{:?}", output.actions)
+    };
+    let [DpAction::TunnelPush(push), DpAction::Recirc(0)] = &first[..] else { panic!("{first:?}") };
+    assert_eq!(push.out_port, PortNo(12));
+    // A packet without a next hop is not kept, because it would be sent whole.
+    let output = run(&host_with(None, vec![cut]), &tcp(1));
+    assert!(!output.effects.iter().any(|e| matches!(e, Effect::Hold(..))), "{:?}", output.effects);
+}
+
 #[test]
 fn an_unknown_next_hop_is_asked_for_and_the_packet_is_held() {
     let s = host(None);

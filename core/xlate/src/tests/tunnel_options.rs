@@ -1,7 +1,7 @@
 //! Options of tunnel headers in the pipeline.
 
 use super::*;
-use dpif::SetField;
+use dpif::{DropReason, SetField};
 use flow::{Subfield, Tlv, Tunnel};
 use openflow::flow_mod::FlowCommand;
 use openflow::session::{TlvMap, TlvTableMod};
@@ -111,6 +111,20 @@ fn options_that_cannot_be_taken_in_drop_the_packet() {
         assert_eq!((o.error, outputs(&o)), (Some(Failure::InvalidTunnelMetadata), vec![]));
     }
     assert_eq!(outputs(&received(&s, &tunnelled(&[0, 0, 0x19, 0]))), [2]);
+}
+
+/// A drop because of congestion (RFC 6040 §4.2) is no error, and has a reason of its own.
+#[test]
+fn congestion_that_the_inner_packet_cannot_show_is_a_reason_to_drop() {
+    let mut b = bridge();
+    with(&mut b, 0, "", "2");
+    let s = snapshot(b);
+    let mut flow = tunnelled(&[]);
+    (flow.tunnel.ip_tos, flow.nw_tos) = (3, 0);
+    let o = received(&s, &flow);
+    assert_eq!((o.error, &o.actions[..]), (None, &[DpAction::Drop(DropReason::ActionCongestion)][..]));
+    flow.nw_tos = 1;
+    assert_eq!(outputs(&received(&s, &flow)), [2]);
 }
 
 #[test]

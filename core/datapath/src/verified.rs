@@ -1,0 +1,34 @@
+//! Which verifications of checksums are counted. Other threads read the counts, for counters of the process that tests and
+//! scripts know.
+
+/// A counted verification of a checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verified {
+    /// The checksum of an outer IPv4 header was verified.
+    TunnelIp,
+    /// It was wrong, as verified or as the device stated.
+    TunnelIpWrong,
+    /// The checksum of an outer UDP header was verified.
+    TunnelUdp,
+    /// It was wrong, as verified or as the device stated.
+    TunnelUdpWrong,
+}
+
+impl Verified {
+    /// Each of them.
+    pub const ALL: [Verified; 4] =
+        [Verified::TunnelIp, Verified::TunnelIpWrong, Verified::TunnelUdp, Verified::TunnelUdpWrong];
+    /// How many there are.
+    pub const COUNT: usize = Verified::ALL.len();
+
+    /// The name of the counter in Open vSwitch.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verified::TunnelIp => "native_tnl_l3csum_checked",
+            Verified::TunnelIpWrong => "native_tnl_l3csum_err",
+            Verified::TunnelUdp => "native_tnl_l4csum_checked",
+            Verified::TunnelUdpWrong => "native_tnl_l4csum_err",
+        }
+    }
+}

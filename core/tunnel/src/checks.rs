@@ -1,0 +1,39 @@
+//! Counts of verified outer checksums.
+
+use packet::vouched::Stated;
+
+/// How many outer checksums were verified, and how many were wrong. What a device stated about a checksum replaces the
+/// verification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Checksums of IPv4 headers that were verified.
+    pub ip: u64,
+    /// Checksums of IPv4 headers that were wrong, verified or stated.
+    pub ip_wrong: u64,
+    /// UDP checksums that were verified.
+    pub udp: u64,
+    /// UDP checksums that were wrong, verified or stated.
+    pub udp_wrong: u64,
+}
+
+impl Checks {
+    /// Returns whether the checksum of an IPv4 header is right, and counts.
+    pub(crate) fn is_ip_right(&mut self, stated: Stated, verify: impl FnOnce() -> bool) -> bool {
+        let is_right = stated.is_right(|| {
+            self.ip += 1;
+            verify()
+        });
+        self.ip_wrong += u64::from(!is_right);
+        is_right
+    }
+
+    /// Returns whether a UDP checksum is right, and counts.
+    pub(crate) fn is_udp_right(&mut self, stated: Stated, verify: impl FnOnce() -> bool) -> bool {
+        let is_right = stated.is_right(|| {
+            self.udp += 1;
+            verify()
+        });
+        self.udp_wrong += u64::from(!is_right);
+        is_right
+    }
+}
