@@ -1,7 +1,7 @@
 //! `dpctl/*-flow*`: shows, adds, changes and removes megaflows.
 
 use crate::dpctl_call::{Call, EINVAL, Failed, open};
-use crate::names::DatapathNames;
+use crate::names::{DatapathNames, DatapathNumbers};
 use datapath::PutError;
 use dpif::text::{DpPortNames, NoNames, parse_actions, parse_key};
 use dpif::{DpFlow, NoOwner};
@@ -18,9 +18,14 @@ static LOG: Module = Module::new("dpif_netdev");
 
 const NOT_FOUND: &str = "No such file or directory";
 
-fn style<'a>(call: &Call, names: &'a DatapathNames<'a>, now: Millis) -> Style<'a> {
-    let named = call.names.then_some(names as &dyn DpPortNames);
-    Style { verbose: call.verbose, names: named, after_ufid: ", ", layer: ", dp:ovs", now }
+fn style<'a>(
+    call: &Call,
+    names: &'a DatapathNames<'a>,
+    numbers: &'a DatapathNumbers<'a>,
+    now: Millis,
+) -> Style<'a> {
+    let shown: &dyn DpPortNames = if call.names { names } else { numbers };
+    Style { verbose: call.verbose, names: Some(shown), after_ufid: ", ", layer: ", dp:ovs", now }
 }
 
 /// Filters of `dump-flows`.
@@ -85,7 +90,10 @@ pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
             };
         }
         if ours {
-            let lines: String = flows.iter().map(|f| flow_line(f, style(call, &names, now)) + "\n").collect();
+            let lines: String = flows
+                .iter()
+                .map(|f| flow_line(f, style(call, &names, &DatapathNumbers(backer), now)) + "\n")
+                .collect();
             call.text += &lines;
         }
     }
@@ -210,7 +218,7 @@ pub(crate) fn get(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(
     let flow = backer.datapath.flow_get(ufid, now);
     let flow = flow.ok_or_else(|| call.error("getting flow", Some(NOT_FOUND)))?;
     let names = DatapathNames(backer);
-    let line = flow_line(&flow, style(call, &names, now));
+    let line = flow_line(&flow, style(call, &names, &DatapathNumbers(backer), now));
     call.text += &(line + "\n");
     Ok(())
 }

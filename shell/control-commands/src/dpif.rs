@@ -1,7 +1,7 @@
 //! `dpif/show`, `dpif/dump-dps`, `dpif/dump-flows`: datapaths from the bridges' view.
 
 use crate::answer::{Answer, unknown};
-use crate::names::DatapathNames;
+use crate::names::{DatapathNames, DatapathNumbers};
 use ctl::names;
 use dpif::text::DpPortNames;
 use openflow_service::Bridge;
@@ -135,9 +135,9 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     });
     let now = switch.clock.now();
     backer.datapath.maintain(now);
-    let all = DatapathNames(backer);
-    let names = named.unwrap_or(verbose).then_some(&all as &dyn DpPortNames);
-    let style = Style { verbose, names, after_ufid: " ", layer: "", now };
+    let (all, numbers) = (DatapathNames(backer), DatapathNumbers(backer));
+    let names: &dyn DpPortNames = if named.unwrap_or(verbose) { &all } else { &numbers };
+    let style = Style { verbose, names: Some(names), after_ufid: " ", layer: "", now };
     let mut flows = backer.datapath.flow_dump(now);
     flows.retain(|f| bridge_of(backer, &f.key) == Some(bridge.id));
     Ok(flows.iter().map(|f| flow_line(f, style) + "\n").collect())

@@ -5,6 +5,10 @@ use flow::text::NameMap;
 use switch::Backer;
 use units::{OfPort, PortNo};
 
+fn is_geneve(backer: &Backer, port: PortNo) -> bool {
+    backer.ports.get(&port).is_some_and(|p| p.tunnels > 0 && p.kind == "geneve")
+}
+
 /// The ports of a datapath.
 pub struct DatapathNames<'a>(pub &'a Backer);
 
@@ -15,6 +19,27 @@ impl DpPortNames for DatapathNames<'_> {
 
     fn number(&self, name: &str) -> Option<PortNo> {
         self.0.ports.iter().find(|(_, p)| p.name == name).map(|(n, _)| *n)
+    }
+
+    fn is_geneve(&self, port: PortNo) -> bool {
+        is_geneve(self.0, port)
+    }
+}
+
+/// The ports of a datapath by number only.
+pub struct DatapathNumbers<'a>(pub &'a Backer);
+
+impl DpPortNames for DatapathNumbers<'_> {
+    fn name(&self, _: PortNo) -> Option<String> {
+        None
+    }
+
+    fn number(&self, _: &str) -> Option<PortNo> {
+        None
+    }
+
+    fn is_geneve(&self, port: PortNo) -> bool {
+        is_geneve(self.0, port)
     }
 }
 

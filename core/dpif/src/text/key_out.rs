@@ -69,7 +69,9 @@ impl<'a> KeyWriter<'a> {
         if has_dst || t.ip_src != 0 || t.ipv6_src != [0; 16] {
             let seen = mask.is_none_or(|m| m.tlv.present != 0) || self.verbose;
             let bytes = if seen { key.tlv.options() } else { &[] };
-            let options = tunnel_key::Options { bytes, mask: mask.map(|m| &m.tlv.data[..bytes.len()]) };
+            let mask_bytes = mask.map(|m| &m.tlv.data[..bytes.len()]);
+            let empty = self.names.is_geneve(PortNo(key.in_port));
+            let options = tunnel_key::Options { bytes, mask: mask_bytes, empty };
             let inside = tunnel_key::tunnel(t, mask.map(|m| &m.tunnel), options, self.verbose);
             self.part("tunnel", false, inside);
         }

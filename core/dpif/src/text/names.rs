@@ -8,6 +8,10 @@ pub trait DpPortNames {
     fn name(&self, port: PortNo) -> Option<String>;
     /// The port of a name.
     fn number(&self, name: &str) -> Option<PortNo>;
+    /// Returns whether the port receives Geneve packets. Their keys are printed with options even if they have none.
+    fn is_geneve(&self, _port: PortNo) -> bool {
+        false
+    }
 }
 
 /// Ports have numbers only.

@@ -11,7 +11,7 @@ use flow::Flow;
 /// `name(fields)`
 pub(super) fn set_text(set: &SetField) -> String {
     if let SetField::Tunnel(t) = set {
-        let options = tunnel_key::Options { bytes: &t.geneve_options, mask: None };
+        let options = tunnel_key::Options { bytes: &t.geneve_options, mask: None, empty: false };
         return format!("tunnel({})", tunnel_key::tunnel(&t.key, None, options, true));
     }
     let (mut key, mut mask) = (Flow::ZERO, Flow::ZERO);

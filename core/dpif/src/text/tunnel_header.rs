@@ -47,7 +47,7 @@ fn layers(kind: u32, bytes: &[u8], parts: &mut Vec<String>) -> Option<()> {
             let len = (first >> 24 & 0x3f) as usize * 4;
             let options = match data.get(8..8 + len) {
                 Some(o) if len > 0 => {
-                    format!(",options({})", geneve_text(Options { bytes: o, mask: None }, true))
+                    format!(",options({})", geneve_text(Options { bytes: o, mask: None, empty: false }, true))
                 }
                 _ => String::new(),
             };

@@ -14,6 +14,8 @@ pub(super) struct Options<'a> {
     pub(super) bytes: &'a [u8],
     /// Has the length of `bytes`.
     pub(super) mask: Option<&'a [u8]>,
+    /// They are shown even if there are none.
+    pub(super) empty: bool,
 }
 
 /// The text in the parentheses.
@@ -53,7 +55,7 @@ pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, options: Options<'_>, 
         gbp.hex8("flags", (key.gbp_flags, m.gbp_flags));
         out.push(format!("vxlan(gbp({}))", gbp.finish()));
     }
-    if !options.bytes.is_empty() {
+    if !options.bytes.is_empty() || options.empty {
         out.push(format!("geneve({})", geneve_text(options, verbose)));
     }
     if matches!(key.erspan_ver, 1 | 2) {
