@@ -2,6 +2,7 @@
 
 use crate::packet::Packet;
 use crate::pools::mac_text;
+use crate::tunnels;
 
 /// Returns whether the megaflows differ only in this way; both had to revalidate some. When the stock switch
 /// revalidates a megaflow, for example after something was learned, it deletes it if the mask has fields that none of
@@ -17,6 +18,25 @@ pub fn alike(stock: &str, ours: &str, forgotten: &[Packet]) -> bool {
     let kept = |o: &Megaflow| stock.iter().find(|s| (&s.key, &s.actions) == (&o.key, &o.actions));
     stock.iter().all(|s| ours.iter().any(|o| (&s.key, &s.actions) == (&o.key, &o.actions)))
         && ours.iter().all(|o| kept(o).is_some_and(|s| s.counters == o.counters) || o.may_go(forgotten))
+}
+
+/// The megaflows of Sluice without those that drop packets of no tunnel port. The stock switch has no megaflow for such
+/// packets and translates each of them again.
+pub fn of_ports(stock: &str, ours: &str) -> String {
+    let in_stock = |key: &str| stock.lines().any(|line| Megaflow::of(line).key == key);
+    let left_out = |line: &&str| {
+        let m = Megaflow::of(line);
+        tunnels::fits_none(line)
+            && m.actions.ends_with("drop")
+            && m.actions.len() <= "[]drop".len()
+            && !in_stock(&m.key)
+    };
+    ours.lines()
+        .filter(|line| !left_out(line))
+        .map(|line| format!("{line}\n"))
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
 }
 
 struct Megaflow {
@@ -106,6 +126,21 @@ mod tests {
             alike("", &format!("ipv6(proto={protocol},frag=no), packets:2, bytes:9, actions:1"))
         };
         assert!(of(59) && !of(58));
+    }
+
+    #[test]
+    fn megaflows_of_packets_of_no_tunnel_port_are_left_out() {
+        let line = |id: u32, actions: &str| {
+            format!(
+                "in_port(6081),tunnel(tun_id={id:#x},src=172.31.1.92), packets:0, bytes:0, actions:{actions}"
+            )
+        };
+        let ours = format!("a, packets:1, bytes:4, actions:1\n{}", line(7, "[]drop"));
+        assert_eq!(super::of_ports("", &ours), "a, packets:1, bytes:4, actions:1");
+        assert_eq!(super::of_ports(&line(7, "[]1"), &ours), ours);
+        for kept in [line(7, "[]1"), line(5, "[]drop")] {
+            assert_eq!(super::of_ports("", &kept), kept);
+        }
     }
 
     #[test]
