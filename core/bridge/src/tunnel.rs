@@ -211,12 +211,22 @@ impl TunnelConfig {
         put("egress_pkt_mark", self.egress_mark.map(|m| m.to_string()));
         if is_erspan(&self.kind) {
             let e = &self.erspan;
-            let (v1, v2) = (e.version != Choice::Fixed(2), e.version != Choice::Fixed(1));
-            let hex = |c: Choice<u32>| choice_text(c, |v| format!("{v:#x}"));
-            put("erspan_ver", choice_text(e.version, |v| v.to_string()));
-            put("erspan_idx", hex(e.index).filter(|_| v1));
-            put("erspan_dir", choice_text(e.direction, |v| v.to_string()).filter(|_| v2));
-            put("erspan_hwid", choice_text(e.hardware, |v| format!("{v:#x}")).filter(|_| v2));
+            let flow = || Some("flow".to_owned());
+            let any = e.version == Choice::Flow;
+            let (v1, v2) = (e.version.value() == 1, e.version.value() == 2);
+            // Values that are not set are zero.
+            put("erspan_ver", if any { flow() } else { Some(e.version.value().to_string()) });
+            let of_version = |has: bool, is_flow: bool, text: String| match (any, has) {
+                (true, _) => flow(),
+                (false, true) => Some(if is_flow { "flow".to_owned() } else { text }),
+                (false, false) => None,
+            };
+            put("erspan_idx", of_version(v1, e.index == Choice::Flow, format!("{:#x}", e.index.value())));
+            put("erspan_dir", of_version(v2, e.direction == Choice::Flow, e.direction.value().to_string()));
+            put(
+                "erspan_hwid",
+                of_version(v2, e.hardware == Choice::Flow, format!("{:#x}", e.hardware.value())),
+            );
         }
         out
     }
@@ -335,6 +345,25 @@ mod tests {
         let v2 =
             [("remote_ip", "1.1.1.1"), ("erspan_ver", "2"), ("erspan_hwid", "7"), ("erspan_dir", "flow")];
         assert_eq!(shown("erspan", &v2), "erspan_dir=flow, erspan_hwid=0x7, erspan_ver=2, remote_ip=1.1.1.1");
+        let v1 = [("remote_ip", "1.1.1.1"), ("erspan_ver", "1")];
+        assert_eq!(shown("erspan", &v1), "erspan_idx=0x0, erspan_ver=1, remote_ip=1.1.1.1");
+        let any = "erspan_dir=flow, erspan_hwid=flow, erspan_idx=flow, erspan_ver=flow, remote_ip=1.1.1.1";
+        assert_eq!(shown("erspan", &[("remote_ip", "1.1.1.1"), ("erspan_ver", "flow")]), any);
+        for (text, key) in [
+            ("010", "8"),
+            ("-5", "18446744073709551611"),
+            ("99999999999999999999", "18446744073709551615"),
+            ("0x1fz", "31"),
+            ("0x", "0"),
+            (" +7", "7"),
+            ("08", "0"),
+            ("abc", "0"),
+        ] {
+            assert_eq!(
+                shown("gre", &[("remote_ip", "1.1.1.1"), ("key", text)]),
+                format!("key={key}, remote_ip=1.1.1.1")
+            );
+        }
     }
 
     #[test]

@@ -7,8 +7,9 @@ use crate::dpif::config_text;
 use crate::{dpctl_ct, dpctl_flows, dpctl_ipf, dpctl_ports};
 use ctl::names;
 use netdev::stats::Stats;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use switch::{Backer, Switch};
+use switch::{Backer, PortInfo, Switch};
 
 pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
     let (mut call, args) = match Call::new(&switch.options.progname, args) {
@@ -128,6 +129,23 @@ fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Fai
     done
 }
 
+/// The options of a port that tunnels share, as Open vSwitch shows them. A UDP port is at the end of its name.
+fn tunnel_options(port: &PortInfo) -> BTreeMap<String, String> {
+    let mut options = BTreeMap::from([("packet_type".to_owned(), "ptap".to_owned())]);
+    if port.kind.ends_with("erspan") {
+        options.insert("erspan_ver".to_owned(), "0".to_owned());
+    }
+    let usual = match port.kind.as_str() {
+        "vxlan" => "4789",
+        "geneve" => "6081",
+        "gtpu" => "2152",
+        _ => return options,
+    };
+    let udp = port.name.rsplit('_').next().filter(|udp| *udp != usual);
+    options.extend(udp.map(|udp| ("dst_port".to_owned(), udp.to_owned())));
+    options
+}
+
 fn show_one(switch: &mut Switch, call: &mut Call, name: &str) {
     let Some(backer) = find(switch, name) else { return };
     let stats = backer.datapath.stats(&backer.handler.knobs.all_cleared());
@@ -143,7 +161,10 @@ fn show_one(switch: &mut Switch, call: &mut Call, name: &str) {
     let datapath = Arc::clone(&backer.datapath);
     for (number, port) in ports {
         let device = dpctl_ports::device(switch, name, number);
-        let config = device.as_ref().map(|d| d.options()).unwrap_or_default();
+        let config = match port.tunnels {
+            0 => device.as_ref().map(|d| d.options()).unwrap_or_default(),
+            _ => tunnel_options(&port),
+        };
         let kind = match port.kind.as_str() {
             "system" => String::new(),
             kind => format!(" ({kind}{})", config_text(&config)),

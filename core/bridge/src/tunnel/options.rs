@@ -19,6 +19,28 @@ fn number(text: &str) -> u64 {
     u64::from_str_radix(&digits[..end], radix).unwrap_or(0)
 }
 
+/// Parses a key as `strtoull` does: decimal, octal after `0`, or hexadecimal after `0x`. A number that is too large becomes the
+/// largest, and one after a minus sign is subtracted from 2⁶⁴.
+fn key_number(text: &str) -> u64 {
+    let text = text.trim_start();
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = match hex.filter(|hex| hex.starts_with(|c: char| c.is_ascii_hexdigit())) {
+        Some(hex) => (hex, 16),
+        None => (text, if text.starts_with('0') { 8 } else { 10 }),
+    };
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    match u64::from_str_radix(&digits[..end], radix) {
+        Ok(n) if negative => n.wrapping_neg(),
+        Ok(n) => n,
+        Err(_) if end == 0 => 0,
+        Err(_) => u64::MAX,
+    }
+}
+
 fn hex_number(text: &str) -> u64 {
     number(&format!("0x{}", text.trim_start_matches("0x")))
 }
@@ -44,7 +66,7 @@ fn key(options: &BTreeMap<String, String>, name: &str) -> Choice<u64> {
     match options.get(name).or_else(|| options.get("key")).map(String::as_str) {
         None => Choice::Unset,
         Some("flow") => Choice::Flow,
-        Some(text) => Choice::Fixed(number(text)),
+        Some(text) => Choice::Fixed(key_number(text)),
     }
 }
 

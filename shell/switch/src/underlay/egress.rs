@@ -3,6 +3,7 @@
 use crate::switch::Switch;
 use bridge::TunnelConfig;
 use bridge::tunnel::{Address, Choice, as_ipv4};
+use netdev::device::TxWork;
 use openflow_service::BridgePort;
 use ovsdb::Uuid;
 use router::Hop;
@@ -43,6 +44,8 @@ impl Switch {
                 }
                 troubles.insert(port.uuid, trouble);
             }
+            // A tunnel leaves no work to a device.
+            status.extend(TxWork::default().status());
             out.insert(port.uuid, status);
         }
         self.underlay.troubles = troubles;

@@ -24,19 +24,11 @@ pub fn alike(stock: &str, ours: &str, forgotten: &[Packet]) -> bool {
 /// packets and translates each of them again.
 pub fn of_ports(stock: &str, ours: &str) -> String {
     let in_stock = |key: &str| stock.lines().any(|line| Megaflow::of(line).key == key);
-    let left_out = |line: &&str| {
+    let is_left_out = |line: &&str| {
         let m = Megaflow::of(line);
-        tunnels::fits_none(line)
-            && m.actions.ends_with("drop")
-            && m.actions.len() <= "[]drop".len()
-            && !in_stock(&m.key)
+        tunnels::fits_none(line) && matches!(&*m.actions, "drop" | "[]drop") && !in_stock(&m.key)
     };
-    ours.lines()
-        .filter(|line| !left_out(line))
-        .map(|line| format!("{line}\n"))
-        .collect::<String>()
-        .trim_end()
-        .to_owned()
+    ours.lines().filter(|line| !is_left_out(line)).collect::<Vec<_>>().join("\n")
 }
 
 struct Megaflow {
