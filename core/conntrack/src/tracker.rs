@@ -108,6 +108,11 @@ impl Known {
         Known(Is::New([(hash >> 32) as u32, hash as u32]))
     }
 
+    /// Whether the packet has a connection.
+    pub fn has_connection(self) -> bool {
+        self.seen().is_some()
+    }
+
     #[inline(always)]
     fn seen(self) -> Option<Seen> {
         match self.0 {

@@ -178,9 +178,9 @@ fn track(ct: &Conntrack, packet: &Packet<'_>, meta: &mut Metadata, action: &Acti
     assert!(meta.state & TRACKED != 0 && meta.zone == action.zone);
     assert!(meta.state & INVALID == 0 || meta.state & (NEW | ESTABLISHED) == 0, "{meta:?}");
     let written = action.mark.is_none_or(|(value, mask)| meta.mark & mask == value);
-    assert!(!meta.known.is_some() || written, "{meta:?} after {action:?}");
+    assert!(!meta.known.has_connection() || written, "{meta:?} after {action:?}");
     let there = || ct.dump(Some(action.zone), now).iter().any(|e| e.mark == meta.mark);
-    assert!(!meta.known.is_some() || there(), "{meta:?}");
+    assert!(!meta.known.has_connection() || there(), "{meta:?}");
     assert!(
         translation.is_none() || action.nat.is_some() && meta.state & (SRC_NAT | DST_NAT) != 0,
         "{meta:?}"
