@@ -3,6 +3,7 @@
 use crate::backer::{AddError, Backer};
 use crate::log::{LOG, NETDEV};
 use crate::qos::police;
+use crate::refusal::Refusal;
 use crate::reserved_name::is_reserved;
 use crate::switch::Switch;
 use crate::tunnels;
@@ -20,26 +21,6 @@ use std::collections::BTreeMap;
 use units::{OfPort, PortNo};
 
 static DPIF: Module = Module::new("dpif_netdev");
-
-/// Why an interface could not be added.
-pub(crate) struct Refusal {
-    /// The text for the row.
-    pub why: String,
-    /// Whether the log has the reason already.
-    pub logged: bool,
-}
-
-impl From<String> for Refusal {
-    fn from(why: String) -> Refusal {
-        Refusal { why, logged: false }
-    }
-}
-
-impl From<&str> for Refusal {
-    fn from(why: &str) -> Refusal {
-        why.to_owned().into()
-    }
-}
 
 /// The configuration of an interface: its bridge, the name of its Port row, and the interface.
 fn wanted<'a>(

@@ -51,6 +51,7 @@ mod polling;
 mod publish;
 pub mod qos;
 mod reconfigure;
+mod refusal;
 mod reserved_name;
 mod run;
 mod serve;

@@ -2,8 +2,8 @@
 //!
 //! **Threads**: the main loop.
 
-use crate::add_interface::Refusal;
 use crate::log::{LOG, NETDEV, NETDEV_VPORT};
+use crate::refusal::Refusal;
 use crate::switch::Switch;
 use bridge::TunnelConfig;
 use config::InterfaceConfig;

@@ -1,0 +1,21 @@
+//! Why an interface could not be added.
+
+/// Why an interface could not be added.
+pub(crate) struct Refusal {
+    /// The text for the row.
+    pub why: String,
+    /// Whether the log has the reason already.
+    pub logged: bool,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Refusal {
+        Refusal { why, logged: false }
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(why: &str) -> Refusal {
+        why.to_owned().into()
+    }
+}
