@@ -10,11 +10,16 @@
 //!
 //! * While a `Buffer` exists, its bytes are accessed through it only: no device, guest or other code writes
 //!   them.
+//! * While a tail is absent, bytes behind the present ones are accessed by [`tail`] only, which copies it before anything else
+//!   sees them.
 //! * Its handle is freed once: by `Drop`, in a group by [`Returns`], or by the caller of
 //!   [`Buffer::into_handle`].
 
 mod charged;
+mod lender;
 mod memory;
+pub mod tail;
 
 pub use charged::Release;
+pub use lender::Lender;
 pub use memory::{Buffer, Handle, Memory, Returns, Source};

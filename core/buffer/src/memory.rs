@@ -1,5 +1,6 @@
 //! A buffer, its source, and the return of many buffers at once. The invariants are those of the crate.
 
+use std::cell::Cell;
 use std::ptr::NonNull;
 
 /// The pointer by which a source identifies a buffer; opaque to all other code.
@@ -41,20 +42,23 @@ pub struct Source {
 pub struct Buffer {
     base: NonNull<u8>,
     size: u32,
+    /// The first bytes that are here, `size` unless a tail is absent: see the module of tails.
+    present: Cell<u32>,
     /// Dangling if there is no source.
     handle: Handle,
     source: Option<&'static Source>,
 }
 
-// SAFETY: the memory is accessed through its one buffer only (the module's first invariant), and a source's
-// functions may be called from any thread.
+// SAFETY: the memory is accessed through its one buffer only (the module's first invariant); a source's functions may be
+// called from any thread, and so may those of a lender of tails, whose leases are atomic.
 unsafe impl Send for Buffer {}
 
 impl Buffer {
     /// Allocates zeroed memory on the heap.
     pub fn own(size: u32) -> Buffer {
         let memory = Box::leak(vec![0u8; size as usize].into_boxed_slice());
-        Buffer { base: NonNull::from(memory).cast(), size, handle: Handle(NonNull::dangling()), source: None }
+        let (base, handle) = (NonNull::from(memory).cast(), Handle(NonNull::dangling()));
+        Buffer { base, size, present: Cell::new(size), handle, source: None }
     }
 
     /// Takes ownership of a source's memory.
@@ -65,7 +69,8 @@ impl Buffer {
     /// handle is freed, and is not used by other code any more.
     #[inline]
     pub unsafe fn of(source: &'static Source, memory: Memory) -> Buffer {
-        Buffer { base: memory.base, size: memory.size, handle: memory.handle, source: Some(source) }
+        let Memory { base, size, handle } = memory;
+        Buffer { base, size, present: Cell::new(size), handle, source: Some(source) }
     }
 
     /// Allocates another buffer of the same source, or on the heap with the same size; `None`: the source is
@@ -89,18 +94,90 @@ impl Buffer {
         self.size as usize
     }
 
+    /// Number of bytes from the beginning on that are here: all, unless a tail is absent.
+    #[inline(always)]
+    pub fn present(&self) -> usize {
+        self.present.get() as usize
+    }
+
+    /// `present` is at most the size.
+    #[inline]
+    pub(crate) fn set_present(&self, present: usize) {
+        self.present.set(present as u32);
+    }
+
+    /// The first byte, for the functions of tails, which access absent bytes, and for prefetches.
+    #[inline(always)]
+    pub fn start(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
     /// All bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: valid and initialised for `size` bytes while `self` lives, and no other code writes them.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.size as usize) }
+        self.slice(0, self.size())
     }
 
     /// All bytes, for writing.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; `&mut self` is the only access to them.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.size as usize) }
+        self.slice_mut(0, self.size())
+    }
+
+    /// Makes sure that the bytes before `end` are here.
+    #[inline(always)]
+    fn reach(&self, start: usize, len: usize) {
+        if start.saturating_add(len) > self.present() {
+            self.fetch(start.saturating_add(len));
+        }
+    }
+
+    /// # Panics
+    ///
+    /// If the buffer ends before `end`.
+    #[cold]
+    #[inline(never)]
+    fn fetch(&self, end: usize) {
+        assert!(end <= self.size(), "byte {end} of a buffer of {} bytes", self.size());
+        self.complete();
+    }
+
+    /// `len` bytes from `start` on.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer ends before.
+    #[inline(always)]
+    pub fn slice(&self, start: usize, len: usize) -> &[u8] {
+        self.reach(start, len);
+        // SAFETY: valid and initialised for `size` bytes while `self` lives, and `reach` has checked that these lie within the
+        // present ones, which no other code writes.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), len) }
+    }
+
+    /// As [`Buffer::slice`], for writing.
+    #[inline(always)]
+    pub fn slice_mut(&mut self, start: usize, len: usize) -> &mut [u8] {
+        self.reach(start, len);
+        // SAFETY: as in `slice`; `&mut self` is the only access to them.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(start), len) }
+    }
+
+    /// Those of `len` bytes from `start` on that are here.
+    #[inline(always)]
+    pub fn front(&self, start: usize, len: usize) -> &[u8] {
+        if start.saturating_add(len) <= self.present() {
+            return self.slice(start, len);
+        }
+        self.front_of_part(start, len)
+    }
+
+    #[inline(never)]
+    fn front_of_part(&self, start: usize, len: usize) -> &[u8] {
+        match self.present().checked_sub(start) {
+            Some(present) => self.slice(start, len.min(present)),
+            None => &[],
+        }
     }
 
     /// Passes ownership of the buffer to `source`'s owner, which must free the handle later. `Err` returns
@@ -118,6 +195,9 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        if !self.is_whole() {
+            self.give_up_tail();
+        }
         match self.source {
             // SAFETY: the handle is of this source, owned by this buffer, and not used again.
             Some(source) => unsafe { (source.free)(&[self.handle]) },

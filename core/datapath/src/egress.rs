@@ -172,6 +172,8 @@ impl Egress {
             State::Shaper(shaper) => {
                 let queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT));
                 for (frame, queue) in frames.drain(..).zip(queues) {
+                    // The shaper keeps it for longer than this iteration.
+                    frame.complete();
                     let bytes = frame.offload().total(frame.bytes()).try_into().unwrap_or(u32::MAX);
                     refused.extend(shaper.push(queue, bytes, frame, now).err());
                 }

@@ -7,7 +7,7 @@ use crate::last_drop::{DropLog, Place};
 use crate::meter::{FineClock, Meters};
 use crate::packet::{Meta, Packet};
 use crate::popped::PoppedBatches;
-use crate::port::{FrameBatch, FramePool};
+use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::stages::{PathStage, StageClock};
 use crate::stay::Scale;
@@ -221,6 +221,12 @@ impl Engine {
         if let Some(frame) = self.drops.end_iteration(self.now, self.tally.dropped_total()) {
             self.pool.free(frame);
         }
+    }
+
+    /// Copies the tails of frames that wait to be sent.
+    pub(crate) fn complete_waiting(&self) {
+        let queued = self.queued.values().flat_map(|queued| &queued.frames);
+        self.outputs.iter().flatten().chain(queued).for_each(Frame::complete);
     }
 
     /// Drops the metadata of packets that are gone, and keeps the memory of rare metadata.

@@ -88,6 +88,8 @@ pub struct Rxq {
     pub(crate) seen: u64,
     /// For a queue that several ports share: its part of the counters of each port, by port number.
     pub(crate) of_members: BTreeMap<u32, MemberCount>,
+    /// Frames of it have tails that must go back.
+    pub(crate) lent: bool,
     /// Packets received from it in the present iteration.
     pub(crate) in_iteration: u64,
     /// Time of the last poll. The packets of the next burst arrived after it, unless the last burst was full.
@@ -110,6 +112,7 @@ impl Rxq {
             inspect_below: SHORTEST,
             seen: 0,
             of_members: BTreeMap::new(),
+            lent: false,
             in_iteration: 0,
             polled_at: Cycles(0),
             backoff: RxqBackoff::default(),

@@ -521,7 +521,25 @@ impl Worker {
         transmit::end_iteration(&mut self.engine, at);
         self.engine.end_drops();
         self.engine.pool.flush();
+        if self.engine.hold.lent {
+            self.give_back();
+        }
         self.engine.end_stage(PathStage::Transmit);
+    }
+
+    /// Gives the tails of received frames back: no frame needs them any more. Places that keep frames for longer than an
+    /// iteration have completed them; those that wait to be sent are completed here.
+    #[inline(never)]
+    fn give_back(&mut self) {
+        if !self.engine.waiting.is_empty() {
+            self.engine.complete_waiting();
+        }
+        self.engine.hold.lent = false;
+        for q in self.rxqs.iter_mut().filter(|q| q.lent) {
+            q.lent = !q.queue.give_back();
+            debug_assert!(!q.lent, "a frame outlives its iteration without its tail");
+            self.engine.hold.lent |= q.lent;
+        }
     }
 
     /// Processes recirculated packets.

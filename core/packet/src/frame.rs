@@ -3,11 +3,17 @@
 //! A frame is a handle: moving it moves no bytes. Its buffer is memory of the switch, or of a device with memory of
 //! its own (a DPDK pool). Only receive, free and transmit depend on which.
 //!
+//! The end of a long packet, its *tail*, may still be where its sender has it (`buffer::tail`). Every access to bytes that are
+//! not in the buffer copies the tail first; [`Frame::head`] and [`Frame::head_mut`] do without it. Such a frame is complete
+//! before the iteration in which it was received ends.
+//!
 //! A [`FramePool`] belongs to one worker. Freed buffers of the usual size are kept for the next receive, so that a
 //! worker normally allocates nothing. The numbers of kept buffers and of buffers in use are bounded.
 
 use crate::offload::{Note, Offload};
 use crate::vouched::{Stated, Vouched};
+pub use buffer::Lender;
+pub use buffer::tail::{Outside, PIECES_MAX, Piece, Tail};
 use buffer::{Buffer, Release, Returns, Source};
 use std::fmt;
 use std::sync::Arc;
@@ -83,6 +89,12 @@ impl Frame {
         self.undone.vouched()
     }
 
+    /// Length of the longest packet that results from the frame, to compare with an MTU.
+    pub fn longest(&self) -> usize {
+        let offload = self.offload();
+        offload.longest_of(self.head_of(offload.reach()), self.len())
+    }
+
     /// What is known about the checksum of the outermost IPv4 header, and about the transport checksum after it. Both are
     /// [`Stated::Nothing`] if [`Frame::is_undone`] is false.
     pub fn stated(&self) -> [Stated; 2] {
@@ -126,31 +138,98 @@ impl Frame {
         }
     }
 
-    /// The packet.
+    /// The packet. If its tail is absent, it is copied first; [`Frame::head`] does not need it.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        let (start, len) = (self.start as usize, self.len as usize);
-        &self.buffer.bytes()[start..start + len]
+        self.buffer.slice(self.start as usize, self.len as usize)
+    }
+
+    /// The packet, or its beginning if its tail is absent: at least its headers, if they are of the usual length. The length
+    /// of the packet is [`Frame::len`].
+    #[inline(always)]
+    pub fn head(&self) -> &[u8] {
+        self.buffer.front(self.start as usize, self.len as usize)
+    }
+
+    /// The packet, or its beginning if its tail is absent and the beginning has at least `n` bytes.
+    #[inline]
+    pub fn head_of(&self, n: usize) -> &[u8] {
+        let head = self.head();
+        if head.len() >= n { head } else { self.bytes() }
+    }
+
+    /// As [`Frame::head_of`], mutable.
+    pub fn head_of_mut(&mut self, n: usize) -> &mut [u8] {
+        let len = self.head_of(n).len();
+        self.buffer.slice_mut(self.start as usize, len)
+    }
+
+    /// Whether all bytes are in the buffer.
+    #[inline(always)]
+    pub fn is_whole(&self) -> bool {
+        self.buffer.is_whole()
+    }
+
+    /// Copies the tail, if it is absent. Must be done to a frame that outlives the iteration in which it was received.
+    #[inline(always)]
+    pub fn complete(&self) {
+        if !self.is_whole() {
+            self.buffer.complete();
+        }
+    }
+
+    /// Makes the bytes behind the first `head` a tail that is lent. Returns false, and changes nothing, if the tail has another
+    /// length or the buffer cannot have it: then the caller must copy.
+    #[inline]
+    pub fn lend(&mut self, head: usize, tail: Tail<'_>) -> bool {
+        let present = self.start as usize + head;
+        // By that number `FramePool::free` recognizes buffers of the usual size that are whole.
+        self.len() == head + tail.len() && present != BUFFER && self.buffer.lend(present, tail)
+    }
+
+    /// Piece `n` of its tail, which begins behind [`Frame::head`]; the packet may end before the tail does. `None`: there is no
+    /// such piece, or the tail is not read by `outside`. To be used before anything else is done with the frame.
+    #[inline]
+    pub fn piece(&self, outside: &'static Outside, n: usize) -> Option<Piece> {
+        self.buffer.piece(outside, n)
+    }
+
+    /// Copies the packet, as far as `to` reaches, without copying an absent tail into the buffer.
+    pub fn read(&self, to: &mut [u8]) {
+        let len = to.len().min(self.len());
+        self.read_at(0, &mut to[..len]);
+    }
+
+    /// As [`Frame::read`], from byte `at` of the packet on.
+    ///
+    /// # Panics
+    ///
+    /// If the packet ends before `to` is full.
+    pub fn read_at(&self, at: usize, to: &mut [u8]) {
+        if self.is_whole() {
+            return to.copy_from_slice(&self.bytes()[at..at + to.len()]);
+        }
+        assert!(at + to.len() <= self.len());
+        self.buffer.read(self.start as usize + at, to);
     }
 
     /// Prefetches the first bytes of the packet.
     #[inline(always)]
     pub fn prefetch(&self) {
-        cpu::prefetch_at(self.buffer.bytes().as_ptr().wrapping_add(self.start as usize));
+        cpu::prefetch_at(self.buffer.start().wrapping_add(self.start as usize));
     }
 
     /// Prefetches a cache line: 0 where the packet begins, -1 in front of it, where a header will be written.
     #[inline(always)]
     pub fn prefetch_line(&self, line: isize) {
-        let start = self.buffer.bytes().as_ptr().wrapping_add(self.start as usize);
+        let start = self.buffer.start().wrapping_add(self.start as usize);
         cpu::prefetch_at(start.wrapping_offset(line * 64));
     }
 
     /// The packet, mutable.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        let (start, len) = (self.start as usize, self.len as usize);
-        &mut self.buffer.bytes_mut()[start..start + len]
+        self.buffer.slice_mut(self.start as usize, self.len as usize)
     }
 
     /// Length of the packet.
@@ -188,12 +267,12 @@ impl Frame {
         Frame::within(buffer, HEADROOM, self.len())
     }
 
-    /// The bytes of the buffer from `front` bytes before the packet on, even if the packet is shorter; `None` if the
-    /// buffer is too short.
+    /// The bytes of the buffer from `front` bytes before the packet on, even if the packet is shorter, of which the caller
+    /// accesses no more than the first `used` of the packet; `None` if the buffer is too short.
     #[inline(always)]
-    pub fn head_mut(&mut self, front: usize) -> Option<&mut [u8; REACH]> {
+    pub fn head_mut(&mut self, front: usize, used: usize) -> Option<&mut [u8; REACH]> {
         let start = (self.start as usize).checked_sub(front)?;
-        self.buffer.bytes_mut().get_mut(start..)?.first_chunk_mut()
+        self.buffer.window(start, front + used)
     }
 
     /// Makes the packet `by` bytes longer at the front (negative: shorter), limited by the headroom.
@@ -209,7 +288,7 @@ impl Frame {
     #[inline(always)]
     pub fn put_front<const N: usize>(&mut self, len: usize, write: impl FnOnce(&mut [u8; N])) -> Option<()> {
         let start = (self.start as usize).checked_sub(N)?;
-        write(self.buffer.bytes_mut().get_mut(start..start + N)?.first_chunk_mut()?);
+        write(self.buffer.slice_mut(start, N).first_chunk_mut()?);
         let len = len.min(N) as u32;
         self.start = self.start.wrapping_sub(len);
         self.len = self.len.wrapping_add(len);
@@ -331,9 +410,8 @@ impl FramePool {
     #[inline(always)]
     pub fn prefetch_next(&self, len: usize) {
         if let Some(buffer) = self.free.last() {
-            let room = buffer.bytes().get(HEADROOM..).unwrap_or(&[]);
-            let lines = room[..len.min(room.len())].chunks(64);
-            lines.for_each(|line| cpu::prefetch_write_at(line.as_ptr()));
+            let room = buffer.start().wrapping_add(HEADROOM);
+            (0..len.min(DATA_ROOM)).step_by(64).for_each(|at| cpu::prefetch_write_at(room.wrapping_add(at)));
         }
     }
 
@@ -354,13 +432,10 @@ impl FramePool {
             Some(_) => Some(frame.buffer.another()?).filter(|b| start + len <= b.size()),
         };
         let mut copy = match another {
-            None => self.frame_of(frame.bytes())?,
-            Some(buffer) => {
-                let mut copy = Frame::in_buffer(buffer, start, len)?;
-                copy.bytes_mut().copy_from_slice(frame.bytes());
-                copy
-            }
+            None => self.alloc(len)?,
+            Some(buffer) => Frame::in_buffer(buffer, start, len)?,
         };
+        frame.read(copy.bytes_mut());
         copy.undone = frame.undone;
         Some(copy)
     }
@@ -373,16 +448,20 @@ impl FramePool {
     pub fn free(&mut self, frame: Frame) {
         let Frame { buffer, .. } = frame;
         match buffer.source() {
-            None if buffer.size() == BUFFER && self.free.len() < self.keep => self.free.push(buffer),
+            None if buffer.present() == BUFFER && self.free.len() < self.keep => self.free.push(buffer),
             None => self.keep(buffer),
             Some(_) => drop(self.returns.push(buffer)),
         }
     }
 
-    /// Takes back a buffer of the switch's memory that is of another size, or one too many.
+    /// Takes back a buffer of the switch's memory that is of another size or has a tail, or one too many.
     #[inline(never)]
-    fn keep(&mut self, buffer: Buffer) {
+    fn keep(&mut self, mut buffer: Buffer) {
+        if !buffer.is_whole() {
+            buffer.give_up_tail();
+        }
         match buffer.size() {
+            BUFFER if self.free.len() < self.keep => self.free.push(buffer),
             BUFFER_LARGE if self.free_large.len() < KEEP_LARGE => self.free_large.push(buffer),
             _ => {}
         }

@@ -65,13 +65,14 @@ fn end(bytes: &[u8], l: &Layout) -> usize {
 impl Segment {
     /// `None` if the frame cannot be merged.
     fn of(frame: &Frame, layout: Layout) -> Option<Segment> {
-        let bytes = frame.bytes();
+        let bytes = frame.head();
         let ip = if layout.v6 { 40 } else { 20 };
         let flags = *bytes.get(layout.l4 + 13)?;
         let payload = layout.l4 + usize::from(bytes[layout.l4 + 12] >> 4) * 4;
-        let is_plain = layout.l4 - layout.l3 == ip && end(bytes, &layout) == bytes.len();
+        let is_plain = layout.l4 - layout.l3 == ip && end(bytes, &layout) == frame.len();
         let is_data = flags & ACK != 0 && flags & !(ACK | PSH | FIN | ECE) == 0;
-        let is_long = payload >= layout.l4 + 20 && bytes.len() >= payload + LEAST_PAYLOAD;
+        let is_long =
+            payload >= layout.l4 + 20 && frame.len() >= payload + LEAST_PAYLOAD && bytes.len() >= payload;
         let offload = frame.offload();
         let is_whole =
             offload.gso.is_none() && offload.csum.is_none_or(|c| usize::from(c.start) == layout.l4);
@@ -134,8 +135,8 @@ impl Run {
             && self.segment.payload - s.layout.l3 + total <= IP_MAX
             && self.segment.payload + total <= FRAME_MAX
             && self.count < SEGMENTS_MAX
-            && same_headers(first.bytes(), frame.bytes(), s)
-            && id_follows(first.bytes(), frame.bytes(), self)
+            && same_headers(first.head(), frame.head(), s)
+            && id_follows(first.head(), frame.head(), self)
             && (self.count > 1 || is_sound(first, &self.segment))
             && is_sound(frame, s)
     }
@@ -155,7 +156,7 @@ fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
         if runs.is_empty() && frame.len() < SHORTEST {
             continue;
         }
-        let Some(layout) = segment::layout(frame.bytes()) else {
+        let Some(layout) = segment::layout(frame.head()) else {
             // A fragment may belong to any of the connections.
             runs.iter_mut().for_each(|r| r.closed = true);
             continue;
@@ -163,9 +164,8 @@ fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
         if layout.protocol != TCP {
             continue;
         }
-        let whose = connection(frame.bytes(), &layout);
-        let known =
-            runs.iter_mut().rfind(|r| connection(frames[r.first].bytes(), &r.segment.layout) == whose);
+        let whose = connection(frame.head(), &layout);
+        let known = runs.iter_mut().rfind(|r| connection(frames[r.first].head(), &r.segment.layout) == whose);
         match (known, Segment::of(frame, layout)) {
             (Some(run), Some(s)) if run.takes(frames, frame, &s) => {
                 next.resize(frames.len(), 0);

@@ -19,6 +19,8 @@ pub const SEGMENTS_MAX: usize = 2048;
 
 const TCP_DATA_OFFSET: usize = 12;
 const TCP_HEADER: usize = 20;
+/// Length of a TCP header with all options.
+const TCP_HEADER_MAX: usize = 60;
 const UDP_HEADER: usize = 8;
 
 /// A checksum whose field contains only the sum of the pseudo header.
@@ -117,12 +119,22 @@ impl Offload {
 
     /// Checks that the record lies within `frame` and is plausible. Must be called for records from outside.
     pub fn fits(&self, frame: &[u8]) -> bool {
+        self.fits_head(frame, frame.len())
+    }
+
+    /// Bytes of a frame from its beginning on that decide about the record: `headers`, `fits_head` and the others need no more.
+    pub fn reach(&self) -> usize {
+        self.csum.map_or(0, |csum| usize::from(csum.start) + TCP_HEADER_MAX)
+    }
+
+    /// As `fits`, for a frame of `len` bytes of which only the beginning is here, at least [`Offload::reach`] bytes.
+    pub fn fits_head(&self, head: &[u8], len: usize) -> bool {
         let Some(csum) = self.csum else { return self.gso.is_none() };
-        if usize::from(csum.start) + usize::from(csum.offset) + 2 > frame.len() {
+        if usize::from(csum.start) + usize::from(csum.offset) + 2 > len {
             return false;
         }
         let Some(gso) = self.gso else { return true };
-        let payload = self.headers(frame).and_then(|headers| frame.len().checked_sub(headers));
+        let payload = self.headers(head).and_then(|headers| len.checked_sub(headers));
         payload.is_some_and(|payload| payload <= SEGMENTS_MAX * usize::from(gso.size))
     }
 
@@ -141,9 +153,14 @@ impl Offload {
 
     /// Length of the longest packet that results from `frame`, to compare with an MTU.
     pub fn longest(&self, frame: &[u8]) -> usize {
-        match (self.gso, self.headers(frame)) {
-            (Some(gso), Some(headers)) => frame.len().min(headers + usize::from(gso.size)),
-            _ => frame.len(),
+        self.longest_of(frame, frame.len())
+    }
+
+    /// As `longest`, for a frame of `len` bytes of which at least [`Offload::reach`] bytes are here.
+    pub fn longest_of(&self, head: &[u8], len: usize) -> usize {
+        match (self.gso, self.headers(head)) {
+            (Some(gso), Some(headers)) => len.min(headers + usize::from(gso.size)),
+            _ => len,
         }
     }
 

@@ -18,12 +18,19 @@ pub struct RxResult {
     pub more: bool,
     /// The port that received the frames, if several ports share the queue.
     pub port: Option<NonZeroU32>,
+    /// Some frames have tails that their sender gets back by [`RxQueue::give_back`].
+    pub lent: bool,
 }
 
 /// One receive queue of a device.
 pub trait RxQueue: Send {
     /// Appends up to `max` received frames to `out`, in buffers from `pool`. Returns at once if there are none.
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult;
+    /// Ends the loan of the tails of received frames. To be called after each `rx` that lent some, when all of these frames are
+    /// complete or freed. Returns false if one is not: then the queue receives nothing until a later call.
+    fn give_back(&mut self) -> bool {
+        true
+    }
     /// Number of packets that wait in a guest's queue; `None` for other queues. Used for measurements only.
     fn waiting(&mut self) -> Option<u32> {
         None

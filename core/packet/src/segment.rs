@@ -157,9 +157,14 @@ fn pseudo_header(frame: &[u8], l: &Layout, l4_len: usize) -> Option<u64> {
 /// Replaces a finished checksum by the sum of the pseudo header, and returns start and offset. Used for merged
 /// packets that came from a wire, because only such a packet can be segmented again.
 pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
+    make_partial_head(frame, frame.len())
+}
+
+/// As [`make_partial`], for a frame of `len` bytes of which only the beginning is here.
+pub fn make_partial_head(frame: &mut [u8], len: usize) -> Option<(u16, u16)> {
     let l = layout(frame)?;
     let offset = l.checksum()?;
-    let len = frame.len().checked_sub(l.l4)?;
+    let len = len.checked_sub(l.l4)?;
     let pseudo = fold(pseudo_header(frame, &l, len)?);
     put16(frame, l.l4 + usize::from(offset), pseudo)?;
     Some((u16::try_from(l.l4).ok()?, offset))

@@ -18,6 +18,11 @@ const GSO_ECN: u8 = 0x80;
 /// Decodes the header of `frame`. A merged packet with a finished checksum gets an unfinished one, because only such
 /// a packet can be segmented again. `None`: offloads that are not supported.
 pub fn decode(header: &[u8; LEN], frame: &mut [u8]) -> Option<Offload> {
+    decode_head(header, frame, frame.len())
+}
+
+/// As [`decode`], for a frame of `len` bytes of which `head` is here. `None` also if the record does not fit these bytes.
+pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Offload> {
     let [flags, kind, _, _, size_a, size_b, start_a, start_b, offset_a, offset_b] = *header;
     let mut csum = (flags & NEEDS_CSUM != 0).then_some(PartialChecksum {
         start: u16::from_ne_bytes([start_a, start_b]),
@@ -25,7 +30,7 @@ pub fn decode(header: &[u8; LEN], frame: &mut [u8]) -> Option<Offload> {
     });
     if kind == 0 {
         let offload = Offload { csum, gso: None };
-        return offload.fits(frame).then_some(offload);
+        return offload.fits_head(head, len).then_some(offload);
     }
     let ecn = kind & GSO_ECN != 0;
     let kind = match kind & !GSO_ECN {
@@ -35,15 +40,15 @@ pub fn decode(header: &[u8; LEN], frame: &mut [u8]) -> Option<Offload> {
         _ => return None,
     };
     if csum.is_none() {
-        let (start, offset) = segment::make_partial(frame)?;
+        let (start, offset) = segment::make_partial_head(head, len)?;
         csum = Some(PartialChecksum { start, offset });
     }
     let size = u16::from_ne_bytes([size_a, size_b]);
     let offload = Offload { csum, gso: Some(Gso { kind, size, ecn }) };
-    offload.fits(frame).then_some(offload)
+    offload.fits_head(head, len).then_some(offload)
 }
 
-/// Encodes the header for a frame to be sent.
+/// Encodes the header for a frame to be sent, of which at least [`Offload::reach`] bytes are here.
 pub fn encode(offload: &Offload, frame: &[u8]) -> [u8; LEN] {
     let mut header = [0; LEN];
     if let Some(csum) = offload.csum {

@@ -408,11 +408,21 @@ pub(crate) fn set_undone(mbuf: Mbuf, undone: &Undone) -> bool {
 /// Copies bytes into a new packet, with as many segments as needed. `None`: the pool is empty, or there are too many
 /// bytes.
 pub(crate) fn copied(bytes: &[u8], pool: &Mempool) -> Option<Mbuf> {
+    filled(bytes.len(), pool, |at, to| to.copy_from_slice(&bytes[at..at + to.len()]))
+}
+
+/// As [`copied`], of a frame, whose tail is copied into the packet buffer directly if it is absent.
+pub(crate) fn copied_frame(frame: &Frame, pool: &Mempool) -> Option<Mbuf> {
+    filled(frame.len(), pool, |at, to| frame.read_at(at, to))
+}
+
+/// A packet of `len` bytes, which `fill` writes piece by piece: it gets where a piece begins.
+fn filled(len: usize, pool: &Mempool, fill: impl Fn(usize, &mut [u8])) -> Option<Mbuf> {
     // SAFETY: the pool is alive and of packets; packets that it returns are ours and whole.
     unsafe {
         let first = NonNull::new(sys::sluice_alloc(pool.raw()))?;
         let room = usize::from((*first.as_ptr()).buf_len) - HEADROOM as usize;
-        let n = bytes.len().div_ceil(room).max(1);
+        let n = len.div_ceil(room).max(1);
         let mut mbufs = [std::ptr::null_mut(); SEGMENTS_MAX];
         mbufs[0] = first.as_ptr();
         let more = n - 1;
@@ -422,14 +432,14 @@ pub(crate) fn copied(bytes: &[u8], pool: &Mempool) -> Option<Mbuf> {
             sys::sluice_free_bulk(mbufs.as_mut_ptr(), 1);
             return None;
         }
-        for (i, part) in bytes.chunks(room).enumerate() {
-            let m = mbufs[i];
+        for (i, at) in (0..len).step_by(room).enumerate() {
+            let (m, part) = (mbufs[i], room.min(len - at));
             let data = (*m).buf_addr.cast::<u8>().add(usize::from((*m).data_off));
-            std::ptr::copy_nonoverlapping(part.as_ptr(), data, part.len());
-            (*m).data_len = part.len() as u16;
+            fill(at, std::slice::from_raw_parts_mut(data, part));
+            (*m).data_len = part as u16;
             (*m).next = if i + 1 < n { mbufs[i + 1] } else { std::ptr::null_mut() };
         }
-        (*first.as_ptr()).pkt_len = bytes.len() as u32;
+        (*first.as_ptr()).pkt_len = len as u32;
         (*first.as_ptr()).nb_segs = n as u16;
         Some(first)
     }

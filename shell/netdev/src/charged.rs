@@ -71,6 +71,10 @@ impl RxQueue for ChargedRx {
         result
     }
 
+    fn give_back(&mut self) -> bool {
+        self.inner.give_back()
+    }
+
     fn waiting(&mut self) -> Option<u32> {
         self.inner.waiting()
     }

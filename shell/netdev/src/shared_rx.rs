@@ -271,6 +271,6 @@ impl RxQueue for SharedQueue {
             self.counters.packets.fetch_add(n as u64, Ordering::Relaxed);
             self.counters.waiting.store(self.waiting.len() as u32, Ordering::Relaxed);
         }
-        RxResult { dropped, more: !self.waiting.is_empty(), port }
+        RxResult { dropped, more: !self.waiting.is_empty(), port, lent: false }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p vhost --example rings [bytes [packets per burst]]` prints nanoseconds per packet of receive
 //! and of transmit. If `PACKETS` is set, it processes that many packets without using the clock, as instruction counters
-//! need it.
+//! need it. If `COPIES` is set, long packets are copied twice, as on other ports.
 
 use packet::frame::FramePool;
 use packet::queue::RX_BURST;
@@ -17,6 +17,7 @@ struct Loop {
     to: ToGuest,
     pool: FramePool,
     burst: usize,
+    lends: bool,
 }
 
 impl Loop {
@@ -25,28 +26,33 @@ impl Loop {
         self.driver.offer(self.burst as u16);
         let mut frames = Vec::with_capacity(RX_BURST);
         clock();
-        let got = self.from.receive(self.burst, &mut self.pool, &mut frames);
+        let got = match self.lends {
+            true => self.from.borrow(self.burst, &mut self.pool, &mut frames),
+            false => self.from.receive(self.burst, &mut self.pool, &mut frames),
+        };
         clock();
         assert_eq!((got.packets, got.refused), (self.burst, 0));
         let mut packets = Packets::default();
         let mut sending = self.to.begin(&mut packets, 0).expect("the ring is in use");
         let mut sent = 0;
-        assert_eq!(sending.send_frames(&frames, |bytes| sent += bytes.len()), 0);
+        assert_eq!(sending.send_frames(&frames, |_, len| sent += len), 0);
         black_box(sent);
         drop(sending);
         drop(packets);
         clock();
         self.pool.free_all(&mut frames);
+        assert!(self.from.give_back().is_some());
     }
 }
 
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|n| n.parse().expect("a number"));
     let (len, burst) = (numbers.next().unwrap_or(60), numbers.next().unwrap_or(32));
-    assert!((14..=2048).contains(&len) && (1..=RX_BURST).contains(&burst));
+    assert!((14..=65_500).contains(&len) && (1..=RX_BURST).contains(&burst));
     let driver = Driver::new(len).expect("memory");
+    let lends = std::env::var_os("COPIES").is_none();
     let (from, to) = (driver.receiver(), driver.sender());
-    let mut run = Loop { driver, from, to, pool: FramePool::new(256), burst };
+    let mut run = Loop { driver, from, to, pool: FramePool::new(256), burst, lends };
     if let Some(packets) = std::env::var("PACKETS").ok().and_then(|n| n.parse::<usize>().ok()) {
         (0..packets / burst).for_each(|_| run.turn(|| {}));
         return;

@@ -31,6 +31,17 @@ pub(crate) unsafe fn write(to: *mut u8, from: &[u8]) {
     unsafe { machine::copy(from.as_ptr(), to, from.len()) };
 }
 
+/// Copies guest memory to memory of a guest or of the switch. If the two overlap, what is written is unspecified.
+///
+/// # Safety
+///
+/// `from` is mapped for `len` bytes, `to` is mapped writable for as many; no reference leads into what is written.
+#[inline(always)]
+pub(crate) unsafe fn between(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise. Guests may let their buffers overlap: the copy then is the same loads and stores.
+    unsafe { machine::copy(from, to, len) };
+}
+
 /// Writes 16 bytes of guest memory.
 ///
 /// # Safety
@@ -78,7 +89,7 @@ mod machine {
 
     /// # Safety
     ///
-    /// `n` bytes can be read at `from` and written at `to`, and the two do not overlap.
+    /// `n` bytes can be read at `from` and written at `to`.
     #[inline(always)]
     pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
         // SAFETY: the caller's promise. Each case touches the first and the last bytes, never more than `n` of either.
@@ -319,10 +330,10 @@ mod machine {
 
     /// # Safety
     ///
-    /// `n` bytes can be read at `from` and written at `to`, and the two do not overlap.
+    /// `n` bytes can be read at `from` and written at `to`.
     #[inline(always)]
     pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
-        let memcpy: Memcpy = std::hint::black_box(libc::memcpy);
+        let memcpy: Memcpy = std::hint::black_box(libc::memmove);
         // SAFETY: the caller's promise.
         unsafe { memcpy(to.cast(), from.cast(), n) };
     }

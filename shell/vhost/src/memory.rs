@@ -15,6 +15,7 @@ use crate::copy;
 use crate::descriptors::seal;
 use crate::memory_table::{Mapping, bytes_max};
 use crate::rules::{Fields, Refusal};
+use packet::frame::Piece;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -256,6 +257,20 @@ impl<'m> Part<'m> {
         let n = self.len().min(from.len());
         // SAFETY: as above; regions are mapped writable.
         unsafe { copy::write(self.at, &from[..n]) };
+        n
+    }
+
+    /// Copies the beginning of a piece of another guest's memory to its beginning. Returns the number of bytes: the shorter of
+    /// the two lengths.
+    ///
+    /// # Safety
+    ///
+    /// The piece is readable.
+    #[inline(always)]
+    pub unsafe fn write_outside(&self, piece: Piece) -> usize {
+        let n = self.len().min(piece.len);
+        // SAFETY: as above, and the caller's promise.
+        unsafe { copy::between(piece.at, self.at, n) };
         n
     }
 

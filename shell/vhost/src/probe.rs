@@ -5,6 +5,7 @@ use crate::feature;
 use crate::memory::{GuestMemory, Layout};
 use crate::ring::access::Addresses;
 use crate::ring::fill::Item;
+use crate::ring::loans::Loans;
 use crate::ring::split::Ring;
 use packet::frame::{FRAME_MAX, FramePool};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -46,21 +47,25 @@ pub fn rings(content: &[u8]) {
     let [descriptors, available, used] = RING.map(|at| USER + at);
     let at = Addresses { descriptors, used, available };
     let Some(mut ring) = Ring::new(&memory, at, SIZE, features, None) else { return };
-    let (mut pool, mut out) = (FramePool::new(MAX_PAIRS), Vec::new());
+    let (mut pool, mut out, mut loans) = (FramePool::new(MAX_PAIRS), Vec::new(), Loans::new());
+    let lends = mode & 0x40 != 0;
     let packets = [&[7u8; 60][..], &[8; 3000], &[9; 14], &[10; 60]];
     for turn in 0..3 {
         let before = ring.next;
         if mode & 0x20 == 0 {
-            let got = ring.receive(usize::from(SIZE) * 2, &mut pool, &mut out);
+            let got = ring.receive(usize::from(SIZE) * 2, &mut pool, &mut out, lends.then_some(&mut loans));
             assert_eq!(usize::from(ring.next.wrapping_sub(before)), got.packets);
             assert!(got.packets <= usize::from(SIZE) && got.refused + out.len() == got.packets);
             assert!(out.iter().all(|frame| (14..=FRAME_MAX).contains(&frame.len())));
             assert!(out.iter().all(|frame| !frame.is_undone() || frame.offload().fits(frame.bytes())));
             pool.free_all(&mut out);
+            loans.clear();
+            assert!(loans.is_empty() && (got.lent || ring.unshown.is_none()));
+            ring.show();
         } else {
             let items = packets.map(Item::new);
             let mut sent = 0;
-            let filled = ring.fill(&items, |_| sent += 1);
+            let filled = ring.fill(&items, |_, _| sent += 1);
             assert!(
                 filled.handled <= items.len() && sent + filled.too_long == filled.handled
                     || ring.invalid.is_some()

@@ -6,6 +6,7 @@
 
 use crate::packet::Meta;
 use crate::path::extract;
+use crate::port::Frame;
 use classifier::megaflow::{Depth, Rest, Words};
 use cpu::Line;
 use flow::{Flow, Mac};
@@ -37,8 +38,24 @@ pub fn hash(bytes: &[u8], meta: &Meta, key: Option<(&Line, Rest<'_>)>, symmetric
         None => Fields::of_key(&extract::line(bytes, meta, Depth::L4).0, Rest::NONE),
     };
     let fields = fields.unwrap_or_else(|| Fields::of_flow(&meta.flow_of(bytes)));
-    let hash = if symmetric { fields.both_ways(basis) } else { fields.one_way(basis) };
-    hash.max(1)
+    fields.hash(symmetric, basis)
+}
+
+/// As [`hash`]. An absent tail is copied only if the key does not decide.
+#[inline]
+pub(crate) fn of_frame(
+    frame: &Frame,
+    meta: &Meta,
+    key: Option<(&Line, Rest<'_>)>,
+    symmetric: bool,
+    basis: u32,
+) -> u32 {
+    if !frame.is_whole()
+        && let Some(fields) = key.and_then(|(line, rest)| Fields::of_key(line, rest))
+    {
+        return fields.hash(symmetric, basis);
+    }
+    hash(frame.bytes(), meta, key, symmetric, basis)
 }
 
 /// The hash of a packet without a key: equals [`hash`], not symmetric, with basis 0.
@@ -53,10 +70,22 @@ pub(crate) fn of_ends(bytes: &[u8], meta: &Meta) -> u32 {
     hash(bytes, meta, None, false, 0)
 }
 
+/// As [`of_ends`]. An absent tail is copied only if the packet is not [plain](of_plain).
+#[inline(always)]
+pub(crate) fn of_ends_of(frame: &Frame, meta: &Meta) -> u32 {
+    if !frame.is_whole()
+        && meta.packet_type == 0
+        && let Some(hash) = of_plain(frame.head())
+    {
+        return hash;
+    }
+    of_ends(frame.bytes(), meta)
+}
+
 /// The same of an Ethernet frame that is not [plain](of_plain).
 #[inline(never)]
 pub(crate) fn of_other(bytes: &[u8], meta: &Meta) -> u32 {
-    match extract::ends(bytes) {
+    match extract::ends(bytes, bytes.len()) {
         Some(line) => one_way_of(&line, 0),
         None => hash(bytes, meta, None, false, 0),
     }
@@ -121,6 +150,12 @@ struct Fields {
 }
 
 impl Fields {
+    #[inline]
+    fn hash(&self, symmetric: bool, basis: u32) -> u32 {
+        let hash = if symmetric { self.both_ways(basis) } else { self.one_way(basis) };
+        hash.max(1)
+    }
+
     /// Reads the fields from a key with ports, if the key contains all of them.
     #[inline]
     fn of_key(line: &Line, rest: Rest<'_>) -> Option<Fields> {

@@ -55,7 +55,7 @@ const TCP_SUM_AT: usize = 50;
 #[inline]
 pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     let len = frame.len();
-    let Some(head) = frame.head_mut(0) else { return false };
+    let Some(head) = frame.head_mut(0, PORTS_AT + Tcp::LEN) else { return false };
     let tcp = head[PROTO_AT] == ipproto::TCP;
     if head[12..15] != IPV4_WITHOUT_TAGS || len < PORTS_AT + if tcp { Tcp::LEN } else { Udp::LEN } {
         return false;

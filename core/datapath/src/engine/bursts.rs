@@ -11,6 +11,8 @@ pub(crate) const TX_BURST: usize = 32;
 pub(crate) struct Hold {
     /// Wait in cycles; 0: until the end of the iteration.
     pub(crate) cycles: u64,
+    /// Frames of this iteration have tails that must go back: none may wait longer without its tail.
+    pub(crate) lent: bool,
     since: Option<Cycles>,
 }
 

@@ -51,7 +51,7 @@ impl Step {
         let hashed = match self.does {
             Does::Hash { symmetric, basis } => {
                 let key = batch.key_to_ports(Some(i as u8));
-                Some(hash::hash(frame.bytes(), &batch.common, key, symmetric, basis))
+                Some(hash::of_frame(frame, &batch.common, key, symmetric, basis))
             }
             Does::Nothing | Does::Track => None,
         };

@@ -77,7 +77,7 @@ fn hashes(batch: &Batch, frames: &[Frame], basis: u32) -> [u32; BATCH] {
     }
     for (i, (frame, hash)) in frames.iter().zip(&mut hashes).enumerate().filter(|(i, _)| left >> i & 1 != 0) {
         let key = batch.key_to_ports(Some(i as u8));
-        *hash = hash::hash(frame.bytes(), batch.meta(i), key, false, basis);
+        *hash = hash::of_frame(frame, batch.meta(i), key, false, basis);
     }
     hashes
 }
@@ -92,7 +92,7 @@ pub(super) fn group(engine: &mut Engine, bond: u32, group: &mut Group) {
     let (mut hashes, batch, basis) = ([0; BATCH], &engine.batch, own.map.basis);
     for (i, (frame, hash)) in group.frames.iter().zip(&mut hashes).enumerate() {
         let key = batch.key_to_ports(group.numbers.get(i).copied());
-        *hash = hash::hash(frame.bytes(), group.own.get(i).unwrap_or(&batch.common), key, false, basis);
+        *hash = hash::of_frame(frame, group.own.get(i).unwrap_or(&batch.common), key, false, basis);
     }
     send_each(engine, &mut own, group.frames.drain(..).zip(hashes));
     engine.bonds.give_back(own);
@@ -106,7 +106,7 @@ pub(super) fn one(engine: &mut Engine, bond: u32, p: Packet) {
         return engine.drop_packet(p, DropReason::InvalidBond);
     };
     let key = engine.batch.key_to_ports(p.number);
-    let hash = hash::hash(p.frame.bytes(), &p.meta, key, false, own.map.basis);
+    let hash = hash::of_frame(&p.frame, &p.meta, key, false, own.map.basis);
     own.count(hash, p.frame.len().saturating_sub(p.meta.cut) as u64);
     output(engine, own.map.port(hash), p);
     engine.bonds.give_back(own);

@@ -28,11 +28,10 @@ const ETHERNET: usize = 14;
 /// Returns whether an Ethernet frame may be a fragment. For IPv4 without tags, the usual case, this takes two comparisons.
 #[inline]
 pub(super) fn may_be_fragment(frame: &Frame) -> bool {
-    let data = frame.bytes();
-    match data.first_chunk::<HEADERS>() {
+    match frame.head().first_chunk::<HEADERS>() {
         Some(head) if head[12..14] == ethertype::IPV4.to_be_bytes() => (head[20] & 0x3f) | head[21] != 0,
         _ => {
-            let (dl_type, l3) = network(data);
+            let (dl_type, l3) = network(frame.bytes());
             reassembly::may_be_fragment(dl_type, l3)
         }
     }

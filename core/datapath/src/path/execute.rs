@@ -53,7 +53,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             &Op::Hash { symmetric, basis } => {
                 for p in group.iter_mut() {
                     let key = engine.batch.key_to_ports(p.number);
-                    p.meta.dp_hash = hash::hash(p.frame.bytes(), &p.meta, key, symmetric, basis);
+                    p.meta.dp_hash = hash::of_frame(&p.frame, &p.meta, key, symmetric, basis);
                 }
             }
             Op::Ct(action) => fragments::track(engine, action, group),
@@ -254,7 +254,7 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
 /// The length of the longest packet that results from it. Padding is subtracted only if the length with
 /// padding exceeds `max`.
 fn longest(p: &Packet, max: usize) -> usize {
-    let whole = if p.frame.is_undone() { p.frame.offload().longest(p.frame.bytes()) } else { p.frame.len() };
+    let whole = if p.frame.is_undone() { p.frame.longest() } else { p.frame.len() };
     let len = whole.saturating_sub(p.meta.cut);
     if len <= max {
         return len;

@@ -55,8 +55,7 @@ fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
     }
     batch.frames.iter().take(AHEAD).for_each(Frame::prefetch);
     if by_kind && depth >= Depth::L2 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
-        let (base, tags) = (batch.base(), batch.common.tags());
-        fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
+        fill_first(batch, depth);
         if one_kind(batch, depth) {
             batch.alike = true;
             return;
@@ -74,6 +73,24 @@ fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
         Depth::L2 => some(batch, Depth::L2, 0),
         Depth::Port => bits(batch.all()).for_each(|i| general(batch, i, Depth::Port, 0)),
     }
+}
+
+/// Fills the line of the first packet, which has just been received.
+#[inline]
+fn fill_first(batch: &mut Batch, depth: Depth) {
+    let (base, tags) = (batch.base(), batch.common.tags());
+    if !batch.frames[0].is_whole() && fill_first_by_head(batch, base, tags, depth) {
+        return;
+    }
+    fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
+}
+
+/// As `fill_first`, without the packet's tail. Returns false if that is not possible.
+#[inline(never)]
+fn fill_first_by_head(batch: &mut Batch, base: Line, tags: usize, depth: Depth) -> bool {
+    let Batch { frames, lines, tcp_flags, .. } = batch;
+    let mut keys = Keys { lines, tcp_flags, columns: &mut [], words: 0 };
+    shape::fill(&frames[..1], &Fresh(base), &mut keys, Ask { depth: depth.min(Depth::L4), tags }, 1) == 0
 }
 
 /// Fills lines and the requested words after them: first packets of the same shape, in one loop per shape,
@@ -152,7 +169,7 @@ fn all_plain(batch: &mut Batch) -> bool {
     let frames = batch.frames.iter().take(BATCH).zip(&mut batch.tcp_flags).enumerate();
     for (i, (frame, tcp_flags)) in frames {
         batch.frames.get(i + AHEAD).into_iter().for_each(Frame::prefetch);
-        let Some((proto, payload)) = shape::plain(frame.bytes()) else { return false };
+        let Some((proto, payload)) = shape::plain(frame.head(), frame.len()) else { return false };
         *tcp_flags = match proto {
             ipproto::TCP => Tcp::parse_checked(payload).map_or(0, |(tcp, _)| tcp.flags()),
             _ => 0,
@@ -164,7 +181,7 @@ fn all_plain(batch: &mut Batch) -> bool {
 /// Returns whether all packets have no VLAN tag and the Ethernet type or LLC header of the first one. This
 /// does not distinguish fragments of IP.
 fn all_of_one_type(batch: &mut Batch) -> bool {
-    let Some(first) = type_words(batch.frames[0].bytes()) else { return false };
+    let Some(first) = type_words(batch.frames[0].head()) else { return false };
     let type_field = (first.0 as u16).swap_bytes();
     if ethertype::is_vlan(type_field) {
         return false;
@@ -173,7 +190,7 @@ fn all_of_one_type(batch: &mut Batch) -> bool {
     let rest = batch.frames.iter().enumerate().skip(1);
     for (i, frame) in rest {
         batch.frames.get(i + AHEAD).into_iter().for_each(Frame::prefetch);
-        let Some((low, high)) = type_words(frame.bytes()) else { return false };
+        let Some((low, high)) = type_words(frame.head()) else { return false };
         if (low ^ first.0) & same.0 | u64::from((high ^ first.1) & same.1) != 0 {
             return false;
         }
@@ -258,10 +275,10 @@ pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
 }
 
 /// Reads addresses, protocol and ports of an IPv4 packet without tags and options, into a line that contains
-/// nothing else but the type. `None`: another kind of packet.
+/// nothing else but the type. The packet has `len` bytes, of which `data` are here. `None`: another kind of packet.
 #[inline(always)]
-pub(crate) fn ends(data: &[u8]) -> Option<Line> {
-    let (proto, payload) = shape::plain(data)?;
+pub(crate) fn ends(data: &[u8], len: usize) -> Option<Line> {
+    let (proto, payload) = shape::plain(data, len)?;
     let addresses = u64::from_be_bytes(*data.get(26..)?.first_chunk()?);
     let ports = parse::transport(proto, payload, Depth::L4).unwrap_or_default().ports;
     Some([0, u64::from(ethertype::IPV4), 0, addresses, u64::from(proto) << 24 | ports, 0, 0, 0])

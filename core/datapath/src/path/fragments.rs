@@ -111,6 +111,7 @@ fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
         let copy = p.frame.detached();
         engine.pool.free(std::mem::replace(&mut p.frame, copy));
     }
+    p.frame.complete();
     p
 }
 

@@ -150,6 +150,6 @@ fn hash(engine: &Engine, group: &mut Group, symmetric: bool, basis: u32) {
     }
     for (i, (frame, meta)) in frames.iter().zip(own).enumerate() {
         let key = engine.batch.key_to_ports(numbers.get(i).copied());
-        meta.dp_hash = hash::hash(frame.bytes(), meta, key, symmetric, basis);
+        meta.dp_hash = hash::of_frame(frame, meta, key, symmetric, basis);
     }
 }

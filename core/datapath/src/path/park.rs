@@ -162,6 +162,8 @@ pub(crate) fn miss(
     answered: bool,
     now: Millis,
 ) {
+    // A parked packet stays for longer than this iteration.
+    packet.frame.complete();
     let (flow, in_port) =
         (tuple(packet.frame.bytes(), &packet.meta, &shared.tuple_secret), packet.meta.in_port);
     let Some(parking) = &mut engine.parking else { return };

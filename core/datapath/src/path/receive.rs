@@ -31,6 +31,9 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     }
     engine.batch.bytes = bytes;
     engine.tally.add(Event::Received, n as u64 + lost);
+    if result.lent {
+        (rxq.lent, engine.hold.lent) = (true, true);
+    }
     if lost != 0 {
         undelivered(engine, in_port, lost);
     }

@@ -324,7 +324,7 @@ fn remember(
     result: &TxResult,
     now: Millis,
 ) {
-    let longest = |f: &&Frame| f.offload().longest(f.bytes());
+    let longest = |f: &&Frame| f.longest();
     let too_long = frames.iter().max_by_key(longest).filter(|_| result.too_long > 0);
     if let Some(frame) = too_long {
         drops.unsent(frame.bytes(), DropReason::TxTooLong, port, now);

@@ -107,7 +107,7 @@ impl Stage for PutOnAll<'_> {
         let (template, range) = (&push.template, engine.ports.tunnels.source_ports());
         let Group { frames, own, .. } = group;
         let left = template.put_on_all(frames, |i, frame| {
-            let hash = hash::of_plain(frame.bytes())
+            let hash = hash::of_plain(frame.head())
                 .unwrap_or_else(|| hash::of_other(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common)));
             range.port(hash)
         });
@@ -167,7 +167,7 @@ fn put_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Optio
     let port = ports.get(push.port)?;
     let mut each = PerPacket::default();
     if template.wants_hash() {
-        let hash = hash::of_ends(frame.bytes(), meta);
+        let hash = hash::of_ends_of(frame, meta);
         (each.source_port, each.label) = (ports.source_ports().port(hash), hash);
     }
     if template.is_numbered() {

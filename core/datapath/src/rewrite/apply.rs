@@ -142,12 +142,21 @@ impl Rewrite {
             is_long: self.is_long,
             needs_done: self.needs_done,
             min_len: self.min_len.into(),
+            reach: self.reach(),
             front: self.front.into(),
             grown: self.grown,
             sums: &self.sums,
             lengths: self.lengths,
             moved: self.moved,
         }
+    }
+
+    /// How far into the packet it reads and writes.
+    #[inline(always)]
+    fn reach(&self) -> usize {
+        let transport =
+            self.lengths.map_or(0, |lengths| usize::from(lengths.ip) + usize::from(lengths.least));
+        transport.max(self.min_len.into())
     }
 
     /// Rewrites the packet. Returns `false` and changes nothing if it has not the expected layout.
@@ -158,7 +167,7 @@ impl Rewrite {
             return false;
         }
         let len = frame.len() + front;
-        let Some(head) = frame.head_mut(front) else { return false };
+        let Some(head) = frame.head_mut(front, self.reach()) else { return false };
         let (compared, written) =
             self.more.as_deref().map_or((&[][..], &[][..]), |m| (&m.compared, &m.written));
         if self.low.differs(&load_half(head, 0))
@@ -193,6 +202,8 @@ struct Same<'r> {
     is_long: bool,
     needs_done: bool,
     min_len: usize,
+    /// See [`Rewrite::reach`].
+    reach: usize,
     front: usize,
     grown: i16,
     sums: &'r [Sum; 2],
@@ -209,7 +220,7 @@ impl Same<'_> {
         }
         let front = if TAGS { self.front } else { 0 };
         let len = frame.len() + front;
-        let Some(head) = frame.head_mut(front) else { return false };
+        let Some(head) = frame.head_mut(front, self.reach) else { return false };
         let low = load_half(head, 0);
         if self.low.differs(&low) || (self.is_long && self.high.differs(&load_half(head, HALF))) {
             return false;

@@ -40,7 +40,8 @@ impl RxQueue for EthRx {
         if lost > 0 {
             self.running.claim.counters.count_rx_lost(lost as u64);
         }
-        RxResult { dropped: lost as u32, more: n > 0 && n >= max.min(packet::queue::RX_BURST), port: None }
+        let more = n > 0 && n >= max.min(packet::queue::RX_BURST);
+        RxResult { dropped: lost as u32, more, ..RxResult::default() }
     }
 }
 
@@ -109,7 +110,8 @@ impl EthTx {
     /// The frame's offload request in DPDK's form; `None` if the device does not support it.
     fn undone_for_device(&self, frame: &Frame) -> Option<Undone> {
         let work = self.running.work;
-        let mut undone = Undone::of(frame.bytes(), &frame.offload()).filter(|_| work.checksum)?;
+        let offload = frame.offload();
+        let mut undone = Undone::of(frame.head_of(offload.reach()), &offload).filter(|_| work.checksum)?;
         if undone.cut.is_some() {
             if !work.segmentation {
                 return None;
@@ -158,7 +160,7 @@ impl EthTx {
     #[cold]
     fn put_odd(&mut self, mut frame: Frame, result: &mut TxResult) -> Option<Frame> {
         let len = frame.len();
-        if frame.offload().longest(frame.bytes()) > self.running.max_len {
+        if frame.longest() > self.running.max_len {
             result.too_long += 1;
             return Some(frame);
         }
@@ -175,7 +177,7 @@ impl EthTx {
         }
         let (mbuf, back) = match mbuf::in_place(frame) {
             Ok(mbuf) => (Some(mbuf), None),
-            Err(frame) => (mbuf::copied(frame.bytes(), &self.running.mempool), Some(frame)),
+            Err(frame) => (mbuf::copied_frame(&frame, &self.running.mempool), Some(frame)),
         };
         match mbuf {
             Some(mbuf) => {

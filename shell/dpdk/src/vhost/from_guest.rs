@@ -71,7 +71,7 @@ impl FromGuest {
             // SAFETY: as above.
             mbufs.iter().for_each(|m| unsafe { append_one(*m, flags(m), pool, out) });
         }
-        Received { packets: n, refused: n - (out.len() - before), interrupts }
+        Received { packets: n, refused: n - (out.len() - before), interrupts, lent: false }
     }
 
     /// The descriptor that becomes readable when the guest sends while kicks are enabled; `None` if kicks are not

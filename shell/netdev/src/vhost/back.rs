@@ -3,7 +3,7 @@
 use crate::device::RxHandle;
 use dpdk::mempool::Mempool;
 use dpdk::vhost as library;
-use packet::frame::{FrameBatch, FramePool};
+use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::offload::Offload;
 use packet::queue::RxQueue;
 use std::os::fd::OwnedFd;
@@ -100,11 +100,20 @@ pub(super) enum Source {
 }
 
 impl Source {
+    /// Our own back-end may lend the tails of packets.
     #[inline]
     pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
         match self {
-            Source::Own(source) => source.receive(max, pool, out),
+            Source::Own(source) => source.borrow(max, pool, out),
             Source::Library(source) => source.receive(max, pool, out),
+        }
+    }
+
+    /// Ends the loans of the last burst, and returns the number of interrupts; `None`: some are still out.
+    pub fn give_back(&mut self) -> Option<u64> {
+        match self {
+            Source::Own(source) => source.give_back(),
+            Source::Library(_) => Some(0),
         }
     }
 
@@ -158,54 +167,76 @@ impl Sender {
 pub(super) trait Transmission<'f> {
     fn is_full(&self) -> bool;
     fn pair(&self) -> usize;
-    fn takes(&self, bytes: &[u8], offload: &Offload) -> bool;
-    fn push(&mut self, bytes: &'f [u8]) -> bool;
-    fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool;
-    fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8])) -> usize;
-    fn flush(&mut self, sent: impl FnMut(&[u8])) -> usize;
+    fn takes(&self, frame: &Frame, offload: &Offload) -> bool;
+    fn push(&mut self, frame: &'f Frame) -> bool;
+    fn push_undone(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool;
+    /// `sent` gets the packet, or its beginning, and its length.
+    fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8], usize)) -> usize;
+    fn flush(&mut self, sent: impl FnMut(&[u8], usize)) -> usize;
     fn interrupts(&mut self) -> u64;
     fn retries(&self) -> u32;
 }
 
-macro_rules! transmission {
-    ($sending:ty) => {
-        impl<'f> Transmission<'f> for $sending {
-            #[inline]
-            fn is_full(&self) -> bool {
-                self.is_full()
-            }
-            #[inline]
-            fn pair(&self) -> usize {
-                self.pair()
-            }
-            fn takes(&self, bytes: &[u8], offload: &Offload) -> bool {
-                self.takes(bytes, offload)
-            }
-            #[inline]
-            fn push(&mut self, bytes: &'f [u8]) -> bool {
-                self.push(bytes)
-            }
-            fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
-                self.push_undone(bytes, offload)
-            }
-            fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8])) -> usize {
-                self.send_now(bytes, sent)
-            }
-            #[inline]
-            fn flush(&mut self, sent: impl FnMut(&[u8])) -> usize {
-                self.flush(sent)
-            }
-            #[inline]
-            fn interrupts(&mut self) -> u64 {
-                self.interrupts()
-            }
-            #[inline]
-            fn retries(&self) -> u32 {
-                self.retries()
-            }
+/// The functions that do not differ.
+macro_rules! same {
+    () => {
+        #[inline]
+        fn is_full(&self) -> bool {
+            self.is_full()
+        }
+        #[inline]
+        fn pair(&self) -> usize {
+            self.pair()
+        }
+        #[inline]
+        fn interrupts(&mut self) -> u64 {
+            self.interrupts()
+        }
+        #[inline]
+        fn retries(&self) -> u32 {
+            self.retries()
         }
     };
 }
 
-transmission!(vhost::Sending<'_, 'f>);
-transmission!(library::Sending<'_, 'f>);
+impl<'f> Transmission<'f> for vhost::Sending<'_, 'f> {
+    same!();
+    fn takes(&self, frame: &Frame, offload: &Offload) -> bool {
+        self.takes(frame.head_of(offload.reach()), frame.len(), offload)
+    }
+    #[inline]
+    fn push(&mut self, frame: &'f Frame) -> bool {
+        self.push_frame(frame)
+    }
+    fn push_undone(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool {
+        self.push_undone(frame, offload)
+    }
+    fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8], usize)) -> usize {
+        self.send_now(bytes, sent)
+    }
+    #[inline]
+    fn flush(&mut self, sent: impl FnMut(&[u8], usize)) -> usize {
+        self.flush(sent)
+    }
+}
+
+impl<'f> Transmission<'f> for library::Sending<'_, 'f> {
+    same!();
+    fn takes(&self, frame: &Frame, offload: &Offload) -> bool {
+        self.takes(frame.bytes(), offload)
+    }
+    #[inline]
+    fn push(&mut self, frame: &'f Frame) -> bool {
+        self.push(frame.bytes())
+    }
+    fn push_undone(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool {
+        self.push_undone(frame.bytes_mut(), offload)
+    }
+    fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8], usize)) -> usize {
+        self.send_now(bytes, |bytes| sent(bytes, bytes.len()))
+    }
+    #[inline]
+    fn flush(&mut self, mut sent: impl FnMut(&[u8], usize)) -> usize {
+        self.flush(|bytes| sent(bytes, bytes.len()))
+    }
+}

@@ -60,9 +60,9 @@ pub(super) struct Counters {
 impl Counters {
     /// Counts a packet that was transferred.
     #[inline]
-    pub fn packet(&self, bytes: &[u8]) {
+    pub fn packet(&self, bytes: &[u8], len: usize) {
         let mut run = Run::default();
-        run.packet(bytes, self);
+        run.packet(bytes, len, self);
         run.end(self);
     }
 
@@ -90,12 +90,12 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Counts a packet, at once or with its run.
+    /// Counts a packet of `len` bytes, of which at least the Ethernet header is here, at once or with its run.
     #[inline]
-    pub fn packet(&mut self, bytes: &[u8], counters: &Counters) {
-        if bytes.len() != self.len {
+    pub fn packet(&mut self, bytes: &[u8], len: usize, counters: &Counters) {
+        if len != self.len {
             self.end(counters);
-            self.len = bytes.len();
+            self.len = len;
         }
         self.packets += 1;
         if bytes.first().is_some_and(|b| b & 1 != 0) {
@@ -210,11 +210,11 @@ mod tests {
     fn queues_that_are_gone_stay_in_the_sum() {
         let pairs = PairCounters::default();
         let (a, b) = (pairs.open(1), pairs.open(1));
-        a.packet(&[0xff; 60]);
-        a.packet(&[1; 64]);
-        b.packet(&[2; 1500]);
+        a.packet(&[0xff; 60], 60);
+        a.packet(&[1; 64], 64);
+        b.packet(&[2; 128], 1500);
         let mut run = Run::default();
-        [60, 60, 1500, 60].iter().for_each(|len| run.packet(&vec![0xff; *len], &b));
+        [60, 60, 1500, 60].iter().for_each(|len| run.packet(&[0xff; 6], *len, &b));
         run.end(&b);
         let before = pairs.by_pair()[1].clone();
         assert_eq!((before.classes[0], before.classes[6], before.broadcast), (4, 2, 5));

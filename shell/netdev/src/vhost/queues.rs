@@ -37,7 +37,7 @@ impl RxQueue for VhostRx {
         let got = source.receive(max, pool, out);
         if got.packets > 0 {
             let mut run = Run::default();
-            out[before..].iter().for_each(|frame| run.packet(frame.bytes(), &self.counters));
+            out[before..].iter().for_each(|frame| run.packet(frame.head(), frame.len(), &self.counters));
             run.end(&self.counters);
             self.counters.interrupts.add(got.interrupts);
         }
@@ -45,7 +45,13 @@ impl RxQueue for VhostRx {
             self.counters.dropped.add(got.refused as u64);
             self.counters.bad_offload.add(got.refused as u64);
         }
-        RxResult { dropped: got.refused as u32, more: got.packets > 0 && got.packets >= max, port: None }
+        let more = got.packets > 0 && got.packets >= max;
+        RxResult { dropped: got.refused as u32, more, port: None, lent: got.lent }
+    }
+
+    fn give_back(&mut self) -> bool {
+        let interrupts = self.source.as_mut().map_or(Some(0), Source::give_back);
+        interrupts.inspect(|n| self.counters.interrupts.add(*n)).is_some()
     }
 
     fn waiting(&mut self) -> Option<u32> {
@@ -105,10 +111,10 @@ fn send_own<'f>(
     }
     let (counters, mut run) = (&counters.1, Run::default());
     let (mut sent, mut bytes_sent) = (0, 0);
-    let unsent = sending.send_frames(frames, |bytes| {
-        run.packet(bytes, counters);
+    let unsent = sending.send_frames(frames, |bytes, len| {
+        run.packet(bytes, len, counters);
         sent += 1;
-        bytes_sent += bytes.len() as u64;
+        bytes_sent += len as u64;
     });
     run.end(counters);
     counters.retries.add(u64::from(sending.retries()));
@@ -153,7 +159,7 @@ impl Burst<'_> {
         if frame.is_undone() {
             return self.undone(sending, frame);
         }
-        if frame.len() > self.longest || !sending.push(frame.bytes()) {
+        if frame.len() > self.longest || !sending.push(frame) {
             self.result.too_long += 1;
             self.counters.too_long.add(1);
             self.counters.dropped.add(1);
@@ -164,8 +170,8 @@ impl Burst<'_> {
     #[cold]
     fn undone<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
         let offload = frame.offload();
-        if offload.longest(frame.bytes()) <= self.longest && sending.takes(frame.bytes(), &offload) {
-            sending.push_undone(frame.bytes_mut(), &offload);
+        if frame.longest() <= self.longest && sending.takes(frame, &offload) {
+            sending.push_undone(frame, &offload);
             return;
         }
         // Packets that were pushed before are sent and counted first.
@@ -177,8 +183,8 @@ impl Burst<'_> {
                 too_long += 1;
                 return;
             }
-            unsent += sending.send_now(packet, |bytes| {
-                counters.packet(bytes);
+            unsent += sending.send_now(packet, |bytes, len| {
+                counters.packet(bytes, len);
                 sent += 1;
             }) as u64;
         });
@@ -205,10 +211,10 @@ impl Burst<'_> {
     fn flush<'f>(&mut self, sending: &mut impl Transmission<'f>) {
         let (counters, result) = (self.counters, &mut self.result);
         let mut run = Run::default();
-        let unsent = sending.flush(|bytes| {
-            run.packet(bytes, counters);
+        let unsent = sending.flush(|bytes, len| {
+            run.packet(bytes, len, counters);
             result.sent += 1;
-            result.sent_bytes += bytes.len() as u64;
+            result.sent_bytes += len as u64;
         });
         run.end(counters);
         self.result.dropped += unsent as u32;

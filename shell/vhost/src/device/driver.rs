@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Descriptors of each ring.
 const SIZE: u16 = 256;
-/// Bytes of each buffer.
+/// Bytes of the smallest buffer.
 const BUFFER: u64 = 2048 + 256;
 /// Bytes of the three parts of a ring together.
 const RING: u64 = 0x4000;
@@ -31,23 +31,26 @@ pub struct Driver {
     memory: Arc<GuestMemory>,
     /// Index of the available ring, by ring.
     offered: [u16; 2],
+    /// Bytes of each buffer.
+    buffer: u64,
 }
 
 impl Driver {
-    /// A guest that sends packets of `len` bytes, at most 2,048; `None`: the system has no memory for it.
+    /// A guest that sends packets of `len` bytes; `None`: the system has no memory for it.
     pub fn new(len: usize) -> Option<Driver> {
-        let size = 2 * (RING + u64::from(SIZE) * BUFFER);
+        let buffer = if len <= 2048 { BUFFER } else { (len as u64).next_multiple_of(64) + BUFFER };
+        let size = 2 * (RING + u64::from(SIZE) * buffer);
         let fd = memfd_create("guest", MemfdFlags::CLOEXEC).ok()?;
         ftruncate(&fd, size).ok()?;
         let memory = GuestMemory::map(&[Layout { guest: 0, size, user: USER, offset: 0 }], &[&fd]).ok()?;
         let port = Arc::new(PortState::new("driver", Notify::default()));
-        let driver =
-            Driver { device: Arc::new(Device::new(&port)), memory: Arc::new(memory), offered: [0; 2] };
+        let device = Arc::new(Device::new(&port));
+        let driver = Driver { device, memory: Arc::new(memory), offered: [0; 2], buffer };
         for ring in 0..2u64 {
-            let (base, own) = (ring * RING, u64::from(SIZE) * BUFFER * ring + 2 * RING);
+            let (base, own) = (ring * RING, u64::from(SIZE) * buffer * ring + 2 * RING);
             for n in 0..u64::from(SIZE) {
-                let rest = if ring == 0 { BUFFER | WRITE << 32 } else { (HEADER + len) as u64 };
-                driver.write(base + 16 * n, &[own + n * BUFFER, rest].map(u64::to_le_bytes).concat());
+                let rest = if ring == 0 { buffer | WRITE << 32 } else { (HEADER + len) as u64 };
+                driver.write(base + 16 * n, &[own + n * buffer, rest].map(u64::to_le_bytes).concat());
                 driver.write(base + 0x1004 + 2 * n, &(n as u16).to_le_bytes());
             }
             // The driver polls.
@@ -83,7 +86,7 @@ impl Driver {
     /// The header and the beginning of the packet in buffer `n` of the switch's packets.
     pub fn received(&self, n: u16) -> [u8; HEADER + 8] {
         let mut bytes = [0; HEADER + 8];
-        let part = self.memory.part(2 * RING + u64::from(n % SIZE) * BUFFER, bytes.len() as u32, &mut 0);
+        let part = self.memory.part(2 * RING + u64::from(n % SIZE) * self.buffer, bytes.len() as u32, &mut 0);
         part.map(|part| part.read(&mut bytes));
         bytes
     }

@@ -3,6 +3,7 @@
 use super::Device;
 use super::kick::Kick;
 use crate::guest::Received;
+use crate::ring::loans::Loans;
 use packet::frame::{FrameBatch, FramePool};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,11 +14,13 @@ pub struct FromGuest {
     device: Arc<Device>,
     pair: usize,
     kick: Option<Kick>,
+    /// Packets of the last burst that are lent to frames.
+    loans: Loans,
 }
 
 impl FromGuest {
     pub(crate) fn new(device: &Arc<Device>, pair: usize) -> FromGuest {
-        FromGuest { device: Arc::clone(device), pair, kick: Kick::new() }
+        FromGuest { device: Arc::clone(device), pair, kick: Kick::new(), loans: Loans::new() }
     }
 
     fn ring(&self) -> usize {
@@ -27,14 +30,49 @@ impl FromGuest {
     /// Appends up to `max` packets to `out`.
     #[inline]
     pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
+        self.take(max, pool, out, false)
+    }
+
+    /// As [`FromGuest::receive`], but long packets may keep their tails in the guest's memory. If there are some
+    /// ([`Received::lent`]), the caller must call [`FromGuest::give_back`] as soon as their frames are complete or freed.
+    #[inline]
+    pub fn borrow(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
+        self.take(max, pool, out, true)
+    }
+
+    /// Gives the guest the buffers of the last burst back, and returns the number of interrupts; `None`: a frame still needs
+    /// its tail. Until then nothing is received.
+    pub fn give_back(&mut self) -> Option<u64> {
+        if self.loans.is_empty() {
+            return Some(0);
+        }
+        if !self.loans.are_back() {
+            return None;
+        }
+        self.loans.clear();
+        let Some(mut ring) = self.device.enter_lent(self.ring()) else { return Some(0) };
+        let interrupts = ring.show();
+        ring.set_lent(false);
+        Some(interrupts)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch, lends: bool) -> Received {
+        if !self.loans.is_empty() {
+            return Received::default();
+        }
         if self.pair == 0
             && let Some(address) = self.device.take_announcement()
         {
             out.extend(pool.frame_of(&announcement(address)));
             return Received { packets: 1, ..Received::default() };
         }
-        let Some(mut ring) = self.device.enter(self.ring()) else { return Received::default() };
-        ring.receive(max, pool, out)
+        let Some(mut ring) = self.device.enter(2 * self.pair + 1) else { return Received::default() };
+        let received = ring.receive(max, pool, out, lends.then_some(&mut self.loans));
+        if received.lent {
+            ring.set_lent(true);
+        }
+        received
     }
 
     /// The descriptor that becomes readable when the guest sends while kicks are enabled; `None` if kicks are not
@@ -60,6 +98,18 @@ impl FromGuest {
     /// Packets that wait in the ring.
     pub fn waiting(&mut self) -> u32 {
         self.device.enter(self.ring()).and_then(|ring| ring.offered().ok()).map_or(0, u32::from)
+    }
+}
+
+impl Drop for FromGuest {
+    fn drop(&mut self) {
+        // If a frame still needs its tail, the loans keep the memory; the guest gets its buffers back nevertheless.
+        if !self.loans.is_empty()
+            && let Some(mut ring) = self.device.enter_lent(self.ring())
+        {
+            ring.show();
+            ring.set_lent(false);
+        }
     }
 }
 

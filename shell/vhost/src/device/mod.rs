@@ -4,6 +4,9 @@
 //! The serving thread changes a ring, or the memory under it, only while no worker is inside: [`Device::pause`] keeps
 //! workers out, and [`Device::is_idle`] tells when the last one has left. It never waits for that; see [`session`].
 //!
+//! Frames of a ring may have tails in the guest's memory when the worker has left the ring ([`ring::loans`](crate::ring)). Until
+//! the worker comes back to return them, the ring is not idle.
+//!
 //! A ring holds the memory that it uses. So even a worker that does not come back uses nothing that is freed: the memory
 //! of its ring is unmapped when the ring is dropped, which takes the lock.
 
@@ -43,6 +46,9 @@ thread_local! {
 struct Slot {
     /// `None`: the ring is not in use.
     ring: TryLock<Option<Box<Ring>>>,
+    /// Packets of the ring are lent to frames, so that neither the ring nor its memory may change, although no worker is
+    /// inside. Written by the holder of the lock.
+    lent: AtomicBool,
     /// Odd while a worker is inside. Written by the holder of the lock.
     visits: AtomicU64,
     /// The thread that was inside last (gettid(2)).
@@ -99,12 +105,31 @@ impl Device {
         if self.paused.load(Ordering::Relaxed) || ring.is_none() {
             return None;
         }
+        Some(self.inside(number, slot, ring))
+    }
+
+    #[inline(always)]
+    fn inside<'d>(&'d self, number: usize, slot: &Slot, ring: TryGuard<'d, Option<Box<Ring>>>) -> Inside<'d> {
         let thread = THREAD.with(|thread| *thread);
         if slot.thread.load(Ordering::Relaxed) != thread {
             slot.thread.store(thread, Ordering::Relaxed);
         }
         slot.visits.store(slot.visits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        Some(Inside { device: self, number, ring, told: false })
+        Inside { device: self, number, ring, told: false }
+    }
+
+    /// Enters ring `number`, whose packets are lent, also while workers are kept out: it becomes idle by that. Only the worker
+    /// that has the loans may call this.
+    pub fn enter_lent(&self, number: usize) -> Option<Inside<'_>> {
+        let slot = self.slots.get(number)?;
+        // Others have the lock for moments only: a worker that is about to leave, or the serving thread that looks.
+        let ring = loop {
+            match slot.ring.try_lock() {
+                Some(ring) => break ring,
+                None => std::hint::spin_loop(),
+            }
+        };
+        ring.is_some().then(|| self.inside(number, slot, ring))
     }
 
     /// Enters a ring that several threads use.
@@ -138,9 +163,12 @@ impl Device {
         self.paused.store(false, Ordering::Release);
     }
 
-    /// Whether no worker is inside. After `pause`, this stays true.
+    /// Whether no worker is inside, and no packet is lent. After `pause`, this stays true.
     fn is_idle(&self) -> bool {
-        self.slots.iter().all(|slot| slot.ring.try_lock().is_some())
+        self.slots.iter().all(|slot| {
+            let inside = slot.ring.try_lock();
+            inside.is_some() && !slot.lent.load(Ordering::Relaxed)
+        })
     }
 
     /// Replaces a ring and returns the previous one. For the serving thread, while no worker is inside.
@@ -208,6 +236,12 @@ impl DerefMut for Inside<'_> {
 }
 
 impl Inside<'_> {
+    /// Sets whether packets of the ring are lent.
+    #[inline]
+    fn set_lent(&self, lent: bool) {
+        self.device.slots[self.number].lent.store(lent, Ordering::Relaxed);
+    }
+
     /// Reports invalid data of the guest to the serving thread, once.
     #[cold]
     fn report(&mut self, invalid: InvalidRing) {

@@ -170,6 +170,40 @@ impl Front {
     fn used(&self, ring: u64) -> u16 {
         u16::from_le_bytes(self.read(ring * 0x4000 + 0x2002))
     }
+
+    /// The packet that the switch sent as used entry `seen`, which goes on behind the packet.
+    fn received(&self, seen: &mut u16) -> Vec<u8> {
+        let (mut got, mut left) = (Vec::new(), 1);
+        while left > 0 {
+            let entry: [u8; 8] = self.read(0x2004 + 8 * u64::from(*seen % SIZE));
+            let [head, len] = [0, 4].map(|at| u64::from(entry[at]) + 256 * u64::from(entry[at + 1]));
+            let at = BUFFERS + head * 0x1000;
+            if got.is_empty() {
+                let header: [u8; 12] = self.read(at);
+                assert_eq!(header[..10], [0; 10]);
+                left = header[10];
+            }
+            got.extend((0..len).map(|n| self.read::<1>(at + n)[0]));
+            (*seen, left) = (*seen + 1, left - 1);
+        }
+        got.split_off(12)
+    }
+
+    /// Offers a packet in two buffers as entry `index`, the second from byte `split` of the packet on; returns where both are.
+    fn send_split(&self, index: u16, packet: &[u8], split: usize) -> [u64; 2] {
+        let first = 2 * (u64::from(index) % 4);
+        let at = [0, 1].map(|n| BUFFERS + (u64::from(SIZE) + first + n) * 0x1000);
+        let parts = [[&[0; 12], &packet[..split]].concat(), packet[split..].to_vec()];
+        for (n, (at, part)) in at.iter().zip(&parts).enumerate() {
+            self.write(*at, part);
+            let next = if n == 0 { 1 << 32 | (first + 1) << 48 } else { 0 };
+            let descriptor = [GUEST + at, part.len() as u64 | next].map(u64::to_le_bytes);
+            self.write(0x4000 + 16 * (first + n as u64), &descriptor.concat());
+        }
+        self.write(0x5004 + 2 * u64::from(index % SIZE), &(first as u16).to_le_bytes());
+        self.write(0x5002, &(index + 1).to_le_bytes());
+        at
+    }
 }
 
 fn device() -> Arc<Device> {
@@ -199,7 +233,7 @@ fn a_guest_sends_and_receives() {
         let mut sending = sender.begin(&mut packets, 0).unwrap();
         assert!(sending.push(&packet) && sending.push(&packet));
         let mut sent = 0;
-        assert_eq!(sending.flush(|bytes| sent += bytes.len()), 1, "there is one buffer");
+        assert_eq!(sending.flush(|bytes, _| sent += bytes.len()), 1, "there is one buffer");
         drop(sending);
         assert_eq!((sent, front.used(0), front.read::<71>(at + 11)[0]), (70, n + 1, 0));
         assert_eq!(front.read::<12>(at)[10], 1, "one buffer");
@@ -222,7 +256,7 @@ fn a_packet_is_spread_over_buffers_if_the_guest_agreed() {
         let mut packets = to_guest::Packets::default();
         let mut sending = sender.begin(&mut packets, 3).unwrap();
         assert!(sending.push(&packet) && sending.push(&packet[..20]));
-        assert_eq!(sending.flush(|_| {}), usize::from(!mergeable));
+        assert_eq!(sending.flush(|_, _| {}), usize::from(!mergeable));
         drop(sending);
         if mergeable {
             assert_eq!((front.used(0), front.read::<12>(at[0])[10]), (4, 3));
@@ -242,12 +276,143 @@ fn a_packet_is_spread_over_buffers_if_the_guest_agreed() {
     }
 }
 
+/// What a worker may do to a frame without its tail; the same is done to `bytes`.
+fn change(
+    dice: &mut fastrand::Rng,
+    pool: &mut FramePool,
+    frame: &mut packet::frame::Frame,
+    bytes: &mut Vec<u8>,
+) {
+    match dice.u8(..9) {
+        0 => frame.complete(),
+        1 => {
+            let len = dice.usize(14..2000);
+            frame.trim(len);
+            bytes.truncate(len);
+        }
+        2 => {
+            frame.push_front(4).unwrap().fill(7);
+            bytes.splice(..0, [7; 4]);
+        }
+        3 => {
+            let len = dice.usize(..40);
+            frame.pull_front(len).unwrap();
+            bytes.drain(..len);
+        }
+        4 => *frame = pool.copy_of(frame).unwrap(),
+        5 => {
+            let len = bytes.len();
+            frame.push_back(3.min(frame.tailroom())).into_iter().for_each(|more| more.fill(9));
+            bytes.resize(frame.len(), 9);
+            assert!(bytes.len() >= len);
+        }
+        _ => {}
+    }
+}
+
+/// Packets of many lengths, in one buffer or two, from one guest to another: each arrives as it was sent, and the sender
+/// gets its buffers back when the last frame is done.
+#[test]
+fn tails_stay_with_their_sender_until_they_are_sent() {
+    let mut lent_bursts = 0;
+    for seed in 0..300 {
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let devices = [device(), device()];
+        let [mut from, mut to] = devices.each_ref().map(Front::new);
+        [&mut from, &mut to]
+            .into_iter()
+            .for_each(|front| front.handshake(feature::VERSION_1 | feature::MRG_RXBUF));
+        let mut source = from_guest::FromGuest::new(&devices[0], 0);
+        let mut sender = to_guest::ToGuest::new(&devices[1], 0);
+        let (mut pool, mut index, mut offered, mut seen) = (FramePool::new(8), 0, 0, 0);
+        for _ in 0..10 {
+            (seen..seen + SIZE).skip(usize::from(offered - seen)).for_each(|n| {
+                to.offer(0, n, dice.choice([700, 4096]).unwrap(), 2);
+            });
+            offered = seen + SIZE;
+            let shown = index;
+            let mut packets: Vec<_> = (0..dice.usize(1..=2))
+                .map(|_| {
+                    let len = dice.choice([60, 129, 300, 511, 512, 700, 1496, 1984, 1985, 2600]).unwrap();
+                    let packet: Vec<u8> = std::iter::repeat_with(|| dice.u8(..)).take(len).collect();
+                    from.send_split(
+                        index,
+                        &packet,
+                        dice.choice([len, len, 0, 100, 128, 200]).unwrap().min(len),
+                    );
+                    index += 1;
+                    packet
+                })
+                .collect();
+            let mut frames = Vec::new();
+            let got = source.borrow(32, &mut pool, &mut frames);
+            assert_eq!((got.packets, frames.len()), (packets.len(), packets.len()));
+            let lent = frames.iter().any(|frame| !frame.is_whole());
+            assert_eq!((got.lent, from.used(1)), (lent, if lent { shown } else { index }));
+            assert_eq!(devices[0].is_idle(), !lent);
+            lent_bursts += usize::from(lent);
+            if lent {
+                assert_eq!(source.borrow(32, &mut pool, &mut Vec::new()), crate::Received::default());
+            }
+            frames
+                .iter_mut()
+                .zip(&mut packets)
+                .for_each(|(frame, bytes)| change(&mut dice, &mut pool, frame, bytes));
+            let mut count = to_guest::Packets::default();
+            let mut sending = sender.begin(&mut count, 0).unwrap();
+            assert_eq!(sending.send_frames(&frames, |_, _| {}), 0);
+            drop(sending);
+            pool.free_all(&mut frames);
+            // The last message of a guest may be waiting for this.
+            devices[0].pause();
+            assert_eq!(source.give_back(), Some(u64::from(lent)));
+            devices[0].resume();
+            assert_eq!((from.used(1), devices[0].is_idle()), (index, true));
+            packets.iter().for_each(|packet| assert_eq!(to.received(&mut seen), packet[..], "seed {seed}"));
+        }
+    }
+    assert!(lent_bursts > 1000, "{lent_bursts}");
+}
+
+/// A guest that changes a packet after the switch has looked at it changes its tail only.
+#[test]
+fn what_was_parsed_is_what_is_sent() {
+    let devices = [device(), device()];
+    let [mut from, mut to] = devices.each_ref().map(Front::new);
+    [&mut from, &mut to]
+        .into_iter()
+        .for_each(|front| front.handshake(feature::VERSION_1 | feature::MRG_RXBUF));
+    let mut source = from_guest::FromGuest::new(&devices[0], 0);
+    let (mut pool, mut frames) = (FramePool::new(8), Vec::new());
+    let at = from.send_split(0, &[1; 1496], 1496)[0];
+    to.offer(0, 0, 4096, 2);
+    assert!(source.borrow(32, &mut pool, &mut frames).lent);
+    from.write(at, &[2; 12 + 1496]);
+    let mut sender = to_guest::ToGuest::new(&devices[1], 0);
+    let mut packets = to_guest::Packets::default();
+    assert_eq!(
+        sender.begin(&mut packets, 0).unwrap().send_frames(&frames, |head, len| {
+            assert_eq!((head, len), (&[1; 128][..], 1496));
+        }),
+        0
+    );
+    assert_eq!(to.received(&mut 0), [[1; 128].as_slice(), &[2; 1368]].concat());
+    // A guest that goes away, and a queue that is dropped, while a frame is somewhere.
+    from.session.close();
+    from.session.run();
+    assert!(!from.session.is_over());
+    drop(source);
+    from.session.run();
+    assert!(from.session.is_over());
+    assert_eq!(frames[0].bytes()[128..], [2; 1368]);
+}
+
 /// Sends frames at once; returns how many were not sent.
 fn unsent(sender: &mut to_guest::ToGuest, frames: &[&[u8]]) -> usize {
     let mut packets = to_guest::Packets::default();
     let mut sending = sender.begin(&mut packets, 0).unwrap();
     assert!(frames.iter().all(|bytes| sending.push(bytes)));
-    sending.flush(|_| {})
+    sending.flush(|_, _| {})
 }
 
 /// Buffers that are known since the index was read last are fewer than a packet needs: the index is read again.
@@ -305,26 +470,13 @@ fn packets_of_any_length_arrive_in_buffers_of_any_length() {
             let mut sent = Vec::new();
             let mut packets = to_guest::Packets::default();
             let mut sending = sender.begin(&mut packets, 3).unwrap();
-            let unsent = sending.send_frames(&frames, |bytes| sent.push(bytes.to_vec()));
+            let unsent = sending.send_frames(&frames, |bytes, _| sent.push(bytes.to_vec()));
             drop(sending);
             assert_eq!(sent.len() + unsent, frames.len());
             let mut frames = frames.iter();
             for packet in &sent {
                 assert!(frames.any(|frame| frame.bytes() == packet), "the order is kept");
-                let (mut got, mut left) = (Vec::new(), 1);
-                while left > 0 {
-                    let entry: [u8; 8] = front.read(0x2004 + 8 * u64::from(seen % SIZE));
-                    let [head, len] = [0, 4].map(|at| u64::from(entry[at]) + 256 * u64::from(entry[at + 1]));
-                    let at = BUFFERS + head * 0x1000;
-                    if got.is_empty() {
-                        let header: [u8; 12] = front.read(at);
-                        assert_eq!(header[..10], [0; 10]);
-                        left = header[10];
-                    }
-                    got.extend((0..len).map(|n| front.read::<1>(at + n)[0]));
-                    (seen, left) = (seen + 1, left - 1);
-                }
-                assert_eq!(got[12..], packet[..], "seed {seed}");
+                assert_eq!(front.received(&mut seen), packet[..], "seed {seed}");
             }
             assert_eq!(front.used(0), seen, "seed {seed}");
         }
@@ -359,12 +511,13 @@ fn offloads_travel_both_ways() {
         assert_eq!((got.packets, got.refused, out.len()), (1, usize::from(!agreed), usize::from(agreed)));
         assert!(out.iter().all(|frame| frame.offload() == open && frame.bytes() == packet));
         let at = front.offer(0, 0, 4096, 2);
-        let mut bytes = packet.clone();
+        let frame = pool.frame_of(&packet).unwrap();
         let mut sender = to_guest::ToGuest::new(&device, 0);
         let mut packets = to_guest::Packets::default();
         let mut sending = sender.begin(&mut packets, 0).unwrap();
-        assert_eq!((sending.takes(&bytes, &open), sending.push_undone(&mut bytes, &open)), (agreed, agreed));
-        assert_eq!(sending.flush(|_| {}), 0);
+        let takes = sending.takes(&packet, packet.len(), &open);
+        assert_eq!((takes, sending.push_undone(&frame, &open)), (agreed, agreed));
+        assert_eq!(sending.flush(|_, _| {}), 0);
         drop(sending);
         let mut sent = header;
         sent[10] = 1;
@@ -400,7 +553,7 @@ fn what_is_written_during_a_migration_is_logged() {
         let mut packets = to_guest::Packets::default();
         let mut sending = sender.begin(&mut packets, 0).unwrap();
         assert!(sending.push(&[7; 60]));
-        assert_eq!((sending.flush(|_| {}), front.used(0)), (0, index + 1));
+        assert_eq!((sending.flush(|_, _| {}), front.used(0)), (0, index + 1));
         drop(sending);
         assert_eq!(marked(), expected);
     }
@@ -535,7 +688,7 @@ fn sessions_by_seed() {
                     let mut packets = to_guest::Packets::default();
                     if let Some(mut sending) = sender.begin(&mut packets, 2) {
                         sending.push(&packet);
-                        sending.flush(|_| seen[1] += 1);
+                        sending.flush(|_, _| seen[1] += 1);
                     }
                 }
                 8 => drop(source.arm(dice.bool())),

@@ -78,8 +78,9 @@ impl<'f> Sending<'_, 'f> {
         self.pair
     }
 
-    /// Whether the guest accepts this packet with its offload request.
-    pub fn takes(&self, bytes: &[u8], offload: &Offload) -> bool {
+    /// Whether the guest accepts a packet of `len` bytes, of which at least [`Offload::reach`] are here, with its offload
+    /// request.
+    pub fn takes(&self, head: &[u8], len: usize, offload: &Offload) -> bool {
         let cut = match offload.gso.map(|gso| gso.kind) {
             None => 0,
             Some(GsoKind::Tcp4) => feature::GUEST_TSO4,
@@ -88,7 +89,7 @@ impl<'f> Sending<'_, 'f> {
         };
         let ecn = offload.gso.filter(|gso| gso.ecn).map_or(0, |_| feature::GUEST_ECN);
         let wants = offload.csum.map_or(0, |_| feature::GUEST_CSUM) | cut | ecn;
-        self.ring.features() & wants == wants && offload.fits(bytes)
+        self.ring.features() & wants == wants && offload.fits_head(head, len)
     }
 
     /// Appends a packet. Returns false if there is no room.
@@ -97,24 +98,31 @@ impl<'f> Sending<'_, 'f> {
         self.items.try_push(Item::new(bytes)).is_ok()
     }
 
+    /// As [`Sending::push`], for a frame, of which a tail is copied into the guest's buffer only.
+    #[inline]
+    pub fn push_frame(&mut self, frame: &'f Frame) -> bool {
+        self.items.try_push(Item::of(frame)).is_ok()
+    }
+
     /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
     /// request.
-    pub fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
-        let header = vnet::encode(offload, bytes);
-        self.takes(bytes, offload) && self.items.try_push(Item::with(bytes, header)).is_ok()
+    pub fn push_undone(&mut self, frame: &'f Frame, offload: &Offload) -> bool {
+        let head = frame.head_of(offload.reach());
+        let header = vnet::encode(offload, head);
+        self.takes(head, frame.len(), offload) && self.items.try_push(Item::with(frame, header)).is_ok()
     }
 
     /// Sends a packet at once, after those that were pushed before. Returns how many packets were not sent.
-    pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8])) -> usize {
+    pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8], usize)) -> usize {
         let before = self.flush(&mut sent);
         let item = Item::new(bytes);
         before + self.progress.offer(&mut self.ring, &[item], &mut sent)
     }
 
-    /// Sends the pushed packets and calls `sent` for each packet that was put into the ring. Returns how many were not. Once the ring is
-    /// full, this `Sending` sends nothing more.
+    /// Sends the pushed packets and calls `sent` for each packet that was put into the ring, with its bytes except an absent tail, and
+    /// its length. Returns how many were not. Once the ring is full, this `Sending` sends nothing more.
     #[inline]
-    pub fn flush(&mut self, mut sent: impl FnMut(&[u8])) -> usize {
+    pub fn flush(&mut self, mut sent: impl FnMut(&[u8], usize)) -> usize {
         let unsent = self.progress.offer(&mut self.ring, &self.items[..], &mut sent);
         self.items.clear();
         unsent
@@ -123,7 +131,7 @@ impl<'f> Sending<'_, 'f> {
     /// Sends frames without offload requests, as [`Sending::flush`] does, but without pushing them first. To be called when no packet is
     /// pushed.
     #[inline]
-    pub fn send_frames(&mut self, frames: &[Frame], mut sent: impl FnMut(&[u8])) -> usize {
+    pub fn send_frames(&mut self, frames: &[Frame], mut sent: impl FnMut(&[u8], usize)) -> usize {
         self.progress.offer(&mut self.ring, frames, &mut sent)
     }
 
@@ -143,7 +151,12 @@ impl<'f> Sending<'_, 'f> {
 impl Progress {
     /// Puts the packets into the ring; returns the number of those that were not sent.
     #[inline]
-    fn offer<P: Packet>(&mut self, ring: &mut Ring, items: &[P], sent: &mut impl FnMut(&[u8])) -> usize {
+    fn offer<P: Packet>(
+        &mut self,
+        ring: &mut Ring,
+        items: &[P],
+        sent: &mut impl FnMut(&[u8], usize),
+    ) -> usize {
         let (mut rest, mut unsent) = (items, 0);
         while !rest.is_empty() && !self.full {
             let filled = ring.fill(rest, &mut *sent);

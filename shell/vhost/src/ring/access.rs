@@ -104,6 +104,12 @@ impl RingMemory {
         &self.memory
     }
 
+    /// The same, for who keeps it.
+    #[inline]
+    pub fn shared_memory(&self) -> &Arc<GuestMemory> {
+        &self.memory
+    }
+
     #[inline]
     pub fn size(&self) -> u16 {
         self.size

@@ -2,16 +2,24 @@
 
 use super::InvalidRing;
 use super::chain::{Direction, Parts};
+use super::loans::{GUEST, prefetch_tail, write_tail};
 use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
 use crate::feature;
 use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
-use packet::frame::Frame;
+use packet::frame::{Frame, Piece};
 use packet::vnet;
 
 /// A packet to be sent.
 pub(crate) trait Packet {
-    fn bytes(&self) -> &[u8];
+    /// Its bytes, without a tail that is absent.
+    fn head(&self) -> &[u8];
+
+    /// Its length, with the tail.
+    fn len(&self) -> usize;
+
+    /// The frame that has the tail.
+    fn frame(&self) -> Option<&Frame>;
 
     /// The virtio header of a packet in one buffer, in two words.
     #[inline(always)]
@@ -23,8 +31,18 @@ pub(crate) trait Packet {
 /// A frame without offload requests.
 impl Packet for Frame {
     #[inline(always)]
-    fn bytes(&self) -> &[u8] {
-        self.bytes()
+    fn head(&self) -> &[u8] {
+        self.head()
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn frame(&self) -> Option<&Frame> {
+        Some(self)
     }
 }
 
@@ -33,27 +51,45 @@ impl Packet for Frame {
 pub(crate) struct Item<'f> {
     bytes: &'f [u8],
     header: (u64, u32),
+    /// The frame that the bytes are of, if its tail is absent.
+    frame: Option<&'f Frame>,
 }
 
 impl<'f> Item<'f> {
     /// A packet without offload requests.
     #[inline]
     pub fn new(bytes: &'f [u8]) -> Item<'f> {
-        Item { bytes, header: (0, ONE_BUFFER) }
+        Item { bytes, header: (0, ONE_BUFFER), frame: None }
+    }
+
+    /// A packet that is complete, in a frame.
+    #[inline]
+    pub fn of(frame: &'f Frame) -> Item<'f> {
+        Item { bytes: frame.head(), header: (0, ONE_BUFFER), frame: (!frame.is_whole()).then_some(frame) }
     }
 
     /// A packet with offload requests for the guest.
-    pub fn with(bytes: &'f [u8], header: [u8; vnet::LEN]) -> Item<'f> {
+    pub fn with(frame: &'f Frame, header: [u8; vnet::LEN]) -> Item<'f> {
         let [a, b, c, d, e, f, g, h, i, j] = header;
         let last = u32::from(u16::from_ne_bytes([i, j])) | ONE_BUFFER;
-        Item { bytes, header: (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), last) }
+        Item { header: (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), last), ..Item::of(frame) }
     }
 }
 
 impl Packet for Item<'_> {
     #[inline(always)]
-    fn bytes(&self) -> &[u8] {
+    fn head(&self) -> &[u8] {
         self.bytes
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.frame.map_or(self.bytes.len(), Frame::len)
+    }
+
+    #[inline(always)]
+    fn frame(&self) -> Option<&Frame> {
+        self.frame
     }
 
     #[inline(always)]
@@ -89,9 +125,10 @@ pub(crate) struct Filled {
 const CHAINS_MAX: usize = 280;
 
 impl Ring {
-    /// Puts packets into the guest's buffers until these run out, and calls `sent` for each that was sent.
+    /// Puts packets into the guest's buffers until these run out, and calls `sent` for each that was sent, with its bytes
+    /// except an absent tail, and its length.
     #[inline]
-    pub fn fill<P: Packet>(&mut self, items: &[P], mut sent: impl FnMut(&[u8])) -> Filled {
+    pub fn fill<P: Packet>(&mut self, items: &[P], mut sent: impl FnMut(&[u8], usize)) -> Filled {
         let mut filled = Filled::default();
         if self.invalid.is_some() {
             return filled;
@@ -111,7 +148,7 @@ impl Ring {
         &mut self,
         items: &[P],
         filled: &mut Filled,
-        sent: &mut impl FnMut(&[u8]),
+        sent: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), InvalidRing> {
         for items in items.chunks(BURST) {
             let left = self.offered_for(items.len() as u16)?;
@@ -139,27 +176,33 @@ impl Ring {
         items: &[P],
         cursor: &mut Cursor,
         filled: &mut Filled,
-        sent: &mut impl FnMut(&[u8]),
+        sent: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), InvalidRing> {
         self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
         let mut burst = Burst::new();
         let n = cursor.left.min(items.len() as u16);
         self.read_burst(cursor, n, Direction::ToGuest, &mut burst, |at, part| {
-            part.prefetch_first_for_write(items.get(at).map_or(0, |item| HEADER + item.bytes().len()));
+            part.prefetch_first_for_write(items.get(at).map_or(0, |item| HEADER + item.len()));
         })?;
         let ready = write_headers(items, &burst);
         let (first, rest) = items.split_at(ready);
         for (at, item) in first.iter().enumerate() {
-            let bytes = item.bytes();
+            let bytes = item.head();
             // Prefetch only one long packet ahead: more would evict each other from the cache.
-            if bytes.len() > 2 * LINE {
-                burst.whole(at + 1).prefetch_write(2 * LINE..bytes.len().min(AHEAD));
+            if item.len() > 2 * LINE {
+                burst.whole(at + 1).prefetch_write(2 * LINE..item.len().min(AHEAD));
+                first.get(at + 1).and_then(P::frame).into_iter().for_each(|next| prefetch_tail(next, AHEAD));
             }
             burst.whole(at).skip(HEADER).write(bytes);
-            sent(bytes);
+            if item.len() > 2 * LINE
+                && let Some(frame) = item.frame()
+            {
+                write_tail(frame, burst.whole(at));
+            }
+            sent(bytes, item.len());
         }
         for (at, item) in first.iter().enumerate() {
-            let len = (HEADER + item.bytes().len()) as u32;
+            let len = (HEADER + item.len()) as u32;
             self.memory.put_used(cursor.next.wrapping_add(at as u16), burst.head(at), len);
         }
         filled.handled += ready;
@@ -175,13 +218,13 @@ impl Ring {
         burst: &Burst<'_>,
         cursor: &mut Cursor,
         filled: &mut Filled,
-        sent: &mut impl FnMut(&[u8]),
+        sent: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), InvalidRing> {
         let mut outcome = Ok(Outcome::Sent);
         for item in items {
-            outcome = self.put((item.bytes(), item.header()), &mut at, cursor, burst);
+            outcome = self.put(item, &mut at, cursor, burst);
             match outcome {
-                Ok(Outcome::Sent) => sent(item.bytes()),
+                Ok(Outcome::Sent) => sent(item.head(), item.len()),
                 Ok(Outcome::TooLong) => filled.too_long += 1,
                 Ok(Outcome::Full) | Err(_) => break,
             }
@@ -198,17 +241,16 @@ impl Ring {
     /// packet. So the index is read again before the ring counts as full. Otherwise a long packet could not be sent until short packets
     /// had used the known chains.
     #[inline(never)]
-    fn put(
+    fn put<P: Packet>(
         &self,
-        (bytes, header_words): (&[u8], (u64, u32)),
+        item: &P,
         at: &mut usize,
         cursor: &mut Cursor,
         burst: &Burst<'_>,
     ) -> Result<Outcome, InvalidRing> {
-        let next = cursor.next.wrapping_add(*at as u16);
-
+        let (next, header_words) = (cursor.next.wrapping_add(*at as u16), item.header());
         let header_len = self.header();
-        let needed = header_len + bytes.len();
+        let needed = header_len + item.len();
         let (mut parts, mut room) = (Parts::new(), 0usize);
         // The descriptor and the length of each chain.
         let mut taken = ArrayVec::<(u16, u32), CHAINS_MAX>::new();
@@ -238,7 +280,7 @@ impl Ring {
         header[..8].copy_from_slice(&header_words.0.to_ne_bytes());
         header[8..].copy_from_slice(&header_words.1.to_ne_bytes());
         header[vnet::LEN..].copy_from_slice(&(taken.len() as u16).to_le_bytes());
-        scatter(&parts, &header[..header_len], bytes);
+        scatter(&parts, &header[..header_len], item);
         if let Some(log) = &self.log {
             // All bytes of the parts count as written, also those behind the packet.
             for part in &parts {
@@ -266,10 +308,10 @@ impl Ring {
 #[inline(always)]
 fn write_headers<P: Packet>(items: &[P], burst: &Burst<'_>) -> usize {
     let fits = |(at, item): &(usize, &P)| {
-        let (bytes, whole) = (item.bytes(), burst.whole(*at));
-        let fits = whole.len() >= HEADER + bytes.len() && whole.set_header(item.header());
-        if fits && bytes.len() <= 2 * LINE {
-            whole.skip(HEADER).write_ends(bytes);
+        let (len, whole) = (item.len(), burst.whole(*at));
+        let fits = whole.len() >= HEADER + len && whole.set_header(item.header());
+        if fits && len <= 2 * LINE {
+            whole.skip(HEADER).write_ends(item.head());
         }
         fits
     };
@@ -278,19 +320,60 @@ fn write_headers<P: Packet>(items: &[P], burst: &Burst<'_>) -> usize {
 
 /// Writes the header, then the packet, into the parts.
 #[inline(always)]
-fn scatter(parts: &[Part<'_>], header: &[u8], packet: &[u8]) {
-    let (mut header, mut packet) = (header, packet);
-    for part in parts {
-        let mut part = *part;
-        if !header.is_empty() {
-            let n = part.write(header);
-            header = &header[n..];
-            part = part.skip(n);
+fn scatter(parts: &[Part<'_>], header: &[u8], item: &impl Packet) {
+    let mut to = Rest { part: Part::EMPTY, parts };
+    to.write(header);
+    to.write(item.head());
+    let (mut left, mut n) = (item.len() - item.head().len(), 0);
+    while left > 0
+        && let Some(piece) = item.frame().and_then(|frame| frame.piece(&GUEST, n))
+    {
+        let len = piece.len.min(left);
+        // SAFETY: the piece is readable: the frame has not been used since.
+        unsafe { to.write_outside(Piece { len, ..piece }) };
+        (left, n) = (left - len, n + 1);
+    }
+}
+
+/// Parts that are filled in order: what is left of one, and those after it.
+struct Rest<'p, 'm> {
+    part: Part<'m>,
+    parts: &'p [Part<'m>],
+}
+
+impl<'m> Rest<'_, 'm> {
+    /// The place for the next bytes; `None`: all parts are full.
+    #[inline]
+    fn place(&mut self) -> Option<Part<'m>> {
+        if self.part.len() == 0 {
+            (self.part, self.parts) = self.parts.split_first().map(|(part, parts)| (*part, parts))?;
         }
-        let n = part.write(packet);
-        packet = &packet[n..];
-        if packet.is_empty() && header.is_empty() {
-            return;
+        Some(self.part)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let mut bytes = bytes;
+        while !bytes.is_empty()
+            && let Some(place) = self.place()
+        {
+            let n = place.write(bytes);
+            (bytes, self.part) = (&bytes[n..], place.skip(n));
+        }
+    }
+
+    /// Copies a piece of a frame's tail.
+    ///
+    /// # Safety
+    ///
+    /// The piece is readable.
+    unsafe fn write_outside(&mut self, piece: Piece) {
+        let Piece { mut at, mut len } = piece;
+        while len > 0
+            && let Some(place) = self.place()
+        {
+            // SAFETY: the caller's promise.
+            let n = unsafe { place.write_outside(Piece { at, len }) };
+            (at, len, self.part) = (at.wrapping_add(n), len - n, place.skip(n));
         }
     }
 }

@@ -3,7 +3,8 @@
 //! - [`access`]: the words of a split ring, by atomic loads and stores;
 //! - [`chain`]: descriptors become parts of guest memory;
 //! - [`split`]: the state of a ring, and notifications;
-//! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives.
+//! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives;
+//! - [`loans`]: long packets, of which only the beginning is copied when they are received.
 //!
 //! The guest can write anything into a ring at any time. Each index, descriptor and ring entry is read once, and the value that was
 //! read is checked before it is used. A value that the specification does not allow is an [`InvalidRing`]: it ends the connection of
@@ -14,6 +15,7 @@
 pub(crate) mod access;
 pub(crate) mod chain;
 pub(crate) mod fill;
+pub(crate) mod loans;
 pub(crate) mod receive;
 pub(crate) mod split;
 

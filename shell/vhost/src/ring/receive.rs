@@ -3,6 +3,7 @@
 use super::InvalidRing;
 use super::access::Descriptor;
 use super::chain::{Direction, Parts};
+use super::loans::{HEAD, LONG, Loans};
 use super::split::{AHEAD, Burst, Cursor, HEADER, Ring};
 use crate::feature;
 use crate::guest::Received;
@@ -18,22 +19,43 @@ const ETHERNET: usize = 14;
 const _: () = assert!(cfg!(target_endian = "little"));
 
 impl Ring {
-    /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again.
-    pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
+    /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again. With `loans`, of which none may be
+    /// out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::show`].
+    pub fn receive(
+        &mut self,
+        max: usize,
+        pool: &mut FramePool,
+        out: &mut FrameBatch,
+        loans: Option<&mut Loans>,
+    ) -> Received {
         let before = out.len();
         if self.invalid.is_some() {
             return Received::default();
         }
         let start = self.next;
-        if let Err(invalid) = self.take(max, pool, out) {
+        let mut to = Taken { pool, out, loans };
+        if let Err(invalid) = self.take(max, &mut to) {
             self.invalid = Some(invalid);
         }
+        let lent = to.loans.is_some_and(|loans| !loans.is_empty());
         let packets = usize::from(self.next.wrapping_sub(start));
-        let interrupts = if packets > 0 { self.publish(start) } else { 0 };
-        Received { packets, refused: packets - (out.len() - before), interrupts }
+        let interrupts = match packets {
+            0 => 0,
+            _ if lent => {
+                self.unshown = Some(start);
+                0
+            }
+            _ => self.publish(start),
+        };
+        Received { packets, refused: packets - (out.len() - before), interrupts, lent }
     }
 
-    fn take(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Result<(), InvalidRing> {
+    /// Gives the guest the buffers of a burst with loans back. Returns the number of interrupts.
+    pub fn show(&mut self) -> u64 {
+        self.unshown.take().map_or(0, |start| self.publish(start))
+    }
+
+    fn take(&mut self, max: usize, to: &mut Taken<'_>) -> Result<(), InvalidRing> {
         let max = max.min(RX_BURST) as u16;
         if self.busy {
             // Prefetch the descriptors together with the index. Not while the guest sends nothing: it may be writing them, and the
@@ -46,11 +68,11 @@ impl Ring {
             return Ok(());
         }
         self.memory.prefetch_end(self.next, self.has(feature::EVENT_IDX));
-        out.reserve(usize::from(left));
+        to.out.reserve(usize::from(left));
         let mut cursor = self.cursor(left);
         let mut taken = Ok(());
         while cursor.left > 0 && taken.is_ok() {
-            taken = self.take_burst(&mut cursor, pool, out);
+            taken = self.take_burst(&mut cursor, to);
         }
         self.end(&cursor);
         taken
@@ -58,12 +80,7 @@ impl Ring {
 
     /// Takes the next packets, at most [`RX_BURST`].
     #[inline(always)]
-    fn take_burst(
-        &self,
-        cursor: &mut Cursor,
-        pool: &mut FramePool,
-        out: &mut FrameBatch,
-    ) -> Result<(), InvalidRing> {
+    fn take_burst(&self, cursor: &mut Cursor, to: &mut Taken<'_>) -> Result<(), InvalidRing> {
         let mut burst = Burst::new();
         self.read_burst(cursor, cursor.left, Direction::FromGuest, &mut burst, |_, part| {
             part.prefetch_first(part.len());
@@ -74,13 +91,13 @@ impl Ring {
             // Prefetch only one long packet ahead: more would evict each other from the cache.
             let next = burst.whole(at + 1);
             if next.len() > 2 * LINE {
-                next.prefetch(2 * LINE..next.len().min(AHEAD));
+                to.prefetch_rest(&next);
             }
             if (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&entry.whole.len()) {
-                self.whole_packet(&entry.whole, pool, out);
+                self.whole_packet(&entry.whole, to);
             } else {
-                match self.packet(*entry.first, &mut cursor.hint, pool) {
-                    Ok(frame) => out.extend(frame),
+                match self.packet(*entry.first, &mut cursor.hint, to) {
+                    Ok(frame) => to.out.extend(frame),
                     Err(invalid) => {
                         taken = Err(invalid);
                         break;
@@ -96,21 +113,39 @@ impl Ring {
 
     /// Appends the packet in one buffer, whose length was checked. Drops it if it requests an offload that was not negotiated.
     #[inline(always)]
-    fn whole_packet(&self, part: &Part<'_>, pool: &mut FramePool, out: &mut FrameBatch) {
+    fn whole_packet(&self, part: &Part<'_>, to: &mut Taken<'_>) {
         let Some((first, last)) = part.read_header() else { return };
-        let Some(frame) = pool.alloc_in(part.len() - HEADER, out) else { return };
+        let Some(frame) = to.pool.alloc_in(part.len() - HEADER, to.out) else { return };
         if part.len() > 2 * LINE {
-            pool.prefetch_next(part.len());
+            self.long_packet(part, frame, &mut to.loans);
+            to.pool.prefetch_next(if frame.is_whole() { part.len() } else { HEAD });
+        } else {
+            part.skip(HEADER).read(frame.bytes_mut());
         }
-        part.skip(HEADER).read(frame.bytes_mut());
         // The last two bytes, the number of buffers, have no meaning in this direction.
         if first != 0 || last as u16 != 0 {
             let mut header = [0; HEADER];
             header[..8].copy_from_slice(&first.to_ne_bytes());
             header[8..].copy_from_slice(&last.to_ne_bytes());
-            let frame = out.pop().and_then(|frame| self.with_offload(&header, frame, pool));
-            out.extend(frame);
+            let frame = to.out.pop().and_then(|frame| self.with_offload(&header, frame, to.pool));
+            to.out.extend(frame);
         }
+    }
+
+    /// Fills a frame with a packet of more than two cache lines; its tail may stay in the guest's memory.
+    #[inline(never)]
+    fn long_packet(&self, part: &Part<'_>, frame: &mut Frame, loans: &mut Option<&mut Loans>) {
+        let packet = part.skip(HEADER);
+        if packet.len() >= LONG
+            && let Some(loans) = loans
+        {
+            packet.read(frame.head_of_mut(HEAD).get_mut(..HEAD).unwrap_or_default());
+            let tail = std::iter::once(packet.skip(HEAD));
+            if loans.lend(frame, HEAD, tail, self.memory.shared_memory()) {
+                return;
+            }
+        }
+        packet.read(frame.bytes_mut());
     }
 
     /// The packet of one chain. `None`: its length is invalid, or it requests an offload that was not negotiated.
@@ -119,24 +154,34 @@ impl Ring {
         &self,
         first: Descriptor,
         hint: &mut usize,
-        pool: &mut FramePool,
+        to: &mut Taken<'_>,
     ) -> Result<Option<Frame>, InvalidRing> {
         let mut parts = Parts::new();
         let total = self.walk(Direction::FromGuest).chain(first, &mut parts, hint)? as usize;
         let mut header = [0; HEADER];
         let header_len = self.header();
         let Some(len) = total.checked_sub(header_len) else { return Err(InvalidRing::Header) };
-        let Some(mut frame) = (ETHERNET..=FRAME_MAX).contains(&len).then(|| pool.alloc(len)).flatten() else {
+        let Some(mut frame) = (ETHERNET..=FRAME_MAX).contains(&len).then(|| to.pool.alloc(len)).flatten()
+        else {
             return Ok(None);
         };
         let rest = gather(&parts, &mut header[..header_len]);
-        let (part, more) = rest.unwrap_or((None, &[]));
-        let read = part.map_or(0, |part| part.read(frame.bytes_mut()));
-        gather(more, &mut frame.bytes_mut()[read..]);
+        let mut lent = false;
+        if len >= LONG
+            && let Some(loans) = &mut to.loans
+        {
+            let begin = frame.bytes_mut().get_mut(..HEAD).unwrap_or_default();
+            let (part, more) = gather_from(rest, begin).unwrap_or((None, &[]));
+            let tail = part.into_iter().chain(more.iter().copied()).filter(|part| part.len() > 0);
+            lent = loans.lend(&mut frame, HEAD, tail, self.memory.shared_memory());
+        }
+        if !lent {
+            gather_from(rest, frame.bytes_mut());
+        }
         if header[..vnet::LEN] == [0; vnet::LEN] {
             return Ok(Some(frame));
         }
-        Ok(self.with_offload(&header, frame, pool))
+        Ok(self.with_offload(&header, frame, to.pool))
     }
 
     /// The frame with the guest's offload request; `None`: the request is refused.
@@ -152,7 +197,9 @@ impl Ring {
     /// Sets the guest's offload request. Returns false if it does not fit the packet or was not negotiated.
     fn set_offload(&self, header: &[u8; HEADER], frame: &mut Frame) -> bool {
         let Some(header) = header.first_chunk() else { return false };
-        let Some(offload) = vnet::decode(header, frame.bytes_mut()) else { return false };
+        let len = frame.len();
+        let begin = frame.head_of_mut(reach(header));
+        let Some(offload) = vnet::decode_head(header, begin, len) else { return false };
         let needs = offload.csum.map_or(0, |_| feature::CSUM)
             | match offload.gso.map(|gso| gso.kind) {
                 None => 0,
@@ -166,12 +213,41 @@ impl Ring {
         let Some(csum) = offload.csum else { return true };
         // The rest of the switch supports only a checksum of the outermost transport header. Another one, of a packet inside a tunnel,
         // is computed here.
-        let layout = segment::layout(frame.bytes());
+        let layout = segment::layout(begin);
         if layout.is_some_and(|l| l.l4 == usize::from(csum.start) && l.checksum() == Some(csum.offset)) {
             return set(frame, offload, layout.and_then(|l| l.kind()));
         }
         offload.gso.is_none() && segment::complete(frame.bytes_mut(), csum.start, csum.offset).is_some()
     }
+}
+
+/// Where received packets go.
+struct Taken<'a> {
+    pool: &'a mut FramePool,
+    out: &'a mut FrameBatch,
+    loans: Option<&'a mut Loans>,
+}
+
+impl Taken<'_> {
+    /// Prefetches what follows the first two cache lines of a packet, as far as it is copied now.
+    #[inline]
+    fn prefetch_rest(&self, packet: &Part<'_>) {
+        let is_lent = self.loans.is_some() && packet.len() >= HEADER + LONG;
+        let end = if is_lent { HEADER + HEAD } else { AHEAD };
+        packet.prefetch(2 * LINE..packet.len().min(end));
+    }
+}
+
+/// Bytes of a packet that decide about a request for offloads: the transport header, whose start the request names, with the
+/// headers that make it plausible.
+fn reach(header: &[u8; vnet::LEN]) -> usize {
+    const HEADERS: usize = 60;
+    let [flags, kind, .., start_a, start_b, _, _] = *header;
+    if flags == 0 && kind != 0 {
+        // The headers of a packet to be segmented are searched for.
+        return usize::MAX;
+    }
+    usize::from(u16::from_ne_bytes([start_a, start_b])) + HEADERS
 }
 
 /// Sets the request, unless it asks to segment a packet of another kind.
@@ -181,6 +257,20 @@ fn set(frame: &mut Frame, offload: Offload, kind: Option<GsoKind>) -> bool {
         frame.set_offload(offload);
     }
     fits
+}
+
+/// As [`gather`], from where that ended.
+#[inline(always)]
+fn gather_from<'p, 'm>(
+    from: Option<(Option<Part<'m>>, &'p [Part<'m>])>,
+    to: &mut [u8],
+) -> Option<(Option<Part<'m>>, &'p [Part<'m>])> {
+    let (part, more) = from?;
+    let read = part.map_or(0, |part| part.read(to));
+    if read == to.len() {
+        return Some((part.map(|part| part.skip(read)), more));
+    }
+    gather(more, &mut to[read..])
 }
 
 /// Fills `to` from the parts. Returns the rest of the part that was read last, and the parts after it; `None` if nothing

@@ -133,6 +133,8 @@ pub(crate) struct Ring {
     kicks: bool,
     /// The previous burst found packets.
     pub busy: bool,
+    /// Where the entries begin that the guest does not see as used yet, because packets were lent.
+    pub unshown: Option<u16>,
     /// Writes are logged, for live migration.
     pub log: Option<Log>,
     /// Invalid data that the guest wrote into this ring: it is not read again.
@@ -164,6 +166,7 @@ impl Ring {
             call: None,
             kicks: false,
             busy: false,
+            unshown: None,
             log: None,
             invalid: old.and_then(|old| old.invalid),
         };

@@ -89,7 +89,7 @@ pub(super) fn fill(frames: &[Frame], bases: &impl Bases, keys: &mut Keys<'_>, as
     let mut shapeless = 0;
     for _ in 0..SHAPES {
         let Some(first) = bits(left).next() else { break };
-        match frames.get(first).and_then(|frame| shape_of(frame.bytes(), ask)) {
+        match frames.get(first).and_then(|frame| shape_of(frame.head(), ask)) {
             Some(shape) => {
                 let others = fill_shape(shape, frames, bases, keys, ask, left);
                 // The first packet has this shape, but may have a field that needs the general parser.
@@ -188,7 +188,7 @@ fn each<const TAGS: usize, N: Read>(
         if let Some(ahead) = frames.get(i + AHEAD) {
             ahead.prefetch();
         }
-        if left >> i & 1 != 0 && one::<TAGS, N>(frame.bytes(), bases, keys, ask, i).is_none() {
+        if left >> i & 1 != 0 && one::<TAGS, N>((frame.head(), frame.len()), bases, keys, ask, i).is_none() {
             others |= 1 << i;
         }
         i += 1;
@@ -196,10 +196,11 @@ fn each<const TAGS: usize, N: Read>(
     others
 }
 
-/// Fills the key of one packet. `None`: the packet has not this shape, and its key is not filled.
+/// Fills the key of one packet of `len` bytes, of which `data` are here. `None`: the packet has not this shape, and its key is
+/// not filled.
 #[inline(always)]
 fn one<const TAGS: usize, N: Read>(
-    data: &[u8],
+    (data, len): (&[u8], usize),
     bases: &impl Bases,
     keys: &mut Keys<'_>,
     ask: Ask,
@@ -224,7 +225,7 @@ fn one<const TAGS: usize, N: Read>(
         tags[1] = u64::from(pair(head, 18) | VLAN_CFI);
         tags[2] |= u64::from(tpid) << 16;
     }
-    let packet = Packet { data, head, at };
+    let packet = Packet { data, len, head, at };
     let Found { dl_type, addresses, protocol, payload } = N::read(&packet, keys.words)?;
     let base = bases.of(i)?;
     let l4 = match payload {
@@ -267,7 +268,10 @@ fn pair(head: &[u8], at: usize) -> u16 {
 
 /// A packet with the tags of its shape.
 struct Packet<'a> {
+    /// Its bytes, without an absent tail.
     data: &'a [u8],
+    /// Its length, with the tail.
+    len: usize,
     /// The first [`HEAD`] + `at` bytes.
     head: &'a [u8],
     /// Length of the tags in bytes.
@@ -292,13 +296,23 @@ fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
     u64::from(u32::from_be_bytes([proto, tos, ttl, 0]))
 }
 
-/// The first `len` bytes. Fails if more padding follows than is plausible for this length.
+/// The first `len` bytes of the packet's payload `data`, or as many of them as are here: at least the transport header. Fails
+/// if more padding follows than is plausible for this length.
 #[inline(always)]
-fn without_padding(data: &[u8], len: usize) -> Option<&[u8]> {
+fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usize) -> Option<&'a [u8]> {
     if len > data.len() || data.len() - len > usize::from(u16::MAX) {
-        return None;
+        return without_tail(packet, proto, data, len);
     }
     Some(&data[..len])
+}
+
+/// As `without_padding`, for a payload that is longer than what is here. Only the headers of these protocols always are.
+#[inline(never)]
+fn without_tail<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usize) -> Option<&'a [u8]> {
+    const LONGEST_HEADER: usize = 60;
+    let absent = packet.len - packet.data.len();
+    let ends_in_tail = len > data.len() && len <= data.len() + absent && data.len() >= LONGEST_HEADER;
+    (ends_in_tail && matches!(proto, ipproto::TCP | ipproto::UDP)).then_some(data)
 }
 
 /// A network header.
@@ -318,7 +332,7 @@ impl Read for Ipv4Header {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
         const NO_OPTIONS: u8 = 0x45;
-        let Packet { data, head, at } = *packet;
+        let Packet { data, head, at, .. } = *packet;
         let proto = head[23 + at];
         let plain = pair(head, 12 + at) == ethertype::IPV4
             && head[14 + at] == NO_OPTIONS
@@ -329,7 +343,7 @@ impl Read for Ipv4Header {
         }
         // A length smaller than the header wraps to a length that no packet has.
         let len = usize::from(pair(head, 16 + at)).wrapping_sub(HEAD - 14);
-        let payload = without_padding(&data[HEAD + at..], len)?;
+        let payload = without_padding(packet, proto, &data[HEAD + at..], len)?;
         Some(Found {
             dl_type: ethertype::IPV4,
             addresses: word(head, 26 + at),
@@ -339,12 +353,12 @@ impl Read for Ipv4Header {
     }
 }
 
-/// Protocol and payload of IPv4 without tags and options that is not a fragment. `None`: another kind of
-/// packet.
+/// Protocol and payload of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
+/// here. `None`: another kind of packet.
 #[inline(always)]
-pub(super) fn plain(data: &[u8]) -> Option<(u8, &[u8])> {
+pub(super) fn plain(data: &[u8], len: usize) -> Option<(u8, &[u8])> {
     let head = data.get(..HEAD)?;
-    Ipv4Header::read(&Packet { data, head, at: 0 }, 0)?.payload
+    Ipv4Header::read(&Packet { data, len, head, at: 0 }, 0)?.payload
 }
 
 /// IPv6 without extension headers.
@@ -353,7 +367,7 @@ struct Ipv6Header;
 impl Read for Ipv6Header {
     #[inline(always)]
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
-        let Packet { data, head, at } = *packet;
+        let Packet { data, head, at, .. } = *packet;
         let proto = head[20 + at];
         let plain = pair(head, 12 + at) == ethertype::IPV6
             && (matches!(proto, ipproto::UDP | ipproto::TCP) || !is_extension(proto))
@@ -361,7 +375,8 @@ impl Read for Ipv6Header {
         if !plain {
             return None;
         }
-        let payload = without_padding(data.get(14 + at + Ipv6::LEN..)?, pair(head, 18 + at).into())?;
+        let payload =
+            without_padding(packet, proto, data.get(14 + at + Ipv6::LEN..)?, pair(head, 18 + at).into())?;
         Some(Found {
             dl_type: ethertype::IPV6,
             addresses: 0,
