@@ -14,6 +14,11 @@ OTHER_CONFIG = {"dpdk-init": "true", "dpdk-lcore-mask": "0x1", "pmd-cpu-mask": "
                 "dpdk-extra": "--no-pci --no-huge --legacy-mem --no-shconf -m 512 --no-telemetry"}
 
 
+def packet(number):
+    """Every second packet is long: the switch leaves its end with the sender until it is sent."""
+    return frame(number) + (b"" if number % 2 else bytes((number + i) % 251 for i in range(1340)))
+
+
 class ThreeGuests:
     """A switch with three guests: two that behave and exchange packets, and a hostile one (`bad`).
 
@@ -57,12 +62,13 @@ class ThreeGuests:
         wanted = list(range(self.number, self.number + ROUND))
         self.number += ROUND
         for n in wanted:
-            source.send(frame(n))
+            source.send(packet(n))
         got, deadline = [], time.time() + 40
         while len(got) < ROUND and time.time() < deadline:
             for p in sink.received():
                 number = struct.unpack_from("<I", p, 14)[0]
                 if p[12:14] == b"\x88\xb5" and number >= wanted[0]:
+                    assert p == packet(number), "packet %d has changed" % number
                     got.append(number)
             time.sleep(0.01)
         assert got == wanted, "%s got %s, not %s" % (sink.path, got, wanted)

@@ -139,6 +139,8 @@ mod shared_rxq_tests;
 #[cfg(test)]
 mod steering_tests;
 #[cfg(test)]
+mod tail_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod track_tests;
