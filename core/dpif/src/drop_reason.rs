@@ -60,9 +60,12 @@ impl Stage {
         match self {
             Stage::Receive => &["core/datapath/src/path/receive.rs"],
             Stage::Upcall => &["core/datapath/src/path/park.rs", "core/datapath/src/path/inline.rs"],
-            Stage::Translation => {
-                &["core/xlate/src/translate.rs", "core/xlate/src/outcome.rs", "core/xlate/src/native.rs"]
-            }
+            Stage::Translation => &[
+                "core/xlate/src/translate.rs",
+                "core/xlate/src/outcome.rs",
+                "core/xlate/src/native.rs",
+                "core/xlate/src/ports.rs",
+            ],
             Stage::Actions => &[
                 "core/datapath/src/path/balance.rs",
                 "core/datapath/src/path/execute.rs",
