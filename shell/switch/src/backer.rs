@@ -2,6 +2,7 @@
 
 use crate::log::LOG;
 use crate::next_snapshot::NextSnapshot;
+use crate::port_numbers::PortNumbers;
 use crate::timeouts::TimeoutPolicies;
 use crate::uplinks::Uplinks;
 use bridge::TunnelConfig;
@@ -71,10 +72,8 @@ pub struct Backer {
     pub(crate) timeouts: TimeoutPolicies,
     /// The snapshot to be published next.
     pub(crate) next: NextSnapshot,
-    /// All lower port numbers are in use.
-    first_free: u32,
-    /// Numbers that ports of a dummy datapath get in the place of those in their names; set by a command for tests.
-    pub(crate) dummy_numbers: BTreeMap<String, PortNo>,
+    /// Which numbers new ports get.
+    pub(crate) numbers: PortNumbers,
     /// Bonds, and ports that run LACP.
     pub uplinks: Uplinks,
     /// Rx queues that ports share.
@@ -147,8 +146,7 @@ impl Backer {
             config: DatapathConfig::default(),
             timeouts: TimeoutPolicies::default(),
             next: NextSnapshot::default(),
-            first_free: 1,
-            dummy_numbers: BTreeMap::new(),
+            numbers: PortNumbers::new(),
             uplinks: Uplinks::default(),
             shared_rx: SharedRx::default(),
             kind,
@@ -186,42 +184,22 @@ impl Backer {
         if kind == "internal" { internal_kind(&self.kind) } else { kind }
     }
 
-    /// Chooses the number of a new port. In a dummy datapath it is the first number in the port's name, plus 100 if
-    /// the name begins with "br", so that tests can predict numbers; otherwise the lowest free one.
+    /// Chooses the number of a new port.
     pub fn free_number(&self, name: &str) -> PortNo {
-        if let Some(number) = self.dummy_numbers.get(name).filter(|n| !self.ports.contains_key(n)) {
-            return *number;
-        }
-        if self.kind == "dummy" {
-            let digits: String =
-                name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
-            let base = if name.starts_with("br") { 100 } else { 0 };
-            if let Ok(n) = digits.parse::<u32>() {
-                let wanted = PortNo(n.saturating_add(base));
-                if wanted.0 != 0 && wanted.0 <= datapath::ports::MAX_PORT && !self.ports.contains_key(&wanted)
-                {
-                    return wanted;
-                }
-            }
-        }
-        (self.first_free..).map(PortNo).find(|n| !self.ports.contains_key(n)).unwrap_or(PortNo::NONE)
+        self.numbers.choose(name, self.kind == "dummy", |n| self.ports.contains_key(&n))
     }
 
     /// Records a port under its number.
     fn take_number(&mut self, number: PortNo, info: PortInfo) {
         self.ports.insert(number, info);
-        while self.ports.contains_key(&PortNo(self.first_free)) {
-            self.first_free += 1;
-        }
+        self.numbers.taken(|n| self.ports.contains_key(&n));
     }
 
     /// Releases a port number.
     fn free(&mut self, number: PortNo) {
         self.ports.remove(&number);
         self.next.snapshot.ingress.remove(&number);
-        if number.0 > 0 {
-            self.first_free = self.first_free.min(number.0);
-        }
+        self.numbers.freed(number);
     }
 
     /// Makes an open device a port.

@@ -48,6 +48,7 @@ mod mtu;
 mod next_snapshot;
 pub mod options;
 mod polling;
+mod port_numbers;
 mod publish;
 pub mod qos;
 mod reconfigure;

@@ -63,7 +63,7 @@ impl Switch {
             self.bridges.get(bridge).and_then(|b| self.datapaths.of_bridge(b)).map(|b| b.kind.clone())
             && let Some(backer) = self.datapaths.of_mut(&backer)
         {
-            backer.dummy_numbers.insert(name.to_owned(), number);
+            backer.numbers.order(name, number);
         }
         self.remove_interface(bridge, name);
         add_interface::add(self, &desired, bridge, name);

@@ -19,8 +19,8 @@ const ETHERNET: usize = 14;
 const _: () = assert!(cfg!(target_endian = "little"));
 
 impl Ring {
-    /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again. With `loans`, of which none may be
-    /// out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::show`].
+    /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again. With
+    /// `loans`, of which none may be out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::show`].
     pub fn receive(
         &mut self,
         max: usize,
