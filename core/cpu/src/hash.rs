@@ -96,8 +96,15 @@ pub fn sum_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut 
 }
 
 /// Hash of the bits of `line` that are in `mask`.
-#[inline]
+#[inline(always)]
 pub fn hash_line(line: &Line, mask: &Line, secret: &Secret) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if crate::stage::has_v3() {
+            // SAFETY: the processor has AVX2, as was just found.
+            return secret.reduce(unsafe { avx2::sum_line(line, mask, secret) });
+        }
+    }
     secret.reduce(sum_line(line, mask, secret))
 }
 
@@ -247,6 +254,12 @@ mod avx2 {
         let product = _mm256_add_epi64(_mm256_mul_epu32(x, y), _mm256_slli_epi64::<32>(cross));
         let odd = _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7);
         _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_add_epi64(product, c), odd))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn sum_line(line: &Line, mask: &Line, secret: &Secret) -> u64 {
+        one(line, &fixed(mask, secret))
     }
 
     #[target_feature(enable = "avx2")]

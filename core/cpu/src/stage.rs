@@ -23,6 +23,12 @@ pub fn stage<S: Stage>(stage: S) -> S::Out {
             return unsafe { with_v3(stage) };
         }
     }
+    without_v3(stage)
+}
+
+/// A function of its own, so that what is inlined into it needs no room in callers.
+#[inline(never)]
+fn without_v3<S: Stage>(stage: S) -> S::Out {
     stage.run()
 }
 
@@ -30,7 +36,7 @@ pub fn stage<S: Stage>(stage: S) -> S::Out {
 /// thirty instructions.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn has_v3() -> bool {
+pub(crate) fn has_v3() -> bool {
     match HAS_V3.load(Ordering::Relaxed) {
         UNKNOWN => find_v3(),
         found => found == YES,

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p datapath --example path [case ...]` prints nanoseconds per packet. If `PACKETS` is
 //! set, it processes that many packets of each case without using the clock, as instruction counters need it.
-//! The cases `rx`, `rxby4` and `rxby1` have no path: subtract the result of the one with the same bursts.
+//! The cases `rx`, `rxby8`, `rxby4` and `rxby1` have no path: subtract the result of the one with the same bursts.
 //! With `CAPTURE=PORT` a capture of that port runs meanwhile.
 
 use datapath::batch::BATCH;
@@ -73,6 +73,8 @@ fn cases() -> Vec<Case> {
     vec![
         ("in", 1, vec![Flow::ZERO], output()),
         ("drop", 1, vec![Flow::ZERO], vec![]),
+        ("kind1000", 1000, vec![ip], output()),
+        ("kinddrop1000", 1000, vec![ip], vec![]),
         ("src", 1, vec![src], output()),
         ("src1000", 1000, vec![src], output()),
         ("src100000", 100_000, vec![src], output()),
@@ -109,8 +111,11 @@ fn cases() -> Vec<Case> {
         ("single10000", 10_000, vec![src], output()),
         ("table10000", 10_000, networks(&ip), output()),
         ("ports10000", 10_000, networks(&ip), output()),
+        ("table10000by8", 10_000, networks(&ip), output()),
         ("table10000by4", 10_000, networks(&ip), output()),
         ("table10000by1", 10_000, networks(&ip), output()),
+        ("route10000by4", 10_000, networks(&ttl), [edits.clone(), output()].concat()),
+        ("route10000by1", 10_000, networks(&ttl), [edits.clone(), output()].concat()),
         ("six10000", 10_000, networks6(), output()),
         ("tag10000", 10_000, vec![Flow { dl_type: u16::MAX, nw_frag: 3, ..tagged }], output()),
         ("tagtable10000", 10_000, tagged_networks(&tagged), output()),
@@ -422,7 +427,7 @@ fn main() {
     let fixed = std::env::var("PACKETS").ok().and_then(|n| n.parse().ok());
     let asked: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
-    for ports in ["rx", "rxby4", "rxby1"].into_iter().filter(|name| wanted(name)) {
+    for ports in ["rx", "rxby8", "rxby4", "rxby1"].into_iter().filter(|name| wanted(name)) {
         let mut source = Repeat::new(vec![compose(&udp(0), &[0; 18])], burst(ports));
         let (mut pool, mut out) = (FramePool::new(100), Vec::new());
         let poll = |_| {

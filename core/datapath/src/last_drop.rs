@@ -245,10 +245,15 @@ impl DropLog {
     #[inline]
     pub(crate) fn end_iteration(&mut self, now: Millis, dropped: u64) -> Option<Frame> {
         let is_flood = dropped.wrapping_sub(std::mem::replace(&mut self.before, dropped)) > FEW;
-        let held = self.held.take();
-        if held.is_none() && self.left == PER_ITERATION {
+        if self.held.is_none() && self.left == PER_ITERATION {
             return None;
         }
+        self.end_drops(now, is_flood)
+    }
+
+    #[cold]
+    fn end_drops(&mut self, now: Millis, is_flood: bool) -> Option<Frame> {
+        let held = self.held.take();
         self.ports.list();
         self.left = PER_ITERATION;
         let (packet, reason) = held?;

@@ -125,6 +125,8 @@ mod conntrack_tests;
 #[cfg(test)]
 mod eviction_tests;
 #[cfg(test)]
+mod few_tests;
+#[cfg(test)]
 mod fragment_tests;
 #[cfg(test)]
 mod helper_tests;

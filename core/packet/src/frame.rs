@@ -478,7 +478,9 @@ impl FramePool {
 
     #[inline(never)]
     fn free_each(&mut self, frames: &mut FrameBatch) {
-        frames.drain(..).for_each(|f| self.free(f));
+        while let Some(frame) = frames.pop() {
+            self.free(frame);
+        }
     }
 
     /// Returns the buffers of devices. Called at the end of an iteration.

@@ -47,7 +47,7 @@ impl<P> Megaflow<P> {
     /// The same for packets without rests: a megaflow that matches a rest has depth [`Depth::Wide`], and these
     /// packets have not.
     #[inline(always)]
-    pub(super) fn matches_line(&self, line: &Line, depth: Depth) -> bool {
+    pub fn matches_line(&self, line: &Line, depth: Depth) -> bool {
         masked_eq(&self.line, line, &self.mask) & (self.depth <= depth)
     }
 }
@@ -58,6 +58,7 @@ pub struct Context {
     subtables: Vec<Arc<Subtable>>,
     depth: Depth,
     by_kind: bool,
+    is_short: bool,
     union: KeyMask,
     words: Words,
     /// What programs read, independent of the masks.
@@ -81,7 +82,8 @@ impl Context {
         }
         let union = union_of(&subtables, seen);
         let words = union.words() | read.1;
-        Context { subtables, depth, by_kind, union, words, read, places }
+        let is_short = matches!(depth, Depth::L3 | Depth::L4) && union.ext.is_empty();
+        Context { subtables, depth, by_kind, is_short, union, words, read, places }
     }
 
     /// Every bit that a megaflow matches. Packets that are equal in these bits have the same megaflow.
@@ -90,6 +92,12 @@ impl Context {
     /// the union lose all entries by a change.
     pub fn union(&self) -> &KeyMask {
         &self.union
+    }
+
+    /// Depth and [`union`](Self::union), if packets are parsed to their addresses at least and the line is all that is read of them.
+    #[inline(always)]
+    pub fn short(&self) -> Option<(Depth, &Line)> {
+        self.is_short.then_some((self.depth, &self.union.line))
     }
 
     /// Every word after the line that a megaflow or its program reads: packets of this port must be parsed with these

@@ -5,6 +5,8 @@
 pub(crate) struct Recent {
     pub(crate) index: u32,
     pub(crate) pause: u8,
+    /// Number of batches of few packets that are left to the stages for all batches.
+    pub(crate) general: u8,
 }
 
 /// One place for each port and pass; ports whose numbers are equal in the low bits share places.

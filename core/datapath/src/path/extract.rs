@@ -93,6 +93,27 @@ fn fill_first_by_head(batch: &mut Batch, base: Line, tags: usize, depth: Depth) 
     shape::fill(&frames[..1], &Fresh(base), &mut keys, Ask { depth: depth.min(Depth::L4), tags }, 1) == 0
 }
 
+/// What a packet is read with that a port has just received.
+pub(super) struct Short<'a> {
+    /// The line of its metadata.
+    pub(super) base: &'a Line,
+    /// `L3` or `L4`.
+    pub(super) depth: Depth,
+}
+
+/// Fills the line and the TCP flags of a packet. `None`: it is not IPv4 without tags and options, or it is a fragment.
+#[inline(always)]
+pub(super) fn read_short(
+    frame: &Frame,
+    short: Short<'_>,
+    line: &mut Line,
+    tcp_flags: &mut u16,
+) -> Option<()> {
+    let (out, flags) = shape::plain_line((frame.head(), frame.len()), short.base, short.depth)?;
+    (*line, *tcp_flags) = (out, flags);
+    Some(())
+}
+
 /// Fills lines and the requested words after them: first packets of the same shape, in one loop per shape,
 /// then the others.
 #[inline(always)]

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::last_drop::Place;
 use crate::packet::Packet;
-use crate::port::FrameBatch;
+use crate::port::{Frame, FrameBatch};
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
 use ::conntrack::Known;
@@ -46,31 +46,16 @@ impl Group {
         engine.groups_free.extend([kept, dropped]);
     }
 
-    /// Drops all packets. Only the last one becomes a packet, unless each is captured.
+    /// Drops all packets.
     fn drop_all(&mut self, engine: &mut Engine, reason: DropReason) {
-        let common = self.own.is_empty().then_some(&engine.batch.common);
-        if engine.drops.wants_all(self.own.iter().chain(common).map(|meta| meta.in_port)) {
-            return self.each(engine, |engine, packet| engine.drop_packet(packet, reason));
-        }
-        let Some(frame) = self.frames.pop() else { return };
-        let meta = self.own.pop().unwrap_or_else(|| engine.batch.common.clone());
-        let last = Packet { frame, meta, layout: None, number: self.numbers.pop() };
-        let others = self.frames.len() as u64;
-        engine.tally.drop(reason, others);
-        if self.own.is_empty() {
-            engine.drops.ports.count(Place::In(last.meta.in_port), reason, others);
-        }
-        for run in self.own.chunk_by(|a, b| a.in_port == b.in_port) {
-            engine.drops.ports.count(
-                Place::In(run.first().map_or(0, |meta| meta.in_port)),
-                reason,
-                run.len() as u64,
-            );
-        }
-        engine.drop_packet(last, reason);
-        engine.pool.free_all(&mut self.frames);
-        engine.drop_metas(&mut self.own);
-        self.numbers.clear();
+        let in_port = self.own.first().unwrap_or(&engine.batch.common).in_port;
+        let Group { frames, own, numbers } = self;
+        drop_frames(engine, frames, (in_port, reason), |engine, i, frame| {
+            let meta = own.get_mut(i).map_or_else(|| engine.batch.common.clone(), std::mem::take);
+            Packet { frame, meta, layout: None, number: numbers.get(i).copied() }
+        });
+        engine.drop_metas(own);
+        numbers.clear();
     }
 
     /// Takes the packets out one by one.
@@ -82,6 +67,29 @@ impl Group {
             end(engine, Packet { frame, meta, layout: None, number: numbers.next() });
         }
     }
+}
+
+/// Drops all frames, which `in_port` received. Only the last one becomes a packet, unless each is captured.
+#[inline(never)]
+pub(super) fn drop_frames(
+    engine: &mut Engine,
+    frames: &mut FrameBatch,
+    (in_port, reason): (u32, DropReason),
+    mut packet: impl FnMut(&mut Engine, usize, Frame) -> Packet,
+) {
+    if engine.drops.wants_all(std::iter::once(in_port)) {
+        for (i, frame) in frames.drain(..).enumerate() {
+            let packet = packet(engine, i, frame);
+            engine.drop_packet(packet, reason);
+        }
+        return;
+    }
+    let Some(last) = frames.pop() else { return };
+    let (others, last) = (frames.len(), packet(engine, frames.len(), last));
+    engine.tally.drop(reason, others as u64);
+    engine.drops.ports.count(Place::In(in_port), reason, others as u64);
+    engine.drop_packet(last, reason);
+    engine.pool.free_all(frames);
 }
 
 /// Executes the program on frames of the batch. `plain`: all are Ethernet, and none is to be truncated. The

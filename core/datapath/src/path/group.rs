@@ -14,11 +14,9 @@ use super::{balance, conntrack, frames, recent, tunnel};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
-use crate::last_drop::Place;
-use crate::port::{Frame, FrameBatch};
+use crate::port::Frame;
 use crate::program::{Program, Sum};
 use crate::tally::Event;
-use dpif::DropReason;
 use units::Millis;
 
 /// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if
@@ -162,7 +160,12 @@ fn whole(engine: &mut Engine, program: &Program) {
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
     match execution {
         Execution::Send(port) => engine.send_all(port, &mut group.frames),
-        Execution::Drop(reason) => drop_burst(engine, &mut group.frames, reason),
+        Execution::Drop(reason) => {
+            let in_port = engine.batch.meta(0).in_port;
+            frames::drop_frames(engine, &mut group.frames, (in_port, reason), |engine, i, frame| {
+                engine.batch.packet(i, frame)
+            });
+        }
         Execution::RewriteAndSend(_) | Execution::Recirculate(_) | Execution::Collect(_) => {
             std::mem::swap(&mut group.own, &mut engine.batch.own);
             group.numbers.extend(0..group.frames.len() as u8);
@@ -171,24 +174,6 @@ fn whole(engine: &mut Engine, program: &Program) {
     }
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
     engine.groups_free.push(group);
-}
-
-/// Drops all packets of the batch. Only the last one becomes a packet, unless each is captured.
-#[inline(never)]
-fn drop_burst(engine: &mut Engine, frames: &mut FrameBatch, reason: DropReason) {
-    if engine.drops.wants_all(std::iter::once_with(|| engine.batch.meta(0).in_port)) {
-        for (i, frame) in frames.drain(..).enumerate() {
-            let packet = engine.batch.packet(i, frame);
-            engine.drop_packet(packet, reason);
-        }
-        return;
-    }
-    let Some(last) = frames.pop() else { return };
-    let (rest, packet) = (frames.len(), engine.batch.packet(frames.len(), last));
-    engine.tally.drop(reason, rest as u64);
-    engine.drops.ports.count(Place::In(packet.meta.in_port), reason, rest as u64);
-    engine.drop_packet(packet, reason);
-    engine.pool.free_all(frames);
 }
 
 fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {

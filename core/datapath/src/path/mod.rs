@@ -11,6 +11,7 @@ pub mod classify;
 pub(crate) mod conntrack;
 pub mod execute;
 pub mod extract;
+pub(crate) mod few;
 pub(crate) mod fragments;
 pub(crate) mod frames;
 pub mod group;
@@ -36,6 +37,7 @@ use crate::stages::PathStage;
 use crate::tally::Event;
 use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
 use cpu::Stage;
+use few::{FEW, Few};
 use megaflows::Megaflows;
 use units::Millis;
 
@@ -82,7 +84,12 @@ pub(crate) fn pass_all(
     if engine.parking.is_some() {
         park::waiting(shared, guard, engine, now);
     }
-    if !engine.batch.is_empty() {
+    let sent = match (engine.batch.len(), context) {
+        (0, _) => true,
+        (1..=FEW, Some(context)) => cpu::stage(Few { shared, guard, context, engine }),
+        _ => false,
+    };
+    if !sent {
         cpu::stage(PassAll { shared, guard, context, engine, now });
     }
 }

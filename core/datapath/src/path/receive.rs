@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::last_drop::Place;
 use crate::packet::Meta;
 use crate::policer::Policer;
-use crate::port::RX_BURST;
+use crate::port::{Frame, RX_BURST};
 use crate::ports::{Port, SHORTEST};
 use crate::rxq::{MemberCount, Rxq};
 use crate::tally::Event;
@@ -24,11 +24,7 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     if n as u64 + lost == 0 {
         return 0;
     }
-    let (mut bytes, mut shortest) = (0, usize::MAX);
-    for frame in frames.iter() {
-        bytes += frame.len() as u64;
-        shortest = shortest.min(frame.len());
-    }
+    let (bytes, shortest) = lengths(frames);
     engine.batch.bytes = bytes;
     engine.tally.add(Event::Received, n as u64 + lost);
     if result.lent {
@@ -54,6 +50,18 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     }
     engine.batch.receive(in_port, engine.vlan_limit);
     n
+}
+
+/// The sum of the lengths in bytes, and the smallest.
+#[inline(always)]
+fn lengths(frames: &[Frame]) -> (u64, usize) {
+    // Setting the loop up takes longer than one packet.
+    if let [frame] = frames {
+        return (frame.len() as u64, frame.len());
+    }
+    frames.iter().fold((0, usize::MAX), |(bytes, shortest), frame| {
+        (bytes + frame.len() as u64, shortest.min(frame.len()))
+    })
 }
 
 /// Copies the settings of the port that every burst needs. Called when the worker's snapshots have changed.

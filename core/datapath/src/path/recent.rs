@@ -10,14 +10,14 @@ use crate::engine::recent::PLACES;
 use crate::tally::Event;
 
 /// Number of batches that skip the comparison after a batch of which it found less than a quarter.
-const PAUSE: u8 = 16;
+pub(super) const PAUSE: u8 = 16;
 
 /// Number of places for each port: one for the first pass and those with even numbers, one for the others.
 const PASSES: usize = 2;
 
 /// The place for packets of this port in this pass.
 #[inline(always)]
-fn place(in_port: u32, passes: u8) -> usize {
+pub(super) fn place(in_port: u32, passes: u8) -> usize {
     (in_port as usize * PASSES + usize::from(passes) % PASSES) % PLACES
 }
 

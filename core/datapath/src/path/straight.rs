@@ -285,7 +285,7 @@ fn behind_rewrite(program: &Program) -> &[Op] {
 
 /// Executes operations on a frame; the last operation sends it.
 #[inline]
-fn finish(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
+pub(super) fn finish(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     let (mut ops, mut frame) = (ops, frame);
     loop {
         ops = match ops {

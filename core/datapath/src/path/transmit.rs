@@ -36,30 +36,46 @@ fn flush(engine: &mut Engine) {
 
 /// Sends the burst of one port.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
-    let Engine { outputs, ports, tally, drops, tx_queues, pool, id, now, held, .. } = engine;
-    let Some(frames) = outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
+    let Some(frames) = engine.outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
         return serve_queues(engine, no);
     };
-    let (worker, senders, now) = (*id, ports.senders, *now);
-    match ports.get(no) {
-        Some(port) => match port.static_queue(tx_queues.first, senders) {
+    let (senders, now) = (engine.ports.senders, engine.now);
+    // Fields are borrowed where they are used: most bursts need few of them.
+    macro_rules! sending {
+        ($port:expr) => {
+            Sending {
+                port: $port,
+                tally: &mut engine.tally,
+                drops: &mut engine.drops,
+                tx_queues: &mut engine.tx_queues,
+                pool: &mut engine.pool,
+                held: &mut engine.held,
+                worker: engine.id,
+                senders,
+                now,
+            }
+        };
+    }
+    match engine.ports.get(no) {
+        Some(port) => match port.static_queue(engine.tx_queues.first, senders) {
             Some(queue) => {
                 let mut counted = lock(queue);
-                let (n, result) = put(&mut counted, frames, pool, tally);
+                let (n, result) = put(&mut counted, frames, &mut engine.pool, &mut engine.tally);
                 if u64::from(result.sent) == n {
                     counted.sent.add(n, result.sent_bytes);
                     drop(counted);
-                    tally.add(Event::Sent, n);
+                    engine.tally.add(Event::Sent, n);
                 } else {
-                    Sending { port, tally, drops, tx_queues, pool, held, worker, senders, now }
-                        .partly(counted, frames, n, &result);
+                    sending!(port).partly(counted, frames, n, &result);
                 }
             }
-            None => Sending { port, tally, drops, tx_queues, pool, held, worker, senders, now }.burst(frames),
+            None => sending!(port).burst(frames),
         },
-        None => drop_unsent(tally, drops, frames, DropReason::InvalidPort, (no, now)),
+        None => {
+            drop_unsent(&mut engine.tally, &mut engine.drops, frames, DropReason::InvalidPort, (no, now));
+        }
     }
-    pool.free_all(frames);
+    engine.pool.free_all(frames);
 }
 
 #[inline(always)]
@@ -76,7 +92,7 @@ fn put(
     tally: &mut Tally,
 ) -> (u64, TxResult) {
     tally.add(Event::OutputBatches, 1);
-    if counted.queue.takes_large() {
+    if frames.len() > 1 && counted.queue.takes_large() {
         let merged = merge(frames, pool);
         tally.add(Event::Sent, merged as u64);
     }

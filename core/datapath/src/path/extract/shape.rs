@@ -196,6 +196,15 @@ fn each<const TAGS: usize, N: Read>(
     others
 }
 
+/// The line and the TCP flags of a packet of `len` bytes of which `data` are here, if it is IPv4 without tags and options that is not a
+/// fragment. `base`: the line of its metadata.
+#[inline(always)]
+pub(super) fn plain_line((data, len): (&[u8], usize), base: &Line, depth: Depth) -> Option<(Line, u16)> {
+    let packet = Packet { data, len, head: data.get(..HEAD)?, at: 0 };
+    let found = Ipv4Header::read(&packet, 0)?;
+    Some(line_of(&packet, base, &found, [0; 3], depth))
+}
+
 /// Fills the key of one packet of `len` bytes, of which `data` are here. `None`: the packet has not this shape, and its key is
 /// not filled.
 #[inline(always)]
@@ -226,28 +235,34 @@ fn one<const TAGS: usize, N: Read>(
         tags[2] |= u64::from(tpid) << 16;
     }
     let packet = Packet { data, len, head, at };
-    let Found { dl_type, addresses, protocol, payload } = N::read(&packet, keys.words)?;
-    let base = bases.of(i)?;
+    let found = N::read(&packet, keys.words)?;
+    let i = i % BATCH;
+    (keys.lines[i], keys.tcp_flags[i]) = line_of(&packet, &bases.of(i)?, &found, tags, ask.depth);
+    if ask.depth == Depth::Wide {
+        N::words(&packet, keys.columns, i);
+    }
+    Some(())
+}
+
+/// The line of a packet with this header and these tags, and its TCP flags.
+#[inline(always)]
+fn line_of(packet: &Packet<'_>, base: &Line, found: &Found<'_>, tags: [u64; 3], depth: Depth) -> (Line, u16) {
+    let &Found { dl_type, addresses, protocol, payload } = found;
     let l4 = match payload {
-        Some((proto, payload)) => transport(proto, payload, ask.depth).unwrap_or_default(),
+        Some((proto, payload)) => transport(proto, payload, depth).unwrap_or_default(),
         None => Transport::default(),
     };
-    let i = i % BATCH;
-    keys.lines[i] = [
+    let line = [
         base[0] | tags[0],
-        word(head, 0) & !0xffff | u64::from(dl_type),
-        word(head, 6) & !0xffff | tags[1],
+        word(packet.head, 0) & !0xffff | u64::from(dl_type),
+        word(packet.head, 6) & !0xffff | tags[1],
         addresses,
         protocol | l4.ports,
         base[5],
         base[6],
         base[7] | tags[2] | l4.word,
     ];
-    keys.tcp_flags[i] = l4.tcp_flags;
-    if ask.depth == Depth::Wide {
-        N::words(&packet, keys.columns, i);
-    }
-    Some(())
+    (line, l4.tcp_flags)
 }
 
 /// The eight bytes from `at` on.

@@ -1,0 +1,177 @@
+//! Few: a batch of few packets that a port has just received goes from its bytes to its output ports in one short loop.
+//!
+//! The other stages are fast for many packets, and each of them costs something before its first packet: in a batch of one packet that is
+//! most of the work. Here each packet is read, looked up and checked on its own; if all of them can be sent, they are counted and sent.
+//! Otherwise nothing has happened, and the other stages process the batch from the beginning.
+
+use super::extract::{Short, read_short};
+use super::megaflows::Megaflows;
+use super::recent::{PAUSE, place};
+use super::shadow;
+use super::straight::finish;
+use crate::batch::Batch;
+use crate::engine::Engine;
+use crate::program::{COPIES, Program, REWRITES, Sum};
+use crate::shared::Shared;
+use crate::stages::PathStage;
+use crate::tally::Event;
+use classifier::megaflow::{Context, Depth, Megaflow};
+use cpu::{Line, Secret, Stage};
+use flowcache::{Cache, FlowCache};
+use sync::Records;
+
+/// Largest number of packets. With more of them, the loops over a batch take less time.
+pub(crate) const FEW: usize = 8;
+
+#[cfg(test)]
+std::thread_local! {
+    /// How many batches were sent here by this thread.
+    pub(crate) static SENT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// A batch of at most [`FEW`] packets, and at least one. The result tells whether they were sent.
+pub(super) struct Few<'a, 'g> {
+    pub(super) shared: &'a Shared,
+    pub(super) guard: &'a Megaflows<'g>,
+    pub(super) context: &'a Context,
+    pub(super) engine: &'a mut Engine,
+}
+
+/// What the packets of a batch have in common, and their programs.
+struct Found<'g> {
+    programs: [Option<&'g Program>; FEW],
+    /// The port that all of them send to, if they do nothing else.
+    port: Option<u32>,
+}
+
+impl Stage for Few<'_, '_> {
+    type Out = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Few { shared, guard, context, engine } = self;
+        let Some(found) = find(shared, guard, context, engine) else { return false };
+        shadow::stage(shared, guard, engine);
+        engine.end_stage(PathStage::LookUp);
+        count(engine);
+        match found.port {
+            Some(port) => engine.send_batch(port),
+            None => send_each(engine, &found.programs),
+        }
+        #[cfg(test)]
+        SENT.set(SENT.get() + 1);
+        engine.batch.bytes = 0;
+        engine.batch.forget();
+        engine.end_stage(PathStage::Execute);
+        true
+    }
+}
+
+/// Reads all packets and finds their megaflows. `None`: some packet is not IPv4 without tags and options, or is a fragment; its megaflow
+/// is not found in the first place; or it does more than rewrite, copy and send. Then the next batches do without this, because theirs
+/// are probably of the same kind.
+#[inline(always)]
+fn find<'g>(
+    shared: &Shared,
+    guard: &'g Megaflows<'_>,
+    context: &Context,
+    engine: &mut Engine,
+) -> Option<Found<'g>> {
+    let Engine { batch, cache, recent, tally, validate: false, .. } = engine else { return None };
+    let (depth, mask) = context.short()?;
+    let Batch { frames, lines, tcp_flags, found, base: Some(base), own, common, .. } = &mut *batch else {
+        return None;
+    };
+    let base: &Line = base;
+    let recent = &mut recent[place(common.in_port, common.passes)];
+    if recent.general != 0 || !own.is_empty() {
+        recent.general = recent.general.saturating_sub(1);
+        return None;
+    }
+    recent.general = PAUSE;
+    let (records, look_up) = (guard.records(), LookUp { mask, depth, secret: &shared.cache_secret });
+    let before = if recent.pause == 0 { records.get(recent.index) } else { None };
+    let (mut all, mut port, mut other) = (0, u32::MAX, false);
+    let (mut programs, mut as_before) = ([None; FEW], 0);
+    let n = frames.len().min(FEW);
+    for (i, frame) in frames[..n].iter().enumerate() {
+        let line = &mut lines[i % FEW];
+        read_short(frame, Short { base, depth }, line, &mut tcp_flags[i % FEW])?;
+        let megaflow = match before {
+            Some(megaflow) if megaflow.matches_line(line, depth) => {
+                as_before += 1;
+                found[i % FEW] = recent.index;
+                megaflow
+            }
+            _ => look_up.find(&records, cache, line, &mut found[i % FEW])?,
+        };
+        let Sum::Send { port: to, does } = megaflow.payload.sum else { return None };
+        other |= i != 0 && to != port;
+        (all, port) = (all | does, to);
+        programs[i % FEW] = Some(&megaflow.payload);
+    }
+    if all & !(REWRITES | COPIES) != 0 {
+        return None;
+    }
+    recent.general = 0;
+    recent.pause = match before {
+        Some(_) if as_before * 4 < n => PAUSE,
+        Some(_) => 0,
+        None => recent.pause.saturating_sub(1),
+    };
+    recent.index = found[(n - 1) % FEW];
+    (batch.depth, batch.alike) = (depth, false);
+    if as_before != n
+        && let Cache::Narrow(cache) = cache
+    {
+        let cached = (n - as_before) as u32;
+        cache.account(batch.common.in_port, cached, cached);
+    }
+    tally.add(Event::CacheHit, n as u64);
+    tally.add(Event::FrontHit, as_before as u64);
+    Some(Found { programs, port: (all == 0 && !other).then_some(port) })
+}
+
+/// How packets of a port are found in the flow cache.
+struct LookUp<'a> {
+    mask: &'a Line,
+    depth: Depth,
+    secret: &'a Secret,
+}
+
+impl LookUp<'_> {
+    /// Finds the megaflow of the packet with this line, and its index.
+    #[inline(always)]
+    fn find<'g>(
+        &self,
+        records: &Records<'g, Megaflow<Program>>,
+        cache: &mut Cache,
+        line: &Line,
+        found: &mut u32,
+    ) -> Option<&'g Megaflow<Program>> {
+        let Cache::Narrow(cache) = cache else { return None };
+        let index = cache.candidate(cpu::hash_line(line, self.mask, self.secret))?;
+        *found = index;
+        records.get(index).filter(|megaflow| megaflow.matches_line(line, self.depth))
+    }
+}
+
+/// Counts each packet for its megaflow.
+#[inline(always)]
+fn count(engine: &mut Engine) {
+    let Engine { batch, lane, now, .. } = engine;
+    for (i, frame) in batch.frames.iter().enumerate() {
+        let (index, tcp_flags) = (batch.found[i % FEW], batch.tcp_flags[i % FEW]);
+        lane.count(index, 1, frame.len() as u64, now.0 as u32, tcp_flags);
+    }
+}
+
+/// Executes the program of each packet.
+#[inline(never)]
+fn send_each(engine: &mut Engine, programs: &[Option<&Program>; FEW]) {
+    let mut frames = std::mem::take(&mut engine.batch.frames);
+    for (i, (frame, program)) in frames.drain(..).zip(programs.iter().flatten()).enumerate() {
+        finish(engine, &program.ops, i, frame);
+    }
+    engine.batch.frames = frames;
+}
