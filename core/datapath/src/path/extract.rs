@@ -176,6 +176,7 @@ pub(super) fn renew(batch: &mut Batch, i: usize) {
 
 /// If all packets are of the kind of the first one, fills one line for all, and the TCP flags of each. `false`: they are not, or checking
 /// would take longer than parsing.
+#[inline(always)]
 fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
     match batch.lines[0][1] as u16 {
         ethertype::IPV4 if depth >= Depth::L3 => all_plain(batch),
@@ -186,15 +187,20 @@ fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
 
 /// Returns whether all packets are of the most frequent kind: IPv4 without tags and options that is not a
 /// fragment.
+#[inline(always)]
 fn all_plain(batch: &mut Batch) -> bool {
-    let frames = batch.frames.iter().take(BATCH).zip(&mut batch.tcp_flags).enumerate();
-    for (i, (frame, tcp_flags)) in frames {
-        batch.frames.get(i + AHEAD).into_iter().for_each(Frame::prefetch);
+    let (frames, mut i) = (&batch.frames[..batch.frames.len().min(BATCH)], 0);
+    // Without iterators, for the reason given in the file `shape`.
+    while let Some(frame) = frames.get(i) {
+        if let Some(ahead) = frames.get(i + AHEAD) {
+            ahead.prefetch();
+        }
         let Some((proto, payload)) = shape::plain(frame.head(), frame.len()) else { return false };
-        *tcp_flags = match proto {
+        batch.tcp_flags[i % BATCH] = match proto {
             ipproto::TCP => Tcp::parse_checked(payload).map_or(0, |(tcp, _)| tcp.flags()),
             _ => 0,
         };
+        i += 1;
     }
     true
 }
