@@ -24,7 +24,7 @@ use units::Millis;
 /// insertion.
 const CLASHES_MAX: usize = 4;
 
-/// What is known of a packet that has no connection.
+/// The metadata of a new packet without a connection.
 #[inline(always)]
 fn fresh(key: &Key) -> Metadata {
     Metadata { state: NEW | TRACKED, zone: key.zone, tuple: key.tuple(), ..Metadata::default() }
@@ -110,7 +110,7 @@ impl Conntrack {
             return None;
         }
         if !action.commit {
-            *meta = Metadata { known: Known::new(place.hash), ..fresh(key) };
+            *meta = Metadata { known: Known::without_connection(place.hash), ..fresh(key) };
             return Some(Written::Nothing);
         }
         let mut filling = self.filling((key, place.hash), (&protocol, timeout), action, now);

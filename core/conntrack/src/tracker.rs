@@ -76,18 +76,18 @@ pub struct Metadata {
     pub control: Option<Control>,
 }
 
-/// What an earlier `ct` in the same zone has found out about a packet whose addresses and ports are the same since.
+/// The result of an earlier `ct` of a packet in the same zone, as long as addresses and ports are unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known(Is);
+pub struct Known(KnownState);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Is {
+enum KnownState {
     #[default]
     Unknown,
     /// Its connection, which is not looked up again.
-    Seen(Seen),
-    /// It has none. Its checksums are right, its key is its tuple, and this is the hash of that: the upper and the lower half.
-    New([u32; 2]),
+    Connection(Seen),
+    /// It has no connection. Its checksums are right, and its key has this hash: upper and lower half.
+    NoConnection([u32; 2]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,12 +100,12 @@ pub(crate) struct Seen {
 impl Known {
     #[inline(always)]
     pub(crate) fn of(handle: Handle, reply: bool, related: bool) -> Known {
-        Known(Is::Seen(Seen { handle, reply, related }))
+        Known(KnownState::Connection(Seen { handle, reply, related }))
     }
 
     #[inline(always)]
-    pub(crate) fn new(hash: u64) -> Known {
-        Known(Is::New([(hash >> 32) as u32, hash as u32]))
+    pub(crate) fn without_connection(hash: u64) -> Known {
+        Known(KnownState::NoConnection([(hash >> 32) as u32, hash as u32]))
     }
 
     /// Whether the packet has a connection.
@@ -116,7 +116,7 @@ impl Known {
     #[inline(always)]
     fn seen(self) -> Option<Seen> {
         match self.0 {
-            Is::Seen(seen) => Some(seen),
+            KnownState::Connection(seen) => Some(seen),
             _ => None,
         }
     }
@@ -125,15 +125,15 @@ impl Known {
     #[inline(always)]
     pub(crate) fn hash(self) -> Option<u64> {
         match self.0 {
-            Is::New([high, low]) => Some(u64::from(high) << 32 | u64::from(low)),
+            KnownState::NoConnection([high, low]) => Some(u64::from(high) << 32 | u64::from(low)),
             _ => None,
         }
     }
 
-    /// What is known of the fragments of a packet: its checksums may be those of other fragments at the next `ct`.
+    /// The same for the fragments of a packet: other fragments may complete it at the next `ct`, so its checksums are verified again.
     pub fn of_fragments(self) -> Known {
         match self.0 {
-            Is::Seen(_) => self,
+            KnownState::Connection(_) => self,
             _ => Known::default(),
         }
     }
