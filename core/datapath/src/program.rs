@@ -209,6 +209,8 @@ impl Op {
             Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopMpls { .. } | Op::PushNsh(_) | Op::PopNsh => {
                 true
             }
+            // The outer packet is of another connection. If it enters another bridge, its metadata begins anew.
+            Op::TunnelPush(push) => push.enters.is_none(),
             _ => false,
         }
     }
