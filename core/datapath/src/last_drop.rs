@@ -198,7 +198,12 @@ pub(crate) struct DropLog {
     pub(crate) ports: PortDrops,
     /// The captures, if one of them wants drops.
     captures: Option<Arc<Captures>>,
+    /// The port that was asked for last, and whether a capture wants its drops: most bursts are of the same port as the one before.
+    last_port: (u32, bool),
 }
+
+/// The port before any was asked for. No port has this number.
+const NO_PORT: (u32, bool) = (u32::MAX, false);
 
 impl DropLog {
     pub(crate) fn new(worker: WorkerId, drops: Arc<LastDrops>, ports: Arc<SharedPortDrops>) -> DropLog {
@@ -211,11 +216,13 @@ impl DropLog {
             floods: (Millis(0), 0),
             ports: PortDrops::new(ports),
             captures: None,
+            last_port: NO_PORT,
         }
     }
 
     /// Sets the captures; called when ports or captures have changed.
     pub(crate) fn refresh(&mut self, captures: &Arc<Captures>) {
+        self.last_port = NO_PORT;
         self.captures = captures.wants_drops().then(|| Arc::clone(captures));
         self.ports.refresh();
     }
@@ -223,21 +230,38 @@ impl DropLog {
     /// Whether each dropped packet that one of these ports received must pass by here, rather than one of a burst. Without a
     /// capture the ports are not looked at.
     #[inline]
-    pub(crate) fn wants_all(&self, mut ports: impl Iterator<Item = u32>) -> bool {
-        self.captures.as_ref().is_some_and(|captures| ports.any(|port| captures.wants_drops_of(port)))
+    pub(crate) fn wants_all(&mut self, mut ports: impl Iterator<Item = u32>) -> bool {
+        self.captures.is_some() && ports.any(|port| self.wants_port(port))
+    }
+
+    /// Whether a capture wants the drops of this port.
+    #[inline]
+    fn wants_port(&mut self, port: u32) -> bool {
+        if self.last_port.0 != port {
+            self.last_port = (port, self.captures.as_ref().is_some_and(|captures| captures.wants_drops_of(port)));
+        }
+        self.last_port.1
     }
 
     /// Keeps a packet and returns the frame of the packet that was kept before.
     pub(crate) fn hold(&mut self, packet: Packet, reason: DropReason, now: Millis) -> Option<Frame> {
         let port = packet.meta.in_port;
-        if let Some(captures) = &self.captures {
-            captures.offer_drop(self.worker, (packet.frame.bytes(), &packet.meta), reason, Place::In(port));
+        if self.captures.is_some() && self.wants_port(port) {
+            self.offer(&packet, reason);
         }
         let (before, why) = self.held.replace((packet, reason))?;
         if (before.meta.in_port, why) != (port, reason) {
             self.record_packet(&before, why, now);
         }
         Some(before.frame)
+    }
+
+    #[cold]
+    fn offer(&self, packet: &Packet, reason: DropReason) {
+        if let Some(captures) = &self.captures {
+            let place = Place::In(packet.meta.in_port);
+            captures.offer_drop(self.worker, (packet.frame.bytes(), &packet.meta), reason, place);
+        }
     }
 
     /// Ends the iteration and returns the frame that was kept. `dropped`: total number of packets that the

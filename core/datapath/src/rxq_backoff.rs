@@ -62,6 +62,11 @@ impl RxqBackoff {
         self.left != 0
     }
 
+    /// Returns whether the queue is skipped until other queues have had their turns.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.left != 0
+    }
+
     /// Updates the backoff after a poll that delivered `packets`, of which `overflow` could not be parked.
     #[inline]
     pub(crate) fn polled(&mut self, packets: u64, overflow: u64) {

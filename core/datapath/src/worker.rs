@@ -184,9 +184,22 @@ impl Worker {
         self.aside.extend(meant.map(|q| ((q.port, q.id), q)));
     }
 
+    /// The same for those of these queues that delivered nothing in the last iteration, so that the cycles of all others are
+    /// still counted for them.
+    pub fn set_idle_aside(&mut self, is_meant: impl Fn(PortNo, QueueId) -> bool) {
+        let is_idle = |q: &Rxq| q.in_iteration == 0 && !q.backoff.is_waiting();
+        let idle = self.rxqs.extract_if(.., |q| is_idle(q) && is_meant(q.port, q.id));
+        self.aside.extend(idle.map(|q| ((q.port, q.id), q)));
+    }
+
     /// Polls a queue again that was set aside.
     pub fn fetch(&mut self, port: PortNo, id: QueueId) {
         self.rxqs.extend(self.aside.remove(&(port, id)));
+    }
+
+    /// Polls all queues again.
+    pub fn fetch_all(&mut self) {
+        self.rxqs.extend(std::mem::take(&mut self.aside).into_values());
     }
 
     /// Its counters, up to its last iteration.

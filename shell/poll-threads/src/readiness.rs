@@ -1,4 +1,4 @@
-//! Which queues of a worker have packets, if the main loop runs it: with many ports it polls only those, and sleeps on
+//! Which queues of a worker have packets, if it sleeps while none has: with many ports it polls only those, and sleeps on
 //! one descriptor.
 
 use crate::mailbox::Key;

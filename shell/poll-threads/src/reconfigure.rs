@@ -103,7 +103,7 @@ impl Workers {
         let (mailbox, runner) = match &self.mode {
             Mode::Inline(park) => {
                 let mailbox = Arc::new(Mailbox::new(Wakeup::None));
-                let state = ThreadState::inline(inline(worker, &mailbox, *park), Arc::clone(&mailbox));
+                let state = ThreadState::sleeping(inline(worker, &mailbox, *park), Arc::clone(&mailbox));
                 (mailbox, Runner::Inline(Box::new(state)))
             }
             Mode::Threads(clock) => {

@@ -14,6 +14,7 @@ use pmd::balance::Settings;
 use pmd::{Policy, Topology};
 use runtime::Clock;
 use std::collections::BTreeMap;
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -337,4 +338,71 @@ fn the_switch_ends_without_a_blocked_worker() {
     drop(setup.workers);
     assert!(start.elapsed() < 5 * LIMIT, "{:?}", start.elapsed());
     trap.open.store(true, Ordering::Relaxed);
+}
+
+/// A kernel device: its descriptor is readable while packets wait. `endless`: its one packet waits again after each poll.
+struct Kernel {
+    socket: UnixDatagram,
+    endless: bool,
+    packet: Vec<u8>,
+    polls: Arc<AtomicU64>,
+    received: Arc<AtomicU64>,
+}
+
+impl RxQueue for Kernel {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, _: usize) -> RxResult {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        if self.endless || self.socket.recv(&mut [0]).is_ok() {
+            out.extend(pool.frame_of(&self.packet));
+            self.received.fetch_add(1, Ordering::Relaxed);
+        }
+        RxResult::default()
+    }
+}
+
+#[test]
+fn idle_kernel_ports_are_polled_rarely_and_lose_nothing() {
+    const PORTS: usize = 40;
+    let mut setup = set_up(0);
+    let (mut ends, mut counts) = (Vec::new(), Vec::new());
+    for port in 0..PORTS {
+        let (near, far) = UnixDatagram::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let poll_fd = Some(Arc::new(near.try_clone().unwrap().into()));
+        let (polls, received) = <(Arc<AtomicU64>, Arc<AtomicU64>)>::default();
+        let packet = compose(&FLOW, &[]);
+        let (polls_of_it, received_of_it) = (Arc::clone(&polls), Arc::clone(&received));
+        let queue = Kernel { socket: near, endless: port == 0, packet, polls: polls_of_it, received: received_of_it };
+        let about = PolledPort { name: format!("k{port}"), ..PolledPort::default() };
+        let number = PortNo(10 + port as u32);
+        setup.workers.add(number, about, vec![RxHandle { queue: Box::new(queue), poll_fd }]);
+        ends.push(far);
+        counts.push((polls, received));
+    }
+    setup.workers.reconfigure(&setup.datapath);
+    let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let start = Instant::now();
+    let wait = |ready: &dyn Fn() -> bool| {
+        while !ready() {
+            assert!(start.elapsed() < Duration::from_secs(20), "it takes too long");
+            std::thread::yield_now();
+        }
+    };
+    // All sleep; then one is busy for good.
+    wait(&|| counts.iter().all(|(polls, _)| value(polls) > 0));
+    ends[0].send(&[1]).unwrap();
+    let busy_before = value(&counts[0].0);
+    let idle_before: u64 = counts[1..].iter().map(|(polls, _)| value(polls)).sum();
+    wait(&|| value(&counts[0].0) > busy_before + 6400);
+    let busy = value(&counts[0].0) - busy_before;
+    let idle: u64 = counts[1..].iter().map(|(polls, _)| value(polls)).sum::<u64>() - idle_before;
+    assert!(idle / (PORTS as u64 - 1) < busy / 32, "{idle} polls of idle ports in {busy} iterations");
+    // The others are served beside it.
+    for round in 1..=50 {
+        for end in &ends[1..] {
+            end.send(&[1]).unwrap();
+        }
+        wait(&|| counts[1..].iter().all(|(_, received)| value(received) == round));
+    }
+    drop(setup.workers);
 }

@@ -17,6 +17,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::{Cycles, Millis};
 
+/// The worker of kernel ports polls all queues if they are at most this many: a poll of an empty queue is a system call, and to ask
+/// which queues have packets is one, too.
+const FEW_QUEUES: usize = 8;
+/// With more queues, one of this many iterations polls all of them: the allowance of a queue in a shared pool follows its polls.
+const ALL_EVERY: u32 = 64;
+
 /// The state of one thread.
 pub(crate) struct ThreadState {
     pub(crate) worker: Worker,
@@ -24,8 +30,10 @@ pub(crate) struct ThreadState {
     /// Queues that the thread keeps but does not poll.
     kept_only: Vec<Rxq>,
     fds: BTreeMap<Key, Arc<OwnedFd>>,
-    /// Which queues have packets, if the main loop runs the worker.
+    /// Which queues have packets, if the thread sleeps while none has.
     readiness: Option<Readiness>,
+    /// Iterations since all queues were polled.
+    since_all: u32,
     /// Orders about queues that have not arrived yet.
     early: Vec<(Key, Order)>,
     pub(crate) sleeper: Sleeper,
@@ -43,6 +51,7 @@ impl ThreadState {
             kept_only: Vec::new(),
             fds: BTreeMap::new(),
             readiness: None,
+            since_all: 0,
             early: Vec::new(),
             sleeper: Sleeper::default(),
             latency_sleep: LatencySleep::default(),
@@ -52,8 +61,8 @@ impl ThreadState {
         }
     }
 
-    /// The same for a worker that the main loop runs.
-    pub(crate) fn inline(worker: Worker, mailbox: Arc<Mailbox>) -> ThreadState {
+    /// The same for a worker that sleeps on its queues: that of kernel ports, and one that the main loop runs.
+    pub(crate) fn sleeping(worker: Worker, mailbox: Arc<Mailbox>) -> ThreadState {
         ThreadState { readiness: Readiness::new().ok(), ..ThreadState::new(worker, mailbox) }
     }
 
@@ -84,6 +93,24 @@ impl ThreadState {
         }
         if let Some(readiness) = &self.readiness {
             self.worker.set_aside(|port, queue| readiness.watches((port, queue)));
+        }
+        busy
+    }
+
+    /// Runs one iteration of the worker of kernel ports. Of many queues it polls those that have packets, so that hundreds of idle ports
+    /// delay no other port; `all`: every queue. Returns whether there was a packet.
+    pub(crate) fn poll_ready(&mut self, now: Millis, all: bool) -> bool {
+        let readiness = self.readiness.as_ref().filter(|readiness| readiness.len() > FEW_QUEUES);
+        self.since_all = if all { 0 } else { (self.since_all + 1) % ALL_EVERY };
+        match readiness {
+            Some(readiness) if self.since_all != 0 => {
+                readiness.ready().into_iter().for_each(|(port, queue)| self.worker.fetch(port, queue));
+            }
+            _ => self.worker.fetch_all(),
+        }
+        let busy = self.worker.poll_with(now, cycles::now);
+        if let Some(readiness) = readiness {
+            self.worker.set_idle_aside(|port, queue| readiness.watches((port, queue)));
         }
         busy
     }

@@ -38,7 +38,7 @@ pub(crate) fn sleeping(mut state: ThreadState, poll: PollLoop) -> std::io::Resul
             if state.mailbox.has_mail() && !state.carry_out_orders(poll.clock().now()) {
                 return;
             }
-            if state.worker.poll_with(poll.clock().now(), cycles::now) {
+            if state.poll_ready(poll.clock().now(), idle != 0) {
                 idle = 0;
                 continue;
             }

@@ -51,7 +51,7 @@ impl Workers {
     pub fn inline(datapath: &Datapath, topology: &Arc<Topology>, park: bool) -> Workers {
         let mailbox = Arc::new(Mailbox::new(Wakeup::None));
         let state =
-            ThreadState::inline(inline(datapath.worker(MAIN, 0), &mailbox, park), Arc::clone(&mailbox));
+            ThreadState::sleeping(inline(datapath.worker(MAIN, 0), &mailbox, park), Arc::clone(&mailbox));
         Workers::new(Mode::Inline(park), topology, mailbox, Runner::Inline(Box::new(state)))
     }
 
@@ -60,7 +60,7 @@ impl Workers {
         let poll = PollLoop::new(clock.clone())?;
         let mailbox = Arc::new(Mailbox::new(Wakeup::Waker(poll.waker())));
         let worker = threaded(datapath.worker(MAIN, 0), &mailbox);
-        let state = ThreadState::new(worker, Arc::clone(&mailbox));
+        let state = ThreadState::sleeping(worker, Arc::clone(&mailbox));
         let thread = threads::sleeping(state, poll)?;
         Ok(Workers::new(Mode::Threads(clock.clone()), topology, mailbox, Runner::Thread(thread)))
     }

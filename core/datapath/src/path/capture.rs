@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 /// Offers the packets of the batch that hit a megaflow.
 pub(super) fn looked_up(guard: &Megaflows<'_>, engine: &mut Engine) {
-    let captures = Arc::clone(&engine.captures);
     // All packets of a batch were received by one port.
-    if engine.batch.is_empty() || !captures.wants_rx(engine.batch.meta(0).in_port) {
+    if engine.batch.is_empty() || !engine.captures.wants_rx(engine.batch.meta(0).in_port) {
         return;
     }
+    let captures = Arc::clone(&engine.captures);
     engine.batch.spread();
     let (lane, batch) = (usize::from(engine.id.0), &engine.batch);
     for (i, frame) in batch.frames.iter().enumerate() {
