@@ -94,7 +94,7 @@ fn take_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -
     if dirs.progname == PEER {
         return None;
     }
-    remove_stale(&dirs.run, &dirs.progname, PEER);
+    remove_stale(&dirs.run, &dirs.progname, PEER, control.path());
     let pidfile = program.daemon.pidfile()?;
     Alias::take(&dirs.run, PEER, pidfile.path(), control.path())
         .inspect_err(|why| {

@@ -8,9 +8,10 @@
 
 use super::pidfile::read_pidfile;
 use crate::error_text;
-use std::io::ErrorKind;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// The links; dropping the value removes those that still point to this daemon's files.
@@ -68,14 +69,16 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Removes the remains of killed daemons of these names: sockets `<progname>.<pid>.ctl` without a listener,
-/// and links `<name>.<pid>.ctl` to them.
-pub fn remove_stale(rundir: &Path, progname: &str, name: &str) {
+/// links `<name>.<pid>.ctl` to them, and such links to `control`, the socket of this daemon, which has no link
+/// yet: with `--unixctl` all daemons of the directory use the same path.
+pub fn remove_stale(rundir: &Path, progname: &str, name: &str, control: Option<&Path>) {
     let Ok(entries) = std::fs::read_dir(rundir) else { return };
     for entry in entries.flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         let ours = is_control(&file, progname) || is_link && is_control(&file, name);
-        if ours && is_dead(&entry.path()) {
+        let of_earlier_daemon = is_link && control.is_some_and(|own| is_same_file(&entry.path(), own));
+        if ours && (of_earlier_daemon || is_dead(&entry.path())) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -87,18 +90,25 @@ fn is_control(file: &str, progname: &str) -> bool {
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|c| c.is_ascii_digit()))
 }
 
-/// Returns whether nothing listens at this socket, or the link is dangling.
+/// Returns whether nothing listens at this socket, or the link is dangling. It never waits: a listener with a full
+/// backlog may be one that accepts nobody, and would stop the start of the daemon.
 fn is_dead(path: &Path) -> bool {
-    let refused =
-        |e: &std::io::Error| [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&e.kind());
-    UnixStream::connect(path).is_err_and(|e| refused(&e))
+    [Some(Errno::CONNREFUSED), Some(Errno::NOENT)].contains(&connect(path).err())
+}
+
+/// Connects without waiting; the connection is closed when the result is dropped.
+fn connect(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::daemon::Pidfile;
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     fn folder(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("alias-{name}-{}", std::process::id()));
@@ -143,8 +153,36 @@ mod tests {
             symlink(target, dir.join(link)).unwrap();
         }
         std::fs::write(dir.join("own.x.ctl"), "").unwrap();
-        remove_stale(&dir, "own", "other");
+        remove_stale(&dir, "own", "other", None);
         assert_eq!(names(&dir), ["other.2.ctl", "other.3.ctl", "own.2.ctl", "own.x.ctl"]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn links_of_earlier_daemons_to_the_same_path_are_removed() {
+        let dir = folder("same-path");
+        let control = dir.join("own.ctl");
+        let _listener = UnixListener::bind(&control).unwrap();
+        for pid in 1..9 {
+            symlink("own.ctl", dir.join(format!("other.{pid}.ctl"))).unwrap();
+        }
+        remove_stale(&dir, "own", "other", Some(&control));
+        assert_eq!(names(&dir), ["own.ctl"]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_listener_that_accepts_nobody_is_alive_and_not_waited_for() {
+        let dir = folder("full");
+        let path = dir.join("own.1.ctl");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 1).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(socket) = connect(&path) {
+            waiting.push(socket);
+        }
+        remove_stale(&dir, "own", "other", None);
+        assert_eq!(names(&dir), ["own.1.ctl"]);
         std::fs::remove_dir_all(dir).unwrap();
     }
 }
