@@ -1,12 +1,13 @@
 //! Next hops of tunnels: requests for unknown ones, packets that wait for them, and answers.
 
+use crate::header::vlan_count;
 use crate::native::TunnelHop;
 use crate::outcome::{Credit, Effect, Held, Solicitation};
 use crate::say::report;
 use crate::snapshot::Port;
 use crate::underlay::Room;
 use crate::walk::Walk;
-use flow::{Flow, Mac};
+use flow::{Flow, Mac, VLAN_CFI};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -71,13 +72,18 @@ impl Walk<'_> {
         self.tables_done = true;
     }
 
-    /// Learns from an ARP or ND answer or announcement.
+    /// Learns from an ARP or ND answer or announcement. One with a VLAN tag is of a network that the port's device is
+    /// not in: its sender, which may be a guest, must not take over the address of a tunnel's other end.
     pub(crate) fn snoop(&mut self, port: &Port) {
-        let known = match (self.flow.dl_type, self.flow.nw_proto) {
-            (ETHERTYPE_ARP, _) => self.snooped_arp(port),
-            (0x86dd, ICMPV6) => self.snooped_nd(port),
-            _ => return,
-        };
+        let is_arp = self.flow.dl_type == ETHERTYPE_ARP;
+        if !is_arp && (self.flow.dl_type, self.flow.nw_proto) != (0x86dd, ICMPV6) {
+            return;
+        }
+        self.mask.vlans[0].tci |= VLAN_CFI;
+        if vlan_count(&self.flow) > 0 {
+            return;
+        }
+        let known = if is_arp { self.snooped_arp(port) } else { self.snooped_nd(port) };
         let Some((ip, mac)) = known else { return };
         let bridge = self.bridge.name.clone();
         // A new address must be learned at once, not when a megaflow's statistics are read.

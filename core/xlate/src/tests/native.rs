@@ -184,4 +184,9 @@ fn what_is_sent_to_the_end_of_a_tunnel_is_taken_out_of_it() {
     let known = translate(&host(Some(mac(0x92))), &Input { bridge: BR1, ..input(&reply, &recirc) });
     assert!(!known.avoid_caching);
     assert_eq!(received(&Flow { nw_dst: 7, ..reply }).effects.iter().filter(|e| from(e)).count(), 0);
+    // A guest of a VLAN announces the address of the tunnel's other end.
+    let mut announced = Flow { nw_proto: 1, nw_dst: reply.nw_src, ..reply };
+    assert!(received(&announced).effects.iter().any(from));
+    announced.vlans[0] = flow::Vlan { tpid: 0x8100, tci: flow::VLAN_CFI | 7 };
+    assert!(!received(&announced).effects.iter().any(from));
 }
