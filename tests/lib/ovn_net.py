@@ -19,7 +19,9 @@ if TREE:
 PROGRAMS = ("ovn-northd", "ovn-controller", "ovn-nbctl", "ovn-sbctl", "ovn-trace", "ovsdb-tool", "ovsdb-server")
 # Warnings that ovn-controller logs with any switch: about its own devices and bindings, connections of daemons that are
 # restarted, and a busy machine.
-USUAL = re.compile(r"\|(if_status|binding|vif_plug_provider|netdev_linux|timeval)\|WARN|\|physical\|.*(No tunnel endpoint found|Failed to locate tunnel)|br-int.mgmt: connection failed|connection attempt failed|"
+USUAL = re.compile(r"\|(if_status|binding|vif_plug_provider|netdev_linux|timeval)\|WARN|br-int.mgmt: connection failed|connection attempt failed|"
+                   # Tunnels are created after ports were bound.
+                   r"\|physical\|.*(No tunnel endpoint found|Failed to locate tunnel)|"
                    "connection (closed|reset) by peer|connection dropped|send error: Broken pipe|"
                    # A packet of another chassis came before ovn-controller had said what the options of tunnels mean.
                    "Invalid Geneve tunnel metadata")

@@ -35,7 +35,7 @@ def test_one_tunnel_port_for_all_chassis():
     c.central.nbctl("lb-add", "v4", "10.9.0.1:80", "10.0.1.1:80,10.0.1.2:80,10.0.1.3:80", "--", "ls-lb-add", "sw0", "v4")
     c.central.sync()
     assert ovn_tcp.names(ovn_tcp.connect(one, "10.9.0.1", count=30)) == ["s1", "s2", "s3"]
-    # Nobody knows this address, so every chassis with a port of the logical switch gets the request.
+    # Every chassis with a port of the logical switch gets a broadcast.
     frames = raw.socket_in(two)
     def asked():
         one.run("ping", "-c", "1", "-W", "0.1", "-b", "10.0.0.255", check=False)

@@ -90,8 +90,8 @@ fn is_control(file: &str, progname: &str) -> bool {
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|c| c.is_ascii_digit()))
 }
 
-/// Returns whether nothing listens at this socket, or the link is dangling. It never waits: a listener with a full
-/// backlog may be one that accepts nobody, and would stop the start of the daemon.
+/// Returns whether nothing listens at this socket, or the link is dangling. It never waits: a listener that
+/// accepts no connection would stop the start of the daemon once its backlog is full.
 fn is_dead(path: &Path) -> bool {
     [Some(Errno::CONNREFUSED), Some(Errno::NOENT)].contains(&connect(path).err())
 }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_accepts_nobody_is_alive_and_not_waited_for() {
+    fn a_listener_with_a_full_backlog_is_alive_and_not_waited_for() {
         let dir = folder("full");
         let path = dir.join("own.1.ctl");
         let listener = UnixListener::bind(&path).unwrap();
