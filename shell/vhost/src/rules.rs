@@ -154,9 +154,16 @@ pub struct Rules {
     /// The features when the last message was checked.
     features: u64,
     rings: Vec<Ring>,
+    /// Requests about the inflight area are allowed.
+    inflight: bool,
 }
 
 impl Rules {
+    /// Rules for a back-end that keeps an inflight area.
+    pub fn with_inflight() -> Rules {
+        Rules { inflight: true, ..Rules::default() }
+    }
+
     /// Checks whether the library may get this message. `features` are those negotiated so far.
     pub fn before(&mut self, features: u64, message: Message<'_>) -> Result<(), Refusal> {
         self.features = features;
@@ -171,7 +178,7 @@ impl Rules {
             SET_VRING_ADDR => self.set_addresses(fields.word(0)?),
             SET_VRING_KICK => self.check_kick((fields.long(0)? & KICK_RING) as u32),
             SET_LOG_BASE if fields.long(8)? != 0 => Err(Refusal::LogOffset),
-            GET_INFLIGHT_FD | SET_INFLIGHT_FD => Err(Refusal::NotOffered),
+            GET_INFLIGHT_FD | SET_INFLIGHT_FD if !self.inflight => Err(Refusal::NotOffered),
             _ => Ok(()),
         }
     }

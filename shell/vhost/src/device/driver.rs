@@ -10,8 +10,9 @@ use crate::feature;
 use crate::memory::{GuestMemory, Layout};
 use crate::notify::Notify;
 use crate::port_state::PortState;
-use crate::ring::access::Addresses;
-use crate::ring::split::{HEADER, Ring};
+use crate::ring::any::AnyRing;
+use crate::ring::descriptor::Addresses;
+use crate::ring::split::{HEADER, Start};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::sync::Arc;
 
@@ -29,15 +30,17 @@ const WRITE: u64 = 2;
 pub struct Driver {
     device: Arc<Device>,
     memory: Arc<GuestMemory>,
-    /// Index of the available ring, by ring.
+    /// Index of the available ring, by ring; of a packed ring the number of descriptors that were offered.
     offered: [u16; 2],
     /// Bytes of each buffer.
     buffer: u64,
+    /// The second word of each descriptor, by ring, if the rings are packed.
+    packed: Option<[u64; 2]>,
 }
 
 impl Driver {
-    /// A guest that sends packets of `len` bytes; `None`: the system has no memory for it.
-    pub fn new(len: usize) -> Option<Driver> {
+    /// A guest that sends packets of `len` bytes, and has split or packed rings; `None`: the system has no memory for it.
+    pub fn new(len: usize, packed: bool) -> Option<Driver> {
         let buffer = if len <= 2048 { BUFFER } else { (len as u64).next_multiple_of(64) + BUFFER };
         let size = 2 * (RING + u64::from(SIZE) * buffer);
         let fd = memfd_create("guest", MemfdFlags::CLOEXEC).ok()?;
@@ -45,20 +48,29 @@ impl Driver {
         let memory = GuestMemory::map(&[Layout { guest: 0, size, user: USER, offset: 0 }], &[&fd]).ok()?;
         let port = Arc::new(PortState::new("driver", Notify::default()));
         let device = Arc::new(Device::new(&port));
-        let driver = Driver { device, memory: Arc::new(memory), offered: [0; 2], buffer };
+        let words = [buffer | WRITE << 48, (HEADER + len) as u64];
+        let packed_words = packed.then_some(words);
+        let driver =
+            Driver { device, memory: Arc::new(memory), offered: [0; 2], buffer, packed: packed_words };
         for ring in 0..2u64 {
             let (base, own) = (ring * RING, u64::from(SIZE) * buffer * ring + 2 * RING);
             for n in 0..u64::from(SIZE) {
                 let rest = if ring == 0 { buffer | WRITE << 32 } else { (HEADER + len) as u64 };
                 driver.write(base + 16 * n, &[own + n * buffer, rest].map(u64::to_le_bytes).concat());
+                if packed {
+                    driver.write(base + 16 * n + 8, &[0; 8]);
+                }
                 driver.write(base + 0x1004 + 2 * n, &(n as u16).to_le_bytes());
             }
-            // The driver polls.
-            driver.write(base + 0x1000, &1u16.to_le_bytes());
+            // The driver polls: flags of the available ring, or of the event structure.
+            driver.write(base + 0x1000, &if packed { [0, 0, 1, 0] } else { [1, 0, 0, 0] });
             let [descriptors, available, used] = [0, 0x1000, 0x2000].map(|at| USER + base + at);
             let at = Addresses { descriptors, available, used };
-            let features = feature::VERSION_1 | feature::MRG_RXBUF | feature::IN_ORDER;
-            let new = Ring::new(&driver.memory, at, SIZE, features, None)?;
+            let mut features = feature::VERSION_1 | feature::MRG_RXBUF | feature::IN_ORDER;
+            if packed {
+                features |= feature::RING_PACKED;
+            }
+            let new = AnyRing::new(&driver.memory, at, SIZE, features, Start::default(), None).ok()??;
             driver.device.replace(ring as usize, Some(Box::new(new)));
         }
         port.set_to_guest(0, true);
@@ -78,7 +90,18 @@ impl Driver {
     /// Offers `n` packets of its own, and `n` buffers for packets of the switch.
     pub fn offer(&mut self, n: u16) {
         for ring in 0..2 {
+            if let Some(words) = self.packed {
+                for slot in (0..n).map(|n| self.offered[ring].wrapping_add(n)) {
+                    let flags = if (slot / SIZE).is_multiple_of(2) { 1 << 7 } else { 1 << 15 };
+                    let (at, id) = (u64::from(slot % SIZE), u64::from(slot % SIZE) << 32);
+                    let word = words[ring] | id | flags << 48;
+                    self.write(ring as u64 * RING + 16 * at + 8, &word.to_le_bytes());
+                }
+            }
             self.offered[ring] = self.offered[ring].wrapping_add(n);
+            if self.packed.is_some() {
+                continue;
+            }
             self.write(ring as u64 * RING + 0x1002, &self.offered[ring].to_le_bytes());
         }
     }

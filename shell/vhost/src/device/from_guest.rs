@@ -90,14 +90,14 @@ impl FromGuest {
             kick.drain();
         }
         let Some(mut ring) = self.device.enter(number) else { return true };
-        let watched = !on || ring.kick.as_ref().is_some_and(|fd| kick.watch(fd));
+        let watched = !on || ring.kick().is_some_and(|fd| kick.watch(fd));
         ring.ask_for_kicks(on && watched);
         watched
     }
 
     /// Packets that wait in the ring.
     pub fn waiting(&mut self) -> u32 {
-        self.device.enter(self.ring()).and_then(|ring| ring.offered().ok()).map_or(0, u32::from)
+        self.device.enter(self.ring()).and_then(|ring| ring.waiting().ok()).map_or(0, u32::from)
     }
 }
 

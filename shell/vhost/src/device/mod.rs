@@ -26,7 +26,7 @@ use crate::bounds::MAX_PAIRS;
 use crate::guest::Guest;
 use crate::port_state::PortState;
 use crate::ring::InvalidRing;
-use crate::ring::split::Ring;
+use crate::ring::any::AnyRing;
 use crate::server::wake;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -45,7 +45,7 @@ thread_local! {
 #[repr(align(64))]
 struct Slot {
     /// `None`: the ring is not in use.
-    ring: TryLock<Option<Box<Ring>>>,
+    ring: TryLock<Option<Box<AnyRing>>>,
     /// Packets of the ring are lent to frames, so that neither the ring nor its memory may change, although no worker is
     /// inside. Written by the holder of the lock.
     lent: AtomicBool,
@@ -77,7 +77,7 @@ const ANNOUNCE: u64 = 1 << 48;
 pub(crate) struct Inside<'d> {
     device: &'d Device,
     number: usize,
-    ring: TryGuard<'d, Option<Box<Ring>>>,
+    ring: TryGuard<'d, Option<Box<AnyRing>>>,
     told: bool,
 }
 
@@ -109,7 +109,12 @@ impl Device {
     }
 
     #[inline(always)]
-    fn inside<'d>(&'d self, number: usize, slot: &Slot, ring: TryGuard<'d, Option<Box<Ring>>>) -> Inside<'d> {
+    fn inside<'d>(
+        &'d self,
+        number: usize,
+        slot: &Slot,
+        ring: TryGuard<'d, Option<Box<AnyRing>>>,
+    ) -> Inside<'d> {
         let thread = THREAD.with(|thread| *thread);
         if slot.thread.load(Ordering::Relaxed) != thread {
             slot.thread.store(thread, Ordering::Relaxed);
@@ -172,7 +177,7 @@ impl Device {
     }
 
     /// Replaces a ring and returns the previous one. For the serving thread, while no worker is inside.
-    fn replace(&self, number: usize, ring: Option<Box<Ring>>) -> Option<Box<Ring>> {
+    fn replace(&self, number: usize, ring: Option<Box<AnyRing>>) -> Option<Box<AnyRing>> {
         let slot = self.slots.get(number)?;
         loop {
             // Fails only while a worker that entered after `pause` holds the lock: it sees `paused` and leaves at once.
@@ -220,17 +225,17 @@ impl Device {
 }
 
 impl Deref for Inside<'_> {
-    type Target = Ring;
+    type Target = AnyRing;
 
     #[inline]
-    fn deref(&self) -> &Ring {
+    fn deref(&self) -> &AnyRing {
         self.ring.as_deref().expect("`enter` found a ring")
     }
 }
 
 impl DerefMut for Inside<'_> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Ring {
+    fn deref_mut(&mut self) -> &mut AnyRing {
         self.ring.as_deref_mut().expect("`enter` found a ring")
     }
 }
@@ -255,7 +260,7 @@ impl Inside<'_> {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(invalid) = self.invalid {
+        if let Some(invalid) = self.invalid() {
             self.report(invalid);
         }
         let slot = &self.device.slots[self.number];

@@ -15,7 +15,8 @@ use crate::log::Level;
 use crate::memory::{GuestMemory, Layout, REGIONS_MAX};
 use crate::memory_table::REGIONS_MAX as TABLE_MAX;
 use crate::message::Message;
-use crate::ring::access::Addresses;
+use crate::ring::descriptor::Addresses;
+use crate::ring::inflight::{Area, Region};
 use crate::rules::{self, Fields, Refusal, Rules, request};
 use request::*;
 use std::os::fd::{AsFd, OwnedFd};
@@ -43,12 +44,14 @@ pub(crate) const FEATURES: u64 = feature::CSUM
     | feature::EVENT_IDX
     | feature::PROTOCOL_FEATURES
     | feature::VERSION_1
+    | feature::RING_PACKED
     | feature::IN_ORDER;
 pub(crate) const PROTOCOL_FEATURES: u64 = protocol::MQ
     | protocol::LOG_SHMFD
     | protocol::RARP
     | protocol::REPLY_ACK
     | protocol::NET_MTU
+    | protocol::INFLIGHT_SHMFD
     | protocol::RESET_DEVICE
     | protocol::CONFIGURE_MEM_SLOTS
     | protocol::STATUS;
@@ -73,6 +76,8 @@ pub(super) struct Requests {
     memory: Option<Arc<GuestMemory>>,
     /// The log of written pages, while the guest is migrated.
     log: Option<Arc<DirtyLog>>,
+    /// Where rings are noted, for a switch that takes the place of this one.
+    area: Option<Arc<Area>>,
     rings: Vec<RingConfig>,
     /// The first two rings run: the guest counts as connected.
     connected: bool,
@@ -95,24 +100,36 @@ pub(super) fn allows_workers(request: u32) -> bool {
     )
 }
 
-/// The payload of the reply, if the request has one.
-type Reply = Option<Vec<u8>>;
+/// A reply: its payload, and a file that goes with it.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub payload: Vec<u8>,
+    pub file: Option<OwnedFd>,
+}
+
+/// The reply, if the request has one.
+type Reply = Option<Answer>;
+
+fn answer(payload: Vec<u8>) -> Reply {
+    Some(Answer { payload, file: None })
+}
 
 fn long(value: u64) -> Reply {
-    Some(value.to_ne_bytes().to_vec())
+    answer(value.to_ne_bytes().to_vec())
 }
 
 impl Requests {
     pub fn new(device: &Arc<Device>) -> Requests {
         Requests {
             device: Arc::clone(device),
-            rules: Rules::default(),
+            rules: Rules::with_inflight(),
             features: 0,
             protocol_features: 0,
             status: 0,
             mtu: None,
             memory: None,
             log: None,
+            area: None,
             rings: Vec::new(),
             connected: false,
         }
@@ -154,12 +171,14 @@ impl Requests {
                 self.log = Some(Arc::new(DirtyLog::map(message.payload(), file)?));
                 self.apply_all();
                 // The reply to this request has an empty payload.
-                return Ok(Some(Vec::new()));
+                return Ok(answer(Vec::new()));
             }
             // The eventfd that would notify the front-end of new bits is not used: front-ends read the log on their own.
             SET_LOG_FD => {}
-            SET_VRING_BASE => self.ring(fields.word(0)?)?.base = fields.word(4)? as u16,
-            GET_VRING_BASE => return self.stop(fields.word(0)?).map(Some),
+            SET_VRING_BASE => self.ring(fields.word(0)?)?.base = Some(fields.word(4)? as u16),
+            GET_VRING_BASE => return self.stop(fields.word(0)?).map(answer),
+            GET_INFLIGHT_FD if self.keeps_rings() => return self.make_area(message),
+            SET_INFLIGHT_FD if self.keeps_rings() => self.set_area(message)?,
             SET_VRING_KICK => self.set_kick(message)?,
             SET_VRING_CALL => self.set_call(message)?,
             // The switch reports an invalid ring by closing the connection.
@@ -213,12 +232,43 @@ impl Requests {
         self.protocol_features & protocol::STATUS == 0 || self.status & DRIVER_OK != 0
     }
 
+    /// Whether the front-end keeps an area for the rings.
+    fn keeps_rings(&self) -> bool {
+        self.protocol_features & protocol::INFLIGHT_SHMFD != 0
+    }
+
+    fn packed(&self) -> bool {
+        self.features & feature::RING_PACKED != 0
+    }
+
+    /// The area is to be there before the rings run: a ring that runs is nowhere noted.
+    fn may_set_area(&self) -> Result<(), Refusal> {
+        self.rings.iter().position(|ring| ring.running).map_or(Ok(()), |n| Err(Refusal::InUse(n as u32)))
+    }
+
+    fn make_area(&mut self, message: &Message) -> Result<Reply, Refusal> {
+        self.may_set_area()?;
+        let (area, file) = Area::create(message.payload(), self.packed())?;
+        let payload = area.payload();
+        self.area = Some(Arc::new(area));
+        Ok(Some(Answer { payload, file: Some(file) }))
+    }
+
+    fn set_area(&mut self, message: &Message) -> Result<(), Refusal> {
+        self.may_set_area()?;
+        let file = message.fds.first().ok_or(Refusal::Descriptor)?;
+        self.area = Some(Arc::new(Area::map(message.payload(), file)?));
+        Ok(())
+    }
+
     fn reset(&mut self) {
         self.rings
             .iter_mut()
             .for_each(|ring| *ring = RingConfig { call: ring.call.take(), ..RingConfig::default() });
-        (self.rules, self.status) = (Rules::default(), 0);
+        (self.rules, self.status) = (Rules::with_inflight(), 0);
         self.apply_all();
+        let packed = self.packed();
+        self.area.iter().for_each(|area| area.forget(packed));
     }
 
     /// Replaces the memory. Rings that have addresses must lie in the new memory: otherwise the old memory stays.
@@ -275,9 +325,16 @@ impl Requests {
     fn stop(&mut self, number: u32) -> Result<Vec<u8>, Refusal> {
         self.ring(number)?.kick = KickState::Stopped;
         self.apply(number);
+        let packed = self.packed();
+        // From now on the front-end knows where the ring is.
+        let region = self.area.as_ref().and_then(|area| area.region(number as usize, 1, packed));
+        region.iter().for_each(Region::forget);
         let ring = self.ring(number)?;
         (ring.addresses, ring.size) = (None, 0);
-        Ok([number, u32::from(ring.base)].map(u32::to_ne_bytes).concat())
+        let base = u32::from(ring.base.unwrap_or(0));
+        // Of a packed ring there are two places: the next descriptor that is offered, and the next that is given back.
+        let base = if packed { base | base << 16 } else { base };
+        Ok([number, base].map(u32::to_ne_bytes).concat())
     }
 
     fn set_kick(&mut self, message: &Message) -> Result<(), Refusal> {
@@ -309,7 +366,8 @@ impl Requests {
         let at = number as usize;
         let Some(ring) = self.rings.get_mut(at) else { return };
         let before = ring.running;
-        let memory = memory.as_ref().map(|memory| Memory { memory, log: self.log.as_ref() });
+        let memory =
+            memory.as_ref().map(|memory| Memory { memory, log: self.log.as_ref(), area: self.area.as_ref() });
         ring.apply(at, &self.device, memory, self.features);
         let running = ring.running;
         if before != running {
@@ -378,7 +436,7 @@ impl Requests {
     /// The connection is over, and no worker is inside: frees what belonged to it.
     pub fn end(&mut self) {
         self.rings.clear();
-        (self.memory, self.log) = (None, None);
+        (self.memory, self.log, self.area) = (None, None, None);
         self.device.clear();
         self.report_guest();
         self.device.port.set_pairs(1);

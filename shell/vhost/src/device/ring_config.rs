@@ -4,8 +4,11 @@ use super::Device;
 use crate::dirty::DirtyLog;
 use crate::feature;
 use crate::memory::GuestMemory;
-use crate::ring::access::{Addresses, RingMemory};
-use crate::ring::split::{Log, Ring};
+use crate::ring::InvalidRing;
+use crate::ring::any::AnyRing;
+use crate::ring::descriptor::Addresses;
+use crate::ring::inflight::Area;
+use crate::ring::split::{Log, Start, Wiring};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -21,11 +24,12 @@ pub(super) enum KickState {
     Event(Arc<OwnedFd>),
 }
 
-/// The memory of the guest, and the log of its migration.
+/// The memory of the guest, the log of its migration, and its inflight area.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a> {
     pub memory: &'a Arc<GuestMemory>,
     pub log: Option<&'a Arc<DirtyLog>>,
+    pub area: Option<&'a Arc<Area>>,
 }
 
 /// The configuration of one ring. Only the serving thread has it.
@@ -38,8 +42,8 @@ pub(super) struct RingConfig {
     pub kick: KickState,
     pub call: Option<Arc<OwnedFd>>,
     pub enabled: bool,
-    /// The next index, when the ring was stopped.
-    pub base: u16,
+    /// The place of the next entry when the ring was stopped, or what the guest says about that.
+    pub base: Option<u16>,
     /// The ring is in use.
     pub running: bool,
 }
@@ -47,30 +51,45 @@ pub(super) struct RingConfig {
 impl RingConfig {
     /// Whether the ring lies in this memory; true as long as it has no addresses.
     pub fn fits(&self, memory: &Arc<GuestMemory>, features: u64) -> bool {
-        let event_index = features & feature::EVENT_IDX != 0;
-        self.addresses.is_none_or(|at| RingMemory::new(memory, at, self.size, event_index).is_some())
+        self.addresses.is_none_or(|at| AnyRing::fits(memory, at, self.size, features))
     }
 
-    /// The ring as it is configured now; `None`: it is not ready. It replaces `old`.
-    fn ring(&self, memory: &Memory<'_>, features: u64, old: Option<&Ring>) -> Option<Ring> {
+    /// Ring `number` as it is configured now; `None`: it is not ready. It replaces `old`.
+    fn ring(
+        &self,
+        number: usize,
+        memory: &Memory<'_>,
+        features: u64,
+        old: Option<&AnyRing>,
+    ) -> Result<Option<AnyRing>, InvalidRing> {
         let kick = match &self.kick {
-            KickState::Stopped => return None,
+            KickState::Stopped => return Ok(None),
             KickState::Polled => None,
             KickState::Event(event) => Some(Arc::clone(event)),
         };
-        let addresses = self.addresses.filter(|_| self.enabled)?;
-        let mut ring = Ring::new(memory.memory, addresses, self.size, features, old)?;
+        let Some(addresses) = self.addresses.filter(|_| self.enabled) else { return Ok(None) };
+        let packed = features & feature::RING_PACKED != 0;
+        let region =
+            memory.area.map(|area| area.region(number, self.size, packed).ok_or(InvalidRing::Inflight));
+        let start = Start { base: self.base, region: region.transpose()? };
+        let ring = AnyRing::new(memory.memory, addresses, self.size, features, start, old)?;
+        let Some(mut ring) = ring else { return Ok(None) };
         let log = memory.log.filter(|_| features & feature::LOG_ALL != 0);
-        ring.log = log.map(|log| Log { dirty: Arc::clone(log), used: self.log_used });
-        (ring.kick, ring.call) = (kick, self.call.clone());
-        Some(ring)
+        let log = log.map(|log| Log { dirty: Arc::clone(log), used: self.log_used });
+        ring.wire(Wiring { kick, call: self.call.clone(), log });
+        Ok(Some(ring))
     }
 
     /// Starts the ring as it is configured now, or stops it. To be called while no worker is inside.
     pub fn apply(&mut self, number: usize, device: &Device, memory: Option<Memory<'_>>, features: u64) {
         let old = device.replace(number, None);
-        self.base = old.as_ref().map_or(self.base, |old| old.next);
-        let new = memory.and_then(|memory| self.ring(&memory, features, old.as_deref()));
+        self.base = old.as_ref().map(|old| old.place()).or(self.base);
+        let new = memory.map_or(Ok(None), |memory| self.ring(number, &memory, features, old.as_deref()));
+        let new = new.unwrap_or_else(|invalid| {
+            // The connection ends when the next message would be read.
+            device.invalid().get_or_insert((number, invalid));
+            None
+        });
         self.running = new.is_some();
         device.replace(number, new.map(Box::new));
     }

@@ -1,7 +1,7 @@
 //! One connection of a guest: messages are handled one by one, each while no worker is inside the rings.
 
 use super::Device;
-use super::requests::{Requests, allows_workers};
+use super::requests::{Answer, Requests, allows_workers};
 use crate::blocked_writes;
 use crate::log::Level;
 use crate::lost_memory;
@@ -127,10 +127,14 @@ impl Session {
     }
 
     /// Replies to a message, if it needs a reply.
-    fn finish(&mut self, message: &Message, done: Result<Option<Vec<u8>>, Refusal>) -> bool {
+    fn finish(&mut self, message: &Message, done: Result<Option<Answer>, Refusal>) -> bool {
         let request = message.request();
         let reply = match done {
-            Ok(Some(payload)) => Message::reply(request, &payload, &self.closing),
+            Ok(Some(Answer { payload, file })) => {
+                let mut reply = Message::reply(request, &payload, &self.closing);
+                file.into_iter().for_each(|file| reply.fds.push(file));
+                reply
+            }
             Ok(None) if !message.needs_reply() => return self.set_step(Step::Idle, true),
             Ok(None) => Message::ack(request, true, &self.closing),
             Err(refusal) => {

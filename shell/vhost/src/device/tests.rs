@@ -569,11 +569,11 @@ fn memory_changes_only_when_no_worker_is_inside() {
     assert_eq!(front.told(SET_MEM_TABLE, &table(&[whole()]), &[other.as_fd()]), None);
     assert!(device.enter(0).is_none() && front.session.next_check_in(std::time::Instant::now()).is_some());
     let old = front.offer(1, 0, 72, 0);
-    assert_eq!(inside.offered(), Ok(1), "the worker still has the old memory, at {old:#x}");
+    assert_eq!(inside.waiting(), Ok(1), "the worker still has the old memory, at {old:#x}");
     drop(inside);
     front.session.run();
     assert_eq!(front.reply(), Some(vec![0; 8]));
-    assert_eq!(device.enter(1).unwrap().offered(), Ok(0));
+    assert_eq!(device.enter(1).unwrap().waiting(), Ok(0));
     // A table without the rings is refused, and the memory stays.
     let elsewhere = [GUEST, MEMORY, 0x1000, 0];
     assert_eq!(front.told(SET_MEM_TABLE, &table(&[elsewhere]), &[other.as_fd()]), Some(false));
@@ -625,7 +625,7 @@ fn any_step(
     steps: &[(u32, Vec<u8>, Option<usize>)],
 ) -> (u32, Vec<u8>, Option<usize>) {
     let mut step = dice.choice(steps).unwrap().clone();
-    match dice.u8(..8) {
+    match dice.u8(..9) {
         // Another request with this payload, another payload, another descriptor.
         0 => step.0 = dice.u32(..45),
         1 if !step.1.is_empty() => {
@@ -637,6 +637,15 @@ fn any_step(
         4 => step.2 = [None, Some(usize::MAX), Some(dice.usize(..8))][dice.usize(..3)],
         5 => step = (GET_VRING_BASE, pair(dice.u32(..3), 0), None),
         6 => step = (SET_VRING_ENABLE, pair(dice.u32(..3), dice.u32(..2)), None),
+        7 => {
+            // An inflight area, or memory that is none: perhaps the rings themselves.
+            let sizes = [dice.choice([0, 1, 2, 3]).unwrap(), dice.choice([0, 8, 16, 0x8000]).unwrap()];
+            let place = [dice.choice([0, 320, 640, MEMORY, 1 << 62]).unwrap(), 64 * dice.u64(..0x400)];
+            step.1 = place.map(u64::to_ne_bytes).concat();
+            step.1.extend(sizes.map(u16::to_ne_bytes).concat());
+            (step.0, step.2) =
+                if dice.bool() { (GET_INFLIGHT_FD, None) } else { (SET_INFLIGHT_FD, Some(usize::MAX)) };
+        }
         _ => {}
     }
     step
@@ -725,6 +734,14 @@ fn rings_by_seed() {
             let len = dice.choice([0u32, 12, 16, 32, 60, 72, 1500, 9000]).unwrap();
             let rest = u64::from(len) | dice.u64(..8) << 32 | dice.u64(..17) << 48;
             content[1 + 16 * n..][..16].copy_from_slice(&[address, rest].map(u64::to_le_bytes).concat());
+        }
+        if content[0] & 0x80 != 0 {
+            // Flags of a packed ring: most descriptors are offered.
+            for n in 0..usize::from(crate::probe::SIZE) {
+                let at = 1 + 16 * n + 14;
+                let wrap = if dice.u8(..8) == 0 { 0x8000 } else { 0x80 };
+                content[at..at + 2].copy_from_slice(&(dice.u16(..8) | wrap).to_le_bytes());
+            }
         }
         let available = 1 + crate::probe::RING[1] as usize;
         content[available + 2] = dice.u8(..18);

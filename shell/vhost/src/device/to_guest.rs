@@ -2,8 +2,9 @@
 
 use super::{Device, Inside};
 use crate::feature;
+use crate::ring::any::AnyRing;
 use crate::ring::fill::{Item, Packet};
-use crate::ring::split::{BURST, Ring};
+use crate::ring::split::BURST;
 use arrayvec::ArrayVec;
 use packet::frame::Frame;
 use packet::offload::{GsoKind, Offload};
@@ -153,7 +154,7 @@ impl Progress {
     #[inline]
     fn offer<P: Packet>(
         &mut self,
-        ring: &mut Ring,
+        ring: &mut AnyRing,
         items: &[P],
         sent: &mut impl FnMut(&[u8], usize),
     ) -> usize {

@@ -1,61 +1,16 @@
 //! The words of a split ring in guest memory.
 //!
-//! [`RingMemory`] is made from addresses that were translated and checked for the ring's whole length and alignment, and
+//! [`Split`] is made from addresses that were translated and checked for the ring's whole length and alignment, and
 //! keeps the memory mapped. All accesses are atomic loads and stores, with an index that is reduced to the ring's size.
 
-use crate::memory::GuestMemory;
+use super::InvalidRing;
+use super::descriptor::{Addresses, Descriptor};
+use super::inflight::Region;
+use super::layout::Layout;
+use crate::dirty::DirtyLog;
+use crate::memory::{GuestMemory, LINE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
-
-/// Addresses of a ring in the front-end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Addresses {
-    pub descriptors: u64,
-    pub used: u64,
-    pub available: u64,
-}
-
-/// One descriptor, as it was read: two words. The fields are extracted where they are used. Storing them one by one
-/// would make the processor wait when they are copied together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Descriptor {
-    pub address: u64,
-    rest: u64,
-}
-
-impl Descriptor {
-    pub const BYTES: usize = 16;
-    pub const NEXT: u16 = 1;
-    pub const WRITE: u16 = 2;
-    pub const INDIRECT: u16 = 4;
-
-    /// From its two words.
-    #[inline]
-    pub fn from_words(address: u64, rest: u64) -> Descriptor {
-        Descriptor { address, rest }
-    }
-
-    #[inline]
-    pub fn len(&self) -> u32 {
-        self.rest as u32
-    }
-
-    #[inline]
-    pub fn next(&self) -> u16 {
-        (self.rest >> 48) as u16
-    }
-
-    /// Which of these flags it has.
-    #[inline]
-    pub fn flags(&self, of: u16) -> u16 {
-        (self.rest >> 32) as u16 & of
-    }
-
-    #[inline]
-    pub fn has(&self, flag: u16) -> bool {
-        self.flags(flag) != 0
-    }
-}
 
 /// `VRING_AVAIL_F_NO_INTERRUPT`
 const NO_INTERRUPT: u16 = 1;
@@ -63,58 +18,25 @@ const NO_INTERRUPT: u16 = 1;
 const NO_NOTIFY: u16 = 1;
 /// Words of the available and the used ring before their entries: flags and index.
 const HEAD_WORDS: usize = 2;
+/// Descriptors in a cache line.
+const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
 
 /// A split ring.
 #[derive(Debug)]
-pub(crate) struct RingMemory {
+pub(crate) struct Split {
     descriptors: *const AtomicU64,
     available: *const AtomicU16,
     used: *const AtomicU32,
     size: u16,
     memory: Arc<GuestMemory>,
+    /// Where the index of the used ring is repeated.
+    region: Option<Region>,
 }
 
 // SAFETY: the pointers lead into shared mappings that `memory` keeps, and are used for atomic accesses only.
-unsafe impl Send for RingMemory {}
+unsafe impl Send for Split {}
 
-impl RingMemory {
-    /// `None`: a part of the ring is not in the guest's memory, or not aligned, or its size is not a power of two. The
-    /// event indexes are accessed only if `event_index`.
-    pub fn new(memory: &Arc<GuestMemory>, at: Addresses, size: u16, event_index: bool) -> Option<RingMemory> {
-        let n = u64::from(size);
-        // Flags, index, entries, and the event index if it was negotiated.
-        let event = if event_index { 2 } else { 0 };
-        let (available, used) = (4 + 2 * n + event, 4 + 8 * n + event);
-        let part = |address, len, align| {
-            let start = memory.at_user_address(address, len)?.start();
-            (start.addr() % align == 0).then_some(start)
-        };
-        let ring = RingMemory {
-            descriptors: part(at.descriptors, 16 * n, 16)?.cast(),
-            available: part(at.available, available, 2)?.cast(),
-            used: part(at.used, used, 4)?.cast(),
-            size,
-            memory: Arc::clone(memory),
-        };
-        size.is_power_of_two().then_some(ring)
-    }
-
-    #[inline]
-    pub fn memory(&self) -> &GuestMemory {
-        &self.memory
-    }
-
-    /// The same, for who keeps it.
-    #[inline]
-    pub fn shared_memory(&self) -> &Arc<GuestMemory> {
-        &self.memory
-    }
-
-    #[inline]
-    pub fn size(&self) -> u16 {
-        self.size
-    }
-
+impl Split {
     #[inline]
     fn slot(&self, index: u16) -> usize {
         usize::from(index & (self.size - 1))
@@ -145,19 +67,19 @@ impl RingMemory {
 
     /// The index after the last entry that the guest offers (acquire: entries and buffers that it wrote before are visible).
     #[inline]
-    pub fn available_index(&self) -> u16 {
+    fn available_index(&self) -> u16 {
         self.available_word(1).load(Ordering::Acquire)
     }
 
     /// The descriptor that entry `index` offers, not checked.
     #[inline]
-    pub fn available(&self, index: u16) -> u16 {
+    fn available(&self, index: u16) -> u16 {
         self.available_word(HEAD_WORDS + self.slot(index)).load(Ordering::Relaxed)
     }
 
     /// Descriptor `n`; `None`: it is beyond the ring.
     #[inline]
-    pub fn descriptor(&self, n: u16) -> Option<Descriptor> {
+    fn descriptor(&self, n: u16) -> Option<Descriptor> {
         if n >= self.size {
             return None;
         }
@@ -170,42 +92,161 @@ impl RingMemory {
 
     /// Prefetches descriptor `n`.
     #[inline]
-    pub fn prefetch(&self, n: u16) {
+    fn prefetch(&self, n: u16) {
         cpu::prefetch_at(self.descriptors.wrapping_add(2 * usize::from(n)));
     }
 
-    /// Prefetches what the end of a burst reads and writes: the field by which the guest suppresses interrupts, and the used ring from
-    /// entry `index` on.
+    /// The index that the used ring has in guest memory.
+    fn used_index(&self) -> u16 {
+        self.used_half(1).load(Ordering::Relaxed)
+    }
+}
+
+impl Layout for Split {
+    const PACKED: bool = false;
+
+    fn new(memory: &Arc<GuestMemory>, at: Addresses, size: u16, event_index: bool) -> Option<Split> {
+        let n = u64::from(size);
+        // Flags, index, entries, and the event index if it was negotiated.
+        let event = if event_index { 2 } else { 0 };
+        let (available, used) = (4 + 2 * n + event, 4 + 8 * n + event);
+        let part = |address, len, align| {
+            let start = memory.at_user_address(address, len)?.start();
+            (start.addr() % align == 0).then_some(start)
+        };
+        let ring = Split {
+            descriptors: part(at.descriptors, 16 * n, 16)?.cast(),
+            available: part(at.available, available, 2)?.cast(),
+            used: part(at.used, used, 4)?.cast(),
+            size,
+            memory: Arc::clone(memory),
+            region: None,
+        };
+        size.is_power_of_two().then_some(ring)
+    }
+
     #[inline]
-    pub fn prefetch_end(&self, index: u16, event_index: bool) {
+    fn memory(&self) -> &Arc<GuestMemory> {
+        &self.memory
+    }
+
+    #[inline]
+    fn lends(&self) -> bool {
+        self.region.is_none()
+    }
+
+    #[inline]
+    fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// The ring continues where its used ring ends: buffers are in use during a burst only, so after a switch that was
+    /// killed no other index is right.
+    fn resume(&self, _: Option<u16>) -> Option<u16> {
+        Some(self.used_index())
+    }
+
+    fn keep(&mut self, region: Region, place: u16) {
+        region.set_used_index(place);
+        region.use_it();
+        self.region = Some(region);
+    }
+
+    /// Descriptors that another back-end left in flight are offered again, oldest first. The slots before those that it had
+    /// not taken yet are the device's until these descriptors are given back, whatever order they had there.
+    fn recover(&self, region: &Region) -> Option<u16> {
+        let used = self.used_index();
+        let heads = region.take_in_flight(used)?;
+        if heads.len() > usize::from(self.offered(used).ok()?) {
+            return None;
+        }
+        for (head, n) in heads.into_iter().zip(0..) {
+            let slot = HEAD_WORDS + self.slot(used.wrapping_add(n));
+            self.available_word(slot).store(head, Ordering::Relaxed);
+        }
+        Some(used)
+    }
+
+    #[inline(always)]
+    fn after(&self, place: u16, slots: u16) -> u16 {
+        place.wrapping_add(slots)
+    }
+
+    #[inline]
+    fn offered(&self, place: u16) -> Result<u16, InvalidRing> {
+        let n = self.available_index().wrapping_sub(place);
+        if n > self.size { Err(InvalidRing::Index) } else { Ok(n) }
+    }
+
+    fn waiting(&self, place: u16) -> Result<u16, InvalidRing> {
+        self.offered(place)
+    }
+
+    #[inline(always)]
+    fn read_heads(&self, place: u16, heads: &mut [u16]) {
+        let mut line = u16::MAX;
+        for (head, i) in heads.iter_mut().zip(0..) {
+            *head = self.available(place.wrapping_add(i));
+            // Drivers use descriptors in order: most share a line with the one before.
+            if *head / PER_LINE != line {
+                line = *head / PER_LINE;
+                self.prefetch(*head);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn first(&self, _: u16, _: u16, head: &mut u16) -> Result<Option<Descriptor>, InvalidRing> {
+        self.descriptor(*head).map(Some).ok_or(InvalidRing::Head)
+    }
+
+    #[inline]
+    fn following(&self, _: u16, _: u16, before: &Descriptor) -> Option<Descriptor> {
+        self.descriptor(before.next())
+    }
+
+    #[inline]
+    fn in_table(address: u64, rest: u64) -> Descriptor {
+        Descriptor::from_words(address, rest)
+    }
+
+    /// If the guest has not written these entries yet, they still name the descriptors of the previous round, which drivers mostly use
+    /// again. Drivers use descriptors in order, so one address for each cache line is enough.
+    #[inline]
+    fn prefetch_next(&self, place: u16, n: u16) {
+        for i in (0..n).step_by(usize::from(PER_LINE)) {
+            self.prefetch(self.available(place.wrapping_add(i)));
+        }
+    }
+
+    #[inline]
+    fn prefetch_end(&self, place: u16, event_index: bool) {
         let wish = if event_index { HEAD_WORDS + usize::from(self.size) } else { 0 };
         cpu::prefetch_at(self.available.wrapping_add(wish));
         cpu::prefetch_write_at(self.used);
-        cpu::prefetch_write_at(self.used.wrapping_add(1 + 2 * self.slot(index)));
+        cpu::prefetch_write_at(self.used.wrapping_add(1 + 2 * self.slot(place)));
     }
 
-    /// The index that the used ring has in guest memory.
-    pub fn used_index(&self) -> u16 {
-        self.used_half(1).load(Ordering::Relaxed)
-    }
+    #[inline(always)]
+    fn begin_used(&self, _: u16, _: u16, _: bool) {}
 
-    /// Writes an entry of the used ring. The guest sees it after [`RingMemory::publish`].
     #[inline]
-    pub fn put_used(&self, index: u16, id: u16, len: u32) {
-        let slot = 1 + 2 * self.slot(index);
+    fn put_used(&self, place: u16, id: u16, len: u32) {
+        let slot = 1 + 2 * self.slot(place);
         self.used_word(slot).store(u32::from(id), Ordering::Relaxed);
         self.used_word(slot + 1).store(len, Ordering::Relaxed);
     }
 
-    /// Shows the guest all entries before `index`.
     #[inline]
-    pub fn publish(&self, index: u16) {
-        self.used_half(1).store(index, Ordering::Release);
+    fn publish(&self, place: u16) {
+        self.used_half(1).store(place, Ordering::Release);
+        if let Some(region) = &self.region {
+            region.set_used_index(place);
+        }
     }
 
-    /// Whether the guest wants an interrupt for entries from `before` to `now`; `event_index`: it was negotiated.
     #[inline]
-    pub fn wants_interrupt(&self, before: Option<u16>, now: u16, event_index: bool) -> bool {
+    fn wants_interrupt(&self, before: Option<u16>, now: u16, event_index: bool) -> bool {
         // The guest must see the entries before this thread reads whether it wants an interrupt: otherwise it could sleep with
         // entries to handle.
         fence(Ordering::SeqCst);
@@ -216,8 +257,7 @@ impl RingMemory {
         before.is_none_or(|before| now.wrapping_sub(event).wrapping_sub(1) < now.wrapping_sub(before))
     }
 
-    /// Asks the guest to kick when it offers entry `next`, or not to kick.
-    pub fn ask_for_kicks(&self, next: Option<u16>, event_index: bool) {
+    fn ask_for_kicks(&self, next: Option<u16>, event_index: bool) {
         if let (Some(next), true) = (next, event_index) {
             self.used_half(4 * usize::from(self.size) + HEAD_WORDS).store(next, Ordering::Relaxed);
         } else if !event_index {
@@ -226,5 +266,14 @@ impl RingMemory {
         }
         // The guest must see the request for kicks before the worker checks the ring once more: otherwise an entry could be missed.
         fence(Ordering::SeqCst);
+    }
+
+    #[cold]
+    fn log(&self, log: &DirtyLog, used: Option<u64>, before: u16, now: u16) {
+        let Some(used) = used else { return };
+        log.mark(used, 4);
+        for n in 0..now.wrapping_sub(before) {
+            log.mark(used.saturating_add(4 + 8 * self.slot(before.wrapping_add(n)) as u64), 8);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! From a chain of descriptors to parts of guest memory.
 
 use super::InvalidRing;
-use super::access::{Descriptor, RingMemory};
+use super::descriptor::Descriptor;
+use super::layout::Layout;
 use crate::memory::Part;
 use arrayvec::ArrayVec;
 
@@ -22,40 +23,58 @@ pub(crate) enum Direction {
 
 /// Parameters of a walk along a chain.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
-    pub ring: &'a RingMemory,
+pub(crate) struct Walk<'a, L> {
+    pub ring: &'a L,
     pub direction: Direction,
     /// Indirect tables were negotiated.
     pub indirect: bool,
 }
 
-impl<'m> Walk<'m> {
-    /// Appends the parts of the chain that begins with `first`, which was read before. Returns the chain's length in
-    /// bytes. Every descriptor is read once. `hint`: see [`crate::memory::GuestMemory::part`].
+/// A chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chain {
+    /// Its length in bytes.
+    pub len: u32,
+    /// The number by which it is given back.
+    pub id: u16,
+    /// By how much the place of the next entry is after it.
+    pub slots: u16,
+}
+
+impl<'m, L: Layout> Walk<'m, L> {
+    /// Appends the parts of the chain at `place`, whose first descriptor, number `head`, was read before. Every descriptor
+    /// is read once. `hint`: see [`crate::memory::GuestMemory::part`].
     #[inline]
     pub fn chain(
         &self,
-        first: Descriptor,
+        place: u16,
+        (head, first): (u16, Descriptor),
         parts: &mut Parts<'m>,
         hint: &mut usize,
-    ) -> Result<u32, InvalidRing> {
+    ) -> Result<Chain, InvalidRing> {
         if first.has(Descriptor::INDIRECT) {
-            return self.table(first, parts, hint);
+            let len = self.table(first, parts, hint)?;
+            return Ok(Chain { len, id: head, slots: 1 });
         }
-        let mut total = self.buffer(first, parts, hint)?;
-        let (mut descriptor, mut left) = (first, self.ring.size());
+        let mut len = self.directed(first, parts, hint)?;
+        let (mut descriptor, mut n) = (first, 0);
         while descriptor.has(Descriptor::NEXT) {
-            left -= 1;
-            if left == 0 {
+            n += 1;
+            if n >= self.ring.size() {
                 return Err(InvalidRing::Chain);
             }
-            descriptor = self.ring.descriptor(descriptor.next()).ok_or(InvalidRing::Head)?;
+            descriptor = self.ring.following(place, n, &descriptor).ok_or(InvalidRing::Head)?;
             if descriptor.has(Descriptor::INDIRECT) {
                 return Err(InvalidRing::Indirect);
             }
-            total = self.add(total, self.buffer(descriptor, parts, hint)?)?;
+            len = self.add(len, self.directed(descriptor, parts, hint)?)?;
         }
-        Ok(total)
+        // In a packed ring the last descriptor has the number of the buffer.
+        Ok(if L::PACKED {
+            Chain { len, id: descriptor.next(), slots: n + 1 }
+        } else {
+            Chain { len, id: head, slots: 1 }
+        })
     }
 
     fn add(&self, total: u32, more: u32) -> Result<u32, InvalidRing> {
@@ -84,7 +103,7 @@ impl<'m> Walk<'m> {
             match part.read(bytes.as_flattened_mut()) {
                 Descriptor::BYTES => {
                     let [address, rest] = bytes.map(u64::from_le_bytes);
-                    Ok(Descriptor::from_words(address, rest))
+                    Ok(L::in_table(address, rest))
                 }
                 _ => Err(InvalidRing::Address),
             }
@@ -95,15 +114,36 @@ impl<'m> Walk<'m> {
             if descriptor.has(Descriptor::INDIRECT) {
                 return Err(InvalidRing::Indirect);
             }
-            total = self.add(total, self.buffer(descriptor, parts, hint)?)?;
-            if !descriptor.has(Descriptor::NEXT) {
+            // DPDK's driver for packed rings leaves the flag of the direction set in tables of packets that it sends.
+            let len = match (L::PACKED, self.direction) {
+                (true, Direction::FromGuest) => self.buffer(descriptor, parts, hint),
+                _ => self.directed(descriptor, parts, hint),
+            };
+            total = self.add(total, len?)?;
+            let is_last =
+                if L::PACKED { u32::from(n) + 1 == entries } else { !descriptor.has(Descriptor::NEXT) };
+            if is_last {
                 return Ok(total);
             }
-            (n, left) = (descriptor.next(), left - 1);
+            (n, left) = (if L::PACKED { n + 1 } else { descriptor.next() }, left - 1);
             if left == 0 {
                 return Err(InvalidRing::Chain);
             }
         }
+    }
+
+    /// Appends the parts of one buffer, which must have the right direction.
+    #[inline]
+    fn directed(
+        &self,
+        buffer: Descriptor,
+        parts: &mut Parts<'m>,
+        hint: &mut usize,
+    ) -> Result<u32, InvalidRing> {
+        if buffer.has(Descriptor::WRITE) != (self.direction == Direction::ToGuest) {
+            return Err(InvalidRing::Direction);
+        }
+        self.buffer(buffer, parts, hint)
     }
 
     /// Appends the parts of one buffer: several if it crosses regions.
@@ -114,9 +154,6 @@ impl<'m> Walk<'m> {
         parts: &mut Parts<'m>,
         hint: &mut usize,
     ) -> Result<u32, InvalidRing> {
-        if buffer.has(Descriptor::WRITE) != (self.direction == Direction::ToGuest) {
-            return Err(InvalidRing::Direction);
-        }
         let (mut address, mut left) = (buffer.address, buffer.len());
         while left > 0 {
             let part = self.ring.memory().part(address, left, hint).ok_or(InvalidRing::Address)?;

@@ -2,6 +2,7 @@
 
 use super::InvalidRing;
 use super::chain::{Direction, Parts};
+use super::layout::Layout;
 use super::loans::{GUEST, prefetch_tail, write_tail};
 use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
 use crate::feature;
@@ -124,7 +125,7 @@ pub(crate) struct Filled {
 /// Maximum number of chains for one packet; each holds at least one byte.
 const CHAINS_MAX: usize = 280;
 
-impl Ring {
+impl<L: Layout> Ring<L> {
     /// Puts packets into the guest's buffers until these run out, and calls `sent` for each that was sent, with its bytes
     /// except an absent tail, and its length.
     #[inline]
@@ -137,7 +138,7 @@ impl Ring {
         if let Err(invalid) = self.put_all(items, &mut filled, &mut sent) {
             self.invalid = Some(invalid);
         }
-        if self.next != start {
+        if filled.handled > filled.too_long {
             filled.interrupts = self.publish(start);
         }
         filled
@@ -201,20 +202,24 @@ impl Ring {
             }
             sent(bytes, item.len());
         }
+        let mut place = cursor.next;
+        self.memory.begin_used(place, ready as u16, false);
         for (at, item) in first.iter().enumerate() {
             let len = (HEADER + item.len()) as u32;
-            self.memory.put_used(cursor.next.wrapping_add(at as u16), burst.head(at), len);
+            self.memory.put_used(place, burst.head(at), len);
+            place = self.memory.after(place, 1);
         }
         filled.handled += ready;
-        self.put_others(rest, ready, &burst, cursor, filled, sent)
+        self.put_others(rest, (place, ready), &burst, cursor, filled, sent)
     }
 
-    /// Puts the rest of a burst, whose first packet does not fit one buffer. `at`: number of entries of `burst` that are used.
+    /// Puts the rest of a burst, whose first packet does not fit one buffer. `at`: number of entries of `burst` that are used;
+    /// `place`: the place after them.
     #[inline(never)]
     fn put_others<P: Packet>(
         &self,
         items: &[P],
-        mut at: usize,
+        (mut place, mut at): (u16, usize),
         burst: &Burst<'_>,
         cursor: &mut Cursor,
         filled: &mut Filled,
@@ -222,7 +227,7 @@ impl Ring {
     ) -> Result<(), InvalidRing> {
         let mut outcome = Ok(Outcome::Sent);
         for item in items {
-            outcome = self.put(item, &mut at, cursor, burst);
+            outcome = self.put(item, (&mut place, &mut at), cursor, burst);
             match outcome {
                 Ok(Outcome::Sent) => sent(item.head(), item.len()),
                 Ok(Outcome::TooLong) => filled.too_long += 1,
@@ -230,12 +235,12 @@ impl Ring {
             }
             filled.handled += 1;
         }
-        cursor.advance(at as u16);
+        cursor.advance(place, at as u16);
         outcome.map(|_| ())
     }
 
     /// Puts one packet into as many chains as it needs: first the entries of `burst` from `at` on, which were read before, then others.
-    /// Adds the number of entries that it used to `at`.
+    /// Adds the entries that it used to `at` and `place`.
     ///
     /// The guest may have offered more chains since the index was last read, because that read only made sure of one chain for each
     /// packet. So the index is read again before the ring counts as full. Otherwise a long packet could not be sent until short packets
@@ -244,34 +249,39 @@ impl Ring {
     fn put<P: Packet>(
         &self,
         item: &P,
-        at: &mut usize,
+        (place, at): (&mut u16, &mut usize),
         cursor: &mut Cursor,
         burst: &Burst<'_>,
     ) -> Result<Outcome, InvalidRing> {
-        let (next, header_words) = (cursor.next.wrapping_add(*at as u16), item.header());
+        let (mut end, mut slots, header_words) = (*place, 0u16, item.header());
         let header_len = self.header();
         let needed = header_len + item.len();
         let (mut parts, mut room) = (Parts::new(), 0usize);
-        // The descriptor and the length of each chain.
-        let mut taken = ArrayVec::<(u16, u32), CHAINS_MAX>::new();
+        // The place of each chain, its number and its length.
+        let mut taken = ArrayVec::<(u16, u16, u32), CHAINS_MAX>::new();
         let mut hint = cursor.hint;
         while room < needed {
-            let chains = taken.len() as u16;
             let used = *at + taken.len();
             if used >= usize::from(cursor.left) {
                 // A guest may lower its index, which no driver does: `left` must not fall below the entries already used.
-                cursor.left = self.offered()?.max(cursor.left);
+                cursor.left = self.memory.offered(cursor.next)?.max(cursor.left);
             }
             if used >= usize::from(cursor.left) || taken.is_full() {
                 return Ok(Outcome::Full);
             }
-            let (head, first) = match burst.get(*at + usize::from(chains)) {
-                Some(entry) => (entry.head, *entry.first),
-                None => self.entry(next.wrapping_add(chains))?,
+            let first = match burst.get(used) {
+                Some(entry) => Some((entry.head, *entry.first)),
+                None => self.entry(end)?,
             };
-            let len = self.walk(Direction::ToGuest).chain(first, &mut parts, &mut hint)?;
-            room += len as usize;
-            taken.push((head, len));
+            let Some(first) = first else { return Ok(Outcome::Full) };
+            let chain = self.walk(Direction::ToGuest).chain(end, first, &mut parts, &mut hint)?;
+            room += chain.len as usize;
+            slots = slots.saturating_add(chain.slots);
+            if slots > self.memory.size() {
+                return Err(InvalidRing::Index);
+            }
+            taken.push((end, chain.id, chain.len));
+            end = self.memory.after(end, chain.slots);
             if room < needed && !self.has(feature::MRG_RXBUF) {
                 return Ok(Outcome::TooLong);
             }
@@ -281,7 +291,7 @@ impl Ring {
         header[8..].copy_from_slice(&header_words.1.to_ne_bytes());
         header[vnet::LEN..].copy_from_slice(&(taken.len() as u16).to_le_bytes());
         scatter(&parts, &header[..header_len], item);
-        if let Some(log) = &self.log {
+        if let Some(log) = &self.wiring.log {
             // All bytes of the parts count as written, also those behind the packet.
             for part in &parts {
                 let address = self.memory.memory().address_of(part);
@@ -290,11 +300,16 @@ impl Ring {
         }
         drop(parts);
         let mut rest = needed as u32;
-        for ((head, len), n) in taken.iter().zip(0..) {
-            self.memory.put_used(next.wrapping_add(n), *head, rest.min(*len));
-            rest -= rest.min(*len);
+        for (_, _, len) in &mut taken {
+            *len = rest.min(*len);
+            rest -= *len;
         }
-        *at += taken.len();
+        // A guest that sees the first buffer of a packet expects the others.
+        self.memory.begin_used(*place, slots, true);
+        for (place, id, len) in taken.iter().rev() {
+            self.memory.put_used(*place, *id, *len);
+        }
+        (*place, *at) = (end, *at + taken.len());
         cursor.hint = hint;
         Ok(Outcome::Sent)
     }

@@ -1,8 +1,11 @@
 //! Rings of a guest, as one worker uses them during a burst.
 //!
-//! - [`access`]: the words of a split ring, by atomic loads and stores;
+//! - [`layout`]: what a burst needs to know about the memory format; bursts are compiled for each format;
+//! - [`access`], [`packed`]: the words of a split and of a packed ring, by atomic loads and stores;
+//! - [`descriptor`]: one descriptor;
+//! - [`inflight`]: where rings are, for a switch that takes the place of one that was killed;
 //! - [`chain`]: descriptors become parts of guest memory;
-//! - [`split`]: the state of a ring, and notifications;
+//! - [`split`]: the state of a ring, and notifications; [`any`]: a ring of either format;
 //! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives;
 //! - [`loans`]: long packets, of which only the beginning is copied when they are received.
 //!
@@ -10,14 +13,23 @@
 //! read is checked before it is used. A value that the specification does not allow is an [`InvalidRing`]: it ends the connection of
 //! that guest.
 //!
-//! Sources: virtio 1.2, 2.7 (split virtqueues), 5.1.6 (network device operation).
+//! Sources: virtio 1.2, 2.7 (split virtqueues), 2.8 (packed virtqueues), 5.1.6 (network device operation).
 
 pub(crate) mod access;
+pub(crate) mod any;
 pub(crate) mod chain;
+pub(crate) mod descriptor;
 pub(crate) mod fill;
+pub(crate) mod inflight;
+#[cfg(test)]
+mod kill_tests;
+mod layout;
 pub(crate) mod loans;
+mod packed;
 pub(crate) mod receive;
 pub(crate) mod split;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
@@ -38,6 +50,8 @@ pub(crate) enum InvalidRing {
     Indirect,
     /// A packet without a whole header.
     Header,
+    /// The inflight area says what no switch left there.
+    Inflight,
 }
 
 impl fmt::Display for InvalidRing {
@@ -50,6 +64,7 @@ impl fmt::Display for InvalidRing {
             InvalidRing::Direction => "a buffer has the wrong direction",
             InvalidRing::Indirect => "an indirect table is invalid",
             InvalidRing::Header => "a packet is shorter than its header",
+            InvalidRing::Inflight => "its inflight area is invalid",
         })
     }
 }

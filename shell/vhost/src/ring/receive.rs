@@ -1,10 +1,10 @@
 //! Takes the packets that a guest sends from its ring.
 
 use super::InvalidRing;
-use super::access::Descriptor;
-use super::chain::{Direction, Parts};
+use super::chain::{Chain, Direction, Parts};
+use super::layout::Layout;
 use super::loans::{HEAD, LONG, Loans};
-use super::split::{AHEAD, Burst, Cursor, HEADER, Ring};
+use super::split::{AHEAD, Burst, Cursor, Entry, HEADER, Ring};
 use crate::feature;
 use crate::guest::Received;
 use crate::memory::{LINE, Part};
@@ -18,9 +18,10 @@ const ETHERNET: usize = 14;
 // The code below reads packet headers in the machine's byte order; virtio 1 defines them as little-endian.
 const _: () = assert!(cfg!(target_endian = "little"));
 
-impl Ring {
+impl<L: Layout> Ring<L> {
     /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again. With
     /// `loans`, of which none may be out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::show`].
+    #[inline(never)]
     pub fn receive(
         &mut self,
         max: usize,
@@ -32,13 +33,13 @@ impl Ring {
         if self.invalid.is_some() {
             return Received::default();
         }
-        let start = self.next;
+        let (start, mut packets) = (self.next, 0);
+        let loans = loans.filter(|_| self.memory.lends());
         let mut to = Taken { pool, out, loans };
-        if let Err(invalid) = self.take(max, &mut to) {
+        if let Err(invalid) = self.take(max, &mut to, &mut packets) {
             self.invalid = Some(invalid);
         }
         let lent = to.loans.is_some_and(|loans| !loans.is_empty());
-        let packets = usize::from(self.next.wrapping_sub(start));
         let interrupts = match packets {
             0 => 0,
             _ if lent => {
@@ -55,7 +56,8 @@ impl Ring {
         self.unshown.take().map_or(0, |start| self.publish(start))
     }
 
-    fn take(&mut self, max: usize, to: &mut Taken<'_>) -> Result<(), InvalidRing> {
+    /// `packets` counts those that were taken.
+    fn take(&mut self, max: usize, to: &mut Taken<'_>, packets: &mut usize) -> Result<(), InvalidRing> {
         let max = max.min(RX_BURST) as u16;
         if self.busy {
             // Prefetch the descriptors together with the index. Not while the guest sends nothing: it may be writing them, and the
@@ -72,7 +74,12 @@ impl Ring {
         let mut cursor = self.cursor(left);
         let mut taken = Ok(());
         while cursor.left > 0 && taken.is_ok() {
+            let before = cursor.left;
             taken = self.take_burst(&mut cursor, to);
+            *packets += usize::from(before - cursor.left);
+            if L::PACKED && before == cursor.left {
+                break;
+            }
         }
         self.end(&cursor);
         taken
@@ -85,8 +92,9 @@ impl Ring {
         self.read_burst(cursor, cursor.left, Direction::FromGuest, &mut burst, |_, part| {
             part.prefetch_first(part.len());
         })?;
-        let (start, mut at) = (cursor.next, 0);
+        let (mut place, mut at) = (cursor.next, 0);
         let mut taken = Ok(());
+        self.memory.begin_used(place, burst.len(), false);
         while let Some(entry) = burst.get(at) {
             // Prefetch only one long packet ahead: more would evict each other from the cache.
             let next = burst.whole(at + 1);
@@ -95,19 +103,27 @@ impl Ring {
             }
             if (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&entry.whole.len()) {
                 self.whole_packet(&entry.whole, to);
+                self.memory.put_used(place, entry.head, 0);
+                place = self.memory.after(place, 1);
             } else {
-                match self.packet(*entry.first, &mut cursor.hint, to) {
-                    Ok(frame) => to.out.extend(frame),
+                match self.packet(place, entry, &mut cursor.hint, to) {
+                    Ok((frame, chain)) => {
+                        to.out.extend(frame);
+                        if chain.slots > 1 {
+                            self.memory.begin_used(place, chain.slots, true);
+                        }
+                        self.memory.put_used(place, chain.id, 0);
+                        place = self.memory.after(place, chain.slots);
+                    }
                     Err(invalid) => {
                         taken = Err(invalid);
                         break;
                     }
                 }
             }
-            self.memory.put_used(start.wrapping_add(at as u16), entry.head, 0);
             at += 1;
         }
-        cursor.advance(at as u16);
+        cursor.advance(place, at as u16);
         taken
     }
 
@@ -141,7 +157,7 @@ impl Ring {
         {
             packet.read(frame.head_of_mut(HEAD).get_mut(..HEAD).unwrap_or_default());
             let tail = std::iter::once(packet.skip(HEAD));
-            if loans.lend(frame, HEAD, tail, self.memory.shared_memory()) {
+            if loans.lend(frame, HEAD, tail, self.memory.memory()) {
                 return;
             }
         }
@@ -152,18 +168,21 @@ impl Ring {
     #[inline(never)]
     fn packet(
         &self,
-        first: Descriptor,
+        place: u16,
+        entry: Entry<'_, '_>,
         hint: &mut usize,
         to: &mut Taken<'_>,
-    ) -> Result<Option<Frame>, InvalidRing> {
+    ) -> Result<(Option<Frame>, Chain), InvalidRing> {
         let mut parts = Parts::new();
-        let total = self.walk(Direction::FromGuest).chain(first, &mut parts, hint)? as usize;
+        let first = (entry.head, *entry.first);
+        let chain = self.walk(Direction::FromGuest).chain(place, first, &mut parts, hint)?;
+        let total = chain.len as usize;
         let mut header = [0; HEADER];
         let header_len = self.header();
         let Some(len) = total.checked_sub(header_len) else { return Err(InvalidRing::Header) };
         let Some(mut frame) = (ETHERNET..=FRAME_MAX).contains(&len).then(|| to.pool.alloc(len)).flatten()
         else {
-            return Ok(None);
+            return Ok((None, chain));
         };
         let rest = gather(&parts, &mut header[..header_len]);
         let mut lent = false;
@@ -173,15 +192,15 @@ impl Ring {
             let begin = frame.bytes_mut().get_mut(..HEAD).unwrap_or_default();
             let (part, more) = gather_from(rest, begin).unwrap_or((None, &[]));
             let tail = part.into_iter().chain(more.iter().copied()).filter(|part| part.len() > 0);
-            lent = loans.lend(&mut frame, HEAD, tail, self.memory.shared_memory());
+            lent = loans.lend(&mut frame, HEAD, tail, self.memory.memory());
         }
         if !lent {
             gather_from(rest, frame.bytes_mut());
         }
         if header[..vnet::LEN] == [0; vnet::LEN] {
-            return Ok(Some(frame));
+            return Ok((Some(frame), chain));
         }
-        Ok(self.with_offload(&header, frame, to.pool))
+        Ok((self.with_offload(&header, frame, to.pool), chain))
     }
 
     /// The frame with the guest's offload request; `None`: the request is refused.

@@ -1,11 +1,13 @@
-//! The state of a split ring.
+//! The state of a ring.
 
 use super::InvalidRing;
-use super::access::{Addresses, Descriptor, RingMemory};
 use super::chain::{Direction, Walk};
+use super::descriptor::{Addresses, Descriptor};
+use super::inflight::Region;
+use super::layout::Layout;
 use crate::dirty::DirtyLog;
 use crate::feature;
-use crate::memory::{GuestMemory, LINE, Part};
+use crate::memory::{GuestMemory, Part};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -15,8 +17,6 @@ pub(crate) const HEADER_SHORT: usize = 10;
 
 /// Entries that are read at once, so that the cache misses of their descriptors and buffers overlap.
 pub(crate) const BURST: usize = 32;
-/// Descriptors in a cache line.
-const PER_LINE: u16 = (LINE / Descriptor::BYTES) as u16;
 /// Bytes of a buffer that are prefetched: an Ethernet frame with its header.
 pub(crate) const AHEAD: usize = 1536;
 
@@ -49,6 +49,12 @@ impl<'m> Burst<'m> {
         }
     }
 
+    /// Number of entries.
+    #[inline(always)]
+    pub fn len(&self) -> u16 {
+        self.len as u16
+    }
+
     /// Entry `n`.
     #[inline(always)]
     pub fn get(&self, n: usize) -> Option<Entry<'_, 'm>> {
@@ -79,42 +85,49 @@ pub(crate) struct Log {
     pub used: Option<u64>,
 }
 
-impl Log {
-    /// Logs what a burst wrote into the used ring: entries from `before` to `now`, and the index.
-    #[cold]
-    fn used(&self, before: u16, now: u16, size: u16) {
-        let Some(used) = self.used else { return };
-        self.dirty.mark(used, 4);
-        for n in 0..now.wrapping_sub(before) {
-            let slot = u64::from(before.wrapping_add(n) & (size - 1));
-            self.dirty.mark(used.saturating_add(4 + 8 * slot), 8);
-        }
-    }
+/// How a ring notifies and is notified, and where its writes are logged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wiring {
+    /// The eventfd by which the guest kicks; `None`: it does not kick.
+    pub kick: Option<Arc<OwnedFd>>,
+    /// The eventfd by which the guest is interrupted; `None`: it polls.
+    pub call: Option<Arc<OwnedFd>>,
+    /// Writes are logged, for live migration.
+    pub log: Option<Log>,
+}
+
+/// What says where a ring begins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Start {
+    /// What the front-end says (`SET_VRING_BASE`).
+    pub base: Option<u16>,
+    /// What the inflight area says, and where the ring is noted from then on.
+    pub region: Option<Region>,
 }
 
 /// Position of a burst in the ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     pub next: u16,
-    /// Entries from `next` on that the burst may use.
+    /// Entries from `next` on that the burst may use, if they are offered.
     pub left: u16,
     pub hint: usize,
 }
 
 impl Cursor {
-    /// Moves on by `n` entries; `n` is at most `left`.
+    /// Moves on by `n` entries to `next`; `n` is at most `left`.
     #[inline]
-    pub fn advance(&mut self, n: u16) {
-        self.next = self.next.wrapping_add(n);
+    pub fn advance(&mut self, next: u16, n: u16) {
+        self.next = next;
         self.left -= n;
     }
 }
 
 /// A ring that is in use. One worker at a time has it.
 #[derive(Debug)]
-pub(crate) struct Ring {
-    pub memory: RingMemory,
-    /// The next entry of the available ring, which is also the next one of the used ring: buffers are given back in
+pub(crate) struct Ring<L> {
+    pub memory: L,
+    /// The place of the next entry, which is also the place where the next buffer is given back: buffers are given back in
     /// order, within the burst that took them.
     pub next: u16,
     /// The index of the available ring at its last read. It is read again only if a burst needs more entries, because each read takes a
@@ -125,36 +138,42 @@ pub(crate) struct Ring {
     features: u64,
     /// The region that an address was found in last.
     pub hint: usize,
-    /// The eventfd by which the guest kicks; `None`: it does not kick.
-    pub kick: Option<Arc<OwnedFd>>,
-    /// The eventfd by which the guest is interrupted; `None`: it polls.
-    pub call: Option<Arc<OwnedFd>>,
+    pub wiring: Wiring,
     /// The guest was asked to kick.
     kicks: bool,
     /// The previous burst found packets.
     pub busy: bool,
     /// Where the entries begin that the guest does not see as used yet, because packets were lent.
     pub unshown: Option<u16>,
-    /// Writes are logged, for live migration.
-    pub log: Option<Log>,
     /// Invalid data that the guest wrote into this ring: it is not read again.
     pub invalid: Option<InvalidRing>,
 }
 
-impl Ring {
-    /// `None`: a part of the ring is not in the guest's memory.
-    ///
-    /// A ring that replaces another one (`old`) continues where that one was. A ring without `old` continues at the index of its used
-    /// ring: buffers are in use only during a burst, so this is right also after the switch was killed and restarted.
+impl<L: Layout> Ring<L> {
+    /// `Ok(None)`: a part of the ring is not in the guest's memory, or `base` is no place of it. The ring continues at `base`,
+    /// or where the format says that it was (see [`Layout::resume`]), or where `region` says that. A ring that replaces
+    /// another one continues where that one was.
     pub fn new(
         memory: &Arc<GuestMemory>,
         at: Addresses,
         size: u16,
         features: u64,
-        old: Option<&Ring>,
-    ) -> Option<Ring> {
-        let memory = RingMemory::new(memory, at, size, features & feature::EVENT_IDX != 0)?;
-        let next = old.map_or_else(|| memory.used_index(), |old| old.next);
+        Start { base, region }: Start,
+        old: Option<&Ring<L>>,
+    ) -> Result<Option<Ring<L>>, InvalidRing> {
+        let memory = L::new(memory, at, size, features & feature::EVENT_IDX != 0);
+        let Some(mut memory) = memory else { return Ok(None) };
+        let old = old.filter(|old| old.memory.size() == size);
+        let was_used = region.as_ref().map_or(Some(false), Region::was_used).ok_or(InvalidRing::Inflight)?;
+        let next = match (old, &region) {
+            (Some(old), _) => Some(old.next),
+            (None, Some(region)) if was_used => Some(memory.recover(region).ok_or(InvalidRing::Inflight)?),
+            (None, _) => memory.resume(base),
+        };
+        let Some(next) = next else { return Ok(None) };
+        if let Some(region) = region {
+            memory.keep(region, next);
+        }
         let mut ring = Ring {
             next,
             seen: next,
@@ -162,16 +181,14 @@ impl Ring {
             signalled: old.and_then(|old| old.signalled),
             features,
             hint: 0,
-            kick: None,
-            call: None,
+            wiring: Wiring::default(),
             kicks: false,
             busy: false,
             unshown: None,
-            log: None,
             invalid: old.and_then(|old| old.invalid),
         };
         ring.ask_for_kicks(old.is_some_and(|old| old.kicks));
-        Some(ring)
+        Ok(Some(ring))
     }
 
     #[inline]
@@ -190,31 +207,29 @@ impl Ring {
     }
 
     #[inline]
-    pub fn walk(&self, direction: Direction) -> Walk<'_> {
+    pub fn walk(&self, direction: Direction) -> Walk<'_, L> {
         Walk { ring: &self.memory, direction, indirect: self.has(feature::INDIRECT) }
     }
 
-    /// Number of entries that the guest offers.
-    #[inline]
-    pub fn offered(&self) -> Result<u16, InvalidRing> {
-        let n = self.memory.available_index().wrapping_sub(self.next);
-        if n > self.memory.size() { Err(InvalidRing::Index) } else { Ok(n) }
-    }
-
     /// Number of entries that the guest offers, for a burst of `wanted`. If the last index read has enough, it is not read again; so
-    /// there may be more entries than returned if the result is at least `wanted`.
+    /// there may be more entries than returned if the result is at least `wanted`. In a packed ring there may be fewer than
+    /// returned, but one at least.
     #[inline]
     pub fn offered_for(&mut self, wanted: u16) -> Result<u16, InvalidRing> {
+        if L::PACKED {
+            return self.memory.offered(self.next);
+        }
         if self.known() >= wanted {
             return Ok(self.known());
         }
-        let n = self.offered()?;
+        let n = self.memory.offered(self.next)?;
         self.seen = self.next.wrapping_add(n);
         Ok(n)
     }
 
     /// Reads `n` entries, at most [`BURST`], which the guest offers, into `burst`, and calls `prefetch` for each buffer
-    /// that is used directly, with its place in the burst.
+    /// that is used directly, with its number in the burst. Of a packed ring it reads those that are offered, at most up
+    /// to the first with several descriptors.
     #[inline(always)]
     pub fn read_burst<'m>(
         &'m self,
@@ -225,31 +240,34 @@ impl Ring {
         prefetch: impl Fn(usize, &Part<'m>),
     ) -> Result<(), InvalidRing> {
         let n = usize::from(n).min(BURST);
-        let mut line = u16::MAX;
-        for (head, i) in burst.heads[..n].iter_mut().zip(0..) {
-            *head = self.memory.available(cursor.next.wrapping_add(i));
-            // Drivers use descriptors in order: most share a line with the one before.
-            if *head / PER_LINE != line {
-                line = *head / PER_LINE;
-                self.memory.prefetch(*head);
-            }
-        }
+        self.memory.read_heads(cursor.next, &mut burst.heads[..n]);
         // Buffers are used directly if their headers have 12 bytes and no write is logged.
-        let plain = self.header() == HEADER && (self.log.is_none() || direction == Direction::FromGuest);
+        let plain =
+            self.header() == HEADER && (self.wiring.log.is_none() || direction == Direction::FromGuest);
         let flags = if direction == Direction::ToGuest { Descriptor::WRITE } else { 0 };
         let window = self.memory.memory().window(cursor.hint);
-        let entries = burst.heads[..n].iter().zip(&mut burst.first).zip(&mut burst.whole);
+        let entries = burst.heads[..n].iter_mut().zip(&mut burst.first).zip(&mut burst.whole);
         for (at, ((head, first), whole)) in entries.enumerate() {
-            *first = self.memory.descriptor(*head).ok_or(InvalidRing::Head)?;
+            match self.memory.first(cursor.next, at as u16, head)? {
+                Some(descriptor) => *first = descriptor,
+                None => break,
+            }
+            if L::PACKED {
+                burst.len = at + 1;
+            }
             let is_one = first.flags(Descriptor::NEXT | Descriptor::WRITE | Descriptor::INDIRECT) == flags;
             if let Some(part) = window.part(first.address, first.len())
                 && is_one & plain
             {
                 prefetch(at, &part);
                 *whole = part;
+            } else if L::PACKED && first.has(Descriptor::NEXT) {
+                break;
             }
         }
-        burst.len = n;
+        if !L::PACKED {
+            burst.len = n;
+        }
         Ok(())
     }
 
@@ -271,26 +289,25 @@ impl Ring {
         self.seen = cursor.next.wrapping_add(cursor.left);
     }
 
-    /// Entry `index`, with its first descriptor.
-    pub fn entry(&self, index: u16) -> Result<(u16, Descriptor), InvalidRing> {
-        let head = self.memory.available(index);
-        Ok((head, self.memory.descriptor(head).ok_or(InvalidRing::Head)?))
+    /// The entry at `place`, with its first descriptor; `None`: it is not offered.
+    pub fn entry(&self, place: u16) -> Result<Option<(u16, Descriptor)>, InvalidRing> {
+        let mut head = [0];
+        self.memory.read_heads(place, &mut head);
+        let [mut head] = head;
+        let first = self.memory.first(place, 0, &mut head)?;
+        Ok(first.map(|first| (head, first)))
     }
 
-    /// Prefetches the descriptors of the next `n` entries, at most [`BURST`]. If the guest has not written these entries yet, they still
-    /// name the descriptors of the previous round, which drivers mostly use again. Drivers use descriptors in order, so one address
-    /// for each cache line is enough.
+    /// Prefetches the descriptors of the next `n` entries, at most [`BURST`].
     #[inline]
     pub fn prefetch_next(&self, n: u16) {
-        for i in (0..n.min(BURST as u16)).step_by(usize::from(PER_LINE)) {
-            self.memory.prefetch(self.memory.available(self.next.wrapping_add(i)));
-        }
+        self.memory.prefetch_next(self.next, n.min(BURST as u16));
     }
 
-    /// Number of entries that are known to be offered.
+    /// Number of entries that are known to be offered; in a packed ring that of a burst.
     #[inline]
     pub fn known(&self) -> u16 {
-        self.seen.wrapping_sub(self.next)
+        if L::PACKED { BURST as u16 } else { self.seen.wrapping_sub(self.next) }
     }
 
     /// Shows the guest the entries from `start` to `next`, and interrupts it if it wants that. Returns the number of
@@ -298,11 +315,11 @@ impl Ring {
     #[inline]
     pub fn publish(&mut self, start: u16) -> u64 {
         self.memory.publish(self.next);
-        if let Some(log) = &self.log {
-            log.used(start, self.next, self.memory.size());
+        if let Some(log) = &self.wiring.log {
+            self.memory.log(&log.dirty, log.used, start, self.next);
         }
         let before = self.signalled.replace(self.next);
-        let Some(call) = &self.call else { return 0 };
+        let Some(call) = &self.wiring.call else { return 0 };
         if !self.memory.wants_interrupt(before, self.next, self.has(feature::EVENT_IDX)) {
             return 0;
         }
