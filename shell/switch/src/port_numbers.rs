@@ -63,7 +63,7 @@ mod tests {
         let mut numbers = PortNumbers::new();
         let used = |n: PortNo| n.0 == 1;
         numbers.taken(used);
-        let mut choose = |name: &str, is_dummy| numbers.choose(name, is_dummy, used).0;
+        let choose = |name: &str, is_dummy| numbers.choose(name, is_dummy, used).0;
         assert_eq!([choose("p7", true), choose("br0", true), choose("p1", true)], [7, 100, 2]);
         assert_eq!([choose("p7", false), choose("p4294967295", true), choose("p", true)], [2, 2, 2]);
         numbers.order("p7", PortNo(9));
