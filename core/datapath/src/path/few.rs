@@ -110,7 +110,8 @@ fn find<'g>(
         (all, port) = (all | does, to);
         programs[i % FEW] = Some(&megaflow.payload);
     }
-    if all & !(REWRITES | COPIES) != 0 {
+    // Several packets are rewritten faster together.
+    if all & !(REWRITES | COPIES) != 0 || (all != 0 && n > 1) {
         return None;
     }
     recent.general = 0;
