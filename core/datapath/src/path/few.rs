@@ -68,8 +68,8 @@ impl Stage for Few<'_, '_> {
 }
 
 /// Reads all packets and finds their megaflows. `None`: some packet is not IPv4 without tags and options, or is a fragment; its megaflow
-/// is not found in the first place; or it does more than rewrite, copy and send. Then the next batches do without this, because theirs
-/// are probably of the same kind.
+/// is not found in the first place; or it does more than send (a single packet may be rewritten and copied). Then the next batches do
+/// without this, because theirs are probably of the same kind.
 #[inline(always)]
 fn find<'g>(
     shared: &Shared,
