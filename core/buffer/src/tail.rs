@@ -55,7 +55,7 @@ impl<'a> Tail<'a> {
 
     /// Length in bytes.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub fn total_len(&self) -> usize {
         self.pieces.iter().map(|piece| piece.len).sum()
     }
 }
@@ -90,7 +90,7 @@ impl Buffer {
             && self.is_whole()
             && (1..=PIECES_MAX).contains(&count)
             && size.checked_sub(RESERVED).is_some_and(|room| present <= room)
-            && tail.len() <= size - present;
+            && tail.total_len() <= size - present;
         if !fits {
             return false;
         }
@@ -243,7 +243,7 @@ mod tests {
         unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
     }
 
-    fn pieces<'m>(memory: &'m [u8], lens: &[usize]) -> Vec<Piece> {
+    fn pieces(memory: &[u8], lens: &[usize]) -> Vec<Piece> {
         let mut at = 0;
         let mut piece = |len: &usize| {
             at += len;

@@ -238,7 +238,8 @@ impl DropLog {
     #[inline]
     fn wants_port(&mut self, port: u32) -> bool {
         if self.last_port.0 != port {
-            self.last_port = (port, self.captures.as_ref().is_some_and(|captures| captures.wants_drops_of(port)));
+            self.last_port =
+                (port, self.captures.as_ref().is_some_and(|captures| captures.wants_drops_of(port)));
         }
         self.last_port.1
     }

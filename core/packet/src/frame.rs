@@ -184,7 +184,7 @@ impl Frame {
     pub fn lend(&mut self, head: usize, tail: Tail<'_>) -> bool {
         let present = self.start as usize + head;
         // By that number `FramePool::free` recognizes buffers of the usual size that are whole.
-        self.len() == head + tail.len() && present != BUFFER && self.buffer.lend(present, tail)
+        self.len() == head + tail.total_len() && present != BUFFER && self.buffer.lend(present, tail)
     }
 
     /// Piece `n` of its tail, which begins behind [`Frame::head`]; the packet may end before the tail does. `None`: there is no

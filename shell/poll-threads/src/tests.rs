@@ -372,7 +372,8 @@ fn idle_kernel_ports_are_polled_rarely_and_lose_nothing() {
         let (polls, received) = <(Arc<AtomicU64>, Arc<AtomicU64>)>::default();
         let packet = compose(&FLOW, &[]);
         let (polls_of_it, received_of_it) = (Arc::clone(&polls), Arc::clone(&received));
-        let queue = Kernel { socket: near, endless: port == 0, packet, polls: polls_of_it, received: received_of_it };
+        let queue =
+            Kernel { socket: near, endless: port == 0, packet, polls: polls_of_it, received: received_of_it };
         let about = PolledPort { name: format!("k{port}"), ..PolledPort::default() };
         let number = PortNo(10 + port as u32);
         setup.workers.add(number, about, vec![RxHandle { queue: Box::new(queue), poll_fd }]);
