@@ -116,3 +116,17 @@ fn what_few_packets_hit_is_counted() {
     assert_eq!((events.iter().sum::<u64>(), tally.get(Event::Missed)), (40, 2));
     assert!(SENT.get() > 0 && tally.get(Event::FrontHit) <= tally.get(Event::CacheHit));
 }
+
+#[test]
+fn packets_matched_by_kind_alone_are_counted() {
+    let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, dl_type: 0xffff, nw_frag: 3, ..Flow::ZERO };
+    let rule = (Flow { in_port: 1, dl_type: 0x0800, ..Flow::ZERO }, mask, vec![out(2)]);
+    let mut setup = Setup::new(vec![rule]);
+    let bytes = compose(&tcp(1, 80), b"payload");
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        setup.send(1, &bytes);
+        counts.push(setup.worker.tally().get(Event::SimpleHit));
+    }
+    assert_eq!(counts, [0, 1, 2]);
+}

@@ -130,6 +130,10 @@ fn find<'g>(
     }
     tally.add(Event::CacheHit, n as u64);
     tally.add(Event::FrontHit, as_before as u64);
+    // No packet of this batch has metadata of its own (checked above), so none was recirculated.
+    if context.is_by_kind() {
+        tally.add(Event::SimpleHit, as_before as u64);
+    }
     Some(Found { programs, port: (all == 0 && !other).then_some(port) })
 }
 
