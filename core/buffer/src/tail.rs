@@ -128,11 +128,15 @@ impl Buffer {
     #[inline]
     pub fn piece(&self, outside: &'static Outside, n: usize) -> Option<Piece> {
         let record = self.record()?;
-        if !std::ptr::eq(record.outside, outside) || n >= record.pieces {
-            return None;
-        }
+        (std::ptr::eq(record.outside, outside) && n < record.pieces).then(|| self.piece_of(&record, n))
+    }
+
+    /// Piece `n` of an absent tail that has this record, and more than `n` pieces.
+    #[inline]
+    fn piece_of(&self, record: &Record, n: usize) -> Piece {
+        debug_assert!(n < record.pieces);
         // SAFETY: as in `record`: `lend` wrote as many pieces.
-        Some(unsafe { self.start().add(self.place_of(record.pieces, n)).cast::<Piece>().read_unaligned() })
+        unsafe { self.start().add(self.place_of(record.pieces, n)).cast::<Piece>().read_unaligned() }
     }
 
     /// `N` bytes from `start` on, for writing, of which the first `used` are accessed. If a tail is absent, the others may be
@@ -166,10 +170,7 @@ impl Buffer {
         let mut pieces = [MaybeUninit::<Piece>::uninit(); PIECES_MAX];
         let count = record.pieces.min(PIECES_MAX);
         for (n, place) in pieces.iter_mut().take(count).enumerate() {
-            // SAFETY: as in `piece`.
-            place.write(unsafe {
-                self.start().add(self.place_of(record.pieces, n)).cast::<Piece>().read_unaligned()
-            });
+            place.write(self.piece_of(&record, n));
         }
         let mut at = self.present();
         for piece in pieces.iter().take(count) {
@@ -208,7 +209,7 @@ impl Buffer {
         let (mut done, mut skip) = (front.len(), start.saturating_sub(self.present()));
         to[..done].copy_from_slice(front);
         for n in 0..record.pieces {
-            let Some(piece) = self.piece(record.outside, n) else { break };
+            let piece = self.piece_of(&record, n);
             let skipped = skip.min(piece.len);
             skip -= skipped;
             let len = (piece.len - skipped).min(to.len() - done);

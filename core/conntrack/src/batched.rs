@@ -357,7 +357,7 @@ mod tests {
     }
 
     proptest! {
-        /// Packets that begin connections are the same in the quick way and in the general one, and leave the same behind: after
+        /// Packets that begin connections are the same in the fast path and in the general path, and leave the same behind: after
         /// one look and after two, where the table or a zone is full, and where another packet was first.
         #[test]
         fn connections_begin_the_same_in_both_ways(
@@ -369,8 +369,8 @@ mod tests {
             most in 3..20u32,
             limit in 2..20u32,
         ) {
-            let (quick, general) = (Conntrack::new(1), Conntrack::new(1));
-            for ct in [&quick, &general] {
+            let (fast, general) = (Conntrack::new(1), Conntrack::new(1));
+            for ct in [&fast, &general] {
                 ct.set_max(most);
                 ct.set_limit(Some(5), limit);
             }
@@ -381,16 +381,16 @@ mod tests {
                 let packet = Packet { ethertype, l3: &l3, verify: true };
                 let (mut meta, mut meta_general) = (Metadata::default(), Metadata::default());
                 for action in [&actions[first], &actions[second]] {
-                    let (mut read, plan) = (Read::default(), quick.plan(action, now));
-                    quick.read(&packet, (&meta, false), &plan, &mut read);
-                    quick.prefetch(&mut read);
-                    let written = quick.track_read(&read, (&mut meta, false), &plan, &mut recent);
+                    let (mut read, plan) = (Read::default(), fast.plan(action, now));
+                    fast.read(&packet, (&meta, false), &plan, &mut read);
+                    fast.prefetch(&mut read);
+                    let written = fast.track_read(&read, (&mut meta, false), &plan, &mut recent);
                     let other = track_generally(&general, &packet, &mut meta_general, action, now);
-                    let (a, b) = (translation(&quick, &l3, written), translation(&general, &l3, other));
+                    let (a, b) = (translation(&fast, &l3, written), translation(&general, &l3, other));
                     prop_assert_eq!(a, b);
                     let told = |m: &Metadata| (m.state, m.zone, m.mark, m.label, m.tuple);
                     prop_assert_eq!(told(&meta), told(&meta_general));
-                    prop_assert_eq!((quick.count(), quick.dump(None, now)), (general.count(), general.dump(None, now)));
+                    prop_assert_eq!((fast.count(), fast.dump(None, now)), (general.count(), general.dump(None, now)));
                     // What was written changes the packet.
                     if a.is_some() {
                         break;

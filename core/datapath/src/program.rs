@@ -209,7 +209,8 @@ impl Op {
             Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopMpls { .. } | Op::PushNsh(_) | Op::PopNsh => {
                 true
             }
-            // The outer packet is of another connection. If it enters another bridge, its metadata begins anew.
+            // The outer packet belongs to another connection than the inner one. In another bridge it has no connection anyway,
+            // because a packet that enters a bridge gets new metadata.
             Op::TunnelPush(push) => push.enters.is_none(),
             _ => false,
         }

@@ -35,7 +35,7 @@ use std::sync::atomic::Ordering;
 use sync::Reader;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Every so many iterations the size of the cache is checked, and one iteration is timed by stage.
+/// Iterations from one check of the cache's size to the next. As often, one iteration is timed by stage.
 const CACHE_CHECK: u64 = 1024;
 
 /// Busy iterations from one publication of the counters to the next: at most some microseconds pass.

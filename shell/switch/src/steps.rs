@@ -59,10 +59,8 @@ impl Switch {
     pub fn change_dummy_number(&mut self, bridge: &str, name: &str, number: PortNo) {
         let desired = self.applied.clone();
         let row = desired.bridges.get(bridge).and_then(|config| config.interface(name)).map(|(row, _)| row);
-        if let Some(backer) =
-            self.bridges.get(bridge).and_then(|b| self.datapaths.of_bridge(b)).map(|b| b.kind.clone())
-            && let Some(backer) = self.datapaths.of_mut(&backer)
-        {
+        let Some(running) = self.bridges.get(bridge) else { return };
+        if let Some(backer) = self.datapaths.of_bridge_mut(running) {
             backer.numbers.order(name, number);
         }
         self.remove_interface(bridge, name);

@@ -310,6 +310,14 @@ fn change(
     }
 }
 
+/// Two guests that take long packets in several buffers, with their devices.
+fn two_guests() -> ([Arc<Device>; 2], [Front; 2]) {
+    let devices = [device(), device()];
+    let mut fronts = devices.each_ref().map(Front::new);
+    fronts.iter_mut().for_each(|front| front.handshake(feature::VERSION_1 | feature::MRG_RXBUF));
+    (devices, fronts)
+}
+
 /// Packets of many lengths, in one buffer or two, from one guest to another: each arrives as it was sent, and the sender
 /// gets its buffers back when the last frame is done.
 #[test]
@@ -317,11 +325,7 @@ fn tails_stay_with_their_sender_until_they_are_sent() {
     let mut lent_bursts = 0;
     for seed in 0..300 {
         let mut dice = fastrand::Rng::with_seed(seed);
-        let devices = [device(), device()];
-        let [mut from, mut to] = devices.each_ref().map(Front::new);
-        [&mut from, &mut to]
-            .into_iter()
-            .for_each(|front| front.handshake(feature::VERSION_1 | feature::MRG_RXBUF));
+        let (devices, [from, to]) = two_guests();
         let mut source = from_guest::FromGuest::new(&devices[0], 0);
         let mut sender = to_guest::ToGuest::new(&devices[1], 0);
         let (mut pool, mut index, mut offered, mut seen) = (FramePool::new(8), 0, 0, 0);
@@ -377,11 +381,7 @@ fn tails_stay_with_their_sender_until_they_are_sent() {
 /// A guest that changes a packet after the switch has looked at it changes its tail only.
 #[test]
 fn what_was_parsed_is_what_is_sent() {
-    let devices = [device(), device()];
-    let [mut from, mut to] = devices.each_ref().map(Front::new);
-    [&mut from, &mut to]
-        .into_iter()
-        .for_each(|front| front.handshake(feature::VERSION_1 | feature::MRG_RXBUF));
+    let (devices, [mut from, to]) = two_guests();
     let mut source = from_guest::FromGuest::new(&devices[0], 0);
     let (mut pool, mut frames) = (FramePool::new(8), Vec::new());
     let at = from.send_split(0, &[1; 1496], 1496)[0];

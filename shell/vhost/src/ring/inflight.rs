@@ -133,7 +133,7 @@ impl Area {
             && start.checked_add(stride)? <= self.bytes;
         // The mapping begins where the file does.
         let at = self.mapping.start().wrapping_add(usize::try_from(self.offset.checked_add(start)?).ok()?);
-        fits.then(|| Region { at, size, area: Arc::clone(self) })
+        fits.then(|| Region { at, size, _area: Arc::clone(self) })
     }
 
     /// Forgets where the rings were: their driver starts again.
@@ -148,15 +148,14 @@ pub(crate) struct Region {
     at: *mut u8,
     size: u16,
     /// Keeps the memory mapped.
-    #[allow(dead_code, reason = "held for its mapping")]
-    area: Arc<Area>,
+    _area: Arc<Area>,
 }
 
-// SAFETY: the pointer leads into a shared mapping that `area` keeps, and is used for atomic accesses only.
+// SAFETY: the pointer leads into a shared mapping that `_area` keeps, and is used for atomic accesses only.
 unsafe impl Send for Region {}
 
-/// Where a packed ring was: the places before and after the buffers that were being given back, and whether the first
-/// descriptor of so many gives all of them back.
+/// Where a packed ring was: the places before and after the buffers that were being given back. `together`: the number of
+/// descriptors, if the first one gives all of them back; 0 if each is given back by its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     pub before: u16,

@@ -1,9 +1,9 @@
 //! The words of a packed ring in guest memory.
 //!
 //! One array of descriptors goes both ways. The guest offers a chain in descriptors that follow each other; the switch
-//! gives it back by one descriptor in the place of the first. Whether a descriptor is offered or given back is told by two
-//! of its flags, which are compared with a counter that changes at each end of the ring. The last word of a descriptor
-//! has these flags, the length and the number of the buffer, so each is offered, and given back, by one store.
+//! gives it back by one descriptor in the place of the first. Two flags of a descriptor say whether it is offered or given
+//! back. They are compared with the wrap counter, one bit that changes at each end of the ring. The last word of a descriptor
+//! contains these flags, the length and the number of the buffer, so one store offers it or gives it back.
 //!
 //! Sources: virtio 1.2, 2.8.
 
