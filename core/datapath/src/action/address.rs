@@ -82,16 +82,17 @@ pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
     ip[7] = ip[7] & !k.hlimit | v.hlimit & k.hlimit;
 }
 
-/// Writes an ARP packet.
+/// Writes an ARP packet. If it is too short for all fields, those that it has are written.
 pub fn set_arp(p: &mut Packet, m: &Masked<ArpKey>) {
     let layout = p.layout();
     if !ethertype::is_arp(layout.dl_type) {
         return;
     }
-    let Some(arp) = header::<28>(p, layout.l3) else { return };
     let (v, k) = (&m.value, &m.mask);
-    let mut write = |at: usize, value: &[u8], mask: &[u8]| {
-        for ((b, v), m) in arp[at..].iter_mut().zip(value).zip(mask) {
+    let at = usize::from(layout.l3);
+    let mut write = |field: usize, value: &[u8], mask: &[u8]| {
+        let bytes = p.frame.bytes_mut().get_mut(at + field..).unwrap_or_default();
+        for ((b, v), m) in bytes.iter_mut().zip(value).zip(mask) {
             *b = *b & !m | v & m;
         }
     };

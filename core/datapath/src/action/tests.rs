@@ -154,6 +154,22 @@ fn arp_and_icmp() {
 }
 
 #[test]
+fn of_a_cut_arp_packet_the_fields_that_are_there_are_written() {
+    let whole = compose(&Flow { dl_type: 0x0806, nw_proto: 1, nw_src: 1, nw_dst: 2, ..Flow::ZERO }, &[]);
+    let value = ArpKey { sip: 7, tip: 8, op: 2, sha: Mac([1; 6]), tha: Mac([2; 6]) };
+    let mask = ArpKey { sip: u32::MAX, tip: u32::MAX, op: 0xffff, sha: Mac([255; 6]), tha: Mac([255; 6]) };
+    let written = |bytes: &[u8]| {
+        let mut p = packet(bytes);
+        set(&mut p, &SetField::Arp(Masked::new(value, mask)));
+        p.frame.bytes().to_vec()
+    };
+    let all = written(&whole[..42]);
+    for len in 14..42 {
+        assert_eq!(written(&whole[..len]), all[..len], "{len} bytes");
+    }
+}
+
+#[test]
 fn ports_of_a_header_beyond_the_packet_stay() {
     let mut bytes = compose(&base(false, 6, false), b"payload");
     // The data offset in units of four bytes.
