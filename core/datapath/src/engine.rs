@@ -43,6 +43,22 @@ pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
 /// Number of free buffers that a worker keeps.
 const KEEP_BUFFERS: usize = 2048;
 
+/// Packets that go on when their batch is done.
+#[derive(Default)]
+pub(crate) struct Later {
+    /// To be recirculated.
+    pub(crate) recirculated: VecDeque<Recirculated>,
+    /// Of the slow path: their megaflow passes each of them to the control half for translation.
+    pub(crate) slow: Vec<Packet>,
+}
+
+impl Later {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.recirculated.is_empty() && self.slow.is_empty()
+    }
+}
+
 /// The state that the stages of a worker share.
 pub(crate) struct Engine {
     pub(crate) id: WorkerId,
@@ -59,8 +75,7 @@ pub(crate) struct Engine {
     pub(crate) tally: Tally,
     /// Packets dropped in this iteration.
     pub(crate) drops: DropLog,
-    /// Packets to be recirculated.
-    pub(crate) recirculated: VecDeque<Recirculated>,
+    pub(crate) later: Later,
     /// Decapsulated packets.
     pub(crate) popped: PoppedBatches,
     /// Frames to send, by port number.
@@ -133,7 +148,7 @@ impl Engine {
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
             drops: DropLog::new(id, Arc::clone(&published.last_drops), Arc::clone(&published.port_drops)),
-            recirculated: VecDeque::new(),
+            later: Later::default(),
             popped: PoppedBatches::default(),
             outputs: Vec::new(),
             waiting: Vec::new(),

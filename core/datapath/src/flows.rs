@@ -80,7 +80,8 @@ impl<'a> NewFlow<'a> {
         translation: &'a Translation,
         birth: Birth,
     ) -> NewFlow<'a> {
-        let Translation { mask, actions, owner, dependency_set, .. } = translation;
+        let Translation { mask, owner, dependency_set, .. } = translation;
+        let actions = translation.megaflow_actions();
         NewFlow::new(
             flow,
             key,

@@ -139,6 +139,8 @@ mod qos_tests;
 #[cfg(test)]
 mod shared_rxq_tests;
 #[cfg(test)]
+mod slow_path_tests;
+#[cfg(test)]
 mod steering_tests;
 #[cfg(test)]
 mod tail_tests;

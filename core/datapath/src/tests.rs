@@ -99,6 +99,7 @@ impl UpcallHandler for Control {
         Translation {
             actions: actions.into(),
             mask: Box::new(mask),
+            slow_path: None,
             install: true,
             version: self.version.load(Ordering::Relaxed),
             owner: self.credited.clone(),
@@ -353,6 +354,7 @@ fn a_translation_that_is_no_longer_current_is_not_published() {
             Translation {
                 actions,
                 mask: Box::new(Flow::ZERO),
+                slow_path: None,
                 install: true,
                 version: 1,
                 owner,

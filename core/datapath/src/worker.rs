@@ -14,7 +14,7 @@ use crate::engine::{Engine, Handler};
 use crate::last_drop::Place;
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
-use crate::path::{answers, execute, meter, park, receive, run, transmit};
+use crate::path::{answers, execute, meter, park, receive, run, slow_path, transmit};
 use crate::port::{FrameBatch, RX_BURST, RxQueue};
 use crate::ports::{Ports, SHARED_RX};
 use crate::program::Program;
@@ -519,14 +519,14 @@ impl Worker {
     /// The port of the next packets to pass through the path again: recirculated ones first, then
     /// decapsulated ones.
     fn next_recirculated(&self) -> Option<u32> {
-        let recirculated = self.engine.recirculated.front().map(|a| a.packet.meta.in_port);
+        let recirculated = self.engine.later.recirculated.front().map(|a| a.packet.meta.in_port);
         recirculated.or_else(|| self.engine.popped.first_port())
     }
 
-    /// Processes recirculated packets, then sends all packets that must not be held longer.
+    /// Processes recirculated packets and those of the slow path, then sends all packets that must not be held longer.
     #[inline]
     fn finish(&mut self, now: Millis, at: Option<Cycles>) {
-        if !(self.engine.recirculated.is_empty() && self.engine.popped.is_empty()) {
+        if !(self.engine.later.is_empty() && self.engine.popped.is_empty()) {
             self.run_recirculated(now);
         }
         self.engine.end_stage(PathStage::Turn);
@@ -555,13 +555,17 @@ impl Worker {
         }
     }
 
-    /// Processes recirculated packets.
+    /// Processes recirculated packets and those of the slow path.
     #[inline(never)]
     fn run_recirculated(&mut self, now: Millis) {
-        while let Some(in_port) = self.next_recirculated() {
+        loop {
+            slow_path::translate_all(&mut self.engine, now);
+            let Some(in_port) = self.next_recirculated() else {
+                if self.engine.later.slow.is_empty() { return } else { continue }
+            };
             while self.engine.batch.len() < BATCH
                 && let Some(again) =
-                    self.engine.recirculated.pop_front_if(|a| a.packet.meta.in_port == in_port)
+                    self.engine.later.recirculated.pop_front_if(|a| a.packet.meta.in_port == in_port)
             {
                 self.engine.batch.push(again);
             }

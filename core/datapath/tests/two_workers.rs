@@ -40,6 +40,7 @@ impl UpcallHandler for Control {
         Translation {
             actions,
             mask,
+            slow_path: None,
             install: true,
             version: 0,
             owner: self.0.clone(),

@@ -23,6 +23,8 @@ pub struct Upcall<'a> {
 pub struct Translation {
     /// Actions for this packet, and for all packets that are equal under `mask`.
     pub actions: Arc<[DpAction]>,
+    /// Passes packets to the control half, if each must be translated on its own: then these are the actions of the megaflow.
+    pub slow_path: Option<Arc<[DpAction]>>,
     /// The bits that the translation consulted. `in_port` and `recirc_id` are always matched.
     pub mask: Box<Flow>,
     /// Whether to install a megaflow. If not, the actions are for this packet only.
@@ -43,6 +45,7 @@ impl Translation {
     pub fn failed(reason: DropReason) -> Translation {
         Translation {
             actions: Arc::new([]),
+            slow_path: None,
             mask: Box::new(Flow::ONES),
             install: false,
             version: 0,
@@ -51,6 +54,11 @@ impl Translation {
             error: Some(reason),
         }
     }
+
+    /// The actions of the megaflow.
+    pub fn megaflow_actions(&self) -> &Arc<[DpAction]> {
+        self.slow_path.as_ref().unwrap_or(&self.actions)
+    }
 }
 
 /// The control half as workers see it. Called by any worker thread and by callers of `Datapath::execute`.
@@ -58,7 +66,13 @@ pub trait UpcallHandler: Send + Sync {
     /// Translates a packet that no megaflow matches.
     fn miss(&self, upcall: Upcall<'_>) -> Translation;
 
-    /// Handles a packet of a `userspace` action. May call `Datapath::execute`.
+    /// Translates a packet of a megaflow that passes its packets to the control half ([`Translation::slow_path`]). The megaflow has
+    /// counted the packet, and its owner is credited for it.
+    fn slow_path(&self, upcall: Upcall<'_>) -> Translation {
+        self.miss(upcall)
+    }
+
+    /// Handles a packet of another `userspace` action. May call `Datapath::execute`.
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace);
 
     /// Shadow check: translates `packet` again and compares the result with `megaflow`, which it hit. The calling

@@ -30,6 +30,12 @@ impl Userspace {
     pub fn slow_path(reason: SlowReason) -> Userspace {
         Userspace::new(UserspaceCookie::Slow { reason })
     }
+
+    /// Returns whether the packet is translated and executed. A packet of a [protocol](SlowReason::PROTOCOLS) of the switch has been
+    /// translated where this action is executed.
+    pub fn is_translated(&self) -> bool {
+        matches!(self.cookie, UserspaceCookie::Slow { reason } if !reason.intersects(SlowReason::PROTOCOLS))
+    }
 }
 
 /// Why a packet is passed to the control half.

@@ -6,8 +6,8 @@
 use crate::flow_text::{Style, flow_line, key_only};
 use datapath::Datapath;
 use dpif::text::{NoNames, actions_text, ufid_text};
-use dpif::{DpAction, DpFlow};
-use flow::{Flow, Match};
+use dpif::{DpAction, DpFlow, Upcall};
+use flow::Match;
 use runtime::log::Level;
 use runtime::{Module, RateLimit};
 use units::Millis;
@@ -17,12 +17,12 @@ static DATAPATH_LIMIT: RateLimit = RateLimit::new(600, 600);
 static DPIF: Module = Module::new("dpif");
 static DPIF_LIMIT: RateLimit = RateLimit::new(600, 600);
 
-/// Logs that no megaflow matched a packet.
-pub fn missed(datapath: &str, flow: &Flow, packet: &[u8]) {
+/// Logs an upcall, because no megaflow matched (`miss`) or because of an action of the megaflow (`action`).
+pub fn upcall(datapath: &str, kind: &str, upcall: &Upcall<'_>) {
     if DATAPATH.enabled(Level::Dbg) {
-        let key = key_only(flow);
-        let bytes: String = packet.iter().map(|b| format!("{b:02x}")).collect();
-        runtime::log_rl!(DATAPATH, DATAPATH_LIMIT, Level::Dbg, "{datapath}: miss upcall:\n{key}\n{bytes}");
+        let key = key_only(upcall.flow);
+        let bytes: String = upcall.packet.iter().map(|b| format!("{b:02x}")).collect();
+        runtime::log_rl!(DATAPATH, DATAPATH_LIMIT, Level::Dbg, "{datapath}: {kind} upcall:\n{key}\n{bytes}");
     }
 }
 

@@ -55,7 +55,7 @@ fn handle_answer(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, an
         }
         Outcome::Failed(reason) => {
             if let Some(packet) = packets.pop_front() {
-                park::lose(engine, packet, reason);
+                inline::lose(engine, packet, reason);
             }
         }
         Outcome::Unserved => {

@@ -162,12 +162,27 @@ pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
     (p.meta.recirc_id, p.meta.padding) = (id, None);
     engine.tally.add(Event::Recirculated, 1);
     let key = engine.batch.known(p.number, &p.meta);
-    engine.recirculated.push_back(Recirculated { packet: p, key });
+    engine.later.recirculated.push_back(Recirculated { packet: p, key });
+}
+
+/// Has each packet translated and executed after the batch. The actions that follow work on a copy.
+fn slow_path(engine: &mut Engine, group: &mut Vec<Packet>, last: bool) {
+    if last {
+        engine.later.slow.append(group);
+    } else {
+        for p in group.iter() {
+            let copy = copy(engine, p);
+            engine.later.slow.extend(copy);
+        }
+    }
 }
 
 /// Passes each packet to the control half, which only reads it. So packets are copied only to truncate them
 /// or to finish their offloads.
 fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>, last: bool) {
+    if userspace.is_translated() {
+        return slow_path(engine, group, last);
+    }
     for p in group.iter_mut() {
         if !last {
             engine.tally.add(Event::Created, 1);

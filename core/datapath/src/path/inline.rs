@@ -64,8 +64,7 @@ pub(super) fn translate(
         None => Translation::failed(DropReason::UpcallError),
     };
     if let Some(reason) = translation.error {
-        engine.tally.add(Event::Lost, 1);
-        return engine.drop_packet(packet, reason);
+        return lose(engine, packet, reason);
     }
     engine.tally.add(Event::Missed, 1);
     // The packet that creates a megaflow is not counted by the megaflow.
@@ -95,13 +94,19 @@ pub(super) fn translate(
         }
     }
     translation.owner.credit(&FlowStats { packets: 1, bytes: len, used: Some(now), tcp_flags: flags });
-    match found {
+    match found.filter(|_| translation.slow_path.is_none()) {
         Some(megaflow) => run_one(engine, &megaflow.payload, packet),
         None => run_one(engine, &Program::compile(&translation.actions), packet),
     }
 }
 
-fn run_one(engine: &mut Engine, program: &Program, packet: Packet) {
+/// Drops a packet that could not be translated.
+pub(super) fn lose(engine: &mut Engine, packet: Packet, reason: DropReason) {
+    engine.tally.add(Event::Lost, 1);
+    engine.drop_packet(packet, reason);
+}
+
+pub(super) fn run_one(engine: &mut Engine, program: &Program, packet: Packet) {
     let mut group = engine.list();
     group.push(packet);
     execute::run(engine, program, &mut group);

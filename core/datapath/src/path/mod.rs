@@ -24,6 +24,7 @@ mod prepare;
 pub mod receive;
 pub mod recent;
 pub(crate) mod shadow;
+pub(crate) mod slow_path;
 mod step;
 mod straight;
 pub mod transmit;

@@ -9,7 +9,7 @@
 //!
 //! Only ports that have parked packets pay for this: without them, each batch costs a comparison.
 
-use super::inline;
+use super::inline::{self, lose};
 use super::megaflows::Megaflows;
 use crate::batch::{BATCH, NONE};
 use crate::engine::Engine;
@@ -186,11 +186,6 @@ pub(crate) fn miss(
     } else {
         lose(engine, packet, DropReason::UpcallBacklog);
     }
-}
-
-pub(super) fn lose(engine: &mut Engine, packet: Packet, reason: DropReason) {
-    engine.tally.add(Event::Lost, 1);
-    engine.drop_packet(packet, reason);
 }
 
 /// Translates all parked packets of a port (`None`: of all ports) inline. Later answers find no entry.

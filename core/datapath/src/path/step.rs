@@ -18,7 +18,7 @@ use cpu::{Line, Stage};
 fn may_go_now(engine: &Engine, hashed: bool) -> bool {
     let waits = |parking: &Parking| !parking.park.is_empty();
     engine.batch.may_go_again(hashed)
-        && engine.recirculated.is_empty()
+        && engine.later.recirculated.is_empty()
         && !engine.parking.as_deref().is_some_and(waits)
 }
 

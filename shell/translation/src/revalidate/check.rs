@@ -7,6 +7,7 @@ use datapath::Datapath;
 use dpif::text::{NoNames, actions_text};
 use dpif::{DpFlow, Translation};
 use flow::Flow;
+use std::sync::Arc;
 use units::Millis;
 
 /// Result of checking a megaflow.
@@ -48,7 +49,7 @@ impl Finding {
     pub fn wanted(&self) -> String {
         match self {
             Finding::Right(_) | Finding::TooWide => "that".to_owned(),
-            Finding::Wrong { wanted, .. } => actions_text(&wanted.actions, &NoNames),
+            Finding::Wrong { wanted, .. } => actions_text(wanted.megaflow_actions(), &NoNames),
             Finding::Unwanted => "not to be cached".to_owned(),
         }
     }
@@ -60,7 +61,7 @@ pub fn compare(handler: &Handler, published: &Published, flow: &DpFlow) -> Findi
         Retranslation::Unassociated if *flow.actions == [UNASSOCIATED] => Finding::Right(None),
         Retranslation::Uncached | Retranslation::Unassociated => Finding::Unwanted,
         Retranslation::Megaflow(wanted) => {
-            match (*wanted.actions == *flow.actions, covers(&flow.mask, &wanted.mask)) {
+            match (**wanted.megaflow_actions() == *flow.actions, covers(&flow.mask, &wanted.mask)) {
                 (true, true) => Finding::Right(Some(wanted)),
                 (true, false) => Finding::TooWide,
                 (false, covered) => Finding::Wrong { wanted, covered },
@@ -87,9 +88,10 @@ pub(super) fn repair(
             CheckResult::TooWide
         }
         Finding::Wrong { wanted: t, covered: true } => {
-            crate::flow_log::modified(name, flow, &t.actions);
+            let actions = Arc::clone(t.megaflow_actions());
+            crate::flow_log::modified(name, flow, &actions);
             // If the flow has been removed meanwhile, there is nothing to repair.
-            let _ = datapath.flow_modify(flow.ufid, t.actions, Some((t.owner, t.dependency_set)), now);
+            let _ = datapath.flow_modify(flow.ufid, actions, Some((t.owner, t.dependency_set)), now);
             CheckResult::Wrong
         }
         // The same actions may come from other rules, which are to be credited from now on.

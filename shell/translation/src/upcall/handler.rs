@@ -14,7 +14,9 @@ use crate::trace_text::TraceText;
 use crate::upcall::owner::Owner;
 use crate::upcall::packet_in::PacketInParts;
 use crate::upcall::shadow_check_counts::ShadowCheckCounts;
-use dpif::{DpAction, DropReason, Translation, Upcall, UpcallHandler, Userspace, UserspaceCookie};
+use dpif::{
+    DpAction, DropReason, SlowReason, Translation, Upcall, UpcallHandler, Userspace, UserspaceCookie,
+};
 use flow::{Flow, Tunnel};
 use runtime::{Module, RateLimit};
 use std::sync::Arc;
@@ -164,13 +166,16 @@ impl Handler {
             _ => mask.tlv,
         };
         mask.layout = flow::tlv::Layout::EMPTY;
-        let install = output.slow.is_empty() && !output.avoid_caching;
+        // The switch's own protocols are received by the translation of each packet.
+        let install = !output.slow.intersects(SlowReason::PROTOCOLS) && !output.avoid_caching;
         let dependency_set = self.shared.number(&output.dependencies);
+        let slow_path = (install && !output.slow.is_empty()).then(|| output.megaflow_actions().into());
         let actions = output.packet_actions();
         let owner = Owner::new(&self.shared, &self.patches, output.credits, output.recircs, fresh);
         let slow_meter = output.slow_meter.filter(|_| !output.slow.is_empty()).map(DpAction::Meter);
         Translation {
             actions: slow_meter.into_iter().chain(actions).collect(),
+            slow_path,
             mask,
             install,
             version: published.version,
@@ -178,6 +183,31 @@ impl Handler {
             dependency_set,
             error: None,
         }
+    }
+
+    /// Translates the packet of an upcall and carries out the effects. `metered`: it has passed the meter of the slow path.
+    fn answer(&self, upcall: &Upcall<'_>, metered: bool) -> Translation {
+        let published = self.shared.published();
+        let Some((bridge, flow)) = received(&published, self, upcall.flow) else {
+            runtime::log_rl!(
+                LOG,
+                LIMIT,
+                runtime::log::Level::Info,
+                "received packet on unassociated datapath port {}",
+                PortNo(upcall.flow.in_port)
+            );
+            return unassociated(&published, upcall.flow);
+        };
+        let mut output = self.translate(&published, bridge, &flow, Some(upcall.packet));
+        if metered {
+            output.slow_meter = None;
+        }
+        Handler::log(&output);
+        if matches!(output.error, Some(Failure::RecursionTooDeep | Failure::TooManyResubmits)) {
+            self.log_loop(&published, bridge, &flow, upcall.packet);
+        }
+        self.carry_out(&published, std::mem::take(&mut output.effects), upcall.packet, upcall.now);
+        self.translation(&published, output, (bridge, upcall.flow), true)
     }
 }
 
@@ -215,6 +245,7 @@ fn unassociated(published: &Published, flow: &Flow) -> Translation {
     let tunnel = if flow.tunnel == none { none } else { outer_header_mask() };
     Translation {
         actions: Arc::new([UNASSOCIATED]),
+        slow_path: None,
         mask: Box::new(Flow { tunnel, ..mask }),
         install: true,
         version: published.version,
@@ -240,25 +271,13 @@ impl UpcallHandler for Handler {
     }
 
     fn miss(&self, upcall: Upcall<'_>) -> Translation {
-        crate::flow_log::missed(&self.name, upcall.flow, upcall.packet);
-        let published = self.shared.published();
-        let Some((bridge, flow)) = received(&published, self, upcall.flow) else {
-            runtime::log_rl!(
-                LOG,
-                LIMIT,
-                runtime::log::Level::Info,
-                "received packet on unassociated datapath port {}",
-                PortNo(upcall.flow.in_port)
-            );
-            return unassociated(&published, upcall.flow);
-        };
-        let mut output = self.translate(&published, bridge, &flow, Some(upcall.packet));
-        Handler::log(&output);
-        if matches!(output.error, Some(Failure::RecursionTooDeep | Failure::TooManyResubmits)) {
-            self.log_loop(&published, bridge, &flow, upcall.packet);
-        }
-        self.carry_out(&published, std::mem::take(&mut output.effects), upcall.packet, upcall.now);
-        self.translation(&published, output, (bridge, upcall.flow), true)
+        crate::flow_log::upcall(&self.name, "miss", &upcall);
+        self.answer(&upcall, false)
+    }
+
+    fn slow_path(&self, upcall: Upcall<'_>) -> Translation {
+        crate::flow_log::upcall(&self.name, "action", &upcall);
+        self.answer(&upcall, true)
     }
 
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {

@@ -37,8 +37,8 @@ fn matches(flow: &Flow, megaflow: &DpFlow) -> bool {
 /// packets that get wrong actions.
 fn difference(handler: &Handler, published: &Published, flow: &Flow, actions: &[DpAction]) -> Option<String> {
     match handler.retranslate(published, flow) {
-        Retranslation::Megaflow(t) if *t.actions == *actions => None,
-        Retranslation::Megaflow(t) => Some(dpif::text::actions_text(&t.actions, &NoNames)),
+        Retranslation::Megaflow(t) if **t.megaflow_actions() == *actions => None,
+        Retranslation::Megaflow(t) => Some(dpif::text::actions_text(t.megaflow_actions(), &NoNames)),
         Retranslation::Unassociated if *actions == [UNASSOCIATED] => None,
         Retranslation::Uncached | Retranslation::Unassociated => Some("not to be cached".to_owned()),
     }

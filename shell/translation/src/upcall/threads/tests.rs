@@ -88,6 +88,7 @@ impl UpcallHandler for Slow {
         Translation {
             actions: Arc::new([DpAction::Output(PortNo(2))]),
             mask: Box::new(Flow { nw_src: u32::MAX, ..Flow::ZERO }),
+            slow_path: None,
             install: true,
             version: 0,
             owner: Arc::new(NoOwner),

@@ -1,0 +1,48 @@
+//! Slow path: a megaflow may pass each of its packets to the control half (`userspace(slow_path(…))`). The worker translates them one
+//! by one after the batch, within its upcall budget if handlers exist.
+
+use super::inline::{lose, run_one};
+use crate::engine::Engine;
+use crate::packet::Packet;
+use crate::program::Program;
+use crate::tally::Event;
+use dpif::{DropReason, Translation, Upcall};
+use units::Millis;
+
+/// Translates and executes the packets of the slow path that wait. Their megaflow has counted them.
+pub(crate) fn translate_all(engine: &mut Engine, now: Millis) {
+    if engine.later.slow.is_empty() {
+        return;
+    }
+    let start = (engine.counter)();
+    let mut packets = std::mem::take(&mut engine.later.slow);
+    for packet in packets.drain(..) {
+        translate(engine, packet, now);
+    }
+    if engine.later.slow.is_empty() {
+        engine.later.slow = packets;
+    }
+    let took = (engine.counter)() - start;
+    engine.tally.add(Event::UpcallCycles, took.0);
+}
+
+fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
+    let (start, served) = ((engine.counter)(), engine.is_served());
+    if served && engine.parking.as_ref().is_some_and(|parking| !parking.budget.is_left()) {
+        return lose(engine, packet, DropReason::UpcallBacklog);
+    }
+    let flow = packet.flow();
+    let upcall = Upcall { packet: packet.frame.bytes(), flow: &flow, now, worker: engine.id };
+    let translation = match &*engine.handler {
+        Some(handler) => handler.slow_path(upcall),
+        None => Translation::failed(DropReason::UpcallError),
+    };
+    match translation.error {
+        Some(reason) => lose(engine, packet, reason),
+        None => run_one(engine, &Program::compile(&translation.actions), packet),
+    }
+    let took = (engine.counter)() - start;
+    if let Some(parking) = engine.parking.as_mut().filter(|_| served) {
+        parking.budget.spend(took.0);
+    }
+}
