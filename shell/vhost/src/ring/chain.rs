@@ -6,7 +6,8 @@ use super::layout::Layout;
 use crate::memory::Part;
 use arrayvec::ArrayVec;
 
-/// Maximum number of parts of one packet: 64 KB in buffers of 256 bytes, and some more. Chains with more parts are refused.
+/// Maximum number of parts of one packet, also of empty ones: 64 KB in buffers of 256 bytes, and some more. Chains with more parts
+/// are refused.
 pub(crate) const PARTS_MAX: usize = 280;
 
 /// The parts of the chains of one packet, in order.
@@ -155,6 +156,10 @@ impl<'m, L: Layout> Walk<'m, L> {
         hint: &mut usize,
     ) -> Result<u32, InvalidRing> {
         let (mut address, mut left) = (buffer.address, buffer.len());
+        if left == 0 {
+            // Counts as a part: so also a packet in buffers without length ends after `PARTS_MAX` descriptors.
+            parts.try_push(Part::EMPTY).map_err(|_| InvalidRing::Chain)?;
+        }
         while left > 0 {
             let part = self.ring.memory().part(address, left, hint).ok_or(InvalidRing::Address)?;
             parts.try_push(part).map_err(|_| InvalidRing::Chain)?;

@@ -292,10 +292,13 @@ impl<L: Layout> Ring<L> {
         header[vnet::LEN..].copy_from_slice(&(taken.len() as u16).to_le_bytes());
         scatter(&parts, &header[..header_len], item);
         if let Some(log) = &self.wiring.log {
-            // All bytes of the parts count as written, also those behind the packet.
+            // Only what is written: the guest offers up to 4 GB, a million pages.
+            let mut left = needed;
             for part in &parts {
+                let len = part.len().min(left);
                 let address = self.memory.memory().address_of(part);
-                address.into_iter().for_each(|at| log.dirty.mark(at, part.len() as u64));
+                address.into_iter().for_each(|at| log.dirty.mark(at, len as u64));
+                left -= len;
             }
         }
         drop(parts);

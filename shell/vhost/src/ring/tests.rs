@@ -1,18 +1,21 @@
 //! Rings of both formats with a driver that does what the specification says, as simply as it can: the same packets and
 //! buffers lead to the same results, and these are what was sent.
 
+use super::InvalidRing;
 use super::access::Split;
 use super::descriptor::{Addresses, Descriptor};
 use super::fill::Item;
 use super::layout::Layout;
 use super::packed::Packed;
-use super::split::{Ring, Start, Wiring};
+use super::split::{Log, Ring, Start, Wiring};
+use crate::dirty::DirtyLog;
 use crate::feature;
 use crate::memory::tests::file;
 use crate::memory::{GuestMemory, Layout as Region};
 use packet::frame::FramePool;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
 use std::sync::Arc;
 
 const USER: u64 = 1 << 40;
@@ -440,4 +443,57 @@ fn a_packed_ring_continues_where_it_was() {
         assert!(ring(Some(7), None).is_none() && ring(Some(0x8007), None).is_none());
         guest.ring = next.unwrap();
     }
+}
+
+/// Chains of empty buffers: a packet ends after as many descriptors as it may have parts.
+fn empty_buffers<D: Driver>() {
+    const EMPTY: u16 = 200;
+    for indirect in [false, true] {
+        let features = feature::VERSION_1 | feature::MRG_RXBUF | feature::INDIRECT;
+        let chain = [0; EMPTY as usize];
+        let mut guest = Guest::<D>::new(1024, features);
+        // A packet of the guest may have a few empty buffers.
+        let buffers = guest.offer(&[0, HEADER as u32, 0, 60], false, indirect).unwrap();
+        guest.write(&buffers, &[&[0; HEADER][..], &[7; 60]].concat());
+        let (mut pool, mut out) = (FramePool::new(4), Vec::new());
+        assert_eq!(guest.ring.receive(8, &mut pool, &mut out, None).packets, 1);
+        assert_eq!(out.pop().unwrap().bytes(), [7; 60]);
+        guest.collect();
+        // Two such chains have more descriptors than a packet may have, and no bytes.
+        (0..3).for_each(|_| drop(guest.offer(&chain, true, false)));
+        let filled = guest.ring.fill(&[Item::new(&[1; 60])], |_, _| panic!("nothing was sent"));
+        assert_eq!((filled.handled, guest.ring.invalid), (0, Some(InvalidRing::Chain)));
+    }
+}
+
+#[test]
+fn empty_buffers_count() {
+    empty_buffers::<SplitDriver>();
+    empty_buffers::<PackedDriver>();
+}
+
+/// While the guest is migrated, only pages that were written are marked, however long the guest's buffers are.
+fn log_of_long_buffers<D: Driver>() {
+    let fd = file(4096);
+    let payload = [4096u64, 0].map(u64::to_ne_bytes).concat();
+    let dirty = Arc::new(DirtyLog::map(&payload, &fd).unwrap());
+    let mut guest = Guest::<D>::new(8, feature::VERSION_1 | feature::MRG_RXBUF | feature::LOG_ALL);
+    guest.ring.wiring = Wiring { log: Some(Log { dirty, used: None }), ..Wiring::default() };
+    let long = guest.offer(&[3 << 20], true, false).unwrap();
+    let filled = guest.ring.fill(&[Item::new(&[5; 4500])], |_, _| {});
+    assert_eq!((filled.handled, guest.ring.invalid), (1, None));
+    assert_eq!(guest.read(&long, 4512)[HEADER..], [5; 4500]);
+    let mut log = Vec::new();
+    std::fs::File::from(fd).read_to_end(&mut log).unwrap();
+    let first = (long[0].0 / 4096) as usize;
+    let marked: Vec<_> = (0..8 * log.len()).filter(|n| log[n / 8] & (1 << (n % 8)) != 0).collect();
+    assert!(marked.ends_with(&[first, first + 1]), "{marked:?}");
+    // A packed ring marks its descriptors, too.
+    assert!(marked.len() <= 4, "{marked:?}");
+}
+
+#[test]
+fn only_written_pages_are_logged() {
+    log_of_long_buffers::<SplitDriver>();
+    log_of_long_buffers::<PackedDriver>();
 }
