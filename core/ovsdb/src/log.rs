@@ -54,7 +54,7 @@ pub struct Records {
     pub records: Vec<(usize, Json)>,
     /// Length of the valid part in bytes: the file's length, unless the last record is incomplete.
     pub good_len: usize,
-    /// What is wrong after the valid part; `None` if the last record is merely truncated.
+    /// What is wrong after the valid part; `None` if nothing follows it.
     pub tail_fault: Option<String>,
 }
 
@@ -93,11 +93,18 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
                 records.push((offset, json));
                 offset += len;
             }
-            Err(Fault::Incomplete) => break,
-            Err(Fault::Wrong(_)) if rest.ends_with(&[0]) => break,
+            // Also after a length that reaches beyond the file: what is dropped is reported in each case.
+            Err(Fault::Incomplete) => {
+                tail_fault = Some(format!("the record at offset {offset} is cut off"));
+                break;
+            }
             // The record was not synced, so nothing after it was acknowledged either.
             Err(Fault::Unwritten) => {
-                tail_fault = Some(format!("bytes that were never written at offset {offset}"));
+                tail_fault = Some(unwritten(offset));
+                break;
+            }
+            Err(Fault::Wrong(_)) if rest.ends_with(&[0]) => {
+                tail_fault = Some(unwritten(offset));
                 break;
             }
             Err(Fault::Wrong(cause)) if offset > 0 && !record_follows(rest) => {
@@ -108,6 +115,10 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
         }
     }
     Ok(Records { records, good_len: offset, tail_fault })
+}
+
+fn unwritten(offset: usize) -> String {
+    format!("bytes that were never written at offset {offset}")
 }
 
 /// Whether a header follows after the start of `rest`.

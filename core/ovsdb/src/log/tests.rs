@@ -39,11 +39,20 @@ fn a_cut_anywhere_in_the_last_record_leaves_the_others() {
     for cut in first..file.len() {
         let records = read(&file[..cut]).unwrap();
         assert_eq!((records.good_len, records.records.len()), (first, 1), "cut at {cut}");
+        // What is dropped is reported.
+        assert_eq!(records.tail_fault.is_some(), cut > first, "cut at {cut}");
     }
+    assert_eq!(read(&file).unwrap().tail_fault, None);
     let mut zeros = file.clone();
     zeros.truncate(first + 20);
     zeros.extend([0; 100]);
-    assert_eq!(read(&zeros).unwrap().good_len, first);
+    let zeros = read(&zeros).unwrap();
+    assert!(zeros.good_len == first && zeros.tail_fault.is_some());
+    // A length beyond the end of the file.
+    let long =
+        [&file[..first], b"OVSDB JSON 99999999 0000000000000000000000000000000000000000\n{}\n"].concat();
+    let long = read(&long).unwrap();
+    assert!(long.good_len == first && long.tail_fault.is_some());
 }
 
 #[test]
