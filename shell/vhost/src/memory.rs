@@ -322,10 +322,17 @@ impl<'m> Part<'m> {
         cpu::prefetch_at(self.at.wrapping_add(LINE.min(len.saturating_sub(1))));
     }
 
-    /// As [`Part::prefetch_first`], for writing.
+    /// As [`Part::prefetch_first`], for writing a packet with a header of `header` bytes.
+    ///
+    /// A line that has only the header is prefetched for reading: the header is written only if it differs (see [`Part::set_header`]).
+    /// A prefetch for writing would take the line from the guest's core, which reads the header of each packet.
     #[inline(always)]
-    pub fn prefetch_first_for_write(&self, len: usize) {
-        cpu::prefetch_write_at(self.at);
+    pub fn prefetch_first_for_write(&self, header: usize, len: usize) {
+        if (self.at.addr() + header).is_multiple_of(LINE) {
+            cpu::prefetch_at(self.at);
+        } else {
+            cpu::prefetch_write_at(self.at);
+        }
         cpu::prefetch_write_at(self.at.wrapping_add(LINE.min(len.saturating_sub(1))));
     }
 

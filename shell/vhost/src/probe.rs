@@ -69,8 +69,8 @@ pub fn rings(content: &[u8]) {
             assert!(out.iter().all(|frame| !frame.is_undone() || frame.offload().fits(frame.bytes())));
             pool.free_all(&mut out);
             loans.clear();
-            assert!(loans.is_empty() && (got.lent || !ring.is_unshown()));
-            ring.show();
+            assert!(loans.is_empty() && (got.lent || !ring.is_lent()));
+            ring.show_lent();
         } else {
             let items = packets.map(Item::new);
             let mut sent = 0;

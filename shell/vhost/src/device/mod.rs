@@ -188,9 +188,18 @@ impl Device {
         }
     }
 
+    /// Removes a ring and returns it. The guest gets all of its buffers back. For the serving thread, while no worker is inside.
+    fn stop(&self, number: usize) -> Option<Box<AnyRing>> {
+        let mut ring = self.replace(number, None);
+        if let Some(ring) = &mut ring {
+            ring.show_rest();
+        }
+        ring
+    }
+
     /// Removes all rings; for the serving thread, while no worker is inside.
     fn clear(&self) {
-        (0..self.slots.len()).for_each(|number| drop(self.replace(number, None)));
+        (0..self.slots.len()).for_each(|number| drop(self.stop(number)));
         *self.invalid() = None;
         self.announce.store(0, Ordering::Relaxed);
         *self.facts() = None;

@@ -82,7 +82,7 @@ impl RingConfig {
 
     /// Starts the ring as it is configured now, or stops it. To be called while no worker is inside.
     pub fn apply(&mut self, number: usize, device: &Device, memory: Option<Memory<'_>>, features: u64) {
-        let old = device.replace(number, None);
+        let old = device.stop(number);
         self.base = old.as_ref().map(|old| old.place()).or(self.base);
         let new = memory.map_or(Ok(None), |memory| self.ring(number, &memory, features, old.as_deref()));
         let new = new.unwrap_or_else(|invalid| {

@@ -107,14 +107,19 @@ impl AnyRing {
         each!(self, ring => ring.receive(max, pool, out, loans))
     }
 
-    /// Whether the guest has not got the buffers of the last burst back yet.
-    pub fn is_unshown(&self) -> bool {
-        each!(self, ring => ring.unshown.is_some())
+    /// Whether packets of the last burst are lent.
+    pub fn is_lent(&self) -> bool {
+        each!(self, ring => ring.lent)
     }
 
-    /// Gives the guest the buffers of a burst with loans back. Returns the number of interrupts.
-    pub fn show(&mut self) -> u64 {
-        each!(self, ring => ring.show())
+    /// Gives the guest the buffers of a burst with loans back: see [`Ring::show_lent`].
+    pub fn show_lent(&mut self) -> u64 {
+        each!(self, ring => ring.show_lent())
+    }
+
+    /// Gives the guest back what waits: see [`Ring::show_rest`].
+    pub fn show_rest(&mut self) -> u64 {
+        each!(self, ring => ring.show_rest())
     }
 
     /// Puts packets into the guest's buffers: see [`Ring::fill`].

@@ -134,12 +134,11 @@ impl<L: Layout> Ring<L> {
         if self.invalid.is_some() {
             return filled;
         }
-        let start = self.next;
         if let Err(invalid) = self.put_all(items, &mut filled, &mut sent) {
             self.invalid = Some(invalid);
         }
         if filled.handled > filled.too_long {
-            filled.interrupts = self.publish(start);
+            filled.interrupts = self.show_all();
         }
         filled
     }
@@ -183,7 +182,7 @@ impl<L: Layout> Ring<L> {
         let mut burst = Burst::new();
         let n = cursor.left.min(items.len() as u16);
         self.read_burst(cursor, n, Direction::ToGuest, &mut burst, |at, part| {
-            part.prefetch_first_for_write(items.get(at).map_or(0, |item| HEADER + item.len()));
+            part.prefetch_first_for_write(HEADER, items.get(at).map_or(0, |item| HEADER + item.len()));
         })?;
         let ready = write_headers(items, &burst);
         let (first, rest) = items.split_at(ready);

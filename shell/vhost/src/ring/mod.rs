@@ -6,6 +6,7 @@
 //! - [`inflight`]: where rings are, for a switch that takes the place of one that was killed;
 //! - [`chain`]: descriptors become parts of guest memory;
 //! - [`split`]: the state of a ring, and notifications; [`any`]: a ring of either format;
+//! - [`show`]: when the guest sees what it gets back;
 //! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives;
 //! - [`loans`]: long packets, of which only the beginning is copied when they are received.
 //!
@@ -27,6 +28,7 @@ mod layout;
 pub(crate) mod loans;
 mod packed;
 pub(crate) mod receive;
+mod show;
 pub(crate) mod split;
 #[cfg(test)]
 mod tests;

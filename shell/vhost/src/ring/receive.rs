@@ -20,7 +20,7 @@ const _: () = assert!(cfg!(target_endian = "little"));
 
 impl<L: Layout> Ring<L> {
     /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again. With
-    /// `loans`, of which none may be out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::show`].
+    /// `loans`, of which none may be out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::show_lent`].
     #[inline(never)]
     pub fn receive(
         &mut self,
@@ -33,7 +33,7 @@ impl<L: Layout> Ring<L> {
         if self.invalid.is_some() {
             return Received::default();
         }
-        let (start, mut packets) = (self.next, 0);
+        let mut packets = 0;
         let loans = loans.filter(|_| self.memory.lends());
         let mut to = Taken { pool, out, loans };
         if let Err(invalid) = self.take(max, &mut to, &mut packets) {
@@ -41,19 +41,14 @@ impl<L: Layout> Ring<L> {
         }
         let lent = to.loans.is_some_and(|loans| !loans.is_empty());
         let interrupts = match packets {
-            0 => 0,
+            0 => self.show_late(),
             _ if lent => {
-                self.unshown = Some(start);
+                self.lent = true;
                 0
             }
-            _ => self.publish(start),
+            _ => self.show_most(),
         };
         Received { packets, refused: packets - (out.len() - before), interrupts, lent }
-    }
-
-    /// Gives the guest the buffers of a burst with loans back. Returns the number of interrupts.
-    pub fn show(&mut self) -> u64 {
-        self.unshown.take().map_or(0, |start| self.publish(start))
     }
 
     /// `packets` counts those that were taken.

@@ -134,7 +134,7 @@ pub(crate) struct Ring<L> {
     /// cache line from the guest's core.
     seen: u16,
     /// The used index at the last interrupt decision; `None`: there was none.
-    signalled: Option<u16>,
+    pub signalled: Option<u16>,
     features: u64,
     /// The region that an address was found in last.
     pub hint: usize,
@@ -143,8 +143,14 @@ pub(crate) struct Ring<L> {
     kicks: bool,
     /// The previous burst found packets.
     pub busy: bool,
-    /// Where the entries begin that the guest does not see as used yet, because packets were lent.
-    pub unshown: Option<u16>,
+    /// Where the entries end that the guest sees as used; what follows, up to `next`, waits in order to be [shown](super::show).
+    pub shown: u16,
+    /// Packets of the last burst are lent, so its entries must wait.
+    pub lent: bool,
+    /// The guest does not want to be interrupted, as far as is known.
+    pub is_polling: bool,
+    /// Bursts since the last one that found packets, up to a limit.
+    pub empty: u16,
     /// Invalid data that the guest wrote into this ring: it is not read again.
     pub invalid: Option<InvalidRing>,
 }
@@ -184,7 +190,10 @@ impl<L: Layout> Ring<L> {
             wiring: Wiring::default(),
             kicks: false,
             busy: false,
-            unshown: None,
+            shown: next,
+            lent: false,
+            is_polling: false,
+            empty: 0,
             invalid: old.and_then(|old| old.invalid),
         };
         ring.ask_for_kicks(old.is_some_and(|old| old.kicks));
@@ -308,24 +317,6 @@ impl<L: Layout> Ring<L> {
     #[inline]
     pub fn known(&self) -> u16 {
         if L::PACKED { BURST as u16 } else { self.seen.wrapping_sub(self.next) }
-    }
-
-    /// Shows the guest the entries from `start` to `next`, and interrupts it if it wants that. Returns the number of
-    /// interrupts.
-    #[inline]
-    pub fn publish(&mut self, start: u16) -> u64 {
-        self.memory.publish(self.next);
-        if let Some(log) = &self.wiring.log {
-            self.memory.log(&log.dirty, log.used, start, self.next);
-        }
-        let before = self.signalled.replace(self.next);
-        let Some(call) = &self.wiring.call else { return 0 };
-        if !self.memory.wants_interrupt(before, self.next, self.has(feature::EVENT_IDX)) {
-            return 0;
-        }
-        // Fails if the counter is full: then the guest has an interrupt that it has not handled.
-        let _ = rustix::io::write(&**call, &1u64.to_ne_bytes());
-        1
     }
 
     /// Asks the guest to kick for the next entry, or not to kick.

@@ -6,6 +6,7 @@ use super::access::Split;
 use super::descriptor::{Addresses, Descriptor};
 use super::fill::Item;
 use super::layout::Layout;
+use super::loans::Loans;
 use super::packed::Packed;
 use super::split::{Log, Ring, Start, Wiring};
 use crate::dirty::DirtyLog;
@@ -314,6 +315,7 @@ fn sends<D: Driver>(seed: u64, size: u16) -> Vec<usize> {
         }
         let got = guest.ring.receive(dice.usize(..40), &mut pool, &mut out, None);
         assert_eq!((got.refused, guest.ring.invalid), (0, None));
+        guest.ring.show_rest();
         assert!(out.iter().all(|frame| Some(frame.bytes()) == sent.pop_front().as_deref()), "seed {seed}");
         assert!(guest.collect().iter().all(|(_, len)| *len == 0));
         assert_eq!(guest.offered.len(), sent.len(), "seed {seed}: what was taken was given back");
@@ -496,4 +498,46 @@ fn log_of_long_buffers<D: Driver>() {
 fn only_written_pages_are_logged() {
     log_of_long_buffers::<SplitDriver>();
     log_of_long_buffers::<PackedDriver>();
+}
+
+/// While a guest polls, the last buffers wait: for the next packets, or for some bursts without any.
+#[test]
+fn the_last_buffers_wait_while_the_guest_polls() {
+    const NO_INTERRUPT: u8 = 1;
+    let polling = [(0, NO_INTERRUPT, true), (0, 0, false), (feature::EVENT_IDX, NO_INTERRUPT, false)];
+    for (seed, (features, flags, waits)) in polling.into_iter().enumerate() {
+        for (size, last) in [(128u16, 32), (16, 4)] {
+            let last = if waits { last } else { 0 };
+            let mut guest = Guest::<SplitDriver>::new(size, feature::VERSION_1 | features);
+            let call = Some(Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()));
+            guest.ring.wiring = Wiring { call, ..Wiring::default() };
+            guest.memory.write(AVAILABLE, &[flags]);
+            let (mut pool, mut out, mut loans) = (FramePool::new(64), Vec::new(), Loans::new());
+            let bursts = [5, 6, 2, 8, 1].into_iter().cycle().zip([false, true].into_iter().cycle());
+            for (turn, (n, lends)) in bursts.take(20).enumerate() {
+                for _ in 0..n {
+                    let buffers = guest.offer(&[HEADER as u32 + 700], false, false).unwrap();
+                    guest.write(&buffers, &[0; HEADER + 700]);
+                }
+                let got = guest.ring.receive(32, &mut pool, &mut out, lends.then_some(&mut loans));
+                assert_eq!((got.packets, got.lent), (n, lends), "case {seed}");
+                if lends {
+                    assert_eq!((guest.collect().len(), guest.ring.show_rest()), (0, 0), "they are lent");
+                }
+                pool.free_all(&mut out);
+                loans.clear();
+                guest.ring.show_lent();
+                // The first time it is not known that the guest polls.
+                let waiting = if turn == 0 { 0 } else { guest.offered.len().min(last) };
+                guest.collect();
+                assert_eq!(guest.offered.len(), waiting, "case {seed}");
+            }
+            for _ in 0..63 {
+                guest.ring.receive(32, &mut pool, &mut out, None);
+                assert_eq!(guest.collect().len(), 0, "case {seed}");
+            }
+            guest.ring.receive(32, &mut pool, &mut out, None);
+            assert_eq!(guest.collect().len(), last, "case {seed}");
+        }
+    }
 }
