@@ -91,14 +91,13 @@ impl Conntrack {
         let zone = plan.action.zone;
         let Some(hash) = meta.known.hash().filter(|_| meta.zone == zone) else { return false };
         if meta.tuple.proto == ipproto::UDP {
-            read.words.read_tuple(&meta.tuple, zone, packet.verify);
+            read.words.read_tuple(&meta.tuple, zone);
             read.kind = if meta.tuple.v6 { PacketKind::Ipv6 } else { PacketKind::Ipv4 };
         } else {
             read.subject = subject::read(packet.ethertype, packet.l3, zone, false);
             if read.subject.is_none() {
                 return false;
             }
-            read.words.finished = packet.verify;
             read.kind = PacketKind::Other;
         }
         find(hash, plan, read);
@@ -114,7 +113,7 @@ impl Conntrack {
             return find(read.words.hash_ipv6(&self.chain), plan, read);
         }
         read.subject = subject::read(packet.ethertype, packet.l3, zone, packet.verify);
-        (read.kind, read.words.finished) = (PacketKind::Invalid, packet.verify);
+        read.kind = PacketKind::Invalid;
         if let Some(subject) = &read.subject {
             read.kind = PacketKind::Other;
             find(subject.key.hash(&self.chain), plan, read);
@@ -196,7 +195,7 @@ impl Conntrack {
             PacketKind::Other => read.subject?,
             PacketKind::Known | PacketKind::Invalid => return None,
         };
-        self.begin_absent((&subject, read.words.finished), &read.place, meta, plan)
+        self.begin_absent(&subject, &read.place, meta, plan)
     }
 
     /// Step 3 for packets that the fast path does not handle.

@@ -92,7 +92,7 @@ impl Conntrack {
     #[inline(never)]
     pub(crate) fn begin_absent(
         &self,
-        (subject, finished): (&Subject, bool),
+        subject: &Subject,
         place: &Place<'_>,
         meta: &mut Metadata,
         plan: &Plan<'_>,
@@ -138,7 +138,7 @@ impl Conntrack {
         if let Some((reply, side)) = filling.reply {
             meta.state |= translated_bit(side, false);
             let any = Translated { handle: c.handle, side, reply: false, related: false };
-            written = match finished && !key.v6 && matches!(key.proto, ipproto::TCP | ipproto::UDP) {
+            written = match !key.v6 && matches!(key.proto, ipproto::TCP | ipproto::UDP) {
                 true => Written::Ends(Ends::of_replies(reply.address_word(), reply.port_word())),
                 false => Written::Translation(any),
             };

@@ -121,8 +121,12 @@ impl Conntrack {
         *meta = Metadata { state, zone, mark, label, tuple, known, control: None };
         let Some(side) = side else { return Some(Written::Nothing) };
         let any = Translated { handle, side, reply, related: false };
-        let ends = if packet.finished { A::ends(found) } else { None };
-        Some(ends.map_or(Written::Translation(any), Written::Ends))
+        Some(match A::ends(found) {
+            // Often nothing is translated: the address of a load balancer is not used, or a gateway's own address is kept.
+            Some(ends) if packet.has_ends(&ends) => Written::Nothing,
+            Some(ends) => Written::Ends(ends),
+            None => Written::Translation(any),
+        })
     }
 
     /// Tracks a packet that was not tracked before and that changes no protocol state, under a [plain](Plan::is_plain) plan.

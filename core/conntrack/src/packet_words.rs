@@ -25,8 +25,6 @@ pub(crate) struct PacketWords {
     /// Source and destination port, 32 bits each.
     pub(crate) ports: u64,
     pub(crate) content: Content,
-    /// The packet's checksums are complete; they are not left to an offload.
-    pub(crate) finished: bool,
 }
 
 /// Edits of a packet after tracking.
@@ -35,7 +33,7 @@ pub enum Written {
     /// Nothing.
     #[default]
     Nothing,
-    /// New addresses and ports of a TCP or UDP packet over IPv4 without options, whose checksums are complete.
+    /// New addresses and ports of a TCP or UDP packet over IPv4 without options.
     Ends(Ends),
     /// The edits of any other packet: [`Conntrack::translation`](crate::Conntrack::translation) computes them.
     Translation(Translated),
@@ -164,7 +162,6 @@ impl PacketWords {
         }
         let ports = u32::from_be_bytes(*ends.first_chunk()?);
         self.ports = u64::from(ports >> 16) << 32 | u64::from(ports & 0xffff);
-        self.finished = verify;
         (ports >> 16 != 0 && ports & 0xffff != 0).then_some(())
     }
 
@@ -172,6 +169,13 @@ impl PacketWords {
     #[inline(always)]
     pub(crate) fn words(&self) -> (u64, u64) {
         (self.addresses, self.ports)
+    }
+
+    /// Returns whether the packet, over IPv4, has these addresses and ports.
+    #[inline(always)]
+    pub(crate) fn has_ends(&self, ends: &Ends) -> bool {
+        let ports = (self.ports >> 16) as u32 | self.ports as u32 & 0xffff;
+        (self.addresses, ports) == (ends.addresses, ends.ports)
     }
 
     #[inline(always)]
@@ -184,14 +188,13 @@ impl PacketWords {
         Key::hash_ipv6(self.meta_bits, self.ipv6_addresses, self.ports, chain)
     }
 
-    /// Takes a UDP packet from its tuple, which an earlier `ct` has read. `finished`: its checksums are finished.
-    pub(crate) fn read_tuple(&mut self, tuple: &Tuple, zone: u16, finished: bool) {
+    /// Takes a UDP packet from its tuple, which an earlier `ct` has read.
+    pub(crate) fn read_tuple(&mut self, tuple: &Tuple, zone: u16) {
         self.meta_bits = meta_bits(tuple.proto, zone) | if tuple.v6 { IS_IPV6 } else { 0 };
         self.addresses = tuple.src[1] << 32 | tuple.dst[1] & 0xffff_ffff;
         self.ipv6_addresses = [tuple.src, tuple.dst];
         self.ports = u64::from(tuple.tp_src) << 32 | u64::from(tuple.tp_dst);
         self.content = Content::Other;
-        self.finished = finished;
     }
 
     /// Converts the packet to the form of the general path.

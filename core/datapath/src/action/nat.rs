@@ -50,14 +50,26 @@ const HEADER_SUM_AT: usize = 24;
 const UDP_SUM_AT: usize = 40;
 const TCP_SUM_AT: usize = 50;
 
-/// Writes addresses and ports of a TCP or UDP packet over IPv4 without options, and updates its checksums, which must be complete.
-/// `false`: nothing was changed, because the frame has tags.
+/// Writes addresses and ports of a TCP or UDP packet over IPv4 without options, and updates its checksums.
+/// `false`: nothing was changed, because the frame has tags, or a device stated something about its checksums.
 #[inline]
 pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     let len = frame.len();
+    // Start and offset of a checksum that its sender left open.
+    let mut open = None;
+    if frame.is_undone() {
+        open = frame.offload().csum.map(|csum| (usize::from(csum.start), usize::from(csum.offset)));
+        if open.is_none() {
+            return false;
+        }
+    }
     let Some(head) = frame.head_mut(0, PORTS_AT + Tcp::LEN) else { return false };
     let tcp = head[PROTO_AT] == ipproto::TCP;
     if head[12..15] != IPV4_WITHOUT_TAGS || len < PORTS_AT + if tcp { Tcp::LEN } else { Udp::LEN } {
+        return false;
+    }
+    let sum_offset = if tcp { TCP_SUM_AT } else { UDP_SUM_AT } - PORTS_AT;
+    if open.is_some_and(|open| open != (PORTS_AT, sum_offset)) {
         return false;
     }
     let addresses = be64(head, ADDRESSES_AT);
@@ -69,6 +81,7 @@ pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     head[PORTS_AT..PORTS_AT + 4].copy_from_slice(&ends.ports.to_be_bytes());
     sum_at(head, HEADER_SUM_AT, moved);
     match tcp {
+        _ if open.is_some() => open_sum_at(head, PORTS_AT + sum_offset, moved),
         true => _ = sum_at(head, TCP_SUM_AT, both),
         // A UDP checksum of zero means that there is none; a computed zero is written as 0xffff (RFC 768).
         false if head[UDP_SUM_AT..UDP_SUM_AT + 2] == [0; 2] => {}
@@ -107,6 +120,13 @@ fn sum_at(head: &mut [u8; REACH], at: usize, delta: u64) -> u16 {
     let new = fold(u64::from(!old) + delta);
     head[at..at + 2].copy_from_slice(&(!new).to_be_bytes());
     !new
+}
+
+/// Updates an open checksum by a change of the addresses: its field has the sum of the pseudo header, not complemented.
+#[inline(always)]
+fn open_sum_at(head: &mut [u8; REACH], at: usize, delta: u64) {
+    let old = u16::from_be_bytes([head[at], head[at + 1]]);
+    head[at..at + 2].copy_from_slice(&fold(u64::from(old) + delta).to_be_bytes());
 }
 
 /// The 16-bit one's complement sum of a number below 2^40.
@@ -209,6 +229,7 @@ mod tests {
     use crate::action::tests::packet;
     use flow::compose::compose;
     use flow::{Flow, Mac};
+    use packet::offload::{Offload, PartialChecksum};
     use proptest::prelude::*;
 
     fn flow_of(v6: bool, proto: u8, [src, dst]: [u8; 2], [a, b]: [u16; 2]) -> Flow {
@@ -291,6 +312,23 @@ mod tests {
             tagged.splice(12..12, [0x81, 0, 0, 5]);
             let mut p = packet(&tagged);
             prop_assert!(!write_ends(&mut p.frame, &new) && p.frame.bytes() == tagged);
+        }
+
+        /// The sender of the packet left its checksum open.
+        #[test]
+        fn an_open_checksum_is_right_when_it_is_finished(tcp: bool, ends: [u8; 2], ports: [u16; 2], to: [u8; 2], to_ports: [u16; 2]) {
+            let proto = if tcp { ipproto::TCP } else { ipproto::UDP };
+            let mut before = compose(&flow_of(false, proto, ends, ports), b"payload");
+            let (start, offset) = packet::segment::make_partial(&mut before).unwrap();
+            let [src, dst] = to.map(|n| address(false, n)[1]);
+            let new = Ends { addresses: src << 32 | dst, ports: u32::from(to_ports[0]) << 16 | u32::from(to_ports[1]) };
+            let mut p = packet(&before);
+            p.frame.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso: None });
+            prop_assert!(write_ends(&mut p.frame, &new));
+            let offload = p.frame.offload();
+            prop_assert!(offload.finish(p.frame.bytes_mut(), |_| ()).is_some());
+            let after = compose(&flow_of(false, proto, to, to_ports), b"payload");
+            prop_assert!(twice_zero(p.frame.bytes(), &after), "{:02x?}\n{after:02x?}", p.frame.bytes());
         }
 
         #[test]
