@@ -124,6 +124,16 @@ pub(crate) struct Arrived {
     pub(crate) options: Vec<Option<Box<Options>>>,
 }
 
+impl Arrived {
+    /// Removes the outer header of packet `i`, and its options; those of the packets after it move up.
+    pub(crate) fn remove_header(&mut self, i: usize) {
+        self.outers.remove(i);
+        if i < self.options.len() {
+            self.options.remove(i);
+        }
+    }
+}
+
 /// Batches that wait for their pass, in order.
 #[derive(Default)]
 pub(crate) struct PoppedBatches {

@@ -51,7 +51,7 @@ pub enum Sum {
         /// What else it does: some of [`METERS`], [`TRACKS`], [`REWRITES`], [`COPIES`].
         does: u8,
     },
-    /// Adds a tunnel's header, then sends to this port.
+    /// Rewrites packets or not, adds a tunnel's header, then sends to this port.
     PushAndSend(u32),
     /// Sends by the link of this bond that has the packet's bucket.
     Balance(u32),
@@ -221,6 +221,22 @@ impl Op {
         matches!(self, Op::Ct(_) | Op::Recirc(_) | Op::Clone(_) | Op::Sample(..) | Op::CheckLen(..))
     }
 
+    /// Returns whether the connection tracking metadata of the packet matter to this operation, or to the control half or a later pass
+    /// that it leads to. What is traced of a dropped packet contains them, too.
+    fn reads_connection(&self) -> bool {
+        match self {
+            Op::Set(_)
+            | Op::Rewrite(_)
+            | Op::TunnelPush(_)
+            | Op::Output(_)
+            | Op::Balance(_)
+            | Op::CtClear => false,
+            Op::Hash { .. } | Op::Meter(_) | Op::Trunc(_) | Op::NotePadding => false,
+            Op::Clone(inner) | Op::Sample(_, inner) => inner.ops.iter().any(Op::reads_connection),
+            op => !op.is_edit(),
+        }
+    }
+
     /// Returns whether the packet (or a copy of it) ends here.
     fn consumes(&self) -> bool {
         matches!(
@@ -243,14 +259,13 @@ impl Program {
     pub(crate) fn new(ops: Vec<Op>) -> Program {
         let sum = match ops[..] {
             [Op::Drop(reason)] => Sum::Drop(reason),
-            [Op::TunnelPush(_), Op::Output(port)] => Sum::PushAndSend(port),
             [Op::Balance(bond)] => Sum::Balance(bond),
             [Op::Recirc(id)] => Sum::Recirculate(id),
             [Op::Hash { symmetric, basis }, Op::Recirc(id)] => {
                 Sum::HashAndRecirculate { symmetric, basis, id }
             }
             [Op::Ct(_), Op::Recirc(id)] => Sum::TrackAndRecirculate(id),
-            _ => sends(&ops).unwrap_or(Sum::Long),
+            _ => sends(&ops).or_else(|| pushes(&ops)).unwrap_or(Sum::Long),
         };
         let rewrite = match ops.get(before_edits(&ops)) {
             Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
@@ -310,11 +325,11 @@ impl Program {
         self.rewrite.as_ref().map(Arc::as_ptr) == other.rewrite.as_ref().map(Arc::as_ptr)
     }
 
-    /// The tunnel header, if the program does nothing but add it and send.
+    /// The tunnel header, if the program does nothing but [rewrite](Self::rewrite) or not, add the header and send.
     #[inline(always)]
     pub(crate) fn push(&self) -> Option<(&Push, u32)> {
-        match (self.sum, self.ops.first()) {
-            (Sum::PushAndSend(port), Some(Op::TunnelPush(push))) => Some((push, port)),
+        match (self.sum, &self.ops[..]) {
+            (Sum::PushAndSend(port), [.., Op::TunnelPush(push), _]) => Some((push, port)),
             _ => None,
         }
     }
@@ -365,6 +380,18 @@ fn sends(ops: &[Op]) -> Option<Sum> {
     }
 }
 
+/// What a list amounts to that [adds a tunnel's header and sends](Sum::PushAndSend).
+fn pushes(ops: &[Op]) -> Option<Sum> {
+    let rest = match ops {
+        [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
+        ops => ops,
+    };
+    match rest {
+        &[Op::TunnelPush(_), Op::Output(port)] => Some(Sum::PushAndSend(port)),
+        _ => None,
+    }
+}
+
 fn compile(actions: &[DpAction], nesting: usize) -> Program {
     // There is a program for each megaflow, so allocate no more than it needs, which is at least one
     // operation.
@@ -404,10 +431,22 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
             ops.extend(inner.ops);
         }
     }
+    remove_clears(&mut ops);
     if nesting == 0 && ops.iter().any(Op::checks_length) && ops.iter().any(Op::hides_length) {
         ops.insert(0, Op::NotePadding);
     }
     Program::new(ops)
+}
+
+/// Removes every `ct_clear` that no later operation depends on. Packets that are only rewritten and sent then stay in their batch, because
+/// nothing needs their connection tracking metadata.
+fn remove_clears(ops: &mut Vec<Op>) {
+    let needed = ops.iter().rposition(Op::reads_connection).map_or(0, |last| last + 1);
+    let mut at = 0;
+    ops.retain(|op| {
+        at += 1;
+        at <= needed || !matches!(op, Op::CtClear)
+    });
 }
 
 fn simple(action: &DpAction, nesting: usize) -> Op {

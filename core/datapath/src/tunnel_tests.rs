@@ -1,25 +1,31 @@
 //! Adding and removing tunnel headers in the datapath.
 
-use crate::tests::{Rule, Setup, out, tcp};
+use crate::port::{FrameBatch, FramePool, RxQueue, RxResult};
+use crate::tests::{Rule, Setup, Wire, out, tcp};
 use dpif::{DpAction, Masked, SetField, TunnelHeader, TunnelPush};
 use flow::{Flow, Mac, Tunnel};
 use packet::hex;
+use packet::offload::{Offload, PartialChecksum};
 use tunnel::{Kind, Request, Shape, build};
-use units::PortNo;
+use units::{PortNo, QueueId};
 
 const VXLAN: PortNo = PortNo(9);
 
 fn push() -> DpAction {
+    push_by(Kind::Vxlan { gbp: false }, &[])
+}
+
+fn push_by(kind: Kind, options: &[u8]) -> DpAction {
     let tunnel = Tunnel { tun_id: 7, ip_ttl: 64, flags: 2, ..Tunnel::default() };
     let built = build(&Request {
-        kind: Kind::Vxlan { gbp: false },
+        kind,
         dst_mac: Mac([2, 0, 0, 0, 0, 0x92]),
         src_mac: Mac([2, 0, 0, 0, 0, 0x88]),
         src: "1.1.2.88".parse().unwrap(),
         dst: "1.1.2.92".parse().unwrap(),
         dst_port: 4789,
         tunnel: &tunnel,
-        options: &[],
+        options,
         packet_type: 0,
         dl_type: 0x0800,
         shape: &Shape::default(),
@@ -213,5 +219,86 @@ fn recirculated_packets_keep_the_outer_header_beside_packets_of_longer_programs(
             "destination port {tp_dst}"
         );
     }
+    assert_eq!(setup.balance(), 0);
+}
+
+/// Packets of a kernel, which leaves some checksums open.
+struct FromKernel(Wire);
+
+impl RxQueue for FromKernel {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        let result = self.0.rx(pool, out, max);
+        for frame in out {
+            let csum = packet::segment::find_partial(frame.bytes());
+            let csum = csum.map(|(start, offset)| PartialChecksum { start, offset });
+            frame.set_offload(Offload { csum, gso: None });
+        }
+        result
+    }
+}
+
+/// A batch of packets that are rewritten and get a header, some of whose checksums the sender left open: each becomes what it becomes
+/// alone by the general path. The packets come out of the tunnel with their options.
+#[test]
+fn packets_are_rewritten_and_get_a_header_in_their_batch() {
+    let options = [1, 2, 0x80, 1, 0, 1, 0, 4];
+    let header = |out_port| {
+        let DpAction::TunnelPush(mut push) = push_by(Kind::Geneve, &options) else { panic!("it pushes") };
+        push.out_port = PortNo(out_port);
+        DpAction::TunnelPush(push)
+    };
+    let ttl = || {
+        let (value, mask) = (
+            dpif::Ipv4Key { ttl: 63, ..Default::default() },
+            dpif::Ipv4Key { ttl: 255, ..Default::default() },
+        );
+        DpAction::Set(SetField::Ipv4(Masked::new(value, mask)))
+    };
+    let key = |port| Flow { in_port: port, dl_type: 0x0800, nw_ttl: 64, ..Flow::ZERO };
+    let mask = Flow { in_port: u32::MAX, dl_type: u16::MAX, nw_ttl: 255, ..Flow::ZERO };
+    let with = |port, src| Flow { nw_src: src, ..key(port) };
+    let by_src = Flow { nw_src: 1, ..mask };
+    let pops = Flow { in_port: u32::MAX, dl_type: 0, nw_ttl: 0, ..Flow::ZERO };
+    let mut from = Flow { in_port: VXLAN.0, ..Flow::ZERO };
+    let mut from_mask = Flow { in_port: u32::MAX, ..Flow::ZERO };
+    from.tlv = flow::Tlv::from_options(&options).unwrap();
+    from_mask.tlv = flow::Tlv { present: u64::MAX, data: [0xff; flow::tlv::SPACE] };
+    let mut setup = Setup::new(vec![
+        // One megaflow for all; two megaflows; the general path.
+        (key(1), mask, vec![DpAction::CtClear, ttl(), header(2), out(2)]),
+        (with(2, 0), by_src, vec![ttl(), header(2), out(2)]),
+        (with(2, 1), by_src, vec![header(2), out(2)]),
+        (key(4), mask, vec![ttl(), DpAction::Trunc(9000), header(2), out(2)]),
+        (Flow { in_port: 3, ..Flow::ZERO }, pops, vec![DpAction::TunnelPop(VXLAN)]),
+        (from, from_mask, vec![out(4)]),
+    ]);
+    setup.datapath.set_tunnel(VXLAN, Kind::Geneve).unwrap();
+    let inner = |src: u32| flow::compose::compose_len(&tcp(src, 80), 64 + src as usize % 3);
+    let mut sent = Vec::new();
+    for port in [1, 2, 4] {
+        let kernel = Wire::default();
+        for src in 0..12 {
+            let mut frame = inner(src);
+            if src % 4 == 1 {
+                packet::segment::make_partial(&mut frame).unwrap();
+            }
+            kernel.put(&frame);
+        }
+        setup.worker.add_rxq(PortNo(port), QueueId(1), Box::new(FromKernel(kernel)));
+        setup.run();
+        sent.push(setup.tx[1].take());
+    }
+    let [one, two, general] = &sent[..] else { panic!("three ports send") };
+    assert_eq!(one.len(), 12);
+    assert_eq!(one, general);
+    for (i, (a, b)) in two.iter().zip(general).enumerate() {
+        assert_eq!(a == b, i % 2 == 0, "an odd source keeps its TTL");
+    }
+    general.iter().for_each(|outer| setup.rx[2].put(outer));
+    setup.run();
+    let inners = setup.tx[3].take();
+    let bytes = |outer: &Vec<u8>| outer[58..].to_vec();
+    assert_eq!(inners, general.iter().map(bytes).collect::<Vec<_>>());
+    assert!(inners.iter().all(|frame| packet::segment::find_partial(frame).is_none()));
     assert_eq!(setup.balance(), 0);
 }

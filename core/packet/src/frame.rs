@@ -116,6 +116,12 @@ impl Frame {
         self.undone.is_some()
     }
 
+    /// Returns whether the frame must be segmented.
+    #[inline]
+    pub fn is_segmented(&self) -> bool {
+        self.is_undone() && self.offload().gso.is_some()
+    }
+
     /// Sets the unfinished offloads.
     pub fn set_offload(&mut self, offload: Offload) {
         self.undone = Note::new(offload);

@@ -1,8 +1,8 @@
-//! Fast path for the most frequent outer headers: VXLAN or Geneve without options, over IPv4 or IPv6, with a frame
-//! inside. The result equals that of [`pop`](crate::pop()), without a step for each header.
+//! Fast path for the most frequent outer headers: VXLAN or Geneve, over IPv4 or IPv6, with a frame inside. The result equals that of [`pop`](crate::pop()), without a step for each header.
 
 use crate::Kind;
 use crate::pop::PADDED_MAX;
+use crate::pop_kinds::is_whole;
 use crate::wire::{self, flag, vxlan};
 use flow::Tunnel;
 use packet::checksum;
@@ -12,6 +12,13 @@ const HEADERS_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
 /// Bytes of the outer headers over IPv6.
 const HEADERS_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
 const _: () = assert!(wire::VXLAN == wire::GENEVE);
+/// The shortest inner frame: an Ethernet header.
+const SHORTEST_FRAME: usize = wire::ETHERNET;
+
+/// Bits of a Geneve header whose values do not matter: the length of the options, and whether one of them is critical.
+const GENEVE_FREE: u64 = 0x3f40 << 48;
+/// Bits of the length of the options.
+const GENEVE_LEN: u64 = 0x3f << 56;
 
 #[inline(always)]
 fn word(head: &[u8], at: usize) -> u64 {
@@ -32,20 +39,31 @@ pub struct FastChecks {
 pub struct FastPop {
     /// The first word of the tunnel's own header.
     own: u32,
+    /// Bits of the tunnel's own header that are compared.
+    compared: u64,
+    /// Bits of the length of its options, in units of 4 bytes.
+    len: u64,
 }
+
+/// Bits of a header that contains only a key, and behind which a frame follows.
+const ONLY_A_KEY: u64 = 0xffff_ffff_0000_00ff;
 
 impl FastPop {
     /// For tunnels of this kind. `None`: [`pop`](crate::pop()) reads all their headers.
     pub fn of(kind: Kind) -> Option<FastPop> {
         match kind {
-            Kind::Vxlan { .. } => Some(FastPop { own: vxlan::I }),
-            Kind::Geneve => Some(FastPop { own: wire::ETHERTYPE_TEB as u32 }),
+            Kind::Vxlan { .. } => Some(FastPop { own: vxlan::I, compared: ONLY_A_KEY, len: 0 }),
+            Kind::Geneve => {
+                let own = wire::ETHERTYPE_TEB as u32;
+                Some(FastPop { own, compared: ONLY_A_KEY & !GENEVE_FREE, len: GENEVE_LEN })
+            }
             _ => None,
         }
     }
 
     /// Reads the outer headers of a frame into `tunnel`, which is overwritten, and returns their length. The rest of the frame is the
-    /// inner frame. `None`: use [`pop`](crate::pop()), for example for a frame that may have padding.
+    /// inner frame; they end with [`options`](Self::options). `None`: use [`pop`](crate::pop()), for example for a frame that may have
+    /// padding.
     #[inline(always)]
     pub fn read(self, frame: &[u8], tunnel: &mut Tunnel, checks: &mut FastChecks) -> Option<usize> {
         let head = frame.first_chunk::<HEADERS_V4>().filter(|_| frame.len() > PADDED_MAX)?;
@@ -68,6 +86,7 @@ impl FastPop {
         if !is_plain {
             return None;
         }
+        let header = self.header(HEADERS_V4, own, frame.get(..wire::ETHERNET + total)?)?;
         let mut flags = flag::KEY | (((third >> 62) as u16 & 1) * flag::DF);
         if (fifth >> 16) as u16 != 0 {
             let datagram = frame.get(wire::ETHERNET + wire::IPV4..wire::ETHERNET + total)?;
@@ -81,7 +100,7 @@ impl FastPop {
         tunnel.flags = flags;
         (tunnel.ip_tos, tunnel.ip_ttl) = ((second >> 32) as u8, (third >> 40) as u8);
         (tunnel.tp_src, tunnel.tp_dst) = (fourth as u16, (fifth >> 48) as u16);
-        Some(HEADERS_V4)
+        Some(header)
     }
 
     /// As [`read`](Self::read), over IPv6. `None` also if bytes follow the IPv6 packet.
@@ -100,6 +119,7 @@ impl FastPop {
         if !is_plain {
             return None;
         }
+        let header = self.header(HEADERS_V6, own, frame)?;
         let mut flags = flag::KEY;
         if udp as u16 != 0 {
             check_udp_sum(&head[22..54], datagram)?;
@@ -113,13 +133,33 @@ impl FastPop {
         checks.over_ipv6 += 1;
         tunnel.ipv6_src.copy_from_slice(&head[22..38]);
         tunnel.ipv6_dst.copy_from_slice(&head[38..54]);
-        Some(HEADERS_V6)
+        Some(header)
     }
 
-    /// Returns whether the tunnel's own header contains only a key, and a frame follows.
+    /// Returns whether the tunnel's own header contains only a key and options, and a frame follows.
     #[inline(always)]
     fn is_usual_header(self, own: u64) -> bool {
-        own & 0xffff_ffff_0000_00ff == u64::from(self.own) << 32
+        own & self.compared == u64::from(self.own) << 32
+    }
+
+    /// The length of all outer headers: those without options, then the options. `None`: the options are malformed, or no whole Ethernet
+    /// header follows.
+    #[inline(always)]
+    fn header(self, without: usize, own: u64, frame: &[u8]) -> Option<usize> {
+        let options = ((own & self.len) >> 56) as usize * 4;
+        let header = without + options;
+        if options != 0 && !is_whole(frame.get(without..header)?) {
+            return None;
+        }
+        (frame.len() >= header + SHORTEST_FRAME).then_some(header)
+    }
+
+    /// The options at the end of outer headers of this length, which were [read](Self::read).
+    #[inline(always)]
+    pub fn options(self, frame: &[u8], header: usize) -> &[u8] {
+        let is_ipv6 = frame.get(12..14) == Some(&wire::ETHERTYPE_IPV6.to_be_bytes());
+        let without = if is_ipv6 { HEADERS_V6 } else { HEADERS_V4 };
+        frame.get(without..header).unwrap_or_default()
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn geneve(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
 }
 
 /// Returns whether the options fill the space of all options exactly.
-fn is_whole(mut options: &[u8]) -> bool {
+pub(crate) fn is_whole(mut options: &[u8]) -> bool {
     while !options.is_empty() {
         let &[_, _, _, words, ..] = options else { return false };
         let Some(rest) = options.get(4 + usize::from(words & 0x1f) * 4..) else { return false };

@@ -46,11 +46,11 @@ fn put_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
     frame.bytes().to_vec()
 }
 
-/// The fields and the length of a header that is read on the fast path.
-fn pop_fast(kind: Kind, frame: &[u8]) -> Option<(Tunnel, usize)> {
-    let mut tunnel = Tunnel::default();
-    let header = FastPop::of(kind)?.read(frame, &mut tunnel, &mut FastChecks::default())?;
-    Some((tunnel, header))
+/// A header that is read on the fast path.
+fn pop_fast(kind: Kind, frame: &[u8]) -> Option<Popped<'_>> {
+    let (fast, mut tunnel) = (FastPop::of(kind)?, Tunnel::default());
+    let header = fast.read(frame, &mut tunnel, &mut FastChecks::default())?;
+    Some(Popped { tunnel, options: fast.options(frame, header), packet_type: 0, header, end: frame.len() })
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn vxlan_as_on_the_wire() {
                 00007b00";
     assert_eq!(packet[..50], hex::parse(want).unwrap());
     let popped = pop(Kind::Vxlan { gbp: false }, &packet).unwrap();
-    assert_eq!(pop_fast(Kind::Vxlan { gbp: true }, &packet), Some((popped.tunnel, popped.header)));
+    assert_eq!(pop_fast(Kind::Vxlan { gbp: true }, &packet).as_ref(), Some(&popped));
     assert_eq!((popped.header, popped.end, popped.packet_type), (50, 110, 0));
     let (src, dst) = (0x0101_0258, 0x0101_025c);
     let want = Tunnel { tun_id: 123, ip_src: src, ip_dst: dst, ip_ttl: 64, ..Tunnel::default() };
@@ -273,33 +273,36 @@ fn checksums_are_counted() {
     }
 }
 
-/// For every header that the fast path reads, its result is that of `pop`: over IPv4 and IPv6, with and without a checksum, and with
-/// any bit changed.
+/// For every header that the fast path reads, its result is that of `pop`: over IPv4 and IPv6, with and without a checksum and options,
+/// and with any bit changed.
 #[test]
 fn fast_path_reads_as_pop_does() {
+    let options = [&[][..], &[1, 2, 0x80, 1, 0, 1, 0, 4], &[1, 2, 3, 0, 1, 2, 4, 2, 0, 1, 2, 3, 4, 5, 6, 7]];
     for (ends, csum) in [(V4, false), (V4, true), (V6, false), (V6, true)] {
-        for kind in [Kind::Geneve, Kind::Vxlan { gbp: false }] {
+        for (kind, options) in options
+            .map(|options| (Kind::Geneve, options))
+            .into_iter()
+            .chain([(Kind::Vxlan { gbp: false }, &[][..])])
+        {
             let (t, shape) = (Tunnel { flags: if csum { 6 } else { 2 }, ..tunnel(5) }, Shape::default());
-            let built = build(&request(kind, ends, &t, &shape)).unwrap();
+            let built = build(&Request { options, ..request(kind, ends, &t, &shape) }).unwrap();
             let each = PerPacket { source_port: 0xc123, ..PerPacket::default() };
             let good = pushed(&built, &FRAME, &each);
-            let read = |frame: &[u8]| pop_fast(kind, frame);
-            let popped = pop(kind, &good).unwrap();
-            assert_eq!(read(&good), Some((popped.tunnel, popped.header)), "{kind:?} {ends:?} {csum}");
+            assert_eq!(pop_fast(kind, &good), pop(kind, &good).ok(), "{kind:?} {ends:?} {csum}");
+            assert_eq!(pop(kind, &good).map(|popped| popped.options), Ok(options));
             for bit in 12 * 8..good.len() * 8 {
                 let mut wrong = good.clone();
                 wrong[bit / 8] ^= 1 << (bit % 8);
-                if let Some((tunnel, header)) = read(&wrong) {
-                    let end = wrong.len();
-                    let same = Popped { tunnel, options: &[], packet_type: 0, header, end };
-                    assert_eq!(pop(kind, &wrong), Ok(same), "{kind:?} {ends:?} {csum}, bit {bit}");
+                if let Some(popped) = pop_fast(kind, &wrong) {
+                    assert_eq!(pop(kind, &wrong), Ok(popped), "{kind:?} {ends:?} {csum}, bit {bit}");
                 }
             }
             for len in 0..good.len() {
                 let popped = pop(kind, &good[..len]).ok();
-                assert!(
-                    read(&good[..len]).is_none_or(|(tunnel, _)| popped.is_some_and(|p| p.tunnel == tunnel))
-                );
+                let same = |fast: Popped<'_>| {
+                    popped.is_some_and(|p| (p.tunnel, p.options) == (fast.tunnel, fast.options))
+                };
+                assert!(pop_fast(kind, &good[..len]).is_none_or(same));
             }
         }
     }
@@ -328,10 +331,8 @@ proptest! {
             let sum = packet::checksum::checksum(&frame[14..34]);
             frame[24..26].copy_from_slice(&sum.to_be_bytes());
         }
-        if let Some((tunnel, header)) = pop_fast(kind, &frame) {
-            let end = frame.len();
-            let same = Popped { tunnel, options: &[], packet_type: 0, header, end };
-            prop_assert_eq!(pop(kind, &frame), Ok(same));
+        if let Some(popped) = pop_fast(kind, &frame) {
+            prop_assert_eq!(pop(kind, &frame), Ok(popped));
         }
         if let Ok(popped) = pop(kind, &frame) {
             prop_assert!(popped.header <= popped.end && popped.end <= frame.len());

@@ -3,7 +3,7 @@
 //! Fields that a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output)
 //! have no meaning in the datapath and are left out.
 
-use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, Options, Rest, Words};
+use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, OPTION_WORDS, Options, Rest, Words};
 use cpu::Line;
 use flow::{Flow, Mac, Nsh, Tlv, Tunnel, Vlan};
 use zerocopy::{FromBytes, IntoBytes};
@@ -90,6 +90,19 @@ pub fn options_of(f: &Flow) -> Option<Box<Options>> {
 /// Tunnel options in the words of keys.
 pub fn options_of_tlv(tlv: &Tlv) -> Box<Options> {
     Box::new(zerocopy::transmute!(*tlv))
+}
+
+/// Options of a packet from their bytes, of which there are at most 252.
+pub fn options_of_bytes(bytes: &[u8]) -> Box<Options> {
+    let mut options = Box::new([0; OPTION_WORDS]);
+    let [len, words @ ..] = &mut *options;
+    *len = bytes.len() as u64;
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_ne_bytes(whole);
+    }
+    options
 }
 
 /// The reverse of [`options_of_tlv`].

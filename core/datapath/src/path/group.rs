@@ -10,7 +10,7 @@ use super::execute::run_one;
 use super::megaflows::Megaflows;
 use super::step::{self, one_step, step_now, step_of_all, steps};
 use super::straight::{self, Straight};
-use super::{balance, conntrack, frames, recent, tunnel};
+use super::{balance, conntrack, frames, push, recent};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
@@ -80,9 +80,9 @@ fn same(engine: &mut Engine, program: &Program) {
     {
         return balance::whole(engine, bond);
     }
-    if let Some((push, port)) = program.push()
+    if let Some(header) = program.push()
         && engine.batch.is_plain()
-        && tunnel::push_whole(engine, push, port)
+        && push::push_whole(engine, program, header)
     {
         return;
     }
@@ -108,10 +108,10 @@ fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) 
         count_each(engine, now);
         straight.send(engine);
     } else if pending == 0
-        && let Some((port, pushes)) = tunnel::pushes(guard, &engine.batch)
+        && let Some((port, programs)) = push::pushes(guard, &engine.batch)
     {
         count_each(engine, now);
-        tunnel::push_each(engine, port, &pushes);
+        push::push_each(engine, port, &programs);
     } else if pending == 0
         && let Some(bond) = balance::one_bond(guard, &engine.batch)
     {

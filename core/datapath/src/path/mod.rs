@@ -21,6 +21,7 @@ pub(crate) mod meter;
 mod output;
 pub(crate) mod park;
 mod prepare;
+mod push;
 pub mod receive;
 pub mod recent;
 pub(crate) mod shadow;

@@ -21,7 +21,7 @@ const DROPS: u32 = u32::MAX;
 
 /// The programs of a batch, by packet. They live as long as the guard, even if their megaflows are removed
 /// meanwhile.
-type Programs<'g> = [Option<&'g Program>; BATCH];
+pub(super) type Programs<'g> = [Option<&'g Program>; BATCH];
 
 /// The output port of all packets, if every packet has a megaflow that only sends to this port: the most frequent case.
 #[inline(always)]
@@ -207,9 +207,9 @@ impl Charges {
 }
 
 /// Applies one rewrite to all frames. Returns a bit for each frame that it does not fit.
-struct RewriteAll<'a, 'g> {
-    rewrite: &'g Rewrite,
-    frames: &'a mut FrameBatch,
+pub(super) struct RewriteAll<'a, 'g> {
+    pub(super) rewrite: &'g Rewrite,
+    pub(super) frames: &'a mut FrameBatch,
 }
 
 impl Stage for RewriteAll<'_, '_> {
@@ -222,9 +222,9 @@ impl Stage for RewriteAll<'_, '_> {
 }
 
 /// Applies to each frame the rewrite of its program, together for consecutive frames with the same rewrite.
-struct RewriteRuns<'a, 'g> {
-    programs: &'a Programs<'g>,
-    frames: &'a mut FrameBatch,
+pub(super) struct RewriteRuns<'a, 'g> {
+    pub(super) programs: &'a Programs<'g>,
+    pub(super) frames: &'a mut FrameBatch,
 }
 
 impl Stage for RewriteRuns<'_, '_> {
@@ -276,7 +276,7 @@ fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
 }
 
 /// The operations of a program after its meters, its `ct` and a first rewrite.
-fn behind_rewrite(program: &Program) -> &[Op] {
+pub(super) fn behind_rewrite(program: &Program) -> &[Op] {
     match (program.rewrite(), program.edits()) {
         (Some(rewrite), [_, rest @ ..]) => rest.get(usize::from(rewrite.ops)..).unwrap_or_default(),
         (_, ops) => ops,

@@ -1,9 +1,8 @@
 //! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
 
-use super::megaflows::Megaflows;
 use super::prepare::{copy, finish_undone, truncate};
 use crate::action::hash;
-use crate::batch::{BATCH, Batch, MAX_PASSES};
+use crate::batch::{BATCH, MAX_PASSES};
 use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::packet::{Meta, Packet};
@@ -12,6 +11,8 @@ use crate::port::{Frame, FrameBatch};
 use crate::program::Push;
 use crate::tally::{Event, Tally};
 use crate::verified::Verified;
+use classifier::megaflow::Options;
+use classifier::megaflow::convert::options_of_bytes;
 use cpu::Stage;
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
@@ -22,54 +23,6 @@ const AHEAD: usize = 4;
 
 /// The shortest inner frame: an Ethernet header.
 const SHORTEST_FRAME: usize = 14;
-
-/// The headers to add to the packets of a batch, by packet.
-pub(super) type Pushes<'g> = [Option<&'g Push>; BATCH];
-
-/// The headers to add, if every packet gets a header and is then sent to the same port; and that port.
-#[inline]
-pub(super) fn pushes<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<(u32, Pushes<'g>)> {
-    let (mut pushes, mut port) = ([None; BATCH], None);
-    for (&index, place) in batch.found[..batch.len().min(BATCH)].iter().zip(&mut pushes) {
-        let (push, this) = guard.get(index)?.payload.push()?;
-        if *port.get_or_insert(this) != this {
-            return None;
-        }
-        *place = Some(push);
-    }
-    let is_done = batch.is_plain() && !batch.frames.iter().any(Frame::is_undone);
-    port.filter(|_| is_done).map(|port| (port, pushes))
-}
-
-/// Adds its header to each frame of the batch, and sends all to this port.
-pub(super) fn push_each(engine: &mut Engine, port: u32, pushes: &Pushes<'_>) {
-    let mut group = engine.groups_free.pop().unwrap_or_default();
-    std::mem::swap(&mut group.frames, &mut engine.batch.frames);
-    std::mem::swap(&mut group.own, &mut engine.batch.own);
-    put_on_all(engine, &mut group, |i| pushes.get(i).copied().flatten());
-    group.own.clear();
-    engine.send_all(port, &mut group.frames);
-    std::mem::swap(&mut group.frames, &mut engine.batch.frames);
-    engine.groups_free.push(group);
-}
-
-/// Adds this header to all frames of the batch, and sends them to this port. Returns `false` and changes nothing if
-/// offloads of some must be finished before.
-#[inline(always)]
-pub(super) fn push_whole(engine: &mut Engine, push: &Push, port: u32) -> bool {
-    let mut group = engine.groups_free.pop().unwrap_or_default();
-    std::mem::swap(&mut group.frames, &mut engine.batch.frames);
-    std::mem::swap(&mut group.own, &mut engine.batch.own);
-    let done = push_frames(engine, push, &mut group);
-    if done {
-        group.own.clear();
-        engine.send_all(port, &mut group.frames);
-    }
-    std::mem::swap(&mut group.frames, &mut engine.batch.frames);
-    std::mem::swap(&mut group.own, &mut engine.batch.own);
-    engine.groups_free.push(group);
-    done
-}
 
 /// Adds a header to frames of the batch. Returns `false` and changes nothing if offloads of some must be
 /// finished before.
@@ -129,7 +82,11 @@ fn put_on_left(engine: &Engine, group: &mut Group, push: &Push, left: u64) -> u6
 
 /// Adds its header to each frame. Frames that the header does not fit are dropped.
 #[inline]
-fn put_on_all<'p>(engine: &mut Engine, group: &mut Group, push: impl Fn(usize) -> Option<&'p Push>) {
+pub(super) fn put_on_all<'p>(
+    engine: &mut Engine,
+    group: &mut Group,
+    push: impl Fn(usize) -> Option<&'p Push>,
+) {
     let failed = cpu::stage(PutOnEach { engine, group, push: &push });
     if failed != 0 {
         drop_failed(engine, group, failed, push);
@@ -245,12 +202,18 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     }
     group.numbers.clear();
     let mut arrived = engine.popped.open(arrival, group.frames.len());
-    let tunnels = arrived.outers.more(group.frames.len());
+    let Arrived { frames: before, outers, options, .. } = &mut arrived;
+    let tunnels = outers.more(group.frames.len());
     let others = match FastPop::of(kind) {
         Some(fast_pop) => {
             let mut checks = FastChecks::default();
-            let others =
-                cpu::stage(TakeOffEach { fast_pop, frames: &mut group.frames, tunnels, checks: &mut checks });
+            let others = cpu::stage(TakeOffEach {
+                fast_pop,
+                frames: &mut group.frames,
+                tunnels,
+                options: (options, before.len()),
+                checks: &mut checks,
+            });
             let taken = group.frames.len() as u64 - u64::from(others.count_ones());
             let FastChecks { over_ipv6, udp } = checks;
             count(&mut engine.tally, Checks { ip: taken - over_ipv6, udp, ..Checks::default() });
@@ -296,6 +259,8 @@ struct TakeOffEach<'a> {
     frames: &'a mut FrameBatch,
     /// One for each frame.
     tunnels: &'a mut [Tunnel],
+    /// The options of each packet that arrives, and how many packets arrive before these.
+    options: (&'a mut Vec<Option<Box<Options>>>, usize),
     checks: &'a mut FastChecks,
 }
 
@@ -304,11 +269,18 @@ impl Stage for TakeOffEach<'_> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let TakeOffEach { fast_pop, frames, tunnels, checks } = self;
+        let TakeOffEach { fast_pop, frames, tunnels, options: (options, before), checks } = self;
         let (mut i, mut others) = (0, 0);
         while let (Some(frame), Some(tunnel)) = (frames.get_mut(i), tunnels.get_mut(i)) {
-            let taken =
-                fast_pop.read(frame.bytes(), tunnel, checks).and_then(|header| frame.pull_front(header));
+            let header = fast_pop.read(frame.bytes(), tunnel, checks);
+            if let Some(header) = header {
+                let bytes = fast_pop.options(frame.bytes(), header);
+                if !bytes.is_empty() {
+                    options.resize_with(before + i, || None);
+                    options.push(Some(options_of_bytes(bytes)));
+                }
+            }
+            let taken = header.and_then(|header| frame.pull_front(header));
             others |= u64::from(taken.is_none()) << (i % BATCH);
             if let Some(ahead) = frames.get(i + AHEAD) {
                 ahead.prefetch_line(1);
@@ -331,7 +303,7 @@ fn part(arrived: &mut Arrived, frames: &mut FrameBatch, others: u64) -> FrameBat
             at += 1;
         } else {
             rest.push(frame);
-            arrived.outers.remove(at);
+            arrived.remove_header(at);
         }
     }
     rest

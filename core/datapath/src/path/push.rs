@@ -1,0 +1,124 @@
+//! Programs that rewrite packets or not, add the header of a tunnel, and send: all packets stay in their batch.
+//!
+//! Inner checksums that a sender left open are computed here, because no device computes them behind the header of a tunnel. Packets that
+//! must be segmented take the general path.
+
+use super::execute::run_one;
+use super::megaflows::Megaflows;
+use super::straight::{Programs, RewriteAll, RewriteRuns, behind_rewrite};
+use super::tunnel::{push_frames, put_on_all};
+use crate::batch::{BATCH, Batch};
+use crate::engine::Engine;
+use crate::engine::groups::Group;
+use crate::port::{Frame, FrameBatch};
+use crate::program::{Program, Push};
+
+/// The port to send to, and the programs by packet, if every packet is at most rewritten, gets a header, and is then sent to the same
+/// port.
+#[inline]
+pub(super) fn pushes<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<(u32, Programs<'g>)> {
+    let (mut programs, mut port) = ([None; BATCH], None);
+    for (&index, place) in batch.found[..batch.len().min(BATCH)].iter().zip(&mut programs) {
+        let program = &guard.get(index)?.payload;
+        let (_, this) = program.push()?;
+        if *port.get_or_insert(this) != this {
+            return None;
+        }
+        *place = Some(program);
+    }
+    let fits = batch.is_plain() && !batch.frames.iter().any(Frame::is_segmented);
+    port.filter(|_| fits).map(|port| (port, programs))
+}
+
+/// Rewrites each frame of the batch, adds its header, and sends all to this port.
+pub(super) fn push_each(engine: &mut Engine, port: u32, programs: &Programs<'_>) {
+    let mut frames = std::mem::take(&mut engine.batch.frames);
+    let unfit = if programs.iter().flatten().any(|program| program.rewrite().is_some()) {
+        cpu::stage(RewriteRuns { programs, frames: &mut frames })
+    } else {
+        0
+    };
+    if unfit != 0 || !finish_sums(&mut frames) {
+        return run_each(engine, frames, unfit, |i| programs.get(i).copied().flatten());
+    }
+    let mut group = open_group(engine, frames);
+    put_on_all(engine, &mut group, |i| Some(programs.get(i)?.as_ref()?.push()?.0));
+    send_group(engine, port, group);
+}
+
+/// Executes a program that [pushes](Program::push) on all frames of the batch. Returns `false` and changes nothing if some must be
+/// segmented.
+#[inline(always)]
+pub(super) fn push_whole(engine: &mut Engine, program: &Program, (push, port): (&Push, u32)) -> bool {
+    if engine.batch.frames.iter().any(Frame::is_segmented) {
+        return false;
+    }
+    let mut frames = std::mem::take(&mut engine.batch.frames);
+    let unfit = match program.rewrite() {
+        Some(rewrite) => cpu::stage(RewriteAll { rewrite, frames: &mut frames }),
+        None => 0,
+    };
+    if unfit != 0 || !finish_sums(&mut frames) {
+        run_each(engine, frames, unfit, |_| Some(program));
+        return true;
+    }
+    let mut group = open_group(engine, frames);
+    push_frames(engine, push, &mut group);
+    send_group(engine, port, group);
+    true
+}
+
+/// Computes the checksums that senders left open. Returns `false` if a frame does not fit what is noted of it; the general path drops it.
+#[inline]
+fn finish_sums(frames: &mut FrameBatch) -> bool {
+    frames.iter_mut().all(|frame| !frame.is_undone() || finish_sum(frame))
+}
+
+#[inline(never)]
+fn finish_sum(frame: &mut Frame) -> bool {
+    if frame.vouched().is_some() {
+        return false;
+    }
+    let done = frame.offload().finish(frame.bytes_mut(), |_| ()).is_some();
+    if done {
+        frame.set_offload(Default::default());
+    }
+    done
+}
+
+/// Takes these frames of the batch, with their metadata, into a group.
+#[inline]
+fn open_group(engine: &mut Engine, frames: FrameBatch) -> Group {
+    let mut group = engine.groups_free.pop().unwrap_or_default();
+    // The batch keeps the memory of the group's frames.
+    engine.batch.frames = std::mem::replace(&mut group.frames, frames);
+    std::mem::swap(&mut group.own, &mut engine.batch.own);
+    group
+}
+
+/// Sends the frames of a group.
+#[inline]
+fn send_group(engine: &mut Engine, port: u32, mut group: Group) {
+    group.own.clear();
+    engine.send_all(port, &mut group.frames);
+    engine.groups_free.push(group);
+}
+
+/// Executes each frame's program on the frame alone. A set bit marks a frame that the first rewrite of its program does not fit; the
+/// others are rewritten already.
+#[cold]
+fn run_each<'g>(
+    engine: &mut Engine,
+    mut frames: FrameBatch,
+    unfit: u64,
+    program: impl Fn(usize) -> Option<&'g Program>,
+) {
+    for (i, frame) in frames.drain(..).enumerate() {
+        let ops = match program(i) {
+            Some(program) if unfit >> (i % BATCH) & 1 == 0 => behind_rewrite(program),
+            program => program.map_or(&[][..], |program| &program.ops),
+        };
+        run_one(engine, ops, i, frame);
+    }
+    engine.batch.frames = frames;
+}
