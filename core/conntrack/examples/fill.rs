@@ -17,7 +17,7 @@ const COMMIT: Action = Action { commit: true, ..Action::TRACK };
 
 fn track(ct: &Conntrack, l3: &[u8], now: u64) -> u8 {
     let mut meta = Metadata::default();
-    ct.track(&Packet { ethertype: 0x0800, l3, verify: false }, &mut meta, &COMMIT, Millis(now));
+    ct.track(&Packet { ethertype: 0x0800, l3, sums: conntrack::VERIFIED }, &mut meta, &COMMIT, Millis(now));
     meta.state
 }
 

@@ -23,7 +23,7 @@ const SWEEP_EVERY: u64 = 500;
 fn track(ct: &Conntrack, l3: &[u8], now: u64) {
     let action = Action { commit: true, ..Action::default() };
     ct.track(
-        &Packet { ethertype: 0x0800, l3, verify: false },
+        &Packet { ethertype: 0x0800, l3, sums: conntrack::VERIFIED },
         &mut Metadata::default(),
         &action,
         Millis(now),

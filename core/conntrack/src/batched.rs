@@ -1,11 +1,12 @@
 //! [`Conntrack::track`] in three steps. The datapath does each step for all packets of a batch before the next step, so that the
 //! cache misses of different packets overlap.
 
+use crate::checks::Checks;
 use crate::established::Plan;
 use crate::nat::Translation;
 use crate::packet_words::{PacketWords, Written};
 use crate::recent::Recent;
-use crate::subject::{self, Packet, Subject};
+use crate::subject::{self, Packet, Subject, VERIFIED};
 use crate::tracker::{Action, Conntrack, Known, Metadata, Place, TRANSLATED, TrackedPacket};
 use flow::flow::ct_state::{INVALID, TRACKED};
 use packet::ether::ethertype;
@@ -47,7 +48,7 @@ impl Conntrack {
         now: Millis,
     ) -> Option<Translation> {
         let (mut read, mut recent, plan) = (Read::default(), Recent::default(), self.plan(action, now));
-        self.read(packet, (meta, false), &plan, &mut read);
+        self.read(packet, (meta, false), &plan, (&mut read, &mut Checks::default()));
         _ = self.prefetch(&mut read);
         match self.track_read(&read, (meta, false), &plan, &mut recent) {
             Written::Nothing => None,
@@ -56,25 +57,26 @@ impl Conntrack {
         }
     }
 
-    /// Step 1: reads a packet and prefetches the bucket of its hash. `fresh`: the packet was not tracked before; `meta` is not read.
+    /// Step 1: reads a packet and prefetches the bucket of its hash; counts the checksums that are verified. `fresh`: the packet was not
+    /// tracked before; `meta` is not read.
     #[inline(always)]
     pub fn read<'t>(
         &'t self,
         packet: &Packet<'_>,
         (meta, fresh): (&Metadata, bool),
         plan: &Plan<'t>,
-        read: &mut Read<'t>,
+        (read, checks): (&mut Read<'t>, &mut Checks),
     ) {
         if !fresh && self.known(meta, plan.action).is_some() {
             read.kind = PacketKind::Known;
         } else if !fresh && meta.known.hash().is_some() && self.read_new(packet, meta, plan, read) {
         } else if packet.ethertype == ethertype::IPV4
-            && read.words.read_ipv4(packet, plan.action.zone).is_some()
+            && read.words.read_ipv4(packet, plan.action.zone, checks).is_some()
         {
             read.kind = PacketKind::Ipv4;
             find(read.words.hash_ipv4(&self.chain), plan, read);
         } else {
-            self.read_other(packet, plan, read);
+            self.read_other(packet, plan, (read, checks));
         }
     }
 
@@ -94,7 +96,7 @@ impl Conntrack {
             read.words.read_tuple(&meta.tuple, zone);
             read.kind = if meta.tuple.v6 { PacketKind::Ipv6 } else { PacketKind::Ipv4 };
         } else {
-            read.subject = subject::read(packet.ethertype, packet.l3, zone, false);
+            read.subject = subject::read(&Packet { sums: VERIFIED, ..*packet }, zone, &mut Checks::default());
             if read.subject.is_none() {
                 return false;
             }
@@ -106,13 +108,18 @@ impl Conntrack {
 
     /// [`read`](Self::read) for all packets but plain IPv4. Not inlined: it would take registers from the IPv4 code.
     #[inline(never)]
-    fn read_other<'t>(&'t self, packet: &Packet<'_>, plan: &Plan<'t>, read: &mut Read<'t>) {
+    fn read_other<'t>(
+        &'t self,
+        packet: &Packet<'_>,
+        plan: &Plan<'t>,
+        (read, checks): (&mut Read<'t>, &mut Checks),
+    ) {
         let zone = plan.action.zone;
-        if packet.ethertype == ethertype::IPV6 && read.words.read_ipv6(packet, zone).is_some() {
+        if packet.ethertype == ethertype::IPV6 && read.words.read_ipv6(packet, zone, checks).is_some() {
             read.kind = PacketKind::Ipv6;
             return find(read.words.hash_ipv6(&self.chain), plan, read);
         }
-        read.subject = subject::read(packet.ethertype, packet.l3, zone, packet.verify);
+        read.subject = subject::read(packet, zone, checks);
         read.kind = PacketKind::Invalid;
         if let Some(subject) = &read.subject {
             read.kind = PacketKind::Other;
@@ -241,7 +248,7 @@ fn find<'t>(hash: u64, plan: &Plan<'t>, read: &mut Read<'t>) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{Nat, Recent, Side, Transport};
+    use crate::{Nat, Recent, Side, Transport, UNVERIFIED};
     use flow::Flow;
     use flow::compose::compose;
     use proptest::prelude::*;
@@ -307,7 +314,7 @@ mod tests {
         if meta.known.hash().is_some() {
             meta.known = Known::default();
         }
-        ct.read(packet, (meta, false), &plan, &mut read);
+        ct.read(packet, (meta, false), &plan, (&mut read, &mut Checks::default()));
         ct.track_general(&read, meta, &plan)
     }
 
@@ -334,7 +341,7 @@ mod tests {
     #[test]
     fn a_second_packet_of_a_batch_finds_the_connection_of_the_first() {
         let (ethertype, l3) = packet(false, ipproto::UDP, (1, 2), 0, false);
-        let packet = Packet { ethertype, l3: &l3, verify: true };
+        let packet = Packet { ethertype, l3: &l3, sums: UNVERIFIED };
         let one_port = Nat { ports: Some((7000, 7000)), ..actions()[5].nat.expect("it translates") };
         let one_port = Nat { addresses: one_port.addresses.map(|(first, _)| (first, first)), ..one_port };
         for action in [actions()[2], actions()[4], Action { nat: Some(one_port), ..actions()[2] }] {
@@ -342,7 +349,7 @@ mod tests {
             ct.set_limit(Some(5), 1);
             let (plan, mut reads) = (ct.plan(&action, Millis(0)), [Read::default(); 2]);
             for read in &mut reads {
-                ct.read(&packet, (&Metadata::default(), true), &plan, read);
+                ct.read(&packet, (&Metadata::default(), true), &plan, (read, &mut Checks::default()));
                 ct.prefetch(read);
             }
             let tracked = reads.map(|read| {
@@ -377,11 +384,11 @@ mod tests {
             for ((v6, proto, ends, flags, wrong), first, second, later) in steps {
                 now = Millis(now.0 + u64::from(later) * 20_000);
                 let (ethertype, l3) = packet(v6, proto, ends, flags, wrong == 0);
-                let packet = Packet { ethertype, l3: &l3, verify: true };
+                let packet = Packet { ethertype, l3: &l3, sums: UNVERIFIED };
                 let (mut meta, mut meta_general) = (Metadata::default(), Metadata::default());
                 for action in [&actions[first], &actions[second]] {
                     let (mut read, plan) = (Read::default(), fast.plan(action, now));
-                    fast.read(&packet, (&meta, false), &plan, &mut read);
+                    fast.read(&packet, (&meta, false), &plan, (&mut read, &mut Checks::default()));
                     fast.prefetch(&mut read);
                     let written = fast.track_read(&read, (&mut meta, false), &plan, &mut recent);
                     let other = track_generally(&general, &packet, &mut meta_general, action, now);

@@ -1,7 +1,8 @@
 //! Connection tracking for the `ct` action.
 //!
 //! ```text
-//! subject.rs   reads a packet: the key of its connection, and the fields that change the connection's state
+//! subject.rs   reads a packet: the key of its connection, and the fields that change the connection's state; checks.rs: which checksums
+//!              were verified
 //! key.rs       a connection's two ends in a zone; both directions have the same hash
 //! protocol.rs  states of a connection; tcp.rs: those of TCP, with sequence numbers; update.rs: what a packet changes
 //! timeout.rs   time until a connection without packets expires
@@ -33,6 +34,7 @@
 mod atomic;
 mod batched;
 mod begin;
+mod checks;
 mod control;
 mod dump;
 mod established;
@@ -57,6 +59,7 @@ mod tracker;
 mod update;
 
 pub use batched::Read;
+pub use checks::Checks;
 pub use dump::{Entry, Filter, TupleFilter};
 pub use established::Plan;
 pub use helper::{Control, Edit, Expected, Helper, Inspected};
@@ -67,7 +70,7 @@ pub use nat::{Nat, Quoted, Translation, Transport};
 pub use packet_words::{Ends, Translated, Written};
 pub use recent::Recent;
 pub use record::Side;
-pub use subject::Packet;
+pub use subject::{Packet, UNVERIFIED, VERIFIED};
 pub use tcp::TcpState;
 pub use timeout::TimeoutPolicy;
 pub use tracker::{Action, Conntrack, Known, Metadata};

@@ -115,7 +115,7 @@ fn reversed(f: &Flow) -> Flow {
 /// Passes a packet through `ct`; returns the translated packet and its state.
 fn send(ct: &Conntrack, flow: &Flow, meta: &mut Metadata, action: &Action, now: u64) -> Flow {
     let l3 = &compose(flow, &[])[14..];
-    let packet = Packet { ethertype: 0x0800, l3, verify: true };
+    let packet = Packet { ethertype: 0x0800, l3, sums: crate::UNVERIFIED };
     let written = ct.track(&packet, meta, action, Millis(now));
     written.map_or(*flow, |t| translated(*flow, &t))
 }
@@ -224,7 +224,8 @@ fn icmp_errors_and_the_packets_that_they_quote_are_translated() {
     };
     let track = |l3: &[u8]| {
         let mut meta = Metadata::default();
-        let written = ct.track(&Packet { ethertype: 0x0800, l3, verify: true }, &mut meta, &LOOK, Millis(0));
+        let written =
+            ct.track(&Packet { ethertype: 0x0800, l3, sums: crate::UNVERIFIED }, &mut meta, &LOOK, Millis(0));
         (meta.state, written)
     };
     // A router on the way to the server sends an error: for the client it must quote the packet that the
@@ -258,7 +259,7 @@ fn two_hosts_with_the_same_identifier_get_different_ones() {
         l3
     };
     let id = |host: u8| {
-        let packet = Packet { ethertype: 0x0800, l3: &echo(host), verify: true };
+        let packet = Packet { ethertype: 0x0800, l3: &echo(host), sums: crate::UNVERIFIED };
         ct.track(&packet, &mut Metadata::default(), &nat, Millis(0)).map(|t| t.transport)
     };
     assert_eq!(

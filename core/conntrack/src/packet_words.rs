@@ -3,6 +3,7 @@
 //! The fields of such a packet are read as words in the layout of a [`Record`](crate::record::Record), so that they are compared with
 //! a record word by word. [`Written`] is what the datapath writes into a packet after tracking.
 
+use crate::checks::Checks;
 use crate::key::{End, Key, Tuple};
 use crate::nat::{Translation, Transport};
 use crate::record::{IS_IPV6, Pair, Side};
@@ -11,6 +12,7 @@ use crate::table::Handle;
 use crate::tcp::Segment;
 use cpu::Chain;
 use packet::checksum::Words;
+use packet::vouched::Stated;
 use packet::{Tcp, Udp, ipproto};
 
 /// The fields of a packet, in the layout of a record.
@@ -89,9 +91,10 @@ const IPV6: usize = 40;
 const ENDS: usize = 8;
 
 impl PacketWords {
-    /// Reads an IPv4 packet. `None`: the fast path does not handle it; read it with [`subject::read`](crate::subject::read).
+    /// Reads an IPv4 packet, and counts the checksums that it verifies. `None`, and nothing counted: the fast path does not handle it; read
+    /// it with [`subject::read`](crate::subject::read).
     #[inline(always)]
-    pub(crate) fn read_ipv4(&mut self, packet: &Packet<'_>, zone: u16) -> Option<()> {
+    pub(crate) fn read_ipv4(&mut self, packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<()> {
         let (head, rest) = packet.l3.split_first_chunk::<IPV4>()?;
         // Version and length of the header, service, total length, identification, fragment.
         let (front, proto) = (u64::from_be_bytes(*head.first_chunk()?), head[9]);
@@ -100,18 +103,21 @@ impl PacketWords {
             return None;
         }
         let data = without_padding(rest, usize::from((front >> 32) as u16).wrapping_sub(IPV4))?;
-        if packet.verify && !Words::default().with(head).are_intact() {
+        let [ip_sum, sum] = packet.sums;
+        if !ip_sum.is_right(|| Words::default().with(head).are_intact()) {
             return None;
         }
         let (_, addresses) = head.split_last_chunk::<8>()?;
         self.meta_bits = meta_bits(proto, zone);
         self.addresses = u64::from_be_bytes(*addresses);
-        self.read_transport(data, packet.verify, false, || Words::default().with(addresses))
+        self.read_transport(data, (sum, false), checks, || Words::default().with(addresses))?;
+        checks.ip += u64::from(ip_sum == Stated::Nothing);
+        Some(())
     }
 
     /// Reads an IPv6 packet, like [`read_ipv4`](Self::read_ipv4).
     #[inline(always)]
-    pub(crate) fn read_ipv6(&mut self, packet: &Packet<'_>, zone: u16) -> Option<()> {
+    pub(crate) fn read_ipv6(&mut self, packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<()> {
         let (head, rest) = packet.l3.split_first_chunk::<IPV6>()?;
         let &[kind, _, _, _, l0, l1, proto, ..] = head;
         let data = without_padding(rest, u16::from_be_bytes([l0, l1]).into())?;
@@ -123,16 +129,17 @@ impl PacketWords {
         let word = |i: usize| u64::from_be_bytes(words[i]);
         self.meta_bits = meta_bits(proto, zone) | IS_IPV6;
         self.ipv6_addresses = [[word(0), word(1)], [word(2), word(3)]];
-        self.read_transport(data, packet.verify, true, || Words::default().with(addresses))
+        self.read_transport(data, (packet.sums[1], true), checks, || Words::default().with(addresses))
     }
 
-    /// Reads the transport header and verifies the checksum. `addresses`: returns the checksum of the addresses.
+    /// Reads the transport header and verifies the checksum, of which `sum` is known. `needs_sum`: every packet must have one. `addresses`:
+    /// returns the checksum of the addresses.
     #[inline(always)]
     fn read_transport(
         &mut self,
         data: &[u8],
-        verify: bool,
-        needs_sum: bool,
+        (sum, needs_sum): (Stated, bool),
+        checks: &mut Checks,
         addresses: impl FnOnce() -> Words,
     ) -> Option<()> {
         let (ends, _) = data.split_first_chunk::<ENDS>()?;
@@ -154,15 +161,19 @@ impl PacketWords {
             _ => return None,
         };
         // The pseudo header: addresses, protocol, length.
-        if verify
-            && has_sum
-            && !addresses().with_pair(u32::from(proto) + data.len() as u32).with(data).are_intact()
-        {
+        let verify = || {
+            !has_sum || addresses().with_pair(u32::from(proto) + data.len() as u32).with(data).are_intact()
+        };
+        if !sum.is_right(verify) {
             return None;
         }
         let ports = u32::from_be_bytes(*ends.first_chunk()?);
         self.ports = u64::from(ports >> 16) << 32 | u64::from(ports & 0xffff);
-        (ports >> 16 != 0 && ports & 0xffff != 0).then_some(())
+        if ports >> 16 == 0 || ports & 0xffff == 0 {
+            return None;
+        }
+        checks.transport += u64::from(has_sum && sum == Stated::Nothing);
+        Some(())
     }
 
     /// IPv4 addresses, and ports.
@@ -273,20 +284,22 @@ mod tests {
             len in 0..40usize,
             change in prop::option::of((0..100usize, any::<u8>())),
             rest in -30..30isize,
-            verify: bool,
+            sums in [0..4u8, 0..4u8],
             zone: u16,
         ) {
             let (ethertype, l3) = packet(v6, proto, len, change, rest);
-            let packet = Packet { ethertype, l3: &l3, verify };
-            let mut words = PacketWords::default();
-            let read = if v6 { words.read_ipv6(&packet, zone) } else { words.read_ipv4(&packet, zone) };
-            let general = subject::read(ethertype, &l3, zone, verify);
+            let stated = [Stated::Nothing, Stated::Wrong, Stated::Open, Stated::Right(3)];
+            let packet = Packet { ethertype, l3: &l3, sums: sums.map(|n| stated[usize::from(n)]) };
+            let (mut words, mut checks, mut counted) = (PacketWords::default(), Checks::default(), Checks::default());
+            let read = if v6 { words.read_ipv6(&packet, zone, &mut checks) } else { words.read_ipv4(&packet, zone, &mut checks) };
+            let general = subject::read(&packet, zone, &mut counted);
+            prop_assert_eq!(checks, if read.is_some() { counted } else { Checks::default() });
             if read.is_some() {
                 prop_assert_eq!(Some(words.subject()), general);
                 let chain = Chain::new(7);
                 let hash = if v6 { words.hash_ipv6(&chain) } else { words.hash_ipv4(&chain) };
                 prop_assert_eq!(hash, words.subject().key.hash(&chain));
-            } else if change.is_none() && rest >= 0 && matches!(proto, 6 | 17) {
+            } else if change.is_none() && rest >= 0 && matches!(proto, 6 | 17) && !packet.sums.contains(&Stated::Wrong) {
                 prop_assert!(false, "{:?} was not read", l3);
             }
         }

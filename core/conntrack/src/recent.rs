@@ -4,6 +4,7 @@
 //! record. As long as this word is unchanged, the record holds the same connection, so the packet's key is not compared with the
 //! record's. A sender that makes its packets collide in one place only causes look-ups in the index.
 
+use crate::checks::Checks;
 use crate::established::Plan;
 use crate::packet_words::PacketWords;
 use crate::record::{Meta, Remembered};
@@ -100,10 +101,12 @@ impl Conntrack {
         packet: &Packet<'_>,
         meta: &mut Metadata,
         plan: &Plan<'_>,
-        recent: &Recent,
+        (recent, checks): (&Recent, &mut Checks),
     ) -> bool {
-        let mut words = PacketWords::default();
-        if packet.ethertype != ethertype::IPV4 || words.read_ipv4(packet, plan.action.zone).is_none() {
+        let (mut words, mut verified) = (PacketWords::default(), Checks::default());
+        if packet.ethertype != ethertype::IPV4
+            || words.read_ipv4(packet, plan.action.zone, &mut verified).is_none()
+        {
             return false;
         }
         let Some(remembered) = recent.find(&words) else { return false };
@@ -112,7 +115,13 @@ impl Conntrack {
         let Some(found) = record.match_remembered(remembered.meta, remembered.reply, words.words()) else {
             return false;
         };
-        self.track_plain(&words, &found, (number, record), meta, plan)
+        let is_tracked = self.track_plain(&words, &found, (number, record), meta, plan);
+        // Otherwise the packet is read again.
+        if is_tracked {
+            checks.ip += verified.ip;
+            checks.transport += verified.transport;
+        }
+        is_tracked
     }
 }
 
@@ -155,7 +164,7 @@ mod tests {
     /// Tracks a packet that was not tracked before, without the cache.
     fn track(ct: &Conntrack, l3: &[u8], now: Millis) -> Metadata {
         let mut meta = Metadata::default();
-        ct.track(&Packet { ethertype: ethertype::IPV4, l3, verify: false }, &mut meta, &COMMIT, now);
+        ct.track(&Packet { ethertype: ethertype::IPV4, l3, sums: crate::VERIFIED }, &mut meta, &COMMIT, now);
         meta
     }
 
@@ -176,14 +185,14 @@ mod tests {
                 }
                 let flags = match what { 0 => 2, 1 => 0x11, 2 => 4, _ => 0x10 };
                 let l3 = packet(n, tcp, reply, flags, seq * 100);
-                let packet = Packet { ethertype: ethertype::IPV4, l3: &l3, verify: false };
+                let packet = Packet { ethertype: ethertype::IPV4, l3: &l3, sums: crate::VERIFIED };
                 let (mut meta, plan) = (Metadata::default(), remembers.plan(&COMMIT, now));
                 prop_assert!(recent.begin());
-                let found = remembers.track_remembered(&packet, &mut meta, &plan, &recent);
+                let found = remembers.track_remembered(&packet, &mut meta, &plan, (&recent, &mut Checks::default()));
                 again += u32::from(found);
                 if !found {
                     let mut read = crate::Read::default();
-                    remembers.read(&packet, (&meta, true), &plan, &mut read);
+                    remembers.read(&packet, (&meta, true), &plan, (&mut read, &mut Checks::default()));
                     remembers.prefetch(&mut read);
                     remembers.track_read(&read, (&mut meta, true), &plan, &mut recent);
                 }

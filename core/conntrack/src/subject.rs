@@ -3,11 +3,13 @@
 //! A packet is *invalid* if it has no key: it is truncated, a fragment, has a wrong checksum or a zero port, or its type belongs to no
 //! connection.
 
+use crate::checks::Checks;
 use crate::key::{End, Key, icmp_counterpart, icmp_port, is_icmp};
 use crate::tcp::Segment;
 use packet::checksum::{add, checksum, finish, pseudo_v4, pseudo_v6};
 use packet::ether::ethertype;
 use packet::ip::{Fragment, skip_extensions};
+use packet::vouched::Stated;
 use packet::{Icmp, Icmpv6, Ipv4, Ipv6, Sctp, Tcp, Udp, ipproto};
 
 /// A packet to be tracked.
@@ -17,9 +19,14 @@ pub struct Packet<'a> {
     pub ethertype: u16,
     /// The packet from the network header on; padding may follow.
     pub l3: &'a [u8],
-    /// Verify the checksums: they are complete, not left to an offload.
-    pub verify: bool,
+    /// What is known of its checksums: that of the IPv4 header, and that of the transport header. If it is nothing, they are verified.
+    pub sums: [Stated; 2],
 }
+
+/// Checksums that must be verified.
+pub const UNVERIFIED: [Stated; 2] = [Stated::Nothing; 2];
+/// Checksums that need not be verified.
+pub const VERIFIED: [Stated; 2] = [Stated::Open; 2];
 
 /// The fields of a packet that connection tracking uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,19 +59,22 @@ struct Transport<'a> {
     key: Key,
     data: &'a [u8],
     pseudo: u32,
+    /// What is known of the transport checksum.
+    sum: Stated,
 }
 
-/// Reads a packet from its network header on. `verify`: its checksums are complete and must be right.
-pub(crate) fn read(ethertype: u16, l3: &[u8], zone: u16, verify: bool) -> Option<Subject> {
+/// Reads a packet from its network header on, and counts the checksums that it verifies.
+pub(crate) fn read(packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<Subject> {
+    let &Packet { ethertype, l3, sums: [ip_sum, sum] } = packet;
     let transport = match ethertype {
         ethertype::IPV4 => {
             let (ip, data) = Ipv4::parse_checked(l3)?;
             let header = &l3[..ip.header_len()];
-            if ip.fragment() != Fragment::No || verify && checksum(header) != 0 {
+            if ip.fragment() != Fragment::No || !checks.is_ip_right(ip_sum, || checksum(header) == 0) {
                 return None;
             }
             let pseudo = pseudo_v4(ip.src(), ip.dst(), ip.proto(), data.len() as u16);
-            Transport { key: key_of_v4(&ip, zone), data, pseudo }
+            Transport { key: key_of_v4(&ip, zone), data, pseudo, sum }
         }
         ethertype::IPV6 => {
             let (ip, payload) = Ipv6::parse_checked(l3)?;
@@ -73,11 +83,15 @@ pub(crate) fn read(ethertype: u16, l3: &[u8], zone: u16, verify: bool) -> Option
                 return None;
             }
             let pseudo = pseudo_v6(&ip.src(), &ip.dst(), inner.proto, inner.data.len() as u32);
-            Transport { key: key_of_v6(&ip, inner.proto, zone), data: inner.data, pseudo }
+            Transport { key: key_of_v6(&ip, inner.proto, zone), data: inner.data, pseudo, sum }
         }
         _ => return None,
     };
-    transport.subject(verify)
+    if sum == Stated::Wrong {
+        checks.transport_wrong += 1;
+        return None;
+    }
+    transport.subject(checks)
 }
 
 fn key_of_v4(ip: &Ipv4<'_>, zone: u16) -> Key {
@@ -94,15 +108,15 @@ fn key_of_v6(ip: &Ipv6<'_>, proto: u8, zone: u16) -> Key {
 }
 
 impl Transport<'_> {
-    fn subject(self, verify: bool) -> Option<Subject> {
-        let Transport { key, data, .. } = self;
+    fn subject(self, checks: &mut Checks) -> Option<Subject> {
+        let Transport { key, data, sum, .. } = self;
         match key.proto {
             ipproto::TCP => {
                 let (tcp, payload) = Tcp::parse_checked(data)?;
                 let key = with_ports(key, tcp.src(), tcp.dst())?;
                 let options = &data[Tcp::LEN..tcp.header_len()];
                 let segment = Segment::new(&tcp, options, payload.len() as u32);
-                self.when_intact(verify, Subject { key, related: false, content: Content::Tcp(segment) })
+                self.when_intact(checks, Subject { key, related: false, content: Content::Tcp(segment) })
             }
             ipproto::UDP => {
                 let (udp, _) = Udp::parse(data)?;
@@ -110,28 +124,30 @@ impl Transport<'_> {
                     return None;
                 }
                 let key = with_ports(key, udp.src(), udp.dst())?;
-                let verify = verify && (udp.checksum() != 0 || key.v6);
-                self.when_intact(verify, Subject { key, related: false, content: Content::Other })
+                let subject = Subject { key, related: false, content: Content::Other };
+                // Over IPv4, zero means that there is no checksum.
+                if udp.checksum() == 0 && !key.v6 { Some(subject) } else { self.when_intact(checks, subject) }
             }
             ipproto::SCTP => {
                 let (sctp, _) = Sctp::parse(data)?;
                 let key = with_ports(key, sctp.src(), sctp.dst())?;
-                let good = whole_chunks(data) && (!verify || sctp_intact(data));
+                let good = whole_chunks(data) && checks.is_transport_right(sum, || sctp_intact(data));
                 good.then_some(Subject { key, related: false, content: Content::Other })
             }
-            ipproto::ICMP if !key.v6 => self.icmp(verify),
-            ipproto::ICMPV6 if key.v6 => self.icmpv6(verify),
+            ipproto::ICMP if !key.v6 => self.icmp(checks),
+            ipproto::ICMPV6 if key.v6 => self.icmpv6(checks),
             _ => Some(Subject { key, related: false, content: Content::Other }),
         }
     }
 
-    fn when_intact(&self, verify: bool, subject: Subject) -> Option<Subject> {
-        (!verify || finish(add(self.pseudo, self.data)) == 0).then_some(subject)
+    fn when_intact(&self, checks: &mut Checks, subject: Subject) -> Option<Subject> {
+        let verify = || finish(add(self.pseudo, self.data)) == 0;
+        checks.is_transport_right(self.sum, verify).then_some(subject)
     }
 
-    fn icmp(&self, verify: bool) -> Option<Subject> {
+    fn icmp(&self, checks: &mut Checks) -> Option<Subject> {
         let (icmp, quoted) = Icmp::parse(self.data)?;
-        if verify && checksum(self.data) != 0 {
+        if !checks.is_transport_right(self.sum, || checksum(self.data) == 0) {
             return None;
         }
         match icmp.icmp_type() {
@@ -148,9 +164,9 @@ impl Transport<'_> {
         }
     }
 
-    fn icmpv6(&self, verify: bool) -> Option<Subject> {
+    fn icmpv6(&self, checks: &mut Checks) -> Option<Subject> {
         let (icmp, quoted) = Icmpv6::parse(self.data)?;
-        if verify && finish(add(self.pseudo, self.data)) != 0 {
+        if !checks.is_transport_right(self.sum, || finish(add(self.pseudo, self.data)) == 0) {
             return None;
         }
         match icmp.icmp_type() {

@@ -41,7 +41,7 @@ fn flow_of(v6: bool, proto: u8, (src, a): (u8, u16), (dst, b): (u8, u16)) -> Flo
 
 fn track(ct: &Conntrack, l3: &[u8], meta: &mut Metadata, action: &Action, now: u64) -> u8 {
     let ethertype = if l3[0] >> 4 == 6 { 0x86dd } else { 0x0800 };
-    ct.track(&Packet { ethertype, l3, verify: true }, meta, action, Millis(now));
+    ct.track(&Packet { ethertype, l3, sums: crate::UNVERIFIED }, meta, action, Millis(now));
     meta.state
 }
 
@@ -197,7 +197,7 @@ fn damaged_packets_are_invalid() {
         assert_eq!(fresh(&ct, &bad, &LOOK, 0), INV | TRK);
         // Unfinished checksums are accepted.
         let mut meta = Metadata::default();
-        ct.track(&Packet { ethertype: 0x0800, l3: &bad, verify: false }, &mut meta, &LOOK, Millis(0));
+        ct.track(&Packet { ethertype: 0x0800, l3: &bad, sums: crate::VERIFIED }, &mut meta, &LOOK, Millis(0));
         assert_eq!(meta.state, NEW | TRK);
     }
     let no_port = bytes_of(&flow_of(false, 17, (1, 0), (2, 53)), b"hello");
@@ -230,7 +230,7 @@ fn sctp_has_a_checksum_and_chunks_of_its_own() {
     // A packet that its chunks do not fill is invalid even if checksums are not verified.
     good[35] = 12;
     let mut meta = Metadata::default();
-    ct.track(&Packet { ethertype: 0x0800, l3: &good, verify: false }, &mut meta, &LOOK, Millis(0));
+    ct.track(&Packet { ethertype: 0x0800, l3: &good, sums: crate::VERIFIED }, &mut meta, &LOOK, Millis(0));
     assert_eq!(meta.state, INV | TRK);
 }
 
@@ -547,7 +547,7 @@ proptest! {
         }
         let mut meta = Metadata::default();
         for l3 in [&bytes[..], &bytes[..bytes.len() / 2]] {
-            ct.track(&Packet { ethertype, l3, verify }, &mut meta, &COMMIT, Millis(0));
+            ct.track(&Packet { ethertype, l3, sums: if verify { crate::UNVERIFIED } else { crate::VERIFIED } }, &mut meta, &COMMIT, Millis(0));
             prop_assert!(meta.state & TRK != 0);
         }
         prop_assert_eq!(ct.dump(None, Millis(0)).len(), ct.count() as usize);

@@ -1,6 +1,6 @@
 //! A sender chooses packets whose tuples collide: in a hash without a secret, and in the places of a worker's cache.
 
-use conntrack::{Action, Conntrack, Metadata, Packet, Read, Recent};
+use conntrack::{Action, Checks, Conntrack, Metadata, Packet, Read, Recent};
 use flow::flow::ct_state::{ESTABLISHED, NEW};
 use units::Millis;
 
@@ -51,12 +51,12 @@ fn colliding() -> Vec<(u64, u32)> {
 
 /// Tracks a packet as a worker with the cache does. Returns its state, and whether its connection was in the cache.
 fn track(ct: &Conntrack, recent: &mut Recent, l3: &[u8]) -> (u8, bool) {
-    let packet = Packet { ethertype: 0x0800, l3, verify: false };
+    let packet = Packet { ethertype: 0x0800, l3, sums: conntrack::VERIFIED };
     let (mut meta, plan) = (Metadata::default(), ct.plan(&COMMIT, Millis(0)));
-    let found = recent.begin() && ct.track_remembered(&packet, &mut meta, &plan, recent);
+    let found = recent.begin() && ct.track_remembered(&packet, &mut meta, &plan, (recent, &mut Checks::default()));
     if !found {
         let mut read = Read::default();
-        ct.read(&packet, (&meta, true), &plan, &mut read);
+        ct.read(&packet, (&meta, true), &plan, (&mut read, &mut Checks::default()));
         ct.prefetch(&mut read);
         ct.track_read(&read, (&mut meta, true), &plan, recent);
     }

@@ -13,12 +13,28 @@ pub enum Verified {
     TunnelUdp,
     /// It was wrong, as verified or as the device stated.
     TunnelUdpWrong,
+    /// Connection tracking verified the checksum of an IPv4 header.
+    TrackedIp,
+    /// It was wrong, as verified or as the device stated.
+    TrackedIpWrong,
+    /// Connection tracking verified a transport checksum.
+    TrackedTransport,
+    /// It was wrong, as verified or as the device stated.
+    TrackedTransportWrong,
 }
 
 impl Verified {
     /// Each of them.
-    pub const ALL: [Verified; 4] =
-        [Verified::TunnelIp, Verified::TunnelIpWrong, Verified::TunnelUdp, Verified::TunnelUdpWrong];
+    pub const ALL: [Verified; 8] = [
+        Verified::TunnelIp,
+        Verified::TunnelIpWrong,
+        Verified::TunnelUdp,
+        Verified::TunnelUdpWrong,
+        Verified::TrackedIp,
+        Verified::TrackedIpWrong,
+        Verified::TrackedTransport,
+        Verified::TrackedTransportWrong,
+    ];
     /// How many there are.
     pub const COUNT: usize = Verified::ALL.len();
 
@@ -29,6 +45,10 @@ impl Verified {
             Verified::TunnelIpWrong => "native_tnl_l3csum_err",
             Verified::TunnelUdp => "native_tnl_l4csum_checked",
             Verified::TunnelUdpWrong => "native_tnl_l4csum_err",
+            Verified::TrackedIp => "conntrack_l3csum_checked",
+            Verified::TrackedIpWrong => "conntrack_l3csum_err",
+            Verified::TrackedTransport => "conntrack_l4csum_checked",
+            Verified::TrackedTransportWrong => "conntrack_l4csum_err",
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Fast path for the most frequent outer headers: VXLAN or Geneve, over IPv4 or IPv6, with a frame inside. The result equals that of [`pop`](crate::pop()), without a step for each header.
+//! Fast path for the most frequent outer headers: VXLAN or Geneve, over IPv4 or IPv6, with a frame inside. The result equals that of
+//! [`pop`](crate::pop()), without a step for each header.
 
 use crate::Kind;
 use crate::pop::PADDED_MAX;

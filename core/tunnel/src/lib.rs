@@ -25,6 +25,7 @@ pub use fast_pop::{FastChecks, FastPop};
 pub use kind::Kind;
 pub use pop::{pop, pop_counted};
 pub use popped::{PopError, Popped};
+pub use put::add_to_id;
 pub use template::{PerPacket, Template};
 
 #[cfg(test)]

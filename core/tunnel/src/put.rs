@@ -200,3 +200,17 @@ fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u32> {
     let sum = checksum::add(sum, header.get(udp + 2..udp + 4)?);
     Some(checksum::add(sum, header.get(udp + wire::UDP..)?))
 }
+
+/// Adds `n` to the identification of an outer IPv4 header that was just [put on](Template::put_on) a frame. A header of IPv6 has none.
+pub fn add_to_id(frame: &mut [u8], n: u16) {
+    const IP: usize = wire::ETHERNET;
+    let Some(header) = frame.get_mut(..IP + wire::IPV4).filter(|header| header[12..15] == [8, 0, 0x45])
+    else {
+        return;
+    };
+    let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let (id, sum) = (word(IP + 4), word(IP + 10));
+    let new = id.wrapping_add(n);
+    header[IP + 4..IP + 6].copy_from_slice(&new.to_be_bytes());
+    header[IP + 10..IP + 12].copy_from_slice(&checksum::update16(sum, id, new).to_be_bytes());
+}

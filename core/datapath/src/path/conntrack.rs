@@ -8,13 +8,19 @@ use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::packet::{Meta, Packet, Rare};
 use crate::port::Frame;
+use crate::tally::Tally;
 use crate::tracked::write_line;
+use crate::verified::Verified;
 use classifier::megaflow::Depth;
-use conntrack::{Action, Conntrack, Control, Ends, Known, Metadata, Plan, Read, Recent, Tuple, Written};
+use conntrack::{
+    Action, Checks, Conntrack, Control, Ends, Known, Metadata, Plan, Read, Recent, Tuple, UNVERIFIED,
+    VERIFIED, Written,
+};
 use cpu::{Line, Stage};
-use flow::flow::ct_state::INVALID;
+use flow::flow::ct_state::{INVALID, TRACKED};
 use flow::flow::frag;
 use packet::ethertype;
+use packet::vouched::Stated;
 use units::Millis;
 
 /// Number of packets whose connections are looked up together.
@@ -66,6 +72,31 @@ fn tagged(data: &[u8]) -> (u16, &[u8]) {
     (layout.dl_type, data.get(usize::from(layout.l3)..).unwrap_or_default())
 }
 
+/// What is known of the checksums of a packet with this `ct_state`: an earlier `ct` has verified them, or what a device stated.
+#[inline(always)]
+fn sums_of(frame: &Frame, state: u8) -> [Stated; 2] {
+    if state & (TRACKED | INVALID) == TRACKED {
+        VERIFIED
+    } else if frame.is_undone() {
+        frame.stated()
+    } else {
+        UNVERIFIED
+    }
+}
+
+/// Counts the verifications of checksums.
+#[inline]
+fn count(tally: &mut Tally, checks: &Checks) {
+    let &Checks { ip, ip_wrong, transport, transport_wrong } = checks;
+    let counts = [
+        (Verified::TrackedIp, ip),
+        (Verified::TrackedIpWrong, ip_wrong),
+        (Verified::TrackedTransport, transport),
+        (Verified::TrackedTransportWrong, transport_wrong),
+    ];
+    counts.into_iter().for_each(|(what, n)| tally.verify(what, n));
+}
+
 /// The actions of the packets of a batch.
 pub(super) trait Actions {
     /// The action of packet `i`.
@@ -110,8 +141,8 @@ impl Actions for [Option<&Action>; BATCH] {
 
 /// Tracks the packets of the batch that have an action, in order. The packets must [be whole](are_whole) and share their metadata.
 pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
-    let Engine { batch, conntrack, connections, now, .. } = engine;
-    let conntrack: &Conntrack = conntrack;
+    let Engine { batch, conntrack, connections, now, tally, .. } = engine;
+    let (conntrack, mut checks): (&Conntrack, _) = (conntrack, Checks::default());
     let Some(plan) = actions.first().map(|action| conntrack.plan(action, *now)) else { return };
     batch.tell_apart();
     let mut tracked = std::mem::take(&mut batch.tracked);
@@ -120,9 +151,15 @@ pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
     let (mut first, mut found, mut reads) = (0, 0, None);
     while first < known.len() {
         if looks {
-            let again =
-                TrackCached { batch, conntrack, recent: connections, plan: &plan, known: &mut *known, first };
-            let n = cpu::stage(again);
+            let n = cpu::stage(TrackCached {
+                batch,
+                conntrack,
+                recent: connections,
+                checks: &mut checks,
+                plan: &plan,
+                known: &mut *known,
+                first,
+            });
             (first, found) = (first + n, found + n);
         }
         let end = known.len().min(first + TOGETHER);
@@ -133,6 +170,7 @@ pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
                 batch,
                 conntrack,
                 recent,
+                checks: &mut checks,
                 reads,
                 plan,
                 now: *now,
@@ -145,6 +183,7 @@ pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
         first = end;
     }
     connections.end(known.len(), found);
+    count(tally, &checks);
     batch.tracked = tracked;
     batch.fill_connections();
 }
@@ -154,6 +193,7 @@ struct TrackCached<'b, 'p> {
     batch: &'b mut Batch,
     conntrack: &'b Conntrack,
     recent: &'b Recent,
+    checks: &'b mut Checks,
     plan: &'b Plan<'p>,
     known: &'b mut [Metadata],
     first: usize,
@@ -164,14 +204,14 @@ impl Stage for TrackCached<'_, '_> {
 
     #[inline(always)]
     fn run(self) -> usize {
-        let TrackCached { batch, conntrack, recent, plan, known, first } = self;
+        let TrackCached { batch, conntrack, recent, checks, plan, known, first } = self;
         let Batch { frames, lines, .. } = batch;
         let mut n = 0;
         for ((frame, line), known) in frames[first..].iter().zip(&mut lines[first..]).zip(&mut known[first..])
         {
             let (ethertype, l3) = network(frame.bytes());
-            let packet = conntrack::Packet { ethertype, l3, verify: !frame.is_undone() };
-            if !conntrack.track_remembered(&packet, known, plan, recent) {
+            let packet = conntrack::Packet { ethertype, l3, sums: sums_of(frame, 0) };
+            if !conntrack.track_remembered(&packet, known, plan, (recent, &mut *checks)) {
                 break;
             }
             write_line(line, known);
@@ -186,6 +226,7 @@ struct Track<'b, 'p, A> {
     batch: &'b mut Batch,
     conntrack: &'p Conntrack,
     recent: &'b mut Recent,
+    checks: &'b mut Checks,
     /// Memory for the result of reading each packet.
     reads: &'b mut [Read<'p>; TOGETHER],
     /// The plan of the first action.
@@ -203,14 +244,20 @@ impl<A: Actions> Stage for Track<'_, '_, A> {
 
     #[inline(always)]
     fn run(self) {
-        let Track { batch, conntrack, recent, reads, mut plan, now, known, fresh, actions, first } = self;
+        let Track { batch, conntrack, recent, checks, reads, mut plan, now, known, fresh, actions, first } =
+            self;
         let frames = &batch.frames[first..];
         for (n, (read, (frame, known))) in reads.iter_mut().zip(frames.iter().zip(&*known)).enumerate() {
             let Some(action) = actions.of(first + n) else { continue };
             let plan = plan_of(actions, &mut plan, (conntrack, action, now));
             let (ethertype, l3) = network(frame.bytes());
-            let packet = conntrack::Packet { ethertype, l3, verify: !frame.is_undone() };
-            conntrack.read(&packet, (known, fresh), plan, read);
+            let sums = sums_of(frame, if fresh { 0 } else { known.state });
+            conntrack.read(
+                &conntrack::Packet { ethertype, l3, sums },
+                (known, fresh),
+                plan,
+                (read, &mut *checks),
+            );
         }
         prefetch(conntrack, &mut reads[..known.len().min(TOGETHER)]);
         for (n, (read, known)) in reads.iter().zip(known).enumerate() {
@@ -320,28 +367,35 @@ fn write(conntrack: &Conntrack, p: &mut Packet, written: Written) {
     }
 }
 
-/// Tracks the packets of a group and translates their addresses and ports.
-pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet]) {
-    let Engine { batch, conntrack, connections, now, .. } = engine;
+/// Tracks the packets of a group and translates their addresses and ports. `is_known`: what an earlier `ct` has verified need not be
+/// verified again. Not so for a datagram that was put together from fragments: it may contain others than at the earlier `ct`.
+pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet], is_known: bool) {
+    let Engine { batch, conntrack, connections, now, tally, .. } = engine;
     let (conntrack, plan): (&Conntrack, _) = (conntrack, conntrack.plan(action, *now));
+    let mut checks = Checks::default();
     for group in group.chunks_mut(TOGETHER) {
         let mut reads = [Read::default(); TOGETHER];
         for (read, p) in reads.iter_mut().zip(group.iter_mut()) {
-            read_one((conntrack, &plan), p, read);
+            read_one((conntrack, &plan), (p, is_known), (read, &mut checks));
         }
         prefetch(conntrack, &mut reads[..group.len()]);
         for (read, p) in reads.iter().zip(group.iter_mut()) {
             track_one((&mut *batch, conntrack), (&plan, &mut *connections), read, p);
         }
     }
+    count(tally, &checks);
 }
 
-fn read_one<'t>((conntrack, plan): (&'t Conntrack, &Plan<'t>), p: &mut Packet, read: &mut Read<'t>) {
+fn read_one<'t>(
+    (conntrack, plan): (&'t Conntrack, &Plan<'t>),
+    (p, is_known): (&mut Packet, bool),
+    read: (&mut Read<'t>, &mut Checks),
+) {
     let layout = p.layout();
     let packet = conntrack::Packet {
         ethertype: layout.dl_type,
         l3: p.frame.bytes().get(usize::from(layout.l3)..).unwrap_or_default(),
-        verify: !p.frame.is_undone(),
+        sums: sums_of(&p.frame, if is_known { p.meta.ct_state } else { 0 }),
     };
     let tuple = p.meta.rare.as_ref().map_or(Tuple::default(), |rare| rare.ct_tuple);
     let known = Metadata { zone: p.meta.ct_zone, known: p.meta.ct_known, tuple, ..Metadata::default() };
@@ -381,7 +435,7 @@ fn track_one(
 fn inspect(conntrack: &Conntrack, control: &Control, p: &mut Packet) -> bool {
     let layout = p.layout();
     let l3 = p.frame.bytes().get(usize::from(layout.l3)..).unwrap_or_default();
-    let packet = conntrack::Packet { ethertype: layout.dl_type, l3, verify: false };
+    let packet = conntrack::Packet { ethertype: layout.dl_type, l3, sums: VERIFIED };
     let inspected = conntrack.inspect(control, &packet);
     !inspected.invalid && helper::write(p, &inspected).is_some()
 }

@@ -53,12 +53,12 @@ fn l3_mut(p: &mut Packet) -> &mut [u8] {
 pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     match group.iter_mut().any(is_fragment) {
         true => track_each(engine, action, group),
-        false => conntrack::track(engine, action, group),
+        false => conntrack::track(engine, action, group, true),
     }
 }
 
 fn track_one(engine: &mut Engine, action: &Action, p: &mut Packet) {
-    conntrack::track(engine, action, std::slice::from_mut(p));
+    conntrack::track(engine, action, std::slice::from_mut(p), false);
 }
 
 /// As `track`, when some of the packets may be fragments.

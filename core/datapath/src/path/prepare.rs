@@ -30,15 +30,21 @@ pub(super) fn truncate(p: &mut Packet) {
 
 /// Finishes the offloads of packets; a packet that needs segmentation becomes several.
 pub(super) fn finish_undone(engine: &mut Engine, group: &mut Vec<Packet>) {
-    if !group.iter().any(|p| p.frame.is_undone()) {
-        return;
+    if group.iter().any(|p| p.frame.is_undone()) {
+        finish_numbered(engine, group, |_| ());
     }
+}
+
+/// As [`finish_undone`]. For each resulting packet it calls `number` with how many segments of the same packet come before it.
+pub(super) fn finish_numbered(engine: &mut Engine, group: &mut Vec<Packet>, mut number: impl FnMut(u16)) {
     let mut finished = engine.list();
     for p in group.drain(..) {
+        let before = finished.len();
         match p.frame.is_undone() {
             true => finish_one(engine, p, &mut finished),
             false => finished.push(p),
         }
+        (0..finished.len() - before).for_each(|n| number(n as u16));
     }
     std::mem::swap(group, &mut finished);
     engine.give_back(finished);

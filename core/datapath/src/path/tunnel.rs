@@ -1,6 +1,6 @@
 //! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
 
-use super::prepare::{copy, finish_undone, truncate};
+use super::prepare::{copy, finish_numbered, finish_undone, truncate};
 use crate::action::hash;
 use crate::batch::{BATCH, MAX_PASSES};
 use crate::engine::Engine;
@@ -158,13 +158,18 @@ fn drop_failed<'p>(
 
 /// Adds a header to each packet.
 pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
+    let mut numbers = Vec::new();
     // After this, inner checksums cannot be finished and inner packets cannot be segmented any more.
-    finish_undone(engine, group);
-    let mut i = 0;
+    if group.iter().any(|p| p.frame.is_undone()) {
+        finish_numbered(engine, group, |n| numbers.push(n));
+    }
+    let (mut i, mut numbers) = (0, numbers.into_iter());
     while i < group.len() {
-        let p = &mut group[i];
+        let (p, number) = (&mut group[i], numbers.next());
         truncate(p);
         if put_on(engine, push, &mut p.frame, &p.meta).is_some() {
+            // As if the packet had been segmented with its outer header, as Open vSwitch does.
+            number.filter(|n| *n != 0).into_iter().for_each(|n| tunnel::add_to_id(p.frame.bytes_mut(), n));
             p.frame.shift_offload(push.template.len() as i16);
             (p.layout, p.number, p.meta.packet_type) = (None, None, 0);
             if let Some(port) = push.enters {

@@ -159,7 +159,11 @@ impl Step<'_> {
 fn receive(ct: &Conntrack, step: &Step<'_>, now: Millis) {
     let l3 = step.packet();
     let ethertype = if step.is_v6() { ethertype::IPV6 } else { ethertype::IPV4 };
-    let packet = Packet { ethertype, l3: &l3, verify: step.bit(2, 7) };
+    let packet = Packet {
+        ethertype,
+        l3: &l3,
+        sums: if step.bit(2, 7) { conntrack::UNVERIFIED } else { conntrack::VERIFIED },
+    };
     let mut meta = Metadata::default();
     track(ct, &packet, &mut meta, &Action { zone: step.zone(), ..Action::default() }, now);
     track(ct, &packet, &mut meta, &step.action(), now);

@@ -1,0 +1,35 @@
+//! Counts of verified checksums.
+
+use packet::vouched::Stated;
+
+/// How many checksums of packets were verified, and how many were wrong. What is stated about a checksum replaces the verification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Checksums of IPv4 headers that were verified.
+    pub ip: u64,
+    /// Checksums of IPv4 headers that were wrong, verified or stated.
+    pub ip_wrong: u64,
+    /// Transport checksums that were verified.
+    pub transport: u64,
+    /// Transport checksums that were wrong, verified or stated.
+    pub transport_wrong: u64,
+}
+
+impl Checks {
+    /// Returns whether the checksum of an IPv4 header is right, and counts.
+    pub(crate) fn is_ip_right(&mut self, stated: Stated, verify: impl FnOnce() -> bool) -> bool {
+        is_right(stated, verify, [&mut self.ip, &mut self.ip_wrong])
+    }
+
+    /// Returns whether a transport checksum is right, and counts.
+    pub(crate) fn is_transport_right(&mut self, stated: Stated, verify: impl FnOnce() -> bool) -> bool {
+        is_right(stated, verify, [&mut self.transport, &mut self.transport_wrong])
+    }
+}
+
+fn is_right(stated: Stated, verify: impl FnOnce() -> bool, [verified, wrong]: [&mut u64; 2]) -> bool {
+    *verified += u64::from(stated == Stated::Nothing);
+    let is_right = stated.is_right(verify);
+    *wrong += u64::from(!is_right);
+    is_right
+}
