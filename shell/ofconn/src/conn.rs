@@ -28,8 +28,9 @@ static CUT_OFF: Counter = Counter::new("rconn_unsent_closed");
 static DROPS: RateLimit = RateLimit::new(5, 5);
 static LIMIT: RateLimit = RateLimit::new(60, 600);
 
-/// Unread bytes that are received in advance at most.
-const INPUT_MAX: usize = 256 << 10;
+/// Bytes that are received in advance of what is decoded. A turn decodes at most these and one read more, which takes about a
+/// millisecond, so that echo requests of other connections need not wait longer for their turn.
+const INPUT_MAX: usize = 64 << 10;
 /// While more bytes than this wait, no part of a long reply is made.
 const PARTS_OUTPUT_MAX: usize = 64 << 10;
 const READ_SIZE: usize = 64 << 10;
