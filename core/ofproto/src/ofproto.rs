@@ -130,6 +130,11 @@ impl Ofproto {
         self.execute(request, now)
     }
 
+    /// How many flows there are, with the switch's own.
+    pub fn flow_count(&self) -> usize {
+        self.state.tables.iter().map(|table| table.classifier.len()).sum()
+    }
+
     /// How many groups there are.
     pub fn group_count(&self) -> usize {
         self.state.groups.values().count()

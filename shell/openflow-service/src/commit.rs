@@ -9,6 +9,8 @@ use crate::service::{Answer, Service};
 use crate::steps::{Steps, Work};
 use crate::unfinished::{Commit, Later, Request, Tried};
 use ofproto::Bundle;
+use openflow::flow_mod::FlowCommand;
+use openflow::group::GroupCommand;
 use openflow::port::PortMod;
 use openflow::session::{BundleControl, BundleControlType, bundle_flags};
 use openflow::{Body, Message, OfError};
@@ -17,8 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{TryRecvError, sync_channel};
 use units::Millis;
 
-/// Bundles with fewer messages are tried on the main thread.
+/// Bundles that change less are tried on the main thread.
 const LONG: usize = 500;
+/// One message may delete or change this many flows in the time that [`LONG`] messages take.
+const FLOWS: usize = 10_000;
 
 /// Input of a trial.
 struct Trial {
@@ -76,7 +80,9 @@ impl Service<'_> {
         let mut steps = *bundle.messages.downcast::<Steps>().map_err(|_| OfError::BfcUnknown)?;
         let missing = steps.take_missing();
         let request = Request { bundle: control.bundle, committed: raw.to_vec(), opened, missing };
-        let waker = self.host.waker().filter(|_| steps.len() >= LONG);
+        let is_long = steps.len() >= LONG
+            || self.bridge.ofproto.flow_count() >= FLOWS && steps.works().any(may_change_many);
+        let waker = self.host.waker().filter(|_| is_long);
         let trial = self.trial(steps, bundle.flags);
         let Some(waker) = waker else {
             return self.finish(trial.run(), &request);
@@ -144,6 +150,16 @@ impl Service<'_> {
         }
         let kind = BundleControlType::CommitReply;
         Ok(Some(Body::BundleControl(BundleControl { bundle: request.bundle, kind, flags: 0 })))
+    }
+}
+
+/// Returns whether a message may change more than one flow.
+fn may_change_many(work: &Work) -> bool {
+    match work {
+        Work::Flow(request) => matches!(request.command(), FlowCommand::Modify | FlowCommand::Delete),
+        // Flows that use a deleted group are deleted, too.
+        Work::Group(gm) => gm.command == GroupCommand::Delete,
+        Work::Meter(_) | Work::Port(_) | Work::Packet(_) => false,
     }
 }
 
