@@ -171,13 +171,19 @@ impl Conntrack {
         let table = self.table();
         for _ in 0..CLASHES_MAX {
             let chance = Chance { secret: self.secret, draws: &self.draws };
-            let free = |reply: &Key| !table.is_taken(reply.hash(&self.chain), reply, now);
+            // The chosen key is the last one that was tried.
+            let mut hash = 0;
+            let free = |reply: &Key| {
+                hash = reply.hash(&self.chain);
+                !table.is_taken(hash, reply, now)
+            };
             let Some(reply) = nat.choose(&filling.key, chance, free) else {
                 self.exhausted.fetch_add(1, Ordering::Relaxed);
                 return Err(Refused::Full);
             };
             filling.reply = Some((reply, side));
-            filling.hashes[1] = reply.hash(&self.chain);
+            debug_assert_eq!(hash, reply.hash(&self.chain));
+            filling.hashes[1] = hash;
             match table.insert(filling, now) {
                 Err(Refused::ReplyTaken) => {}
                 inserted => return inserted,

@@ -9,7 +9,7 @@ use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, Vacancy, shar
 use crate::key::Key;
 use crate::record::{Addresses, Filling, Matched, Meta, Pair, Phase, Record};
 use crate::slab::Slab;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
@@ -34,8 +34,8 @@ pub(crate) struct Table {
     index: Index,
     records: Slab<Record>,
     addresses: Slab<Addresses>,
-    records_used: AtomicU32,
-    addresses_used: AtomicU32,
+    record_numbers: Numbers,
+    address_numbers: Numbers,
     shards: Box<[ShardLock]>,
 }
 
@@ -72,8 +72,8 @@ impl Default for Table {
             index: Index::default(),
             records: Slab::default(),
             addresses: Slab::default(),
-            records_used: AtomicU32::new(0),
-            addresses_used: AtomicU32::new(0),
+            record_numbers: Numbers::default(),
+            address_numbers: Numbers::default(),
             shards: (0..SHARDS).map(|_| ShardLock::default()).collect(),
         }
     }
@@ -82,15 +82,60 @@ impl Default for Table {
 /// Number of records that a shard takes at once: three of four new connections do not write the counter that all shards share.
 const BATCH: u32 = 4;
 
-/// Returns a free number, or one that was never used.
-#[inline]
-fn take(free: &mut Vec<u32>, used: &AtomicU32) -> Option<u32> {
-    if free.is_empty() {
-        let more = |n: u32| (n <= RECORDS_MAX - BATCH).then_some(n + BATCH);
-        let first = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        free.extend((first..first + BATCH).rev());
+/// Unused numbers that a shard keeps. If it has more, others may take the half of them: otherwise memory would grow until each shard
+/// has had its largest number of connections, at different times.
+const KEEP: usize = 16;
+
+/// The numbers of records, or of addresses.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Those from here on were never used.
+    used: AtomicU32,
+    /// Unused ones that shards have given away, and how many they are.
+    spare: Mutex<Vec<u32>>,
+    spare_count: AtomicUsize,
+}
+
+impl Numbers {
+    /// Takes an unused number; `free` are those of the shard, which is locked.
+    #[inline]
+    fn take(&self, free: &mut Vec<u32>) -> Option<u32> {
+        if free.is_empty() {
+            self.get_more(free)?;
+        }
+        free.pop()
     }
-    free.pop()
+
+    fn get_more(&self, free: &mut Vec<u32>) -> Option<()> {
+        if self.spare_count.load(Ordering::Relaxed) != 0 {
+            let mut spare = self.spare();
+            let first = spare.len().saturating_sub(KEEP / 2);
+            free.extend(spare.drain(first..));
+            self.spare_count.store(spare.len(), Ordering::Relaxed);
+        }
+        if free.is_empty() {
+            let more = |n: u32| (n <= RECORDS_MAX - BATCH).then_some(n + BATCH);
+            let first = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+            free.extend((first..first + BATCH).rev());
+        }
+        Some(())
+    }
+
+    /// Returns a number to the unused ones.
+    #[inline]
+    fn give_back(&self, free: &mut Vec<u32>, number: u32) {
+        free.push(number);
+        if free.len() > KEEP {
+            let mut spare = self.spare();
+            spare.extend(free.drain(KEEP / 2..));
+            self.spare_count.store(spare.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Locked within the lock of a shard, for a short time.
+    fn spare(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The place of an entry, or the reason why there is none.
@@ -286,7 +331,7 @@ impl Table {
     }
 
     fn reserve(&self, shard: &mut Shard, filling: &Filling) -> Option<(u32, &Record, u32)> {
-        let number = take(&mut shard.free, &self.records_used)?;
+        let number = self.record_numbers.take(&mut shard.free)?;
         let Some(record) = self.records.make(number) else {
             shard.free.push(number);
             return None;
@@ -294,7 +339,7 @@ impl Table {
         let addresses = match filling.key.v6 {
             false => None,
             true => {
-                let taken = take(&mut shard.free_addresses, &self.addresses_used);
+                let taken = self.address_numbers.take(&mut shard.free_addresses);
                 let made = taken.and_then(|n| self.addresses.make(n).map(|made| (n, made)));
                 if made.is_none() {
                     shard.free.push(number);
@@ -310,10 +355,10 @@ impl Table {
     /// Returns a record to the free ones, when no index entry refers to it any more.
     fn give_back(&self, shard: &mut Shard, number: u32, record: &Record) {
         if record.meta().v6() {
-            shard.free_addresses.push(record.addresses());
+            self.address_numbers.give_back(&mut shard.free_addresses, record.addresses());
         }
         record.free();
-        shard.free.push(number);
+        self.record_numbers.give_back(&mut shard.free, number);
     }
 
     /// Removes a connection and returns its zone and the number of its zone's count. `None`: it was removed
@@ -340,7 +385,7 @@ impl Table {
     /// Calls `each` for the live connections among the records from number `first` on, at most `most`
     /// records; returns the number to continue from.
     pub(crate) fn scan(&self, first: u32, most: u32, mut each: impl FnMut(Handle, &Record, Meta)) -> u32 {
-        let used = self.records_used.load(Ordering::Relaxed);
+        let used = self.record_numbers.used.load(Ordering::Relaxed);
         let end = used.min(first.saturating_add(most));
         for number in first..end {
             let Some(record) = self.records.get(number) else { continue };
@@ -354,12 +399,40 @@ impl Table {
 
     /// Number of records that were ever used.
     pub(crate) fn used(&self) -> u32 {
-        self.records_used.load(Ordering::Relaxed)
+        self.record_numbers.used.load(Ordering::Relaxed)
     }
 
     /// Number of connections of each shard.
     pub(crate) fn lens(&self) -> Vec<usize> {
         let len = |apart: &ShardLock| apart.0.lock().unwrap_or_else(PoisonError::into_inner).connections;
         self.shards.iter().map(len).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_takes_the_numbers_that_another_has_given_away() {
+        let numbers = Numbers::default();
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        let mut taken: Vec<u32> = (0..1000).filter_map(|_| numbers.take(&mut one)).collect();
+        for number in taken.drain(..) {
+            numbers.give_back(&mut one, number);
+            assert!(one.len() <= KEEP);
+        }
+        taken.extend((0..1000).filter_map(|_| numbers.take(&mut other)));
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(taken.len(), 1000);
+        let used = numbers.used.load(Ordering::Relaxed) as usize;
+        assert!(used <= 1000 + KEEP, "{used}");
+        // No number is in two places.
+        let spare = numbers.spare().len();
+        assert_eq!(
+            (taken.len() + one.len() + other.len() + spare, spare),
+            (used, numbers.spare_count.load(Ordering::Relaxed))
+        );
     }
 }

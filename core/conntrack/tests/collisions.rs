@@ -53,7 +53,8 @@ fn colliding() -> Vec<(u64, u32)> {
 fn track(ct: &Conntrack, recent: &mut Recent, l3: &[u8]) -> (u8, bool) {
     let packet = Packet { ethertype: 0x0800, l3, sums: conntrack::VERIFIED };
     let (mut meta, plan) = (Metadata::default(), ct.plan(&COMMIT, Millis(0)));
-    let found = recent.begin() && ct.track_remembered(&packet, &mut meta, &plan, (recent, &mut Checks::default()));
+    let found =
+        recent.begin() && ct.track_remembered(&packet, &mut meta, &plan, (recent, &mut Checks::default()));
     if !found {
         let mut read = Read::default();
         ct.read(&packet, (&meta, true), &plan, (&mut read, &mut Checks::default()));
