@@ -50,6 +50,9 @@ pub(crate) struct Later {
     pub(crate) recirculated: VecDeque<Recirculated>,
     /// Of the slow path: their megaflow passes each of them to the control half for translation.
     pub(crate) slow: Vec<Packet>,
+    /// A packet of the slow path is being translated and executed. It takes the slow path only once: a control half that answered with it
+    /// again would keep the worker for ever.
+    pub(crate) is_slow: bool,
 }
 
 impl Later {

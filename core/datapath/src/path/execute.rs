@@ -167,7 +167,11 @@ pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
 
 /// Has each packet translated and executed after the batch. The actions that follow work on a copy.
 fn slow_path(engine: &mut Engine, group: &mut Vec<Packet>, last: bool) {
-    if last {
+    if engine.later.is_slow {
+        if last {
+            group.drain(..).for_each(|p| engine.drop_packet(p, DropReason::ActionRecursionTooDeep));
+        }
+    } else if last {
         engine.later.slow.append(group);
     } else {
         for p in group.iter() {

@@ -39,7 +39,11 @@ fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
     };
     match translation.error {
         Some(reason) => lose(engine, packet, reason),
-        None => run_one(engine, &Program::compile(&translation.actions), packet),
+        None => {
+            engine.later.is_slow = true;
+            run_one(engine, &Program::compile(&translation.actions), packet);
+            engine.later.is_slow = false;
+        }
     }
     let took = (engine.counter)() - start;
     if let Some(parking) = engine.parking.as_mut().filter(|_| served) {
