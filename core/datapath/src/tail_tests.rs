@@ -201,7 +201,7 @@ fn program(dice: &mut fastrand::Rng, depth: u8) -> String {
             9 => "set(ipv6(hlimit=9))".to_owned(),
             10 => "set(tcp(src=77))".to_owned(),
             11 => "meter(0)".to_owned(),
-            12 => "userspace(pid=0,slow_path(action))".to_owned(),
+            12 => "userspace(pid=0,slow_path(bfd))".to_owned(),
             13 => "push_mpls(label=7,tc=0,ttl=9,bos=1,eth_type=0x8847)".to_owned(),
             14 => "hash(l4(0))".to_owned(),
             15 => format!("ct(commit,zone={}),recirc(1)", dice.u8(1..3)),

@@ -42,7 +42,7 @@ fn setup(payload: usize, actions: Vec<DpAction>) -> Setup {
 #[test]
 fn the_control_half_sees_whole_packets() {
     for payload in [100, 2500] {
-        let to_control = Userspace::slow_path(SlowReason::ACTION);
+        let to_control = Userspace::slow_path(SlowReason::BFD);
         let setup = setup(payload, vec![DpAction::Userspace(Box::new(to_control))]);
         let seen: Vec<Vec<u8>> =
             setup.control.delivered.lock().unwrap().iter().map(|d| d.0.clone()).collect();
