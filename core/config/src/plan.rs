@@ -193,6 +193,8 @@ mod tests {
             uuid: i.uuid,
             name: i.name.clone(),
             interfaces: vec![i],
+            fake_bridge: false,
+            tag: None,
             vlan: VlanConfig::trunk(),
             mac: None,
             protected: false,

@@ -17,6 +17,10 @@ pub struct PortConfig {
     pub name: String,
     /// Its devices; two or more form a bond.
     pub interfaces: Vec<InterfaceConfig>,
+    /// Whether it stands for a fake bridge, the bridge of one VLAN in `ovs-vsctl`.
+    pub fake_bridge: bool,
+    /// `tag`, whether the VLAN mode uses it or not.
+    pub tag: Option<i64>,
     /// VLAN configuration.
     pub vlan: VlanConfig,
     /// `mac` as text: the address that counts for this port when the bridge selects its own address.
@@ -37,6 +41,11 @@ impl PortConfig {
         self.interfaces.len() > 1 || self.lacp.is_some()
     }
 
+    /// Whether a fake bridge, this port, may use the address of `other`: that has the same tag, or the fake bridge has none.
+    pub fn shares_tag(&self, other: &PortConfig) -> bool {
+        self.tag.is_none() || self.tag == other.tag
+    }
+
     /// Reads a row and the interfaces it refers to.
     pub fn read(row: &Row<'_>) -> PortConfig {
         let mut interfaces: Vec<InterfaceConfig> =
@@ -46,6 +55,8 @@ impl PortConfig {
             uuid: row.uuid,
             name: row.str("name").to_owned(),
             interfaces,
+            fake_bridge: row.bool("fake_bridge"),
+            tag: row.opt_int("tag"),
             vlan: vlan(row),
             mac: row.opt_str(MAC.column).map(str::to_owned),
             protected: row.bool("protected"),

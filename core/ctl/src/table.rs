@@ -126,7 +126,7 @@ commands! {
     DPCTL_MOD_FLOW: c("dpctl/mod-flow", "[dp] flow actions", 2, 3).by(SWITCH).help("changes a flow's actions");
     DPCTL_MOD_FLOWS: c("dpctl/mod-flows", "[dp] file", 1, 2).by(SWITCH).help("changes the flows in a file");
     DPCTL_NORMALIZE_ACTIONS: c("dpctl/normalize-actions", "actions", 2, MANY).help("prints actions in a normalized order");
-    DPCTL_OFFLOAD_STATS_SHOW: c("dpctl/offload-stats-show", "[dp]", 0, 1).help("counts offloaded flows");
+    DPCTL_OFFLOAD_STATS_SHOW: c("dpctl/offload-stats-show", "[dp]", 0, 1).by(SWITCH).help("counts offloaded flows");
     DPCTL_PARSE_ACTIONS: c("dpctl/parse-actions", "actions", 1, MANY).by(SWITCH).help("checks the syntax of actions");
     DPCTL_SET_IF: c("dpctl/set-if", "dp iface...", 2, MANY).by(SWITCH).help("changes options of datapath ports");
     DPCTL_SHOW: c("dpctl/show", "[-s] [dp...]", 0, MANY).by(SWITCH).help("prints datapaths, their ports and counters").common();
@@ -152,6 +152,7 @@ commands! {
     DPIF_NETDEV_PMD_STATS_SHOW: c("dpif-netdev/pmd-stats-show", "[-pmd core] [dp]", 0, 3).by(SWITCH).help("prints the counters of PMD threads").common();
     DPIF_NETDEV_PMD_TXQ_SHOW: c("dpif-netdev/pmd-txq-show", "[dp]", 0, 1).by(SWITCH);
     DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET: c("dpif-netdev/subtable-lookup-info-get", "", 0, 0).by(SWITCH);
+    DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_GET: hidden("dpif-netdev/subtable-lookup-prio-get", 0).by(SWITCH);
     DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET: c("dpif-netdev/subtable-lookup-prio-set", "[lookup_func] [prio]", 2, 2).by(SWITCH);
     DPIF_NETLINK_DISPATCH_MODE: c("dpif-netlink/dispatch-mode", "", 0, 0);
     DPIF_DUMP_DPS: c("dpif/dump-dps", "", 0, 0).by(SWITCH);
@@ -187,8 +188,8 @@ commands! {
     NETDEV_DUMMY_IP6ADDR: c("netdev-dummy/ip6addr", "[netdev] ip6addr", 2, 2).by(WITH_DUMMIES);
     NETDEV_DUMMY_RECEIVE: c("netdev-dummy/receive", "name [--qid queue_id] packet|flow [--len packet_len]", 2, MANY).by(WITH_DUMMIES);
     NETDEV_DUMMY_SET_ADMIN_STATE: c("netdev-dummy/set-admin-state", "[netdev] up|down", 1, 2).by(WITH_DUMMIES);
-    ODP_EXECUTE_ACTION_IMPL_SET: c("odp-execute/action-impl-set", "name", 1, 1);
-    ODP_EXECUTE_ACTION_IMPL_SHOW: c("odp-execute/action-impl-show", "", 0, 0);
+    ODP_EXECUTE_ACTION_IMPL_SET: c("odp-execute/action-impl-set", "name", 1, 1).by(SWITCH);
+    ODP_EXECUTE_ACTION_IMPL_SHOW: c("odp-execute/action-impl-show", "", 0, 0).by(SWITCH);
     OFPROTO_DETRACE: c("ofproto/detrace", "UFID [pmd=PMD-ID]", 1, 2).by(SWITCH).help("prints the OpenFlow flows and groups of a datapath flow").common();
     OFPROTO_LIST: c("ofproto/list", "", 0, 0).by(SWITCH).help("lists the bridges").common();
     OFPROTO_LIST_TUNNELS: c("ofproto/list-tunnels", "", 0, 0).by(SWITCH).help("lists the tunnel ports of the datapath").common();

@@ -13,7 +13,7 @@ use crate::database::{Change, Row};
 use crate::json::parse_uuid;
 use crate::monitor::Version;
 use crate::operation::Operation;
-use crate::schema::Schema;
+use crate::schema::{Schema, TableSchema};
 use crate::{Error, Message};
 use serde_json::Value as Json;
 use serde_json::{Map, json};
@@ -405,6 +405,13 @@ impl Replica {
         let schema = self.schema.as_ref()?;
         let index = schema.table_index(name)?;
         Some(TableRef { schema: schema.tables.get(index)?, rows: self.tables.get(index)? })
+    }
+
+    /// Number of rows times columns of all tables: the measure by which Open vSwitch reports the size of its copy.
+    pub fn cells(&self) -> usize {
+        let tables = self.schema.iter().flat_map(|schema| &schema.tables);
+        let columns = |of: &TableSchema| of.columns.iter().filter(|c| !c.name.starts_with('_')).count();
+        tables.zip(&self.tables).map(|(schema, rows)| columns(schema) * rows.len()).sum()
     }
 
     /// The rows of a table; none if the server does not have it.

@@ -1,7 +1,7 @@
 //! `dpctl/*`: the commands of ovs-dpctl(8) in the switch. This file has `show` and dispatches the others.
 
 use crate::answer::{Answer, unknown};
-use crate::dpctl_call::{Call, EINVAL, Failed, all, find};
+use crate::dpctl_call::{Call, EINVAL, Failed, all, find, open};
 use crate::dpctl_flows::FileOp;
 use crate::dpif::config_text;
 use crate::{dpctl_ct, dpctl_flows, dpctl_ipf, dpctl_ports};
@@ -32,6 +32,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         names::DPCTL_ADD_IF => dpctl_ports::add_if(switch, &mut call, args),
         names::DPCTL_SET_IF => dpctl_ports::set_if(switch, &mut call, args),
         names::DPCTL_DEL_IF => dpctl_ports::del_if(switch, &mut call, args),
+        names::DPCTL_OFFLOAD_STATS_SHOW => offload_stats(switch, &mut call, args),
         names::DPCTL_PARSE_ACTIONS => parse_actions(&mut call, args),
         names::DPCTL_DUMP_FLOWS => dpctl_flows::dump(switch, &mut call, args),
         names::DPCTL_ADD_FLOW => dpctl_flows::put(switch, &mut call, args, false),
@@ -90,6 +91,13 @@ fn is_file(switch: &Switch, args: &[String]) -> bool {
         [one] => find(switch, one).is_none(),
         _ => true,
     }
+}
+
+/// Without hardware offload there is nothing below the headline.
+fn offload_stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    open(switch, call, args, 1)?;
+    call.text += "HW Offload stats:\n";
+    Ok(())
 }
 
 fn parse_actions(call: &mut Call, args: &[String]) -> Result<(), Failed> {

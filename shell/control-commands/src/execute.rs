@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, unknown};
 use crate::requested::Requested;
-use crate::{bfd, bridge, capture, counters, detrace, dpctl, dpdk, dpif};
+use crate::{actions_impl, bfd, bridge, capture, counters, detrace, dpctl, dpdk, dpif};
 use crate::{
     dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, time, trace, tunnels, upcall, uplinks,
 };
@@ -57,6 +57,10 @@ pub(crate) fn execute(
         "dpif-netdev" => pmd::execute(&mut requested.perf_log, switch, name, args, format),
         "fdb" => fdb::execute(switch, name, args, format),
         "dpif-dummy" | "netdev-dummy" => dummy::execute(switch, name, args),
+        "odp-execute" => match actions_impl::execute(name, args) {
+            Some(result) => result.into(),
+            None => unknown(name),
+        },
         "ovs" => route::execute(switch, name, args, format),
         "qos" => qos::execute(switch, name, args),
         "tnl" => neighbours::execute(switch, name, args),

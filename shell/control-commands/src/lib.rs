@@ -7,6 +7,7 @@
 //!
 //! **Thread**: the main loop. All packets that arrived before a command have been forwarded when it runs.
 
+mod actions_impl;
 mod answer;
 mod bfd;
 mod bridge;

@@ -16,7 +16,7 @@ fn number(text: &str) -> Option<u8> {
     }
 }
 
-/// `dpif-netdev/subtable-lookup-info-get`.
+/// `dpif-netdev/subtable-lookup-info-get`, and the older name `dpif-netdev/subtable-lookup-prio-get`.
 pub(crate) fn show(switch: &Switch) -> String {
     let (mut used, mut differences) = (0, 0);
     for backer in switch.datapaths.all() {

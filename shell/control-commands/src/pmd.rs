@@ -36,7 +36,9 @@ pub(crate) fn execute(
 ) -> Answer {
     match name {
         names::DPIF_NETDEV_PMD_STATE => return crate::pmd_state::state(switch).into(),
-        names::DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET => return Ok(lookups::show(switch)).into(),
+        names::DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET | names::DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_GET => {
+            return Ok(lookups::show(switch)).into();
+        }
         names::DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET => return lookups::set(switch, args).into(),
         names::DPIF_NETDEV_BOND_SHOW => return bond_show(switch, args).into(),
         names::DPIF_NETDEV_PMD_PLAN => return crate::pmd_state::plan(switch, format).into(),

@@ -68,6 +68,8 @@ pub struct Bridge {
 pub struct Common {
     /// Candidates for the bridge's address, by row of table Port.
     pub addresses: Least<String, Mac>,
+    /// Rows of table Port that stand for fake bridges.
+    pub fake_bridges: BTreeSet<String>,
     /// MTUs of the ports that do not follow the bridge's MTU.
     pub mtus: Least<OfPort, u32>,
     /// The ports that follow it.

@@ -6,14 +6,15 @@ use crate::options::Options;
 use bridge::VlanSet;
 use classifier::of::PrefixField;
 use config::bridge::FlowTableConfig;
-use config::{BridgeConfig, FailMode};
+use config::{BridgeConfig, FailMode, InterfaceConfig, PortConfig};
+use flow::text::address::parse_mac;
 use flow::{FieldId, Mac, Match, Subfield};
+use netdev::error::NetdevError;
 use ofconn::{ConnManager, ControllerTarget, ManagerConfig, Serving};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
-use openflow_service::Bridge;
-use openflow_service::Touched;
+use openflow_service::{Bridge, BridgePort, Touched};
 use runtime::RateLimit;
 use runtime::log::Level;
 use settings::bridge::CONTROLLER_QUEUE_SIZE;
@@ -210,6 +211,7 @@ pub(crate) fn follow_ports(bridge: &mut Bridge) {
     let touched = bridge.ports.take_for_bridge();
     note_addresses(bridge, &touched);
     pick_addresses(bridge);
+    set_fake_bridges(bridge);
     crate::mtu::follow(bridge, &touched);
 }
 
@@ -219,13 +221,12 @@ pub(crate) fn follow_ports(bridge: &mut Bridge) {
 /// bridge's first row. Generated addresses of ports are not used, because they change with each creation of a device.
 /// Controllers identify a bridge by its datapath id, which is `other_config:datapath-id` or that address.
 fn pick_addresses(bridge: &mut Bridge) {
-    let asked = bridge.config.hwaddr.as_deref().and_then(flow::text::address::parse_mac);
+    let asked = bridge.config.hwaddr.as_deref().and_then(parse_mac);
     if let (None, Some(text)) = (asked, &bridge.config.hwaddr) {
         runtime::err!(LOG, "bridge {}: invalid MAC address {text} for hwaddr", bridge.name);
     }
-    let mirrors = &bridge.config.mirrors;
-    let is_output = |row: &String| mirrors.iter().any(|m| m.output_port.as_ref() == Some(row));
-    let of_ports = bridge.common.addresses.iter().find(|(row, _)| !is_output(row)).map(|(_, mac)| *mac);
+    let of_ports =
+        bridge.common.addresses.iter().find(|(row, _)| !is_mirror_output(bridge, row)).map(|(_, mac)| *mac);
     let mac = asked.filter(usable).or(of_ports).unwrap_or(bridge.default_mac);
     set_address(bridge, mac);
     let id = bridge.config.datapath_id.unwrap_or_else(|| mac.to_u64());
@@ -244,15 +245,19 @@ fn usable(mac: &Mac) -> bool {
 /// Records the addresses that represent ports, as Open vSwitch chooses them: that of the Port row, else that of the
 /// row's first device by name. The bridge's own port and generated addresses do not count.
 fn note_addresses(bridge: &mut Bridge, touched: &Touched) {
-    let of_device = |p: &config::PortConfig| {
+    let of_device = |p: &PortConfig| {
         let device = p.interfaces.iter().find_map(|i| bridge.ports.named(&i.name));
         device.filter(|d| d.ofport != OfPort::LOCAL).map(|d| d.mac())
     };
-    let of_row = |p: &config::PortConfig| p.mac.as_deref().and_then(flow::text::address::parse_mac);
     let stands = |m: &Mac| usable(m) && !m.is_local() && !xlate::is_reserved(*m);
     let now = touched.ports.iter().filter_map(|port| bridge.ports.get(port)).map(|port| &port.port_row);
     for row in touched.rows.iter().chain(now) {
         let port = bridge.config.ports.get(row);
+        if port.is_some_and(|p| p.fake_bridge) {
+            bridge.common.fake_bridges.insert(row.clone());
+        } else {
+            bridge.common.fake_bridges.remove(row);
+        }
         let mac = port.and_then(|p| of_row(p).or_else(|| of_device(p))).filter(stands);
         bridge.common.addresses.set(row, mac);
     }
@@ -261,13 +266,59 @@ fn note_addresses(bridge: &mut Bridge, touched: &Touched) {
 fn set_address(bridge: &mut Bridge, mac: Mac) {
     bridge.mac = mac;
     let name = bridge.name.clone();
-    let Some(port) = bridge.ports.get_mut(&OfPort::LOCAL).filter(|p| p.mac() != mac) else { return };
-    let Some(netdev) = port.netdev() else { return };
-    if let Err(e) = netdev.set_mac(mac.0) {
+    if let Some(port) = bridge.ports.get_mut(&OfPort::LOCAL)
+        && let Err(e) = set_mac(port, mac)
+    {
         runtime::err!(LOG, "bridge {name}: failed to set bridge Ethernet address: {e}");
-        return;
     }
+}
+
+/// Sets the address of a port's device, if that has another one.
+fn set_mac(port: &mut BridgePort, mac: Mac) -> Result<(), NetdevError> {
+    if port.mac() == mac {
+        return Ok(());
+    }
+    let Some(netdev) = port.netdev() else { return Ok(()) };
+    netdev.set_mac(mac.0)?;
     if let Ok(facts) = netdev.facts() {
         port.facts = Some(facts);
     }
+    Ok(())
+}
+
+/// The `mac` of a Port row, if it is an address.
+fn of_row(port: &PortConfig) -> Option<Mac> {
+    port.mac.as_deref().and_then(parse_mac)
+}
+
+/// Sets the addresses of internal ports that stand for fake bridges and have no address of their own in the database: the lowest of
+/// the ports with the same VLAN, or that which the bridge would have without ports.
+fn set_fake_bridges(bridge: &mut Bridge) {
+    for row in bridge.common.fake_bridges.clone() {
+        let Some(fake) = bridge.config.ports.get(&row) else { continue };
+        let is_candidate = |of: &String| {
+            let other = bridge.config.ports.get(of);
+            !is_mirror_output(bridge, of) && other.is_some_and(|o| of_row(o).is_some() || fake.shares_tag(o))
+        };
+        let found = bridge.common.addresses.iter().find(|(of, _)| is_candidate(of)).map(|(_, mac)| *mac);
+        let mac = found.unwrap_or(bridge.default_mac);
+        let follows =
+            |i: &&InterfaceConfig| i.kind == "internal" && i.mac.as_deref().and_then(parse_mac).is_none();
+        let names: Vec<String> = fake.interfaces.iter().filter(follows).map(|i| i.name.clone()).collect();
+        for name in names {
+            if bridge.ports.named(&name).is_none_or(|p| p.ofport == OfPort::LOCAL || p.mac() == mac) {
+                continue;
+            }
+            if let Some(port) = bridge.ports.named_mut(&name)
+                && let Err(e) = set_mac(port, mac)
+            {
+                runtime::err!(LOG, "interface {name}: setting MAC failed ({e})");
+            }
+        }
+    }
+}
+
+/// Whether a row of table Port is the output of a mirror.
+fn is_mirror_output(bridge: &Bridge, row: &String) -> bool {
+    bridge.config.mirrors.iter().any(|m| m.output_port.as_ref() == Some(row))
 }
