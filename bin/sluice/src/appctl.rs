@@ -10,7 +10,7 @@ use crate::{own, suggest};
 use ctl::By;
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
-use runtime::{Clock, Dirs};
+use runtime::Dirs;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,18 +52,11 @@ pub enum Failure {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let mut dirs = Dirs::from_env(&call.argv0);
-    dirs.progname.clone_from(&call.name);
-    runtime::log::init(&call.name, &Clock::new());
-    runtime::log::set_tool_defaults();
     let json = (!call.compat).then_some(own::JSON);
     let known: Vec<Opt> = OPTIONS.into_iter().chain(json).chain(LOGGING).collect();
-    let parsed = match getopt::parse(&known, Order::First, &call.args) {
-        Ok(parsed) => parsed,
-        Err(e) => {
-            eprintln!("{}: {e}", call.argv0);
-            return ExitCode::FAILURE;
-        }
+    let (dirs, parsed) = match own::begin(call, || getopt::parse(&known, Order::First, &call.args)) {
+        Ok(begun) => begun,
+        Err(code) => return code,
     };
     if parsed.options.iter().any(|(name, _)| *name == "help") {
         print!("{}", page().help(&call.name));

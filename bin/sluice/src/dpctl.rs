@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
 use crate::{own, suggest};
-use runtime::{Clock, Dirs};
+use runtime::Dirs;
 use std::process::ExitCode;
 use std::time::Duration;
 use unixctl::Format;
@@ -37,18 +37,11 @@ fn only_reads(command: &str) -> bool {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let mut dirs = Dirs::from_env(&call.argv0);
-    dirs.progname.clone_from(&call.name);
-    runtime::log::init(&call.name, &Clock::new());
-    runtime::log::set_tool_defaults();
     let json = own::FORMAT.into_iter().filter(|_| !call.compat);
     let known: Vec<Opt> = OWN.into_iter().chain(json).chain(LOGGING).collect();
-    let parsed = match getopt::parse(&known, Order::Anywhere, &call.args) {
-        Ok(parsed) => parsed,
-        Err(e) => {
-            eprintln!("{}: {e}", call.argv0);
-            return ExitCode::FAILURE;
-        }
+    let (dirs, parsed) = match own::begin(call, || getopt::parse(&known, Order::Anywhere, &call.args)) {
+        Ok(begun) => begun,
+        Err(code) => return code,
     };
     match run(parsed, call, &dirs) {
         Ok(text) => {

@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::Page;
 use crate::suggest;
+use runtime::{Clock, Dirs};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -72,6 +73,15 @@ pub fn arguments(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Pa
     }
 }
 
+/// As `arguments`, of a tool that takes options only.
+pub fn options_only(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Parsed, bool), ExitCode> {
+    let (parsed, json) = arguments(call, options, page)?;
+    match parsed.rest.first() {
+        Some(word) => Err(no_such_argument(call, word)),
+        None => Ok((parsed, json)),
+    }
+}
+
 /// As `arguments`, of a tool whose option `--markdown` prints a page of the documentation.
 pub fn arguments_or_markdown(
     call: &Call,
@@ -112,6 +122,25 @@ pub fn refuse(call: &Call, text: &str) -> ExitCode {
 /// Reports an unexpected argument.
 pub fn no_such_argument(call: &Call, word: &str) -> ExitCode {
     refuse(call, &format!("no such argument \"{word}\" (use --help for help)"))
+}
+
+/// Begins a tool that takes the place of one of Open vSwitch: directories, log, and the arguments as `parse` returns them. An exit
+/// code: the arguments are wrong, which has been printed.
+pub fn begin(
+    call: &Call,
+    parse: impl FnOnce() -> Result<Parsed, String>,
+) -> Result<(Dirs, Parsed), ExitCode> {
+    let mut dirs = Dirs::from_env(&call.argv0);
+    dirs.progname.clone_from(&call.name);
+    runtime::log::init(&call.name, &Clock::new());
+    runtime::log::set_tool_defaults();
+    match parse() {
+        Ok(parsed) => Ok((dirs, parsed)),
+        Err(e) => {
+            eprintln!("{}: {e}", call.argv0);
+            Err(ExitCode::FAILURE)
+        }
+    }
 }
 
 /// The hint after the reason why a connection failed. If permission is missing, it is about the user, else

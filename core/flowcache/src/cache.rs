@@ -65,7 +65,9 @@ pub trait FlowCache: Send {
     fn capacity(&self) -> usize;
 
     /// Memory in bytes.
-    fn bytes(&self) -> usize;
+    fn bytes(&self) -> usize {
+        self.place().1
+    }
 
     /// Address and size in bytes of its largest table.
     fn place(&self) -> (usize, usize);

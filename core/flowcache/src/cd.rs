@@ -82,10 +82,6 @@ impl FlowCache for Cd {
         self.buckets.len() * Narrow::WAYS
     }
 
-    fn bytes(&self) -> usize {
-        self.place().1
-    }
-
     fn place(&self) -> (usize, usize) {
         self.buckets.place()
     }

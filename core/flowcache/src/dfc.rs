@@ -57,10 +57,6 @@ impl FlowCache for Dfc {
         self.places.len()
     }
 
-    fn bytes(&self) -> usize {
-        self.place().1
-    }
-
     fn place(&self) -> (usize, usize) {
         self.places.place()
     }

@@ -92,10 +92,6 @@ impl FlowCache for Emc {
         self.places.len()
     }
 
-    fn bytes(&self) -> usize {
-        self.place().1
-    }
-
     fn place(&self) -> (usize, usize) {
         self.places.place()
     }

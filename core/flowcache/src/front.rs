@@ -28,10 +28,6 @@ impl FlowCache for Nothing {
         0
     }
 
-    fn bytes(&self) -> usize {
-        0
-    }
-
     fn place(&self) -> (usize, usize) {
         (0, 0)
     }

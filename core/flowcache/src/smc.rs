@@ -87,10 +87,6 @@ impl FlowCache for Smc {
         self.buckets.len() * WAYS
     }
 
-    fn bytes(&self) -> usize {
-        self.place().1
-    }
-
     fn place(&self) -> (usize, usize) {
         self.buckets.place()
     }

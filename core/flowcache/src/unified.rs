@@ -260,10 +260,6 @@ impl<B: Bucket> FlowCache for Unified<B> {
         self.buckets.len() * B::WAYS
     }
 
-    fn bytes(&self) -> usize {
-        self.place().1
-    }
-
     fn place(&self) -> (usize, usize) {
         self.buckets.place()
     }

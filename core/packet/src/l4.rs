@@ -2,10 +2,30 @@
 
 use crate::view::{be16, be32, view};
 
+/// Declares the ports of a header, which begin it.
+macro_rules! ports {
+    ($name:ident, $len:literal) => {
+        impl $name<'_> {
+            /// Source port.
+            #[inline]
+            pub fn src(&self) -> u16 {
+                be16::<0, $len>(self.0)
+            }
+
+            /// Destination port.
+            #[inline]
+            pub fn dst(&self) -> u16 {
+                be16::<2, $len>(self.0)
+            }
+        }
+    };
+}
+
 view!(
     /// TCP without options.
     Tcp, 20
 );
+ports!(Tcp, 20);
 
 impl<'a> Tcp<'a> {
     /// A header with a valid data offset, and its payload.
@@ -13,18 +33,6 @@ impl<'a> Tcp<'a> {
     pub fn parse_checked(data: &'a [u8]) -> Option<(Tcp<'a>, &'a [u8])> {
         let (tcp, _) = Tcp::parse(data)?;
         data.get(tcp.header_len()..).filter(|_| tcp.header_len() >= Tcp::LEN).map(|rest| (tcp, rest))
-    }
-
-    /// Source port.
-    #[inline]
-    pub fn src(&self) -> u16 {
-        be16::<0, 20>(self.0)
-    }
-
-    /// Destination port.
-    #[inline]
-    pub fn dst(&self) -> u16 {
-        be16::<2, 20>(self.0)
     }
 
     /// Sequence number.
@@ -62,20 +70,9 @@ view!(
     /// UDP.
     Udp, 8
 );
+ports!(Udp, 8);
 
 impl Udp<'_> {
-    /// Source port.
-    #[inline]
-    pub fn src(&self) -> u16 {
-        be16::<0, 8>(self.0)
-    }
-
-    /// Destination port.
-    #[inline]
-    pub fn dst(&self) -> u16 {
-        be16::<2, 8>(self.0)
-    }
-
     /// Size of header and payload, as the header states it.
     #[inline]
     pub fn len_field(&self) -> u16 {
@@ -93,20 +90,7 @@ view!(
     /// SCTP common header.
     Sctp, 12
 );
-
-impl Sctp<'_> {
-    /// Source port.
-    #[inline]
-    pub fn src(&self) -> u16 {
-        be16::<0, 12>(self.0)
-    }
-
-    /// Destination port.
-    #[inline]
-    pub fn dst(&self) -> u16 {
-        be16::<2, 12>(self.0)
-    }
-}
+ports!(Sctp, 12);
 
 view!(
     /// ICMP.

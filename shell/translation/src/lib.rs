@@ -26,6 +26,7 @@ pub mod macs;
 pub mod neighbours;
 mod note_neighbour;
 pub mod patch_counters;
+mod protocol_state;
 pub mod published;
 pub mod revalidate;
 pub mod shared_state;

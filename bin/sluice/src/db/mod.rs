@@ -21,24 +21,18 @@ mod show_log;
 
 use crate::call::Call;
 use context::{Context, Fail};
-use runtime::{Clock, Dirs};
 use std::process::ExitCode;
 
 pub use commands::{NAMES, page};
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let mut dirs = Dirs::from_env(&call.argv0);
-    dirs.progname = call.name.replace(' ', "-");
-    runtime::log::init(&call.name, &Clock::new());
-    runtime::log::set_tool_defaults();
-    let parsed = match options::parse(call) {
-        Ok(parsed) => parsed,
-        Err(e) => {
-            eprintln!("{}: {e}", call.argv0);
-            return ExitCode::FAILURE;
-        }
+    let (mut dirs, parsed) = match crate::own::begin(call, || options::parse(call)) {
+        Ok(begun) => begun,
+        Err(code) => return code,
     };
+    // It is part of file names.
+    dirs.progname = call.name.replace(' ', "-");
     let done = options::settings(parsed, &dirs).map_err(Fail::Message).and_then(|(options, args)| {
         if let Some(limit) = options.timeout {
             crate::alarm::set(limit);

@@ -49,13 +49,10 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments(call, &options(), page) {
+    let (parsed, json) = match own::options_only(call, &options(), page) {
         Ok(known) => known,
         Err(code) => return code,
     };
-    if let Some(word) = parsed.rest.first() {
-        return own::no_such_argument(call, word);
-    }
     let server = parsed.value("db").map(str::to_owned);
     let dirs = Dirs::from_env(&call.argv0);
     let (facts, source) = gather::all(&dirs, server);

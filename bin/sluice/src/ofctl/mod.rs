@@ -32,21 +32,14 @@ pub use commands::{NAMES, page};
 use crate::call::Call;
 use context::Context;
 use fail::Fail;
-use runtime::{Clock, Dirs};
+use runtime::Dirs;
 use std::process::ExitCode;
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let mut dirs = Dirs::from_env(&call.argv0);
-    dirs.progname.clone_from(&call.name);
-    runtime::log::init(&call.name, &Clock::new());
-    runtime::log::set_tool_defaults();
-    let parsed = match options::parse(call) {
-        Ok(parsed) => parsed,
-        Err(e) => {
-            eprintln!("{}: {e}", call.argv0);
-            return ExitCode::FAILURE;
-        }
+    let (dirs, parsed) = match crate::own::begin(call, || options::parse(call)) {
+        Ok(begun) => begun,
+        Err(code) => return code,
     };
     match run(parsed, dirs, call) {
         Ok(()) => ExitCode::SUCCESS,

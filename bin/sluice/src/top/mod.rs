@@ -77,13 +77,10 @@ struct Arguments {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments(call, &options(), page) {
+    let (parsed, json) = match own::options_only(call, &options(), page) {
         Ok(known) => known,
         Err(code) => return code,
     };
-    if let Some(word) = parsed.rest.first() {
-        return own::no_such_argument(call, word);
-    }
     // JSON is printed only once.
     let interval = Duration::from_secs(1);
     let mut arguments = Arguments { target: None, once: json, json, interval, page: Kind::default() };

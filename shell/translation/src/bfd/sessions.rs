@@ -3,6 +3,7 @@
 //! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
 //! during which nothing is sent or logged.
 
+use crate::protocol_state::ProtocolState;
 use crate::published::Published;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
@@ -11,8 +12,7 @@ use fastrand::Rng;
 use flow::Mac;
 use runtime::{Module, RateLimit, log};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use units::{Millis, OfPort};
 use xlate::BridgeId;
 
@@ -24,12 +24,7 @@ pub type PortKey = (BridgeId, OfPort);
 
 /// The BFD sessions of a datapath.
 pub struct Sessions {
-    inner: Mutex<Inner>,
-    /// Number of sessions.
-    len: AtomicUsize,
-    any_changed_reports: AtomicBool,
-    shared: Arc<SharedState>,
-    wakeup: Arc<Wakeup>,
+    state: ProtocolState<Inner>,
 }
 
 struct Inner {
@@ -110,18 +105,13 @@ impl Sessions {
     /// No sessions. `seed`: the secret of the process. Discriminators, which other hosts see, are derived from another
     /// number.
     pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>, seed: u64) -> Sessions {
-        Sessions {
-            inner: Mutex::new(Inner::new(cpu::derive(seed, b"bfd-disc"))),
-            len: AtomicUsize::new(0),
-            any_changed_reports: AtomicBool::new(false),
-            shared: Arc::clone(shared),
-            wakeup: Arc::clone(wakeup),
-        }
+        let inner = Inner::new(cpu::derive(seed, b"bfd-disc"));
+        Sessions { state: ProtocolState::new(inner, shared, wakeup) }
     }
 
     /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
-        self.len.load(Ordering::Acquire) == 0
+        self.state.is_empty()
     }
 
     /// When the next timer is due.
@@ -146,7 +136,7 @@ impl Sessions {
                 let identity = inner.identity();
                 let session = Session::new(identity, settings.clone(), mac, rx_packets, now);
                 inner.all.insert(at, Entry { name: name.to_owned(), session, due: None });
-                self.len.store(inner.all.len(), Ordering::Release);
+                self.state.set_len(inner.all.len());
             }
         });
         self.change(at, now, |session| {
@@ -165,7 +155,7 @@ impl Sessions {
             inner.unqueue(at);
             inner.all.remove(&at);
             inner.changed_reports.remove(&at);
-            self.len.store(inner.all.len(), Ordering::Release);
+            self.state.set_len(inner.all.len());
         });
     }
 
@@ -220,7 +210,7 @@ impl Sessions {
 
     /// Takes the sessions whose reported state has changed.
     pub fn take_changed_reports(&self, now: Millis) -> Vec<(PortKey, Report)> {
-        if !self.any_changed_reports.swap(false, Ordering::AcqRel) {
+        if !self.state.take_announced() {
             return Vec::new();
         }
         let changed_reports = self.with(|inner| std::mem::take(&mut inner.changed_reports));
@@ -270,7 +260,7 @@ impl Sessions {
             waiting.into_iter().fold(false, |any, at| any | inner.requeue(at, now))
         });
         if any {
-            self.wakeup.wake();
+            self.state.wake_timers();
         }
     }
 
@@ -287,10 +277,10 @@ impl Sessions {
             Some((result, inner.requeue(at, now), changed_reports, lines))
         })?;
         if sooner {
-            self.wakeup.wake();
+            self.state.wake_timers();
         }
-        if changed_reports && !self.any_changed_reports.swap(true, Ordering::AcqRel) {
-            self.shared.wake();
+        if changed_reports {
+            self.state.announce_reports();
         }
         for (level, line) in lines {
             LOG.log_limited(&LIMIT, level, format_args!("{line}"));
@@ -298,9 +288,8 @@ impl Sessions {
         Some(result)
     }
 
-    /// Sessions stay usable after a panic of another thread.
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
-        work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+        self.state.with(work)
     }
 }
 

@@ -3,14 +3,14 @@
 //! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
 //! during which nothing is sent or logged.
 
+use crate::protocol_state::ProtocolState;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
 use bond::lacp::{Aggregation, DESTINATION, ETHERTYPE, MemberSettings, Negotiation, Settings};
 use flow::Mac;
 use runtime::{Module, RateLimit};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use units::{Millis, OfPort};
 use xlate::BridgeId;
 
@@ -28,12 +28,7 @@ type PortKey = (BridgeId, OfPort);
 
 /// The ports with LACP of a datapath.
 pub struct Groups {
-    inner: Mutex<Inner>,
-    /// Number of ports.
-    len: AtomicUsize,
-    any_changed_reports: AtomicBool,
-    shared: Arc<SharedState>,
-    wakeup: Arc<Wakeup>,
+    state: ProtocolState<Inner>,
 }
 
 #[derive(Default)]
@@ -73,18 +68,12 @@ pub struct Report {
 impl Groups {
     /// No ports.
     pub fn new(shared: &Arc<SharedState>, wakeup: &Arc<Wakeup>) -> Groups {
-        Groups {
-            inner: Mutex::default(),
-            len: AtomicUsize::new(0),
-            any_changed_reports: AtomicBool::new(false),
-            shared: Arc::clone(shared),
-            wakeup: Arc::clone(wakeup),
-        }
+        Groups { state: ProtocolState::new(Inner::default(), shared, wakeup) }
     }
 
     /// Whether there are no ports.
     pub fn is_empty(&self) -> bool {
-        self.len.load(Ordering::Acquire) == 0
+        self.state.is_empty()
     }
 
     /// Creates or reconfigures a port.
@@ -107,10 +96,10 @@ impl Groups {
                 inner.by_link.insert((key.0, link.port), key.clone());
             }
             inner.changed_reports.insert(key.clone());
-            self.len.store(inner.all.len(), Ordering::Release);
+            self.state.set_len(inner.all.len());
         });
-        self.any_changed_reports.store(true, Ordering::Release);
-        self.wakeup.wake();
+        self.state.announce_reports();
+        self.state.wake_timers();
     }
 
     /// The keys of all ports.
@@ -127,7 +116,7 @@ impl Groups {
             inner.all.remove(key);
             inner.by_link.retain(|_, k| k != key);
             inner.changed_reports.remove(key);
-            self.len.store(inner.all.len(), Ordering::Release);
+            self.state.set_len(inner.all.len());
         });
     }
 
@@ -179,7 +168,7 @@ impl Groups {
 
     /// Takes the reports that have changed.
     pub fn take_changed_reports(&self) -> Vec<(Key, Report)> {
-        if !self.any_changed_reports.swap(false, Ordering::AcqRel) {
+        if !self.state.take_announced() {
             return Vec::new();
         }
         self.with(|inner| {
@@ -216,22 +205,21 @@ impl Groups {
         });
         if let Some(changed_reports) = changed_reports {
             self.report_changes(changed_reports, &[]);
-            self.wakeup.wake();
+            self.state.wake_timers();
         }
     }
 
     fn report_changes(&self, changed_reports: bool, lines: &[String]) {
-        if changed_reports && !self.any_changed_reports.swap(true, Ordering::AcqRel) {
-            self.shared.wake();
+        if changed_reports {
+            self.state.announce_reports();
         }
         for line in lines {
             LOG.log_limited(&LIMIT, runtime::log::Level::Warn, format_args!("{line}"));
         }
     }
 
-    /// Groups stay usable after a panic of another thread.
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
-        work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+        self.state.with(work)
     }
 }
 

@@ -1,0 +1,62 @@
+//! The state of a protocol for the ports of a datapath (BFD, LACP): several threads change it, and the main loop takes reports of what
+//! has changed.
+
+use crate::shared_state::SharedState;
+use crate::timers::wakeup::Wakeup;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// `State` with its lock, and the threads that wait for changes of it.
+pub(crate) struct ProtocolState<State> {
+    state: Mutex<State>,
+    /// Number of ports.
+    len: AtomicUsize,
+    any_changed_reports: AtomicBool,
+    shared: Arc<SharedState>,
+    timers: Arc<Wakeup>,
+}
+
+impl<State> ProtocolState<State> {
+    /// No ports.
+    pub(crate) fn new(state: State, shared: &Arc<SharedState>, timers: &Arc<Wakeup>) -> Self {
+        ProtocolState {
+            state: Mutex::new(state),
+            len: AtomicUsize::new(0),
+            any_changed_reports: AtomicBool::new(false),
+            shared: Arc::clone(shared),
+            timers: Arc::clone(timers),
+        }
+    }
+
+    /// Whether there are no ports; takes no lock.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Acquire) == 0
+    }
+
+    /// To be called with the lock held, when ports were added or removed.
+    pub(crate) fn set_len(&self, len: usize) {
+        self.len.store(len, Ordering::Release);
+    }
+
+    /// Calls `work` with the lock held. The state stays usable after a panic of another thread.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Wakes the timers thread: a timer may be due earlier.
+    pub(crate) fn wake_timers(&self) {
+        self.timers.wake();
+    }
+
+    /// Wakes the main loop to take the changed reports.
+    pub(crate) fn announce_reports(&self) {
+        if !self.any_changed_reports.swap(true, Ordering::AcqRel) {
+            self.shared.wake();
+        }
+    }
+
+    /// Whether reports were announced since the last call.
+    pub(crate) fn take_announced(&self) -> bool {
+        self.any_changed_reports.swap(false, Ordering::AcqRel)
+    }
+}
