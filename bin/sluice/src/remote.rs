@@ -73,11 +73,12 @@ impl Stream {
             Err(e) if again(&e) => Stream::attempt(target, deadline),
             other => other,
         }
-        .map_err(plain)
+        .map_err(with_system_number)
     }
 
     fn attempt(target: &Target, deadline: Option<Instant>) -> io::Result<Stream> {
-        let stream = if target.is_passive() { called(target, deadline)? } else { call(target, deadline)? };
+        let stream =
+            if target.is_passive() { accept_one(target, deadline)? } else { connect(target, deadline)? };
         let mut this = Stream { stream, deadline };
         while !this.stream.connect_progress()? {
             let writable = this.stream.connect_waits_for_write();
@@ -91,11 +92,11 @@ impl Stream {
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
-                Err(e) => self.again_after(e, PollFlags::OUT)?,
+                Err(e) => self.wait_after(e, PollFlags::OUT)?,
             }
         }
         while let Err(e) = self.stream.flush() {
-            self.again_after(e, PollFlags::OUT)?;
+            self.wait_after(e, PollFlags::OUT)?;
         }
         Ok(())
     }
@@ -117,7 +118,7 @@ impl Stream {
                 Ok(n) => return Ok(Some(n)),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(plain(e)),
+                Err(e) => return Err(with_system_number(e)),
             }
         }
     }
@@ -128,16 +129,17 @@ impl Stream {
     }
 
     /// Waits for the socket if the error is `WouldBlock`.
-    fn again_after(&self, error: io::Error, flags: PollFlags) -> io::Result<()> {
+    fn wait_after(&self, error: io::Error, flags: PollFlags) -> io::Result<()> {
         match error.kind() {
             ErrorKind::WouldBlock => wait(&self.stream, flags, self.deadline),
             ErrorKind::Interrupted => Ok(()),
-            _ => Err(plain(error)),
+            _ => Err(with_system_number(error)),
         }
     }
 }
 
-fn call(target: &Target, deadline: Option<Instant>) -> io::Result<transport::Stream> {
+/// Connects; a socket whose backlog is full is tried again.
+fn connect(target: &Target, deadline: Option<Instant>) -> io::Result<transport::Stream> {
     loop {
         match transport::Stream::connect(target) {
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
@@ -149,7 +151,8 @@ fn call(target: &Target, deadline: Option<Instant>) -> io::Result<transport::Str
     }
 }
 
-fn called(target: &Target, deadline: Option<Instant>) -> io::Result<transport::Stream> {
+/// Listens at a target, and waits for one connection.
+fn accept_one(target: &Target, deadline: Option<Instant>) -> io::Result<transport::Stream> {
     let listener = Listener::bind(target)?;
     loop {
         if let Some(stream) = listener.accept()? {
@@ -177,7 +180,7 @@ fn wait(on: &impl AsFd, flags: PollFlags, deadline: Option<Instant>) -> io::Resu
 }
 
 /// Replaces TLS errors by the system's error numbers, whose texts users and scripts know; logs the cause.
-fn plain(error: io::Error) -> io::Error {
+fn with_system_number(error: io::Error) -> io::Error {
     if error.get_ref().is_none() {
         return error;
     }

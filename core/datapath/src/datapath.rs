@@ -91,7 +91,7 @@ impl Datapath {
         let shared = Shared {
             table,
             cache_secret: cpu::Secret::new(secret(b"flow-key")),
-            tuple_secret: cpu::Chain::new(secret(b"5-tuples")),
+            flow_hash_secret: cpu::Chain::new(secret(b"5-tuples")),
             ports: Snapshot::default(),
             handler: Snapshot::from_pointee(None),
             vlan_limit: AtomicU8::new(0),

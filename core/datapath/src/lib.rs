@@ -13,7 +13,7 @@
 //!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          state that its stages share: batch, cache, lane, buffers, bursts, counters; engine/: its parts
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
-//!             park.rs, tuple.rs  packets that wait for answers to upcalls, by flow
+//!             park.rs, flow_hash.rs  packets that wait for answers to upcalls, by flow
 //!             upcall_budget.rs, rxq_backoff.rs  treatment of misses when no more can be parked
 //!             path/conntrack.rs  `ct`: passes packets to the crate `conntrack`
 //!             action/helper.rs   translates text and sequence numbers of FTP control connections
@@ -66,6 +66,7 @@ mod drops;
 mod egress;
 mod engine;
 mod fair_queue;
+mod flow_hash;
 mod flows;
 mod fragments;
 pub mod last_drop;
@@ -94,7 +95,6 @@ pub mod tally;
 mod tracked;
 mod tunnel_ports;
 mod tunnels;
-mod tuple;
 mod upcall_budget;
 mod upcall_server;
 mod upcalls;

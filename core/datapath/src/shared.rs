@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     /// Secret of the hashes by which flow caches are indexed.
     pub(crate) cache_secret: cpu::Secret,
     /// Secret of the numbers that identify flows whose packets must keep their order.
-    pub(crate) tuple_secret: Chain,
+    pub(crate) flow_hash_secret: Chain,
     pub(crate) ports: Snapshot<Ports>,
     pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
     pub(crate) vlan_limit: AtomicU8,

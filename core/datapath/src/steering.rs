@@ -11,9 +11,9 @@
 //! **Threads**: each worker has its own [`Taken`]; the list of a port is behind a lock that is taken when a worker takes
 //! a queue, not when it sends.
 
+use crate::flow_hash::flow_hash;
 use crate::packet::Meta;
 use crate::port::FrameBatch;
-use crate::tuple::tuple;
 use cpu::Chain;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -160,7 +160,7 @@ impl Taken {
 /// its packets in one queue can as well send packets of one flow.
 pub(crate) fn by_hash(packet: &[u8], queues: usize) -> usize {
     static SPREAD: LazyLock<Chain> = LazyLock::new(|| Chain::new(0));
-    (tuple(packet, &Meta::received(0), &SPREAD) % queues.max(1) as u64) as usize
+    (flow_hash(packet, &Meta::received(0), &SPREAD) % queues.max(1) as u64) as usize
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct Layers {
 }
 
 /// Fills the packet fields of `flow`, whose metadata (ports, tunnel, registers, connection) is set and whose
-/// `packet_type` tells what the data is. At most `vlan_limit` tags are parsed.
+/// `packet_type` says what the data begins with. At most `vlan_limit` tags are parsed.
 pub fn extract(data: &[u8], vlan_limit: usize, flow: &mut Flow) -> Layers {
     let mut layers = Layers::default();
     let at = |rest: &[u8]| data.len() - rest.len();

@@ -40,33 +40,38 @@ impl<S: Copy + Eq> LockTable<S> {
     /// Takes a lock; returns the session that lost it.
     pub fn steal(&mut self, name: &str, session: S) -> Result<Option<S>, LockError> {
         let queue = self.fresh_queue(name, session)?;
-        let victim = (!queue.sessions.is_empty()).then(|| queue.sessions.remove(0));
-        queue.lost.extend(victim);
+        let old_owner = (!queue.sessions.is_empty()).then(|| queue.sessions.remove(0));
+        queue.lost.extend(old_owner);
         queue.sessions.insert(0, session);
-        Ok(victim)
+        Ok(old_owner)
     }
 
     /// Releases a lock, or stops waiting for it; returns the session that now owns it.
     pub fn unlock(&mut self, name: &str, session: S) -> Result<Option<S>, LockError> {
         let queue = self.locks.get_mut(name).ok_or(LockError::Never)?;
-        if !queue.knows(session) {
+        if !queue.contains_session(session) {
             return Err(LockError::Never);
         }
         let was_owner = queue.sessions.first() == Some(&session);
         queue.sessions.retain(|s| *s != session);
         queue.lost.retain(|s| *s != session);
-        let heir = if was_owner { queue.sessions.first().copied() } else { None };
+        let next_owner = if was_owner { queue.sessions.first().copied() } else { None };
         if queue.sessions.is_empty() && queue.lost.is_empty() {
             self.locks.remove(name);
         }
-        Ok(heir)
+        Ok(next_owner)
     }
 
     /// Ends a session; returns the locks that got another owner, with that owner.
     pub fn end_session(&mut self, session: S) -> Vec<(String, S)> {
-        let names: Vec<String> =
-            self.locks.iter().filter(|(_, q)| q.knows(session)).map(|(name, _)| name.clone()).collect();
-        let pass = |name: String| self.unlock(&name, session).ok().flatten().map(|heir| (name, heir));
+        let names: Vec<String> = self
+            .locks
+            .iter()
+            .filter(|(_, q)| q.contains_session(session))
+            .map(|(name, _)| name.clone())
+            .collect();
+        let pass =
+            |name: String| self.unlock(&name, session).ok().flatten().map(|next_owner| (name, next_owner));
         names.into_iter().filter_map(pass).collect()
     }
 
@@ -95,12 +100,12 @@ impl<S: Copy + Eq> LockTable<S> {
             .locks
             .entry(name.to_owned())
             .or_insert_with(|| Queue { sessions: Vec::new(), lost: Vec::new() });
-        if queue.knows(session) { Err(LockError::Already) } else { Ok(queue) }
+        if queue.contains_session(session) { Err(LockError::Already) } else { Ok(queue) }
     }
 }
 
 impl<S: Copy + Eq> Queue<S> {
-    fn knows(&self, session: S) -> bool {
+    fn contains_session(&self, session: S) -> bool {
         self.sessions.contains(&session) || self.lost.contains(&session)
     }
 }

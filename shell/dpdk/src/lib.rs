@@ -15,10 +15,10 @@ mod mbuf;
 mod memory_headroom;
 pub mod mempool;
 mod memstream;
+mod offload_request;
 pub mod settings;
 pub mod thread;
 pub mod trial_start;
-mod undone;
 pub mod vhost;
 
 pub use settings::{Settings, settings};

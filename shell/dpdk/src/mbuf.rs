@@ -12,7 +12,7 @@
 //! Runs on the thread that polls the queue.
 
 use crate::mempool::{HEADROOM, Mempool};
-use crate::undone::Undone;
+use crate::offload_request::OffloadRequest;
 use buffer::{Buffer, Handle, Memory, Source};
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
@@ -395,14 +395,14 @@ pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
 }
 
 /// Writes an offload request to a packet. Returns whether it requests anything.
-pub(crate) fn set_undone(mbuf: Mbuf, undone: &Undone) -> bool {
+pub(crate) fn set_offload(mbuf: Mbuf, request: &OffloadRequest) -> bool {
     // SAFETY: we own the packet. Both words are plain numbers.
     unsafe {
         let m = mbuf.as_ptr();
-        (*m).ol_flags |= undone.flags;
-        (*m).tx_offload = undone.lengths;
+        (*m).ol_flags |= request.flags;
+        (*m).tx_offload = request.lengths;
     }
-    undone.flags != 0
+    request.flags != 0
 }
 
 /// Copies bytes into a new packet, with as many segments as needed. `None`: the pool is empty, or there are too many

@@ -4,11 +4,13 @@ use pmd::predictive::Predictor;
 use std::collections::BTreeMap;
 use units::{CoreId, Cycles, Millis, WorkerId};
 
-/// The state; see the module.
+/// State of auto load balance by forecast.
 #[derive(Debug, Default)]
 pub(crate) struct ForecastLoop {
     pub(crate) predictor: Predictor,
+    /// When loads are read next.
     pub(crate) next: Option<Millis>,
+    /// When they were read last.
     pub(crate) read_at: Cycles,
     /// Cycles that each worker has been idle or asleep.
     pub(crate) idle: BTreeMap<WorkerId, u64>,

@@ -185,7 +185,7 @@ fn hold(cx: &Context, args: &[String], method: &str) -> Done {
             {
                 asked = None;
                 print(&cx.json(&said))?;
-                background.is_up();
+                background.report_started();
             }
             Next::Message(Message::Notify { method, params }) => {
                 print(&format!("{method}\n{}", cx.json(&params)))?;

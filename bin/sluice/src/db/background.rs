@@ -61,7 +61,7 @@ impl Background {
     }
 
     /// Reports that the command has begun, so that the foreground process can exit.
-    pub fn is_up(&mut self) {
+    pub fn report_started(&mut self) {
         if !std::mem::replace(&mut self.up, true) {
             self.daemon.ready_to_print();
         }

@@ -105,7 +105,7 @@ fn watch(
         match background.next(&mut place.rpc, blocked).map_err(failed)? {
             Next::Message(message) => {
                 if print_updates(&mut printer, &place, message, &asked)? {
-                    background.is_up();
+                    background.report_started();
                 }
             }
             Next::Control(Request { id, method, args, .. }) => {

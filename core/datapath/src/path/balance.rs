@@ -26,7 +26,8 @@ pub(super) fn one_bond(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
     (same && batch.is_plain()).then_some(bond)
 }
 
-/// Hashes keys that were read to the ports. Returns a bit for each key that is not hashed, because its addresses are not in its line.
+/// Hashes keys that contain everything up to the ports. Returns a bit for each key that is not hashed, because its addresses are not
+/// in its first cache line.
 struct HashAll<'b> {
     lines: &'b [Line],
     basis: u32,

@@ -5,7 +5,8 @@ use crate::batch::{BATCH, Batch, note};
 use crate::tally::{Event, Tally};
 use classifier::megaflow::{Context, Rests};
 
-/// Clears the bits of the packets that it finds; `found` of the others stays [`NONE`](crate::batch::NONE).
+/// Looks up the packets whose bits in `pending` are set, and clears the bits of those that it finds; `found` of the
+/// others stays [`NONE`](crate::batch::NONE).
 /// `learn` is called with a subtable, the packets found in it, and their megaflows.
 #[inline(always)]
 pub(crate) fn stage(

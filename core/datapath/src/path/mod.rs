@@ -167,7 +167,7 @@ fn pass(
     }
     if pending != 0 {
         engine.batch.spread();
-        park::hold_back(engine, &shared.tuple_secret, (recent, cached), &mut pending);
+        park::hold_back(engine, &shared.flow_hash_secret, (recent, cached), &mut pending);
     }
     if recent & !pending != 0 && context.is_some_and(Context::is_by_kind) && engine.batch.own.is_empty() {
         let n = if engine.batch.alike {

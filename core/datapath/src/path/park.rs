@@ -14,10 +14,10 @@ use super::megaflows::Megaflows;
 use crate::batch::{BATCH, NONE};
 use crate::engine::Engine;
 use crate::engine::parking::Parking;
+use crate::flow_hash::flow_hash;
 use crate::packet::Packet;
 use crate::shared::Shared;
 use crate::tally::Event;
-use crate::tuple::tuple;
 use crate::upcalls::Request;
 use cpu::Chain;
 use dpif::DropReason;
@@ -62,7 +62,7 @@ pub(crate) fn waiting(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engin
     let mut flows = [0; BATCH];
     let mut any = false;
     for (i, flow) in flows.iter_mut().enumerate().take(batch.len()) {
-        *flow = tuple(batch.frames[i].bytes(), batch.meta(i), &shared.tuple_secret);
+        *flow = flow_hash(batch.frames[i].bytes(), batch.meta(i), &shared.flow_hash_secret);
         any |= parking.park.waits(*flow);
     }
     if any {
@@ -132,7 +132,7 @@ pub(crate) fn hold_back(
     }
     let mut misses: Vec<u64> = Vec::with_capacity(BATCH);
     for i in pending.trailing_zeros() as usize..engine.batch.len() {
-        let flow = tuple(engine.batch.frames[i].bytes(), engine.batch.meta(i), secret);
+        let flow = flow_hash(engine.batch.frames[i].bytes(), engine.batch.meta(i), secret);
         if *pending >> i & 1 == 1 {
             misses.push(flow);
         } else if misses.contains(&flow) {
@@ -165,7 +165,7 @@ pub(crate) fn miss(
     // A parked packet stays for longer than this iteration.
     packet.frame.complete();
     let (flow, in_port) =
-        (tuple(packet.frame.bytes(), &packet.meta, &shared.tuple_secret), packet.meta.in_port);
+        (flow_hash(packet.frame.bytes(), &packet.meta, &shared.flow_hash_secret), packet.meta.in_port);
     let Some(parking) = &mut engine.parking else { return };
     if parking.park.waits(flow) {
         return behind(shared, guard, engine, flow, packet, now);

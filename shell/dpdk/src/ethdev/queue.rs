@@ -4,7 +4,7 @@
 
 use super::run::Running;
 use crate::mbuf::{self, Burst, Mbuf};
-use crate::undone::Undone;
+use crate::offload_request::OffloadRequest;
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::offload::{GsoKind, Offload};
@@ -53,7 +53,7 @@ pub struct EthTx {
     /// Total length of the packets in `burst`.
     bytes: u64,
     /// The burst has a packet with an offload request, so the driver has to prepare the burst first.
-    undone: bool,
+    has_requests: bool,
     given: FrameBatch,
     /// The bytes of the last packet that the device did not accept.
     refused: Vec<u8>,
@@ -62,7 +62,7 @@ pub struct EthTx {
 impl EthTx {
     pub(super) fn new(running: Arc<Running>, queue: u16) -> EthTx {
         let (burst, given) = (Burst::new(), FrameBatch::new());
-        EthTx { running, queue, burst, bytes: 0, undone: false, given, refused: Vec::new() }
+        EthTx { running, queue, burst, bytes: 0, has_requests: false, given, refused: Vec::new() }
     }
 
     /// Appends a packet to the burst, which is sent when it is full.
@@ -93,7 +93,7 @@ impl EthTx {
         let (given, mut bytes) = (self.burst.len(), std::mem::take(&mut self.bytes));
         let (port, queue) = (self.running.claim.port, self.queue);
         let alone = self.running.txq(queue).lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut self.undone) {
+        if std::mem::take(&mut self.has_requests) {
             // SAFETY: as below; the driver writes to headers of packets that are ours.
             bytes -= unsafe { self.burst.keep(|mbufs, n| sys::sluice_tx_prepare(port, queue, mbufs, n)) };
         }
@@ -108,21 +108,22 @@ impl EthTx {
     }
 
     /// The frame's offload request in DPDK's form; `None` if the device does not support it.
-    fn undone_for_device(&self, frame: &Frame) -> Option<Undone> {
+    fn request_to_device(&self, frame: &Frame) -> Option<OffloadRequest> {
         let work = self.running.work;
         let offload = frame.offload();
-        let mut undone = Undone::of(frame.head_of(offload.reach()), &offload).filter(|_| work.checksum)?;
-        if undone.cut.is_some() {
+        let mut request =
+            OffloadRequest::of(frame.head_of(offload.reach()), &offload).filter(|_| work.checksum)?;
+        if request.segmentation.is_some() {
             if !work.segmentation {
                 return None;
             }
             // Each segment gets its own length in its IP header. A device without IPv4 checksum offload (virtio)
             // leaves the segmentation to a receiver that also completes the header checksum.
-            if work.ip_checksum && undone.cut == Some(GsoKind::Tcp4) {
-                undone.flags |= sys::SLUICE_RTE_MBUF_F_TX_IP_CKSUM;
+            if work.ip_checksum && request.segmentation == Some(GsoKind::Tcp4) {
+                request.flags |= sys::SLUICE_RTE_MBUF_F_TX_IP_CKSUM;
             }
         }
-        Some(undone)
+        Some(request)
     }
 
     /// Performs the frame's offload request in software and appends the resulting packets.
@@ -164,10 +165,10 @@ impl EthTx {
             result.too_long += 1;
             return Some(frame);
         }
-        let mut left = Undone::default();
+        let mut left = OffloadRequest::default();
         if frame.is_undone() {
-            match self.undone_for_device(&frame) {
-                Some(undone) => left = undone,
+            match self.request_to_device(&frame) {
+                Some(request) => left = request,
                 None if complete_checksum(&mut frame) => {}
                 None => {
                     self.finish_in_software(&mut frame, result);
@@ -181,7 +182,7 @@ impl EthTx {
         };
         match mbuf {
             Some(mbuf) => {
-                self.undone |= mbuf::set_undone(mbuf, &left);
+                self.has_requests |= mbuf::set_offload(mbuf, &left);
                 self.put(mbuf, len, result);
             }
             None => result.dropped += 1,

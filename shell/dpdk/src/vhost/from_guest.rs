@@ -7,7 +7,7 @@ use super::kick::Kick;
 use super::port_state::PortState;
 use crate::mbuf;
 use crate::mempool::Mempool;
-use crate::undone::SEGMENT_SIZE_SHIFT;
+use crate::offload_request::SEGMENT_SIZE_SHIFT;
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};

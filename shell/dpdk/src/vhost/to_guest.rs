@@ -9,7 +9,7 @@ use super::bounds::BURST;
 use super::callbacks::take_interrupts;
 use super::device_access::{Accessor, Inside};
 use super::port_state::PortState;
-use crate::undone::Undone;
+use crate::offload_request::OffloadRequest;
 use dpdk_sys as sys;
 use packet::offload::{GsoKind, Offload};
 use std::marker::PhantomData;
@@ -115,50 +115,50 @@ impl<'f> Sending<'_, 'f> {
 
     /// Whether the guest accepts this packet with its offload request.
     pub fn takes(&self, bytes: &[u8], offload: &Offload) -> bool {
-        self.undone(bytes, offload).is_some()
+        self.request(bytes, offload).is_some()
     }
 
     /// Appends a packet. Returns false if there is no room, or the packet is too long for any ring.
     #[inline]
     pub fn push(&mut self, bytes: &'f [u8]) -> bool {
-        self.put(bytes.as_ptr().cast_mut(), bytes.len(), &Undone::default())
+        self.put(bytes.as_ptr().cast_mut(), bytes.len(), &OffloadRequest::default())
     }
 
     /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
     /// request.
     pub fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
-        let Some(undone) = self.undone(bytes, offload) else { return false };
+        let Some(request) = self.request(bytes, offload) else { return false };
         // The library writes the checksum of the pseudo header again, hence `mut`.
-        self.put(bytes.as_mut_ptr(), bytes.len(), &undone)
+        self.put(bytes.as_mut_ptr(), bytes.len(), &request)
     }
 
     /// The request in DPDK's form; `None` if the guest does not support it.
-    fn undone(&self, bytes: &[u8], offload: &Offload) -> Option<Undone> {
-        let undone = Undone::of(bytes, offload)?;
+    fn request(&self, bytes: &[u8], offload: &Offload) -> Option<OffloadRequest> {
+        let request = OffloadRequest::of(bytes, offload)?;
         let wants = feature::GUEST_CSUM
-            | match undone.cut {
+            | match request.segmentation {
                 None => 0,
                 Some(GsoKind::Tcp4) => feature::GUEST_TSO4,
                 Some(GsoKind::Tcp6) => feature::GUEST_TSO6,
                 Some(GsoKind::Udp) => return None,
             };
-        (self.features & wants == wants).then_some(undone)
+        (self.features & wants == wants).then_some(request)
     }
 
     #[inline]
-    fn put(&mut self, data: *mut u8, len: usize, undone: &Undone) -> bool {
+    fn put(&mut self, data: *mut u8, len: usize, request: &OffloadRequest) -> bool {
         // For a packet to be segmented, the library would write a pseudo-header checksum without the length, as NICs
         // want it; guests want it with the length, as it is here. The library leaves headers alone that are not in one
         // segment, so the packet is split after its headers.
-        let first = if undone.cut.is_some() { undone.l4 } else { len };
+        let first = if request.segmentation.is_some() { request.l4 } else { len };
         let (Ok(first), Ok(rest)) = (u16::try_from(first), u16::try_from(len - first)) else { return false };
         let Some(mbuf) = self.descriptors.mbufs.get_mut(self.len) else { return false };
         mbuf.buf_addr = data.cast();
         mbuf.data_len = first;
         mbuf.buf_len = first;
         mbuf.pkt_len = len as u32;
-        mbuf.ol_flags = undone.flags;
-        mbuf.tx_offload = undone.lengths;
+        mbuf.ol_flags = request.flags;
+        mbuf.tx_offload = request.lengths;
         (mbuf.nb_segs, mbuf.next) = (1, std::ptr::null_mut());
         if rest > 0 {
             let tail = &mut self.descriptors.tails[self.len];
@@ -175,7 +175,7 @@ impl<'f> Sending<'_, 'f> {
     /// Sends a packet at once, after those that were pushed before. Returns how many packets were not sent.
     pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8])) -> usize {
         let before = self.flush(&mut sent);
-        if !self.put(bytes.as_ptr().cast_mut(), bytes.len(), &Undone::default()) {
+        if !self.put(bytes.as_ptr().cast_mut(), bytes.len(), &OffloadRequest::default()) {
             return before + 1;
         }
         before + self.flush(&mut sent)

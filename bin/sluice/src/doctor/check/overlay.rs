@@ -33,17 +33,17 @@ fn mtu(facts: &Facts, tunnel: &Interface, found: &mut Vec<Finding>) {
     let inside = facts.interfaces.iter().filter(|i| i.bridge == tunnel.bridge && i.egress.is_none());
     let longest = inside.filter(|i| i.mtu.is_some()).max_by_key(|i| i.mtu);
     let (Some(outside), Some(longest), Some(headers)) = (outside, longest, headers(tunnel)) else { return };
-    let (Some(room), Some(inner)) = (outside.mtu, longest.mtu) else { return };
+    let (Some(outer_mtu), Some(inner)) = (outside.mtu, longest.mtu) else { return };
     let len = inner + ETHERNET + headers;
-    if len <= room {
+    if len <= outer_mtu {
         return;
     }
-    let fits = room.saturating_sub(ETHERNET + headers);
+    let fits = outer_mtu.saturating_sub(ETHERNET + headers);
     found.push(Finding::new(
         Level::Warning,
         "overlay-mtu",
         format!(
-            "packets of {} ({inner} bytes) are {len} bytes long in tunnel {}, but the MTU of {} is {room}: packets longer than \
+            "packets of {} ({inner} bytes) are {len} bytes long in tunnel {}, but the MTU of {} is {outer_mtu}: packets longer than \
              {fits} bytes are dropped",
             longest.name, tunnel.name, outside.name
         ),

@@ -18,7 +18,7 @@ const UDP_HEADER: usize = 8;
 
 /// An offload request; the default requests nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Undone {
+pub(crate) struct OffloadRequest {
     /// The mbuf's `ol_flags`.
     pub(crate) flags: u64,
     /// The mbuf's `tx_offload`: header lengths, and payload bytes of a segment.
@@ -26,12 +26,12 @@ pub(crate) struct Undone {
     /// Offset of the transport header.
     pub(crate) l4: usize,
     /// The kind of segmentation, if requested.
-    pub(crate) cut: Option<GsoKind>,
+    pub(crate) segmentation: Option<GsoKind>,
 }
 
-impl Undone {
+impl OffloadRequest {
     /// Translates a frame's offload request. `None`: DPDK cannot express it, or it does not fit the packet.
-    pub(crate) fn of(bytes: &[u8], offload: &Offload) -> Option<Undone> {
+    pub(crate) fn of(bytes: &[u8], offload: &Offload) -> Option<OffloadRequest> {
         let (csum, layout) = (offload.csum?, segment::layout(bytes)?);
         let kind = layout.kind()?;
         if usize::from(csum.start) != layout.l4 || Some(csum.offset) != layout.checksum() {
@@ -42,7 +42,7 @@ impl Undone {
             GsoKind::Tcp4 | GsoKind::Tcp6 => (sys::SLUICE_RTE_MBUF_F_TX_TCP_CKSUM, TCP_HEADER),
         };
         let version = if layout.v6 { sys::SLUICE_RTE_MBUF_F_TX_IPV6 } else { sys::SLUICE_RTE_MBUF_F_TX_IPV4 };
-        let (header, size, cut) = match offload.gso {
+        let (header, size, segmentation) = match offload.gso {
             None => (least, 0, 0),
             Some(gso) if gso.kind != kind || kind == GsoKind::Udp => return None,
             Some(gso) => {
@@ -51,11 +51,11 @@ impl Undone {
         };
         let (l2, l3) = (layout.l3, layout.l4 - layout.l3);
         let fits = l2 < 1 << 7 && l3 < 1 << 9 && header < 1 << 8 && layout.l4 + header <= bytes.len();
-        fits.then_some(Undone {
-            flags: checksum | version | cut,
+        fits.then_some(OffloadRequest {
+            flags: checksum | version | segmentation,
             lengths: l2 as u64 | (l3 as u64) << 7 | (header as u64) << 16 | size << SEGMENT_SIZE_SHIFT,
             l4: layout.l4,
-            cut: offload.gso.map(|gso| gso.kind),
+            segmentation: offload.gso.map(|gso| gso.kind),
         })
     }
 }
@@ -78,19 +78,19 @@ mod tests {
     fn lengths_are_where_dpdk_reads_them() {
         let csum = Some(PartialChecksum { start: 38, offset: 16 });
         let gso = Some(Gso { kind: GsoKind::Tcp4, size: 0x1234, ecn: false });
-        let undone = Undone::of(&packet(), &Offload { csum, gso }).unwrap();
-        assert_eq!(undone.lengths, 18 | 20 << 7 | 32 << 16 | 0x1234 << 24);
-        assert_eq!((undone.l4, undone.cut), (38, Some(GsoKind::Tcp4)));
-        let csum_only = Undone::of(&packet(), &Offload { csum, gso: None }).unwrap();
+        let request = OffloadRequest::of(&packet(), &Offload { csum, gso }).unwrap();
+        assert_eq!(request.lengths, 18 | 20 << 7 | 32 << 16 | 0x1234 << 24);
+        assert_eq!((request.l4, request.segmentation), (38, Some(GsoKind::Tcp4)));
+        let csum_only = OffloadRequest::of(&packet(), &Offload { csum, gso: None }).unwrap();
         assert_eq!(csum_only.flags & sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG, 0);
-        assert_ne!(undone.flags & sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG, 0);
+        assert_ne!(request.flags & sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG, 0);
     }
 
     #[test]
     fn requests_that_do_not_fit_are_refused() {
         let of = |start, offset, kind| {
             let gso = Some(Gso { kind, size: 100, ecn: false });
-            Undone::of(&packet(), &Offload { csum: Some(PartialChecksum { start, offset }), gso })
+            OffloadRequest::of(&packet(), &Offload { csum: Some(PartialChecksum { start, offset }), gso })
         };
         assert!(of(38, 16, GsoKind::Tcp4).is_some());
         for (start, offset, kind) in
@@ -101,6 +101,6 @@ mod tests {
         let cut_off = &packet()[..60];
         let csum = Some(PartialChecksum { start: 38, offset: 16 });
         let gso = Some(Gso { kind: GsoKind::Tcp4, size: 100, ecn: false });
-        assert_eq!(Undone::of(cut_off, &Offload { csum, gso }), None);
+        assert_eq!(OffloadRequest::of(cut_off, &Offload { csum, gso }), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Identifies packets that must keep their order: a hash of ingress port, recirculation id and 5-tuple.
 //!
-//! Two flows with the same number only wait for each other: every parked packet is looked up again. A packet
+//! If two flows have the same hash, packets of one may wait for the upcall of the other, and nothing else happens: every parked packet is
+//! looked up again after the answer. A packet
 //! without a 5-tuple is identified by its Ethernet addresses and type; a fragment has no ports, as in a flow
 //! key.
 
@@ -9,8 +10,8 @@ use crate::packet::Meta;
 use cpu::Chain;
 use packet::ether::ethertype;
 
-/// Computes the number. `secret`: the datapath's.
-pub(crate) fn tuple(bytes: &[u8], meta: &Meta, secret: &Chain) -> u64 {
+/// Computes the hash. `secret`: the datapath's.
+pub(crate) fn flow_hash(bytes: &[u8], meta: &Meta, secret: &Chain) -> u64 {
     let layout = Layout::of(bytes, meta.packet_type);
     let l3 = usize::from(layout.l3);
     let words = |at: usize, n: usize| bytes.get(at..at + n).unwrap_or_default();
@@ -36,7 +37,7 @@ mod tests {
     use flow::compose::compose;
 
     fn of(flow: &Flow, in_port: u32) -> u64 {
-        tuple(&compose(flow, b"payload"), &Meta::received(in_port), &Chain::new(7))
+        flow_hash(&compose(flow, b"payload"), &Meta::received(in_port), &Chain::new(7))
     }
 
     #[test]
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn what_is_no_ip_packet_has_a_number_too() {
         for bytes in [&[0u8; 14][..], &[0xff; 14], &[8; 15], &[0; 60]] {
-            tuple(bytes, &Meta::received(1), &Chain::new(7));
+            flow_hash(bytes, &Meta::received(1), &Chain::new(7));
         }
     }
 }
