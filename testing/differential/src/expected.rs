@@ -25,6 +25,13 @@ const ENDS: &[(&str, &str)] = &[
     ),
 ];
 
+/// What a trace prints before an action set.
+const ACTION_SET: &str = " -> action set is: ";
+/// The OpenFlow action whose branches become lists of datapath actions.
+const LARGER: &str = "check_pkt_larger(";
+/// Datapath actions with lists of actions.
+const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
+
 /// Why the stock switch ended, from its log, if that is expected.
 pub fn end(log: &str) -> Option<&'static str> {
     ENDS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
@@ -32,28 +39,52 @@ pub fn end(log: &str) -> Option<&'static str> {
 
 /// The expected difference between two traces, if there is one. `loose`: the stock switch is of an older version.
 pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
-    if loose && action_set_again(stock, ours) {
-        return Some("trace: action set executed again");
-    }
     type Alike = fn(&str, &str) -> bool;
+    const OF_3_1: [(&str, Alike); 2] = [
+        ("trace: action set executed again", action_set_again),
+        ("trace: action set in a branch", action_set_in_branch),
+    ];
     let named: [(_, Alike); 4] = [
         ("trace: header around a copy", copies::alike),
         ("trace: action set of the other branch", other_branch_action_set),
         ("trace: frame below an MPLS label", frame_below_a_label),
         ("trace: deleted tunnel option", deleted_option),
     ];
-    named.into_iter().find(|(_, alike)| alike(stock, ours)).map(|(name, _)| name)
+    let older = OF_3_1.into_iter().filter(|_| loose);
+    older.chain(named).find(|(_, alike)| alike(stock, ours)).map(|(name, _)| name)
 }
 
 /// The stock switch executes an action set once more than Sluice: 3.1 does so in each branch of `check_pkt_larger`
 /// and within `clone`, and again after these. The actions before are equal, and Sluice sends nothing that the stock
 /// switch does not send.
 pub fn action_set_again(stock: &str, ours: &str) -> bool {
-    const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
     let sets = |text: &str| text.matches("Executing action set:").count();
-    let lists = |text: &str| -> String {
-        text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect::<Vec<_>>().join(",")
-    };
+    // A copy that is the last in its list, or whose flow needs no restoring, is in the list without `clone`.
+    let has_copy = ["clone(", LARGER].iter().any(|action| ours.contains(action));
+    has_copy && sets(stock) > sets(ours) && begins_alike(stock, ours) && sends_no_more(stock, ours)
+}
+
+/// In 3.1 the branch of `check_pkt_larger` for long packets begins with the action set of the flow, in Sluice and in 3.7.1 with an
+/// empty one. So the first action set that differs has more actions in 3.1; the actions before are equal, and Sluice sends nothing
+/// that the stock switch does not send.
+fn action_set_in_branch(stock: &str, ours: &str) -> bool {
+    longer_set_in_branch(stock, ours) && begins_alike(stock, ours) && sends_no_more(stock, ours)
+}
+
+/// Returns whether the first line that differs prints an action set, comes after `check_pkt_larger`, and has more actions in the
+/// stock switch.
+fn longer_set_in_branch(stock: &str, ours: &str) -> bool {
+    let lines = || stock.lines().zip(ours.lines());
+    let branch = lines().position(|(_, mine)| mine.contains(LARGER));
+    let first = branch.and_then(|branch| {
+        let (theirs, mine) = lines().enumerate().find(|(_, (a, b))| a != b).filter(|(at, _)| *at > branch)?.1;
+        Some((theirs.split_once(ACTION_SET)?.1, mine.split_once(ACTION_SET)?.1))
+    });
+    first.is_some_and(|(theirs, mine)| mine.split(',').all(|m| theirs.split(',').any(|t| t == m)))
+}
+
+/// Returns whether the actions up to the first list in another action are equal.
+fn begins_alike(stock: &str, ours: &str) -> bool {
     // A flood sends in another order.
     let before = |text: &str| {
         let list = normal::line(text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
@@ -62,13 +93,18 @@ pub fn action_set_again(stock: &str, ours: &str) -> bool {
         actions.sort_unstable();
         actions
     };
+    before(stock) == before(ours)
+}
+
+/// Returns whether the stock switch sends to each port at least as often.
+fn sends_no_more(stock: &str, ours: &str) -> bool {
+    let lists = |text: &str| -> String {
+        text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect::<Vec<_>>().join(",")
+    };
     let mut theirs = sent::ports(&lists(stock), None);
-    let within = sent::ports(&lists(ours), None)
+    sent::ports(&lists(ours), None)
         .iter()
-        .all(|port| theirs.iter().position(|p| p == port).map(|at| theirs.swap_remove(at)).is_some());
-    // A copy that is the last in its list, or whose flow needs no restoring, is in the list without `clone`.
-    let has_copy = ["clone(", "check_pkt_larger("].iter().any(|action| ours.contains(action));
-    has_copy && sets(stock) > sets(ours) && before(stock) == before(ours) && within
+        .all(|port| theirs.iter().position(|p| p == port).map(|at| theirs.swap_remove(at)).is_some())
 }
 
 /// The final flow equals the initial one except for a tunnel option that was set and deleted: its value stays in the
@@ -100,21 +136,12 @@ fn frame_below_a_label(stock: &str, ours: &str) -> bool {
 /// begins: in the stock switch it contains what a group of the action set wrote in the branch for long packets.
 fn other_branch_action_set(stock: &str, ours: &str) -> bool {
     let (stock, ours) = (normal::trace(stock), normal::trace(ours));
-    let first = stock.lines().zip(ours.lines()).find(|(a, b)| a != b);
-    let Some((theirs, mine)) = first.and_then(|(a, b)| {
-        let set = " -> action set is: ";
-        Some((a.split_once(set)?.1, b.split_once(set)?.1))
-    }) else {
-        return false;
-    };
     let rest = |text: &str| {
         let list = normal::line(text, normal::ACTIONS);
         let to_branch = list.find("le(").map_or("", |at| &list[..at]);
         (normal::line(text, "Megaflow:").to_owned(), to_branch.to_owned())
     };
-    mine.split(',').all(|m| theirs.split(',').any(|t| t == m))
-        && !rest(&ours).1.is_empty()
-        && rest(&stock) == rest(&ours)
+    longer_set_in_branch(&stock, &ours) && !rest(&ours).1.is_empty() && rest(&stock) == rest(&ours)
 }
 
 #[cfg(test)]
@@ -125,7 +152,7 @@ mod tests {
     fn a_left_over_action_set_is_expected_in_one_branch() {
         let text = |set: &str, longer: &str, shorter: &str| {
             let list = format!("check_pkt_len(size=60,gt({longer}),le({shorter}))");
-            format!("x\n  -> action set is: {set}\nMegaflow: m\n{}{list}", normal::ACTIONS)
+            format!("x\n{LARGER}60)\n  -> action set is: {set}\nMegaflow: m\n{}{list}", normal::ACTIONS)
         };
         let ours = text("group:1", "4", "4");
         assert!(other_branch_action_set(&text("output:2,group:1", "4", "4"), &ours));
@@ -136,6 +163,8 @@ mod tests {
             &ours.replace("le(", "gt("),
             &ours.replace("le(", "gt(").replace("group:1", "group:2")
         ));
+        let without = |text: &str| text.replace(LARGER, "clone(");
+        assert!(!other_branch_action_set(&without(&text("output:2,group:1", "4", "4")), &without(&ours)));
     }
 
     #[test]
@@ -185,6 +214,27 @@ mod tests {
         assert!(action_set_again(&copy(2, "1,2,5,5"), &copy(1, "1,2,5")));
         assert!(!action_set_again(&copy(2, "1,2,5"), &copy(1, "1,2,6")));
         assert!(!action_set_again(&text("output:2", 2, "1,2,5"), &text("output:2", 1, "1,2")));
+    }
+
+    #[test]
+    fn an_action_set_is_expected_to_last_in_a_branch_of_3_1() {
+        let text = |before: &str, set: &str, longer: &str| {
+            let list = format!("5,check_pkt_len(size=60,gt({longer}),le(3)),1");
+            format!(
+                "{before}\ncheck_pkt_larger(60)->NXM_NX_REG0[0]\n  -> action set is: {set}\nMegaflow: m\n{}{list}",
+                normal::ACTIONS
+            )
+        };
+        let ours = text("x", "output:3", "3");
+        let theirs = text("x", "dec_ttl,output:3", "set(ipv6(hlimit=63)),3");
+        assert_eq!(trace(&theirs, &ours, true), Some("trace: action set in a branch"));
+        assert_eq!(trace(&theirs, &ours, false), None);
+        assert_eq!(trace(&ours, &theirs, true), None);
+        assert_eq!(trace(&text("x", "dec_ttl,output:3", "2"), &ours, true), None);
+        assert_eq!(trace(&theirs.replace("5,", "4,"), &ours, true), None);
+        assert_eq!(trace(&text("y", "dec_ttl,output:3", "3"), &ours, true), None);
+        let set = |set: &str| text(&format!(" -> action set is: {set}"), "output:3", "3");
+        assert_eq!(trace(&set("dec_ttl,output:3"), &set("output:3"), true), None);
     }
 
     #[test]
