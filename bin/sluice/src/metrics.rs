@@ -54,6 +54,9 @@ pub fn main(call: &Call) -> ExitCode {
     }
     let prefix = parsed.rest.first().map_or("", String::as_str);
     match ask(parsed.value("target"), json, prefix) {
+        Ok(text) if text.is_empty() => {
+            own::refuse(call, &format!("no metric's name begins with \"{prefix}\""))
+        }
         Ok(text) => {
             // A reader that closes the pipe has seen enough.
             let _ = std::io::stdout().write_all(text.as_bytes());

@@ -2,8 +2,9 @@
 //! decides. Sluice's own command, in JSON; `sluice drops` prints it.
 
 use crate::capture::filter;
-use crate::last_drop::{Found, deciding_about, recent};
+use crate::last_drop::{Found, deciding_about, port_of, recent};
 use crate::names::DatapathNames;
+use crate::received::{received, tunnel_text};
 use datapath::DropCounts;
 use datapath::last_drop::Place;
 use dpif::DropReason;
@@ -31,27 +32,35 @@ pub(crate) fn show(switch: &Switch, args: &[String]) -> Result<Reply, String> {
     }
     let found = recent(switch, flow);
     let packets: Vec<Json> = found.iter().take(most.min(RECENT.1)).map(|one| packet(switch, one)).collect();
-    let datapaths: Json = switch.datapaths.all().map(|b| (b.name(), datapath(b))).collect();
+    let datapaths: Json = switch.datapaths.all().map(|b| (b.name(), datapath(switch, b))).collect();
     Ok(Reply::Json(json!({ "datapaths": datapaths, "recent": packets, "recent-in-all": found.len() })))
 }
 
-fn datapath(backer: &Backer) -> Json {
+fn datapath(switch: &Switch, backer: &Backer) -> Json {
     let sums: Json =
         backer.datapath.drops().into_iter().map(|(r, n)| (r.name().to_owned(), Json::from(n))).collect();
-    let ports: Vec<Json> =
-        backer.datapath.port_drops().iter().filter_map(|(place, n)| port(backer, *place, n)).collect();
+    let ports: Vec<Json> = backer
+        .datapath
+        .port_drops()
+        .iter()
+        .filter_map(|(place, n)| port(switch, backer, *place, n))
+        .collect();
     json!({ "reasons": sums, "ports": ports })
 }
 
-fn port(backer: &Backer, place: Place, counts: &DropCounts) -> Option<Json> {
+fn port(switch: &Switch, backer: &Backer, place: Place, counts: &DropCounts) -> Option<Json> {
     let reasons: serde_json::Map<String, Json> = DropReason::ALL
         .iter()
         .map(|r| (r.name().to_owned(), counts[*r as usize]))
         .filter(|(_, n)| *n != 0)
         .map(|(name, n)| (name, Json::from(n)))
         .collect();
+    let facts = port_of(switch, backer, PortNo(place.port())).and_then(|port| port.facts.as_ref());
+    let is_up = facts.map(|facts| facts.admin_up);
     (!reasons.is_empty()).then(|| {
-        json!({ "port": port_name(backer, place), "number": place.port(), "way": way(place), "reasons": reasons })
+        json!({
+            "port": port_name(backer, place), "number": place.port(), "way": way(place), "up": is_up, "reasons": reasons,
+        })
     })
 }
 
@@ -85,5 +94,18 @@ fn packet(switch: &Switch, found: &Found<'_>) -> Json {
         "bytes": drop.len,
         "flow": flow_text(&found.fields, &NoNames),
         "decided-by": rule,
+        "problem": problem(found),
     })
+}
+
+/// Why no bridge takes a packet. A packet that was recirculated has been in a bridge.
+fn problem(found: &Found<'_>) -> Option<String> {
+    let Found { backer, drop, .. } = found;
+    let (Place::In(_), DropReason::ActionOfPipeline) = (drop.place, drop.reason) else { return None };
+    let key = drop.flow();
+    if drop.len == 0 || key.recirc_id != 0 {
+        return None;
+    }
+    let why = received(backer, &backer.shared.published(), &key).err()?;
+    Some(tunnel_text(&key.tunnel).map_or_else(|| why.clone(), |text| format!("{why}, {text}")))
 }

@@ -1,6 +1,7 @@
 //! A datapath flow as OpenFlow sees it.
 
-use flow::Flow;
+use flow::{Flow, Tunnel};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use switch::Backer;
 use translation::Published;
 use units::PortNo;
@@ -27,4 +28,31 @@ pub(crate) fn received(
         true => "no OpenFlow tunnel port for this packet".to_owned(),
         false => format!("no OpenFlow port for datapath port {}", PortNo(key.in_port).0),
     })
+}
+
+/// What tunnel ports compare with a packet that came in a tunnel.
+pub(crate) fn tunnel_text(outer: &Tunnel) -> Option<String> {
+    use bridge::tunnel::{as_ipv4, destination, source};
+    let text =
+        |a| as_ipv4(a).map_or_else(|| Ipv6Addr::from(a).to_string(), |v4| Ipv4Addr::from(v4).to_string());
+    bridge::tunnel::is_tunnelled(outer).then(|| {
+        format!(
+            "which came from {} to {} with key {}",
+            text(source(outer)),
+            text(destination(outer)),
+            outer.tun_id
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tunnels_in_words() {
+        assert_eq!(tunnel_text(&Tunnel::default()), None);
+        let outer = Tunnel { ip_src: 0xc000_0201, ip_dst: 0xc000_0202, tun_id: 100, ..Tunnel::default() };
+        assert_eq!(tunnel_text(&outer).unwrap(), "which came from 192.0.2.1 to 192.0.2.2 with key 100");
+    }
 }

@@ -96,6 +96,8 @@ pub struct Interface {
     pub kind: String,
     /// `error`
     pub error: Option<String>,
+    /// It has an OpenFlow port number, so it forwards packets although `error` is set.
+    pub forwards: bool,
     /// The bridge that it is on.
     pub bridge: String,
     /// `mtu`

@@ -13,8 +13,9 @@ pub fn show(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
     words.extend(parsed.value("flow").map(|flow| format!("flow={flow}")));
     let mut session = ControlSession::new(call, parsed.value("target"))?;
     let mut reply = session.ask_about("dpif/show-drops", &words)?;
-    select(&mut reply, parsed.rest.first().map_or("", String::as_str));
-    let text = if json { format!("{reply}\n") } else { text(&reply) };
+    let part = parsed.rest.first().map_or("", String::as_str);
+    select(&mut reply, part);
+    let text = if json { format!("{reply}\n") } else { text(&reply, part) };
     // A reader that closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
@@ -39,12 +40,15 @@ fn select(reply: &mut Json, part: &str) {
     }
 }
 
-fn text(reply: &Json) -> String {
+/// `part`: only reasons with this in their name were asked for.
+fn text(reply: &Json, part: &str) -> String {
     let mut out = String::new();
     for (name, datapath) in reply["datapaths"].as_object().into_iter().flatten() {
         let ports = list(&datapath["ports"]);
         if ports.is_empty() {
-            out += &format!("{name}: no packet was dropped\n");
+            let which =
+                if part.is_empty() { String::new() } else { format!(" for a reason like \"{part}\"") };
+            out += &format!("{name}: no packet was dropped{which}\n");
             continue;
         }
         out += &format!("{name}\n  {:<18} {:<10} {:<38} {:>12}\n", "port", "packets", "reason", "dropped");
@@ -62,6 +66,9 @@ fn text(reply: &Json) -> String {
             let look = reason.look().map_or(String::new(), |look| format!("\n      see {look}"));
             out += &format!("  {}: {}{look}\n", reason.name(), reason.help());
         }
+        out.extend(ports.iter().filter(|port| is_down(port)).map(|port| {
+            format!("  Port {} is down, so packets that are flooded to it are dropped.\n", port_name(port))
+        }));
     }
     let recent = list(&reply["recent"]);
     if !recent.is_empty() {
@@ -69,6 +76,11 @@ fn text(reply: &Json) -> String {
     }
     recent.iter().for_each(|packet| out += &packet_text(packet));
     out
+}
+
+/// Whether a port dropped packets that it should have sent, and is down.
+fn is_down(port: &Json) -> bool {
+    port["up"].as_bool() == Some(false) && !port["reasons"][DropReason::TxFailed.name()].is_null()
 }
 
 fn list(of: &Json) -> &[Json] {
@@ -88,6 +100,9 @@ fn packet_text(packet: &Json) -> String {
     let (port, reason, way) = (port_name(packet), word(&packet["reason"]), word(&packet["way"]));
     let mut out = format!("  {:>8}.{:03} s ago, {way} by {port}: {reason}\n", ago / 1000, ago % 1000);
     out += &format!("      {} bytes, {}\n", packet["bytes"], word(&packet["flow"]));
+    if let Some(problem) = packet["problem"].as_str() {
+        out += &format!("      {problem}\n");
+    }
     let by = &packet["decided-by"];
     if !by.is_null() {
         // Other reasons are not decided by the tables: they send the packet, and it is lost before or after.
@@ -114,11 +129,14 @@ mod tests {
                 "ports": [
                     { "port": "p1", "number": 2, "way": "received", "reasons": { "drop_action_of_pipeline": 5 } },
                     { "port": null, "number": 7, "way": "to be sent", "reasons": { "datapath_drop_tx_mtu_exceeded": 1 } },
+                    { "port": "br0", "number": 1, "way": "to be sent", "up": false, "reasons": { "datapath_drop_tx_failed": 1 } },
+                    { "port": "p9", "number": 9, "way": "to be sent", "up": true, "reasons": { "datapath_drop_tx_failed": 1 } },
                 ] } },
             "recent": [{ "port": "p1", "number": 2, "way": "received", "reason": "drop_action_of_pipeline", "milliseconds-ago": 1234,
                 "bytes": 60, "flow": "icmp", "decided-by": { "bridge": "br0", "rule": "table_id=4, actions=drop", "drops-now": true } }],
         });
-        let all = text(&reply);
+        let all = text(&reply, "");
+        assert!(all.contains("Port br0 is down") && !all.contains("Port p9"), "{all}");
         assert!(all.contains("  p1                 received   drop_action_of_pipeline"), "{all}");
         assert!(
             all.contains("  port 7 ")
@@ -127,9 +145,16 @@ mod tests {
         );
         assert!(all.contains("         1.234 s ago, received by p1: drop_action_of_pipeline\n      60 bytes, icmp\n      bridge br0: table_id=4"), "{all}");
         select(&mut reply, "mtu");
-        let some = text(&reply);
+        let some = text(&reply, "mtu");
         assert!(!some.contains("pipeline") && some.contains("port 7"), "{some}");
         select(&mut reply, "nosuch");
-        assert_eq!(text(&reply), "netdev@ovs-netdev: no packet was dropped\n");
+        assert_eq!(
+            text(&reply, "nosuch"),
+            "netdev@ovs-netdev: no packet was dropped for a reason like \"nosuch\"\n"
+        );
+        assert_eq!(text(&reply, ""), "netdev@ovs-netdev: no packet was dropped\n");
+        let lost = json!({ "recent": [{ "port": "vx", "reason": "drop_action_of_pipeline", "flow": "icmp", "bytes": 60,
+            "problem": "no OpenFlow tunnel port" }] });
+        assert!(text(&lost, "").ends_with("      60 bytes, icmp\n      no OpenFlow tunnel port\n"));
     }
 }

@@ -114,6 +114,9 @@ pub fn drops(sample: &Sample<'_>) -> Lines {
         let seconds = number(packet, "milliseconds-ago") as f64 / 1000.0;
         out.push(format!("{seconds:>8.1} s ago {}: {}", word(packet, "port"), word(packet, "reason")));
         out.push(format!("    {}", word(packet, "flow")));
+        if let Some(problem) = packet["problem"].as_str() {
+            out.push(format!("    {problem}"));
+        }
         let by = &packet["decided-by"];
         if !by.is_null() {
             out.push(format!("    bridge {}: {}", word(by, "bridge"), word(by, "rule")));

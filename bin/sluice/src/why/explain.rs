@@ -231,6 +231,12 @@ fn recent_drop(one: &Json) -> String {
 /// The rule by which a packet was dropped, and its state of connection tracking if it is invalid.
 fn decided(one: &Json) -> String {
     let (by, mut out) = (&one["decided-by"], String::new());
+    if let Some(problem) = one["problem"].as_str() {
+        let is_tunnel = problem.contains("tunnel port");
+        let look =
+            if is_tunnel { " Compare with remote_ip, local_ip and key of the tunnel ports." } else { "" };
+        out += &format!(" There is {problem}.{look}");
+    }
     if by["drops-now"].as_bool() == Some(true) {
         out += &format!(" The rule, bridge {}: {}", text(&by["bridge"]), text(&by["rule"]));
     }
@@ -320,13 +326,27 @@ fn dropped(
     if let Some(why) = drops.filter(|_| rule.is_empty()) {
         rule = format!(" The rule, bridge {}: {}", text(&why["bridge"]), text(&why["rule"]));
     }
+    let tunnel = why.as_ref().map_or(String::new(), |why| tunnel_hint(reason, why));
     let vlan = why.as_ref().and_then(vlan).map_or(String::new(), |line| format!(" {line}"));
     let mut more = about(troubles, &[port]);
     let mtu = why.as_ref().and_then(|why| mtu_of(why, port));
     if let Some(mtu) = mtu.filter(|_| reason == DropReason::TxTooLong.name() && more.is_empty()) {
         more = format!(" The MTU of port {port} is {mtu} bytes.");
     }
-    Some(format!("{what} dropped at port {port}: {reason}. {help}{rule}{vlan}{more}"))
+    Some(format!("{what} dropped at port {port}: {reason}. {help}{tunnel}{rule}{vlan}{more}"))
+}
+
+/// The next hop of a tunnel that is not known, which the trace names, or where to look for the route.
+fn tunnel_hint(reason: &str, why: &Json) -> String {
+    if reason == DropReason::ActionTunnelRoutingFailed.name() {
+        return " \"sluice appctl ovs/route/show\" shows the routes.".to_owned();
+    }
+    let hop =
+        text(&why["trace"]).split_once("neighbor cache miss for ").and_then(|(_, rest)| rest.split_once(','));
+    match hop.filter(|_| reason == DropReason::ActionTunnelNeighCacheMiss.name()) {
+        Some((hop, _)) => format!(" The switch asks for {hop}, and gets no answer."),
+        None => String::new(),
+    }
 }
 
 /// Drops of few packets.
@@ -401,9 +421,13 @@ fn conclude(facts: &Facts, noun: &str, troubles: &[String]) -> String {
     let (left, more) = (ports(&outputs), about(troubles, &outputs));
     let lower = noun.to_lowercase();
     match (facts.back.sum("rx"), facts.back.sum("tx")) {
-        (0, _) => format!(
-            "The switch sends the {lower} by {left}; no answer comes back. Look at what is behind {left}.{more}"
-        ),
+        (0, _) => {
+            let vlan =
+                facts.why_there.as_ref().and_then(vlan).map_or(String::new(), |line| format!(" {line}"));
+            format!(
+                "The switch sends the {lower} by {left}; no answer comes back. Look at what is behind {left}.{vlan}{more}"
+            )
+        }
         (_, 0) => format!("The switch sends the {lower} by {left}; answers come in and none leaves.{more}"),
         _ => format!("{noun} and answers pass the switch.{}{more}", few(facts)),
     }
@@ -476,6 +500,8 @@ mod tests {
             "other-vlan-ports": [{ "name": "p3", "vlan": "access port of VLAN 20" }] });
         let line = explain(&Facts { why_there: Some(why.clone()), ..facts(&flooded, &[]) }).conclusion;
         assert!(line.contains("no answer comes back"), "{line}");
+        let vlan = "Look at what is behind ports br0, p2. Port p1 is an access port of VLAN 10,";
+        assert!(line.contains(vlan), "{line}");
         assert!(line.ends_with("Port br0 is down. Port p2 has no link."), "{line}");
         let only = [("p1", "rx", 3), ("br0", "tx", 3), ("br0", "datapath_drop_tx_failed", 3)];
         let line = explain(&Facts { why_there: Some(why), ..facts(&only, &[]) }).conclusion;
@@ -510,6 +536,28 @@ mod tests {
             "{lost}"
         );
         assert_eq!(new_drops(&Json::Null, &Json::Null), []);
+    }
+
+    #[test]
+    fn why_no_packet_enters_or_leaves_a_tunnel() {
+        let told = |reason: &str, why: Json, recent: Vec<Json>| {
+            let seen = facts(&[("p1", "rx", 3), ("p1", reason, 3)], &[]);
+            explain(&Facts { why_there: Some(why), recent, ..seen }).conclusion
+        };
+        let why = json!({ "trace": " -> neighbor cache miss for 192.0.2.7 on bridge br-ext, sending ARP request\n" });
+        let line = told("drop_action_tunnel_neigh_cache_miss", why.clone(), Vec::new());
+        assert!(
+            line.contains("The switch asks for 192.0.2.7 on bridge br-ext, and gets no answer."),
+            "{line}"
+        );
+        let line = told("drop_action_of_pipeline", why.clone(), Vec::new());
+        assert!(!line.contains("asks for"), "{line}");
+        let line = told("drop_action_tunnel_routing_failed", json!({}), Vec::new());
+        assert!(line.contains("ovs/route/show"), "{line}");
+        let lost = json!({ "port": "p1", "way": "received", "reason": "drop_action_of_pipeline",
+            "problem": "no OpenFlow tunnel port for this packet, which came from 192.0.2.1 to 192.0.2.2 with key 100" });
+        let line = told("drop_action_of_pipeline", json!({}), vec![lost]);
+        assert!(line.contains("with key 100. Compare with remote_ip"), "{line}");
     }
 
     #[test]

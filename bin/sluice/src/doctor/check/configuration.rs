@@ -20,10 +20,14 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     for interface in &facts.interfaces {
         if let Some(error) = interface.error.as_ref().filter(|_| !is_explained(facts, interface)) {
             let name = &interface.name;
+            let (level, what) = match interface.forwards {
+                true => (Level::Warning, "forwards packets, but not all of its settings have an effect"),
+                false => (Level::Problem, "does not work"),
+            };
             found.push(Finding::new(
-                Level::Problem,
+                level,
                 "port",
-                format!("port {name} does not work: {error}"),
+                format!("port {name} {what}: {error}"),
                 format!("sluice vsctl list Interface {name}"),
             ));
         }

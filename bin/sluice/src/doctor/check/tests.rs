@@ -195,6 +195,9 @@ fn configuration() {
         only(|f| f.interfaces[1].error = Some("no".to_owned())).mend,
         "sluice vsctl list Interface br0"
     );
+    let partly = only(|f| (f.interfaces[1].error, f.interfaces[1].forwards) = (Some("no".to_owned()), true));
+    assert_eq!(partly.level, Level::Warning);
+    assert!(partly.text.starts_with("port br0 forwards packets, but"), "{}", partly.text);
     assert_eq!(only(|f| f.interfaces[1].missing_folder = Some("/x".to_owned())).mend, "mkdir -p /x");
     let other = only(|f| f.daemon = Daemon::OpenVswitch(5));
     assert_eq!((other.subject, other.level), ("ovs-vswitchd", Level::Problem));

@@ -122,7 +122,10 @@ pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
         let mut interface =
             Interface { name: text(row, "name"), kind: text(row, "type"), ..Interface::default() };
         let egress = || map(row, "status").get("tunnel_egress_error").cloned();
-        interface.error = without(text(row, "error"), &interface.name, &found).or_else(egress);
+        interface.error = without(text(row, "error"), &interface.name, &found);
+        let ofport = row.get("ofport").and_then(Datum::first).and_then(Atom::as_integer);
+        interface.forwards = interface.error.is_some() && ofport.is_some_and(|port| port > 0);
+        interface.error = interface.error.or_else(egress);
         interface.other_config = map(row, "other_config");
         interface.bridge =
             row.get(UUID).and_then(Datum::first).map_or_else(String::new, |u| bridge_of(rows, u));
