@@ -1,12 +1,14 @@
 """The guide: its links, and the commands in it, each chapter from top to bottom on a switch in a network of its own.
 
 A block "sh tested" is run; a block "text output" after it is what it prints. In that block a line "..." stands for any lines, and
-"..." within a line for any text. A command that begins with "! " must fail. "needs=TYPE": the kernel must have devices of this type.
+"..." within a line for any text. A command that begins with "! " must fail. "needs=TYPE": the kernel must have devices of this type;
+"program=NAME": this program must be installed.
 """
 import concurrent.futures
 import glob
 import os
 import re
+import shutil
 import subprocess
 
 from lib import lab
@@ -38,8 +40,11 @@ def chapters():
             found = BLOCK.findall(f.read())
         blocks = []
         missing = [need for kind, _ in found for need in re.findall(r"needs=(\w+)", kind) if not has_device(need)]
+        missing = ["this kernel has no %s devices" % kind for kind in missing]
+        needed = [name for kind, _ in found for name in re.findall(r"program=(\S+)", kind)]
+        missing += ["there is no program %s" % name for name in needed if not shutil.which(name)]
         if missing:
-            print("  %s is left out: this kernel has no %s devices" % (os.path.relpath(path, GUIDE), missing[0]), flush=True)
+            print("  %s is left out: %s" % (os.path.relpath(path, GUIDE), missing[0]), flush=True)
             continue
         for kind, text in found:
             if kind.startswith("sh tested"):
