@@ -37,7 +37,14 @@ use std::process::ExitCode;
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (dirs, parsed) = match crate::own::begin(call, || options::parse(call)) {
+    let begin = || {
+        // A match that loses fields is usually a mistake: Open vSwitch prints this, too.
+        if let Err(why) = runtime::log::set("ofp_match:console:info") {
+            eprintln!("{}: {why}", call.name);
+        }
+        options::parse(call)
+    };
+    let (dirs, parsed) = match crate::own::begin(call, begin) {
         Ok(begun) => begun,
         Err(code) => return code,
     };

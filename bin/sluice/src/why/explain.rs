@@ -333,7 +333,10 @@ fn dropped(
     if let Some(mtu) = mtu.filter(|_| reason == DropReason::TxTooLong.name() && more.is_empty()) {
         more = format!(" The MTU of port {port} is {mtu} bytes.");
     }
-    Some(format!("{what} dropped at port {port}: {reason}. {help}{tunnel}{rule}{vlan}{more}"))
+    let more = format!("{vlan}{more}");
+    // A rule ends without a full stop.
+    let stop = if rule.is_empty() || rule.ends_with('.') || more.is_empty() { "" } else { "." };
+    Some(format!("{what} dropped at port {port}: {reason}. {help}{tunnel}{rule}{stop}{more}"))
 }
 
 /// The next hop of a tunnel that is not known, which the trace names, or where to look for the route.
