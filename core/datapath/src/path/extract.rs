@@ -13,7 +13,6 @@ use classifier::megaflow::convert::{ext_of, line_of, options_of};
 use classifier::megaflow::{Depth, Key, NSH_WORDS, Words, bits};
 use cpu::{Line, Stage};
 use flow::{Flow, VLAN_CFI};
-use packet::Tcp;
 use packet::ether::ethertype;
 use packet::ip::ipproto;
 use parse::Parse;
@@ -66,11 +65,11 @@ fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
         Depth::Wide => {
             batch.clear(words);
             batch.outers.fill(&mut batch.exts, words);
-            some(batch, Depth::Wide, words);
+            some::<{ Depth::Wide as u8 }>(batch, depth, words);
         }
-        Depth::L4 => some(batch, Depth::L4, 0),
-        Depth::L3 => some(batch, Depth::L3, 0),
-        Depth::L2 => some(batch, Depth::L2, 0),
+        Depth::L4 => some::<{ Depth::L4 as u8 }>(batch, Depth::L4, 0),
+        Depth::L3 => some::<{ Depth::L3 as u8 }>(batch, Depth::L3, 0),
+        Depth::L2 => some::<{ Depth::L2 as u8 }>(batch, Depth::L2, 0),
         Depth::Port => bits(batch.all()).for_each(|i| general(batch, i, Depth::Port, 0)),
     }
 }
@@ -89,8 +88,9 @@ fn fill_first(batch: &mut Batch, depth: Depth) {
 #[inline(never)]
 fn fill_first_by_head(batch: &mut Batch, base: Line, tags: usize, depth: Depth) -> bool {
     let Batch { frames, lines, tcp_flags, .. } = batch;
-    let mut keys = Keys { lines, tcp_flags, columns: &mut [], words: 0 };
-    shape::fill(&frames[..1], &Fresh(base), &mut keys, Ask { depth: depth.min(Depth::L4), tags }, 1) == 0
+    let keys = Keys { lines, tcp_flags, columns: &mut [] };
+    let ask = Ask { depth: depth.min(Depth::L4), tags, words: 0 };
+    shape::fill(&frames[..1], &Fresh(&base), keys, ask, 1) == 0
 }
 
 /// What a packet is read with that a port has just received.
@@ -109,34 +109,33 @@ pub(super) fn read_short(
     line: &mut Line,
     tcp_flags: &mut u16,
 ) -> Option<()> {
-    let (out, flags) = shape::plain_line((frame.head(), frame.len()), short.base, short.depth)?;
-    (*line, *tcp_flags) = (out, flags);
-    Some(())
+    shape::plain_line((frame.head(), frame.len()), short.base, short.depth, (line, tcp_flags))
 }
 
 /// Fills lines and the requested words after them: first packets of the same shape, in one loop per shape,
-/// then the others.
+/// then the others. `DEPTH` is `depth`: with calls of one function, the compiler would make one loop for all depths.
 #[inline(always)]
-fn some(batch: &mut Batch, depth: Depth, words: Words) {
+fn some<const DEPTH: u8>(batch: &mut Batch, depth: Depth, words: Words) {
+    debug_assert_eq!(DEPTH, depth as u8);
     let (all, meta) = (batch.all(), batch.own.first().unwrap_or(&batch.common));
-    let ask = Ask { depth, tags: meta.tags() };
+    let ask = Ask { depth, tags: meta.tags(), words };
     let has_shapes = meta.packet_type == 0 && !meta.has_words(words);
     let base = batch.base();
     let Batch { frames, lines, tcp_flags, exts, own, .. } = &mut *batch;
-    let mut keys = Keys { lines, tcp_flags, columns: exts, words };
+    let keys = Keys { lines, tcp_flags, columns: exts };
     let others = if !has_shapes {
         all
     } else if own.is_empty() {
-        shape::fill(frames, &Fresh(base), &mut keys, ask, all)
+        shape::fill(frames, &Fresh(&base), keys, ask, all)
     } else {
-        again(frames, &RecirculatedBases { own, ask, words }, &mut keys, ask, all)
+        again(frames, &RecirculatedBases { own, ask }, keys, ask, all)
     };
     bits(others).for_each(|i| general(batch, i, depth, words));
 }
 
 /// Fills the keys of recirculated packets. These are few, so one loop serves all depths.
 #[inline(never)]
-fn again(frames: &[Frame], bases: &RecirculatedBases<'_>, keys: &mut Keys<'_>, ask: Ask, all: u64) -> u64 {
+fn again(frames: &[Frame], bases: &RecirculatedBases<'_>, keys: Keys<'_>, ask: Ask, all: u64) -> u64 {
     shape::fill(frames, bases, keys, ask, all)
 }
 
@@ -195,11 +194,8 @@ fn all_plain(batch: &mut Batch) -> bool {
         if let Some(ahead) = frames.get(i + AHEAD) {
             ahead.prefetch();
         }
-        let Some((proto, payload)) = shape::plain(frame.head(), frame.len()) else { return false };
-        batch.tcp_flags[i % BATCH] = match proto {
-            ipproto::TCP => Tcp::parse_checked(payload).map_or(0, |(tcp, _)| tcp.flags()),
-            _ => 0,
-        };
+        let Some(flags) = shape::plain_flags(frame.head(), frame.len()) else { return false };
+        batch.tcp_flags[i % BATCH] = flags;
         i += 1;
     }
     true

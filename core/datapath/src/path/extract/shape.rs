@@ -16,6 +16,7 @@ use flow::VLAN_CFI;
 use flow::flow::VLANS_MAX;
 use packet::ether::ethertype;
 use packet::ip::{Ipv6, ipproto, is_extension};
+use packet::{Tcp, Udp};
 
 /// How many packets ahead to prefetch.
 pub(super) const AHEAD: usize = 6;
@@ -37,9 +38,8 @@ const MPLS_AT: usize = 9;
 pub(super) struct Keys<'b> {
     pub(super) lines: &'b mut [Line; BATCH],
     pub(super) tcp_flags: &'b mut [u16; BATCH],
-    /// All columns, or none at depths without columns; the columns of `words` are zero.
+    /// All columns, or none at depths without columns; the columns of the words that are asked for are zero.
     pub(super) columns: &'b mut [Column],
-    pub(super) words: Words,
 }
 
 /// Parameters that are the same for all packets.
@@ -48,6 +48,8 @@ pub(super) struct Ask {
     pub(super) depth: Depth,
     /// The maximum number of tags to parse.
     pub(super) tags: usize,
+    /// The words after the line to fill.
+    pub(super) words: Words,
 }
 
 /// Provides the words of the packets' metadata.
@@ -57,12 +59,12 @@ pub(super) trait Bases {
 }
 
 /// Packets that a port has just received: all have the same metadata.
-pub(super) struct Fresh(pub(super) Line);
+pub(super) struct Fresh<'b>(pub(super) &'b Line);
 
-impl Bases for Fresh {
+impl Bases for Fresh<'_> {
     #[inline(always)]
     fn of(&self, _: usize) -> Option<Line> {
-        Some(self.0)
+        Some(*self.0)
     }
 }
 
@@ -70,28 +72,27 @@ impl Bases for Fresh {
 pub(super) struct RecirculatedBases<'b> {
     pub(super) own: &'b [Meta],
     pub(super) ask: Ask,
-    pub(super) words: Words,
 }
 
 impl Bases for RecirculatedBases<'_> {
     #[inline(always)]
     fn of(&self, i: usize) -> Option<Line> {
         let meta = self.own.get(i)?;
-        let fits = meta.packet_type == 0 && meta.tags() == self.ask.tags && !meta.has_words(self.words);
+        let fits = meta.packet_type == 0 && meta.tags() == self.ask.tags && !meta.has_words(self.ask.words);
         fits.then(|| meta.line())
     }
 }
 
 /// Fills the keys of packets that are in `left` and have a shape; returns the bits of the others.
 #[inline(always)]
-pub(super) fn fill(frames: &[Frame], bases: &impl Bases, keys: &mut Keys<'_>, ask: Ask, left: u64) -> u64 {
-    let mut left = left;
+pub(super) fn fill(frames: &[Frame], bases: &impl Bases, keys: Keys<'_>, ask: Ask, left: u64) -> u64 {
+    let (mut keys, mut left) = (keys, left);
     let mut shapeless = 0;
     for _ in 0..SHAPES {
         let Some(first) = bits(left).next() else { break };
         match frames.get(first).and_then(|frame| shape_of(frame.head(), ask)) {
             Some(shape) => {
-                let others = fill_shape(shape, frames, bases, keys, ask, left);
+                let others = fill_shape(shape, frames, bases, &mut keys, ask, left);
                 // The first packet has this shape, but may have a field that needs the general parser.
                 shapeless |= others & 1 << first;
                 left = others & !(1 << first);
@@ -181,6 +182,7 @@ fn each<const TAGS: usize, N: Read>(
     left: u64,
 ) -> u64 {
     let frames = &frames[..frames.len().min(BATCH)];
+    let Keys { lines, tcp_flags, columns } = keys;
     let (mut i, mut others) = (left.trailing_zeros() as usize, 0);
     // Iterators and closures are avoided: a function that is not inlined here is compiled without the vector
     // instructions.
@@ -188,35 +190,44 @@ fn each<const TAGS: usize, N: Read>(
         if let Some(ahead) = frames.get(i + AHEAD) {
             ahead.prefetch();
         }
-        if left >> i & 1 != 0 && one::<TAGS, N>((frame.head(), frame.len()), bases, keys, ask, i).is_none() {
-            others |= 1 << i;
+        if left >> i & 1 != 0 {
+            let place = (&mut lines[i % BATCH], &mut tcp_flags[i % BATCH]);
+            match one::<TAGS, N>((frame.head(), frame.len()), bases, i, ask, place) {
+                Some(packet) if ask.depth == Depth::Wide => N::words(&packet, columns, i),
+                Some(_) => {}
+                None => others |= 1 << i,
+            }
         }
         i += 1;
     }
     others
 }
 
-/// The line and the TCP flags of a packet of `len` bytes of which `data` are here, if it is IPv4 without tags and options that is not a
-/// fragment. `base`: the line of its metadata.
+/// Fills the line and the TCP flags of a packet of `len` bytes of which `data` are here, if it is IPv4 without tags and options that is
+/// not a fragment. `base`: the line of its metadata.
 #[inline(always)]
-pub(super) fn plain_line((data, len): (&[u8], usize), base: &Line, depth: Depth) -> Option<(Line, u16)> {
-    let packet = Packet { data, len, head: data.get(..HEAD)?, at: 0 };
-    let found = Ipv4Header::read(&packet, 0)?;
-    Some(line_of(&packet, base, &found, [0; 3], depth))
+pub(super) fn plain_line(
+    (data, len): (&[u8], usize),
+    base: &Line,
+    depth: Depth,
+    place: (&mut Line, &mut u16),
+) -> Option<()> {
+    let packet = Packet { data, len, head: Ipv4Header::head(data, 0)?, at: 0 };
+    Ipv4Header::line(&packet, base, [0; 3], Ask { depth, tags: 0, words: 0 }, place)
 }
 
-/// Fills the key of one packet of `len` bytes, of which `data` are here. `None`: the packet has not this shape, and its key is
-/// not filled.
+/// Fills the line and the TCP flags of one packet of `len` bytes, of which `data` are here. `None`: the packet has not this shape,
+/// and what is filled is not its key.
 #[inline(always)]
-fn one<const TAGS: usize, N: Read>(
-    (data, len): (&[u8], usize),
+fn one<'a, const TAGS: usize, N: Read>(
+    (data, len): (&'a [u8], usize),
     bases: &impl Bases,
-    keys: &mut Keys<'_>,
-    ask: Ask,
     i: usize,
-) -> Option<()> {
+    ask: Ask,
+    place: (&mut Line, &mut u16),
+) -> Option<Packet<'a>> {
     let at = 4 * TAGS;
-    let head = data.get(..HEAD + at)?;
+    let head = N::head(data, at)?;
     // The parts of words 0, 2 and 7 that come from tags.
     let mut tags = [0; 3];
     if TAGS > 0 {
@@ -235,13 +246,8 @@ fn one<const TAGS: usize, N: Read>(
         tags[2] |= u64::from(tpid) << 16;
     }
     let packet = Packet { data, len, head, at };
-    let found = N::read(&packet, keys.words)?;
-    let i = i % BATCH;
-    (keys.lines[i], keys.tcp_flags[i]) = line_of(&packet, &bases.of(i)?, &found, tags, ask.depth);
-    if ask.depth == Depth::Wide {
-        N::words(&packet, keys.columns, i);
-    }
-    Some(())
+    N::line(&packet, &bases.of(i)?, tags, ask, place)?;
+    Some(packet)
 }
 
 /// The line of a packet with this header and these tags, and its TCP flags.
@@ -315,25 +321,51 @@ fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
 /// if more padding follows than is plausible for this length.
 #[inline(always)]
 fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usize) -> Option<&'a [u8]> {
-    if len > data.len() || data.len() - len > usize::from(u16::MAX) {
-        return without_tail(packet, proto, data, len);
+    if data.len().wrapping_sub(len) > PADDING_MAX {
+        let absent = packet.len - packet.data.len();
+        return ends_in_tail(proto, len, data.len(), absent).then_some(data);
     }
     Some(&data[..len])
 }
 
-/// As `without_padding`, for a payload that is longer than what is here. Only the headers of these protocols always are.
+/// The most padding that is plausible.
+const PADDING_MAX: usize = u16::MAX as usize;
+
+/// Returns whether `len` bytes of payload, which are more than the `here` ones, end in the `absent` bytes after those, and the
+/// transport header is here. Only the headers of these protocols always are.
+#[cold]
 #[inline(never)]
-fn without_tail<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usize) -> Option<&'a [u8]> {
+fn ends_in_tail(proto: u8, len: usize, here: usize, absent: usize) -> bool {
     const LONGEST_HEADER: usize = 60;
-    let absent = packet.len - packet.data.len();
-    let ends_in_tail = len > data.len() && len <= data.len() + absent && data.len() >= LONGEST_HEADER;
-    (ends_in_tail && matches!(proto, ipproto::TCP | ipproto::UDP)).then_some(data)
+    let in_tail = len > here && len <= here + absent && here >= LONGEST_HEADER;
+    in_tail && matches!(proto, ipproto::TCP | ipproto::UDP)
 }
 
 /// A network header.
 trait Read {
+    /// The first bytes of a packet with this header after `at` bytes of tags: at least [`HEAD`] + `at`.
+    #[inline(always)]
+    fn head(data: &[u8], at: usize) -> Option<&[u8]> {
+        data.get(..HEAD + at)
+    }
+
     /// Reads the header; `None`: it is another kind of header.
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>>;
+
+    /// Fills the line and the TCP flags of a packet with this header and these tags. `None`: it is another kind of header, and what is
+    /// filled has no meaning.
+    #[inline(always)]
+    fn line(
+        packet: &Packet<'_>,
+        base: &Line,
+        tags: [u64; 3],
+        ask: Ask,
+        (line, tcp_flags): (&mut Line, &mut u16),
+    ) -> Option<()> {
+        let found = Self::read(packet, ask.words)?;
+        (*line, *tcp_flags) = line_of(packet, base, &found, tags, ask.depth);
+        Some(())
+    }
 
     /// Fills the words after the line of packet `i` that come from this header, after it was read.
     #[inline(always)]
@@ -343,28 +375,151 @@ trait Read {
 /// IPv4 without options that is not a fragment.
 struct Ipv4Header;
 
-impl Read for Ipv4Header {
+/// The bytes of its header and of the ports after it that a line contains are in these parts of a packet without tags.
+const ADDRESSES: usize = 0;
+const NETWORK: usize = 22;
+const SERVICE: usize = 8;
+
+/// Where the bytes of words 1 to 4 of a line are in those parts, for `cpu::rearrange`: destination, type and source, then the network
+/// addresses, ports, protocol, TOS and TTL.
+const ORDERS: [[u8; 16]; 3] = {
+    const NO: u8 = cpu::NO_BYTE;
+    [
+        [13, 12, 5, 4, 3, 2, 1, 0, NO, NO, 11, 10, 9, 8, 7, 6],
+        [11, 10, 9, 8, 7, 6, 5, 4, NO, 0, NO, 1, 15, 14, 13, 12],
+        [NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, 7, NO, NO, NO, NO, NO],
+    ]
+};
+
+/// As [`ORDERS`], of a packet with tags: its type is elsewhere.
+const TAGGED_ORDERS: [[u8; 16]; 3] = {
+    let mut orders = ORDERS;
+    (orders[0][0], orders[0][1]) = (cpu::NO_BYTE, cpu::NO_BYTE);
+    orders
+};
+
+/// Bytes of ports after the header.
+const PORT_BYTES: usize = 4;
+
+/// The half of word 4 that contains ports.
+const PORTS: u64 = 0xffff_ffff << 32;
+
+impl Ipv4Header {
+    /// The protocol, and the length of the payload without padding, of which the whole or more than the longest transport header is
+    /// here.
     #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
-        const NO_OPTIONS: u8 = 0x45;
+    fn check(packet: &Packet<'_>) -> Option<(u8, usize)> {
+        const PLAIN: u64 = 0x45_0008;
         let Packet { data, head, at, .. } = *packet;
-        let proto = head[23 + at];
-        let plain = pair(head, 12 + at) == ethertype::IPV4
-            && head[14 + at] == NO_OPTIONS
-            && pair(head, 20 + at) & 0x3fff == 0
-            && (words & GROUP_WORD == 0 || proto != ipproto::IGMP);
-        if !plain {
+        // Type, version, length of the header and of the packet; then the bits of fragments. The first byte is the lowest one.
+        let (first, fragment) = (word(head, 12 + at).swap_bytes(), pair(head, 20 + at).swap_bytes());
+        if first & 0xff_ffff ^ PLAIN | u64::from(fragment & 0xff3f) != 0 {
             return None;
         }
+        let (proto, here) = (head[23 + at], data.len() - HEAD - at);
         // A length smaller than the header wraps to a length that no packet has.
-        let len = usize::from(pair(head, 16 + at)).wrapping_sub(HEAD - 14);
-        let payload = without_padding(packet, proto, &data[HEAD + at..], len)?;
+        let len = usize::from(((first >> 32) as u16).swap_bytes()).wrapping_sub(HEAD - 14);
+        (len <= here || ends_in_tail(proto, len, here, packet.len - data.len())).then_some((proto, len))
+    }
+}
+
+impl Read for Ipv4Header {
+    /// With the bytes where ports are, and no more behind it than padding may have. Both is one comparison.
+    #[inline(always)]
+    fn head(data: &[u8], at: usize) -> Option<&[u8]> {
+        let len = HEAD + PORT_BYTES + at;
+        if data.len().wrapping_sub(len) > PADDING_MAX - PORT_BYTES { None } else { data.get(..len) }
+    }
+
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
+        let Packet { data, head, at, .. } = *packet;
+        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, words))?;
+        let payload = &data[HEAD + at..];
         Some(Found {
             dl_type: ethertype::IPV4,
             addresses: word(head, 26 + at),
             protocol: protocol(proto, head[15 + at], head[22 + at]),
-            payload: Some((proto, payload)),
+            payload: Some((proto, payload.get(..len).unwrap_or(payload))),
         })
+    }
+
+    #[inline(always)]
+    fn line(
+        packet: &Packet<'_>,
+        base: &Line,
+        tags: [u64; 3],
+        ask: Ask,
+        (line, tcp_flags): (&mut Line, &mut u16),
+    ) -> Option<()> {
+        let Packet { data, head, at, .. } = *packet;
+        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, ask.words))?;
+        let part = |start: usize| head.get(start..)?.first_chunk();
+        let parts = (part(ADDRESSES)?, part(NETWORK + at)?, part(SERVICE + at)?);
+        let has_tags = at != 0;
+        *line = *base;
+        let [first, words @ .., _, _, last] = line;
+        cpu::rearrange(parts, if has_tags { &TAGGED_ORDERS } else { &ORDERS }, words);
+        if has_tags {
+            *first |= tags[0];
+            words[0] |= u64::from(ethertype::IPV4);
+            words[1] |= tags[1];
+            *last |= tags[2];
+        }
+        *tcp_flags = 0;
+        if ask.depth < Depth::L4 {
+            words[3] &= !PORTS;
+        }
+        match proto {
+            ipproto::UDP if ask.depth < Depth::L4 || len >= Udp::LEN => {}
+            ipproto::TCP => {
+                let flags = tcp_flags_of(data.get(HEAD + at..)?, len);
+                *tcp_flags = flags.unwrap_or_default();
+                if ask.depth >= Depth::L4 {
+                    *last |= u64::from(*tcp_flags) << 48;
+                    words[3] &= if flags.is_some() { u64::MAX } else { !PORTS };
+                }
+            }
+            _ if ask.depth < Depth::L4 => {}
+            _ => rare_ports(proto, &data[HEAD + at..], len, (&mut words[3], last)),
+        }
+        Some(())
+    }
+}
+
+/// The TCP flags, if the packet has a valid TCP header. `data`: what is here of the payload, whose length is `len`.
+#[inline(always)]
+fn tcp_flags_of(data: &[u8], len: usize) -> Option<u16> {
+    let header: &[u8; Tcp::LEN] = data.first_chunk()?;
+    let flags = pair(header, 12);
+    let header_len = usize::from(flags >> 12) * 4;
+    (header_len >= Tcp::LEN && header_len <= len).then_some(flags & 0x0fff)
+}
+
+/// Writes the ports of protocols that are less frequent, or that has no valid header.
+#[cold]
+#[inline(never)]
+fn rare_ports(proto: u8, data: &[u8], len: usize, (ports, last): (&mut u64, &mut u64)) {
+    let found = transport(proto, data.get(..len).unwrap_or(data), Depth::L4).unwrap_or_default();
+    *ports = *ports & !PORTS | found.ports;
+    *last |= found.word;
+}
+
+/// Whether a packet of this protocol has some of the words.
+#[inline(always)]
+fn is_group(proto: u8, words: Words) -> bool {
+    words & GROUP_WORD != 0 && proto == ipproto::IGMP
+}
+
+/// Protocol and TCP flags of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
+/// here. `None`: another kind of packet.
+#[inline(always)]
+pub(super) fn plain_flags(data: &[u8], len: usize) -> Option<u16> {
+    let head = Ipv4Header::head(data, 0)?;
+    let (proto, len) = Ipv4Header::check(&Packet { data, len, head, at: 0 })?;
+    match proto {
+        ipproto::TCP => Some(tcp_flags_of(&data[HEAD..], len).unwrap_or_default()),
+        _ => Some(0),
     }
 }
 
@@ -372,7 +527,7 @@ impl Read for Ipv4Header {
 /// here. `None`: another kind of packet.
 #[inline(always)]
 pub(super) fn plain(data: &[u8], len: usize) -> Option<(u8, &[u8])> {
-    let head = data.get(..HEAD)?;
+    let head = Ipv4Header::head(data, 0)?;
     Ipv4Header::read(&Packet { data, len, head, at: 0 }, 0)?.payload
 }
 
