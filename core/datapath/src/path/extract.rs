@@ -16,7 +16,10 @@ use flow::{Flow, VLAN_CFI};
 use packet::ether::ethertype;
 use packet::ip::ipproto;
 use parse::Parse;
-use shape::{AHEAD, Ask, Fresh, GROUP_WORD, Keys, MPLS_WORDS, NEIGHBOUR_WORDS, RecirculatedBases};
+use shape::{
+    AHEAD, ANY, Ask, Fresh, GROUP_WORD, Keys, L2, L3, L4, MPLS_WORDS, NEIGHBOUR_WORDS, RecirculatedBases,
+    WIDE,
+};
 
 /// Fills keys and TCP flags of a batch to a depth, and these words after its lines.
 pub fn read(batch: &mut Batch, depth: Depth, words: Words) {
@@ -65,11 +68,11 @@ fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
         Depth::Wide => {
             batch.clear(words);
             batch.outers.fill(&mut batch.exts, words);
-            some::<{ Depth::Wide as u8 }>(batch, depth, words);
+            some::<WIDE>(batch, depth, words);
         }
-        Depth::L4 => some::<{ Depth::L4 as u8 }>(batch, Depth::L4, 0),
-        Depth::L3 => some::<{ Depth::L3 as u8 }>(batch, Depth::L3, 0),
-        Depth::L2 => some::<{ Depth::L2 as u8 }>(batch, Depth::L2, 0),
+        Depth::L4 => some::<L4>(batch, depth, 0),
+        Depth::L3 => some::<L3>(batch, depth, 0),
+        Depth::L2 => some::<L2>(batch, depth, 0),
         Depth::Port => bits(batch.all()).for_each(|i| general(batch, i, Depth::Port, 0)),
     }
 }
@@ -90,7 +93,7 @@ fn fill_first_by_head(batch: &mut Batch, base: Line, tags: usize, depth: Depth) 
     let Batch { frames, lines, tcp_flags, .. } = batch;
     let keys = Keys { lines, tcp_flags, columns: &mut [] };
     let ask = Ask { depth: depth.min(Depth::L4), tags, words: 0 };
-    shape::fill(&frames[..1], &Fresh(&base), keys, ask, 1) == 0
+    shape::fill::<ANY>(&frames[..1], &Fresh(&base), keys, ask, 1) == 0
 }
 
 /// What a packet is read with that a port has just received.
@@ -113,7 +116,7 @@ pub(super) fn read_short(
 }
 
 /// Fills lines and the requested words after them: first packets of the same shape, in one loop per shape,
-/// then the others. `DEPTH` is `depth`: with calls of one function, the compiler would make one loop for all depths.
+/// then the others.
 #[inline(always)]
 fn some<const DEPTH: u8>(batch: &mut Batch, depth: Depth, words: Words) {
     debug_assert_eq!(DEPTH, depth as u8);
@@ -126,7 +129,7 @@ fn some<const DEPTH: u8>(batch: &mut Batch, depth: Depth, words: Words) {
     let others = if !has_shapes {
         all
     } else if own.is_empty() {
-        shape::fill(frames, &Fresh(&base), keys, ask, all)
+        shape::fill::<DEPTH>(frames, &Fresh(&base), keys, ask, all)
     } else {
         again(frames, &RecirculatedBases { own, ask }, keys, ask, all)
     };
@@ -136,7 +139,7 @@ fn some<const DEPTH: u8>(batch: &mut Batch, depth: Depth, words: Words) {
 /// Fills the keys of recirculated packets. These are few, so one loop serves all depths.
 #[inline(never)]
 fn again(frames: &[Frame], bases: &RecirculatedBases<'_>, keys: Keys<'_>, ask: Ask, all: u64) -> u64 {
-    shape::fill(frames, bases, keys, ask, all)
+    shape::fill::<ANY>(frames, bases, keys, ask, all)
 }
 
 /// Fills the key of any packet.

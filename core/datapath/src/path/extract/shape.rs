@@ -52,6 +52,29 @@ pub(super) struct Ask {
     pub(super) words: Words,
 }
 
+/// Depths as parameters at compile time. The functions that call the loops have it, too: calls of one function with different values
+/// would become one call, and its loops slower ones, for all depths.
+pub(super) const L2: u8 = Depth::L2 as u8;
+pub(super) const L3: u8 = Depth::L3 as u8;
+pub(super) const L4: u8 = Depth::L4 as u8;
+pub(super) const WIDE: u8 = Depth::Wide as u8;
+/// The depth is known at run time only.
+pub(super) const ANY: u8 = u8::MAX;
+
+impl Ask {
+    /// The same, with what the compiler knows.
+    #[inline(always)]
+    fn at<const DEPTH: u8>(self) -> Ask {
+        match DEPTH {
+            L2 => Ask { depth: Depth::L2, words: 0, ..self },
+            L3 => Ask { depth: Depth::L3, words: 0, ..self },
+            L4 => Ask { depth: Depth::L4, words: 0, ..self },
+            WIDE => Ask { depth: Depth::Wide, ..self },
+            _ => self,
+        }
+    }
+}
+
 /// Provides the words of the packets' metadata.
 pub(super) trait Bases {
     /// The line of packet `i` with its metadata only. `None`: its metadata requires the general parser.
@@ -85,14 +108,20 @@ impl Bases for RecirculatedBases<'_> {
 
 /// Fills the keys of packets that are in `left` and have a shape; returns the bits of the others.
 #[inline(always)]
-pub(super) fn fill(frames: &[Frame], bases: &impl Bases, keys: Keys<'_>, ask: Ask, left: u64) -> u64 {
+pub(super) fn fill<const DEPTH: u8>(
+    frames: &[Frame],
+    bases: &impl Bases,
+    keys: Keys<'_>,
+    ask: Ask,
+    left: u64,
+) -> u64 {
     let (mut keys, mut left) = (keys, left);
     let mut shapeless = 0;
     for _ in 0..SHAPES {
         let Some(first) = bits(left).next() else { break };
         match frames.get(first).and_then(|frame| shape_of(frame.head(), ask)) {
             Some(shape) => {
-                let others = fill_shape(shape, frames, bases, &mut keys, ask, left);
+                let others = fill_shape::<DEPTH>(shape, frames, bases, &mut keys, ask, left);
                 // The first packet has this shape, but may have a field that needs the general parser.
                 shapeless |= others & 1 << first;
                 left = others & !(1 << first);
@@ -144,7 +173,7 @@ fn network_of(dl_type: u16, depth: Depth) -> Option<Network> {
 }
 
 #[inline(always)]
-fn fill_shape(
+fn fill_shape<const DEPTH: u8>(
     (tags, network): Shape,
     frames: &[Frame],
     bases: &impl Bases,
@@ -152,36 +181,36 @@ fn fill_shape(
     ask: Ask,
     left: u64,
 ) -> u64 {
-    if ask.depth < Depth::L3 {
+    if ask.at::<DEPTH>().depth < Depth::L3 {
         return match tags {
-            0 => each::<0, Any>(frames, bases, keys, ask, left),
-            1 => each::<1, Any>(frames, bases, keys, ask, left),
-            _ => each::<2, Any>(frames, bases, keys, ask, left),
+            0 => each::<0, Any, DEPTH>(frames, bases, keys, ask, left),
+            1 => each::<1, Any, DEPTH>(frames, bases, keys, ask, left),
+            _ => each::<2, Any, DEPTH>(frames, bases, keys, ask, left),
         };
     }
     match (tags, network) {
-        (0, Network::Ipv4Header) => each::<0, Ipv4Header>(frames, bases, keys, ask, left),
-        (1, Network::Ipv4Header) => each::<1, Ipv4Header>(frames, bases, keys, ask, left),
-        (_, Network::Ipv4Header) => each::<2, Ipv4Header>(frames, bases, keys, ask, left),
-        (0, Network::Ipv6Header) => each::<0, Ipv6Header>(frames, bases, keys, ask, left),
-        (1, Network::Ipv6Header) => each::<1, Ipv6Header>(frames, bases, keys, ask, left),
-        (_, Network::Ipv6Header) => each::<2, Ipv6Header>(frames, bases, keys, ask, left),
-        (0, _) => each::<0, Mpls>(frames, bases, keys, ask, left),
-        (1, _) => each::<1, Mpls>(frames, bases, keys, ask, left),
-        _ => each::<2, Mpls>(frames, bases, keys, ask, left),
+        (0, Network::Ipv4Header) => each::<0, Ipv4Header, DEPTH>(frames, bases, keys, ask, left),
+        (1, Network::Ipv4Header) => each::<1, Ipv4Header, DEPTH>(frames, bases, keys, ask, left),
+        (_, Network::Ipv4Header) => each::<2, Ipv4Header, DEPTH>(frames, bases, keys, ask, left),
+        (0, Network::Ipv6Header) => each::<0, Ipv6Header, DEPTH>(frames, bases, keys, ask, left),
+        (1, Network::Ipv6Header) => each::<1, Ipv6Header, DEPTH>(frames, bases, keys, ask, left),
+        (_, Network::Ipv6Header) => each::<2, Ipv6Header, DEPTH>(frames, bases, keys, ask, left),
+        (0, _) => each::<0, Mpls, DEPTH>(frames, bases, keys, ask, left),
+        (1, _) => each::<1, Mpls, DEPTH>(frames, bases, keys, ask, left),
+        _ => each::<2, Mpls, DEPTH>(frames, bases, keys, ask, left),
     }
 }
 
 /// Fills the keys of the packets in the bit set; returns the bits of packets without this shape.
 #[inline(always)]
-fn each<const TAGS: usize, N: Read>(
+fn each<const TAGS: usize, N: Read, const DEPTH: u8>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: &mut Keys<'_>,
     ask: Ask,
     left: u64,
 ) -> u64 {
-    let frames = &frames[..frames.len().min(BATCH)];
+    let (frames, ask) = (&frames[..frames.len().min(BATCH)], ask.at::<DEPTH>());
     let Keys { lines, tcp_flags, columns } = keys;
     let (mut i, mut others) = (left.trailing_zeros() as usize, 0);
     // Iterators and closures are avoided: a function that is not inlined here is compiled without the vector
@@ -391,12 +420,23 @@ const ORDERS: [[u8; 16]; 3] = {
     ]
 };
 
-/// As [`ORDERS`], of a packet with tags: its type is elsewhere.
-const TAGGED_ORDERS: [[u8; 16]; 3] = {
+/// As [`ORDERS`], of a packet with tags, whose type is elsewhere, and without ports.
+const fn orders(has_tags: bool, has_ports: bool) -> [[u8; 16]; 3] {
     let mut orders = ORDERS;
-    (orders[0][0], orders[0][1]) = (cpu::NO_BYTE, cpu::NO_BYTE);
+    if has_tags {
+        (orders[0][0], orders[0][1]) = (cpu::NO_BYTE, cpu::NO_BYTE);
+    }
+    let mut i = 12;
+    while !has_ports && i < 16 {
+        orders[1][i] = cpu::NO_BYTE;
+        i += 1;
+    }
     orders
-};
+}
+
+/// Those without and with tags, of each without and with ports.
+static ALL_ORDERS: [[[[u8; 16]; 3]; 2]; 2] =
+    [[orders(false, false), orders(false, true)], [orders(true, false), orders(true, true)]];
 
 /// Bytes of ports after the header.
 const PORT_BYTES: usize = 4;
@@ -456,10 +496,10 @@ impl Read for Ipv4Header {
         let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, ask.words))?;
         let part = |start: usize| head.get(start..)?.first_chunk();
         let parts = (part(ADDRESSES)?, part(NETWORK + at)?, part(SERVICE + at)?);
-        let has_tags = at != 0;
+        let (has_tags, has_ports) = (at != 0, ask.depth >= Depth::L4);
         *line = *base;
         let [first, words @ .., _, _, last] = line;
-        cpu::rearrange(parts, if has_tags { &TAGGED_ORDERS } else { &ORDERS }, words);
+        cpu::rearrange(parts, &ALL_ORDERS[usize::from(has_tags)][usize::from(has_ports)], words);
         if has_tags {
             *first |= tags[0];
             words[0] |= u64::from(ethertype::IPV4);
@@ -467,20 +507,18 @@ impl Read for Ipv4Header {
             *last |= tags[2];
         }
         *tcp_flags = 0;
-        if ask.depth < Depth::L4 {
-            words[3] &= !PORTS;
-        }
         match proto {
-            ipproto::UDP if ask.depth < Depth::L4 || len >= Udp::LEN => {}
+            ipproto::UDP if !has_ports || len >= Udp::LEN => {}
             ipproto::TCP => {
                 let flags = tcp_flags_of(data.get(HEAD + at..)?, len);
                 *tcp_flags = flags.unwrap_or_default();
-                if ask.depth >= Depth::L4 {
-                    *last |= u64::from(*tcp_flags) << 48;
-                    words[3] &= if flags.is_some() { u64::MAX } else { !PORTS };
+                match flags {
+                    _ if !has_ports => {}
+                    Some(flags) => *last |= u64::from(flags) << 48,
+                    None => words[3] &= !PORTS,
                 }
             }
-            _ if ask.depth < Depth::L4 => {}
+            _ if !has_ports => {}
             _ => rare_ports(proto, &data[HEAD + at..], len, (&mut words[3], last)),
         }
         Some(())
