@@ -3,6 +3,7 @@
 //! The result equals that of `flow::extract`; a test compares the two. At every depth from the addresses on,
 //! the TCP flags are read too, because statistics contain them.
 
+mod orders;
 mod parse;
 mod shape;
 

@@ -6,6 +6,7 @@
 //! first of the other packets determines the next shape. Packets without a shape, or with a field that needs
 //! the [general parser](super::parse), are left to that parser.
 
+use super::orders::{ADDRESSES, ALL_ORDERS, NETWORK, PADDING_MAX, SERVICE, ends_in_tail, tcp_flags_of};
 use super::parse::{Transport, transport};
 use crate::batch::BATCH;
 use crate::packet::Meta;
@@ -14,9 +15,9 @@ use classifier::megaflow::{Column, Depth, Words, bits};
 use cpu::Line;
 use flow::VLAN_CFI;
 use flow::flow::VLANS_MAX;
+use packet::Udp;
 use packet::ether::ethertype;
 use packet::ip::{Ipv6, ipproto, is_extension};
-use packet::{Tcp, Udp};
 
 /// How many packets ahead to prefetch.
 pub(super) const AHEAD: usize = 6;
@@ -357,19 +358,6 @@ fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usiz
     Some(&data[..len])
 }
 
-/// The most padding that is plausible.
-const PADDING_MAX: usize = u16::MAX as usize;
-
-/// Returns whether `len` bytes of payload, which are more than the `here` ones, end in the `absent` bytes after those, and the
-/// transport header is here. Only the headers of these protocols always are.
-#[cold]
-#[inline(never)]
-fn ends_in_tail(proto: u8, len: usize, here: usize, absent: usize) -> bool {
-    const LONGEST_HEADER: usize = 60;
-    let in_tail = len > here && len <= here + absent && here >= LONGEST_HEADER;
-    in_tail && matches!(proto, ipproto::TCP | ipproto::UDP)
-}
-
 /// A network header.
 trait Read {
     /// The first bytes of a packet with this header after `at` bytes of tags: at least [`HEAD`] + `at`.
@@ -403,40 +391,6 @@ trait Read {
 
 /// IPv4 without options that is not a fragment.
 struct Ipv4Header;
-
-/// The bytes of its header and of the ports after it that a line contains are in these parts of a packet without tags.
-const ADDRESSES: usize = 0;
-const NETWORK: usize = 22;
-const SERVICE: usize = 8;
-
-/// Where the bytes of words 1 to 4 of a line are in those parts, for `cpu::rearrange`: destination, type and source, then the network
-/// addresses, ports, protocol, TOS and TTL.
-const ORDERS: [[u8; 16]; 3] = {
-    const NO: u8 = cpu::NO_BYTE;
-    [
-        [13, 12, 5, 4, 3, 2, 1, 0, NO, NO, 11, 10, 9, 8, 7, 6],
-        [11, 10, 9, 8, 7, 6, 5, 4, NO, 0, NO, 1, 15, 14, 13, 12],
-        [NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, 7, NO, NO, NO, NO, NO],
-    ]
-};
-
-/// As [`ORDERS`], of a packet with tags, whose type is elsewhere, and without ports.
-const fn orders(has_tags: bool, has_ports: bool) -> [[u8; 16]; 3] {
-    let mut orders = ORDERS;
-    if has_tags {
-        (orders[0][0], orders[0][1]) = (cpu::NO_BYTE, cpu::NO_BYTE);
-    }
-    let mut i = 12;
-    while !has_ports && i < 16 {
-        orders[1][i] = cpu::NO_BYTE;
-        i += 1;
-    }
-    orders
-}
-
-/// Those without and with tags, of each without and with ports.
-static ALL_ORDERS: [[[[u8; 16]; 3]; 2]; 2] =
-    [[orders(false, false), orders(false, true)], [orders(true, false), orders(true, true)]];
 
 /// Bytes of ports after the header.
 const PORT_BYTES: usize = 4;
@@ -525,16 +479,7 @@ impl Read for Ipv4Header {
     }
 }
 
-/// The TCP flags, if the packet has a valid TCP header. `data`: what is here of the payload, whose length is `len`.
-#[inline(always)]
-fn tcp_flags_of(data: &[u8], len: usize) -> Option<u16> {
-    let header: &[u8; Tcp::LEN] = data.first_chunk()?;
-    let flags = pair(header, 12);
-    let header_len = usize::from(flags >> 12) * 4;
-    (header_len >= Tcp::LEN && header_len <= len).then_some(flags & 0x0fff)
-}
-
-/// Writes the ports of protocols that are less frequent, or that has no valid header.
+/// Writes the ports of less frequent protocols, and of UDP without a valid header.
 #[cold]
 #[inline(never)]
 fn rare_ports(proto: u8, data: &[u8], len: usize, (ports, last): (&mut u64, &mut u64)) {
