@@ -201,7 +201,7 @@ fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u32> {
     Some(checksum::add(sum, header.get(udp + wire::UDP..)?))
 }
 
-/// Adds `n` to the identification of an outer IPv4 header that was just [put on](Template::put_on) a frame. A header of IPv6 has none.
+/// Adds `n` to the identification of an outer IPv4 header that was just put on a frame. A header of IPv6 has none.
 pub fn add_to_id(frame: &mut [u8], n: u16) {
     const IP: usize = wire::ETHERNET;
     let Some(header) = frame.get_mut(..IP + wire::IPV4).filter(|header| header[12..15] == [8, 0, 0x45])
