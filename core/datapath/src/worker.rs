@@ -560,9 +560,7 @@ impl Worker {
     fn run_recirculated(&mut self, now: Millis) {
         loop {
             slow_path::translate_all(&mut self.engine, now);
-            let Some(in_port) = self.next_recirculated() else {
-                if self.engine.later.slow.is_empty() { return } else { continue }
-            };
+            let Some(in_port) = self.next_recirculated() else { return };
             while self.engine.batch.len() < BATCH
                 && let Some(again) =
                     self.engine.later.recirculated.pop_front_if(|a| a.packet.meta.in_port == in_port)
