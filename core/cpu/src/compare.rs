@@ -48,7 +48,8 @@ pub fn matching_scalar(lines: &[Line], want: &Line, mask: &Line) -> u64 {
 #[target_feature(enable = "avx2")]
 fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     use std::arch::x86_64::{
-        __m256i, _mm256_and_si256, _mm256_loadu_si256, _mm256_or_si256, _mm256_testz_si256, _mm256_xor_si256,
+        __m256i, _mm256_and_si256, _mm256_loadu_si256, _mm256_or_si256, _mm256_setzero_si256,
+        _mm256_testz_si256, _mm256_xor_si256,
     };
     let halves = |line: &Line| {
         let at: *const __m256i = line.as_ptr().cast();
@@ -56,8 +57,25 @@ fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
         unsafe { (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))) }
     };
     let ((want0, want1), (mask0, mask1)) = (halves(want), halves(mask));
+    let lines = &lines[..lines.len().min(64)];
+    // Usually all lines are equal or few are, which is tried only if the ends are. The differences of all lines are combined before
+    // they are masked, which takes a third of the instructions of the loop below.
+    if let (Some(first), Some(last)) = (lines.first(), lines.last())
+        && masked_eq(first, want, mask)
+        && masked_eq(last, want, mask)
+    {
+        let mut differ = (_mm256_setzero_si256(), _mm256_setzero_si256());
+        for line in lines {
+            let (a, b) = halves(line);
+            differ.0 = _mm256_or_si256(differ.0, _mm256_xor_si256(a, want0));
+            differ.1 = _mm256_or_si256(differ.1, _mm256_xor_si256(b, want1));
+        }
+        if _mm256_testz_si256(differ.0, mask0) & _mm256_testz_si256(differ.1, mask1) != 0 {
+            return u64::MAX >> (64 - lines.len());
+        }
+    }
     let mut bits = 0;
-    for (i, line) in lines.iter().take(64).enumerate() {
+    for (i, line) in lines.iter().enumerate() {
         let (a, b) = halves(line);
         let a = _mm256_and_si256(_mm256_xor_si256(a, want0), mask0);
         let b = _mm256_and_si256(_mm256_xor_si256(b, want1), mask1);
@@ -105,9 +123,46 @@ fn matching_words_avx2(column: &[u64], want: u64, mask: u64) -> u64 {
     if rest.is_empty() { bits } else { bits | matching_words_scalar(rest, want, mask) << (4 * fours.len()) }
 }
 
+/// Returns whether all words equal `want`.
+///
+/// Written as operations on eight words, which compilers translate to vectors.
+#[inline(always)]
+pub fn all_equal(words: &[u32], want: u32) -> bool {
+    let (eights, rest) = words.as_chunks::<8>();
+    let differ = eights
+        .iter()
+        .fold([0; 8], |differ: [u32; 8], words| std::array::from_fn(|i| differ[i] | (words[i] ^ want)));
+    let differ = differ.iter().fold(0, |a, b| a | b);
+    rest.iter().fold(differ, |differ, word| differ | (word ^ want)) == 0
+}
+
+/// Returns the bits that some of the words have. Written as [`all_equal`] is.
+#[inline(always)]
+pub fn union(words: &[u16]) -> u16 {
+    let (sixteens, rest) = words.as_chunks::<16>();
+    let all =
+        sixteens.iter().fold([0; 16], |all: [u16; 16], words| std::array::from_fn(|i| all[i] | words[i]));
+    all.iter().chain(rest).fold(0, |all, word| all | word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reductions_regard_every_word() {
+        for n in 0..70 {
+            let (mut words, mut flags) = (vec![7; n], vec![0_u16; n]);
+            assert!(all_equal(&words, 7));
+            assert_eq!(union(&flags), 0);
+            for i in 0..n {
+                (words[i], flags[i]) = (7 ^ 1 << (i % 32), 1 << (i % 16));
+                assert!(!all_equal(&words, 7));
+                assert_eq!(union(&flags), 1 << (i % 16));
+                (words[i], flags[i]) = (7, 0);
+            }
+        }
+    }
 
     #[test]
     fn words_that_agree_are_found() {
@@ -136,6 +191,13 @@ mod tests {
             }
             let all = u64::MAX.checked_shr(64 - n.min(64)).unwrap_or(0);
             assert_eq!(matching(&lines, &[9; 8], &[0; 8]), all);
+            // All lines but one.
+            for other in 0..n.min(64) {
+                let mut lines = vec![[5; 8]; n];
+                lines[other][other % 8] = 4;
+                assert_eq!(matching(&lines, &[5; 8], &[1; 8]), all & !(1 << other));
+                assert_eq!(matching(&lines, &[5; 8], &[4; 8]), all);
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! Rearranging the bytes of packet headers to words of a key.
 
+use crate::stage::Level;
+
 /// In an order: the byte is zero.
 pub const NO_BYTE: u8 = 0x80;
 
@@ -10,15 +12,46 @@ pub type Parts<'a> = (&'a [u8; 16], &'a [u8; 16], &'a [u8; 16]);
 /// two combines (by OR) byte `orders[1][i]` of the second part and byte `orders[2][i]` of the third one. The lowest byte of a word is
 /// its first. An index is less than 16, or [`NO_BYTE`], for a byte that is zero.
 #[inline(always)]
-pub fn rearrange(parts: Parts<'_>, orders: &[[u8; 16]; 3], out: &mut [u64; 4]) {
+pub fn rearrange<L: Level>(_: L, parts: Parts<'_>, orders: &[[u8; 16]; 3], out: &mut [u64; 4]) {
     #[cfg(target_arch = "x86_64")]
     {
-        if crate::stage::has_v3() {
-            // SAFETY: the processor has AVX2, which includes SSSE3, as was just found.
+        if L::IS_V3 {
+            // SAFETY: the level is a proof that the processor has AVX2, which includes SSSE3.
             return unsafe { rearrange_ssse3(parts, orders, out) };
         }
     }
     rearrange_scalar(parts.0, parts.1, parts.2, orders, out);
+}
+
+/// Rearranges a part to two words, as [`rearrange`] does with its first part.
+#[inline(always)]
+pub fn rearrange_part<L: Level>(_: L, part: &[u8; 16], order: &[u8; 16], out: &mut [u64; 2]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if L::IS_V3 {
+            // SAFETY: the level is a proof that the processor has AVX2, which includes SSSE3.
+            return unsafe { rearrange_part_ssse3(part, order, out) };
+        }
+    }
+    rearrange_part_scalar(part, order, out);
+}
+
+/// The reference implementation of [`rearrange_part`].
+#[cold]
+#[inline(never)]
+pub fn rearrange_part_scalar(part: &[u8; 16], order: &[u8; 16], out: &mut [u64; 2]) {
+    for (n, word) in out.iter_mut().enumerate() {
+        *word = u64::from_le_bytes(std::array::from_fn(|i| byte(part, order, 8 * n + i)));
+    }
+}
+
+/// Byte `i` of a part that is rearranged.
+#[inline]
+fn byte(part: &[u8; 16], order: &[u8; 16], i: usize) -> u8 {
+    match order[i] {
+        NO_BYTE.. => 0,
+        from => part[usize::from(from % 16)],
+    }
 }
 
 /// The reference implementation of [`rearrange`]. Its arguments fit in registers.
@@ -31,16 +64,24 @@ pub fn rearrange_scalar(
     orders: &[[u8; 16]; 3],
     out: &mut [u64; 4],
 ) {
-    let parts = [first, second, third];
-    let byte = |n: usize, i: usize| match orders[n][i] {
-        NO_BYTE.. => 0,
-        from => parts[n][usize::from(from % 16)],
-    };
-    for (n, word) in out.iter_mut().enumerate() {
-        *word = u64::from_le_bytes(std::array::from_fn(|i| match n {
-            0 | 1 => byte(0, 8 * n + i),
-            _ => byte(1, 8 * n + i - 16) | byte(2, 8 * n + i - 16),
+    let [low @ .., _, _] = out;
+    rearrange_part_scalar(first, &orders[0], low);
+    for (n, word) in out.iter_mut().skip(2).enumerate() {
+        *word = u64::from_le_bytes(std::array::from_fn(|i| {
+            byte(second, &orders[1], 8 * n + i) | byte(third, &orders[2], 8 * n + i)
         }));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn rearrange_part_ssse3(part: &[u8; 16], order: &[u8; 16], out: &mut [u64; 2]) {
+    use std::arch::x86_64::{_mm_loadu_si128, _mm_shuffle_epi8, _mm_storeu_si128};
+    // SAFETY: each array has 16 bytes, read and written without a demand on alignment.
+    unsafe {
+        let (part, order) = (_mm_loadu_si128(part.as_ptr().cast()), _mm_loadu_si128(order.as_ptr().cast()));
+        _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_shuffle_epi8(part, order));
     }
 }
 
@@ -51,20 +92,39 @@ fn rearrange_ssse3(parts: Parts<'_>, orders: &[[u8; 16]; 3], out: &mut [u64; 4])
     use std::arch::x86_64::{_mm_loadu_si128, _mm_or_si128, _mm_shuffle_epi8, _mm_storeu_si128};
     // SAFETY: each array has 16 bytes, read without a demand on alignment.
     let load = |bytes: &[u8; 16]| unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
-    let first = _mm_shuffle_epi8(load(parts.0), load(&orders[0]));
+    let [low @ .., _, _] = out;
+    rearrange_part_ssse3(parts.0, &orders[0], low);
     let second = _mm_shuffle_epi8(load(parts.1), load(&orders[1]));
     let third = _mm_shuffle_epi8(load(parts.2), load(&orders[2]));
-    let (low, high) = out.split_at_mut(2);
-    // SAFETY: each half has 16 bytes, written without a demand on alignment.
-    unsafe {
-        _mm_storeu_si128(low.as_mut_ptr().cast(), first);
-        _mm_storeu_si128(high.as_mut_ptr().cast(), _mm_or_si128(second, third));
-    }
+    let [_, _, high @ ..] = out;
+    // SAFETY: the array has 16 bytes, written without a demand on alignment.
+    unsafe { _mm_storeu_si128(high.as_mut_ptr().cast(), _mm_or_si128(second, third)) };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stage::{Baseline, Stage, stage};
+
+    /// Rearranges all parts at the level that the CPU has, the first one again by itself.
+    struct Rearrange<'a> {
+        parts: Parts<'a>,
+        orders: &'a [[u8; 16]; 3],
+        out: &'a mut [u64; 4],
+    }
+
+    impl Stage for Rearrange<'_> {
+        type Out = ();
+
+        #[inline(always)]
+        fn run<L: Level>(self, level: L) {
+            let Rearrange { parts, orders, out } = self;
+            rearrange(level, parts, orders, out);
+            let mut low = [2; 2];
+            rearrange_part(level, parts.0, &orders[0], &mut low);
+            assert_eq!(low, out[..2]);
+        }
+    }
 
     #[test]
     fn the_fast_way_agrees_with_the_reference() {
@@ -76,8 +136,10 @@ mod tests {
             let orders = [bytes(), bytes(), bytes()].map(|bytes: [u8; 16]| bytes.map(order));
             let (mut fast, mut reference) = ([0; 4], [1; 4]);
             let [a, b, c] = parts.each_ref();
-            rearrange((a, b, c), &orders, &mut fast);
+            stage(Rearrange { parts: (a, b, c), orders: &orders, out: &mut fast });
             rearrange_scalar(a, b, c, &orders, &mut reference);
+            assert_eq!(fast, reference);
+            rearrange(Baseline, (a, b, c), &orders, &mut fast);
             assert_eq!(fast, reference);
         }
     }

@@ -9,7 +9,32 @@ pub trait Stage {
     type Out;
 
     /// Runs the stage. Must be `#[inline(always)]`, like the functions that it calls for each packet.
-    fn run(self) -> Self::Out;
+    fn run<L: Level>(self, level: L) -> Self::Out;
+}
+
+/// The instructions that a stage is compiled for. A value proves that the CPU has them, so that functions with an optional
+/// instruction need no check for each packet.
+pub trait Level: Copy {
+    /// Whether they are those of x86-64-v3.
+    const IS_V3: bool;
+}
+
+/// Only the instructions that every CPU of the architecture has.
+#[derive(Clone, Copy, Debug)]
+pub struct Baseline;
+
+impl Level for Baseline {
+    const IS_V3: bool = false;
+}
+
+/// Those of x86-64-v3. Only [`stage`] makes a value, after it has found that the CPU has them.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub struct V3(());
+
+#[cfg(target_arch = "x86_64")]
+impl Level for V3 {
+    const IS_V3: bool = true;
 }
 
 /// Runs `stage` with the instructions of x86-64-v3 (AVX2, BMI, MOVBE) if the CPU has them: all code that is inlined
@@ -29,7 +54,7 @@ pub fn stage<S: Stage>(stage: S) -> S::Out {
 /// A function of its own, so that what is inlined into it needs no room in callers.
 #[inline(never)]
 fn without_v3<S: Stage>(stage: S) -> S::Out {
-    stage.run()
+    stage.run(Baseline)
 }
 
 /// The features of the CPU, detected once: stages of small batches are short, and checking each feature every time would take
@@ -65,7 +90,7 @@ fn find_v3() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,movbe,lzcnt,popcnt,sse4.2")]
 fn with_v3<S: Stage>(stage: S) -> S::Out {
-    stage.run()
+    stage.run(V3(()))
 }
 
 #[cfg(test)]
@@ -78,7 +103,7 @@ mod tests {
         type Out = usize;
 
         #[inline(always)]
-        fn run(self) -> usize {
+        fn run<L: Level>(self, _: L) -> usize {
             *self.1 = self.0.iter().sum();
             self.0.len()
         }

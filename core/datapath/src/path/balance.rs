@@ -13,7 +13,7 @@ use crate::engine::groups::Group;
 use crate::packet::Packet;
 use crate::port::Frame;
 use crate::program::Sum;
-use cpu::{Line, Stage};
+use cpu::{Level, Line, Stage};
 use dpif::DropReason;
 
 /// The bond by which all packets are sent, if each has a megaflow and all these megaflows only send by this bond.
@@ -38,7 +38,7 @@ impl Stage for HashAll<'_> {
     type Out = u64;
 
     #[inline(always)]
-    fn run(self) -> u64 {
+    fn run<L: Level>(self, _: L) -> u64 {
         let mut left = 0;
         for (i, (line, out)) in self.lines.iter().zip(self.hashes).enumerate() {
             match hash::one_way_of_line(line, self.basis) {

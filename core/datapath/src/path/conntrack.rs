@@ -16,7 +16,7 @@ use conntrack::{
     Action, Checks, Conntrack, Control, Ends, Known, Metadata, Plan, Read, Recent, Tuple, UNVERIFIED,
     VERIFIED, Written,
 };
-use cpu::{Line, Stage};
+use cpu::{Level, Line, Stage};
 use flow::flow::ct_state::{INVALID, TRACKED};
 use flow::flow::frag;
 use packet::ethertype;
@@ -203,7 +203,7 @@ impl Stage for TrackCached<'_, '_> {
     type Out = usize;
 
     #[inline(always)]
-    fn run(self) -> usize {
+    fn run<L: Level>(self, _: L) -> usize {
         let TrackCached { batch, conntrack, recent, checks, plan, known, first } = self;
         let Batch { frames, lines, .. } = batch;
         let mut n = 0;
@@ -243,7 +243,7 @@ impl<A: Actions> Stage for Track<'_, '_, A> {
     type Out = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<L: Level>(self, _: L) {
         let Track { batch, conntrack, recent, checks, reads, mut plan, now, known, fresh, actions, first } =
             self;
         let frames = &batch.frames[first..];

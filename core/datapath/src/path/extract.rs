@@ -3,6 +3,8 @@
 //! The result equals that of `flow::extract`; a test compares the two. At every depth from the addresses on,
 //! the TCP flags are read too, because statistics contain them.
 
+mod ask;
+mod network;
 mod orders;
 mod parse;
 mod shape;
@@ -10,17 +12,16 @@ mod shape;
 use crate::batch::{BATCH, Batch};
 use crate::packet::Meta;
 use crate::port::Frame;
+use ask::{ANY, Ask, L2, L3, L4, WIDE};
 use classifier::megaflow::convert::{ext_of, line_of, options_of};
 use classifier::megaflow::{Depth, Key, NSH_WORDS, Words, bits};
-use cpu::{Line, Stage};
+use cpu::{Level, Line, Stage};
 use flow::{Flow, VLAN_CFI};
+use network::{GROUP_WORD, MPLS_WORDS, NEIGHBOUR_WORDS};
 use packet::ether::ethertype;
 use packet::ip::ipproto;
 use parse::Parse;
-use shape::{
-    AHEAD, ANY, Ask, Fresh, GROUP_WORD, Keys, L2, L3, L4, MPLS_WORDS, NEIGHBOUR_WORDS, RecirculatedBases,
-    WIDE,
-};
+use shape::{AHEAD, Fresh, Keys, RecirculatedBases};
 
 /// Fills keys and TCP flags of a batch to a depth, and these words after its lines.
 pub fn read(batch: &mut Batch, depth: Depth, words: Words) {
@@ -41,13 +42,16 @@ impl Stage for Extract<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run(self) {
-        stage(self.batch, self.depth, self.words, self.by_kind);
+    fn run<L: Level>(self, level: L) {
+        let Extract { batch, depth, words, by_kind } = self;
+        stage(batch, Ask { depth, tags: 0, words, level }, by_kind);
     }
 }
 
+/// `ask`: its tags are not used.
 #[inline(always)]
-fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
+fn stage<L: Level>(batch: &mut Batch, ask: Ask<L>, by_kind: bool) {
+    let Ask { depth, words, level, .. } = ask;
     let n = batch.len();
     batch.depth = depth;
     batch.alike = depth == Depth::Port && batch.own.is_empty();
@@ -69,11 +73,11 @@ fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
         Depth::Wide => {
             batch.clear(words);
             batch.outers.fill(&mut batch.exts, words);
-            some::<WIDE>(batch, depth, words);
+            some::<WIDE, L>(batch, depth, words, level);
         }
-        Depth::L4 => some::<L4>(batch, depth, 0),
-        Depth::L3 => some::<L3>(batch, depth, 0),
-        Depth::L2 => some::<L2>(batch, depth, 0),
+        Depth::L4 => some::<L4, L>(batch, depth, 0, level),
+        Depth::L3 => some::<L3, L>(batch, depth, 0, level),
+        Depth::L2 => some::<L2, L>(batch, depth, 0, level),
         Depth::Port => bits(batch.all()).for_each(|i| general(batch, i, Depth::Port, 0)),
     }
 }
@@ -93,36 +97,39 @@ fn fill_first(batch: &mut Batch, depth: Depth) {
 fn fill_first_by_head(batch: &mut Batch, base: Line, tags: usize, depth: Depth) -> bool {
     let Batch { frames, lines, tcp_flags, .. } = batch;
     let keys = Keys { lines, tcp_flags, columns: &mut [] };
-    let ask = Ask { depth: depth.min(Depth::L4), tags, words: 0 };
-    shape::fill::<ANY>(&frames[..1], &Fresh(&base), keys, ask, 1) == 0
+    let ask = Ask { depth: depth.min(Depth::L4), tags, words: 0, level: cpu::Baseline };
+    shape::fill::<ANY, _>(&frames[..1], &Fresh(&base), keys, ask, 1) == 0
 }
 
 /// What a packet is read with that a port has just received.
-pub(super) struct Short<'a> {
+pub(super) struct Short<'a, L> {
     /// The line of its metadata.
     pub(super) base: &'a Line,
     /// `L3` or `L4`.
     pub(super) depth: Depth,
+    pub(super) level: L,
 }
 
 /// Fills the line and the TCP flags of a packet. `None`: it is not IPv4 without tags and options, or it is a fragment.
 #[inline(always)]
-pub(super) fn read_short(
+pub(super) fn read_short<L: Level>(
     frame: &Frame,
-    short: Short<'_>,
+    short: Short<'_, L>,
     line: &mut Line,
     tcp_flags: &mut u16,
 ) -> Option<()> {
-    shape::plain_line((frame.head(), frame.len()), short.base, short.depth, (line, tcp_flags))
+    let Short { base, depth, level } = short;
+    let ask = Ask { depth, tags: 0, words: 0, level };
+    network::plain_line((frame.head(), frame.len()), base, ask, (line, tcp_flags))
 }
 
 /// Fills lines and the requested words after them: first packets of the same shape, in one loop per shape,
 /// then the others.
 #[inline(always)]
-fn some<const DEPTH: u8>(batch: &mut Batch, depth: Depth, words: Words) {
+fn some<const DEPTH: u8, L: Level>(batch: &mut Batch, depth: Depth, words: Words, level: L) {
     debug_assert_eq!(DEPTH, depth as u8);
     let (all, meta) = (batch.all(), batch.own.first().unwrap_or(&batch.common));
-    let ask = Ask { depth, tags: meta.tags(), words };
+    let ask = Ask { depth, tags: meta.tags(), words, level };
     let has_shapes = meta.packet_type == 0 && !meta.has_words(words);
     let base = batch.base();
     let Batch { frames, lines, tcp_flags, exts, own, .. } = &mut *batch;
@@ -130,7 +137,7 @@ fn some<const DEPTH: u8>(batch: &mut Batch, depth: Depth, words: Words) {
     let others = if !has_shapes {
         all
     } else if own.is_empty() {
-        shape::fill::<DEPTH>(frames, &Fresh(&base), keys, ask, all)
+        shape::fill::<DEPTH, _>(frames, &Fresh(&base), keys, ask, all)
     } else {
         again(frames, &RecirculatedBases { own, ask }, keys, ask, all)
     };
@@ -139,8 +146,14 @@ fn some<const DEPTH: u8>(batch: &mut Batch, depth: Depth, words: Words) {
 
 /// Fills the keys of recirculated packets. These are few, so one loop serves all depths.
 #[inline(never)]
-fn again(frames: &[Frame], bases: &RecirculatedBases<'_>, keys: Keys<'_>, ask: Ask, all: u64) -> u64 {
-    shape::fill::<ANY>(frames, bases, keys, ask, all)
+fn again<L: Level>(
+    frames: &[Frame],
+    bases: &RecirculatedBases<'_, L>,
+    keys: Keys<'_>,
+    ask: Ask<L>,
+    all: u64,
+) -> u64 {
+    shape::fill::<ANY, _>(frames, bases, keys, ask, all)
 }
 
 /// Fills the key of any packet.
@@ -198,7 +211,7 @@ fn all_plain(batch: &mut Batch) -> bool {
         if let Some(ahead) = frames.get(i + AHEAD) {
             ahead.prefetch();
         }
-        let Some(flags) = shape::plain_flags(frame.head(), frame.len()) else { return false };
+        let Some(flags) = network::plain_flags(frame.head(), frame.len()) else { return false };
         batch.tcp_flags[i % BATCH] = flags;
         i += 1;
     }
@@ -243,7 +256,7 @@ fn ipv6_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
     // No protocol has the number of an extension header, except zero.
     let parsed =
         line[4] & 0xff00_0000 != 0 && data.get(12 + tags..14 + tags)? == ethertype::IPV6.to_be_bytes();
-    parsed.then(|| shape::ipv6_words(data, tags)).flatten()
+    parsed.then(|| network::ipv6_words(data, tags)).flatten()
 }
 
 const ARP_WORDS: Words = 0b1_1000_0000;
@@ -305,7 +318,7 @@ pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
 /// nothing else but the type. The packet has `len` bytes, of which `data` are here. `None`: another kind of packet.
 #[inline(always)]
 pub(crate) fn ends(data: &[u8], len: usize) -> Option<Line> {
-    let (proto, payload) = shape::plain(data, len)?;
+    let (proto, payload) = network::plain(data, len)?;
     let addresses = u64::from_be_bytes(*data.get(26..)?.first_chunk()?);
     let ports = parse::transport(proto, payload, Depth::L4).unwrap_or_default().ports;
     Some([0, u64::from(ethertype::IPV4), 0, addresses, u64::from(proto) << 24 | ports, 0, 0, 0])

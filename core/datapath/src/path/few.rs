@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use crate::stages::PathStage;
 use crate::tally::Event;
 use classifier::megaflow::{Context, Depth, Megaflow};
-use cpu::{Line, Secret, Stage};
+use cpu::{Level, Line, Secret, Stage};
 use flowcache::{Cache, FlowCache};
 use sync::Records;
 
@@ -48,9 +48,9 @@ impl Stage for Few<'_, '_> {
     type Out = bool;
 
     #[inline(always)]
-    fn run(self) -> bool {
+    fn run<L: Level>(self, level: L) -> bool {
         let Few { shared, guard, context, engine } = self;
-        let Some(found) = find(shared, guard, context, engine) else { return false };
+        let Some(found) = find(level, shared, guard, context, engine) else { return false };
         shadow::stage(shared, guard, engine);
         engine.end_stage(PathStage::LookUp);
         count(engine);
@@ -71,7 +71,8 @@ impl Stage for Few<'_, '_> {
 /// is not found in the first place; or it does more than send (a single packet may be rewritten and copied). Then the next batches do
 /// without this, because theirs are probably of the same kind.
 #[inline(always)]
-fn find<'g>(
+fn find<'g, L: Level>(
+    level: L,
     shared: &Shared,
     guard: &'g Megaflows<'_>,
     context: &Context,
@@ -96,7 +97,7 @@ fn find<'g>(
     let n = frames.len().min(FEW);
     for (i, frame) in frames[..n].iter().enumerate() {
         let line = &mut lines[i % FEW];
-        read_short(frame, Short { base, depth }, line, &mut tcp_flags[i % FEW])?;
+        read_short(frame, Short { base, depth, level }, line, &mut tcp_flags[i % FEW])?;
         let megaflow = match before {
             Some(megaflow) if megaflow.matches_line(line, depth) => {
                 as_before += 1;

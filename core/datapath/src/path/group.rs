@@ -52,13 +52,13 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         batch.found[1..n].fill(first);
     }
     let pending = if batch.alike && pending != 0 { u64::MAX } else { pending };
-    let one = batch.found[..n].iter().fold(0, |diff, &f| diff | f ^ first) == 0;
+    let one = cpu::all_equal(&batch.found[..n], first);
     if one
         && first != NONE
         && let Some(megaflow) = guard.get(first)
     {
         debug_assert_eq!(batch.bytes, batch.frames.iter().map(|f| f.len() as u64).sum::<u64>());
-        let tcp_flags = batch.tcp_flags[..n].iter().fold(0, |a, b| a | b);
+        let tcp_flags = cpu::union(&batch.tcp_flags[..n]);
         engine.lane.count(first, n as u32, batch.bytes, now.0 as u32, tcp_flags);
         recent::remember(engine, first);
         if let Sum::Send { port, does: 0 } = megaflow.payload.sum

@@ -38,7 +38,7 @@ use crate::shared::Shared;
 use crate::stages::PathStage;
 use crate::tally::Event;
 use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
-use cpu::Stage;
+use cpu::{Level, Stage};
 use few::{FEW, Few};
 use megaflows::Megaflows;
 use units::Millis;
@@ -110,16 +110,16 @@ impl Stage for PassAll<'_, '_> {
     type Out = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<L: Level>(self, level: L) {
         let PassAll { shared, guard, context, engine, now } = self;
-        extract(context, engine);
+        extract(level, context, engine);
         engine.end_stage(PathStage::Extract);
         while pass(shared, guard, context, engine, now) {}
     }
 }
 
 #[inline(always)]
-fn extract(context: Option<&Context>, engine: &mut Engine) {
+fn extract<L: Level>(level: L, context: Option<&Context>, engine: &mut Engine) {
     let (depth, by_kind) = context.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
     if engine.batch.known.take() == Some(depth) {
         (engine.batch.depth, engine.batch.alike) = (depth, false);
@@ -130,7 +130,7 @@ fn extract(context: Option<&Context>, engine: &mut Engine) {
         match depth {
             // Reading wide keys needs all registers.
             Depth::Wide => cpu::stage(extract),
-            _ => extract.run(),
+            _ => extract.run(level),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::parking::Parking;
 use crate::engine::step::{Does, Step};
 use crate::program::Program;
 use classifier::megaflow::bits;
-use cpu::{Line, Stage};
+use cpu::{Level, Line, Stage};
 
 /// Returns whether packets may be looked up again at once. Not while other packets are queued for recirculation or parked: packets of
 /// the same flow must not overtake them.
@@ -143,7 +143,7 @@ impl Stage for HashAll<'_> {
     type Out = u64;
 
     #[inline(always)]
-    fn run(self) -> u64 {
+    fn run<L: Level>(self, _: L) -> u64 {
         let mut left = 0;
         for (i, line) in self.lines.iter_mut().enumerate() {
             match hash::one_way_of_line(line, self.basis) {

@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};
 use crate::program::{COPIES, METERS, Op, Program, REWRITES, Sum, TRACKS};
 use crate::rewrite::Rewrite;
-use cpu::Stage;
+use cpu::{Level, Stage};
 
 /// Maximum number of meters of a batch. Batches with more are grouped by megaflow.
 const MOST: usize = 4;
@@ -216,7 +216,7 @@ impl Stage for RewriteAll<'_, '_> {
     type Out = u64;
 
     #[inline(always)]
-    fn run(self) -> u64 {
+    fn run<L: Level>(self, _: L) -> u64 {
         self.rewrite.apply_all(self.frames)
     }
 }
@@ -231,7 +231,7 @@ impl Stage for RewriteRuns<'_, '_> {
     type Out = u64;
 
     #[inline(always)]
-    fn run(self) -> u64 {
+    fn run<L: Level>(self, _: L) -> u64 {
         let (mut unfit, mut start) = (0, 0);
         let programs = &self.programs[..self.frames.len().min(BATCH)];
         let alike =

@@ -13,7 +13,7 @@ use crate::tally::{Event, Tally};
 use crate::verified::Verified;
 use classifier::megaflow::Options;
 use classifier::megaflow::convert::options_of_bytes;
-use cpu::Stage;
+use cpu::{Level, Stage};
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
 use tunnel::{Checks, FastChecks, FastPop, Kind, PerPacket, Popped};
@@ -55,7 +55,7 @@ impl Stage for PutOnAll<'_> {
     type Out = u64;
 
     #[inline(always)]
-    fn run(self) -> u64 {
+    fn run<L: Level>(self, _: L) -> u64 {
         let PutOnAll { engine, group, push } = self;
         let (template, range) = (&push.template, engine.ports.tunnels.source_ports());
         let Group { frames, own, .. } = group;
@@ -104,7 +104,7 @@ impl<'p, F: Fn(usize) -> Option<&'p Push>> Stage for PutOnEach<'_, F> {
     type Out = u64;
 
     #[inline(always)]
-    fn run(self) -> u64 {
+    fn run<L: Level>(self, _: L) -> u64 {
         let PutOnEach { engine, group, push } = self;
         let Group { frames, own, .. } = group;
         let mut failed = 0;
@@ -273,7 +273,7 @@ impl Stage for TakeOffEach<'_> {
     type Out = u64;
 
     #[inline(always)]
-    fn run(self) -> u64 {
+    fn run<L: Level>(self, _: L) -> u64 {
         let TakeOffEach { fast_pop, frames, tunnels, options: (options, before), checks } = self;
         let (mut i, mut others) = (0, 0);
         while let (Some(frame), Some(tunnel)) = (frames.get_mut(i), tunnels.get_mut(i)) {

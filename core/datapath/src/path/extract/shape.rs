@@ -6,34 +6,22 @@
 //! first of the other packets determines the next shape. Packets without a shape, or with a field that needs
 //! the [general parser](super::parse), are left to that parser.
 
-use super::orders::{ADDRESSES, ALL_ORDERS, NETWORK, PADDING_MAX, SERVICE, ends_in_tail, tcp_flags_of};
-use super::parse::{Transport, transport};
+use super::ask::Ask;
+use super::network::{Any, Given, Ipv4Header, Ipv6Header, Mpls, Packet, Place, Read, pair};
 use crate::batch::BATCH;
 use crate::packet::Meta;
 use crate::port::Frame;
-use classifier::megaflow::{Column, Depth, Words, bits};
-use cpu::Line;
+use classifier::megaflow::{Column, Depth, bits};
+use cpu::{Level, Line};
 use flow::VLAN_CFI;
 use flow::flow::VLANS_MAX;
-use packet::Udp;
 use packet::ether::ethertype;
-use packet::ip::{Ipv6, ipproto, is_extension};
 
 /// How many packets ahead to prefetch.
 pub(super) const AHEAD: usize = 6;
 
-/// Bytes of headers, VLAN tags excluded, that every shape has at least.
-const HEAD: usize = 34;
-
 /// Maximum number of shapes per batch that are read by separate loops.
 const SHAPES: usize = 4;
-
-/// Words of an `Ext` by the header that fills them. The label shares a word with fields of IGMP and neighbour
-/// discovery.
-pub(super) const NEIGHBOUR_WORDS: Words = 0b1_1110_0001;
-pub(super) const GROUP_WORD: Words = 1;
-pub(super) const MPLS_WORDS: Words = 0b110_0000_0000;
-const MPLS_AT: usize = 9;
 
 /// The keys of a batch to be filled.
 pub(super) struct Keys<'b> {
@@ -41,39 +29,6 @@ pub(super) struct Keys<'b> {
     pub(super) tcp_flags: &'b mut [u16; BATCH],
     /// All columns, or none at depths without columns; the columns of the words that are asked for are zero.
     pub(super) columns: &'b mut [Column],
-}
-
-/// Parameters that are the same for all packets.
-#[derive(Clone, Copy)]
-pub(super) struct Ask {
-    pub(super) depth: Depth,
-    /// The maximum number of tags to parse.
-    pub(super) tags: usize,
-    /// The words after the line to fill.
-    pub(super) words: Words,
-}
-
-/// Depths as parameters at compile time. The functions that call the loops have it, too: calls of one function with different values
-/// would become one call, and its loops slower ones, for all depths.
-pub(super) const L2: u8 = Depth::L2 as u8;
-pub(super) const L3: u8 = Depth::L3 as u8;
-pub(super) const L4: u8 = Depth::L4 as u8;
-pub(super) const WIDE: u8 = Depth::Wide as u8;
-/// The depth is known at run time only.
-pub(super) const ANY: u8 = u8::MAX;
-
-impl Ask {
-    /// The same, with what the compiler knows.
-    #[inline(always)]
-    fn at<const DEPTH: u8>(self) -> Ask {
-        match DEPTH {
-            L2 => Ask { depth: Depth::L2, words: 0, ..self },
-            L3 => Ask { depth: Depth::L3, words: 0, ..self },
-            L4 => Ask { depth: Depth::L4, words: 0, ..self },
-            WIDE => Ask { depth: Depth::Wide, ..self },
-            _ => self,
-        }
-    }
 }
 
 /// Provides the words of the packets' metadata.
@@ -93,12 +48,12 @@ impl Bases for Fresh<'_> {
 }
 
 /// Recirculated packets.
-pub(super) struct RecirculatedBases<'b> {
+pub(super) struct RecirculatedBases<'b, L> {
     pub(super) own: &'b [Meta],
-    pub(super) ask: Ask,
+    pub(super) ask: Ask<L>,
 }
 
-impl Bases for RecirculatedBases<'_> {
+impl<L> Bases for RecirculatedBases<'_, L> {
     #[inline(always)]
     fn of(&self, i: usize) -> Option<Line> {
         let meta = self.own.get(i)?;
@@ -109,20 +64,20 @@ impl Bases for RecirculatedBases<'_> {
 
 /// Fills the keys of packets that are in `left` and have a shape; returns the bits of the others.
 #[inline(always)]
-pub(super) fn fill<const DEPTH: u8>(
+pub(super) fn fill<const DEPTH: u8, L: Level>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: Keys<'_>,
-    ask: Ask,
+    ask: Ask<L>,
     left: u64,
 ) -> u64 {
     let (mut keys, mut left) = (keys, left);
     let mut shapeless = 0;
     for _ in 0..SHAPES {
         let Some(first) = bits(left).next() else { break };
-        match frames.get(first).and_then(|frame| shape_of(frame.head(), ask)) {
+        match frames.get(first).and_then(|frame| shape_of(frame.head(), &ask)) {
             Some(shape) => {
-                let others = fill_shape::<DEPTH>(shape, frames, bases, &mut keys, ask, left);
+                let others = fill_shape::<DEPTH, L>(shape, frames, bases, &mut keys, ask, left);
                 // The first packet has this shape, but may have a field that needs the general parser.
                 shapeless |= others & 1 << first;
                 left = others & !(1 << first);
@@ -150,7 +105,7 @@ enum Network {
 
 /// The shape that the packet's Ethernet types determine.
 #[inline]
-fn shape_of(data: &[u8], ask: Ask) -> Option<Shape> {
+fn shape_of<L>(data: &[u8], ask: &Ask<L>) -> Option<Shape> {
     for tags in 0..=ask.tags.min(VLANS_MAX) {
         let &[high, low] = data.get(12 + 4 * tags..)?.first_chunk()?;
         let dl_type = u16::from_be_bytes([high, low]);
@@ -174,41 +129,41 @@ fn network_of(dl_type: u16, depth: Depth) -> Option<Network> {
 }
 
 #[inline(always)]
-fn fill_shape<const DEPTH: u8>(
+fn fill_shape<const DEPTH: u8, L: Level>(
     (tags, network): Shape,
     frames: &[Frame],
     bases: &impl Bases,
     keys: &mut Keys<'_>,
-    ask: Ask,
+    ask: Ask<L>,
     left: u64,
 ) -> u64 {
     if ask.at::<DEPTH>().depth < Depth::L3 {
         return match tags {
-            0 => each::<0, Any, DEPTH>(frames, bases, keys, ask, left),
-            1 => each::<1, Any, DEPTH>(frames, bases, keys, ask, left),
-            _ => each::<2, Any, DEPTH>(frames, bases, keys, ask, left),
+            0 => each::<0, Any, DEPTH, L>(frames, bases, keys, ask, left),
+            1 => each::<1, Any, DEPTH, L>(frames, bases, keys, ask, left),
+            _ => each::<2, Any, DEPTH, L>(frames, bases, keys, ask, left),
         };
     }
     match (tags, network) {
-        (0, Network::Ipv4Header) => each::<0, Ipv4Header, DEPTH>(frames, bases, keys, ask, left),
-        (1, Network::Ipv4Header) => each::<1, Ipv4Header, DEPTH>(frames, bases, keys, ask, left),
-        (_, Network::Ipv4Header) => each::<2, Ipv4Header, DEPTH>(frames, bases, keys, ask, left),
-        (0, Network::Ipv6Header) => each::<0, Ipv6Header, DEPTH>(frames, bases, keys, ask, left),
-        (1, Network::Ipv6Header) => each::<1, Ipv6Header, DEPTH>(frames, bases, keys, ask, left),
-        (_, Network::Ipv6Header) => each::<2, Ipv6Header, DEPTH>(frames, bases, keys, ask, left),
-        (0, _) => each::<0, Mpls, DEPTH>(frames, bases, keys, ask, left),
-        (1, _) => each::<1, Mpls, DEPTH>(frames, bases, keys, ask, left),
-        _ => each::<2, Mpls, DEPTH>(frames, bases, keys, ask, left),
+        (0, Network::Ipv4Header) => each::<0, Ipv4Header, DEPTH, L>(frames, bases, keys, ask, left),
+        (1, Network::Ipv4Header) => each::<1, Ipv4Header, DEPTH, L>(frames, bases, keys, ask, left),
+        (_, Network::Ipv4Header) => each::<2, Ipv4Header, DEPTH, L>(frames, bases, keys, ask, left),
+        (0, Network::Ipv6Header) => each::<0, Ipv6Header, DEPTH, L>(frames, bases, keys, ask, left),
+        (1, Network::Ipv6Header) => each::<1, Ipv6Header, DEPTH, L>(frames, bases, keys, ask, left),
+        (_, Network::Ipv6Header) => each::<2, Ipv6Header, DEPTH, L>(frames, bases, keys, ask, left),
+        (0, _) => each::<0, Mpls, DEPTH, L>(frames, bases, keys, ask, left),
+        (1, _) => each::<1, Mpls, DEPTH, L>(frames, bases, keys, ask, left),
+        _ => each::<2, Mpls, DEPTH, L>(frames, bases, keys, ask, left),
     }
 }
 
 /// Fills the keys of the packets in the bit set; returns the bits of packets without this shape.
 #[inline(always)]
-fn each<const TAGS: usize, N: Read, const DEPTH: u8>(
+fn each<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: &mut Keys<'_>,
-    ask: Ask,
+    ask: Ask<L>,
     left: u64,
 ) -> u64 {
     let (frames, ask) = (&frames[..frames.len().min(BATCH)], ask.at::<DEPTH>());
@@ -222,7 +177,7 @@ fn each<const TAGS: usize, N: Read, const DEPTH: u8>(
         }
         if left >> i & 1 != 0 {
             let place = (&mut lines[i % BATCH], &mut tcp_flags[i % BATCH]);
-            match one::<TAGS, N>((frame.head(), frame.len()), bases, i, ask, place) {
+            match one::<TAGS, N, L>((frame.head(), frame.len()), bases, i, ask, place) {
                 Some(packet) if ask.depth == Depth::Wide => N::words(&packet, columns, i),
                 Some(_) => {}
                 None => others |= 1 << i,
@@ -233,32 +188,18 @@ fn each<const TAGS: usize, N: Read, const DEPTH: u8>(
     others
 }
 
-/// Fills the line and the TCP flags of a packet of `len` bytes of which `data` are here, if it is IPv4 without tags and options that is
-/// not a fragment. `base`: the line of its metadata.
-#[inline(always)]
-pub(super) fn plain_line(
-    (data, len): (&[u8], usize),
-    base: &Line,
-    depth: Depth,
-    place: (&mut Line, &mut u16),
-) -> Option<()> {
-    let packet = Packet { data, len, head: Ipv4Header::head(data, 0)?, at: 0 };
-    Ipv4Header::line(&packet, base, [0; 3], Ask { depth, tags: 0, words: 0 }, place)
-}
-
 /// Fills the line and the TCP flags of one packet of `len` bytes, of which `data` are here. `None`: the packet has not this shape,
 /// and what is filled is not its key.
 #[inline(always)]
-fn one<'a, const TAGS: usize, N: Read>(
+fn one<'a, const TAGS: usize, N: Read, L: Level>(
     (data, len): (&'a [u8], usize),
     bases: &impl Bases,
     i: usize,
-    ask: Ask,
-    place: (&mut Line, &mut u16),
+    ask: Ask<L>,
+    place: Place<'_>,
 ) -> Option<Packet<'a>> {
     let at = 4 * TAGS;
     let head = N::head(data, at)?;
-    // The parts of words 0, 2 and 7 that come from tags.
     let mut tags = [0; 3];
     if TAGS > 0 {
         let tpid = pair(head, 12);
@@ -276,323 +217,6 @@ fn one<'a, const TAGS: usize, N: Read>(
         tags[2] |= u64::from(tpid) << 16;
     }
     let packet = Packet { data, len, head, at };
-    N::line(&packet, &bases.of(i)?, tags, ask, place)?;
+    N::line(&packet, &Given { base: &bases.of(i)?, tags, ask }, place)?;
     Some(packet)
-}
-
-/// The line of a packet with this header and these tags, and its TCP flags.
-#[inline(always)]
-fn line_of(packet: &Packet<'_>, base: &Line, found: &Found<'_>, tags: [u64; 3], depth: Depth) -> (Line, u16) {
-    let &Found { dl_type, addresses, protocol, payload } = found;
-    let l4 = match payload {
-        Some((proto, payload)) => transport(proto, payload, depth).unwrap_or_default(),
-        None => Transport::default(),
-    };
-    let line = [
-        base[0] | tags[0],
-        word(packet.head, 0) & !0xffff | u64::from(dl_type),
-        word(packet.head, 6) & !0xffff | tags[1],
-        addresses,
-        protocol | l4.ports,
-        base[5],
-        base[6],
-        base[7] | tags[2] | l4.word,
-    ];
-    (line, l4.tcp_flags)
-}
-
-/// The eight bytes from `at` on.
-#[inline(always)]
-fn word(head: &[u8], at: usize) -> u64 {
-    let mut out = [0; 8];
-    out.copy_from_slice(&head[at..at + 8]);
-    u64::from_be_bytes(out)
-}
-
-/// The two bytes from `at` on.
-#[inline(always)]
-fn pair(head: &[u8], at: usize) -> u16 {
-    let mut out = [0; 2];
-    out.copy_from_slice(&head[at..at + 2]);
-    u16::from_be_bytes(out)
-}
-
-/// A packet with the tags of its shape.
-struct Packet<'a> {
-    /// Its bytes, without an absent tail.
-    data: &'a [u8],
-    /// Its length, with the tail.
-    len: usize,
-    /// The first [`HEAD`] + `at` bytes.
-    head: &'a [u8],
-    /// Length of the tags in bytes.
-    at: usize,
-}
-
-/// Result of reading a network header.
-struct Found<'a> {
-    /// The Ethernet type of the header.
-    dl_type: u16,
-    /// Word 3 of the line.
-    addresses: u64,
-    /// The lower half of word 4.
-    protocol: u64,
-    /// The protocol of the payload, and the payload without padding.
-    payload: Option<(u8, &'a [u8])>,
-}
-
-/// The lower half of word 4.
-#[inline(always)]
-fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
-    u64::from(u32::from_be_bytes([proto, tos, ttl, 0]))
-}
-
-/// The first `len` bytes of the packet's payload `data`, or as many of them as are here: at least the transport header. Fails
-/// if more padding follows than is plausible for this length.
-#[inline(always)]
-fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usize) -> Option<&'a [u8]> {
-    if data.len().wrapping_sub(len) > PADDING_MAX {
-        let absent = packet.len - packet.data.len();
-        return ends_in_tail(proto, len, data.len(), absent).then_some(data);
-    }
-    Some(&data[..len])
-}
-
-/// A network header.
-trait Read {
-    /// The first bytes of a packet with this header after `at` bytes of tags: at least [`HEAD`] + `at`.
-    #[inline(always)]
-    fn head(data: &[u8], at: usize) -> Option<&[u8]> {
-        data.get(..HEAD + at)
-    }
-
-    /// Reads the header; `None`: it is another kind of header.
-    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>>;
-
-    /// Fills the line and the TCP flags of a packet with this header and these tags. `None`: it is another kind of header, and what is
-    /// filled has no meaning.
-    #[inline(always)]
-    fn line(
-        packet: &Packet<'_>,
-        base: &Line,
-        tags: [u64; 3],
-        ask: Ask,
-        (line, tcp_flags): (&mut Line, &mut u16),
-    ) -> Option<()> {
-        let found = Self::read(packet, ask.words)?;
-        (*line, *tcp_flags) = line_of(packet, base, &found, tags, ask.depth);
-        Some(())
-    }
-
-    /// Fills the words after the line of packet `i` that come from this header, after it was read.
-    #[inline(always)]
-    fn words(_packet: &Packet<'_>, _columns: &mut [Column], _i: usize) {}
-}
-
-/// IPv4 without options that is not a fragment.
-struct Ipv4Header;
-
-/// Bytes of ports after the header.
-const PORT_BYTES: usize = 4;
-
-/// The half of word 4 that contains ports.
-const PORTS: u64 = 0xffff_ffff << 32;
-
-impl Ipv4Header {
-    /// The protocol, and the length of the payload without padding, of which the whole or more than the longest transport header is
-    /// here.
-    #[inline(always)]
-    fn check(packet: &Packet<'_>) -> Option<(u8, usize)> {
-        const PLAIN: u64 = 0x45_0008;
-        let Packet { data, head, at, .. } = *packet;
-        // Type, version, length of the header and of the packet; then the bits of fragments. The first byte is the lowest one.
-        let (first, fragment) = (word(head, 12 + at).swap_bytes(), pair(head, 20 + at).swap_bytes());
-        if first & 0xff_ffff ^ PLAIN | u64::from(fragment & 0xff3f) != 0 {
-            return None;
-        }
-        let (proto, here) = (head[23 + at], data.len() - HEAD - at);
-        // A length smaller than the header wraps to a length that no packet has.
-        let len = usize::from(((first >> 32) as u16).swap_bytes()).wrapping_sub(HEAD - 14);
-        (len <= here || ends_in_tail(proto, len, here, packet.len - data.len())).then_some((proto, len))
-    }
-}
-
-impl Read for Ipv4Header {
-    /// With the bytes where ports are, and no more behind it than padding may have. Both is one comparison.
-    #[inline(always)]
-    fn head(data: &[u8], at: usize) -> Option<&[u8]> {
-        let len = HEAD + PORT_BYTES + at;
-        if data.len().wrapping_sub(len) > PADDING_MAX - PORT_BYTES { None } else { data.get(..len) }
-    }
-
-    #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
-        let Packet { data, head, at, .. } = *packet;
-        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, words))?;
-        let payload = &data[HEAD + at..];
-        Some(Found {
-            dl_type: ethertype::IPV4,
-            addresses: word(head, 26 + at),
-            protocol: protocol(proto, head[15 + at], head[22 + at]),
-            payload: Some((proto, payload.get(..len).unwrap_or(payload))),
-        })
-    }
-
-    #[inline(always)]
-    fn line(
-        packet: &Packet<'_>,
-        base: &Line,
-        tags: [u64; 3],
-        ask: Ask,
-        (line, tcp_flags): (&mut Line, &mut u16),
-    ) -> Option<()> {
-        let Packet { data, head, at, .. } = *packet;
-        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, ask.words))?;
-        let part = |start: usize| head.get(start..)?.first_chunk();
-        let parts = (part(ADDRESSES)?, part(NETWORK + at)?, part(SERVICE + at)?);
-        let (has_tags, has_ports) = (at != 0, ask.depth >= Depth::L4);
-        *line = *base;
-        let [first, words @ .., _, _, last] = line;
-        cpu::rearrange(parts, &ALL_ORDERS[usize::from(has_tags)][usize::from(has_ports)], words);
-        if has_tags {
-            *first |= tags[0];
-            words[0] |= u64::from(ethertype::IPV4);
-            words[1] |= tags[1];
-            *last |= tags[2];
-        }
-        *tcp_flags = 0;
-        match proto {
-            ipproto::UDP if !has_ports || len >= Udp::LEN => {}
-            ipproto::TCP => {
-                let flags = tcp_flags_of(data.get(HEAD + at..)?, len);
-                *tcp_flags = flags.unwrap_or_default();
-                match flags {
-                    _ if !has_ports => {}
-                    Some(flags) => *last |= u64::from(flags) << 48,
-                    None => words[3] &= !PORTS,
-                }
-            }
-            _ if !has_ports => {}
-            _ => rare_ports(proto, &data[HEAD + at..], len, (&mut words[3], last)),
-        }
-        Some(())
-    }
-}
-
-/// Writes the ports of less frequent protocols, and of UDP without a valid header.
-#[cold]
-#[inline(never)]
-fn rare_ports(proto: u8, data: &[u8], len: usize, (ports, last): (&mut u64, &mut u64)) {
-    let found = transport(proto, data.get(..len).unwrap_or(data), Depth::L4).unwrap_or_default();
-    *ports = *ports & !PORTS | found.ports;
-    *last |= found.word;
-}
-
-/// Whether a packet of this protocol has some of the words.
-#[inline(always)]
-fn is_group(proto: u8, words: Words) -> bool {
-    words & GROUP_WORD != 0 && proto == ipproto::IGMP
-}
-
-/// Protocol and TCP flags of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
-/// here. `None`: another kind of packet.
-#[inline(always)]
-pub(super) fn plain_flags(data: &[u8], len: usize) -> Option<u16> {
-    let head = Ipv4Header::head(data, 0)?;
-    let (proto, len) = Ipv4Header::check(&Packet { data, len, head, at: 0 })?;
-    match proto {
-        ipproto::TCP => Some(tcp_flags_of(&data[HEAD..], len).unwrap_or_default()),
-        _ => Some(0),
-    }
-}
-
-/// Protocol and payload of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
-/// here. `None`: another kind of packet.
-#[inline(always)]
-pub(super) fn plain(data: &[u8], len: usize) -> Option<(u8, &[u8])> {
-    let head = Ipv4Header::head(data, 0)?;
-    Ipv4Header::read(&Packet { data, len, head, at: 0 }, 0)?.payload
-}
-
-/// IPv6 without extension headers.
-struct Ipv6Header;
-
-impl Read for Ipv6Header {
-    #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
-        let Packet { data, head, at, .. } = *packet;
-        let proto = head[20 + at];
-        let plain = pair(head, 12 + at) == ethertype::IPV6
-            && (matches!(proto, ipproto::UDP | ipproto::TCP) || !is_extension(proto))
-            && (words & NEIGHBOUR_WORDS == 0 || proto != ipproto::ICMPV6);
-        if !plain {
-            return None;
-        }
-        let payload =
-            without_padding(packet, proto, data.get(14 + at + Ipv6::LEN..)?, pair(head, 18 + at).into())?;
-        Some(Found {
-            dl_type: ethertype::IPV6,
-            addresses: 0,
-            protocol: protocol(proto, (pair(head, 14 + at) >> 4) as u8, head[21 + at]),
-            payload: Some((proto, payload)),
-        })
-    }
-
-    #[inline(always)]
-    fn words(packet: &Packet<'_>, columns: &mut [Column], i: usize) {
-        let Packet { data, at, .. } = *packet;
-        let (Some(six), Some(columns)) = (ipv6_words(data, at), columns.first_chunk_mut::<5>()) else {
-            return;
-        };
-        for (column, word) in columns.iter_mut().zip(six) {
-            column[i % BATCH] = word;
-        }
-    }
-}
-
-/// The first words of an `Ext`: label, source, destination, of an IPv6 header after this many bytes of tags.
-/// `None`: the packet is shorter.
-#[inline(always)]
-pub(super) fn ipv6_words(data: &[u8], tags: usize) -> Option<[u64; 5]> {
-    let ip: &[u8; Ipv6::LEN] = data.get(14 + tags..)?.first_chunk()?;
-    Some([word(ip, 0) & 0x000f_ffff_0000_0000, word(ip, 8), word(ip, 16), word(ip, 24), word(ip, 32)])
-}
-
-/// MPLS: the payload of the labels is not read.
-struct Mpls;
-
-impl Read for Mpls {
-    #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
-        let dl_type = pair(packet.head, 12 + packet.at);
-        let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
-        ethertype::is_mpls(dl_type).then_some(found)
-    }
-
-    #[inline(always)]
-    fn words(packet: &Packet<'_>, columns: &mut [Column], i: usize) {
-        const BOTTOM: u64 = 0x100;
-        let two = word(packet.head, 14 + packet.at);
-        let (first, second) = (two >> 32, two & 0xffff_ffff);
-        let third = word(packet.head, 22 + packet.at) >> 32;
-        let second = if first & BOTTOM == 0 { second } else { 0 };
-        let third = if (first | second) & BOTTOM == 0 { third } else { 0 };
-        for (at, word) in [(MPLS_AT, first << 32 | second), (MPLS_AT + 1, third << 32)] {
-            if let Some(column) = columns.get_mut(at) {
-                column[i % BATCH] = word;
-            }
-        }
-    }
-}
-
-/// Anything that has an Ethernet type.
-struct Any;
-
-impl Read for Any {
-    #[inline(always)]
-    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
-        let dl_type = pair(packet.head, 12 + packet.at);
-        let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
-        (dl_type >= ethertype::MIN && !ethertype::is_vlan(dl_type)).then_some(found)
-    }
 }

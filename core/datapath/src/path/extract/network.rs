@@ -1,0 +1,379 @@
+//! The headers after the Ethernet header and its tags: how the line and the words of a packet are read from each.
+
+use super::ask::Ask;
+use super::orders::{ADDRESSES, ALL_ORDERS, NETWORK, PADDING_MAX, SERVICE, ends_in_tail, tcp_flags_of};
+use super::parse::{Transport, transport};
+use crate::batch::BATCH;
+use classifier::megaflow::{Column, Depth, Words};
+use cpu::{Level, Line};
+use packet::Udp;
+use packet::ether::ethertype;
+use packet::ip::{Ipv6, ipproto, is_extension};
+
+/// Bytes of headers, VLAN tags excluded, that every shape has at least.
+const HEAD: usize = 34;
+
+/// Words of an `Ext` by the header that fills them. The label shares a word with fields of IGMP and neighbour
+/// discovery.
+pub(super) const NEIGHBOUR_WORDS: Words = 0b1_1110_0001;
+pub(super) const GROUP_WORD: Words = 1;
+pub(super) const MPLS_WORDS: Words = 0b110_0000_0000;
+const MPLS_AT: usize = 9;
+
+/// What a line contains besides the fields of the network header.
+pub(super) struct Given<'a, L> {
+    /// The line of the packet's metadata.
+    pub(super) base: &'a Line,
+    /// The parts of words 0, 2 and 7 that come from tags.
+    pub(super) tags: [u64; 3],
+    pub(super) ask: Ask<L>,
+}
+
+/// Where a packet's line and TCP flags are written.
+pub(super) type Place<'a> = (&'a mut Line, &'a mut u16);
+
+/// The line of a packet with this header, and its TCP flags.
+#[inline(always)]
+fn line_of<L>(packet: &Packet<'_>, given: &Given<'_, L>, found: &Found<'_>) -> (Line, u16) {
+    let &Given { base, tags, ask: Ask { depth, .. } } = given;
+    let &Found { dl_type, addresses, protocol, payload } = found;
+    let l4 = match payload {
+        Some((proto, payload)) => transport(proto, payload, depth).unwrap_or_default(),
+        None => Transport::default(),
+    };
+    let line = [
+        base[0] | tags[0],
+        word(packet.head, 0) & !0xffff | u64::from(dl_type),
+        word(packet.head, 6) & !0xffff | tags[1],
+        addresses,
+        protocol | l4.ports,
+        base[5],
+        base[6],
+        base[7] | tags[2] | l4.word,
+    ];
+    (line, l4.tcp_flags)
+}
+
+/// The eight bytes from `at` on.
+#[inline(always)]
+fn word(head: &[u8], at: usize) -> u64 {
+    let mut out = [0; 8];
+    out.copy_from_slice(&head[at..at + 8]);
+    u64::from_be_bytes(out)
+}
+
+/// The two bytes from `at` on.
+#[inline(always)]
+pub(super) fn pair(head: &[u8], at: usize) -> u16 {
+    let mut out = [0; 2];
+    out.copy_from_slice(&head[at..at + 2]);
+    u16::from_be_bytes(out)
+}
+
+/// A packet with the tags of its shape.
+pub(super) struct Packet<'a> {
+    /// Its bytes, without an absent tail.
+    pub(super) data: &'a [u8],
+    /// Its length, with the tail.
+    pub(super) len: usize,
+    /// The first [`HEAD`] + `at` bytes.
+    pub(super) head: &'a [u8],
+    /// Length of the tags in bytes.
+    pub(super) at: usize,
+}
+
+/// Result of reading a network header.
+pub(super) struct Found<'a> {
+    /// The Ethernet type of the header.
+    dl_type: u16,
+    /// Word 3 of the line.
+    addresses: u64,
+    /// The lower half of word 4.
+    protocol: u64,
+    /// The protocol of the payload, and the payload without padding.
+    payload: Option<(u8, &'a [u8])>,
+}
+
+/// The lower half of word 4.
+#[inline(always)]
+fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
+    u64::from(u32::from_be_bytes([proto, tos, ttl, 0]))
+}
+
+/// The first `len` bytes of the packet's payload `data`, or as many of them as are here: at least the transport header. Fails
+/// if more padding follows than is plausible for this length.
+#[inline(always)]
+fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usize) -> Option<&'a [u8]> {
+    if data.len().wrapping_sub(len) > PADDING_MAX {
+        let absent = packet.len - packet.data.len();
+        return ends_in_tail(proto, len, data.len(), absent).then_some(data);
+    }
+    Some(&data[..len])
+}
+
+/// A network header.
+pub(super) trait Read {
+    /// The first bytes of a packet with this header after `at` bytes of tags: at least [`HEAD`] + `at`.
+    #[inline(always)]
+    fn head(data: &[u8], at: usize) -> Option<&[u8]> {
+        data.get(..HEAD + at)
+    }
+
+    /// Reads the header; `None`: it is another kind of header.
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>>;
+
+    /// Fills the line and the TCP flags of a packet with this header. `None`: it is another kind of header, and what is filled has no
+    /// meaning.
+    #[inline(always)]
+    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): Place<'_>) -> Option<()> {
+        let found = Self::read(packet, given.ask.words)?;
+        (*line, *tcp_flags) = line_of(packet, given, &found);
+        Some(())
+    }
+
+    /// Fills the words after the line of packet `i` that come from this header, after it was read.
+    #[inline(always)]
+    fn words(_packet: &Packet<'_>, _columns: &mut [Column], _i: usize) {}
+}
+
+/// IPv4 without options that is not a fragment.
+pub(super) struct Ipv4Header;
+
+/// Bytes of ports after the header.
+const PORT_BYTES: usize = 4;
+
+/// The half of word 4 that contains ports.
+const PORTS: u64 = 0xffff_ffff << 32;
+
+impl Ipv4Header {
+    /// The protocol, and the length of the payload without padding, of which the whole or more than the longest transport header is
+    /// here.
+    #[inline(always)]
+    fn check(packet: &Packet<'_>) -> Option<(u8, usize)> {
+        const PLAIN: u64 = 0x45_0008;
+        let Packet { data, head, at, .. } = *packet;
+        // Type, version, length of the header and of the packet; then the bits of fragments. The first byte is the lowest one.
+        let (first, fragment) = (word(head, 12 + at).swap_bytes(), pair(head, 20 + at).swap_bytes());
+        if first & 0xff_ffff ^ PLAIN | u64::from(fragment & 0xff3f) != 0 {
+            return None;
+        }
+        let (proto, here) = (head[23 + at], data.len() - HEAD - at);
+        // A length smaller than the header wraps to a length that no packet has.
+        let len = usize::from(((first >> 32) as u16).swap_bytes()).wrapping_sub(HEAD - 14);
+        (len <= here || ends_in_tail(proto, len, here, packet.len - data.len())).then_some((proto, len))
+    }
+}
+
+impl Read for Ipv4Header {
+    /// With the bytes where ports are, and no more behind it than padding may have. Both is one comparison.
+    #[inline(always)]
+    fn head(data: &[u8], at: usize) -> Option<&[u8]> {
+        let len = HEAD + PORT_BYTES + at;
+        if data.len().wrapping_sub(len) > PADDING_MAX - PORT_BYTES { None } else { data.get(..len) }
+    }
+
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
+        let Packet { data, head, at, .. } = *packet;
+        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, words))?;
+        let payload = &data[HEAD + at..];
+        Some(Found {
+            dl_type: ethertype::IPV4,
+            addresses: word(head, 26 + at),
+            protocol: protocol(proto, head[15 + at], head[22 + at]),
+            payload: Some((proto, payload.get(..len).unwrap_or(payload))),
+        })
+    }
+
+    #[inline(always)]
+    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): Place<'_>) -> Option<()> {
+        let (&Packet { data, head, at, .. }, &Given { base, tags, ask }) = (packet, given);
+        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, ask.words))?;
+        let part = |start: usize| head.get(start..)?.first_chunk();
+        let parts = (part(ADDRESSES)?, part(NETWORK + at)?, part(SERVICE + at)?);
+        let (has_tags, has_ports) = (at != 0, ask.depth >= Depth::L4);
+        *line = *base;
+        let [first, words @ .., _, _, last] = line;
+        cpu::rearrange(ask.level, parts, &ALL_ORDERS[usize::from(has_tags)][usize::from(has_ports)], words);
+        if has_tags {
+            *first |= tags[0];
+            words[0] |= u64::from(ethertype::IPV4);
+            words[1] |= tags[1];
+            *last |= tags[2];
+        }
+        *tcp_flags = 0;
+        match proto {
+            ipproto::UDP if !has_ports || len >= Udp::LEN => {}
+            ipproto::TCP => {
+                let flags = tcp_flags_of(data.get(HEAD + at..)?, len);
+                *tcp_flags = flags.unwrap_or_default();
+                match flags {
+                    _ if !has_ports => {}
+                    Some(flags) => *last |= u64::from(flags) << 48,
+                    None => words[3] &= !PORTS,
+                }
+            }
+            _ if !has_ports => {}
+            _ => rare_ports(proto, &data[HEAD + at..], len, (&mut words[3], last)),
+        }
+        Some(())
+    }
+}
+
+/// Writes the ports of less frequent protocols, and of UDP without a valid header.
+#[cold]
+#[inline(never)]
+fn rare_ports(proto: u8, data: &[u8], len: usize, (ports, last): (&mut u64, &mut u64)) {
+    let found = transport(proto, data.get(..len).unwrap_or(data), Depth::L4).unwrap_or_default();
+    *ports = *ports & !PORTS | found.ports;
+    *last |= found.word;
+}
+
+/// Whether a packet of this protocol has some of the words.
+#[inline(always)]
+fn is_group(proto: u8, words: Words) -> bool {
+    words & GROUP_WORD != 0 && proto == ipproto::IGMP
+}
+
+/// Fills the line and the TCP flags of a packet of `len` bytes of which `data` are here, if it is IPv4 without tags and options that is
+/// not a fragment. `base`: the line of its metadata.
+#[inline(always)]
+pub(super) fn plain_line<L: Level>(
+    (data, len): (&[u8], usize),
+    base: &Line,
+    ask: Ask<L>,
+    place: Place<'_>,
+) -> Option<()> {
+    let packet = Packet { data, len, head: Ipv4Header::head(data, 0)?, at: 0 };
+    Ipv4Header::line(&packet, &Given { base, tags: [0; 3], ask }, place)
+}
+
+/// Protocol and TCP flags of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
+/// here. `None`: another kind of packet.
+#[inline(always)]
+pub(super) fn plain_flags(data: &[u8], len: usize) -> Option<u16> {
+    let head = Ipv4Header::head(data, 0)?;
+    let (proto, len) = Ipv4Header::check(&Packet { data, len, head, at: 0 })?;
+    match proto {
+        ipproto::TCP => Some(tcp_flags_of(&data[HEAD..], len).unwrap_or_default()),
+        _ => Some(0),
+    }
+}
+
+/// Protocol and payload of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
+/// here. `None`: another kind of packet.
+#[inline(always)]
+pub(super) fn plain(data: &[u8], len: usize) -> Option<(u8, &[u8])> {
+    let head = Ipv4Header::head(data, 0)?;
+    Ipv4Header::read(&Packet { data, len, head, at: 0 }, 0)?.payload
+}
+
+/// IPv6 without extension headers.
+pub(super) struct Ipv6Header;
+
+impl Read for Ipv6Header {
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
+        let Packet { data, head, at, .. } = *packet;
+        let proto = head[20 + at];
+        let plain = pair(head, 12 + at) == ethertype::IPV6
+            && (matches!(proto, ipproto::UDP | ipproto::TCP) || !is_extension(proto))
+            && (words & NEIGHBOUR_WORDS == 0 || proto != ipproto::ICMPV6);
+        if !plain {
+            return None;
+        }
+        let payload =
+            without_padding(packet, proto, data.get(14 + at + Ipv6::LEN..)?, pair(head, 18 + at).into())?;
+        Some(Found {
+            dl_type: ethertype::IPV6,
+            addresses: 0,
+            protocol: protocol(proto, (pair(head, 14 + at) >> 4) as u8, head[21 + at]),
+            payload: Some((proto, payload)),
+        })
+    }
+
+    #[inline(always)]
+    fn words(packet: &Packet<'_>, columns: &mut [Column], i: usize) {
+        let Packet { data, at, .. } = *packet;
+        let (Some(six), Some(columns)) = (ipv6_words(data, at), columns.first_chunk_mut::<5>()) else {
+            return;
+        };
+        for (column, word) in columns.iter_mut().zip(six) {
+            column[i % BATCH] = word;
+        }
+    }
+}
+
+/// The first words of an `Ext`: label, source, destination, of an IPv6 header after this many bytes of tags.
+/// `None`: the packet is shorter.
+#[inline(always)]
+pub(super) fn ipv6_words(data: &[u8], tags: usize) -> Option<[u64; 5]> {
+    let ip: &[u8; Ipv6::LEN] = data.get(14 + tags..)?.first_chunk()?;
+    Some([word(ip, 0) & 0x000f_ffff_0000_0000, word(ip, 8), word(ip, 16), word(ip, 24), word(ip, 32)])
+}
+
+/// MPLS: the payload of the labels is not read.
+pub(super) struct Mpls;
+
+impl Read for Mpls {
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
+        let dl_type = pair(packet.head, 12 + packet.at);
+        let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
+        ethertype::is_mpls(dl_type).then_some(found)
+    }
+
+    #[inline(always)]
+    fn words(packet: &Packet<'_>, columns: &mut [Column], i: usize) {
+        const BOTTOM: u64 = 0x100;
+        let two = word(packet.head, 14 + packet.at);
+        let (first, second) = (two >> 32, two & 0xffff_ffff);
+        let third = word(packet.head, 22 + packet.at) >> 32;
+        let second = if first & BOTTOM == 0 { second } else { 0 };
+        let third = if (first | second) & BOTTOM == 0 { third } else { 0 };
+        for (at, word) in [(MPLS_AT, first << 32 | second), (MPLS_AT + 1, third << 32)] {
+            if let Some(column) = columns.get_mut(at) {
+                column[i % BATCH] = word;
+            }
+        }
+    }
+}
+
+/// Anything that has an Ethernet type.
+pub(super) struct Any;
+
+impl Read for Any {
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
+        let dl_type = pair(packet.head, 12 + packet.at);
+        let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
+        Self::is_here(dl_type).then_some(found)
+    }
+
+    #[inline(always)]
+    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): Place<'_>) -> Option<()> {
+        let (&Packet { head, at, .. }, &Given { base, tags, ask }) = (packet, given);
+        if !Self::is_here(pair(head, 12 + at)) {
+            return None;
+        }
+        let has_tags = at != 0;
+        (*line, *tcp_flags) = (*base, 0);
+        let [first, words @ .., _, _, _, _, last] = line;
+        cpu::rearrange_part(ask.level, head.first_chunk()?, &ALL_ORDERS[usize::from(has_tags)][0][0], words);
+        if has_tags {
+            *first |= tags[0];
+            words[0] |= u64::from(pair(head, 12 + at));
+            words[1] |= tags[1];
+            *last |= tags[2];
+        }
+        Some(())
+    }
+}
+
+impl Any {
+    /// Returns whether the two bytes after the tags are an Ethernet type, and not one of another tag.
+    #[inline(always)]
+    fn is_here(dl_type: u16) -> bool {
+        dl_type >= ethertype::MIN && !ethertype::is_vlan(dl_type)
+    }
+}
