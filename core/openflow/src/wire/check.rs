@@ -208,6 +208,8 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
         }
         Action::PushMpls(ethertype) => {
             m.set(F::EthType, u128::from(*ethertype));
+            // What follows a label is not known, not even after it is popped.
+            m.flow.nw_proto = 0;
             Ok(())
         }
         Action::DecNshTtl => needs(m.flow.network_type() == 0x894f || m.flow.dl_type == 0x894f, cx),

@@ -1,7 +1,7 @@
 //! Flow monitors: Nicira's form up to 1.2, in 1.3 the same form with OXM and 32-bit port numbers (ONF), the
 //! standard's from 1.4.
 
-use super::action::{Context, actions, instructions, put_actions, put_instructions};
+use super::action::{Context, actions, instructions, put_flow_actions, put_instructions};
 use super::buf::{Put, Reader};
 use super::flow_mod::{reason_number, removed_reason};
 use super::{matching, nxm};
@@ -210,7 +210,7 @@ pub(super) fn encode_update(out: &mut Vec<u8>, u: &FlowUpdate, version: Version)
         matching::put(out, &e.matching, version);
     }
     if version < Version::V13 {
-        put_actions(out, &e.actions, version);
+        put_flow_actions(out, &e.actions, &e.matching, version);
     } else {
         put_instructions(out, &e.actions, &e.matching, version);
     }

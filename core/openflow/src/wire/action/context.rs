@@ -24,6 +24,3 @@ impl Context {
 
 /// Reads actions within an action.
 pub(super) type ReadNested = fn(&[u8], Context) -> Result<Vec<Action>, OfError>;
-
-/// Writes actions within an action.
-pub(super) type WriteNested = fn(&mut Vec<u8>, &[Action], Version);

@@ -1,45 +1,40 @@
 //! Encodes lists of actions, and the actions of the standard in each version.
 
+use super::headers::Headers;
 use super::nicira_encode as nicira;
 use crate::action::{Action, SetTlv};
 use crate::version::Version;
 use crate::wire::buf::Put;
 use crate::wire::nxm;
-use flow::{FieldId as F, Mac, Subfield, VLAN_CFI};
+use flow::{FieldId as F, Mac, Match, Subfield, VLAN_CFI};
 use units::OfPort;
 
 /// Encodes the actions of a list; leaves out instructions if the version encodes them separately.
 pub(crate) fn put_actions(out: &mut Vec<u8>, actions: &[Action], version: Version) {
-    put_actions_of(out, actions, version, false);
+    put_actions_after(out, actions, Headers::default(), version);
 }
 
-/// Encodes actions; `tagged`: all packets already have a VLAN tag. In 1.0, setting a VLAN pushes a tag if
-/// there is none. Versions from 1.1 on encode this as a push and a set, so the push is left out for tagged
-/// packets.
-pub(super) fn put_actions_of(out: &mut Vec<u8>, actions: &[Action], version: Version, mut tagged: bool) {
+/// Encodes the actions of a flow with this match; leaves out instructions if the version encodes them separately.
+pub(crate) fn put_flow_actions(out: &mut Vec<u8>, actions: &[Action], matching: &Match, version: Version) {
+    put_actions_after(out, actions, Headers::of(matching), version);
+}
+
+/// Encodes actions for packets that have these headers.
+pub(super) fn put_actions_after(
+    out: &mut Vec<u8>,
+    actions: &[Action],
+    mut headers: Headers,
+    version: Version,
+) {
     for action in actions {
         if version == Version::V10
             || !action.is_instruction()
             || version >= Version::V15 && matches!(action, Action::Meter(_))
         {
-            match *action {
-                Action::SetVlanVid { vid, push } => vlan_vid(out, vid, push && !tagged, version),
-                Action::SetVlanPcp { pcp, push } => vlan_pcp(out, pcp, push && !tagged, version),
-                _ => put_action(out, action, version),
-            }
+            put_action(out, action, headers, version);
         }
-        match action {
-            Action::SetVlanVid { .. } | Action::SetVlanPcp { .. } | Action::PushVlan(_) => tagged = true,
-            Action::StripVlan { .. } => tagged = false,
-            Action::SetField { field: F::VlanTci, value, .. } => tagged = *value as u16 & VLAN_CFI != 0,
-            _ => {}
-        }
+        headers.change(action);
     }
-}
-
-/// Encodes an action set, in the order of the list.
-pub(crate) fn put_action_set(out: &mut Vec<u8>, actions: &[Action], version: Version) {
-    put_actions(out, actions, version);
 }
 
 /// Encodes a standard action: type, length, the bytes that `body` writes, padding.
@@ -52,7 +47,8 @@ fn standard(out: &mut Vec<u8>, kind: u16, body: impl FnOnce(&mut Vec<u8>)) {
     out.set16(start + 2, len as u16);
 }
 
-fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
+fn put_action(out: &mut Vec<u8>, action: &Action, headers: Headers, version: Version) {
+    let nested: nicira::WriteNested = &|out, list| put_actions_after(out, list, headers, version);
     let v10 = version == Version::V10;
     // Actions that set addresses have numbers in 1.1 that are one less than in 1.0; those that set ports have
     // the same.
@@ -65,11 +61,11 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
             });
         }
         Action::Enqueue { port, queue } => {
-            put_action(out, &Action::SetQueue(*queue), version);
+            put_action(out, &Action::SetQueue(*queue), headers, version);
             output(out, *port, 0, false);
-            nicira::put(out, &Action::PopQueue, version, put_actions);
+            nicira::put(out, &Action::PopQueue, version, nested);
         }
-        Action::SetField { field, value, mask } => set_field(out, *field, (*value, *mask), version),
+        Action::SetField { field, value, mask } => set_field(out, *field, (*value, *mask), headers, version),
         Action::SetTlv(t) => set_tlv(out, t, version),
         Action::RegLoad { dst, value } if dst.field.tlv_index().is_some() => {
             set_tlv(out, &crate::tlv::set_bits(*dst, *value), version);
@@ -82,14 +78,10 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
             nxm::put_header(o, *src, version.wire(), false);
             nxm::put_header(o, *dst, version.wire(), false);
         }),
-        Action::SetVlanVid { vid, push } => vlan_vid(out, *vid, *push, version),
-        Action::SetVlanPcp { pcp, push } => vlan_pcp(out, *pcp, *push, version),
+        Action::SetVlanVid { vid, push } => vlan_vid(out, *vid, *push && !headers.has_tag, version),
+        Action::SetVlanPcp { pcp, push } => vlan_pcp(out, *pcp, *push && !headers.has_tag, version),
         Action::StripVlan { .. } => standard(out, if v10 { 3 } else { 18 }, |_| ()),
-        Action::PushVlan(tpid) if !v10 => standard(out, 17, |o| {
-            o.u16(*tpid);
-        }),
-        // 1.0 has no push action: its set-vlan actions push a tag.
-        Action::PushVlan(_) => {}
+        Action::PushVlan(tpid) => push_vlan(out, *tpid, version),
         Action::SetEthSrc(mac) => mac_or_field(out, address(3), F::EthSrc, *mac, version),
         Action::SetEthDst(mac) => mac_or_field(out, address(4), F::EthDst, *mac, version),
         Action::SetIpv4Src(ip) => number(out, address(5), F::Ipv4Src, ip.to_bits().into(), 4, version),
@@ -100,17 +92,15 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
             number(out, address(7), field, value.into(), 1, version);
         }
         Action::SetIpEcn(ecn) => match version {
-            Version::V10 => nicira::put(out, &load(F::IpEcn, u128::from(*ecn)), version, put_actions),
+            Version::V10 => nicira::put(out, &load(F::IpEcn, u128::from(*ecn)), version, nested),
             _ => number(out, 8, F::IpEcn, u128::from(*ecn), 1, version),
         },
-        Action::SetIpTtl(ttl) if v10 => {
-            nicira::put(out, &load(F::IpTtl, u128::from(*ttl)), version, put_actions)
-        }
+        Action::SetIpTtl(ttl) if v10 => nicira::put(out, &load(F::IpTtl, u128::from(*ttl)), version, nested),
         Action::SetIpTtl(ttl) => standard(out, 23, |o| {
             o.u8(*ttl);
         }),
-        Action::SetL4Src(port) => l4_port(out, 9, *port),
-        Action::SetL4Dst(port) => l4_port(out, 10, *port),
+        Action::SetL4Src(port) => l4_port(out, 9, (headers.source_port(), *port), version),
+        Action::SetL4Dst(port) => l4_port(out, 10, (headers.destination_port(), *port), version),
         Action::SetMplsLabel(label) if !v10 => number(out, 13, F::MplsLabel, u128::from(*label), 4, version),
         Action::SetMplsTc(tc) if !v10 => number(out, 14, F::MplsTc, u128::from(*tc), 1, version),
         Action::SetMplsTtl(ttl) if !v10 => standard(out, 15, |o| {
@@ -133,7 +123,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
         Action::Meter(id) if version >= Version::V15 => standard(out, 29, |o| {
             o.u32(*id);
         }),
-        other => nicira::put(out, other, version, put_actions),
+        other => nicira::put(out, other, version, nested),
     }
 }
 
@@ -164,17 +154,21 @@ fn mac_or_field(out: &mut Vec<u8>, kind: u16, field: F, mac: Mac, version: Versi
     number(out, kind, field, u128::from(mac.to_u64()), 6, version);
 }
 
-/// Encodes a port with the action of 1.1 in all versions: set-field would need the protocol, which only the
-/// match tells.
-fn l4_port(out: &mut Vec<u8>, kind: u16, port: u16) {
+/// Encodes a port: from 1.2 on as set-field of the protocol that the match requires. If it requires none, the action of 1.1 is used
+/// in all versions.
+fn l4_port(out: &mut Vec<u8>, kind: u16, (field, port): (Option<F>, u16), version: Version) {
+    if let Some(field) = field.filter(|_| version >= Version::V12) {
+        return field_entry(out, field, (port.into(), field.ones()), version);
+    }
     standard(out, kind, |o| {
         o.u16(port);
     });
 }
 
+/// `push`: packets may have no tag, and get one. In 1.0 the action itself does that; later versions have another action for it.
 fn vlan_vid(out: &mut Vec<u8>, vid: u16, push: bool, version: Version) {
-    if version != Version::V10 && push {
-        put_action(out, &Action::PushVlan(0x8100), version);
+    if push {
+        push_vlan(out, 0x8100, version);
     }
     if version >= Version::V12 {
         let value = u128::from(vid | VLAN_CFI);
@@ -185,9 +179,18 @@ fn vlan_vid(out: &mut Vec<u8>, vid: u16, push: bool, version: Version) {
     });
 }
 
+/// 1.0 has no such action: its actions that set a tag push one.
+fn push_vlan(out: &mut Vec<u8>, tpid: u16, version: Version) {
+    if version != Version::V10 {
+        standard(out, 17, |o| {
+            o.u16(tpid);
+        });
+    }
+}
+
 fn vlan_pcp(out: &mut Vec<u8>, pcp: u8, push: bool, version: Version) {
-    if version != Version::V10 && push {
-        put_action(out, &Action::PushVlan(0x8100), version);
+    if push {
+        push_vlan(out, 0x8100, version);
     }
     number(out, 2, F::VlanPcp, u128::from(pcp), 1, version);
 }
@@ -197,12 +200,12 @@ fn field_entry(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version
     standard(out, 25, |o| nxm::put_entry(o, field, version.wire(), value, mask));
 }
 
-fn set_field(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version: Version) {
+fn set_field(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), headers: Headers, version: Version) {
     let whole = mask & field.ones() == field.ones();
     if version >= Version::V15 || version >= Version::V12 && whole {
         return field_entry(out, field, (value, mask), version);
     }
-    if version >= Version::V12 || !legacy(out, field, value, version) {
+    if version >= Version::V12 || !legacy(out, field, value, headers, version) {
         nicira::put_field(out, field, value, mask);
     }
 }
@@ -218,9 +221,9 @@ fn set_tlv(out: &mut Vec<u8>, t: &SetTlv, version: Version) {
 }
 
 /// Encodes a write as an action of 1.0 or 1.1; returns false if there is none for the field.
-fn legacy(out: &mut Vec<u8>, field: F, value: u128, version: Version) -> bool {
+fn legacy(out: &mut Vec<u8>, field: F, value: u128, headers: Headers, version: Version) -> bool {
     let v = value as u16;
-    let mut one = |a: Action| put_action(out, &a, version);
+    let mut one = |a: Action| put_action(out, &a, headers, version);
     match field {
         F::VlanTci if v & VLAN_CFI == 0 => one(Action::StripVlan { pop: false }),
         F::VlanTci => {

@@ -3,12 +3,13 @@
 
 use super::context::Context;
 use super::decode::{action_set, actions};
-use super::encode::{put_action_set, put_actions_of};
+use super::encode::put_actions_after;
+use super::headers::Headers;
 use crate::action::Action;
 use crate::error::OfError;
 use crate::version::Version;
 use crate::wire::buf::{Put, Reader};
-use flow::{Match, VLAN_CFI};
+use flow::Match;
 
 const GOTO_TABLE: u16 = 1;
 const WRITE_METADATA: u16 = 2;
@@ -88,12 +89,14 @@ fn one(kind: u16, mut r: Reader, cx: Context, list: &mut Vec<Action>) -> Result<
 
 /// Encodes the actions and instructions of a flow with this match.
 pub(crate) fn put_instructions(out: &mut Vec<u8>, list: &[Action], matching: &Match, version: Version) {
-    let tagged = matching.flow.vlans[0].tci & VLAN_CFI != 0;
+    let first = Headers::of(matching);
     if version == Version::V10 {
-        return put_actions_of(out, list, version, tagged);
+        return put_actions_after(out, list, first, version);
     }
-    let mut applied = false;
+    let (mut applied, mut headers) = (false, first);
     for action in list {
+        let before = headers;
+        headers.change(action);
         let kind = match action {
             Action::Meter(_) if version == Version::V13 || version == Version::V14 => METER,
             Action::ClearActions => CLEAR_ACTIONS,
@@ -116,8 +119,8 @@ pub(crate) fn put_instructions(out: &mut Vec<u8>, list: &[Action], matching: &Ma
             _ => out.zeros(4),
         };
         match action {
-            Action::WriteActions(set) => put_action_set(out, set, version),
-            _ if kind == APPLY_ACTIONS => put_actions_of(out, list, version, tagged),
+            Action::WriteActions(set) => put_actions_after(out, set, before, version),
+            _ if kind == APPLY_ACTIONS => put_actions_after(out, list, first, version),
             _ => {}
         }
         let len = out.len() - start;

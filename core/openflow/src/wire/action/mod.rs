@@ -3,6 +3,7 @@
 mod context;
 mod decode;
 mod encode;
+mod headers;
 mod instruction;
 mod learn;
 mod nicira;
@@ -12,5 +13,5 @@ mod subfield;
 
 pub(crate) use context::Context;
 pub(crate) use decode::actions;
-pub(crate) use encode::put_actions;
+pub(crate) use encode::{put_actions, put_flow_actions};
 pub(crate) use instruction::{instructions, put_instructions};

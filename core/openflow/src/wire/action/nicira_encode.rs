@@ -1,6 +1,5 @@
 //! Encodes Nicira's actions.
 
-use super::context::WriteNested;
 use super::learn;
 use super::subfield::to_ofs_nbits;
 use crate::action::*;
@@ -10,6 +9,9 @@ use crate::wire::buf::Put;
 use crate::wire::{nxm, property};
 use flow::{FieldId, Subfield};
 use units::OfPort;
+
+/// Writes the actions within an action.
+pub(super) type WriteNested<'a> = &'a dyn Fn(&mut Vec<u8>, &[Action]);
 
 /// Encodes an action: Nicira's header, the bytes that `body` writes, padding.
 fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
@@ -26,7 +28,6 @@ fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// An action that Nicira's form is right for; nothing is written for those that have no form in this version.
-/// `nested`: writes the actions within an action.
 pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version, nested: WriteNested) {
     let word = |o: &mut Vec<u8>, v: u32| {
         o.zeros(2).u32(v);
@@ -110,12 +111,12 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version, nested: Write
         }),
         Action::Exit => action(out, 17, |_| ()),
         Action::Sample(s) => sample(out, s),
-        Action::Ct(c) => ct(out, c, version, nested),
+        Action::Ct(c) => ct(out, c, nested),
         Action::Nat(n) => nat(out, n),
         Action::CtClear => action(out, 43, |_| ()),
         Action::Clone(list) => action(out, 42, |o| {
             o.zeros(6);
-            nested(o, list, version);
+            nested(o, list);
         }),
         Action::CheckPktLarger { len, dst } => action(out, 49, |o| {
             o.u16(*len).u16(dst.ofs);
@@ -275,7 +276,7 @@ fn sample(out: &mut Vec<u8>, s: &Sample) {
     });
 }
 
-fn ct(out: &mut Vec<u8>, c: &Ct, version: Version, nested: WriteNested) {
+fn ct(out: &mut Vec<u8>, c: &Ct, nested: WriteNested) {
     action(out, 35, |o| {
         o.u16(u16::from(c.commit) | u16::from(c.force) << 1);
         match c.zone {
@@ -283,7 +284,7 @@ fn ct(out: &mut Vec<u8>, c: &Ct, version: Version, nested: WriteNested) {
             NumberOrField::Field(sf) => o.u32(nxm::u32_header(sf).unwrap_or(0)).u16(to_ofs_nbits(sf)),
         };
         o.u8(c.recirc_table.unwrap_or(0xff)).zeros(3).u16(c.alg);
-        nested(o, &c.actions, version);
+        nested(o, &c.actions);
     });
 }
 
