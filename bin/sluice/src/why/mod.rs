@@ -3,18 +3,26 @@
 //! Packets of both directions are captured for a short time. The first packet of each direction is traced through the present
 //! tables (`ofproto/why`). Its megaflow is read twice, and recent drops of such packets are added.
 //!
-//! * [`subject`]: the packets that are asked about.  * [`watch`]: captures.  * [`mod@explain`]: sentences.
+//! * [`subject`][]: the packets that are asked about.
+//! * [`watch`][]: captures.
+//! * [`mod@facts`][]: what was read from the switch.
+//! * [`sentences`], [`conclusion`], [`mod@explain`][]: sentences about each fact, the conclusion, and both together.
 
+mod conclusion;
 mod explain;
+mod facts;
+mod sentences;
 mod subject;
 mod watch;
+mod wording;
 
 use crate::appctl::{ControlSession, Failure, report_failure};
 use crate::call::Call;
 use crate::getopt::{Opt, Parsed, Takes, opt};
 use crate::own;
 use crate::page::{Names, Page};
-use explain::{Explanation, Facts, Megaflow, explain};
+use explain::{Explanation, explain};
+use facts::{Facts, Megaflow, new_drops};
 use ovsdb::Json;
 use serde_json::json;
 use std::io::Write;
@@ -188,7 +196,7 @@ fn facts_about(
                 if facts.megaflow.is_none() {
                     sleep(BETWEEN);
                 }
-                facts.outer_drops = explain::new_drops(&before["outputs"], &why(session, &first)?["outputs"]);
+                facts.outer_drops = new_drops(&before["outputs"], &why(session, &first)?["outputs"]);
             }
             facts.why_there = Some(before);
         }
