@@ -70,9 +70,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action, headers: Headers, version: Ver
         Action::RegLoad { dst, value } if dst.field.tlv_index().is_some() => {
             set_tlv(out, &crate::tlv::set_bits(*dst, *value), version);
         }
-        Action::RegLoad { dst, value } if version >= Version::V15 => {
-            field_entry(out, dst.field, (value << dst.ofs, dst.field_mask()), version);
-        }
+        Action::RegLoad { dst, value } if version >= Version::V15 => load_entry(out, *dst, *value, version),
         Action::RegMove { src, dst } if version >= Version::V15 => standard(out, 28, |o| {
             o.u16(dst.n_bits).u16(src.ofs).u16(dst.ofs).zeros(2);
             nxm::put_header(o, *src, version.wire(), false);
@@ -198,6 +196,20 @@ fn vlan_pcp(out: &mut Vec<u8>, pcp: u8, push: bool, version: Version) {
 /// Encodes `OFPAT_SET_FIELD`; with a mask from 1.5 on.
 fn field_entry(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version: Version) {
     standard(out, 25, |o| nxm::put_entry(o, field, version.wire(), value, mask));
+}
+
+/// Encodes a load as `OFPAT_SET_FIELD`. As in Open vSwitch the mask is left out only if the load writes all bits of the entry. The
+/// entry of ECN is a byte, of which a load writes two bits.
+fn load_entry(out: &mut Vec<u8>, dst: Subfield, value: u128, version: Version) {
+    let bytes = usize::from(dst.field.info().n_bytes);
+    let has_mask = usize::from(dst.n_bits) != 8 * bytes;
+    standard(out, 25, |o| {
+        nxm::put_header(o, Subfield::whole(dst.field), version.wire(), has_mask);
+        o.number(value << dst.ofs, bytes);
+        if has_mask {
+            o.number(dst.field_mask(), bytes);
+        }
+    });
 }
 
 fn set_field(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), headers: Headers, version: Version) {

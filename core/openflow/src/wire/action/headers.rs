@@ -63,7 +63,7 @@ impl Headers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Context, instructions, put_instructions};
+    use super::super::{Context, instructions, put_actions, put_instructions};
     use crate::flow_mod::FlowCommand;
     use crate::text::{NoNames, actions_text, parse_flow_mod};
     use crate::version::Version;
@@ -121,5 +121,18 @@ mod tests {
         );
         let label = "tcp actions=push_mpls:0x8847,pop_mpls:0x0800,mod_tp_dst:2";
         assert_eq!(listed(label, Version::V13), "push_mpls:0x8847,pop_mpls:0x0800,mod_tp_dst:2");
+    }
+
+    #[test]
+    fn a_load_of_part_of_a_byte_has_a_mask() {
+        let entry = |flow: &str| {
+            let flow = parse_flow_mod(flow, FlowCommand::Add, &NoNames).unwrap().flow;
+            let mut bytes = Vec::new();
+            put_actions(&mut bytes, &flow.actions, Version::V15);
+            // After type and length of the action, and class and field of the entry: has-mask, length, value, mask.
+            (bytes[6] & 1, bytes[7], bytes[8], bytes[9])
+        };
+        assert_eq!(entry("ip actions=load:2->NXM_NX_IP_ECN[]"), (1, 2, 2, 3));
+        assert_eq!(entry("ip actions=load:9->NXM_NX_IP_TTL[]"), (0, 1, 9, 0));
     }
 }
