@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use crate::expected;
 use crate::normal::{self, Lookups};
 use crate::packet::Packet;
+use crate::same_bucket;
 use crate::sent;
 use crate::switch::{PORTS, REPLY_TIMEOUT, Switch};
 use crate::table::Table;
+use crate::version10;
 
 /// How long results that a switch produces asynchronously may differ.
-const SETTLE: Duration = Duration::from_millis(400);
+pub(crate) const SETTLE: Duration = Duration::from_millis(400);
 
 /// Number of traces that are requested before the first reply is read, so few that they cannot fill a socket buffer.
 const AT_ONCE: usize = 6;
@@ -41,13 +43,20 @@ pub enum Check {
     Forward(Vec<Packet>),
     /// Send one packet to Sluice only, whose trace differs from the stock switch's as expected.
     AsTraced(Packet),
+    /// Send one packet several times: each switch must select the same bucket.
+    SameBucket(Packet),
 }
+
+/// Whether a client succeeded, and its output, of both switches.
+type Replies = ((bool, String), (bool, String));
 
 /// The result of traces.
 #[derive(Debug, Default)]
 pub struct Traced {
     /// The packets whose traces differ as expected.
     expected: Vec<Packet>,
+    /// The packets that the datapath hashes: where they are sent differs, because the hash functions differ.
+    hashed: Vec<Packet>,
     /// The stock switch does not execute a trace, except for lists nested in actions: in those it recirculates
     /// packets, which are then counted and learned from.
     counted: bool,
@@ -72,12 +81,12 @@ impl Difference {
 }
 
 impl Pair {
-    fn both<T>(&mut self, mut f: impl FnMut(&mut Switch) -> io::Result<T>) -> io::Result<(T, T)> {
+    pub(crate) fn both<T>(&mut self, mut f: impl FnMut(&mut Switch) -> io::Result<T>) -> io::Result<(T, T)> {
         Ok((f(&mut self.stock)?, f(&mut self.ours)?))
     }
 
     /// Replies of both to an appctl command; both run it at the same time.
-    fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<(String, String)> {
+    pub(crate) fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<(String, String)> {
         self.both(|s| s.ask(command, args))?;
         self.both(Switch::answer)
     }
@@ -87,15 +96,20 @@ impl Pair {
     }
 
     /// The results of both for a call of `ovs-ofctl`; both run it at the same time.
-    fn ofctl(&self, args: &[&str], input: &str) -> io::Result<((bool, String), (bool, String))> {
+    fn ofctl(&self, args: &[&str], input: &str) -> io::Result<Replies> {
         let (stock, ours) = (self.stock.ofctl(args, input)?, self.ours.ofctl(args, input)?);
         Ok((self.stock.ofctl_answer(stock)?, self.ours.ofctl_answer(ours)?))
     }
 
     /// Applies a bundle of flows and groups to br0 of both; returns whether they accepted it, and the client's
     /// output.
-    fn bundle(&self, text: &str) -> io::Result<((bool, String), (bool, String))> {
+    fn bundle(&self, text: &str) -> io::Result<Replies> {
         self.ofctl(&["bundle", "br0", "-"], text)
+    }
+
+    /// Adds flows to br0 of both as a client of OpenFlow 1.0, which has no bundles.
+    fn version10(&self, text: &str) -> io::Result<Replies> {
+        self.ofctl(&["-OOpenFlow10", "add-flows", "br0", "-"], text)
     }
 
     /// Loads a table into both. Lines that the client or the stock switch refuses are removed from the table; Sluice
@@ -112,12 +126,15 @@ impl Pair {
             if !table.remove(normal::unread(&stock)) {
                 self.bundle(&Table::default().bundle())?;
                 let mut differ = None;
-                table.groups = self.accepted(&table.groups, &mut differ)?;
-                table.flows = self.accepted(&table.flows, &mut differ)?;
+                table.groups = self.accepted(&table.groups, Pair::bundle, &mut differ)?;
+                table.flows = self.accepted(&table.flows, Pair::bundle, &mut differ)?;
                 if differ.is_some() {
                     return Ok(differ);
                 }
             }
+        }
+        if let Some(d) = self.load_version10(table)? {
+            return Ok(Some(d));
         }
         // When megaflows of the previous case are revalidated, addresses could be learned from them.
         for (command, args) in
@@ -128,14 +145,37 @@ impl Pair {
         Ok(None)
     }
 
-    /// Adds these lines to br0 of both; returns those that are accepted. `differ`: the first line for which Sluice's
-    /// answer differs. Halves the list, because starting a client for each line would take most of the time.
-    fn accepted(&self, lines: &[String], differ: &mut Option<Difference>) -> io::Result<Vec<String>> {
+    /// Adds the flows of the table's client of OpenFlow 1.0, and compares how clients of several versions see them.
+    fn load_version10(&self, table: &mut Table) -> io::Result<Option<Difference>> {
+        let mut differ = None;
+        table.version10 = self.accepted(&table.version10, Pair::version10, &mut differ)?;
+        if differ.is_some() || table.version10.is_empty() {
+            return Ok(differ);
+        }
+        for version in ["-OOpenFlow10", "-OOpenFlow13", "-OOpenFlow15"] {
+            let mine = format!("{}/-1", version10::COOKIE);
+            let ((_, stock), (_, ours)) = self.ofctl(&[version, "dump-flows", "br0", &mine], "")?;
+            let (stock, ours) = (normal::flows(&stock), normal::flows(&ours));
+            if let Some(d) = Difference::of("flows of a client of OpenFlow 1.0", stock, ours) {
+                return Ok(Some(d));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds these lines to br0 of both by `send`; returns those that are accepted. `differ`: the first line for which
+    /// Sluice's answer differs. Halves the list, because starting a client for each line would take most of the time.
+    fn accepted(
+        &self,
+        lines: &[String],
+        send: fn(&Pair, &str) -> io::Result<Replies>,
+        differ: &mut Option<Difference>,
+    ) -> io::Result<Vec<String>> {
         if lines.is_empty() {
             return Ok(Vec::new());
         }
         let text = lines.join("\n");
-        let ((fine, stock), (_, ours)) = self.bundle(&text)?;
+        let ((fine, stock), (_, ours)) = send(self, &text)?;
         if differ.is_none() {
             let with = |answer: &str| format!("{text}\n{}", normal::error(answer));
             *differ = Difference::of("load", with(&stock), with(&ours));
@@ -145,7 +185,7 @@ impl Pair {
             [_] => Ok(Vec::new()),
             _ => {
                 let (one, other) = lines.split_at(lines.len() / 2);
-                Ok([self.accepted(one, differ)?, self.accepted(other, differ)?].concat())
+                Ok([self.accepted(one, send, differ)?, self.accepted(other, send, differ)?].concat())
             }
         }
     }
@@ -168,6 +208,9 @@ impl Pair {
                 // A set that is executed again may send nothing, but its flows are counted.
                 let again = self.loose && expected::action_set_again(&stock, &ours);
                 if !again && self.differ(&stock, &ours).is_none() {
+                    if same_bucket::is_hashed(&stock) {
+                        traced.hashed.push(packet.clone());
+                    }
                     continue;
                 }
                 match expected::trace(&stock, &ours, self.loose) {
@@ -217,7 +260,7 @@ impl Pair {
     }
 
     /// Number of look-ups of both datapaths.
-    fn lookups(&mut self) -> io::Result<(Lookups, Lookups)> {
+    pub(crate) fn lookups(&mut self) -> io::Result<(Lookups, Lookups)> {
         let (stock, ours) = self.ctl("dpctl/show", &[])?;
         Ok((Lookups::of(&stock), Lookups::of(&ours)))
     }
@@ -466,6 +509,7 @@ impl Pair {
             }
             Check::Forward(packets) => self.forward(packets, table),
             Check::AsTraced(packet) => self.ours_as_traced(packet),
+            Check::SameBucket(packet) => same_bucket::differs(self, packet),
         }
     }
 
@@ -474,7 +518,7 @@ impl Pair {
         if let Some(d) = self.load(table)? {
             return Ok(Some((Check::Load, d)));
         }
-        let Traced { expected, counted } = match self.trace(packets, table)? {
+        let Traced { expected, hashed, counted } = match self.trace(packets, table)? {
             Ok(traced) => traced,
             Err((packet, d)) => return Ok(Some((Check::Trace(packet), d))),
         };
@@ -487,7 +531,8 @@ impl Pair {
         }
         // For packets without the label that their type announces, the stock switch installs a megaflow whose key it
         // cannot parse. It deletes that megaflow in each sweep, and the counts are lost.
-        let forwarded = |p: &&Packet| !expected.contains(p) && !p.lacks_label();
+        let forwarded =
+            |p: &&Packet| ![&expected, &hashed].iter().any(|all| all.contains(p)) && !p.lacks_label();
         let packets: Vec<Packet> = packets.iter().filter(forwarded).cloned().collect();
         if let Some(d) = self.forward(&packets, table)? {
             return Ok(Some((Check::Forward(packets), d)));
@@ -495,6 +540,11 @@ impl Pair {
         for packet in expected {
             if let Some(d) = self.ours_as_traced(&packet)? {
                 return Ok(Some((Check::AsTraced(packet), d)));
+            }
+        }
+        for packet in hashed {
+            if let Some(d) = same_bucket::differs(self, &packet)? {
+                return Ok(Some((Check::SameBucket(packet), d)));
             }
         }
         Ok(None)

@@ -22,6 +22,7 @@ use differential::rng::Rng;
 use differential::switch::{Stock, Switch};
 use differential::table::Table;
 use differential::tunnels::{UNDERLAY, widen, wrapped};
+use differential::{select, version10};
 
 struct Options {
     seed: u64,
@@ -164,6 +165,14 @@ fn random(seed: u64, tunnels: bool) -> (Table, Vec<Packet>) {
     let mut rng = Rng::new(seed);
     let size = rng.between(15, 60);
     let mut table = Table::random(&mut rng, size);
+    // With random numbers of their own, so that the rest of a case does not depend on them.
+    let mut more = Rng::new(!seed);
+    if more.chance(35) {
+        version10::add(&mut more, &mut table);
+    }
+    if more.chance(30) {
+        select::add(&mut more, &mut table);
+    }
     let mut packets: Vec<Packet> = (0..10).map(|_| Packet::random(&mut rng, entries())).collect();
     for n in 0..8 {
         packets.push(packets[n].changed(&mut rng, entries()));
@@ -213,12 +222,13 @@ fn ended(pair: &mut Pair, silence: bool) -> Option<(&'static str, String)> {
 
 fn print(seed: u64, least: &Minimal) {
     println!("==== case {seed}: {} ====", least.difference.what);
-    for line in least.table.groups.iter().chain(&least.table.flows) {
+    for line in least.table.groups.iter().chain(&least.table.flows).chain(&least.table.version10) {
         println!("{line}");
     }
     match &least.check {
         Check::Load => {}
         Check::AsTraced(packet) => println!("send p{} {} to ours alone", packet.port, packet.hex()),
+        Check::SameBucket(packet) => println!("send p{} {} twice", packet.port, packet.hex()),
         Check::Trace(packet) => println!("trace p{} {}", packet.port, packet.hex()),
         Check::Forward(packets) => packets.iter().for_each(|p| println!("send p{} {}", p.port, p.hex())),
     }

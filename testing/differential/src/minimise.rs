@@ -12,7 +12,7 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 /// A difference with a minimal case.
 #[derive(Debug)]
 pub struct Minimal {
-    /// The remaining flows and groups.
+    /// The flows and groups that are left.
     pub table: Table,
     /// The remaining packets.
     pub check: Check,
@@ -40,6 +40,7 @@ pub fn minimise(pair: &mut Pair, table: Table, check: Check, difference: Differe
     }
     search.shrink(|t| &mut t.flows)?;
     search.shrink(|t| &mut t.groups)?;
+    search.shrink(|t| &mut t.version10)?;
     search.drop_packets()?;
     Ok(search.least)
 }

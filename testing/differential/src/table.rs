@@ -19,6 +19,8 @@ pub struct Table {
     pub groups: Vec<String>,
     /// `flow add ...` lines.
     pub flows: Vec<String>,
+    /// Flows that a client of OpenFlow 1.0 adds afterwards, in the syntax of `ovs-ofctl add-flows`.
+    pub version10: Vec<String>,
 }
 
 impl Table {
@@ -350,7 +352,7 @@ mod tests {
     #[test]
     fn lines_leave_by_their_number_in_the_bundle() {
         let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        let mut table = Table { groups: list(&["g"]), flows: list(&["a", "b"]) };
+        let mut table = Table { groups: list(&["g"]), flows: list(&["a", "b"]), ..Table::default() };
         assert!(!table.remove(None) && !table.remove(Some(2)) && !table.remove(Some(6)));
         assert!(table.remove(Some(5)) && table.remove(Some(3)));
         assert_eq!((table.groups, table.flows), (list(&[]), list(&["a"])));

@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn two_tags_and_a_controller_are_expected() {
-        let table = Table { flows: vec!["flow add actions=CONTROLLER:128".to_owned()], groups: Vec::new() };
+        let table = Table { flows: vec!["flow add actions=CONTROLLER:128".to_owned()], ..Table::default() };
         let packet = Packet { port: 1, bytes: Vec::new() };
         let told = |tags: &str, table: &Table| {
             let d = difference(&frame(1, &format!("{tags}080001")), &frame(1, &format!("{tags}080002")));
