@@ -40,7 +40,7 @@ pub struct Frame {
     buffer: Buffer,
     start: u32,
     len: u32,
-    undone: Note,
+    offload_state: Note,
 }
 
 impl Frame {
@@ -50,7 +50,7 @@ impl Frame {
         if start.checked_add(len)? > buffer.size() {
             return None;
         }
-        Some(Frame { buffer, start: start as u32, len: len as u32, undone: Note::default() })
+        Some(Frame { buffer, start: start as u32, len: len as u32, offload_state: Note::default() })
     }
 
     /// The packet in `buffer` from byte `start` on, truncated if the buffer is too short.
@@ -58,7 +58,7 @@ impl Frame {
     pub fn within(buffer: Buffer, start: usize, len: usize) -> Frame {
         let start = start.min(buffer.size());
         let len = len.min(buffer.size() - start);
-        Frame { buffer, start: start as u32, len: len as u32, undone: Note::default() }
+        Frame { buffer, start: start as u32, len: len as u32, offload_state: Note::default() }
     }
 
     /// The buffer, and the offset of the packet in it.
@@ -81,12 +81,12 @@ impl Frame {
 
     /// The unfinished offloads.
     pub fn offload(&self) -> Offload {
-        self.undone.offload()
+        self.offload_state.offload()
     }
 
     /// What the device which received the frame stated about its checksums.
     pub fn vouched(&self) -> Option<Vouched> {
-        self.undone.vouched()
+        self.offload_state.vouched()
     }
 
     /// Length of the longest packet that results from the frame, to compare with an MTU.
@@ -96,7 +96,7 @@ impl Frame {
     }
 
     /// What is known about the checksum of the outermost IPv4 header, and about the transport checksum after it. Both are
-    /// [`Stated::Nothing`] if [`Frame::is_undone`] is false.
+    /// [`Stated::Nothing`] if [`Frame::has_offload_state`] is false.
     pub fn stated(&self) -> [Stated; 2] {
         match self.vouched() {
             Some(vouched) => [vouched.ip, vouched.transport],
@@ -107,30 +107,30 @@ impl Frame {
 
     /// Records what a device stated about checksums. The frame must have no unfinished offloads.
     pub fn set_vouched(&mut self, vouched: Vouched) {
-        self.undone = Note::of_vouched(vouched);
+        self.offload_state = Note::of_vouched(vouched);
     }
 
     /// Returns whether there are unfinished offloads, or statements of a device about checksums.
     #[inline]
-    pub fn is_undone(&self) -> bool {
-        self.undone.is_some()
+    pub fn has_offload_state(&self) -> bool {
+        self.offload_state.is_some()
     }
 
     /// Returns whether the frame must be segmented.
     #[inline]
     pub fn is_segmented(&self) -> bool {
-        self.is_undone() && self.offload().gso.is_some()
+        self.has_offload_state() && self.offload().gso.is_some()
     }
 
     /// Sets the unfinished offloads.
     pub fn set_offload(&mut self, offload: Offload) {
-        self.undone = Note::new(offload);
+        self.offload_state = Note::new(offload);
     }
 
     /// Updates the offloads after `by` bytes were inserted in front of the transport header (negative: removed).
     #[inline]
     pub fn shift_offload(&mut self, by: i16) {
-        if self.is_undone() {
+        if self.has_offload_state() {
             match self.vouched() {
                 Some(vouched) => {
                     self.set_vouched(Vouched { l4: vouched.l4.saturating_add_signed(by), ..vouched })
@@ -393,7 +393,7 @@ impl FramePool {
             _ => (&mut self.free_large, BUFFER_LARGE),
         };
         let buffer = list.pop().unwrap_or_else(|| Buffer::own(size as u32));
-        Some(Frame { buffer, start: HEADROOM as u32, len: len as u32, undone: Note::default() })
+        Some(Frame { buffer, start: HEADROOM as u32, len: len as u32, offload_state: Note::default() })
     }
 
     /// As [`FramePool::alloc`], with the frame appended to `out`: it is built in its place and not moved.
@@ -402,7 +402,7 @@ impl FramePool {
         match self.free.pop() {
             Some(buffer) if len <= DATA_ROOM => {
                 let (start, len) = (HEADROOM as u32, len as u32);
-                out.push(Frame { buffer, start, len, undone: Note::default() });
+                out.push(Frame { buffer, start, len, offload_state: Note::default() });
             }
             other => {
                 self.free.extend(other);
@@ -442,7 +442,7 @@ impl FramePool {
             Some(buffer) => Frame::in_buffer(buffer, start, len)?,
         };
         frame.read(copy.bytes_mut());
-        copy.undone = frame.undone;
+        copy.offload_state = frame.offload_state;
         Some(copy)
     }
 
@@ -568,6 +568,6 @@ mod tests {
         f.set_offload(Offload { csum, gso: None });
         let copy = pool.copy_of(&f).unwrap();
         assert_eq!((copy.bytes(), copy.offload()), (f.bytes(), f.offload()));
-        assert!(!pool.frame_of(b"packet").unwrap().is_undone());
+        assert!(!pool.frame_of(b"packet").unwrap().has_offload_state());
     }
 }

@@ -259,7 +259,7 @@ impl Burst {
         for slot in &mut self.mbufs[self.len..] {
             let Some(frame) = frames.next() else { break };
             let len = frame.len();
-            if frame.is_undone() | (len > longest) {
+            if frame.has_offload_state() | (len > longest) {
                 odd = Some(frame);
                 break;
             }

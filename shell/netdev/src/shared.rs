@@ -73,7 +73,7 @@ impl Shared {
     /// Whether segments of this frame would be longer than the MTU. The kernel checks the length only of packets that
     /// it need not segment, and would pass such segments on.
     pub fn cuts_too_long(&self, frame: &Frame) -> bool {
-        if !frame.is_undone() {
+        if !frame.has_offload_state() {
             return false;
         }
         let (offload, bytes) = (frame.offload(), frame.bytes());

@@ -66,7 +66,9 @@ pub fn rings(content: &[u8]) {
             assert!(matches!(ring, AnyRing::Packed(_)) || usize::from(moved(&ring)) == got.packets);
             assert!(got.packets <= usize::from(SIZE) && got.refused + out.len() == got.packets);
             assert!(out.iter().all(|frame| (14..=FRAME_MAX).contains(&frame.len())));
-            assert!(out.iter().all(|frame| !frame.is_undone() || frame.offload().fits(frame.bytes())));
+            assert!(
+                out.iter().all(|frame| !frame.has_offload_state() || frame.offload().fits(frame.bytes()))
+            );
             pool.free_all(&mut out);
             loans.clear();
             assert!(loans.is_empty() && (got.lent || !ring.is_lent()));

@@ -57,7 +57,7 @@ pub fn write_ends(frame: &mut Frame, ends: &Ends) -> bool {
     let len = frame.len();
     // Start and offset of a checksum that its sender left open.
     let mut open = None;
-    if frame.is_undone() {
+    if frame.has_offload_state() {
         open = frame.offload().csum.map(|csum| (usize::from(csum.start), usize::from(csum.offset)));
         if open.is_none() {
             return false;

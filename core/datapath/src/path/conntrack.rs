@@ -77,7 +77,7 @@ fn tagged(data: &[u8]) -> (u16, &[u8]) {
 fn sums_of(frame: &Frame, state: u8) -> [Stated; 2] {
     if state & (TRACKED | INVALID) == TRACKED {
         VERIFIED
-    } else if frame.is_undone() {
+    } else if frame.has_offload_state() {
         frame.stated()
     } else {
         UNVERIFIED

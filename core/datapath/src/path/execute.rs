@@ -4,7 +4,7 @@
 //! itself if it is the last of the program, and a copy otherwise.
 
 use super::output::output;
-use super::prepare::{copy, finish_undone, truncate};
+use super::prepare::{copy, finish_offloads, truncate};
 use super::{balance, conntrack, fragments, meter, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::batch::{MAX_PASSES, Recirculated};
@@ -86,7 +86,7 @@ pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
 /// Executes an operation that writes, pushes or pops header fields.
 fn edit(engine: &mut Engine, op: &Op, group: &mut Vec<Packet>) {
     if op.hides_transport() {
-        finish_undone(engine, group);
+        finish_offloads(engine, group);
     }
     group.iter_mut().for_each(|p| p.number = None);
     match op {
@@ -198,7 +198,7 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
         let flow = p.flow();
         let bytes = p.frame.bytes();
         let max = bytes.len().saturating_sub(p.meta.cut);
-        let delivered = if p.frame.is_undone() {
+        let delivered = if p.frame.has_offload_state() {
             let mut whole = bytes.to_vec();
             p.frame.offload().finish(&mut whole, |b| {
                 handler.userspace(b.get(..max).unwrap_or(b), &flow, userspace);
@@ -273,7 +273,7 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
 /// The length of the longest packet that results from it. Padding is subtracted only if the length with
 /// padding exceeds `max`.
 fn longest(p: &Packet, max: usize) -> usize {
-    let whole = if p.frame.is_undone() { p.frame.longest() } else { p.frame.len() };
+    let whole = if p.frame.has_offload_state() { p.frame.longest() } else { p.frame.len() };
     let len = whole.saturating_sub(p.meta.cut);
     if len <= max {
         return len;

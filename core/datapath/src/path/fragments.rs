@@ -69,7 +69,7 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     for mut p in all.drain(..) {
         let layout = p.layout();
         // A fragment with unfinished offloads: no kernel and no network card sends this.
-        let may_wait = may_be_fragment(layout.dl_type, l3(&p)) && !p.frame.is_undone();
+        let may_wait = may_be_fragment(layout.dl_type, l3(&p)) && !p.frame.has_offload_state();
         let fragment = may_wait.then(|| engine.reassembly.read(layout.dl_type, l3(&p))).flatten();
         let Some(fragment) = fragment else {
             track_one(engine, action, &mut p);

@@ -29,18 +29,18 @@ pub(super) fn truncate(p: &mut Packet) {
 }
 
 /// Finishes the offloads of packets; a packet that needs segmentation becomes several.
-pub(super) fn finish_undone(engine: &mut Engine, group: &mut Vec<Packet>) {
-    if group.iter().any(|p| p.frame.is_undone()) {
+pub(super) fn finish_offloads(engine: &mut Engine, group: &mut Vec<Packet>) {
+    if group.iter().any(|p| p.frame.has_offload_state()) {
         finish_numbered(engine, group, |_| ());
     }
 }
 
-/// As [`finish_undone`]. For each resulting packet it calls `number` with how many segments of the same packet come before it.
+/// As [`finish_offloads`]. For each resulting packet it calls `number` with how many segments of the same packet come before it.
 pub(super) fn finish_numbered(engine: &mut Engine, group: &mut Vec<Packet>, mut number: impl FnMut(u16)) {
     let mut finished = engine.list();
     for p in group.drain(..) {
         let before = finished.len();
-        match p.frame.is_undone() {
+        match p.frame.has_offload_state() {
             true => finish_one(engine, p, &mut finished),
             false => finished.push(p),
         }

@@ -71,7 +71,7 @@ pub(super) fn push_whole(engine: &mut Engine, program: &Program, (push, port): (
 /// Computes the checksums that senders left open. Returns `false` if a frame does not fit what is noted of it; the general path drops it.
 #[inline]
 fn finish_sums(frames: &mut FrameBatch) -> bool {
-    frames.iter_mut().all(|frame| !frame.is_undone() || finish_sum(frame))
+    frames.iter_mut().all(|frame| !frame.has_offload_state() || finish_sum(frame))
 }
 
 #[inline(never)]

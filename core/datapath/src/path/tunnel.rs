@@ -1,6 +1,6 @@
 //! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
 
-use super::prepare::{copy, finish_numbered, finish_undone, truncate};
+use super::prepare::{copy, finish_numbered, finish_offloads, truncate};
 use crate::action::hash;
 use crate::batch::{BATCH, MAX_PASSES};
 use crate::engine::Engine;
@@ -28,7 +28,7 @@ const SHORTEST_FRAME: usize = 14;
 /// finished before.
 #[inline]
 pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -> bool {
-    if group.frames.iter().any(Frame::is_undone) {
+    if group.frames.iter().any(Frame::has_offload_state) {
         return false;
     }
     group.numbers.clear();
@@ -160,7 +160,7 @@ fn drop_failed<'p>(
 pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
     let mut numbers = Vec::new();
     // After this, inner checksums cannot be finished and inner packets cannot be segmented any more.
-    if group.iter().any(|p| p.frame.is_undone()) {
+    if group.iter().any(|p| p.frame.has_offload_state()) {
         finish_numbered(engine, group, |n| numbers.push(n));
     }
     let (mut i, mut numbers) = (0, numbers.into_iter());
@@ -197,7 +197,7 @@ fn drop_one(engine: &mut Engine, port: u32, packet: Packet) {
 /// own or exceed the recirculation limit.
 #[inline]
 pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> bool {
-    if !group.own.is_empty() || group.frames.iter().any(Frame::is_undone) {
+    if !group.own.is_empty() || group.frames.iter().any(Frame::has_offload_state) {
         return false;
     }
     let Some(kind) = engine.ports.tunnels.get(port).map(|tunnel| tunnel.kind) else { return false };
@@ -318,7 +318,7 @@ fn part(arrived: &mut Arrived, frames: &mut FrameBatch, others: u64) -> FrameBat
 /// with the packets, so that no copies are needed.
 pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last: bool) {
     // An outer checksum that its sender left unfinished cannot be checked.
-    finish_undone(engine, group);
+    finish_offloads(engine, group);
     let kind = engine.ports.tunnels.get(port).map(|tunnel| tunnel.kind);
     let mut list = engine.list();
     if last {

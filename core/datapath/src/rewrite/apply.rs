@@ -48,7 +48,7 @@ pub struct Rewrite {
     /// Bytes of the window before the start of the packet.
     pub(super) front: u8,
     /// Applies only to packets without unfinished offloads.
-    pub(super) needs_done: bool,
+    pub(super) refuses_offload_state: bool,
     pub(super) sums: [Sum; 2],
     pub(super) lengths: Option<Lengths>,
     pub(super) moved: Moved,
@@ -140,7 +140,7 @@ impl Rewrite {
             high: self.high,
             low_writes: self.low.writes(),
             is_long: self.is_long,
-            needs_done: self.needs_done,
+            refuses_offload_state: self.refuses_offload_state,
             min_len: self.min_len.into(),
             reach: self.reach(),
             front: self.front.into(),
@@ -163,7 +163,9 @@ impl Rewrite {
     #[inline]
     pub(crate) fn apply(&self, frame: &mut Frame) -> bool {
         let front = usize::from(self.front);
-        if frame.len() < usize::from(self.min_len) || (self.needs_done && frame.is_undone()) {
+        if frame.len() < usize::from(self.min_len)
+            || (self.refuses_offload_state && frame.has_offload_state())
+        {
             return false;
         }
         let len = frame.len() + front;
@@ -200,7 +202,7 @@ struct Same<'r> {
     /// A program that only pops or pushes tags may write nothing else.
     low_writes: bool,
     is_long: bool,
-    needs_done: bool,
+    refuses_offload_state: bool,
     min_len: usize,
     /// See [`Rewrite::reach`].
     reach: usize,
@@ -215,7 +217,7 @@ impl Same<'_> {
     /// Applies the rewrite; see [`Rewrite::apply`].
     #[inline(always)]
     fn one<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frame: &mut Frame) -> bool {
-        if frame.len() < self.min_len || (self.needs_done && frame.is_undone()) {
+        if frame.len() < self.min_len || (self.refuses_offload_state && frame.has_offload_state()) {
             return false;
         }
         let front = if TAGS { self.front } else { 0 };

@@ -97,7 +97,8 @@ pub(super) struct Run {
     pub(super) l4_sum: Option<bool>,
     /// Minimum length of the transport header, and whether the length field of TCP must be checked.
     pub(super) lengths: Option<(usize, bool)>,
-    pub(super) undone: bool,
+    /// The edits are right for frames with unfinished offloads, too.
+    pub(super) allows_offload_state: bool,
 }
 
 impl Run {
@@ -110,7 +111,7 @@ impl Run {
             ip_sum: false,
             l4_sum: None,
             lengths: None,
-            undone: true,
+            allows_offload_state: true,
         }
     }
 
@@ -174,7 +175,7 @@ impl Run {
                     return None;
                 }
                 let at = self.l3(e)?;
-                self.undone = false;
+                self.allows_offload_state = false;
                 e.insert(at, lse.to_be_bytes())?;
                 self.set_type(e, ethertype);
                 Some(())
@@ -308,7 +309,7 @@ impl Run {
         }
         let (least, asked) = self.lengths.unwrap_or_default();
         self.lengths = Some((least.max(header), asked || tcp));
-        self.undone = false;
+        self.allows_offload_state = false;
     }
 
     fn set_ports(&mut self, e: &mut Expected, proto: u8, m: &Masked<PortsKey>) -> Option<()> {

@@ -54,7 +54,7 @@ impl Run {
             grown: grown as i16,
             min_len: self.min_len as u16,
             front: window.before as u8,
-            needs_done: !self.undone,
+            refuses_offload_state: !self.allows_offload_state,
             lengths,
             moved,
             more: (more != More::default()).then(|| Box::new(more)),

@@ -82,7 +82,7 @@ fn seed() -> u64 {
 }
 
 /// The bytes of a packet, and its unfinished offloads.
-type Undone = (Vec<u8>, Offload);
+type WithOffload = (Vec<u8>, Offload);
 
 /// A frame that a port sent: the port, the bytes and the unfinished offloads.
 type Sent = (u32, Vec<u8>, Offload);
@@ -100,7 +100,7 @@ impl TxQueue for Recorder {
 
 /// Delivers frames once.
 #[derive(Clone, Default)]
-struct Given(Arc<Mutex<Vec<Undone>>>);
+struct Given(Arc<Mutex<Vec<WithOffload>>>);
 
 impl RxQueue for Given {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, _max: usize) -> RxResult {
@@ -133,7 +133,7 @@ impl TestDatapath {
         TestDatapath { datapath, worker, sent, given }
     }
 
-    fn execute(&mut self, (bytes, offload): &Undone, program: &Program) -> Vec<Sent> {
+    fn execute(&mut self, (bytes, offload): &WithOffload, program: &Program) -> Vec<Sent> {
         self.worker.execute_undone(bytes, *offload, program);
         self.taken()
     }
@@ -174,7 +174,7 @@ fn flow(r: &mut Random) -> Flow {
 }
 
 /// A packet of the flow, usually without changes.
-fn packet(r: &mut Random, f: &Flow) -> Undone {
+fn packet(r: &mut Random, f: &Flow) -> WithOffload {
     let payload: Vec<u8> = (0..r.below(40)).map(|_| r.byte()).collect();
     let mut bytes = compose(f, &payload);
     let tags = f.vlans.iter().filter(|v| v.tci != 0).count();
@@ -208,9 +208,9 @@ fn packet(r: &mut Random, f: &Flow) -> Undone {
         _ => {}
     }
     bytes.resize(bytes.len().max(14), 0);
-    let undone = matches!(f.nw_proto, 6 | 17) && bytes.len() >= l4 + 20 && r.one_in(10);
+    let has_offload = matches!(f.nw_proto, 6 | 17) && bytes.len() >= l4 + 20 && r.one_in(10);
     let csum = PartialChecksum { start: l4 as u16, offset: if f.nw_proto == 6 { 16 } else { 6 } };
-    (bytes, Offload { csum: undone.then_some(csum), gso: None })
+    (bytes, Offload { csum: has_offload.then_some(csum), gso: None })
 }
 
 fn field(r: &mut Random, f: &Flow) -> SetField {
@@ -336,7 +336,7 @@ fn same_rest(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Returns whether the program has rewrites, and whether the first one fits the packet if it is the first operation.
-fn rewrites(program: &Program, (bytes, offload): &Undone) -> (bool, bool) {
+fn rewrites(program: &Program, (bytes, offload): &WithOffload) -> (bool, bool) {
     let mut frame = FramePool::new(1).frame_of(bytes).unwrap();
     frame.set_offload(*offload);
     let fits = program.rewrite().is_some_and(|rewrite| rewrite.apply(&mut frame));

@@ -166,7 +166,7 @@ impl EthTx {
             return Some(frame);
         }
         let mut left = OffloadRequest::default();
-        if frame.is_undone() {
+        if frame.has_offload_state() {
             match self.request_to_device(&frame) {
                 Some(request) => left = request,
                 None if complete_checksum(&mut frame) => {}

@@ -126,7 +126,7 @@ impl<'f> Sending<'_, 'f> {
 
     /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
     /// request.
-    pub fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
+    pub fn push_with_offload(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
         let Some(request) = self.request(bytes, offload) else { return false };
         // The library writes the checksum of the pseudo header again, hence `mut`.
         self.put(bytes.as_mut_ptr(), bytes.len(), &request)

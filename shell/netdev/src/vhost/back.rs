@@ -169,7 +169,7 @@ pub(super) trait Transmission<'f> {
     fn pair(&self) -> usize;
     fn takes(&self, frame: &Frame, offload: &Offload) -> bool;
     fn push(&mut self, frame: &'f Frame) -> bool;
-    fn push_undone(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool;
+    fn push_with_offload(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool;
     /// `sent` gets the packet, or its beginning, and its length.
     fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8], usize)) -> usize;
     fn flush(&mut self, sent: impl FnMut(&[u8], usize)) -> usize;
@@ -208,8 +208,8 @@ impl<'f> Transmission<'f> for vhost::Sending<'_, 'f> {
     fn push(&mut self, frame: &'f Frame) -> bool {
         self.push_frame(frame)
     }
-    fn push_undone(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool {
-        self.push_undone(frame, offload)
+    fn push_with_offload(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool {
+        self.push_with_offload(frame, offload)
     }
     fn send_now(&mut self, bytes: &[u8], sent: impl FnMut(&[u8], usize)) -> usize {
         self.send_now(bytes, sent)
@@ -229,8 +229,8 @@ impl<'f> Transmission<'f> for library::Sending<'_, 'f> {
     fn push(&mut self, frame: &'f Frame) -> bool {
         self.push(frame.bytes())
     }
-    fn push_undone(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool {
-        self.push_undone(frame.bytes_mut(), offload)
+    fn push_with_offload(&mut self, frame: &'f mut Frame, offload: &Offload) -> bool {
+        self.push_with_offload(frame.bytes_mut(), offload)
     }
     fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8], usize)) -> usize {
         self.send_now(bytes, |bytes| sent(bytes, bytes.len()))

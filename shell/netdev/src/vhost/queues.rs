@@ -106,7 +106,7 @@ fn send_own<'f>(
     counters: &mut (usize, Arc<Counters>),
 ) -> TxResult {
     let longest = (setting.mtu.load(Ordering::Relaxed) + ETHER) as usize;
-    if counters.0 != sending.pair() || frames.iter().any(|f| f.is_undone() || f.len() > longest) {
+    if counters.0 != sending.pair() || frames.iter().any(|f| f.has_offload_state() || f.len() > longest) {
         return send(sending, frames, setting, counters);
     }
     let (counters, mut run) = (&counters.1, Run::default());
@@ -156,8 +156,8 @@ impl Burst<'_> {
         if sending.is_full() {
             self.flush(sending);
         }
-        if frame.is_undone() {
-            return self.undone(sending, frame);
+        if frame.has_offload_state() {
+            return self.send_with_offloads(sending, frame);
         }
         if frame.len() > self.longest || !sending.push(frame) {
             self.result.too_long += 1;
@@ -168,10 +168,10 @@ impl Burst<'_> {
 
     /// A frame with an offload request: sent as it is if the guest supports the request, otherwise performed here.
     #[cold]
-    fn undone<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
+    fn send_with_offloads<'f>(&mut self, sending: &mut impl Transmission<'f>, frame: &'f mut Frame) {
         let offload = frame.offload();
         if frame.longest() <= self.longest && sending.takes(frame, &offload) {
-            sending.push_undone(frame, &offload);
+            sending.push_with_offload(frame, &offload);
             return;
         }
         // Packets that were pushed before are sent and counted first.

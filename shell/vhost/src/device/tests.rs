@@ -516,7 +516,7 @@ fn offloads_travel_both_ways() {
         let mut packets = to_guest::Packets::default();
         let mut sending = sender.begin(&mut packets, 0).unwrap();
         let takes = sending.takes(&packet, packet.len(), &open);
-        assert_eq!((takes, sending.push_undone(&frame, &open)), (agreed, agreed));
+        assert_eq!((takes, sending.push_with_offload(&frame, &open)), (agreed, agreed));
         assert_eq!(sending.flush(|_, _| {}), 0);
         drop(sending);
         let mut sent = header;

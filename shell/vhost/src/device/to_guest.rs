@@ -79,17 +79,17 @@ impl<'f> Sending<'_, 'f> {
         self.pair
     }
 
-    /// Whether the guest accepts a packet of `len` bytes, of which at least [`Offload::reach`] are here, with its offload
-    /// request.
+    /// Whether the guest accepts a packet of `len` bytes with this offload request. `head`: the beginning of the packet, at least
+    /// [`Offload::reach`] bytes.
     pub fn takes(&self, head: &[u8], len: usize, offload: &Offload) -> bool {
-        let cut = match offload.gso.map(|gso| gso.kind) {
+        let segmentation = match offload.gso.map(|gso| gso.kind) {
             None => 0,
             Some(GsoKind::Tcp4) => feature::GUEST_TSO4,
             Some(GsoKind::Tcp6) => feature::GUEST_TSO6,
             Some(GsoKind::Udp) => return false,
         };
         let ecn = offload.gso.filter(|gso| gso.ecn).map_or(0, |_| feature::GUEST_ECN);
-        let wants = offload.csum.map_or(0, |_| feature::GUEST_CSUM) | cut | ecn;
+        let wants = offload.csum.map_or(0, |_| feature::GUEST_CSUM) | segmentation | ecn;
         self.ring.features() & wants == wants && offload.fits_head(head, len)
     }
 
@@ -99,7 +99,7 @@ impl<'f> Sending<'_, 'f> {
         self.items.try_push(Item::new(bytes)).is_ok()
     }
 
-    /// As [`Sending::push`], for a frame, of which a tail is copied into the guest's buffer only.
+    /// As [`Sending::push`], for a frame. If it has a tail, that is copied to the guest's buffer only.
     #[inline]
     pub fn push_frame(&mut self, frame: &'f Frame) -> bool {
         self.items.try_push(Item::of(frame)).is_ok()
@@ -107,7 +107,7 @@ impl<'f> Sending<'_, 'f> {
 
     /// Appends a packet with an offload request. Returns false if there is no room, or the guest does not support the
     /// request.
-    pub fn push_undone(&mut self, frame: &'f Frame, offload: &Offload) -> bool {
+    pub fn push_with_offload(&mut self, frame: &'f Frame, offload: &Offload) -> bool {
         let head = frame.head_of(offload.reach());
         let header = vnet::encode(offload, head);
         self.takes(head, frame.len(), offload) && self.items.try_push(Item::with(frame, header)).is_ok()
@@ -120,8 +120,8 @@ impl<'f> Sending<'_, 'f> {
         before + self.progress.offer(&mut self.ring, &[item], &mut sent)
     }
 
-    /// Sends the pushed packets and calls `sent` for each packet that was put into the ring, with its bytes except an absent tail, and
-    /// its length. Returns how many were not. Once the ring is full, this `Sending` sends nothing more.
+    /// Sends the pushed packets. For each packet that was put into the ring it calls `sent` with the bytes that are present (an absent
+    /// tail is not) and the length. Returns how many packets were not sent. Once the ring is full, this `Sending` sends nothing more.
     #[inline]
     pub fn flush(&mut self, mut sent: impl FnMut(&[u8], usize)) -> usize {
         let unsent = self.progress.offer(&mut self.ring, &self.items[..], &mut sent);
@@ -129,8 +129,7 @@ impl<'f> Sending<'_, 'f> {
         unsent
     }
 
-    /// Sends frames without offload requests, as [`Sending::flush`] does, but without pushing them first. To be called when no packet is
-    /// pushed.
+    /// Sends frames without offload requests, as [`Sending::flush`] sends pushed packets. No packet may be pushed when it is called.
     #[inline]
     pub fn send_frames(&mut self, frames: &[Frame], mut sent: impl FnMut(&[u8], usize)) -> usize {
         self.progress.offer(&mut self.ring, frames, &mut sent)
