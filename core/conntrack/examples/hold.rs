@@ -2,8 +2,8 @@
 //!
 //! `hold pauses [connections]`: how long single packets take on a worker, alone and while another thread sweeps, dumps and flushes.
 //!
-//! `hold churn [per second] [seconds]`: memory while new connections begin and expire at a constant rate. The time is that of the
-//! packets, not that of the machine, so ten minutes take less than one.
+//! `hold churn [per second] [seconds]`: memory while new connections begin and expire at a constant rate. Time is virtual, so ten minutes
+//! of it take less than one.
 
 use conntrack::{Action, Conntrack, Filter, Metadata, Packet};
 use rustix::time::{ClockId, clock_gettime};
@@ -34,26 +34,28 @@ fn resident_mb() -> usize {
     shared::resident() >> 20
 }
 
-/// How often this thread has waited for another.
+/// How often this thread has given up the processor to wait for a lock.
 fn waits() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Processor time of this thread: a busy machine does not change it.
+/// Processor time of this thread, which does not depend on how busy the machine is.
 fn own_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What a worker saw during something: packets that took more than [`PAUSE`] of its processor time, and those that waited longer
-/// for a lock.
+/// What a worker measured while another thread worked.
 #[derive(Default)]
 struct Seen {
     packets: u64,
+    /// The processor time of the slowest packet.
     longest: Duration,
+    /// Packets that took more than [`PAUSE`] of processor time.
     pauses: u64,
+    /// Packets that took longer than [`PAUSE`] because the worker waited for a lock.
     waited: u64,
 }
 

@@ -35,8 +35,7 @@ impl FromIterator<Core> for Topology {
 }
 
 impl Topology {
-    /// Parses the form that tests use: the NUMA node of each core, separated by commas. `None` if an item is not a
-    /// number.
+    /// Parses a list with the NUMA node of each core, separated by commas, as tests give it. `None` if an item is not a number.
     pub fn parse(text: &str) -> Option<Topology> {
         let node =
             |(i, text): (usize, &str)| Some(Core { id: CoreId(i as u32), numa: NumaId(text.parse().ok()?) });
@@ -72,7 +71,7 @@ pub fn per_node(cores: impl Iterator<Item = Core>) -> BTreeMap<NumaId, usize> {
     nodes
 }
 
-/// The cores that shall poll, and warnings about the mask.
+/// The cores that get a PMD thread, and warnings about the mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Ordered by number.

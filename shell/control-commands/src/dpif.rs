@@ -61,7 +61,7 @@ fn ports(bridge: &Bridge) -> Vec<PortRow> {
     all
 }
 
-/// For example `: n_rxq=1, n_txq=1`; empty without configuration.
+/// The configuration of a port as text that follows its type, for example `: n_rxq=1, n_txq=1`; empty if there is none.
 pub(crate) fn config_text(config: &BTreeMap<String, String>) -> String {
     let pairs: Vec<String> = config.iter().map(|(key, value)| format!("{key}={value}")).collect();
     if pairs.is_empty() { String::new() } else { format!(": {}", pairs.join(", ")) }

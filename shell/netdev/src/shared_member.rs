@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The socket by which all members send; members also make their device promiscuous through it.
+/// The socket by which all members send. It also makes their devices promiscuous, which the kernel ends when the socket is closed.
 static SENDER: Mutex<Weak<OwnedFd>> = Mutex::new(Weak::new());
 
-/// A device in this mode; it stays promiscuous until this is dropped.
+/// A device in mode `basic`; it is promiscuous until the value is dropped.
 pub struct Member {
     ifindex: u32,
     sender: Arc<OwnedFd>,
@@ -16,7 +16,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Makes the device ready to be a member.
+    /// Makes the device promiscuous, and opens the common socket if this is the first member.
     pub fn new(ifindex: u32) -> io::Result<Arc<Member>> {
         let mut place = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = match place.upgrade() {
@@ -41,12 +41,12 @@ impl Member {
         self.ifindex
     }
 
-    /// Sets why it receives nothing.
+    /// Sets why the device receives nothing; `None` if it receives.
     pub(crate) fn set_fault(&self, fault: Option<&str>) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault.map(str::to_owned);
     }
 
-    /// Why it receives nothing.
+    /// Why the device receives nothing.
     pub fn fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -54,7 +54,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // Fails if the device is gone; then there is nothing to end.
+        // Fails if the device does not exist any more, which is no error here.
         let _ = packet_socket::set_promiscuous(&self.sender, self.ifindex, false);
     }
 }

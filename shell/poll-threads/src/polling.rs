@@ -3,7 +3,7 @@
 use pmd::Algorithm;
 use pmd::balance::Settings;
 
-/// The settings of poll threads in the database.
+/// The settings of PMD threads in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Polling {
     /// `pmd-cpu-mask`

@@ -1,20 +1,26 @@
 //! Simulation of shared rx queues: 1,000 ports, of which some are flooded, on 1 to 128 queues of one core.
 //!
-//! The core serves 16 packets per microsecond, 4 of a queue at once, in turn. Floods offer 24 in all. Each port has 8 flows and
-//! gets, every 100 ms on average, a burst of 128 packets of one of them, at 12 per microsecond.
+//! The core serves 16 packets per microsecond. It polls the queues in turn and takes up to 4 packets of each. All floods together send
+//! 24 packets per microsecond. Each port has 8 flows, and gets a burst of 128 packets of one of them every 100 ms on average, at 12
+//! packets per microsecond.
 
 use crate::buffers::Uniform;
 
 const PORTS: u64 = 1000;
 const FLOWS: u64 = 8;
+/// Microseconds of virtual time.
 const STEPS: u64 = 100_000;
 /// Units in which packets are counted, so that fractions of a packet arrive in a step.
 const PACKET: u64 = 1000;
+/// What the core serves in a step.
 const SERVICE: u64 = 16 * PACKET;
+/// What it takes from a queue at once.
 const TURN: u64 = 4 * PACKET;
+/// What all floods together send in a step.
 const FLOOD: u64 = 24 * PACKET;
 const BURST: u64 = 128 * PACKET;
 const BURST_RATE: u64 = 12 * PACKET;
+/// Steps between two bursts of a port, on average.
 const BURST_EVERY: f64 = 100_000.0;
 
 /// What selects a packet's queue.
@@ -33,7 +39,7 @@ pub enum Flood {
     No,
     /// One flow on each port; the value is the number of ports.
     OneFlow(u64),
-    /// So many flows that each queue gets the same part of them, all on one port.
+    /// One port has so many flows that each queue gets the same part of them.
     ManyFlows,
 }
 
@@ -48,10 +54,10 @@ pub struct Set {
     pub hash: Hash,
 }
 
-/// What happened to the ports without a flood.
+/// What happened to the bursts, and to the ports' flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Result {
-    /// Their flows that have a queue with a flow of a flood, in percent.
+    /// Flows whose queue gets packets of a flood, in percent.
     pub shared: f64,
     /// Bursts that lost a packet, in percent.
     pub hit: f64,
@@ -72,7 +78,7 @@ fn mixed(x: u64) -> u64 {
 impl Set {
     fn queue_of(&self, port: u64, flow: u64) -> usize {
         let key = match self.hash {
-            // Numbers of interfaces follow each other, and the switch takes them as they are.
+            // Interface indexes are consecutive numbers, and the switch does not mix their bits.
             Hash::Port => port,
             Hash::Flow => mixed(port * FLOWS + flow),
         };
@@ -85,7 +91,7 @@ impl Set {
         match flood {
             Flood::No => {}
             Flood::OneFlow(n) => {
-                // Ports far from each other.
+                // A stride between the ports, so that consecutive queues are not flooded.
                 (0..n).for_each(|i| offered[self.queue_of(i * 331 % PORTS, 0)] += FLOOD / n);
             }
             Flood::ManyFlows if self.hash == Hash::Port => offered[self.queue_of(0, 0)] = FLOOD,
@@ -124,7 +130,7 @@ pub fn run(set: Set, flood: Flood, seed: u64) -> Result {
         }
         for b in bursts.extract_if(.., |b| b.left == 0) {
             (ended, lost) = (ended + 1, lost + b.lost);
-            // Less than a packet is the rounding of this simulation.
+            // A loss of less than a packet comes from rounding.
             hit += u64::from(b.lost >= PACKET);
         }
         serve(&mut waiting, &mut next);

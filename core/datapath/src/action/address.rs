@@ -6,7 +6,7 @@ use dpif::{ArpKey, Ipv4Key, Ipv6Key, Masked};
 use packet::checksum::{update16, update32};
 use packet::ether::ethertype;
 
-/// Writes an IPv4 header and its checksums.
+/// Writes fields of an IPv4 header, and the checksums that cover them.
 pub fn set_ipv4(p: &mut Packet, m: &Masked<Ipv4Key>) {
     let layout = p.layout();
     if layout.dl_type != ethertype::IPV4 {
@@ -65,7 +65,7 @@ pub(super) fn write_ipv6(p: &mut Packet, offset: usize, value: &[u8; 16], mask: 
     }
 }
 
-/// Writes an IPv6 header and the transport checksum.
+/// Writes fields of an IPv6 header, and the transport checksum.
 pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
     let layout = p.layout();
     if layout.dl_type != ethertype::IPV6 {
@@ -82,7 +82,7 @@ pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
     ip[7] = ip[7] & !k.hlimit | v.hlimit & k.hlimit;
 }
 
-/// Writes an ARP packet. If it is too short for all fields, those that it has are written.
+/// Writes fields of an ARP packet; of a packet that is truncated, those that it has.
 pub fn set_arp(p: &mut Packet, m: &Masked<ArpKey>) {
     let layout = p.layout();
     if !ethertype::is_arp(layout.dl_type) {

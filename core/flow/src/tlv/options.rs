@@ -34,14 +34,14 @@ fn split(bytes: &[u8]) -> Result<(TlvOption<'_>, &[u8]), OptionsError> {
 }
 
 impl Tlv {
-    /// The form of `dpif`; `None` if they are longer than a header allows.
+    /// Options as the bytes of a header, which is the form that flows of `dpif` have; `None` if a header cannot have so many bytes.
     pub fn from_options(options: &[u8]) -> Option<Tlv> {
         let mut out = Tlv { present: options.len() as u64, ..Tlv::NONE };
         out.data.get_mut(..options.len()).filter(|_| options.len() <= OPTIONS_MAX)?.copy_from_slice(options);
         Some(out)
     }
 
-    /// The options in the form of `dpif`.
+    /// The bytes of a header, of options in the form of `dpif`.
     pub fn options(&self) -> &[u8] {
         let len = usize::try_from(self.present).unwrap_or(OPTIONS_MAX).min(OPTIONS_MAX);
         &self.data[..len]
@@ -84,8 +84,8 @@ impl TlvTable {
         out
     }
 
-    /// Converts a mask of fields to the mask of a `dpif` flow with these options. The total length is always matched.
-    /// If any field is matched, so are the class and type of all options, because an absent field could be anywhere.
+    /// Converts a mask of fields to the mask of a `dpif` flow with these options. The total length is always matched. If any field
+    /// is matched, the class and type of every option are matched too: they tell which field is where, and that a field is absent.
     pub fn to_options_mask(&self, raw: &Tlv, mask: &Flow) -> Tlv {
         let mut out = Tlv { present: u64::MAX, ..Tlv::NONE };
         if mask.tlv.present == 0 {

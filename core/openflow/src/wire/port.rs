@@ -49,8 +49,7 @@ fn state_bits(s: PortState, version: Version) -> u32 {
     }
 }
 
-/// Converts feature bits from 1.0, which has no speeds above 10 Gbit/s: the medium and later bits are four
-/// lower.
+/// Converts feature bits from 1.0. It has no bits for speeds above 10 Gbit/s, so the bits after them are four positions lower.
 fn features_10(raw: u32) -> u32 {
     raw & 0x7f | (raw & 0xf80) << 4
 }

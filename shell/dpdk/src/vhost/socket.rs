@@ -17,8 +17,7 @@ use vhost::log::{Level, say};
 use vhost::path::{PATH_MAX, Role, SocketError};
 use vhost::{Guest, Notify, feature, lost_memory, server};
 
-/// A registered path. Dropping it ends the connection; receivers and senders that are left then receive and send
-/// nothing.
+/// A registered path. Dropping it ends the connection; then its receivers and senders receive and send nothing.
 #[derive(Debug)]
 pub struct Socket {
     port: Arc<PortState>,
@@ -26,7 +25,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Registers `path` and begins to listen or to connect. As server, `path` must not exist. `notify` is called
+    /// Registers `path` and begins to listen (as server; then no file of this name may exist) or to connect. `notify` is called
     /// whenever the state of the port changes.
     pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
         if !eal::initialized() {
@@ -98,7 +97,7 @@ impl Socket {
         let vid = inside.vid();
         let mut guest = Guest::default();
         let mut mtu = 0;
-        // SAFETY: the number is valid while we are inside; these functions copy facts and take no lock.
+        // SAFETY: the number is valid while `inside` exists; these functions only copy values and take no lock.
         unsafe {
             sys::rte_vhost_get_negotiated_features(vid, &mut guest.features);
             guest.mtu = (sys::rte_vhost_get_mtu(vid, &mut mtu) == 0).then_some(mtu);

@@ -68,9 +68,9 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     id(a).is_some_and(|id_a| id(b) == Some(id_a))
 }
 
-/// Removes the remains of killed daemons of these names: sockets `<progname>.<pid>.ctl` without a listener,
-/// links `<name>.<pid>.ctl` to them, and such links to `control`, the socket of this daemon, which has no link
-/// yet: with `--unixctl` all daemons of the directory use the same path.
+/// Removes what killed daemons of these names left behind: sockets `<progname>.<pid>.ctl` without a listener, and links
+/// `<name>.<pid>.ctl` to them. A link to `control`, the socket of this daemon, is also removed: this daemon has not made its own link
+/// yet, so the link was made by an earlier daemon with the same `--unixctl`.
 pub fn remove_stale(rundir: &Path, progname: &str, name: &str, control: Option<&Path>) {
     let Ok(entries) = std::fs::read_dir(rundir) else { return };
     for entry in entries.flatten() {
@@ -90,8 +90,8 @@ fn is_control(file: &str, progname: &str) -> bool {
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|c| c.is_ascii_digit()))
 }
 
-/// Returns whether nothing listens at this socket, or the link is dangling. It never waits: a listener that
-/// accepts no connection would stop the start of the daemon once its backlog is full.
+/// Returns whether nothing listens at this socket, or the link is dangling. It never waits for a listener, which may accept no
+/// connections and have a full backlog.
 fn is_dead(path: &Path) -> bool {
     [Some(Errno::CONNREFUSED), Some(Errno::NOENT)].contains(&connect(path).err())
 }

@@ -1,14 +1,14 @@
 //! A guest that the switch serves itself: the state that workers and the serving thread share.
 //!
-//! Each ring has a [`Slot`] with a lock. A worker takes it for a burst, and never waits for it longer than a burst takes.
+//! Each ring has a [`Slot`] with a lock. A worker takes the lock for a burst, and never waits for it longer than a burst takes.
 //! The serving thread changes a ring, or the memory under it, only while no worker is inside: [`Device::pause`] keeps
-//! workers out, and [`Device::is_idle`] tells when the last one has left. It never waits for that; see [`session`].
+//! workers out, and [`Device::is_idle`] tells when the last one has left. The serving thread never waits for that; see [`session`].
 //!
 //! Frames of a ring may have tails in the guest's memory when the worker has left the ring ([`ring::loans`](crate::ring)). Until
 //! the worker comes back to return them, the ring is not idle.
 //!
-//! A ring holds the memory that it uses. So even a worker that does not come back uses nothing that is freed: the memory
-//! of its ring is unmapped when the ring is dropped, which takes the lock.
+//! A ring owns a share of the memory that it uses, so that memory is unmapped only after the ring is dropped. Dropping a ring takes its
+//! lock. So a worker that does not leave a ring for long never accesses memory that is unmapped.
 
 pub(crate) mod driver;
 pub(crate) mod from_guest;

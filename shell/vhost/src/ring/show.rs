@@ -1,30 +1,30 @@
-//! When a guest sees the buffers that it gets back.
+//! When a guest is shown the buffers that it gets back.
 //!
-//! The used ring has entries that the guest does not see yet: its index is written once a burst. Buffers of packets that the guest
-//! sent may wait longer: while packets are lent, and the last few while the guest polls.
+//! The switch writes entries to the used ring packet by packet. The guest sees them when the switch writes the ring's index, once a
+//! burst. Buffers of packets that the guest sent may wait longer: while packets are lent; and the last few, while the guest polls.
 //!
-//! The last few wait because of a driver's store of free buffers. DPDK's driver frees sent buffers one by one, just as many as it needs,
-//! unless the ring is nearly empty: then it frees all of them at once. These are more than its store holds near the core, so it puts
-//! some back into the common store and takes others out of it, which no cache has any more. So a switch that is faster than its guest
-//! slowed the guest down, and then waited for it.
+//! The last few wait because of how DPDK's driver frees buffers. Usually it frees as many sent buffers as it needs for new packets.
+//! If the ring is nearly empty, it frees all of them at once. These are more than the cache of its buffer pool holds, so it returns some
+//! to the pool, and takes others out of the pool, which are in no cache of the processor. This slowed down guests of a switch that was
+//! faster than they were.
 
 use super::layout::Layout;
 use super::split::Ring;
 use crate::feature;
 
-/// Entries that wait: DPDK's driver takes a ring for nearly empty if fewer than 32, or a quarter of the ring, are not used.
+/// Entries that wait. For DPDK's driver a ring is nearly empty if fewer than 32 entries, or a quarter of the ring, are in use.
 const WAITING: u16 = 32;
-/// Bursts without packets after which nothing waits any more: some microseconds.
+/// After so many bursts without packets, some microseconds, the last entries are shown too.
 const EMPTY: u16 = 64;
 
 impl<L: Layout> Ring<L> {
-    /// Shows the guest all entries before `next`, and interrupts it if it wants that. Returns the number of interrupts.
+    /// Shows the guest all entries before `next`, and interrupts the guest if it asks for that. Returns the number of interrupts.
     #[inline]
     pub fn show_all(&mut self) -> u64 {
         self.show(self.next)
     }
 
-    /// Shows the entries of a burst that found packets, of which none is lent. If the guest polls, the last entries wait for
+    /// Shows the entries of a burst that received packets, if none of these is lent. If the guest polls, the last entries wait for
     /// further packets.
     #[inline]
     pub fn show_most(&mut self) -> u64 {
@@ -39,20 +39,20 @@ impl<L: Layout> Ring<L> {
         }
     }
 
-    /// Shows what waits, after some bursts without packets.
+    /// Called after a burst without packets; after [`EMPTY`] of them it shows the entries that wait.
     #[inline]
     pub fn show_late(&mut self) -> u64 {
         self.empty = self.empty.saturating_add(1);
         if self.empty < EMPTY { 0 } else { self.show_rest() }
     }
 
-    /// Shows what waits, if something does and none of it is lent.
+    /// Shows the entries that wait, if no packet is lent.
     #[inline]
     pub fn show_rest(&mut self) -> u64 {
         if self.shown == self.next || self.lent { 0 } else { self.show_all() }
     }
 
-    /// Shows the entries of a burst of which packets were lent.
+    /// Shows the entries of a burst whose packets were lent and have been returned.
     pub fn show_lent(&mut self) -> u64 {
         if std::mem::take(&mut self.lent) { self.show_most() } else { 0 }
     }
@@ -76,7 +76,7 @@ impl<L: Layout> Ring<L> {
         if !wants {
             return 0;
         }
-        // Fails if the counter is full: then the guest has an interrupt that it has not handled.
+        // Fails if the counter is full: then the guest has an earlier interrupt to handle.
         let _ = rustix::io::write(&**call, &1u64.to_ne_bytes());
         1
     }
