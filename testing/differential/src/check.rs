@@ -1,36 +1,21 @@
 //! The checks: the same table and packets for both switches, and comparison of the results.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
 use crate::expected;
 use crate::normal::{self, Lookups};
 use crate::packet::Packet;
+use crate::pair::{Difference, Pair, Replies, SETTLE};
 use crate::same_bucket;
 use crate::sent;
 use crate::switch::{PORTS, REPLY_TIMEOUT, Switch};
 use crate::table::Table;
 use crate::version10;
 
-/// How long results that a switch produces asynchronously may differ.
-pub(crate) const SETTLE: Duration = Duration::from_millis(400);
-
 /// Number of traces that are requested before the first reply is read, so few that they cannot fill a socket buffer.
 const AT_ONCE: usize = 6;
-
-/// The two switches.
-pub struct Pair {
-    /// The reference.
-    pub stock: Switch,
-    /// The switch under test.
-    pub ours: Switch,
-    /// The reference is of another version: the text of traces and the megaflows are not compared.
-    pub loose: bool,
-    /// Number of results that differed as expected, by the name of the expected difference.
-    pub expected: BTreeMap<&'static str, usize>,
-}
 
 /// A check of a table.
 #[derive(Debug, Clone)]
@@ -47,9 +32,6 @@ pub enum Check {
     SameBucket(Packet),
 }
 
-/// Whether a client succeeded, and its output, of both switches.
-type Replies = ((bool, String), (bool, String));
-
 /// The result of traces.
 #[derive(Debug, Default)]
 pub struct Traced {
@@ -62,45 +44,7 @@ pub struct Traced {
     counted: bool,
 }
 
-/// Two results that differ.
-#[derive(Debug, Clone)]
-pub struct Difference {
-    /// The compared result.
-    pub what: &'static str,
-    /// The stock switch's result.
-    pub stock: String,
-    /// Sluice's result.
-    pub ours: String,
-}
-
-impl Difference {
-    /// `None` if the results are equal.
-    fn of(what: &'static str, stock: String, ours: String) -> Option<Difference> {
-        (stock != ours).then_some(Difference { what, stock, ours })
-    }
-}
-
 impl Pair {
-    pub(crate) fn both<T>(&mut self, mut f: impl FnMut(&mut Switch) -> io::Result<T>) -> io::Result<(T, T)> {
-        Ok((f(&mut self.stock)?, f(&mut self.ours)?))
-    }
-
-    /// Replies of both to an appctl command; both run it at the same time.
-    pub(crate) fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<(String, String)> {
-        self.both(|s| s.ask(command, args))?;
-        self.both(Switch::answer)
-    }
-
-    fn count(&mut self, name: &'static str) {
-        *self.expected.entry(name).or_default() += 1;
-    }
-
-    /// The results of both for a call of `ovs-ofctl`; both run it at the same time.
-    fn ofctl(&self, args: &[&str], input: &str) -> io::Result<Replies> {
-        let (stock, ours) = (self.stock.ofctl(args, input)?, self.ours.ofctl(args, input)?);
-        Ok((self.stock.ofctl_answer(stock)?, self.ours.ofctl_answer(ours)?))
-    }
-
     /// Applies a bundle of flows and groups to br0 of both; returns whether they accepted it, and the client's
     /// output.
     fn bundle(&self, text: &str) -> io::Result<Replies> {
@@ -257,12 +201,6 @@ impl Pair {
             }
         }
         if self.loose { None } else { Difference::of("trace text", stock, ours) }
-    }
-
-    /// Number of look-ups of both datapaths.
-    pub(crate) fn lookups(&mut self) -> io::Result<(Lookups, Lookups)> {
-        let (stock, ours) = self.ctl("dpctl/show", &[])?;
-        Ok((Lookups::of(&stock), Lookups::of(&ours)))
     }
 
     /// Sends a packet to both and waits until they have processed it; `before`: number of look-ups before.

@@ -14,6 +14,7 @@ pub mod kind;
 pub mod minimise;
 pub mod normal;
 pub mod packet;
+pub mod pair;
 pub mod pools;
 pub mod reshape;
 pub mod rng;

@@ -14,10 +14,11 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use differential::check::{Check, Difference, Pair, entries};
+use differential::check::{Check, entries};
 use differential::expected;
 use differential::minimise::{Minimal, minimise};
 use differential::packet::Packet;
+use differential::pair::{Difference, Pair};
 use differential::rng::Rng;
 use differential::switch::{Stock, Switch};
 use differential::table::Table;

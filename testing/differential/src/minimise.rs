@@ -3,7 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::check::{Check, Difference, Pair};
+use crate::check::Check;
+use crate::pair::{Difference, Pair};
 use crate::table::Table;
 
 /// Maximum time for minimising one difference.

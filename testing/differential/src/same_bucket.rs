@@ -4,9 +4,9 @@
 use std::io;
 use std::time::Instant;
 
-use crate::check::{Difference, Pair, SETTLE};
 use crate::normal;
 use crate::packet::Packet;
+use crate::pair::{Difference, Pair, SETTLE};
 use crate::sent;
 
 /// How often a packet is sent again until it leaves by the same ports twice.

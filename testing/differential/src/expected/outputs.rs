@@ -1,8 +1,8 @@
 //! Frames that the stock switch sends differently.
 
-use crate::check::Difference;
 use crate::normal;
 use crate::packet::Packet;
+use crate::pair::Difference;
 use crate::sent;
 use crate::table::Table;
 
