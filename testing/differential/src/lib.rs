@@ -11,6 +11,7 @@ pub mod check;
 pub mod expected;
 pub mod groups;
 pub mod kind;
+pub mod labels;
 pub mod minimise;
 pub mod normal;
 pub mod packet;

@@ -23,7 +23,7 @@ use differential::rng::Rng;
 use differential::switch::{Stock, Switch};
 use differential::table::Table;
 use differential::tunnels::{UNDERLAY, widen, wrapped};
-use differential::{select, version10};
+use differential::{labels, select, version10};
 
 struct Options {
     seed: u64,
@@ -174,9 +174,16 @@ fn random(seed: u64, tunnels: bool) -> (Table, Vec<Packet>) {
     if more.chance(30) {
         select::add(&mut more, &mut table);
     }
+    let has_labels = more.chance(25);
+    if has_labels {
+        labels::add(&mut more, &mut table);
+    }
     let mut packets: Vec<Packet> = (0..10).map(|_| Packet::random(&mut rng, entries())).collect();
     for n in 0..8 {
         packets.push(packets[n].changed(&mut rng, entries()));
+    }
+    if has_labels {
+        packets[9] = labels::packet(&mut more, entries());
     }
     if tunnels {
         widen(&mut rng, &mut table);
