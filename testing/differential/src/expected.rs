@@ -4,6 +4,7 @@
 use crate::{normal, sent};
 
 mod copies;
+pub mod counters;
 pub mod learned;
 pub mod masks;
 pub mod megaflows;

@@ -14,6 +14,7 @@ pub mod kind;
 pub mod labels;
 pub mod minimise;
 pub mod normal;
+pub mod outer;
 pub mod packet;
 pub mod pair;
 pub mod pools;

@@ -108,6 +108,7 @@ fn start(o: &Options) -> io::Result<Pair> {
     Ok(Pair {
         stock: Switch::start("stock", &o.stock, None, o.tunnels)?,
         ours: Switch::start("ours", &o.stock, Some(&o.ours), o.tunnels)?,
+        tunnels: o.tunnels,
         loose: o.loose,
         expected: BTreeMap::new(),
     })

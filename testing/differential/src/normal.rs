@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::outer;
+
 /// Text with every number after `key` replaced by `<n>`.
 fn hide(text: &str, key: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -241,10 +243,13 @@ pub fn split(list: &str) -> Vec<&str> {
     out
 }
 
-/// Returns whether a list nested in an action of the trace recirculates packets.
-pub fn recirculates_inside(trace: &str) -> bool {
+/// Returns whether executing the actions of the trace, without outputs and recirculation, translates packets again: a list nested in
+/// an action recirculates them, or they are received from a tunnel.
+pub fn translates_again(trace: &str) -> bool {
     let lists = trace.lines().filter_map(|l| l.strip_prefix(ACTIONS));
-    lists.flat_map(split).any(|action| action.contains("recirc(") && !action.starts_with("recirc("))
+    lists.flat_map(split).any(|action| {
+        action.contains("tnl_pop(") || action.contains("recirc(") && !action.starts_with("recirc(")
+    })
 }
 
 /// The text after `key` up to a bracket, a comma or the end.
@@ -303,7 +308,9 @@ pub const SNAP: &str = "aaaa03000000";
 /// where such a frame has its type.
 pub fn outputs(lines: &[String]) -> String {
     let blank = |line: &String| match line.split_once(' ') {
-        Some((port, hex)) => format!("{port} {}", blanked(hex)),
+        Some((port, hex)) => {
+            format!("{port} {}", outer::parted(hex, blanked).unwrap_or_else(|| blanked(hex)))
+        }
         None => line.clone(),
     };
     lines.iter().map(blank).collect::<Vec<_>>().join("\n")
@@ -504,8 +511,8 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         assert_eq!(Lookups::of("x\n  lookups: hit:3 missed:4 lost:0\n"), Lookups { hit: 3, missed: 4 });
         assert_eq!(unread("WARN: x\novs-ofctl: -:16: actions are invalid\n"), Some(16));
         assert_eq!(line("a\nMegaflow: b\n", "Megaflow:"), "Megaflow: b");
-        assert!(recirculates_inside("x\nDatapath actions: 1,clone(2,recirc(0x1))"));
-        assert!(!recirculates_inside("x\nDatapath actions: ct(commit),recirc(0x1)"));
+        assert!(translates_again("x\nDatapath actions: 1,clone(2,recirc(0x1))"));
+        assert!(!translates_again("x\nDatapath actions: ct(commit),recirc(0x1)"));
         assert_eq!(error("Error OFPX for: 2026-01-02T03:04:05Z|00001|x"), "Error OFPX for: 00001|x\n");
         assert_eq!(
             error("2026-01-02T03:04:05Z|00001|ofp_actions|WARN|no\nxid=0x4: Z|"),

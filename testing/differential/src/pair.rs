@@ -18,6 +18,8 @@ pub struct Pair {
     pub ours: Switch,
     /// The reference is of another version: the text of traces and the megaflows are not compared.
     pub loose: bool,
+    /// Outputs lead into tunnels.
+    pub tunnels: bool,
     /// Number of results that differed as expected, by the name of the expected difference.
     pub expected: BTreeMap<&'static str, usize>,
 }
