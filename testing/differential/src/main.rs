@@ -167,6 +167,9 @@ fn random(seed: u64, tunnels: bool) -> (Table, Vec<Packet>) {
     let mut rng = Rng::new(seed);
     let size = rng.between(15, 60);
     let mut table = Table::random(&mut rng, size);
+    if tunnels {
+        widen(&mut rng, &mut table);
+    }
     // With random numbers of their own, so that the rest of a case does not depend on them.
     let mut more = Rng::new(!seed);
     if more.chance(35) {
@@ -187,7 +190,6 @@ fn random(seed: u64, tunnels: bool) -> (Table, Vec<Packet>) {
         packets[9] = labels::packet(&mut more, entries());
     }
     if tunnels {
-        widen(&mut rng, &mut table);
         for packet in &mut packets {
             if !rng.chance(40) {
                 continue;
