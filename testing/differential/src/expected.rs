@@ -62,7 +62,24 @@ pub fn action_set_again(stock: &str, ours: &str) -> bool {
     let sets = |text: &str| text.matches("Executing action set:").count();
     // A copy that is the last in its list, or whose flow needs no restoring, is in the list without `clone`.
     let has_copy = ["clone(", LARGER].iter().any(|action| ours.contains(action));
-    has_copy && sets(stock) > sets(ours) && begins_alike(stock, ours) && sends_no_more(stock, ours)
+    let begins = begins_alike(stock, ours) || begins_with_copies(stock, ours);
+    has_copy && sets(stock) > sets(ours) && begins && sends_no_more(stock, ours)
+}
+
+/// Returns whether the actions up to the first list in another action are equal, except that the stock switch has more outputs there,
+/// and a copy is in the list without `clone`: the action set that was executed in this copy.
+fn begins_with_copies(stock: &str, ours: &str) -> bool {
+    let mut more = before_lists(stock);
+    let is_part = before_lists(ours)
+        .iter()
+        .all(|action| more.iter().position(|other| other == action).map(|at| more.swap_remove(at)).is_some());
+    let lists: usize = ours
+        .lines()
+        .filter_map(|l| l.strip_prefix(normal::ACTIONS))
+        .map(|l| l.matches("clone(").count())
+        .sum();
+    let has_flat_copy = ours.matches("clone(").count() > 2 * lists;
+    is_part && has_flat_copy && more.iter().all(|action| action.parse::<u32>().is_ok())
 }
 
 /// In 3.1 the branch of `check_pkt_larger` for long packets begins with the action set of the flow, in Sluice and in 3.7.1 with an
@@ -86,15 +103,16 @@ fn longer_set_in_branch(stock: &str, ours: &str) -> bool {
 
 /// Returns whether the actions up to the first list in another action are equal.
 fn begins_alike(stock: &str, ours: &str) -> bool {
-    // A flood sends in another order.
-    let before = |text: &str| {
-        let list = normal::line(text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
-        let list = &list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)];
-        let mut actions: Vec<String> = normal::split(list).into_iter().map(str::to_owned).collect();
-        actions.sort_unstable();
-        actions
-    };
-    before(stock) == before(ours)
+    before_lists(stock) == before_lists(ours)
+}
+
+/// The actions up to the first list in another action, sorted, because a flood sends in another order.
+fn before_lists(text: &str) -> Vec<String> {
+    let list = normal::line(text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
+    let list = &list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)];
+    let mut actions: Vec<String> = normal::split(list).into_iter().map(str::to_owned).collect();
+    actions.sort_unstable();
+    actions
 }
 
 /// Returns whether the stock switch sends to each port at least as often.
@@ -214,6 +232,11 @@ mod tests {
         assert!(action_set_again(&copy(2, "1,clone(2)"), &copy(1, "1,clone()")));
         assert!(action_set_again(&copy(2, "1,2,5,5"), &copy(1, "1,2,5")));
         assert!(!action_set_again(&copy(2, "1,2,5"), &copy(1, "1,2,6")));
+        // The first of two copies is in the list without `clone`.
+        let copies = |times, list| text("clone(output:1)\n    clone(output:6)", times, list);
+        assert!(action_set_again(&copies(3, "1,2,6,clone(6,6)"), &copies(1, "1,2,clone(6)")));
+        assert!(!action_set_again(&copies(3, "1,3,6,clone(6,6)"), &copies(1, "1,2,clone(6)")));
+        assert!(!action_set_again(&copy(2, "1,6,clone(2)"), &copy(1, "1,clone(2)")));
         assert!(!action_set_again(&text("output:2", 2, "1,2,5"), &text("output:2", 1, "1,2")));
     }
 
