@@ -104,7 +104,7 @@ impl Conntrack {
         let (protocol, timeout) = Protocol::begin(&subject.content)?;
         // An earlier packet of the batch may have begun the connection. A connection that is not translated is refused by the insertion
         // then; a translated one may be refused for another reason.
-        let is_absent = || place.bucket.is_some_and(|bucket| plan.table.is_absent(place.hash, bucket));
+        let is_absent = || plan.table.is_absent(place.hash);
         let is_translated = action.nat.is_some_and(|nat| nat.side.is_some());
         if (!action.commit || is_translated) && !is_absent() {
             return None;

@@ -6,27 +6,32 @@
 //! hash select the *shard*, whose lock a writer holds. Each shard grows by linear hashing (W. Litwin, 1980):
 //! after every four inserted entries one of its buckets is split, so no insertion costs more than that.
 //!
-//! **Readers** take no lock. A split copies entries to the new bucket, then publishes the size, then clears
-//! the old entries. So a reader that found nothing and sees an unchanged size has not missed an entry that
-//! existed during the whole look-up.
+//! **Readers** take no lock. A writer that moves an entry copies it first, then changes the *version* of the shard, then clears the old
+//! entry. So a reader that found nothing and sees an unchanged version has not missed an entry that existed during the whole look-up.
+//! A split is such a change of the version: it contains the number of buckets.
+//!
+//! **Overflow buckets** are used again. When an entry of a chain with overflow buckets is removed, an entry of the last bucket takes its
+//! place, and a last bucket without entries leaves the chain. A reader may still be in it then, also when it is in another chain later: it
+//! misses nothing, because there was nothing behind the bucket, and compares the key of each record that it finds.
 
-use crate::slab::Slab;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicU64, Ordering};
+use crate::numbers::Numbers;
+use crate::slab::{SLOTS_MAX, Slab};
 
 /// Number of shards: large enough that 16 workers that all begin connections rarely need the same lock.
 pub const SHARDS: usize = 1 << SHARD_BITS;
-const SHARD_BITS: u32 = 10;
+const SHARD_BITS: u32 = if cfg!(loom) { 1 } else { 10 };
 /// Bits of an entry that contain the number of a record, plus one.
 const RECORD_BITS: u32 = 28;
 /// Maximum number of records.
 pub(crate) const RECORDS_MAX: u32 = (1 << RECORD_BITS) - 2;
 /// Bits of a hash that select the bucket in its shard; this limits the growth of a shard.
 const BUCKET_BITS: u32 = 18;
-const ENTRIES: usize = 7;
+const ENTRIES: usize = if cfg!(loom) { 2 } else { 7 };
 /// Average number of entries per bucket above which a bucket is added.
-const LOAD: u32 = 4;
-/// Number of overflow buckets that a shard reserves at once.
-const OVERFLOW_BATCH: u32 = 4;
+const LOAD: u32 = if cfg!(loom) { 8 } else { 4 };
+/// The part of a shard's version that is the number of its buckets.
+const SIZE_BITS: u32 = 32;
 
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -34,7 +39,7 @@ const OVERFLOW_BATCH: u32 = 4;
 #[cfg_attr(loom, derive(Default))]
 pub(crate) struct Bucket {
     entries: [AtomicU64; ENTRIES],
-    /// Number of the next bucket of the chain, plus one; 0: none. It is set at most once.
+    /// Number of the next bucket of the chain, plus one; 0: none.
     next: AtomicU64,
 }
 
@@ -44,10 +49,9 @@ pub(crate) struct Index {
     /// Bucket `i` of shard `s` has number `i * SHARDS + s`.
     buckets: Slab<Bucket>,
     overflow: Slab<Bucket>,
-    /// Number of overflow buckets that shards have reserved.
-    overflow_used: AtomicU32,
-    /// Number of buckets of each shard.
-    sizes: Box<[AtomicU32]>,
+    overflow_numbers: Numbers,
+    /// For each shard the number of its buckets, and above that how often entries of a chain were moved.
+    versions: Box<[AtomicU64]>,
 }
 
 /// Where an entry may be added.
@@ -64,7 +68,7 @@ pub(crate) enum Vacancy<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct ShardIndex {
     entries: u32,
-    /// Reserved overflow buckets that are in no chain.
+    /// Overflow buckets that are in no chain and have no entries.
     spare: Vec<u32>,
 }
 
@@ -106,8 +110,8 @@ impl Default for Index {
         let index = Index {
             buckets: Slab::default(),
             overflow: Slab::default(),
-            overflow_used: AtomicU32::new(0),
-            sizes: (0..SHARDS).map(|_| AtomicU32::new(1)).collect(),
+            overflow_numbers: Numbers::new(SLOTS_MAX),
+            versions: (0..SHARDS).map(|_| AtomicU64::new(1)).collect(),
         };
         index.buckets.make(0);
         index
@@ -129,12 +133,16 @@ impl Index {
         })
     }
 
+    /// Number of buckets of a shard whose lock the caller holds.
+    fn size(&self, shard: usize) -> u32 {
+        self.versions[shard].load(Ordering::Relaxed) as u32
+    }
+
     /// Prefetches the bucket of a hash.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) -> Option<&Bucket> {
         let shard = shard_of(hash);
-        let size = self.sizes[shard].load(Ordering::Relaxed);
-        let bucket = self.bucket(shard, bucket_of(hash, size))?;
+        let bucket = self.bucket(shard, bucket_of(hash, self.size(shard)))?;
         cpu::prefetch_read(bucket);
         Some(bucket)
     }
@@ -143,9 +151,9 @@ impl Index {
     #[inline(always)]
     pub(crate) fn find<T>(&self, hash: u64, mut is: impl FnMut(u32) -> Option<T>) -> Option<T> {
         let shard = shard_of(hash);
-        let mut size = self.sizes[shard].load(Ordering::Acquire);
+        let mut version = self.versions[shard].load(Ordering::Acquire);
         loop {
-            for bucket in self.chain(self.bucket(shard, bucket_of(hash, size))) {
+            for bucket in self.chain(self.bucket(shard, bucket_of(hash, version as u32))) {
                 for entry in &bucket.entries {
                     let entry = entry.load(Ordering::Acquire);
                     if (entry ^ hash) >> RECORD_BITS == 0
@@ -155,23 +163,18 @@ impl Index {
                     }
                 }
             }
-            let now = self.sizes[shard].load(Ordering::Acquire);
-            if now == size {
+            let now = self.versions[shard].load(Ordering::Acquire);
+            if now == version {
                 return None;
             }
-            size = now;
+            version = now;
         }
     }
 
-    /// Returns whether there is no entry of a hash, whose bucket was [prefetched](Self::prefetch). `false`: there may be one.
+    /// Returns whether there is no entry of a hash.
     #[inline(always)]
-    pub(crate) fn is_absent(&self, hash: u64, bucket: &Bucket) -> bool {
-        let absent = bucket.entries.iter().all(|e| (e.load(Ordering::Acquire) ^ hash) >> RECORD_BITS != 0);
-        // As in `find`: a bucket that was split meanwhile has lost entries.
-        let shard = shard_of(hash);
-        let size = self.sizes[shard].load(Ordering::Acquire);
-        let same = self.bucket(shard, bucket_of(hash, size)).is_some_and(|now| std::ptr::eq(now, bucket));
-        absent && same && bucket.next.load(Ordering::Relaxed) == 0
+    pub(crate) fn is_absent(&self, hash: u64) -> bool {
+        self.find(hash, Some).is_none()
     }
 
     /// A free place for an entry of a hash, unless `is_taken` is true for a record that has such an entry. Here and in the functions
@@ -183,8 +186,7 @@ impl Index {
         is_taken: impl FnMut(u32) -> bool,
     ) -> Vacancy<'_> {
         let shard = shard_of(hash);
-        let size = self.sizes[shard].load(Ordering::Relaxed);
-        self.vacancy_in(state, self.bucket(shard, bucket_of(hash, size)), hash, is_taken)
+        self.vacancy_in(state, self.bucket(shard, bucket_of(hash, self.size(shard))), hash, is_taken)
     }
 
     /// The same in a chain of buckets.
@@ -201,7 +203,7 @@ impl Index {
             for place in &bucket.entries {
                 let entry = place.load(Ordering::Relaxed);
                 if entry == 0 {
-                    free = Some(place);
+                    free = free.or(Some(place));
                 } else if (entry ^ hash) >> RECORD_BITS == 0 && record_of(entry).is_some_and(&mut is_taken) {
                     return Vacancy::Taken;
                 }
@@ -223,23 +225,26 @@ impl Index {
         place.store(entry_of(hash, record), Ordering::Release);
         state.entries += 1;
         let shard = shard_of(hash);
-        let size = self.sizes[shard].load(Ordering::Relaxed);
+        let size = self.size(shard);
         if state.entries > size * LOAD {
             self.split(state, shard, size);
         }
     }
 
+    /// An empty overflow bucket, and its number.
     fn overflow_bucket(&self, state: &mut ShardIndex) -> Option<(u32, &Bucket)> {
-        if state.spare.is_empty() {
-            let first = self.overflow_used.fetch_add(OVERFLOW_BATCH, Ordering::Relaxed);
-            state.spare.extend((first..first + OVERFLOW_BATCH).rev());
-        }
-        let number = state.spare.pop()?;
+        let number = self.overflow_numbers.take(&mut state.spare)?;
         let bucket = self.overflow.make(number);
         if bucket.is_none() {
             state.spare.push(number);
         }
         bucket.map(|b| (number, b))
+    }
+
+    /// Tells readers of a shard that an entry was copied, before the old one is cleared.
+    fn moved(&self, shard: usize) {
+        let version = self.versions[shard].load(Ordering::Relaxed);
+        self.versions[shard].store(version.wrapping_add(1 << SIZE_BITS), Ordering::Release);
     }
 
     /// Adds a bucket and moves the entries that belong there from another one.
@@ -267,24 +272,73 @@ impl Index {
                     // cleared.
                     return self.chain(Some(new)).for_each(|b| b.entries.iter().for_each(clear));
                 };
-                place.store(entry, Ordering::Relaxed);
+                // A reader may still be in this bucket, if it was used by another chain: it sees the version of that time.
+                place.store(entry, Ordering::Release);
             }
         }
-        self.sizes[shard].store(size + 1, Ordering::Release);
-        for bucket in self.chain(self.bucket(shard, from)) {
+        let version = self.versions[shard].load(Ordering::Relaxed);
+        self.versions[shard].store(version + 1, Ordering::Release);
+        let first = self.bucket(shard, from);
+        for bucket in self.chain(first) {
             bucket.entries.iter().filter(|e| moves(e.load(Ordering::Relaxed))).for_each(clear);
         }
+        self.shorten(state, shard, first);
     }
 
     /// Removes an entry.
     pub(crate) fn remove(&self, state: &mut ShardIndex, hash: u64, record: u32) {
         let (shard, entry) = (shard_of(hash), entry_of(hash, record));
-        let size = self.sizes[shard].load(Ordering::Relaxed);
-        let mut entries = self.chain(self.bucket(shard, bucket_of(hash, size))).flat_map(|b| &b.entries);
+        let first = self.bucket(shard, bucket_of(hash, self.size(shard)));
+        let mut entries = self.chain(first).flat_map(|b| &b.entries);
         if let Some(found) = entries.find(|e| e.load(Ordering::Relaxed) == entry) {
             clear(found);
             state.entries -= 1;
+            self.shorten(state, shard, first);
         }
+    }
+
+    /// Moves entries of overflow buckets to free places before them in their chain, and takes buckets without entries out of it.
+    #[inline(always)]
+    fn shorten(&self, state: &mut ShardIndex, shard: usize, first: Option<&Bucket>) {
+        if let Some(first) = first.filter(|first| first.next.load(Ordering::Relaxed) != 0) {
+            while self.drop_last(state, shard, first) {}
+        }
+    }
+
+    /// As `shorten`, for the last bucket of a chain. `false`: the chain stays as it is.
+    #[inline(never)]
+    fn drop_last(&self, state: &mut ShardIndex, shard: usize, first: &Bucket) -> bool {
+        let (mut before, mut last) = (None, first);
+        while let Some(next) = self.chain(Some(last)).nth(1) {
+            (before, last) = (Some(last), next);
+        }
+        let Some(before) = before else { return false };
+        let is_free = |entry: &&AtomicU64| entry.load(Ordering::Relaxed) == 0;
+        let places = self.chain(Some(first)).take_while(|b| !std::ptr::eq(*b, last)).flat_map(|b| &b.entries);
+        let mut places = places.filter(is_free);
+        let (mut copied, mut left) = (0u32, false);
+        for (at, entry) in last.entries.iter().enumerate().filter(|(_, entry)| !is_free(entry)) {
+            match places.next() {
+                Some(place) => {
+                    place.store(entry.load(Ordering::Relaxed), Ordering::Release);
+                    copied |= 1 << at;
+                }
+                None => left = true,
+            }
+        }
+        if copied != 0 {
+            self.moved(shard);
+            last.entries
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| copied >> at & 1 != 0)
+                .for_each(|(_, e)| clear(e));
+        }
+        if !left {
+            let number = before.next.swap(0, Ordering::Release) as u32 - 1;
+            self.overflow_numbers.give_back(&mut state.spare, number);
+        }
+        !left
     }
 }
 
@@ -298,62 +352,23 @@ fn record_of(entry: u64) -> Option<u32> {
     (entry as u32 & ((1 << RECORD_BITS) - 1)).checked_sub(1)
 }
 
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    /// Hashes for few shards, many of which have equal hash bits in their entries.
-    fn hash_of(n: u64) -> u64 {
-        let mixed = cpu::siphash([1, 2], &[n]);
-        mixed & !(0x3fe << 54) & if n.is_multiple_of(3) { u64::MAX << 40 } else { u64::MAX }
+#[cfg(test)]
+impl Index {
+    fn insert(&self, state: &mut ShardIndex, hash: u64, record: u32) -> bool {
+        let Vacancy::At(place) = self.vacancy(state, hash, |_| false) else { return false };
+        self.fill(state, place, hash, record);
+        true
     }
 
-    impl Index {
-        fn insert(&self, state: &mut ShardIndex, hash: u64, record: u32) -> bool {
-            let Vacancy::At(place) = self.vacancy(state, hash, |_| false) else { return false };
-            self.fill(state, place, hash, record);
-            true
-        }
-    }
-
-    #[test]
-    fn entries_are_found_while_the_index_grows_and_no_others() {
-        let (index, mut state) = (Index::default(), [ShardIndex::default(), ShardIndex::default()]);
-        let mut there = BTreeSet::new();
-        for step in 0..20_000u64 {
-            let n = cpu::siphash([3, 4], &[step]) % 4000;
-            let hash = hash_of(n);
-            let shard = &mut state[shard_of(hash)];
-            if there.remove(&n) {
-                index.remove(shard, hash, n as u32);
-            } else {
-                assert!(index.insert(shard, hash, n as u32));
-                there.insert(n);
-            }
-            let probe = step % 4000;
-            let found = index.find(hash_of(probe), |r| (r == probe as u32).then_some(()));
-            assert_eq!(found.is_some(), there.contains(&probe), "{probe} after {step} steps");
-            let bucket = index.prefetch(hash_of(probe)).expect("a bucket");
-            assert!(!there.contains(&probe) || !index.is_absent(hash_of(probe), bucket));
-        }
-        assert!(there.len() > 1000 && index.sizes[0].load(Ordering::Relaxed) > 100);
-        let entries = state.iter().map(|s| s.entries as usize).sum::<usize>();
-        assert_eq!(entries, there.len());
-    }
-
-    #[test]
-    fn a_reader_misses_nothing_while_buckets_are_split() {
-        let index = Index::default();
-        std::thread::scope(|scope| {
-            let mut state = [ShardIndex::default(), ShardIndex::default()];
-            assert!(index.insert(&mut state[shard_of(hash_of(1))], hash_of(1), 1));
-            let reader = scope
-                .spawn(|| (0..200_000).all(|_| index.find(hash_of(1), |r| (r == 1).then_some(())).is_some()));
-            for n in 2..30_000 {
-                assert!(index.insert(&mut state[shard_of(hash_of(n))], hash_of(n), n as u32));
-            }
-            assert!(reader.join().expect("the reader ends"));
-        });
+    fn has(&self, hash: u64, record: u32) -> bool {
+        self.find(hash, |r| (r == record).then_some(())).is_some()
     }
 }
+
+#[cfg(all(test, loom))]
+#[path = "index_model.rs"]
+mod model;
+
+#[cfg(all(test, not(loom)))]
+#[path = "index_tests.rs"]
+mod tests;

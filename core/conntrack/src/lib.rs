@@ -8,7 +8,8 @@
 //! timeout.rs   time until a connection without packets expires
 //! record.rs    a connection in memory: keys, mark, label, the protocol's state; slab.rs: storage of records; model.rs: loom models of a
 //!              record, with the atomics of atomic.rs
-//! index.rs     from a hash to the numbers of records; table.rs: all connections, found by the keys of both directions
+//! index.rs     from a hash to the numbers of records; table.rs: all connections, found by the keys of both directions; numbers.rs: which
+//!              slots of a slab are unused
 //! limits.rs    how many connections there may be, in total and by zone
 //! helper.rs    state of FTP and TFTP control connections, and of the connections that they announce
 //! inspect.rs   packets of control connections are inspected for announcements
@@ -44,6 +45,7 @@ mod inspect;
 mod key;
 mod limits;
 mod nat;
+mod numbers;
 mod packet_words;
 mod protocol;
 mod recent;

@@ -53,7 +53,7 @@ fn remove(record: &Record, generation: u32) -> bool {
 }
 
 /// Checks all interleavings with at most this many preemptions.
-fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);

@@ -7,7 +7,7 @@ use crate::atomic::Slot;
 use std::sync::OnceLock;
 
 /// Slots per chunk, and chunks per part of the directory, as powers of two.
-const CHUNK_BITS: u32 = 10;
+const CHUNK_BITS: u32 = if cfg!(loom) { 2 } else { 10 };
 const PART_BITS: u32 = 9;
 /// Maximum number of slots.
 pub(crate) const SLOTS_MAX: u32 = 1 << 28;

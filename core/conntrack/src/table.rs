@@ -5,11 +5,12 @@
 //! lock of one shard at a time, that of the reply key first, so that a record is found by both keys or by
 //! neither.
 
+use crate::atomic::AtomicU64;
 use crate::index::{Bucket, Index, RECORDS_MAX, SHARDS, ShardIndex, Vacancy, shard_of};
 use crate::key::Key;
+use crate::numbers::Numbers;
 use crate::record::{Addresses, Filling, Matched, Meta, Pair, Phase, Record};
 use crate::slab::Slab;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
@@ -72,69 +73,10 @@ impl Default for Table {
             index: Index::default(),
             records: Slab::default(),
             addresses: Slab::default(),
-            record_numbers: Numbers::default(),
-            address_numbers: Numbers::default(),
+            record_numbers: Numbers::new(RECORDS_MAX),
+            address_numbers: Numbers::new(RECORDS_MAX),
             shards: (0..SHARDS).map(|_| ShardLock::default()).collect(),
         }
-    }
-}
-
-/// Number of records that a shard takes at once: three of four new connections do not write the counter that all shards share.
-const BATCH: u32 = 4;
-
-/// Unused numbers that a shard keeps. If it has more, others may take the half of them: otherwise memory would grow until each shard
-/// has had its largest number of connections, at different times.
-const KEEP: usize = 16;
-
-/// The numbers of records, or of addresses.
-#[derive(Debug, Default)]
-struct Numbers {
-    /// Those from here on were never used.
-    used: AtomicU32,
-    /// Unused ones that shards have given away, and how many they are.
-    spare: Mutex<Vec<u32>>,
-    spare_count: AtomicUsize,
-}
-
-impl Numbers {
-    /// Takes an unused number; `free` are those of the shard, which is locked.
-    #[inline]
-    fn take(&self, free: &mut Vec<u32>) -> Option<u32> {
-        if free.is_empty() {
-            self.get_more(free)?;
-        }
-        free.pop()
-    }
-
-    fn get_more(&self, free: &mut Vec<u32>) -> Option<()> {
-        if self.spare_count.load(Ordering::Relaxed) != 0 {
-            let mut spare = self.spare();
-            let first = spare.len().saturating_sub(KEEP / 2);
-            free.extend(spare.drain(first..));
-            self.spare_count.store(spare.len(), Ordering::Relaxed);
-        }
-        if free.is_empty() {
-            let more = |n: u32| (n <= RECORDS_MAX - BATCH).then_some(n + BATCH);
-            let first = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-            free.extend((first..first + BATCH).rev());
-        }
-        Some(())
-    }
-
-    /// Returns a number to the unused ones.
-    #[inline]
-    fn give_back(&self, free: &mut Vec<u32>, number: u32) {
-        free.push(number);
-        if free.len() > KEEP {
-            let mut spare = self.spare();
-            spare.extend(free.drain(KEEP / 2..));
-            self.spare_count.store(spare.len(), Ordering::Relaxed);
-        }
-    }
-
-    /// Locked within the lock of a shard, for a short time.
-    fn spare(&self) -> MutexGuard<'_, Vec<u32>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -231,10 +173,10 @@ impl Table {
         self.index.find(hash, |number| self.is_taken_by(number, key, now)).is_some()
     }
 
-    /// Returns whether no connection has a key with this hash, whose bucket was prefetched. `false`: one may have.
+    /// Returns whether no connection has a key with this hash. `false`: one may have.
     #[inline(always)]
-    pub(crate) fn is_absent(&self, hash: u64, bucket: &Bucket) -> bool {
-        self.index.is_absent(hash, bucket)
+    pub(crate) fn is_absent(&self, hash: u64) -> bool {
+        self.index.is_absent(hash)
     }
 
     /// The connection of a handle, if it still exists.
@@ -385,7 +327,7 @@ impl Table {
     /// Calls `each` for the live connections among the records from number `first` on, at most `most`
     /// records; returns the number to continue from.
     pub(crate) fn scan(&self, first: u32, most: u32, mut each: impl FnMut(Handle, &Record, Meta)) -> u32 {
-        let used = self.record_numbers.used.load(Ordering::Relaxed);
+        let used = self.record_numbers.used();
         let end = used.min(first.saturating_add(most));
         for number in first..end {
             let Some(record) = self.records.get(number) else { continue };
@@ -399,40 +341,12 @@ impl Table {
 
     /// Number of records that were ever used.
     pub(crate) fn used(&self) -> u32 {
-        self.record_numbers.used.load(Ordering::Relaxed)
+        self.record_numbers.used()
     }
 
     /// Number of connections of each shard.
     pub(crate) fn lens(&self) -> Vec<usize> {
         let len = |apart: &ShardLock| apart.0.lock().unwrap_or_else(PoisonError::into_inner).connections;
         self.shards.iter().map(len).collect()
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shard_takes_the_numbers_that_another_has_given_away() {
-        let numbers = Numbers::default();
-        let (mut one, mut other) = (Vec::new(), Vec::new());
-        let mut taken: Vec<u32> = (0..1000).filter_map(|_| numbers.take(&mut one)).collect();
-        for number in taken.drain(..) {
-            numbers.give_back(&mut one, number);
-            assert!(one.len() <= KEEP);
-        }
-        taken.extend((0..1000).filter_map(|_| numbers.take(&mut other)));
-        taken.sort_unstable();
-        taken.dedup();
-        assert_eq!(taken.len(), 1000);
-        let used = numbers.used.load(Ordering::Relaxed) as usize;
-        assert!(used <= 1000 + KEEP, "{used}");
-        // No number is in two places.
-        let spare = numbers.spare().len();
-        assert_eq!(
-            (taken.len() + one.len() + other.len() + spare, spare),
-            (used, numbers.spare_count.load(Ordering::Relaxed))
-        );
     }
 }
