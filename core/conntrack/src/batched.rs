@@ -3,11 +3,12 @@
 
 use crate::checks::Checks;
 use crate::established::Plan;
-use crate::nat::Translation;
+use crate::key::Key;
+use crate::nat::{Translation, has_ports};
 use crate::packet_words::{PacketWords, Written};
 use crate::recent::Recent;
 use crate::subject::{self, Packet, Subject, VERIFIED};
-use crate::tracker::{Action, Conntrack, Known, Metadata, Place, TRANSLATED, TrackedPacket};
+use crate::tracker::{Action, Conntrack, FirstReply, Known, Metadata, Place, TRANSLATED, TrackedPacket};
 use flow::flow::ct_state::{INVALID, TRACKED};
 use packet::ether::ethertype;
 use packet::ipproto;
@@ -49,7 +50,7 @@ impl Conntrack {
     ) -> Option<Translation> {
         let (mut read, mut recent, plan) = (Read::default(), Recent::default(), self.plan(action, now));
         self.read(packet, (meta, false), &plan, (&mut read, &mut Checks::default()));
-        _ = self.prefetch(&mut read);
+        _ = self.prefetch(&mut read, Some(&plan));
         match self.track_read(&read, (meta, false), &plan, &mut recent) {
             Written::Nothing => None,
             Written::Ends(ends) => Some(ends.into()),
@@ -127,16 +128,37 @@ impl Conntrack {
         }
     }
 
-    /// Step 2: prefetches the record that the packet's connection most likely has. `true`: the packet is IPv6, so call
-    /// [`prefetch_addresses`](Self::prefetch_addresses) too.
+    /// Step 2: prefetches the record that the packet's connection most likely has, or what its insertion needs. `plan`: that of the
+    /// packet, if it is at hand. `true`: the packet is IPv6, so call [`prefetch_addresses`](Self::prefetch_addresses) too.
     #[inline(always)]
-    pub fn prefetch<'t>(&'t self, read: &mut Read<'t>) -> bool {
-        if let Some(bucket) = read.place.bucket
-            && let Some(number) = bucket.guess(read.place.hash)
-        {
-            read.place.guess = self.table().prefetch_record(number);
+    pub fn prefetch<'t>(&'t self, read: &mut Read<'t>, plan: Option<&Plan<'t>>) -> bool {
+        if let Some(bucket) = read.place.bucket {
+            if let Some(number) = bucket.guess(read.place.hash) {
+                read.place.guess = self.table().prefetch_record(number);
+            } else if let Some(plan) = plan.filter(|plan| plan.action.commit) {
+                self.prefetch_insertion(read, plan);
+            }
         }
         read.kind == PacketKind::Ipv6
+    }
+
+    /// Prefetches what the insertion of a new connection writes.
+    #[inline(never)]
+    fn prefetch_insertion<'t>(&'t self, read: &mut Read<'t>, plan: &Plan<'t>) {
+        let Some(usual) = plan.usual_nat else { return plan.table.prefetch_insertion(read.place.hash) };
+        let (meta_bits, addresses, ports) = match (read.kind, &read.subject) {
+            (PacketKind::Ipv4, _) => (read.words.meta_bits, read.words.addresses, read.words.ports),
+            (PacketKind::Other, Some(Subject { key, related: false, .. }))
+                if !key.v6 && has_ports(key.proto) =>
+            {
+                (key.meta_bits(), key.address_word(), key.port_word())
+            }
+            _ => return,
+        };
+        let (addresses, ports) = usual.reply(addresses, ports);
+        let hash = Key::hash_ipv4(meta_bits, addresses, ports, &self.chain);
+        plan.table.prefetch_insertion(hash);
+        read.place.reply = Some(FirstReply { addresses, ports, hash });
     }
 
     /// Prefetches the IPv6 addresses of the connection; they are outside its record.
@@ -242,7 +264,7 @@ impl Conntrack {
 
 #[inline(always)]
 fn find<'t>(hash: u64, plan: &Plan<'t>, read: &mut Read<'t>) {
-    read.place = Place { hash, bucket: plan.table.prefetch(hash), guess: None };
+    read.place = Place { hash, bucket: plan.table.prefetch(hash), guess: None, reply: None };
 }
 
 #[cfg(all(test, not(loom)))]
@@ -350,7 +372,7 @@ mod tests {
             let (plan, mut reads) = (ct.plan(&action, Millis(0)), [Read::default(); 2]);
             for read in &mut reads {
                 ct.read(&packet, (&Metadata::default(), true), &plan, (read, &mut Checks::default()));
-                ct.prefetch(read);
+                ct.prefetch(read, Some(&plan));
             }
             let tracked = reads.map(|read| {
                 let mut meta = Metadata::default();
@@ -389,7 +411,7 @@ mod tests {
                 for action in [&actions[first], &actions[second]] {
                     let (mut read, plan) = (Read::default(), fast.plan(action, now));
                     fast.read(&packet, (&meta, false), &plan, (&mut read, &mut Checks::default()));
-                    fast.prefetch(&mut read);
+                    fast.prefetch(&mut read, Some(&plan));
                     let written = fast.track_read(&read, (&mut meta, false), &plan, &mut recent);
                     let other = track_generally(&general, &packet, &mut meta_general, action, now);
                     let (a, b) = (translation(&fast, &l3, written), translation(&general, &l3, other));

@@ -12,17 +12,13 @@ use crate::subject::Subject;
 use crate::table::{Handle, Refused};
 use crate::timeout::Timeout;
 use crate::tracker::{
-    Action, Connection, Conntrack, Known, Metadata, Place, TrackedPacket, masked_label, masked_mark,
-    translated_bit,
+    Action, Connection, Conntrack, FirstReply, Known, Metadata, Place, TrackedPacket, masked_label,
+    masked_mark, translated_bit,
 };
 use flow::flow::ct_state::{INVALID, NEW, RELATED, TRACKED};
 use packet::ipproto;
 use std::sync::atomic::Ordering;
 use units::Millis;
-
-/// How many keys are tried for a new connection: another thread may take a key between the check that it is free and the
-/// insertion.
-const CLASHES_MAX: usize = 4;
 
 /// The metadata of a new packet without a connection.
 #[inline(always)]
@@ -60,7 +56,7 @@ impl Conntrack {
                 filling.hashes[1] = filling.reply.map_or(place.hash, |(reply, _)| reply.hash(&self.chain));
             }
         }
-        self.add(&mut filling, nat, now).ok()
+        self.add(&mut filling, (nat, None), now).ok()
     }
 
     /// The record of a connection that this packet begins, without mark, label and translation.
@@ -124,7 +120,7 @@ impl Conntrack {
             }
             Admission::ZoneFull | Admission::Full => return None,
         };
-        let c = match self.add(&mut filling, action.nat.as_ref(), now) {
+        let c = match self.add(&mut filling, (action.nat.as_ref(), place.reply.as_ref()), now) {
             Ok(c) => c,
             Err(Refused::Taken) => return None,
             Err(Refused::ReplyTaken | Refused::Full) => {
@@ -150,10 +146,20 @@ impl Conntrack {
     }
 
     /// Adds a connection, which was admitted, or else takes back its admission.
-    fn add(&self, filling: &mut Filling, nat: Option<&Nat>, now: Millis) -> Result<Connection<'_>, Refused> {
-        let added = match nat.and_then(|nat| Some((nat, nat.side?))) {
-            Some(nat) => self.add_translated(filling, nat, now),
-            None => self.table().insert(filling, now),
+    fn add(
+        &self,
+        filling: &mut Filling,
+        (nat, first): (Option<&Nat>, Option<&FirstReply>),
+        now: Millis,
+    ) -> Result<Connection<'_>, Refused> {
+        let added = match (nat.and_then(|nat| Some((nat, nat.side?))), filling.reply.is_some()) {
+            (Some(nat), _) => self.add_translated(filling, (nat, first), now),
+            // The connection of a helper, whose reply key follows from its control connection.
+            (None, true) => {
+                let reserved = self.table().reserve_reply(filling, now);
+                reserved.and_then(|reserved| self.table().insert_reserved(reserved, filling, now))
+            }
+            (None, false) => self.table().insert(filling, now),
         };
         if added.is_err() {
             self.limits.leave(filling.key.zone, filling.counted);
@@ -161,35 +167,38 @@ impl Conntrack {
         added.map(|(handle, record)| Connection { handle, record })
     }
 
-    /// Adds a translated connection, whose reply key differs from those of all other connections.
+    /// Adds a translated connection, whose reply key differs from those of all other connections. A key that is tried is reserved at once
+    /// if it is free, so most connections search the index once for each key. `first`: the likely reply key, whose hash is known.
     fn add_translated(
         &self,
         filling: &mut Filling,
-        (nat, side): (&Nat, Side),
+        ((nat, side), first): ((&Nat, Side), Option<&FirstReply>),
         now: Millis,
     ) -> Result<(Handle, &Record), Refused> {
         let table = self.table();
-        for _ in 0..CLASHES_MAX {
-            let chance = Chance { secret: self.secret, draws: &self.draws };
-            // The chosen key is the last one that was tried.
-            let mut hash = 0;
-            let free = |reply: &Key| {
-                hash = reply.hash(&self.chain);
-                !table.is_taken(hash, reply, now)
-            };
-            let Some(reply) = nat.choose(&filling.key, chance, free) else {
+        let chance = Chance { secret: self.secret, draws: &self.draws };
+        let key = filling.key;
+        let mut reserved = None;
+        let free = |reply: &Key| {
+            let known = first.filter(|first| first.is_of(reply));
+            filling.hashes[1] = known.map_or_else(|| reply.hash(&self.chain), |first| first.hash);
+            filling.reply = Some((*reply, side));
+            // Later keys are often taken too: they are searched without a lock.
+            if reserved.is_some() && table.is_taken(filling.hashes[1], reply, now) {
+                return false;
+            }
+            let result = table.reserve_reply(filling, now);
+            reserved = Some(result);
+            !matches!(result, Err(Refused::ReplyTaken))
+        };
+        let chosen = nat.choose(&key, chance, free);
+        match reserved {
+            Some(result) if chosen.is_some() => table.insert_reserved(result?, filling, now),
+            _ => {
                 self.exhausted.fetch_add(1, Ordering::Relaxed);
-                return Err(Refused::Full);
-            };
-            filling.reply = Some((reply, side));
-            debug_assert_eq!(hash, reply.hash(&self.chain));
-            filling.hashes[1] = hash;
-            match table.insert(filling, now) {
-                Err(Refused::ReplyTaken) => {}
-                inserted => return inserted,
+                Err(Refused::Full)
             }
         }
-        Err(Refused::ReplyTaken)
     }
 
     /// Reserves a place for a connection of a zone and returns the number of the zone's count, in which it is

@@ -44,14 +44,16 @@ impl Conntrack {
 
     /// Removes the connections of a zone (`None`: of all zones) that match the filter, and returns how many.
     pub fn flush(&self, zone: Option<u16>, filter: &Filter) -> usize {
-        let mut gone = 0;
-        let Some(table) = self.table.get() else { return gone };
-        table.scan(0, u32::MAX, |handle, record, meta| {
-            if zone.is_none_or(|z| meta.zone() == z) && filter.matches(table, handle, record) {
-                gone += usize::from(self.remove(handle));
-            }
-        });
-        gone
+        self.flush_some((0, u32::MAX), zone, filter).1
+    }
+
+    /// As [`flush`](Self::flush), for at most `most` records from number `first` on. Returns the record number to continue from (0: there
+    /// are no more), and how many connections were removed.
+    pub fn flush_some(&self, (first, most): (u32, u32), zone: Option<u16>, filter: &Filter) -> (u32, usize) {
+        let Some(table) = self.table.get() else { return (0, 0) };
+        self.remove_some(table, (first, most), |handle, record, meta| {
+            zone.is_none_or(|z| meta.zone() == z) && filter.matches(table, handle, record)
+        })
     }
 
     /// Number of connections, including expired ones that the sweep has not removed yet.

@@ -5,6 +5,7 @@
 //! nothing before every check has passed, so the general path can always follow it.
 
 use crate::key::Tuple;
+use crate::nat::{Nat, UsualNat};
 use crate::packet_words::{Ends, PacketWords, Translated, Written};
 use crate::protocol::UdpState;
 use crate::record::{Matched, Pair, Record};
@@ -31,6 +32,8 @@ pub struct Plan<'t> {
     udp_expires: Millis,
     /// The same of an established TCP connection.
     tcp_expires: Millis,
+    /// What most new connections are translated to, if the action commits and translates.
+    pub(crate) usual_nat: Option<UsualNat>,
 }
 
 impl Plan<'_> {
@@ -60,6 +63,7 @@ impl Conntrack {
             is_plain: !writes && !action.force && action.nat.is_none(),
             udp_expires: Timeout::OtherMultiple.after(now),
             tcp_expires: Timeout::TcpEstablished.after(now),
+            usual_nat: action.nat.as_ref().filter(|_| action.commit).and_then(Nat::usual),
         }
     }
 

@@ -82,14 +82,19 @@ impl Key {
         u64::from(self.src.port) << 32 | u64::from(self.dst.port)
     }
 
+    /// Zone, protocol and address family, at their bits in the first word of a record.
+    #[inline(always)]
+    pub(crate) fn meta_bits(&self) -> u64 {
+        u64::from(self.zone) << 16 | u64::from(self.v6) << 2 | u64::from(self.proto) << 8
+    }
+
     /// The same number for both directions: the smaller end is hashed first.
     #[inline]
     pub(crate) fn hash(&self, chain: &Chain) -> u64 {
-        let meta_bits = u64::from(self.zone) << 16 | u64::from(self.v6) << 2 | u64::from(self.proto) << 8;
         if !self.v6 {
-            return Key::hash_ipv4(meta_bits, self.address_word(), self.port_word(), chain);
+            return Key::hash_ipv4(self.meta_bits(), self.address_word(), self.port_word(), chain);
         }
-        Key::hash_ipv6(meta_bits, [self.src.address, self.dst.address], self.port_word(), chain)
+        Key::hash_ipv6(self.meta_bits(), [self.src.address, self.dst.address], self.port_word(), chain)
     }
 
     /// As [`hash`](Self::hash), for IPv6, from the words of a record and its addresses.

@@ -110,7 +110,46 @@ fn halves(address: u128) -> [u64; 2] {
     [(address >> 64) as u64, address as u64]
 }
 
+/// The first choice for IPv4 connections, if it is the same for all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UsualNat {
+    side: Side,
+    address: u32,
+    /// The destination port, if it is translated.
+    port: Option<u16>,
+}
+
+impl UsualNat {
+    /// The addresses and ports of replies to packets with these addresses and ports, in the layout of a record.
+    #[inline(always)]
+    pub(crate) fn reply(&self, addresses: u64, ports: u64) -> (u64, u64) {
+        let (back, back_ports, address) =
+            (addresses.rotate_left(32), ports.rotate_left(32), u64::from(self.address));
+        match (self.side, self.port) {
+            (Side::Source, _) => (back & !0xffff_ffff | address, back_ports),
+            (Side::Destination, None) => (back & 0xffff_ffff | address << 32, back_ports),
+            (Side::Destination, Some(port)) => {
+                (back & 0xffff_ffff | address << 32, back_ports & 0xffff_ffff | u64::from(port) << 32)
+            }
+        }
+    }
+}
+
 impl Nat {
+    /// Returns the first choice for IPv4 connections, if it does not depend on their addresses and ports.
+    pub(crate) fn usual(&self) -> Option<UsualNat> {
+        let (side, (IpAddr::V4(first), IpAddr::V4(last))) = (self.side?, self.addresses?) else {
+            return None;
+        };
+        let port = match (side, self.ports) {
+            (_, None) => None,
+            (Side::Destination, Some((low, high))) if low >= high => Some(low),
+            _ => return None,
+        };
+        let is_one = first == last && !first.is_unspecified();
+        is_one.then_some(UsualNat { side, address: first.to_bits(), port })
+    }
+
     /// Chooses the reply key of a connection; `None` if all candidates are taken.
     pub(crate) fn choose(
         &self,

@@ -193,7 +193,7 @@ mod tests {
                 if !found {
                     let mut read = crate::Read::default();
                     remembers.read(&packet, (&meta, true), &plan, (&mut read, &mut Checks::default()));
-                    remembers.prefetch(&mut read);
+                    remembers.prefetch(&mut read, Some(&plan));
                     remembers.track_read(&read, (&mut meta, true), &plan, &mut recent);
                 }
                 recent.end(1, 1);

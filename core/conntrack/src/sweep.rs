@@ -1,6 +1,8 @@
 //! Removal of expired connections, and of dispensable ones when the table is full.
 
 use crate::protocol::Protocol;
+use crate::record::{Meta, Record};
+use crate::table::{Handle, Table};
 use crate::tracker::{Conntrack, lock};
 use std::sync::atomic::Ordering;
 use units::Millis;
@@ -11,9 +13,18 @@ const CONNECTIONS_MAX: u32 = 64;
 /// Maximum number of records that an eviction visits, free ones included: a few microseconds.
 const RECORDS_MAX: u32 = 1024;
 
+/// Records that are read before those of them that end are removed, so that the cache misses of several removals overlap.
+const TOGETHER: u32 = 16;
+
 impl Conntrack {
     /// Removes some of the expired connections: each record is visited once per sweep interval.
     pub fn sweep(&self, now: Millis) {
+        self.begin_sweep(now);
+        while self.sweep_some(u32::MAX, now) {}
+    }
+
+    /// Begins what [`sweep`](Self::sweep) does; [`sweep_some`](Self::sweep_some) does it.
+    pub fn begin_sweep(&self, now: Millis) {
         let mut sweep = lock(&self.sweep);
         let since = now.since(sweep.last.unwrap_or(now));
         let Some(table) = self.table.get() else {
@@ -23,21 +34,57 @@ impl Conntrack {
         let interval = u64::from(self.sweep_interval().max(1));
         let used = u64::from(table.used());
         let due = used.min((since.0 * used).div_ceil(interval)) as u32;
-        if due == 0 && sweep.last.is_some() {
-            return;
+        if due != 0 || sweep.last.is_none() {
+            sweep.last = Some(now);
+            sweep.left = sweep.left.saturating_add(due).min(table.used());
         }
-        sweep.last = Some(now);
-        let mut left = due;
+    }
+
+    /// Visits at most `most` of the records that are due. Returns whether more are due.
+    pub fn sweep_some(&self, most: u32, now: Millis) -> bool {
+        let mut sweep = lock(&self.sweep);
+        let Some(table) = self.table.get() else { return false };
+        let (from, most) = (sweep.at, most.min(sweep.left));
+        if most == 0 {
+            return false;
+        }
+        let (next, _) = self.remove_some(table, (from, most), |_, record, _| record.expires() <= now);
+        let visited = if next == 0 { table.used() } else { next }.saturating_sub(from).max(1);
+        sweep.at = next;
+        sweep.left = sweep.left.saturating_sub(visited);
+        sweep.left != 0
+    }
+
+    /// Returns whether the sweep has records to visit.
+    pub fn is_sweeping(&self) -> bool {
+        lock(&self.sweep).left != 0
+    }
+
+    /// Removes those connections for which `is` returns true, among at most `most` records from number `first` on. Returns the number to
+    /// continue from (0: there are no more), and how many connections were removed.
+    pub(crate) fn remove_some(
+        &self,
+        table: &Table,
+        (first, most): (u32, u32),
+        mut is: impl FnMut(Handle, &Record, Meta) -> bool,
+    ) -> (u32, usize) {
+        let (mut at, mut left, mut gone) = (first, most, 0);
+        let mut ended = Vec::with_capacity(TOGETHER as usize);
         while left > 0 {
-            let from = sweep.at;
-            sweep.at = table.scan(from, left, |handle, record, _| {
-                if record.expires() <= now {
-                    self.remove(handle);
+            let some = left.min(TOGETHER);
+            at = table.scan(at, some, |handle, record, meta| {
+                if is(handle, record, meta) {
+                    table.prefetch_removal(record);
+                    ended.push(handle);
                 }
             });
-            let end = if sweep.at == 0 { table.used() } else { sweep.at };
-            left = left.saturating_sub(end.saturating_sub(from).max(1));
+            gone += ended.drain(..).filter(|handle| self.remove(*handle)).count();
+            left -= some;
+            if at == 0 {
+                break;
+            }
         }
+        (at, gone)
     }
 
     /// Evicts a connection that has no reply yet or is closing: the first one found, searching from where the

@@ -56,6 +56,13 @@ pub(crate) struct Found<'a> {
     pub(crate) reply: bool,
 }
 
+/// A record that is reserved for a connection by its reply key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserved<'a> {
+    handle: Handle,
+    record: &'a Record,
+}
+
 /// The reason why a connection was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
@@ -105,6 +112,22 @@ impl Table {
     #[inline(always)]
     pub(crate) fn record(&self, number: u32) -> Option<&Record> {
         self.records.get(number)
+    }
+
+    /// Prefetches what the insertion of an entry with this hash reads and writes.
+    #[inline(always)]
+    pub(crate) fn prefetch_insertion(&self, hash: u64) {
+        _ = self.index.prefetch(hash);
+        cpu::prefetch_lines(&self.shards[shard_of(hash)]);
+    }
+
+    /// Prefetches what the removal of a connection reads and writes.
+    pub(crate) fn prefetch_removal(&self, record: &Record) {
+        let [hash, reply_hash] = record.hashes();
+        self.prefetch_insertion(hash);
+        if hash != reply_hash {
+            self.prefetch_insertion(reply_hash);
+        }
     }
 
     /// Prefetches a record; returns it with its number.
@@ -192,66 +215,59 @@ impl Table {
         record.is_live(handle.generation).then_some(keys)
     }
 
-    /// Adds a connection.
-    pub(crate) fn insert(&self, filling: &Filling, now: Millis) -> Result<(Handle, &Record), Refused> {
-        let [hash, reply_hash] = filling.hashes;
-        if filling.reply.is_none() {
-            return self.insert_alone(&mut self.lock(hash), filling, now);
-        }
-        let (number, record, generation) = self.insert_reply(&mut self.lock(reply_hash), filling, now)?;
-        let inserted = {
-            let mut shard = self.lock(hash);
-            let vacancy = self.index.vacancy(&mut shard.index, hash, |other| {
-                other != number && self.is_live_with(other, &filling.key, now)
-            });
-            vacant(vacancy, Refused::Taken).map(|place| {
-                self.index.fill(&mut shard.index, place, hash, number);
-                record.publish();
-                shard.connections += 1;
-            })
-        };
-        if let Err(refused) = inserted {
-            let mut shard = self.lock(reply_hash);
-            self.index.remove(&mut shard.index, reply_hash, number);
-            self.give_back(&mut shard, number, record);
-            return Err(refused);
-        }
-        Ok((Handle { record: number, generation }, record))
-    }
-
     /// Adds a connection that is not translated.
-    fn insert_alone(
-        &self,
-        shard: &mut Shard,
-        filling: &Filling,
-        now: Millis,
-    ) -> Result<(Handle, &Record), Refused> {
+    pub(crate) fn insert(&self, filling: &Filling, now: Millis) -> Result<(Handle, &Record), Refused> {
         let [hash, _] = filling.hashes;
+        let mut shard = self.lock(hash);
         let is_taken = |other| self.is_live_with(other, &filling.key, now);
         let place = vacant(self.index.vacancy(&mut shard.index, hash, is_taken), Refused::Taken)?;
-        let (number, record, generation) = self.reserve(shard, filling).ok_or(Refused::Full)?;
+        let (number, record, generation) = self.reserve(&mut shard, filling).ok_or(Refused::Full)?;
         self.index.fill(&mut shard.index, place, hash, number);
         record.publish();
         shard.connections += 1;
         Ok((Handle { record: number, generation }, record))
     }
 
-    /// Reserves a record for a translated connection, and makes it known by its reply key.
-    fn insert_reply(
-        &self,
-        shard: &mut Shard,
-        filling: &Filling,
-        now: Millis,
-    ) -> Result<(u32, &Record, u32), Refused> {
+    /// Reserves a record for a translated connection, and makes it known by its reply key. A reserved record counts, so if two threads
+    /// choose the same key, one of them is refused. The caller passes the record to [`insert_reserved`](Self::insert_reserved).
+    pub(crate) fn reserve_reply(&self, filling: &Filling, now: Millis) -> Result<Reserved<'_>, Refused> {
         let (Some((key, _)), [_, hash]) = (&filling.reply, filling.hashes) else {
             return Err(Refused::Full);
         };
-        // A reserved record counts, so if two threads choose the same key, one of them is refused.
+        let mut shard = self.lock(hash);
         let is_taken = |other| self.is_taken_by(other, key, now).is_some();
         let place = vacant(self.index.vacancy(&mut shard.index, hash, is_taken), Refused::ReplyTaken)?;
-        let reserved = self.reserve(shard, filling).ok_or(Refused::Full)?;
-        self.index.fill(&mut shard.index, place, hash, reserved.0);
-        Ok(reserved)
+        let (number, record, generation) = self.reserve(&mut shard, filling).ok_or(Refused::Full)?;
+        self.index.fill(&mut shard.index, place, hash, number);
+        Ok(Reserved { handle: Handle { record: number, generation }, record })
+    }
+
+    /// Makes a reserved record the connection of both its keys, or else frees it.
+    pub(crate) fn insert_reserved<'t>(
+        &self,
+        reserved: Reserved<'t>,
+        filling: &Filling,
+        now: Millis,
+    ) -> Result<(Handle, &'t Record), Refused> {
+        let ([hash, reply_hash], Reserved { handle, record }) = (filling.hashes, reserved);
+        let inserted = {
+            let mut shard = self.lock(hash);
+            let vacancy = self.index.vacancy(&mut shard.index, hash, |other| {
+                other != handle.record && self.is_live_with(other, &filling.key, now)
+            });
+            vacant(vacancy, Refused::Taken).map(|place| {
+                self.index.fill(&mut shard.index, place, hash, handle.record);
+                record.publish();
+                shard.connections += 1;
+            })
+        };
+        if let Err(refused) = inserted {
+            let mut shard = self.lock(reply_hash);
+            self.index.remove(&mut shard.index, reply_hash, handle.record);
+            self.give_back(&mut shard, handle.record, record);
+            return Err(refused);
+        }
+        Ok((handle, record))
     }
 
     /// Returns whether a record is a connection with this key.

@@ -147,6 +147,24 @@ pub(crate) struct Place<'t> {
     pub(crate) bucket: Option<&'t Bucket>,
     /// The record that the hash most likely means, if it was prefetched.
     pub(crate) guess: Option<(u32, &'t Record)>,
+    /// If no connection has the hash: the reply key that a translated one will most likely get.
+    pub(crate) reply: Option<FirstReply>,
+}
+
+/// The first reply key that is tried for a new IPv4 connection, and its hash; its bucket was prefetched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstReply {
+    pub(crate) addresses: u64,
+    pub(crate) ports: u64,
+    pub(crate) hash: u64,
+}
+
+impl FirstReply {
+    /// Returns whether it is this key, which has the same protocol and zone.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, key: &Key) -> bool {
+        !key.v6 && self.addresses == key.address_word() && self.ports == key.port_word()
+    }
 }
 
 /// The connections of a datapath.
@@ -172,7 +190,9 @@ pub struct Conntrack {
 /// State of the present round of the sweep.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
+    /// The record to visit next, and how many are due.
     pub(crate) at: u32,
+    pub(crate) left: u32,
     pub(crate) last: Option<Millis>,
 }
 

@@ -58,7 +58,7 @@ fn track(ct: &Conntrack, recent: &mut Recent, l3: &[u8]) -> (u8, bool) {
     if !found {
         let mut read = Read::default();
         ct.read(&packet, (&meta, true), &plan, (&mut read, &mut Checks::default()));
-        ct.prefetch(&mut read);
+        ct.prefetch(&mut read, Some(&plan));
         ct.track_read(&read, (&mut meta, true), &plan, recent);
     }
     // Reports a hit in any case, so that misses do not pause the cache.

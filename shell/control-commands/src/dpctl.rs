@@ -4,7 +4,7 @@ use crate::answer::{Answer, unknown};
 use crate::dpctl_call::{Call, EINVAL, Failed, all, find, open};
 use crate::dpctl_flows::FileOp;
 use crate::dpif::config_text;
-use crate::{dpctl_ct, dpctl_flows, dpctl_ipf, dpctl_ports};
+use crate::{dpctl_ct, dpctl_ct_many, dpctl_flows, dpctl_ipf, dpctl_ports};
 use ctl::names;
 use netdev::stats::Stats;
 use std::collections::BTreeMap;
@@ -16,9 +16,7 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         Ok(parsed) => parsed,
         Err(text) => return Answer::Now(Err(text)),
     };
-    if name == names::DPCTL_DUMP_CONNTRACK
-        && let Some(text) = dpctl_ct::dump_many(switch, &mut call, args)
-    {
+    if let Some(text) = dpctl_ct_many::execute(switch, &mut call, name, args) {
         return Answer::Long(text);
     }
     let done = match name {

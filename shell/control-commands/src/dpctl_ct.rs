@@ -5,10 +5,9 @@ use conntrack::{Entry, TcpState, ZoneLimit};
 use flow::text::next_key_value;
 use openflow::text::parse_ct_flush;
 use packet::ipproto;
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 use switch::{Backer, Switch, connections};
-use unixctl::LongText;
 
 /// Protocols that are counted by name.
 const PROTOCOLS: [(&str, u8); 6] = [
@@ -19,10 +18,6 @@ const PROTOCOLS: [(&str, u8); 6] = [
     ("DCCP", 33),
     ("IGMP", ipproto::IGMP),
 ];
-/// Number of connections from which a list is made piece by piece, without order.
-const MANY: u32 = 20_000;
-/// Records that are visited for a piece: some hundred microseconds.
-const IN_A_PIECE: u32 = 512;
 /// Shards per line of `ct-bkts`.
 const IN_A_LINE: usize = 8;
 
@@ -36,7 +31,7 @@ fn zone_of(arg: &str) -> Option<u16> {
 }
 
 /// Takes a zone from the end of the arguments.
-fn with_zone(args: &[String]) -> (Option<u16>, &[String]) {
+pub(crate) fn with_zone(args: &[String]) -> (Option<u16>, &[String]) {
     match args {
         [before @ .., last] if zone_of(last).is_some() => (zone_of(last), before),
         _ => (None, args),
@@ -44,7 +39,7 @@ fn with_zone(args: &[String]) -> (Option<u16>, &[String]) {
 }
 
 /// The arguments after the datapath's name, if that is given.
-fn behind_name<'a>(switch: &Switch, args: &'a [String]) -> &'a [String] {
+pub(crate) fn behind_name<'a>(switch: &Switch, args: &'a [String]) -> &'a [String] {
     match args {
         [name, rest @ ..] if find(switch, name).is_some() => rest,
         _ => args,
@@ -64,32 +59,6 @@ pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
     Ok(())
 }
 
-/// Lists many connections, in no order: the list is made while the client reads it. `None`: there are few connections, or the
-/// arguments are wrong.
-pub(crate) fn dump_many(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
-    let (zone, args) = with_zone(args);
-    let errors = call.text.len();
-    let Ok((backer, _)) = open(switch, call, args, 1) else {
-        call.text.truncate(errors);
-        return None;
-    };
-    if backer.datapath.conntrack().count() < MANY {
-        return None;
-    }
-    let (datapath, now) = (Arc::downgrade(&backer.datapath), switch.clock.now());
-    let (verbose, statistics) = (call.verbose, call.statistics);
-    let mut next = 0;
-    Some(LongText::new(move |text| {
-        // The datapath may be deleted while its connections are listed.
-        let Some(datapath) = datapath.upgrade() else { return false };
-        next = datapath.conntrack().dump_some((next, IN_A_PIECE), zone, now, |entry| {
-            *text += &entry.text(verbose, statistics);
-            text.push('\n');
-        });
-        next != 0
-    }))
-}
-
 pub(crate) fn dump_expected(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (zone, args) = with_zone(args);
     let (backer, _) = open(switch, call, args, 1)?;
@@ -107,6 +76,16 @@ pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result
 }
 
 pub(crate) fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (verbose, zone, rest) = stats_args(call, args);
+    let (backer, _) = open(switch, call, rest, 1)?;
+    let mut counts = Counts::default();
+    entries(switch, backer, zone).iter().for_each(|e| counts.add(e));
+    call.text += &counts.text(verbose);
+    Ok(())
+}
+
+/// The arguments of `ct-stats-show`: verbose, zone, the others.
+pub(crate) fn stats_args<'a>(call: &Call, args: &'a [String]) -> (bool, Option<u16>, &'a [String]) {
     let (mut rest, mut zone, mut verbose) = (args, None, call.verbose);
     while let [before @ .., last] = rest {
         match last.starts_with("verbose") {
@@ -116,29 +95,42 @@ pub(crate) fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result
         }
         rest = before;
     }
-    let (backer, _) = open(switch, call, rest, 1)?;
-    call.text += &stats_text(&entries(switch, backer, zone), verbose);
-    Ok(())
+    (verbose, zone, rest)
 }
 
-fn stats_text(entries: &[Entry], verbose: bool) -> String {
-    let of = |proto: u8| entries.iter().filter(|e| e.original.proto() == proto).count();
-    let line = |name: &str, n: usize| if n == 0 { String::new() } else { format!("  {name}: {n}\n") };
-    let mut text = format!("Connections Stats:\n    Total: {}\n", entries.len());
-    text += &line("TCP", of(ipproto::TCP));
-    if verbose && of(ipproto::TCP) != 0 {
-        text += "    Conn per TCP states:\n";
-        for state in TcpState::ALL {
-            let n = entries.iter().filter(|e| e.tcp_state() == Some(state)).count();
-            if n != 0 {
-                let _ = writeln!(text, "\t  [{}]={n}", state.name());
+/// Numbers of connections by protocol, and of TCP by state.
+#[derive(Default)]
+pub(crate) struct Counts {
+    protocols: BTreeMap<u8, usize>,
+    states: BTreeMap<TcpState, usize>,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        *self.protocols.entry(entry.original.proto()).or_default() += 1;
+        entry.tcp_state().into_iter().for_each(|state| *self.states.entry(state).or_default() += 1);
+    }
+
+    pub(crate) fn text(&self, verbose: bool) -> String {
+        let of = |proto: u8| self.protocols.get(&proto).copied().unwrap_or(0);
+        let line = |name: &str, n: usize| if n == 0 { String::new() } else { format!("  {name}: {n}\n") };
+        let total: usize = self.protocols.values().sum();
+        let mut text = format!("Connections Stats:\n    Total: {total}\n");
+        text += &line("TCP", of(ipproto::TCP));
+        if verbose && of(ipproto::TCP) != 0 {
+            text += "    Conn per TCP states:\n";
+            for state in TcpState::ALL {
+                if let Some(n) = self.states.get(&state) {
+                    let _ = writeln!(text, "\t  [{}]={n}", state.name());
+                }
             }
         }
+        text.extend(PROTOCOLS.iter().map(|(name, proto)| line(name, of(*proto))));
+        // Connections of ICMPv6 count only in the total, as in Open vSwitch.
+        let named =
+            [ipproto::TCP, ipproto::ICMPV6].into_iter().chain(PROTOCOLS.iter().map(|(_, proto)| *proto));
+        text + &line("Other", total - named.map(of).sum::<usize>())
     }
-    text.extend(PROTOCOLS.iter().map(|(name, proto)| line(name, of(*proto))));
-    // Connections of ICMPv6 count only in the total, as in Open vSwitch.
-    let named = [ipproto::TCP, ipproto::ICMPV6].into_iter().chain(PROTOCOLS.iter().map(|(_, proto)| *proto));
-    text + &line("Other", entries.len() - named.map(of).sum::<usize>())
 }
 
 pub(crate) fn buckets(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {

@@ -19,6 +19,7 @@ mod detrace;
 mod dpctl;
 mod dpctl_call;
 mod dpctl_ct;
+mod dpctl_ct_many;
 mod dpctl_flows;
 mod dpctl_ipf;
 mod dpctl_ports;

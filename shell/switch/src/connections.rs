@@ -10,12 +10,18 @@ use openflow::session::{CtFlush, CtTuple};
 use openflow::text::ct_flush_text;
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 use units::Millis;
 
 static LOG: Module = Module::new("ct_dpif");
 static TABLE_LOG: Module = Module::new("conntrack");
 
 static EXHAUSTED: RateLimit = RateLimit::new(5, 5);
+
+/// Time of a turn of the main loop in which connections are swept: what waits for the main loop is delayed by no more.
+const SWEEP_TIME: Duration = Duration::from_micros(50);
+/// Records between two looks at the clock: some microseconds, or 50 if all of them have expired.
+const IN_A_STEP: u32 = 128;
 
 /// The requested connection does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +30,31 @@ pub struct NotFound;
 /// Removes the connections that match. A connection with both ends given is looked up in zone 0 if no zone is given,
 /// in both directions, and must exist.
 pub fn flush(backer: &Backer, wanted: &CtFlush) -> Result<(), NotFound> {
-    let what = match (wanted.zone, ct_flush_text(wanted)) {
-        (zone, Some(text)) => format!("zone={} {text}", zone.unwrap_or(0)),
-        (Some(zone), None) => format!("zone {zone}"),
-        (None, None) => "<all>".to_owned(),
-    };
-    runtime::debug!(LOG, "{}: ct_flush: {what}", backer.name());
+    log_flush(backer, wanted);
     let table = backer.datapath.conntrack();
     if is_one(wanted) {
         return flush_one(table, wanted);
     }
     table.flush(wanted.zone, &filter(wanted));
     Ok(())
+}
+
+/// The zone and the filter of a flush that the caller does in steps; `None`: it names one connection.
+pub fn filter_of_many(backer: &Backer, wanted: &CtFlush) -> Option<(Option<u16>, Filter)> {
+    if is_one(wanted) {
+        return None;
+    }
+    log_flush(backer, wanted);
+    Some((wanted.zone, filter(wanted)))
+}
+
+fn log_flush(backer: &Backer, wanted: &CtFlush) {
+    let what = match (wanted.zone, ct_flush_text(wanted)) {
+        (zone, Some(text)) => format!("zone={} {text}", zone.unwrap_or(0)),
+        (Some(zone), None) => format!("zone {zone}"),
+        (None, None) => "<all>".to_owned(),
+    };
+    runtime::debug!(LOG, "{}: ct_flush: {what}", backer.name());
 }
 
 /// Applies the database's limits and timeouts of zones. Limits that the database no longer has are removed.
@@ -60,10 +79,23 @@ pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
     backer.config = wanted.clone();
 }
 
-/// Removes expired connections, and logs if connections found no free address or port for NAT.
+/// Visits some of the records of connections that the sweep has to visit, and removes expired connections. The main loop calls it in each
+/// turn, and until [`is_sweeping`] is false.
+pub fn sweep(backer: &Backer, now: Millis) {
+    let start = Instant::now();
+    while backer.datapath.conntrack().sweep_some(IN_A_STEP, now) && start.elapsed() < SWEEP_TIME {}
+}
+
+/// Whether the sweep has records to visit.
+pub fn is_sweeping(backer: &Backer) -> bool {
+    backer.datapath.conntrack().is_sweeping()
+}
+
+/// Begins to remove expired connections, and logs if connections found no free address or port for NAT.
 pub fn expire(backer: &Backer, now: Millis) {
     let table = backer.datapath.conntrack();
-    table.sweep(now);
+    table.begin_sweep(now);
+    sweep(backer, now);
     if table.take_exhausted() > 0 {
         runtime::warn_rl!(
             TABLE_LOG,

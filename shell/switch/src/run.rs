@@ -306,6 +306,7 @@ impl Switch {
             }
         }
         if now.since(self.last.expiry) < EXPIRY_INTERVAL {
+            self.datapaths.all().for_each(|backer| connections::sweep(backer, now));
             return;
         }
         self.last.expiry = now;
@@ -378,6 +379,9 @@ impl Switch {
             bridge.conns.wait(set, now);
             let barriers = bridge.unfinished.barriers.values().map(Barrier::deadline);
             barriers.chain(fail_open::deadline(bridge)).for_each(|deadline| set.deadline(deadline));
+        }
+        if self.datapaths.all().any(connections::is_sweeping) {
+            set.wake_now();
         }
         if !self.bridges.is_empty() {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);

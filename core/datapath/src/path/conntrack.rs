@@ -259,7 +259,8 @@ impl<A: Actions> Stage for Track<'_, '_, A> {
                 (read, &mut *checks),
             );
         }
-        prefetch(conntrack, &mut reads[..known.len().min(TOGETHER)]);
+        let together = actions.same().map(|_| &plan);
+        prefetch((conntrack, together), &mut reads[..known.len().min(TOGETHER)]);
         for (n, (read, known)) in reads.iter().zip(known).enumerate() {
             let i = (first + n) % BATCH;
             let Some(action) = actions.of(i) else {
@@ -288,12 +289,12 @@ fn plan_of<'a, 'p, A: Actions>(
     plan
 }
 
-/// Prefetches the records of the connections that the packets most likely have.
+/// Prefetches the records of the connections that the packets most likely have. `plan`: that of all packets, if it is one.
 #[inline(always)]
-fn prefetch<'t>(conntrack: &'t Conntrack, reads: &mut [Read<'t>]) {
+fn prefetch<'t>((conntrack, plan): (&'t Conntrack, Option<&Plan<'t>>), reads: &mut [Read<'t>]) {
     let mut any_ipv6 = false;
     for read in reads.iter_mut() {
-        any_ipv6 |= conntrack.prefetch(read);
+        any_ipv6 |= conntrack.prefetch(read, plan);
     }
     if any_ipv6 {
         for read in reads.iter() {
@@ -378,7 +379,7 @@ pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet], 
         for (read, p) in reads.iter_mut().zip(group.iter_mut()) {
             read_one((conntrack, &plan), (p, is_known), (read, &mut checks));
         }
-        prefetch(conntrack, &mut reads[..group.len()]);
+        prefetch((conntrack, Some(&plan)), &mut reads[..group.len()]);
         for (read, p) in reads.iter().zip(group.iter_mut()) {
             track_one((&mut *batch, conntrack), (&plan, &mut *connections), read, p);
         }

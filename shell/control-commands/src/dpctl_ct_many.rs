@@ -1,0 +1,101 @@
+//! Commands that visit each of many connections: lists, counts and flushes. They do it in steps of the main loop, between which the switch
+//! does everything else. Packets are not delayed: a list takes no lock that they take, and a removal takes one for itself.
+
+use crate::dpctl_call::{Call, open};
+use crate::dpctl_ct::{Counts, behind_name, stats_args, with_zone};
+use conntrack::{Conntrack, Entry};
+use ctl::names;
+use openflow::text::parse_ct_flush;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use switch::{Backer, Switch, connections};
+use units::Millis;
+use unixctl::LongText;
+
+/// Number of connections from which a command takes steps. Lists have no order then.
+const MANY: u32 = 20_000;
+/// Time of a step: what waits for the main loop is delayed by no more.
+const STEP_TIME: Duration = Duration::from_micros(50);
+/// Records between two looks at the clock.
+const IN_A_ROW: u32 = 32;
+
+/// Executes a command in steps. `None`: there are few connections, the command visits none, or the arguments are wrong.
+pub(crate) fn execute(switch: &Switch, call: &mut Call, name: &str, args: &[String]) -> Option<LongText> {
+    let errors = call.text.len();
+    let found = match name {
+        names::DPCTL_DUMP_CONNTRACK => dump(switch, call, args),
+        names::DPCTL_CT_STATS_SHOW => stats(switch, call, args),
+        names::DPCTL_FLUSH_CONNTRACK => flush(switch, call, args),
+        _ => None,
+    };
+    if found.is_none() {
+        call.text.truncate(errors);
+    }
+    found
+}
+
+/// The datapath of a command, if it has many connections.
+fn large<'s>(switch: &'s Switch, call: &mut Call, args: &[String], most: usize) -> Option<&'s Backer> {
+    let (backer, _) = open(switch, call, args, most).ok()?;
+    (backer.datapath.conntrack().count() >= MANY).then_some(backer)
+}
+
+fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
+    let (zone, args) = with_zone(args);
+    let backer = large(switch, call, args, 1)?;
+    let (verbose, statistics) = (call.verbose, call.statistics);
+    let mut visit = visit(zone, switch.clock.now());
+    Some(in_steps(backer, move |table, next, text| {
+        visit(table, next, &mut |entry| {
+            *text += &entry.text(verbose, statistics);
+            text.push('\n');
+        })
+    }))
+}
+
+fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
+    let (verbose, zone, rest) = stats_args(call, args);
+    let backer = large(switch, call, rest, 1)?;
+    let (mut visit, mut counts) = (visit(zone, switch.clock.now()), Counts::default());
+    Some(in_steps(backer, move |table, next, text| {
+        let next = visit(table, next, &mut |entry| counts.add(&entry));
+        if next == 0 {
+            *text += &counts.text(verbose);
+        }
+        next
+    }))
+}
+
+fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
+    let wanted = parse_ct_flush(behind_name(switch, args)).ok()?;
+    let backer = large(switch, call, args, 4)?;
+    let (zone, filter) = connections::filter_of_many(backer, &wanted)?;
+    Some(in_steps(backer, move |table, next, _| table.flush_some((next, IN_A_ROW), zone, &filter).0))
+}
+
+/// Calls a function for some entries from a record number on; returns the number to continue from, or 0.
+fn visit(
+    zone: Option<u16>,
+    now: Millis,
+) -> impl FnMut(&Conntrack, u32, &mut dyn FnMut(Entry)) -> u32 + 'static {
+    move |table, next, each| table.dump_some((next, IN_A_ROW), zone, now, each)
+}
+
+/// Text that a function adds to, each time for some records from a number on. It returns the number to continue from, or 0.
+fn in_steps(
+    backer: &Backer,
+    mut some: impl FnMut(&Conntrack, u32, &mut String) -> u32 + 'static,
+) -> LongText {
+    let (datapath, mut next) = (Arc::downgrade(&backer.datapath), 0);
+    LongText::new(move |text| {
+        // The datapath may be deleted meanwhile.
+        let Some(datapath) = datapath.upgrade() else { return false };
+        let start = Instant::now();
+        loop {
+            next = some(datapath.conntrack(), next, text);
+            if next == 0 || start.elapsed() >= STEP_TIME {
+                return next != 0;
+            }
+        }
+    })
+}
