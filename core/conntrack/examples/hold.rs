@@ -1,6 +1,7 @@
 //! Measures a table of millions of connections over time: `cargo run --release -p conntrack --example hold`.
 //!
-//! `hold pauses [connections]`: how long single packets take on a worker, alone and while another thread sweeps, dumps and flushes.
+//! `hold pauses [connections]`: how long single packets take on a worker, alone and while another thread sweeps, dumps and flushes in
+//! steps, as the main loop does; and how long the longest step takes. Both in processor time of the thread.
 //!
 //! `hold churn [per second] [seconds]`: memory while new connections begin and expire at a constant rate. Time is virtual, so ten minutes
 //! of it take less than one.
@@ -17,6 +18,10 @@ use shared::packet;
 
 /// A packet that takes longer counts as a pause: a poll thread must not lose more time at once.
 const PAUSE: Duration = Duration::from_micros(100);
+/// Time of a step, as in the main loop, and records between two looks at the clock: of a sweep, and of a list or a flush.
+const STEP: Duration = Duration::from_micros(50);
+const SWEPT: u32 = 128;
+const LISTED: u32 = 32;
 /// Interval between the main loop's sweeps in `churn`.
 const SWEEP_EVERY: u64 = 500;
 
@@ -109,6 +114,20 @@ fn beside(what: &str, ct: &Conntrack, known: u64, new_from: &mut u64, run: impl 
     );
 }
 
+/// Calls a function, which takes a step and returns whether there are more, until it returns false. Prints the longest step.
+fn in_steps(what: &str, mut step: impl FnMut() -> bool) {
+    let (mut longest, mut steps, mut more) = (Duration::ZERO, 0, true);
+    while more {
+        let (start, own) = (Instant::now(), own_time());
+        while more && start.elapsed() < STEP {
+            more = step();
+        }
+        longest = longest.max(own_time().saturating_sub(own));
+        steps += 1;
+    }
+    println!("{what}: {steps} steps, the longest {:.0} us", longest.as_secs_f64() * 1e6);
+}
+
 fn pauses(n: u64) {
     let ct = Conntrack::new(7);
     ct.set_max(u32::MAX >> 6);
@@ -117,15 +136,34 @@ fn pauses(n: u64) {
     println!("{} connections: {} MB", ct.count(), resident_mb() - before);
     let new = &mut n.clone();
     ct.sweep(Millis(0));
+    let sweep = |what: &str, at: &[u64]| {
+        for now in at {
+            ct.begin_sweep(Millis(*now));
+            in_steps(what, || ct.sweep_some(SWEPT, Millis(*now)));
+        }
+    };
     beside("nothing", &ct, n, new, || ());
-    beside("a sweep without expired ones", &ct, n, new, || ct.sweep(Millis(30_000)));
-    beside("a dump", &ct, n, new, || println!("{} entries", ct.dump(None, Millis(1000)).len()));
+    beside("a sweep without expired ones", &ct, n, new, || sweep("sweep", &[30_000]));
+    beside("a list as text", &ct, n, new, || {
+        let (mut next, mut text, mut bytes) = (0, String::new(), 0);
+        in_steps("list", || {
+            next =
+                ct.dump_some((next, LISTED), None, Millis(1000), |entry| text += &entry.text(false, false));
+            bytes += text.len();
+            text.clear();
+            next != 0
+        });
+        println!("{} MB", bytes >> 20);
+    });
+    let filter = Filter { proto: Some(6), ..Filter::default() };
     beside("a flush that matches nothing", &ct, n, new, || {
-        _ = ct.flush(None, &Filter { proto: Some(6), ..Filter::default() });
+        let mut next = 0;
+        in_steps("flush", || {
+            next = ct.flush_some((next, LISTED), None, &filter).0;
+            next != 0
+        });
     });
-    beside("a sweep that removes all", &ct, n, new, || {
-        (1..=2).for_each(|i| ct.sweep(Millis(i * 10_000_000)));
-    });
+    beside("a sweep that removes all", &ct, n, new, || sweep("sweep", &[10_000_000, 20_000_000]));
 }
 
 fn churn(rate: u64, seconds: u64) {

@@ -145,7 +145,8 @@ impl Conntrack {
     /// Prefetches what the insertion of a new connection writes.
     #[inline(never)]
     fn prefetch_insertion<'t>(&'t self, read: &mut Read<'t>, plan: &Plan<'t>) {
-        let Some(usual) = plan.usual_nat else { return plan.table.prefetch_insertion(read.place.hash) };
+        plan.table.prefetch_insertion(read.place.hash);
+        let Some(usual) = plan.usual_nat else { return };
         let (meta_bits, addresses, ports) = match (read.kind, &read.subject) {
             (PacketKind::Ipv4, _) => (read.words.meta_bits, read.words.addresses, read.words.ports),
             (PacketKind::Other, Some(Subject { key, related: false, .. }))

@@ -30,8 +30,10 @@ const BUCKET_BITS: u32 = 18;
 const ENTRIES: usize = if cfg!(loom) { 2 } else { 7 };
 /// Average number of entries per bucket above which a bucket is added.
 const LOAD: u32 = if cfg!(loom) { 8 } else { 4 };
-/// The part of a shard's version that is the number of its buckets.
+/// The part of a shard's version that is the number of its buckets, with [`DUE`].
 const SIZE_BITS: u32 = 32;
+/// The bit of a version that says that the next entry makes a bucket be split. A hint for prefetches.
+const DUE: u64 = 1 << 31;
 
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -80,6 +82,18 @@ pub(crate) fn shard_of(hash: u64) -> usize {
 
 fn entry_of(hash: u64, record: u32) -> u64 {
     hash >> RECORD_BITS << RECORD_BITS | u64::from(record + 1)
+}
+
+/// The number of buckets of a shard with this version.
+#[inline(always)]
+fn size_of(version: u64) -> u32 {
+    version as u32 & !(DUE as u32)
+}
+
+/// The bucket that is split next in a shard of `size` buckets.
+#[inline(always)]
+fn next_split(size: u32) -> u32 {
+    size - (1 << size.ilog2())
 }
 
 /// The bucket of a hash in its shard, which has `size` buckets.
@@ -135,7 +149,7 @@ impl Index {
 
     /// Number of buckets of a shard whose lock the caller holds.
     fn size(&self, shard: usize) -> u32 {
-        self.versions[shard].load(Ordering::Relaxed) as u32
+        size_of(self.versions[shard].load(Ordering::Relaxed))
     }
 
     /// Prefetches the bucket of a hash.
@@ -147,13 +161,27 @@ impl Index {
         Some(bucket)
     }
 
+    /// Prefetches what the insertion of an entry reads and writes.
+    #[inline(always)]
+    pub(crate) fn prefetch_insertion(&self, hash: u64) {
+        let shard = shard_of(hash);
+        let version = self.versions[shard].load(Ordering::Relaxed);
+        let size = size_of(version);
+        let prefetch = |at: u32| self.bucket(shard, at).into_iter().for_each(cpu::prefetch_read);
+        prefetch(bucket_of(hash, size));
+        if version & DUE != 0 {
+            prefetch(next_split(size));
+            prefetch(size);
+        }
+    }
+
     /// Searches the records of a hash with `is` and returns its first result. Reads without a lock.
     #[inline(always)]
     pub(crate) fn find<T>(&self, hash: u64, mut is: impl FnMut(u32) -> Option<T>) -> Option<T> {
         let shard = shard_of(hash);
         let mut version = self.versions[shard].load(Ordering::Acquire);
         loop {
-            for bucket in self.chain(self.bucket(shard, bucket_of(hash, version as u32))) {
+            for bucket in self.chain(self.bucket(shard, bucket_of(hash, size_of(version)))) {
                 for entry in &bucket.entries {
                     let entry = entry.load(Ordering::Acquire);
                     if (entry ^ hash) >> RECORD_BITS == 0
@@ -228,6 +256,9 @@ impl Index {
         let size = self.size(shard);
         if state.entries > size * LOAD {
             self.split(state, shard, size);
+        } else if state.entries == size * LOAD {
+            let version = self.versions[shard].load(Ordering::Relaxed);
+            self.versions[shard].store(version | DUE, Ordering::Release);
         }
     }
 
@@ -252,7 +283,7 @@ impl Index {
         if size >= 1 << BUCKET_BITS {
             return;
         }
-        let from = size - (1 << size.ilog2());
+        let from = next_split(size);
         let Some(new) = self.buckets.make(size << SHARD_BITS | shard as u32) else { return };
         // All entries of the old bucket have the same lower bits. Those that move have the next bit set, too.
         let moves = |entry: u64| entry >> (RECORD_BITS + size.ilog2()) & 1 != 0;
@@ -277,7 +308,7 @@ impl Index {
             }
         }
         let version = self.versions[shard].load(Ordering::Relaxed);
-        self.versions[shard].store(version + 1, Ordering::Release);
+        self.versions[shard].store((version & !DUE) + 1, Ordering::Release);
         let first = self.bucket(shard, from);
         for bucket in self.chain(first) {
             bucket.entries.iter().filter(|e| moves(e.load(Ordering::Relaxed))).for_each(clear);

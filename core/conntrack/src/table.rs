@@ -117,7 +117,7 @@ impl Table {
     /// Prefetches what the insertion of an entry with this hash reads and writes.
     #[inline(always)]
     pub(crate) fn prefetch_insertion(&self, hash: u64) {
-        _ = self.index.prefetch(hash);
+        self.index.prefetch_insertion(hash);
         cpu::prefetch_lines(&self.shards[shard_of(hash)]);
     }
 
