@@ -7,6 +7,8 @@ from lib import lab, raw
 
 SERVER, SPOOFED = "10.1.1.2", "11.0.%d.%d"
 MAX = 1000
+# More than from which commands visit connections in steps.
+MANY = 24_000
 # Port 3 is the attacker's; its packets end behind the tracker.
 RULES = """table=0,priority=10,arp,actions=NORMAL
 table=0,priority=5,ip,actions=ct(table=1,zone=9)
@@ -105,6 +107,11 @@ def segment(n, flags=2, port=80, data=b""):
     return raw.ip4(spoofed(n), SERVER, 6, body[:16] + total.to_bytes(2, "big") + body[18:])
 
 
+def datagram(n, port):
+    """A datagram of UDP without a checksum from the n-th source."""
+    return raw.ip4(spoofed(n), SERVER, 17, (1024).to_bytes(2, "big") + port.to_bytes(2, "big") + b"\0\x08\0\0")
+
+
 def fragment(n, ident, offset, size, more=True):
     """A fragment of UDP from the n-th source; the offset in units of eight bytes."""
     packet = bytearray(raw.ip4(spoofed(n), SERVER, 17, bytes(size)))
@@ -148,3 +155,31 @@ def test_commands_of_strangers():
     assert a.honest() == (20, 20)
     expected = a.switch.appctl("dpctl/dump-conntrack-exp", "zone=9").split("\n")
     assert len(expected) <= MAX, len(expected)
+
+
+def test_many_connections():
+    """The list, the counts and the removal of many connections, which are made in steps, contain each connection once."""
+    a = Attacked()
+    s = a.switch
+    s.appctl("dpctl/ct-set-maxconns", str(2 * MANY))
+    packets = [datagram(n, 7 + n % 2) for n in range(MANY)]
+
+    def begun():
+        # Again, if the device has dropped some.
+        a.send(packets)
+        return a.connections() > MANY
+
+    lab.wait_until(begun, "many connections")
+    known = s.appctl("dpctl/dump-conntrack", "zone=9").splitlines()
+    assert len(known) == len(set(known)) and sum(line.startswith("udp,") for line in known) == MANY, len(known)
+    assert re.search(r"Total: %d\n  TCP: %d\n  UDP: %d$" % (len(known), len(known) - MANY, MANY), s.appctl("dpctl/ct-stats-show", "zone=9").strip())
+    assert s.appctl("dpctl/ct-stats-show", "zone=8") == "Connections Stats:\n    Total: 0\n"
+
+    # Packets of the last round may still arrive, so one flush may not be enough.
+    def left(*filters):
+        s.appctl("dpctl/flush-conntrack", *filters)
+        return s.appctl("dpctl/dump-conntrack").count("udp,")
+
+    lab.wait_until(lambda: left("zone=9", "ct_nw_proto=17,ct_tp_dst=7") == MANY // 2, "half of them are left")
+    lab.wait_until(begun, "all of them again")
+    lab.wait_until(lambda: left() == 0, "no connection is left")

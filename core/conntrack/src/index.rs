@@ -127,7 +127,8 @@ impl Default for Index {
             overflow_numbers: Numbers::new(SLOTS_MAX),
             versions: (0..SHARDS).map(|_| AtomicU64::new(1)).collect(),
         };
-        index.buckets.make(0);
+        // The first bucket of each shard.
+        (0..SHARDS as u32).for_each(|shard| _ = index.buckets.make(shard));
         index
     }
 }

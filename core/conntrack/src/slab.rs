@@ -1,13 +1,14 @@
 //! Slots that never move, allocated in chunks and read without a lock.
 //!
-//! A chunk has 1,024 slots, so that a worker can allocate one in some microseconds. A directory of two levels
-//! contains the chunks. They are never freed, because a reader may use any slot number at any time.
+//! A chunk has 256 slots, so that a worker that allocates one of 32 KiB loses about 20 us: the kernel clears eight pages. With 1,024 slots it
+//! lost 100 us and more. A directory of two levels contains the chunks. They are never freed, because a reader may use any slot number at any
+//! time.
 
 use crate::atomic::Slot;
 use std::sync::OnceLock;
 
 /// Slots per chunk, and chunks per part of the directory, as powers of two.
-const CHUNK_BITS: u32 = if cfg!(loom) { 2 } else { 10 };
+const CHUNK_BITS: u32 = if cfg!(loom) { 2 } else { 8 };
 const PART_BITS: u32 = 9;
 /// Maximum number of slots.
 pub(crate) const SLOTS_MAX: u32 = 1 << 28;
