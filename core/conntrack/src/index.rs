@@ -398,9 +398,7 @@ impl Index {
 }
 
 #[cfg(all(test, loom))]
-#[path = "index_model.rs"]
 mod model;
 
 #[cfg(all(test, not(loom)))]
-#[path = "index_tests.rs"]
 mod tests;
