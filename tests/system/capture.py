@@ -114,6 +114,14 @@ def test_a_tool_that_does_not_read_harms_nobody():
     assert lost() and ping(a, "10.1.1.2")
     capture.process.kill()
     lab.wait_until(lambda: running(s) == 0, "the capture ends")
+    # A pipe that nobody reads is full soon; a signal ends the tool all the same.
+    unread = lab.spawn([SLUICE, "capture", "-t", "%s/%s.ctl" % (s.dir, s.name), "-w", "-", "--rate", "0"], env=s.env, stdout=subprocess.PIPE,
+                       stderr=subprocess.DEVNULL)
+    lab.wait_until(lambda: running(s) == 1, "the capture runs")
+    a.run("iperf3", "-c", "10.1.1.2", "-t", "1")
+    unread.send_signal(signal.SIGINT)
+    unread.wait(20 * lab.PATIENCE)
+    lab.wait_until(lambda: running(s) == 0, "the capture ends")
 
 
 def test_wireshark_and_tcpdump():

@@ -8,6 +8,7 @@
 mod ask;
 mod extcap;
 mod lines;
+mod sink;
 mod stream;
 
 use crate::appctl::{Failure, report_failure};
@@ -18,6 +19,7 @@ use crate::page::{Names, Page};
 use ask::{ports, session};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use stream::Output;
 
@@ -121,10 +123,11 @@ fn run(call: &Call, parsed: &Parsed) -> Result<(), Failure> {
         return Ok(());
     }
     let fatal = |e: io::Error, what: &str| Failure::Fatal(format!("{what}: {}", runtime::error_text(&e)));
+    let stdout = || io::stdout().as_fd().try_clone_to_owned().map_err(|e| fatal(e, "standard output"));
     let output = match parsed.value("fifo").or(parsed.value("write")) {
-        Some("-") => Output::Blocks(Box::new(io::stdout())),
-        Some(path) => Output::Blocks(Box::new(File::create(path).map_err(|e| fatal(e, path))?)),
-        None => Output::lines(),
+        Some("-") => Output::blocks(stdout()?),
+        Some(path) => Output::blocks(File::create(path).map_err(|e| fatal(e, path))?.into()),
+        None => Output::lines(stdout()?),
     };
     let reply = session.ask_about("capture/start", &words)?;
     let path = reply["socket"]

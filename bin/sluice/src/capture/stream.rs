@@ -1,9 +1,12 @@
 //! From the socket of a capture to a file, a pipe or lines of text.
 
 use super::lines::Lines;
+use super::sink::Sink;
 use pcapng::{Block, Blocks};
-use std::io::{self, ErrorKind, Read, Write};
+use runtime::signals::Signals;
+use std::io::{self, ErrorKind, Read};
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -13,41 +16,42 @@ const TURN: Duration = Duration::from_millis(100);
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 
 /// Where packets go.
-pub enum Output {
-    /// The blocks of pcapng, unchanged.
-    Blocks(Box<dyn Write>),
-    /// A line for each packet, to standard output.
-    Lines(Lines),
+pub struct Output {
+    sink: Sink,
+    /// Writes a line for each packet; without it, the blocks of pcapng unchanged.
+    lines: Option<Lines>,
 }
 
 impl Output {
-    pub fn lines() -> Output {
-        Output::Lines(Lines::default())
+    pub fn blocks(to: OwnedFd) -> Output {
+        Output { sink: Sink::new(to), lines: None }
+    }
+
+    pub fn lines(to: OwnedFd) -> Output {
+        Output { sink: Sink::new(to), lines: Some(Lines::default()) }
     }
 
     /// Writes a block. `Err`: the reader has closed the pipe, or the file cannot be written.
-    fn put(&mut self, bytes: &[u8], block: &Block<'_>) -> io::Result<()> {
-        match self {
-            Output::Blocks(out) => out.write_all(bytes),
-            Output::Lines(lines) => match lines.of(block) {
-                Some(line) => writeln!(io::stdout(), "{line}"),
+    fn put(&mut self, bytes: &[u8], block: &Block<'_>, signals: &Signals) -> io::Result<()> {
+        match &mut self.lines {
+            None => self.sink.put(bytes, signals),
+            Some(lines) => match lines.of(block) {
+                Some(line) => self.sink.put(format!("{line}\n").as_bytes(), signals),
                 None => Ok(()),
             },
         }
     }
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Output::Blocks(out) => out.flush(),
-            Output::Lines(_) => io::stdout().flush(),
-        }
-    }
+/// Whether the reader has seen enough, or does not read although the user wants to end.
+fn is_end(e: &io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::TimedOut)
 }
 
 /// Copies a capture until `most` packets are written, a signal arrives, the daemon ends, or the reader of the output closes its
 /// pipe. Returns a summary for the user.
 pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<String> {
-    let signals = runtime::signals::Signals::install()?;
+    let signals = Signals::install()?;
     let mut socket = UnixStream::connect(path)?;
     socket.set_read_timeout(Some(TURN))?;
     let (mut blocks, mut packets, mut told) = (Blocks::default(), 0, String::new());
@@ -82,14 +86,13 @@ pub fn copy(path: &str, mut output: Output, most: Option<u64>) -> io::Result<Str
                 Block::Statistics(s) => told = s.comment.to_owned(),
                 _ => {}
             }
-            match output.put(bytes, &block) {
-                // The reader has seen enough.
-                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(summary(packets, "")),
+            match output.put(bytes, &block, &signals) {
+                Err(e) if is_end(&e) => return Ok(summary(packets, "")),
                 done => done?,
             }
         }
-        match output.flush() {
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(summary(packets, "")),
+        match output.sink.flush(&signals) {
+            Err(e) if is_end(&e) => return Ok(summary(packets, "")),
             done => done?,
         }
     }
