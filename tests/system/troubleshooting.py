@@ -1,9 +1,10 @@
-"""The problems of docs/guide/troubleshooting.md: the command that the guide names for each names its cause."""
+"""The ten problems of docs/guide/troubleshooting.md: the page, and the command that the guide names for each, name its cause."""
 import json
 import os
 import subprocess
 
 from lib import lab
+from lib.page import Page
 from lib.pair import SENDER, switch_with_two_namespaces
 
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
@@ -26,8 +27,9 @@ def pinging(ns, *options):
 
 
 def test_where_packets_of_a_flow_are_lost():
-    """sluice why: a missing flow, a wrong VLAN, an MTU, and a link that is gone; its JSON has the same conclusion."""
+    """A missing flow, a wrong VLAN, an MTU, and a link that flaps: sluice why, its JSON, and the page say the same."""
     s, a, b = switch_with_two_namespaces()
+    page = Page(s)
     s.ofctl("del-flows", "br0")
     s.ofctl("add-flow", "br0", "cookie=0x9,icmp,actions=resubmit(,4)")
     s.ofctl("add-flow", "br0", "table=4,icmp,icmp_type=0,actions=NORMAL")
@@ -36,6 +38,8 @@ def test_where_packets_of_a_flow_are_lost():
     line, text = conclusion(s, *ask)
     assert line.startswith("Packets are dropped at port %s: drop_action_of_pipeline." % a.port), text
     assert line.endswith("bridge br0: no flow of table 4 matches"), text
+    page.finding("drop action of pipeline, in by %s" % a.port)
+    assert "The rule that drops it, bridge br0: no flow of table 4 matches" in page.why("in by " + a.port, "icmp")
     # The same from the last drop, and by port.
     line, text = conclusion(s, "--last-drop")
     assert line.endswith("bridge br0: no flow of table 4 matches") and text.startswith("icmp,"), text
@@ -47,6 +51,11 @@ def test_where_packets_of_a_flow_are_lost():
     s.vsctl("set", "port", a.port, "tag=10", "--", "set", "port", b.port, "tag=20")
     line, text = conclusion(s, *ask)
     assert "Port %s is an access port of VLAN 10" % a.port in line and "but not %s (access port of VLAN 20)" % b.port in line, text
+    for port, vlan in ((a.port, "10"), (b.port, "20")):
+        page.shows("port-rows", port, "\t%s\t" % vlan)
+    said = page.why("out by br0", "icmp", "10.1.1.2")
+    assert "Port %s is an access port of VLAN 10, so the packet is in VLAN 10. Other ports in it: br0; not in it: %s (access port of VLAN 20)." % (
+        a.port, b.port) in said and "Port br0 is down." in said, said
     # A sender that does not know the hardware address yet asks for it, in vain for the same reason.
     a.run("ip", "neigh", "del", "10.1.1.2", "dev", "eth0")
     s.ofctl("add-flow", "br0", "table=0,arp,actions=NORMAL")
@@ -60,6 +69,9 @@ def test_where_packets_of_a_flow_are_lost():
     lab.wait_until(lambda: s.vsctl("get", "interface", b.port, "mtu").strip() == "700", "the port's MTU")
     line, text = conclusion(s, *ask)
     assert "at port %s: datapath_drop_tx_mtu_exceeded." % b.port in line and "port %s, 700 bytes." % b.port in line, text
+    page.finding("tx mtu exceeded, out by " + b.port)
+    page.shows("reason-rows", "tx mtu exceeded", "out by %s (" % b.port, ", MTU 700)")
+    assert "The MTU of port %s is 700 bytes; the packet has 928 behind its Ethernet header." % b.port in page.why("tx mtu exceeded")
     reply = json.loads(sluice(s, "why", "--json", "--seconds=0.6", *ask))
     assert "datapath_drop_tx_mtu_exceeded" in reply["conclusion"] and reply["tables"]["rule"].endswith("actions=NORMAL"), reply
     lab.sh("ip", "link", "set", b.port, "mtu", "1500")
@@ -70,13 +82,15 @@ def test_where_packets_of_a_flow_are_lost():
             lab.wait_until(lambda: s.vsctl("get", "interface", b.port, "link_resets") != before, "the link is " + state)
     b.run("ip", "link", "set", "eth0", "down")
     lab.wait_until(lambda: " down* " in sluice(s, "top", "--once", "--interval=0.1", "--page=ports"), "top shows a link that flaps")
+    page.finding("Port %s: its link comes and goes; it has changed " % b.port)
+    page.shows("port-rows", b.port, "down, changed ")
     line, text = conclusion(s, *ask)
     assert "interface %s: the link is down, after " % b.port in s.log(), s.log()
     assert "Port %s has no link." % b.port in line and "The link of port %s has changed" % b.port in line, text
 
 
 def test_answers_that_connection_tracking_does_not_know():
-    """sluice why: a connection of which the switch tracks one direction only."""
+    """A connection of which the switch tracks one direction only: sluice why and the page."""
     s, a, b = switch_with_two_namespaces()
     s.ofctl("del-flows", "br0")
     for flow in ("priority=60000,tcp,in_port=1,actions=output:2", "tcp,ct_state=-trk,actions=ct(table=1)",
@@ -88,13 +102,17 @@ def test_answers_that_connection_tracking_does_not_know():
     line, text = conclusion(s, "tcp", "10.1.1.1", "10.1.1.2:8000")
     assert line.startswith("Packets pass, but answers are dropped at port %s: drop_action_of_pipeline." % b.port), text
     assert "cookie=0x666, table_id=1," in line and "invalid (ct_state=inv|trk)" in line, text
+    said = Page(s).why("in by " + b.port, "invalid for connection tracking")
+    assert "The rule that drops it, bridge br0: cookie=0x666, table_id=1," in said and "it has not seen both directions" in said, said
 
 
 def test_masks_controllers_and_misses():
-    """sluice top and doctor: many masks, a controller that is away, and handlers that are too slow."""
+    """Many masks, a controller that is away, and handlers that are too slow: sluice top, doctor, and the page."""
     s, a, _ = switch_with_two_namespaces()
+    page = Page(s)
     s.vsctl("set-controller", "br0", "tcp:127.0.0.1:6699")
     lab.wait_until(lambda: "no connection to the controller tcp:127.0.0.1:6699: Connection refused" in sluice(s, "doctor"), "doctor names it")
+    page.finding("Bridge br0: controller tcp:127.0.0.1:6699 is not connected")
     s.vsctl("del-controller", "br0")
     s.ofctl("del-flows", "br0")
     flows = "".join("priority=%d,udp,nw_src=10.%d.0.0/%d,nw_dst=10.2.0.0/%d,tp_src=%d,actions=drop\n" % (p + q, p, p, q, 7 + (p + q) % 2 * 2)
@@ -106,6 +124,7 @@ def test_masks_controllers_and_misses():
     top = sluice(s, "top", "--once", "--interval=0.1", "--page=flows")
     masks = int(top.splitlines()[0].split(", ")[1].split()[0])
     assert masks > 32 and top.splitlines()[1].startswith("Port %s has " % a.port), top
+    page.finding("Port %s: its megaflows have " % a.port, "masks, of at most 64")
     # Each packet is a miss, and its translation takes long.
     s.vsctl("set", "open_vswitch", ".", "other_config:n-handler-threads=1")
     flows = "".join("table=%d,actions=resubmit(,%d)\n" % (n, n + 1) for n in range(60))
@@ -115,6 +134,8 @@ def test_masks_controllers_and_misses():
     for _ in range(2):
         a.spawn("python3", "-c", SENDER, "100000000", "lambda r: r.randbytes(8)", **QUIET)
     lab.wait_until(lambda: "datapath_drop_upcall_backlog" in sluice(s, "drops"), "packets are dropped because handlers are too slow", 20)
+    page.finding("upcall backlog, in by " + a.port)
+    page.shows("reason-rows", "upcall backlog", "n-handler-threads gives more threads")
     drops = sluice(s, "drops", "backlog")
     assert "  %s " % a.port in drops and "other_config:n-handler-threads gives more threads" in drops, drops
     thread, = json.loads(sluice(s, "top", "--json", "--interval=0.5"))[0]["threads"]
@@ -148,6 +169,9 @@ def test_full_rings_and_unbalanced_threads():
     text = sluice(s, "top", "--once", "--interval=0.3")
     assert " isolated\n" in text and "! Port in, queue 0: most polls find a full burst" in text, text
     assert "! Poll threads are unbalanced: core 0 is " in text and "(pmd-rxq-affinity)" in text, text
+    page = Page(s)
+    page.finding("Port in, queue 0: most polls find a full burst, so its ring is full. Thread pmd-c00 does not keep up.")
+    page.finding("Poll threads are unbalanced: pmd-c00 is ", "The queues of pmd-c00 are bound to it (pmd-rxq-affinity)")
     # Without affinity a rebalance helps.
     s.vsctl("remove", "interface", "in", "other_config", "pmd-rxq-affinity", "--", "set", "open_vswitch", ".", "other_config:pmd-rxq-isolate=true")
     assert "dpif-netdev/pmd-rxq-rebalance" in sluice(s, "pmd", "plan")

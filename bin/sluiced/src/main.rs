@@ -5,9 +5,9 @@ mod embedded;
 mod man;
 mod options;
 
-use control_commands::{Commands, trace};
+use control_commands::{Commands, trace, why};
 use ctl::By;
-use observe::Observe;
+use observe::{Observe, Question};
 use options::Arguments;
 use runtime::daemon::{Alias, DaemonArgs, remove_stale};
 use runtime::program::{self, Program, Texts};
@@ -120,7 +120,10 @@ fn serve(
         observe.run(&mut switch);
         // One in each turn: a trace may take milliseconds.
         if let Some(wanted) = observe.next_trace() {
-            let result = trace(&mut switch, &wanted.args);
+            let result = match &wanted.question {
+                Question::Trace(args) => trace(&mut switch, args).map(ovsdb::Json::from),
+                Question::Why { port, flow } => why(&mut switch, port.as_deref(), flow),
+            };
             wanted.answer(result);
             program.poll.waker().wake();
         }

@@ -2,6 +2,10 @@
 //!
 //! Only requests that change nothing are accepted: `GET` and `HEAD`.
 
+mod origin;
+
+pub use origin::{Origin, is_safe_host};
+
 use std::str;
 
 /// Bytes of a request, of its first line and its headers.
@@ -22,6 +26,8 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// The client accepts OpenMetrics.
     pub open_metrics: bool,
+    /// For which server and by which page the client asks.
+    pub origin: Origin,
 }
 
 /// Why a request is not served.
@@ -52,25 +58,26 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Request>, Refused> {
         Some("HEAD") => true,
         _ => return Err(Refused::Method),
     };
-    let target = parsed.path.and_then(of_this_server).ok_or(Refused::Malformed)?;
+    let (target, authority) = parsed.path.and_then(split_target).ok_or(Refused::Malformed)?;
+    let origin = Origin::of(parsed.headers, authority)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = if path.is_empty() { "/" } else { path };
     let accepts = parsed.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("accept"));
     let open_metrics = accepts.filter_map(|h| str::from_utf8(h.value).ok()).any(prefers_open_metrics);
     let path = decode(path).ok_or(Refused::Malformed)?;
-    Ok(Some(Request { head_only, path, query: parse_query(query)?, open_metrics }))
+    Ok(Some(Request { head_only, path, query: parse_query(query)?, open_metrics, origin }))
 }
 
-/// The path and query of a request's target: as it is, or behind scheme and host, which any client may send (RFC 9112 section 3.2.2).
-/// The host is not compared: this server has one set of resources under every name.
-fn of_this_server(target: &str) -> Option<&str> {
+/// The path and query of a request's target, and the host before them if there is one, which any client may send
+/// (RFC 9112 section 3.2.2).
+fn split_target(target: &str) -> Option<(&str, Option<&str>)> {
     if target.starts_with('/') {
-        return Some(target);
+        return Some((target, None));
     }
     let (scheme, rest) = target.split_at_checked("http://".len())?;
     let host = rest.find(['/', '?']).unwrap_or(rest.len());
     let is_valid = scheme.eq_ignore_ascii_case("http://") && host > 0;
-    is_valid.then(|| &rest[host..])
+    is_valid.then(|| (&rest[host..], Some(&rest[..host])))
 }
 
 /// Whether a list of media types has OpenMetrics, with at least the weight of plain text.

@@ -259,6 +259,8 @@ metrics! {
         PORT_LINK_RESETS = "sluice_port_link_changes_total", Counter, None;
         /// MTU of the port.
         PORT_MTU = "sluice_port_mtu_bytes", Gauge, Bytes;
+        /// VLAN of an access port, native VLAN of a trunk, or service VLAN; not there for other trunks.
+        PORT_VLAN = "sluice_port_vlan", Gauge, None;
         /// Speed of the port's link.
         PORT_SPEED = "sluice_port_speed_bytes_per_second", Gauge, BytesPerSecond;
         /// Whether the port's BFD session is up.

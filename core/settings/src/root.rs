@@ -93,6 +93,8 @@ settings! {
         .doc("Maximum microseconds that a PMD thread holds packets to send more of them at once; 0: until the end of the iteration.");
     METRICS_LISTEN = oc("metrics-listen").text("ADDRESS:PORT, as in 127.0.0.1:9310 or [::]:9310")
         .doc("Where metrics and the web page are served by TCP, without encryption or password; not set: only at a Unix socket.");
+    METRICS_HOSTS = oc("metrics-hosts").text("names, separated by spaces or commas")
+        .doc("Names with a dot by which clients of metrics-listen may call this host; addresses and names without a dot always work.");
     FLOW_CACHE = oc("flow-cache")
         .choice(&["unified", "ovs", "emc1", "emc1-16k", "emc2", "emc2-16k", "dfc", "cd", "smc"], "unified")
         .doc("The flow cache: Sluice's own, that of Open vSwitch, or one for comparison.");

@@ -76,7 +76,7 @@ fn way(place: Place) -> &'static str {
     }
 }
 
-fn packet(switch: &Switch, found: &Found<'_>) -> Json {
+pub(crate) fn packet(switch: &Switch, found: &Found<'_>) -> Json {
     let drop = &found.drop;
     let rule = deciding_about(switch, found).map(|by| {
         json!({

@@ -60,3 +60,4 @@ mod why;
 
 pub use commands::Commands;
 pub use trace::read_only as trace;
+pub use why::about as why;

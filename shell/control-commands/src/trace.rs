@@ -39,7 +39,7 @@ pub fn read_only(switch: &mut Switch, args: &[String]) -> Result<String, String>
 }
 
 /// Publishes pending changes first, so that the trace uses the configuration as it is now.
-fn publish_all(switch: &mut Switch) {
+pub(crate) fn publish_all(switch: &mut Switch) {
     for backer in switch.datapaths.of_bridges_mut().filter(|b| !b.changes.is_empty()) {
         publish(backer, &mut switch.bridges, &switch.underlay);
     }

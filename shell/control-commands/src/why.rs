@@ -2,9 +2,11 @@
 //! ports, connections. Sluice's own command, in JSON; `sluice why` makes sentences of it.
 
 use crate::capture::filter;
-use crate::last_drop::{deciding, port_of, traced};
+use crate::drops;
+use crate::last_drop::{deciding, port_of, recent, traced};
 use crate::names::DatapathNames;
 use crate::received::received;
+use crate::trace::publish_all;
 use crate::trace_run::run;
 use bridge::vlan::{VlanConfig, VlanMode, VlanTags};
 use conntrack::Entry;
@@ -12,7 +14,7 @@ use datapath::last_drop::Place;
 use dpif::text::DpPortNames;
 use dpif::{DpAction, DropReason};
 use flow::Flow;
-use flow::flow::{VLANS_MAX, ct_state};
+use flow::flow::{VLAN_CFI, VLANS_MAX, ct_state};
 use flow::text::{NoNames, flow_text};
 use openflow_service::BridgePort;
 use ovsdb::Json;
@@ -30,6 +32,22 @@ const SEARCHED_MAX: u32 = 50_000;
 const PASSES: usize = 8;
 /// The longest packet.
 const PACKET_MAX: usize = 1 << 16;
+/// Recent drops in an answer about a flow: each takes a trace of the main thread.
+const DROPS: usize = 4;
+
+/// What happens to the packets of a flow, without effects: their recent drops with the rule that decided, and what the present tables do
+/// with them if `port` received them.
+pub fn about(switch: &mut Switch, port: Option<&str>, flow: &str) -> Result<Json, String> {
+    publish_all(switch);
+    let packets = recent(switch, Some(filter(flow)?));
+    let packets: Vec<Json> = packets.iter().take(DROPS).map(|one| drops::packet(switch, one)).collect();
+    let words = port.map(|port| [format!("port={port}"), format!("flow={flow}")]);
+    let tables = match words.map(|words| why(switch, &words)).transpose()? {
+        Some(Reply::Json(tables)) => tables,
+        _ => Json::Null,
+    };
+    Ok(json!({ "tables": tables, "recent-drops": packets }))
+}
 
 pub(crate) fn why(switch: &Switch, args: &[String]) -> Result<Reply, String> {
     let (mut port, mut packet, mut text) = (None, None, None);
@@ -48,12 +66,19 @@ pub(crate) fn why(switch: &Switch, args: &[String]) -> Result<Reply, String> {
     let (backer, number) = found.ok_or_else(|| format!("{port}: no datapath has such a port"))?;
     let packet = match (packet, text) {
         (Some(packet), _) => packet,
-        (None, Some(text)) => flow::compose::compose(&filter(text)?.flow, b""),
+        (None, Some(text)) => packet_of(filter(text)?.flow),
         (None, None) => return Err("which packet? packet=HEX or flow=FLOW".to_owned()),
     };
     let mut key = Flow { in_port: number.0, ..Flow::ZERO };
     flow::extract::extract(&packet, VLANS_MAX, &mut key);
     Ok(Reply::Json(explain(switch, backer, number, (&key, packet.len()))))
+}
+
+/// A packet with the fields of a match, which names a VLAN without the type of its tag.
+fn packet_of(mut fields: Flow) -> Vec<u8> {
+    let tags = fields.vlans.iter_mut().filter(|tag| tag.tci & VLAN_CFI != 0 && tag.tpid == 0);
+    tags.for_each(|tag| tag.tpid = ethertype::VLAN);
+    flow::compose::compose(&fields, b"")
 }
 
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {
@@ -225,6 +250,12 @@ fn addresses(key: &Flow) -> (IpAddr, IpAddr) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_of_a_vlan_have_its_tag() {
+        let packet = packet_of(filter("icmp,dl_vlan=10,nw_src=10.1.1.1").unwrap().flow);
+        assert_eq!(packet[12..18], [0x81, 0, 0, 10, 8, 0]);
+    }
 
     #[test]
     fn packets_in_hexadecimal() {

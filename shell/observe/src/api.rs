@@ -9,17 +9,19 @@
 //! | `/api/megaflows` | the megaflows with the most packets |
 //! | `/api/trace?bridge=BRIDGE&flow=FLOW` | `ofproto/trace`, without effects |
 //! | `/api/last-drop?reason=REASON` | `ofproto/trace --last-drop` |
+//! | `/api/why?port=PORT&flow=FLOW` | what happens to the packets of a flow |
 
+use crate::budget::Budget;
 use crate::drops;
 use crate::http::conn::Answer;
 use crate::megaflows::Megaflows;
 use crate::samples::{Sampler, ServerCounters};
-use crate::shared::Shared;
+use crate::shared::{Answered, Question, Shared};
 use crate::view::View;
 use http_request::Request;
 use metrics::{Format, Samples};
 use runtime::cpu_time;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -29,6 +31,8 @@ const VIEW_MAX: u64 = 900_000_000;
 const SAMPLES_MAX: u64 = 250_000_000;
 /// The rate of traces in each second, and the burst: a trace can cost the main thread some milliseconds.
 const TRACES: (f64, f64) = (20.0, 10.0);
+/// An answer to `/api/why` costs as much as this many traces: it searches the tracked connections and traces recent drops.
+const WHY_COST: f64 = 5.0;
 /// Maximum length of a trace's flow in bytes.
 const FLOW_MAX: usize = 4096;
 const JSON: &str = "application/json";
@@ -42,13 +46,12 @@ pub enum Served {
     /// The answer.
     Answer(Answer),
     /// The main thread has to trace first; it sends the result here.
-    Trace(Receiver<Result<String, String>>),
+    Trace(Receiver<Answered>),
     /// A newer view is needed first.
     Outdated,
 }
 
 /// What the server remembers between requests.
-#[derive(Default)]
 pub struct Api {
     /// Counters of the server itself.
     pub own: ServerCounters,
@@ -58,22 +61,15 @@ pub struct Api {
     traces: Budget,
 }
 
-/// The token bucket of traces.
-#[derive(Default)]
-struct Budget {
-    used: f64,
-    at: u64,
-}
-
-impl Budget {
-    /// Whether one more is allowed at this time, in nanoseconds.
-    fn take(&mut self, now: u64) -> bool {
-        let (rate, burst) = TRACES;
-        let passed = now.saturating_sub(self.at) as f64 / 1e9;
-        (self.used, self.at) = ((self.used - passed * rate).max(0.0), now);
-        let allowed = self.used + 1.0 <= burst;
-        self.used += if allowed { 1.0 } else { 0.0 };
-        allowed
+impl Default for Api {
+    fn default() -> Api {
+        Api {
+            own: ServerCounters::default(),
+            sampler: Sampler::default(),
+            samples: None,
+            megaflows: Megaflows::default(),
+            traces: Budget::new(TRACES.0, TRACES.1),
+        }
     }
 }
 
@@ -97,10 +93,15 @@ impl Api {
                     None => Served::Outdated,
                 }
             }
-            "/api/trace" | "/api/last-drop" => match self.traces.take(cpu_time::monotonic()) {
-                true => trace(shared, request),
-                false => Served::Answer(Answer::text(503, "too many traces")),
-            },
+            "/api/trace" | "/api/last-drop" | "/api/why" => {
+                let cost = if request.path == "/api/why" { WHY_COST } else { 1.0 };
+                match self.traces.take(cost, cpu_time::monotonic()) {
+                    true => trace(shared, request),
+                    false => {
+                        Served::Answer(problem(503, "too many traces are asked for: try again in a second"))
+                    }
+                }
+            }
             _ => Served::Answer(Answer::text(404, "no such page; see / and /metrics")),
         }
     }
@@ -147,45 +148,57 @@ fn page() -> String {
     PAGE.replace("/* style.css */", STYLE).replace("/* script.js */", SCRIPT)
 }
 
-/// Only these two forms of the command are reachable: neither has an effect.
-fn trace_arguments(request: &Request) -> Result<Vec<String>, &'static str> {
+/// Only these questions can be asked: none has an effect.
+fn question(request: &Request) -> Result<Question, &'static str> {
     let value = |name: &str| {
         let found = request.query.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.trim().to_owned()).filter(|value| !value.is_empty())
     };
     if request.path == "/api/last-drop" {
         let reason = value("reason").map(|reason| vec!["--reason".to_owned(), reason]);
-        return Ok([vec!["--last-drop".to_owned()], reason.unwrap_or_default()].concat());
+        return Ok(Question::Trace([vec!["--last-drop".to_owned()], reason.unwrap_or_default()].concat()));
+    }
+    if value("flow").is_some_and(|flow| flow.len() > FLOW_MAX) {
+        return Err("the flow is too long");
+    }
+    if request.path == "/api/why" {
+        return Ok(Question::Why { port: value("port"), flow: value("flow").ok_or("a flow is needed")? });
     }
     let (bridge, flow) = value("bridge").zip(value("flow")).ok_or("a bridge and a flow are needed")?;
     // A word that begins with a hyphen is an option, and some options send the packet.
     if bridge.starts_with('-') || flow.starts_with('-') {
         return Err("options are not accepted here");
     }
-    if flow.len() > FLOW_MAX {
-        return Err("the flow is too long");
-    }
-    Ok(vec![bridge, flow])
+    Ok(Question::Trace(vec![bridge, flow]))
 }
 
 fn trace(shared: &Shared, request: &Request) -> Served {
-    let args = match trace_arguments(request) {
-        Ok(args) => args,
+    let question = match question(request) {
+        Ok(question) => question,
         Err(why) => return Served::Answer(traced(Err(why.to_owned()))),
     };
     let (send, receive) = sync_channel(1);
-    match shared.trace(args, send) {
+    match shared.trace(question, send) {
         true => Served::Trace(receive),
-        false => Served::Answer(Answer::text(503, "too many traces are waiting")),
+        false => Served::Answer(problem(503, "too many traces are waiting: try again in a second")),
     }
 }
 
 /// The answer with the result of a trace.
-pub fn traced(result: Result<String, String>) -> Answer {
+pub fn traced(result: Result<Value, String>) -> Answer {
     match result {
-        Ok(text) => Answer::new(200, JSON, json!({ "schema": 1, "text": text }).to_string()),
-        Err(why) => Answer::new(400, JSON, json!({ "schema": 1, "error": why }).to_string()),
+        Ok(Value::String(text)) => Answer::new(200, JSON, json!({ "schema": 1, "text": text }).to_string()),
+        Ok(mut object) => {
+            object["schema"] = Value::from(1);
+            Answer::new(200, JSON, object.to_string())
+        }
+        Err(why) => problem(400, &why),
     }
+}
+
+/// The answer with an error.
+pub fn problem(code: u16, why: &str) -> Answer {
+    Answer::new(code, JSON, json!({ "schema": 1, "error": why }).to_string())
 }
 
 #[cfg(test)]
@@ -194,28 +207,25 @@ mod tests {
 
     #[test]
     fn no_option_gets_into_a_trace() {
+        let trace = |words: &[&str]| Question::Trace(words.iter().map(|w| (*w).to_owned()).collect());
         let ask = |path: &str, query: &[(&str, &str)]| {
             let query = query.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            trace_arguments(&Request { path: path.to_owned(), query, ..Request::default() })
+            question(&Request { path: path.to_owned(), query, ..Request::default() })
         };
         assert_eq!(
             ask("/api/trace", &[("bridge", "br0"), ("flow", " in_port=1 ")]).unwrap(),
-            ["br0", "in_port=1"]
+            trace(&["br0", "in_port=1"])
         );
         for (bridge, flow) in [("--generate", "in_port=1"), ("br0", " -generate"), ("br0", ""), ("", "ip")] {
             assert!(ask("/api/trace", &[("bridge", bridge), ("flow", flow)]).is_err());
         }
         assert!(ask("/api/trace", &[("bridge", "br0"), ("flow", &"x".repeat(5000))]).is_err());
         let last = ask("/api/last-drop", &[("reason", "--generate")]).unwrap();
-        assert_eq!(last, ["--last-drop", "--reason", "--generate"]);
-    }
-
-    #[test]
-    fn traces_are_limited() {
-        let mut budget = Budget::default();
-        let now = 1_000_000_000_000;
-        assert_eq!((0..50).filter(|_| budget.take(now)).count(), 10);
-        assert_eq!((0..50).filter(|_| budget.take(now + 100_000_000)).count(), 2);
+        assert_eq!(last, trace(&["--last-drop", "--reason", "--generate"]));
+        let why = |query| ask("/api/why", query);
+        let wanted = Question::Why { port: Some("-x".to_owned()), flow: "ip".to_owned() };
+        assert_eq!(why(&[("port", "-x"), ("flow", "ip")]), Ok(wanted));
+        assert!(why(&[("port", "p1")]).is_err() && why(&[("flow", &"x".repeat(5000))]).is_err());
     }
 
     #[test]

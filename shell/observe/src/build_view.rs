@@ -1,6 +1,7 @@
 //! How the main thread makes a view: in slices, so that a turn of the main loop reads at most [`SLICE`] ports.
 
 use crate::view::{BridgeView, Counters, DatapathView, PortView, RxqView, View};
+use bridge::vlan::VlanMode;
 use netdev::device::Netdev;
 use openflow_service::{Backing, Bridge, BridgePort};
 use runtime::cpu_time;
@@ -81,9 +82,11 @@ impl ViewBuilder {
                 let Some(port) = bridge.ports.to_ask(ofport) else { continue };
                 let counters = counters(port, backer, id);
                 left = left.saturating_sub(if matches!(counters, Counters::Read(_)) { READ_COST } else { 1 });
-                let logical = switch::logical_name(&switch.db, &bridge.config, port);
-                let view = port_view(port, &shared, at, counters);
-                self.view.ports.push(PortView { logical: logical.unwrap_or_default().to_owned(), ..view });
+                let logical =
+                    switch::logical_name(&switch.db, &bridge.config, port).unwrap_or_default().to_owned();
+                let row = bridge.config.ports.get(&port.port_row).map(|row| &row.vlan);
+                let vlan = row.filter(|vlan| vlan.mode != VlanMode::Trunk).map(|vlan| vlan.tag);
+                self.view.ports.push(PortView { logical, vlan, ..port_view(port, &shared, at, counters) });
                 *after = Some(*ofport);
                 if left == 0 {
                     return false;
@@ -206,6 +209,7 @@ fn port_view(port: &BridgePort, bridge: &Arc<str>, datapath: usize, counters: Co
         name: port.name.clone(),
         kind: if port.kind.is_empty() { "system".to_owned() } else { port.kind.clone() },
         logical: String::new(),
+        vlan: None,
         ofport: port.ofport,
         number,
         up: port.is_up(),

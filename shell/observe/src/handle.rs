@@ -2,9 +2,9 @@
 
 use crate::build_view::ViewBuilder;
 use crate::http::server;
-use crate::shared::{Shared, Trace};
+use crate::shared::{Listen, Shared, Trace};
 use runtime::{Clock, Dirs, PollLoop, WaitSet, Waker, cpu_time};
-use settings::root::METRICS_LISTEN;
+use settings::root::{METRICS_HOSTS, METRICS_LISTEN};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use switch::Switch;
@@ -16,7 +16,7 @@ pub struct Observe {
     builder: ViewBuilder,
     serial: u64,
     cost: u64,
-    listen: Option<String>,
+    listen: Listen,
 }
 
 impl Observe {
@@ -37,15 +37,16 @@ impl Observe {
             builder: ViewBuilder::default(),
             serial: 0,
             cost: 0,
-            listen: None,
+            listen: Listen::default(),
         })
     }
 
     /// Applies `metrics-listen`, and makes a slice of a view if the server wants one. Called once in each turn of the main loop.
     pub fn run(&mut self, switch: &mut Switch) {
-        let listen = METRICS_LISTEN.get(&switch.applied.other_config);
-        if listen != self.listen.as_deref() {
-            self.listen = listen.map(str::to_owned);
+        let set = &switch.applied.other_config;
+        let listen = Listen::new(METRICS_LISTEN.get(set), METRICS_HOSTS.get(set));
+        if listen != self.listen {
+            self.listen = listen;
             self.shared.set_listen(self.listen.clone());
         }
         if !self.shared.is_wanted() && !self.builder.is_running() {

@@ -12,6 +12,7 @@
 //! Nothing here changes the switch, and no poll thread waits for it.
 
 mod api;
+mod budget;
 mod build_view;
 mod drops;
 mod handle;
@@ -23,4 +24,4 @@ mod shared;
 mod view;
 
 pub use handle::Observe;
-pub use shared::Trace;
+pub use shared::{Question, Trace};

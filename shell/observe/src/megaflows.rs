@@ -71,11 +71,19 @@ impl Megaflows {
         });
         let listed: Vec<Value> =
             all.iter().take(LISTED).map(|(rate, d, flow)| one(*rate, d, flow, view.now)).collect();
-        let answer = json!({ "schema": 1, "total": total, "visited": visited, "megaflows": listed });
+        let masks: Vec<Value> = view.datapaths.iter().filter_map(most_masks).collect();
+        let answer = json!({ "schema": 1, "total": total, "visited": visited, "most_masks": masks, "megaflows": listed });
         self.at = view.now;
         self.last = Some(answer.clone());
         answer
     }
+}
+
+/// The port of a datapath whose megaflows have the most masks.
+fn most_masks(datapath: &DatapathView) -> Option<Value> {
+    let (port, masks) = datapath.datapath.most_masks()?;
+    let port = datapath.names.get(&port);
+    Some(json!({ "datapath": datapath.name, "port": port, "masks": masks, "limit": datapath::PORT_MASKS }))
 }
 
 fn one(rate: Option<f64>, datapath: &DatapathView, flow: &DpFlow, now: Millis) -> Value {

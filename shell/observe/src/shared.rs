@@ -4,6 +4,7 @@
 
 use crate::view::View;
 use runtime::Waker;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -12,17 +13,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Traces that wait for the main thread; more are refused.
 const TRACES_MAX: usize = 4;
 
-/// A trace for the main thread: the arguments of `ofproto/trace`.
+/// What the main thread is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Question {
+    /// The text of `ofproto/trace` with these arguments.
+    Trace(Vec<String>),
+    /// What happens to the packets of a flow, as JSON.
+    Why {
+        /// The port that receives them, if it is known.
+        port: Option<String>,
+        /// The flow, in the syntax of flows.
+        flow: String,
+    },
+}
+
+/// The main thread's answer: text or JSON, or why there is none.
+pub(crate) type Answered = Result<Value, String>;
+
+/// A question to the main thread.
 pub struct Trace {
-    /// The arguments.
-    pub args: Vec<String>,
-    pub(crate) answer: SyncSender<Result<String, String>>,
+    /// The question.
+    pub question: Question,
+    pub(crate) answer: SyncSender<Answered>,
     pub(crate) server: Waker,
 }
 
 impl Trace {
     /// Gives the answer.
-    pub fn answer(self, result: Result<String, String>) {
+    pub fn answer(self, result: Result<Value, String>) {
         // The client may have gone.
         let _ = self.answer.try_send(result);
         self.server.wake();
@@ -42,8 +60,23 @@ pub(crate) struct Shared {
 struct State {
     view: Option<Arc<View>>,
     traces: VecDeque<Trace>,
+    listen: Listen,
+}
+
+/// Settings of the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listen {
     /// `other_config:metrics-listen`
-    listen: Option<String>,
+    pub(crate) address: Option<String>,
+    /// `other_config:metrics-hosts`, in small letters.
+    pub(crate) hosts: Vec<String>,
+}
+
+impl Listen {
+    pub(crate) fn new(address: Option<&str>, hosts: Option<&str>) -> Listen {
+        let names = hosts.unwrap_or_default().split([' ', ',']).filter(|name| !name.is_empty());
+        Listen { address: address.map(str::to_owned), hosts: names.map(str::to_ascii_lowercase).collect() }
+    }
 }
 
 impl Shared {
@@ -89,12 +122,12 @@ impl Shared {
     }
 
     /// Queues a trace; false if too many wait.
-    pub(crate) fn trace(&self, args: Vec<String>, answer: SyncSender<Result<String, String>>) -> bool {
+    pub(crate) fn trace(&self, question: Question, answer: SyncSender<Answered>) -> bool {
         let mut state = self.state();
         if state.traces.len() == TRACES_MAX {
             return false;
         }
-        state.traces.push_back(Trace { args, answer, server: self.server.clone() });
+        state.traces.push_back(Trace { question, answer, server: self.server.clone() });
         drop(state);
         self.main.wake();
         true
@@ -104,13 +137,13 @@ impl Shared {
         self.state().traces.pop_front()
     }
 
-    /// Sets the address to listen at.
-    pub(crate) fn set_listen(&self, listen: Option<String>) {
+    /// Sets the address to listen at, and the host's names.
+    pub(crate) fn set_listen(&self, listen: Listen) {
         self.state().listen = listen;
         self.server.wake();
     }
 
-    pub(crate) fn listen(&self) -> Option<String> {
+    pub(crate) fn listen(&self) -> Listen {
         self.state().listen.clone()
     }
 

@@ -126,6 +126,8 @@ pub struct PortView {
     pub link_resets: u64,
     /// Its MTU.
     pub mtu: Option<u32>,
+    /// Its VLAN, unless it is a trunk without a native VLAN.
+    pub vlan: Option<u16>,
     /// Megabits per second.
     pub speed_mbps: Option<u32>,
     /// State of its BFD session: up, forwarding, changes of state.

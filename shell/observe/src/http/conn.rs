@@ -1,9 +1,11 @@
 //! A connection: it reads a request, waits for what the answer needs, and sends the answer.
 
+use crate::shared::Answered;
 use http_request::{REQUEST_MAX, Refused, Request};
 use runtime::WaitSet;
 use runtime::poll_loop::Interest;
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use transport::Stream;
@@ -49,19 +51,23 @@ impl Answer {
         let reason = match self.code {
             200 => "OK",
             400 => "Bad Request",
+            403 => "Forbidden",
             404 => "Not Found",
             405 => "Method Not Allowed",
+            421 => "Misdirected Request",
             431 => "Request Header Fields Too Large",
             503 => "Service Unavailable",
             _ => "Error",
         };
         let allow = if self.code == 405 { "Allow: GET, HEAD\r\n" } else { "" };
-        // The content security policy: the page contains its script and style, and connects only to this server.
+        // The content security policy: the page contains its script and style, and connects only to this server. Its script cannot
+        // turn text into elements, and no page of another site may contain anything of this server.
         let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
         format!(
             "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{allow}Cache-Control: no-store\r\n\
-             Content-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n",
+             Content-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+             Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
             self.code,
             self.kind,
             self.body.len()
@@ -77,7 +83,7 @@ pub enum State {
     /// The request needs a view that is newer than this one.
     Waiting(Request, u64),
     /// The main thread traces.
-    Tracing(Receiver<Result<String, String>>),
+    Tracing(Receiver<Answered>),
     /// It sends an answer, from this byte on.
     Writing(Vec<u8>, Arc<Vec<u8>>, usize),
     /// The answer is sent. What the client still sends is dropped, at most this many bytes: a socket that is closed with unread bytes
@@ -94,6 +100,10 @@ pub struct Conn {
     pub deadline: Millis,
     /// It came by TCP.
     pub is_tcp: bool,
+    /// When it was accepted.
+    pub since: Millis,
+    /// The host that it came from, for TCP: an IPv4 address, or the first half of an IPv6 address, of which a host may have many.
+    pub source: Option<u64>,
     head_only: bool,
 }
 
@@ -101,10 +111,12 @@ impl Conn {
     /// A new connection.
     pub fn new(stream: Stream, is_tcp: bool, now: Millis) -> Conn {
         Conn {
+            source: stream.peer_addr().map(|address| source(address.ip())),
             stream,
             state: State::Reading(Vec::new()),
             deadline: now + READ_TIME,
             is_tcp,
+            since: now,
             head_only: false,
         }
     }
@@ -200,6 +212,13 @@ impl Conn {
             }
             State::Waiting(..) | State::Tracing(_) => {}
         }
+    }
+}
+
+fn source(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => u64::from(u32::from(address)),
+        IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
     }
 }
 

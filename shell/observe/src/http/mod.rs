@@ -7,8 +7,11 @@
 //! | an answer | [`conn::WRITE_TIME`]; answers that are being sent have [`server::BODIES_MAX`] bytes together |
 //! | what a client sends after its request | is dropped, for [`conn::LINGER_TIME`] after the answer, so that the answer is not lost |
 //!
-//! If all connections of a socket are in use, the oldest one that has not sent a whole request is closed. Only `GET` and `HEAD` are
-//! accepted. Paths are compared with a fixed list; no files are served.
+//! | CPU time | [`server::CPU`] of a core: a client that asks without a pause waits |
+//!
+//! If all connections of a socket are in use, one of the host with the most connections is closed (`place.rs`). Only `GET` and `HEAD` are
+//! accepted. Paths are compared with a fixed list; no files are served. Pages of other sites get no answer ([`http_request::Origin`]).
 
 pub mod conn;
+mod place;
 pub mod server;

@@ -1,12 +1,14 @@
 //! The thread of the server.
 
 use super::conn::{Answer, Conn, State};
+use super::place::{Candidate, to_close};
 use crate::api::{Api, Served};
+use crate::budget::Budget;
 use crate::log::LOG;
-use crate::shared::Shared;
-use http_request::{Refused, Request};
+use crate::shared::{Listen, Shared};
+use http_request::{Refused, Request, is_safe_host};
 use runtime::poll_loop::Interest;
-use runtime::{PollLoop, RateLimit, WaitSet};
+use runtime::{PollLoop, RateLimit, WaitSet, cpu_time};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -19,6 +21,9 @@ use units::Millis;
 pub const TCP_MAX: usize = 48;
 /// Connections at the Unix socket.
 pub const UNIX_MAX: usize = 16;
+/// The share of a core that this thread uses at most in the long run, and the CPU seconds that it may use at once. A scrape of 10,000
+/// ports needs 20 ms.
+pub const CPU: (f64, f64) = (0.2, 0.3);
 /// Bytes of answers that are being sent.
 pub const BODIES_MAX: usize = 64 << 20;
 /// Time until the next attempt after a connection could not be accepted, for example because no descriptor is free.
@@ -35,8 +40,8 @@ struct Server<'a> {
     /// When to listen at `socket` again after a failure.
     unix_retry: Option<Millis>,
     tcp: Option<Listener>,
-    /// The value of `metrics-listen` that was applied last; `tcp` is absent if it could not be.
-    address: Option<String>,
+    /// The settings that were applied last; `tcp` is absent if the address could not be used.
+    settings: Listen,
     retry: Option<Millis>,
     /// No connection is accepted before.
     accept_after: Millis,
@@ -55,7 +60,7 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
         unix: None,
         unix_retry: None,
         tcp: None,
-        address: None,
+        settings: Listen::default(),
         retry: None,
         accept_after: Millis(0),
         conns: Vec::new(),
@@ -63,10 +68,19 @@ pub(crate) fn run(shared: &Shared, poll: &PollLoop, socket: &Path) {
         api: Api::default(),
         cores: BTreeSet::new(),
     };
+    let (mut budget, mut spent, mut resume) = (Budget::new(CPU.0, CPU.1), 0, Millis(0));
     while !shared.is_ending() {
-        server.turn(poll.clock().now());
         let mut set = WaitSet::new();
-        server.wait(&mut set, poll.clock().now());
+        if poll.clock().now() >= resume {
+            server.turn(poll.clock().now());
+            let used = cpu_time::thread_time();
+            let seconds = used.saturating_sub(std::mem::replace(&mut spent, used)) as f64 / 1e9;
+            resume = poll.clock().now() + Millis(budget.spend(seconds, cpu_time::monotonic()) / 1_000_000);
+        }
+        match poll.clock().now() < resume {
+            true => set.deadline(resume),
+            false => server.wait(&mut set, poll.clock().now()),
+        }
         poll.block(set);
     }
 }
@@ -109,15 +123,17 @@ impl Server<'_> {
     /// Listens where `metrics-listen` says.
     fn follow_setting(&mut self, now: Millis) {
         let wanted = self.shared.listen();
-        if wanted == self.address && self.retry.is_none_or(|at| now < at) {
+        let is_same = wanted.address == self.settings.address;
+        self.settings.hosts = wanted.hosts;
+        if is_same && self.retry.is_none_or(|at| now < at) {
             return;
         }
-        if wanted != self.address {
+        if !is_same {
             self.tcp = None;
             self.conns.retain(|conn| !conn.is_tcp);
         }
-        (self.address, self.retry) = (wanted, None);
-        let Some(text) = &self.address else { return };
+        (self.settings.address, self.retry) = (wanted.address, None);
+        let Some(text) = &self.settings.address else { return };
         let listener = text
             .parse::<SocketAddr>()
             .map_err(|_| "not an address and a port, as in 127.0.0.1:9310 or [::1]:9310".to_owned())
@@ -151,14 +167,13 @@ impl Server<'_> {
                         return;
                     }
                 };
-                let mut same = self.conns.iter().enumerate().filter(|(_, c)| c.is_tcp == is_tcp);
+                let same = self.conns.iter().enumerate().filter(|(_, c)| c.is_tcp == is_tcp);
                 if same.clone().count() >= max {
-                    // Connections are in the order of their age.
-                    let oldest = same.find(|(_, c)| c.is_reading()).map(|(at, c)| (at, c.is_ending()));
-                    self.api.own.cut += u64::from(!oldest.is_some_and(|(_, is_ending)| is_ending));
-                    match oldest {
-                        Some((at, _)) => drop(self.conns.remove(at)),
-                        None => continue,
+                    let same: Vec<Candidate> = same.map(|(at, c)| Candidate::new(at, c, now)).collect();
+                    let closed = to_close(&same).map(|at| self.conns.remove(at));
+                    self.api.own.cut += u64::from(!closed.as_ref().is_some_and(Conn::is_ending));
+                    if closed.is_none() {
+                        continue;
                     }
                 }
                 self.conns.push(Conn::new(stream, is_tcp, now));
@@ -199,6 +214,9 @@ impl Server<'_> {
         if self.sending > BODIES_MAX {
             return self.answer(conn, &busy(), now);
         }
+        if let Some(answer) = self.foreign(conn, &request) {
+            return self.answer(conn, &answer, now);
+        }
         let view = self.shared.view();
         match self.api.serve(self.shared, &request, view.as_deref()) {
             Served::Answer(answer) => self.answer(conn, &answer, now),
@@ -210,13 +228,30 @@ impl Server<'_> {
         }
     }
 
+    /// The refusal of a request that a page of another site may have made. No browser reaches the Unix socket.
+    fn foreign(&self, conn: &Conn, request: &Request) -> Option<Answer> {
+        let origin = &request.origin;
+        if !conn.is_tcp {
+            return None;
+        }
+        if let Some(host) = origin.host.as_ref().filter(|host| !is_safe_host(host, &self.settings.hosts)) {
+            let why = format!(
+                "not a name of this server: {host}\nIf it is one, add it to other_config:metrics-hosts."
+            );
+            return Some(Answer::text(421, &why));
+        }
+        // A link of another site to the page itself is harmless: that site cannot read it.
+        (origin.is_foreign_page && request.path != "/")
+            .then(|| Answer::text(403, "a page of another site asks"))
+    }
+
     /// Answers a connection that waits, if its trace or a newer view is there, or its time is over.
     fn answer_waiting(&mut self, conn: &mut Conn, now: Millis) {
         let late = now >= conn.deadline;
         let answer = match &conn.state {
             State::Tracing(answer) => match answer.try_recv() {
                 Ok(result) => Some(crate::api::traced(result)),
-                Err(_) => late.then(|| Answer::text(503, "the switch is busy: no trace yet")),
+                Err(_) => late.then(|| crate::api::problem(503, "the switch is busy: no trace yet")),
             },
             State::Waiting(request, seen) => match self.shared.view() {
                 Some(_) if self.sending > BODIES_MAX => Some(busy()),

@@ -124,7 +124,7 @@ function threads() {
     const packets = rate("thread_received_packets_total", datapath, thread);
     const cycles = rate("thread_busy_cycles_total", datapath, thread);
     return { key: datapath + " " + thread, datapath, thread, busy: all > 0 ? Math.min(busy / Math.max(all, 0.5), 1) : 0, packets,
-      stages: stages(datapath, thread), cost: packets > 0 ? cycles / packets : 0, numa: now.value("thread_numa_node", datapath, thread) };
+      isolated: now.value("thread_isolated", datapath, thread) === 1, stages: stages(datapath, thread), cost: packets > 0 ? cycles / packets : 0, numa: now.value("thread_numa_node", datapath, thread) };
   });
 }
 function queues() {
@@ -206,7 +206,7 @@ function ports() {
     return { bridge, port, type, ofport, logical, up: now.value("port_up", bridge, port) === 1, rx: r("receive_packets"), rxBits: r("receive_bytes") * 8,
       tx: r("transmit_packets"), txBits: r("transmit_bytes") * 8, dropRate: r("receive_dropped_packets") + r("transmit_dropped_packets"),
       drops: v("receive_dropped_packets") + v("transmit_dropped_packets"), errors: v("receive_errors") + v("transmit_errors"),
-      flaps: r("link_changes"), bfd: now.value("port_bfd_up", bridge, port), lacp: now.value("port_lacp_current", bridge, port) };
+      flaps: v("link_changes"), vlan: now.value("port_vlan", bridge, port), mtu: now.value("port_mtu_bytes", bridge, port), bfd: now.value("port_bfd_up", bridge, port), lacp: now.value("port_lacp_current", bridge, port) };
   });
 }
 function showPorts(all) {
@@ -215,13 +215,30 @@ function showPorts(all) {
   const order = { traffic: (p) => p.rx + p.tx, drops: (p) => p.dropRate * 1e6 + p.drops, name: () => 0 }[sort];
   found.sort((a, b) => order(b) - order(a) || a.bridge.localeCompare(b.bridge) || a.port.localeCompare(b.port));
   rows(byId("port-rows"), found.slice(0, PORTS), (p) => p.bridge + " " + p.port, (p) => [
-    { text: p.port, head: true }, { text: p.logical }, { text: p.bridge }, { text: `${p.type} (${p.ofport})` },
-    { text: (p.up ? "up" : "down") + (p.bfd === 0 ? ", BFD down" : "") + (p.lacp === 0 ? ", no LACP partner" : ""), class: p.up || p.type === "internal" ? "" : "bad" },
+    { text: p.port, head: true }, { text: p.logical }, { text: p.bridge }, { text: `${p.type} (${p.ofport})` }, { text: p.vlan === undefined ? "" : String(p.vlan), class: "n" },
+    { text: (p.up ? "up" : "down") + (p.flaps > 2 ? `, changed ${p.flaps} times` : "") + (p.bfd === 0 ? ", BFD down" : "") + (p.lacp === 0 ? ", no LACP partner" : ""), class: p.up || p.type === "internal" ? "" : "bad" },
     number(p.rx), number(p.rxBits), number(p.tx), number(p.txBits), number(p.dropRate, true), number(p.drops), number(p.errors, true)]);
   const left = sum("left_out_objects");
   text(byId("port-more"), (found.length > PORTS ? `${PORTS} of ${found.length} ports are shown. ` : "") + (left ? `${left} objects are not in the metrics.` : ""));
 }
 
+// Whether a link changes: since this page was opened more than once, or in the last minute.
+const linkChanges = new Map();
+function flapping(p) {
+  const key = p.bridge + " " + p.port, at = performance.now() / 1000;
+  const known = linkChanges.get(key) || linkChanges.set(key, { first: p.flaps, last: p.flaps, at: -Infinity }).get(key);
+  if (p.flaps !== known.last) Object.assign(known, { last: p.flaps, at });
+  return p.flaps > 2 && (at - known.at < 60 || p.flaps - known.first > 1);
+}
+// The ports at which packets are dropped for a reason now, those with the most first.
+function places(datapath, reason) {
+  const all = now.all("port_drops_total").filter(({ labels: l }) => l[0] === datapath && l[3] === reason).map((s) => [rate("port_drops_total", ...s.labels), s.labels]);
+  const some = all.filter(([perSecond]) => perSecond > 0).sort((a, b) => b[0] - a[0]);
+  const named = some.slice(0, 2).map(([, l]) => `${l[2] === "receive" ? "in by" : "out by"} ${l[1]}`);
+  return (named.length ? ", " : "") + named.join(", ") + (some.length > 2 ? " and others" : "");
+}
+
+let mostMasks = [];
 function findings(all, rxqs, list) {
   const found = [];
   const add = (href, textOf, bad = true) => found.push({ href, text: textOf, bad });
@@ -231,27 +248,33 @@ function findings(all, rxqs, list) {
   const polled = all.filter((t) => t.thread !== "kernel-ports");
   for (const t of all.filter((t) => t.busy > 0.9 && t.packets > 1000)) add("#threads", `Thread ${t.thread} is ${percent(t.busy)} busy.`);
   const loads = polled.map((t) => t.busy);
-  if (loads.length > 1 && Math.max(...loads) > 0.8 && Math.max(...loads) - Math.min(...loads) > 0.5) add("#threads", `Poll threads are unbalanced: ${percent(Math.max(...loads))} and ${percent(Math.min(...loads))} busy. sluice pmd plan shows what moving queues would do.`);
-  for (const q of rxqs.filter((q) => q.full > 0.5 && q.packets > 1000).slice(0, 5)) add("#threads", `Port ${q.port}, queue ${q.queue}: most polls find a full burst. Its thread does not keep up.`);
-  for (const p of list.filter((p) => p.flaps > 0).slice(0, 5)) add("#ports", `Port ${p.port}: its link has just changed.`);
+  if (loads.length > 1 && Math.max(...loads) > 0.8 && Math.max(...loads) - Math.min(...loads) > 0.5) {
+    const [most, least] = [Math.max, Math.min].map((pick) => polled.find((t) => t.busy === pick(...loads)));
+    const how = most.isolated ? `The queues of ${most.thread} are bound to it (pmd-rxq-affinity), so they stay there.` : "sluice pmd plan shows what moving queues would do.";
+    add("#threads", `Poll threads are unbalanced: ${most.thread} is ${percent(most.busy)} busy, ${least.thread} ${percent(least.busy)}. ${how}`);
+  }
+  for (const q of rxqs.filter((q) => q.full > 0.5 && q.packets > 1000).slice(0, 5)) add("#threads", `Port ${q.port}, queue ${q.queue}: most polls find a full burst, so its ring is full. Thread ${q.thread} does not keep up.`);
+  for (const p of list.filter(flapping).slice(0, 5)) add("#ports", `Port ${p.port}: its link comes and goes; it has changed ${p.flaps} times.`);
   for (const p of list.filter((p) => p.bfd === 0).slice(0, 5)) add("#ports", `Port ${p.port}: its BFD session is down.`);
   for (const p of list.filter((p) => p.lacp === 0).slice(0, 5)) add("#ports", `Port ${p.port}: no current LACP partner.`);
   const down = list.filter((p) => !p.up && p.type !== "internal");
   if (down.length) add("#ports", `${down.length === 1 ? "Port" : "Ports"} without link: ${down.slice(0, 5).map((p) => p.port).join(", ")}${down.length > 5 ? " and others" : ""}.`);
   for (const s of now.all("drops_total")) {
     const perSecond = rate("drops_total", ...s.labels);
-    if (perSecond > 0) add("#lost", `${si(perSecond)} packets/s are dropped: ${s.labels[1].replaceAll("_", " ")}.`);
+    if (perSecond > 0) add("#lost", `${si(perSecond)} packets/s are dropped: ${s.labels[1].replaceAll("_", " ")}${places(...s.labels)}.`);
   }
   for (const s of now.all("megaflows")) {
     const limit = now.value("megaflows_limit", ...s.labels), masks = now.value("megaflow_port_masks", ...s.labels);
+    const most = mostMasks.find((m) => m.datapath === s.labels[0]);
     if (limit && s.value > 0.9 * limit) add("#megaflows", `Megaflows are near their limit: ${si(s.value)} of ${si(limit)}.`);
-    if (masks >= 32) add("#megaflows", `The megaflows of a port have ${masks} masks, of at most 64: look-ups that miss the flow cache are slow.`);
+    const full = masks >= 64 ? " New megaflows of the port match exactly." : "";
+    if (masks >= 32) add("#megaflows", `Port ${most?.port || "?"}: its megaflows have ${masks} masks, of at most 64. Each costs a look-up for a packet that the flow cache does not find.${full}`);
   }
   for (const s of now.all("conntrack_connections")) {
     const limit = now.value("conntrack_connections_limit", ...s.labels);
     if (limit && s.value > 0.9 * limit) add("#summary", `Connection tracking is nearly full: ${si(s.value)} of ${si(limit)}.`);
   }
-  if (sumRate("upcalls_total") > 20000) add("#megaflows", `${si(sumRate("upcalls_total"))} upcalls/s: most packets are of new flows.`);
+  if (sumRate("upcalls_total") > 5000) add("#megaflows", `${si(sumRate("upcalls_total"))} upcalls/s: most packets are of new flows.`);
   if (!found.length) add("#summary", before ? "Nothing stands out." : "Rates are known with the next sample.", false);
   const holder = byId("findings"), same = found.map((f) => f.text).join("\n");
   if (holder.dataset.shown !== same) {
@@ -260,12 +283,14 @@ function findings(all, rxqs, list) {
   }
 }
 
+const mtuOf = (port) => now?.all("port_mtu_bytes").find((s) => s.labels[1] === port)?.value;
 // The ports with the most drops for a reason.
 function portsOf(r) {
-  const named = r.ports.slice(0, 3).map((p) => `${p.direction === "receive" ? "in by" : "out by"} ${p.port} (${si(p.packets)})`);
+  const mtu = (p) => r.reason === "tx_mtu_exceeded" && mtuOf(p.port) ? `, MTU ${mtuOf(p.port)}` : "";
+  const named = r.ports.slice(0, 3).map((p) => `${p.direction === "receive" ? "in by" : "out by"} ${p.port} (${si(p.packets)}${mtu(p)})`);
   return named.join(", ") + (r.ports.length > 3 ? " and others" : "");
 }
-let dropsBefore = null;
+let dropsBefore = null, help = new Map(), megaflows = [];
 function showDrops(answer) {
   const at = performance.now() / 1000;
   const total = (r) => Object.values(r.packets).reduce((a, b) => a + b, 0);
@@ -276,28 +301,30 @@ function showDrops(answer) {
   dropsBefore = { at, counts: new Map(list.map((r) => [r.reason, r.n])) };
   const some = list.filter((r) => r.n > 0).sort((a, b) => b.rate - a.rate || b.n - a.n);
   byId("no-drops").hidden = some.length > 0;
+  help = new Map(list.map((r) => [r.reason, r]));
   byId("reasons").parentNode.hidden = some.length === 0;
   byId("recent").parentNode.hidden = answer.recent.length === 0;
-  rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help }, { text: portsOf(r) }, number(r.rate, true), number(r.n)]);
+  rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help + (r.look ? ` See: ${r.look}` : "") }, { text: portsOf(r) }, number(r.rate, true), number(r.n)]);
   rows(byId("recent-rows"), answer.recent.slice(0, 20), (d) => [d.datapath, d.direction, d.port, d.reason, d.flow].join(" "), (d) => [
     { text: d.seconds < 60 ? `${d.seconds.toFixed(0)} s ago` : `${Math.floor(d.seconds / 60)} min ago`, class: "n" },
     { text: `${d.direction === "receive" ? "in by" : "out by"} ${d.port || "a port that is gone"}` }, { text: d.reason.replaceAll("_", " ") + (d.hint ? ` (${d.hint})` : "") },
     { text: d.flow || "bytes not known", class: "code" },
-    { node: () => d.flow && d.bridge && d.direction === "receive" ? traceButton(d.bridge, d.flow) : el("span") }]);
+    { node: () => d.flow ? whyButton(d) : el("span") }]);
 }
-function traceButton(bridge, flow) {
-  const button = el("button", { type: "button", text: "Trace" });
+function whyButton(d) {
+  const button = el("button", { type: "button", text: "Why?" });
   button.addEventListener("click", () => {
-    byId("trace-bridge").value = bridge;
-    byId("trace-flow").value = flow;
+    if (d.bridge) byId("trace-bridge").value = d.bridge;
+    byId("trace-flow").value = d.flow;
     byId("trace").scrollIntoView();
-    byId("trace-flow").focus({ preventScroll: true });
-    trace("/api/trace?" + new URLSearchParams({ bridge, flow }));
+    byId("trace-result").focus({ preventScroll: true });
+    why(d);
   });
   return button;
 }
 
 function showMegaflows(answer) {
+  megaflows = answer.megaflows;
   const some = answer.visited < answer.total ? ` ${answer.visited} were compared.` : "";
   text(byId("megaflow-note"), `${answer.total} megaflows.${some}`);
   rows(byId("megaflow-rows"), answer.megaflows.slice(0, 20), (f) => f.datapath + f.ufid, (f) => [
@@ -325,17 +352,63 @@ function pipeline(report) {
   }
   return list;
 }
-async function trace(url) {
+// The pipeline of a trace, and its text to unfold.
+function drawn(text) {
+  const list = pipeline(text), found = list.children.length > 0;
+  return [...(found ? [list] : []), el("details", found ? {} : { open: "" }, el("summary", { text: "The whole text" }), el("pre", { text }))];
+}
+async function ask(url, show) {
   const holder = byId("trace-result");
   try {
-    const response = await fetch(url);
-    const answer = await response.json();
-    if (answer.error) { holder.replaceChildren(el("p", { class: "bad", text: answer.error })); return; }
-    const drawn = pipeline(answer.text);
-    holder.replaceChildren(...(drawn.children.length ? [drawn] : []), el("details", drawn.children.length ? {} : { open: "" }, el("summary", { text: "The whole text" }), el("pre", { text: answer.text })));
+    const answer = await (await fetch(url)).json();
+    holder.replaceChildren(...(answer.error ? [el("p", { class: "bad", text: answer.error })] : show(answer)));
   } catch (e) {
     holder.replaceChildren(el("p", { class: "bad", text: "The switch does not answer." }));
   }
+}
+const trace = (url) => ask(url, (answer) => drawn(answer.text));
+
+// The fields of a flow that its packets have wherever they come in.
+const FIELDS = /^(dl_(vlan|vlan_pcp|src|dst|type)|nw_(src|dst|proto|tos|ttl)|ipv6_(src|dst)|tp_(src|dst)|tcp_flags|icmp_type|icmp_code|arp_\w+|nd_target)=|^[a-z0-9]+$/;
+// The port that received a packet: of a packet that should have been sent, that of the megaflow with its address.
+function receiver(d) {
+  if (d.direction === "receive") return d.port;
+  const source = d.flow.match(/dl_src=([0-9a-f:]+)/)?.[1];
+  const from = megaflows.filter((f) => f.datapath === d.datapath && source && f.match.includes(`src=${source}`)).map((f) => f.match.match(/in_port\(([^)]+)\)/)?.[1]);
+  return from[0];
+}
+function why(d) {
+  // A packet that should have been sent may have got its VLAN from the port that received it.
+  const own = (field) => FIELDS.test(field) && !(d.direction === "transmit" && field.startsWith("dl_vlan"));
+  const port = receiver(d), flow = d.flow.split(",").filter(own).join(",");
+  return ask("/api/why?" + new URLSearchParams({ flow, ...(port ? { port } : {}) }), (answer) => {
+    const tables = answer.tables, text = tables?.trace;
+    return [el("ul", { class: "sentences" }, ...sentences(d, answer).map((s) => el("li", { text: s }))), ...(text ? drawn(text) : [])];
+  });
+}
+// What is known of a dropped packet, in sentences.
+function sentences(d, answer) {
+  const t = answer.tables, out = [], sent = d.direction === "transmit", at = d.port || "a port that is gone", reason = help.get(d.reason);
+  out.push(`${sent ? `Port ${at} should have sent a packet of ${d.bytes} bytes, and dropped it` : `A packet of ${d.bytes} bytes that came in by port ${at} was dropped`}: ${d.reason.replaceAll("_", " ")}. ${reason?.help || ""}`);
+  const same = answer["recent-drops"].find((r) => r.port === d.port && r.reason === reason?.counter);
+  const rule = same?.["decided-by"];
+  if (same?.problem) out.push(same.problem);
+  if (rule) out.push(`${rule["drops-now"] ? "The rule that drops it" : "The present tables would not drop it; they end with the rule"}, bridge ${rule.bridge}: ${rule.rule}`);
+  else if (t?.rule) out.push(`The last rule, bridge ${t.bridge}: ${t.rule}`);
+  if (/invalid/.test(d.hint || "")) out.push("For connection tracking the packet is invalid: it has not seen both directions of the connection from the beginning, as when one direction takes another way.");
+  else if (d.hint) out.push(`Its cause may be that ${d.hint}.`);
+  if (d.reason === "tx_mtu_exceeded" && mtuOf(d.port)) out.push(`The MTU of port ${d.port} is ${mtuOf(d.port)} bytes; the packet has ${d.bytes - 14} behind its Ethernet header.`);
+  if (t?.["vlan-of-port"] && /NORMAL/.test(t.rule || "")) {
+    const others = t["other-vlan-ports"].map((p) => `${p.name} (${p.vlan})`), own = t["vlan-ports"];
+    const list = (all) => all.slice(0, 6).join(", ") + (all.length > 6 ? ` and ${all.length - 6} others` : "");
+    if (others.length) out.push(`Port ${t.port.name} is ${/^[aeiou]/.test(t["vlan-of-port"]) ? "an" : "a"} ${t["vlan-of-port"]}, so the packet is in VLAN ${t.vlan}. ${own.length ? "Other ports in it: " + list(own) : "No other port is in it"}; not in it: ${list(others)}.`);
+  }
+  for (const p of t?.outputs || []) {
+    if (p.up === false) out.push(`Port ${p.name} is down.`);
+    else if (p.link === false) out.push(`Port ${p.name} has no link.`);
+  }
+  if (reason?.look) out.push(`See: ${reason.look}`);
+  return out;
 }
 
 async function get(path) {
@@ -368,12 +441,13 @@ async function update() {
   const error = byId("error");
   try {
     const query = new URLSearchParams(NAMES.map((name) => ["name", name]));
-    const [metrics, drops, megaflows] = [await get("/api/metrics?" + query), await get("/api/drops"), await get("/api/megaflows")];
+    const [metrics, drops, flows] = [await get("/api/metrics?" + query), await get("/api/drops"), await get("/api/megaflows")];
     before = now;
     now = new Samples(metrics);
+    mostMasks = flows.most_masks;
     show();
     showDrops(drops);
-    showMegaflows(megaflows);
+    showMegaflows(flows);
     error.hidden = true;
   } catch (e) {
     text(error, `The switch does not answer (${e.message}). The numbers below are old.`);

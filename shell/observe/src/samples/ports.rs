@@ -42,6 +42,9 @@ fn state(port: &PortView, of: Labels, samples: &mut Samples) {
     if let Some(mtu) = port.mtu {
         samples.set(&m::PORT_MTU, of, u64::from(mtu));
     }
+    if let Some(vlan) = port.vlan {
+        samples.set(&m::PORT_VLAN, of, u64::from(vlan));
+    }
     if let Some(mbps) = port.speed_mbps {
         samples.set(&m::PORT_SPEED, of, u64::from(mbps) * MEGABIT);
     }

@@ -54,6 +54,7 @@ fn view() -> View {
         up: true,
         link_resets: 1,
         mtu: Some(1500),
+        vlan: None,
         speed_mbps: Some(10_000),
         bfd: None,
         lacp: None,

@@ -1,0 +1,116 @@
+//! Which server a client believes to ask, and whether a page of another site asks.
+//!
+//! A web page of any site can let its reader's browser ask this server. Two things keep what is answered from such a page. The browser
+//! says that the page is of another site (`Sec-Fetch-Site`). And a site that makes its own name resolve to this server's address, so
+//! that the browser takes both for one site, is told by `Host`, which has the site's name (DNS rebinding).
+
+use crate::Refused;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str;
+
+/// The origin of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The server's name as the client has it, without port; `None` if the client does not say it, which browsers do.
+    pub host: Option<String>,
+    /// A page of another site asks, not the user.
+    pub is_foreign_page: bool,
+}
+
+impl Origin {
+    /// The origin that headers tell. `authority` is the host of the request's target, which takes precedence over the header.
+    pub(crate) fn of(headers: &[httparse::Header<'_>], authority: Option<&str>) -> Result<Origin, Refused> {
+        let values = |name: &'static str| {
+            let same = headers.iter().filter(move |h| h.name.eq_ignore_ascii_case(name));
+            same.map(|h| str::from_utf8(h.value).map_err(|_| Refused::Malformed))
+        };
+        let host = values("host").next().transpose()?;
+        // More than one is an error by RFC 9112 section 3.2.
+        if values("host").count() > 1 {
+            return Err(Refused::Malformed);
+        }
+        let site = values("sec-fetch-site").next().transpose()?;
+        let is_foreign_page = site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+        Ok(Origin { host: authority.or(host).map(without_port), is_foreign_page })
+    }
+}
+
+/// The name in small letters, without port and without the dot of the root.
+fn without_port(host: &str) -> String {
+    let port = host.rfind(':').filter(|at| host[at + 1..].bytes().all(|b| b.is_ascii_digit()));
+    let name = host[..port.unwrap_or(host.len())].trim();
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}
+
+/// Whether no foreign site can have this name: an address, a name without a dot, which public DNS does not give to sites, `localhost`,
+/// or one of `names`, which are the server's own.
+pub fn is_safe_host(host: &str, names: &[String]) -> bool {
+    let in_brackets = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    host.parse::<Ipv4Addr>().is_ok()
+        || in_brackets.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
+        || !host.contains('.')
+        || host.ends_with(".localhost")
+        || names.iter().any(|name| name == host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    fn origin(request: &str) -> Result<Origin, Refused> {
+        parse(request.as_bytes()).map(|request| request.unwrap().origin)
+    }
+
+    #[test]
+    fn the_host_is_that_of_the_target_or_of_the_header() {
+        for (request, host) in [
+            ("GET / HTTP/1.1\r\nHost: Switch.Example:9310\r\n\r\n", "switch.example"),
+            ("GET http://a.b:1/ HTTP/1.1\r\nhost: localhost\r\n\r\n", "a.b"),
+            ("GET / HTTP/1.1\r\nHost: [::1]:9310\r\n\r\n", "[::1]"),
+            ("GET / HTTP/1.1\r\nHost: a.b.\r\n\r\n", "a.b"),
+        ] {
+            assert_eq!(origin(request).unwrap().host.as_deref(), Some(host), "{request}");
+        }
+        assert_eq!(origin("GET / HTTP/1.0\r\n\r\n").unwrap(), Origin::default());
+        assert_eq!(origin("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), Err(Refused::Malformed));
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_recognized() {
+        for (site, is_foreign) in
+            [("cross-site", true), ("same-site", true), ("same-origin", false), ("none", false)]
+        {
+            let request = format!("GET / HTTP/1.1\r\nSec-Fetch-Site: {site}\r\n\r\n");
+            assert_eq!(origin(&request).unwrap().is_foreign_page, is_foreign, "{site}");
+        }
+    }
+
+    #[test]
+    fn hosts_that_a_foreign_site_cannot_have() {
+        let names = ["hv1.example.com".to_owned()];
+        for host in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "[::1]",
+            "[fe80::1]",
+            "localhost",
+            "x.localhost",
+            "hv1",
+            "hv1.example.com",
+            "",
+        ] {
+            assert!(is_safe_host(host, &names), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "hv1.example.com.evil.example",
+            "localhost.evil.example",
+            "[evil.example]",
+            "1.2.3",
+        ] {
+            assert!(!is_safe_host(host, &names), "{host}");
+        }
+    }
+}

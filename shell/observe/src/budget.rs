@@ -1,0 +1,58 @@
+//! A token bucket.
+
+/// Grants `rate` units a second, and up to `burst` that were not used before.
+pub(crate) struct Budget {
+    rate: f64,
+    burst: f64,
+    used: f64,
+    at: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(rate: f64, burst: f64) -> Budget {
+        Budget { rate, burst, used: 0.0, at: 0 }
+    }
+
+    fn pass(&mut self, now: u64) {
+        let passed = now.saturating_sub(self.at) as f64 / 1e9;
+        (self.used, self.at) = ((self.used - passed * self.rate).max(0.0), now);
+    }
+
+    /// Whether this many units are granted at this time, in nanoseconds.
+    pub(crate) fn take(&mut self, units: f64, now: u64) -> bool {
+        self.pass(now);
+        let allowed = self.used + units <= self.burst;
+        self.used += if allowed { units } else { 0.0 };
+        allowed
+    }
+
+    /// Notes that `units` have been used, and returns the nanoseconds until no more than `burst` are owed.
+    pub(crate) fn spend(&mut self, units: f64, now: u64) -> u64 {
+        self.pass(now);
+        self.used += units;
+        ((self.used - self.burst).max(0.0) / self.rate * 1e9) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_000_000_000_000;
+
+    #[test]
+    fn what_is_granted() {
+        let mut budget = Budget::new(20.0, 10.0);
+        assert_eq!((0..50).filter(|_| budget.take(1.0, NOW)).count(), 10);
+        assert_eq!((0..50).filter(|_| budget.take(1.0, NOW + 100_000_000)).count(), 2);
+    }
+
+    #[test]
+    fn what_is_spent_is_waited_for() {
+        let mut budget = Budget::new(0.25, 0.5);
+        assert_eq!(budget.spend(0.5, NOW), 0);
+        assert_eq!(budget.spend(0.25, NOW), 1_000_000_000);
+        assert_eq!(budget.spend(0.0, NOW + 1_000_000_000), 0);
+        assert_eq!(budget.spend(0.25, NOW + 2_000_000_000), 0);
+    }
+}

@@ -1,0 +1,61 @@
+//! Which connection is closed for a new one.
+
+use super::conn::Conn;
+use std::collections::BTreeMap;
+use units::Millis;
+
+/// A connection that sends an answer, or waits for one, is left alone for this time: most answers are sent within milliseconds.
+const UNDISTURBED: Millis = Millis(1_000);
+
+/// What matters of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    /// Its place in the list of connections, which are in the order of their age.
+    pub(crate) at: usize,
+    source: Option<u64>,
+    is_reading: bool,
+    age: Millis,
+}
+
+impl Candidate {
+    pub(crate) fn new(at: usize, conn: &Conn, now: Millis) -> Candidate {
+        Candidate { at, source: conn.source, is_reading: conn.is_reading(), age: now.since(conn.since) }
+    }
+}
+
+/// Of the connections of the host with the most: the oldest one that waits for its client, or else the oldest one whose client is
+/// slow. So a host that takes all places disturbs only itself.
+pub(crate) fn to_close(all: &[Candidate]) -> Option<usize> {
+    let mut of_source: BTreeMap<Option<u64>, usize> = BTreeMap::new();
+    all.iter().for_each(|one| *of_source.entry(one.source).or_default() += 1);
+    let most = of_source.values().max()?;
+    let of_largest = || all.iter().filter(|one| of_source[&one.source] == *most);
+    let waiting = of_largest().find(|one| one.is_reading);
+    waiting.or_else(|| of_largest().find(|one| one.age >= UNDISTURBED)).map(|one| one.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates(list: &[(u64, bool, u64)]) -> Vec<Candidate> {
+        let one = |(at, (source, is_reading, age)): (usize, &(u64, bool, u64))| Candidate {
+            at,
+            source: Some(*source),
+            is_reading: *is_reading,
+            age: Millis(*age),
+        };
+        list.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn the_host_with_the_most_connections_loses_one() {
+        // A connection that reads nothing goes only if none of its host waits for its client.
+        let slow = [(1, true, 9_000), (2, false, 5_000), (2, false, 3_000), (2, true, 10)];
+        assert_eq!(to_close(&candidates(&slow)), Some(3));
+        assert_eq!(to_close(&candidates(&slow[..3])), Some(1));
+        // Answers that are being sent are not cut at once.
+        assert_eq!(to_close(&candidates(&[(2, false, 20), (2, false, 10)])), None);
+        assert_eq!(to_close(&[]), None);
+    }
+}
