@@ -95,7 +95,16 @@ class Browser:
 
     def screenshot(self, file, whole=True):
         """Stores a picture of the page, or of what is visible."""
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        self.store(file, captureBeyondViewport=whole)
+
+    def screenshot_of(self, file, element):
+        """Stores a picture of an element, given its selector, with a margin."""
+        box = "(() => { const b = document.querySelector('%s').getBoundingClientRect(); return [b.x + scrollX - 12, b.y + scrollY - 12, b.width + 24, b.height + 24] })()"
+        clip = dict(zip(("x", "y", "width", "height"), self.evaluate(box % element)), scale=1)
+        self.store(file, captureBeyondViewport=True, clip=clip)
+
+    def store(self, file, **what):
+        data = self.call("Page.captureScreenshot", format="png", **what)["data"]
         with open(file, "wb") as f:
             f.write(base64.b64decode(data))
 

@@ -59,7 +59,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Request>, Refused> {
         _ => return Err(Refused::Method),
     };
     let (target, authority) = parsed.path.and_then(split_target).ok_or(Refused::Malformed)?;
-    let origin = Origin::of(parsed.headers, authority)?;
+    let origin = Origin::of(parsed.headers, authority).ok_or(Refused::Malformed)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = if path.is_empty() { "/" } else { path };
     let accepts = parsed.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("accept"));

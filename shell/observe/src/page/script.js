@@ -267,8 +267,9 @@ function findings(all, rxqs, list) {
     const limit = now.value("megaflows_limit", ...s.labels), masks = now.value("megaflow_port_masks", ...s.labels);
     const most = mostMasks.find((m) => m.datapath === s.labels[0]);
     if (limit && s.value > 0.9 * limit) add("#megaflows", `Megaflows are near their limit: ${si(s.value)} of ${si(limit)}.`);
-    const full = masks >= 64 ? " New megaflows of the port match exactly." : "";
-    if (masks >= 32) add("#megaflows", `Port ${most?.port || "?"}: its megaflows have ${masks} masks, of at most 64. Each costs a look-up for a packet that the flow cache does not find.${full}`);
+    const port = `Port ${most?.port || "?"}`, allowed = most?.limit ?? 64;
+    const many = masks >= allowed ? `${port} has all of its ${allowed} masks: its new megaflows match exactly` : `${port}: its megaflows have ${masks} masks, of at most ${allowed}`;
+    if (masks >= 32) add("#megaflows", `${many}. Each mask costs a look-up for a packet that the flow cache does not find.`);
   }
   for (const s of now.all("conntrack_connections")) {
     const limit = now.value("conntrack_connections_limit", ...s.labels);
@@ -326,7 +327,7 @@ function whyButton(d) {
 function showMegaflows(answer) {
   megaflows = answer.megaflows;
   const some = answer.visited < answer.total ? ` ${answer.visited} were compared.` : "";
-  text(byId("megaflow-note"), `${answer.total} megaflows.${some}`);
+  text(byId("megaflow-note"), `${answer.total} megaflow${answer.total === 1 ? "" : "s"}.${some}`);
   rows(byId("megaflow-rows"), answer.megaflows.slice(0, 20), (f) => f.datapath + f.ufid, (f) => [
     { text: f.packets_per_second === null ? "–" : si(f.packets_per_second), class: "n" }, { text: si(f.packets), class: "n" },
     { text: f.match, class: "code" }, { text: f.drop ? "drop: " + f.drop.replaceAll("_", " ") : f.actions, class: f.drop ? "code bad" : "code" }]);
@@ -391,10 +392,10 @@ function sentences(d, answer) {
   const t = answer.tables, out = [], sent = d.direction === "transmit", at = d.port || "a port that is gone", reason = help.get(d.reason);
   out.push(`${sent ? `Port ${at} should have sent a packet of ${d.bytes} bytes, and dropped it` : `A packet of ${d.bytes} bytes that came in by port ${at} was dropped`}: ${d.reason.replaceAll("_", " ")}. ${reason?.help || ""}`);
   const same = answer["recent-drops"].find((r) => r.port === d.port && r.reason === reason?.counter);
-  const rule = same?.["decided-by"];
+  const rule = same?.["decided-by"], plain = (text) => text.replace(/duration=[^,]*, n_packets=[^,]*, n_bytes=[^,]*, ,?/, "");
   if (same?.problem) out.push(same.problem);
-  if (rule) out.push(`${rule["drops-now"] ? "The rule that drops it" : "The present tables would not drop it; they end with the rule"}, bridge ${rule.bridge}: ${rule.rule}`);
-  else if (t?.rule) out.push(`The last rule, bridge ${t.bridge}: ${t.rule}`);
+  if (rule) out.push(`${rule["drops-now"] ? "The rule that drops it" : "The present tables would not drop it; they end with the rule"}, bridge ${rule.bridge}: ${plain(rule.rule)}`);
+  else if (t?.rule) out.push(`The last rule, bridge ${t.bridge}: ${plain(t.rule)}`);
   if (/invalid/.test(d.hint || "")) out.push("For connection tracking the packet is invalid: it has not seen both directions of the connection from the beginning, as when one direction takes another way.");
   else if (d.hint) out.push(`Its cause may be that ${d.hint}.`);
   if (d.reason === "tx_mtu_exceeded" && mtuOf(d.port)) out.push(`The MTU of port ${d.port} is ${mtuOf(d.port)} bytes; the packet has ${d.bytes - 14} behind its Ethernet header.`);
