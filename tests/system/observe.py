@@ -20,6 +20,8 @@ PACKAGING = os.path.join(lab.ROOT, "packaging", "prometheus")
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
 # Seconds that Prometheus scrapes. Four samples are enough for a rate; set TEST_LONG for a minute.
 SCRAPE = 60 if os.environ.get("TEST_LONG") else 4
+# Metrics of rx queues and stages of poll threads that have packets.
+OF_POLL_THREADS = re.compile("latency_bound|stage_sampled")
 # A TCP packet that belongs to no connection, again and again.
 UNASKED = """
 import socket, struct, time
@@ -128,9 +130,47 @@ def test_objects_appear_when_they_are_configured():
     lab.wait_until(lambda: not missing(), "all objects have metrics")
 
 
+class Prometheus:
+    """Debian's Prometheus, which scrapes a switch each second."""
+
+    def __init__(self, switch):
+        program, folder, self.address = lab.need("prometheus"), lab.scratch(), "127.0.0.1:%d" % free_port()
+        with open(PACKAGING + "/prometheus.yml") as f:
+            config = f.read().replace("127.0.0.1:9310", switch).replace("15s", "1s").replace("sluice.rules", PACKAGING + "/sluice.rules")
+        with open(folder + "/p.yml", "w") as f:
+            f.write(config)
+        lab.spawn([program, "--config.file=%s/p.yml" % folder, "--storage.tsdb.path=%s/data" % folder, "--web.listen-address=" + self.address,
+                   "--log.level=error"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def query(self, expression):
+        url = "http://%s/api/v1/query?%s" % (self.address, urllib.parse.urlencode({"query": expression}))
+        with urllib.request.urlopen(url, timeout=20 * lab.PATIENCE) as answer:
+            return json.load(answer)["data"]["result"]
+
+    def scrapes(self, number):
+        """Waits until it has scraped, and checks that no scrape failed."""
+        def scraped():
+            try:
+                found = self.query("count_over_time(up{job=\"sluice\"}[5m])")
+            except OSError:
+                return False
+            return found and int(found[0]["value"][1]) >= number
+
+        lab.wait_until(scraped, "Prometheus has scraped", 40 + number)
+        assert self.query("min_over_time(up{job=\"sluice\"}[5m])")[0]["value"][1] == "1"
+
+
+def dashboard():
+    """The queries of the dashboard."""
+    with open(PACKAGING + "/sluice-dashboard.json") as f:
+        panels = json.load(f)["panels"]
+    asked = [target["expr"] for panel in panels for target in panel["targets"]]
+    return [e.replace("$instance", ".*").replace("$__rate_interval", "1m") for e in asked]
+
+
 def test_prometheus():
     """Debian's Prometheus scrapes; promtool accepts page, rules and example; every query of the dashboard returns data."""
-    prometheus, promtool = lab.need("prometheus"), lab.need("promtool")
+    promtool = lab.need("promtool")
     s = Switch()
     s.ping()
     s.ping("10.0.0.9", 0.2)
@@ -139,42 +179,20 @@ def test_prometheus():
         assert not problems, problems
     lab.sh(promtool, "check", "rules", PACKAGING + "/sluice.rules.yml")
     lab.sh(promtool, "check", "config", PACKAGING + "/prometheus.yml")
-    folder, address = lab.scratch(), "127.0.0.1:%d" % free_port()
-    with open(PACKAGING + "/prometheus.yml") as f:
-        config = f.read().replace("127.0.0.1:9310", s.url[7:]).replace("15s", "1s").replace("sluice.rules", PACKAGING + "/sluice.rules")
-    with open(folder + "/p.yml", "w") as f:
-        f.write(config)
-    lab.spawn([prometheus, "--config.file=%s/p.yml" % folder, "--storage.tsdb.path=%s/data" % folder, "--web.listen-address=" + address,
-               "--log.level=error"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def query(expression):
-        url = "http://%s/api/v1/query?%s" % (address, urllib.parse.urlencode({"query": expression}))
-        with urllib.request.urlopen(url, timeout=20 * lab.PATIENCE) as answer:
-            return json.load(answer)["data"]["result"]
-
-    def scraped():
-        try:
-            return query("count_over_time(up{job=\"sluice\"}[5m])")
-        except OSError:
-            return []
-
-    lab.wait_until(lambda: scraped() and int(scraped()[0]["value"][1]) >= SCRAPE, "Prometheus has scraped", 40 + SCRAPE)
-    assert query("min_over_time(up{job=\"sluice\"}[5m])")[0]["value"][1] == "1"
-    with open(PACKAGING + "/sluice-dashboard.json") as f:
-        panels = json.load(f)["panels"]
-    asked = [target["expr"] for panel in panels for target in panel["targets"]]
-    asked = [e.replace("$instance", ".*").replace("$__rate_interval", "1m") for e in asked]
+    server = Prometheus(s.url[7:])
+    server.scrapes(SCRAPE)
+    asked = dashboard()
     assert len(asked) > 25
     # Rx queues of poll threads have histograms, and busy poll threads have stages. This switch has no poll threads;
     # `test_latency_and_stages` tests both.
-    empty = [e for e in asked if not query(e) and "latency_bound" not in e and "stage_sampled" not in e]
+    empty = [e for e in asked if not server.query(e) and not OF_POLL_THREADS.search(e)]
     assert not empty, empty
-    dropped = query('sum(rate(sluice_drops_total{reason="drop_action_of_pipeline"}[1m]))')
+    dropped = server.query('sum(rate(sluice_drops_total{reason="drop_action_of_pipeline"}[1m]))')
     assert float(dropped[0]["value"][1]) > 0
     # Each rule can be evaluated; in this switch nothing but the start is worth an alert.
     with open(PACKAGING + "/sluice.rules.yml") as f:
         alerts = re.findall(r"- alert: (\w+)", f.read())
-    with urllib.request.urlopen("http://%s/api/v1/rules" % address) as answer:
+    with urllib.request.urlopen("http://%s/api/v1/rules" % server.address) as answer:
         rules = [r for g in json.load(answer)["data"]["groups"] for r in g["rules"]]
     assert sorted(alerts) == sorted(r["name"] for r in rules) and all(not r.get("lastError") for r in rules), rules
 
@@ -454,6 +472,11 @@ def test_latency_and_stages():
     counts = [n for _, n in histogram["buckets"]]
     assert counts == sorted(counts) and counts[-1] == histogram["count"] >= found["sluice_rxq_packets_total"][(place[0], "source", "0")] * 0.9
     assert 0 < histogram["sum"] / histogram["count"] < 0.1, histogram
+    # The queries of the dashboard for which a switch needs poll threads with packets.
+    server = Prometheus(address)
+    server.scrapes(3)
+    asked = [e for e in dashboard() if OF_POLL_THREADS.search(e)]
+    assert asked and all(server.query(e) for e in asked), asked
     b.open("http://%s/" % address)
     card = "[...document.querySelectorAll('#cards article')].find(c => c.innerText.includes('source · 0'))?.innerText"
     b.until("/Cycles of a packet: receive \\d+.*, extract \\d+.*, turn \\d+/.test(%s)" % card, "cycles by stage are shown")

@@ -193,7 +193,7 @@ function showQueues(list, own) {
     bar.className = q.full > 0.5 ? "bar full" : "bar";
     bar.title = q.full > 0.5 ? "most polls find a full burst: packets are waiting in the queue" : "";
     bar.firstChild.style.width = Math.min(q.load, 1) * 100 + "%";
-    text(load, percent(q.load));
+    text(load, percent(Math.min(q.load, 1)));
     text(packets, si(q.packets) + "/s");
     text(stay, q.within);
     stay.title = q.within ? "99 % of the packets have passed the switch within this time, as far as one poll of the queue tells" : "";
@@ -307,10 +307,10 @@ function showDrops(answer) {
   byId("recent").parentNode.hidden = answer.recent.length === 0;
   rows(byId("reason-rows"), some, (r) => r.reason, (r) => [{ text: r.reason.replaceAll("_", " "), head: true }, { text: r.help + (r.look ? ` See: ${r.look}` : "") }, { text: portsOf(r) }, number(r.rate, true), number(r.n)]);
   rows(byId("recent-rows"), answer.recent.slice(0, 20), (d) => [d.datapath, d.direction, d.port, d.reason, d.flow].join(" "), (d) => [
+    { node: () => d.flow ? whyButton(d) : el("span") },
     { text: d.seconds < 60 ? `${d.seconds.toFixed(0)} s ago` : `${Math.floor(d.seconds / 60)} min ago`, class: "n" },
     { text: `${d.direction === "receive" ? "in by" : "out by"} ${d.port || "a port that is gone"}` }, { text: d.reason.replaceAll("_", " ") + (d.hint ? ` (${d.hint})` : "") },
-    { text: d.flow || "bytes not known", class: "code" },
-    { node: () => d.flow ? whyButton(d) : el("span") }]);
+    { text: d.flow || "bytes not known", class: "code" }]);
 }
 function whyButton(d) {
   const button = el("button", { type: "button", text: "Why?" });
