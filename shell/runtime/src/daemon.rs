@@ -1,10 +1,11 @@
 //! Start-up as a daemon: the options of all daemons, detaching, monitoring and the pidfile.
 //!
-//! Forking without exec is unsafe in a process with threads, so `--detach` executes this program again, with
-//! a hidden first argument that gives its role (an argument rather than an environment variable, so that the
-//! daemon's own children do not inherit it) and with the write end of a pipe as standard input. One byte in
-//! the pipe means that the child is ready; end of file means that it has died. The parent exits with the
-//! child's result.
+//! `--detach` forks before any thread is started: executing the program again would load and relocate it once more,
+//! which takes a fifth of the start. The monitor executes the program again, with a hidden first argument that
+//! gives its role (an argument rather than an environment variable, so that the daemon's own children do not inherit
+//! it): a daemon that crashed is loaded at other addresses the next time. So does `--detach` in a process that has
+//! threads, where forking without exec is unsafe. Standard input of the child is the write end of a pipe. One byte in
+//! it means that the child is ready; end of file means that it has died. The parent exits with the child's result.
 
 mod alias;
 mod args;
@@ -51,9 +52,11 @@ pub fn start(args: &DaemonArgs, keeps: Capabilities) -> Result<Daemon, String> {
             if let Some(path) = args.pidfile.as_ref().filter(|_| !args.overwrite_pidfile) {
                 pidfile::refuse_if_running(path)?;
             }
-            let next = if args.monitor { Role::Monitor } else { Role::Daemon };
-            spawn::launch(next, None)?.wait_ready("could not detach from foreground session")?;
-            std::process::exit(0);
+            let role = if args.monitor { Role::Monitor } else { Role::Daemon };
+            spawn::detach(role)?;
+            let args = DaemonArgs { role, ..args.clone() };
+            args.open_log_file();
+            return start(&args, keeps);
         }
         Role::Foreground if args.monitor => spawn::monitor(args),
         Role::Foreground => {}

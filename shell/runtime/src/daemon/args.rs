@@ -162,14 +162,18 @@ impl DaemonArgs {
                 }
             }
         }
-        // A process that only waits for its child does not log to the file, or lines would be duplicated.
-        if let Some(f) = self.log_file.as_ref().filter(|_| self.is_worker()) {
-            let _ = crate::log::set_file(f);
-        }
+        self.open_log_file();
         if let Some(t) = &self.syslog_target {
             crate::log::set_syslog_target(t);
         }
         Ok(())
+    }
+
+    /// Opens the log file. A process that only waits for its child does not log to it, or lines would be duplicated.
+    pub(super) fn open_log_file(&self) {
+        if let Some(f) = self.log_file.as_ref().filter(|_| self.is_worker()) {
+            let _ = crate::log::set_file(f);
+        }
     }
 
     fn is_worker(&self) -> bool {

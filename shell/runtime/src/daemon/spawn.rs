@@ -1,7 +1,9 @@
-//! Starts this program again as a child, and monitors it.
+//! Continues in a child, or starts this program again as a child, and monitors it.
 
 use super::args::{DaemonArgs, ROLE_DAEMON, ROLE_MONITOR, Role, STATE};
 use super::log::{LOG, text};
+use fork::Forked;
+use rustix::process::{Pid, WaitOptions, waitpid};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,6 +18,53 @@ const CRASHES: [i32; 9] = [6, 14, 7, 8, 4, 13, 11, 24, 25];
 /// Exit status of a Rust program whose main thread panicked without an aborting hook.
 const PANICKED: i32 = 101;
 
+const NOT_DETACHED: &str = "could not detach from foreground session";
+
+/// Continues in a child that has the standard input of one; the parent exits when the child is ready, or with its
+/// error. A process with threads cannot fork: it starts the program again, and does not return either.
+pub(super) fn detach(role: Role) -> Result<(), String> {
+    let (pipe, their_end) = ready_pipe()?;
+    match fork::fork().map_err(fork_failed)? {
+        Forked::Child => {
+            drop(pipe);
+            rustix::stdio::dup2_stdin(&their_end).map_err(text)
+        }
+        Forked::Parent(pid) => {
+            drop(their_end);
+            if !is_ready(pipe) {
+                exit_with(end_of(pid)?);
+                return Err(NOT_DETACHED.to_string());
+            }
+            std::process::exit(0);
+        }
+        Forked::HasThreads => {
+            launch(role, None)?.wait_ready(NOT_DETACHED)?;
+            std::process::exit(0);
+        }
+    }
+}
+
+/// Waits for the end of a child.
+fn end_of(pid: i32) -> Result<ExitStatus, String> {
+    let ended = waitpid(Pid::from_raw(pid), WaitOptions::empty()).map_err(|e| format!("waitpid failed ({})", text(e)))?;
+    let (_, status) = ended.ok_or("waitpid failed")?;
+    Ok(ExitStatus::from_raw(status.as_raw()))
+}
+
+fn fork_failed(e: std::io::Error) -> String {
+    format!("fork failed ({})", text(e))
+}
+
+/// The pipe in which a child tells that it is ready.
+fn ready_pipe() -> Result<(OwnedFd, OwnedFd), String> {
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(text)
+}
+
+/// Waits until the child is ready, or has ended without.
+fn is_ready(pipe: OwnedFd) -> bool {
+    File::from(pipe).read_exact(&mut [0]).is_ok()
+}
+
 pub(super) struct Launched {
     child: Child,
     pipe: OwnedFd,
@@ -23,7 +72,7 @@ pub(super) struct Launched {
 
 /// Starts the next process; `state` is a memory file that keeps the daemon's state across a crash.
 pub(super) fn launch(role: Role, state: Option<&OwnedFd>) -> Result<Launched, String> {
-    let (pipe, their_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(text)?;
+    let (pipe, their_end) = ready_pipe()?;
     let mut argv = std::env::args_os();
     let argv0 = argv.next().unwrap_or_default();
     let given = argv.filter(|a| a != ROLE_DAEMON && a != ROLE_MONITOR);
@@ -36,7 +85,7 @@ pub(super) fn launch(role: Role, state: Option<&OwnedFd>) -> Result<Launched, St
         .args(given)
         .stdin(Stdio::from(their_end))
         .spawn()
-        .map_err(|e| format!("fork failed ({})", text(e)))?;
+        .map_err(fork_failed)?;
     Ok(Launched { child, pipe })
 }
 
@@ -63,8 +112,7 @@ impl Launched {
 
     fn wait_started(self) -> Result<(Child, Started), String> {
         let Launched { mut child, pipe } = self;
-        let mut byte = [0];
-        if File::from(pipe).read_exact(&mut byte).is_ok() {
+        if is_ready(pipe) {
             return Ok((child, Started::Ready));
         }
         let status = child.wait().map_err(|e| format!("waitpid failed ({})", text(e)))?;
