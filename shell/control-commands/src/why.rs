@@ -1,5 +1,6 @@
 //! `ofproto/why port=NAME {packet=HEX | flow=FLOW}`: what the switch does with a packet of a port, and the state of what it meets: rule,
-//! ports, connections. Sluice's own command, in JSON; `sluice why` makes sentences of it.
+//! ports, connections. Sluice's own command, in JSON; `sluice why` makes sentences of it. `ofproto/why removed`: the ports that were
+//! removed last.
 
 use crate::capture::filter;
 use crate::drops;
@@ -16,7 +17,7 @@ use dpif::{DpAction, DropReason};
 use flow::Flow;
 use flow::flow::{VLAN_CFI, VLANS_MAX, ct_state};
 use flow::text::{NoNames, flow_text};
-use openflow_service::BridgePort;
+use openflow_service::{BridgePort, RemovedPort};
 use ovsdb::Json;
 use packet::{ethertype, ipproto};
 use serde_json::json;
@@ -50,6 +51,9 @@ pub fn about(switch: &mut Switch, port: Option<&str>, flow: &str) -> Result<Json
 }
 
 pub(crate) fn why(switch: &Switch, args: &[String]) -> Result<Reply, String> {
+    if args == ["removed"] {
+        return Ok(Reply::Json(removed(switch)));
+    }
     let (mut port, mut packet, mut text) = (None, None, None);
     for arg in args {
         match arg.split_once('=') {
@@ -79,6 +83,21 @@ fn packet_of(mut fields: Flow) -> Vec<u8> {
     let tags = fields.vlans.iter_mut().filter(|tag| tag.tci & VLAN_CFI != 0 && tag.tpid == 0);
     tags.for_each(|tag| tag.tpid = ethertype::VLAN);
     flow::compose::compose(&fields, b"")
+}
+
+fn removed(switch: &Switch) -> Json {
+    let now = switch.clock.now();
+    let one = |bridge: &str, port: &RemovedPort| {
+        json!({
+            "bridge": bridge,
+            "name": port.name,
+            "ofport": port.ofport.0,
+            "seconds": now.since(port.at).0 / 1000,
+            "stations": port.stations.iter().map(|mac| mac.to_string()).collect::<Vec<_>>(),
+        })
+    };
+    let bridges = switch.bridges.values();
+    json!({ "removed": bridges.flat_map(|b| b.common.removed.iter().map(|port| one(&b.name, port))).collect::<Vec<_>>() })
 }
 
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {

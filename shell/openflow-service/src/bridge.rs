@@ -7,6 +7,7 @@ use crate::controller_state::ControllerState;
 use crate::least::Least;
 use crate::port::BridgePort;
 use crate::ports::Ports;
+use crate::removed_ports::RemovedPorts;
 use crate::unfinished::Unfinished;
 use bridge::BundleId;
 use config::BridgeConfig;
@@ -78,6 +79,8 @@ pub struct Common {
     pub mtu: Option<u32>,
     /// Ports that request another number than they have, by name.
     pub misnumbered: BTreeSet<String>,
+    /// The ports that were removed last.
+    pub removed: RemovedPorts,
 }
 
 /// Numbers of ports and bundles.

@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `bridge.rs`, `port.rs`, `port_bfd.rs`, `bridge_mirror.rs`, `controller_state.rs` | a bridge with its ports |
+//! | `bridge.rs`, `port.rs`, `port_bfd.rs`, `bridge_mirror.rs`, `controller_state.rs`, `removed_ports.rs` | a bridge with its ports |
 //! | `unfinished.rs` | work of several iterations: commits, dumps, barriers |
 //! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
@@ -53,6 +53,7 @@ mod port_mod;
 mod port_qos;
 mod ports;
 pub mod reclaim;
+mod removed_ports;
 mod requests;
 mod role;
 mod service;
@@ -75,6 +76,7 @@ pub use port_bfd::PortBfd;
 pub use port_lacp::{LacpFacts, PortLacp};
 pub use port_qos::{Details, PortQos, PortQueue};
 pub use ports::{Ports, Touched};
+pub use removed_ports::{RemovedPort, RemovedPorts};
 pub use requests::{go_on, handle};
 pub use unfinished::{Barrier, Unfinished};
 

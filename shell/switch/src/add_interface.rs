@@ -53,6 +53,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
         Ok(mut port) => {
             runtime::info!(LOG, "bridge {bridge}: added interface {name} on port {}", port.ofport.0);
             running.failed.remove(name);
+            running.common.removed.forget(name);
             let mut message = openflow_service::port_message(&port);
             message.state.live = false;
             port.told = Some(message.clone());

@@ -145,6 +145,7 @@ impl Switch {
         if !members.any(|interface| is_there(&interface.name)) {
             stations = running.macs.lock().flush_port(bundle);
         }
+        running.common.removed.note(name, ofport, &stations, now);
         if let Some(message) = message {
             running.conns.send_port_status(PortReason::Delete, &message, None, None);
         }

@@ -7,10 +7,12 @@
 //! * [`watch`][]: captures.
 //! * [`mod@facts`][]: what was read from the switch.
 //! * [`sentences`], [`conclusion`], [`mod@explain`][]: sentences about each fact, the conclusion, and both together.
+//! * [`removed`]: ports that are not there any more.
 
 mod conclusion;
 mod explain;
 mod facts;
+mod removed;
 mod sentences;
 mod subject;
 mod watch;
@@ -97,7 +99,8 @@ fn run(call: &Call, parsed: &Parsed, json: bool) -> Result<(), Failure> {
         false => Subject::parse(&parsed.rest).map_err(Failure::Fatal)?,
     };
     let facts = facts(&mut session, &subject, seconds, parsed.value("port"))?;
-    let explanation = explain(&facts);
+    let mut explanation = explain(&facts);
+    removed::add(&facts, &session.ask_about("ofproto/why", &["removed".to_owned()])?, &mut explanation);
     let text = if json {
         format!("{}\n", object(&facts, &explanation))
     } else {

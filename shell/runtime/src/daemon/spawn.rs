@@ -46,7 +46,8 @@ pub(super) fn detach(role: Role) -> Result<(), String> {
 
 /// Waits for the end of a child.
 fn end_of(pid: i32) -> Result<ExitStatus, String> {
-    let ended = waitpid(Pid::from_raw(pid), WaitOptions::empty()).map_err(|e| format!("waitpid failed ({})", text(e)))?;
+    let ended = waitpid(Pid::from_raw(pid), WaitOptions::empty())
+        .map_err(|e| format!("waitpid failed ({})", text(e)))?;
     let (_, status) = ended.ok_or("waitpid failed")?;
     Ok(ExitStatus::from_raw(status.as_raw()))
 }
