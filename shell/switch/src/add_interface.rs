@@ -117,6 +117,9 @@ fn open(
     if is_reserved(name) {
         return Err(format!("could not create interface {name}, name is reserved").into());
     }
+    if name.is_empty() {
+        return Err("could not open network device  (Invalid argument)".into());
+    }
     let is_local = name == bridge;
     let device_kind = if is_local && interface.kind == "system" { "internal" } else { &interface.kind };
     let (backing, facts, warning) = if interface.kind == "patch" {

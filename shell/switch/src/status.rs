@@ -7,7 +7,6 @@
 use crate::backer::Backer;
 use crate::findings::IneffectiveSettings;
 use crate::next_snapshot::Peers;
-use crate::reserved_name::is_reserved;
 use crate::switch::{Round, Switch};
 use crate::wanted_row::Wanted;
 use flow::Mac;
@@ -303,9 +302,7 @@ fn failed_row(bridge: &Bridge, name: &str) -> Option<Wanted> {
     let (_, interface) = bridge.config.interface(name)?;
     let mut row = Wanted::new("Interface", interface.uuid);
     row.set("ofport", Datum::scalar(-1));
-    // The error of a reserved name is only logged.
-    let told = (!is_reserved(name)).then_some(failed.why.as_str());
-    row.set("error", optional(told));
+    row.set("error", optional(Some(failed.why.as_str())));
     for column in ["admin_state", "link_state", "mac_in_use", "duplex"] {
         row.set(column, Datum::set::<&str>([]));
     }

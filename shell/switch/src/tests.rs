@@ -283,3 +283,36 @@ fn a_dummy_in_the_place_of_system_follows_the_row_of_system() {
     let rows = test.execute(Parameters::Tree(select)).to_string();
     assert!(rows.contains(r#"["ct_flush","true"]"#), "{rows}");
 }
+
+#[test]
+fn names_that_no_interface_can_have_are_errors_of_their_rows() {
+    let mut test = TestSwitch::new(0);
+    let interface = |id: &str, name: &str, kind: &str| {
+        let remote = json!(["map", [["remote_ip", "192.0.2.1"]]]);
+        json!({"op": "insert", "table": "Interface", "uuid-name": id, "row": {"name": name, "type": kind, "options": remote}})
+    };
+    let port = |id: &str, name: &str| {
+        let interface = json!(["named-uuid", id]);
+        json!({"op": "insert", "table": "Port", "uuid-name": format!("p{id}"), "row": {"name": name, "interfaces": interface}})
+    };
+    let ports = json!(["set", [["named-uuid", "pa"], ["named-uuid", "pb"]]]);
+    test.transact(&[
+        interface("a", "", "vxlan"),
+        port("a", "a"),
+        interface("b", "ovs-netdev", "internal"),
+        port("b", "b"),
+        json!({"op": "insert", "table": "Bridge", "uuid-name": "br", "row": {"name": "br", "ports": ports}}),
+        json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations": [["bridges", "insert", ["named-uuid", "br"]]]}),
+    ]);
+    test.settle();
+    let mut error = |name: &str| {
+        let of = json!({"op": "select", "table": "Interface", "where": [["name", "==", name]], "columns": ["error", "ofport"]});
+        test.execute(Parameters::Tree(json!(["Open_vSwitch", of])))[0]["rows"][0].clone()
+    };
+    assert_eq!(
+        error(""),
+        json!({"error": "could not open network device  (Invalid argument)", "ofport": -1})
+    );
+    let reserved = json!({"error": "could not create interface ovs-netdev, name is reserved", "ofport": -1});
+    assert_eq!(error("ovs-netdev"), reserved);
+}
