@@ -97,6 +97,24 @@ def test_queues_of_a_kernel_port():
     assert s.appctl("qos/show-types", b.port).count("QoS type: linux-") == 7
 
 
+def test_a_refused_type_leaves_no_queues():
+    """A discipline that the kernel refuses: the old one is gone from the device and from qos/show, and the next one works."""
+    lab.need("tc")
+    s, _, b = pair()
+    s.vsctl("set", "Port", b.port, "qos=@qos", "--", "--id=@qos", "create", "QoS", "type=linux-sfq")
+    if "sfq" not in qdisc(b.port):
+        raise lab.Skip("needs SFQ in the kernel")
+    qos = s.vsctl("get", "Port", b.port, "qos").strip()
+    # More flows than the kernel accepts.
+    s.vsctl("set", "QoS", qos, "type=linux-fq_codel", "other_config:flows=70000")
+    assert "sfq" not in qdisc(b.port), qdisc(b.port)
+    assert s.appctl("qos/show", b.port) == "QoS not configured on %s\n" % b.port
+    assert "Failed to set QoS type linux-fq_codel: Invalid argument" in s.written_log()
+    s.vsctl("set", "QoS", qos, "type=linux-sfq")
+    assert "sfq" in qdisc(b.port), qdisc(b.port)
+    assert s.appctl("qos/show", b.port).startswith("QoS: %s linux-sfq\n" % b.port)
+
+
 def started(*sources):
     """A switch with DPDK, a port that discards everything, and ports that receive frames of this many bytes
     endlessly."""

@@ -44,7 +44,7 @@ pub fn install(ifindex: u32, qdisc: &Qdisc) -> io::Result<()> {
         Qdisc::Hfsc(class) => Class::Hfsc(*class),
         _ => return Ok(()),
     };
-    set_inner(ifindex, &inner)
+    set_inner(ifindex, &inner).inspect_err(|_| drop(remove(ifindex)))
 }
 
 /// Changes the total rate of all queues.

@@ -41,7 +41,8 @@ pub(super) fn apply(
         Some(inner) if qos.kind == config.kind => qdisc::set_inner(ifindex, inner)?,
         _ if qos.kind == config.kind && qos.details == details => {}
         _ => {
-            qos.queues.clear();
+            // The old discipline is removed first. If the kernel refuses the new one, the device has its default.
+            *qos = PortQos::default();
             qdisc::install(ifindex, &wanted)?;
         }
     }
