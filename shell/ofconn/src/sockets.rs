@@ -172,6 +172,11 @@ impl Sockets {
         errors.push(why);
     }
 
+    /// Targets that cannot be used, with the reason.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.refused.iter().map(|(target, why)| (target.as_str(), why.as_str()))
+    }
+
     fn insert(&mut self, conn: Conn) -> ConnId {
         self.next_id += 1;
         let id = ConnId(self.next_id);

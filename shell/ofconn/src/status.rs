@@ -43,14 +43,17 @@ impl ConnManager {
         }
         let known = self.link.call(move |sockets| sockets.status(now)).unwrap_or_default();
         let of_session = |id: &ConnId| self.sessions.get(id).filter(|s| !s.queues.has_ended).map(|s| s.role);
-        let with_role = |(id, status)| ControllerStatus { role: of_session(&id), ..status };
+        let with_role = |(id, status): (Option<ConnId>, _)| ControllerStatus {
+            role: id.as_ref().and_then(of_session),
+            ..status
+        };
         known.into_iter().map(with_role).collect()
     }
 }
 
 impl Sockets {
-    /// The state of connections that we open, without their role.
-    fn status(&self, now: Millis) -> Vec<(ConnId, ControllerStatus)> {
+    /// The state of controllers that we connect to, without their role. Those whose target cannot be used have no connection.
+    fn status(&self, now: Millis) -> Vec<(Option<ConnId>, ControllerStatus)> {
         let controllers = self.conns.iter().filter(|(_, c)| c.is_active());
         controllers
             .map(|(id, c)| {
@@ -77,8 +80,20 @@ impl Sockets {
                     put(&key("dropped"), (limited || counts.dropped > 0).then(|| counts.dropped.to_string()));
                 }
                 let (target, is_connected) = (c.settings.target.clone(), r.is_connected());
-                (*id, ControllerStatus { target, is_connected, role: None, status })
+                (Some(*id), ControllerStatus { target, is_connected, role: None, status })
             })
+            .chain(
+                self.refused()
+                    .filter(|(target, _)| !is_passive(target))
+                    .map(|(target, why)| (None, unusable(target, why))),
+            )
             .collect()
     }
+}
+
+/// The state of a controller with a target that cannot be used. Open vSwitch has the reason under the same key.
+fn unusable(target: &str, why: &str) -> ControllerStatus {
+    let pairs = [("last_error", why), ("state", "VOID")];
+    let status = pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    ControllerStatus { target: target.to_owned(), is_connected: false, role: None, status }
 }

@@ -273,6 +273,9 @@ fn unchanged_connections_stay() {
     assert_eq!(peer.receive().len(), 1);
     let errors = test.configure(&["tcp:nonsense"]);
     assert_eq!(errors.len(), 1, "{errors:?}");
+    let state = test.manager.status(test.now).remove(0);
+    assert_eq!((state.status["last_error"].as_str(), state.is_connected), (errors[0].as_str(), false));
+    assert_eq!(state.status["state"], "VOID");
     assert!(peer.is_closed());
     assert!(!test.dir.join("ctl").exists());
 }
