@@ -135,7 +135,9 @@ impl Switch {
         let now = clock.now();
         // The database itself may be connected by TLS.
         transport::tls::configure(&options.tls)?;
-        let db = DbClient::new(&options.database, now)?;
+        let mut db = DbClient::new(&options.database, now)?;
+        // The server answers the first request while the rest is started.
+        db.run(now);
         let kernel = options.dummy != DummyLevel::OverrideAll;
         let links = kernel.then(LinkMonitor::open).and_then(Result::ok);
         let mut netdevs = Netdevs::new(options.dummy);
