@@ -23,9 +23,14 @@ const UUID: &str = "_uuid";
 /// Rows by table; a row is a map of columns.
 pub type Rows = BTreeMap<String, Vec<BTreeMap<String, Datum>>>;
 
+/// Whether the place of a database is a file.
+pub fn is_file(place: &str) -> bool {
+    place.starts_with(['/', '.'])
+}
+
 /// Reads all rows; also returns a description of the source (server or file).
 pub fn open(dirs: &Dirs, server: Option<String>) -> Result<(Rows, String), String> {
-    if let Some(file) = server.as_deref().filter(|place| place.starts_with(['/', '.'])) {
+    if let Some(file) = server.as_deref().filter(|place| is_file(place)) {
         return read_file(Path::new(file)).map(|rows| (rows, file.to_owned()));
     }
     let asked = server.is_some();

@@ -5,7 +5,7 @@ mod database;
 mod devices;
 mod host;
 
-use super::facts::{Configuration, Facts};
+use super::facts::{Configuration, Daemon, Facts};
 use runtime::Dirs;
 
 /// Collects all facts. Also returns where the configuration comes from.
@@ -15,6 +15,11 @@ pub fn all(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
     facts.cores = host::cores();
     facts.memory = host::memory(facts.pid());
     facts.drivers = devices::drivers();
+    // A file is checked before it is used, as on the way from Open vSwitch: that switch, or none, may run.
+    let of_file = server.as_deref().is_some_and(database::is_file);
+    if of_file && matches!(facts.daemon, Daemon::OpenVswitch(_) | Daemon::None(_)) {
+        facts.daemon = Daemon::Unknown;
+    }
     let source = match database::open(dirs, server) {
         Ok((rows, place)) => {
             database::read(&rows, dirs, &mut facts);
