@@ -1,7 +1,7 @@
 //! Start-up as a daemon: the options of all daemons, detaching, monitoring and the pidfile.
 //!
 //! `--detach` forks before any thread is started: executing the program again would load and relocate it once more,
-//! which takes a fifth of the processor time of a start. The monitor executes the program again, with a hidden first argument that
+//! which takes about a millisecond of processor time. The monitor executes the program again, with a hidden first argument that
 //! gives its role (an argument rather than an environment variable, so that the daemon's own children do not inherit
 //! it): a daemon that crashed is loaded at other addresses the next time. So does `--detach` in a process that has
 //! threads, where forking without exec is unsafe. Standard input of the child is the write end of a pipe. One byte in
