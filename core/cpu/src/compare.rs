@@ -179,7 +179,7 @@ mod tests {
     fn the_fast_way_agrees_with_the_reference() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut next = || random.u64(..);
-        for n in [0, 1, 31, 64, 70] {
+        for n in [0, 1, 31, 64, 70_u32] {
             // Few bits, so that some lines are equal.
             let lines: Vec<Line> = (0..n).map(|_| std::array::from_fn(|_| next() & 1)).collect();
             for _ in 0..50 {
@@ -193,7 +193,7 @@ mod tests {
             assert_eq!(matching(&lines, &[9; 8], &[0; 8]), all);
             // All lines but one.
             for other in 0..n.min(64) {
-                let mut lines = vec![[5; 8]; n];
+                let (other, mut lines) = (other as usize, vec![[5; 8]; n as usize]);
                 lines[other][other % 8] = 4;
                 assert_eq!(matching(&lines, &[5; 8], &[1; 8]), all & !(1 << other));
                 assert_eq!(matching(&lines, &[5; 8], &[4; 8]), all);
