@@ -75,6 +75,7 @@ def test_where_packets_of_a_flow_are_lost():
     reply = json.loads(sluice(s, "why", "--json", "--seconds=0.6", *ask))
     assert "datapath_drop_tx_mtu_exceeded" in reply["conclusion"] and reply["tables"]["rule"].endswith("actions=NORMAL"), reply
     lab.sh("ip", "link", "set", b.port, "mtu", "1500")
+    lab.wait_until(lambda: b.mac in s.appctl("fdb/show", "br0"), "an answer that teaches the address")
     s.vsctl("del-port", b.port)
     line, text = conclusion(s, *ask)
     assert line.startswith("Port %s was removed from bridge br0 " % b.port) and "; %s, to which packets are sent, was there." % b.mac in line, text

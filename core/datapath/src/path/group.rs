@@ -52,7 +52,7 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         batch.found[1..n].fill(first);
     }
     let pending = if batch.alike && pending != 0 { u64::MAX } else { pending };
-    let one = cpu::all_equal(&batch.found[..n], first);
+    let one = batch.alike || cpu::all_equal(&batch.found[..n], first);
     if one
         && first != NONE
         && let Some(megaflow) = guard.get(first)
