@@ -83,13 +83,8 @@ impl Pair {
         }
         // When megaflows of the previous case are revalidated, addresses could be learned from them.
         self.ctl("revalidator/purge", &[])?;
-        self.forget_addresses()?;
+        ["br0", "br1"].iter().try_for_each(|bridge| self.ctl("fdb/flush", &[bridge]).map(drop))?;
         Ok(None)
-    }
-
-    /// Removes all learned addresses.
-    fn forget_addresses(&mut self) -> io::Result<()> {
-        ["br0", "br1"].iter().try_for_each(|bridge| self.ctl("fdb/flush", &[bridge]).map(drop))
     }
 
     /// Adds the flows of the table's client of OpenFlow 1.0, and compares how clients of several versions see them.
@@ -146,7 +141,7 @@ impl Pair {
     ) -> io::Result<Result<Traced, (Packet, Difference)>> {
         let (mut differ, mut traced) = (Vec::new(), Traced::default());
         // To trace a packet the stock switch executes all of its actions but outputs. So a packet that arrives in a tunnel is received
-        // from that tunnel, and teaches addresses. Such packets are the last ones.
+        // from that tunnel, and teaches addresses. Such packets are the last ones; then the table is loaded again.
         let mut packets: Vec<_> = packets.iter().collect();
         packets.sort_by_key(|packet| packet.port == UNDERLAY);
         for some in packets.chunks(AT_ONCE) {
@@ -173,7 +168,6 @@ impl Pair {
                 }
             }
         }
-        self.forget_addresses()?;
         // Rules of the previous table stay in the prefix tries of the stock switch for a while and narrow its
         // megaflows.
         for packet in differ {
@@ -191,7 +185,6 @@ impl Pair {
                 }
             }
         }
-        self.forget_addresses()?;
         Ok(Ok(traced))
     }
 

@@ -8,6 +8,7 @@ pub mod actions;
 pub mod bounds;
 pub mod change;
 pub mod check;
+pub mod checksum;
 pub mod expected;
 pub mod groups;
 pub mod kind;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::checksum::{fold, sum};
+
 /// The outer headers of a frame.
 #[derive(Debug, PartialEq, Eq)]
 struct Outer {
@@ -76,23 +78,14 @@ fn outer(bytes: &[u8]) -> Option<Outer> {
     }
 }
 
-fn is_right(bytes: &[u8], sum: &Sum) -> Option<bool> {
-    let covered = bytes.get(sum.covers.clone())?;
-    let mut pseudo = bytes.get(sum.addresses.clone())?.to_vec();
-    if sum.is_udp {
+fn is_right(bytes: &[u8], told: &Sum) -> Option<bool> {
+    let covered = bytes.get(told.covers.clone())?;
+    let mut pseudo = bytes.get(told.addresses.clone())?.to_vec();
+    if told.is_udp {
         pseudo.extend([0, 17]);
         pseudo.extend((covered.len() as u16).to_be_bytes());
     }
-    let words = [pseudo.as_slice(), covered];
-    let mut total: u32 = words
-        .iter()
-        .flat_map(|part| part.chunks(2))
-        .map(|two| u32::from(u16::from_be_bytes([two[0], two.get(1).copied().unwrap_or(0)])))
-        .sum();
-    while total >> 16 != 0 {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    Some(total == 0xffff)
+    Some(fold(sum(&pseudo) + sum(covered)) == [0, 0])
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Random packets, as bytes: Ethernet with and without VLAN tags, ARP, IPv4 and IPv6 (with fragments and options), TCP, UDP,
 //! SCTP, ICMP, neighbour discovery, MPLS and NSH; checksums are right, lengths sometimes are not.
 
+use crate::checksum::{fold, sum};
 use crate::pools::{IPS, PORTS, VLANS, ip6, mac};
 use crate::rng::Rng;
 use crate::tunnels::{self, UNDERLAY};
@@ -160,17 +161,6 @@ fn mpls(rng: &mut Rng) -> Vec<u8> {
     }
     p.extend(ipv4(rng));
     p
-}
-
-fn sum(bytes: &[u8]) -> u32 {
-    bytes.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(c.get(1).copied().unwrap_or(0))).sum()
-}
-
-fn fold(mut sum: u32) -> [u8; 2] {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    (!(sum as u16)).to_be_bytes()
 }
 
 fn ipv4(rng: &mut Rng) -> Vec<u8> {

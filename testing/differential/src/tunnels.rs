@@ -3,6 +3,7 @@
 //! A run with tunnels has a third bridge, whose local port has the host's addresses. All next hops are known, because
 //! Sluice keeps packets whose next hop is asked for, which the stock switch drops.
 
+use crate::checksum::{fold, sum};
 use crate::pools::mac;
 use crate::rng::Rng;
 use crate::table::Table;
@@ -144,8 +145,8 @@ pub fn wrapped(rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
     ip.extend([0, 0, rng.pick(&[0, 0x40]), 0, rng.pick(&[1, 64]), protocol, 0, 0, 172, 31, 1]);
     ip.push(rng.between(u64::from(*ENDS.start()), u64::from(*ENDS.end())) as u8);
     ip.extend(HOST);
-    let sum = packet_sum(&ip);
-    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let checksum = fold(sum(&ip));
+    ip[10..12].copy_from_slice(&checksum);
     let to = if rng.chance(95) { HOST_MAC } else { mac(rng) };
     let mut frame = [&to[..], &[0xf8, 0xbc, 0x12, 0x44, 0x34, 0x91], &[8, 0], &ip, &own].concat();
     match rng.below(20) {
@@ -178,15 +179,6 @@ fn udp(to: u16, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The checksum of an IPv4 header (RFC 1071).
-fn packet_sum(header: &[u8]) -> u16 {
-    let mut sum: u32 = header.chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,7 +208,7 @@ mod tests {
     fn most_outer_headers_are_right() {
         let mut rng = Rng::new(2);
         let frames: Vec<Vec<u8>> = (0..100).map(|_| wrapped(&mut rng, &[0; 60])).collect();
-        let right = |frame: &&Vec<u8>| frame.get(14..34).is_some_and(|ip| packet_sum(ip) == 0);
+        let right = |frame: &&Vec<u8>| frame.get(14..34).is_some_and(|ip| fold(sum(ip)) == [0, 0]);
         assert!((80..100).contains(&frames.iter().filter(right).count()));
     }
 }

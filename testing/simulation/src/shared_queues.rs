@@ -39,7 +39,7 @@ pub enum Flood {
     No,
     /// One flow on each port; the value is the number of ports.
     OneFlow(u64),
-    /// One port has so many flows that each queue gets the same part of them.
+    /// One port, whose flows are distributed evenly over all queues, because there are many more flows than queues.
     ManyFlows,
 }
 
