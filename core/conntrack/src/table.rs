@@ -220,12 +220,11 @@ impl Table {
         let [hash, _] = filling.hashes;
         let mut shard = self.lock(hash);
         let is_taken = |other| self.is_live_with(other, &filling.key, now);
-        let place = vacant(self.index.vacancy(&mut shard.index, hash, is_taken), Refused::Taken)?;
-        let (number, record, generation) = self.reserve(&mut shard, filling).ok_or(Refused::Full)?;
-        self.index.fill(&mut shard.index, place, hash, number);
+        let Reserved { handle, record } =
+            self.reserve_at(&mut shard, (hash, is_taken), filling, Refused::Taken)?;
         record.publish();
         shard.connections += 1;
-        Ok((Handle { record: number, generation }, record))
+        Ok((handle, record))
     }
 
     /// Reserves a record for a translated connection, and makes it known by its reply key. A reserved record counts, so if two threads
@@ -234,10 +233,21 @@ impl Table {
         let (Some((key, _)), [_, hash]) = (&filling.reply, filling.hashes) else {
             return Err(Refused::Full);
         };
-        let mut shard = self.lock(hash);
         let is_taken = |other| self.is_taken_by(other, key, now).is_some();
-        let place = vacant(self.index.vacancy(&mut shard.index, hash, is_taken), Refused::ReplyTaken)?;
-        let (number, record, generation) = self.reserve(&mut shard, filling).ok_or(Refused::Full)?;
+        self.reserve_at(&mut self.lock(hash), (hash, is_taken), filling, Refused::ReplyTaken)
+    }
+
+    /// Reserves a record, and makes it known by a hash of this shard, unless a record with that hash is the taken key.
+    #[inline(always)]
+    fn reserve_at(
+        &self,
+        shard: &mut Shard,
+        (hash, is_taken): (u64, impl FnMut(u32) -> bool),
+        filling: &Filling,
+        taken: Refused,
+    ) -> Result<Reserved<'_>, Refused> {
+        let place = vacant(self.index.vacancy(&mut shard.index, hash, is_taken), taken)?;
+        let (number, record, generation) = self.reserve(shard, filling).ok_or(Refused::Full)?;
         self.index.fill(&mut shard.index, place, hash, number);
         Ok(Reserved { handle: Handle { record: number, generation }, record })
     }

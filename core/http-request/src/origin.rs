@@ -1,8 +1,8 @@
 //! Which server a client believes to ask, and whether a page of another site asks.
 //!
-//! A web page of any site can let its reader's browser ask this server. Two things keep what is answered from such a page. The browser
-//! says that the page is of another site (`Sec-Fetch-Site`). And a site that makes its own name resolve to this server's address, so
-//! that the browser takes both for one site, is told by `Host`, which has the site's name (DNS rebinding).
+//! A web page of any site can let its reader's browser send requests to this server. Two headers tell that a request comes from such a
+//! page. `Sec-Fetch-Site`: the browser says that the page belongs to another site. `Host`: a site can let its own name resolve to this
+//! server's address (DNS rebinding). For the browser both are the same site then, but `Host` contains that site's name.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str;

@@ -7,15 +7,13 @@ use conntrack::{Conntrack, Entry};
 use ctl::names;
 use openflow::text::parse_ct_flush;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use switch::{Backer, Switch, connections};
 use units::Millis;
 use unixctl::LongText;
 
 /// Number of connections from which a command takes steps. Lists have no order then.
 const MANY: u32 = 20_000;
-/// Time of a step: what waits for the main loop is delayed by no more.
-const STEP_TIME: Duration = Duration::from_micros(50);
 /// Records between two looks at the clock.
 const IN_A_ROW: u32 = 32;
 
@@ -93,7 +91,7 @@ fn in_steps(
         let start = Instant::now();
         loop {
             next = some(datapath.conntrack(), next, text);
-            if next == 0 || start.elapsed() >= STEP_TIME {
+            if next == 0 || start.elapsed() >= connections::STEP_TIME {
                 return next != 0;
             }
         }

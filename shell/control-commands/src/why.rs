@@ -40,13 +40,12 @@ const DROPS: usize = 4;
 /// with them if `port` received them.
 pub fn about(switch: &mut Switch, port: Option<&str>, flow: &str) -> Result<Json, String> {
     publish_all(switch);
-    let packets = recent(switch, Some(filter(flow)?));
+    let matching = filter(flow)?;
+    let packet = packet_of(matching.flow);
+    let at = port.map(|port| port_named(switch, port)).transpose()?;
+    let tables = at.map(|at| received_by(switch, at, &packet));
+    let packets = recent(switch, Some(matching));
     let packets: Vec<Json> = packets.iter().take(DROPS).map(|one| drops::packet(switch, one)).collect();
-    let words = port.map(|port| [format!("port={port}"), format!("flow={flow}")]);
-    let tables = match words.map(|words| why(switch, &words)).transpose()? {
-        Some(Reply::Json(tables)) => tables,
-        _ => Json::Null,
-    };
     Ok(json!({ "tables": tables, "recent-drops": packets }))
 }
 
@@ -65,17 +64,26 @@ pub(crate) fn why(switch: &Switch, args: &[String]) -> Result<Reply, String> {
             _ => return Err(format!("{arg}: none of port=NAME, packet=HEX and flow=FLOW")),
         }
     }
-    let port = port.ok_or("which port received the packet?")?;
-    let found = switch.datapaths.all().find_map(|b| Some((b, DatapathNames(b).number(port)?)));
-    let (backer, number) = found.ok_or_else(|| format!("{port}: no datapath has such a port"))?;
+    let at = port_named(switch, port.ok_or("which port received the packet?")?)?;
     let packet = match (packet, text) {
         (Some(packet), _) => packet,
         (None, Some(text)) => packet_of(filter(text)?.flow),
         (None, None) => return Err("which packet? packet=HEX or flow=FLOW".to_owned()),
     };
+    Ok(Reply::Json(received_by(switch, at, &packet)))
+}
+
+/// The datapath of a port, and its number there.
+fn port_named<'s>(switch: &'s Switch, port: &str) -> Result<(&'s Backer, PortNo), String> {
+    let found = switch.datapaths.all().find_map(|b| Some((b, DatapathNames(b).number(port)?)));
+    found.ok_or_else(|| format!("{port}: no datapath has such a port"))
+}
+
+/// What the present tables do with a packet that a port receives.
+fn received_by(switch: &Switch, (backer, number): (&Backer, PortNo), packet: &[u8]) -> Json {
     let mut key = Flow { in_port: number.0, ..Flow::ZERO };
-    flow::extract::extract(&packet, VLANS_MAX, &mut key);
-    Ok(Reply::Json(explain(switch, backer, number, (&key, packet.len()))))
+    flow::extract::extract(packet, VLANS_MAX, &mut key);
+    explain(switch, backer, number, (&key, packet.len()))
 }
 
 /// A packet with the fields of a match, which names a VLAN without the type of its tag.

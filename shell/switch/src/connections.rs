@@ -18,8 +18,8 @@ static TABLE_LOG: Module = Module::new("conntrack");
 
 static EXHAUSTED: RateLimit = RateLimit::new(5, 5);
 
-/// Time of a turn of the main loop in which connections are swept: what waits for the main loop is delayed by no more.
-const SWEEP_TIME: Duration = Duration::from_micros(50);
+/// Time of a step of the main loop that visits connections: what waits for the main loop is delayed by no more.
+pub const STEP_TIME: Duration = Duration::from_micros(50);
 /// Records between two looks at the clock: some microseconds, or 50 if all of them have expired.
 const IN_A_STEP: u32 = 128;
 
@@ -83,7 +83,7 @@ pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
 /// turn, and until [`is_sweeping`] is false.
 pub fn sweep(backer: &Backer, now: Millis) {
     let start = Instant::now();
-    while backer.datapath.conntrack().sweep_some(IN_A_STEP, now) && start.elapsed() < SWEEP_TIME {}
+    while backer.datapath.conntrack().sweep_some(IN_A_STEP, now) && start.elapsed() < STEP_TIME {}
 }
 
 /// Whether the sweep has records to visit.

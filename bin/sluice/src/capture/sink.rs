@@ -1,10 +1,11 @@
 //! Where a capture is written: a file, a pipe or a terminal, whose reader may stop reading.
 //!
-//! A pipe that nobody reads is full after 64 KiB, and a write to it would wait for ever. So this waits in `poll(2)`, and gives up a while
-//! after a signal has asked the tool to end.
+//! If nobody reads a pipe, it is full after 64 KiB, and a write to it does not return. So this waits in `poll(2)` until the pipe can be
+//! written. If a signal has asked the tool to end, and nothing was read for a second, this stops waiting.
 
 use runtime::signals::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -34,7 +35,8 @@ impl Sink {
         if self.bytes.len() < COLLECTED { Ok(()) } else { self.flush(signals) }
     }
 
-    /// Writes what was added. `BrokenPipe`: the reader has gone. `TimedOut`: a signal has arrived, and nobody reads.
+    /// Writes the bytes that were added. Errors: `BrokenPipe` if the reader has closed the pipe; `TimedOut` if a signal has arrived and
+    /// nothing was read for [`GRACE`].
     pub fn flush(&mut self, signals: &Signals) -> io::Result<()> {
         let (mut rest, mut read) = (&self.bytes[..], Instant::now());
         while !rest.is_empty() {
@@ -43,15 +45,11 @@ impl Sink {
             if is_ready {
                 match rustix::io::write(&self.to, &rest[..rest.len().min(PART)]) {
                     Ok(n) => (rest, read) = (&rest[n..], Instant::now()),
-                    Err(e)
-                        if matches!(
-                            io::Error::from(e).kind(),
-                            ErrorKind::Interrupted | ErrorKind::WouldBlock
-                        ) => {}
+                    Err(Errno::INTR | Errno::AGAIN) => {}
                     Err(e) => return Err(e.into()),
                 }
             } else if signals.received().is_some() && read.elapsed() >= GRACE {
-                return Err(io::Error::new(ErrorKind::TimedOut, "nobody reads what is captured"));
+                return Err(io::Error::new(ErrorKind::TimedOut, "the reader of the capture does not read"));
             }
         }
         self.bytes.clear();

@@ -56,8 +56,7 @@ fn relation(facts: &Facts, port: &Json) -> Option<String> {
 
 /// The destination's hardware address of the first packet of a direction.
 fn destination(seen: &Seen) -> Option<String> {
-    let bytes = seen.first.as_ref()?.bytes.get(..6)?;
-    Some(bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":"))
+    Some(flow::Mac(*seen.first.as_ref()?.bytes.first_chunk()?).to_string())
 }
 
 /// Whether a rule's text has an output to this number.

@@ -44,49 +44,43 @@ impl Stage for Extract<'_> {
     #[inline(always)]
     fn run<L: Level>(self, level: L) {
         let Extract { batch, depth, words, by_kind } = self;
-        stage(batch, Ask { depth, tags: 0, words, level }, by_kind);
-    }
-}
-
-/// `ask`: its tags are not used.
-#[inline(always)]
-fn stage<L: Level>(batch: &mut Batch, ask: Ask<L>, by_kind: bool) {
-    let Ask { depth, words, level, .. } = ask;
-    let n = batch.len();
-    batch.depth = depth;
-    batch.alike = depth == Depth::Port && batch.own.is_empty();
-    if batch.alike {
-        batch.lines[0] = batch.base();
-        batch.tcp_flags[..n].fill(0);
-        return;
-    }
-    batch.frames.iter().take(AHEAD).for_each(Frame::prefetch);
-    if by_kind && depth >= Depth::L2 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
-        fill_first(batch, depth);
-        if one_kind(batch, depth) {
-            batch.alike = true;
+        let n = batch.len();
+        batch.depth = depth;
+        batch.alike = depth == Depth::Port && batch.own.is_empty();
+        if batch.alike {
+            batch.lines[0] = batch.base();
+            batch.tcp_flags[..n].fill(0);
             return;
         }
-    }
-    // Each depth is compiled separately.
-    match depth {
-        Depth::Wide => {
-            batch.clear(words);
-            batch.outers.fill(&mut batch.exts, words);
-            some::<WIDE, L>(batch, depth, words, level);
+        batch.frames.iter().take(AHEAD).for_each(Frame::prefetch);
+        if by_kind && depth >= Depth::L2 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
+            fill_first(level, batch, depth);
+            if one_kind(batch, depth) {
+                batch.alike = true;
+                return;
+            }
         }
-        Depth::L4 => some::<L4, L>(batch, depth, 0, level),
-        Depth::L3 => some::<L3, L>(batch, depth, 0, level),
-        Depth::L2 => some::<L2, L>(batch, depth, 0, level),
-        Depth::Port => bits(batch.all()).for_each(|i| general(batch, i, Depth::Port, 0)),
+        // Each depth is compiled separately.
+        match depth {
+            Depth::Wide => {
+                batch.clear(words);
+                batch.outers.fill(&mut batch.exts, words);
+                some::<WIDE, L>(batch, depth, words, level);
+            }
+            Depth::L4 => some::<L4, L>(batch, depth, 0, level),
+            Depth::L3 => some::<L3, L>(batch, depth, 0, level),
+            Depth::L2 => some::<L2, L>(batch, depth, 0, level),
+            Depth::Port => bits(batch.all()).for_each(|i| general(batch, i, Depth::Port, 0)),
+        }
     }
 }
 
 /// Fills the line of the first packet, which has just been received.
 #[inline]
-fn fill_first(batch: &mut Batch, depth: Depth) {
+fn fill_first<L: Level>(level: L, batch: &mut Batch, depth: Depth) {
     let (base, tags) = (batch.base(), batch.common.tags());
-    if !batch.frames[0].is_whole() && fill_first_by_head(batch, base, tags, depth) {
+    let ask = Ask { depth: depth.min(Depth::L4), tags, words: 0, level };
+    if !batch.frames[0].is_whole() && fill_first_by_head(batch, base, ask) {
         return;
     }
     fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
@@ -94,10 +88,9 @@ fn fill_first(batch: &mut Batch, depth: Depth) {
 
 /// As `fill_first`, without the packet's tail. Returns false if that is not possible.
 #[inline(never)]
-fn fill_first_by_head(batch: &mut Batch, base: Line, tags: usize, depth: Depth) -> bool {
+fn fill_first_by_head<L: Level>(batch: &mut Batch, base: Line, ask: Ask<L>) -> bool {
     let Batch { frames, lines, tcp_flags, .. } = batch;
     let keys = Keys { lines, tcp_flags, columns: &mut [] };
-    let ask = Ask { depth: depth.min(Depth::L4), tags, words: 0, level: cpu::Baseline };
     shape::fill::<ANY, _>(&frames[..1], &Fresh(&base), keys, ask, 1) == 0
 }
 

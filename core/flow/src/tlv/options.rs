@@ -34,7 +34,7 @@ fn split(bytes: &[u8]) -> Result<(TlvOption<'_>, &[u8]), OptionsError> {
 }
 
 impl Tlv {
-    /// Options as the bytes of a header, which is the form that flows of `dpif` have; `None` if a header cannot have so many bytes.
+    /// The options as bytes of a header: flows of `dpif` contain options in this form. `None`: they do not fit into a header.
     pub fn from_options(options: &[u8]) -> Option<Tlv> {
         let mut out = Tlv { present: options.len() as u64, ..Tlv::NONE };
         out.data.get_mut(..options.len()).filter(|_| options.len() <= OPTIONS_MAX)?.copy_from_slice(options);

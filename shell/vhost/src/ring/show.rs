@@ -14,7 +14,7 @@ use crate::feature;
 
 /// Entries that wait. For DPDK's driver a ring is nearly empty if fewer than 32 entries, or a quarter of the ring, are in use.
 const WAITING: u16 = 32;
-/// After so many bursts without packets, some microseconds, the last entries are shown too.
+/// Number of consecutive bursts without packets after which the last entries are shown too. They take some microseconds.
 const EMPTY: u16 = 64;
 
 impl<L: Layout> Ring<L> {
