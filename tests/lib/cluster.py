@@ -1,19 +1,8 @@
 """A clustered database of three stock servers (Raft)."""
 import os
-import socket
 import subprocess
 
 from lib import lab
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class Cluster:
@@ -21,7 +10,7 @@ class Cluster:
         for program in ("ovsdb-server", "ovsdb-tool", "ovs-appctl", "ovs-vsctl"):
             lab.need(program)
         self.dir = lab.scratch()
-        ports = free_ports(6)
+        ports = lab.free_ports(6)
         self.votes = ["tcp:127.0.0.1:%d" % p for p in ports[:3]]
         self.clients = ["tcp:127.0.0.1:%d" % p for p in ports[3:]]
         self.name = lab.sh("ovsdb-tool", "schema-name", schema).strip()

@@ -74,6 +74,21 @@ def sh(*argv, timeout=60, check=True, env=None, input=None):
     return r.stdout
 
 
+def free_ports(count):
+    """Numbers of TCP ports that nothing uses now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def free_port():
+    return free_ports(1)[0]
+
+
 def wait_until(condition, what, seconds=10):
     """Polls until the condition is true; fails with `what` after this many seconds."""
     seconds *= PATIENCE

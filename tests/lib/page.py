@@ -1,22 +1,15 @@
 """The switch's web page in a headless browser, read as an operator reads it."""
 import json
-import socket
 
 from lib import browser, lab
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Page(browser.Browser):
-    """The page of a switch, which is told to listen for it."""
+    """A browser with the page of a switch. Sets `metrics-listen`, so that the switch serves the page."""
 
     def __init__(self, s):
         super().__init__()
-        self.url = "http://127.0.0.1:%d/" % free_port()
+        self.url = "http://127.0.0.1:%d/" % lab.free_port()
         s.vsctl("set", "open_vswitch", ".", 'other_config:metrics-listen="%s"' % self.url[7:-1])
         lab.wait_until(lambda: "metrics and the web page are at " + self.url in s.log(), "the switch listens")
         self.set_view(1280, dark=False)

@@ -114,7 +114,7 @@ def test_a_tool_that_does_not_read_harms_nobody():
     assert lost() and ping(a, "10.1.1.2")
     capture.process.kill()
     lab.wait_until(lambda: running(s) == 0, "the capture ends")
-    # A pipe that nobody reads is full soon; a signal ends the tool all the same.
+    # Nobody reads the pipe, so it is soon full. A signal must end the tool although it cannot write.
     unread = lab.spawn([SLUICE, "capture", "-t", "%s/%s.ctl" % (s.dir, s.name), "-w", "-", "--rate", "0"], env=s.env, stdout=subprocess.PIPE,
                        stderr=subprocess.DEVNULL)
     lab.wait_until(lambda: running(s) == 1, "the capture runs")

@@ -45,10 +45,6 @@ def create(database):
     lab.sh("ovsdb-tool", "create", database.file, lab.STOCK_SCHEMA)
 
 
-def free_port():
-    return cluster.free_ports(1)[0]
-
-
 def test_stock_switch():
     """The stock ovs-vswitchd runs on our database server, even while the server compacts its file."""
     database = Database()
@@ -151,7 +147,7 @@ def test_kills():
 def test_managers():
     """`set-manager` opens a port of the daemon's own database, `del-manager` closes it."""
     switch = lab.Switch(database="embedded").start()
-    port = free_port()
+    port = lab.free_port()
     target = "tcp:127.0.0.1:%d" % port
     switch.vsctl("set-manager", "ptcp:%d:127.0.0.1" % port)
 
@@ -174,7 +170,7 @@ def test_tls_from_the_database():
     column = "db:Open_vSwitch,SSL,"
     database.start("--private-key=%sprivate_key" % column, "--certificate=%scertificate" % column,
                    "--ca-cert=%sca_cert" % column, "--remote=db:Open_vSwitch,Open_vSwitch,manager_options")
-    port = free_port()
+    port = lab.free_port()
     database.vsctl("--no-wait", "set-ssl", *pki.files("server"))
     database.vsctl("--no-wait", "set-manager", "pssl:%d:127.0.0.1" % port)
     remote = "ssl:127.0.0.1:%d" % port
