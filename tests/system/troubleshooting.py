@@ -61,8 +61,13 @@ def test_where_packets_of_a_flow_are_lost():
     s.ofctl("add-flow", "br0", "table=0,arp,actions=NORMAL")
     lab.wait_until(lambda: conclusion(s, *ask)[0].startswith("The sender does not know the hardware address of 10.1.1.2: it asks by ARP. Requests are dropped"),
                    "the requests are followed")
-    line, text = conclusion(s, "arp", "10.1.1.1", "10.1.1.2")
-    assert line.startswith("Packets are dropped") and "but not %s (access port of VLAN 20)" % b.port in line, text
+
+    def requests_are_dropped():
+        line, _ = conclusion(s, "arp", "10.1.1.1", "10.1.1.2")
+        return line.startswith("Packets are dropped") and "but not %s (access port of VLAN 20)" % b.port in line
+
+    # A request is sent each second, so not every look meets one.
+    lab.wait_until(requests_are_dropped, "the drops of the requests, with the VLAN")
     a.run("ip", "neigh", "replace", "10.1.1.2", "lladdr", b.mac, "dev", "eth0")
     s.vsctl("clear", "port", a.port, "tag", "--", "clear", "port", b.port, "tag")
     lab.sh("ip", "link", "set", b.port, "mtu", "700")
