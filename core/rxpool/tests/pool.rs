@@ -17,11 +17,11 @@ fn greedy_queues_converge_to_their_share() {
     for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
         for k in [1, 2, 3, 7, 16, 32] {
             for reserve in [0, 64] {
-                let pool = Pool::new(10_000, 32, 32 * reserve);
-                let (shared, _) = pool.shared();
+                let pool = Pool::new(10_000, 32);
                 let factor = Alpha::new(alpha);
                 let queues: Vec<_> = (0..k).filter_map(|_| Some((pool.open(reserve)?, factor))).collect();
-                assert_eq!(queues.len(), k);
+                let (shared, _) = pool.shared();
+                assert_eq!((queues.len(), shared), (k, 10_000 - k as u32 * reserve));
                 greedy(&pool, &queues);
                 let share = alpha / (1.0 + k as f64 * alpha) * f64::from(shared);
                 settle(&pool, &queues, reserve);
@@ -49,18 +49,29 @@ fn settle(pool: &Pool, queues: &[(Place, Alpha)], reserve: u32) {
     }
 }
 
-/// A pool that others have filled without any threshold: a queue that opens then gets its reserve at once.
+/// A pool that others have filled without any threshold: a queue gets a place there with its reserve, or none.
 #[test]
-fn a_queue_that_comes_last_gets_its_reserve() {
-    let pool = Pool::new(4096, 16, 16 * LOW_WATERMARK);
+fn a_queue_that_comes_last_gets_its_reserve_or_no_place() {
+    let pool = Pool::new(4096, 16);
     let first: Vec<_> = (0..15).filter_map(|_| Some((pool.open(LOW_WATERMARK)?, Alpha::MAX))).collect();
     for (place, _) in &first {
         pool.charge(*place, u32::MAX / 2, u32::MAX / 2);
     }
-    assert_eq!((first.len(), pool.shared().1), (15, 0));
+    assert_eq!((first.len(), pool.shared().1, pool.open(LOW_WATERMARK)), (15, 0, None));
+    pool.refund(first[0].0, LOW_WATERMARK);
     let last = pool.open(LOW_WATERMARK).unwrap();
     assert_eq!(pool.charge(last, 1000, pool.allowance(last, Alpha::ONE)), LOW_WATERMARK);
     assert_eq!((pool.open(1), pool.open(0)), (None, None));
+}
+
+/// Buffers that are set aside for nobody are of use: a queue alone gets half of the pool.
+#[test]
+fn places_that_are_free_cost_nothing() {
+    let pool = Pool::new(4096, 16);
+    let place = pool.open(LOW_WATERMARK).unwrap();
+    assert_eq!(pool.allowance(place, Alpha::ONE), LOW_WATERMARK + (4096 - LOW_WATERMARK) / 2);
+    pool.close(place);
+    assert_eq!(pool.shared(), (4096, 4096));
 }
 
 /// What a queue of the test does, as far as its owner knows.
@@ -79,16 +90,16 @@ fn nothing_leaks_and_no_reserve_starves() {
     for seed in 0..200 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let buffers = rng.u32(100..5000);
-        let pool = Pool::new(buffers, rng.u32(1..20), rng.u32(0..buffers));
+        let pool = Pool::new(buffers, rng.u32(1..20));
         let mut queues: Vec<Queue> = Vec::new();
         for _ in 0..2000 {
             step(&pool, &mut queues, &mut rng);
             let held: u32 = queues.iter().map(|q| q.held).sum();
             assert_eq!(pool.held_by_all(), held, "seed {seed}");
             assert!(held <= buffers, "seed {seed}");
-            let beyond: u32 = queues.iter().map(|q| q.held.saturating_sub(q.reserve)).sum();
-            let (size, free) = pool.shared();
-            assert_eq!(size - free, beyond, "seed {seed}");
+            let used: u32 = queues.iter().map(|q| q.held.max(q.reserve)).sum();
+            let reserves: u32 = queues.iter().map(|q| q.reserve).sum();
+            assert_eq!(pool.shared(), (buffers - reserves, buffers - used), "seed {seed}");
         }
         for q in &queues {
             pool.refund(q.place, q.held);
@@ -114,7 +125,7 @@ fn step(pool: &Pool, queues: &mut Vec<Queue>, rng: &mut fastrand::Rng) {
         // Removed; or closed while its buffers are still in use, and forgotten when they are back.
         0 if !queue.closed => {
             pool.close(queue.place);
-            queue.closed = true;
+            (queue.closed, queue.reserve) = (true, 0);
         }
         1 => queue.alpha = Alpha::new(rng.f64() * 8.0),
         // A flood: it takes what it can get, with or without a threshold.
@@ -144,7 +155,7 @@ fn step(pool: &Pool, queues: &mut Vec<Queue>, rng: &mut fastrand::Rng) {
 /// one grows.
 #[test]
 fn an_idle_queue_gives_back() {
-    let pool = Pool::new(2304, 2, 2 * LOW_WATERMARK);
+    let pool = Pool::new(2304, 2);
     let (a, b) = (pool.open(LOW_WATERMARK).unwrap(), pool.open(LOW_WATERMARK).unwrap());
     let mut refill = Refill::new(LOW_WATERMARK, 2048);
     let post = |refill: &Refill, place| {

@@ -306,10 +306,10 @@ fn a_reserve_is_there_whatever_others_take() {
     check(2, || {
         let pool = Buffers {
             free: IndexStack::new(3).unwrap(),
-            shared: SharedPart::new(1),
+            shared: SharedPart::new(3),
             owners: Default::default(),
         };
-        pool.owners.iter().for_each(|owner| owner.set_reserve(1));
+        assert!(pool.owners.iter().all(|owner| owner.open(&pool.shared, 1)));
         pool.free.push(&[0, 1, 2]);
         let state = Arc::new((pool, Memory([0, 1, 2].map(UnsafeCell::new))));
         let other = Arc::clone(&state);
@@ -318,6 +318,25 @@ fn a_reserve_is_there_whatever_others_take() {
         state.0.use_some(0, &state.1);
         thread.join().unwrap();
         assert_eq!((state.0.shared.free(), state.0.free.pop(&mut [0; 4])), (1, 3));
+    });
+}
+
+/// An account is closed while another thread refunds what it holds: the pool is whole afterwards, and was never used beyond
+/// its size.
+#[test]
+fn a_closed_account_leaves_nothing_behind() {
+    check(3, || {
+        let state = Arc::new((SharedPart::new(3), Held::default()));
+        assert!(state.1.open(&state.0, 2));
+        assert_eq!(state.1.charge(&state.0, 3, 3), 3);
+        let other = Arc::clone(&state);
+        let thread = thread::spawn(move || {
+            other.1.refund(&other.0, 2);
+            other.1.refund(&other.0, 1);
+        });
+        state.1.close(&state.0);
+        thread.join().unwrap();
+        assert_eq!((state.0.free(), state.1.held(), state.1.reserve()), (3, 0, 0));
     });
 }
 

@@ -52,11 +52,10 @@ impl Account {
         let (number, pool, place) = match found {
             Some(found) => found,
             None => {
-                let set_aside = queues.saturating_mul(reserve);
-                if set_aside >= buffers {
+                if queues.saturating_mul(reserve) >= buffers {
                     return None;
                 }
-                let pool = Arc::new(Pool::new(buffers, queues, set_aside));
+                let pool = Arc::new(Pool::new(buffers, queues));
                 let place = pool.open(reserve)?;
                 pools.push(Entry { kind, buffers, queues, reserve, pool: Arc::clone(&pool) });
                 (pools.len() - 1, pool, place)

@@ -89,7 +89,7 @@ pub fn run(sharing: Sharing, seed: u64) -> Result {
         Sharing::Complete(buffers) => (buffers, 0),
         Sharing::Threshold(buffers, reserve, ..) => (buffers, reserve),
     };
-    let pool = Pool::new(buffers, QUEUES as u32, reserve * QUEUES as u32);
+    let pool = Pool::new(buffers, QUEUES as u32);
     let mut queues: Vec<Queue> =
         (0..QUEUES).map(|_| Queue { place: pool.open(reserve), ..Queue::default() }).collect();
     let (mut random, mut next, mut peak) = (Uniform(seed), 0, 0);

@@ -42,12 +42,13 @@ pub struct Places {
     pub places: [Place; 2],
 }
 
-/// Buffers that a pool sets aside for reserves.
+/// The reserves of all queues of a pool.
 pub fn reserves(wanted: &RxBuffers) -> u32 {
     wanted.pool_queues.saturating_mul(wanted.reserve + SEND_RESERVE)
 }
 
-/// Opens places in a pool with buffers of `chunk` bytes, in a new pool if no other has any.
+/// Opens places in a pool with buffers of `chunk` bytes: in a new pool if others have no free places, or fewer free buffers than
+/// the reserves need.
 pub fn open(numa: NumaId, chunk: u32, wanted: &RxBuffers) -> io::Result<Places> {
     let shape =
         Shape { buffers: wanted.pool_size, queues: wanted.pool_queues, reserve: wanted.reserve, chunk };
@@ -58,7 +59,7 @@ pub fn open(numa: NumaId, chunk: u32, wanted: &RxBuffers) -> io::Result<Places> 
             return Ok(places);
         }
     }
-    let pool = Pool::new(wanted.pool_size, 2 * wanted.pool_queues, reserves(wanted));
+    let pool = Pool::new(wanted.pool_size, 2 * wanted.pool_queues);
     let number = pools.iter().filter(|entry| entry.numa == numa).count() as u32;
     let entry = Entry { numa, number, umem: Umem::new(pool, chunk)?, shape };
     let places = entry.places(wanted.reserve).ok_or(io::ErrorKind::OutOfMemory)?;
