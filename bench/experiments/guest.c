@@ -4,14 +4,17 @@
  *   guest EAL-ARGUMENTS -- step COUNT PPS QUIET-MS STEPS    silence, then COUNT packets at this rate, repeatedly
  *   guest EAL-ARGUMENTS -- storm FLOWS                  like `pace`, with FLOWS flows, for each line of standard input:
  *                                                       PPS SECONDS KIND PPS; the latter: rate of an attack on the third port
+ *   guest EAL-ARGUMENTS -- chain LENGTH GUESTS          the third and the fourth port, and so on, are pairs of ports of guests
+ *                                                       that send what they receive on the first of them on the second; for each
+ *                                                       line of standard input, PPS SECONDS: frames of LENGTH bytes at this rate
  *
  * In an attack of kind `flows` each packet is a new flow. In one of kind `masks` the packets differ from the rules of an
  * access list (10.0.0.10, port 12345, port 80) at different bits of different fields: each combination needs a mask.
  *
  * Each packet contains the time when it was sent. Standard output: "ready" when all ports are up; "begin" when counting
  * begins after a warm-up of one second (with `storm` once, before the first line); at the end, or after each line, a line
- * of JSON: packets sent, refused (the ring was full; a network card would drop them) and received, latencies in
- * microseconds, and the number of packets in each of the article's bins.
+ * of JSON: packets sent, refused (the ring was full; a network card would drop them) and received, those that a guest of
+ * a chain could not send, latencies in microseconds, and the number of packets in each of the article's bins.
  *
  * The machine preempts this thread at times. Such a pause is not the switch's fault: packets that were not sent during a
  * pause are skipped (otherwise they would be a burst), and packets that were on their way have no latency, since they
@@ -28,24 +31,29 @@
 
 #define BURST 32
 #define RING 2048
+/* Shortest and longest frame, without the checksum of Ethernet. */
 #define LENGTH 60
+#define LENGTH_MAX 1514
 /* Latencies are counted in units of 1/16 microsecond, up to this limit. */
 #define CELLS (16 * 200000)
 #define STAMP 42
-/* A longer turn, in microseconds, was a pause: sending and receiving a burst takes less than five. */
+/* A longer turn, in microseconds, was a pause: sending and receiving a burst takes less than five. Each guest of a chain may add
+ * as much. */
 #define PAUSE 25
 /* Seconds during which the last packets may still arrive. */
 #define SETTLE 0.02
 
 static uint32_t cells[CELLS];
-static uint64_t sent, refused, received, unjudged, attacked, repelled, paused, awake_since, hz;
+static uint16_t length = LENGTH;
+static unsigned guests;
+static uint64_t sent, refused, received, overrun, unjudged, attacked, repelled, paused, awake_since, hz;
 static unsigned flows = 1;
 static double attack_pps;
 static int by_masks;
 static struct rte_mempool *pool;
 
 /* Ethernet, IPv4 from 10.0.0.1 to 20.0.0.0, UDP; the checksum of the IP header is valid. */
-static const uint8_t head[STAMP] = {
+static uint8_t head[STAMP] = {
     2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0,
     0x45, 0, 0, LENGTH - 14, 0, 0, 0x40, 0, 64, 17, 0x18, 0xbd, 10, 0, 0, 1, 20, 0, 0, 0,
     4, 0, 18, 180, 0, LENGTH - 34, 0, 0,
@@ -76,6 +84,17 @@ static void put16(uint8_t *at, uint16_t value)
 {
     at[0] = value >> 8;
     at[1] = value & 255;
+}
+
+/* Frames have this length from now on. */
+static void set_length(uint16_t new)
+{
+    const uint8_t *sum = head + 24;
+    uint32_t more = new - length, complement = (uint16_t) ~(sum[0] << 8 | sum[1]) + more;
+    length = new;
+    put16(head + 16, length - 14);
+    put16(head + 24, ~((complement & 0xffff) + (complement >> 16)));
+    put16(head + 38, length - 34);
 }
 
 static uint32_t chance(void)
@@ -137,7 +156,7 @@ static void offer(unsigned n)
             flow = flow + 1 < flows ? flow + 1 : 0;
             put16(bytes + 34, 1024 + flow);
         }
-        packets[i]->data_len = packets[i]->pkt_len = LENGTH;
+        packets[i]->data_len = packets[i]->pkt_len = length;
     }
     unsigned taken = rte_eth_tx_burst(0, 0, packets, n);
     sent += taken;
@@ -153,7 +172,7 @@ static void receive(void)
     for (unsigned i = 0; i < n; i++) {
         uint8_t *bytes = rte_pktmbuf_mtod(packets[i], uint8_t *);
         uint64_t then;
-        if (packets[i]->data_len != LENGTH || memcmp(bytes, head, 12))
+        if (packets[i]->data_len != length || memcmp(bytes, head, 12))
             continue;
         memcpy(&then, bytes + STAMP, sizeof then);
         received++;
@@ -174,10 +193,21 @@ static void drain(void)
     rte_pktmbuf_free_bulk(packets, rte_eth_rx_burst(2, 0, packets, BURST));
 }
 
+/* What the guests of a chain do: each sends on its second port what it receives on its first. */
+static void forward(void)
+{
+    struct rte_mbuf *packets[BURST];
+    for (unsigned port = 2; port < 2 + 2 * guests; port += 2) {
+        unsigned n = rte_eth_rx_burst(port, 0, packets, BURST), taken = rte_eth_tx_burst(port + 1, 0, packets, n);
+        overrun += n - taken;
+        rte_pktmbuf_free_bulk(packets + taken, n - taken);
+    }
+}
+
 /* The duration of a turn from `last` to `now`; 0 if it contained a pause. */
 static double turn(uint64_t last, uint64_t now)
 {
-    if (now - last <= PAUSE * hz / 1000000)
+    if (now - last <= PAUSE * (1 + guests) * hz / 1000000)
         return now - last;
     paused += now - last;
     awake_since = now;
@@ -213,6 +243,7 @@ static void pace(double pps, uint64_t end, uint64_t count)
             attack -= n;
             drain();
         }
+        forward();
         receive();
     }
 }
@@ -222,6 +253,7 @@ static void listen_for(double seconds)
     uint64_t last = rte_rdtsc(), now;
     for (uint64_t end = last + (uint64_t)(seconds * hz); (now = rte_rdtsc()) < end; last = now) {
         turn(last, now);
+        forward();
         receive();
     }
 }
@@ -229,7 +261,7 @@ static void listen_for(double seconds)
 static void clear(void)
 {
     memset(cells, 0, sizeof cells);
-    sent = refused = received = unjudged = attacked = repelled = paused = 0;
+    sent = refused = received = overrun = unjudged = attacked = repelled = paused = 0;
 }
 
 static void say(const char *word)
@@ -253,9 +285,9 @@ static void report(double seconds)
 {
     static const unsigned bounds[] = {10, 20, 50, 100, 200, 300, CELLS / 16};
     printf("{\"seconds\": %.3f, \"sent\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"received\": %" PRIu64
-           ", \"unjudged\": %" PRIu64 ", \"paused\": %.4f, \"attacked\": %" PRIu64 ", \"repelled\": %" PRIu64
+           ", \"overrun\": %" PRIu64 ", \"unjudged\": %" PRIu64 ", \"paused\": %.4f, \"attacked\": %" PRIu64 ", \"repelled\": %" PRIu64
            ", \"p50\": %.2f, \"p90\": %.2f, \"p99\": %.2f, \"p999\": %.2f, \"max\": %.2f, \"bins\": [",
-           seconds, sent, refused, received, unjudged, (double)paused / hz, attacked, repelled, percentile(0.5), percentile(0.9),
+           seconds, sent, refused, received, overrun, unjudged, (double)paused / hz, attacked, repelled, percentile(0.5), percentile(0.9),
            percentile(0.99), percentile(0.999), received > unjudged ? percentile((received - unjudged - 1.0) / (received - unjudged)) : 0);
     for (unsigned b = 0, i = 0; b < RTE_DIM(bounds); b++) {
         uint64_t n = 0;
@@ -289,6 +321,14 @@ static void storm(void)
     }
 }
 
+static void chain(void)
+{
+    double pps, seconds;
+    say("begin");
+    while (scanf("%lf %lf", &pps, &seconds) == 2)
+        phase(pps, seconds);
+}
+
 int main(int argc, char **argv)
 {
     int taken = rte_eal_init(argc, argv);
@@ -297,7 +337,7 @@ int main(int argc, char **argv)
     argc -= taken;
     argv += taken;
     hz = rte_get_tsc_hz();
-    pool = rte_pktmbuf_pool_create("guest", 4 * RING + 4095, 256, 0, 2048, SOCKET_ID_ANY);
+    pool = rte_pktmbuf_pool_create("guest", 8 * RING + 8191, 256, 0, 2048, SOCKET_ID_ANY);
     if (!pool)
         die("no memory");
     start(0);
@@ -305,8 +345,20 @@ int main(int argc, char **argv)
     int storming = argc == 3 && !strcmp(argv[1], "storm");
     if (storming)
         start(2);
+    if (argc == 4 && !strcmp(argv[1], "chain")) {
+        int frame = atoi(argv[2]);
+        if (frame < LENGTH || frame > LENGTH_MAX)
+            die("the length is not 60 to 1514");
+        set_length(frame);
+        guests = atoi(argv[3]);
+        for (unsigned port = 2; port < 2 + 2 * guests; port++)
+            start(port);
+    }
     say("ready");
-    if (storming) {
+    if (guests) {
+        pace(0, rte_rdtsc() + hz, UINT64_MAX);
+        chain();
+    } else if (storming) {
         flows = atoi(argv[2]);
         pace(0, rte_rdtsc() + hz, UINT64_MAX);
         storm();
@@ -328,7 +380,7 @@ int main(int argc, char **argv)
         listen_for(0.1);
         report(0);
     } else {
-        die("usage: pace PPS SECONDS | step COUNT PPS QUIET-MS STEPS | storm FLOWS");
+        die("usage: pace PPS SECONDS | step COUNT PPS QUIET-MS STEPS | storm FLOWS | chain LENGTH GUESTS");
     }
     rte_eth_dev_stop(0);
     rte_eth_dev_stop(1);

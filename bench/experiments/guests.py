@@ -58,15 +58,15 @@ class Setting:
 class GuestSwitch:
     """A switch with some ports for the guest."""
 
-    def __init__(self, ours, ports=2):
+    def __init__(self, ours, ports=2, flows=("in_port=1,ip,actions=output:2",), library=True):
         self.ours = ours
-        self.switch = switch = dpdk.Switch(eal=dpdk.HUGE, ours=ours)
+        self.switch = switch = dpdk.Switch(eal=dpdk.HUGE, ours=ours, library=library)
         switch.start()
         switch.secure_bridge("br0")
         names = ["v%d" % i for i in range(ports)]
         self.sockets = [switch.socket(name) for name in names]
         switch.add("br0", *[switch.client(name, i + 1) for i, name in enumerate(names)])
-        switch.flows("br0", "in_port=1,ip,actions=output:2")
+        switch.flows("br0", *flows)
 
     def set(self, setting):
         pairs = setting.other_config(self.ours).items()
