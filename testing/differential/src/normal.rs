@@ -66,20 +66,27 @@ pub fn without_ids(text: &str) -> String {
 
 /// Normalises a trace.
 pub fn trace(text: &str) -> String {
-    let text = without_ids(text);
-    let tag = tag(&text);
-    let tags = tag.as_slice();
-    let text = count_refusals(&sort_conjunctions(&text));
+    let text = count_refusals(&sort_conjunctions(&without_ids(text)));
+    let mut tag_of_pass = None;
     let lines = text.lines().map(|l| match l.strip_prefix(ACTIONS) {
-        Some(list) => format!("{ACTIONS}{}", sort_outputs(list, tags)),
-        None => without_options(&without_contexts(l)),
+        Some(list) => format!("{ACTIONS}{}", sort_outputs(list, tag_of_pass.as_slice())),
+        None => {
+            // A recirculated packet may have lost its tag.
+            if l.starts_with(FLOW) {
+                tag_of_pass = tag(l);
+            }
+            without_options(&without_contexts(l))
+        }
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The tag of the packet in a trace, in the form of `push_vlan`.
+/// What begins the line of a trace with the flow of a pass.
+const FLOW: &str = "Flow:";
+
+/// The tag of the packet in the last pass of a trace, in the form of `push_vlan`.
 pub fn tag(text: &str) -> Option<String> {
-    let flow = line(text, "Flow:");
+    let flow = line(text, FLOW);
     let (vid, pcp) = value(flow, "dl_vlan=").zip(value(flow, "dl_vlan_pcp="))?;
     Some(format!("push_vlan(vid={vid},pcp={pcp})"))
 }
@@ -459,6 +466,11 @@ Datapath actions: 3,pop_vlan,1,push_vlan(vid=1,pcp=0),2,recirc(0x1f)"
             "Flow: dl_vlan=1,dl_vlan_pcp=0
 Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         );
+        let passes = |list: &str| {
+            trace(&format!("Flow: dl_vlan=1,dl_vlan_pcp=0\n{ACTIONS}{list}\nFlow: vlan_tci=0\n{ACTIONS}1"))
+        };
+        assert_eq!(passes("3,pop_vlan,1,push_vlan(vid=1,pcp=0),2"), passes("2,3,pop_vlan,1"));
+        assert_ne!(passes("3,pop_vlan,1,push_vlan(vid=2,pcp=0),2"), passes("2,3,pop_vlan,1"));
         let inner = |list: &str| sort_outputs(&format!("push_vlan(vid=1,pcp=0),clone({list})"), &[]);
         assert_eq!(inner("1,pop_vlan,2,push_vlan(vid=1,pcp=0),3"), inner("1,3,pop_vlan,2"));
         let inner =
