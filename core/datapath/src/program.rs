@@ -8,7 +8,7 @@ use conntrack::{Action as Track, Helper, Nat, Side};
 use dpif::{Ct, CtNat, DpAction, DropReason, HashAlg, SetField, Userspace};
 use flow::Mac;
 use std::sync::Arc;
-use tunnel::Template;
+use tunnel::{FastPut, Template};
 use units::Ufid;
 
 /// Maximum nesting depth of lists.
@@ -24,6 +24,9 @@ pub struct Program {
     pub sum: Sum,
     /// The first operation behind its meters and what tracks, if that is a rewrite.
     pub(crate) rewrite: Option<Arc<Rewrite>>,
+    /// The header of a [`Sum::PushAndSend`] in the form that is fast to add: stored with the megaflow, because packets to many remote ends
+    /// would else wait for the memory of the operations, too.
+    header: Option<FastPut>,
     /// Which operation tracks packets, if nothing but meters comes before it; else the number of operations.
     track: usize,
     /// Programs of one number have equal operations; 0: not known.
@@ -51,8 +54,13 @@ pub enum Sum {
         /// What else it does: some of [`METERS`], [`TRACKS`], [`REWRITES`], [`COPIES`].
         does: u8,
     },
-    /// Rewrites packets or not, adds a tunnel's header, then sends to this port.
-    PushAndSend(u32),
+    /// Rewrites packets or not, adds a tunnel's header, then sends.
+    PushAndSend {
+        /// The port to send to.
+        port: u32,
+        /// The tunnel port.
+        tunnel: u32,
+    },
     /// Sends by the link of this bond that has the packet's bucket.
     Balance(u32),
     /// Recirculates with this id.
@@ -271,9 +279,13 @@ impl Program {
             Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
             _ => None,
         };
+        let header = match (sum, &ops[..]) {
+            (Sum::PushAndSend { .. }, [.., Op::TunnelPush(push), _]) => push.template.fast_put().cloned(),
+            _ => None,
+        };
         let meters = meters(&ops).count();
         let track = if matches!(ops.get(meters), Some(Op::Ct(_))) { meters } else { ops.len() };
-        Program { ops, sum, rewrite, track, number: 0, ufid: Ufid::default() }
+        Program { ops, sum, rewrite, header, track, number: 0, ufid: Ufid::default() }
     }
 
     /// The summary of the program.
@@ -329,9 +341,15 @@ impl Program {
     #[inline(always)]
     pub(crate) fn push(&self) -> Option<(&Push, u32)> {
         match (self.sum, &self.ops[..]) {
-            (Sum::PushAndSend(port), [.., Op::TunnelPush(push), _]) => Some((push, port)),
+            (Sum::PushAndSend { port, .. }, [.., Op::TunnelPush(push), _]) => Some((push, port)),
             _ => None,
         }
+    }
+
+    /// The header of [`push`](Self::push) in the form that is fast to add.
+    #[inline(always)]
+    pub(crate) fn header(&self) -> Option<&FastPut> {
+        self.header.as_ref()
     }
 
     /// Compiles into the memory of a program that is not needed any more.
@@ -387,7 +405,7 @@ fn pushes(ops: &[Op]) -> Option<Sum> {
         ops => ops,
     };
     match rest {
-        &[Op::TunnelPush(_), Op::Output(port)] => Some(Sum::PushAndSend(port)),
+        [Op::TunnelPush(push), Op::Output(port)] => Some(Sum::PushAndSend { port: *port, tunnel: push.port }),
         _ => None,
     }
 }

@@ -45,6 +45,12 @@ impl TunnelPorts {
         self.by_no.get(no as usize)?.as_ref()
     }
 
+    /// Returns whether this is a tunnel port.
+    #[inline(always)]
+    pub(crate) fn contain(&self, no: u32) -> bool {
+        self.by_no.get(no as usize).is_some_and(Option::is_some)
+    }
+
     fn place(&mut self, no: PortNo) -> &mut Option<Arc<TunnelPort>> {
         let at = no.0 as usize;
         if self.by_no.len() <= at {

@@ -45,6 +45,12 @@ impl Words {
         is_intact(self.0)
     }
 
+    /// The checksum of the data.
+    #[inline(always)]
+    pub fn checksum(self) -> u16 {
+        !self.folded()
+    }
+
     /// The sum of 16-bit words.
     #[inline(always)]
     fn folded(self) -> u16 {

@@ -21,11 +21,11 @@ mod wire;
 
 pub use build::{BuildError, Built, FlowLabel, Request, Shape, build};
 pub use checks::Checks;
-pub use fast_pop::{FastChecks, FastPop};
+pub use fast_pop::{FastChecks, FastGeneve, FastPop, FastVxlan, Lengths};
 pub use kind::Kind;
 pub use pop::{pop, pop_counted};
 pub use popped::{PopError, Popped};
-pub use put::add_to_id;
+pub use put::{FastPut, add_to_id};
 pub use template::{PerPacket, Template};
 
 #[cfg(test)]

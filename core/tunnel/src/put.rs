@@ -2,11 +2,13 @@
 //!
 //! The header is at the end of a block of whole cache lines, and the whole block is copied in front of the
 //! frame: a copy of constant length takes a few vector instructions. The bytes of the block before the header
-//! are written into unused headroom.
+//! are written into unused headroom. They hold what else adding the header needs, so that a header to each of
+//! thousands of remote ends takes as few cache lines as possible.
 
 use crate::wire::{self, put16};
-use packet::checksum;
+use packet::checksum::{self, Words};
 use packet::frame::Frame;
+use std::sync::Arc;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -20,44 +22,59 @@ const USUAL_V4: usize = wire::ETHERNET + wire::IPV4 + wire::UDP + wire::VXLAN;
 const USUAL_V6: usize = wire::ETHERNET + wire::IPV6 + wire::UDP + wire::VXLAN;
 const _: () = assert!(wire::VXLAN == wire::GENEVE);
 
-/// A header of which only lengths, the UDP source port and checksums depend on the packet.
+/// A header of which only lengths, the UDP source port and checksums depend on the packet. Copies share its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FastPut {
-    /// The block; the header is at its end.
-    block: Block,
+pub struct FastPut(Form);
+
+/// How a header is stored and written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    /// [`USUAL_V4`] bytes, without a UDP checksum.
+    Ipv4(Arc<Usual4>),
+    /// [`USUAL_V6`] bytes, with a UDP checksum.
+    Ipv6(Arc<Usual6>),
+    Any(Arc<Any>),
+}
+
+/// The header is at the end of one cache line. The first two bytes are the sum of the IPv4 header without its length; they are written
+/// into unused headroom with the rest of the line, which is harmless and lets a packet need no other line.
+#[derive(Debug, PartialEq, Eq)]
+#[repr(align(64))]
+struct Usual4([u8; LINE]);
+
+/// The header is at the end of two cache lines; the first two bytes are the constant part of the UDP checksum.
+#[derive(Debug, PartialEq, Eq)]
+#[repr(align(64))]
+struct Usual6([u8; 2 * LINE]);
+
+/// A header of any other length, or with another choice of checksums.
+#[derive(Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+struct Any {
+    /// The header is at the end of the block.
+    block: [u8; 2 * LINE],
     len: u8,
     /// Offset of the UDP header in the block.
     udp: u8,
-    form: Form,
+    sums: Sums,
+}
+
+/// Parts of the checksums that are the same for all packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sums {
     /// The sum of the IPv4 header without its length; `None`: IPv6.
-    sum: Option<u16>,
+    ip: Option<u16>,
     /// The sum of all that the UDP checksum covers except lengths, the source port and the inner packet; `None`: no
     /// checksum.
-    udp_sum: Option<u32>,
+    udp: Option<u16>,
 }
 
-/// Aligned, so that each vector register is loaded from one cache line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[repr(align(64))]
-struct Block([u8; 2 * LINE]);
-
-/// How a header is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// [`USUAL_V4`] bytes, without a UDP checksum.
-    Ipv4,
-    /// [`USUAL_V6`] bytes, with a UDP checksum.
-    Ipv6,
-    Any,
-}
-
-/// Parameters of [`FastPut::write`]. The code for a usual form has constants for all but the sums.
+/// Parameters of [`write`]. The code for a usual form has constants for all but the sums.
 struct Plan {
     len: usize,
     /// Offset of the UDP header in the written block.
     udp: usize,
-    sum: Option<u16>,
-    udp_sum: Option<u32>,
+    sums: Sums,
 }
 
 impl FastPut {
@@ -71,104 +88,137 @@ impl FastPut {
         block[at + udp + 6..at + udp + 8].fill(0);
         let sum = sum.map(|sum| !checksum::finish(sum));
         let form = match (header.len(), sum, udp_sum) {
-            (USUAL_V4, Some(_), None) => Form::Ipv4,
-            (USUAL_V6, None, Some(_)) => Form::Ipv6,
-            _ => Form::Any,
+            (USUAL_V4, Some(sum), None) => {
+                let mut line = *block.last_chunk()?;
+                *line.first_chunk_mut()? = sum.to_ne_bytes();
+                Form::Ipv4(Arc::new(Usual4(line)))
+            }
+            (USUAL_V6, None, Some(sum)) => {
+                *block.first_chunk_mut()? = sum.to_ne_bytes();
+                Form::Ipv6(Arc::new(Usual6(block)))
+            }
+            (len, ip, udp_sum) => {
+                let sums = Sums { ip, udp: udp_sum };
+                Form::Any(Arc::new(Any { block, len: len as u8, udp: (at + udp) as u8, sums }))
+            }
         };
-        Some(FastPut {
-            block: Block(block),
-            len: header.len() as u8,
-            udp: (at + udp) as u8,
-            form,
-            sum,
-            udp_sum,
-        })
+        Some(FastPut(form))
+    }
+
+    /// Prefetches what adding the header reads.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        match &self.0 {
+            Form::Ipv4(usual) => cpu::prefetch_lines(&**usual),
+            Form::Ipv6(usual) => cpu::prefetch_lines(&**usual),
+            Form::Any(any) => cpu::prefetch_lines(&**any),
+        }
     }
 
     /// Adds the header. Returns `None` and changes nothing if the headroom is smaller than the block, or the
     /// packet is too long.
     #[inline(always)]
-    pub(crate) fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
-        match self.form {
-            Form::Ipv4 => self.put_ipv4(frame, source_port),
-            Form::Ipv6 => self.put_ipv6(frame, source_port),
-            Form::Any => self.put_any(frame, source_port),
+    pub fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+        match &self.0 {
+            Form::Ipv4(usual) => usual.put_on(frame, source_port),
+            Form::Ipv6(usual) => usual.put_on(frame, source_port),
+            Form::Any(any) => any.put_on(frame, source_port),
         }
     }
 
     /// Adds the header to all frames, of which there are at most 64. Returns a bit for each frame to which
     /// [`put_on`](Self::put_on) does not add it.
     #[inline(always)]
-    pub(crate) fn put_on_all(&self, frames: &mut [Frame], source_port: impl Fn(usize, &Frame) -> u16) -> u64 {
+    pub fn put_on_all(&self, frames: &mut [Frame], source_port: impl Fn(usize, &Frame) -> u16) -> u64 {
         // The form is matched once, and each loop is compiled for its form.
-        match self.form {
-            Form::Ipv4 => each(frames, source_port, |frame, port| self.put_ipv4(frame, port)),
-            Form::Ipv6 => each(frames, source_port, |frame, port| self.put_ipv6(frame, port)),
-            Form::Any => each(frames, source_port, |frame, port| self.put_any(frame, port)),
+        match &self.0 {
+            Form::Ipv4(usual) => each(frames, source_port, |_, frame, port| usual.put_on(frame, port)),
+            Form::Ipv6(usual) => each(frames, source_port, |_, frame, port| usual.put_on(frame, port)),
+            Form::Any(any) => each(frames, source_port, |_, frame, port| any.put_on(frame, port)),
         }
     }
 
+    /// As [`put_on_all`](Self::put_on_all), with a header for each frame.
     #[inline(always)]
-    fn put_ipv4(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+    pub fn put_on_each<'p>(
+        frames: &mut [Frame],
+        header: impl Fn(usize) -> Option<&'p FastPut>,
+        source_port: impl Fn(usize, &Frame) -> u16,
+    ) -> u64 {
+        each(frames, source_port, |i, frame, port| header(i)?.put_on(frame, port))
+    }
+}
+
+impl Usual4 {
+    #[inline(always)]
+    fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
         const UDP: usize = BLOCK_V4 - wire::UDP - wire::VXLAN;
-        let sum = Some(self.sum.unwrap_or_default());
-        self.write::<BLOCK_V4>(frame, source_port, &Plan { len: USUAL_V4, udp: UDP, sum, udp_sum: None })
+        let ip = Some(u16::from_ne_bytes(*self.0.first_chunk()?));
+        let plan = Plan { len: USUAL_V4, udp: UDP, sums: Sums { ip, udp: None } };
+        write::<BLOCK_V4>(&self.0, frame, source_port, &plan)
     }
+}
 
+impl Usual6 {
     #[inline(always)]
-    fn put_ipv6(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+    fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
         const UDP: usize = BLOCK_V6 - wire::UDP - wire::VXLAN;
-        let udp_sum = Some(self.udp_sum.unwrap_or_default());
-        self.write::<BLOCK_V6>(frame, source_port, &Plan { len: USUAL_V6, udp: UDP, sum: None, udp_sum })
+        let udp = Some(u16::from_ne_bytes(*self.0.first_chunk()?));
+        let plan = Plan { len: USUAL_V6, udp: UDP, sums: Sums { ip: None, udp } };
+        write::<BLOCK_V6>(self.0.last_chunk()?, frame, source_port, &plan)
     }
+}
 
+impl Any {
     #[inline(always)]
-    fn put_any(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
-        let &FastPut { len, udp, sum, udp_sum, .. } = self;
-        let plan = |udp| Plan { len: len.into(), udp, sum, udp_sum };
+    fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+        let &Any { ref block, len, udp, sums } = self;
+        let plan = |udp| Plan { len: len.into(), udp, sums };
         match usize::from(udp).checked_sub(LINE) {
-            Some(udp) if usize::from(len) <= LINE => self.write::<LINE>(frame, source_port, &plan(udp)),
-            _ => self.write::<{ 2 * LINE }>(frame, source_port, &plan(udp.into())),
+            Some(udp) if usize::from(len) <= LINE => {
+                write::<LINE>(block.last_chunk()?, frame, source_port, &plan(udp))
+            }
+            _ => write::<{ 2 * LINE }>(block, frame, source_port, &plan(udp.into())),
         }
     }
+}
 
-    /// Writes the last `N` bytes of the block in front of the frame, and fills in what depends on the frame.
-    #[inline(always)]
-    fn write<const N: usize>(&self, frame: &mut Frame, source_port: u16, plan: &Plan) -> Option<()> {
-        let &Plan { len, udp, sum, udp_sum } = plan;
-        let block = self.block.0.last_chunk::<N>()?;
-        // The UDP header and its payload.
-        let udp_len = u16::try_from(frame.len() + N.checked_sub(udp)?).ok()?;
-        let ip_total = udp_len.checked_add(20)?;
-        let udp_sum = match udp_sum {
+/// Writes the block in front of the frame, and fills in what depends on the frame.
+#[inline(always)]
+fn write<const N: usize>(block: &[u8; N], frame: &mut Frame, source_port: u16, plan: &Plan) -> Option<()> {
+    let &Plan { len, udp, sums: Sums { ip: sum, udp: udp_sum } } = plan;
+    // The UDP header and its payload.
+    let udp_len = u16::try_from(frame.len() + N.checked_sub(udp)?).ok()?;
+    let ip_total = udp_len.checked_add(20)?;
+    let udp_sum = match udp_sum {
+        Some(sum) => {
+            let pair = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
             // The length is also in the pseudo header.
+            let words = Words::default().with_pair(pair(sum, udp_len)).with_pair(pair(source_port, udp_len));
+            // Zero would mean "no checksum" (RFC 768).
+            match words.with(frame.bytes()).checksum() {
+                0 => u16::MAX,
+                sum => sum,
+            }
+        }
+        None => 0,
+    };
+    let ports = u64::from_be_bytes(*block.get(udp..)?.first_chunk()?);
+    frame.put_front::<N>(len, |head| {
+        *head = *block;
+        match sum {
             Some(sum) => {
-                let sum = u64::from(sum) + 2 * u64::from(udp_len) + u64::from(source_port);
-                // Zero would mean "no checksum" (RFC 768).
-                match checksum::finish(checksum::add(checksum::fold(sum), frame.bytes())) {
-                    0 => u16::MAX,
-                    sum => sum,
-                }
+                put16(head, udp.wrapping_sub(18), ip_total);
+                put16(head, udp.wrapping_sub(10), checksum::finish_two(sum, ip_total));
             }
-            None => 0,
-        };
-        let ports = u64::from_be_bytes(*block.get(udp..)?.first_chunk()?);
-        frame.put_front::<N>(len, |head| {
-            *head = *block;
-            match sum {
-                Some(sum) => {
-                    put16(head, udp.wrapping_sub(18), ip_total);
-                    put16(head, udp.wrapping_sub(10), checksum::finish_two(sum, ip_total));
-                }
-                None => put16(head, udp.wrapping_sub(36), udp_len),
-            }
-            let ports = ports & 0xffff_0000_0000 | u64::from(source_port) << 48;
-            let own = ports | u64::from(udp_len) << 16 | u64::from(udp_sum);
-            if let Some(place) = head.get_mut(udp..).and_then(|head| head.first_chunk_mut()) {
-                *place = own.to_be_bytes();
-            }
-        })
-    }
+            None => put16(head, udp.wrapping_sub(36), udp_len),
+        }
+        let ports = ports & 0xffff_0000_0000 | u64::from(source_port) << 48;
+        let own = ports | u64::from(udp_len) << 16 | u64::from(udp_sum);
+        if let Some(place) = head.get_mut(udp..).and_then(|head| head.first_chunk_mut()) {
+            *place = own.to_be_bytes();
+        }
+    })
 }
 
 /// Calls `put` for each frame; returns a bit for each for which it fails.
@@ -176,13 +226,13 @@ impl FastPut {
 fn each(
     frames: &mut [Frame],
     source_port: impl Fn(usize, &Frame) -> u16,
-    put: impl Fn(&mut Frame, u16) -> Option<()>,
+    put: impl Fn(usize, &mut Frame, u16) -> Option<()>,
 ) -> u64 {
     let (mut i, mut failed) = (0, 0);
     // A loop by index, because it accesses two frames at a time.
     while let Some(frame) = frames.get_mut(i) {
         let port = source_port(i, frame);
-        if put(frame, port).is_none() {
+        if put(i, frame, port).is_none() {
             failed |= 1 << (i % 64);
         }
         if let Some(ahead) = frames.get(i + AHEAD) {
@@ -194,11 +244,11 @@ fn each(
 }
 
 /// The part of the UDP checksum that is the same for all packets: addresses, protocol, destination port, and the tunnel's header.
-fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u32> {
+fn udp_sum(header: &[u8], udp: usize, four: bool) -> Option<u16> {
     let addresses = header.get(wire::ETHERNET + if four { 12 } else { 8 }..udp)?;
     let sum = checksum::add16(checksum::add(0, addresses), u16::from(wire::PROTO_UDP));
     let sum = checksum::add(sum, header.get(udp + 2..udp + 4)?);
-    Some(checksum::add(sum, header.get(udp + wire::UDP..)?))
+    Some(!checksum::finish(checksum::add(sum, header.get(udp + wire::UDP..)?)))
 }
 
 /// Adds `n` to the identification of an outer IPv4 header that was just put on a frame. A header of IPv6 has none.

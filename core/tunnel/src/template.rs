@@ -43,7 +43,7 @@ pub struct Template {
     sum: Option<u32>,
     inside: Inside,
     /// The same header in a form that is faster to add, if possible.
-    fast_put: Option<Box<FastPut>>,
+    fast_put: Option<FastPut>,
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
@@ -70,7 +70,7 @@ impl Template {
         };
         let inside = inside(kind, header.get(l4..)?, header)?;
         let fast_put = match inside {
-            Inside::Udp { checksum } => FastPut::new(header, l4, sum, checksum).map(Box::new),
+            Inside::Udp { checksum } => FastPut::new(header, l4, sum, checksum),
             _ => None,
         };
         Some(Template { header: header.into(), l4, sum, inside, fast_put })
@@ -96,12 +96,6 @@ impl Template {
         }
     }
 
-    /// Returns whether only lengths, checksums and a source port of UDP depend on the packet.
-    #[inline]
-    pub fn is_plain_udp(&self) -> bool {
-        matches!(self.inside, Inside::Udp { .. })
-    }
-
     /// Returns whether a source port or a flow label is computed from the inner packet.
     pub fn wants_hash(&self) -> bool {
         match self.inside {
@@ -123,14 +117,11 @@ impl Template {
         self.put_on_general(frame, each)
     }
 
-    /// Adds the header to all frames, at most 64, on the fast path. The template must be [plain](Self::is_plain_udp). Returns a bit for
-    /// each frame to which the header was not added: call [`put_on`](Self::put_on) for these.
+    /// The same header in a form that is faster to add. It only adds headers to frames with enough headroom: call
+    /// [`put_on`](Self::put_on) for the others.
     #[inline(always)]
-    pub fn put_on_all(&self, frames: &mut [Frame], source_port: impl Fn(usize, &Frame) -> u16) -> u64 {
-        match &self.fast_put {
-            Some(fast_put) => fast_put.put_on_all(frames, source_port),
-            None => u64::MAX,
-        }
+    pub fn fast_put(&self) -> Option<&FastPut> {
+        self.fast_put.as_ref()
     }
 
     #[inline(never)]

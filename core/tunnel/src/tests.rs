@@ -48,9 +48,14 @@ fn put_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
 
 /// A header that is read on the fast path.
 fn pop_fast(kind: Kind, frame: &[u8]) -> Option<Popped<'_>> {
-    let (fast, mut tunnel) = (FastPop::of(kind)?, Tunnel::default());
-    let header = fast.read(frame, &mut tunnel, &mut FastChecks::default())?;
-    Some(Popped { tunnel, options: fast.options(frame, header), packet_type: 0, header, end: frame.len() })
+    let (mut tunnel, mut checks) = (Tunnel::default(), FastChecks::default());
+    let Lengths { header, options } = match kind {
+        Kind::Vxlan { .. } => FastVxlan.read(frame, &mut tunnel, &mut checks)?,
+        Kind::Geneve => FastGeneve.read(frame, &mut tunnel, &mut checks)?,
+        _ => return None,
+    };
+    let options = &frame[header - options..header];
+    Some(Popped { tunnel, options, packet_type: 0, header, end: frame.len() })
 }
 
 #[test]

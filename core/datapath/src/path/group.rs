@@ -8,9 +8,10 @@
 
 use super::execute::run_one;
 use super::megaflows::Megaflows;
+use super::push::{Pushes, push_whole};
 use super::step::{self, one_step, step_now, step_of_all, steps};
 use super::straight::{self, Straight};
-use super::{balance, conntrack, frames, push, recent};
+use super::{balance, conntrack, frames, recent};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
@@ -82,7 +83,7 @@ fn same(engine: &mut Engine, program: &Program) {
     }
     if let Some(header) = program.push()
         && engine.batch.is_plain()
-        && push::push_whole(engine, program, header)
+        && push_whole(engine, program, header)
     {
         return;
     }
@@ -108,10 +109,10 @@ fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) 
         count_each(engine, now);
         straight.send(engine);
     } else if pending == 0
-        && let Some((port, programs)) = push::pushes(guard, &engine.batch)
+        && let Some(pushes) = Pushes::of(guard, engine)
     {
         count_each(engine, now);
-        push::push_each(engine, port, &programs);
+        pushes.send(engine);
     } else if pending == 0
         && let Some(bond) = balance::one_bond(guard, &engine.batch)
     {

@@ -6,51 +6,73 @@
 use super::execute::run_one;
 use super::megaflows::Megaflows;
 use super::straight::{Programs, RewriteAll, RewriteRuns, behind_rewrite};
-use super::tunnel::{push_frames, put_on_all};
-use crate::batch::{BATCH, Batch};
+use super::tunnel::{push_finished, push_of, push_programs, put_on_all};
+use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::port::{Frame, FrameBatch};
-use crate::program::{Program, Push};
+use crate::program::{Program, Push, Sum};
 
-/// The port to send to, and the programs by packet, if every packet is at most rewritten, gets a header, and is then sent to the same
-/// port.
-#[inline]
-pub(super) fn pushes<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<(u32, Programs<'g>)> {
-    let (mut programs, mut port) = ([None; BATCH], None);
-    for (&index, place) in batch.found[..batch.len().min(BATCH)].iter().zip(&mut programs) {
-        let program = &guard.get(index)?.payload;
-        let (_, this) = program.push()?;
-        if *port.get_or_insert(this) != this {
-            return None;
-        }
-        *place = Some(program);
-    }
-    let fits = batch.is_plain() && !batch.frames.iter().any(Frame::is_segmented);
-    port.filter(|_| fits).map(|port| (port, programs))
+/// The programs of a batch whose packets are at most rewritten, get a header, and are then sent to the same port.
+pub(super) struct Pushes<'g> {
+    programs: Programs<'g>,
+    port: u32,
+    rewrites: bool,
+    /// Each header has a [fast form](Program::header), and its tunnel port exists.
+    fast: bool,
+    /// Some frames have unfinished offloads.
+    open: bool,
 }
 
-/// Rewrites each frame of the batch, adds its header, and sends all to this port.
-pub(super) fn push_each(engine: &mut Engine, port: u32, programs: &Programs<'_>) {
-    let mut frames = std::mem::take(&mut engine.batch.frames);
-    let unfit = if programs.iter().flatten().any(|program| program.rewrite().is_some()) {
-        cpu::stage(RewriteRuns { programs, frames: &mut frames })
-    } else {
-        0
-    };
-    if unfit != 0 || !finish_sums(&mut frames) {
-        return run_each(engine, frames, unfit, |i| programs.get(i).copied().flatten());
+impl<'g> Pushes<'g> {
+    /// For a batch whose packets all have a megaflow. `None`: some program does something else.
+    #[inline]
+    pub(super) fn of(guard: &'g Megaflows<'_>, engine: &Engine) -> Option<Pushes<'g>> {
+        let Engine { batch, ports, .. } = engine;
+        let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
+        let Sum::PushAndSend { port, .. } = records.get(*found.first()?)?.payload.sum else { return None };
+        let mut pushes = Pushes { programs: [None; BATCH], port, rewrites: false, fast: true, open: false };
+        for (&index, place) in found.iter().zip(&mut pushes.programs) {
+            let program = &records.get(index)?.payload;
+            match program.sum {
+                Sum::PushAndSend { port: this, tunnel } if this == port => match program.header() {
+                    Some(header) if ports.tunnels.contain(tunnel) => header.prefetch(),
+                    _ => pushes.fast = false,
+                },
+                _ => return None,
+            }
+            pushes.rewrites |= program.rewrite().is_some();
+            *place = Some(program);
+        }
+        pushes.open = batch.frames.iter().any(Frame::has_offload_state);
+        let is_segmented = pushes.open && batch.frames.iter().any(Frame::is_segmented);
+        (batch.is_plain() && !is_segmented).then_some(pushes)
     }
-    let mut group = open_group(engine, frames);
-    put_on_all(engine, &mut group, |i| Some(programs.get(i)?.as_ref()?.push()?.0));
-    send_group(engine, port, group);
+
+    /// Rewrites each frame of the batch, adds its header, and sends all.
+    pub(super) fn send(&self, engine: &mut Engine) {
+        let programs = &self.programs;
+        let mut frames = std::mem::take(&mut engine.batch.frames);
+        let unfit = if self.rewrites { cpu::stage(RewriteRuns { programs, frames: &mut frames }) } else { 0 };
+        if unfit != 0 || self.open && !finish_sums(&mut frames) {
+            return run_each(engine, frames, unfit, |i| programs.get(i).copied().flatten());
+        }
+        let mut group = open_group(engine, frames);
+        if self.fast {
+            push_programs(engine, programs, &mut group);
+        } else {
+            put_on_all(engine, &mut group, |i| push_of(programs, i));
+        }
+        send_group(engine, self.port, group);
+    }
 }
 
 /// Executes a program that [pushes](Program::push) on all frames of the batch. Returns `false` and changes nothing if some must be
 /// segmented.
 #[inline(always)]
 pub(super) fn push_whole(engine: &mut Engine, program: &Program, (push, port): (&Push, u32)) -> bool {
-    if engine.batch.frames.iter().any(Frame::is_segmented) {
+    let open = engine.batch.frames.iter().any(Frame::has_offload_state);
+    if open && engine.batch.frames.iter().any(Frame::is_segmented) {
         return false;
     }
     let mut frames = std::mem::take(&mut engine.batch.frames);
@@ -58,12 +80,12 @@ pub(super) fn push_whole(engine: &mut Engine, program: &Program, (push, port): (
         Some(rewrite) => cpu::stage(RewriteAll { rewrite, frames: &mut frames }),
         None => 0,
     };
-    if unfit != 0 || !finish_sums(&mut frames) {
+    if unfit != 0 || open && !finish_sums(&mut frames) {
         run_each(engine, frames, unfit, |_| Some(program));
         return true;
     }
     let mut group = open_group(engine, frames);
-    push_frames(engine, push, &mut group);
+    push_finished(engine, push, &mut group);
     send_group(engine, port, group);
     true
 }

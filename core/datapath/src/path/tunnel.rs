@@ -1,6 +1,7 @@
 //! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
 
 use super::prepare::{copy, finish_numbered, finish_offloads, truncate};
+use super::straight::Programs;
 use crate::action::hash;
 use crate::batch::{BATCH, MAX_PASSES};
 use crate::engine::Engine;
@@ -16,7 +17,7 @@ use classifier::megaflow::convert::options_of_bytes;
 use cpu::{Level, Stage};
 use dpif::DropReason;
 use flow::{Tlv, Tunnel};
-use tunnel::{Checks, FastChecks, FastPop, Kind, PerPacket, Popped};
+use tunnel::{Checks, FastChecks, FastGeneve, FastPop, FastPut, FastVxlan, Kind, Lengths, PerPacket, Popped};
 
 /// How many packets ahead the cache line of the inner headers is prefetched, which comes after the outer ones.
 const AHEAD: usize = 4;
@@ -31,16 +32,33 @@ pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -
     if group.frames.iter().any(Frame::has_offload_state) {
         return false;
     }
-    group.numbers.clear();
-    if engine.ports.tunnels.get(push.port).is_none() || !push.template.is_plain_udp() {
-        put_on_all(engine, group, |_| Some(push));
-        return true;
-    }
-    let failed = cpu::stage(PutOnAll { engine, group, push });
-    if failed != 0 {
-        drop_failed(engine, group, failed, |_| Some(push));
-    }
+    push_finished(engine, push, group);
     true
+}
+
+/// Adds a header to frames without unfinished offloads. Frames that it does not fit are dropped.
+#[inline]
+pub(super) fn push_finished(engine: &mut Engine, push: &Push, group: &mut Group) {
+    group.numbers.clear();
+    let Some(header) = push.template.fast_put().filter(|_| engine.ports.tunnels.contain(push.port)) else {
+        return put_on_all(engine, group, |_| Some(push));
+    };
+    let left = cpu::stage(PutOnAll { engine, group, header });
+    put_on_left(engine, group, left, |_| Some(push));
+}
+
+/// Adds to each frame the header of its program, which must have a fast form.
+#[inline]
+pub(super) fn push_programs(engine: &mut Engine, programs: &Programs<'_>, group: &mut Group) {
+    group.numbers.clear();
+    let left = cpu::stage(PutOnPrograms { engine, group, programs });
+    put_on_left(engine, group, left, |i| push_of(programs, i));
+}
+
+/// The header that the program of frame `i` adds.
+#[inline(always)]
+pub(super) fn push_of<'p>(programs: &Programs<'p>, i: usize) -> Option<&'p Push> {
+    Some((*programs.get(i)?)?.push()?.0)
 }
 
 /// Adds one header, in which only the UDP source port depends on the packet, to all frames. Returns a bit for each frame without
@@ -48,7 +66,7 @@ pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -
 struct PutOnAll<'a> {
     engine: &'a Engine,
     group: &'a mut Group,
-    push: &'a Push,
+    header: &'a FastPut,
 }
 
 impl Stage for PutOnAll<'_> {
@@ -56,26 +74,73 @@ impl Stage for PutOnAll<'_> {
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> u64 {
-        let PutOnAll { engine, group, push } = self;
-        let (template, range) = (&push.template, engine.ports.tunnels.source_ports());
+        let PutOnAll { engine, group, header } = self;
         let Group { frames, own, .. } = group;
-        let left = template.put_on_all(frames, |i, frame| {
-            let hash = hash::of_plain(frame.head())
-                .unwrap_or_else(|| hash::of_other(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common)));
-            range.port(hash)
-        });
-        if left == 0 { 0 } else { put_on_left(engine, group, push, left) }
+        header.put_on_all(frames, source_port(engine, own))
+    }
+}
+
+/// As [`PutOnAll`], with the header of its program for each frame.
+struct PutOnPrograms<'a, 'g> {
+    engine: &'a Engine,
+    group: &'a mut Group,
+    programs: &'a Programs<'g>,
+}
+
+impl Stage for PutOnPrograms<'_, '_> {
+    type Out = u64;
+
+    #[inline(always)]
+    fn run<L: Level>(self, _: L) -> u64 {
+        let PutOnPrograms { engine, group, programs } = self;
+        let Group { frames, own, .. } = group;
+        let header = |i: usize| (*programs.get(i)?)?.header();
+        FastPut::put_on_each(frames, header, source_port(engine, own))
+    }
+}
+
+/// The UDP source port for frame `i`; `own`: metadata of the frames.
+#[inline(always)]
+fn source_port(engine: &Engine, own: &[Meta]) -> impl Fn(usize, &Frame) -> u16 {
+    let range = engine.ports.tunnels.source_ports();
+    move |i, frame| {
+        let hash = hash::of_plain(frame.head())
+            .unwrap_or_else(|| hash::of_other(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common)));
+        range.port(hash)
+    }
+}
+
+/// Adds the header to the frames whose bit is set; drops those that it does not fit.
+#[inline]
+fn put_on_left<'p>(
+    engine: &mut Engine,
+    group: &mut Group,
+    left: u64,
+    push: impl Fn(usize) -> Option<&'p Push>,
+) {
+    if left == 0 {
+        return;
+    }
+    let failed = put_on_some(engine, group, left, &push);
+    if failed != 0 {
+        drop_failed(engine, group, failed, push);
     }
 }
 
 /// Adds the header to the frames whose bit is set; returns a bit for each frame that it does not fit.
 #[cold]
-fn put_on_left(engine: &Engine, group: &mut Group, push: &Push, left: u64) -> u64 {
+fn put_on_some<'p>(
+    engine: &Engine,
+    group: &mut Group,
+    left: u64,
+    push: impl Fn(usize) -> Option<&'p Push>,
+) -> u64 {
     let Group { frames, own, .. } = group;
     let mut failed = 0;
     for (i, frame) in frames.iter_mut().enumerate().filter(|(i, _)| left >> (i % BATCH) & 1 != 0) {
         let meta = own.get(i).unwrap_or(&engine.batch.common);
-        failed |= u64::from(put_on(engine, push, frame, meta).is_none()) << (i % BATCH);
+        let done = push(i).and_then(|push| put_on(engine, push, frame, meta));
+        failed |= u64::from(done.is_none()) << (i % BATCH);
     }
     failed
 }
@@ -209,27 +274,26 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     let mut arrived = engine.popped.open(arrival, group.frames.len());
     let Arrived { frames: before, outers, options, .. } = &mut arrived;
     let tunnels = outers.more(group.frames.len());
-    let others = match FastPop::of(kind) {
-        Some(fast_pop) => {
-            let mut checks = FastChecks::default();
-            let others = cpu::stage(TakeOffEach {
-                fast_pop,
-                frames: &mut group.frames,
-                tunnels,
-                options: (options, before.len()),
-                checks: &mut checks,
-            });
-            let taken = group.frames.len() as u64 - u64::from(others.count_ones());
-            let FastChecks { over_ipv6, udp } = checks;
-            count(&mut engine.tally, Checks { ip: taken - over_ipv6, udp, ..Checks::default() });
-            others
+    let mut checks = FastChecks::default();
+    let frames = &mut group.frames;
+    let options = (options, before.len());
+    let others = match kind {
+        Kind::Vxlan { .. } => {
+            cpu::stage(TakeOffEach { kind: FastVxlan, frames, tunnels, options, checks: &mut checks })
         }
-        None => u64::MAX >> (BATCH - group.frames.len().clamp(1, BATCH)),
+        Kind::Geneve => {
+            cpu::stage(TakeOffEach { kind: FastGeneve, frames, tunnels, options, checks: &mut checks })
+        }
+        _ => u64::MAX >> (BATCH - frames.len().clamp(1, BATCH)),
     };
-    let n = group.frames.len();
-    engine.tally.add(Event::Recirculated, (n - others.count_ones() as usize) as u64);
+    let taken = frames.len() as u64 - u64::from(others.count_ones());
+    let FastChecks { over_ipv6, udp } = checks;
+    count(&mut engine.tally, Checks { ip: taken - over_ipv6, udp, ..Checks::default() });
+    engine.tally.add(Event::Recirculated, taken);
     let mut rest = FrameBatch::new();
-    if others == 0 {
+    if others == 0 && arrived.frames.is_empty() {
+        std::mem::swap(&mut arrived.frames, &mut group.frames);
+    } else if others == 0 {
         arrived.frames.append(&mut group.frames);
     } else {
         rest = part(&mut arrived, &mut group.frames, others);
@@ -259,8 +323,8 @@ fn count(tally: &mut Tally, checks: Checks) {
 
 /// Removes the header of each frame that has a usual one, and stores the outer header. Returns a bit for each
 /// other frame, which is unchanged.
-struct TakeOffEach<'a> {
-    fast_pop: FastPop,
+struct TakeOffEach<'a, K> {
+    kind: K,
     frames: &'a mut FrameBatch,
     /// One for each frame.
     tunnels: &'a mut [Tunnel],
@@ -269,23 +333,22 @@ struct TakeOffEach<'a> {
     checks: &'a mut FastChecks,
 }
 
-impl Stage for TakeOffEach<'_> {
+impl<K: FastPop> Stage for TakeOffEach<'_, K> {
     type Out = u64;
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> u64 {
-        let TakeOffEach { fast_pop, frames, tunnels, options: (options, before), checks } = self;
+        let TakeOffEach { kind, frames, tunnels, options: (options, before), checks } = self;
         let (mut i, mut others) = (0, 0);
         while let (Some(frame), Some(tunnel)) = (frames.get_mut(i), tunnels.get_mut(i)) {
-            let header = fast_pop.read(frame.bytes(), tunnel, checks);
-            if let Some(header) = header {
-                let bytes = fast_pop.options(frame.bytes(), header);
-                if !bytes.is_empty() {
-                    options.resize_with(before + i, || None);
-                    options.push(Some(options_of_bytes(bytes)));
-                }
+            let lengths = kind.read(frame.bytes(), tunnel, checks);
+            if let Some(Lengths { header, options: len @ 1.. }) = lengths
+                && let Some(bytes) = frame.bytes().get(header - len..header)
+            {
+                options.resize_with(before + i, || None);
+                options.push(Some(options_of_bytes(bytes)));
             }
-            let taken = header.and_then(|header| frame.pull_front(header));
+            let taken = lengths.and_then(|lengths| frame.pull_front(lengths.header));
             others |= u64::from(taken.is_none()) << (i % BATCH);
             if let Some(ahead) = frames.get(i + AHEAD) {
                 ahead.prefetch_line(1);
