@@ -1,6 +1,8 @@
 """Faults around tunnels: routes that change, thousands of tunnels, packets from spoofed remote ends."""
 import os
 import random
+import re
+import signal
 import socket
 import struct
 import time
@@ -16,19 +18,27 @@ def cpu_seconds(switch):
 
 
 class Pings:
-    """Echo requests from one guest to another while something else happens."""
+    """Echo requests from one guest to another while something else happens: `count` of them, or until `lost` is called."""
 
-    def __init__(self, a, b, count, interval=0.01):
+    def __init__(self, a, b, count=None, interval=0.01):
         self.count = count
         # ping waits for missing replies only after its last request.
-        self.process = a.guest.spawn("ping", "-q", "-c", str(count), "-i", str(interval), "-W", "5", b.guest_v4, stdout=-1, text=True)
+        limit = ["-c", str(count), "-W", "5"] if count else []
+        self.process = a.guest.spawn("ping", "-q", "-i", str(interval), *limit, b.guest_v4, stdout=-1, text=True)
 
     def lost(self):
         """Number of requests without a reply, after the last one."""
+        if self.count is None:
+            self.process.send_signal(signal.SIGINT)
         text = self.process.communicate(timeout=120)[0]
-        received = [word for word in text.split(", ") if word.endswith(" received")]
-        assert received, text
-        return self.count - int(received[0].split(" ")[0])
+        counts = re.search(r"(\d+) packets transmitted, (\d+) received", text)
+        assert counts, text
+        sent, received = map(int, counts.groups())
+        if self.count is None:
+            # The reply to the last request may not have arrived yet.
+            self.count = sent
+            return max(0, sent - received - 1)
+        return self.count - received
 
 
 def flap(host, other, times):
@@ -45,14 +55,14 @@ def add_tunnels(switch, first, count):
     for n in range(first, first + count):
         words += ["--", "add-port", "br-int", "t%d" % n, "--", "set", "interface", "t%d" % n, "type=geneve",
                   "options:remote_ip=172.31.%d.%d" % (64 + n // 250, 1 + n % 250), "options:key=%d" % n]
-    switch.vsctl("--timeout=300", *words[1:])
+    switch.vsctl("--timeout=300", *words[1:], timeout=300)
 
 
 def remove_tunnels(switch, first, count):
     words = []
     for n in range(first, first + count):
         words += ["--", "del-port", "br-int", "t%d" % n]
-    switch.vsctl("--timeout=300", *words[1:])
+    switch.vsctl("--timeout=300", *words[1:], timeout=300)
 
 
 def known_tunnels(switch):

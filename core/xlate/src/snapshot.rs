@@ -13,7 +13,7 @@ use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig, bfd};
 use cpu::Chain;
 use dpif::Capabilities;
-use flow::Flow;
+use flow::{Flow, Tunnel};
 use numbered::Numbered;
 use ofproto::Tables;
 use std::collections::{BTreeMap, HashMap};
@@ -224,6 +224,11 @@ impl Snapshot {
     /// A bridge by name.
     pub fn bridge_by_name(&self, name: &str) -> Option<&Bridge> {
         self.bridges.values().find(|b| b.name == name).map(|b| &**b)
+    }
+
+    /// The mask of a megaflow that drops packets of no tunnel port: those that [`receive`](Self::receive) does not find a port for.
+    pub fn mask_of_no_tunnel(&self, datapath_flow: &Flow) -> Tunnel {
+        self.tunnels.mask_of_none(datapath_flow)
     }
 
     /// Converts a datapath flow to OpenFlow: the bridge, and the flow with its OpenFlow port. `None` if no bridge has

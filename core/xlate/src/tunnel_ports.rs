@@ -6,8 +6,8 @@
 use crate::BridgeId;
 use bridge::TunnelConfig;
 use bridge::tunnel::{self, Address, Choice};
-use flow::Flow;
-use std::collections::HashMap;
+use flow::{Flow, Tunnel};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
@@ -27,7 +27,18 @@ type Place = (PortNo, Option<u64>, Option<Address>);
 
 /// All tunnel ports.
 #[derive(Clone, Debug, Default)]
-pub struct TunnelPorts(Arc<HashMap<Place, Vec<TunnelPort>>>);
+pub struct TunnelPorts(Arc<Index>);
+
+#[derive(Clone, Debug, Default)]
+struct Index {
+    places: HashMap<Place, Vec<TunnelPort>>,
+    /// The fixed remote ends of each datapath port.
+    remotes: BTreeSet<(PortNo, u128)>,
+    /// The fixed keys of the ports whose remote end flows set.
+    keys: BTreeSet<(PortNo, u128)>,
+    /// Datapath ports that have a port for any key and any remote end.
+    any: BTreeSet<PortNo>,
+}
 
 /// The fixed value of a setting; `None` if flows set it.
 fn fixed<T: Copy + Default>(choice: Choice<T>) -> Option<T> {
@@ -37,13 +48,19 @@ fn fixed<T: Copy + Default>(choice: Choice<T>) -> Option<T> {
 impl TunnelPorts {
     /// Adds a port.
     pub fn push(&mut self, port: TunnelPort) {
-        let place = (port.number, fixed(port.config.in_key), fixed(port.config.remote));
-        Arc::make_mut(&mut self.0).entry(place).or_default().push(port);
+        let (number, key, remote) = (port.number, fixed(port.config.in_key), fixed(port.config.remote));
+        let index = Arc::make_mut(&mut self.0);
+        match (key, remote) {
+            (_, Some(remote)) => drop(index.remotes.insert((number, u128::from_be_bytes(remote)))),
+            (Some(key), None) => drop(index.keys.insert((number, key.into()))),
+            (None, None) => drop(index.any.insert(number)),
+        }
+        index.places.entry((number, key, remote)).or_default().push(port);
     }
 
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.places.is_empty()
     }
 
     /// The port of a packet that was received from a tunnel.
@@ -51,16 +68,60 @@ impl TunnelPorts {
         let (number, outer) = (PortNo(flow.in_port), &flow.tunnel);
         let (key, remote) = (Some(outer.tun_id), Some(tunnel::source(outer)));
         let places = [(key, remote), (key, None), (None, remote), (None, None)];
-        let there = places.into_iter().filter_map(|(key, remote)| self.0.get(&(number, key, remote)));
+        let there = places.into_iter().filter_map(|(key, remote)| self.0.places.get(&(number, key, remote)));
         let fit = |t: &TunnelPort| Some((t.config.fits(outer, flow.packet_type)?, t.at));
         there.flatten().filter_map(fit).min_by_key(|(rank, _)| *rank).map(|(_, at)| at)
     }
+
+    /// The bits of the outer header of a packet that fits no port which no packet of a port has: of the source as many as distinguish it
+    /// from all remote ends, so that packets of a million forged sources need few megaflows. These megaflows do not overlap.
+    pub(crate) fn mask_of_none(&self, flow: &Flow) -> Tunnel {
+        let (number, outer, index) = (PortNo(flow.in_port), &flow.tunnel, &*self.0);
+        let source = u128::from_be_bytes(tunnel::source(outer));
+        let mut source_bits = distinct(&index.remotes, number, source);
+        let mut key_bits = match distinct(&index.keys, number, outer.tun_id.into()) {
+            0 => 0,
+            bits => bits.saturating_sub(KEY_AT),
+        };
+        // A port for this source or key lacks something else.
+        let is_known = index.remotes.contains(&(number, source))
+            || index.keys.contains(&(number, outer.tun_id.into()))
+            || index.any.contains(&number);
+        if is_known {
+            (source_bits, key_bits) = (u128::BITS, u64::BITS);
+        }
+        let over_ipv4 = outer.ip_dst != 0;
+        let (v4_bits, v6_bits) = if over_ipv4 {
+            (source_bits.saturating_sub(V4_AT), u128::BITS)
+        } else {
+            (u32::BITS, source_bits)
+        };
+        Tunnel {
+            tun_id: u64::MAX.checked_shl(u64::BITS - key_bits).unwrap_or(0),
+            ip_src: u32::MAX.checked_shl(u32::BITS - v4_bits).unwrap_or(0),
+            ip_dst: u32::MAX,
+            ipv6_src: u128::MAX.checked_shl(u128::BITS - v6_bits).unwrap_or(0).to_be_bytes(),
+            ipv6_dst: [0xff; 16],
+            ..Tunnel::default()
+        }
+    }
+}
+
+/// Bits before an IPv4 address in its mapped form, and before a key of 64 bits in 128.
+const V4_AT: u32 = 96;
+const KEY_AT: u32 = 64;
+
+/// How many leading bits distinguish `value` from all other values of this port: one more than it has in common with the nearest.
+fn distinct(values: &BTreeSet<(PortNo, u128)>, number: PortNo, value: u128) -> u32 {
+    let at = (number, value);
+    let near = [values.range(..at).next_back(), values.range(at..).next()];
+    let of_port = near.into_iter().flatten().filter(|(other, _)| *other == number);
+    of_port.map(|(_, other)| ((other ^ value).leading_zeros() + 1).min(u128::BITS)).max().unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::Tunnel;
     use std::collections::BTreeMap;
 
     #[test]
@@ -87,5 +148,91 @@ mod tests {
         assert_eq!(find(0x0a00_0008, 6), Some(1));
         let other = Flow { in_port: 4789, ..Flow::ZERO };
         assert_eq!(ports.find(&other), None);
+    }
+
+    /// Ports with these ends and keys.
+    fn ports_of(all: &[(&str, &str)]) -> TunnelPorts {
+        let mut ports = TunnelPorts::default();
+        for (n, (remote, key)) in all.iter().enumerate() {
+            let options = [("remote_ip", remote), ("key", key)].map(|(k, v)| (k.to_owned(), (*v).to_owned()));
+            let (config, _) = TunnelConfig::parse("vxlan", "p", &options.into()).unwrap();
+            ports.push(TunnelPort {
+                number: PortNo(4789),
+                at: (BridgeId(1), OfPort(n as u16)),
+                config: Arc::new(config),
+            });
+        }
+        ports
+    }
+
+    fn packet(ip_src: u32, tun_id: u64) -> Flow {
+        Flow {
+            in_port: 4789,
+            tunnel: Tunnel { ip_src, ip_dst: 1, tun_id, ..Tunnel::default() },
+            ..Flow::ZERO
+        }
+    }
+
+    #[test]
+    fn few_megaflows_drop_packets_of_a_million_sources() {
+        let mask = |all: &[(&str, &str)], ip_src, tun_id| {
+            let mask = ports_of(all).mask_of_none(&packet(ip_src, tun_id));
+            (mask.ip_src, mask.tun_id)
+        };
+        let one = [("10.0.0.1", "7")];
+        assert_eq!(mask(&one, 0x8000_0000, 7), (0x8000_0000, 0));
+        assert_eq!(mask(&one, 0x0a00_0000, 7), (u32::MAX, 0));
+        assert_eq!(mask(&one, 0x0a00_0001, 8), (u32::MAX, u64::MAX), "another key");
+        assert_eq!(mask(&[("10.0.0.1", "7"), ("flow", "8")], 0x8000_0000, 9), (0x8000_0000, u64::MAX));
+        assert_eq!(mask(&[("flow", "8")], 0x8000_0000, 16), (0, u64::MAX << 4));
+        assert_eq!(mask(&[("fd00::1", "8")], 0x8000_0000, 16), (0, 0), "only over IPv6");
+        assert_eq!(mask(&[("flow", "flow")], 0x8000_0000, 16), (u32::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn no_packet_of_a_port_matches_what_drops_others() {
+        let all = [
+            ("10.0.0.1", "7"),
+            ("10.0.0.2", "flow"),
+            ("192.168.7.9", "3"),
+            ("flow", "12"),
+            ("flow", "0x900"),
+        ];
+        let ports = ports_of(&all);
+        let (mut random, mut masks) = (7_u64, Vec::<(Flow, Tunnel)>::new());
+        let mut next = || {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            random >> 33
+        };
+        let ends = [0x0a00_0001, 0x0a00_0002, 0xc0a8_0709];
+        let keys = [7, 3, 12, 0x900];
+        for _ in 0..5_000 {
+            let near = |value: u64, bits: u64| value ^ 1 << (bits % 32);
+            let (a, b, c, d) = (next(), next(), next(), next());
+            let source = match a % 3 {
+                0 => ends[b as usize % 3],
+                1 => near(ends[b as usize % 3], c),
+                _ => near(near(c, b), d),
+            };
+            let key =
+                if d % 2 == 0 { keys[c as usize % 4] } else { near(keys[c as usize % 4], b) & 0xff_ffff };
+            let flow = packet(source as u32, key);
+            let hits = |(of, m): &&(Flow, Tunnel)| {
+                (of.tunnel.ip_src ^ flow.tunnel.ip_src) & m.ip_src == 0
+                    && (of.tunnel.tun_id ^ key) & m.tun_id == 0
+            };
+            let hit: Vec<_> = masks.iter().filter(hits).collect();
+            match ports.find(&flow) {
+                Some(_) => assert!(hit.is_empty(), "{source:x} {key:x} is dropped"),
+                None => {
+                    let mask = ports.mask_of_none(&flow);
+                    assert!(hit.iter().all(|(_, other)| *other == mask), "they overlap");
+                    if hit.is_empty() {
+                        masks.push((flow, mask));
+                    }
+                }
+            }
+        }
+        assert!(masks.len() < 2000, "{}", masks.len());
     }
 }

@@ -58,8 +58,10 @@ impl Finding {
 /// Translates a megaflow again and compares.
 pub fn compare(handler: &Handler, published: &Published, flow: &DpFlow) -> Finding {
     match handler.retranslate(published, &flow.key) {
-        Retranslation::Unassociated if *flow.actions == [UNASSOCIATED] => Finding::Right(None),
-        Retranslation::Uncached | Retranslation::Unassociated => Finding::Unwanted,
+        Retranslation::Unassociated(wanted) if *flow.actions == [UNASSOCIATED] => {
+            if covers(&flow.mask, &wanted.mask) { Finding::Right(None) } else { Finding::TooWide }
+        }
+        Retranslation::Uncached | Retranslation::Unassociated(_) => Finding::Unwanted,
         Retranslation::Megaflow(wanted) => {
             match (**wanted.megaflow_actions() == *flow.actions, covers(&flow.mask, &wanted.mask)) {
                 (true, true) => Finding::Right(Some(wanted)),

@@ -145,7 +145,9 @@ impl Handler {
 
     /// Translates the key of a megaflow again.
     pub fn retranslate(&self, published: &Published, key: &Flow) -> Retranslation {
-        let Some((bridge, flow)) = received(published, self, key) else { return Retranslation::Unassociated };
+        let Some((bridge, flow)) = received(published, self, key) else {
+            return Retranslation::Unassociated(unassociated(published, key));
+        };
         let output = self.translate(published, bridge, &flow, None);
         let translation = self.translation(published, output, (bridge, key), false);
         // A packet that cannot be translated is dropped by a megaflow like any other.
@@ -218,7 +220,7 @@ pub enum Retranslation {
     /// It should have no megaflow: each packet is translated.
     Uncached,
     /// It should have no megaflow except the one that drops packets of ports that belong to no bridge.
-    Unassociated,
+    Unassociated(Translation),
 }
 
 /// The action of a megaflow that drops packets of ports that belong to no bridge.
@@ -241,8 +243,10 @@ fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(Br
 /// For a tunnel the megaflow matches the outer header, because all tunnels of a kind share a port.
 fn unassociated(published: &Published, flow: &Flow) -> Translation {
     let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO };
-    let none = Tunnel::default();
-    let tunnel = if flow.tunnel == none { none } else { outer_header_mask() };
+    let tunnel = match bridge::tunnel::is_tunnelled(&flow.tunnel) {
+        true => published.snapshot.mask_of_no_tunnel(flow),
+        false => Tunnel::default(),
+    };
     Translation {
         actions: Arc::new([UNASSOCIATED]),
         slow_path: None,
@@ -253,12 +257,6 @@ fn unassociated(published: &Published, flow: &Flow) -> Translation {
         dependency_set: 0,
         error: None,
     }
-}
-
-/// The mask of the outer header fields that identify a tunnel.
-fn outer_header_mask() -> Tunnel {
-    let (v4, v6) = (u32::MAX, [0xff; 16]);
-    Tunnel { tun_id: u64::MAX, ipv6_src: v6, ipv6_dst: v6, ip_src: v4, ip_dst: v4, ..Tunnel::default() }
 }
 
 impl UpcallHandler for Handler {

@@ -39,8 +39,8 @@ fn difference(handler: &Handler, published: &Published, flow: &Flow, actions: &[
     match handler.retranslate(published, flow) {
         Retranslation::Megaflow(t) if **t.megaflow_actions() == *actions => None,
         Retranslation::Megaflow(t) => Some(dpif::text::actions_text(t.megaflow_actions(), &NoNames)),
-        Retranslation::Unassociated if *actions == [UNASSOCIATED] => None,
-        Retranslation::Uncached | Retranslation::Unassociated => Some("not to be cached".to_owned()),
+        Retranslation::Unassociated(_) if *actions == [UNASSOCIATED] => None,
+        Retranslation::Uncached | Retranslation::Unassociated(_) => Some("not to be cached".to_owned()),
     }
 }
 
