@@ -67,6 +67,9 @@ def test_a_storm_of_remote_ends():
         lost = pings.lost()
         print("    remote_ip=%s: %d packets a second" % (remote, rate))
         assert lost == 0, "%d of 100 packets lost" % lost
+        if remote != "flow":
+            megaflows = len(b.switch.appctl("dpctl/dump-flows").splitlines())
+            assert megaflows < 200, "%d megaflows" % megaflows
         hops = b.switch.appctl("tnl/neigh/show").splitlines()
         assert any(a.v4 in line for line in hops) and len(hops) < 5000, "%d next hops" % len(hops)
     assert b.switch.verify_megaflows() > 0

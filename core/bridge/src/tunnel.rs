@@ -269,10 +269,11 @@ impl TunnelConfig {
     /// Whether packets for two such configurations could not be told apart.
     pub fn collides(&self, other: &TunnelConfig) -> bool {
         let key = |c: Choice<u64>| (c == Choice::Flow, c.value());
-        self.datapath_name() == other.datapath_name()
-            && (self.remote, self.local) == (other.remote, other.local)
+        // The name is made for each comparison, so it comes last: a new tunnel is compared with all others.
+        (self.remote, self.local) == (other.remote, other.local)
             && key(self.in_key) == key(other.in_key)
             && self.packet_types == other.packet_types
+            && self.datapath_name() == other.datapath_name()
     }
 }
 

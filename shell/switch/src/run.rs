@@ -33,7 +33,7 @@ const REQUESTS_TIME: Duration = Duration::from_millis(5);
 /// Interval at which devices are read that do not report link changes.
 const LOOK_INTERVAL: Millis = Millis(1000);
 /// Interval at which states are written that change without an event (how long a controller has been connected).
-const STATUS_INTERVAL: Millis = Millis(1000);
+pub(crate) const STATUS_INTERVAL: Millis = Millis(1000);
 /// In dummy mode the workers are polled at most this often before other work: two dummy ports that send to each other
 /// must not block the loop.
 const INLINE_POLLS: usize = 1000;
@@ -67,7 +67,7 @@ impl Switch {
         if changed && self.db.is_ready() {
             dpdk_came_up = self.reconfigure();
             self.run_port_status();
-            self.status.due = true;
+            (self.status.due, self.status.tunnels) = (true, true);
         }
         self.run_links();
         self.run_routes();
@@ -250,7 +250,7 @@ impl Switch {
             port.facts = Some(facts);
             let new = openflow_service::port_message(port);
             bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
-            self.status.due = true;
+            (self.status.due, self.status.tunnels) = (true, true);
             if let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
                 backer.changed();
             }
@@ -354,7 +354,7 @@ impl Switch {
         self.configure_uplinks();
         self.mark_all_dirty();
         self.run_port_status();
-        self.status.due = true;
+        (self.status.due, self.status.tunnels) = (true, true);
     }
 
     /// Adds what ends the next sleep.

@@ -7,6 +7,7 @@
 use crate::backer::Backer;
 use crate::findings::IneffectiveSettings;
 use crate::next_snapshot::Peers;
+use crate::run::STATUS_INTERVAL;
 use crate::switch::{Round, Switch};
 use crate::wanted_row::Wanted;
 use flow::Mac;
@@ -42,6 +43,7 @@ impl Switch {
             return;
         }
         if self.db.take_unsure() || std::mem::take(&mut self.status.all) {
+            self.status.tunnels = true;
             for bridge in self.bridges.values_mut() {
                 bridge.ports.touch_all_status();
                 bridge.failed.keys().for_each(|name| bridge.ports.touch_status(name));
@@ -58,11 +60,7 @@ impl Switch {
         let mut wanted = Vec::new();
         self.root_row(&mut wanted);
         self.datapath_rows(&mut wanted);
-        for (row, status) in self.tunnel_status() {
-            let mut row = Wanted::new("Interface", row);
-            row.strings("status", &status);
-            wanted.push(row);
-        }
+        self.tunnel_rows(now, &mut wanted);
         for bridge in self.bridges.values_mut() {
             bridge_row(bridge, &self.findings.ineffective, &mut wanted);
             controller_rows(bridge, now, &self.findings.ineffective, &mut wanted);
@@ -80,6 +78,21 @@ impl Switch {
         self.bond_rows(&mut wanted);
         self.statistics_rows(now, &mut wanted);
         wanted
+    }
+
+    /// The `status` columns of tunnels. With thousands of tunnels this takes long, so it is done after changes only, and once in
+    /// [`STATUS_INTERVAL`].
+    fn tunnel_rows(&mut self, now: Millis, wanted: &mut Vec<Wanted>) {
+        let is_soon = now.since(self.last.tunnel_status) < STATUS_INTERVAL && !self.options.dummy_mode();
+        if is_soon || !std::mem::take(&mut self.status.tunnels) {
+            return;
+        }
+        self.last.tunnel_status = now;
+        for (row, status) in self.tunnel_status() {
+            let mut row = Wanted::new("Interface", row);
+            row.strings("status", &status);
+            wanted.push(row);
+        }
     }
 
     /// Rows of interfaces and ports changed: compare them with their wanted values.

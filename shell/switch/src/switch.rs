@@ -101,6 +101,8 @@ pub struct StatusDue {
     pub(crate) all: bool,
     /// Progress of the pass over the counters of all ports, if one is in progress.
     pub(crate) round: Option<Round>,
+    /// Routes, links, ports or rows changed since the status of tunnels was last computed.
+    pub(crate) tunnels: bool,
 }
 
 /// A position in the list of all bridges and ports.
@@ -127,6 +129,8 @@ pub struct Periodic {
     pub statistics: Millis,
     /// Writing states to the database.
     pub status: Millis,
+    /// The computation of the status of all tunnels.
+    pub tunnel_status: Millis,
 }
 
 impl Switch {

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::switch::Switch;
 use bridge::TunnelConfig;
 use config::InterfaceConfig;
-use openflow_service::Backing;
+use openflow_service::{Backing, BridgePort};
 use std::sync::Arc;
 use units::OfPort;
 
@@ -29,18 +29,16 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
     complaints.iter().for_each(|text| runtime::warn!(NETDEV_VPORT, "{text}"));
     let others = || {
         let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == kind);
-        bridges
-            .flat_map(|b| b.ports.tunnels())
-            .filter(|p| p.name != *name)
-            .filter_map(|p| Some((p, p.tunnel()?)))
+        bridges.flat_map(|b| b.ports.tunnels()).filter_map(|p| Some((p, p.tunnel()?)))
     };
+    let is_other = |p: &BridgePort| p.name != *name;
     let mixes = |o: &TunnelConfig| o.kind == "vxlan" && o.dst_port == config.dst_port && o.gbp != config.gbp;
-    if config.kind == "vxlan" && others().any(|(_, o)| mixes(o)) {
+    if config.kind == "vxlan" && others().any(|(p, o)| mixes(o) && is_other(p)) {
         let why =
             format!("{name}: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port");
         return Err(refused(why, "File exists"));
     }
-    if let Some((other, _)) = others().find(|(_, o)| o.collides(&config)) {
+    if let Some((other, _)) = others().find(|(p, o)| o.collides(&config) && is_other(p)) {
         let other = &other.name;
         runtime::warn!(LOG, "{name}: attempting to add tunnel port with same config as port '{other}'");
         return Err(format!("could not add network device {name} to ofproto (File exists)").into());

@@ -21,6 +21,7 @@ impl Switch {
     /// Routes, rules or addresses changed: translations that used them are made again. A datapath without tunnels does
     /// not use them; its first tunnel publishes the current ones.
     pub fn routes_changed(&mut self) {
+        self.status.tunnels = true;
         let with_tunnels = |b: &&mut Backer| b.ports.values().any(|p| p.tunnels > 0);
         for backer in self.datapaths.of_bridges_mut().filter(with_tunnels) {
             backer.changes.push(Change::Routes);
