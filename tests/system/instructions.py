@@ -15,7 +15,7 @@ BOUNDS = {"in": 28, "drop": 28, "src": 137, "src1000": 137, "normal1000": 99, "f
           "table10000": 248, "six10000": 370, "tag10000": 271, "tagtable10000": 295, "vlan": 220, "mac": 178, "route": 219, "route10000": 322,
           "push10000": 367, "pop10000": 337, "nat10000": 425, "two10000": 436, "meter10000": 276, "ports10000": 340, "group10000": 469, "recirc": 169,
           "ct1000": 800, "est20": 506, "esttcp20": 658, "est1000": 915, "estsix1000": 1056, "snat1000": 1160, "esttcp1000": 1097,
-          "table10000by4": 475, "table10000by1": 1070}
+          "encap1000": 268, "encapends1000": 464, "decap1000": 435, "decapsix1000": 568, "table10000by4": 475, "table10000by1": 1070}
 # Nothing of this kind is called for a packet.
 FORBIDDEN = re.compile(r"^(malloc|calloc|realloc|free|posix_memalign|memalign|aligned_alloc|clock_gettime|__?vdso_\w+|gettimeofday|pthread_\w+"
                        r"|syscall|write|writev|futex\w*)(@.*)?$")
