@@ -27,6 +27,20 @@ def test_each_kind_carries_traffic_between_two_of_ours():
     assert a.switch.verify_megaflows() > 0
 
 
+def test_group_policy_of_an_existing_tunnel():
+    """A tunnel that gets the extension for group policy later carries groups, and matches them."""
+    a, b = overlay.pair(True, True)
+    for host, other in ((a, b), (b, a)):
+        host.tunnel("vxlan", other, key="7")
+    reach(a, b, "the tunnel without groups")
+    for host in (a, b):
+        host.switch.vsctl("set", "interface", "tun", "options:exts=gbp")
+        for flow in ("in_port=guest,actions=set_field:9->tun_gbp_id,output:tun", "in_port=tun,tun_gbp_id=9,actions=output:guest"):
+            host.switch.ofctl("add-flow", "br-int", "priority=9," + flow)
+        host.switch.ofctl("add-flow", "br-int", "priority=8,in_port=tun,actions=drop")
+    reach(a, b, "the tunnel with groups")
+
+
 def test_segments_are_merged_behind_the_tunnel():
     """For TCP through a tunnel the guest gets merged frames, not the segments that the sender's switch made."""
     a, b = overlay.pair(True, True)

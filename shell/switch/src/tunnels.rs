@@ -64,12 +64,12 @@ pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceCon
     Ok(())
 }
 
-/// Applies a configuration; another kind or UDP port needs another port of the datapath.
+/// Applies a configuration; another kind or UDP port needs another port of the datapath, and its extensions are set anew.
 fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, new: TunnelConfig) {
     let Some(backer) = switch.datapaths.of_mut(kind) else { return };
     let Some(port) = switch.bridges.get_mut(bridge).and_then(|b| b.ports.get_mut(&ofport)) else { return };
     let Backing::Tunnel { config, number } = &mut port.backing else { return };
-    if config.datapath_name() != new.datapath_name() {
+    if config.datapath_name() != new.datapath_name() || config.gbp != new.gbp {
         let old = *number;
         *number = backer.share_tunnel(&new);
         backer.leave_tunnel(old);
