@@ -133,8 +133,9 @@ impl Conntrack {
     #[inline(always)]
     pub fn prefetch<'t>(&'t self, read: &mut Read<'t>, plan: Option<&Plan<'t>>) -> bool {
         if let Some(bucket) = read.place.bucket {
-            if let Some(number) = bucket.guess(read.place.hash) {
-                read.place.guess = self.table().prefetch_record(number);
+            let table = self.table();
+            if let Some(number) = table.guess(bucket, read.place.hash) {
+                read.place.guess = table.prefetch_record(number);
             } else if let Some(plan) = plan.filter(|plan| plan.action.commit) {
                 self.prefetch_insertion(read, plan);
             }

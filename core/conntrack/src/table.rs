@@ -108,6 +108,12 @@ impl Table {
         self.index.prefetch(hash)
     }
 
+    /// The record number in the first entry with this hash, in the chain of a bucket.
+    #[inline(always)]
+    pub(crate) fn guess(&self, first: &Bucket, hash: u64) -> Option<u32> {
+        self.index.guess(first, hash)
+    }
+
     /// The record of a number, if it is allocated.
     #[inline(always)]
     pub(crate) fn record(&self, number: u32) -> Option<&Record> {

@@ -35,6 +35,13 @@ fn entries_are_found_while_the_index_grows_and_no_others() {
     assert!(there.len() > 1000 && index.size(0) > 100);
     let entries = state.iter().map(|s| s.entries as usize).sum::<usize>();
     assert_eq!(entries, there.len());
+    // Also entries in overflow buckets are found at the first attempt, unless another entry equals them.
+    assert_ne!(overflow(&index)[0], 0);
+    for n in there {
+        let hash = hash_of(n);
+        let guess = index.prefetch(hash).and_then(|bucket| index.guess(bucket, hash));
+        assert!(guess.is_some_and(|other| hash_of(other.into()) ^ hash < 1 << RECORD_BITS), "{n}: {guess:?}");
+    }
 }
 
 #[test]
