@@ -1,7 +1,7 @@
 //! Settings, counters, dumps and flushes, for the control half.
 
 use crate::SHARDS;
-use crate::dump::{Entry, Filter};
+use crate::dump::{Entry, Filter, TupleFilter};
 use crate::key::Key;
 use crate::limits::ZoneLimit;
 use crate::table::Table;
@@ -54,6 +54,14 @@ impl Conntrack {
         self.remove_some(table, (first, most), |handle, record, meta| {
             zone.is_none_or(|z| meta.zone() == z) && filter.matches(table, handle, record)
         })
+    }
+
+    /// Removes the connection of a zone and a protocol that has both ends of this tuple, in one of its directions. Returns whether there
+    /// was one. It is looked up as a packet's connection is, so that takes no longer if there are millions.
+    pub fn flush_one(&self, zone: u16, proto: u8, ends: &TupleFilter, now: Millis) -> bool {
+        let Some((table, key)) = self.table.get().zip(ends.key(zone, proto)) else { return false };
+        let found = table.find(key.hash(&self.chain), &key, now);
+        found.is_some_and(|found| self.remove(found.handle))
     }
 
     /// Number of connections, including expired ones that the sweep has not removed yet.

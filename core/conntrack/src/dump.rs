@@ -1,7 +1,8 @@
 //! Connections in dumps, and filters for flushes.
 
 use crate::helper::{self, Helper};
-use crate::key::{Key, is_icmp};
+use crate::key::{End, Key, icmp_counterpart, icmp_port, is_icmp};
+use crate::nat::{halves, number};
 use crate::protocol::Protocol;
 use crate::record::Record;
 use crate::table::{Handle, Table};
@@ -85,6 +86,21 @@ impl Entry {
 }
 
 impl TupleFilter {
+    /// The key of a direction whose two ends are given. `None`: an address is missing, or they are of different families.
+    pub(crate) fn key(&self, zone: u16, proto: u8) -> Option<Key> {
+        let (src, dst) = (self.src?, self.dst?);
+        let v6 = src.is_ipv6();
+        let ports = match self.icmp.filter(|_| is_icmp(proto)) {
+            Some((id, kind, code)) => {
+                [icmp_port(id, kind, code), icmp_port(id, icmp_counterpart(v6, kind), code)]
+            }
+            None => [self.src_port, self.dst_port].map(|port| port.unwrap_or(0).into()),
+        };
+        let end = |address, port| End { address: halves(number(address)), port };
+        let key = Key { zone, v6, proto, src: end(src, ports[0]), dst: end(dst, ports[1]) };
+        (v6 == dst.is_ipv6()).then_some(key)
+    }
+
     fn matches(&self, key: &Key) -> bool {
         let address = |wanted: Option<IpAddr>, is: IpAddr| wanted.is_none_or(|w| w == is);
         if !address(self.src, key.src()) || !address(self.dst, key.dst()) {

@@ -99,14 +99,14 @@ pub(crate) fn has_ports(proto: u8) -> bool {
 }
 
 /// An address as a number. Ranges have at most 2^32 addresses.
-fn number(address: IpAddr) -> u128 {
+pub(crate) fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(a) => a.to_bits().into(),
         IpAddr::V6(a) => a.to_bits(),
     }
 }
 
-fn halves(address: u128) -> [u64; 2] {
+pub(crate) fn halves(address: u128) -> [u64; 2] {
     [(address >> 64) as u64, address as u64]
 }
 

@@ -351,6 +351,56 @@ fn a_full_table_evicts_unanswered_connections_only() {
     assert_eq!(fresh(&ct, &packet(1, 59, true), &LOOK, 2), EST | RPL | TRK);
 }
 
+proptest! {
+    /// A flush of the connection between two ends removes what a flush by filters removes, in each of its directions.
+    #[test]
+    fn one_connection_is_flushed_as_by_filters(
+        begun in prop::collection::vec((any::<bool>(), prop::sample::select(vec![1u8, 6, 17]), 0..3u8, 0..3u8, 1..3u16), 1..12),
+        v6: bool, proto in prop::sample::select(vec![1u8, 6, 17]), ends in (0..3u8, 0..3u8), port in 1..3u16, reply: bool,
+    ) {
+        let tables = [Conntrack::new(1), Conntrack::new(1)];
+        let nat = Nat { side: Some(Side::Source), ..Nat::default() };
+        for (v6, proto, src, dst, port) in begun {
+            let (proto, port, other) = match (proto, v6) {
+                (1, false) => (1, 8, 0),
+                (1, true) => (58, 128, 0),
+                _ => (proto, port, 53),
+            };
+            let l3 = bytes_of(&flow_of(v6, proto, (src, port), (dst, other)), &[1; 8]);
+            let nat = Some(nat).filter(|_| port == 2);
+            tables.iter().for_each(|ct| _ = fresh(ct, &l3, &Action { nat, ..COMMIT }, 0));
+        }
+        let key = match proto {
+            1 => flow_of(v6, if v6 { 58 } else { 1 }, (ends.0, 0), (ends.1, 0)),
+            _ => flow_of(v6, proto, (ends.0, port), (ends.1, 53)),
+        };
+        let address = |v6: std::net::Ipv6Addr, v4: u32| match key.dl_type {
+            0x86dd => v6.into(),
+            _ => std::net::IpAddr::V4(v4.into()),
+        };
+        let (src, dst) = (address(key.ipv6_src.into(), key.nw_src), address(key.ipv6_dst.into(), key.nw_dst));
+        let is_icmp = proto == 1;
+        // Of the echo requests here, the identifier is 257: two bytes of the payload.
+        let kinds = if v6 { (128, 129) } else { (8, 0) };
+        let icmp = is_icmp.then_some((0, if reply { kinds.1 } else { kinds.0 }, 0));
+        let mut ends = TupleFilter { src: Some(src), dst: Some(dst), icmp, ..TupleFilter::default() };
+        if !is_icmp {
+            (ends.src_port, ends.dst_port) = (Some(key.tp_src), Some(key.tp_dst));
+        }
+        if reply {
+            (ends.src, ends.dst) = (ends.dst, ends.src);
+            (ends.src_port, ends.dst_port) = (ends.dst_port, ends.src_port);
+        }
+        let [one, filtered] = &tables;
+        let of_proto = Filter { proto: Some(key.nw_proto), ..Filter::default() };
+        let gone = filtered.flush(Some(0), &Filter { original: ends, ..of_proto })
+            + filtered.flush(Some(0), &Filter { reply: ends, ..of_proto });
+        prop_assert_eq!(usize::from(one.flush_one(0, key.nw_proto, &ends, Millis(1))), gone);
+        prop_assert_eq!(one.dump(None, Millis(1)), filtered.dump(None, Millis(1)));
+        prop_assert!(!one.flush_one(1, key.nw_proto, &ends, Millis(1)));
+    }
+}
+
 #[test]
 fn timeouts_are_those_of_the_policy() {
     let ct = Conntrack::new(1);

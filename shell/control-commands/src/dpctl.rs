@@ -20,6 +20,10 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         return Answer::Long(text);
     }
     let done = match name {
+        names::DPCTL_FLUSH_CONNTRACK => match dpctl_ct_many::flush(switch, &mut call, args) {
+            Ok(answer) => return answer,
+            Err(failed) => Err(failed),
+        },
         names::DPCTL_DUMP_DPS => {
             call.text.extend(all(switch).map(|b| b.name() + "\n"));
             Ok(())
@@ -59,7 +63,6 @@ fn connections(switch: &Switch, call: &mut Call, name: &str, args: &[String]) ->
     Some(match name {
         names::DPCTL_DUMP_CONNTRACK => dpctl_ct::dump(switch, call, args),
         names::DPCTL_DUMP_CONNTRACK_EXP => dpctl_ct::dump_expected(switch, call, args),
-        names::DPCTL_FLUSH_CONNTRACK => dpctl_ct::flush(switch, call, args),
         names::DPCTL_CT_STATS_SHOW => dpctl_ct::stats(switch, call, args),
         names::DPCTL_CT_BKTS => dpctl_ct::buckets(switch, call, args),
         names::DPCTL_CT_SET_MAXCONNS => dpctl_ct::set_max(switch, call, args),

@@ -3,7 +3,6 @@
 use crate::dpctl_call::{Call, EINVAL, Failed, find, open};
 use conntrack::{Entry, TcpState, ZoneLimit};
 use flow::text::next_key_value;
-use openflow::text::parse_ct_flush;
 use packet::ipproto;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -65,14 +64,6 @@ pub(crate) fn dump_expected(switch: &Switch, call: &mut Call, args: &[String]) -
     let lines = backer.datapath.conntrack().dump_expected(zone);
     call.text.extend(lines.iter().map(|e| e.to_string() + "\n"));
     Ok(())
-}
-
-pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let wanted = parse_ct_flush(behind_name(switch, args));
-    let wanted = wanted.map_err(|e| call.error(&e.to_string(), Some(EINVAL)))?;
-    let (backer, _) = open(switch, call, args, 4)?;
-    connections::flush(backer, &wanted)
-        .map_err(|_| call.error("failed to flush conntrack", Some("No such file or directory")))
 }
 
 pub(crate) fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {

@@ -1,14 +1,16 @@
 //! Commands that visit each of many connections: lists, counts and flushes. They do it in steps of the main loop, between which the switch
 //! does everything else. Packets are not delayed: a list takes no lock that they take, and a removal takes one for itself.
 
-use crate::dpctl_call::{Call, open};
+use crate::answer::Answer;
+use crate::dpctl_call::{Call, EINVAL, Failed, open};
 use crate::dpctl_ct::{Counts, behind_name, stats_args, with_zone};
 use conntrack::{Conntrack, Entry};
 use ctl::names;
 use openflow::text::parse_ct_flush;
 use std::sync::Arc;
 use std::time::Instant;
-use switch::{Backer, Switch, connections};
+use switch::connections::{Flushed, NotFound};
+use switch::{Backer, STEP_TIME, Switch, connections};
 use units::Millis;
 use unixctl::LongText;
 
@@ -23,7 +25,6 @@ pub(crate) fn execute(switch: &Switch, call: &mut Call, name: &str, args: &[Stri
     let found = match name {
         names::DPCTL_DUMP_CONNTRACK => dump(switch, call, args),
         names::DPCTL_CT_STATS_SHOW => stats(switch, call, args),
-        names::DPCTL_FLUSH_CONNTRACK => flush(switch, call, args),
         _ => None,
     };
     if found.is_none() {
@@ -64,11 +65,24 @@ fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> 
     }))
 }
 
-fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Option<LongText> {
-    let wanted = parse_ct_flush(behind_name(switch, args)).ok()?;
-    let backer = large(switch, call, args, 4)?;
-    let (zone, filter) = connections::filter_of_many(backer, &wanted)?;
-    Some(in_steps(backer, move |table, next, _| table.flush_some((next, IN_A_ROW), zone, &filter).0))
+/// Removes connections: one at once, those that match filters in steps.
+pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result<Answer, Failed> {
+    let wanted = parse_ct_flush(behind_name(switch, args));
+    let wanted = wanted.map_err(|e| call.error(&e.to_string(), Some(EINVAL)))?;
+    let (backer, _) = open(switch, call, args, 4)?;
+    match connections::flush(backer, &wanted, switch.clock.now()) {
+        Flushed::One(Ok(())) => Ok(call.text.as_str().into()),
+        Flushed::One(Err(NotFound)) => {
+            Err(call.error("failed to flush conntrack", Some("No such file or directory")))
+        }
+        Flushed::Many(mut flush) => {
+            let datapath = Arc::downgrade(&backer.datapath);
+            // The datapath may be deleted meanwhile.
+            Ok(Answer::Long(LongText::new(move |_| {
+                datapath.upgrade().is_some_and(|datapath| flush.some(datapath.conntrack()))
+            })))
+        }
+    }
 }
 
 /// Calls a function for some entries from a record number on; returns the number to continue from, or 0.
@@ -91,7 +105,7 @@ fn in_steps(
         let start = Instant::now();
         loop {
             next = some(datapath.conntrack(), next, text);
-            if next == 0 || start.elapsed() >= connections::STEP_TIME {
+            if next == 0 || start.elapsed() >= STEP_TIME {
                 return next != 0;
             }
         }

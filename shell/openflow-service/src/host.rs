@@ -50,8 +50,10 @@ pub trait Host {
     fn changed_by(&mut self, bridge: BridgeId, effects: &Effects);
     /// Executes a checked list of actions on a packet, with these tables of the bridge or the current ones.
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>);
-    /// Removes tracked connections.
-    fn flush_connections(&mut self, wanted: &CtFlush);
+    /// Removes tracked connections. Returns the number of this removal if it takes longer: the main loop goes on with it.
+    fn flush_connections(&mut self, wanted: &CtFlush) -> Option<u64>;
+    /// Whether a removal of tracked connections is done.
+    fn is_flushed(&self, number: u64) -> bool;
     /// Resumes a packet where its translation was frozen.
     fn resume(&mut self, packet: Resumed) -> Result<(), OfError>;
 }

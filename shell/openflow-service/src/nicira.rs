@@ -18,7 +18,12 @@ impl Service<'_> {
             Body::TlvTableMod(change) => return self.change_tlv_table(change),
             Body::TlvTableRequest => return Ok(Some(Body::TlvTableReply(self.tlv_table()))),
             Body::FlowMonitorCancel(id) => return self.cancel_monitor(*id),
-            Body::CtFlush(wanted) => self.host.flush_connections(wanted),
+            // The connection's next requests wait until it is done.
+            Body::CtFlush(wanted) => {
+                if let Some(number) = self.host.flush_connections(wanted) {
+                    self.bridge.unfinished.flushes.insert(self.conn, number);
+                }
+            }
             // Flow ages are always in the reply.
             _ => {}
         }

@@ -35,7 +35,7 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: Request) {
 }
 
 /// Goes on with what takes several turns: the commit of a bundle, if its trial is done or `wait` for it, dumps,
-/// and barriers. What connections ask meanwhile waits.
+/// barriers, and removals of tracked connections. What connections ask meanwhile waits.
 pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     let now = host.now();
     if let Some(commit) = bridge.unfinished.commit.take() {
@@ -44,13 +44,15 @@ pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     }
     dump::run(bridge, host, now);
     barrier::run(bridge, host);
+    bridge.unfinished.flushes.retain(|_, number| !host.is_flushed(*number));
     hold(bridge);
 }
 
-/// Holds connections during long work: all during a commit, each during its own dump and barrier.
+/// Holds connections during long work: all during a commit, each during its own dump, barrier and removal of tracked connections.
 fn hold(bridge: &mut Bridge) {
-    let Bridge { conns, unfinished: Unfinished { commit, dumps, barriers, .. }, .. } = bridge;
-    conns.hold(|id| commit.is_some() || dumps.contains_key(&id) || barriers.contains_key(&id));
+    let Bridge { conns, unfinished: Unfinished { commit, dumps, barriers, flushes, .. }, .. } = bridge;
+    let is_at_work = |id| dumps.contains_key(&id) || barriers.contains_key(&id) || flushes.contains_key(&id);
+    conns.hold(|id| commit.is_some() || is_at_work(id));
 }
 
 impl Service<'_> {

@@ -31,6 +31,8 @@ struct Idle {
     /// Ports whose statistics were asked for.
     asked: usize,
     flushed: Vec<openflow::session::CtFlush>,
+    /// Number of a removal of connections in progress.
+    flushing: u64,
     waker: Option<runtime::Waker>,
     /// The version that the datapath has reached, and the one that it should reach.
     done: u64,
@@ -72,8 +74,12 @@ impl Host for Idle {
     fn changed_by(&mut self, _: xlate::BridgeId, effects: &ofproto::Effects) {
         self.changed += usize::from(!effects.is_empty());
     }
-    fn flush_connections(&mut self, wanted: &openflow::session::CtFlush) {
+    fn flush_connections(&mut self, wanted: &openflow::session::CtFlush) -> Option<u64> {
         self.flushed.push(wanted.clone());
+        (self.flushing != 0).then_some(self.flushing)
+    }
+    fn is_flushed(&self, number: u64) -> bool {
+        self.flushing != number
     }
     fn resume(&mut self, _: super::Resumed) -> Result<(), OfError> {
         Err(OfError::NxrStale)
@@ -294,6 +300,21 @@ fn a_flow_removed_message_precedes_the_barrier_reply() {
     assert!(matches!(replies.as_slice(), [Body::FlowRemoved(_)]), "{replies:?}");
     assert_eq!(test.host.folded, 1);
     assert_eq!(test.ask(Body::BarrierRequest), [Body::BarrierReply]);
+}
+
+/// A removal of connections that takes several turns delays what the same connection asks later.
+#[test]
+fn requests_wait_for_a_removal_of_connections() {
+    let mut test = TestBridge::new("ctflush", Version::V13);
+    test.host.flushing = 5;
+    assert_eq!(test.ask(Body::CtFlush(Default::default())), []);
+    assert_eq!(test.ask(mod_(flow(1, Vec::new()))), []);
+    assert_eq!(test.ask(Body::BarrierRequest), []);
+    assert_eq!(test.turn(), []);
+    assert_eq!((test.host.flushed.len(), test.host.changed), (1, 0));
+    test.host.flushing = 0;
+    assert_eq!(test.turn(), [Body::BarrierReply]);
+    assert_eq!(test.host.changed, 1);
 }
 
 #[test]

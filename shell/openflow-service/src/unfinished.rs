@@ -1,4 +1,4 @@
-//! Work of a bridge that takes several iterations of the main loop: a bundle's commit, dumps of flows, barriers.
+//! Work of a bridge that takes several iterations of the main loop: a bundle's commit, dumps of flows, barriers, removals of tracked connections.
 
 use crate::not_built::Missing;
 use ofconn::ConnId;
@@ -24,12 +24,15 @@ pub struct Unfinished {
     pub dumps: BTreeMap<ConnId, Dump>,
     /// Barriers that wait for the datapath.
     pub barriers: BTreeMap<ConnId, Barrier>,
+    /// Numbers of the removals of tracked connections that connections have requested.
+    pub flushes: BTreeMap<ConnId, u64>,
 }
 
 impl Unfinished {
     /// Whether there is any.
     pub fn any(&self) -> bool {
-        self.commit.is_some() || !self.dumps.is_empty() || !self.barriers.is_empty()
+        let Unfinished { commit, dumps, barriers, flushes, .. } = self;
+        commit.is_some() || !dumps.is_empty() || !barriers.is_empty() || !flushes.is_empty()
     }
 }
 

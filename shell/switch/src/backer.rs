@@ -3,7 +3,7 @@
 use crate::log::LOG;
 use crate::next_snapshot::NextSnapshot;
 use crate::port_numbers::PortNumbers;
-use crate::timeouts::TimeoutPolicies;
+use crate::tracking::Tracking;
 use crate::uplinks::Uplinks;
 use bridge::TunnelConfig;
 use config::DatapathConfig;
@@ -68,8 +68,8 @@ pub struct Backer {
     pub retry: BTreeMap<PortNo, (Millis, u64)>,
     /// Its configuration from the database.
     pub config: DatapathConfig,
-    /// Timeouts of connections, by zone.
-    pub(crate) timeouts: TimeoutPolicies,
+    /// Timeouts of connections, by zone, and removals of connections that take several turns.
+    pub(crate) tracking: Tracking,
     /// The snapshot to be published next.
     pub(crate) next: NextSnapshot,
     /// Which numbers new ports get.
@@ -144,7 +144,7 @@ impl Backer {
             revalidator,
             retry: BTreeMap::new(),
             config: DatapathConfig::default(),
-            timeouts: TimeoutPolicies::default(),
+            tracking: Tracking::default(),
             next: NextSnapshot::default(),
             numbers: PortNumbers::new(),
             uplinks: Uplinks::default(),

@@ -4,13 +4,14 @@
 //! **Thread**: the main loop.
 
 use crate::backer::Backer;
+use crate::tracking::{Flush, STEP_TIME};
 use config::DatapathConfig;
 use conntrack::{Conntrack, Filter, TupleFilter};
 use openflow::session::{CtFlush, CtTuple};
 use openflow::text::ct_flush_text;
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use units::Millis;
 
 static LOG: Module = Module::new("ct_dpif");
@@ -18,8 +19,6 @@ static TABLE_LOG: Module = Module::new("conntrack");
 
 static EXHAUSTED: RateLimit = RateLimit::new(5, 5);
 
-/// Time of a step of the main loop that visits connections: what waits for the main loop is delayed by no more.
-pub const STEP_TIME: Duration = Duration::from_micros(50);
 /// Records between two looks at the clock: some microseconds, or 50 if all of them have expired.
 const IN_A_STEP: u32 = 128;
 
@@ -27,25 +26,35 @@ const IN_A_STEP: u32 = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFound;
 
-/// Removes the connections that match. A connection with both ends given is looked up in zone 0 if no zone is given,
-/// in both directions, and must exist.
-pub fn flush(backer: &Backer, wanted: &CtFlush) -> Result<(), NotFound> {
-    log_flush(backer, wanted);
-    let table = backer.datapath.conntrack();
-    if is_one(wanted) {
-        return flush_one(table, wanted);
-    }
-    table.flush(wanted.zone, &filter(wanted));
-    Ok(())
+/// What a request to flush connections leaves to do.
+pub enum Flushed {
+    /// The request names one connection, and this was done. In zone 0 if it names no zone, in both directions; it must exist.
+    One(Result<(), NotFound>),
+    /// To be done in steps: [`Flush::some`].
+    Many(Flush),
 }
 
-/// The zone and the filter of a flush that the caller does in steps; `None`: it names one connection.
-pub fn filter_of_many(backer: &Backer, wanted: &CtFlush) -> Option<(Option<u16>, Filter)> {
-    if is_one(wanted) {
-        return None;
-    }
+/// Begins to remove the connections that match.
+pub fn flush(backer: &Backer, wanted: &CtFlush, now: Millis) -> Flushed {
     log_flush(backer, wanted);
-    Some((wanted.zone, filter(wanted)))
+    match is_one(wanted) {
+        true => Flushed::One(flush_one(backer.datapath.conntrack(), wanted, now)),
+        false => Flushed::Many(Flush::new(wanted.zone, filter(wanted))),
+    }
+}
+
+/// Removes the connections that an OpenFlow connection wants to be removed. If that takes more than a step, the other steps are left to
+/// [`run_flushes`], and the number of the flush is returned.
+pub(crate) fn begin_flush(backer: &mut Backer, wanted: &CtFlush, now: Millis) -> Option<u64> {
+    // If a single connection does not exist, that is logged but not an error for the controller.
+    let Flushed::Many(mut flush) = flush(backer, wanted, now) else { return None };
+    let is_left = flush.some(backer.datapath.conntrack());
+    is_left.then(|| backer.tracking.flushes.add(flush))
+}
+
+/// Takes a step of the flush that was requested first. The main loop calls it in each turn, and until [`is_at_work`] is false.
+pub(crate) fn run_flushes(backer: &mut Backer) {
+    backer.tracking.flushes.run(backer.datapath.conntrack());
 }
 
 fn log_flush(backer: &Backer, wanted: &CtFlush) {
@@ -73,22 +82,22 @@ pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
     for (zone, limit) in after.iter().filter(|(zone, limit)| before.get(zone) != Some(limit)) {
         set_limit(backer, *zone, *limit);
     }
-    if backer.timeouts.configure(backer.datapath.conntrack(), &wanted.zone_timeouts) {
+    if backer.tracking.timeouts.configure(backer.datapath.conntrack(), &wanted.zone_timeouts) {
         backer.changes.all();
     }
     backer.config = wanted.clone();
 }
 
 /// Visits some of the records of connections that the sweep has to visit, and removes expired connections. The main loop calls it in each
-/// turn, and until [`is_sweeping`] is false.
+/// turn, and until [`is_at_work`] is false.
 pub fn sweep(backer: &Backer, now: Millis) {
     let start = Instant::now();
     while backer.datapath.conntrack().sweep_some(IN_A_STEP, now) && start.elapsed() < STEP_TIME {}
 }
 
-/// Whether the sweep has records to visit.
-pub fn is_sweeping(backer: &Backer) -> bool {
-    backer.datapath.conntrack().is_sweeping()
+/// Whether the sweep or a flush has records to visit.
+pub(crate) fn is_at_work(backer: &Backer) -> bool {
+    backer.datapath.conntrack().is_sweeping() || backer.tracking.flushes.any()
 }
 
 /// Begins to remove expired connections, and logs if connections found no free address or port for NAT.
@@ -127,10 +136,8 @@ pub fn remove_limit(backer: &Backer, zone: Option<u16>) {
     }
 }
 
-fn flush_one(table: &Conntrack, wanted: &CtFlush) -> Result<(), NotFound> {
-    let (zone, forward) = (Some(wanted.zone.unwrap_or(0)), filter(wanted));
-    let back = Filter { original: TupleFilter::default(), reply: forward.original, ..forward };
-    if table.flush(zone, &forward) + table.flush(zone, &back) == 0 {
+fn flush_one(table: &Conntrack, wanted: &CtFlush, now: Millis) -> Result<(), NotFound> {
+    if !table.flush_one(wanted.zone.unwrap_or(0), wanted.ip_proto, &tuple(&wanted.original), now) {
         runtime::warn!(TABLE_LOG, "Tuple not found");
         return Err(NotFound);
     }

@@ -8,7 +8,7 @@
 //! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `bfd/` | an interface: opened, changed, removed |
 //! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs` | a bridge except its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
-//! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs` | settings of datapaths and their threads |
+//! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
 //! | `qos/` | policers, shapers and queueing disciplines of ports |
 //! | `publish.rs` | the snapshot for translations, built from bridges |
 //! | `serve.rs`, `side_effects.rs` | requests of controllers (crate `openflow-service`); side effects of packets |
@@ -62,6 +62,7 @@ mod status;
 mod steps;
 pub mod switch;
 mod timeouts;
+mod tracking;
 mod tunnels;
 mod unbridged;
 pub mod underlay;
@@ -76,6 +77,7 @@ pub use options::Options;
 pub use publish::publish;
 pub use run::expire;
 pub use switch::Switch;
+pub use tracking::{Flush, STEP_TIME};
 pub use unbridged::UnbridgedDatapath;
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     let NextSnapshot { snapshot, peers, tunnels_changed } = next;
     snapshot.capabilities = backer.handler.knobs.capabilities();
     snapshot.chain = backer.chain;
-    snapshot.timeouts = Arc::clone(backer.timeouts.zones());
+    snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
     let mut macs = HashMap::new();
     for bridge in &mut of_kind {
         macs.insert(bridge.id, Arc::clone(&bridge.macs));

@@ -299,6 +299,7 @@ impl Switch {
 
     /// Expires flows, stations and megaflows.
     fn run_expiry(&mut self, now: Millis) {
+        self.datapaths.all_mut().for_each(connections::run_flushes);
         if now.since(self.last.idle) >= IDLE_INTERVAL && !self.paused {
             self.last.idle = now;
             for backer in self.datapaths.of_bridges_mut() {
@@ -380,7 +381,8 @@ impl Switch {
             let barriers = bridge.unfinished.barriers.values().map(Barrier::deadline);
             barriers.chain(fail_open::deadline(bridge)).for_each(|deadline| set.deadline(deadline));
         }
-        if self.datapaths.all().any(connections::is_sweeping) {
+        let at_work = |bridge: &Bridge| !bridge.unfinished.flushes.is_empty();
+        if self.datapaths.all().any(connections::is_at_work) || self.bridges.values().any(at_work) {
             set.wake_now();
         }
         if !self.bridges.is_empty() {

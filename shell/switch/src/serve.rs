@@ -243,11 +243,13 @@ impl Host for RestOfSwitch<'_> {
         }
     }
 
-    fn flush_connections(&mut self, wanted: &CtFlush) {
-        if let Some(backer) = self.switch.datapaths.of(&self.kind) {
-            // If a single requested connection does not exist, that is logged but not an error for the controller.
-            let _ = connections::flush(backer, wanted);
-        }
+    fn flush_connections(&mut self, wanted: &CtFlush) -> Option<u64> {
+        let now = self.switch.clock.now();
+        connections::begin_flush(self.switch.datapaths.of_mut(&self.kind)?, wanted, now)
+    }
+
+    fn is_flushed(&self, number: u64) -> bool {
+        self.switch.datapaths.of(&self.kind).is_none_or(|backer| backer.tracking.flushes.is_done(number))
     }
 
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>) {
