@@ -1,25 +1,18 @@
 """Faucet, a controller that implements VLANs and routing from a configuration file."""
 import os
-import sys
 
-from lib import lab, own_network
+from lib import lab
+from lib.pypi import programs
 
 VERSION = "1.10.10"
 
 
 def faucet():
     """The path of the program, in a virtual environment below target/."""
-    venv = os.path.join(lab.ROOT, "target", "faucet")
-    program, pip = os.path.join(venv, "bin", "faucet"), [os.path.join(venv, "bin", "python3"), "-m", "pip", "install", "-q"]
-    try:
-        if not os.access(program, os.X_OK):
-            lab.sh(sys.executable, "-m", "venv", venv)
-            # Its build needs an old version of setuptools.
-            lab.sh(*own_network.of_host(*pip), "setuptools<70", "wheel", "pbr", timeout=300)
-            lab.sh(*own_network.of_host(*pip), "--no-build-isolation", "faucet==" + VERSION, timeout=600)
-        lab.sh(program, "--version")
-    except Exception as e:
-        raise lab.Skip("faucet cannot be installed from PyPI: %s" % str(e)[-300:])
+    # Its build needs an old version of setuptools.
+    build, faucet = ["setuptools<70", "wheel", "pbr"], ["--no-build-isolation", "faucet==" + VERSION]
+    program = os.path.join(programs("faucet", build, faucet, timeout=600), "faucet")
+    lab.sh(program, "--version")
     return program
 
 

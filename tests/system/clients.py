@@ -1,9 +1,9 @@
-"""Real clients through connection tracking and source NAT: HTTP/1.1 and HTTP/2, large datagrams, path MTU discovery, SIP."""
+"""Real clients through connection tracking and source NAT: HTTP/1.1, HTTP/2 and HTTP/3, large datagrams, path MTU discovery, SIP."""
 import json
 import os
 import re
 
-from lib import lab
+from lib import http3, lab
 from lib.translation import PUBLIC, RULES, SERVER, gateway
 
 # Nothing here depends on how busy the machine is.
@@ -81,6 +81,18 @@ def test_http():
     assert uploaded == ["2 200 %d" % SIZE], uploaded
     known = s.appctl("dpctl/dump-conntrack", "zone=9")
     assert all("reply=(src=%s,dst=%s,sport=%d," % (SERVER, PUBLIC, port) in known for port in (8001, 8002)), known
+
+
+def test_http3():
+    """A client of HTTP/3 makes eight requests at once in one connection, each with 300 KB in both directions: QUIC, so UDP."""
+    program, pki = http3.python(), lab.Pki(lab.scratch())
+    s, client, server = gateway(RULES.format(nat="src=%s" % PUBLIC))
+    server.spawn(program, "-c", http3.SERVER, "8003", str(SIZE), *pki.files("server")[:2])
+    listens(server, 8003, "-Huln")
+    fetched = client.run(program, "-c", http3.CLIENT, SERVER, "8003", *[str(SIZE + n) for n in range(8)], timeout=30)
+    assert fetched.splitlines() == ["200 %d %d" % (SIZE, SIZE + n) for n in range(8)], fetched
+    known = s.appctl("dpctl/dump-conntrack", "zone=9")
+    assert "reply=(src=%s,dst=%s,sport=8003," % (SERVER, PUBLIC) in known, known
 
 
 def test_large_datagrams():
