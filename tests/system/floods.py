@@ -176,10 +176,14 @@ def test_many_connections():
     assert s.appctl("dpctl/ct-stats-show", "zone=8") == "Connections Stats:\n    Total: 0\n"
 
     # Packets of the last round may still arrive, so one flush may not be enough.
-    def left(*filters):
-        s.appctl("dpctl/flush-conntrack", *filters)
+    def left(flush, *filters):
+        flush(*filters)
         return s.appctl("dpctl/dump-conntrack").count("udp,")
 
-    lab.wait_until(lambda: left("zone=9", "ct_nw_proto=17,ct_tp_dst=7") == MANY // 2, "half of them are left")
-    lab.wait_until(begun, "all of them again")
-    lab.wait_until(lambda: left() == 0, "no connection is left")
+    command = lambda *filters: s.appctl("dpctl/flush-conntrack", *filters)
+    # Returns when the switch has answered a barrier.
+    openflow = lambda *filters: s.ofctl("ct-flush", "br0", *filters)
+    for flush, port in ((command, 7), (openflow, 8)):
+        lab.wait_until(lambda: left(flush, "zone=9", "ct_nw_proto=17,ct_tp_dst=%d" % port) == MANY // 2, "half of them are left")
+        lab.wait_until(begun, "all of them again")
+    lab.wait_until(lambda: left(command) == 0, "no connection is left")
