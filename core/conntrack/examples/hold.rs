@@ -22,6 +22,8 @@ const PAUSE: Duration = Duration::from_micros(100);
 const STEP: Duration = Duration::from_micros(50);
 const SWEPT: u32 = 128;
 const LISTED: u32 = 32;
+/// How long flushes are repeated.
+const FLUSHING: Duration = Duration::from_secs(4);
 /// Interval between the main loop's sweeps in `churn`.
 const SWEEP_EVERY: u64 = 500;
 
@@ -64,11 +66,11 @@ struct Seen {
     waited: u64,
 }
 
-/// Tracks packets of known and of new connections until `stop`, and times each.
-fn work(ct: &Conntrack, known: u64, new_from: u64, stop: &AtomicBool) -> Seen {
+/// Tracks packets of known and of new connections until `stop`, at least `least`, and times each.
+fn work(ct: &Conntrack, known: u64, new_from: u64, least: u64, stop: &AtomicBool) -> Seen {
     let (mut seen, mut before) = (Seen::default(), waits());
     for i in 0.. {
-        if stop.load(Ordering::Relaxed) {
+        if i >= least && stop.load(Ordering::Relaxed) {
             break;
         }
         // Every fourth packet begins a connection.
@@ -89,11 +91,17 @@ fn work(ct: &Conntrack, known: u64, new_from: u64, stop: &AtomicBool) -> Seen {
     seen
 }
 
-/// Runs a function while another thread tracks packets.
-fn beside(what: &str, ct: &Conntrack, known: u64, new_from: &mut u64, run: impl FnOnce()) {
+/// Runs a function while another thread tracks packets, at least `least`. Returns how many packets there were.
+fn beside(
+    (what, least): (&str, u64),
+    ct: &Conntrack,
+    known: u64,
+    new_from: &mut u64,
+    run: impl FnOnce(),
+) -> u64 {
     let stop = AtomicBool::new(false);
     let (seen, took) = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| work(ct, known, *new_from, &stop));
+        let worker = scope.spawn(|| work(ct, known, *new_from, least, &stop));
         let start = Instant::now();
         run();
         let took = start.elapsed();
@@ -112,6 +120,7 @@ fn beside(what: &str, ct: &Conntrack, known: u64, new_from: &mut u64, run: impl 
         seen.longest.as_secs_f64() * 1e6,
         resident_mb(),
     );
+    seen.packets
 }
 
 /// Calls a function, which takes a step and returns whether there are more, until it returns false. Prints the longest step.
@@ -142,9 +151,8 @@ fn pauses(n: u64) {
             in_steps(what, || ct.sweep_some(SWEPT, Millis(*now)));
         }
     };
-    beside("nothing", &ct, n, new, || ());
-    beside("a sweep without expired ones", &ct, n, new, || sweep("sweep", &[30_000]));
-    beside("a list as text", &ct, n, new, || {
+    beside(("a sweep without expired ones", 0), &ct, n, new, || sweep("sweep", &[30_000]));
+    let listed = beside(("a list as text", 0), &ct, n, new, || {
         let (mut next, mut text, mut bytes) = (0, String::new(), 0);
         in_steps("list", || {
             next =
@@ -155,15 +163,19 @@ fn pauses(n: u64) {
         });
         println!("{} MB", bytes >> 20);
     });
+    // What the machine itself does to as many packets.
+    beside(("nothing", listed), &ct, n, new, || ());
     let filter = Filter { proto: Some(6), ..Filter::default() };
-    beside("a flush that matches nothing", &ct, n, new, || {
+    let flushed = beside(("flushes that match nothing", 0), &ct, n, new, || {
         let mut next = 0;
+        let start = Instant::now();
         in_steps("flush", || {
             next = ct.flush_some((next, LISTED), None, &filter).0;
-            next != 0
+            next != 0 || start.elapsed() < FLUSHING
         });
     });
-    beside("a sweep that removes all", &ct, n, new, || sweep("sweep", &[10_000_000, 20_000_000]));
+    beside(("nothing", flushed), &ct, n, new, || ());
+    beside(("a sweep that removes all", 0), &ct, n, new, || sweep("sweep", &[10_000_000, 20_000_000]));
 }
 
 fn churn(rate: u64, seconds: u64) {
