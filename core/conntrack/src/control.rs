@@ -61,7 +61,7 @@ impl Conntrack {
     pub fn flush_one(&self, zone: u16, proto: u8, ends: &TupleFilter, now: Millis) -> bool {
         let Some((table, key)) = self.table.get().zip(ends.key(zone, proto)) else { return false };
         let found = table.find(key.hash(&self.chain), &key, now);
-        found.is_some_and(|found| self.remove(found.handle))
+        found.is_some_and(|found| found.record.expires() > now && self.remove(found.handle))
     }
 
     /// Number of connections, including expired ones that the sweep has not removed yet.

@@ -147,7 +147,8 @@ fn flush_one(table: &Conntrack, wanted: &CtFlush, now: Millis) -> Result<(), Not
 /// Whether both ends are given, and nothing else.
 fn is_one(wanted: &CtFlush) -> bool {
     let CtTuple { src, dst, src_port, dst_port, .. } = wanted.original;
-    let ports = is_icmp(wanted.ip_proto) || src_port.is_some() && dst_port.is_some();
+    let is_port = |port: Option<u16>| port.is_some_and(|port| port != 0);
+    let ports = is_icmp(wanted.ip_proto) || is_port(src_port) && is_port(dst_port);
     let masked = wanted.mark.is_some_and(|(_, m)| m != 0) || wanted.labels.is_some_and(|(_, m)| m != 0);
     src.is_some() && dst.is_some() && ports && tuple(&wanted.reply) == TupleFilter::default() && !masked
 }
@@ -199,5 +200,8 @@ mod tests {
         );
         assert!(!is_one(&CtFlush { mark: Some((0, 1)), ..wanted.clone() }));
         assert!(!is_one(&CtFlush { ip_proto: 6, ..wanted }));
+        let ports = |src, dst| CtTuple { src_port: Some(src), dst_port: Some(dst), ..ends };
+        let of = |original| is_one(&CtFlush { ip_proto: 6, original, ..CtFlush::default() });
+        assert!(of(ports(1, 2)) && !of(ports(0, 2)) && !of(ports(1, 0)));
     }
 }
