@@ -1,7 +1,7 @@
 """Every command of the stock ovs-vsctl, ovs-ofctl and ovs-appctl, with each OpenFlow version, format and option.
 
 The calls are those of compare_ofctl, compare_vsctl and compare_appctl. A normal run makes one call of each command
-that compare_calls does not have; a long run makes all of them (see `calls`). The notation is that of compare_run. The
+that compare_calls does not have, and one for each expected difference; a long run makes all of them (see `calls`). The notation is that of compare_run. The
 network is small and without traffic, and time is stopped, so that no reply depends on the time of the call.
 """
 import re
@@ -37,23 +37,30 @@ def ends():
     return plain(compare_vsctl.END)
 
 
-def calls(switches, long):
-    """The calls for these switches: all of them, or the first call of each command that no other test compares."""
+def calls(switches, long, expected):
+    """The calls for these switches: all of them, or the first call of each command that no other test compares, and the
+    first call of each expected difference."""
     if long:
         rows = texts(VERSIONS) + plain("\n".join(compare_appctl.wrong_counts(switches)))
     else:
-        rows = plain(SETUP) + first_of_each(texts(["OpenFlow13"]))
+        rows = plain(SETUP) + first_of_each(expected)
     return [Call(text, given) for text, given in rows + ends()]
 
 
-def first_of_each(rows):
-    seen, kept = {command_of(call) for call in compare_calls.calls()}, []
-    for text, given in rows:
+def first_of_each(expected):
+    """The rows of a normal run, in their order."""
+    seen, kept = {command_of(call) for call in compare_calls.calls()}, set()
+    for text, given in texts(["OpenFlow13"]):
         command = command_of(Call(text, given or ""))
         if command not in seen and " monitor " not in text and "-t 1 " not in text:
             seen.add(command)
-            kept.append((text, given))
-    return kept
+            kept.add((text, given))
+    rows = list(dict.fromkeys(texts(VERSIONS)))
+    for entry in expected:
+        of_entry = [row for row in rows if entry.calls.search(Call(row[0], row[1] or "").text)]
+        if of_entry and not entry.long and not kept.intersection(of_entry):
+            kept.add(of_entry[0])
+    return [row for row in rows if row in kept]
 
 
 def command_of(call):

@@ -117,17 +117,11 @@ class Call:
         lines = ["exit status %d" % status]
         if "?" in self.options:
             return lines
-        lines += self.select(normalise(self.rewrite(out), switch))
+        lines += self.select(normalise(out, switch))
         # Error messages about options begin with the path by which the program was called.
         err = err.replace(switch.tools + "/", "") if switch.tools else err
-        lines += ["stderr: " + line for line in normalise(self.rewrite(err), switch).splitlines()]
+        lines += ["stderr: " + line for line in normalise(err, switch).splitlines()]
         return lines
-
-    def rewrite(self, text):
-        for rule in REWRITES:
-            if rule.calls.search(self.text):
-                text = rule.pattern.sub(rule.replacement, text)
-        return text
 
     def flood(self, line):
         before, word, actions = line.partition("actions:")
@@ -154,20 +148,6 @@ def normalise(text, switch):
     return text
 
 
-class Rewrite:
-    """An expected difference that affects many calls: replaced on both sides before the comparison."""
-
-    def __init__(self, calls, pattern, replacement, reason):
-        self.calls, self.pattern = re.compile(calls), re.compile(pattern, re.M)
-        self.replacement, self.reason = replacement, reason
-
-
-REWRITES = [
-    Rewrite("^ovs-appctl", r"(?<=[^\n])ovs-appctl: (?=\S+: server returned)", "\novs-appctl: ",
-            "since 3.3 it is the client, no longer the daemon, that ends an error's text with a newline; the client here is 3.1"),
-]
-
-
 class Difference:
     """A call with different replies: the lines of a diff (`-` stock, `+` ours), and the lines that no entry expects."""
 
@@ -189,50 +169,60 @@ class Difference:
 
 
 LONG = bool(os.environ.get("TEST_LONG"))
-STATUS = re.compile(r"^[-+]exit status \d+$")
+# A negative status is the signal that ended the program.
+STATUS = re.compile(r"^[-+]exit status -?\d+$")
 # Lines without content: a pattern that matches one of them would cover any difference.
 ANYTHING = [sign + start + "\uffff" for sign in "-+" for start in ("", " ", "stderr: ", "exit status ")]
 
 
-class Expected:
-    """An expected difference: the calls, the lines of the diff (with their sign), and the reason.
+class Entry:
+    """An expected difference: the calls whose replies have it (a regular expression), and the reason.
 
-    Calls and lines are regular expressions; a line pattern that matches every line is refused. An exit status is
-    never covered by a pattern: if it differs, `statuses` gives both values. An entry that covers nothing in a run
-    with such calls fails the run (`long`: only a long run, which alone has the calls that differ).
+    An entry that covers nothing in a run with such calls fails the run. `long`: only the calls of a long run differ.
     """
 
-    def __init__(self, calls, lines, reason, statuses=None, long=False):
-        self.calls, self.pattern, self.reason = re.compile(calls), re.compile(lines), reason
-        self.statuses, self.long = statuses, long
+    def __init__(self, calls, reason, long=False):
+        self.calls, self.reason, self.long = re.compile(calls), reason, long
         self.called = self.used = False
-        assert not any(self.pattern.search(line) for line in ANYTHING), "%r matches any line" % lines
         assert not any(self.calls.search(call) for call in ("\uffff", "ovs-\uffff")), "%r matches any call" % calls
 
     def uncovered(self, call, stock, ours, lines):
         """The lines of a call's diff that are not expected."""
-        if not self.calls.search(call):
-            return lines
-        statuses_as_said = self.statuses == (status(stock), status(ours))
-        return [line for line in lines if not (statuses_as_said if STATUS.match(line) else self.pattern.search(line))]
+        return lines
 
     def is_stale(self):
         """Whether such calls were made, and none of them differed in this way."""
         return self.called and not self.used and (LONG or not self.long)
 
 
-# The line pattern of an entry that covers whole replies.
+class Expected(Entry):
+    """A difference in some lines: a regular expression of the lines of the diff (with their sign).
+
+    A pattern that matches every line is refused. An exit status is never covered by a pattern: if it differs, `statuses`
+    gives both values.
+    """
+
+    def __init__(self, calls, lines, reason, statuses=None, long=False):
+        super().__init__(calls, reason, long)
+        self.pattern, self.statuses = re.compile(lines), statuses
+        assert not any(self.pattern.search(line) for line in ANYTHING), "%r matches any line" % lines
+
+    def uncovered(self, call, stock, ours, lines):
+        if not self.calls.search(call):
+            return lines
+        statuses_as_said = self.statuses == (status(stock), status(ours))
+        return [line for line in lines if not (statuses_as_said if STATUS.match(line) else self.pattern.search(line))]
+
+
+# The line pattern of an entry that covers an exit status only.
 NO_LINE = r"(?!)"
 
 
-class Refused(Expected):
+class Refused(Entry):
     """A command that our switch does not have: its whole reply is this error message, and the stock switch's reply is
     not compared."""
 
     ANSWER = re.compile(r'exit status 2\nstderr: "\S+" is not a valid command.*\nstderr: ovs-appctl: \S+: server returned an error')
-
-    def __init__(self, calls, reason):
-        super().__init__(calls, NO_LINE, reason)
 
     def uncovered(self, call, stock, ours, lines):
         if self.calls.search(call) and self.ANSWER.fullmatch("\n".join(ours)):

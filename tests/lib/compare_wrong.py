@@ -203,13 +203,13 @@ DATABASE = [
      b'{"name":"b","tag":99999999999999999999}}]}'),
 ]
 
-# Replies in which ours differs, with the reason.
+# Our replies that differ from those of the stock server, with the reason; a row whose replies are equal fails the test.
 ANSWERED_OTHERWISE = [
-    # Crashes the stock server (3.1) by an assertion; ours sends an error and continues.
-    ("monitor without requests", b'{"id":1,"method":"monitor","params":["Open_vSwitch"]}', ["syntax error", "open"]),
     # JSON is UTF-8 (RFC 8259 section 8.1), and so are OVSDB's strings. Other bytes are no valid JSON; the stock
     # server accepts them as text.
     ("broken UTF-8", b'{"id":1,"method":"\xff\xfe","params":[]}', ["closed"]),
+    # The last row, because it ends the stock server (3.1) by an assertion; ours sends an error and continues.
+    ("monitor without requests", b'{"id":1,"method":"monitor","params":["Open_vSwitch"]}', ["syntax error", "open"]),
 ]
 
 

@@ -11,7 +11,7 @@ def run(pair, expected):
     for program in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"):
         lab.need(program)
     switches = pair()
-    calls = compare_commands.calls(switches, compare_run.LONG)
+    calls = compare_commands.calls(switches, compare_run.LONG, expected)
     compare_run.run(switches, calls, expected)
 
 
