@@ -10,6 +10,7 @@ use crate::trace::Kind;
 use crate::walk::Walk;
 use crate::{fields, hash};
 use dpif::HashAlg;
+use flow::FieldId;
 use ofproto::Group;
 use openflow::action::HashFields;
 use openflow::flow_mod::GROUP_ANY;
@@ -63,10 +64,11 @@ impl Walk<'_> {
 
     /// Executes a bucket as an action set on a copy.
     fn bucket(&mut self, bucket: &Bucket, last: bool) {
-        if !self.spend(1) {
-            return;
-        }
+        // A trace names every bucket, also after the translation has failed.
         let back = self.nest(Kind::Bucket, || format!("bucket {}", bucket.id));
+        if !self.spend(1) {
+            return self.unnest(back);
+        }
         let flow = Box::new(self.flow);
         let was_mpls = self.was_mpls;
         let list = crate::action_set::in_order(&bucket.actions);
@@ -182,6 +184,11 @@ impl Walk<'_> {
             let bytes = value.to_be_bytes();
             basis =
                 of_bytes(&bytes[bytes.len() - usize::from(field.info().n_bytes).min(bytes.len())..], basis);
+            if field == FieldId::Ipv6Label {
+                // Only the bits of the header, and not the whole field as after a match: it is printed differently.
+                self.mask.ipv6_label |= (bits & field.ones()) as u32;
+                continue;
+            }
             let all = field.mask_of(&self.mask) | bits;
             field.set_mask(&mut self.mask, all);
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use dpif::{DropReason, EthKey, Ipv4Key, Masked, SetField, UserspaceCookie};
-use openflow::group::{Bucket, GroupType};
+use openflow::group::{Bucket, GroupType, Selection};
 
 fn resubmit(table: u8) -> Action {
     Action::Resubmit { port: None, table: Some(table), with_ct: false }
@@ -124,6 +124,22 @@ fn a_translation_logs_so_many_lines_and_says_that_there_were_more() {
     let o = translate(&switch(&mut [b]), &Input { packet: Some(&[]), ..input(&flow, &recirc) });
     assert_eq!(o.log.len(), 101);
     assert!(o.log[100].text.starts_with("further messages on bridge br0 left out"));
+}
+
+#[test]
+fn a_hashed_label_is_known_by_its_bits() {
+    let label = |matched: &[(FieldId, u128)]| {
+        let mut b = LabBridge::with_ports(BR0, 3, 0);
+        let buckets = vec![Bucket { weight: 1, actions: vec![out(2)], ..Bucket::default() }];
+        let fields = vec![(FieldId::Ipv6Label, FieldId::Ipv6Label.ones())];
+        let selection = Selection { method: "hash".to_owned(), param: 0, fields };
+        b.group(&GroupMod { group: 1, kind: GroupType::Select, buckets, selection, ..GroupMod::default() });
+        b.flow(0, 1, matched, vec![Action::Group(1)]);
+        let packet = Flow { in_port: 1, dl_type: 0x86dd, ipv6_label: 5, ..Flow::ZERO };
+        run(&switch(&mut [b]), &packet).mask.ipv6_label
+    };
+    assert_eq!(label(&[]), 0xf_ffff);
+    assert_eq!(label(&[(FieldId::EthType, 0x86dd), (FieldId::Ipv6Label, 5)]), u32::MAX);
 }
 
 #[test]

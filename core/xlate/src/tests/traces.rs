@@ -1,6 +1,7 @@
 //! Traces, as Open vSwitch 3.7 prints them for the same flows.
 
 use super::*;
+use openflow::group::{Bucket, GroupType};
 
 #[test]
 fn a_looping_table_leaves_a_bounded_trace_with_its_error() {
@@ -15,6 +16,19 @@ fn a_looping_table_leaves_a_bounded_trace_with_its_error() {
     let text = trace(&s, &tcp(1));
     assert!(text.len() < (1 << 20) + 1000, "{}", text.len());
     assert!(text.contains("the trace is cut after 1024 kB\n") && text.ends_with(" <<<<\n"));
+}
+
+#[test]
+fn buckets_after_a_failure_are_named() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let again = Action::Resubmit { port: None, table: Some(1), with_ct: false };
+    let bucket = |id, action| Bucket { id, actions: vec![action], ..Bucket::default() };
+    let buckets = vec![bucket(0, again.clone()), bucket(1, out(2))];
+    b.group(&GroupMod { group: 1, kind: GroupType::All, buckets, ..GroupMod::default() });
+    b.flow(0, 1, &[], vec![Action::Group(1)]);
+    b.flow(1, 1, &[], vec![again]);
+    let text = trace(&switch(&mut [b]), &tcp(1));
+    assert!(text.contains("over max translation depth 64") && text.ends_with("\n    bucket 1\n"), "{text}");
 }
 
 #[test]
