@@ -33,7 +33,7 @@ def compare(firsts, cases):
             for first in firsts]
     said = [run.communicate(timeout=600)[0] for run in runs]
     assert all(run.returncode == 0 for run in runs), "\n".join(said)
-    return set(re.findall(r"^expected difference: (.*): \d+$", "\n".join(said), re.M))
+    return set(re.findall(r"^expected difference: (.*): \d+ \(first: \d+\)$", "\n".join(said), re.M))
 
 
 def test_fixed_ranges():

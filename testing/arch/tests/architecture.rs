@@ -1,6 +1,6 @@
 //! The dependencies between crates are exactly those of `arch.toml`.
 
-use arch::root;
+use arch::{root, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
@@ -44,6 +44,7 @@ fn arrows_are_those_of_arch_toml() {
         packages.iter().map(|p| (p["name"].as_str().unwrap(), folder(p))).collect();
 
     let mut wrong = Vec::new();
+    let mut libraries = list(&arch, "core_may_use");
     for package in packages {
         let name = package["name"].as_str().unwrap();
         let here = &layer[name];
@@ -52,9 +53,14 @@ fn arrows_are_those_of_arch_toml() {
             continue;
         }
         let allowed = list(crates, name);
+        let mut unused = allowed.clone();
         let dependencies = package["dependencies"].as_array().unwrap();
         for d in dependencies.iter().filter(|d| d["kind"].as_str() != Some("dev")) {
             let to = d["name"].as_str().unwrap();
+            unused.remove(to);
+            if here == "core" {
+                libraries.remove(to);
+            }
             match layer.get(to) {
                 Some(there) if !list(folders, here).contains(there) => {
                     wrong.push(format!("{here}/{name} -> {there}/{to}: {here}/ may not use {there}/"));
@@ -68,7 +74,12 @@ fn arrows_are_those_of_arch_toml() {
                 _ => {}
             }
         }
+        wrong.extend(unused.iter().map(|to| format!("{here}/{name} -> {to}: in arch.toml, but not used")));
     }
+    let packages: BTreeSet<&str> = layer.into_keys().collect();
+    let gone = crates.keys().filter(|name| !packages.contains(name.as_str()));
+    wrong.extend(gone.map(|name| format!("{name}: in arch.toml, but no crate")));
+    wrong.extend(libraries.iter().map(|library| format!("core_may_use {library}: no crate of core uses it")));
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
@@ -84,6 +95,14 @@ fn only_named_crates_may_be_unsafe() {
             .any(|l| manifest.contains(l));
         if forbids == unsafe_ok.contains(name) {
             wrong.push(format!("{name}: its lints and may_be_unsafe of arch.toml differ"));
+        }
+        let uses = || {
+            let mut files = Vec::new();
+            rust_files(Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap(), &mut files);
+            files.iter().any(|file| std::fs::read_to_string(file).unwrap().contains("unsafe "))
+        };
+        if unsafe_ok.contains(name) && !uses() {
+            wrong.push(format!("{name}: in may_be_unsafe, but without unsafe code"));
         }
         // All of `dpdk-sys` is generated.
         let explains = manifest.contains("undocumented_unsafe_blocks = \"deny\"") || name == "dpdk-sys";

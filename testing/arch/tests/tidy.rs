@@ -142,8 +142,9 @@ fn words_of_names_are_found() {
 /// Maximum number of fields of a struct.
 const FIELDS_MAX: usize = 20;
 
-/// Structs with more fields. Those of `flow.rs` are the fields of a packet. The others may lose fields, but not gain any:
-/// they are the state of one stage or one object that is not divided yet.
+/// Structs with more fields, and how many they have. Those of `flow.rs` are the fields of a packet. The others are the state of
+/// one stage or one object that is not divided yet. A struct that loses a field gets the new number here, so that it does not
+/// gain one again.
 const LARGE_STRUCTS: [(&str, &str, usize); 6] = [
     ("core/flow/src/flow.rs", "Flow", 47),
     ("core/datapath/src/engine.rs", "Engine", 40),
@@ -180,19 +181,20 @@ fn structs(text: &str) -> Vec<(&str, usize)> {
 #[test]
 fn structs_have_few_fields() {
     let mut wrong = Vec::new();
+    let mut left: Vec<(&str, &str, usize)> = LARGE_STRUCTS.to_vec();
     let files = sources(&["core", "shell", "bin", "testing"]);
     for path in files.into_iter().filter(|path| !path.ends_with("bindings.rs")) {
         let file = path.strip_prefix(root()).unwrap().display().to_string();
         let text = std::fs::read_to_string(&path).unwrap();
-        for (name, fields) in structs(&text) {
-            let known = LARGE_STRUCTS.iter().find(|(of, known, _)| *of == file && *known == name);
-            let most = known.map_or(FIELDS_MAX, |(_, _, most)| *most);
-            if fields > most {
-                wrong.push(format!("{file}: {name} has {fields} fields (limit {most})"));
+        for (name, fields) in structs(&text).into_iter().filter(|(_, fields)| *fields > FIELDS_MAX) {
+            match left.iter().position(|large| *large == (&*file, name, fields)) {
+                Some(at) => drop(left.swap_remove(at)),
+                None => wrong.push(format!("{file}: {name} has {fields} fields (limit {FIELDS_MAX})")),
             }
         }
     }
     assert!(wrong.is_empty(), "divide these structs by subject:\n{}", wrong.join("\n"));
+    assert!(left.is_empty(), "LARGE_STRUCTS has entries of structs that are smaller or gone: {left:?}");
 }
 
 #[test]

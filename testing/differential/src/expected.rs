@@ -14,15 +14,15 @@ pub mod outputs;
 const ENDS: &[(&str, &str)] = &[
     (
         "assertion !dp_packet_is_eth(packet) failed in push_eth()",
-        "it pushes an Ethernet header onto a packet that has one",
+        "ends: it pushes an Ethernet header onto a packet that has one",
     ),
     (
         "assertion state->action_set_len <= state->ofpacts_len failed in recirc_alloc_id__()",
-        "it recirculates with an action set that is longer than the remaining actions",
+        "ends: it recirculates with an action set that is longer than the remaining actions",
     ),
     (
         "flow->nsh.np == base_flow->nsh.np failed in commit_set_nsh_action()",
-        "it writes to an NSH header of another next protocol than that of the packet",
+        "ends: it writes to an NSH header of another next protocol than that of the packet",
     ),
 ];
 
@@ -41,9 +41,10 @@ pub fn end(log: &str) -> Option<&'static str> {
 /// The expected difference between two traces, if there is one. `loose`: the stock switch is of an older version.
 pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
     type Alike = fn(&str, &str) -> bool;
-    const OF_3_1: [(&str, Alike); 2] = [
+    const OF_3_1: [(&str, Alike); 3] = [
         ("trace: action set executed again", action_set_again),
         ("trace: action set in a branch", action_set_in_branch),
+        ("trace: header around a copy", copies::alike_but_for_megaflow),
     ];
     let named: [(_, Alike); 5] = [
         ("trace: header around a copy", copies::alike),
@@ -63,7 +64,8 @@ pub fn action_set_again(stock: &str, ours: &str) -> bool {
     let sets = |text: &str| text.matches("Executing action set:").count();
     // A copy that is the last in its list, or whose flow needs no restoring, is in the list without `clone`.
     let has_copy = ["clone(", LARGER].iter().any(|action| ours.contains(action));
-    let begins = begins_alike(stock, ours) || begins_with_copies(stock, ours);
+    let begins =
+        begins_alike(stock, ours) || begins_with_copies(stock, ours) || begins_with_empty_copy(stock, ours);
     has_copy && sets(stock) > sets(ours) && begins && sends_no_more(stock, ours)
 }
 
@@ -81,6 +83,18 @@ fn begins_with_copies(stock: &str, ours: &str) -> bool {
         .sum();
     let has_flat_copy = ours.matches("clone(").count() > 2 * lists;
     is_part && has_flat_copy && more.iter().all(|action| action.parse::<u32>().is_ok())
+}
+
+/// Returns whether Sluice's actions have no list, because its copies send nothing, and contain all actions that the stock switch
+/// has before its first list.
+fn begins_with_empty_copy(stock: &str, ours: &str) -> bool {
+    let list = normal::line(ours, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
+    let mut mine = normal::split(list);
+    let has_list = |text: &str| LISTS.iter().any(|l| normal::line(text, normal::ACTIONS).contains(l));
+    let is_part = before_lists(stock)
+        .iter()
+        .all(|action| mine.iter().position(|other| other == action).map(|at| mine.swap_remove(at)).is_some());
+    has_list(stock) && !has_list(ours) && is_part
 }
 
 /// In 3.1 the branch of `check_pkt_larger` for long packets begins with the action set of the flow, in Sluice and in 3.7.1 with an
@@ -111,7 +125,8 @@ fn begins_alike(stock: &str, ours: &str) -> bool {
 fn before_lists(text: &str) -> Vec<String> {
     let list = normal::line(text, normal::ACTIONS).strip_prefix(normal::ACTIONS).unwrap_or_default();
     let list = &list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)];
-    let mut actions: Vec<String> = normal::split(list).into_iter().map(str::to_owned).collect();
+    let list = normal::split(list).into_iter().filter(|action| !action.is_empty());
+    let mut actions: Vec<String> = list.map(str::to_owned).collect();
     actions.sort_unstable();
     actions
 }
@@ -265,7 +280,7 @@ mod tests {
         assert!(!action_set_again(&larger(1, "1,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
         assert!(!action_set_again(&larger(2, "4,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
         assert!(!action_set_again(&larger(2, "1,check_pkt_len(size=60,gt(2),le(4)),5"), &ours));
-        let copy = |times, list| text("clone(output:2)", times, list);
+        let copy = |times, list: &str| text("clone(output:2)", times, list);
         assert!(action_set_again(&copy(2, "1,clone(2)"), &copy(1, "1,clone()")));
         assert!(action_set_again(&copy(2, "1,2,5,5"), &copy(1, "1,2,5")));
         assert!(!action_set_again(&copy(2, "1,2,5"), &copy(1, "1,2,6")));
@@ -274,6 +289,13 @@ mod tests {
         assert!(action_set_again(&copies(3, "1,2,6,clone(6,6)"), &copies(1, "1,2,clone(6)")));
         assert!(!action_set_again(&copies(3, "1,3,6,clone(6,6)"), &copies(1, "1,2,clone(6)")));
         assert!(!action_set_again(&copy(2, "1,6,clone(2)"), &copy(1, "1,clone(2)")));
+        // The copy sends nothing in Sluice; in the stock switch it sends what the action set sends.
+        let asks = "userspace(pid=0,controller(reason=2))";
+        let empty = copy(1, &format!("trunc(64),5,{asks}"));
+        let full = copy(2, &format!("trunc(64),5,clone(push_vlan(vid=0),{asks}),{asks}"));
+        assert!(action_set_again(&full, &empty));
+        assert!(!action_set_again(&full.replace(",5,", ",4,"), &empty));
+        assert!(!action_set_again(&full.replace("(64)", "(65)"), &empty));
         assert!(!action_set_again(&text("output:2", 2, "1,2,5"), &text("output:2", 1, "1,2")));
     }
 

@@ -1,6 +1,7 @@
 //! `differential --seed N --cases M [--stock-dir DIR] [--ours PATH] [--loose] [--tunnels] [--keep-going N]`
+//! `differential --seeds N,M,… […]`
 //!
-//! Runs the cases `N..N+M`. For each difference that occurs twice it prints the seed, the minimal flows and packets that
+//! Runs the cases `N..N+M`, or those of the list. For each difference that occurs twice it prints the seed, the minimal flows and packets that
 //! show it, and both results. The exit status is 1 if there was one.
 //!
 //! * `--stock-dir`: a built source tree of the stock switch (default: the installed one).
@@ -26,8 +27,11 @@ use differential::tunnels::{UNDERLAY, widen, wrapped};
 use differential::{labels, select, version10};
 
 struct Options {
+    /// The first case of a range.
     seed: u64,
     cases: u64,
+    /// The cases to run.
+    seeds: Vec<u64>,
     stock: Stock,
     ours: PathBuf,
     loose: bool,
@@ -39,6 +43,7 @@ fn options() -> Result<Options, String> {
     let mut o = Options {
         seed: 1,
         cases: 10,
+        seeds: Vec::new(),
         stock: Stock { tree: None },
         ours: "target/compat/ovs-vswitchd".into(),
         loose: false,
@@ -60,13 +65,22 @@ fn options() -> Result<Options, String> {
         match &*name {
             "--seed" => o.seed = number()?,
             "--cases" => o.cases = number()?,
+            "--seeds" => o.seeds = seeds(&value)?,
             "--keep-going" => o.enough = number()? as usize,
             "--stock-dir" => o.stock.tree = Some(value.into()),
             "--ours" => o.ours = std::path::absolute(&value).map_err(|e| e.to_string())?,
             _ => return Err(format!("what is {name}?")),
         }
     }
+    if o.seeds.is_empty() {
+        o.seeds = (o.seed..o.seed.saturating_add(o.cases)).collect();
+    }
     Ok(o)
+}
+
+/// The numbers of a list.
+fn seeds(list: &str) -> Result<Vec<u64>, String> {
+    list.split(',').map(|n| n.parse().map_err(|_| format!("--seeds: {n} is not a number"))).collect()
 }
 
 fn main() -> ExitCode {
@@ -92,14 +106,15 @@ struct Tally {
     ended: usize,
     /// Cases that kept the stock switch busy for longer than the time limit of a reply.
     busy: usize,
-    /// Results that differed as expected, by the name of the expected difference.
-    expected: BTreeMap<&'static str, usize>,
+    /// Results that differed as expected, by the name of the expected difference: how many, and the first case.
+    expected: BTreeMap<&'static str, (usize, u64)>,
 }
 
 impl Tally {
-    fn add(&mut self, pair: &Pair) {
-        for (name, count) in &pair.expected {
-            *self.expected.entry(name).or_default() += count;
+    /// Adds the expected differences of a case, and resets those of the pair.
+    fn add(&mut self, pair: &mut Pair, seed: u64) {
+        for (name, count) in std::mem::take(&mut pair.expected) {
+            self.expected.entry(name).or_insert((0, seed)).0 += count;
         }
     }
 }
@@ -117,32 +132,32 @@ fn start(o: &Options) -> io::Result<Pair> {
 fn run(o: &Options) -> io::Result<bool> {
     let mut pair = start(o)?;
     let mut tally = Tally::default();
-    for seed in o.seed..o.seed + o.cases {
+    for &seed in &o.seeds {
         let (mut table, packets) = random(seed, o.tunnels);
         let outcome = pair.case(&mut table, &packets).and_then(|first| match first {
             Some((_, first)) => again(&mut pair, (seed, o.tunnels), &first, &mut tally),
             None => Ok(()),
         });
         tally.done += 1;
+        tally.add(&mut pair, seed);
         match ended(&mut pair, outcome.is_err()) {
             Some((name, log)) => {
                 match expected::end(&log).filter(|_| name == "stock") {
                     Some(why) => {
-                        println!("case {seed} ends the stock switch: {why}");
+                        println!("case {seed} {}", why.replace("ends:", "ends the stock switch:"));
                         tally.ended += 1;
+                        tally.expected.entry(why).or_insert((0, seed)).0 += 1;
                     }
                     None => {
                         println!("==== case {seed}: the {name} switch ended ====\n{}\n{log}", table.bundle());
                         tally.found += 1;
                     }
                 }
-                tally.add(&pair);
                 pair = start(o)?;
             }
             None if pair.stock.is_silent() => {
                 println!("case {seed} keeps the stock switch busy: {:?}", outcome.err());
                 tally.busy += 1;
-                tally.add(&pair);
                 pair = start(o)?;
             }
             None => outcome?,
@@ -153,11 +168,15 @@ fn run(o: &Options) -> io::Result<bool> {
     }
     println!(
         "{} cases from seed {}: {} with a difference; {} differed in the first of two runs only, {} ended the stock switch, {} kept it busy",
-        tally.done, o.seed, tally.found, tally.once, tally.ended, tally.busy
+        tally.done,
+        o.seeds.first().unwrap_or(&o.seed),
+        tally.found,
+        tally.once,
+        tally.ended,
+        tally.busy
     );
-    tally.add(&pair);
-    for (name, count) in &tally.expected {
-        println!("expected difference: {name}: {count}");
+    for (name, (count, seed)) in &tally.expected {
+        println!("expected difference: {name}: {count} (first: {seed})");
     }
     Ok(tally.found == 0)
 }
