@@ -10,13 +10,13 @@ use units::{Millis, OfPort};
 const LEAST_BYTES: u64 = 100_000;
 
 impl Bond {
-    /// The next [`Bond::rebalance`] looks at loads.
+    /// Returns whether the next [`Bond::rebalance`] compares the loads of the links.
     pub fn is_rebalance_due(&self, now: Millis) -> bool {
         self.is_balanced() && now != self.rebalanced_at && now >= self.next_rebalance
     }
 
-    /// Shares loads again where it is time to; what was counted counts half from then on. True: buckets have moved, and
-    /// translations are to be made again.
+    /// Moves buckets between links if that is due, then halves the byte counts, so that older traffic counts less. Returns true if
+    /// buckets have moved: translations must then be made again.
     pub fn rebalance(&mut self, now: Millis) -> bool {
         let due = self.is_rebalance_due(now);
         self.rebalanced_at = now;

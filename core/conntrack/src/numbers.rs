@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Number of new slots that a shard takes at once: three of four new connections do not write the counter that all shards share.
 const BATCH: u32 = 4;
 
-/// Unused numbers that a shard keeps. If it has more, others may take the half of them: otherwise memory would grow until each shard
-/// has had its largest number of connections, at different times.
+/// Unused numbers that a shard keeps for itself. If it has more, it gives half of them to other shards. Otherwise each shard would keep
+/// as many as it needed in its busiest time, and memory would grow.
 const KEEP: usize = 16;
 
 /// Hands out numbers below a limit, each to one user at a time.
 #[derive(Debug)]
 pub(crate) struct Numbers {
-    /// Those from here on were never used; `limit`: the first that is too large.
+    /// The first number that was never used; `limit`: the first that is too large.
     used: AtomicU32,
     limit: u32,
     /// The unused ones that shards have given away, and how many they are: a stack in a slab, which grows without copying. The sweep
@@ -74,7 +74,7 @@ impl Numbers {
         }
     }
 
-    /// Gives all but the half of the kept numbers to other shards. If there is no memory for that, the shard keeps them.
+    /// Gives numbers to other shards until half of [`KEEP`] remain. If there is no memory for that, the shard keeps them.
     fn give_away(&self, free: &mut Vec<u32>) {
         let mut len = self.spare();
         let mut end = *len;
@@ -102,11 +102,11 @@ impl Numbers {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::index::RECORDS_MAX;
+    const LIMIT: u32 = 1 << 24;
 
     #[test]
     fn a_shard_takes_the_numbers_that_another_has_given_away() {
-        let numbers = Numbers::new(RECORDS_MAX);
+        let numbers = Numbers::new(LIMIT);
         let (mut one, mut other) = (Vec::new(), Vec::new());
         let mut taken: Vec<u32> = (0..1000).filter_map(|_| numbers.take(&mut one)).collect();
         for number in taken.drain(..) {

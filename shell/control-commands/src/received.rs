@@ -7,7 +7,7 @@ use translation::Published;
 use units::PortNo;
 use xlate::{BridgeId, Recirc};
 
-/// The bridge, and the flow as it sees it; the error is the reason why there is none.
+/// The bridge that gets packets of a datapath flow, and the flow as that bridge sees it. The error says why no bridge gets them.
 pub(crate) fn received(
     backer: &Backer,
     published: &Published,
@@ -30,7 +30,7 @@ pub(crate) fn received(
     })
 }
 
-/// What tunnel ports compare with a packet that came in a tunnel.
+/// The outer addresses and the key of a packet that came in a tunnel, for messages: tunnel ports are found by these.
 pub(crate) fn tunnel_text(outer: &Tunnel) -> Option<String> {
     use bridge::tunnel::{as_ipv4, destination, source};
     let text =

@@ -14,8 +14,8 @@ static LOG: Module = Module::new("bridge");
 /// A controller may add a hundred thousand such flows.
 static LIMIT: RateLimit = RateLimit::new(30, 30);
 
-/// The feature in a list of actions that is not implemented. The thread of the sockets hands flow mods with such actions over
-/// whole (`ofconn::request`): with another feature, that is to be decided there, too.
+/// The feature in a list of actions that is not implemented. The thread `ofconn` does not convert flow
+/// mods with such actions (`ofconn::request`), so a feature that is added here must be added there, too.
 fn missing(actions: &[Action]) -> Option<Part> {
     actions.iter().any(Action::samples).then_some(IPFIX)
 }

@@ -41,7 +41,7 @@ impl Session {
         self.remote.flags = message.flags;
         self.remote.discriminator = message.my_discriminator;
         self.end_polls(message.flags);
-        self.take_pace(message, now);
+        self.take_intervals(message, now);
         self.take_state(message.state, now);
         self.trust_message(now);
     }
@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    fn take_pace(&mut self, message: &Message, now: Millis) {
+    fn take_intervals(&mut self, message: &Message, now: Millis) {
         let millis = |micros: u32| Millis(u64::from(micros / 1000).max(1));
         let mult = message.detect_mult;
         if mult != self.remote.mult {
