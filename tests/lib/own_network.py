@@ -32,6 +32,15 @@ def enter():
         run("umount", sysfs)
 
 
+def delete_taps():
+    """Deletes the devices that switches left behind when they ended, in the test run's own network."""
+    if _host is None:
+        return
+    shown = subprocess.run(["ip", "tuntap", "show"], stdout=subprocess.PIPE, text=True).stdout
+    for line in shown.splitlines():
+        subprocess.run(["ip", "link", "del", line.split(":")[0]], stderr=subprocess.DEVNULL)
+
+
 def of_host(*argv):
     """The command line to run a command in the host's network, for downloads."""
     if _host is None:

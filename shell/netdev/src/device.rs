@@ -223,6 +223,8 @@ pub trait Netdev: Send {
     }
     /// Checks for a change of state if the device has no events; called regularly. A change shows in `change_seq`.
     fn look(&mut self) {}
+    /// The process ends: a device that it made stays, for the next process.
+    fn leave(&mut self) {}
     /// Its memory pool in the text of `netdev-dpdk/get-mempool-info`, empty while it has none; `None` for a device
     /// that is not DPDK's.
     fn mempool_info(&self) -> Option<String> {

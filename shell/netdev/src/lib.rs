@@ -11,6 +11,7 @@
 mod account;
 mod afxdp;
 mod charged;
+pub mod deletions;
 pub mod device;
 mod dpdk;
 pub mod dummy;

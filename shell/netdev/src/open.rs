@@ -1,6 +1,7 @@
 //! The types of ports, and opening a port.
 
 use crate::afxdp::Afxdp;
+use crate::deletions::{Deletions, Together};
 use crate::device::Netdev;
 use crate::dpdk::Dpdk;
 use crate::dummy::{ChangedDummies, Dummy, DummyHandle};
@@ -64,6 +65,7 @@ pub struct Netdevs {
     notify: Notify,
     /// Directory of the sockets of `dpdkvhostuser` ports while DPDK is not used.
     sock_dir: PathBuf,
+    deletions: Deletions,
 }
 
 impl Netdevs {
@@ -83,6 +85,11 @@ impl Netdevs {
     /// Sets the directory of the sockets of `dpdkvhostuser` ports while DPDK is not used.
     pub fn set_sock_dir(&mut self, dir: PathBuf) {
         self.sock_dir = dir;
+    }
+
+    /// Until the value is dropped, the kernel devices of closed ports stay; then all are deleted at once.
+    pub fn delete_together(&self) -> Together {
+        self.deletions.collect()
     }
 
     fn class(&self, kind: &str) -> Option<Class> {
@@ -139,7 +146,7 @@ impl Netdevs {
             None => return Err(NetdevError::open(name, NetdevError::UNKNOWN_TYPE)),
             Some(Class::System) => Box::new(System::open(name, kind)?),
             Some(Class::Afxdp) => Box::new(Afxdp::open(name, kind, options, buffers)?),
-            Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
+            Some(Class::Tap) => Box::new(Tap::open(name, kind, &self.deletions)?),
             Some(Class::Vhost) => {
                 let with_dpdk = dpdk::eal::initialized().then(|| dpdk::settings().vhost_sock_dir.as_path());
                 Box::new(Vhost::open(name, kind, &self.notify, with_dpdk.unwrap_or(&self.sock_dir))?)

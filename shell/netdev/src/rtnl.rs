@@ -14,6 +14,7 @@ const NLMSG_ERROR: u16 = 2;
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
+const RTM_SETLINK: u16 = 19;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 
@@ -21,8 +22,12 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_STATS64: u16 = 23;
+const IFLA_GROUP: u16 = 27;
 const IFLA_CARRIER: u16 = 33;
 const IFLA_CARRIER_CHANGES: u16 = 35;
+
+/// The group of devices that are about to be deleted. Any number that nothing else uses; groups that people set are small.
+const DELETED_GROUP: u32 = 0x736c_7563;
 
 const HEADER: usize = 16;
 const IFINFO: usize = 16;
@@ -87,6 +92,30 @@ pub fn link_by_index(ifindex: u32) -> io::Result<Link> {
 pub fn delete_link(ifindex: u32) -> io::Result<()> {
     let socket = open(0)?;
     transact(&socket, &request(RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK, ifindex, &[]))?;
+    Ok(())
+}
+
+/// Deletes interfaces in one transaction; they are gone when this returns, as far as they were there.
+pub fn delete_links(ifindices: &[u32]) {
+    if ifindices.len() < 2 || delete_as_group(ifindices).is_err() {
+        ifindices.iter().for_each(|ifindex| _ = delete_link(*ifindex));
+    }
+}
+
+/// The kernel deletes several devices at once if they are a group.
+fn delete_as_group(ifindices: &[u32]) -> io::Result<()> {
+    let socket = open(0)?;
+    let mut group = Vec::new();
+    put_attribute(&mut group, IFLA_GROUP, &DELETED_GROUP.to_ne_bytes());
+    const ACKED: u16 = NLM_F_REQUEST | NLM_F_ACK;
+    let mut found = false;
+    for ifindex in ifindices {
+        // Another program may have deleted it meanwhile.
+        found |= transact(&socket, &request(RTM_SETLINK, ACKED, *ifindex, &group)).is_ok();
+    }
+    if found {
+        transact(&socket, &request(RTM_DELLINK, ACKED, 0, &group))?;
+    }
     Ok(())
 }
 

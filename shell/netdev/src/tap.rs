@@ -1,13 +1,15 @@
 //! `tap` and `internal`: a TAP device that the switch creates; its other end is the host's network stack.
 //!
-//! The device lives as long as its descriptor, and is deleted when the port is closed, even if a worker still holds a
-//! queue: its name is free again at once. Packets that the host sends are received by the port, so the kernel's
+//! The device is deleted when the port is closed, even if a worker still holds a queue: its name is free again at once. If
+//! the process ends without closing the port, the device stays with its addresses and routes, and the next process adopts it.
+//! Packets that the host sends are received by the port, so the kernel's
 //! counters are swapped.
 //!
 //! The host may move the device to another network namespace, which rtnetlink does not reach. The port keeps working
-//! with the facts last read and its own counters.
+//! with the facts last read and its own counters. Such a device ends with the process: the next one could not find it.
 
 use crate::charged::Accounts;
+use crate::deletions::Deletions;
 use crate::device::{Facts, KernelCounters, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
@@ -44,11 +46,16 @@ pub struct Tap {
     /// How often the facts were read: after each notification of the kernel about the device.
     facts_read: Arc<AtomicU32>,
     accounts: Accounts,
+    deletions: Deletions,
+    /// The host moved the device to another network namespace.
+    moved: bool,
+    /// The process ends, and the device stays.
+    left: bool,
 }
 
 impl Tap {
-    /// Makes the device `name`.
-    pub fn open(name: &str, kind: &str) -> Result<Tap, NetdevError> {
+    /// Makes or adopts the device `name`.
+    pub(crate) fn open(name: &str, kind: &str, deletions: &Deletions) -> Result<Tap, NetdevError> {
         let error = |e: std::io::Error| NetdevError::open(name, errno_of(&e));
         if matches!(name, "default" | "all") {
             return Err(NetdevError::open(name, NetdevError::INVALID));
@@ -56,19 +63,35 @@ impl Tap {
         let fd = tun::open_tap(name).map_err(error)?;
         let device = KernelDevice::find(name).map_err(error)?;
         let last_facts = device.facts()?;
+        tun::set_persistent(&fd, true).map_err(error)?;
         let (kind, shared, accounts) = (kind.to_owned(), Shared::new(fd), Accounts::default());
-        let facts_read = Arc::default();
-        Ok(Tap { device, kind, shared, rx_given: false, last_facts, facts_read, accounts })
+        let (facts_read, deletions) = (Arc::default(), deletions.clone());
+        let (rx_given, moved, left) = (false, false, false);
+        Ok(Tap { device, kind, shared, rx_given, last_facts, facts_read, accounts, deletions, moved, left })
+    }
+
+    /// Records whether the device is in another namespace, where it must not outlive the process.
+    fn note_moved(&mut self, moved: bool) {
+        if std::mem::replace(&mut self.moved, moved) != moved {
+            // Cannot fail: the descriptor is attached.
+            let _ = tun::set_persistent(&self.shared.fd(), !moved);
+        }
     }
 }
 
 impl Drop for Tap {
     fn drop(&mut self) {
         self.shared.end();
+        if self.left {
+            return;
+        }
         // In another namespace the index may belong to another device, so the name is compared. A device that was
         // moved or renamed is deleted with the last of its queues.
         if self.device.link().is_ok_and(|link| link.name == self.device.name()) {
-            let _ = rtnl::delete_link(self.device.ifindex());
+            self.deletions.delete(self.device.ifindex());
+        } else {
+            // Fails if the device was deleted by others.
+            let _ = tun::set_persistent(&self.shared.fd(), false);
         }
     }
 }
@@ -97,9 +120,11 @@ impl Netdev for Tap {
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         match self.device.facts() {
             Err(e) if e.errno() == NetdevError::NO_DEVICE && tun::is_attached(&self.shared.fd()) => {
+                self.note_moved(true);
                 Ok(self.last_facts.clone())
             }
             Ok(facts) => {
+                self.note_moved(false);
                 self.shared.set_mtu(facts.mtu);
                 self.facts_read.fetch_add(1, Ordering::Relaxed);
                 self.last_facts = facts.clone();
@@ -110,6 +135,9 @@ impl Netdev for Tap {
     }
     fn kernel_counters(&self) -> Option<KernelCounters> {
         Some(self.shared.beside_kernel(true))
+    }
+    fn leave(&mut self) {
+        self.left = !self.moved;
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = match self.device.link() {

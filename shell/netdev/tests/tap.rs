@@ -50,6 +50,40 @@ fn a_persistent_device_of_another_is_adopted() {
 }
 
 #[test]
+fn a_device_that_is_left_keeps_its_address_for_the_next() {
+    if !can_make_devices() {
+        return;
+    }
+    let name = unique("l");
+    let mut tap = open(&name, "internal");
+    let index = rtnl::link_by_name(&name).unwrap().ifindex;
+    tap.leave();
+    drop(tap);
+    assert_eq!(rtnl::link_by_name(&name).unwrap().ifindex, index);
+    drop(open(&name, "internal"));
+    assert!(rtnl::link_by_name(&name).is_err(), "the next one deletes it");
+}
+
+#[test]
+fn devices_are_deleted_together() {
+    if !can_make_devices() {
+        return;
+    }
+    let names: Vec<String> = (0..10).map(|i| unique(&format!("g{i}"))).collect();
+    let mut netdevs = Netdevs::new(DummyLevel::Off);
+    let mut open = |name: &String| netdevs.open(name, "internal", &BTreeMap::new()).unwrap().0;
+    let other = open(&unique("g"));
+    let taps: Vec<_> = names.iter().map(&mut open).collect();
+    let together = netdevs.delete_together();
+    drop(taps);
+    ip(&format!("link del {}", names[3]));
+    assert!(rtnl::link_by_name(&names[0]).is_ok());
+    drop(together);
+    assert!(names.iter().all(|name| rtnl::link_by_name(name).is_err()));
+    assert!(rtnl::link_by_name(other.name()).is_ok());
+}
+
+#[test]
 fn a_tap_that_moved_to_a_namespace_lives_on() {
     if !can_make_devices() {
         return;
@@ -66,6 +100,14 @@ fn a_tap_that_moved_to_a_namespace_lives_on() {
     assert_eq!(tap.stats().unwrap().tx_packets, Some(1));
     ip(&format!("-n {ns} link del {name}"));
     assert_eq!(tap.facts().unwrap_err().errno(), 19);
+
+    let mut tap = open(&name, "internal");
+    ip(&format!("link set {name} netns {ns}"));
+    tap.facts().unwrap();
+    tap.leave();
+    drop(tap);
+    // The name is free there when the device is gone.
+    ip(&format!("-n {ns} link add {name} type veth"));
 }
 
 #[test]

@@ -95,7 +95,9 @@ impl Switch {
         let (leave, stay): (Vec<_>, Vec<_>) = steps
             .iter()
             .partition(|step| matches!(step, Step::RemoveInterface { .. } | Step::RemoveBridge { .. }));
+        let together = self.devices.netdevs.delete_together();
         leave.into_iter().for_each(|step| self.carry_out(step, desired));
+        drop(together);
         self.renumber(steps, desired);
         stay.into_iter().for_each(|step| self.carry_out(step, desired));
     }

@@ -399,11 +399,13 @@ impl Switch {
         self.first_configured
     }
 
-    /// Ends the switch. Devices that the switch made disappear with their descriptors. With `cleanup`, ports are
-    /// removed one by one, as if the database had requested it.
+    /// Ends the switch. Devices of internal ports stay, with the host's addresses on them: the next process adopts them. With
+    /// `cleanup`, ports are removed as if the database had requested it.
     pub fn close(&mut self, cleanup: bool) {
         runtime::debug!(LOG, "closing {} bridges", self.bridges.len());
         if !cleanup {
+            let ports = self.bridges.values_mut().flat_map(|bridge| bridge.ports.devices());
+            ports.for_each(|(_, device)| device.leave());
             // The workers are ended first: removing a device waits for the queues that they have.
             self.datapaths.close();
             return;
@@ -413,9 +415,11 @@ impl Switch {
             .values()
             .flat_map(|b| b.ports.values().map(|p| (b.name.clone(), p.name.clone())))
             .collect();
+        let together = self.devices.netdevs.delete_together();
         for (bridge, port) in names {
             self.remove_interface(&bridge, &port);
         }
+        drop(together);
         self.bridges.clear();
         self.datapaths.close();
     }

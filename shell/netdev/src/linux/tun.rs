@@ -1,7 +1,6 @@
-//! The tun driver: creates a TAP device that lives as long as its descriptor.
+//! The tun driver: creates TAP devices.
 //!
-//! Source: Documentation/networking/tuntap of Linux. The device is not persistent, so a crash leaves nothing behind;
-//! an existing persistent device of that name is adopted and made non-persistent.
+//! Source: Documentation/networking/tuntap of Linux. A persistent device outlives its descriptor; opening its name adopts it.
 
 use super::check;
 use super::ifreq::{IfReq, PlainRequest};
@@ -23,9 +22,13 @@ pub fn open_tap(name: &str) -> io::Result<OwnedFd> {
     let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
     request.set_u16(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
     request.ioctl(fd.as_fd(), PlainRequest::TunSetIff)?;
-    set(&fd, libc::TUNSETPERSIST, 0)?;
     set(&fd, libc::TUNSETOFFLOAD, OFFLOADS)?;
     Ok(fd)
+}
+
+/// Sets whether the device outlives the descriptor.
+pub fn set_persistent(fd: &OwnedFd, persistent: bool) -> io::Result<()> {
+    set(fd, libc::TUNSETPERSIST, persistent.into())
 }
 
 /// Whether the descriptor still has its device, in any namespace.
