@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 import time
 
+from lib import own_network
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Our programs under the stock names: those of `make compat`, or another build of them, including `sluiced`.
 COMPAT = os.environ.get("TEST_PROGRAMS") or os.path.join(ROOT, "target", "compat")
@@ -125,6 +127,7 @@ def clean_up():
                 p.kill()
                 p.wait()
     _processes.clear()
+    own_network.delete_taps()
     for ns in _namespaces:
         subprocess.run(["ip", "netns", "del", ns], stderr=subprocess.DEVNULL)
     _namespaces.clear()

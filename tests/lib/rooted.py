@@ -16,6 +16,16 @@ ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "
        "HOME": "/root"}
 
 
+LONG = bool(os.environ.get("TEST_LONG"))
+
+
+def built(folder):
+    """Builds the packages; returns their files by name."""
+    lab.sh(os.path.join(lab.ROOT, "packaging/debian/build"), folder, env=dict(os.environ, DEB_COMPRESSION="xz" if LONG else "none"),
+           timeout=180)
+    return {os.path.basename(f).split("_")[0]: f for f in glob.glob(folder + "/*.deb")}
+
+
 class Root:
     """Commands run in it by chroot(8)."""
 

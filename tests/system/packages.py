@@ -3,21 +3,12 @@ replaced by the stock switch again.
 
 In a copy of this machine's root in memory; TEST_LONG=1: in a new Debian from its archive, and the packages by lintian.
 """
-import glob
 import os
 
 from lib import lab, rooted
 
-LONG = bool(os.environ.get("TEST_LONG"))
 SERVICE = "/etc/init.d/openvswitch-switch"
 ADDRESS = "10.78.0.2"
-
-
-def built(folder):
-    """Builds the packages; returns their files by name."""
-    lab.sh(os.path.join(lab.ROOT, "packaging/debian/build"), folder, env=dict(os.environ, DEB_COMPRESSION="xz" if LONG else "none"),
-           timeout=180)
-    return {os.path.basename(f).split("_")[0]: f for f in glob.glob(folder + "/*.deb")}
 
 
 class Host:
@@ -26,8 +17,8 @@ class Host:
     def __init__(self):
         self.folder = lab.scratch()
         lab.need("dpkg-shlibdeps")
-        self.debs = built(self.folder)
-        if LONG:
+        self.debs = rooted.built(self.folder)
+        if rooted.LONG:
             self.root = rooted.from_archive(["openvswitch-switch", "iproute2", "ifupdown", "lintian"])
         else:
             self.root = rooted.overlay()
@@ -151,7 +142,7 @@ def upgraded(host):
 
 def back(host):
     """Goes back to the stock switch, and removes every trace of ours."""
-    if LONG:
+    if rooted.LONG:
         host.root.apt("update", online=True)
         host.root.apt("install", "openvswitch-switch", online=True)
     else:
@@ -183,7 +174,7 @@ def test_life_of_the_packages():
         interfaces(host)
         upgraded(host)
         back(host)
-        if LONG:
+        if rooted.LONG:
             print(host.root.run("lintian", "--fail-on", "error", *host.root.put(host.debs.values())))
     finally:
         host.root.end_programs()
