@@ -277,6 +277,44 @@ impl Burst {
         (bytes, odd)
     }
 
+    /// Copies frames, at most as many as there is room for, into new packets at the end of the burst, each in one segment. Returns the
+    /// sum of their bytes; `None`, and nothing was copied: the pool has too few packets, or a frame needs several segments.
+    pub(crate) fn copy(&mut self, frames: &[Frame], pool: &Mempool) -> Option<u64> {
+        let new = self.mbufs[self.len..].get_mut(..frames.len())?;
+        // SAFETY: the pool is alive and of packets, and there is room for that many pointers.
+        if unsafe { sys::sluice_alloc_bulk(pool.raw(), new.as_mut_ptr(), new.len() as u32) } != 0 {
+            return None;
+        }
+        let mut bytes = 0;
+        for (frame, &mut m) in frames.iter().zip(&mut *new) {
+            let len = frame.len();
+            // SAFETY: the packet is ours and whole. Its bytes begin at its offset, and `room` of them are in its buffer.
+            let fits = unsafe {
+                let room = usize::from((*m).buf_len) - usize::from((*m).data_off);
+                if len <= room {
+                    let data = (*m).buf_addr.cast::<u8>().add(usize::from((*m).data_off));
+                    frame.read_at(0, std::slice::from_raw_parts_mut(data, len));
+                    (*m).data_len = len as u16;
+                    (*m).pkt_len = len as u32;
+                }
+                len <= room
+            };
+            if !fits {
+                // SAFETY: the packets are ours, and not yet in the burst.
+                unsafe { sys::sluice_free_bulk(new.as_mut_ptr(), new.len() as u32) };
+                return None;
+            }
+            bytes += len as u64;
+        }
+        self.len += frames.len();
+        Some(bytes)
+    }
+
+    /// Number of packets for which there is room.
+    pub(crate) fn room(&self) -> usize {
+        RX_BURST - self.len
+    }
+
     /// Calls `receive`, which writes up to `max` pointers and returns their number, and appends their frames to `out`.
     /// Returns the numbers of packets and of those that made no frame. The burst must be empty, and stays so.
     ///

@@ -16,7 +16,6 @@ use crate::kernel::{KernelDevice, refuse_options};
 use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
-use crate::rtnl;
 use crate::rx_buffers::{QueueUse, RxBuffers};
 use crate::shared::{Shared, keep};
 use crate::stats::Stats;

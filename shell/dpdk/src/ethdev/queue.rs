@@ -88,6 +88,25 @@ impl EthTx {
         }
     }
 
+    /// Appends copies of the first frames that lie in no packet of DPDK, as long as they need nothing else; sends the burst whenever it is
+    /// full. Returns how many were copied. Frames of other ports (guests, `afxdp`, tunnels) come in batches.
+    fn put_copies(&mut self, frames: &[Frame], result: &mut TxResult) -> usize {
+        let longest = self.running.max_len;
+        let is_copied = |f: &&Frame| !mbuf::is_ours(f) && !f.has_offload_state() && f.len() <= longest;
+        let mut done = 0;
+        loop {
+            let n = frames[done..].iter().take(self.burst.room()).take_while(is_copied).count();
+            let copied =
+                if n > 0 { self.burst.copy(&frames[done..done + n], &self.running.mempool) } else { None };
+            let Some(bytes) = copied else { return done };
+            self.bytes += bytes;
+            done += n;
+            if self.burst.is_full() {
+                self.send(result);
+            }
+        }
+    }
+
     /// Sends the burst; packets that the device does not accept are freed.
     fn send(&mut self, result: &mut TxResult) {
         let (given, mut bytes) = (self.burst.len(), std::mem::take(&mut self.bytes));
@@ -204,13 +223,17 @@ impl TxQueue for EthTx {
             self.running.claim.counters.count_tx_lost(&result);
             return result;
         }
-        let mut given = std::mem::replace(frames, std::mem::take(&mut self.given));
-        let mut rest = given.drain(..);
-        while let Some(odd) = self.put_all(&mut rest, &mut result) {
-            frames.extend(self.put_odd(odd, &mut result));
+        let copied = self.put_copies(frames, &mut result);
+        if copied < frames.len() {
+            let mut given = std::mem::replace(frames, std::mem::take(&mut self.given));
+            let mut rest = given.drain(..);
+            frames.extend(rest.by_ref().take(copied));
+            while let Some(odd) = self.put_all(&mut rest, &mut result) {
+                frames.extend(self.put_odd(odd, &mut result));
+            }
+            drop(rest);
+            self.given = given;
         }
-        drop(rest);
-        self.given = given;
         if self.burst.len() > 0 {
             self.send(&mut result);
         }
