@@ -24,7 +24,7 @@ USUAL = re.compile(r"\|(if_status|binding|vif_plug_provider|netdev_linux|timeval
                    r"\|ofctrl\|WARN\|req_cfg regressed from \d+ to 0|"
                    # Tunnels are created after ports were bound.
                    r"\|physical\|.*(No tunnel endpoint found|Failed to locate tunnel)|"
-                   "connection (closed|reset) by peer|connection dropped|send error: Broken pipe|"
+                   "connection (closed|reset) by peer|connection dropped|send( error)?: Broken pipe|"
                    # A packet of another chassis came before ovn-controller had said what the options of tunnels mean.
                    "Invalid Geneve tunnel metadata")
 
