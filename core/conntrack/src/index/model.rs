@@ -65,3 +65,17 @@ fn an_entry_is_found_while_a_bucket_is_split() {
         reader.join().unwrap();
     });
 }
+
+/// An entry is added once more, in an overflow bucket, and the first of both is removed: a reader finds one of them.
+#[test]
+fn an_entry_is_found_while_it_is_replaced() {
+    check(3, || {
+        let (index, mut state) = (Arc::new(Index::default()), ShardIndex::default());
+        (0..2).for_each(|record| assert!(index.insert(&mut state, hash(0, false), record)));
+        let other = Arc::clone(&index);
+        let reader = thread::spawn(move || assert!(other.has(hash(0, false), 1)));
+        assert!(index.insert(&mut state, hash(0, false), 1));
+        index.remove(&mut state, hash(0, false), 1);
+        reader.join().unwrap();
+    });
+}
