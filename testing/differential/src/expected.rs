@@ -97,18 +97,18 @@ fn begins_with_empty_copy(stock: &str, ours: &str) -> bool {
     has_list(stock) && !has_list(ours) && is_part
 }
 
-/// In 3.1 the branch of `check_pkt_larger` for long packets begins with the action set of the flow, in Sluice and in 3.7.1 with an
-/// empty one. So the first action set that differs has more actions in 3.1; the actions before are equal, and Sluice sends nothing
+/// In 3.1 the branch of `check_pkt_larger` for long packets, and a copy, begin with the action set of the flow, in Sluice and in 3.7.1
+/// with an empty one. So the first action set that differs has more actions in 3.1; the actions before are equal, and Sluice sends nothing
 /// that the stock switch does not send.
 fn action_set_in_branch(stock: &str, ours: &str) -> bool {
-    longer_set_in_branch(stock, ours) && begins_alike(stock, ours) && sends_no_more(stock, ours)
+    let longer = longer_set_in(LARGER, stock, ours) || longer_set_in("clone(", stock, ours);
+    longer && begins_alike(stock, ours) && sends_no_more(stock, ours)
 }
 
-/// Returns whether the first line that differs prints an action set, comes after `check_pkt_larger`, and has more actions in the
-/// stock switch.
-fn longer_set_in_branch(stock: &str, ours: &str) -> bool {
+/// Returns whether the first line that differs prints an action set, comes after this action, and has more actions in the stock switch.
+fn longer_set_in(action: &str, stock: &str, ours: &str) -> bool {
     let lines = || stock.lines().zip(ours.lines());
-    let branch = lines().position(|(_, mine)| mine.contains(LARGER));
+    let branch = lines().position(|(_, mine)| mine.contains(action));
     let first = branch.and_then(|branch| {
         let (theirs, mine) = lines().enumerate().find(|(_, (a, b))| a != b).filter(|(at, _)| *at > branch)?.1;
         Some((theirs.split_once(ACTION_SET)?.1, mine.split_once(ACTION_SET)?.1))
@@ -194,7 +194,7 @@ fn other_branch_action_set(stock: &str, ours: &str) -> bool {
         let to_branch = list.find("le(").map_or("", |at| &list[..at]);
         (normal::line(text, "Megaflow:").to_owned(), to_branch.to_owned())
     };
-    longer_set_in_branch(&stock, &ours) && !rest(&ours).1.is_empty() && rest(&stock) == rest(&ours)
+    longer_set_in(LARGER, &stock, &ours) && !rest(&ours).1.is_empty() && rest(&stock) == rest(&ours)
 }
 
 #[cfg(test)]
@@ -316,6 +316,11 @@ mod tests {
         assert_eq!(trace(&text("x", "dec_ttl,output:3", "2"), &ours, true), None);
         assert_eq!(trace(&theirs.replace("5,", "4,"), &ours, true), None);
         assert_eq!(trace(&text("y", "dec_ttl,output:3", "3"), &ours, true), None);
+        // The same in a copy, but not without one.
+        let in_copy = |text: &str, action: &str| text.replace("check_pkt_larger(60)->NXM_NX_REG0[0]", action);
+        let copies = |action| trace(&in_copy(&theirs, action), &in_copy(&ours, action), true);
+        assert_eq!(copies("clone(resubmit(,3))"), Some("trace: action set in a branch"));
+        assert_eq!(copies("resubmit(,3)"), None);
         let set = |set: &str| text(&format!(" -> action set is: {set}"), "output:3", "3");
         assert_eq!(trace(&set("dec_ttl,output:3"), &set("output:3"), true), None);
     }
