@@ -9,6 +9,9 @@ BIN := target/release
 # Seconds that `make fuzz` spends on each fuzz target.
 FUZZ_SECONDS ?= 300
 
+# Crates with examples in their documentation. Cargo would start rustdoc for every crate, also for those without examples.
+DOC_EXAMPLES := ovsdb
+
 build:
 	@scripts/setup build
 	$(CARGO) build --release --target-dir target -p sluiced -p sluice
@@ -59,7 +62,9 @@ test: test-unit test-system
 
 test-unit:
 	@scripts/setup build
-	$(CARGO) test --workspace -q
+	$(CARGO) build --workspace --examples -q
+	$(CARGO) test --workspace --tests -q
+	$(CARGO) test --doc -q $(addprefix -p ,$(DOC_EXAMPLES))
 
 test-system: compat
 	@scripts/setup test

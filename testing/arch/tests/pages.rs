@@ -1,6 +1,7 @@
-//! ARCHITECTURE.md names files and crates that exist, and every crate.
+//! ARCHITECTURE.md names files and crates that exist, and every crate. Examples in the documentation of crates are run.
 
-use arch::root;
+use arch::{root, rust_files};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn page() -> String {
@@ -32,6 +33,39 @@ fn files_of_the_paths_exist() {
         }
     }
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Returns whether the documentation in a source file has an example in Rust: a block of code that names no other language.
+fn has_example(text: &str) -> bool {
+    let (mut is_open, mut found) = (false, false);
+    for line in text.lines().map(str::trim_start) {
+        let Some(line) = line.strip_prefix("//!").or_else(|| line.strip_prefix("///")) else { continue };
+        if let Some(language) = line.trim_start().strip_prefix("```") {
+            is_open = !is_open;
+            found |= is_open
+                && matches!(language.split(',').next(), Some("" | "rust" | "no_run" | "should_panic"));
+        }
+    }
+    found
+}
+
+#[test]
+fn examples_of_the_documentation_are_run() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
+    let line = makefile.lines().find_map(|line| line.strip_prefix("DOC_EXAMPLES := ")).unwrap();
+    let run: BTreeSet<String> = line.split_whitespace().map(str::to_owned).collect();
+    let mut there = BTreeSet::new();
+    for folder in ["core", "shell"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap().map(Result::unwrap) {
+            let mut files = Vec::new();
+            rust_files(&entry.path(), &mut files);
+            if files.iter().any(|file| has_example(&std::fs::read_to_string(file).unwrap())) {
+                there.insert(entry.file_name().into_string().unwrap());
+            }
+        }
+    }
+    assert_eq!(there, run, "crates with examples, and DOC_EXAMPLES of the Makefile");
+    assert!(has_example("/// ```rust,ignore") && !has_example("/// ```text\n/// x\n/// ```"));
 }
 
 #[test]
