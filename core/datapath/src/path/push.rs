@@ -4,8 +4,8 @@
 //! must be segmented take the general path.
 
 use super::execute::run_one;
-use super::megaflows::Megaflows;
-use super::straight::{Programs, RewriteAll, RewriteRuns, behind_rewrite};
+use super::megaflows::{Megaflows, Programs};
+use super::straight::{RewriteAll, RewriteRuns, behind_rewrite};
 use super::tunnel::{push_each, push_finished, put_on_all};
 use crate::batch::BATCH;
 use crate::engine::Engine;

@@ -4,7 +4,7 @@
 //! batch whose packets are all sent by one port is passed on as it is.
 
 use super::execute::run_one;
-use super::megaflows::Megaflows;
+use super::megaflows::{Megaflows, Programs};
 use super::{conntrack, meter};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
@@ -18,10 +18,6 @@ const MOST: usize = 4;
 
 /// Stands for a dropped packet in the place of an output port; no port has this number.
 const DROPS: u32 = u32::MAX;
-
-/// The programs of a batch, by packet. They live as long as the guard, even if their megaflows are removed
-/// meanwhile.
-pub(super) type Programs<'g> = [Option<&'g Program>; BATCH];
 
 /// The output port of all packets, if every packet has a megaflow that only sends to this port: the most frequent case.
 #[inline(always)]
