@@ -19,6 +19,11 @@ pub const FORMAT: [Opt; 2] =
 /// The short form, for tools with a `--format` of their own.
 pub const JSON: Opt = opt("json", None, Takes::Nothing).says("", "the same as --format=json");
 
+/// The options of one of our own tools: those that only it has, then the format of its output, then help and version.
+pub fn options<const N: usize>(of_tool: [Opt; N]) -> Vec<Opt> {
+    of_tool.into_iter().chain(FORMAT).chain(INFORMATIVE).collect()
+}
+
 /// Returns whether the options of `FORMAT` select JSON; the last one counts.
 pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
     let mut json = false;

@@ -12,7 +12,7 @@ pub const TARGET: Opt = opt("target", Some('t'), Takes::Value)
     .says("TARGET", "name of the daemon, or absolute path of its socket");
 
 fn options() -> Vec<Opt> {
-    [TARGET].into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+    own::options([TARGET])
 }
 
 /// The names of the tool.

@@ -8,7 +8,7 @@ use crate::pmd::{TARGET, ask};
 use std::process::ExitCode;
 
 fn options() -> Vec<Opt> {
-    [TARGET].into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+    own::options([TARGET])
 }
 
 /// The names of the tool.

@@ -11,6 +11,37 @@ use crate::rtnl::{self, Link};
 use std::collections::BTreeMap;
 use std::io;
 
+/// The part of a port's `Netdev` that its field `device` answers: names and settings, which the kernel keeps.
+macro_rules! settings_in_the_kernel {
+    () => {
+        fn name(&self) -> &str {
+            self.device.name()
+        }
+        fn kind(&self) -> &str {
+            &self.kind
+        }
+        fn qos_place(&self) -> $crate::device::QosPlace {
+            $crate::device::QosPlace::Kernel
+        }
+        fn set_mtu(&mut self, mtu: u32) -> Result<(), $crate::error::NetdevError> {
+            self.device.set_mtu(mtu)
+        }
+        fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), $crate::error::NetdevError> {
+            self.device.set_mac(mac)
+        }
+        fn set_admin(&mut self, up: bool) -> Result<(), $crate::error::NetdevError> {
+            self.device.set_admin(up)
+        }
+        fn set_options(
+            &mut self,
+            options: &std::collections::BTreeMap<String, String>,
+        ) -> Result<bool, $crate::error::NetdevError> {
+            $crate::kernel::refuse_options(self.device.name(), options)
+        }
+    };
+}
+pub(crate) use settings_in_the_kernel;
+
 /// The kernel device of a port.
 pub struct KernelDevice {
     name: String,

@@ -5,9 +5,9 @@
 //! because of us, when the last of them is dropped.
 
 use crate::account::Account;
-use crate::device::{Facts, KernelCounters, Netdev, QosPlace, RxHandle};
+use crate::device::{Facts, KernelCounters, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
-use crate::kernel::{KernelDevice, refuse_options};
+use crate::kernel::{KernelDevice, settings_in_the_kernel};
 use crate::linux::mmsg::{BATCH, Mmsg};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
@@ -22,7 +22,6 @@ use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use packet::vnet;
 use rxpool::Mode;
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -101,15 +100,8 @@ impl Drop for System {
 }
 
 impl Netdev for System {
-    fn name(&self) -> &str {
-        self.device.name()
-    }
-    fn kind(&self) -> &str {
-        &self.kind
-    }
-    fn qos_place(&self) -> QosPlace {
-        QosPlace::Kernel
-    }
+    settings_in_the_kernel!();
+
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         if std::mem::replace(&mut self.rx_given, true) {
             return Vec::new();
@@ -169,18 +161,6 @@ impl Netdev for System {
         }
         self.shared.add_drops(&mut stats);
         Ok(stats)
-    }
-    fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
-        self.device.set_mtu(mtu)
-    }
-    fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError> {
-        self.device.set_mac(mac)
-    }
-    fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
-        self.device.set_admin(up)
-    }
-    fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
-        refuse_options(self.device.name(), options)
     }
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         let wanted = match wanted.mode {

@@ -10,9 +10,9 @@
 
 use crate::charged::Accounts;
 use crate::deletions::Deletions;
-use crate::device::{Facts, KernelCounters, Netdev, QosPlace, RxHandle};
+use crate::device::{Facts, KernelCounters, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
-use crate::kernel::{KernelDevice, refuse_options};
+use crate::kernel::{KernelDevice, settings_in_the_kernel};
 use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
@@ -22,7 +22,6 @@ use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use packet::vnet;
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -96,15 +95,8 @@ impl Drop for Tap {
 }
 
 impl Netdev for Tap {
-    fn name(&self) -> &str {
-        self.device.name()
-    }
-    fn kind(&self) -> &str {
-        &self.kind
-    }
-    fn qos_place(&self) -> QosPlace {
-        QosPlace::Kernel
-    }
+    settings_in_the_kernel!();
+
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         if std::mem::replace(&mut self.rx_given, true) {
             return Vec::new();
@@ -146,18 +138,6 @@ impl Netdev for Tap {
         };
         self.shared.add_drops(&mut stats);
         Ok(stats)
-    }
-    fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
-        self.device.set_mtu(mtu)
-    }
-    fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError> {
-        self.device.set_mac(mac)
-    }
-    fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
-        self.device.set_admin(up)
-    }
-    fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
-        refuse_options(self.device.name(), options)
     }
     fn set_rx_buffers(&mut self, wanted: &RxBuffers) -> Result<bool, NetdevError> {
         wanted.check(self.device.name(), "a tap device has a queue of its own")?;

@@ -28,7 +28,7 @@ const OPTIONS: [Opt; 3] = [
 ];
 
 fn options() -> Vec<Opt> {
-    OPTIONS.into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+    own::options(OPTIONS)
 }
 
 /// The names of the tool.

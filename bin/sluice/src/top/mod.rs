@@ -41,7 +41,7 @@ const OPTIONS: [Opt; 4] = [
 ];
 
 fn options() -> Vec<Opt> {
-    OPTIONS.into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+    own::options(OPTIONS)
 }
 
 /// The names of the tool.

@@ -49,7 +49,7 @@ const OPTIONS: [Opt; 5] = [
 const BETWEEN: Duration = Duration::from_secs(1);
 
 fn options() -> Vec<Opt> {
-    OPTIONS.into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+    own::options(OPTIONS)
 }
 
 /// The names of the tool.
