@@ -58,7 +58,7 @@ class Host:
 
     def script(self, text):
         """A shell script; its first failing command fails it."""
-        return self.run("sh", "-ec", text)
+        return self.run("sh", "-ec", text, timeout=300)
 
     def apt(self, *packages):
         self.script("cd /root; apt-get -y -q --no-install-recommends --allow-downgrades install " + " ".join(packages))

@@ -68,20 +68,20 @@ iface bond0 inet manual
     ovs_options bond_mode=balance-slb
 """
 NMCLI = """
-add() { nmcli -w 20 connection add "$@" >/dev/null; }
+add() { nmcli -w 60 connection add "$@" >/dev/null; }
 add type ovs-bridge con-name br9 conn.interface br9
 add type ovs-port con-name port0 conn.interface port0 controller br9
-add type ovs-interface con-name host0 conn.interface host0 port-type ovs-port controller port0 ipv4.method manual \\
-    ipv4.addresses 10.1.0.1/24
+add type ovs-interface con-name host0 conn.interface host0 port-type ovs-port controller port0 ipv6.method disabled \\
+    ipv4.method manual ipv4.addresses 10.1.0.1/24
 add type ovs-port con-name port1 conn.interface port1 controller br9
 add type ethernet con-name p0 conn.interface p0 port-type ovs-port controller port1
 add type ovs-port con-name port7 conn.interface port7 controller br9 ovs-port.tag 7
-add type ovs-interface con-name vlan7 conn.interface vlan7 port-type ovs-port controller port7 ipv4.method manual \\
-    ipv4.addresses 10.7.0.1/24
+add type ovs-interface con-name vlan7 conn.interface vlan7 port-type ovs-port controller port7 ipv6.method disabled \\
+    ipv4.method manual ipv4.addresses 10.7.0.1/24
 add type ovs-port con-name bond0 conn.interface bond0 controller br9 ovs-port.bond-mode balance-slb
 add type ethernet con-name p1 conn.interface p1 port-type ovs-port controller bond0
 add type ethernet con-name p2 conn.interface p2 port-type ovs-port controller bond0
-for name in br9 port0 host0 port1 p0 port7 vlan7 bond0 p1 p2; do nmcli -w 20 connection up $name >/dev/null; done
+for name in br9 port0 host0 port1 p0 port7 vlan7 bond0 p1 p2; do nmcli -w 60 connection up $name >/dev/null; done
 """
 NAMES = ["sluiced", "openvswitch-switch", "ovsdb-server", "ovs-vswitchd", "ovs-record-hostname"]
 
@@ -165,6 +165,6 @@ def test_networkmanager():
     carries(h)
     h.script("systemctl restart NetworkManager")
     carries(h)
-    h.script("nmcli -w 20 connection down vlan7; nmcli -w 20 connection up vlan7; nmcli connection delete port1 p0")
+    h.script("nmcli -w 60 connection down vlan7; nmcli -w 60 connection up vlan7; nmcli connection delete port1 p0")
     assert "p0" not in h.vsctl("show")
     h.end()
