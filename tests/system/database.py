@@ -211,7 +211,8 @@ def test_hostile_clients():
     server = small_server()
     good = server.client()
     attacks = [b'{"method":"echo","id":1,"params":["' + b"x" * (70 << 20), b"[" * 5000, b"\xff\x00" * 1000, b"}",
-               b'{"method":"transact","id":1,"params":' + b"[" * 99 + b"]" * 99 + b"}", b'{"id":[],"result":1}']
+               b'{"method":"transact","id":1,"params":' + b"[" * 999 + b"]" * 999 + b"}", b'{"id":[],"result":1}',
+               b'{"method":"echo","id":1,"params":' + b"[" * 1000]
     for attack in attacks:
         bad = server.client(timeout=120)
         try:
@@ -222,6 +223,15 @@ def test_hostile_clients():
             assert is_cut_off(bad.socket), attack[:40]
         bad.close()
         assert good.call("list_dbs")
+    # 1,000 levels with the message itself, as many as Open vSwitch takes.
+    deep = b"[" * 999 + b"]" * 999
+    with server.client() as client:
+        client.socket.sendall(b'{"method":"echo","id":1,"params":' + deep + b"}")
+        answer = b""
+        while deep not in answer:
+            piece = client.socket.recv(65536)
+            assert piece, answer
+            answer += piece
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     crowd = []

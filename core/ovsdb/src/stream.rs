@@ -6,8 +6,12 @@
 
 use serde_json::Value as Json;
 
-/// Maximum nesting, since parsing is recursive; real messages stay far below.
-const MAX_DEPTH: usize = 100;
+/// Maximum nesting: that of Open vSwitch.
+const MAX_DEPTH: usize = 1000;
+
+/// Bytes of stack that a thread must have that parses messages of clients: parsing is recursive. Half of it is enough for the
+/// deepest value in a debug build.
+pub const STACK: usize = 8 << 20;
 
 /// Limits of the size of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +42,7 @@ pub enum StreamError {
     #[error("message or operation that takes more than {0} bytes when parsed")]
     TooLarge(usize),
     /// A value is nested too deeply.
-    #[error("message nested more than {MAX_DEPTH} levels deep")]
+    #[error("input exceeds maximum nesting depth {MAX_DEPTH}")]
     TooDeep,
     /// A byte that does not start an object or array.
     #[error("byte {0:#04x} where a JSON object or array must begin")]
@@ -63,7 +67,17 @@ fn has_nul(value: &Json) -> bool {
 
 /// Parses a value that [`Splitter::next_text`] returned.
 pub fn parse(text: &[u8]) -> Result<Json, StreamError> {
-    let value = serde_json::from_slice(text).map_err(|e| StreamError::Syntax(e.to_string()))?;
+    let mut parser = serde_json::Deserializer::from_slice(text);
+    // The splitter has checked the depth.
+    parser.disable_recursion_limit();
+    let mut values = parser.into_iter::<Json>();
+    let value = match values.next() {
+        Some(value) => value.map_err(|e| StreamError::Syntax(e.to_string()))?,
+        None => return Err(StreamError::Syntax("no value".to_owned())),
+    };
+    if values.next().is_some() {
+        return Err(StreamError::Syntax("trailing characters".to_owned()));
+    }
     // Clients in C cannot represent such a string. The text may also be an escaped backslash, so check the
     // parsed value.
     let suspect = text.windows(NUL.len()).any(|w| w == NUL);
@@ -248,11 +262,35 @@ mod tests {
         assert_eq!(next(r#"["\\u0000"]"#), Ok(Some(json!(["\\u0000"]))));
     }
 
+    /// As deep as a value may be: parsed, searched, written and dropped on half of [`STACK`].
+    #[test]
+    fn depth_needs_little_stack() {
+        let work = || {
+            for (open, close) in [("[", "]"), ("{\"a\\u0000b\":", "}"), ("{\"a\":[", "]}")] {
+                let levels = MAX_DEPTH / open.matches(['[', '{']).count();
+                let text = |levels| format!("{}0{}", open.repeat(levels), close.repeat(levels));
+                let mut splitter = splitter(1 << 20);
+                splitter.push(text(levels).as_bytes());
+                match splitter.next_value() {
+                    Ok(Some(value)) => {
+                        assert_eq!(crate::json::sorted_string(&value), text(levels));
+                        assert_eq!(value.clone(), value);
+                    }
+                    other => assert!(open.contains("u0000"), "{other:?}"),
+                }
+                splitter.push(text(levels + 1).as_bytes());
+                assert_eq!(splitter.next_value(), Err(StreamError::TooDeep));
+            }
+        };
+        std::thread::Builder::new().stack_size(STACK / 2).spawn(work).unwrap().join().unwrap();
+        assert_eq!(StreamError::TooDeep.to_string(), "input exceeds maximum nesting depth 1000");
+    }
+
     #[test]
     fn limits_hold() {
         let error = |bytes: &[u8], limits| values([bytes], limits).1;
         assert_eq!(error(br#"["0123456789"]"#, Limits::of_bytes(10)), Some(StreamError::TooLong(10)));
-        assert_eq!(error(&[b'['; 200], Limits::of_bytes(1000)), Some(StreamError::TooDeep));
+        assert_eq!(error(&[b'['; 1001], Limits::of_bytes(2000)), Some(StreamError::TooDeep));
         assert_eq!(error(b"]", Limits::of_bytes(1000)), Some(StreamError::Stray(b']')));
         let three = Limits { bytes: 1000, values: 3 };
         assert_eq!(error(br#"{"a":[1]}["a,b:c",{}]"#, three), None);

@@ -6,7 +6,7 @@
 use crate::core::{Core, Work};
 use crate::session::SessionId;
 use ovsdb::Long;
-use ovsdb::stream::StreamError;
+use ovsdb::stream::{STACK, StreamError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
@@ -71,7 +71,12 @@ impl Jobs {
         // Shared with the thread: if it cannot be started, the job is still available.
         let place: Arc<Mutex<Option<Job>>> = Arc::new(Mutex::new(Some(Box::new(job))));
         let (of_thread, tell) = (Arc::clone(&place), self.tell.clone());
-        if Builder::new().name(name.to_owned()).spawn(move || run(&of_thread, &tell)).is_err() {
+        if Builder::new()
+            .name(name.to_owned())
+            .stack_size(STACK)
+            .spawn(move || run(&of_thread, &tell))
+            .is_err()
+        {
             run(&place, &self.tell);
         }
     }

@@ -1,6 +1,7 @@
 //! A server in its own thread, for a daemon with other tasks.
 
 use crate::server::{Readable, Server};
+use ovsdb::stream::STACK;
 use runtime::{Clock, PollLoop, WaitSet, Waker};
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +27,7 @@ impl Server {
         let stopped = Arc::clone(&stop);
         self.run(&Readable::default(), poll.clock().now());
         let refused = self.remotes.refused();
-        let thread = std::thread::Builder::new().name("ovsdb".into()).spawn(move || {
+        let thread = std::thread::Builder::new().name("ovsdb".into()).stack_size(STACK).spawn(move || {
             let mut readable = Readable::default();
             while !stopped.load(Ordering::Acquire) {
                 runtime::ordered_panic::obey();
