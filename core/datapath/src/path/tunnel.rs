@@ -1,6 +1,5 @@
 //! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
 
-use super::megaflows::Programs;
 use super::prepare::{copy, finish_numbered, finish_offloads, truncate};
 use crate::action::hash;
 use crate::batch::{BATCH, MAX_PASSES};
