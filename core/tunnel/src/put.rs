@@ -69,7 +69,7 @@ struct Sums {
     udp: Option<u16>,
 }
 
-/// Parameters of [`write`]. The code for a usual form has constants for all but the sums.
+/// Parameters of [`write()`]. The code for a usual form has constants for all but the sums.
 struct Plan {
     len: usize,
     /// Offset of the UDP header in the written block.
