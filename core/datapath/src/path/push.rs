@@ -6,7 +6,7 @@
 use super::execute::run_one;
 use super::megaflows::{Megaflows, Programs};
 use super::straight::{RewriteAll, RewriteRuns, behind_rewrite};
-use super::tunnel::{push_each, push_finished, put_on_all};
+use super::tunnel::{push_finished, push_of, push_programs, put_on_all};
 use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
@@ -59,19 +59,12 @@ impl<'g> Pushes<'g> {
         }
         let mut group = open_group(engine, frames);
         if self.fast {
-            let header = |i: usize| (*programs.get(i)?)?.header();
-            push_each(engine, &mut group, header, |i| push_of(programs, i));
+            push_programs(engine, programs, &mut group);
         } else {
             put_on_all(engine, &mut group, |i| push_of(programs, i));
         }
         send_group(engine, self.port, group);
     }
-}
-
-/// The header that the program of frame `i` adds.
-#[inline(always)]
-fn push_of<'p>(programs: &Programs<'p>, i: usize) -> Option<&'p Push> {
-    Some((*programs.get(i)?)?.push()?.0)
 }
 
 /// Executes a program that [pushes](Program::push) on all frames of the batch. Returns `false` and changes nothing if some must be

@@ -1,5 +1,6 @@
 //! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
 
+use super::megaflows::Programs;
 use super::prepare::{copy, finish_numbered, finish_offloads, truncate};
 use crate::action::hash;
 use crate::batch::{BATCH, MAX_PASSES};
@@ -46,17 +47,18 @@ pub(super) fn push_finished(engine: &mut Engine, push: &Push, group: &mut Group)
     put_on_left(engine, group, left, |_| Some(push));
 }
 
-/// Adds its header to each frame, in its fast form if possible. Frames that it does not fit are dropped.
+/// Adds to each frame the header of its program, which must have a fast form.
 #[inline]
-pub(super) fn push_each<'p>(
-    engine: &mut Engine,
-    group: &mut Group,
-    header: impl Fn(usize) -> Option<&'p FastPut>,
-    push: impl Fn(usize) -> Option<&'p Push>,
-) {
+pub(super) fn push_programs(engine: &mut Engine, programs: &Programs<'_>, group: &mut Group) {
     group.numbers.clear();
-    let left = cpu::stage(PutEach { engine, group, header });
-    put_on_left(engine, group, left, push);
+    let left = cpu::stage(PutOnPrograms { engine, group, programs });
+    put_on_left(engine, group, left, |i| push_of(programs, i));
+}
+
+/// The header that the program of frame `i` adds.
+#[inline(always)]
+pub(super) fn push_of<'p>(programs: &Programs<'p>, i: usize) -> Option<&'p Push> {
+    Some((*programs.get(i)?)?.push()?.0)
 }
 
 /// Adds one header, in which only the UDP source port depends on the packet, to all frames. Returns a bit for each frame without
@@ -78,20 +80,21 @@ impl Stage for PutOnAll<'_> {
     }
 }
 
-/// As [`PutOnAll`], with a header for each frame.
-struct PutEach<'a, H> {
+/// As [`PutOnAll`], with the header of its program for each frame.
+struct PutOnPrograms<'a, 'g> {
     engine: &'a Engine,
     group: &'a mut Group,
-    header: H,
+    programs: &'a Programs<'g>,
 }
 
-impl<'p, H: Fn(usize) -> Option<&'p FastPut>> Stage for PutEach<'_, H> {
+impl Stage for PutOnPrograms<'_, '_> {
     type Out = u64;
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> u64 {
-        let PutEach { engine, group, header } = self;
+        let PutOnPrograms { engine, group, programs } = self;
         let Group { frames, own, .. } = group;
+        let header = |i: usize| (*programs.get(i)?)?.header();
         FastPut::put_on_each(frames, header, source_port(engine, own))
     }
 }
