@@ -254,6 +254,7 @@ class Switch:
         self.db = self.daemon = None
 
     def start(self):
+        own_network.note_taps()
         if self.database == "stock":
             need("ovsdb-server")
             sh("ovsdb-tool", "create", self.dir + "/conf.db", STOCK_SCHEMA)

@@ -8,6 +8,8 @@ import tempfile
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 # The host's network namespace, while tests run in another one.
 _host = None
+# Devices that were there before; `None`: no switch was started yet.
+_before = None
 
 
 def enter():
@@ -32,13 +34,33 @@ def enter():
         run("umount", sysfs)
 
 
+def taps():
+    """The names of all tun and tap devices; in the host's network also whether a process has each."""
+    found, name = {}, None
+    # Looking for processes takes some time, and prints errors about those of others.
+    details = ["-d"] if _host is None else []
+    shown = subprocess.run(["ip", *details, "tuntap", "show"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    for line in shown.stdout.splitlines():
+        if not line[:1].isspace():
+            name = line.split(":")[0]
+            found[name] = False
+        elif "Attached to processes:" in line:
+            found[name] = line.split("processes:")[1].strip() != ""
+    return found
+
+
+def note_taps():
+    """Notes which devices are there before the first switch starts. In the host's network these are not ours."""
+    global _before
+    if _before is None:
+        _before = set() if _host is not None else set(taps())
+
+
 def delete_taps():
-    """Deletes the devices that switches left behind when they ended, in the test run's own network."""
-    if _host is None:
-        return
-    shown = subprocess.run(["ip", "tuntap", "show"], stdout=subprocess.PIPE, text=True).stdout
-    for line in shown.splitlines():
-        subprocess.run(["ip", "link", "del", line.split(":")[0]], stderr=subprocess.DEVNULL)
+    """Deletes the devices that switches left behind when they ended: internal ports outlive the process."""
+    for name, used in taps().items() if _before is not None else ():
+        if not used and name not in _before:
+            subprocess.run(["ip", "link", "del", name], stderr=subprocess.DEVNULL)
 
 
 def of_host(*argv):
