@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{can_make_devices, frame_of, unique, veth};
+use common::{can_make_devices, frame_of, soon, unique, veth};
 use netdev::device::{Netdev, RxHandle};
 use netdev::open::{DummyLevel, Netdevs};
 use netdev::rx_buffers::{QueueUse, RxBuffers};
@@ -54,18 +54,6 @@ fn pass(tx: &mut dyn TxQueue, rx: &mut dyn RxQueue, pool: &mut FramePool, n: usi
     assert_eq!(sent.sent as usize, n, "{sent:?}");
     pool.free_all(&mut batch);
     receive(rx, pool, n)
-}
-
-/// Waits until the condition holds, for at most 2 s: the buffers of a closed socket are free after 100 ms.
-fn soon(mut condition: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(2) {
-        if condition() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    false
 }
 
 /// Frames keep their buffers charged to the port that received them until they are dropped, also on the way out.

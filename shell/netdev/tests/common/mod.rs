@@ -83,3 +83,15 @@ pub fn receive(queue: &mut dyn RxQueue, pool: &mut FramePool, n: usize) -> Vec<F
     }
     all
 }
+
+/// Waits until the condition holds, for at most 2 s: the buffers of a closed socket are free after 100 ms.
+pub fn soon(mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(2) {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
