@@ -52,7 +52,7 @@ impl Pool {
         (self.buffers.size().saturating_sub(reserves), self.buffers.free())
     }
 
-    /// Opens a place with this reserve; `None`: no place is free, or not so many buffers are.
+    /// Opens a place with this reserve. `None`: all places are in use, or fewer buffers are free than the reserve needs.
     pub fn open(&self, reserve: u32) -> Option<Place> {
         let at = self.accounts.iter().position(|account| !account.is_used())?;
         let account = self.accounts.get(at)?;

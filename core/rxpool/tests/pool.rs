@@ -64,7 +64,7 @@ fn a_queue_that_comes_last_gets_its_reserve_or_no_place() {
     assert_eq!((pool.open(1), pool.open(0)), (None, None));
 }
 
-/// Buffers that are set aside for nobody are of use: a queue alone gets half of the pool.
+/// Only queues that have a place have a reserve, so a queue that is alone may hold its reserve and half of all other buffers.
 #[test]
 fn places_that_are_free_cost_nothing() {
     let pool = Pool::new(4096, 16);

@@ -8,9 +8,8 @@ use conntrack::{Conntrack, Entry};
 use ctl::names;
 use openflow::text::parse_ct_flush;
 use std::sync::Arc;
-use std::time::Instant;
 use switch::connections::{Flushed, NotFound};
-use switch::{Backer, STEP_TIME, Switch, connections};
+use switch::{Backer, Switch, connections, step};
 use units::Millis;
 use unixctl::LongText;
 
@@ -102,12 +101,9 @@ fn in_steps(
     LongText::new(move |text| {
         // The datapath may be deleted meanwhile.
         let Some(datapath) = datapath.upgrade() else { return false };
-        let start = Instant::now();
-        loop {
+        step(|| {
             next = some(datapath.conntrack(), next, text);
-            if next == 0 || start.elapsed() >= STEP_TIME {
-                return next != 0;
-            }
-        }
+            next != 0
+        })
     })
 }

@@ -125,7 +125,7 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     rx.rx(&mut pool, &mut left, 64);
     let now = usage(&*b);
     assert!(now.busy && now.first_burst_lost == 1024 - 128 && now.woken == 1, "{now:?}");
-    // 2048 buffers, of which 160 are its reserves: half of the others, and what it receives into of the reserves.
+    // 2048 buffers, of which it has reserved 128 to receive and 32 to send. It may post the former and half of the others.
     assert_eq!((now.posted, now.allowance), (128 + 944, 128 + 944));
     flood(&mut *tx, &mut pool, 20);
     assert!(soon(|| usage(&*b).lost == now.lost + 1280 - 1072), "{:?}", usage(&*b));

@@ -4,14 +4,13 @@
 //! **Thread**: the main loop.
 
 use crate::backer::Backer;
-use crate::tracking::{Flush, STEP_TIME};
+use crate::tracking::{Flush, step};
 use config::DatapathConfig;
 use conntrack::{Conntrack, Filter, TupleFilter};
 use openflow::session::{CtFlush, CtTuple};
 use openflow::text::ct_flush_text;
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
-use std::time::Instant;
 use units::Millis;
 
 static LOG: Module = Module::new("ct_dpif");
@@ -91,8 +90,7 @@ pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
 /// Visits some of the records of connections that the sweep has to visit, and removes expired connections. The main loop calls it in each
 /// turn, and until [`is_at_work`] is false.
 pub fn sweep(backer: &Backer, now: Millis) {
-    let start = Instant::now();
-    while backer.datapath.conntrack().sweep_some(IN_A_STEP, now) && start.elapsed() < STEP_TIME {}
+    step(|| backer.datapath.conntrack().sweep_some(IN_A_STEP, now));
 }
 
 /// Whether the sweep or a flush has records to visit.

@@ -77,7 +77,7 @@ pub use options::Options;
 pub use publish::publish;
 pub use run::expire;
 pub use switch::Switch;
-pub use tracking::{Flush, STEP_TIME};
+pub use tracking::{Flush, step};
 pub use unbridged::UnbridgedDatapath;
 
 #[cfg(test)]

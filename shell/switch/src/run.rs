@@ -67,7 +67,7 @@ impl Switch {
         if changed && self.db.is_ready() {
             dpdk_came_up = self.reconfigure();
             self.run_port_status();
-            (self.status.due, self.status.tunnels) = (true, true);
+            self.status.changed();
         }
         self.run_links();
         self.run_routes();
@@ -250,7 +250,7 @@ impl Switch {
             port.facts = Some(facts);
             let new = openflow_service::port_message(port);
             bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
-            (self.status.due, self.status.tunnels) = (true, true);
+            self.status.changed();
             if let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
                 backer.changed();
             }
@@ -355,7 +355,7 @@ impl Switch {
         self.configure_uplinks();
         self.mark_all_dirty();
         self.run_port_status();
-        (self.status.due, self.status.tunnels) = (true, true);
+        self.status.changed();
     }
 
     /// Adds what ends the next sleep.

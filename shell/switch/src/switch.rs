@@ -105,6 +105,13 @@ pub struct StatusDue {
     pub(crate) tunnels: bool,
 }
 
+impl StatusDue {
+    /// Ports, links or rows changed: the database gets the new states, those of tunnels too.
+    pub(crate) fn changed(&mut self) {
+        (self.due, self.tunnels) = (true, true);
+    }
+}
+
 /// A position in the list of all bridges and ports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Round {

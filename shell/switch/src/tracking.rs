@@ -8,9 +8,21 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Time of a step of the main loop that visits connections: what waits for the main loop is delayed by no more.
-pub const STEP_TIME: Duration = Duration::from_micros(50);
+const STEP_TIME: Duration = Duration::from_micros(50);
 /// Records of a flush between two looks at the clock: some microseconds.
 const IN_A_FLUSH: u32 = 32;
+
+/// Takes a step: calls `some`, which visits some connections and returns whether there are more, until there are none or [`STEP_TIME`]
+/// has passed. Returns whether there are more.
+pub fn step(mut some: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while some() {
+        if start.elapsed() >= STEP_TIME {
+            return true;
+        }
+    }
+    false
+}
 
 /// Timeouts, and flushes in progress.
 #[derive(Default)]
@@ -36,13 +48,10 @@ impl Flush {
 
     /// Takes a step. Returns whether there are more.
     pub fn some(&mut self, table: &Conntrack) -> bool {
-        let start = Instant::now();
-        loop {
+        step(|| {
             (self.next, _) = table.flush_some((self.next, IN_A_FLUSH), self.zone, &self.filter);
-            if self.next == 0 || start.elapsed() >= STEP_TIME {
-                return self.next != 0;
-            }
-        }
+            self.next != 0
+        })
     }
 }
 

@@ -64,7 +64,8 @@ pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceCon
     Ok(())
 }
 
-/// Applies a configuration; another kind or UDP port needs another port of the datapath, and its extensions are set anew.
+/// Applies a configuration to a tunnel that exists. If its kind, its UDP port or its extension for group policy changed, it shares the
+/// port of the datapath with other tunnels than before, or has a new one.
 fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, new: TunnelConfig) {
     let Some(backer) = switch.datapaths.of_mut(kind) else { return };
     let Some(port) = switch.bridges.get_mut(bridge).and_then(|b| b.ports.get_mut(&ofport)) else { return };

@@ -1,7 +1,7 @@
 //! Where a capture is written: a file, a pipe or a terminal, whose reader may stop reading.
 //!
-//! If nobody reads a pipe, it is full after 64 KiB, and a write to it does not return. So this waits in `poll(2)` until the pipe can be
-//! written. If a signal has asked the tool to end, and nothing was read for a second, this stops waiting.
+//! A pipe that nobody reads is full after 64 KiB, and then a write to it does not return. So the program first waits in `poll(2)` until
+//! the pipe has room. It stops waiting if a signal has asked it to end and nothing was read for a second.
 
 use runtime::signals::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
