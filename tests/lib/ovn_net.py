@@ -20,8 +20,9 @@ PROGRAMS = ("ovn-northd", "ovn-controller", "ovn-nbctl", "ovn-sbctl", "ovn-trace
 # Warnings that ovn-controller logs with any switch: about its own devices and bindings, connections of daemons that are
 # restarted, and a busy machine.
 USUAL = re.compile(r"\|(if_status|binding|vif_plug_provider|netdev_linux|timeval)\|WARN|br-int.mgmt: connection failed|connection attempt failed|"
-                   # ovn-controller connected to a southbound database that was restarted, before it had the rows again.
-                   r"\|ofctrl\|WARN\|req_cfg regressed from \d+ to 0|"
+                   # ovn-controller counts from 0 until it has the rows of a database that was restarted, and from 1 when the
+                   # daemon was restarted.
+                   r"\|ofctrl\|WARN\|req_cfg regressed from \d+ to [01]\b|"
                    # Tunnels are created after ports were bound.
                    r"\|physical\|.*(No tunnel endpoint found|Failed to locate tunnel)|"
                    "connection (closed|reset) by peer|connection dropped|send( error)?: Broken pipe|"
