@@ -69,9 +69,15 @@ fn after(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Item = Uu
 
 /// Columns that are never read: state that the switch writes, and notes of other programs. Changes of only
 /// these are ignored.
-const UNREAD: [&str; 19] = [
+const UNREAD: [&str; 25] = [
     "admin_state",
     "bfd_status",
+    "cfm_fault",
+    "cfm_fault_status",
+    "cfm_flap_count",
+    "cfm_health",
+    "cfm_remote_mpids",
+    "cfm_remote_opstate",
     "datapath_id",
     "datapath_version",
     "duplex",

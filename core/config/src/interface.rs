@@ -22,6 +22,8 @@ pub struct InterfaceConfig {
     pub other_config: BTreeMap<String, String>,
     /// `bfd`
     pub bfd: BTreeMap<String, String>,
+    /// `cfm_mpid`
+    pub cfm_mpid: Option<i64>,
     /// The requested OpenFlow port number, 1 to 65279.
     pub ofport_request: Option<u16>,
     /// `mtu_request` in bytes.
@@ -51,6 +53,7 @@ impl InterfaceConfig {
             options: row.map("options"),
             other_config,
             bfd: row.map("bfd"),
+            cfm_mpid: row.opt_int("cfm_mpid"),
             ofport_request: OFPORT_REQUEST.hold(row.opt_int("ofport_request")).map(|v| v as u16),
             mtu_request: row.opt_int("mtu_request").and_then(|v| u32::try_from(v).ok()),
             mac: row.opt_str("mac").map(str::to_owned),

@@ -180,6 +180,7 @@ mod tests {
             options: BTreeMap::from([("n".to_owned(), options.to_string())]),
             other_config: BTreeMap::new(),
             bfd: BTreeMap::new(),
+            cfm_mpid: None,
             ofport_request: None,
             mtu_request: None,
             mac: None,

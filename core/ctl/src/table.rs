@@ -84,8 +84,8 @@ commands! {
     BRIDGE_RECONNECT: c("bridge/reconnect", "[bridge]", 0, 1).by(SWITCH);
     CAPTURE_SHOW: hidden("capture/show", 0).by(SWITCH);
     CAPTURE_START: hidden_words("capture/start").by(SWITCH);
-    CFM_SET_FAULT: c("cfm/set-fault", "[interface] normal|false|true", 1, 2);
-    CFM_SHOW: c("cfm/show", "[interface]", 0, 1);
+    CFM_SET_FAULT: c("cfm/set-fault", "[interface] normal|false|true", 1, 2).by(SWITCH);
+    CFM_SHOW: c("cfm/show", "[interface]", 0, 1).by(SWITCH).help("prints CFM sessions").common();
     COVERAGE_READ_COUNTER: c("coverage/read-counter", "COUNTER", 1, 1).by(BOTH);
     COVERAGE_SHOW: c("coverage/show", "", 0, 0).by(BOTH).help("prints event counters of the program").common();
     DPCTL_ADD_DP: c("dpctl/add-dp", "dp [iface...]", 1, MANY).by(SWITCH).help("creates a datapath, with ports");

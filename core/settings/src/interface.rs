@@ -1,6 +1,6 @@
 //! Settings of `Interface`, except its column `options`.
 
-use crate::not_built::{CFM, LLDP};
+use crate::not_built::LLDP;
 use crate::setting::{I32, Setting, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -60,6 +60,17 @@ settings! {
     BFD_DST_IP = bfd("bfd_dst_ip").text_or("an IPv4 address", "169.254.1.0")
         .doc("Destination IP address of messages.");
     BFD_OAM = bfd("oam").flag(false).doc("Sets the OAM flag of tunnels that have one.");
+    CFM_MPID = column("cfm_mpid").opt_int(1, i64::MAX)
+        .doc("The port's id in connectivity fault management (CFM), at most 8191 unless extended; enables CFM.");
+    CFM_INTERVAL = oc("cfm_interval").int(1, I32, 1000)
+        .doc("Milliseconds between two CFM messages; one of 3, 10, 100, 1000, 10000, 60000, 600000 unless extended.");
+    CFM_EXTENDED = oc("cfm_extended").flag(false)
+        .doc("Extended mode of CFM: any id and interval, and the operational state.");
+    CFM_DEMAND = oc("cfm_demand").flag(false).doc("In extended mode, received traffic counts as a CFM message.");
+    CFM_OPSTATE = oc("cfm_opstate").choice(&["up", "down"], "up")
+        .doc("In extended mode, the operational state that CFM messages carry.");
+    CFM_CCM_VLAN = oc("cfm_ccm_vlan").text("1 to 4095, or random").doc("The VLAN of CFM messages.");
+    CFM_CCM_PCP = oc("cfm_ccm_pcp").int(0, 7, 0).doc("The priority of CFM messages.");
     INGRESS_POLICING_RATE = column("ingress_policing_rate").int(0, I32, 0)
         .doc("Maximum rate of received packets in kilobits per second, without Ethernet headers; 0: no limit.");
     INGRESS_POLICING_BURST = column("ingress_policing_burst").int(0, I32, 0).doc("Its burst in kilobits; 0: 8000.");
@@ -72,7 +83,6 @@ settings! {
 
 /// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
-    column("cfm_mpid").opt_int(1, 8191).asks_for(CFM).doc("The port's CFM id; enables CFM."),
     oc("emc-enable")
         .flag(true)
         .none("flow-cache selects the cache for all ports")
@@ -81,14 +91,5 @@ pub const OTHERS: &[Setting] = &[
         .text("")
         .none("flows are not offloaded to hardware")
         .doc("Preference of offload methods."),
-    oc("cfm_interval").int(1, 65_535, 1000).detail_of(CFM).doc("Milliseconds between two heartbeats."),
-    oc("cfm_extended").flag(false).detail_of(CFM).doc("Allows any interval of heartbeats."),
-    oc("cfm_demand").flag(false).detail_of(CFM).doc("Received traffic counts as heartbeat."),
-    oc("cfm_opstate")
-        .choice(&["up", "down"], "up")
-        .detail_of(CFM)
-        .doc("The operational state sent in heartbeats."),
-    oc("cfm_ccm_vlan").opt_int(1, 4095).detail_of(CFM).doc("The VLAN of heartbeats."),
-    oc("cfm_ccm_pcp").opt_int(1, 7).detail_of(CFM).doc("Their priority."),
     Setting::new("Interface", "lldp", "enable").flag(false).asks_for(LLDP).doc("LLDP on the port."),
 ];

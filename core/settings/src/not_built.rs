@@ -49,7 +49,6 @@ parts! {
     STP = part("spanning tree", "ports always forward: a loop is not broken");
     RSTP = part("rapid spanning tree", "ports always forward: a loop is not broken");
     SNOOPING = part("multicast snooping", "multicast is flooded");
-    CFM = part("CFM", "no heartbeats are sent, and none are expected");
     LLDP = part("LLDP", "no messages are sent, and received ones are forwarded like other frames");
     AUTO_ATTACH = part("auto-attach", "nothing is announced");
     IN_BAND = part("in-band control", "controllers are reached through the host's routing table");

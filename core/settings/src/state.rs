@@ -1,6 +1,6 @@
 //! The columns of the schema that are not settings: state that the switch writes, and columns of other programs.
 
-use crate::not_built::{CFM, Part, STP};
+use crate::not_built::{Part, STP};
 
 /// Which program writes a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,6 @@ pub enum Writer {
 use Writer::{NotBuilt, Others, Switch, Unwritten};
 
 const NO_STP: Writer = NotBuilt(STP);
-const NO_CFM: Writer = NotBuilt(CFM);
 
 /// The columns, by table.
 pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
@@ -75,12 +74,12 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
             ("status", Switch),
             ("statistics", Switch),
             ("bfd_status", Switch),
-            ("cfm_fault", NO_CFM),
-            ("cfm_fault_status", NO_CFM),
-            ("cfm_flap_count", NO_CFM),
-            ("cfm_health", NO_CFM),
-            ("cfm_remote_mpids", NO_CFM),
-            ("cfm_remote_opstate", NO_CFM),
+            ("cfm_fault", Switch),
+            ("cfm_fault_status", Switch),
+            ("cfm_flap_count", Switch),
+            ("cfm_health", Switch),
+            ("cfm_remote_mpids", Switch),
+            ("cfm_remote_opstate", Switch),
             ("lacp_current", Switch),
             ("external_ids", Others),
         ],

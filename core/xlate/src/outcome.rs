@@ -96,6 +96,11 @@ pub enum Effect {
         /// Time to live of the received packet.
         ttl: u8,
     },
+    /// Pass the packet, a CFM message, to a session.
+    Cfm {
+        /// The session of this port.
+        at: (BridgeId, OfPort),
+    },
     /// Pass the packet, a LACP message, to the port's bond.
     Lacp {
         /// The port that received it.

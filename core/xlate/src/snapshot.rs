@@ -10,7 +10,7 @@ use crate::tunnel_ports::TunnelPorts;
 use crate::underlay::Underlay;
 use bitflags::bitflags;
 use bridge::tunnel::PacketTypes;
-use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig, bfd};
+use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig, bfd, cfm};
 use cpu::Chain;
 use dpif::Capabilities;
 use flow::{Flow, Tunnel};
@@ -71,6 +71,8 @@ pub struct Port {
     pub tunnel: Option<Arc<TunnelConfig>>,
     /// The packets for its BFD session, if it has one.
     pub bfd: Option<bfd::Filter>,
+    /// The packets for its CFM session, if it has one.
+    pub cfm: Option<cfm::Filter>,
     /// LACP is enabled on it.
     pub lacp: bool,
     /// DSCP for packets of a queue: queue priority, DSCP shifted to its place in the TOS byte.
@@ -98,6 +100,7 @@ impl Port {
             may_enable: true,
             tunnel: None,
             bfd: None,
+            cfm: None,
             lacp: false,
             queue_dscp: Vec::new(),
         }

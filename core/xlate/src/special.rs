@@ -6,6 +6,7 @@ use crate::outcome::Effect;
 use crate::snapshot::Port;
 use crate::walk::Walk;
 use bridge::bfd::{DEFAULT_SOURCE, Filter, UDP_PORT};
+use bridge::cfm;
 use dpif::SlowReason;
 use flow::Mac;
 use flow::flow::frag;
@@ -25,7 +26,25 @@ impl Walk<'_> {
                 self.out.effects.push(Effect::Bfd { at, ttl: self.flow.nw_ttl });
             }
         }
-        is_bfd || self.is_lacp(port)
+        is_bfd || self.is_cfm(port) || self.is_lacp(port)
+    }
+
+    fn is_cfm(&mut self, port: &Port) -> bool {
+        let is_cfm = self.flow.dl_type == cfm::ETHERTYPE
+            && port.cfm.as_ref().is_some_and(|filter| self.is_to_point(filter));
+        if is_cfm {
+            self.out.slow |= SlowReason::CFM;
+            if self.side_effects {
+                self.out.effects.push(Effect::Cfm { at: (self.bridge.id, port.ofport) });
+            }
+        }
+        is_cfm
+    }
+
+    /// Whether a message of CFM is for the session with this filter.
+    fn is_to_point(&mut self, filter: &cfm::Filter) -> bool {
+        self.mask.dl_dst = Mac::BROADCAST;
+        self.flow.dl_dst == filter.eth_dst && self.has_key_0(filter.check_tnl_key)
     }
 
     fn is_lacp(&mut self, port: &Port) -> bool {
@@ -54,7 +73,7 @@ impl Walk<'_> {
             return false;
         }
         self.mask.tp_dst = u16::MAX;
-        self.flow.tp_dst == UDP_PORT && self.is_to(filter) && self.has_key_of(filter)
+        self.flow.tp_dst == UDP_PORT && self.is_to(filter) && self.has_key_0(filter.check_tnl_key)
     }
 
     fn is_to(&mut self, filter: &Filter) -> bool {
@@ -67,10 +86,11 @@ impl Walk<'_> {
         any
     }
 
-    fn has_key_of(&mut self, filter: &Filter) -> bool {
-        if filter.check_tnl_key {
+    /// Whether the tunnel key is 0, if that is to be checked.
+    fn has_key_0(&mut self, check: bool) -> bool {
+        if check {
             self.mask.tunnel.tun_id = u64::MAX;
         }
-        !filter.check_tnl_key || self.flow.tunnel.tun_id == 0
+        !check || self.flow.tunnel.tun_id == 0
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, unknown};
 use crate::requested::Requested;
-use crate::{actions_impl, bfd, bridge, capture, counters, detrace, dpctl, dpdk, dpif};
+use crate::{actions_impl, bfd, bridge, capture, cfm, counters, detrace, dpctl, dpdk, dpif};
 use crate::{
     dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, time, trace, tunnels, upcall, uplinks,
 };
@@ -50,6 +50,7 @@ pub(crate) fn execute(
         "bfd" => bfd::execute(switch, name, args),
         "bond" | "lacp" => uplinks::execute(switch, name, args),
         "bridge" => bridge::execute(switch, name, args),
+        "cfm" => cfm::execute(switch, name, args),
         "coverage" | "memory" => counters::execute(switch, name, args),
         "dpctl" => dpctl::execute(switch, name, args),
         "dpdk" | "netdev-dpdk" => dpdk::execute(switch, name, args),

@@ -13,6 +13,7 @@ mod bfd;
 mod bridge;
 mod caches;
 mod capture;
+mod cfm;
 mod commands;
 mod counters;
 mod detrace;

@@ -281,6 +281,7 @@ mod tests {
             change_seq: 0,
             told: None,
             bfd: None,
+            cfm: None,
             lacp: None,
             qos: Default::default(),
             counted: false,

@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `bridge.rs`, `port.rs`, `port_bfd.rs`, `bridge_mirror.rs`, `controller_state.rs`, `removed_ports.rs` | a bridge with its ports |
+//! | `bridge.rs`, `port.rs`, `port_session.rs`, `bridge_mirror.rs`, `controller_state.rs`, `removed_ports.rs` | a bridge with its ports |
 //! | `unfinished.rs` | work of several iterations: commits, dumps, barriers |
 //! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
@@ -47,10 +47,10 @@ mod nicira;
 mod not_built;
 mod packet_out;
 mod port;
-mod port_bfd;
 mod port_lacp;
 mod port_mod;
 mod port_qos;
+mod port_session;
 mod ports;
 pub mod reclaim;
 mod removed_ports;
@@ -72,9 +72,9 @@ pub use host::{Host, QueueCounts, Resumed};
 pub use least::Least;
 pub use monitor::run as run_monitors;
 pub use port::{Backing, BridgePort};
-pub use port_bfd::PortBfd;
 pub use port_lacp::{LacpFacts, PortLacp};
 pub use port_qos::{Details, PortQos, PortQueue};
+pub use port_session::{PortBfd, PortCfm};
 pub use ports::{Ports, Touched};
 pub use removed_ports::{RemovedPort, RemovedPorts};
 pub use requests::{go_on, handle};

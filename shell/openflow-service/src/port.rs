@@ -1,8 +1,8 @@
 //! A port of a bridge at run time.
 
-use crate::port_bfd::PortBfd;
 use crate::port_lacp::{LacpFacts, PortLacp};
 use crate::port_qos::PortQos;
+use crate::port_session::{PortBfd, PortCfm};
 use bridge::TunnelConfig;
 use flow::Mac;
 use netdev::device::{Facts, Netdev};
@@ -65,6 +65,8 @@ pub struct BridgePort {
     pub shown: Option<u64>,
     /// Its BFD session.
     pub bfd: Option<PortBfd>,
+    /// Its CFM session.
+    pub cfm: Option<PortCfm>,
     /// LACP, if its row enables it.
     pub lacp: Option<PortLacp>,
     /// QoS of the port.
@@ -121,11 +123,15 @@ impl BridgePort {
         self.facts.as_ref().is_none_or(|f| f.admin_up && f.link_up)
     }
 
-    /// Whether packets may be sent through it: it is up, and BFD and LACP, if enabled, allow it.
+    /// Whether one of the sessions of BFD and CFM allows it, if there is any.
+    pub fn sessions_allow(&self) -> bool {
+        let (bfd, cfm) = (self.bfd.as_ref().map(|s| s.forwarding), self.cfm.as_ref().map(|s| s.forwarding));
+        bfd.is_none() && cfm.is_none() || bfd == Some(true) || cfm == Some(true)
+    }
+
+    /// Whether packets may be sent through it: it is up, and BFD or CFM, and LACP, if enabled, allow it.
     pub fn may_enable(&self) -> bool {
-        self.is_up()
-            && self.bfd.as_ref().is_none_or(|bfd| bfd.forwarding)
-            && self.lacp.as_ref().is_none_or(|lacp| lacp.may_enable)
+        self.is_up() && self.sessions_allow() && self.lacp.as_ref().is_none_or(|lacp| lacp.may_enable)
     }
 
     /// Facts of the port for LACP.

@@ -134,6 +134,7 @@ fn port(number: u16) -> BridgePort {
         change_seq: 0,
         told: None,
         bfd: None,
+        cfm: None,
         lacp: None,
         qos: Default::default(),
         created: NOW,

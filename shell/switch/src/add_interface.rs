@@ -61,7 +61,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             running.port_news.insert(message.number);
             note_number(running, &interface);
             running.conns.send_port_status(PortReason::Add, &message, None, None);
-            crate::bfd::configure(switch, bridge, &interface);
+            crate::port_sessions::configure(switch, bridge, &interface);
         }
         // It is tried again at each change; a known failure is not logged again.
         Err(refusal) if running.failed.get(name).is_some_and(|f| f.why == refusal.why) => {}
@@ -167,6 +167,7 @@ fn open(
         facts,
         created: now,
         bfd: None,
+        cfm: None,
         lacp: None,
         qos: Default::default(),
         counted: false,
@@ -325,7 +326,7 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
     } else if let Err(text) = apply(switch, bridge, &interface, &desired.other_config) {
         remove_for_retry(switch, bridge, name, text.into());
     }
-    crate::bfd::configure(switch, bridge, &interface);
+    crate::port_sessions::configure(switch, bridge, &interface);
 }
 
 /// Updates the row ids of a port: rows may have been replaced by others of the same names.

@@ -48,7 +48,7 @@ pub struct Backer {
     pub handler: Arc<Handler>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
-    /// Runs the timers of BFD and LACP.
+    /// Runs the timers of BFD, CFM and LACP.
     pub timers: Timers,
     /// The handler threads.
     pub handlers: Handlers,

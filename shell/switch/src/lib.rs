@@ -5,7 +5,7 @@
 //! | `run.rs` | an iteration of the main loop: everything below, in its order |
 //! | `database.rs` | the replica of the database, and transactions to it |
 //! | `reconfigure.rs`, `steps.rs` | the sequence from a change of the database to the running switch; the steps of its plan |
-//! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `bfd/` | an interface: opened, changed, removed |
+//! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `port_sessions/` | an interface: opened, changed, removed |
 //! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs` | a bridge except its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
 //! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
@@ -22,7 +22,6 @@
 
 mod add_interface;
 mod backer;
-mod bfd;
 pub mod capabilities;
 mod configure_bridge;
 mod configure_limits;
@@ -49,6 +48,7 @@ mod next_snapshot;
 pub mod options;
 mod polling;
 mod port_numbers;
+mod port_sessions;
 mod publish;
 pub mod qos;
 mod reconfigure;

@@ -167,6 +167,7 @@ fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peer
         view.may_enable = port.may_enable();
         view.lacp = port.lacp.is_some();
         view.bfd = port.bfd.as_ref().map(|bfd| bfd.filter);
+        view.cfm = port.cfm.as_ref().map(|cfm| cfm.filter);
         view.tunnel = port.tunnel().cloned();
         view.queue_dscp = queue_dscp(row);
         floodable |= !view.flags.contains(PortFlags::NO_FLOOD);

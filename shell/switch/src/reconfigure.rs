@@ -34,7 +34,7 @@ impl Switch {
     ///
     /// 6. Datapaths: those without a bridge end, the others follow their rows and `other_config`.
     ///
-    /// 7. What depends on the ports of bridges: addresses, MTUs, BFD, bonds, QoS. All of it is published in this
+    /// 7. What depends on the ports of bridges: addresses, MTUs, sessions, bonds, QoS. All of it is published in this
     ///    iteration.
     ///
     /// 8. Interfaces that waited for DPDK are tried again, which needs the configuration in force.
@@ -127,7 +127,7 @@ impl Switch {
         for bridge in self.bridges.values_mut() {
             configure_bridge::follow_ports(bridge);
         }
-        self.update_bfd_addresses();
+        self.update_session_addresses();
         self.configure_uplinks();
         self.configure_qos();
         self.mark_all_dirty();

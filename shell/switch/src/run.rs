@@ -95,7 +95,7 @@ impl Switch {
         self.run_handlers();
         if !self.options.dummy_mode() {
             self.run_side_effects();
-            self.run_bfd();
+            self.run_port_sessions();
             self.run_uplinks();
             return;
         }
@@ -108,7 +108,7 @@ impl Switch {
                 waiting |= backer.workers.await_answers();
             }
             busy |= self.run_side_effects();
-            busy |= self.run_bfd();
+            busy |= self.run_port_sessions();
             busy |= self.run_uplinks();
             if busy || self.datapaths.of_bridges().any(|b| !b.changes.is_empty()) {
                 polls += 1;
@@ -130,7 +130,8 @@ impl Switch {
             let changes = std::mem::take(&mut backer.changes);
             if !changes.is_empty() {
                 publish(backer, &mut self.bridges, &self.underlay);
-                backer.handler.bfd.published(now);
+                backer.handler.bfd.ports.published(now);
+                backer.handler.cfm.ports.published(now);
                 backer.revalidator.take(changes, backer.shared.version());
                 backer.shared.live.hand_over(backer.noted);
             }
@@ -261,7 +262,7 @@ impl Switch {
         if !vanished.is_empty() {
             self.ports_changed();
         }
-        self.update_bfd_addresses();
+        self.update_session_addresses();
     }
 
     fn run_openflow(&mut self, now: Millis) {
@@ -390,7 +391,7 @@ impl Switch {
             set.deadline(self.last.idle + IDLE_INTERVAL);
         }
         let timers = self.datapaths.of_bridges().filter_map(|b| b.timers.deadline());
-        let protocols = timers.chain(self.bfd_deadlines()).chain(self.uplink_deadlines());
+        let protocols = timers.chain(self.session_deadlines()).chain(self.uplink_deadlines());
         protocols.for_each(|deadline| set.deadline(deadline));
     }
 

@@ -10,6 +10,7 @@ use crate::next_snapshot::Peers;
 use crate::run::STATUS_INTERVAL;
 use crate::switch::{Round, Switch};
 use crate::wanted_row::Wanted;
+use bridge::cfm::Status;
 use flow::Mac;
 use netdev::stats::Stats;
 use openflow_service::{Backing, Bridge, BridgePort, Touched};
@@ -328,9 +329,22 @@ fn failed_row(bridge: &Bridge, name: &str) -> Option<Wanted> {
     Some(row)
 }
 
+/// The columns of CFM, which are empty without it.
+fn cfm_columns(row: &mut Wanted, status: Option<&Status>) {
+    let (faults, ids) = status.map(|s| (s.faults.clone(), s.remote_ids.clone())).unwrap_or_default();
+    let is_up = status.and_then(|s| s.remote_is_up);
+    row.set("cfm_fault", optional(status.map(|s| !s.faults.is_empty())));
+    row.set("cfm_fault_status", Datum::set(faults));
+    row.set("cfm_flap_count", optional(status.map(|s| s.flaps as i64)));
+    row.set("cfm_health", optional(status.and_then(|s| s.health).map(i64::from)));
+    row.set("cfm_remote_mpids", Datum::set(ids.into_iter().map(|id| id as i64)));
+    row.set("cfm_remote_opstate", optional(is_up.map(|is_up| if is_up { "up" } else { "down" })));
+}
+
 fn device_row(port: &BridgePort) -> Wanted {
     let mut row = Wanted::new("Interface", port.uuid);
     row.strings("bfd_status", &port.bfd.as_ref().map(|bfd| bfd.status.clone()).unwrap_or_default());
+    cfm_columns(&mut row, port.cfm.as_ref().map(|cfm| &cfm.status));
     row.set("lacp_current", optional(port.lacp.as_ref().map(|lacp| lacp.is_current)));
     let number = if port.ofport == OfPort::LOCAL { 65534 } else { i64::from(port.ofport.0) };
     row.set("ofport", Datum::scalar(number));

@@ -76,7 +76,7 @@ impl Switch {
             Step::RemoveBridge { bridge } => {
                 if let Some(gone) = self.bridges.remove(bridge) {
                     let backer = self.datapaths.of_bridge(&gone);
-                    backer.iter().for_each(|backer| crate::bfd::forget_all(backer, &gone));
+                    backer.iter().for_each(|backer| crate::port_sessions::forget_all(backer, &gone));
                     runtime::info!(LOG, "bridge {bridge}: deleted bridge {}", gone.name);
                     self.flush_neighbours(Some(bridge));
                 }
@@ -151,7 +151,7 @@ impl Switch {
         }
         if let Some(backer) = self.datapaths.of_bridge_mut(running) {
             backer.patches.forget(running.id, ofport);
-            crate::bfd::forget(backer, (running.id, ofport));
+            crate::port_sessions::forget(backer, (running.id, ofport));
             match (port.number(), port.tunnel()) {
                 (Some(number), Some(_)) => backer.leave_tunnel(number),
                 (Some(number), None) => backer.remove_port(number),

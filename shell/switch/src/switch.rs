@@ -128,7 +128,7 @@ pub struct Periodic {
     pub expiry: Millis,
     /// Folding statistics, expiring megaflows.
     pub idle: Millis,
-    /// Updating BFD's counts of received packets.
+    /// Updating the sessions' counts of received packets.
     pub counts: Millis,
     /// Reading link states of devices.
     pub looks: Millis,

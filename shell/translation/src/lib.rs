@@ -7,7 +7,7 @@
 //! | `changes.rs`, `live_changes.rs`, `macs.rs` | changes that translations depend on; the learning tables | any |
 //! | `neighbours.rs` | the next hops of tunnels | any |
 //! | `revalidate/` | revalidates the megaflows that a change concerns | revalidator |
-//! | `timers/`, `bfd/`, `lacp/` | BFD and LACP, with a thread for their timers | timers |
+//! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lacp/` | BFD, CFM and LACP, with a thread for their timers | timers |
 //! | `patch_counters.rs` | counters of patch ports and tunnels | any |
 //! | `knobs.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |
 //!
@@ -15,6 +15,7 @@
 //! carries out the side effects that packets queued (`SharedState::take_side_effects`).
 
 pub mod bfd;
+pub mod cfm;
 pub mod changes;
 mod flow_log;
 pub mod flow_text;
@@ -26,6 +27,7 @@ pub mod macs;
 pub mod neighbours;
 mod note_neighbour;
 pub mod patch_counters;
+pub mod port_sessions;
 mod protocol_state;
 pub mod published;
 pub mod revalidate;
@@ -35,7 +37,6 @@ pub mod timers;
 pub mod trace_text;
 pub mod upcall;
 
-pub use bfd::sessions::Sessions;
 pub use changes::Changes;
 pub use flow_log::dumped as log_dump;
 pub use held_packet::HeldPacket;
@@ -43,6 +44,7 @@ pub use knobs::Knobs;
 pub use macs::SharedMacs;
 pub use neighbours::SharedNeighbours;
 pub use patch_counters::PatchCounters;
+pub use port_sessions::PortKey;
 pub use published::Published;
 pub use revalidate::check::{Finding, compare};
 pub use revalidate::thread::Revalidator;

@@ -1,4 +1,4 @@
-//! The state of a protocol for the ports of a datapath (BFD, LACP): several threads change it, and the main loop takes reports of what
+//! The state of a protocol for the ports of a datapath (BFD, CFM, LACP): several threads change it, and the main loop takes reports of what
 //! has changed.
 
 use crate::shared_state::SharedState;

@@ -3,7 +3,8 @@
 use crate::macs::SharedMacs;
 use std::collections::HashMap;
 use std::sync::Arc;
-use xlate::{BridgeId, Snapshot};
+use units::OfPort;
+use xlate::{BridgeId, Port, Snapshot};
 
 /// A snapshot with its version and the learning tables that belong to it.
 pub struct Published {
@@ -13,4 +14,11 @@ pub struct Published {
     pub snapshot: Snapshot,
     /// The learning tables of the snapshot's bridges.
     pub macs: HashMap<BridgeId, Arc<SharedMacs>>,
+}
+
+impl Published {
+    /// A port of a bridge.
+    pub(crate) fn port(&self, (bridge, port): (BridgeId, OfPort)) -> Option<&Port> {
+        self.snapshot.bridge(bridge)?.port(port)
+    }
 }

@@ -1,19 +1,9 @@
 //! The events that a session reports for the log.
 
 use super::message::{Diagnostic, Message, Refusal, State};
+use crate::event_level::Level;
 use std::fmt;
 use units::Millis;
-
-/// The log level of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// The administrator should look at it.
-    Warn,
-    /// For information.
-    Info,
-    /// For debugging.
-    Debug,
-}
 
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Event, Level};
+pub use event::Event;
 pub use frame::{TTL, UDP_PORT, payload};
 pub use message::{Diagnostic, Flags, MESSAGE_LEN, Message, Refusal, State};
 pub use session::{Identity, Session};

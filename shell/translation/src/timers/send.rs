@@ -1,7 +1,7 @@
 //! Sends protocol messages through their ports like other packets of the switch: a patch port passes them to the next
 //! bridge, and a tunnel adds its header. They do not go through the OpenFlow tables.
 
-use crate::bfd::sessions::Due;
+use crate::port_sessions::Due;
 use crate::published::Published;
 use crate::upcall::handler::Handler;
 use crate::upcall::inject::OwnFrame;
@@ -13,12 +13,14 @@ use units::Millis;
 /// Bit of the field `tun_flags` that marks packets of operation and maintenance (OAM).
 const OAM: u128 = 1;
 
-/// Sends the BFD and LACP messages that are due. Returns whether there were any.
+/// Sends the messages of BFD, CFM and LACP that are due. Returns whether there were any.
 pub fn send_due(handler: &Handler, datapath: &Datapath, now: Millis) -> bool {
     let published = handler.shared.published();
     let plain = |(at, frame)| Due { at, frame, oam: false };
     let lacp = handler.lacp.take_due(now).into_iter().map(plain);
-    let due: Vec<Due> = handler.bfd.take_due(&published, now).into_iter().chain(lacp).collect();
+    let sessions =
+        handler.bfd.take_due(&published, now).into_iter().chain(handler.cfm.take_due(&published, now));
+    let due: Vec<Due> = sessions.chain(lacp).collect();
     due.iter().for_each(|due| send(handler, datapath, &published, due, now));
     !due.is_empty()
 }

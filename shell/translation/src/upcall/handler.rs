@@ -2,7 +2,8 @@
 //!
 //! **Threads**: handler threads, and any worker during its poll. Nothing here waits for the main loop.
 
-use crate::bfd::sessions::Sessions;
+use crate::bfd;
+use crate::cfm;
 use crate::knobs::Knobs;
 use crate::lacp::groups::Groups;
 use crate::patch_counters::PatchCounters;
@@ -41,7 +42,9 @@ pub struct Handler {
     /// Results of shadow checks.
     pub shadow_checks: ShadowCheckCounts,
     /// BFD sessions on its ports.
-    pub bfd: Sessions,
+    pub bfd: bfd::sessions::Sessions,
+    /// CFM sessions on its ports.
+    pub cfm: cfm::sessions::Sessions,
     /// LACP on its ports.
     pub lacp: Groups,
     /// Wakes the timers thread when a timer is due sooner than before.
@@ -53,7 +56,8 @@ impl Handler {
     pub fn new(kind: &str, shared: Arc<SharedState>, patches: Arc<PatchCounters>, seed: u64) -> Handler {
         let wakeup = Arc::default();
         Handler {
-            bfd: Sessions::new(&shared, &wakeup, seed),
+            bfd: bfd::sessions::Sessions::new(&shared, &wakeup, seed),
+            cfm: cfm::sessions::Sessions::new(&shared, &wakeup, seed),
             lacp: Groups::new(&shared, &wakeup),
             wakeup,
             shared,
@@ -98,6 +102,7 @@ impl Handler {
                 Effect::FinTimeout(fin) => self.shared.enqueue(SideEffect::FinTimeout(fin)),
                 Effect::Lacp { at } => self.lacp.receive(at, packet, now),
                 Effect::Bfd { at, ttl } => self.bfd.receive(at, packet, ttl, now),
+                Effect::Cfm { at } => self.cfm.receive(at, packet, now),
                 Effect::Neighbour { bridge, ip, mac } => self.shared.note_neighbour(&bridge, ip, mac, now),
                 Effect::Solicit(solicitation) => self.shared.enqueue(SideEffect::Solicit(solicitation)),
                 Effect::Hold(held) => self.shared.hold(*held, packet, now),

@@ -1,0 +1,310 @@
+//! One session: its state and its timers.
+
+use super::event::Event;
+use super::fault::Faults;
+use super::frame::{Filter, frame};
+use super::message::Message;
+use super::settings::{Interval, Settings, Vlan, WrongId};
+use flow::Mac;
+use std::collections::BTreeMap;
+use units::Millis;
+
+/// Checks in the time over which health is computed.
+const HEALTH_CHECKS: u32 = 6;
+/// Messages of a remote point that are expected in this time; a check takes 3.5 intervals of messages.
+const HEALTH_MESSAGES: u32 = HEALTH_CHECKS * 7 / 2;
+/// In demand mode a message is needed within this many intervals, whatever the traffic.
+pub(super) const DEMAND_INTERVALS: u64 = 100;
+
+/// A remote maintenance point.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RemotePoint {
+    /// A message was received since the last check.
+    pub(super) heard: bool,
+    /// It is operationally up.
+    pub(super) is_up: bool,
+    /// Number of its last message; 0: none yet.
+    pub(super) sequence: u32,
+    /// Its messages without a fault since health was computed.
+    pub(super) messages: u32,
+    /// When its last message was received.
+    pub(super) last_rx: Millis,
+}
+
+/// How many of the expected messages arrive.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Health {
+    /// Percentage of the expected messages that arrived; `None`: there is more than one remote point, or it is too early.
+    pub(super) percent: Option<u8>,
+    /// Checks since it was computed.
+    checks: u32,
+}
+
+/// Demand mode: traffic as a sign of life.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Demand {
+    /// Packets that the port has received, as last reported.
+    pub(super) packets: u64,
+    /// The same at the last check.
+    pub(super) packets_at_check: u64,
+    /// Until then traffic is sufficient without another message.
+    pub(super) message_until: Millis,
+}
+
+/// A session; see the module.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) settings: Settings,
+    pub(super) interval: Interval,
+    mac: Mac,
+    random: fastrand::Rng,
+    /// Number of our last message.
+    sequence: u32,
+    last_tx: Option<Millis>,
+    /// When the next message is due; `None`: at once.
+    pub(super) next_tx: Option<Millis>,
+    /// When remote points are checked next.
+    pub(super) next_check: Millis,
+    /// There has been a check.
+    was_checked: bool,
+    pub(super) points: BTreeMap<u64, RemotePoint>,
+    /// Identifiers of the points that were heard before the last check.
+    pub(super) heard: Vec<u64>,
+    /// Faults found by the last check.
+    faults: Faults,
+    /// Faults of messages since the last check.
+    pub(super) received_faults: Faults,
+    /// The state that a command forced: whether there is a fault.
+    forced: Option<bool>,
+    /// No remote point is operationally down.
+    pub(super) remote_is_up: bool,
+    pub(super) health: Health,
+    /// How often a fault came or went.
+    pub(super) flaps: u64,
+    pub(super) demand: Demand,
+    has_news: bool,
+    pub(super) events: Vec<Event>,
+}
+
+impl Session {
+    /// A session that has heard nobody, for a port with address `mac` that has received `packets`. `seed`: for random
+    /// VLANs.
+    ///
+    /// # Errors
+    ///
+    /// The identifier of the settings is none.
+    pub fn new(
+        settings: Settings,
+        mac: Mac,
+        packets: u64,
+        seed: u64,
+        now: Millis,
+    ) -> Result<Session, WrongId> {
+        settings.check()?;
+        let interval = settings.sent_interval();
+        Ok(Session {
+            next_check: now + settings.check_interval(interval),
+            interval,
+            settings,
+            mac,
+            random: fastrand::Rng::with_seed(seed),
+            sequence: 0,
+            last_tx: None,
+            next_tx: None,
+            was_checked: false,
+            points: BTreeMap::new(),
+            heard: Vec::new(),
+            faults: Faults::empty(),
+            received_faults: Faults::empty(),
+            forced: None,
+            remote_is_up: true,
+            health: Health::default(),
+            flaps: 0,
+            demand: Demand { packets, packets_at_check: packets, ..Demand::default() },
+            has_news: true,
+            events: Vec::new(),
+        })
+    }
+
+    /// Applies new settings.
+    ///
+    /// # Errors
+    ///
+    /// The identifier is none; the session is as before.
+    pub fn configure(&mut self, settings: Settings, now: Millis) -> Result<(), WrongId> {
+        settings.check()?;
+        if settings.has_demand() && !self.settings.has_demand() {
+            self.demand.packets_at_check = self.demand.packets;
+        }
+        let interval = settings.sent_interval();
+        if interval != self.interval {
+            self.interval = interval;
+            self.next_tx = None;
+            self.next_check = now + settings.check_interval(interval);
+        }
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// Sets the MAC address of the port.
+    pub fn set_mac(&mut self, mac: Mac) {
+        self.mac = mac;
+    }
+
+    /// Which frames are for the session.
+    pub fn filter(&self) -> Filter {
+        Filter::new(self.settings.extended, self.settings.check_tnl_key)
+    }
+
+    /// Whether the session needs the number of packets that the port has received.
+    pub fn counts_traffic(&self) -> bool {
+        self.settings.has_demand()
+    }
+
+    /// Updates the number of packets that the port has received.
+    pub fn count_traffic(&mut self, packets: u64) {
+        self.demand.packets = packets;
+    }
+
+    /// Forces a fault, or its absence; `None`: no longer.
+    pub fn force_fault(&mut self, forced: Option<bool>) {
+        self.forced = forced;
+        self.has_news = true;
+    }
+
+    /// The faults, or what a command forced instead.
+    pub fn faults(&self) -> Faults {
+        match self.forced {
+            Some(true) => Faults::OVERRIDE,
+            Some(false) => Faults::empty(),
+            None => self.faults,
+        }
+    }
+
+    /// Whether a command decides on faults.
+    pub(super) fn is_forced(&self) -> bool {
+        self.forced.is_some()
+    }
+
+    /// The operational state of the remote points; `None` outside extended mode.
+    pub fn remote_is_up(&self) -> Option<bool> {
+        self.settings.extended.then_some(self.remote_is_up)
+    }
+
+    /// Whether packets may be sent through the port.
+    pub fn is_forwarding(&self) -> bool {
+        self.faults().is_empty() && self.remote_is_up() != Some(false)
+    }
+
+    /// When the session must be called next.
+    pub fn deadline(&self) -> Millis {
+        self.next_tx.unwrap_or_default().min(self.next_check)
+    }
+
+    /// Returns the frame to send now, if one is due.
+    pub fn transmit(&mut self, now: Millis) -> Option<Vec<u8>> {
+        if self.next_tx.is_some_and(|at| now < at) {
+            return None;
+        }
+        self.next_tx = Some(now + self.interval.time);
+        self.sequence = self.sequence.wrapping_add(1);
+        let (delay, expected) = (now.since(self.last_tx.unwrap_or(now)), self.interval.time);
+        if delay.0 * 2 > expected.0 * 3 {
+            self.events.push(Event::Late { delay, expected, sequence: self.sequence });
+        }
+        self.last_tx = Some(now);
+        let vlan = match self.settings.vlan {
+            Vlan::Id(id) => id,
+            Vlan::Random => self.random.u16(..),
+        };
+        Some(frame(&self.message(), self.settings.extended, self.mac, vlan, self.settings.priority))
+    }
+
+    fn message(&self) -> Message {
+        let Settings { id, extended, is_up, .. } = self.settings;
+        let Interval { code, time } = self.interval;
+        // Receivers in extended mode do not read the short identifier.
+        let short = if extended {
+            [id, id >> 16, id >> 32, id >> 48].iter().fold(0, |all, part| all ^ *part as u16)
+        } else {
+            id as u16
+        };
+        Message {
+            sequence: self.sequence,
+            id: short,
+            extended_id: if extended { id } else { 0 },
+            rdi: self.was_checked && self.points.is_empty(),
+            is_down: extended && !is_up,
+            is_of_our_association: true,
+            interval_code: code,
+            extended_interval: if code == 0 { time } else { Millis(0) },
+        }
+    }
+
+    /// Checks the remote points, if that is due.
+    pub fn run(&mut self, now: Millis) {
+        if now < self.next_check {
+            return;
+        }
+        let before = (self.health.percent, self.remote_is_up, self.flaps, self.heard.clone(), self.faults);
+        self.next_check = now + self.settings.check_interval(self.interval);
+        let mut faults = std::mem::take(&mut self.received_faults);
+        self.count_health();
+        self.forget_silent(now);
+        if self.points.is_empty() {
+            faults |= Faults::RECV;
+        }
+        if faults != self.faults {
+            self.events.push(Event::Faults { from: self.faults, to: faults });
+            self.flaps += u64::from(self.faults.is_empty() || faults.is_empty());
+            self.faults = faults;
+        }
+        self.was_checked = true;
+        self.has_news |=
+            before != (self.health.percent, self.remote_is_up, self.flaps, self.heard.clone(), self.faults);
+    }
+
+    /// Health after a number of checks: the percentage of the expected messages, if there is one remote point.
+    fn count_health(&mut self) {
+        if self.health.checks == HEALTH_CHECKS {
+            let several = self.points.len() > 1;
+            let percent = self.points.values_mut().next().map_or(0, |point| {
+                if several { 0 } else { std::mem::take(&mut point.messages) * 100 / HEALTH_MESSAGES }
+            });
+            self.health.percent = (!several).then_some(percent.min(100) as u8);
+            self.health.checks = 0;
+        }
+        self.health.checks += 1;
+    }
+
+    /// Forgets points that were not heard since the last check, except if traffic stands for their messages.
+    fn forget_silent(&mut self, now: Millis) {
+        let demand = &mut self.demand;
+        let traffic = self.settings.has_demand()
+            && self.points.len() == 1
+            && demand.packets > demand.packets_at_check
+            && now < demand.message_until;
+        demand.packets_at_check = demand.packets;
+        let silent = self.points.iter().filter(|(_, point)| !point.heard);
+        self.events
+            .extend(silent.map(|(id, point)| Event::Silent { id: *id, time: now.since(point.last_rx) }));
+        let heard = || self.points.values().filter(|point| point.heard);
+        if heard().any(|point| !point.is_up) {
+            self.remote_is_up = false;
+        } else if heard().next().is_some() {
+            self.remote_is_up = true;
+        }
+        self.heard = self.points.iter().filter(|(_, point)| point.heard).map(|(id, _)| *id).collect();
+        self.points.retain(|_, point| std::mem::take(&mut point.heard) || traffic);
+    }
+
+    /// The events since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether the columns of the database have changed since the last call.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+}

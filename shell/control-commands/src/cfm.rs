@@ -1,0 +1,42 @@
+//! `cfm/*`: sessions of connectivity fault management.
+
+use crate::answer::{Answer, unknown};
+use ctl::names;
+use switch::Switch;
+
+pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    match (name, args) {
+        (names::CFM_SHOW, [interface]) => show(switch, Some(interface)).into(),
+        (names::CFM_SHOW, _) => show(switch, None).into(),
+        (names::CFM_SET_FAULT, [interface, word]) => set_fault(switch, Some(interface), word).into(),
+        (names::CFM_SET_FAULT, [word]) => set_fault(switch, None, word).into(),
+        _ => unknown(name),
+    }
+}
+
+fn show(switch: &Switch, interface: Option<&str>) -> Result<String, String> {
+    let now = switch.clock.now();
+    let mut all: Vec<(String, String)> =
+        switch.datapaths.of_bridges().flat_map(|b| b.handler.cfm.show(interface, now)).collect();
+    if interface.is_some() && all.is_empty() {
+        return Err("no such CFM object".to_owned());
+    }
+    all.sort();
+    Ok(all.iter().map(|(name, text)| format!("---- {name} ----\n{text}")).collect())
+}
+
+fn set_fault(switch: &Switch, interface: Option<&String>, word: &str) -> Result<String, String> {
+    let forced = match word.to_ascii_lowercase().as_str() {
+        "true" => Some(true),
+        "false" => Some(false),
+        "normal" => None,
+        _ => return Err("unknown fault string".to_owned()),
+    };
+    let now = switch.clock.now();
+    let set = |b: &switch::Backer| b.handler.cfm.force_fault(interface.map(String::as_str), forced, now);
+    let any = switch.datapaths.of_bridges().fold(false, |any, b| any | set(b));
+    match any || interface.is_none() {
+        true => Ok("OK".to_owned()),
+        false => Err("no such CFM object".to_owned()),
+    }
+}

@@ -1,0 +1,108 @@
+//! Applies rows to sessions. **Thread**: the main loop.
+
+use super::{bfd_settings, cfm_settings};
+use crate::backer::Backer;
+use crate::switch::Switch;
+use bridge::cfm::Status;
+use config::InterfaceConfig;
+use flow::Mac;
+use openflow::port::PortReason;
+use openflow_service::{Backing, Bridge, BridgePort, PortBfd, PortCfm, port_message};
+use runtime::Module;
+use std::collections::BTreeMap;
+use translation::{PatchCounters, PortKey};
+use units::Millis;
+use xlate::BridgeId;
+
+static BFD: Module = Module::new("bfd");
+static CFM: Module = Module::new("cfm");
+
+/// What a session needs to know of its port: its address, and how many packets it has received.
+type Facts = (Mac, u64);
+
+/// Creates, changes or removes the sessions of an existing interface as its row says.
+pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) {
+    let now = switch.clock.now();
+    let Some(running) = switch.bridges.get_mut(bridge) else { return };
+    let Some(backer) = switch.datapaths.of_bridge(running) else { return };
+    let id = running.id;
+    let Some(port) = running.port_named_mut(&interface.name) else { return };
+    let (at, old) = ((id, port.ofport), port_message(port));
+    let facts = (port.hw_addr(), received(port, id, &backer.patches));
+    configure_bfd(backer, port, at, interface, facts, now);
+    configure_cfm(backer, port, at, interface, facts, now);
+    // If controllers have not been told of the port yet, they get its full state then.
+    if port.told.is_none() {
+        let new = port_message(port);
+        port_changed(running, &new, &old);
+    }
+}
+
+fn port_changed(running: &mut Bridge, new: &openflow::port::Port, old: &openflow::port::Port) {
+    running.conns.send_port_status(PortReason::Modify, new, Some(old), None);
+}
+
+fn configure_bfd(
+    backer: &Backer,
+    port: &mut BridgePort,
+    at: PortKey,
+    row: &InterfaceConfig,
+    facts: Facts,
+    now: Millis,
+) {
+    let Some((settings, wrong)) = bfd_settings::read(&row.bfd) else {
+        backer.handler.bfd.ports.forget(at);
+        port.bfd = None;
+        return;
+    };
+    wrong.iter().for_each(|text| runtime::err!(BFD, "{}: {text}", row.name));
+    let filter = settings.filter;
+    backer.handler.bfd.configure(at, &row.name, settings, facts, now);
+    match &mut port.bfd {
+        Some(known) => known.filter = filter,
+        // The session's first report arrives before anything else happens.
+        None => port.bfd = Some(PortBfd { filter, forwarding: false, status: BTreeMap::new() }),
+    }
+}
+
+fn configure_cfm(
+    backer: &Backer,
+    port: &mut BridgePort,
+    at: PortKey,
+    row: &InterfaceConfig,
+    facts: Facts,
+    now: Millis,
+) {
+    let configured = cfm_settings::read(row).and_then(|settings| {
+        let result = backer.handler.cfm.configure(at, &row.name, settings, facts, now);
+        result.map_err(|wrong| runtime::warn!(CFM, "{}: {wrong}; there is no CFM on the port", row.name)).ok()
+    });
+    match (configured, &mut port.cfm) {
+        (Some(filter), Some(known)) => known.filter = filter,
+        // A session has no fault until its first check.
+        (Some(filter), none) => *none = Some(PortCfm { filter, forwarding: true, status: Status::default() }),
+        (None, known) => {
+            backer.handler.cfm.ports.forget(at);
+            *known = None;
+        }
+    }
+}
+
+/// Removes the sessions of a port.
+pub(crate) fn forget(backer: &Backer, at: PortKey) {
+    backer.handler.bfd.ports.forget(at);
+    backer.handler.cfm.ports.forget(at);
+}
+
+/// Removes the sessions of a bridge that is removed.
+pub(crate) fn forget_all(backer: &Backer, bridge: &Bridge) {
+    bridge.ports.keys().for_each(|ofport| forget(backer, (bridge.id, *ofport)));
+}
+
+/// Packets that the port has received.
+pub(super) fn received(port: &mut BridgePort, bridge: BridgeId, patches: &PatchCounters) -> u64 {
+    match &mut port.backing {
+        Backing::Device { netdev, .. } => netdev.stats().ok().and_then(|s| s.rx_packets).unwrap_or_default(),
+        Backing::Patch { .. } | Backing::Tunnel { .. } => patches.get(bridge, port.ofport).rx_packets,
+    }
+}

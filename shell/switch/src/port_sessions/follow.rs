@@ -1,0 +1,105 @@
+//! Counts and addresses for the sessions, and their reports for ports. **Thread**: the main loop.
+
+use super::configure::received;
+use crate::backer::Backer;
+use crate::switch::Switch;
+use openflow_service::BridgePort;
+use translation::PortKey;
+use units::Millis;
+
+/// Interval at which sessions get the number of received packets, if they need it.
+const COUNT_INTERVAL: Millis = Millis(100);
+
+/// Ports whose sessions need the number of received packets.
+fn counting(backer: &Backer) -> Vec<PortKey> {
+    let handler = &backer.handler;
+    let of_bfd = if handler.bfd.ports.is_empty() { Vec::new() } else { handler.bfd.counting() };
+    let of_cfm = if handler.cfm.ports.is_empty() { Vec::new() } else { handler.cfm.counting() };
+    of_bfd.into_iter().chain(of_cfm).collect()
+}
+
+fn has_sessions(backer: &Backer) -> bool {
+    !backer.handler.bfd.ports.is_empty() || !backer.handler.cfm.ports.is_empty()
+}
+
+impl Switch {
+    /// Updates counts of received packets, runs the sessions' timers if no thread does, and applies their reports.
+    /// Returns whether anything happened.
+    pub(crate) fn run_port_sessions(&mut self) -> bool {
+        let now = self.clock.now();
+        let mut any = false;
+        self.count_for_sessions(now);
+        let kinds: Vec<String> = self.datapaths.kinds();
+        for kind in kinds {
+            let Some(backer) = self.datapaths.of_mut(&kind) else { continue };
+            any |= backer.timers.run(now);
+            let bfd = backer.handler.bfd.take_changed_reports(now);
+            let cfm = backer.handler.cfm.take_changed_reports(now);
+            any |= !bfd.is_empty() || !cfm.is_empty();
+            for (at, report) in bfd {
+                self.apply_report(&kind, at, |port| {
+                    let Some(bfd) = &mut port.bfd else { return };
+                    (bfd.status, bfd.forwarding) = (report.status, report.forwarding);
+                });
+            }
+            for (at, report) in cfm {
+                self.apply_report(&kind, at, |port| {
+                    let Some(cfm) = &mut port.cfm else { return };
+                    (cfm.status, cfm.forwarding) = (report.status, report.forwarding);
+                });
+            }
+        }
+        any
+    }
+
+    fn count_for_sessions(&mut self, now: Millis) {
+        if !self.options.dummy_mode() && now.since(self.last.counts) < COUNT_INTERVAL {
+            return;
+        }
+        self.last.counts = now;
+        for backer in self.datapaths.of_bridges() {
+            for at in counting(backer) {
+                let bridge = self.bridges.values_mut().find(|b| b.id == at.0);
+                let port = bridge.and_then(|b| b.ports.to_ask(&at.1));
+                let Some(port) = port else { continue };
+                let packets = received(port, at.0, &backer.patches);
+                backer.handler.bfd.count_traffic(at, packets, now);
+                backer.handler.cfm.count_traffic(at, packets, now);
+            }
+        }
+    }
+
+    /// Applies the report of a session to its port.
+    fn apply_report(&mut self, kind: &str, at: PortKey, apply: impl FnOnce(&mut BridgePort)) {
+        let Some(bridge) = self.bridges.values_mut().find(|b| b.id == at.0) else { return };
+        let Some(before) = bridge.ports.get(&at.1).map(BridgePort::sessions_allow) else { return };
+        self.status.due = true;
+        bridge.change_port(at.1, apply);
+        let after = bridge.ports.get(&at.1).map(BridgePort::sessions_allow);
+        if after != Some(before)
+            && let Some(backer) = self.datapaths.of_mut(kind)
+        {
+            backer.changed();
+        }
+    }
+
+    /// Updates sessions with the MAC addresses of their ports.
+    pub(crate) fn update_session_addresses(&self) {
+        let now = self.clock.now();
+        for bridge in self.bridges.values() {
+            let backer = self.datapaths.of_bridge(bridge);
+            let Some(backer) = backer.filter(|b| has_sessions(b)) else { continue };
+            for port in bridge.ports.values().filter(|p| p.bfd.is_some() || p.cfm.is_some()) {
+                let at = (bridge.id, port.ofport);
+                backer.handler.bfd.set_mac(at, port.hw_addr(), now);
+                backer.handler.cfm.set_mac(at, port.hw_addr(), now);
+            }
+        }
+    }
+
+    /// When the main loop has to update counts next.
+    pub(crate) fn session_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
+        let counting = |b: &&Backer| !counting(b).is_empty();
+        self.datapaths.of_bridges().filter(counting).map(|_| self.last.counts + COUNT_INTERVAL)
+    }
+}

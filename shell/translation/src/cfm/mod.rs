@@ -1,0 +1,3 @@
+//! The sessions of CFM (`bridge::cfm` has the protocol).
+
+pub mod sessions;

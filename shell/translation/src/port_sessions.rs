@@ -1,0 +1,262 @@
+//! Sessions of a protocol on the ports of a datapath (BFD, CFM), with a queue of their timers.
+//!
+//! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
+//! during which nothing is sent or logged.
+
+use crate::protocol_state::ProtocolState;
+use crate::shared_state::SharedState;
+use crate::timers::wakeup::Wakeup;
+use bridge::Level;
+use runtime::{Module, RateLimit, log};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use units::{Millis, OfPort};
+use xlate::BridgeId;
+
+/// A port of a bridge.
+pub type PortKey = (BridgeId, OfPort);
+
+/// A message of a protocol that is to be sent from a port.
+pub struct Due {
+    /// The port.
+    pub at: PortKey,
+    /// The frame.
+    pub frame: Vec<u8>,
+    /// Mark it as OAM in tunnels that support this.
+    pub oam: bool,
+}
+
+/// A session of a protocol on a port.
+pub trait PortSession {
+    /// What it reports for the log.
+    type Event: fmt::Display;
+
+    /// When it must be called next. A time in the past means now.
+    fn deadline(&self, now: Millis) -> Option<Millis>;
+    /// Handles expired timers and returns the frame to send now, if one is due.
+    fn turn(&mut self, now: Millis) -> Option<Vec<u8>>;
+    /// Whether its frames are to be marked as OAM.
+    fn is_oam(&self) -> bool {
+        false
+    }
+    /// The events since the last call, with their levels.
+    fn take_events(&mut self) -> Vec<(Level, Self::Event)>;
+    /// Whether the reported state has changed since the last call.
+    fn take_news(&mut self) -> bool;
+}
+
+/// The sessions of a protocol on the ports of a datapath.
+pub struct PortSessions<S> {
+    state: ProtocolState<Inner<S>>,
+    log: &'static Module,
+    limit: &'static RateLimit,
+}
+
+struct Inner<S> {
+    all: BTreeMap<PortKey, Entry<S>>,
+    /// Sessions with a running timer, in order of time.
+    queue: BTreeSet<(Millis, PortKey)>,
+    /// Ports whose reported state has changed.
+    changed_reports: BTreeSet<PortKey>,
+}
+
+struct Entry<S> {
+    name: String,
+    session: S,
+    /// Its time in the queue.
+    due: Option<Millis>,
+}
+
+impl<S: PortSession> Inner<S> {
+    fn unqueue(&mut self, at: PortKey) {
+        if let Some(due) = self.all.get_mut(&at).and_then(|e| e.due.take()) {
+            self.queue.remove(&(due, at));
+        }
+    }
+
+    /// Moves a session to its timer's place in the queue. Returns whether that is earlier than before.
+    fn requeue(&mut self, at: PortKey, now: Millis) -> bool {
+        let Some(entry) = self.all.get_mut(&at) else { return false };
+        let (old, new) = (entry.due, entry.session.deadline(now));
+        if old != new {
+            entry.due = new;
+            old.map(|due| self.queue.remove(&(due, at)));
+            self.queue.extend(new.map(|due| (due, at)));
+        }
+        new.is_some_and(|new| old.is_none_or(|old| new < old))
+    }
+}
+
+impl<S: PortSession> PortSessions<S> {
+    /// No sessions. Events go to this module of the log, with this limit.
+    pub(crate) fn new(
+        shared: &Arc<SharedState>,
+        wakeup: &Arc<Wakeup>,
+        log: &'static Module,
+        limit: &'static RateLimit,
+    ) -> PortSessions<S> {
+        let (all, queue, changed_reports) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        PortSessions {
+            state: ProtocolState::new(Inner { all, queue, changed_reports }, shared, wakeup),
+            log,
+            limit,
+        }
+    }
+
+    /// Whether there are no sessions.
+    pub fn is_empty(&self) -> bool {
+        self.state.is_empty()
+    }
+
+    /// When the next timer is due.
+    pub fn deadline(&self) -> Option<Millis> {
+        if self.is_empty() {
+            return None;
+        }
+        self.state.with(|inner| inner.queue.first().map(|(due, _)| *due))
+    }
+
+    /// Whether the port has a session.
+    pub(crate) fn contains(&self, at: PortKey) -> bool {
+        self.state.with(|inner| inner.all.contains_key(&at))
+    }
+
+    /// Adds the session of a port. Its timers run once it is changed, or published.
+    pub(crate) fn add(&self, at: PortKey, name: &str, session: S) {
+        self.state.with(|inner| {
+            inner.all.insert(at, Entry { name: name.to_owned(), session, due: None });
+            self.state.set_len(inner.all.len());
+        });
+    }
+
+    /// Removes the session of a port.
+    pub fn forget(&self, at: PortKey) {
+        if self.is_empty() {
+            return;
+        }
+        self.state.with(|inner| {
+            inner.unqueue(at);
+            inner.all.remove(&at);
+            inner.changed_reports.remove(&at);
+            self.state.set_len(inner.all.len());
+        });
+    }
+
+    /// Ports with a session for which `which` holds.
+    pub(crate) fn ports(&self, which: impl Fn(&S) -> bool) -> Vec<PortKey> {
+        self.state
+            .with(|inner| inner.all.iter().filter(|(_, e)| which(&e.session)).map(|(at, _)| *at).collect())
+    }
+
+    /// The port of that name, or all that have a session.
+    pub(crate) fn named(&self, name: Option<&str>) -> Vec<PortKey> {
+        self.state.with(|inner| {
+            let meant = inner.all.iter().filter(|(_, e)| name.is_none_or(|n| e.name == n));
+            meant.map(|(at, _)| *at).collect()
+        })
+    }
+
+    /// The port of that name, or all, with a text about each.
+    pub(crate) fn show(
+        &self,
+        name: Option<&str>,
+        now: Millis,
+        text: impl Fn(&mut S) -> String,
+    ) -> Vec<(String, String)> {
+        let one = |at: &PortKey| {
+            let text = self.change(*at, now, &text)?;
+            let name = self.state.with(|inner| inner.all.get(at).map(|e| e.name.clone()))?;
+            Some((name, text))
+        };
+        self.named(name).iter().filter_map(one).collect()
+    }
+
+    /// Takes the sessions whose reported state has changed, and what `report` makes of them.
+    pub(crate) fn take_changed_reports<R>(
+        &self,
+        now: Millis,
+        report: impl Fn(&mut S) -> R,
+    ) -> Vec<(PortKey, R)> {
+        if !self.state.take_announced() {
+            return Vec::new();
+        }
+        let changed = self.state.with(|inner| std::mem::take(&mut inner.changed_reports));
+        changed.into_iter().filter_map(|at| Some((at, self.change(at, now, &report)?))).collect()
+    }
+
+    /// Runs the timers that are due and returns the messages to send. A port that is not in the published snapshot yet
+    /// (`is_known`) sends nothing; its session is checked when it is published.
+    pub(crate) fn take_due(&self, is_known: impl Fn(PortKey) -> bool, now: Millis) -> Vec<Due> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let due: Vec<PortKey> = self
+            .state
+            .with(|inner| inner.queue.iter().take_while(|(due, _)| *due <= now).map(|(_, at)| *at).collect());
+        let mut frames = Vec::new();
+        for at in due {
+            if !is_known(at) {
+                self.state.with(|inner| inner.unqueue(at));
+                continue;
+            }
+            if let Some((Some(frame), oam)) =
+                self.change(at, now, |session| (session.turn(now), session.is_oam()))
+            {
+                frames.push(Due { at, frame, oam });
+            }
+        }
+        frames
+    }
+
+    /// To be called after a publication: ports may have become known to the translation.
+    pub fn published(&self, now: Millis) {
+        if self.is_empty() {
+            return;
+        }
+        let any = self.state.with(|inner| {
+            let waiting: Vec<PortKey> =
+                inner.all.iter().filter(|(_, e)| e.due.is_none()).map(|(at, _)| *at).collect();
+            waiting.into_iter().fold(false, |any, at| any | inner.requeue(at, now))
+        });
+        if any {
+            self.state.wake_timers();
+        }
+    }
+
+    /// Applies `work` to a session, then updates its place in the queue, records state changes and writes log lines.
+    pub(crate) fn change<T>(&self, at: PortKey, now: Millis, work: impl FnOnce(&mut S) -> T) -> Option<T> {
+        let (result, sooner, changed_reports, lines) = self.state.with(|inner| {
+            let entry = inner.all.get_mut(&at)?;
+            let result = work(&mut entry.session);
+            let changed_reports = entry.session.take_news();
+            let lines = self.lines(&entry.name, entry.session.take_events());
+            if changed_reports {
+                inner.changed_reports.insert(at);
+            }
+            Some((result, inner.requeue(at, now), changed_reports, lines))
+        })?;
+        if sooner {
+            self.state.wake_timers();
+        }
+        if changed_reports {
+            self.state.announce_reports();
+        }
+        for (level, line) in lines {
+            self.log.log_limited(self.limit, level, format_args!("{line}"));
+        }
+        Some(result)
+    }
+
+    /// Events as log lines, without those that are not logged.
+    fn lines(&self, name: &str, events: Vec<(Level, S::Event)>) -> Vec<(log::Level, String)> {
+        let of_log = |level| match level {
+            Level::Warn => log::Level::Warn,
+            Level::Info => log::Level::Info,
+            Level::Debug => log::Level::Dbg,
+        };
+        let wanted = events.into_iter().map(|(level, event)| (of_log(level), event));
+        let wanted = wanted.filter(|(level, _)| self.log.enabled(*level));
+        wanted.map(|(level, event)| (level, format!("{name}: {event}"))).collect()
+    }
+}
