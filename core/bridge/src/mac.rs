@@ -316,11 +316,6 @@ impl MacTable {
         }
     }
 
-    /// Removes the learned entries of a VLAN.
-    pub fn flush_vlan(&mut self, vlan: u16) {
-        self.flush_where(|e| e.vlan == vlan && !e.is_static());
-    }
-
     /// Removes the entries for which `which` returns true.
     pub fn flush_where(&mut self, which: impl Fn(&MacEntry) -> bool) {
         let keys: Vec<_> = self.iter().filter(|e| which(e)).map(|e| (e.vlan, e.mac)).collect();

@@ -194,10 +194,6 @@ impl Flows {
         self.entries.end()
     }
 
-    pub(crate) fn mask_count(&self) -> usize {
-        self.publisher.mask_count()
-    }
-
     /// The identifier that a flow with this key and mask has.
     pub(crate) fn ufid(&self, key: &Key, mask: &KeyMask) -> Ufid {
         let line = key.line.iter().zip(&mask.line).map(|(k, m)| (*k, *m));

@@ -107,12 +107,6 @@ pub struct DpStats {
     pub lost: u64,
     /// Present number of megaflows.
     pub n_flows: u64,
-    /// Subtables visited by look-ups.
-    pub mask_hit: u64,
-    /// Present number of masks.
-    pub n_masks: u64,
-    /// Hits of the flow cache, part of `hit`.
-    pub cache_hit: u64,
 }
 
 /// Counters of one port.

@@ -53,11 +53,6 @@ impl Value {
         Value(json!(["set", rows.into_iter().map(|row| row.to_json()).collect::<Vec<_>>()]))
     }
 
-    /// A map from strings to rows.
-    pub fn row_map(pairs: impl IntoIterator<Item = (String, RowId)>) -> Value {
-        Value(json!(["map", pairs.into_iter().map(|(k, row)| json!([k, row.to_json()])).collect::<Vec<_>>()]))
-    }
-
     /// An optional value: none is the empty set.
     pub fn optional<T: Into<Value>>(value: Option<T>) -> Value {
         value.map_or_else(|| Value(json!(["set", []])), Into::into)

@@ -33,11 +33,6 @@ impl Addresses {
         self.0.iter().map(|(dev, list)| (&**dev, &**list))
     }
 
-    /// The device that has this address.
-    pub fn device_with(&self, addr: IpAddr) -> Option<&str> {
-        self.devices().find(|(_, list)| list.iter().any(|a| a.addr() == addr)).map(|(dev, _)| dev)
-    }
-
     /// The source address of a device for packets to `dst`: that of the longest network that contains `dst`.
     pub fn source_for(&self, dev: &str, dst: IpAddr) -> Option<IpAddr> {
         let mut best: Option<Prefix> = None;

@@ -224,11 +224,6 @@ impl Snapshot {
         self.bridges.get(&id).map(|b| &**b)
     }
 
-    /// A bridge by name.
-    pub fn bridge_by_name(&self, name: &str) -> Option<&Bridge> {
-        self.bridges.values().find(|b| b.name == name).map(|b| &**b)
-    }
-
     /// The mask of a megaflow that drops packets of no tunnel port: those that [`receive`](Self::receive) does not find a port for.
     pub fn mask_of_no_tunnel(&self, datapath_flow: &Flow) -> Tunnel {
         self.tunnels.mask_of_none(datapath_flow)

@@ -79,11 +79,6 @@ impl Clock {
         self.0.stopped.load(Ordering::Acquire)
     }
 
-    /// Returns whether the clock has been stopped or warped.
-    pub fn is_virtual(&self) -> bool {
-        self.is_stopped() || self.0.warp.load(Ordering::Acquire) != 0
-    }
-
     /// Advances the reading and wakes all subscribed event loops, so that they check their deadlines.
     pub fn advance(&self, ms: u64) {
         self.0.warp.fetch_add(ms, Ordering::AcqRel);

@@ -17,8 +17,6 @@ pub struct Dirs {
     pub db: PathBuf,
     /// Configuration (`OVS_SYSCONFDIR`).
     pub sysconf: PathBuf,
-    /// Installed data, such as schemas (`OVS_PKGDATADIR`).
-    pub pkgdata: PathBuf,
 }
 
 impl Dirs {
@@ -44,7 +42,6 @@ impl Dirs {
             log: dir("OVS_LOGDIR", "/var/log/openvswitch"),
             db,
             sysconf,
-            pkgdata: dir("OVS_PKGDATADIR", "/usr/share/openvswitch"),
         }
     }
 

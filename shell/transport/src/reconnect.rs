@@ -355,11 +355,6 @@ impl Reconnect {
         self.last_disconnected.map(|t| now.0.saturating_sub(t.0) / 1000)
     }
 
-    /// Whole seconds in the present state.
-    pub fn sec_in_state(&self, now: Millis) -> u64 {
-        now.0.saturating_sub(self.entered.0) / 1000
-    }
-
     /// Why it last ended; `None` while it is connected.
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()

@@ -45,16 +45,6 @@ impl FieldId {
         FieldId::numbered(FieldId::Reg0, n, 32)
     }
 
-    /// `xreg<n>`
-    pub fn xreg(n: usize) -> Option<FieldId> {
-        FieldId::numbered(FieldId::Xreg0, n, 16)
-    }
-
-    /// `xxreg<n>`
-    pub fn xxreg(n: usize) -> Option<FieldId> {
-        FieldId::numbered(FieldId::Xxreg0, n, 8)
-    }
-
     /// `tun_metadata<n>`
     pub fn tun_metadata(n: usize) -> Option<FieldId> {
         FieldId::numbered(FieldId::TunMetadata0, n, FIELDS)
@@ -251,14 +241,6 @@ impl FieldId {
             FieldId::IpDscp => 0xfc,
             _ => low_bits(u32::from(self.info().n_bits)),
         }
-    }
-
-    /// Returns whether the mask has all bits of the field.
-    pub fn is_all_ones(self, mask: &Flow) -> bool {
-        if let Some(index) = self.tlv_index() {
-            return mask.has_tlv(index) && mask.tlv(index).iter().all(|b| *b == 0xff);
-        }
-        self.place().get(mask) == self.place().ones() || self.mask_of(mask) == self.ones()
     }
 
     /// Returns whether the mask has no bit of the field.

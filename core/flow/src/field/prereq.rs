@@ -55,28 +55,4 @@ impl FieldId {
             Prereq::Nsh => dl_type == NSH,
         }
     }
-
-    /// Sets the field and the fields of its prerequisites in the wildcards of a translation.
-    pub fn unwildcard_with_prereqs(self, mask: &mut Flow) {
-        self.unwildcard(mask);
-        let needs: &[FieldId] = match self.info().prereq {
-            Prereq::None => &[],
-            Prereq::Ethernet => &[FieldId::PacketType],
-            Prereq::VlanVid => &[FieldId::PacketType, FieldId::VlanTci],
-            Prereq::CtValid => &[FieldId::CtState],
-            Prereq::Arp | Prereq::Ipv4 | Prereq::Ipv6 | Prereq::Mpls | Prereq::Nsh | Prereq::IpAny => {
-                &[FieldId::EthType]
-            }
-            Prereq::Tcp | Prereq::Udp | Prereq::Sctp => {
-                &[FieldId::EthType, FieldId::IpProto, FieldId::IpFrag]
-            }
-            Prereq::Icmpv4 | Prereq::Icmpv6 => &[FieldId::EthType, FieldId::IpProto],
-            Prereq::Nd | Prereq::NdSolicit | Prereq::NdAdvert => {
-                &[FieldId::EthType, FieldId::IpProto, FieldId::Icmpv6Type, FieldId::Icmpv6Code]
-            }
-        };
-        for need in needs {
-            need.unwildcard(mask);
-        }
-    }
 }

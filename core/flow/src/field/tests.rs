@@ -33,9 +33,9 @@ fn the_header_depends_on_the_version() {
 #[test]
 fn wide_registers_hold_the_narrow_ones() {
     let mut f = Flow::ZERO;
-    FieldId::xxreg(1).unwrap().set(&mut f, 0x1111_1111_2222_2222_3333_3333_4444_4444);
+    FieldId::Xxreg1.set(&mut f, 0x1111_1111_2222_2222_3333_3333_4444_4444);
     assert_eq!(f.regs[4..8], [0x1111_1111, 0x2222_2222, 0x3333_3333, 0x4444_4444]);
-    assert_eq!(FieldId::xreg(3).unwrap().get(&f), 0x3333_3333_4444_4444);
+    assert_eq!(FieldId::Xreg3.get(&f), 0x3333_3333_4444_4444);
 }
 
 #[test]
@@ -89,7 +89,6 @@ proptest! {
         prop_assert_eq!(id.get(&flow), value);
         let mut mask = Flow { layout: flow.layout, ..Flow::ZERO };
         id.unwildcard(&mut mask);
-        prop_assert!(id.is_all_ones(&mask));
         let wire = if id == FieldId::CtState { 0xff } else { id.ones() };
         prop_assert_eq!(id.mask_of(&mask), wire);
     }

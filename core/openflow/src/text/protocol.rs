@@ -36,8 +36,6 @@ const ABBREVIATIONS: [(Protocols, &str); 4] =
 impl Protocols {
     /// OpenFlow 1.0 without table numbers, with its own match.
     pub const OF10_STD: Protocols = Protocols(1);
-    /// OpenFlow 1.0 without table numbers, with NXM.
-    pub const OF10_NXM: Protocols = Protocols(4);
     /// All of OpenFlow 1.0.
     pub const OF10: Protocols = Protocols(15);
     /// OpenFlow 1.1 and later.

@@ -114,11 +114,6 @@ impl<'a> RowRef<'a> {
         self.first(column)?.as_bool()
     }
 
-    /// An optional reference.
-    pub fn opt_uuid(&self, column: &str) -> Option<Uuid> {
-        self.first(column)?.as_uuid()
-    }
-
     /// All references of a set, or of the values of a map.
     pub fn uuids(&self, column: &str) -> impl Iterator<Item = Uuid> {
         self.datum(column).into_iter().flat_map(Datum::uuids)

@@ -127,14 +127,6 @@ impl Atom {
             _ => None,
         }
     }
-
-    /// The real number, if this is one.
-    pub fn as_real(&self) -> Option<f64> {
-        match self {
-            Atom::Real(v) => Some(v.0),
-            _ => None,
-        }
-    }
 }
 
 impl From<i64> for Atom {
