@@ -1,7 +1,7 @@
 //! Unix, TCP and TLS byte streams, active and passive, and a state machine for reconnecting.
 //!
-//! All functions are non-blocking, and independent of the protocols on top: OVSDB, OpenFlow and the control
-//! socket. Each component owns its streams, so no locks are needed; any thread may use the crate.
+//! All functions but those of [`WaitingStream`] are non-blocking. All are independent of the protocols on top: OVSDB,
+//! OpenFlow and the control socket. Each component owns its streams, so no locks are needed; any thread may use the crate.
 
 mod listener;
 mod outbox;
@@ -10,12 +10,14 @@ mod stream;
 mod target;
 pub mod tls;
 mod unix_path;
+mod waiting;
 
 pub use listener::Listener;
 pub use outbox::Outbox;
 pub use reconnect::{Action, Line, Loss, Reconnect, State, Wording};
 pub use stream::Stream;
 pub use target::{Target, TargetError};
+pub use waiting::WaitingStream;
 
 /// Default port of OVSDB (IANA: ovsdb).
 pub const OVSDB_PORT: u16 = 6640;

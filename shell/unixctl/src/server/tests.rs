@@ -148,7 +148,8 @@ fn client_and_server_over_a_file() {
 #[test]
 fn the_client_gives_up_when_time_is_up() {
     let (ours, mut theirs) = Stream::pair().unwrap();
-    let mut c = Client::over(ours, Some(Instant::now() + Duration::from_millis(30)));
+    let soon = Some(Instant::now() + Duration::from_millis(30));
+    let mut c = Client::over(transport::WaitingStream::over(ours, soon));
     assert_eq!(c.call("version", &[]).unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(received(&mut theirs).contains("version"));
 }
