@@ -3,6 +3,7 @@
 use crate::answer::{Answer, unknown};
 use ctl::names;
 use flow::Flow;
+use flow::text::address::{parse_ipv4_masked, parse_ipv6_masked, prefix_len};
 use netdev::dummy::{ConnState, DummyHandle};
 use router::Prefix;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -165,33 +166,16 @@ fn add_address(switch: &mut Switch, device: &str, address: Prefix) -> Result<Str
 
 /// Parses an address with a prefix length, with a contiguous mask, or alone.
 fn parse_ip4(text: &str) -> Result<(Ipv4Addr, u8), String> {
-    let invalid = || format!("{text}: invalid IP address");
-    let (addr, mask) = text.split_once('/').map_or((text, None), |(a, m)| (a, Some(m)));
-    let addr = addr.parse().map_err(|_| invalid())?;
-    let Some(mask) = mask else { return Ok((addr, 32)) };
-    if let Ok(mask) = mask.parse::<Ipv4Addr>() {
-        let bits = u32::from(mask);
-        return match bits.leading_ones() + bits.trailing_zeros() >= 32 {
-            true => Ok((addr, bits.leading_ones() as u8)),
-            false => Err(format!("{text}: CIDR network required")),
-        };
-    }
-    let prefix: i64 = mask.parse().map_err(|_| invalid())?;
-    let fits = u8::try_from(prefix).ok().filter(|n| *n <= 32);
-    let range = || format!("{text}: IPv4 network prefix bits not between 0 and 32, inclusive");
-    Ok((addr, fits.ok_or_else(range)?))
+    let (addr, mask) = parse_ipv4_masked(text).map_err(|e| e.to_string())?;
+    let len = prefix_len(mask.into(), 32).ok_or_else(|| format!("{text}: CIDR network required"))?;
+    Ok((addr.into(), len as u8))
 }
 
-/// Parses an address with or without a prefix length.
+/// As [`parse_ip4`].
 fn parse_ip6(text: &str) -> Result<(Ipv6Addr, u8), String> {
-    let invalid = || format!("{text}: invalid IPv6 address");
-    let (addr, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
-    let addr = addr.parse().map_err(|_| invalid())?;
-    let Some(prefix) = prefix else { return Ok((addr, 128)) };
-    let prefix: i64 = prefix.parse().map_err(|_| invalid())?;
-    let fits = u8::try_from(prefix).ok().filter(|n| *n <= 128);
-    let range = || format!("{text}: IPv6 network prefix bits not between 0 and 128, inclusive");
-    Ok((addr, fits.ok_or_else(range)?))
+    let (addr, mask) = parse_ipv6_masked(text).map_err(|e| e.to_string())?;
+    let len = prefix_len(mask, 128).ok_or_else(|| format!("{text}: IPv6 CIDR network required"))?;
+    Ok((addr.into(), len as u8))
 }
 
 #[cfg(test)]
@@ -208,6 +192,8 @@ mod tests {
         assert_eq!(parse_ip4("1.2.3.4/99"), Err(range.to_owned()));
         assert!(parse_ip4("1.2.3.4/255.0.255.0").unwrap_err().ends_with("CIDR network required"));
         assert_eq!(parse_ip6("fe80::1/64").map(|(_, p)| p), Ok(64));
+        assert_eq!(parse_ip6("fe80::1/ffff::").map(|(_, p)| p), Ok(16));
+        assert!(parse_ip6("fe80::1/::1").unwrap_err().ends_with("IPv6 CIDR network required"));
         assert_eq!(parse_ip6("zz"), Err("zz: invalid IPv6 address".to_owned()));
     }
 

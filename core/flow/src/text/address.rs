@@ -5,7 +5,7 @@ use crate::Mac;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The prefix length of a mask of `width` bits; `None` if it is not a prefix.
-fn prefix_len(mask: u128, width: u32) -> Option<u32> {
+pub fn prefix_len(mask: u128, width: u32) -> Option<u32> {
     let ones = (mask << (128 - width)).leading_ones().min(width);
     let prefix = prefix_mask(ones, width);
     (mask == prefix).then_some(ones)
@@ -77,6 +77,19 @@ fn parse_ipv4(text: &str) -> Option<u32> {
     parts.next().is_none().then_some(u32::from_be_bytes(bytes))
 }
 
+/// The mask of a prefix of this length of an address with this number of bits.
+fn mask_of_prefix(text: &str, len: i64, bits: u32) -> Result<u128, TextError> {
+    match u32::try_from(len) {
+        Ok(len) if len <= bits => Ok(prefix_mask(len, bits)),
+        _ => {
+            let version = if bits == 32 { 4 } else { 6 };
+            Err(TextError::new(format!(
+                "{text}: IPv{version} network prefix bits not between 0 and {bits}, inclusive"
+            )))
+        }
+    }
+}
+
 /// Address and mask or prefix length.
 pub fn parse_ipv4_masked(text: &str) -> Result<(u32, u32), TextError> {
     let invalid = || TextError::new(format!("{text}: invalid IP address"));
@@ -86,10 +99,8 @@ pub fn parse_ipv4_masked(text: &str) -> Result<(u32, u32), TextError> {
     if let Some(mask) = parse_ipv4(mask) {
         return Ok((addr, mask));
     }
-    match mask.parse::<i64>().map_err(|_| invalid())? {
-        len @ 0..=32 => Ok((addr, prefix_mask(len as u32, 32) as u32)),
-        _ => Err(TextError::new(format!("{text}: IPv4 network prefix bits not between 0 and 32, inclusive"))),
-    }
+    let len = mask.parse().map_err(|_| invalid())?;
+    Ok((addr, mask_of_prefix(text, len, 32)? as u32))
 }
 
 /// Address and mask or prefix length.
@@ -100,12 +111,7 @@ pub fn parse_ipv6_masked(text: &str) -> Result<(u128, u128), TextError> {
     let addr = parse(addr).ok_or_else(invalid)?;
     let Some(mask) = mask else { return Ok((addr, u128::MAX)) };
     if let Ok(len) = mask.parse::<i64>() {
-        return match len {
-            0..=128 => Ok((addr, prefix_mask(len as u32, 128))),
-            _ => Err(TextError::new(format!(
-                "{text}: IPv6 network prefix bits not between 0 and 128, inclusive"
-            ))),
-        };
+        return Ok((addr, mask_of_prefix(text, len, 128)?));
     }
     let mask = parse(mask).ok_or_else(|| TextError::new(format!("{text}: Invalid IPv6 mask")))?;
     Ok((addr, mask))

@@ -1,27 +1,14 @@
 //! Parses the value and mask of one field.
 
 use super::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
-use super::numbers::{BadInteger, integer_prefix};
+use super::numbers::{integer_prefix, number_and_mask};
 use super::{NameMap, TextError, flags, port_from_text};
 use crate::field::{FieldId, FieldInfo, Form, Maskable, low_bits};
 
 fn integer(info: &FieldInfo, text: &str) -> Result<(u128, u128), TextError> {
-    let error = |bad, what| {
-        let name = info.name;
-        TextError(match bad {
-            BadInteger::TooLarge => {
-                format!("{text}: {what} too large for {}-byte field {name}", info.n_bytes)
-            }
-            BadInteger::Syntax => format!("{text}: bad syntax for {name} {what}"),
-        })
-    };
-    let (value, rest) = integer_prefix(text, info.n_bytes).map_err(|e| error(e, "value"))?;
-    if rest.is_empty() {
-        return Ok((value, low_bits(8 * u32::from(info.n_bytes))));
-    }
-    let mask = rest.strip_prefix('/').ok_or_else(|| error(BadInteger::Syntax, "value"))?;
-    let (mask, rest) = integer_prefix(mask, info.n_bytes).map_err(|e| error(e, "mask"))?;
-    if rest.is_empty() { Ok((value, mask)) } else { Err(error(BadInteger::Syntax, "mask")) }
+    let (value, mask) =
+        number_and_mask(text, info.name, info.n_bytes.into(), |digits| integer_prefix(digits, info.n_bytes))?;
+    Ok((value, mask.unwrap_or_else(|| low_bits(8 * u32::from(info.n_bytes)))))
 }
 
 /// Name, mask, value. The order decides which name a mask gets.

@@ -1,5 +1,6 @@
 //! Numbers in text.
 
+use super::TextError;
 use crate::field::low_bits;
 
 /// Why digits are no number of a field.
@@ -59,6 +60,29 @@ pub(crate) fn parse_i64_prefix(text: &str) -> Option<(i64, &str)> {
     let (negative, base, digits, rest) = split_number(text)?;
     let value = i64::from_str_radix(digits, base).ok()?;
     Some((if negative { -value } else { value }, rest))
+}
+
+/// A number, and its mask behind a slash if there is one. `prefix` parses a number at the front of a text for the field `name` of
+/// `n_bytes`.
+pub(super) fn number_and_mask<T>(
+    text: &str,
+    name: &str,
+    n_bytes: usize,
+    prefix: impl Fn(&str) -> Result<(T, &str), BadInteger>,
+) -> Result<(T, Option<T>), TextError> {
+    let error = |bad, what| {
+        TextError(match bad {
+            BadInteger::TooLarge => format!("{text}: {what} too large for {n_bytes}-byte field {name}"),
+            BadInteger::Syntax => format!("{text}: bad syntax for {name} {what}"),
+        })
+    };
+    let (value, rest) = prefix(text).map_err(|e| error(e, "value"))?;
+    if rest.is_empty() {
+        return Ok((value, None));
+    }
+    let mask = rest.strip_prefix('/').ok_or_else(|| error(BadInteger::Syntax, "value"))?;
+    let (mask, rest) = prefix(mask).map_err(|e| error(e, "mask"))?;
+    if rest.is_empty() { Ok((value, Some(mask))) } else { Err(error(BadInteger::Syntax, "mask")) }
 }
 
 /// A whole text that is a number of at most `n_bytes`.

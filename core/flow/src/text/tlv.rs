@@ -1,7 +1,7 @@
 //! Values of tunnel options as text: hexadecimal digits of any length.
 
 use super::TextError;
-use super::numbers::{BadInteger, integer_prefix};
+use super::numbers::{BadInteger, integer_prefix, number_and_mask};
 use crate::field::FieldId;
 use crate::tlv::{FIELD_BYTES_MAX, TlvMatch, significant};
 
@@ -51,21 +51,7 @@ impl FieldId {
             return Ok((Vec::new(), Some(Vec::new())));
         }
         let name = self.info().name;
-        let error = |bad, what| {
-            TextError(match bad {
-                BadInteger::TooLarge => {
-                    format!("{text}: {what} too large for {FIELD_BYTES_MAX}-byte field {name}")
-                }
-                BadInteger::Syntax => format!("{text}: bad syntax for {name} {what}"),
-            })
-        };
-        let (value, rest) = bytes_prefix(text, FIELD_BYTES_MAX).map_err(|e| error(e, "value"))?;
-        if rest.is_empty() {
-            return Ok((value, None));
-        }
-        let mask = rest.strip_prefix('/').ok_or_else(|| error(BadInteger::Syntax, "value"))?;
-        let (mask, rest) = bytes_prefix(mask, FIELD_BYTES_MAX).map_err(|e| error(e, "mask"))?;
-        if rest.is_empty() { Ok((value, Some(mask))) } else { Err(error(BadInteger::Syntax, "mask")) }
+        number_and_mask(text, name, FIELD_BYTES_MAX, |digits| bytes_prefix(digits, FIELD_BYTES_MAX))
     }
 }
 
