@@ -212,10 +212,7 @@ impl TestBridge {
             }
         }
         let mut out = Vec::new();
-        while let Ok(Some(len)) = openflow::next_frame(&self.input)
-            && len <= self.input.len()
-        {
-            let frame: Vec<u8> = self.input.drain(..len).collect();
+        while let Ok(Some(frame)) = openflow::take_frame(&mut self.input) {
             out.push(openflow::decode(&frame, Dialect::default()).unwrap().body);
         }
         out

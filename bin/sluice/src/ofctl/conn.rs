@@ -8,7 +8,7 @@ use openflow::message::{Body, Hello, Message, Xid};
 use openflow::session::negotiate;
 use openflow::text::{Protocols, message_text};
 use openflow::wire::set_len_and_xid;
-use openflow::{Dialect, Version, VersionSet, decode, encode, next_frame};
+use openflow::{Dialect, Version, VersionSet, decode, encode, take_frame};
 use runtime::{Module, error_text};
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -122,12 +122,8 @@ impl Conn {
     /// Receives one message.
     pub fn receive(&mut self) -> io::Result<Vec<u8>> {
         loop {
-            match next_frame(&self.received) {
-                Err(_) => return Err(protocol_error()),
-                Ok(Some(len)) if self.received.len() >= len => {
-                    return Ok(self.received.drain(..len).collect());
-                }
-                Ok(_) => {}
+            if let Some(frame) = take_frame(&mut self.received).map_err(|_| protocol_error())? {
+                return Ok(frame);
             }
             let mut chunk = [0; 65536];
             match self.stream.receive(&mut chunk)? {

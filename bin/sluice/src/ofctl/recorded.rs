@@ -3,8 +3,8 @@
 use super::context::Context;
 use super::fail::{Fail, fail, print};
 use flow::text::NoNames;
-use openflow::next_frame;
 use openflow::text::message_text;
+use openflow::{next_frame, take_frame};
 use packet::{Tcp, ipproto};
 use runtime::{Module, error_text};
 use std::collections::HashMap;
@@ -85,10 +85,7 @@ pub fn capture(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
             continue;
         }
         let Some(stream) = follow(&mut streams, at, &tcp, payload) else { continue };
-        while let Ok(Some(len)) = next_frame(&stream.bytes)
-            && len <= stream.bytes.len()
-        {
-            let message: Vec<u8> = stream.bytes.drain(..len).collect();
+        while let Ok(Some(message)) = take_frame(&mut stream.bytes) {
             let end = |(ip, port): (u32, u16)| format!("{}.{port}", Ipv4Addr::from(ip));
             let gap = if std::mem::take(&mut first) { "" } else { "\n" };
             let text = message_text(&message, &NoNames, cx.settings.verbosity.saturating_add(1));

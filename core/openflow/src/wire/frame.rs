@@ -14,6 +14,12 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<usize>, OfError> {
     if len < HEADER { Err(OfError::BrcBadLen) } else { Ok(Some(len)) }
 }
 
+/// Removes the message at the start of these bytes; `None` until it is there whole. For errors see [`next_frame`].
+pub fn take_frame(bytes: &mut Vec<u8>) -> Result<Option<Vec<u8>>, OfError> {
+    let len = next_frame(bytes)?.filter(|len| *len <= bytes.len());
+    Ok(len.map(|len| bytes.drain(..len).collect()))
+}
+
 /// The transaction in a header, for an error about a message that cannot be decoded.
 pub fn peek_xid(bytes: &[u8]) -> Option<Xid> {
     let head = bytes.first_chunk::<HEADER>()?;

@@ -36,4 +36,4 @@ pub use continuation::Continuation;
 pub use decode::decode;
 pub use dialect::Dialect;
 pub use encode::encode;
-pub use frame::{HEADER, next_frame, peek_xid, set_len_and_xid};
+pub use frame::{HEADER, next_frame, peek_xid, set_len_and_xid, take_frame};
