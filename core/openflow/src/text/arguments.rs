@@ -8,6 +8,17 @@ pub(super) fn error<T>(text: impl Into<String>) -> Result<T, TextError> {
     Err(TextError(text.into()))
 }
 
+/// The command that begins a line of a file, which may be abbreviated, and the rest of the line. A line that begins with no command
+/// is returned whole.
+pub(super) fn command_of<'t, C: Copy>(line: &'t str, commands: &[(&str, C)]) -> (Option<C>, &'t str) {
+    let line = line.trim_start_matches([' ', '\t', '\r', '\n']);
+    let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
+    match commands.iter().find(|(name, _)| name.starts_with(word)) {
+        Some((_, command)) => (Some(*command), rest),
+        None => (None, line),
+    }
+}
+
 /// A number in decimal, hexadecimal (`0x`) or octal (leading 0), as `strtoull` with base 0 reads it.
 pub(super) fn integer(text: &str) -> Option<u64> {
     match text.as_bytes() {

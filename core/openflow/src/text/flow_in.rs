@@ -1,7 +1,7 @@
 //! Parses flows as `ovs-ofctl add-flow` and related commands take them.
 
 use super::action_in::parse_actions;
-use super::arguments::{error, u16_value, u64_value};
+use super::arguments::{command_of, error, u16_value, u64_value};
 use super::protocol::Protocols;
 use crate::error::OfError;
 use crate::flow_mod::{FlowCommand, FlowMod, TABLE_ALL};
@@ -73,8 +73,6 @@ pub fn parse_flow_mod(
 
 /// Parses a line of a file of flows. The line may begin with a command; otherwise the flow is added.
 pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<ParsedFlow, TextError> {
-    let line = line.trim_start_matches([' ', '\t', '\r', '\n']);
-    let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
     const COMMANDS: [(&str, FlowCommand); 5] = [
         ("add", FlowCommand::Add),
         ("delete", FlowCommand::Delete),
@@ -82,10 +80,8 @@ pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<ParsedFlow, Te
         ("modify", FlowCommand::Modify),
         ("modify_strict", FlowCommand::ModifyStrict),
     ];
-    match COMMANDS.iter().find(|(name, _)| name.starts_with(word)) {
-        Some((_, command)) => parse_flow_mod(rest, *command, names),
-        None => parse_flow_mod(line, FlowCommand::Add, names),
-    }
+    let (command, flow) = command_of(line, &COMMANDS);
+    parse_flow_mod(flow, command.unwrap_or(FlowCommand::Add), names)
 }
 
 /// Parses a filter of flow statistics; also returns the formats that can encode it.

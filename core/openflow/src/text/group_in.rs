@@ -1,7 +1,7 @@
 //! Parses groups as `ovs-ofctl add-group` and related commands take them.
 
 use super::action_in::parse_actions;
-use super::arguments::{error, integer, u16_value, u32_value, u64_value};
+use super::arguments::{command_of, error, integer, u16_value, u32_value, u64_value};
 use super::protocol::Protocols;
 use crate::flow_mod::GROUP_ANY;
 use crate::group::*;
@@ -34,12 +34,8 @@ pub fn parse_group_line(line: &str, names: &dyn NameMap) -> Result<(GroupMod, Pr
         ("insert_bucket", GroupCommand::InsertBucket),
         ("remove_bucket", GroupCommand::RemoveBucket),
     ];
-    let line = line.trim_start_matches([' ', '\t', '\r', '\n']);
-    let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
-    match COMMANDS.iter().find(|(name, _)| name.starts_with(word)) {
-        Some((_, command)) => parse_group_mod(rest, *command, names),
-        None => parse_group_mod(line, GroupCommand::Add, names),
-    }
+    let (command, group) = command_of(line, &COMMANDS);
+    parse_group_mod(group, command.unwrap_or(GroupCommand::Add), names)
 }
 
 struct Parser {
