@@ -138,24 +138,68 @@ fn tagged(m: &Match) -> bool {
     m.flow.vlans[0].tci & VLAN_CFI != 0
 }
 
-fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
-    match a {
-        Action::Output { port, .. } | Action::OutputTrunc { port, .. } => {
-            if matches!(a, Action::OutputTrunc { .. })
-                && matches!(
-                    *port,
-                    OfPort::FLOOD
-                        | OfPort::ALL
-                        | OfPort::NORMAL
-                        | OfPort::TABLE
-                        | OfPort::CONTROLLER
-                        | OfPort::NONE
-                )
-            {
-                return Err(OfError::BacBadOutPort);
-            }
-            ports(*port, cx)
+/// Whether packets of the match have the header that the action changes or removes; `None` for other actions.
+fn has_header(a: &Action, m: &Match) -> Option<bool> {
+    Some(match a {
+        Action::SetVlanVid { push, .. } | Action::SetVlanPcp { push, .. } => *push || tagged(m),
+        Action::StripVlan { .. } => tagged(m),
+        Action::SetIpv4Src(_) | Action::SetIpv4Dst(_) => m.flow.network_type() == 0x0800,
+        Action::SetIpDscp(_) | Action::SetIpEcn(_) | Action::SetIpTtl(_) | Action::DecTtl { .. } => is_ip(m),
+        Action::SetL4Src(_) | Action::SetL4Dst(_) => {
+            let has_ports = m.flow.nw_frag & flow::flow::frag::LATER == 0;
+            is_ip(m) && has_ports && matches!(m.flow.nw_proto, 6 | 17 | 132)
         }
+        Action::FinTimeout { .. } => is_ip(m) && m.flow.nw_proto == 6,
+        Action::SetMplsLabel(_) | Action::SetMplsTc(_) | Action::SetMplsTtl(_) => is_mpls(m),
+        Action::DecMplsTtl | Action::PopMpls(_) => is_mpls(m),
+        Action::DecNshTtl => m.flow.network_type() == 0x894f || m.flow.dl_type == 0x894f,
+        _ => return None,
+    })
+}
+
+/// Changes the match to that of packets after the action, as far as it adds or removes headers.
+fn change_headers(a: &Action, m: &mut Match) -> Result<(), OfError> {
+    match a {
+        Action::SetVlanVid { .. } | Action::SetVlanPcp { .. } => set_tag(m),
+        Action::StripVlan { .. } => {
+            m.set(F::VlanTci, 0);
+            m.flow.vlans.rotate_left(1);
+            m.mask.vlans.rotate_left(1);
+        }
+        Action::PushVlan(_) => {
+            m.flow.vlans.rotate_right(1);
+            m.mask.vlans.rotate_right(1);
+            if tagged(m) {
+                return Err(OfError::BacBadTag);
+            }
+            set_tag(m);
+        }
+        Action::PopMpls(ethertype) => m.set(F::EthType, u128::from(*ethertype)),
+        Action::PushMpls(ethertype) => {
+            m.set(F::EthType, u128::from(*ethertype));
+            // What follows a label is not known, not even after it is popped.
+            m.flow.nw_proto = 0;
+        }
+        Action::Encap(encap) => encapsulated(encap.packet_type, m),
+        Action::Decap { .. } => decapsulated(m),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Checks an action, and changes the match to that of packets after it.
+fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
+    if let Some(there) = has_header(a, m) {
+        needs(there, cx)?;
+    }
+    change_headers(a, m)?;
+    match a {
+        Action::Output { port, .. } => ports(*port, cx),
+        Action::OutputTrunc { port, .. } => match *port {
+            OfPort::FLOOD | OfPort::ALL | OfPort::NORMAL => Err(OfError::BacBadOutPort),
+            OfPort::TABLE | OfPort::CONTROLLER | OfPort::NONE => Err(OfError::BacBadOutPort),
+            port => ports(port, cx),
+        },
         Action::Enqueue { port, .. } => match *port {
             OfPort::IN_PORT | OfPort::LOCAL => Ok(()),
             p if p < cx.limits.max_port => Ok(()),
@@ -166,68 +210,15 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
             b.dst.map_or(Ok(()), |dst| written(dst, m))?;
             b.members.iter().try_for_each(|&p| if p == OfPort::NONE { Ok(()) } else { ports(p, cx) })
         }
-        Action::SetVlanVid { push, .. } | Action::SetVlanPcp { push, .. } => {
-            needs(*push || tagged(m), cx)?;
-            set_tag(m);
-            Ok(())
-        }
-        Action::StripVlan { .. } => {
-            needs(tagged(m), cx)?;
-            m.set(F::VlanTci, 0);
-            m.flow.vlans.rotate_left(1);
-            m.mask.vlans.rotate_left(1);
-            Ok(())
-        }
-        Action::PushVlan(_) => {
-            m.flow.vlans.rotate_right(1);
-            m.mask.vlans.rotate_right(1);
-            if tagged(m) {
-                return Err(OfError::BacBadTag);
-            }
-            set_tag(m);
-            Ok(())
-        }
-        Action::SetIpv4Src(_) | Action::SetIpv4Dst(_) => needs(m.flow.network_type() == 0x0800, cx),
-        Action::SetIpDscp(_) | Action::SetIpEcn(_) | Action::SetIpTtl(_) | Action::DecTtl { .. } => {
-            needs(is_ip(m), cx)
-        }
-        Action::SetL4Src(_) | Action::SetL4Dst(_) => needs(
-            is_ip(m)
-                && m.flow.nw_frag & flow::flow::frag::LATER == 0
-                && matches!(m.flow.nw_proto, 6 | 17 | 132),
-            cx,
-        ),
-        Action::FinTimeout { .. } => needs(is_ip(m) && m.flow.nw_proto == 6, cx),
-        Action::SetMplsLabel(_) | Action::SetMplsTc(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => {
-            needs(is_mpls(m), cx)
-        }
-        Action::PopMpls(ethertype) => {
-            needs(is_mpls(m), cx)?;
-            m.set(F::EthType, u128::from(*ethertype));
-            Ok(())
-        }
-        Action::PushMpls(ethertype) => {
-            m.set(F::EthType, u128::from(*ethertype));
-            // What follows a label is not known, not even after it is popped.
-            m.flow.nw_proto = 0;
-            Ok(())
-        }
-        Action::DecNshTtl => needs(m.flow.network_type() == 0x894f || m.flow.dl_type == 0x894f, cx),
-        Action::Encap(encap) => {
-            encapsulated(encap.packet_type, m);
-            Ok(())
-        }
-        Action::Decap { .. } => {
-            decapsulated(m);
-            Ok(())
-        }
         Action::SetField { field, value, .. } => {
             written(Subfield::whole(*field), m)?;
-            after_write(*field, *value, m)
+            after_write(*field, *value, m);
+            Ok(())
         }
         Action::RegLoad { dst, value } => {
             written(*dst, m)?;
-            after_write(dst.field, value << dst.ofs, m)
+            after_write(dst.field, value << dst.ofs, m);
+            Ok(())
         }
         Action::RegMove { src, dst } => fits(*src, m).and_then(|()| written(*dst, m)),
         Action::StackPush(sf) => fits(*sf, m),
@@ -287,11 +278,10 @@ fn set_tag(m: &mut Match) {
 }
 
 /// Writing the whole TCI adds or removes a tag.
-fn after_write(field: F, value: u128, m: &mut Match) -> Result<(), OfError> {
+fn after_write(field: F, value: u128, m: &mut Match) {
     if field == F::VlanTci {
         m.set(F::VlanTci, value);
     }
-    Ok(())
 }
 
 fn learn(l: &crate::action::Learn, m: &Match) -> Result<(), OfError> {
