@@ -3,6 +3,7 @@
 use super::histogram::BINS;
 use super::recorder::{Histograms, Recorder};
 use super::sample::Sample;
+use std::fmt::Display;
 
 const DASHES: usize = 154;
 
@@ -31,7 +32,7 @@ pub fn histograms(recorder: &Recorder) -> String {
 }
 
 fn means(totals: &Sample) -> [String; 7] {
-    let whole = |a: u64, b: u64| format!("{:<21}", a.checked_div(b).unwrap_or(0));
+    let whole = |a: u64, b: u64| format!("{:<21}", each(a, b));
     let part = |a: u64, b: u64| format!("{:<21.5}", if b == 0 { 0.0 } else { a as f64 / b as f64 });
     [
         whole(totals.cycles, totals.turns),
@@ -54,17 +55,19 @@ fn line(cells: [String; 7]) -> String {
     format!("   {}\n", cells.join("  "))
 }
 
+/// A line about one sample: its stamp, in a column of this width, and the other columns; or their titles.
+fn sample_line<T: Display, const N: usize>(width: usize, stamp: impl Display, columns: [T; N]) -> String {
+    let columns = columns.map(|c| format!("{c:<11}"));
+    format!("   {stamp:<width$}   {}\n", columns.join("  "))
+}
+
 /// Prints the iterations, one a line.
 pub fn turns(samples: &[Sample]) -> String {
-    let mut text = format!(
-        "   {:<17}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}\n",
-        "iter", "cycles", "packets", "cycles/pkt", "pkts/batch", "vhost qlen", "upcalls", "cycles/upcall"
-    );
+    const WIDTH: usize = 17;
+    let titles = ["cycles", "packets", "cycles/pkt", "pkts/batch", "vhost qlen", "upcalls", "cycles/upcall"];
+    let mut text = sample_line(WIDTH, "iter", titles);
     for s in samples {
-        let each = |a: u64, b: u64| a.checked_div(b).unwrap_or(0);
-        text += &format!(
-            "   {:<17}   {:<11}  {:<11}  {:<11}  {:<11}  {:<11}  {:<11}  {:<11}\n",
-            s.stamp,
+        let columns = [
             s.cycles,
             s.packets,
             each(s.cycles, s.packets),
@@ -72,16 +75,16 @@ pub fn turns(samples: &[Sample]) -> String {
             s.queued,
             s.upcalls,
             each(s.upcall_cycles, s.upcalls),
-        );
+        ];
+        text += &sample_line(WIDTH, s.stamp, columns);
     }
     text
 }
 
 /// Prints the milliseconds, one a line.
 pub fn millis(samples: &[Sample]) -> String {
-    let mut text = format!(
-        "   {:<12}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}\n",
-        "ms",
+    const WIDTH: usize = 12;
+    let titles = [
         "iterations",
         "cycles/it",
         "Kpps",
@@ -89,13 +92,11 @@ pub fn millis(samples: &[Sample]) -> String {
         "pkts/batch",
         "vhost qlen",
         "upcalls",
-        "cycles/upcall"
-    );
+        "cycles/upcall",
+    ];
+    let mut text = sample_line(WIDTH, "ms", titles);
     for s in samples {
-        let each = |a: u64, b: u64| a.checked_div(b).unwrap_or(0);
-        text += &format!(
-            "   {:<12}   {:<11}  {:<11}  {:<11}  {:<11}  {:<11}  {:<11}  {:<11}  {:<11}\n",
-            s.stamp,
+        let columns = [
             s.turns,
             each(s.cycles, s.turns),
             s.packets,
@@ -104,9 +105,15 @@ pub fn millis(samples: &[Sample]) -> String {
             each(s.queued, s.turns),
             s.upcalls,
             each(s.upcall_cycles, s.upcalls),
-        );
+        ];
+        text += &sample_line(WIDTH, s.stamp, columns);
     }
     text
+}
+
+/// The mean of `sum` over `n`; 0 for none.
+fn each(sum: u64, n: u64) -> u64 {
+    sum.checked_div(n).unwrap_or(0)
 }
 
 #[cfg(test)]
