@@ -84,15 +84,25 @@ impl Shared {
         Shared { loads, sums }
     }
 
-    /// Assigns each bucket to the link with the least load so far.
-    fn largest_first(loads: &[Load], links: usize) -> Option<Shared> {
+    /// Assigns each bucket, the largest first, to the link that `choose` returns for the loads of the links so far and the load of
+    /// the bucket. `None` if there is no link for a bucket.
+    fn assigned(
+        loads: &[Load],
+        links: usize,
+        choose: impl Fn(&[u64], u64) -> Option<usize>,
+    ) -> Option<Shared> {
         let (mut loads, mut sums) = (loads.to_vec(), vec![0; links]);
         for i in descending(&loads) {
-            let least = (0..links).min_by_key(|l| sums[*l])?;
-            loads[i].link = least;
-            sums[least] += loads[i].bytes;
+            let link = choose(&sums, loads[i].bytes)?;
+            loads[i].link = link;
+            sums[link] += loads[i].bytes;
         }
         Some(Shared { loads, sums })
+    }
+
+    /// Assigns each bucket to the link with the least load so far.
+    fn largest_first(loads: &[Load], links: usize) -> Option<Shared> {
+        Shared::assigned(loads, links, |sums, _| (0..links).min_by_key(|l| sums[*l]))
     }
 
     /// Fills links one after the other up to a limit, with the lowest limit found that suffices (MULTIFIT,
@@ -111,13 +121,7 @@ impl Shared {
 
     /// Assigns each bucket to the first link where it fits.
     fn within(loads: &[Load], links: usize, limit: u64) -> Option<Shared> {
-        let (mut loads, mut sums) = (loads.to_vec(), vec![0; links]);
-        for i in descending(&loads) {
-            let first = (0..links).find(|l| sums[*l] + loads[i].bytes <= limit)?;
-            loads[i].link = first;
-            sums[first] += loads[i].bytes;
-        }
-        Some(Shared { loads, sums })
+        Shared::assigned(loads, links, |sums, bytes| sums.iter().position(|sum| sum + bytes <= limit))
     }
 
     /// The least and the largest load of a link.
