@@ -82,6 +82,18 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Locks, unless another thread holds the lock during all tries.
+pub(crate) fn lock_soon<T>(mutex: &Mutex<T>, tries: usize) -> Option<MutexGuard<'_, T>> {
+    for _ in 0..tries {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+        }
+    }
+    None
+}
+
 impl Shared {
     /// Announces a change; workers see it in their next iteration.
     pub(crate) fn changed(&self) {
@@ -90,18 +102,6 @@ impl Shared {
 
     pub(crate) fn flows(&self) -> MutexGuard<'_, Flows> {
         lock(&self.flows)
-    }
-
-    /// Returns the lock, unless another thread holds it for longer than a worker may wait.
-    fn flows_soon(&self) -> Option<MutexGuard<'_, Flows>> {
-        for _ in 0..SPINS {
-            match self.flows.try_lock() {
-                Ok(flows) => return Some(flows),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
-            }
-        }
-        None
     }
 
     /// Publishes the megaflows of translated misses, except those whose translation is older than the last
@@ -116,7 +116,7 @@ impl Shared {
     ) {
         let mut credits = Vec::new();
         let flows = match patience {
-            Patience::Short => self.flows_soon(),
+            Patience::Short => lock_soon(&self.flows, SPINS),
             Patience::Long => Some(self.flows()),
         };
         let Some(mut flows) = flows else { return births.for_each(|_| told(None)) };

@@ -4,8 +4,9 @@
 //! tries the lock a few times and then counts the packet as lost.
 
 use super::seen::Side;
+use crate::shared::lock_soon;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError};
 use units::{Nanos, Ufid};
 
 /// Number of lanes; threads beyond that share them.
@@ -87,7 +88,7 @@ impl Lanes {
     pub(super) fn put(&self, lane: usize, record: Record, kept: &[u8]) -> bool {
         let need = kept.len() + OVERHEAD;
         if self.held.fetch_add(need, Ordering::Relaxed) + need <= self.most
-            && let Some(mut lane) = self.lock_soon(lane)
+            && let Some(mut lane) = lock_soon(&self.lanes[lane % LANES], TRIES)
         {
             lane.records.push(record);
             lane.bytes.extend_from_slice(kept);
@@ -95,18 +96,6 @@ impl Lanes {
         }
         self.held.fetch_sub(need, Ordering::Relaxed);
         false
-    }
-
-    fn lock_soon(&self, lane: usize) -> Option<MutexGuard<'_, Lane>> {
-        let lane = &self.lanes[lane % LANES];
-        for _ in 0..TRIES {
-            match lane.try_lock() {
-                Ok(guard) => return Some(guard),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
-            }
-        }
-        None
     }
 
     /// Takes everything. The memory counts as free from now on: the reader bounds what it takes.
