@@ -406,20 +406,7 @@ fn measure(mut poll: impl FnMut(u64) -> u64, fixed: Option<u64>) -> f64 {
 
 /// A capture of everything at this port.
 fn capture_of(port: u32) -> Arc<Capture> {
-    let spec = CaptureSpec {
-        ports: [port].into(),
-        rx: true,
-        tx: true,
-        drops: true,
-        reasons: Default::default(),
-        filter: None,
-        megaflow: None,
-        passes: false,
-        snaplen: 1 << 18,
-        every: 1,
-        rate: 0,
-        memory: 8 << 20,
-    };
+    let spec = CaptureSpec { ports: [port].into(), ..CaptureSpec::everything(1 << 18, 8 << 20) };
     Arc::new(Capture::new(spec, Arc::new(|| Nanos(0))))
 }
 

@@ -5,26 +5,8 @@ use datapath::capture::CaptureSpec;
 use datapath::{Config, Datapath};
 use dpif::DropReason;
 use pcapng::{Block, Blocks};
-use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-
-fn spec(memory: usize) -> CaptureSpec {
-    CaptureSpec {
-        ports: BTreeSet::new(),
-        rx: true,
-        tx: true,
-        drops: true,
-        reasons: BTreeSet::new(),
-        filter: None,
-        megaflow: None,
-        passes: false,
-        snaplen: 64,
-        every: 1,
-        rate: 0,
-        memory,
-    }
-}
 
 /// A capture, the path of its socket, and its datapath.
 fn started(memory: usize) -> (Arc<Datapath>, Arc<Capture>, std::path::PathBuf) {
@@ -33,7 +15,7 @@ fn started(memory: usize) -> (Arc<Datapath>, Arc<Capture>, std::path::PathBuf) {
     let path = std::env::temp_dir().join(format!("capture-test-{}-{number}", std::process::id()));
     let datapath = Datapath::new(&Config::default());
     let clock = WallClock::new();
-    let capture = Arc::new(Capture::new(spec(memory), Arc::new(move || clock.now())));
+    let capture = Arc::new(Capture::new(CaptureSpec::everything(64, memory), Arc::new(move || clock.now())));
     let names = Names { ports: [(7, "p7".to_owned())].into(), datapath: "netdev@test".to_owned() };
     start(Arc::clone(&datapath), Arc::clone(&capture), names, &path).unwrap();
     (datapath, capture, path)

@@ -44,6 +44,26 @@ pub struct CaptureSpec {
     pub memory: usize,
 }
 
+impl CaptureSpec {
+    /// All packets of all ports, once each.
+    pub fn everything(snaplen: usize, memory: usize) -> CaptureSpec {
+        CaptureSpec {
+            ports: BTreeSet::new(),
+            rx: true,
+            tx: true,
+            drops: true,
+            reasons: BTreeSet::new(),
+            filter: None,
+            megaflow: None,
+            passes: false,
+            snaplen,
+            every: 1,
+            rate: 0,
+            memory,
+        }
+    }
+}
+
 /// Counters of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {

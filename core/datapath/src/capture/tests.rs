@@ -5,26 +5,12 @@ use crate::by_source_tests::{BySource, packet, source};
 use crate::packet::Meta;
 use crate::tests::Wire;
 use dpif::{DpAction, DropReason};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use units::{Millis, Nanos, PortNo};
 
 fn spec() -> CaptureSpec {
-    CaptureSpec {
-        ports: BTreeSet::new(),
-        rx: true,
-        tx: true,
-        drops: true,
-        reasons: BTreeSet::new(),
-        filter: None,
-        megaflow: None,
-        passes: false,
-        snaplen: 1 << 16,
-        every: 1,
-        rate: 0,
-        memory: 1 << 20,
-    }
+    CaptureSpec::everything(1 << 16, 1 << 20)
 }
 
 /// Source 2 goes to port 2; source 9 to a port that does not exist; [`DROPPED`] is dropped by the tables.
