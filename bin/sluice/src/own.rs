@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::Page;
 use crate::suggest;
+use ovsdb::Json;
 use runtime::{Clock, Dirs};
 use std::io::Write;
 use std::process::ExitCode;
@@ -116,6 +117,21 @@ pub fn print_matching(call: &Call, parsed: &Parsed, print: impl FnOnce(&str) -> 
         0 => refuse(call, &format!("nothing matches \"{pattern}\"")),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// The number of entries, and their text, or an array of JSON.
+pub fn entries<'t, T: 't>(
+    found: impl Iterator<Item = &'t T>,
+    json: bool,
+    as_json: impl Fn(&T) -> Json,
+    as_text: impl Fn(&T) -> String,
+) -> (usize, String) {
+    let found: Vec<&T> = found.collect();
+    let text = match json {
+        true => format!("{}\n", Json::Array(found.iter().map(|e| as_json(e)).collect())),
+        false => found.iter().map(|e| as_text(e)).collect::<Vec<_>>().join("\n"),
+    };
+    (found.len(), text)
 }
 
 /// Prints an error, and returns the exit status of a failure.

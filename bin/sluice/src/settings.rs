@@ -51,11 +51,7 @@ pub fn main(call: &Call) -> ExitCode {
         }
     }
     own::print_matching(call, &parsed, |pattern| {
-        let found: Vec<&Setting> = settings::all().filter(|s| text::matches(s, pattern)).collect();
-        match json {
-            true => (found.len(), format!("{}\n", Json::Array(found.iter().map(|s| entry(s)).collect()))),
-            false => (found.len(), found.iter().map(|s| text::plain(s)).collect::<Vec<_>>().join("\n")),
-        }
+        own::entries(settings::all().filter(|s| text::matches(s, pattern)), json, entry, text::plain)
     })
 }
 

@@ -65,11 +65,7 @@ pub fn main(call: &Call) -> ExitCode {
         };
     }
     own::print_matching(call, &parsed, |pattern| {
-        let found: Vec<&DropReason> = DropReason::ALL.iter().filter(|r| matches(r, pattern)).collect();
-        match json {
-            true => (found.len(), format!("{}\n", Json::Array(found.iter().map(|r| entry(r)).collect()))),
-            false => (found.len(), found.iter().map(|r| plain(r)).collect::<Vec<_>>().join("\n")),
-        }
+        own::entries(DropReason::ALL.iter().filter(|r| matches(r, pattern)), json, entry, plain)
     })
 }
 

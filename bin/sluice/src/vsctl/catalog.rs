@@ -83,38 +83,36 @@ fn best<T>(items: &'static [T], name: impl Fn(&T) -> &str, given: &str) -> Vec<&
     scored.into_iter().filter(|(score, _)| *score > 0 && *score == top).map(|(_, item)| item).collect()
 }
 
-/// The table that `given` names.
-pub fn table(given: &str) -> Result<&'static TableSchema, String> {
-    match best(&schema().tables, |t| &t.name, given).as_slice() {
-        [] => {
-            let hint = suggest::hint(given, schema().tables.iter().map(|t| t.name.as_str()));
-            Err(format!("unknown table \"{given}\"{hint}"))
-        }
+/// The item that `given` names. `unknown` and `ambiguous` begin the errors.
+fn only<T>(
+    items: &'static [T],
+    name: impl Fn(&T) -> &str,
+    given: &str,
+    unknown: impl FnOnce() -> String,
+    ambiguous: impl FnOnce() -> String,
+) -> Result<&'static T, String> {
+    match best(items, &name, given).as_slice() {
+        [] => Err(unknown() + &suggest::hint(given, items.iter().map(&name))),
         [one] => Ok(one),
         several => {
-            let names: Vec<&str> = several.iter().map(|t| t.name.as_str()).collect();
-            Err(format!("\"{given}\" matches multiple table names: {}", names.join(", ")))
+            let names: Vec<&str> = several.iter().map(|item| name(item)).collect();
+            Err(format!("{}: {}", ambiguous(), names.join(", ")))
         }
     }
 }
 
+/// The table that `given` names.
+pub fn table(given: &str) -> Result<&'static TableSchema, String> {
+    let unknown = || format!("unknown table \"{given}\"");
+    let ambiguous = || format!("\"{given}\" matches multiple table names");
+    only(&schema().tables, |t| &t.name, given, unknown, ambiguous)
+}
+
 /// The column of `table` that `given` names.
 pub fn column(table: &'static TableSchema, given: &str) -> Result<&'static Column, String> {
-    match best(columns(table), |c| &c.name, given).as_slice() {
-        [] => {
-            let hint = suggest::hint(given, columns(table).iter().map(|c| c.name.as_str()));
-            Err(format!("{} does not contain a column whose name matches \"{given}\"{hint}", table.name))
-        }
-        [one] => Ok(one),
-        several => {
-            let names: Vec<&str> = several.iter().map(|c| c.name.as_str()).collect();
-            Err(format!(
-                "{} contains more than one column whose name matches \"{given}\": {}",
-                table.name,
-                names.join(", ")
-            ))
-        }
-    }
+    let unknown = || format!("{} does not contain a column whose name matches \"{given}\"", table.name);
+    let ambiguous = || format!("{} contains more than one column whose name matches \"{given}\"", table.name);
+    only(columns(table), |c| &c.name, given, unknown, ambiguous)
 }
 
 /// Returns whether an argument names the UUID column.
