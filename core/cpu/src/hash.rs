@@ -262,19 +262,44 @@ mod avx2 {
         one(line, &fixed(mask, secret))
     }
 
+    /// Sums lines, four at a time: `store_four` writes what is made of four sums, `of_one` makes that of one.
+    #[inline]
     #[target_feature(enable = "avx2")]
-    pub(super) fn sum_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) {
-        let f = fixed(mask, secret);
+    fn for_each_sum<T>(
+        lines: &[Line],
+        f: &Fixed,
+        out: &mut [T],
+        store_four: impl Fn(__m256i, &mut [T; 4]),
+        of_one: impl Fn(u64) -> T,
+    ) {
         let n = lines.len().min(out.len());
         let (fours, rest) = lines[..n].as_chunks::<4>();
         let (out_fours, out_rest) = out[..n].as_chunks_mut::<4>();
         for (lines, out) in fours.iter().zip(out_fours) {
-            // SAFETY: `out` has 32 bytes, written without a demand on alignment.
-            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), four(lines, &f)) };
+            store_four(four(lines, f), out);
         }
         for (line, out) in rest.iter().zip(out_rest) {
-            *out = one(line, &f);
+            *out = of_one(one(line, f));
         }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn sum_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) {
+        let store_four = |sums: __m256i, out: &mut [u64; 4]| {
+            // SAFETY: `out` has 32 bytes, written without a demand on alignment.
+            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), sums) };
+        };
+        for_each_sum(lines, &fixed(mask, secret), out, store_four, |sum| sum);
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
+        let store_four = |sums: __m256i, out: &mut [u32; 4]| {
+            let hashes = reduce(sums, secret);
+            // SAFETY: `out` has 16 bytes, written without a demand on alignment.
+            unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), hashes) };
+        };
+        for_each_sum(lines, &fixed(mask, secret), out, store_four, |sum| secret.reduce(sum));
     }
 
     #[target_feature(enable = "avx2")]
@@ -308,22 +333,6 @@ mod avx2 {
             }
         }
         reduce_sums_scalar(rest, secret, out_rest);
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
-        let f = fixed(mask, secret);
-        let n = lines.len().min(out.len());
-        let (fours, rest) = lines[..n].as_chunks::<4>();
-        let (out_fours, out_rest) = out[..n].as_chunks_mut::<4>();
-        for (lines, out) in fours.iter().zip(out_fours) {
-            let hashes = reduce(four(lines, &f), secret);
-            // SAFETY: `out` has 16 bytes, written without a demand on alignment.
-            unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), hashes) };
-        }
-        for (line, out) in rest.iter().zip(out_rest) {
-            *out = secret.reduce(one(line, &f));
-        }
     }
 }
 
