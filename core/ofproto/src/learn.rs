@@ -18,22 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use units::Millis;
 
-/// The result of a `learn` action.
-#[derive(Debug, Default)]
-pub struct Learned {
-    /// The changes; none if the flow existed already or the limit is reached.
-    pub effects: Effects,
-    /// The flow was not added, because the limit of flows with its cookie is reached.
-    pub limit_reached: bool,
-}
-
 impl Ofproto {
-    /// Applies the flow mod that a translation made for a `learn` action. `used`: when the packet arrived;
-    /// `limit`: maximum number of flows of the table with the same cookie, 0: no limit.
+    /// Applies the flow mod that a translation made for a `learn` action. Changes nothing if the flow exists already or the limit is
+    /// reached. `used`: when the packet arrived; `limit`: maximum number of flows of the table with the same cookie, 0: no limit.
     ///
     /// # Errors
     /// The flow mod is not of the form that `learn` makes, or any error of a flow mod.
-    pub fn learn(&mut self, fm: &FlowMod, limit: u32, used: Millis, now: Millis) -> Result<Learned, OfError> {
+    pub fn learn(&mut self, fm: &FlowMod, limit: u32, used: Millis, now: Millis) -> Result<Effects, OfError> {
         let plain = fm.command == FlowCommand::ModifyStrict && fm.table != TABLE_ALL;
         if !plain || fm.flags.reset_counts || fm.buffer_id != NO_BUFFER {
             return Err(OfError::FmfcUnknown);
@@ -48,20 +39,20 @@ impl Ofproto {
         };
         if let Some(rule) = self.state.learned(fm) {
             rule.modified.fetch_max(used.0, Relaxed);
-            return Ok(Learned::default());
+            return Ok(Effects::default());
         }
         // Requests may arrive out of order; that of the newest packet applies.
         if self.state.find_same(fm).is_some_and(|rule| rule.modified() > used) {
-            return Ok(Learned::default());
+            return Ok(Effects::default());
         }
         if !self.state.has_room(fm, limit)? {
-            return Ok(Learned { limit_reached: true, ..Learned::default() });
+            return Ok(Effects::default());
         }
         let effects = self.handle_flow_mod(fm, now)?;
         for change in &effects.flows {
             change.rule().modified.store(used.0, Relaxed);
         }
-        Ok(Learned { effects, limit_reached: false })
+        Ok(effects)
     }
 }
 

@@ -44,7 +44,6 @@ pub use duration::duration;
 pub use effects::{Change, Effects};
 pub use group::Group;
 pub use internal::REASON_IMPLICIT_MISS;
-pub use learn::Learned;
 pub use meter::Meter;
 pub use monitor::FlowMonitors;
 pub use ofproto::Ofproto;

@@ -299,13 +299,13 @@ fn learned_flows_are_refreshed() {
         modify_cookie: true,
         ..fm(FlowCommand::ModifyStrict, in_port(1), 2)
     };
-    assert_eq!(o.learn(&learn, 0, T0, T0).unwrap().effects.flows.len(), 1);
-    assert!(o.learn(&learn, 0, Millis(8000), Millis(8000)).unwrap().effects.is_empty());
+    assert_eq!(o.learn(&learn, 0, T0, T0).unwrap().flows.len(), 1);
+    assert!(o.learn(&learn, 0, Millis(8000), Millis(8000)).unwrap().is_empty());
     assert!(o.expire(Millis(12_000)).is_empty());
     let moved = FlowMod { actions: out(3), ..learn.clone() };
     let late = Millis(8000);
-    assert!(o.learn(&moved, 0, T0, late).unwrap().effects.is_empty(), "a packet from before the last one");
-    assert!(matches!(&o.learn(&moved, 0, late, late).unwrap().effects.flows[..], [Change::Replaced { .. }]));
+    assert!(o.learn(&moved, 0, T0, late).unwrap().is_empty(), "a packet from before the last one");
+    assert!(matches!(&o.learn(&moved, 0, late, late).unwrap().flows[..], [Change::Replaced { .. }]));
     assert!(o.learn(&FlowMod { command: FlowCommand::Add, ..learn }, 0, T0, T0).is_err());
 }
 
@@ -319,8 +319,8 @@ fn learned_flows_are_deleted_with_the_last_learning_flow() {
     let mut o = with(std::slice::from_ref(&teacher));
     let pupil =
         |port| FlowMod { table: 1, new_cookie: 0x55, ..fm(FlowCommand::ModifyStrict, in_port(port), 2) };
-    assert!(!o.learn(&pupil(5), 1, T0, T0).unwrap().limit_reached);
-    assert!(o.learn(&pupil(6), 1, T0, T0).unwrap().limit_reached);
+    assert!(!o.learn(&pupil(5), 1, T0, T0).unwrap().is_empty());
+    assert!(o.learn(&pupil(6), 1, T0, T0).unwrap().is_empty(), "the limit is reached");
     o.handle_flow_mod(&FlowMod { table: 1, ..add(in_port(7), 2) }, T0).unwrap();
     o.handle_flow_mod(&FlowMod { command: FlowCommand::Modify, ..teacher.clone() }, T0).unwrap();
     assert_eq!(dump(&o).len(), 3);

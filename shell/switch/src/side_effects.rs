@@ -93,8 +93,8 @@ impl Switch {
 
     fn learn(&mut self, flow: &LearnedFlow, used: Millis, now: Millis) {
         let Some(bridge) = self.bridge_by_id(flow.bridge) else { return };
-        let learned = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, used, now) {
-            Ok(learned) => learned,
+        let effects = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, used, now) {
+            Ok(effects) => effects,
             Err(e) => {
                 runtime::warn_rl!(
                     LOG,
@@ -105,10 +105,10 @@ impl Switch {
                 return;
             }
         };
-        announce(bridge, &learned.effects, None, now);
+        announce(bridge, &effects, None, now);
         let (id, kind) = (bridge.id, bridge.config.datapath_type.clone());
         if let Some(backer) = self.datapaths.of_mut(&kind) {
-            backer.changes.push_effects(id, &learned.effects);
+            backer.changes.push_effects(id, &effects);
         }
     }
 
