@@ -241,54 +241,17 @@ impl flow::text::NameMap for Names<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::FailMode;
-    use ovsdb::Uuid;
+    use crate::tests::{config, port};
 
     fn bridge() -> Bridge {
-        let config = BridgeConfig {
-            uuid: Uuid::nil(),
-            name: "br0".to_owned(),
-            datapath_type: "dummy".to_owned(),
-            datapath_id: None,
-            hwaddr: None,
-            fail_mode: FailMode::Secure,
-            protocols: Vec::new(),
-            controllers: Vec::new(),
-            ports: config::PortConfigs::default(),
-            flood_vlans: Vec::new(),
-            mac_aging_secs: 300,
-            mac_table_size: 8192,
-            forward_bpdu: false,
-            flow_tables: BTreeMap::new(),
-            mirrors: Vec::new(),
-            other_config: BTreeMap::new(),
-        };
-        Bridge::new(BridgeId(1), config, ConnManager::new("br0"), Millis(0), 0)
+        Bridge::new(BridgeId(1), config(), ConnManager::new("br0"), Millis(0), 0)
     }
 
     fn add(bridge: &mut Bridge, name: &str, request: Option<u16>, now: u64) -> OfPort {
         let wanted: Vec<OfPort> = request.map(OfPort).into_iter().collect();
         let ofport = bridge.allocate_ofport(name, &wanted, Millis(now)).unwrap();
-        let port = BridgePort {
-            uuid: Uuid::nil(),
-            name: name.to_owned(),
-            kind: "patch".to_owned(),
-            port_row: name.to_owned(),
-            ofport,
-            backing: crate::port::Backing::Patch { peer: String::new() },
-            config: Default::default(),
-            facts: None,
-            change_seq: 0,
-            told: None,
-            bfd: None,
-            cfm: None,
-            lacp: None,
-            qos: Default::default(),
-            counted: false,
-            shown: None,
-            created: Millis(now),
-            warning: None,
-        };
+        let name = name.to_owned();
+        let port = BridgePort { port_row: name.clone(), name, created: Millis(now), ..port(ofport.0) };
         bridge.ports.insert(ofport, port);
         ofport
     }

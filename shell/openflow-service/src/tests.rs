@@ -100,7 +100,7 @@ struct TestBridge {
     next: u32,
 }
 
-fn config() -> config::BridgeConfig {
+pub(crate) fn config() -> config::BridgeConfig {
     config::BridgeConfig {
         uuid: ovsdb::Uuid::default(),
         name: "br0".to_owned(),
@@ -121,7 +121,7 @@ fn config() -> config::BridgeConfig {
     }
 }
 
-fn port(number: u16) -> BridgePort {
+pub(crate) fn port(number: u16) -> BridgePort {
     BridgePort {
         uuid: ovsdb::Uuid::default(),
         name: format!("p{number}"),
