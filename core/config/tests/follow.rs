@@ -4,68 +4,31 @@
 use config::{Desired, Follower, Touched, plan};
 use ovsdb::monitor::Version;
 use ovsdb::replica::Config;
+use ovsdb::replica::test_server::TestServer;
 use ovsdb::schema::open_vswitch;
-use ovsdb::{Context, Database, Json, Message, Monitor, Outcome, Parameters, Replica, Uuid, transaction};
+use ovsdb::{Json, Replica, Uuid};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A server of one client, without sockets.
+/// A database and its copy.
 struct Server {
-    db: Database,
-    monitor: Option<Monitor>,
+    server: TestServer,
     replica: Replica,
-    next: u128,
 }
 
 impl Server {
     fn new() -> Server {
-        let db = Database::new(open_vswitch(), Uuid::from_u128(1 << 100));
-        let replica = Replica::new(Config::whole(&open_vswitch()));
-        let mut server = Server { db, monitor: None, replica, next: 0 };
-        server.replica.connected();
-        server.serve();
-        assert!(server.replica.is_synced());
-        server
-    }
-
-    fn serve(&mut self) {
-        while let Some(message) = self.replica.poll_send() {
-            let Message::Request { method, params, id } = message else { continue };
-            let result = match method.as_str() {
-                "get_schema" => self.db.schema().to_json(),
-                _ => {
-                    let version = Version::from_method(&method).unwrap();
-                    let (monitor, result) = Monitor::create(&self.db, version, &params).unwrap();
-                    self.monitor = Some(monitor);
-                    serde_json::from_str(&result).unwrap()
-                }
-            };
-            self.replica.receive(Message::Reply { result, id }).unwrap();
-        }
+        let (mut server, mut replica) =
+            (TestServer::new(Version::Since), Replica::new(Config::whole(&open_vswitch())));
+        replica.connected();
+        server.serve(&mut replica);
+        assert!(replica.is_synced());
+        Server { server, replica }
     }
 
     /// Executes a transaction and updates the replica; one that the schema refuses changes nothing.
     fn transact(&mut self, operations: &[Json]) {
-        let next = &mut self.next;
-        let mut fresh = || {
-            *next += 1;
-            // UUIDs are not in order of creation.
-            Uuid::from_u128(u128::from((*next as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 40 | 1)
-        };
-        let all: Vec<Json> = [json!("Open_vSwitch")].into_iter().chain(operations.iter().cloned()).collect();
-        let context = Context { owns_lock: &|_| true, ..Context::default() };
-        let parameters = Parameters::Tree(Json::Array(all));
-        if let Outcome::Ready(prepared) = transaction::execute(&self.db, &parameters, &context, &mut fresh) {
-            let (changes, id) = (prepared.commit.changes.clone(), fresh());
-            self.db.apply(prepared.commit, id);
-            let monitor = self.monitor.as_ref().unwrap();
-            if let Some(part) = monitor.shared_part(self.db.schema(), &changes) {
-                let text = monitor.notification(&part, id);
-                self.replica
-                    .receive(Message::from_json(serde_json::from_str(&text).unwrap()).unwrap())
-                    .unwrap();
-            }
-        }
+        self.server.run(&mut self.replica, operations);
     }
 }
 

@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 mod role;
 mod row;
+pub mod test_server;
 mod update;
 
 pub use row::{RowRef, TableRef};

@@ -6,18 +6,16 @@ use netdev::open::DummyLevel;
 use openflow_service::Common;
 use ovsdb::monitor::Version;
 use ovsdb::operation::Operation;
-use ovsdb::schema::open_vswitch;
-use ovsdb::{Context, Database, Json, Message, Monitor, Outcome, Parameters, Uuid, transaction};
+use ovsdb::replica::test_server::TestServer;
+use ovsdb::{Json, Uuid};
 use runtime::{Clock, PollLoop};
 use serde_json::json;
 use xlate::Snapshot;
 
 /// A switch with dummy ports and its database, without sockets.
 struct TestSwitch {
-    db: Database,
-    monitor: Option<Monitor>,
+    server: TestServer,
     switch: Switch,
-    rows: u128,
     random: fastrand::Rng,
 }
 
@@ -32,9 +30,8 @@ impl TestSwitch {
             ..Options::default()
         };
         let switch = Switch::new(options, clock, poll.waker()).unwrap();
-        let db = Database::new(open_vswitch(), Uuid::from_u128(1 << 100));
-        let mut test =
-            TestSwitch { db, monitor: None, switch, rows: 0, random: fastrand::Rng::with_seed(seed) };
+        let server = TestServer::new(Version::Since);
+        let mut test = TestSwitch { server, switch, random: fastrand::Rng::with_seed(seed) };
         test.switch.db.replica.connected();
         test.serve();
         test.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
@@ -48,49 +45,11 @@ impl TestSwitch {
 
     /// Answers the switch's requests to its database; returns whether there were any.
     fn serve(&mut self) -> bool {
-        let mut any = false;
-        while let Some(message) = self.switch.db.replica.poll_send() {
-            let Message::Request { method, params, id } = message else { continue };
-            any = true;
-            let result = match method.as_str() {
-                "get_schema" => self.db.schema().to_json(),
-                "lock" => json!({"locked": true}),
-                "transact" => self.execute(Parameters::Tree(params)),
-                _ => {
-                    let version = Version::from_method(&method).unwrap();
-                    let (monitor, result) = Monitor::create(&self.db, version, &params).unwrap();
-                    self.monitor = Some(monitor);
-                    serde_json::from_str(&result).unwrap()
-                }
-            };
-            self.switch.db.replica.receive(Message::Reply { result, id }).unwrap();
-        }
-        any
+        self.server.serve(&mut self.switch.db.replica)
     }
 
-    fn transact(&mut self, operations: &[Json]) {
-        let all = [json!("Open_vSwitch")].into_iter().chain(operations.iter().cloned()).collect();
-        self.execute(Parameters::Tree(Json::Array(all)));
-    }
-
-    fn execute(&mut self, parameters: Parameters) -> Json {
-        let rows = &mut self.rows;
-        let mut fresh = || {
-            *rows += 1;
-            Uuid::from_u128(u128::from((*rows as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 40 | 1)
-        };
-        let context = Context { owns_lock: &|_| true, ..Context::default() };
-        let outcome = transaction::execute(&self.db, &parameters, &context, &mut fresh);
-        let Outcome::Ready(prepared) = outcome else { return json!([{"error": "refused"}]) };
-        let (changes, id) = (prepared.commit.changes.clone(), fresh());
-        self.db.apply(prepared.commit, id);
-        let monitor = self.monitor.as_ref().unwrap();
-        if let Some(part) = monitor.shared_part(self.db.schema(), &changes) {
-            let text = monitor.notification(&part, id);
-            let message = Message::from_json(serde_json::from_str(&text).unwrap()).unwrap();
-            self.switch.db.replica.receive(message).unwrap();
-        }
-        Json::Array(prepared.results)
+    fn transact(&mut self, operations: &[Json]) -> Json {
+        self.server.run(&mut self.switch.db.replica, operations)
     }
 
     /// Runs the switch and its database until the switch has nothing more to write.
@@ -279,8 +238,8 @@ fn a_dummy_in_the_place_of_system_follows_the_row_of_system() {
     test.settle();
     let backer = test.switch.datapaths.of("dummy").unwrap();
     assert_eq!(backer.datapath.conntrack().limit(Some(5)).limit, 7);
-    let select = json!(["Open_vSwitch", {"op": "select", "table": "Datapath", "where": [], "columns": ["capabilities"]}]);
-    let rows = test.execute(Parameters::Tree(select)).to_string();
+    let select = json!({"op": "select", "table": "Datapath", "where": [], "columns": ["capabilities"]});
+    let rows = test.transact(&[select]).to_string();
     assert!(rows.contains(r#"["ct_flush","true"]"#), "{rows}");
 }
 
@@ -307,7 +266,7 @@ fn names_that_no_interface_can_have_are_errors_of_their_rows() {
     test.settle();
     let mut error = |name: &str| {
         let of = json!({"op": "select", "table": "Interface", "where": [["name", "==", name]], "columns": ["error", "ofport"]});
-        test.execute(Parameters::Tree(json!(["Open_vSwitch", of])))[0]["rows"][0].clone()
+        test.transact(&[of])[0]["rows"][0].clone()
     };
     assert_eq!(
         error(""),

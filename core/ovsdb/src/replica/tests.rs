@@ -1,88 +1,21 @@
+use super::test_server::TestServer;
 use super::*;
-use crate::database::Database;
-use crate::monitor::Monitor;
+use crate::Parameters;
 use crate::operation::RowId;
 use crate::schema::open_vswitch;
-use crate::transaction::{Context, Outcome, execute};
 use proptest::prelude::*;
 
-/// A server of one client, without sockets.
-struct Peer {
-    db: Database,
-    monitor: Option<Monitor>,
-    newest: Version,
-    next: u128,
-}
-
-impl Peer {
-    fn new(newest: Version) -> Peer {
-        Peer { db: Database::new(open_vswitch(), Uuid::from_u128(1 << 100)), monitor: None, newest, next: 0 }
-    }
-
-    fn serve(&mut self, replica: &mut Replica) {
-        while let Some(message) = replica.poll_send() {
-            let Message::Request { method, params, id } = message else { continue };
-            let known = |v: Version| {
-                [Version::Plain, Version::Conditional, self.newest].contains(&v)
-                    && !(self.newest == Version::Plain && v != Version::Plain)
-            };
-            let answer = match method.as_str() {
-                "get_schema" => Ok(self.db.schema().to_json()),
-                "lock" => Ok(json!({"locked": true})),
-                "transact" => Ok(self.transact(replica, &params)),
-                _ => match Version::from_method(&method).filter(|v| known(*v)) {
-                    None => Err(json!("unknown method")),
-                    Some(version) => {
-                        let (monitor, result) = Monitor::create(&self.db, version, &params).unwrap();
-                        self.monitor = Some(monitor);
-                        Ok(serde_json::from_str(&result).unwrap())
-                    }
-                },
-            };
-            let answer = match answer {
-                Ok(result) => Message::Reply { result, id },
-                Err(error) => Message::Error { error, id },
-            };
-            replica.receive(answer).unwrap();
-        }
-    }
-
-    fn transact(&mut self, replica: &mut Replica, params: &Json) -> Json {
-        let next = &mut self.next;
-        let mut fresh = || {
-            *next += 1;
-            Uuid::from_u128(*next)
-        };
-        let context = Context { owns_lock: &|_| true, ..Context::default() };
-        match execute(&self.db, &crate::Parameters::Tree(params.clone()), &context, &mut fresh) {
-            Outcome::Ready(prepared) => {
-                let (changes, id) = (prepared.commit.changes.clone(), fresh());
-                self.db.apply(prepared.commit, id);
-                let told =
-                    |m: &Monitor| Some(m.notification(&m.shared_part(self.db.schema(), &changes)?, id));
-                if let Some(update) = self.monitor.as_ref().and_then(told).filter(|_| replica.connected) {
-                    let update = Message::from_json(serde_json::from_str(&update).unwrap()).unwrap();
-                    replica.receive(update).unwrap();
-                }
-                Json::Array(prepared.results)
-            }
-            Outcome::Failed(results) => Json::Array(results),
-            Outcome::Blocked { .. } => json!([{"error": "timed out"}]),
-        }
-    }
-}
-
-fn connect(newest: Version) -> (Peer, Replica) {
-    let mut peer = Peer::new(newest);
+fn connect(newest: Version) -> (TestServer, Replica) {
+    let mut server = TestServer::new(newest);
     let mut replica = Replica::new(Config::whole(&open_vswitch()));
     replica.connected();
-    peer.serve(&mut replica);
+    server.serve(&mut replica);
     assert!(replica.is_synced());
-    (peer, replica)
+    (server, replica)
 }
 
-fn same(peer: &Peer, replica: &Replica) {
-    for (table, rows) in peer.db.tables().iter().zip(&replica.tables) {
+fn same(server: &TestServer, replica: &Replica) {
+    for (table, rows) in server.db.tables().iter().zip(&replica.tables) {
         assert_eq!(table.rows().size(), rows.len());
         for (uuid, row) in table.rows() {
             assert!(rows.get(uuid).is_some_and(|mine| mine.same_content(row)));
@@ -102,9 +35,9 @@ fn add_bridge(name: &str) -> Vec<Operation> {
 #[test]
 fn rows_arrive_typed_with_every_kind_of_server() {
     for newest in [Version::Plain, Version::Conditional, Version::Since] {
-        let (mut peer, mut replica) = connect(newest);
+        let (mut server, mut replica) = connect(newest);
         let id = replica.transact(&add_bridge("br0")).unwrap();
-        peer.serve(&mut replica);
+        server.serve(&mut replica);
         let (done, result) = replica.poll_result().unwrap();
         assert_eq!(done, id);
         let bridge = replica.table("Bridge").unwrap().find("name", "br0").unwrap();
@@ -112,16 +45,16 @@ fn rows_arrive_typed_with_every_kind_of_server() {
         let port = replica.row("Port", bridge.uuids("ports").next().unwrap()).unwrap();
         assert_eq!((port.str("name"), port.opt_int("tag"), port.str("no such column")), ("br0", Some(7), ""));
         assert_eq!(replica.take_changes().len(), 4);
-        same(&peer, &replica);
+        same(&server, &replica);
     }
 }
 
 #[test]
 fn a_reconnect_resumes_or_compares() {
     for newest in [Version::Plain, Version::Since] {
-        let (mut peer, mut replica) = connect(newest);
+        let (mut server, mut replica) = connect(newest);
         replica.transact(&add_bridge("br0"));
-        peer.serve(&mut replica);
+        server.serve(&mut replica);
         replica.take_changes();
         replica.transact(&[Operation::comment("lost")]);
         replica.disconnected();
@@ -130,11 +63,11 @@ fn a_reconnect_resumes_or_compares() {
         let params = json!(["Open_vSwitch",
             {"op": "update", "table": "Port", "where": [], "row": {"tag": 8}},
             {"op": "insert", "table": "QoS", "row": {}}]);
-        peer.transact(&mut replica, &params);
+        server.transact(&mut replica, Parameters::Tree(params));
         replica.connected();
-        peer.serve(&mut replica);
+        server.serve(&mut replica);
         assert_eq!(replica.take_changes().len(), 2);
-        same(&peer, &replica);
+        same(&server, &replica);
     }
 }
 
@@ -143,14 +76,14 @@ fn lock_failures_and_tries() {
     let mut config = Config::open_vswitch(&["QoS", "Unknown"]);
     config.lock = Some("ovs_vswitchd".into());
     let mut replica = Replica::new(config);
-    let mut peer = Peer::new(Version::Since);
+    let mut server = TestServer::new(Version::Since);
     replica.connected();
-    peer.serve(&mut replica);
+    server.serve(&mut replica);
     assert!(replica.has_lock());
     let missing = Operation::verify("QoS", Uuid::from_u128(5)).set("type", "x");
     replica.transact(&[missing]);
     replica.transact(&[Operation::insert("Bridge", "").set("flood_vlans", 5000)]);
-    peer.serve(&mut replica);
+    server.serve(&mut replica);
     assert_eq!(replica.poll_result().map(|r| r.1), Some(TransactionResult::TryAgain));
     assert!(
         matches!(replica.poll_result(), Some((_, TransactionResult::Failed(e))) if e.tag == "constraint violation")
@@ -192,11 +125,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn the_copy_equals_the_database(steps in proptest::collection::vec(any_step(), 1..12), old in any::<bool>()) {
-        let (mut peer, mut replica) = connect(if old { Version::Plain } else { Version::Since });
+        let (mut server, mut replica) = connect(if old { Version::Plain } else { Version::Since });
         for step in steps {
             replica.transact(&step);
-            peer.serve(&mut replica);
-            same(&peer, &replica);
+            server.serve(&mut replica);
+            same(&server, &replica);
         }
     }
 }
