@@ -127,14 +127,8 @@ fn open(
     } else if tunnels::is_kind(device_kind) {
         (tunnels::open(switch, &kind, interface)?, None, None)
     } else {
-        if let Some(part) = settings::not_built::of_kind(device_kind) {
-            let why = part.missing();
-            return Err(
-                format!("could not open network device {name} ({why} in this version of Sluice)").into()
-            );
-        }
-        let Opened { mut netdev, facts, warning } =
-            device(switch, &kind, device_kind, interface, root, is_local)?;
+        let opened = device(switch, &kind, device_kind, interface, root, is_local)?;
+        let Opened { mut netdev, facts, warning } = opened;
         let backer = switch.datapaths.of_mut(&kind).ok_or("no datapath")?;
         let number = backer.free_number(name);
         join(backer, number, &mut *netdev, interface)?;
@@ -144,11 +138,7 @@ fn open(
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
     let Some(ofport) = running.allocate_ofport(name, numbers, now) else {
         if let Some(backer) = switch.datapaths.of_mut(&kind) {
-            match &backing {
-                Backing::Device { number, .. } => backer.remove_port(*number),
-                Backing::Tunnel { number, .. } => backer.leave_tunnel(*number),
-                Backing::Patch { .. } => {}
-            }
+            backer.leave(&backing);
         }
         return Err(
             format!("could not add network device {name} to ofproto (No space left on device)").into()
@@ -192,6 +182,10 @@ fn device(
     root: &BTreeMap<String, String>,
     is_local: bool,
 ) -> Result<Opened, String> {
+    if let Some(part) = settings::not_built::of_kind(device_kind) {
+        let (name, why) = (&interface.name, part.missing());
+        return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
+    }
     let open_kind = switch.datapaths.of(kind).ok_or("no datapath")?.open_kind(device_kind).to_owned();
     let (buffers, fault) = rx_buffers(interface, root);
     let opened = switch.devices.netdevs.open_with(&interface.name, &open_kind, &interface.options, &buffers);

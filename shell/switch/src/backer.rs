@@ -13,6 +13,7 @@ use datapath::ports::SHARED_RX;
 use netdev::device::Netdev;
 use netdev::error::NetdevError;
 use netdev::shared_rx::SharedRx;
+use openflow_service::Backing;
 use pmd::Topology;
 use poll_threads::{PolledPort, Silent, Workers};
 use runtime::{Clock, Waker};
@@ -193,6 +194,15 @@ impl Backer {
     fn take_number(&mut self, number: PortNo, info: PortInfo) {
         self.ports.insert(number, info);
         self.numbers.taken(|n| self.ports.contains_key(&n));
+    }
+
+    /// Removes what carried a bridge's port from the datapath.
+    pub(crate) fn leave(&mut self, backing: &Backing) {
+        match backing {
+            Backing::Device { number, .. } => self.remove_port(*number),
+            Backing::Tunnel { number, .. } => self.leave_tunnel(*number),
+            Backing::Patch { .. } => {}
+        }
     }
 
     /// Releases a port number.

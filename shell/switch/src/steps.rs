@@ -152,11 +152,7 @@ impl Switch {
         if let Some(backer) = self.datapaths.of_bridge_mut(running) {
             backer.patches.forget(running.id, ofport);
             crate::port_sessions::forget(backer, (running.id, ofport));
-            match (port.number(), port.tunnel()) {
-                (Some(number), Some(_)) => backer.leave_tunnel(number),
-                (Some(number), None) => backer.remove_port(number),
-                (None, _) => {}
-            }
+            backer.leave(&port.backing);
             backer.changed();
         }
         // When a virtual machine moves to another host, its address is removed from all bridges that learned it.
