@@ -23,7 +23,7 @@ pub(crate) fn show(switch: &Switch) -> String {
         used += backer.datapath.subtables().1;
         differences += backer.datapath.lookup_differences();
     }
-    let text = switch.lookups.text(used);
+    let text = switch.limits.lookups.text(used);
     if differences == 0 { text } else { text + &format!("Look-ups that differed: {differences}\n") }
 }
 
@@ -35,13 +35,13 @@ pub(crate) fn set(switch: &mut Switch, args: &[String]) -> Result<String, String
     let Some(priority) = number(priority) else {
         return Err("error converting priority, use integer in range 0-255\n".to_owned());
     };
-    let Some(lookups) = switch.lookups.with(name, priority) else {
+    let Some(lookups) = switch.limits.lookups.with(name, priority) else {
         runtime::warn!(IMPLS, "Subtable function '{name}' not found, failed to set priority");
         return Err("error, subtable lookup function not found\n".to_owned());
     };
     runtime::info!(IMPLS, "Subtable function '{name}' set priority to {priority}");
-    let changed = lookups.validate() != switch.lookups.validate();
-    switch.lookups = lookups;
+    let changed = lookups.validate() != switch.limits.lookups.validate();
+    switch.limits.lookups = lookups;
     let (mut ports, mut subtables) = (0, 0);
     for backer in switch.datapaths.all().filter(|_| changed) {
         backer.datapath.set_validate(lookups.validate());

@@ -53,16 +53,12 @@ pub struct Backer {
     pub timers: Timers,
     /// The handler threads.
     pub handlers: Handlers,
-    /// The connection tracker's hash of a translation's questions.
-    pub chain: Chain,
     /// The PMD threads, or the main loop's worker.
     pub workers: Workers,
     /// Its ports.
     pub ports: BTreeMap<PortNo, PortInfo>,
     /// Changes that translations depend on, to be published and revalidated.
     pub changes: Changes,
-    /// Number of the last change of a learning table that is in `changes` or was published.
-    pub noted: u64,
     /// Revalidates megaflows.
     pub revalidator: Revalidator,
     /// Devices whose last restart failed: time of the next attempt, and their `change_seq` after the failure.
@@ -136,17 +132,15 @@ impl Backer {
             patches,
             timers,
             handlers: Handlers::default(),
-            chain: Chain::new(cpu::derive(seed, b"xlations")),
             workers,
             // The datapath's own port has a name and a number; no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),
             changes,
-            noted: 0,
             revalidator,
             retry: BTreeMap::new(),
             config: DatapathConfig::default(),
             tracking: Tracking::default(),
-            next: NextSnapshot::default(),
+            next: NextSnapshot::new(Chain::new(cpu::derive(seed, b"xlations"))),
             numbers: PortNumbers::new(),
             uplinks: Uplinks::default(),
             shared_rx: SharedRx::default(),
@@ -161,9 +155,8 @@ impl Backer {
 
     /// Takes the changes of learning tables.
     pub fn take_live_changes(&mut self) {
-        if let Some((changes, noted)) = self.shared.live.take() {
+        if let Some(changes) = self.shared.live.take() {
             self.changes.append(changes);
-            self.noted = noted;
         }
     }
 
@@ -196,6 +189,13 @@ impl Backer {
         self.numbers.taken(|n| self.ports.contains_key(&n));
     }
 
+    /// Releases a port number.
+    fn free(&mut self, number: PortNo) {
+        self.ports.remove(&number);
+        self.next.snapshot.ingress.remove(&number);
+        self.numbers.freed(number);
+    }
+
     /// Removes what carried a bridge's port from the datapath.
     pub(crate) fn leave(&mut self, backing: &Backing) {
         match backing {
@@ -203,13 +203,6 @@ impl Backer {
             Backing::Tunnel { number, .. } => self.leave_tunnel(*number),
             Backing::Patch { .. } => {}
         }
-    }
-
-    /// Releases a port number.
-    fn free(&mut self, number: PortNo) {
-        self.ports.remove(&number);
-        self.next.snapshot.ingress.remove(&number);
-        self.numbers.freed(number);
     }
 
     /// Makes an open device a port.

@@ -10,7 +10,7 @@ static LOG: Module = Module::new("stream_ssl");
 impl Switch {
     /// Applies what the database says, when that changes.
     pub(crate) fn configure_identity(&mut self, desired: &Desired) {
-        if self.first_configured && desired.ssl == self.applied.ssl {
+        if self.start.configured && desired.ssl == self.applied.ssl {
             return;
         }
         let files = match &desired.ssl {

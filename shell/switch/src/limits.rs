@@ -1,6 +1,7 @@
 //! Limits of megaflows, and other settings of the datapath.
 
 use crate::backer::Backer;
+use crate::lookups::Lookups;
 use flowcache::Choice;
 use units::Millis;
 
@@ -15,6 +16,8 @@ pub struct Limits {
     pub bytes: usize,
     /// VLAN tags of a packet that are parsed.
     pub vlans: u8,
+    /// The look-up in subtables that is in use.
+    pub lookups: Lookups,
     /// The flow cache of the workers.
     pub cache: Choice,
     /// One of this many packets is translated again and compared; 0: none.
@@ -30,6 +33,7 @@ impl Default for Limits {
             flows: None,
             bytes: 1 << 30,
             vlans: 1,
+            lookups: Lookups::default(),
             cache: Choice::default(),
             shadow_check: 0,
             tx_hold: 0,

@@ -1,5 +1,6 @@
 //! The next snapshot of a datapath, kept between publications: unchanged parts are shared.
 
+use cpu::Chain;
 use std::collections::HashMap;
 use units::OfPort;
 use xlate::{BridgeId, Snapshot};
@@ -8,7 +9,6 @@ use xlate::{BridgeId, Snapshot};
 pub(crate) type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
 
 /// The next snapshot.
-#[derive(Default)]
 pub(crate) struct NextSnapshot {
     /// The last published one, without datapath ports that were removed since.
     pub(crate) snapshot: Snapshot,
@@ -16,4 +16,12 @@ pub(crate) struct NextSnapshot {
     pub(crate) peers: Peers,
     /// Tunnels were added, removed or changed.
     pub(crate) tunnels_changed: bool,
+}
+
+impl NextSnapshot {
+    /// An empty snapshot. `chain` hashes the dependencies of translations.
+    pub(crate) fn new(chain: Chain) -> NextSnapshot {
+        let snapshot = Snapshot { chain, ..Snapshot::default() };
+        NextSnapshot { snapshot, peers: Peers::default(), tunnels_changed: false }
+    }
 }

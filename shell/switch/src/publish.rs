@@ -25,7 +25,6 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     follow_peers(&mut next.peers, &mut of_kind);
     let NextSnapshot { snapshot, peers, tunnels_changed } = next;
     snapshot.capabilities = backer.handler.knobs.capabilities();
-    snapshot.chain = backer.chain;
     snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
     let mut macs = HashMap::new();
     for bridge in &mut of_kind {

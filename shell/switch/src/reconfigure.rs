@@ -73,16 +73,16 @@ impl Switch {
 
     /// Logs the first lines about the switch, once there is a configuration.
     fn log_first_configuration(&mut self) {
-        if !self.first_configured {
+        if !self.start.configured {
             runtime::info!(LOG, "{}", runtime::version_text(&self.options.progname));
-            self.first_configured = true;
+            self.start.configured = true;
         }
     }
 
     /// Whether flows were being restored and the database says that this is complete.
     fn is_restored_by(&mut self, desired: &Desired) -> bool {
-        let restored = self.restoring && !FLOW_RESTORE_WAIT.flag_of(&desired.other_config);
-        self.restoring &= !restored;
+        let restored = self.start.restoring && !FLOW_RESTORE_WAIT.flag_of(&desired.other_config);
+        self.start.restoring &= !restored;
         restored
     }
 

@@ -133,7 +133,7 @@ impl Switch {
                 backer.handler.bfd.ports.published(now);
                 backer.handler.cfm.ports.published(now);
                 backer.revalidator.take(changes, backer.shared.version());
-                backer.shared.live.hand_over(backer.noted);
+                backer.shared.live.handed_over();
             }
             backer.revalidator.run(now);
         }
@@ -397,7 +397,7 @@ impl Switch {
 
     /// Whether the first configuration is in force.
     pub fn is_up(&self) -> bool {
-        self.first_configured
+        self.start.configured
     }
 
     /// Ends the switch. Devices of internal ports stay, with the host's addresses on them: the next process adopts them. With

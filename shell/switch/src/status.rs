@@ -38,7 +38,7 @@ impl Switch {
         self.last.status = now;
         if self.applied.root.is_none() {
             // Without `ovs-vsctl init`, the daemon itself creates the one row of `Open_vSwitch`.
-            if self.options.own_versions && self.first_configured {
+            if self.options.own_versions && self.start.configured {
                 self.db.transact(&[Operation::insert("Open_vSwitch", "")]);
             }
             return;

@@ -90,7 +90,7 @@ impl Switch {
                 {
                     let now = self.clock.now();
                     let config = (config, ports.as_slice());
-                    configure_bridge::configure(running, config, &self.options, self.restoring, now);
+                    configure_bridge::configure(running, config, &self.options, self.start.restoring, now);
                 }
             }
         }

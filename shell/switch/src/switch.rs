@@ -5,7 +5,6 @@ use crate::database::DbClient;
 use crate::datapaths::Datapaths;
 use crate::findings::Findings;
 use crate::limits::Limits;
-use crate::lookups::Lookups;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::underlay::Underlay;
@@ -38,8 +37,6 @@ pub struct Switch {
     pub taken: BTreeSet<(String, String)>,
     /// Settings of PMD threads.
     pub(crate) poll: PollSettings,
-    /// The look-up in subtables that is in use.
-    pub lookups: Lookups,
     /// Opens devices, and reports their changes.
     pub devices: Devices,
     /// Routes and neighbours for tunnels.
@@ -48,7 +45,7 @@ pub struct Switch {
     pub db: DbClient,
     /// The configuration that is in force.
     pub applied: Desired,
-    /// Limits of megaflows.
+    /// Limits of megaflows, and other settings of datapaths.
     pub limits: Limits,
     /// The next bridge's identity.
     pub(crate) next_bridge: u32,
@@ -58,15 +55,21 @@ pub struct Switch {
     pub paused: bool,
     /// State to be written to the database.
     pub status: StatusDue,
-    /// The first configuration was applied.
-    pub(crate) first_configured: bool,
-    /// Flows are being restored (`flow-restore-wait`): nothing is translated, and controllers are not connected.
-    /// Happens at most once, after the start.
-    pub(crate) restoring: bool,
+    /// How far the start is.
+    pub(crate) start: Start,
     /// Problems that were found in settings.
     pub(crate) findings: Findings,
     /// Facts about the machine.
     pub machine: Machine,
+}
+
+/// How far the start is.
+pub(crate) struct Start {
+    /// The first configuration was applied.
+    pub(crate) configured: bool,
+    /// Flows are being restored (`flow-restore-wait`): nothing is translated, and controllers are not connected.
+    /// Happens at most once.
+    pub(crate) restoring: bool,
 }
 
 /// Settings of PMD threads.
@@ -169,7 +172,6 @@ impl Switch {
             datapaths: Datapaths::default(),
             taken: BTreeSet::new(),
             poll: PollSettings::default(),
-            lookups: Lookups::default(),
             devices: Devices { netdevs, links },
             underlay: Underlay::new(kernel && !options.disable_system_route),
             db,
@@ -179,8 +181,7 @@ impl Switch {
             last: Periodic { expiry: now, idle: now, ..Periodic::default() },
             paused: false,
             status: StatusDue::default(),
-            first_configured: false,
-            restoring: true,
+            start: Start { configured: false, restoring: true },
             findings: Findings::default(),
             machine: Machine::new(options.topology.as_ref()),
             options,
@@ -210,11 +211,11 @@ impl Switch {
             self.limits.apply_flow_limits(&backer);
             backer.revalidator.pause(self.paused);
             backer.datapath.set_flow_cache(self.limits.cache);
-            if self.restoring {
+            if self.start.restoring {
                 backer.datapath.clear_handler();
             }
             backer.datapath.set_shadow_check(self.limits.shadow_check);
-            backer.datapath.set_validate(self.lookups.validate());
+            backer.datapath.set_validate(self.limits.lookups.validate());
             backer.datapath.set_tx_hold(self.limits.tx_hold);
             let (first, last) = self.underlay.source_ports;
             backer.datapath.set_tunnel_source_ports(first, last);

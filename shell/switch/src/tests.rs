@@ -185,7 +185,8 @@ fn what_is_published_is_what_is_there() {
             }
             assert_eq!(common(&test.switch), before, "seed {seed}");
             for backer in test.switch.datapaths.of_bridges_mut() {
-                backer.next = NextSnapshot { tunnels_changed: true, ..NextSnapshot::default() };
+                backer.next =
+                    NextSnapshot { tunnels_changed: true, ..NextSnapshot::new(backer.next.snapshot.chain) };
             }
             assert_eq!(published(&mut test.switch), followed, "seed {seed}");
         }

@@ -18,8 +18,9 @@ struct Waiting {
 pub struct LiveChanges {
     waiting: Mutex<Waiting>,
     any: AtomicBool,
-    /// How many changes were reported, and how many of them the revalidator has been given.
+    /// How many changes were reported, how many of them the main loop has taken, and how many the revalidator has been given.
     noted: AtomicU64,
+    taken: AtomicU64,
     handed: AtomicU64,
     waker: Waker,
 }
@@ -31,6 +32,7 @@ impl LiveChanges {
             waiting: Mutex::default(),
             any: AtomicBool::new(false),
             noted: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             handed: AtomicU64::new(0),
             waker,
         }
@@ -52,18 +54,18 @@ impl LiveChanges {
         }
     }
 
-    /// The changes since the last call, and the number of all changes so far, to be passed to
-    /// [`LiveChanges::hand_over`] once the revalidator has them.
-    pub fn take(&self) -> Option<(Changes, u64)> {
+    /// The changes since the last call. Once the revalidator has them, [`LiveChanges::handed_over`] must be called.
+    pub fn take(&self) -> Option<Changes> {
         self.any.swap(false, Ordering::AcqRel).then(|| {
             let mut live = self.waiting();
-            (std::mem::take(&mut live.changes), live.noted)
+            self.taken.store(live.noted, Ordering::Release);
+            std::mem::take(&mut live.changes)
         })
     }
 
-    /// The revalidator has been given the first `noted` changes.
-    pub fn hand_over(&self, noted: u64) {
-        self.handed.store(noted, Ordering::Release);
+    /// The revalidator has been given all changes that were taken.
+    pub fn handed_over(&self) {
+        self.handed.store(self.taken.load(Ordering::Acquire), Ordering::Release);
     }
 
     /// Whether the revalidator lacks a change.
