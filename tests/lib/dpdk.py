@@ -33,6 +33,18 @@ def need():
         raise lab.Skip("needs two processors: one polls for the switch, one for the guest")
 
 
+def in_ordinary_memory(*settings, megabytes=512):
+    """A switch with DPDK in ordinary memory, whose pools are small, with these settings and a bridge."""
+    lab.need_root()
+    s = lab.Switch().start()
+    s.vsctl("set", "Open_vSwitch", ".", "other_config:dpdk-init=true", "other_config:per-port-memory=true", *settings,
+            'other_config:dpdk-extra="--no-pci --no-telemetry --no-huge -m %d"' % megabytes)
+    if s.vsctl("get", "Open_vSwitch", ".", "dpdk_initialized").strip() != "true":
+        raise lab.Skip("needs DPDK, which does not start here")
+    s.add_bridge("br0")
+    return s
+
+
 @contextlib.contextmanager
 def huge_pages(megabytes):
     """Provides this many megabytes of free 2 MB pages while the body runs; allocates missing pages."""

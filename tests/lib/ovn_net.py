@@ -267,6 +267,16 @@ class Cloud:
         guest.configure()
         return guest
 
+    def member(self, chassis, network, number, name):
+        """A guest of logical switch `sw<network>`: its addresses are made of both numbers, its gateway is the router."""
+        return self.guest(chassis, "sw%d" % network, name, "02:00:00:00:%02x:%02x" % (network, number),
+                          "10.0.%d.%d/24" % (network, number), "fd%02x::%x/64" % (network, number),
+                          gateway="10.0.%d.254" % network, gateway6="fd%02x::fe" % network)
+
+    def networks(self):
+        """A router `r` between logical switches `sw0` and `sw1`."""
+        self.router("r", *(("sw%d" % n, "02:00:00:00:%02x:fe" % n, "10.0.%d.254/24" % n, "fd%02x::fe/64" % n) for n in (0, 1)))
+
     def router(self, name, *switches):
         """A logical router with a port in each logical switch: (switch, mac, addresses...)."""
         nbctl = self.central.nbctl

@@ -1,4 +1,4 @@
-"""A switch with two namespaces, whose only packets are those of the test."""
+"""Switches with two namespaces, and packets that a test chooses."""
 from lib import lab
 
 # Sends UDP packets: the first argument is their number, the second a function that draws source and destination address.
@@ -11,6 +11,19 @@ for i in range(int(sys.argv[1])):
     header = bytes.fromhex("0200000000020200000000010800") + bytes([69, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0])
     s.send(header + addresses + bytes([0, random.choice([5, 7, 9]), 0, 9, 0, 8, 0, 0]) + bytes(18))
 """
+
+
+def joined(*hosts):
+    """A switch between namespaces, on ports 1, 2 and so on, without flows. For each namespace, the addresses: of IPv4, then of IPv6."""
+    s = lab.Switch().start()
+    namespaces = [lab.Namespace(addresses[0] + "/24") for addresses in hosts]
+    for ns, addresses in zip(namespaces, hosts):
+        for address in addresses[1:]:
+            ns.run("ip", "address", "add", address + "/64", "dev", "eth0", "nodad")
+    s.add_bridge("br0", *(ns.port for ns in namespaces))
+    s.number_ports(*namespaces)
+    s.ofctl("del-flows", "br0")
+    return s, *namespaces
 
 
 def switch_with_two_namespaces():

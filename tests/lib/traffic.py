@@ -6,6 +6,16 @@ import subprocess
 from lib import lab
 
 
+def end(ping, least=11):
+    """Ends a ping, which has sent at least this many requests; returns the number of missing replies."""
+    ping.send_signal(signal.SIGINT)
+    out = ping.communicate(timeout=10)[0]
+    sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", out).groups())
+    assert sent >= least, out
+    # The last request may be unanswered when the ping is interrupted.
+    return max(0, sent - received - 1)
+
+
 class Traffic:
     """A flood until `lost()` ends it and returns the number of missing replies. Each port gets these settings."""
 
@@ -29,9 +39,4 @@ class Traffic:
 
     def lost(self):
         """Ends the flood; returns the number of missing replies."""
-        self.ping.send_signal(signal.SIGINT)
-        out = self.ping.communicate(timeout=10)[0]
-        sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", out).groups())
-        assert sent > 10, out
-        # The last request may be unanswered when the flood is interrupted.
-        return max(0, sent - received - 1)
+        return end(self.ping)

@@ -1,5 +1,5 @@
 """A switch that translates addresses between a client and a server."""
-from lib import lab
+from lib import pair
 
 CLIENT, SERVER, PUBLIC, VIRTUAL = "10.1.1.1", "10.1.1.2", "10.1.1.240", "10.1.1.64"
 # The switch answers ARP for addresses that no host has: for the client the public one, for the server the virtual
@@ -20,11 +20,7 @@ table=1,priority=1,actions=drop
 
 def gateway(rules):
     """A switch between a client (port 1) and a server (port 2)."""
-    s = lab.Switch().start()
-    client, server = lab.Namespace(CLIENT + "/24"), lab.Namespace(SERVER + "/24")
-    s.add_bridge("br0", client.port, server.port)
-    s.number_ports(client, server)
-    s.ofctl("del-flows", "br0")
+    s, client, server = pair.joined([CLIENT], [SERVER])
     mac = lambda ns: ns.run("cat", "/sys/class/net/eth0/address").strip()
     s.ofctl("add-flows", "br0", "-", input=rules + ARP.format(address=PUBLIC, mac=mac(client)) + ARP.format(address=VIRTUAL, mac=mac(server)))
     return s, client, server

@@ -1,21 +1,8 @@
 """Ports of type dpdk on devices that need no hardware."""
 
-from lib import lab
+from lib import dpdk, lab
 
 MISSING = "'p3' is missing 'options:dpdk-devargs'. The old 'dpdk<port_id>' names are not supported"
-
-
-def started(megabytes=512):
-    """A switch with a bridge, and DPDK in ordinary memory; pools are small."""
-    lab.need_root()
-    s = lab.Switch()
-    s.start()
-    s.vsctl("set", "Open_vSwitch", ".", "other_config:dpdk-init=true", "other_config:per-port-memory=true",
-            'other_config:dpdk-extra="--no-pci --no-telemetry --no-huge -m %d"' % megabytes)
-    if s.vsctl("get", "Open_vSwitch", ".", "dpdk_initialized").strip() != "true":
-        raise lab.Skip("needs DPDK, which does not start here")
-    s.add_bridge("br0")
-    return s
 
 
 def add(s, name, devargs, *options):
@@ -45,7 +32,7 @@ def received(s, name):
 
 def test_refusals():
     """A port without a device, with an invalid device, with a device of another port: reported in its row."""
-    s = started()
+    s = dpdk.in_ordinary_memory()
     assert add(s, "p1", "net_null0") == ""
     assert add(s, "p2", "net_null0") == "'p2' is trying to use device 'net_null0' which is already in use by 'p1'"
     assert add(s, "p3", None) == MISSING
@@ -71,7 +58,7 @@ def add_again(s, name, devargs):
 
 def test_settings_of_a_port_that_carries_packets():
     """Queues, their length, the MTU and the device change under traffic."""
-    s = started()
+    s = dpdk.in_ordinary_memory()
     assert add(s, "p1", "net_null0", "options:n_rxq=1") == ""
     assert add(s, "p2", "net_ring1") == ""
     for settings in (["options:n_rxq=3"], ["options:n_rxq_desc=512"], ["mtu_request=9000"],
@@ -88,7 +75,7 @@ def test_settings_of_a_port_that_carries_packets():
 
 def test_no_memory():
     """A pool that does not fit in memory: the port is refused with the reason in its row, and others keep working."""
-    s = started(megabytes=128)
+    s = dpdk.in_ordinary_memory(megabytes=128)
     assert add(s, "p1", "net_null0") == ""
     error = add(s, "p2", "net_null1", "mtu_request=9000")
     assert "Failed to create memory pool for netdev p2, with MTU 9000 on socket 0: " in error, error
@@ -98,7 +85,7 @@ def test_no_memory():
 
 def test_ports_come_and_go():
     """Devices of several kinds, each added and deleted many times: none remains, and the switch survives."""
-    s = started()
+    s = dpdk.in_ordinary_memory()
     kinds = ["net_null%d", "net_ring%d", "net_null%d,size=1500,copy=1", "net_memif%d,role=server,id=%d,socket=@test%d"]
     s.vsctl("--may-exist", "add-port", "br0", "stays", "--", "set", "Interface", "stays", "type=dpdk",
             "options:dpdk-devargs=net_null99,no-rx=1")

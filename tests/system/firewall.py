@@ -2,7 +2,7 @@
 import os
 import re
 
-from lib import lab
+from lib import lab, pair
 
 INSIDE, OUTSIDE = "10.1.1.1", "10.1.1.2"
 # The inside may begin connections. From the outside only packets of these connections may pass.
@@ -38,11 +38,7 @@ while True:
 
 def firewall():
     """A switch with the rules, the namespace inside (port 1) and the one outside (port 2)."""
-    s = lab.Switch().start()
-    inside, outside = lab.Namespace(INSIDE + "/24"), lab.Namespace(OUTSIDE + "/24")
-    s.add_bridge("br0", inside.port, outside.port)
-    s.number_ports(inside, outside)
-    s.ofctl("del-flows", "br0")
+    s, inside, outside = pair.joined([INSIDE], [OUTSIDE])
     s.ofctl("add-flows", "br0", "-", input=RULES)
     return s, inside, outside
 

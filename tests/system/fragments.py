@@ -1,7 +1,7 @@
 """Fragments through connection tracking, between namespaces."""
 import re
 
-from lib import lab
+from lib import lab, pair
 
 # Nothing here depends on how busy the machine is.
 ANY_LOAD = True
@@ -39,13 +39,7 @@ for i in range(int(sys.argv[1])):
 
 def firewall():
     """A switch with the rules, the namespace inside (port 1) and the one outside (port 2)."""
-    s = lab.Switch().start()
-    inside, outside = lab.Namespace(INSIDE + "/24"), lab.Namespace(OUTSIDE + "/24")
-    for ns, address in ((inside, INSIDE6), (outside, OUTSIDE6)):
-        ns.run("ip", "address", "add", address + "/64", "dev", "eth0", "nodad")
-    s.add_bridge("br0", inside.port, outside.port)
-    s.number_ports(inside, outside)
-    s.ofctl("del-flows", "br0")
+    s, inside, outside = pair.joined([INSIDE, INSIDE6], [OUTSIDE, OUTSIDE6])
     s.ofctl("add-flows", "br0", "-", input=RULES)
     return s, inside, outside
 

@@ -2,7 +2,7 @@
 import os
 import re
 
-from lib import lab
+from lib import lab, pair
 
 # Nothing here depends on how busy the machine is.
 ANY_LOAD = True
@@ -67,17 +67,11 @@ print(s.recv(600)[4:].decode())
 
 def switch(**rules):
     """A switch with the rules, the client (port 1) and the server (port 2)."""
-    s = lab.Switch().start()
-    client, server = lab.Namespace(CLIENT + "/24"), lab.Namespace(SERVER + "/24")
-    for ns, address in ((client, CLIENT6), (server, SERVER6)):
-        ns.run("ip", "address", "add", address + "/64", "dev", "eth0", "nodad")
-    s.add_bridge("br0", client.port, server.port)
-    s.number_ports(client, server)
+    s, client, server = pair.joined([CLIENT, CLIENT6], [SERVER, SERVER6])
     # Replies to the translated addresses go back to the switch.
     mac = re.search(r"link/ether (\S+)", client.run("ip", "link", "show", "eth0")).group(1)
     for address in (OUTER, OUTER6):
         server.run("ip", "neighbour", "replace", address, "lladdr", mac, "dev", "eth0", "nud", "permanent")
-    s.ofctl("del-flows", "br0")
     s.ofctl("add-flows", "br0", "-", input=RULES % rules)
     return s, client, server
 

@@ -7,10 +7,9 @@ SERVERS = "10.0.1.1:80,10.0.1.2:80"
 def cloud():
     """A client on chassis 1, and a server on each chassis in another logical switch."""
     c = ovn_net.Cloud(2)
-    c.router("r", ("sw0", "02:00:00:00:00:fe", "10.0.0.254/24", "fd00::fe/64"), ("sw1", "02:00:00:00:01:fe", "10.0.1.254/24", "fd01::fe/64"))
-    client = c.guest(1, "sw0", "client", "02:00:00:00:00:01", "10.0.0.1/24", "fd00::1/64", gateway="10.0.0.254", gateway6="fd00::fe")
-    servers = [c.guest(n, "sw1", "server%d" % n, "02:00:00:00:01:0%d" % n, "10.0.1.%d/24" % n, "fd01::%d/64" % n,
-                       gateway="10.0.1.254", gateway6="fd01::fe") for n in (1, 2)]
+    c.networks()
+    client = c.member(1, 0, 1, "client")
+    servers = [c.member(n, 1, n, "server%d" % n) for n in (1, 2)]
     for n, server in enumerate(servers):
         ovn_tcp.serve(server, "s%d" % (n + 1))
     return c, client, servers

@@ -15,7 +15,7 @@ def cloud(gateways, chassis=3, **settings):
     for n, gateway in enumerate(gateways):
         nbctl("lrp-set-gateway-chassis", "r-public", "hv%d" % gateway, str(100 - n))
     nbctl("lr-nat-add", "r", "snat", "203.0.113.254", "10.0.0.0/24")
-    guest = c.guest(1, "sw0", "guest", "02:00:00:00:00:01", "10.0.0.1/24", "fd00::1/64", gateway="10.0.0.254", gateway6="fd00::fe")
+    guest = c.member(1, 0, 1, "guest")
     outside = c.outside("203.0.113.1/24", "fd13::1/64")
     outside.run("ip", "route", "add", "fd00::/64", "via", "fd13::fe")
     return c, guest, outside
@@ -26,9 +26,9 @@ def test_address_translation_and_floating_addresses():
     the guest's own chassis, and servers by a load balancer of the router."""
     c, guest, outside = cloud([2])
     nbctl = c.central.nbctl
-    other = c.guest(3, "sw0", "other", "02:00:00:00:00:02", "10.0.0.2/24", "fd00::2/64", gateway="10.0.0.254", gateway6="fd00::fe")
+    other = c.member(3, 0, 2, "other")
     # OVN itself cannot balance to guests that have distributed floating IPs.
-    third = c.guest(3, "sw0", "third", "02:00:00:00:00:03", "10.0.0.3/24", "fd00::3/64", gateway="10.0.0.254", gateway6="fd00::fe")
+    third = c.member(3, 0, 3, "third")
     for server, name in ((guest, "guest"), (other, "other"), (third, "third"), (outside, "outside")):
         ovn_tcp.serve(server, name)
     nbctl("lr-nat-add", "r", "dnat_and_snat", "203.0.113.101", "10.0.0.1",

@@ -7,10 +7,10 @@ from lib import lab, ovn_net, ovn_tcp, raw
 def cloud(**settings):
     """A router with two logical switches; guests on two chassis."""
     c = ovn_net.Cloud(2, **settings)
-    c.router("r", ("sw0", "02:00:00:00:00:fe", "10.0.0.254/24", "fd00::fe/64"), ("sw1", "02:00:00:00:01:fe", "10.0.1.254/24", "fd01::fe/64"))
-    one = c.guest(1, "sw0", "one", "02:00:00:00:00:01", "10.0.0.1/24", "fd00::1/64", gateway="10.0.0.254", gateway6="fd00::fe")
-    two = c.guest(2, "sw0", "two", "02:00:00:00:00:02", "10.0.0.2/24", "fd00::2/64", gateway="10.0.0.254", gateway6="fd00::fe")
-    other = c.guest(2, "sw1", "other", "02:00:00:00:01:01", "10.0.1.1/24", "fd01::1/64", gateway="10.0.1.254", gateway6="fd01::fe")
+    c.networks()
+    one = c.member(1, 0, 1, "one")
+    two = c.member(2, 0, 2, "two")
+    other = c.member(2, 1, 1, "other")
     c.central.sync()
     lab.wait_until(lambda: one.pings("10.0.0.2", 1) and one.pings("10.0.1.1", 1), "traffic")
     return c, one, two, other

@@ -11,11 +11,10 @@ def need_newer():
 def cloud(**settings):
     """A router with two logical switches; a guest on chassis 1, guests and servers on 2 and 3."""
     c = ovn_net.Cloud(3, **settings)
-    c.router("r", ("sw0", "02:00:00:00:00:fe", "10.0.0.254/24", "fd00::fe/64"), ("sw1", "02:00:00:00:01:fe", "10.0.1.254/24", "fd01::fe/64"))
-    one = c.guest(1, "sw0", "one", "02:00:00:00:00:01", "10.0.0.1/24", "fd00::1/64", gateway="10.0.0.254", gateway6="fd00::fe")
-    two = c.guest(2, "sw0", "two", "02:00:00:00:00:02", "10.0.0.2/24", "fd00::2/64", gateway="10.0.0.254", gateway6="fd00::fe")
-    servers = [c.guest(n, "sw1", "server%d" % n, "02:00:00:00:01:0%d" % n, "10.0.1.%d/24" % n, "fd01::%d/64" % n,
-                       gateway="10.0.1.254", gateway6="fd01::fe") for n in (1, 2, 3)]
+    c.networks()
+    one = c.member(1, 0, 1, "one")
+    two = c.member(2, 0, 2, "two")
+    servers = [c.member(n, 1, n, "server%d" % n) for n in (1, 2, 3)]
     for n, server in enumerate(servers):
         ovn_tcp.serve(server, "s%d" % (n + 1))
     c.central.sync()

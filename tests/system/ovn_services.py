@@ -24,8 +24,8 @@ def cloud():
 
 
 def guests(c):
-    near = c.guest(1, "sw0", "near", "02:00:00:00:00:01", "10.0.0.1/24", "fd00::1/64", gateway="10.0.0.254", gateway6="fd00::fe")
-    far = c.guest(2, "sw0", "far", "02:00:00:00:00:02", "10.0.0.2/24", "fd00::2/64", gateway="10.0.0.254", gateway6="fd00::fe")
+    near = c.member(1, 0, 1, "near")
+    far = c.member(2, 0, 2, "far")
     return near, far
 
 

@@ -3,7 +3,7 @@ import re
 import subprocess
 import time
 
-from lib import lab
+from lib import dpdk, lab
 
 # Duration of a rate measurement in seconds, and its tolerance on a machine that others use.
 SECONDS, ERROR = 3, 0.05
@@ -118,13 +118,7 @@ def test_a_refused_type_leaves_no_queues():
 def started(*sources):
     """A switch with DPDK, a port that discards everything, and ports that receive frames of this many bytes
     endlessly."""
-    lab.need_root()
-    s = lab.Switch().start()
-    s.vsctl("set", "Open_vSwitch", ".", "other_config:dpdk-init=true", "other_config:per-port-memory=true",
-            "other_config:pmd-cpu-mask=1", 'other_config:dpdk-extra="--no-pci --no-telemetry --no-huge -m 512"')
-    if s.vsctl("get", "Open_vSwitch", ".", "dpdk_initialized").strip() != "true":
-        raise lab.Skip("needs DPDK, which does not start here")
-    s.add_bridge("br0")
+    s = dpdk.in_ordinary_memory("other_config:pmd-cpu-mask=1")
     s.ofctl("del-flows", "br0")
     ports = [("out", "net_null9,no-rx=1")] + [("in%d" % i, "net_null%d,size=%d" % (i, size)) for i, size in enumerate(sources)]
     for number, (name, devargs) in enumerate(ports):
