@@ -193,7 +193,7 @@ impl Batch {
     /// Recirculates packet `i` with its key.
     #[inline]
     pub(crate) fn again(&mut self, i: usize, id: u32, dp_hash: Option<u32>) {
-        step_line(&mut self.lines[i % BATCH], id, dp_hash);
+        recirculate_line(&mut self.lines[i % BATCH], id, dp_hash);
     }
 
     /// Returns whether packets whose key changes like this can pass through the path again at once, as a
@@ -397,7 +397,7 @@ fn cleared(used: Option<Box<Rare>>) -> Box<Rare> {
 
 /// Changes a key for its next pass.
 #[inline(always)]
-pub(crate) fn step_line(line: &mut Line, id: u32, dp_hash: Option<u32>) {
+pub(crate) fn recirculate_line(line: &mut Line, id: u32, dp_hash: Option<u32>) {
     line[0] = line[0] & 0xffff_ffff | u64::from(id) << 32;
     if let Some(dp_hash) = dp_hash {
         line[6] = line[6] & !0xffff_ffff | u64::from(dp_hash);

@@ -3,7 +3,7 @@
 //! Any thread may call it; no call waits for a worker.
 
 use crate::bonds::Bonds;
-use crate::flows::{Concerns, Credits, FlowContent, FlowLimits, Flows, NewFlow, SPARE, credit};
+use crate::flows::{AffectedMatches, Credits, FlowContent, FlowLimits, Flows, NewFlow, SPARE, credit};
 use crate::meter::Bank;
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
@@ -381,9 +381,9 @@ impl Datapath {
 
     /// Returns the flows of a range that a change affects. A flow published during the call is found only if
     /// its translation is older than the change.
-    pub fn flows_concerned(&self, concerns: &Concerns, range: Range<u32>) -> Vec<DpFlow> {
+    pub fn affected_flows(&self, matches: &AffectedMatches, range: Range<u32>) -> Vec<DpFlow> {
         let flows = self.shared.flows();
-        flows.concerned(concerns, range.start..range.end.min(flows.end()))
+        flows.affected(matches, range.start..range.end.min(flows.end()))
     }
 
     /// The dependency sets that flows have (`Translation::dependency_set`).

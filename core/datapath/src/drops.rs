@@ -1,7 +1,7 @@
 //! Dropped packets, for the control half.
 
 use crate::datapath::Datapath;
-use crate::last_drop::{LastDrop, Place};
+use crate::last_drop::{LastDrop, DropPort};
 use crate::port_drops::DropCounts;
 use crate::shared::{Tallies, lock};
 use dpif::DropReason;
@@ -23,7 +23,7 @@ impl Datapath {
     }
 
     /// Dropped packets by port and reason, including those of removed workers.
-    pub fn port_drops(&self) -> BTreeMap<Place, DropCounts> {
+    pub fn port_drops(&self) -> BTreeMap<DropPort, DropCounts> {
         let Tallies { there, gone_ports, .. } = &*lock(&self.shared.tallies);
         let mut sums = gone_ports.clone();
         there.iter().for_each(|(_, tally)| tally.port_drops.add_to(&mut sums));
@@ -37,6 +37,6 @@ impl Datapath {
             tally.last_drops.forget(no.0);
             tally.port_drops.forget(no.0);
         }
-        gone_ports.retain(|place, _| place.port() != no.0);
+        gone_ports.retain(|drop_port, _| drop_port.port() != no.0);
     }
 }

@@ -3,14 +3,14 @@
 use crate::batch::{Batch, Recirculated};
 use crate::bonds::OwnBonds;
 use crate::capture::Captures;
-use crate::last_drop::{DropLog, Place};
+use crate::last_drop::{DropLog, DropPort};
 use crate::meter::{FineClock, Meters};
 use crate::packet::{Meta, Packet};
 use crate::popped::PoppedBatches;
 use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::stages::{PathStage, StageClock};
-use crate::stay::Scale;
+use crate::residence::Scale;
 use crate::steering::OwnQueues;
 use crate::tally::{SharedTally, Tally};
 use conntrack::Conntrack;
@@ -28,13 +28,13 @@ pub(crate) mod metering;
 pub(crate) mod parking;
 pub(crate) mod recent;
 pub(crate) mod shadow;
-pub(crate) mod step;
+pub(crate) mod recirculation;
 
 use bursts::{Hold, Queued};
 use groups::{Group, Groups};
 use metering::Scratch;
 use parking::Parking;
-use recent::{PLACES, Recent, RecentByPort};
+use recent::{SLOTS, Recent, RecentByPort};
 use shadow::Shadow;
 
 /// The upcall handler, if there is one.
@@ -110,7 +110,7 @@ pub(crate) struct Engine {
     /// The clock of meters.
     pub(crate) fine: FineClock,
     /// Converts cycles to the buckets of the rx queues' histograms.
-    pub(crate) stay_scale: Scale,
+    pub(crate) residence_scale: Scale,
     /// `Meta::vlan_limit` of received packets.
     pub(crate) vlan_limit: u8,
     pub(crate) shadow: Shadow,
@@ -145,7 +145,7 @@ impl Engine {
             batch: Batch::default(),
             cache: Cache::default(),
             choice: Choice::default(),
-            recent: [Recent::default(); PLACES],
+            recent: [Recent::default(); SLOTS],
             groups: None,
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
@@ -170,7 +170,7 @@ impl Engine {
             reassembly,
             metering: Scratch::default(),
             fine: FineClock::default(),
-            stay_scale: Scale::default(),
+            residence_scale: Scale::default(),
             vlan_limit: 0,
             shadow: Shadow::default(),
             captures: Arc::default(),
@@ -220,7 +220,7 @@ impl Engine {
     /// Drops a packet: counts the reason and records the packet.
     pub(crate) fn drop_packet(&mut self, packet: Packet, reason: DropReason) {
         self.tally.drop(reason, 1);
-        self.drops.ports.count(Place::In(packet.meta.in_port), reason, 1);
+        self.drops.ports.count(DropPort::In(packet.meta.in_port), reason, 1);
         let before = self.drops.hold(packet, reason, self.now);
         before.into_iter().for_each(|frame| self.pool.free(frame));
     }
@@ -229,7 +229,7 @@ impl Engine {
     #[cold]
     pub(crate) fn drop_part(&mut self, packet: &Packet, reason: DropReason) {
         self.tally.drop(reason, 1);
-        self.drops.ports.count(Place::In(packet.meta.in_port), reason, 1);
+        self.drops.ports.count(DropPort::In(packet.meta.in_port), reason, 1);
         self.drops.packet(packet, reason, self.now);
     }
 

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use sync::Lane;
 use units::{Millis, Ufid, WorkerId};
 
-mod concerned;
-mod concerns;
+mod affected;
+mod affected_matches;
 mod credits;
 mod entries;
 mod entry;
@@ -31,7 +31,7 @@ mod fold;
 mod lane_slot;
 mod limits;
 
-pub use concerns::Concerns;
+pub use affected_matches::AffectedMatches;
 pub(crate) use credits::{Credits, credit};
 use entries::Entries;
 pub(crate) use entry::Birth;

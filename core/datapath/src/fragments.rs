@@ -1,7 +1,7 @@
 //! Waiting fragments, for the control half.
 
 use crate::datapath::Datapath;
-use crate::last_drop::Place;
+use crate::last_drop::DropPort;
 use crate::packet::Packet;
 use crate::path::fragments::reason;
 use crate::shared::lock;
@@ -35,9 +35,9 @@ impl Datapath {
         tally.add(Event::FragmentsReleased, removed.len() as u64);
         let mut tallies = lock(&self.shared.tallies);
         for one in &removed {
-            let (why, place) = (reason(one.why), Place::In(one.content.meta.in_port));
+            let (why, drop_port) = (reason(one.why), DropPort::In(one.content.meta.in_port));
             tally.drop(why, 1);
-            tallies.gone_ports.entry(place).or_insert([0; DropReason::COUNT])[why as usize] += 1;
+            tallies.gone_ports.entry(drop_port).or_insert([0; DropReason::COUNT])[why as usize] += 1;
         }
         tallies.gone.merge(&tally);
     }

@@ -17,7 +17,7 @@
 
 use crate::capture::Captures;
 use crate::packet::{Meta, Packet};
-pub use crate::place::Place;
+pub use crate::drop_port::DropPort;
 use crate::port::Frame;
 use crate::port_drops::{PortDrops, SharedPortDrops};
 use dpif::DropReason;
@@ -49,7 +49,7 @@ pub struct LastDrop {
     /// The reason.
     pub reason: DropReason,
     /// The port.
-    pub place: Place,
+    pub port: DropPort,
     /// Length in bytes; 0 if the device accepted the packet and could not deliver it.
     pub len: usize,
     /// Its first bytes, at most [`KEPT`].
@@ -115,7 +115,7 @@ pub(crate) struct LastDrops(Mutex<Ring>);
 struct Ring {
     drops: Vec<LastDrop>,
     /// Number of records of each port and reason.
-    classes: BTreeMap<(Place, DropReason), usize>,
+    classes: BTreeMap<(DropPort, DropReason), usize>,
     /// Number of packets ever recorded.
     serial: u64,
 }
@@ -126,8 +126,8 @@ impl Ring {
     fn write(&mut self, mut new: LastDrop, bytes: &[u8]) {
         self.serial += 1;
         new.serial = self.serial;
-        let class = (new.place, new.reason);
-        let same = |d: &LastDrop| (d.place, d.reason) == class && d.kind == new.kind;
+        let class = (new.port, new.reason);
+        let same = |d: &LastDrop| (d.port, d.reason) == class && d.kind == new.kind;
         if let Some(old) = self.drops.iter_mut().find(|d| same(d)) {
             return old.become_drop(new, bytes);
         }
@@ -137,20 +137,20 @@ impl Ring {
             return self.drops.push(new);
         }
         let most = self.classes.iter().max_by_key(|(_, n)| **n).map(|(class, _)| *class);
-        let of_most = |d: &&mut LastDrop| most == Some((d.place, d.reason));
+        let of_most = |d: &&mut LastDrop| most == Some((d.port, d.reason));
         // The new record is not in the list yet, but may itself make its class the most frequent.
         let victim = match self.drops.iter_mut().filter(of_most).min_by_key(|d| d.serial) {
             Some(victim) => Some(victim),
             None => self.drops.iter_mut().min_by_key(|d| d.serial),
         };
         if let Some(victim) = victim {
-            let gone = (victim.place, victim.reason);
+            let gone = (victim.port, victim.reason);
             victim.become_drop(new, bytes);
             self.release(gone);
         }
     }
 
-    fn release(&mut self, class: (Place, DropReason)) {
+    fn release(&mut self, class: (DropPort, DropReason)) {
         if let Some(n) = self.classes.get_mut(&class) {
             *n -= 1;
             if *n == 0 {
@@ -177,8 +177,8 @@ impl LastDrops {
     /// Removes the records of a removed port.
     pub(crate) fn forget(&self, port: u32) {
         let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.drops.retain(|d| d.place.port() != port);
-        ring.classes.retain(|(place, _), _| place.port() != port);
+        ring.drops.retain(|d| d.port.port() != port);
+        ring.classes.retain(|(drop_port, _), _| drop_port.port() != port);
     }
 }
 
@@ -260,8 +260,8 @@ impl DropLog {
     #[cold]
     fn offer(&self, packet: &Packet, reason: DropReason) {
         if let Some(captures) = &self.captures {
-            let place = Place::In(packet.meta.in_port);
-            captures.offer_drop(self.worker, (packet.frame.bytes(), &packet.meta), reason, place);
+            let drop_port = DropPort::In(packet.meta.in_port);
+            captures.offer_drop(self.worker, (packet.frame.bytes(), &packet.meta), reason, drop_port);
         }
     }
 
@@ -301,37 +301,37 @@ impl DropLog {
     /// Records a packet.
     #[cold]
     pub(crate) fn packet(&mut self, packet: &Packet, reason: DropReason, now: Millis) {
-        self.bytes(packet.frame.bytes(), &packet.meta, reason, Place::In(packet.meta.in_port), now);
+        self.bytes(packet.frame.bytes(), &packet.meta, reason, DropPort::In(packet.meta.in_port), now);
     }
 
     /// Records a packet of which only its bytes and its output port are known.
     #[cold]
     pub(crate) fn unsent(&mut self, bytes: &[u8], reason: DropReason, port: u32, now: Millis) {
-        self.bytes(bytes, &Meta::default(), reason, Place::Out(port), now);
+        self.bytes(bytes, &Meta::default(), reason, DropPort::Out(port), now);
     }
 
     /// Records a packet with these bytes.
     #[cold]
-    pub(crate) fn bytes(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, place: Place, now: Millis) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, drop_port: DropPort, now: Millis) {
         if let Some(captures) = &self.captures {
-            captures.offer_drop(self.worker, (bytes, meta), reason, place);
+            captures.offer_drop(self.worker, (bytes, meta), reason, drop_port);
         }
-        self.record(bytes, meta, reason, place, now);
+        self.record(bytes, meta, reason, drop_port, now);
     }
 
     #[cold]
     fn record_packet(&mut self, packet: &Packet, reason: DropReason, now: Millis) {
-        self.record(packet.frame.bytes(), &packet.meta, reason, Place::In(packet.meta.in_port), now);
+        self.record(packet.frame.bytes(), &packet.meta, reason, DropPort::In(packet.meta.in_port), now);
     }
 
     #[cold]
-    fn record(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, place: Place, now: Millis) {
+    fn record(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, drop_port: DropPort, now: Millis) {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
         let kept = &bytes[..bytes.len().min(KEPT)];
         let kind = Kind::of(&meta.flow_of(kept));
         let (worker, len, meta) = (self.worker, bytes.len(), meta.clone());
-        let drop = LastDrop { at: now, worker, reason, place, len, bytes: Vec::new(), meta, kind, serial: 0 };
+        let drop = LastDrop { at: now, worker, reason, port: drop_port, len, bytes: Vec::new(), meta, kind, serial: 0 };
         self.drops.write(drop, kept);
     }
 }
@@ -386,7 +386,7 @@ mod tests {
     impl BySource {
         /// Reason, place and length of all records, the newest first. Checks that each counted reason is
         /// among them.
-        fn drops(&self) -> Vec<(DropReason, Place, usize)> {
+        fn drops(&self) -> Vec<(DropReason, DropPort, usize)> {
             let drops = self.datapath.last_drops();
             for (reason, _) in self.datapath.drops() {
                 assert!(
@@ -394,7 +394,7 @@ mod tests {
                     "{reason:?} is counted, and not remembered"
                 );
             }
-            drops.iter().map(|d| (d.reason, d.place, d.len)).collect()
+            drops.iter().map(|d| (d.reason, d.port, d.len)).collect()
         }
     }
 
@@ -440,11 +440,11 @@ mod tests {
         setup.send(&[9]);
         let (failed, len) = (DropReason::TxFailed, packet(2).len());
         let wanted = [
-            (DropReason::InvalidPort, Place::Out(9), len),
-            (failed, Place::Out(5), len),
-            (DropReason::TxTooLong, Place::Out(4), long.len()),
-            (failed, Place::Out(3), 20),
-            (failed, Place::Out(2), len),
+            (DropReason::InvalidPort, DropPort::Out(9), len),
+            (failed, DropPort::Out(5), len),
+            (DropReason::TxTooLong, DropPort::Out(4), long.len()),
+            (failed, DropPort::Out(3), 20),
+            (failed, DropPort::Out(2), len),
         ];
         assert_eq!(setup.drops(), wanted);
         assert_eq!(setup.datapath.last_drops()[4].bytes, packet(2));
@@ -455,9 +455,9 @@ mod tests {
         let mut setup = BySource::new();
         setup.worker.add_rxq(PortNo(1), QueueId(1), Box::new(Broken(0)));
         setup.iteration();
-        assert_eq!(setup.drops(), [(DropReason::RxInvalidPacket, Place::In(1), 0)]);
+        assert_eq!(setup.drops(), [(DropReason::RxInvalidPacket, DropPort::In(1), 0)]);
         setup.iteration();
-        assert_eq!(setup.drops()[0], (DropReason::RxInvalidPacket, Place::In(1), 5));
+        assert_eq!(setup.drops()[0], (DropReason::RxInvalidPacket, DropPort::In(1), 5));
     }
 
     #[test]

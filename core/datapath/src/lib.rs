@@ -21,7 +21,7 @@
 //!             tunnel_ports.rs, path/tunnel.rs  tunnel ports; adding and removing their headers; tunnels.rs: settings
 //!             path/inline.rs     a worker translates a packet itself; path/answers.rs: packets continue after an upcall
 //!             path/output.rs     adds frames to the bursts of ports
-//!             meter.rs    meters, and the bank that numbers them; bucket.rs: their tokens; policer.rs: ingress policing
+//!             meter.rs    meters, and the bank that numbers them; token_bucket.rs: their tokens; policer.rs: ingress policing
 //!             bonds.rs, path/balance.rs  bonds that distribute connections without a second look-up
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             tracked.rs  connection tracking metadata of its packets
@@ -31,7 +31,7 @@
 //!             last_drop.rs  recently dropped packets
 //!             capture/    copies of packets for a reader outside the datapath; path/capture.rs: where packets are offered
 //!             stages.rs   how long each stage of an iteration takes, of one in 1,024
-//!             stay.rs     how long packets are in the switch, by rx queue
+//!             residence.rs  residence times of packets, by rx queue
 //! ```
 //!
 //! # Use
@@ -59,7 +59,7 @@
 pub mod action;
 pub mod batch;
 mod bonds;
-mod bucket;
+mod token_bucket;
 pub mod capture;
 pub mod datapath;
 mod drops;
@@ -75,7 +75,7 @@ mod meter;
 pub mod packet;
 pub mod park;
 pub mod path;
-mod place;
+mod drop_port;
 mod policer;
 mod popped;
 pub mod port;
@@ -89,7 +89,7 @@ pub mod rxq;
 mod rxq_backoff;
 mod shared;
 pub mod stages;
-pub mod stay;
+pub mod residence;
 pub mod steering;
 pub mod tally;
 mod tracked;
@@ -104,7 +104,7 @@ pub mod worker;
 pub use crate::bonds::Bonds;
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PORT_MASKS, PutError};
 pub use crate::egress::{Egress, EgressClock, EgressSpec};
-pub use crate::flows::Concerns;
+pub use crate::flows::AffectedMatches;
 pub use crate::policer::PolicerSpec;
 pub use crate::port_drops::DropCounts;
 pub use crate::rxq::{Rxq, RxqLoad};
@@ -115,7 +115,7 @@ pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 
 #[cfg(test)]
-mod again_tests;
+mod recirculation_tests;
 #[cfg(test)]
 mod bond_tests;
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod conntrack_tests;
 #[cfg(test)]
 mod eviction_tests;
 #[cfg(test)]
-mod few_tests;
+mod small_batch_tests;
 #[cfg(test)]
 mod fragment_tests;
 #[cfg(test)]
@@ -147,10 +147,10 @@ mod tail_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod track_tests;
+mod batch_tracking_tests;
 #[cfg(test)]
 mod tunnel_tests;
 #[cfg(test)]
-mod undone_tests;
+mod open_offload_tests;
 #[cfg(test)]
-mod words_tests;
+mod extract_words_tests;

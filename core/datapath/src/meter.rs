@@ -6,7 +6,7 @@
 //! Sources: OpenFlow 1.3.5 §5.7. As in Open vSwitch, of the bands that are exceeded the one with the highest
 //! rate applies.
 
-use crate::bucket::{BYTE, Bucket, PACKET, PouringClock};
+use crate::token_bucket::{BYTE, Bucket, PACKET, PouringClock};
 use dpif::Counter;
 use dpif::meter::{Band, MAX_METERS, MeterCounts, MeterSpec};
 use rpds::HashTrieMapSync;

@@ -6,7 +6,7 @@
 //! queues of a port share one policer. A batch that passes completely takes its tokens by one exchange per
 //! bucket.
 
-use crate::bucket::{BYTE, Bucket, PACKET, PouringClock};
+use crate::token_bucket::{BYTE, Bucket, PACKET, PouringClock};
 use units::Micros;
 
 /// Bytes of a frame that are not counted.

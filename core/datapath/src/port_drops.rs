@@ -4,7 +4,7 @@
 //! atomic read-modify-write, and any thread reads it. A worker that finds the list of rows locked keeps a new row to itself until
 //! the list is free: it never waits, and no drop is lost.
 
-use crate::place::Place;
+use crate::drop_port::DropPort;
 use dpif::DropReason;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,23 +35,23 @@ impl Row {
 /// The rows of one worker, as other threads read them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPortDrops {
-    rows: Mutex<BTreeMap<Place, Arc<Row>>>,
+    rows: Mutex<BTreeMap<DropPort, Arc<Row>>>,
     /// Increases when rows of a removed port are removed.
     removed: AtomicU64,
 }
 
 impl SharedPortDrops {
     /// Adds its counters to these.
-    pub(crate) fn add_to(&self, sums: &mut BTreeMap<Place, DropCounts>) {
-        let rows: Vec<(Place, Arc<Row>)> = self
+    pub(crate) fn add_to(&self, sums: &mut BTreeMap<DropPort, DropCounts>) {
+        let rows: Vec<(DropPort, Arc<Row>)> = self
             .rows
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
             .map(|(p, row)| (*p, Arc::clone(row)))
             .collect();
-        for (place, row) in rows {
-            let sum = sums.entry(place).or_insert([0; DropReason::COUNT]);
+        for (drop_port, row) in rows {
+            let sum = sums.entry(drop_port).or_insert([0; DropReason::COUNT]);
             sum.iter_mut()
                 .zip(&row.0)
                 .for_each(|(sum, n)| *sum = sum.wrapping_add(n.load(Ordering::Relaxed)));
@@ -61,7 +61,7 @@ impl SharedPortDrops {
     /// Removes the rows of a removed port.
     pub(crate) fn forget(&self, port: u32) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        rows.retain(|place, _| place.port() != port);
+        rows.retain(|drop_port, _| drop_port.port() != port);
         self.removed.fetch_add(1, Ordering::Release);
     }
 }
@@ -70,10 +70,10 @@ impl SharedPortDrops {
 pub(crate) struct PortDrops {
     shared: Arc<SharedPortDrops>,
     /// The row that was used last.
-    last: Option<(Place, Arc<Row>)>,
-    known: BTreeMap<Place, Arc<Row>>,
+    last: Option<(DropPort, Arc<Row>)>,
+    known: BTreeMap<DropPort, Arc<Row>>,
     /// Rows that are not in the shared list yet.
-    unlisted: Vec<(Place, Arc<Row>)>,
+    unlisted: Vec<(DropPort, Arc<Row>)>,
     removed: u64,
 }
 
@@ -84,27 +84,27 @@ impl PortDrops {
 
     /// Counts drops.
     #[inline]
-    pub(crate) fn count(&mut self, place: Place, reason: DropReason, n: u64) {
+    pub(crate) fn count(&mut self, drop_port: DropPort, reason: DropReason, n: u64) {
         match &self.last {
-            Some((last, row)) if *last == place => row.add(reason, n),
-            _ => self.count_elsewhere(place, reason, n),
+            Some((last, row)) if *last == drop_port => row.add(reason, n),
+            _ => self.count_elsewhere(drop_port, reason, n),
         }
     }
 
     #[cold]
-    fn count_elsewhere(&mut self, place: Place, reason: DropReason, n: u64) {
-        let row = match self.known.get(&place) {
+    fn count_elsewhere(&mut self, drop_port: DropPort, reason: DropReason, n: u64) {
+        let row = match self.known.get(&drop_port) {
             Some(row) => Arc::clone(row),
             None if self.known.len() >= ROWS_MAX => return,
             None => {
                 let row = Row::new();
-                self.known.insert(place, Arc::clone(&row));
-                self.unlisted.push((place, Arc::clone(&row)));
+                self.known.insert(drop_port, Arc::clone(&row));
+                self.unlisted.push((drop_port, Arc::clone(&row)));
                 row
             }
         };
         row.add(reason, n);
-        self.last = Some((place, row));
+        self.last = Some((drop_port, row));
         self.list();
     }
 
@@ -159,20 +159,20 @@ mod tests {
                     .filter(|(_, n)| *n != 0)
                     .collect::<Vec<_>>()
             };
-            sums.into_iter().map(|(place, counts)| (place, of(counts))).collect::<Vec<_>>()
+            sums.into_iter().map(|(drop_port, counts)| (drop_port, of(counts))).collect::<Vec<_>>()
         };
         let (meter, mtu) = (DropReason::Meter, DropReason::TxTooLong);
-        drops.count(Place::In(1), meter, 2);
+        drops.count(DropPort::In(1), meter, 2);
         let guard = shared.rows.lock().unwrap();
-        drops.count(Place::Out(2), mtu, 1);
-        drops.count(Place::In(1), meter, 1);
+        drops.count(DropPort::Out(2), mtu, 1);
+        drops.count(DropPort::In(1), meter, 1);
         drop(guard);
-        assert_eq!(sums(), [(Place::In(1), vec![(meter, 3)])], "the list was locked");
+        assert_eq!(sums(), [(DropPort::In(1), vec![(meter, 3)])], "the list was locked");
         drops.list();
-        assert_eq!(sums(), [(Place::In(1), vec![(meter, 3)]), (Place::Out(2), vec![(mtu, 1)])]);
+        assert_eq!(sums(), [(DropPort::In(1), vec![(meter, 3)]), (DropPort::Out(2), vec![(mtu, 1)])]);
         shared.forget(1);
         drops.refresh();
-        drops.count(Place::In(1), mtu, 1);
-        assert_eq!(sums(), [(Place::In(1), vec![(mtu, 1)]), (Place::Out(2), vec![(mtu, 1)])]);
+        drops.count(DropPort::In(1), mtu, 1);
+        assert_eq!(sums(), [(DropPort::In(1), vec![(mtu, 1)]), (DropPort::Out(2), vec![(mtu, 1)])]);
     }
 }

@@ -21,15 +21,15 @@ pub struct Program {
     pub ops: Vec<Op>,
     /// Summary of the program, stored with the megaflow, so that most packets are sent without reading the
     /// operations.
-    pub sum: Sum,
-    /// The first operation behind its meters and what tracks, if that is a rewrite.
+    pub summary: Summary,
+    /// The first operation after the meters and the tracking, if it is a rewrite.
     pub(crate) rewrite: Option<Arc<Rewrite>>,
-    /// The header of a [`Sum::PushAndSend`] in the form that is fast to add: stored with the megaflow, because packets to many remote ends
-    /// would else wait for the memory of the operations, too.
+    /// The header of a [`Summary::PushAndSend`] in the form that is fast to add. It is stored with the megaflow: with many remote ends,
+    /// reading it from the operations would cost each packet another cache miss.
     header: Option<FastPut>,
-    /// Which operation tracks packets, if nothing but meters comes before it; else the number of operations.
+    /// Index of the operation that tracks packets, if only meters come before it; otherwise the number of operations.
     track: usize,
-    /// Programs of one number have equal operations; 0: not known.
+    /// Programs with the same number have equal operations; 0: not known.
     pub(crate) number: u64,
     /// The megaflow whose program it is; 0: none.
     pub ufid: Ufid,
@@ -46,7 +46,7 @@ pub const TRACKS: u8 = 8;
 
 /// Summary of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Sum {
+pub enum Summary {
     /// Passes meters, then tracks packets, then rewrites them and sends copies in any order, and last sends by a port.
     Send {
         /// The port.
@@ -265,30 +265,30 @@ impl Op {
 impl Program {
     /// Makes a program of operations of which the last one consumes the packet.
     pub(crate) fn new(ops: Vec<Op>) -> Program {
-        let sum = match ops[..] {
-            [Op::Drop(reason)] => Sum::Drop(reason),
-            [Op::Balance(bond)] => Sum::Balance(bond),
-            [Op::Recirc(id)] => Sum::Recirculate(id),
+        let summary = match ops[..] {
+            [Op::Drop(reason)] => Summary::Drop(reason),
+            [Op::Balance(bond)] => Summary::Balance(bond),
+            [Op::Recirc(id)] => Summary::Recirculate(id),
             [Op::Hash { symmetric, basis }, Op::Recirc(id)] => {
-                Sum::HashAndRecirculate { symmetric, basis, id }
+                Summary::HashAndRecirculate { symmetric, basis, id }
             }
-            [Op::Ct(_), Op::Recirc(id)] => Sum::TrackAndRecirculate(id),
-            _ => sends(&ops).or_else(|| pushes(&ops)).unwrap_or(Sum::Long),
+            [Op::Ct(_), Op::Recirc(id)] => Summary::TrackAndRecirculate(id),
+            _ => sends(&ops).or_else(|| pushes(&ops)).unwrap_or(Summary::Long),
         };
         let rewrite = match ops.get(before_edits(&ops)) {
             Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
             _ => None,
         };
-        let header = match (sum, &ops[..]) {
-            (Sum::PushAndSend { .. }, [.., Op::TunnelPush(push), _]) => push.template.fast_put().cloned(),
+        let header = match (summary, &ops[..]) {
+            (Summary::PushAndSend { .. }, [.., Op::TunnelPush(push), _]) => push.template.fast_put().cloned(),
             _ => None,
         };
         let meters = meters(&ops).count();
         let track = if matches!(ops.get(meters), Some(Op::Ct(_))) { meters } else { ops.len() };
-        Program { ops, sum, rewrite, header, track, number: 0, ufid: Ufid::default() }
+        Program { ops, summary, rewrite, header, track, number: 0, ufid: Ufid::default() }
     }
 
-    /// The summary of the program.
+    /// The number of its operations: programs with the same number have equal operations; 0: not known.
     #[inline(always)]
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -340,8 +340,8 @@ impl Program {
     /// The tunnel header, if the program does nothing but [rewrite](Self::rewrite) or not, add the header and send.
     #[inline(always)]
     pub(crate) fn push(&self) -> Option<(&Push, u32)> {
-        match (self.sum, &self.ops[..]) {
-            (Sum::PushAndSend { port, .. }, [.., Op::TunnelPush(push), _]) => Some((push, port)),
+        match (self.summary, &self.ops[..]) {
+            (Summary::PushAndSend { port, .. }, [.., Op::TunnelPush(push), _]) => Some((push, port)),
             _ => None,
         }
     }
@@ -373,8 +373,8 @@ pub(crate) fn before_edits(ops: &[Op]) -> usize {
     meters + usize::from(matches!(ops.get(meters), Some(Op::Ct(_))))
 }
 
-/// What a list amounts to that does no more than [sending](Sum::Send).
-fn sends(ops: &[Op]) -> Option<Sum> {
+/// What a list amounts to that does no more than [sending](Summary::Send).
+fn sends(ops: &[Op]) -> Option<Summary> {
     let (mut rest, mut does) = (&ops[meters(ops).count()..], 0);
     if rest.len() != ops.len() {
         does |= METERS;
@@ -389,7 +389,7 @@ fn sends(ops: &[Op]) -> Option<Sum> {
     }
     loop {
         rest = match rest {
-            &[Op::Output(port)] => return Some(Sum::Send { port, does }),
+            &[Op::Output(port)] => return Some(Summary::Send { port, does }),
             [Op::Output(_), after @ ..] => after,
             [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
             _ => return None,
@@ -398,14 +398,14 @@ fn sends(ops: &[Op]) -> Option<Sum> {
     }
 }
 
-/// What a list amounts to that [adds a tunnel's header and sends](Sum::PushAndSend).
-fn pushes(ops: &[Op]) -> Option<Sum> {
+/// What a list amounts to that [adds a tunnel's header and sends](Summary::PushAndSend).
+fn pushes(ops: &[Op]) -> Option<Summary> {
     let rest = match ops {
         [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
         ops => ops,
     };
     match rest {
-        [Op::TunnelPush(push), Op::Output(port)] => Some(Sum::PushAndSend { port: *port, tunnel: push.port }),
+        [Op::TunnelPush(push), Op::Output(port)] => Some(Summary::PushAndSend { port: *port, tunnel: push.port }),
         _ => None,
     }
 }
@@ -534,7 +534,7 @@ mod tests {
     #[test]
     fn the_last_operation_consumes() {
         let program = Program::compile(&[OUT, DpAction::PopVlan]);
-        assert_eq!((&program.ops[..], program.sum), (&[Op::Output(1)][..], Sum::Send { port: 1, does: 0 }));
+        assert_eq!((&program.ops[..], program.summary), (&[Op::Output(1)][..], Summary::Send { port: 1, does: 0 }));
         assert_eq!(Program::compile(&[]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan, OUT]).ops, [Op::PopVlan, Op::Output(1)]);

@@ -4,7 +4,7 @@ use crate::port::{RX_BURST, RxQueue};
 use crate::port_count::QueueCount;
 use crate::ports::{Counters, SHORTEST};
 use crate::rxq_backoff::RxqBackoff;
-use crate::stay::{Histogram, Scale, Stays, add};
+use crate::residence::{Histogram, Scale, ResidenceTimes, add};
 use crate::upcall_budget::Mix;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct RxqLoad {
     packets: AtomicU64,
     bursts: AtomicU64,
     full: AtomicU64,
-    stays: Stays,
+    residence_times: ResidenceTimes,
 }
 
 impl RxqLoad {
@@ -35,13 +35,13 @@ impl RxqLoad {
 
     /// Counts a burst in the histogram of residence times. `time`: since the previous poll of the queue, the longest possible time.
     #[inline]
-    pub(crate) fn stayed(&self, packets: u64, time: Cycles, scale: Scale) {
-        self.stays.add(packets, time, scale);
+    pub(crate) fn count_residence(&self, packets: u64, time: Cycles, scale: Scale) {
+        self.residence_times.add(packets, time, scale);
     }
 
-    /// The histogram of residence times: see `stay.rs`.
-    pub fn stays(&self) -> Histogram {
-        self.stays.load()
+    /// The histogram of residence times: see `residence.rs`.
+    pub fn residence_times(&self) -> Histogram {
+        self.residence_times.load()
     }
 
     #[inline]

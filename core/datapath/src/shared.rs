@@ -3,7 +3,7 @@
 use crate::bonds::Bonds;
 use crate::capture::Captures;
 use crate::flows::{Flows, NewFlow, Published, credit};
-use crate::last_drop::Place;
+use crate::last_drop::DropPort;
 use crate::meter::Bank;
 use crate::packet::Packet;
 use crate::port_drops::DropCounts;
@@ -75,7 +75,7 @@ const SPINS: usize = 64;
 pub(crate) struct Tallies {
     pub(crate) there: Vec<(WorkerId, Arc<SharedTally>)>,
     pub(crate) gone: Tally,
-    pub(crate) gone_ports: BTreeMap<Place, DropCounts>,
+    pub(crate) gone_ports: BTreeMap<DropPort, DropCounts>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,7 +8,7 @@
 pub enum PathStage {
     /// The rx queues fill a batch.
     Receive,
-    /// Keys are read from packets. In a batch of few packets, this is a part of the look-up.
+    /// Keys are read from packets. In a small batch, this is a part of the look-up.
     Extract,
     /// Megaflows are found: in the last megaflow, the flow cache, the subtables.
     LookUp,
@@ -119,7 +119,7 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::few::FEW;
+    use crate::path::small_batch::SMALL;
     use crate::port::Sink;
     use crate::tests::{Wire, tcp};
     use crate::{Config, Datapath, Worker};
@@ -153,7 +153,7 @@ mod tests {
         worker.add_rxq(PortNo(1), QueueId(0), Box::new(wire.clone()));
         assert_eq!(worker.stage_times(), StageTimes::default());
         worker.time_stages(clock);
-        (0..=FEW).for_each(|_| wire.put(&compose(&key, b"")));
+        (0..=SMALL).for_each(|_| wire.put(&compose(&key, b"")));
         worker.poll(Millis(0), Cycles(0));
         // The fixed costs of an iteration arise before the first queue and after the last one.
         let times = |worker: &Worker| worker.stage_times().map(|stage| (stage.time, stage.ends));
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(
             times(&worker),
             [2, 1, 2, 2, 2, 4].map(|n| (n, n)),
-            "few packets are read as they are looked up"
+            "packets of a small batch are read as they are looked up"
         );
         worker.poll(Millis(0), Cycles(0));
         assert_eq!(times(&worker), [3, 1, 2, 2, 3, 6].map(|n| (n, n)), "nothing came");

@@ -1,5 +1,5 @@
-//! Which verifications of checksums are counted. Other threads read the counts, for counters of the process that tests and
-//! scripts know.
+//! The verifications of checksums that are counted. Other threads read the counts: they are published as counters of the process,
+//! under names that tests and scripts of Open vSwitch read.
 
 /// A counted verification of a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

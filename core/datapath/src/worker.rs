@@ -11,7 +11,7 @@
 use crate::batch::BATCH;
 use crate::engine::parking::Parking;
 use crate::engine::{Engine, Handler};
-use crate::last_drop::Place;
+use crate::last_drop::DropPort;
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
 use crate::path::{answers, execute, meter, park, receive, run, slow_path, transmit};
@@ -22,7 +22,7 @@ use crate::rxq::Rxq;
 use crate::rxq_backoff::Others;
 use crate::shared::Shared;
 use crate::stages::{PathStage, Sampler, StageClock, StageTimes};
-use crate::stay::Scale;
+use crate::residence::Scale;
 use crate::tally::{CacheView, Event, SharedTally, Tally};
 use crate::upcalls::Wake;
 use classifier::megaflow::{Contexts, Megaflow};
@@ -152,7 +152,7 @@ impl Worker {
     /// the time to a microsecond.
     pub fn set_tick(&mut self, cycles_per_ms: u64) {
         self.engine.fine.per_ms = cycles_per_ms;
-        self.engine.stay_scale = Scale::new(cycles_per_ms);
+        self.engine.residence_scale = Scale::new(cycles_per_ms);
         self.seen = 0;
     }
 
@@ -279,7 +279,7 @@ impl Worker {
                 }
                 let end = counter();
                 q.load.burst(q.in_iteration, end - at);
-                q.load.stayed(q.in_iteration, end - polled_before, self.engine.stay_scale);
+                q.load.count_residence(q.in_iteration, end - polled_before, self.engine.residence_scale);
                 at = end;
             } else {
                 at = counter();
@@ -417,10 +417,10 @@ impl Worker {
         self.engine.tally.add(Event::Created, 1);
         match self.engine.pool.frame_of(packet) {
             None => {
-                let (meta, place) = (Meta::of_flow(flow), Place::In(flow.in_port));
+                let (meta, drop_port) = (Meta::of_flow(flow), DropPort::In(flow.in_port));
                 self.engine.tally.drop(DropReason::NoBuffer, 1);
-                self.engine.drops.ports.count(place, DropReason::NoBuffer, 1);
-                self.engine.drops.bytes(packet, &meta, DropReason::NoBuffer, place, now);
+                self.engine.drops.ports.count(drop_port, DropReason::NoBuffer, 1);
+                self.engine.drops.bytes(packet, &meta, DropReason::NoBuffer, drop_port, now);
             }
             Some(frame) => {
                 let mut group = self.engine.list();
@@ -438,7 +438,7 @@ impl Worker {
     /// Drops frames that are not in a batch and were to be sent by this port.
     pub(crate) fn drop_all(&mut self, port: PortNo, mut frames: FrameBatch, reason: DropReason) {
         self.engine.tally.drop(reason, frames.len() as u64);
-        self.engine.drops.ports.count(Place::Out(port.0), reason, frames.len() as u64);
+        self.engine.drops.ports.count(DropPort::Out(port.0), reason, frames.len() as u64);
         self.engine.drops.ports.list();
         self.engine.pool.free_all(&mut frames);
         self.publish();

@@ -53,7 +53,7 @@ objects! {
     /// rx queues
     Rxq = ["datapath", "port", "queue"], 2048;
     /// rx queues of poll threads with packets
-    RxqStay = ["datapath", "port", "queue"], 512;
+    RxqResidence = ["datapath", "port", "queue"], 512;
     /// stages of poll threads
     Stage = ["datapath", "thread", "stage"], 1024;
     /// bridges

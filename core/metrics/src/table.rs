@@ -194,9 +194,9 @@ metrics! {
         /// Whether the queue is in use; a guest may use fewer queues than there are.
         RXQ_ENABLED = "sluice_rxq_enabled", Gauge, None;
     }
-    RxqStay {
+    RxqResidence {
         /// Upper bound of a packet's time in queue and switch: from the poll before the one that found it to the end of its processing.
-        RXQ_STAY = "sluice_rxq_latency_bound_seconds", Histogram, Seconds;
+        RXQ_RESIDENCE = "sluice_rxq_latency_bound_seconds", Histogram, Seconds;
     }
     Stage {
         /// Cycles of a stage of the path, in one of 1,024 iterations. Divided by the sampled packets, the cost of a packet in the stage.

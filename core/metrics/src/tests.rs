@@ -1,6 +1,6 @@
 //! The table keeps the conventions, and the formats escape what they must.
 
-use crate::table::{BUILD, DROPS, PORT_RX_PACKETS, RXQ_FORECAST, RXQ_STAY, THREAD_BUSY};
+use crate::table::{BUILD, DROPS, PORT_RX_PACKETS, RXQ_FORECAST, RXQ_RESIDENCE, THREAD_BUSY};
 use crate::{ALL, Format, Histogram, Kind, Object, Samples, Unit, json, markdown, render};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -74,9 +74,9 @@ fn json_has_the_same_names() {
 #[test]
 fn histograms_are_cumulative() {
     let mut samples = Samples::default();
-    let queue = samples.object(Object::RxqStay, &["d", "p", "0"]).unwrap();
+    let queue = samples.object(Object::RxqResidence, &["d", "p", "0"]).unwrap();
     let histogram = Histogram { buckets: vec![(0.000001, 3), (0.000002, 4)], above: 5, sum: 0.25 };
-    samples.set_histogram(&RXQ_STAY, queue, histogram);
+    samples.set_histogram(&RXQ_RESIDENCE, queue, histogram);
     let text = String::from_utf8(render(&samples, Format::OpenMetrics)).unwrap();
     let labels = "datapath=\"d\",port=\"p\",queue=\"0\"";
     let name = "sluice_rxq_latency_bound_seconds";

@@ -6,7 +6,7 @@ use crate::last_drop::{Found, deciding_about, port_of, recent};
 use crate::names::DatapathNames;
 use crate::received::{received, tunnel_text};
 use datapath::DropCounts;
-use datapath::last_drop::Place;
+use datapath::last_drop::DropPort;
 use dpif::DropReason;
 use dpif::text::DpPortNames;
 use flow::text::{NoNames, flow_text};
@@ -43,36 +43,36 @@ fn datapath(switch: &Switch, backer: &Backer) -> Json {
         .datapath
         .port_drops()
         .iter()
-        .filter_map(|(place, n)| port(switch, backer, *place, n))
+        .filter_map(|(drop_port, n)| port(switch, backer, *drop_port, n))
         .collect();
     json!({ "reasons": sums, "ports": ports })
 }
 
-fn port(switch: &Switch, backer: &Backer, place: Place, counts: &DropCounts) -> Option<Json> {
+fn port(switch: &Switch, backer: &Backer, drop_port: DropPort, counts: &DropCounts) -> Option<Json> {
     let reasons: serde_json::Map<String, Json> = DropReason::ALL
         .iter()
         .map(|r| (r.name().to_owned(), counts[*r as usize]))
         .filter(|(_, n)| *n != 0)
         .map(|(name, n)| (name, Json::from(n)))
         .collect();
-    let facts = port_of(switch, backer, PortNo(place.port())).and_then(|port| port.facts.as_ref());
+    let facts = port_of(switch, backer, PortNo(drop_port.port())).and_then(|port| port.facts.as_ref());
     let is_up = facts.map(|facts| facts.admin_up);
     (!reasons.is_empty()).then(|| {
         json!({
-            "port": port_name(backer, place), "number": place.port(), "way": way(place), "up": is_up, "reasons": reasons,
+            "port": port_name(backer, drop_port), "number": drop_port.port(), "way": way(drop_port), "up": is_up, "reasons": reasons,
         })
     })
 }
 
 /// The name of a port; null if it is gone.
-fn port_name(backer: &Backer, place: Place) -> Option<String> {
-    DatapathNames(backer).name(PortNo(place.port()))
+fn port_name(backer: &Backer, drop_port: DropPort) -> Option<String> {
+    DatapathNames(backer).name(PortNo(drop_port.port()))
 }
 
-fn way(place: Place) -> &'static str {
-    match place {
-        Place::In(_) => "received",
-        Place::Out(_) => "to be sent",
+fn way(drop_port: DropPort) -> &'static str {
+    match drop_port {
+        DropPort::In(_) => "received",
+        DropPort::Out(_) => "to be sent",
     }
 }
 
@@ -85,9 +85,9 @@ pub(crate) fn packet(switch: &Switch, found: &Found<'_>) -> Json {
     });
     json!({
         "datapath": found.backer.name(),
-        "port": port_name(found.backer, drop.place),
-        "number": drop.place.port(),
-        "way": way(drop.place),
+        "port": port_name(found.backer, drop.port),
+        "number": drop.port.port(),
+        "way": way(drop.port),
         "reason": drop.reason.name(),
         "help": drop.reason.help(),
         "milliseconds-ago": switch.clock.now().since(drop.at).0,
@@ -101,7 +101,7 @@ pub(crate) fn packet(switch: &Switch, found: &Found<'_>) -> Json {
 /// Why no bridge takes a packet. A packet that was recirculated has been in a bridge.
 fn problem(found: &Found<'_>) -> Option<String> {
     let Found { backer, drop, .. } = found;
-    let (Place::In(_), DropReason::ActionOfPipeline) = (drop.place, drop.reason) else { return None };
+    let (DropPort::In(_), DropReason::ActionOfPipeline) = (drop.port, drop.reason) else { return None };
     let key = drop.flow();
     if drop.len == 0 || key.recirc_id != 0 {
         return None;

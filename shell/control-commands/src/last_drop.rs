@@ -9,7 +9,7 @@ use crate::bridge::rule_line;
 use crate::names::DatapathNames;
 use crate::received::received;
 use crate::trace_run::{Traced, run};
-use datapath::last_drop::{LastDrop, Place};
+use datapath::last_drop::{LastDrop, DropPort};
 use dpif::text::DpPortNames;
 use dpif::{DpAction, DropReason};
 use flow::text::{NoNames, flow_text};
@@ -133,7 +133,7 @@ fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) ->
         };
         let published = backer.shared.published();
         for drop in backer.datapath.last_drops() {
-            if !meant(drop.place.port()) {
+            if !meant(drop.port.port()) {
                 continue;
             }
             let flow = drop.flow();
@@ -156,7 +156,7 @@ fn describe(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, S
             "{head}The device had the packet and could not deliver it; its bytes are not known.\n"
         ));
     }
-    if let Place::Out(port) = drop.place {
+    if let DropPort::Out(port) = drop.port {
         return Ok(format!("{head}{}\n", unsent(switch, found, PortNo(port))));
     }
     let published = backer.shared.published();
@@ -176,10 +176,10 @@ fn line(switch: &Switch, found: &Found<'_>) -> String {
 
 fn place_and_time(switch: &Switch, found: &Found<'_>) -> String {
     let (backer, drop) = (found.backer, &found.drop);
-    let port = drop.place.port();
+    let port = drop.port.port();
     let name = DatapathNames(backer).name(PortNo(port)).unwrap_or_default();
     let ago = switch.clock.now().since(drop.at).0;
-    let way = if matches!(drop.place, Place::Out(_)) { "Output by port" } else { "Port" };
+    let way = if matches!(drop.port, DropPort::Out(_)) { "Output by port" } else { "Port" };
     let name = if name.is_empty() { String::new() } else { format!(" {name}") };
     let dp = backer.name();
     format!("{way}{name} ({port} of {dp}), {}.{:03} s ago: {}", ago / 1000, ago % 1000, drop.reason.name())
@@ -218,7 +218,7 @@ fn unsent(switch: &Switch, found: &Found<'_>, no: PortNo) -> String {
 }
 
 fn is_to_port_that_is_down(switch: &Switch, found: &Found<'_>) -> bool {
-    let Place::Out(port) = found.drop.place else { return false };
+    let DropPort::Out(port) = found.drop.port else { return false };
     let port = port_of(switch, found.backer, PortNo(port));
     found.drop.reason == DropReason::TxFailed && port.is_some_and(|p| !p.is_up())
 }
@@ -334,7 +334,7 @@ pub(crate) fn deciding(switch: &Switch, published: &Published, outputs: &[Output
 
 /// The rule that a dropped packet, which a port received, would match last in the present tables.
 pub(crate) fn deciding_about(switch: &Switch, found: &Found<'_>) -> Option<Deciding> {
-    let Place::In(_) = found.drop.place else { return None };
+    let DropPort::In(_) = found.drop.port else { return None };
     let backer = found.backer;
     let published = backer.shared.published();
     let (bridge, flow) = received(backer, &published, &found.drop.flow()).ok()?;

@@ -4,7 +4,7 @@
 use crate::last_drop::port_of;
 use crate::names::DatapathNames;
 use conntrack::Entry;
-use datapath::last_drop::Place;
+use datapath::last_drop::DropPort;
 use dpif::text::{DpPortNames, actions_text, key_text};
 use ovsdb::Json;
 use packet::ipproto;
@@ -39,7 +39,7 @@ pub(crate) fn show(switch: &Switch, args: &[String]) -> Result<Reply, String> {
 
 fn ports(switch: &Switch, backer: &Backer) -> Json {
     let drops = backer.datapath.port_drops();
-    let at = |place: Place| drops.get(&place).map_or(0, |counts| counts.iter().sum::<u64>());
+    let at = |drop_port: DropPort| drops.get(&drop_port).map_or(0, |counts| counts.iter().sum::<u64>());
     let one = |no: &PortNo, name: &str| {
         let stats = backer.datapath.port_stats(*no).unwrap_or_default();
         let known = port_of(switch, backer, *no);
@@ -50,7 +50,7 @@ fn ports(switch: &Switch, backer: &Backer) -> Json {
             "up": facts.map(|f| f.admin_up && f.link_up), "link-changes": facts.map(|f| f.link_resets),
             "rx-packets": stats.rx_packets, "rx-bytes": stats.rx_bytes,
             "tx-packets": stats.tx_packets, "tx-bytes": stats.tx_bytes,
-            "rx-drops": at(Place::In(no.0)), "tx-drops": at(Place::Out(no.0)),
+            "rx-drops": at(DropPort::In(no.0)), "tx-drops": at(DropPort::Out(no.0)),
         })
     };
     backer.ports.iter().map(|(no, port)| one(no, &port.name)).collect()

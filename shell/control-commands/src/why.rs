@@ -11,7 +11,7 @@ use crate::trace::publish_all;
 use crate::trace_run::run;
 use bridge::vlan::{VlanConfig, VlanMode, VlanTags};
 use conntrack::Entry;
-use datapath::last_drop::Place;
+use datapath::last_drop::DropPort;
 use dpif::text::DpPortNames;
 use dpif::{DpAction, DropReason};
 use flow::Flow;
@@ -120,7 +120,7 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
     let (connections, state) = connections(switch, backer, key);
     let mut out = json!({
         "datapath": backer.name(),
-        "port": port(switch, backer, number, Place::In(number.0)),
+        "port": port(switch, backer, number, DropPort::In(number.0)),
         "flow": flow_text(&Flow { in_port: 0, ..*key }, &NoNames),
         "connections": connections,
     });
@@ -151,7 +151,7 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
         effects.tracks.then(|| flow::text::flags::format(flow::text::flags::ct_state, state.into(), '|')),
     );
     let ports = effects.ports.iter().map(|&no| {
-        let mut one = port(switch, backer, no, Place::Out(no.0));
+        let mut one = port(switch, backer, no, DropPort::Out(no.0));
         let mtu = one["mtu"].as_u64();
         one["too-long"] = Json::from(mtu.is_some_and(|mtu| len as u64 > mtu + 14));
         one
@@ -219,13 +219,13 @@ impl Effects {
 }
 
 /// The state of a port, and its drops at one side.
-fn port(switch: &Switch, backer: &Backer, no: PortNo, place: Place) -> Json {
+fn port(switch: &Switch, backer: &Backer, no: PortNo, drop_port: DropPort) -> Json {
     let known = port_of(switch, backer, no);
     let facts = known.and_then(|port| port.facts.as_ref());
     let stats = backer.datapath.port_stats(no).unwrap_or_default();
     let drops = backer.datapath.port_drops();
     let counts = drops
-        .get(&place)
+        .get(&drop_port)
         .into_iter()
         .flat_map(|counts| DropReason::ALL.iter().map(|r| (r.name(), counts[*r as usize])));
     let counts: serde_json::Map<String, Json> =

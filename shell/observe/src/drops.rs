@@ -3,7 +3,7 @@
 use crate::samples::{direction, name_of_worker, reason_name};
 use crate::view::{DatapathView, PortView, View};
 use datapath::DropCounts;
-use datapath::last_drop::{LastDrop, Place};
+use datapath::last_drop::{LastDrop, DropPort};
 use dpif::DropReason;
 use flow::Flow;
 use flow::flow::ct_state;
@@ -23,11 +23,11 @@ pub fn json(view: &View) -> Value {
     let tallies: Vec<_> = view.datapaths.iter().map(|d| (&d.name, d.datapath.tally())).collect();
     let places: Vec<_> = view.datapaths.iter().map(|d| (d, d.datapath.port_drops())).collect();
     let ports = |reason: DropReason| {
-        let of = |(datapath, drops): &(&DatapathView, BTreeMap<Place, DropCounts>)| {
+        let of = |(datapath, drops): &(&DatapathView, BTreeMap<DropPort, DropCounts>)| {
             let some =
-                drops.iter().map(|(place, counts)| (*place, counts[reason as usize])).filter(|(_, n)| *n > 0);
-            let named = |(place, n): (Place, u64)| {
-                Some((n, datapath.names.get(&PortNo(place.port()))?.clone(), direction(place)))
+                drops.iter().map(|(drop_port, counts)| (*drop_port, counts[reason as usize])).filter(|(_, n)| *n > 0);
+            let named = |(drop_port, n): (DropPort, u64)| {
+                Some((n, datapath.names.get(&PortNo(drop_port.port()))?.clone(), direction(drop_port)))
             };
             some.filter_map(named).collect::<Vec<_>>()
         };
@@ -70,12 +70,12 @@ pub fn json(view: &View) -> Value {
 }
 
 fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
-    let number = PortNo(drop.place.port());
+    let number = PortNo(drop.port.port());
     let is_here = |p: &&PortView| {
         p.number == Some(number) && view.datapaths.get(p.datapath).is_some_and(|d| std::ptr::eq(d, datapath))
     };
     let port = view.ports.iter().find(is_here);
-    let is_out = matches!(drop.place, Place::Out(_));
+    let is_out = matches!(drop.port, DropPort::Out(_));
     // The flow is shown with OpenFlow port numbers, so that it can be traced.
     let in_port = port.filter(|_| !is_out).map_or(0, |p| p.ofport.to_u32());
     let flow = (drop.len > 0).then(|| flow_text(&Flow { in_port, ..drop.flow() }, &NoNames));
@@ -84,7 +84,7 @@ fn one(view: &View, datapath: &DatapathView, drop: &LastDrop) -> Value {
         "datapath": datapath.name,
         "thread": name_of_worker(datapath, drop.worker),
         "reason": reason_name(drop.reason),
-        "direction": direction(drop.place),
+        "direction": direction(drop.port),
         "port": port.map(|p| p.name.as_str()).or_else(|| datapath.names.get(&number).map(String::as_str)),
         "bridge": port.map(|p| &*p.bridge),
         "bytes": drop.len,

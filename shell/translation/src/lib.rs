@@ -6,7 +6,7 @@
 //! | `shared_state.rs` | what translating threads and the main loop share: snapshot, frozen states, queues | any |
 //! | `changes.rs`, `live_changes.rs`, `macs.rs` | changes that translations depend on; the learning tables | any |
 //! | `neighbours.rs` | the next hops of tunnels | any |
-//! | `revalidate/` | revalidates the megaflows that a change concerns | revalidator |
+//! | `revalidate/` | revalidates the megaflows that a change affects | revalidator |
 //! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lacp/` | BFD, CFM and LACP, with a thread for their timers | timers |
 //! | `patch_counters.rs` | counters of patch ports and tunnels | any |
 //! | `knobs.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |

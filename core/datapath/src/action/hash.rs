@@ -85,7 +85,7 @@ pub(crate) fn of_ends_of(frame: &Frame, meta: &Meta) -> u32 {
 /// The same of an Ethernet frame that is not [plain](of_plain).
 #[inline(never)]
 pub(crate) fn of_other(bytes: &[u8], meta: &Meta) -> u32 {
-    match extract::ends(bytes, bytes.len()) {
+    match extract::tuple_line(bytes, bytes.len()) {
         Some(line) => one_way_of(&line, 0),
         None => hash(bytes, meta, None, false, 0),
     }

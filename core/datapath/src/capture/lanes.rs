@@ -3,7 +3,7 @@
 //! Usually each thread writes to a lane of its own. A lane has a lock. Its reader holds the lock only to exchange two vectors; a writer
 //! tries the lock a few times and then counts the packet as lost.
 
-use super::seen::Side;
+use super::offered::Side;
 use crate::shared::lock_soon;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -14,7 +14,7 @@ mod control;
 mod lanes;
 mod queue;
 mod running;
-mod seen;
+mod offered;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -22,6 +22,6 @@ mod tests;
 pub use lanes::{Batch, OVERHEAD, Record};
 pub(crate) use queue::CapturedQueue;
 pub use running::{CAPTURES_MAX, Capture, CaptureClock, CaptureCounts, CaptureSpec};
-pub(crate) use seen::Seen;
-pub use seen::Side;
+pub(crate) use offered::Offered;
+pub use offered::Side;
 pub(crate) use set::Captures;

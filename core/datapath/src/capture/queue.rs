@@ -1,6 +1,6 @@
 //! The tx queue of a captured port, in front of a queue of its device.
 
-use super::seen::{Seen, Side};
+use super::offered::{Offered, Side};
 use super::set::Captures;
 use crate::egress::{CountedQueue, DeviceQueues};
 use crate::packet::Meta;
@@ -49,7 +49,7 @@ impl CapturedQueue {
         for frame in frames.iter() {
             let (side, port, bytes) = (Side::Tx, self.port, frame.bytes());
             self.captures
-                .offer(self.at, &Seen { side, port, bytes, meta: &meta, megaflow: None, upcall: false });
+                .offer(self.at, &Offered { side, port, bytes, meta: &meta, megaflow: None, upcall: false });
         }
         let n = frames.len();
         let mut device = self.lock();

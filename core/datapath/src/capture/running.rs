@@ -1,7 +1,7 @@
 //! One capture: its filter, its limits and its counters.
 
 use super::lanes::{Batch, Lanes, Record};
-use super::seen::{Seen, Side};
+use super::offered::{Offered, Side};
 use dpif::DropReason;
 use flow::{Flow, Match};
 use std::collections::BTreeSet;
@@ -147,9 +147,9 @@ impl Capture {
         self.spec.ports.is_empty() || self.spec.ports.contains(&port)
     }
 
-    fn wants_side(&self, seen: &Seen<'_>) -> bool {
-        match seen.side {
-            Side::Rx => self.spec.rx && (self.spec.passes || seen.meta.passes == 0),
+    fn wants_side(&self, offered: &Offered<'_>) -> bool {
+        match offered.side {
+            Side::Rx => self.spec.rx && (self.spec.passes || offered.meta.passes == 0),
             Side::Tx => self.spec.tx,
             Side::DroppedIn(why) | Side::DroppedOut(why) => {
                 self.spec.drops && (self.spec.reasons.is_empty() || self.spec.reasons.contains(&why))
@@ -158,9 +158,9 @@ impl Capture {
     }
 
     /// Copies a packet if it is wanted. `lane`: of the calling thread, so that threads do not contend for one.
-    pub(crate) fn offer(&self, lane: usize, seen: &Seen<'_>) {
-        let known = self.spec.megaflow.is_none_or(|ufid| seen.megaflow == Some(ufid));
-        if !known || !self.wants_port(seen.port) || !self.wants_side(seen) || !self.passes_filter(seen) {
+    pub(crate) fn offer(&self, lane: usize, offered: &Offered<'_>) {
+        let known = self.spec.megaflow.is_none_or(|ufid| offered.megaflow == Some(ufid));
+        if !known || !self.wants_port(offered.port) || !self.wants_side(offered) || !self.passes_filter(offered) {
             return;
         }
         let number = self.wanted.fetch_add(1, Ordering::Relaxed);
@@ -173,27 +173,27 @@ impl Capture {
             self.over_rate.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let kept = &seen.bytes[..seen.bytes.len().min(self.spec.snaplen)];
+        let kept = &offered.bytes[..offered.bytes.len().min(self.spec.snaplen)];
         let record = Record {
             at,
-            side: seen.side,
-            port: seen.port,
-            len: seen.bytes.len() as u32,
+            side: offered.side,
+            port: offered.port,
+            len: offered.bytes.len() as u32,
             kept: kept.len() as u32,
-            recirc_id: seen.meta.recirc_id,
-            dp_hash: seen.meta.dp_hash,
-            is_l3: seen.meta.packet_type != 0,
-            megaflow: seen.megaflow,
-            upcall: seen.upcall,
+            recirc_id: offered.meta.recirc_id,
+            dp_hash: offered.meta.dp_hash,
+            is_l3: offered.meta.packet_type != 0,
+            megaflow: offered.megaflow,
+            upcall: offered.upcall,
         };
         let count = if self.lanes.put(lane, record, kept) { &self.kept } else { &self.lost };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn passes_filter(&self, seen: &Seen<'_>) -> bool {
+    fn passes_filter(&self, offered: &Offered<'_>) -> bool {
         let Some(filter) = &self.spec.filter else { return true };
         let mut flow = Flow::ZERO;
-        seen.meta.read(seen.bytes, &mut flow);
+        offered.meta.read(offered.bytes, &mut flow);
         filter.matches(&flow)
     }
 

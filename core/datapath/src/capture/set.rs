@@ -1,9 +1,9 @@
 //! The captures of a datapath, as workers and ports hold them.
 
 use super::running::Capture;
-use super::seen::{Seen, Side};
+use super::offered::{Offered, Side};
 use crate::packet::Meta;
-use crate::place::Place;
+use crate::drop_port::DropPort;
 use dpif::DropReason;
 use std::sync::Arc;
 use units::WorkerId;
@@ -60,8 +60,8 @@ impl Captures {
     }
 
     #[cold]
-    pub(crate) fn offer(&self, lane: usize, seen: &Seen<'_>) {
-        self.0.iter().for_each(|one| one.offer(lane, seen));
+    pub(crate) fn offer(&self, lane: usize, offered: &Offered<'_>) {
+        self.0.iter().for_each(|one| one.offer(lane, offered));
     }
 
     /// Offers a dropped packet.
@@ -71,10 +71,10 @@ impl Captures {
         worker: WorkerId,
         (bytes, meta): (&[u8], &Meta),
         reason: DropReason,
-        place: Place,
+        drop_port: DropPort,
     ) {
-        let side = Side::dropped(place, reason);
-        let seen = Seen { side, port: place.port(), bytes, meta, megaflow: None, upcall: false };
-        self.offer(usize::from(worker.0), &seen);
+        let side = Side::dropped(drop_port, reason);
+        let offered = Offered { side, port: drop_port.port(), bytes, meta, megaflow: None, upcall: false };
+        self.offer(usize::from(worker.0), &offered);
     }
 }

@@ -162,7 +162,7 @@ fn readers_and_writers_meet() {
                 let meta = Meta::received(1);
                 for n in 0..5000u32 {
                     let bytes = n.to_be_bytes();
-                    let seen = Seen {
+                    let offered = Offered {
                         side: Side::Rx,
                         port: 1,
                         bytes: &bytes,
@@ -171,7 +171,7 @@ fn readers_and_writers_meet() {
                         upcall: false,
                     };
                     // Two of the threads share a lane.
-                    capture.offer(lane / 2, &seen);
+                    capture.offer(lane / 2, &offered);
                 }
             })
         })

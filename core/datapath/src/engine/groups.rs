@@ -1,10 +1,10 @@
 //! The groups of a batch: packets with the same megaflow, and how each group is executed.
 
-use super::step::Step;
+use super::recirculation::Recirculation;
 use crate::batch::{BATCH, NONE};
 use crate::packet::Meta;
 use crate::port::{Frame, FrameBatch};
-use crate::program::{Program, REWRITES, Sum};
+use crate::program::{Program, REWRITES, Summary};
 use dpif::DropReason;
 
 /// Frames that go through a program together.
@@ -23,7 +23,7 @@ pub(crate) enum Execution {
     Send(u32),
     RewriteAndSend(u32),
     /// The packets stay in the batch, to be looked up again.
-    Recirculate(Step),
+    Recirculate(Recirculation),
     Drop(DropReason),
     /// The packets are collected in the list with this number, to be executed together.
     Collect(usize),
@@ -33,10 +33,10 @@ impl Execution {
     /// Selects the execution of a program. `collected`: number of lists so far. `plain`: the packets are Ethernet, are not truncated and
     /// select no QoS queue, so their frames can be sent without metadata.
     pub(crate) fn of(program: &Program, collected: usize, plain: bool) -> Execution {
-        match program.sum {
-            Sum::Send { port, does: 0 } if plain => Execution::Send(port),
-            Sum::Send { port, does: REWRITES } if plain => Execution::RewriteAndSend(port),
-            Sum::Drop(reason) => Execution::Drop(reason),
+        match program.summary {
+            Summary::Send { port, does: 0 } if plain => Execution::Send(port),
+            Summary::Send { port, does: REWRITES } if plain => Execution::RewriteAndSend(port),
+            Summary::Drop(reason) => Execution::Drop(reason),
             _ => Execution::Collect(collected),
         }
     }
@@ -66,7 +66,7 @@ pub(crate) struct Groups {
     /// Packets of programs with several operations: the index of the group and its packets.
     pub(crate) collected: Vec<(usize, Group)>,
     /// Packets that are looked up again: the index of each in the batch.
-    pub(crate) again: Vec<(usize, Step, Frame)>,
+    pub(crate) again: Vec<(usize, Recirculation, Frame)>,
 }
 
 /// More than the maximum number of groups, so that a free slot always exists.

@@ -5,11 +5,11 @@
 pub(crate) struct Recent {
     pub(crate) index: u32,
     pub(crate) pause: u8,
-    /// Number of batches of few packets that are left to the stages for all batches.
+    /// Number of small batches that skip `path/small_batch.rs`.
     pub(crate) general: u8,
 }
 
-/// One place for each port and pass; ports whose numbers are equal in the low bits share places.
-pub(crate) type RecentByPort = [Recent; PLACES];
+/// One slot for each port and pass; ports whose numbers are equal in the low bits share slots.
+pub(crate) type RecentByPort = [Recent; SLOTS];
 
-pub(crate) const PLACES: usize = 64;
+pub(crate) const SLOTS: usize = 64;

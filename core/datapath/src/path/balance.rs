@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::packet::Packet;
 use crate::port::Frame;
-use crate::program::Sum;
+use crate::program::Summary;
 use cpu::{Level, Line, Stage};
 use dpif::DropReason;
 
@@ -20,9 +20,9 @@ use dpif::DropReason;
 #[inline(always)]
 pub(super) fn one_bond(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
     let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
-    let sum = records.get(*found.first()?)?.payload.sum;
-    let Sum::Balance(bond) = sum else { return None };
-    let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.sum == sum));
+    let summary = records.get(*found.first()?)?.payload.summary;
+    let Summary::Balance(bond) = summary else { return None };
+    let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.summary == summary));
     (same && batch.is_plain()).then_some(bond)
 }
 

@@ -5,7 +5,7 @@
 
 use super::megaflows::Megaflows;
 use crate::batch::NONE;
-use crate::capture::{Seen, Side};
+use crate::capture::{Offered, Side};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ pub(super) fn looked_up(guard: &Megaflows<'_>, engine: &mut Engine) {
         let index = batch.found.get(if batch.alike { 0 } else { i }).copied().unwrap_or(NONE);
         let Some(megaflow) = guard.get(index).filter(|_| index != NONE) else { continue };
         let (meta, megaflow) = (batch.meta(i), Some(megaflow.payload.ufid));
-        let seen =
-            Seen { side: Side::Rx, port: meta.in_port, bytes: frame.bytes(), meta, megaflow, upcall: false };
-        captures.offer(lane, &seen);
+        let offered =
+            Offered { side: Side::Rx, port: meta.in_port, bytes: frame.bytes(), meta, megaflow, upcall: false };
+        captures.offer(lane, &offered);
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn looked_up(guard: &Megaflows<'_>, engine: &mut Engine) {
 pub(super) fn missed(engine: &Engine, packet: &Packet) {
     if !engine.captures.is_empty() {
         let Packet { frame, meta, .. } = packet;
-        let seen = Seen {
+        let offered = Offered {
             side: Side::Rx,
             port: meta.in_port,
             bytes: frame.bytes(),
@@ -42,6 +42,6 @@ pub(super) fn missed(engine: &Engine, packet: &Packet) {
             megaflow: None,
             upcall: true,
         };
-        engine.captures.offer(usize::from(engine.id.0), &seen);
+        engine.captures.offer(usize::from(engine.id.0), &offered);
     }
 }

@@ -11,7 +11,7 @@ use crate::batch::{MAX_PASSES, Recirculated};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::port::Frame;
-use crate::program::{Op, Program, Sum};
+use crate::program::{Op, Program, Summary};
 use crate::rewrite::Rewrite;
 use crate::tally::Event;
 use ::conntrack::Known;
@@ -257,7 +257,7 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
     } else {
         for p in group.iter() {
             // Packets of a program that only drops are not copied.
-            if !matches!(programs[side(p)].sum, Sum::Drop(_)) {
+            if !matches!(programs[side(p)].summary, Summary::Drop(_)) {
                 sides[side(p)].extend(copy(engine, p));
             }
         }

@@ -3,16 +3,16 @@
 //! The result equals that of `flow::extract`; a test compares the two. At every depth from the addresses on,
 //! the TCP flags are read too, because statistics contain them.
 
-mod ask;
+mod params;
 mod network;
-mod orders;
+mod byte_order;
 mod parse;
 mod shape;
 
 use crate::batch::{BATCH, Batch};
 use crate::packet::Meta;
 use crate::port::Frame;
-use ask::{ANY, Ask, L2, L3, L4, WIDE};
+use params::{ANY, Params, L2, L3, L4, WIDE};
 use classifier::megaflow::convert::{ext_of, line_of, options_of};
 use classifier::megaflow::{Depth, Key, NSH_WORDS, Words, bits};
 use cpu::{Level, Line, Stage};
@@ -34,7 +34,7 @@ pub(crate) struct Extract<'a> {
     pub(crate) depth: Depth,
     /// At depth `Wide`: the words after the line that are filled.
     pub(crate) words: Words,
-    /// The port's megaflows match no more than what distinguishes kinds of packets.
+    /// The port's megaflows match only fields that distinguish kinds of packets.
     pub(crate) by_kind: bool,
 }
 
@@ -65,12 +65,12 @@ impl Stage for Extract<'_> {
             Depth::Wide => {
                 batch.clear(words);
                 batch.outers.fill(&mut batch.exts, words);
-                some::<WIDE, L>(batch, depth, words, level);
+                fill_batch::<WIDE, L>(batch, depth, words, level);
             }
-            Depth::L4 => some::<L4, L>(batch, depth, 0, level),
-            Depth::L3 => some::<L3, L>(batch, depth, 0, level),
-            Depth::L2 => some::<L2, L>(batch, depth, 0, level),
-            Depth::Port => bits(batch.all()).for_each(|i| general(batch, i, Depth::Port, 0)),
+            Depth::L4 => fill_batch::<L4, L>(batch, depth, 0, level),
+            Depth::L3 => fill_batch::<L3, L>(batch, depth, 0, level),
+            Depth::L2 => fill_batch::<L2, L>(batch, depth, 0, level),
+            Depth::Port => bits(batch.all()).for_each(|i| fill_any(batch, i, Depth::Port, 0)),
         }
     }
 }
@@ -79,8 +79,8 @@ impl Stage for Extract<'_> {
 #[inline]
 fn fill_first<L: Level>(level: L, batch: &mut Batch, depth: Depth) {
     let (base, tags) = (batch.base(), batch.common.tags());
-    let ask = Ask { depth: depth.min(Depth::L4), tags, words: 0, level };
-    if !batch.frames[0].is_whole() && fill_first_by_head(batch, base, ask) {
+    let params = Params { depth: depth.min(Depth::L4), tags, words: 0, level };
+    if !batch.frames[0].is_whole() && fill_first_by_head(batch, base, params) {
         return;
     }
     fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
@@ -88,13 +88,13 @@ fn fill_first<L: Level>(level: L, batch: &mut Batch, depth: Depth) {
 
 /// As `fill_first`, without the packet's tail. Returns false if that is not possible.
 #[inline(never)]
-fn fill_first_by_head<L: Level>(batch: &mut Batch, base: Line, ask: Ask<L>) -> bool {
+fn fill_first_by_head<L: Level>(batch: &mut Batch, base: Line, params: Params<L>) -> bool {
     let Batch { frames, lines, tcp_flags, .. } = batch;
     let keys = Keys { lines, tcp_flags, columns: &mut [] };
-    shape::fill::<ANY, _>(&frames[..1], &Fresh(&base), keys, ask, 1) == 0
+    shape::fill::<ANY, _>(&frames[..1], &Fresh(&base), keys, params, 1) == 0
 }
 
-/// What a packet is read with that a port has just received.
+/// How to read a packet that a port has just received.
 pub(super) struct Short<'a, L> {
     /// The line of its metadata.
     pub(super) base: &'a Line,
@@ -112,17 +112,17 @@ pub(super) fn read_short<L: Level>(
     tcp_flags: &mut u16,
 ) -> Option<()> {
     let Short { base, depth, level } = short;
-    let ask = Ask { depth, tags: 0, words: 0, level };
-    network::plain_line((frame.head(), frame.len()), base, ask, (line, tcp_flags))
+    let params = Params { depth, tags: 0, words: 0, level };
+    network::plain_line((frame.head(), frame.len()), base, params, (line, tcp_flags))
 }
 
 /// Fills lines and the requested words after them: first packets of the same shape, in one loop per shape,
 /// then the others.
 #[inline(always)]
-fn some<const DEPTH: u8, L: Level>(batch: &mut Batch, depth: Depth, words: Words, level: L) {
+fn fill_batch<const DEPTH: u8, L: Level>(batch: &mut Batch, depth: Depth, words: Words, level: L) {
     debug_assert_eq!(DEPTH, depth as u8);
     let (all, meta) = (batch.all(), batch.own.first().unwrap_or(&batch.common));
-    let ask = Ask { depth, tags: meta.tags(), words, level };
+    let params = Params { depth, tags: meta.tags(), words, level };
     let has_shapes = meta.packet_type == 0 && !meta.has_words(words);
     let base = batch.base();
     let Batch { frames, lines, tcp_flags, exts, own, .. } = &mut *batch;
@@ -130,28 +130,28 @@ fn some<const DEPTH: u8, L: Level>(batch: &mut Batch, depth: Depth, words: Words
     let others = if !has_shapes {
         all
     } else if own.is_empty() {
-        shape::fill::<DEPTH, _>(frames, &Fresh(&base), keys, ask, all)
+        shape::fill::<DEPTH, _>(frames, &Fresh(&base), keys, params, all)
     } else {
-        again(frames, &RecirculatedBases { own, ask }, keys, ask, all)
+        fill_recirculated(frames, &RecirculatedBases { own, params }, keys, params, all)
     };
-    bits(others).for_each(|i| general(batch, i, depth, words));
+    bits(others).for_each(|i| fill_any(batch, i, depth, words));
 }
 
 /// Fills the keys of recirculated packets. These are few, so one loop serves all depths.
 #[inline(never)]
-fn again<L: Level>(
+fn fill_recirculated<L: Level>(
     frames: &[Frame],
     bases: &RecirculatedBases<'_, L>,
     keys: Keys<'_>,
-    ask: Ask<L>,
+    params: Params<L>,
     all: u64,
 ) -> u64 {
-    shape::fill::<ANY, _>(frames, bases, keys, ask, all)
+    shape::fill::<ANY, _>(frames, bases, keys, params, all)
 }
 
 /// Fills the key of any packet.
 #[inline(never)]
-fn general(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
+fn fill_any(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
     let i = i % BATCH;
     let (Some(frame), meta) = (batch.frames.get(i), batch.own.get(i).unwrap_or(&batch.common)) else {
         return;
@@ -162,7 +162,7 @@ fn general(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
     if depth < Depth::Wide {
         return;
     }
-    let mut is_whole = words & others(line) != 0 || meta.packet_type != 0 || meta.has_words(words);
+    let mut is_whole = words & other_header_words(line) != 0 || meta.packet_type != 0 || meta.has_words(words);
     if !is_whole && line[1] as u16 == ethertype::IPV6 {
         match ipv6_words(data, line) {
             Some(six) => batch.exts.iter_mut().zip(six).for_each(|(column, word)| column[i] = word),
@@ -170,21 +170,21 @@ fn general(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
         }
     }
     if is_whole {
-        whole(batch, i);
+        fill_whole(batch, i);
     }
 }
 
-/// Fills the key of packet `i` again, whose bytes have changed; what its line holds of metadata stays.
+/// Fills the key of packet `i` again after its bytes have changed. The metadata in its line stays.
 pub(super) fn renew(batch: &mut Batch, i: usize) {
     let before = batch.lines[i % BATCH];
-    general(batch, i, batch.depth, batch.words);
+    fill_any(batch, i, batch.depth, batch.words);
     let line = &mut batch.lines[i % BATCH];
     line[0] = before[0] & !0xffff_ffff | line[0] & 0xffff_ffff;
     (line[5], line[6]) = (before[5], before[6]);
 }
 
-/// If all packets are of the kind of the first one, fills one line for all, and the TCP flags of each. `false`: they are not, or checking
-/// would take longer than parsing.
+/// Checks whether all packets are of the kind of the first one, whose line then serves for all, and fills the TCP flags of each packet.
+/// Also returns false where checking would take longer than parsing.
 #[inline(always)]
 fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
     match batch.lines[0][1] as u16 {
@@ -199,7 +199,7 @@ fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
 #[inline(always)]
 fn all_plain(batch: &mut Batch) -> bool {
     let (frames, mut i) = (&batch.frames[..batch.frames.len().min(BATCH)], 0);
-    // Without iterators, for the reason given in the file `shape`.
+    // Without iterators: see the file `shape` for the reason.
     while let Some(frame) = frames.get(i) {
         if let Some(ahead) = frames.get(i + AHEAD) {
             ahead.prefetch();
@@ -240,8 +240,8 @@ fn type_words(data: &[u8]) -> Option<(u64, u16)> {
     Some((u64::from_le_bytes(*low), u16::from_le_bytes(*rest.first_chunk()?)))
 }
 
-/// The first words of an `Ext` of an IPv6 packet: label, source, destination. `None`: the header is not where packets with this line
-/// usually have it, or a length in it was wrong.
+/// The first words of an IPv6 packet's `Ext`: label, source, destination. `None`: the header is not at its usual offset for packets with
+/// this line, or a length in it is wrong.
 #[inline(always)]
 fn ipv6_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
     let tagged = |word: u64| word & u64::from(VLAN_CFI) != 0;
@@ -254,9 +254,9 @@ fn ipv6_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
 
 const ARP_WORDS: Words = 0b1_1000_0000;
 
-/// The words that a header other than IPv6 may fill, for packets with this line.
+/// The words that a header other than IPv6 may fill in packets with this line.
 #[inline(always)]
-fn others(line: &Line) -> Words {
+fn other_header_words(line: &Line) -> Words {
     match line[1] as u16 {
         ethertype::IPV4 | ethertype::IPV6 => match (line[4] >> 24) as u8 {
             ipproto::ICMPV6 => NEIGHBOUR_WORDS,
@@ -272,7 +272,7 @@ fn others(line: &Line) -> Words {
 
 /// Fills the whole key of packet `i` of the batch.
 #[inline(never)]
-fn whole(batch: &mut Batch, i: usize) {
+fn fill_whole(batch: &mut Batch, i: usize) {
     let (Some(frame), meta) = (batch.frames.get(i), batch.own.get(i).unwrap_or(&batch.common)) else {
         return;
     };
@@ -307,10 +307,10 @@ pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
     (line, flags)
 }
 
-/// Reads addresses, protocol and ports of an IPv4 packet without tags and options, into a line that contains
-/// nothing else but the type. The packet has `len` bytes, of which `data` are here. `None`: another kind of packet.
+/// Returns a line with only the type, addresses, protocol and ports of an IPv4 packet without tags and options. The packet has `len`
+/// bytes, of which `data` are in its head. `None`: another kind of packet.
 #[inline(always)]
-pub(crate) fn ends(data: &[u8], len: usize) -> Option<Line> {
+pub(crate) fn tuple_line(data: &[u8], len: usize) -> Option<Line> {
     let (proto, payload) = network::plain(data, len)?;
     let addresses = u64::from_be_bytes(*data.get(26..)?.first_chunk()?);
     let ports = parse::transport(proto, payload, Depth::L4).unwrap_or_default().ports;

@@ -8,7 +8,7 @@ use super::{balance, execute, meter, tunnel};
 use crate::action::hash;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
-use crate::last_drop::Place;
+use crate::last_drop::DropPort;
 use crate::packet::Packet;
 use crate::port::{Frame, FrameBatch};
 use crate::program::{Op, Program};
@@ -87,7 +87,7 @@ pub(super) fn drop_frames(
     let Some(last) = frames.pop() else { return };
     let (others, last) = (frames.len(), packet(engine, frames.len(), last));
     engine.tally.drop(reason, others as u64);
-    engine.drops.ports.count(Place::In(in_port), reason, others as u64);
+    engine.drops.ports.count(DropPort::In(in_port), reason, others as u64);
     engine.drop_packet(last, reason);
     engine.pool.free_all(frames);
 }

@@ -1,22 +1,22 @@
 //! Group: counts and executes the packets of each megaflow together.
 //!
-//! Packets of one flow keep their order. Usually all programs of a batch are straight (see the file
-//! `straight`), and no groups are made. Otherwise each frame is rewritten and added directly to its output
+//! Packets of one flow keep their order. Usually all programs of a batch can be executed packet by packet (see the
+//! file `per_packet`), and no groups are made. Otherwise each frame is rewritten and added directly to its output
 //! burst; only packets of longer programs are collected in groups.
 //!
-//! Packets whose program does no more than a [`step`] to their next pass stay in the batch.
+//! Packets that are recirculated with an unchanged header stay in the batch (see the file `recirculate`).
 
 use super::execute::run_one;
 use super::megaflows::Megaflows;
 use super::push::{Pushes, push_whole};
-use super::step::{self, one_step, step_now, step_of_all, steps};
-use super::straight::{self, Straight};
+use super::recirculate::{self, common_recirculation, recirculation_now, recirculation_of_all, recirculations};
+use super::per_packet::{self, PerPacket};
 use super::{balance, conntrack, frames, recent};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
 use crate::port::Frame;
-use crate::program::{Program, Sum};
+use crate::program::{Program, Summary};
 use crate::tally::Event;
 use units::Millis;
 
@@ -62,7 +62,7 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
         let tcp_flags = cpu::union(&batch.tcp_flags[..n]);
         engine.lane.count(first, n as u32, batch.bytes, now.0 as u32, tcp_flags);
         recent::remember(engine, first);
-        if let Sum::Send { port, does: 0 } = megaflow.payload.sum
+        if let Summary::Send { port, does: 0 } = megaflow.payload.summary
             && engine.batch.is_plain()
         {
             return engine.send_batch(port);
@@ -76,7 +76,7 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
 /// Executes one program on all packets of the batch.
 #[inline(never)]
 fn same(engine: &mut Engine, program: &Program) {
-    if let Sum::Balance(bond) = program.sum
+    if let Summary::Balance(bond) = program.summary
         && engine.batch.is_plain()
     {
         return balance::whole(engine, bond);
@@ -87,8 +87,8 @@ fn same(engine: &mut Engine, program: &Program) {
     {
         return;
     }
-    match step_of_all(engine, program) {
-        Some(step) => step::all_by_program(engine, step, program),
+    match recirculation_of_all(engine, program) {
+        Some(recirculation) => recirculate::all_by_program(engine, recirculation, program),
         None => whole(engine, program),
     }
 }
@@ -98,16 +98,16 @@ fn same(engine: &mut Engine, program: &Program) {
 fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     let batch = &mut engine.batch;
     if pending == 0
-        && let Some(port) = straight::one_way(guard, batch)
+        && let Some(port) = per_packet::one_way(guard, batch)
     {
         count_each(engine, now);
         engine.send_batch(port);
     } else if pending == 0
-        && let Some(straight) = Straight::of(guard, batch)
-        && straight.pass_meters(engine)
+        && let Some(per_packet) = PerPacket::of(guard, batch)
+        && per_packet.pass_meters(engine)
     {
         count_each(engine, now);
-        straight.send(engine);
+        per_packet.send(engine);
     } else if pending == 0
         && let Some(pushes) = Pushes::of(guard, engine)
     {
@@ -119,15 +119,15 @@ fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) 
         count_each(engine, now);
         balance::whole(engine, bond);
     } else if pending == 0
-        && let Some(step) = one_step(guard, engine)
+        && let Some(recirculation) = common_recirculation(guard, engine)
     {
         count_each(engine, now);
-        step::all_same(guard, engine, step);
+        recirculate::all_same(guard, engine, recirculation);
     } else if pending == 0
-        && let Some(steps) = steps(guard, engine)
+        && let Some(all) = recirculations(guard, engine)
     {
         count_each(engine, now);
-        step::each(guard, engine, &steps);
+        recirculate::each(guard, engine, &all);
     } else {
         let mut groups = engine.groups.take().unwrap_or_default();
         several(&mut groups, guard, engine, pending, now);
@@ -145,14 +145,14 @@ fn count_each(engine: &mut Engine, now: Millis) {
     recent::remember(engine, engine.batch.found[engine.batch.len() - 1]);
 }
 
-/// Executes one program, which is not a step, on all packets of the batch.
+/// Executes one program, which does more than to recirculate, on all packets of the batch.
 fn whole(engine: &mut Engine, program: &Program) {
     let plain = engine.batch.is_plain();
     let execution = Execution::of(program, 0, plain);
-    if let Some(straight) = Straight::by(program, &engine.batch).filter(|_| plain)
-        && straight.pass_meters(engine)
+    if let Some(per_packet) = PerPacket::by(program, &engine.batch).filter(|_| plain)
+        && per_packet.pass_meters(engine)
     {
-        return straight.send(engine);
+        return per_packet.send(engine);
     }
     if let Execution::Collect(_) = execution {
         engine.batch.spread();
@@ -201,14 +201,14 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
     }
     engine.groups_free.extend(groups.collected.drain(..).map(|(_, group)| group));
     let mut tracks = false;
-    for (to, (from, step, frame)) in groups.again.drain(..).enumerate() {
-        step.take(&mut engine.batch, from, &frame);
+    for (to, (from, recirculation, frame)) in groups.again.drain(..).enumerate() {
+        recirculation.apply(&mut engine.batch, from, &frame);
         engine.batch.move_key(from, to);
         engine.batch.frames.push(frame);
-        tracks |= step.tracks();
+        tracks |= recirculation.tracks();
     }
     if tracks {
-        step::track(guard, engine);
+        recirculate::track(guard, engine);
     }
     for (&index, c) in groups.index[..groups.len].iter().zip(&groups.count).filter(|(_, c)| c.packets != 0) {
         engine.lane.count(index, c.packets, c.bytes, now.0 as u32, c.tcp_flags);
@@ -232,8 +232,8 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
                 // The megaflow was found under this guard, so it still exists unless it was removed since; in
                 // that case the packet is a miss.
                 let Some(megaflow) = guard.get(index) else { continue };
-                let execution = match step_now(engine, &megaflow.payload) {
-                    Some(step) => Execution::Recirculate(step),
+                let execution = match recirculation_now(engine, &megaflow.payload) {
+                    Some(recirculation) => Execution::Recirculate(recirculation),
                     None => Execution::of(&megaflow.payload, groups.collected.len(), plain),
                 };
                 if let Execution::Collect(_) = execution {
@@ -270,9 +270,9 @@ fn scatter(
                     None => unfit(groups, guard, engine, i, frame),
                 }
             }
-            Some(&Execution::Recirculate(step)) => {
-                match step.tracks() && conntrack::may_be_fragment(&frame) {
-                    false => groups.again.push((i, step, frame)),
+            Some(&Execution::Recirculate(recirculation)) => {
+                match recirculation.tracks() && conntrack::may_be_fragment(&frame) {
+                    false => groups.again.push((i, recirculation, frame)),
                     true => unfit(groups, guard, engine, i, frame),
                 }
             }

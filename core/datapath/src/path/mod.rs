@@ -11,7 +11,7 @@ pub mod classify;
 pub(crate) mod conntrack;
 pub mod execute;
 pub mod extract;
-pub(crate) mod few;
+pub(crate) mod small_batch;
 pub(crate) mod fragments;
 pub(crate) mod frames;
 pub mod group;
@@ -26,8 +26,8 @@ pub mod receive;
 pub mod recent;
 pub(crate) mod shadow;
 pub(crate) mod slow_path;
-mod step;
-mod straight;
+mod recirculate;
+mod per_packet;
 pub mod transmit;
 mod tunnel;
 pub mod upcall;
@@ -39,7 +39,7 @@ use crate::stages::PathStage;
 use crate::tally::Event;
 use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
 use cpu::{Level, Stage};
-use few::{FEW, Few};
+use small_batch::{SMALL, SmallBatch};
 use megaflows::Megaflows;
 use units::Millis;
 
@@ -88,7 +88,7 @@ pub(crate) fn pass_all(
     }
     let sent = match (engine.batch.len(), context) {
         (0, _) => true,
-        (1..=FEW, Some(context)) => cpu::stage(Few { shared, guard, context, engine }),
+        (1..=SMALL, Some(context)) => cpu::stage(SmallBatch { shared, guard, context, engine }),
         _ => false,
     };
     if !sent {

@@ -4,7 +4,7 @@ use super::prepare::truncate;
 use super::transmit;
 use crate::engine::Engine;
 use crate::engine::bursts::TX_BURST;
-use crate::last_drop::Place;
+use crate::last_drop::DropPort;
 use crate::packet::Packet;
 use crate::port::{Frame, FrameBatch};
 use crate::tally::Event;
@@ -45,7 +45,7 @@ impl Engine {
     #[cold]
     fn no_copy(&mut self, frame: &Frame, port: u32) {
         self.tally.drop(DropReason::NoBuffer, 1);
-        self.drops.ports.count(Place::Out(port), DropReason::NoBuffer, 1);
+        self.drops.ports.count(DropPort::Out(port), DropReason::NoBuffer, 1);
         self.drops.unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
     }
 
@@ -54,7 +54,7 @@ impl Engine {
     fn no_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
         for frame in frames {
             self.tally.drop(DropReason::InvalidPort, 1);
-            self.drops.ports.count(Place::Out(port), DropReason::InvalidPort, 1);
+            self.drops.ports.count(DropPort::Out(port), DropReason::InvalidPort, 1);
             self.drops.unsent(frame.bytes(), DropReason::InvalidPort, port, self.now);
             self.pool.free(frame);
         }

@@ -1,7 +1,7 @@
 //! Prepare: copies or truncates a packet, or finishes its offloads, before an operation that needs it so.
 
 use crate::engine::Engine;
-use crate::last_drop::Place;
+use crate::last_drop::DropPort;
 use crate::packet::Packet;
 use crate::tally::Event;
 use dpif::DropReason;
@@ -74,7 +74,7 @@ fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
     engine.tally.add(Event::Created, pieces - 1);
     if lost != 0 {
         engine.tally.drop(DropReason::NoBuffer, lost - 1);
-        engine.drops.ports.count(Place::In(p.meta.in_port), DropReason::NoBuffer, lost - 1);
+        engine.drops.ports.count(DropPort::In(p.meta.in_port), DropReason::NoBuffer, lost - 1);
         engine.drop_part(&p, DropReason::NoBuffer);
     }
     engine.pool.free(p.frame);

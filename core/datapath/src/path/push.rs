@@ -5,13 +5,13 @@
 
 use super::execute::run_one;
 use super::megaflows::{Megaflows, Programs};
-use super::straight::{RewriteAll, RewriteRuns, behind_rewrite};
+use super::per_packet::{RewriteAll, RewriteRuns, behind_rewrite};
 use super::tunnel::{push_finished, push_of, push_programs, put_on_all};
 use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::port::{Frame, FrameBatch};
-use crate::program::{Program, Push, Sum};
+use crate::program::{Program, Push, Summary};
 
 /// The programs of a batch whose packets are at most rewritten, get a header, and are then sent to the same port.
 pub(super) struct Pushes<'g> {
@@ -30,12 +30,12 @@ impl<'g> Pushes<'g> {
     pub(super) fn of(guard: &'g Megaflows<'_>, engine: &Engine) -> Option<Pushes<'g>> {
         let Engine { batch, ports, .. } = engine;
         let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
-        let Sum::PushAndSend { port, .. } = records.get(*found.first()?)?.payload.sum else { return None };
+        let Summary::PushAndSend { port, .. } = records.get(*found.first()?)?.payload.summary else { return None };
         let mut pushes = Pushes { programs: [None; BATCH], port, rewrites: false, fast: true, open: false };
         for (&index, place) in found.iter().zip(&mut pushes.programs) {
             let program = &records.get(index)?.payload;
-            match program.sum {
-                Sum::PushAndSend { port: this, tunnel } if this == port => match program.header() {
+            match program.summary {
+                Summary::PushAndSend { port: this, tunnel } if this == port => match program.header() {
                     Some(header) if ports.tunnels.contain(tunnel) => header.prefetch(),
                     _ => pushes.fast = false,
                 },

@@ -1,7 +1,7 @@
 //! Receive: a burst of one rx queue becomes a batch.
 
 use crate::engine::Engine;
-use crate::last_drop::Place;
+use crate::last_drop::DropPort;
 use crate::packet::Meta;
 use crate::policer::Policer;
 use crate::port::{Frame, RX_BURST};
@@ -110,16 +110,16 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
     if policer.pass(batch.frames.len() as u64, batch.bytes, now) {
         return;
     }
-    let (meta, place) = (Meta::received(in_port), Place::In(in_port));
+    let (meta, drop_port) = (Meta::received(in_port), DropPort::In(in_port));
     let mut dropped = 0;
     for frame in batch.frames.extract_if(.., |f| !policer.pass(1, f.len() as u64, now)) {
         dropped += 1;
-        drops.bytes(frame.bytes(), &meta, DropReason::RxPoliced, place, *turn);
+        drops.bytes(frame.bytes(), &meta, DropReason::RxPoliced, drop_port, *turn);
         batch.bytes -= frame.len() as u64;
         pool.free(frame);
     }
     tally.drop(DropReason::RxPoliced, dropped);
-    drops.ports.count(place, DropReason::RxPoliced, dropped);
+    drops.ports.count(drop_port, DropReason::RxPoliced, dropped);
     port.counters.rx_policed.fetch_add(dropped, Ordering::Relaxed);
 }
 
@@ -127,18 +127,18 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
 #[cold]
 fn undelivered(engine: &mut Engine, in_port: u32, lost: u64) {
     engine.tally.drop(DropReason::RxInvalidPacket, lost);
-    let (meta, place) = (Meta::received(in_port), Place::In(in_port));
-    engine.drops.ports.count(place, DropReason::RxInvalidPacket, lost);
-    engine.drops.bytes(&[], &meta, DropReason::RxInvalidPacket, place, engine.now);
+    let (meta, drop_port) = (Meta::received(in_port), DropPort::In(in_port));
+    engine.drops.ports.count(drop_port, DropReason::RxInvalidPacket, lost);
+    engine.drops.bytes(&[], &meta, DropReason::RxInvalidPacket, drop_port, engine.now);
 }
 
 fn drop_short(engine: &mut Engine, in_port: u32) {
     let Engine { batch, pool, tally, drops, now, .. } = engine;
-    let (meta, place) = (Meta::received(in_port), Place::In(in_port));
+    let (meta, drop_port) = (Meta::received(in_port), DropPort::In(in_port));
     for frame in batch.frames.extract_if(.., |f| f.len() < SHORTEST) {
         tally.drop(DropReason::RxInvalidPacket, 1);
-        drops.ports.count(place, DropReason::RxInvalidPacket, 1);
-        drops.bytes(frame.bytes(), &meta, DropReason::RxInvalidPacket, place, *now);
+        drops.ports.count(drop_port, DropReason::RxInvalidPacket, 1);
+        drops.bytes(frame.bytes(), &meta, DropReason::RxInvalidPacket, drop_port, *now);
         batch.bytes -= frame.len() as u64;
         pool.free(frame);
     }

@@ -6,19 +6,19 @@
 
 use super::megaflows::Megaflows;
 use crate::engine::Engine;
-use crate::engine::recent::PLACES;
+use crate::engine::recent::SLOTS;
 use crate::tally::Event;
 
 /// Number of batches that skip the comparison after a batch of which it found less than a quarter.
 pub(super) const PAUSE: u8 = 16;
 
-/// Number of places for each port: one for the first pass and those with even numbers, one for the others.
+/// Number of slots for each port: one for the first pass and all passes with even numbers, one for the others.
 const PASSES: usize = 2;
 
-/// The place for packets of this port in this pass.
+/// The slot for packets of this port in this pass.
 #[inline(always)]
-pub(super) fn place(in_port: u32, passes: u8) -> usize {
-    (in_port as usize * PASSES + usize::from(passes) % PASSES) % PLACES
+pub(super) fn slot(in_port: u32, passes: u8) -> usize {
+    (in_port as usize * PASSES + usize::from(passes) % PASSES) % SLOTS
 }
 
 /// Clears the bits of the packets that it finds, and returns them.
@@ -26,7 +26,7 @@ pub(super) fn place(in_port: u32, passes: u8) -> usize {
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
     let Engine { batch, recent, tally, .. } = engine;
     let meta = batch.meta(0);
-    let recent = &mut recent[place(meta.in_port, meta.passes)];
+    let recent = &mut recent[slot(meta.in_port, meta.passes)];
     if recent.pause > 0 {
         recent.pause -= 1;
         return 0;
@@ -59,5 +59,5 @@ pub(crate) fn remember(engine: &mut Engine, index: u32) {
 /// Records the megaflow that a packet of this port hit or created in this pass.
 #[inline]
 pub(crate) fn remember_for(engine: &mut Engine, (in_port, passes): (u32, u8), index: u32) {
-    engine.recent[place(in_port, passes)].index = index;
+    engine.recent[slot(in_port, passes)].index = index;
 }

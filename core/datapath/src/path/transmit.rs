@@ -5,7 +5,7 @@
 use crate::egress::CountedQueue;
 use crate::engine::Engine;
 use crate::engine::bursts::{QUEUES_OF, Queued, TX_BURST};
-use crate::last_drop::{DropLog, Place};
+use crate::last_drop::{DropLog, DropPort};
 use crate::port::{Frame, FrameBatch, FramePool, QosResult, TxQueue, TxResult};
 use crate::ports::Port;
 use crate::steering::{self, OwnQueues, TxMode};
@@ -109,7 +109,7 @@ fn drop_unsent(
     (port, now): (u32, Millis),
 ) {
     tally.drop(reason, frames.len() as u64);
-    drops.ports.count(Place::Out(port), reason, frames.len() as u64);
+    drops.ports.count(DropPort::Out(port), reason, frames.len() as u64);
     frames.iter().for_each(|f| drops.unsent(f.bytes(), reason, port, now));
 }
 
@@ -272,7 +272,7 @@ impl Sending<'_> {
 fn count_unsent(drops: &mut DropLog, port: &Port, too_long: u64, failed: u64) {
     for (reason, n) in [(DropReason::TxTooLong, too_long), (DropReason::TxFailed, failed)] {
         if n != 0 {
-            drops.ports.count(Place::Out(port.no.0), reason, n);
+            drops.ports.count(DropPort::Out(port.no.0), reason, n);
         }
     }
     port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
@@ -311,7 +311,7 @@ impl Sending<'_> {
             (DropReason::TxFailed, result.dropped),
         ] {
             tally.drop(reason, n.into());
-            drops.ports.count(Place::Out(no), reason, n.into());
+            drops.ports.count(DropPort::Out(no), reason, n.into());
         }
         let refused = result.refused as usize;
         let (device, refused) = frames.split_at(frames.len().saturating_sub(refused));

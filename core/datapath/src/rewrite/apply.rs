@@ -1,7 +1,7 @@
 //! A compiled rewrite, and its application to packets.
 
 use super::patch::{HALF, Head, Patch, load, load_half, store, store_half};
-use super::sum::Sum;
+use super::checksum::Checksum;
 use packet::frame::{Frame, REACH};
 
 /// Eight bytes of the window, of which some bits are compared or written.
@@ -49,7 +49,7 @@ pub struct Rewrite {
     pub(super) front: u8,
     /// Applies only to packets without unfinished offloads.
     pub(super) refuses_offload_state: bool,
-    pub(super) sums: [Sum; 2],
+    pub(super) sums: [Checksum; 2],
     pub(super) lengths: Option<Lengths>,
     pub(super) moved: Moved,
     pub(super) more: Option<Box<More>>,
@@ -208,7 +208,7 @@ struct Same<'r> {
     reach: usize,
     front: usize,
     grown: i16,
-    sums: &'r [Sum; 2],
+    sums: &'r [Checksum; 2],
     lengths: Option<Lengths>,
     moved: Moved,
 }

@@ -4,7 +4,7 @@
 //! that differ at the end of the run become written words and checksum updates.
 
 use super::expected::{ADDRESSES, Byte, Expected, HEADER};
-use crate::program::{Op, Program, Sum};
+use crate::program::{Op, Program, Summary};
 use dpif::{ArpKey, DpAction, Ipv4Key, Ipv6Key, Masked, PortsKey, SetField};
 use flow::{Flow, VLAN_CFI};
 use packet::ether::ethertype;
@@ -15,8 +15,8 @@ impl Program {
     /// Compiles the actions of a megaflow. `flow` is the flow of one of its packets, `mask` its wildcards.
     pub fn compile_for(actions: &[DpAction], flow: &Flow, mask: &Flow) -> Program {
         let program = Program::compile(actions);
-        match program.sum {
-            Sum::Long => program.with_rewrites(Expected::of(flow, mask)),
+        match program.summary {
+            Summary::Long => program.with_rewrites(Expected::of(flow, mask)),
             _ => program,
         }
     }

@@ -4,7 +4,7 @@ use super::apply::{Kind, Lengths, More, Moved, Rewrite, Word};
 use super::compile::{Run, checksum_of};
 use super::expected::{Byte, Expected, HEADER};
 use super::patch::{HALF, Patch};
-use super::sum::Sum;
+use super::checksum::Checksum;
 use packet::ipproto;
 
 impl Run {
@@ -62,7 +62,7 @@ impl Run {
     }
 
     /// The checksum updates: of the IPv4 header, and of the transport header.
-    fn sums(&mut self, e: &Expected, window: Window) -> Option<[Option<Sum>; 2]> {
+    fn sums(&mut self, e: &Expected, window: Window) -> Option<[Option<Checksum>; 2]> {
         let mut sums = [None, None];
         if self.ip_sum {
             let ip = e.ip?;
@@ -78,14 +78,14 @@ impl Run {
             };
             let covered = [addresses, (transport.at, at.min(4))];
             let sum = self.sum(e, window, transport.at + at, &covered)?;
-            sums[1] = Some(Sum { udp: transport.proto == ipproto::UDP, ..sum });
+            sums[1] = Some(Checksum { udp: transport.proto == ipproto::UDP, ..sum });
         }
         Some(sums)
     }
 
     /// The update of the checksum at `field` for a change of these ranges (start and length). Old bytes that
     /// the megaflow does not match are read from each packet.
-    fn sum(&mut self, e: &Expected, window: Window, field: usize, ranges: &[(usize, usize)]) -> Option<Sum> {
+    fn sum(&mut self, e: &Expected, window: Window, field: usize, ranges: &[(usize, usize)]) -> Option<Checksum> {
         let mut constant = 0u64;
         let mut old = Vec::new();
         for at in ranges.iter().flat_map(|&(start, len)| (start..start + len).step_by(2)) {
@@ -113,7 +113,7 @@ impl Run {
             .from
             .map(|from| window.old(from.into()))
             .filter(|at| *at == window.place(field))?;
-        Some(Sum { at: at as u8, udp: false, constant: constant as u16, old: old.into() })
+        Some(Checksum { at: at as u8, udp: false, constant: constant as u16, old: old.into() })
     }
 }
 
@@ -130,7 +130,7 @@ fn add_old(old: &mut Vec<(u8, u64)>, at: usize, bits: [u8; 2]) {
 }
 
 /// Puts existing sums first in the array.
-fn in_front(sums: [Option<Sum>; 2]) -> [Sum; 2] {
+fn in_front(sums: [Option<Checksum>; 2]) -> [Checksum; 2] {
     let mut sums = sums.into_iter().flatten();
     std::array::from_fn(|_| sums.next().unwrap_or_default())
 }

@@ -17,7 +17,7 @@ mod emit;
 mod expected;
 mod patch;
 mod shared;
-mod sum;
+mod checksum;
 #[cfg(test)]
 mod tests;
 

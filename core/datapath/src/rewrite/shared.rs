@@ -5,7 +5,7 @@
 //! programs are known to be equal are executed together.
 
 use super::apply::Rewrite;
-use crate::program::{Op, Program, Sum, before_edits};
+use crate::program::{Op, Program, Summary, before_edits};
 use std::sync::Arc;
 
 /// For each of this many fingerprints the latest rewrite or program is kept.
@@ -74,7 +74,7 @@ impl Program {
             shared.share(rewrite);
             *first = Arc::clone(rewrite);
         }
-        if matches!(self.sum, Sum::Send { does: 1.., .. } | Sum::TrackAndRecirculate(_)) {
+        if matches!(self.summary, Summary::Send { does: 1.., .. } | Summary::TrackAndRecirculate(_)) {
             self.number = shared.number(&self.ops);
         }
     }

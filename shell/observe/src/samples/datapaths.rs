@@ -1,7 +1,7 @@
 //! Datapaths, their poll threads and rx queues.
 
 use crate::view::{DatapathView, RxqView};
-use datapath::last_drop::Place;
+use datapath::last_drop::DropPort;
 use datapath::stages::PathStage;
 use datapath::{Event, Tally};
 use metrics::table as m;
@@ -102,10 +102,10 @@ fn drops(view: &DatapathView, tally: &Tally, samples: &mut Samples) {
 
 /// Reasons for which nothing was dropped at a port have no sample.
 fn port_drops(view: &DatapathView, samples: &mut Samples) {
-    for (place, counts) in view.datapath.port_drops() {
-        let Some(port) = view.names.get(&PortNo(place.port())) else { continue };
+    for (drop_port, counts) in view.datapath.port_drops() {
+        let Some(port) = view.names.get(&PortNo(drop_port.port())) else { continue };
         for reason in dpif::DropReason::ALL.iter().filter(|reason| counts[**reason as usize] > 0) {
-            let labels = [view.name.as_str(), port, direction(place), reason_name(*reason)];
+            let labels = [view.name.as_str(), port, direction(drop_port), reason_name(*reason)];
             if let Some(of) = samples.object(Object::PortDrop, &labels) {
                 samples.set(&m::PORT_DROPS, of, counts[*reason as usize]);
             }
@@ -114,10 +114,10 @@ fn port_drops(view: &DatapathView, samples: &mut Samples) {
 }
 
 /// Whether a port had received the packet, or should have sent it.
-pub fn direction(place: Place) -> &'static str {
-    match place {
-        Place::In(_) => "receive",
-        Place::Out(_) => "transmit",
+pub fn direction(drop_port: DropPort) -> &'static str {
+    match drop_port {
+        DropPort::In(_) => "receive",
+        DropPort::Out(_) => "transmit",
     }
 }
 
@@ -186,20 +186,20 @@ fn rxq(view: &DatapathView, q: &RxqView, hertz: f64, samples: &mut Samples) {
     samples.set(&m::RXQ_ENABLED, of, q.enabled);
     // The thread of kernel ports sleeps until packets come, so the time between two polls says nothing about them.
     if core != CoreId::UNPINNED && q.load.packets() > 0 {
-        stays(view, q, &number, hertz, samples);
+        residence_times(view, q, &number, hertz, samples);
     }
 }
 
-fn stays(view: &DatapathView, q: &RxqView, number: &str, hertz: f64, samples: &mut Samples) {
-    let Some(of) = samples.object(Object::RxqStay, &[&view.name, &q.port, number]) else { return };
-    let stays = q.load.stays();
-    let (above, bounded) = stays.packets.split_last().unwrap_or((&0, &[]));
+fn residence_times(view: &DatapathView, q: &RxqView, number: &str, hertz: f64, samples: &mut Samples) {
+    let Some(of) = samples.object(Object::RxqResidence, &[&view.name, &q.port, number]) else { return };
+    let times = q.load.residence_times();
+    let (above, bounded) = times.packets.split_last().unwrap_or((&0, &[]));
     let bound = |(k, n): (usize, &u64)| ((1u64 << k) as f64 / 1e6, *n);
     let buckets = bounded.iter().enumerate().map(bound).collect();
     samples.set_histogram(
-        &m::RXQ_STAY,
+        &m::RXQ_RESIDENCE,
         of,
-        Histogram { buckets, above: *above, sum: stays.sum as f64 / hertz },
+        Histogram { buckets, above: *above, sum: times.sum as f64 / hertz },
     );
 }
 

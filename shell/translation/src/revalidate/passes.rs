@@ -1,6 +1,6 @@
 //! Which megaflows are translated again, and when.
 //!
-//! - **After a change**: the megaflows that it may concern, at once. A change that concerns very many is treated as a
+//! - **After a change**: the megaflows that it may affect, at once. A change that affects very many is treated as a
 //!   change of everything, so that it does not delay other changes.
 //! - **After a change of everything**: all megaflows, step by step; other changes are handled between steps.
 //! - **Sweep**: all megaflows over and over, slowly enough to cost nothing. A wrong megaflow found by it was missed by
@@ -12,7 +12,7 @@ use crate::changes::Changes;
 use crate::published::Published;
 use crate::shared_state::SharedState;
 use crate::upcall::handler::Handler;
-use datapath::{Concerns, Datapath};
+use datapath::{AffectedMatches, Datapath};
 use runtime::coverage::Counter;
 use runtime::{Module, RateLimit};
 use std::sync::Arc;
@@ -23,13 +23,13 @@ static LOG: Module = Module::new("ofproto_dpif_upcall");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 /// Wrong megaflows that only the sweep found.
 static REPAIRED: Counter = Counter::new("revalidate_repaired");
-/// Megaflows that a change may have concerned.
-static CONCERNED: Counter = Counter::new("revalidate_concerned");
+/// Megaflows that a change may have affected.
+static AFFECTED: Counter = Counter::new("revalidate_concerned");
 
-/// Indices of megaflows that are searched in one step for those that changes concern.
+/// Indices of megaflows that are searched in one step for those that changes affect.
 const SEARCH_STEP: u32 = 8192;
-/// A change that concerns more megaflows than this is treated as a change of everything.
-const CONCERNED_MAX: usize = 4096;
+/// A change that affects more megaflows than this is treated as a change of everything.
+const AFFECTED_MAX: usize = 4096;
 /// Megaflows translated in one step of a pass over all.
 const STEP: u32 = 256;
 /// Megaflows in one step of expiry: statistics are collected, idle megaflows removed.
@@ -108,8 +108,8 @@ impl Passes {
             return;
         }
         self.history.note(changes, now);
-        match self.concerns(changes) {
-            Some(concerns) => self.check_concerned(&concerns, now),
+        match self.affected_matches(changes) {
+            Some(matches) => self.check_affected(&matches, now),
             None => self.begin(0),
         }
         self.datapath.reclaim(now);
@@ -121,25 +121,25 @@ impl Passes {
         (self.left, self.next) = (end, if next < end { next } else { 0 });
     }
 
-    /// The megaflows that the changes concern; `None`: all.
-    fn concerns(&self, changes: &Changes) -> Option<Concerns> {
+    /// The megaflows that the changes affect, as matches; `None`: all.
+    fn affected_matches(&self, changes: &Changes) -> Option<AffectedMatches> {
         let dependency_sets = self.shared.dependency_sets();
         if changes.is_all() || changes.list().len() * dependency_sets.len() > PAIRS_MAX {
             return None;
         }
-        let mut concerns = Concerns::default();
+        let mut affected = AffectedMatches::default();
         for (number, dependencies) in dependency_sets {
             let matches = changes.list().iter().flat_map(|change| dependencies.concerned_by(change));
-            concerns.add(number, &matches.collect::<Vec<_>>());
+            affected.add(number, &matches.collect::<Vec<_>>());
         }
-        Some(concerns)
+        Some(affected)
     }
 
-    fn check_concerned(&mut self, concerns: &Concerns, now: Millis) {
+    fn check_affected(&mut self, matches: &AffectedMatches, now: Millis) {
         let published = self.shared.published();
         let (mut from, mut found) = (0, 0);
         while from < self.datapath.flow_end() {
-            for flow in self.datapath.flows_concerned(concerns, from..from + SEARCH_STEP) {
+            for flow in self.datapath.affected_flows(matches, from..from + SEARCH_STEP) {
                 if self.is_stopped() {
                     return;
                 }
@@ -147,11 +147,11 @@ impl Passes {
                 found += 1;
             }
             from += SEARCH_STEP;
-            if found > CONCERNED_MAX {
+            if found > AFFECTED_MAX {
                 return self.begin(from);
             }
         }
-        CONCERNED.add(found as u64);
+        AFFECTED.add(found as u64);
     }
 
     fn check(&self, published: &Published, flow: &dpif::DpFlow, now: Millis) -> CheckResult {

@@ -1,7 +1,7 @@
 //! The headers after the Ethernet header and its tags: how the line and the words of a packet are read from each.
 
-use super::ask::Ask;
-use super::orders::{ADDRESSES, ALL_ORDERS, NETWORK, PADDING_MAX, SERVICE, ends_in_tail, tcp_flags_of};
+use super::params::Params;
+use super::byte_order::{ADDRESSES, BYTE_ORDERS, NETWORK, PADDING_MAX, TOS, ends_in_tail, tcp_flags_of};
 use super::parse::{Transport, transport};
 use crate::batch::BATCH;
 use classifier::megaflow::{Column, Depth, Words};
@@ -26,16 +26,16 @@ pub(super) struct Given<'a, L> {
     pub(super) base: &'a Line,
     /// The parts of words 0, 2 and 7 that come from tags.
     pub(super) tags: [u64; 3],
-    pub(super) ask: Ask<L>,
+    pub(super) params: Params<L>,
 }
 
 /// Where a packet's line and TCP flags are written.
-pub(super) type Place<'a> = (&'a mut Line, &'a mut u16);
+pub(super) type KeyOut<'a> = (&'a mut Line, &'a mut u16);
 
 /// The line of a packet with this header, and its TCP flags.
 #[inline(always)]
 fn line_of<L>(packet: &Packet<'_>, given: &Given<'_, L>, found: &Found<'_>) -> (Line, u16) {
-    let &Given { base, tags, ask: Ask { depth, .. } } = given;
+    let &Given { base, tags, params: Params { depth, .. } } = given;
     let &Found { dl_type, addresses, protocol, payload } = found;
     let l4 = match payload {
         Some((proto, payload)) => transport(proto, payload, depth).unwrap_or_default(),
@@ -125,8 +125,8 @@ pub(super) trait Read {
     /// Fills the line and the TCP flags of a packet with this header. `None`: it is another kind of header, and what is filled has no
     /// meaning.
     #[inline(always)]
-    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): Place<'_>) -> Option<()> {
-        let found = Self::read(packet, given.ask.words)?;
+    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): KeyOut<'_>) -> Option<()> {
+        let found = Self::read(packet, given.params.words)?;
         (*line, *tcp_flags) = line_of(packet, given, &found);
         Some(())
     }
@@ -186,15 +186,15 @@ impl Read for Ipv4Header {
     }
 
     #[inline(always)]
-    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): Place<'_>) -> Option<()> {
-        let (&Packet { data, head, at, .. }, &Given { base, tags, ask }) = (packet, given);
-        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, ask.words))?;
+    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): KeyOut<'_>) -> Option<()> {
+        let (&Packet { data, head, at, .. }, &Given { base, tags, params }) = (packet, given);
+        let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, params.words))?;
         let part = |start: usize| head.get(start..)?.first_chunk();
-        let parts = (part(ADDRESSES)?, part(NETWORK + at)?, part(SERVICE + at)?);
-        let (has_tags, has_ports) = (at != 0, ask.depth >= Depth::L4);
+        let parts = (part(ADDRESSES)?, part(NETWORK + at)?, part(TOS + at)?);
+        let (has_tags, has_ports) = (at != 0, params.depth >= Depth::L4);
         *line = *base;
         let [first, words @ .., _, _, last] = line;
-        cpu::rearrange(ask.level, parts, &ALL_ORDERS[usize::from(has_tags)][usize::from(has_ports)], words);
+        cpu::rearrange(params.level, parts, &BYTE_ORDERS[usize::from(has_tags)][usize::from(has_ports)], words);
         if has_tags {
             *first |= tags[0];
             words[0] |= u64::from(ethertype::IPV4);
@@ -241,11 +241,11 @@ fn is_group(proto: u8, words: Words) -> bool {
 pub(super) fn plain_line<L: Level>(
     (data, len): (&[u8], usize),
     base: &Line,
-    ask: Ask<L>,
-    place: Place<'_>,
+    params: Params<L>,
+    out: KeyOut<'_>,
 ) -> Option<()> {
     let packet = Packet { data, len, head: Ipv4Header::head(data, 0)?, at: 0 };
-    Ipv4Header::line(&packet, &Given { base, tags: [0; 3], ask }, place)
+    Ipv4Header::line(&packet, &Given { base, tags: [0; 3], params }, out)
 }
 
 /// Protocol and TCP flags of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
@@ -351,15 +351,15 @@ impl Read for Any {
     }
 
     #[inline(always)]
-    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): Place<'_>) -> Option<()> {
-        let (&Packet { head, at, .. }, &Given { base, tags, ask }) = (packet, given);
+    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): KeyOut<'_>) -> Option<()> {
+        let (&Packet { head, at, .. }, &Given { base, tags, params }) = (packet, given);
         if !Self::is_here(pair(head, 12 + at)) {
             return None;
         }
         let has_tags = at != 0;
         (*line, *tcp_flags) = (*base, 0);
         let [first, words @ .., _, _, _, _, last] = line;
-        cpu::rearrange_part(ask.level, head.first_chunk()?, &ALL_ORDERS[usize::from(has_tags)][0][0], words);
+        cpu::rearrange_part(params.level, head.first_chunk()?, &BYTE_ORDERS[usize::from(has_tags)][0][0], words);
         if has_tags {
             *first |= tags[0];
             words[0] |= u64::from(pair(head, 12 + at));

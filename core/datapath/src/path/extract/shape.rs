@@ -6,8 +6,8 @@
 //! first of the other packets determines the next shape. Packets without a shape, or with a field that needs
 //! the [general parser](super::parse), are left to that parser.
 
-use super::ask::Ask;
-use super::network::{Any, Given, Ipv4Header, Ipv6Header, Mpls, Packet, Place, Read, pair};
+use super::params::Params;
+use super::network::{Any, Given, Ipv4Header, Ipv6Header, Mpls, Packet, KeyOut, Read, pair};
 use crate::batch::BATCH;
 use crate::packet::Meta;
 use crate::port::Frame;
@@ -50,14 +50,14 @@ impl Bases for Fresh<'_> {
 /// Recirculated packets.
 pub(super) struct RecirculatedBases<'b, L> {
     pub(super) own: &'b [Meta],
-    pub(super) ask: Ask<L>,
+    pub(super) params: Params<L>,
 }
 
 impl<L> Bases for RecirculatedBases<'_, L> {
     #[inline(always)]
     fn of(&self, i: usize) -> Option<Line> {
         let meta = self.own.get(i)?;
-        let fits = meta.packet_type == 0 && meta.tags() == self.ask.tags && !meta.has_words(self.ask.words);
+        let fits = meta.packet_type == 0 && meta.tags() == self.params.tags && !meta.has_words(self.params.words);
         fits.then(|| meta.line())
     }
 }
@@ -68,16 +68,16 @@ pub(super) fn fill<const DEPTH: u8, L: Level>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: Keys<'_>,
-    ask: Ask<L>,
+    params: Params<L>,
     left: u64,
 ) -> u64 {
     let (mut keys, mut left) = (keys, left);
     let mut shapeless = 0;
     for _ in 0..SHAPES {
         let Some(first) = bits(left).next() else { break };
-        match frames.get(first).and_then(|frame| shape_of(frame.head(), &ask)) {
+        match frames.get(first).and_then(|frame| shape_of(frame.head(), &params)) {
             Some(shape) => {
-                let others = fill_shape::<DEPTH, L>(shape, frames, bases, &mut keys, ask, left);
+                let others = fill_shape::<DEPTH, L>(shape, frames, bases, &mut keys, params, left);
                 // The first packet has this shape, but may have a field that needs the general parser.
                 shapeless |= others & 1 << first;
                 left = others & !(1 << first);
@@ -105,12 +105,12 @@ enum Network {
 
 /// The shape that the packet's Ethernet types determine.
 #[inline]
-fn shape_of<L>(data: &[u8], ask: &Ask<L>) -> Option<Shape> {
-    for tags in 0..=ask.tags.min(VLANS_MAX) {
+fn shape_of<L>(data: &[u8], params: &Params<L>) -> Option<Shape> {
+    for tags in 0..=params.tags.min(VLANS_MAX) {
         let &[high, low] = data.get(12 + 4 * tags..)?.first_chunk()?;
         let dl_type = u16::from_be_bytes([high, low]);
         if !ethertype::is_vlan(dl_type) {
-            return Some((tags, network_of(dl_type, ask.depth)?));
+            return Some((tags, network_of(dl_type, params.depth)?));
         }
     }
     None
@@ -134,26 +134,26 @@ fn fill_shape<const DEPTH: u8, L: Level>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: &mut Keys<'_>,
-    ask: Ask<L>,
+    params: Params<L>,
     left: u64,
 ) -> u64 {
-    if ask.at::<DEPTH>().depth < Depth::L3 {
+    if params.at::<DEPTH>().depth < Depth::L3 {
         return match tags {
-            0 => each::<0, Any, DEPTH, L>(frames, bases, keys, ask, left),
-            1 => each::<1, Any, DEPTH, L>(frames, bases, keys, ask, left),
-            _ => each::<2, Any, DEPTH, L>(frames, bases, keys, ask, left),
+            0 => each::<0, Any, DEPTH, L>(frames, bases, keys, params, left),
+            1 => each::<1, Any, DEPTH, L>(frames, bases, keys, params, left),
+            _ => each::<2, Any, DEPTH, L>(frames, bases, keys, params, left),
         };
     }
     match (tags, network) {
-        (0, Network::Ipv4Header) => each::<0, Ipv4Header, DEPTH, L>(frames, bases, keys, ask, left),
-        (1, Network::Ipv4Header) => each::<1, Ipv4Header, DEPTH, L>(frames, bases, keys, ask, left),
-        (_, Network::Ipv4Header) => each::<2, Ipv4Header, DEPTH, L>(frames, bases, keys, ask, left),
-        (0, Network::Ipv6Header) => each::<0, Ipv6Header, DEPTH, L>(frames, bases, keys, ask, left),
-        (1, Network::Ipv6Header) => each::<1, Ipv6Header, DEPTH, L>(frames, bases, keys, ask, left),
-        (_, Network::Ipv6Header) => each::<2, Ipv6Header, DEPTH, L>(frames, bases, keys, ask, left),
-        (0, _) => each::<0, Mpls, DEPTH, L>(frames, bases, keys, ask, left),
-        (1, _) => each::<1, Mpls, DEPTH, L>(frames, bases, keys, ask, left),
-        _ => each::<2, Mpls, DEPTH, L>(frames, bases, keys, ask, left),
+        (0, Network::Ipv4Header) => each::<0, Ipv4Header, DEPTH, L>(frames, bases, keys, params, left),
+        (1, Network::Ipv4Header) => each::<1, Ipv4Header, DEPTH, L>(frames, bases, keys, params, left),
+        (_, Network::Ipv4Header) => each::<2, Ipv4Header, DEPTH, L>(frames, bases, keys, params, left),
+        (0, Network::Ipv6Header) => each::<0, Ipv6Header, DEPTH, L>(frames, bases, keys, params, left),
+        (1, Network::Ipv6Header) => each::<1, Ipv6Header, DEPTH, L>(frames, bases, keys, params, left),
+        (_, Network::Ipv6Header) => each::<2, Ipv6Header, DEPTH, L>(frames, bases, keys, params, left),
+        (0, _) => each::<0, Mpls, DEPTH, L>(frames, bases, keys, params, left),
+        (1, _) => each::<1, Mpls, DEPTH, L>(frames, bases, keys, params, left),
+        _ => each::<2, Mpls, DEPTH, L>(frames, bases, keys, params, left),
     }
 }
 
@@ -163,10 +163,10 @@ fn each<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: &mut Keys<'_>,
-    ask: Ask<L>,
+    params: Params<L>,
     left: u64,
 ) -> u64 {
-    let (frames, ask) = (&frames[..frames.len().min(BATCH)], ask.at::<DEPTH>());
+    let (frames, params) = (&frames[..frames.len().min(BATCH)], params.at::<DEPTH>());
     let Keys { lines, tcp_flags, columns } = keys;
     let (mut i, mut others) = (left.trailing_zeros() as usize, 0);
     // Iterators and closures are avoided: a function that is not inlined here is compiled without the vector
@@ -176,9 +176,9 @@ fn each<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
             ahead.prefetch();
         }
         if left >> i & 1 != 0 {
-            let place = (&mut lines[i % BATCH], &mut tcp_flags[i % BATCH]);
-            match one::<TAGS, N, L>((frame.head(), frame.len()), bases, i, ask, place) {
-                Some(packet) if ask.depth == Depth::Wide => N::words(&packet, columns, i),
+            let out = (&mut lines[i % BATCH], &mut tcp_flags[i % BATCH]);
+            match one::<TAGS, N, L>((frame.head(), frame.len()), bases, i, params, out) {
+                Some(packet) if params.depth == Depth::Wide => N::words(&packet, columns, i),
                 Some(_) => {}
                 None => others |= 1 << i,
             }
@@ -195,8 +195,8 @@ fn one<'a, const TAGS: usize, N: Read, L: Level>(
     (data, len): (&'a [u8], usize),
     bases: &impl Bases,
     i: usize,
-    ask: Ask<L>,
-    place: Place<'_>,
+    params: Params<L>,
+    out: KeyOut<'_>,
 ) -> Option<Packet<'a>> {
     let at = 4 * TAGS;
     let head = N::head(data, at)?;
@@ -217,6 +217,6 @@ fn one<'a, const TAGS: usize, N: Read, L: Level>(
         tags[2] |= u64::from(tpid) << 16;
     }
     let packet = Packet { data, len, head, at };
-    N::line(&packet, &Given { base: &bases.of(i)?, tags, ask }, place)?;
+    N::line(&packet, &Given { base: &bases.of(i)?, tags, params }, out)?;
     Some(packet)
 }

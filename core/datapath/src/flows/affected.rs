@@ -1,20 +1,20 @@
 //! Finds the megaflows that a change of the tables may affect, by their dependencies and their matches (ADR
 //! 16). Most changes affect few megaflows; only those are translated again.
 
-use super::{Concerns, Flows};
+use super::{AffectedMatches, Flows};
 use classifier::megaflow::Pattern;
 use dpif::DpFlow;
 use std::ops::Range;
 
 impl Flows {
     /// The affected megaflows in a range of indices.
-    pub(crate) fn concerned(&self, concerns: &Concerns, range: Range<u32>) -> Vec<DpFlow> {
+    pub(crate) fn affected(&self, matches: &AffectedMatches, range: Range<u32>) -> Vec<DpFlow> {
         let mut out = Vec::new();
         // Most megaflows have the same dependencies as the previous one.
-        let (mut dependency_set, mut patterns) = (0, concerns.of(0));
+        let (mut dependency_set, mut patterns) = (0, matches.of(0));
         for (index, own, brief) in self.entries.briefs(range) {
             if own != dependency_set {
-                (dependency_set, patterns) = (own, concerns.of(own));
+                (dependency_set, patterns) = (own, matches.of(own));
             }
             let megaflow = || self.publisher.get(index);
             let meets = |p: &Pattern| brief.may_meet(p) && megaflow().is_some_and(|m| m.meets(p));

@@ -1,21 +1,21 @@
-//! Checksums of rewritten headers.
+//! Updates of checksums in rewritten headers.
 
 use super::patch::{Head, load};
 
 /// The update of one checksum (RFC 1624): the value to add to its complement.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Sum {
+pub(super) struct Checksum {
     /// Offset of the checksum.
     pub(super) at: u8,
     /// UDP: zero means "not computed".
     pub(super) udp: bool,
-    /// Sum of the new bytes and of those old bytes that all packets of the megaflow share, folded to 16 bits.
+    /// Checksum of the new bytes and of those old bytes that all packets of the megaflow share, folded to 16 bits.
     pub(super) constant: u16,
     /// The other old bytes: offsets of words, and the mask of each.
     pub(super) old: Box<[(u8, u64)]>,
 }
 
-impl Sum {
+impl Checksum {
     /// Returns the checksum after the rewrite. Call it before anything is written.
     #[inline(always)]
     pub(super) fn renewed(&self, head: &Head) -> u16 {

@@ -1,19 +1,19 @@
-//! Where a packet was dropped.
+//! The port where a packet was dropped, with the direction.
 
-/// The port where a packet was dropped, by its datapath port number.
+/// The datapath port number of the port where a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum DropPort {
     /// The packet was received by this port.
     In(u32),
     /// The packet was to be sent by this port.
     Out(u32),
 }
 
-impl Place {
-    /// The port.
+impl DropPort {
+    /// Its number.
     pub fn port(self) -> u32 {
         match self {
-            Place::In(port) | Place::Out(port) => port,
+            DropPort::In(port) | DropPort::Out(port) => port,
         }
     }
 }

@@ -1,16 +1,16 @@
-//! How long packets stay in the switch, at most: a histogram for each rx queue.
+//! Residence time: the longest time that packets may have spent in the switch, as a histogram for each rx queue.
 //!
 //! The packets of a burst arrived after the previous poll of their queue, unless that poll left packets behind. So the time from the
 //! previous poll until the burst has been sent is an upper bound of the time that a packet of it has spent in the switch. Both times are
 //! read anyway, so a burst costs a multiplication and two additions, and a packet costs nothing.
 //!
-//! Not included: the time in the queue before the previous poll, if polls find full bursts (the counter of full bursts shows that); and
-//! the time that packets wait to be sent together (`tx-flush-interval`), for the answer to an upcall, or in a shaper.
+//! Not included are the time in the queue before the previous poll, if polls find full bursts (the counter of full bursts shows that),
+//! and the time that packets wait to be sent together (`tx-flush-interval`), for the answer to an upcall, or in a shaper.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Cycles;
 
-/// Buckets: bucket `k` has packets that stayed for less than 2^k µs, the last one all others.
+/// Number of buckets: bucket `k` counts packets with a residence time below 2^k µs, the last one all others.
 pub const BUCKETS: usize = 17;
 
 /// Microseconds of a cycle, in units of 2^-32; 0: the length of a cycle is not known.
@@ -40,7 +40,7 @@ pub(crate) fn add(sum: &AtomicU64, n: u64) {
 
 /// The histogram of one queue. Written by the worker that polls the queue, read by all threads.
 #[derive(Debug, Default)]
-pub(crate) struct Stays {
+pub(crate) struct ResidenceTimes {
     packets: [AtomicU64; BUCKETS],
     /// The sum over packets, in cycles.
     sum: AtomicU64,
@@ -55,8 +55,8 @@ pub struct Histogram {
     pub sum: u64,
 }
 
-impl Stays {
-    /// Counts packets that stayed for this time.
+impl ResidenceTimes {
+    /// Counts packets with this residence time.
     #[inline]
     pub(crate) fn add(&self, packets: u64, time: Cycles, scale: Scale) {
         let bucket = &self.packets[scale.bucket(time)];
@@ -85,10 +85,10 @@ mod tests {
         assert_eq!(scale.bucket(Cycles(u64::MAX)), BUCKETS - 1);
         // Virtual time has no cycles.
         assert_eq!(Scale::default().bucket(Cycles(u64::MAX)), 0);
-        let stays = Stays::default();
-        stays.add(64, Cycles(5010), scale);
-        stays.add(1, Cycles(100), scale);
-        let Histogram { packets, sum } = stays.load();
+        let times = ResidenceTimes::default();
+        times.add(64, Cycles(5010), scale);
+        times.add(1, Cycles(100), scale);
+        let Histogram { packets, sum } = times.load();
         assert_eq!((packets[0], packets[2], packets.iter().sum(), sum), (1, 64, 65u64, 64 * 5010 + 100));
     }
 }

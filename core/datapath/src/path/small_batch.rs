@@ -1,17 +1,17 @@
-//! Few: a batch of few packets that a port has just received goes from its bytes to its output ports in one short loop.
+//! Small batch: a batch of at most eight packets that a port has just received is looked up and sent in one short loop.
 //!
-//! The other stages are fast for many packets, and each of them costs something before its first packet: in a batch of one packet that is
-//! most of the work. Here each packet is read, looked up and checked on its own; if all of them can be sent, they are counted and sent.
-//! Otherwise nothing has happened, and the other stages process the batch from the beginning.
+//! The stages for larger batches have a fixed cost each, which in a batch of one packet is most of the work. Here each packet is read,
+//! looked up and checked on its own. If all packets of the batch can be sent, they are counted and sent. Otherwise the batch is left
+//! unchanged, and the usual stages process it from the beginning.
 
 use super::extract::{Short, read_short};
 use super::megaflows::Megaflows;
-use super::recent::{PAUSE, place};
+use super::recent::{PAUSE, slot};
 use super::shadow;
-use super::straight::finish;
+use super::per_packet::finish;
 use crate::batch::Batch;
 use crate::engine::Engine;
-use crate::program::{COPIES, Program, REWRITES, Sum};
+use crate::program::{COPIES, Program, REWRITES, Summary};
 use crate::shared::Shared;
 use crate::stages::PathStage;
 use crate::tally::Event;
@@ -20,8 +20,8 @@ use cpu::{Level, Line, Secret, Stage};
 use flowcache::{Cache, FlowCache};
 use sync::Records;
 
-/// Largest number of packets. With more of them, the loops over a batch take less time.
-pub(crate) const FEW: usize = 8;
+/// Maximum number of packets of a small batch. For more packets, the usual stages take less time.
+pub(crate) const SMALL: usize = 8;
 
 #[cfg(test)]
 std::thread_local! {
@@ -29,8 +29,8 @@ std::thread_local! {
     pub(crate) static SENT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// A batch of at most [`FEW`] packets, and at least one. The result tells whether they were sent.
-pub(super) struct Few<'a, 'g> {
+/// A batch of 1 to [`SMALL`] packets. The stage returns whether it sent them.
+pub(super) struct SmallBatch<'a, 'g> {
     pub(super) shared: &'a Shared,
     pub(super) guard: &'a Megaflows<'g>,
     pub(super) context: &'a Context,
@@ -39,17 +39,17 @@ pub(super) struct Few<'a, 'g> {
 
 /// What the packets of a batch have in common, and their programs.
 struct Found<'g> {
-    programs: [Option<&'g Program>; FEW],
+    programs: [Option<&'g Program>; SMALL],
     /// The port that all of them send to, if they do nothing else.
     port: Option<u32>,
 }
 
-impl Stage for Few<'_, '_> {
+impl Stage for SmallBatch<'_, '_> {
     type Out = bool;
 
     #[inline(always)]
     fn run<L: Level>(self, level: L) -> bool {
-        let Few { shared, guard, context, engine } = self;
+        let SmallBatch { shared, guard, context, engine } = self;
         let Some(found) = find(level, shared, guard, context, engine) else { return false };
         shadow::stage(shared, guard, engine);
         engine.end_stage(PathStage::LookUp);
@@ -67,9 +67,10 @@ impl Stage for Few<'_, '_> {
     }
 }
 
-/// Reads all packets and finds their megaflows. `None`: some packet is not IPv4 without tags and options, or is a fragment; its megaflow
-/// is not found in the first place; or it does more than send (a single packet may be rewritten and copied). Then the next batches do
-/// without this, because theirs are probably of the same kind.
+/// Reads all packets and finds their megaflows. `None`: the usual stages must process the batch, because of one of its packets. Either it
+/// is not IPv4 without tags and options, or it is a fragment; or its megaflow is not in the first entry that the flow cache has for its
+/// hash; or its program does more than send (a single packet may also be rewritten and copied). The next [`PAUSE`] batches of this port
+/// then go to the usual stages at once, because their packets are probably of the same kind.
 #[inline(always)]
 fn find<'g, L: Level>(
     level: L,
@@ -84,7 +85,7 @@ fn find<'g, L: Level>(
         return None;
     };
     let base: &Line = base;
-    let recent = &mut recent[place(common.in_port, common.passes)];
+    let recent = &mut recent[slot(common.in_port, common.passes)];
     if recent.general != 0 || !own.is_empty() {
         recent.general = recent.general.saturating_sub(1);
         return None;
@@ -93,23 +94,23 @@ fn find<'g, L: Level>(
     let (records, look_up) = (guard.records(), LookUp { mask, depth, secret: &shared.cache_secret });
     let before = if recent.pause == 0 { records.get(recent.index) } else { None };
     let (mut all, mut port, mut other) = (0, u32::MAX, false);
-    let (mut programs, mut as_before) = ([None; FEW], 0);
-    let n = frames.len().min(FEW);
+    let (mut programs, mut as_before) = ([None; SMALL], 0);
+    let n = frames.len().min(SMALL);
     for (i, frame) in frames[..n].iter().enumerate() {
-        let line = &mut lines[i % FEW];
-        read_short(frame, Short { base, depth, level }, line, &mut tcp_flags[i % FEW])?;
+        let line = &mut lines[i % SMALL];
+        read_short(frame, Short { base, depth, level }, line, &mut tcp_flags[i % SMALL])?;
         let megaflow = match before {
             Some(megaflow) if megaflow.matches_line(line, depth) => {
                 as_before += 1;
-                found[i % FEW] = recent.index;
+                found[i % SMALL] = recent.index;
                 megaflow
             }
-            _ => look_up.find(&records, cache, line, &mut found[i % FEW])?,
+            _ => look_up.find(&records, cache, line, &mut found[i % SMALL])?,
         };
-        let Sum::Send { port: to, does } = megaflow.payload.sum else { return None };
+        let Summary::Send { port: to, does } = megaflow.payload.summary else { return None };
         other |= i != 0 && to != port;
         (all, port) = (all | does, to);
-        programs[i % FEW] = Some(&megaflow.payload);
+        programs[i % SMALL] = Some(&megaflow.payload);
     }
     // Several packets are rewritten faster together.
     if all & !(REWRITES | COPIES) != 0 || (all != 0 && n > 1) {
@@ -121,7 +122,7 @@ fn find<'g, L: Level>(
         Some(_) => 0,
         None => recent.pause.saturating_sub(1),
     };
-    recent.index = found[(n - 1) % FEW];
+    recent.index = found[(n - 1) % SMALL];
     (batch.depth, batch.alike) = (depth, false);
     if as_before != n
         && let Cache::Narrow(cache) = cache
@@ -167,14 +168,14 @@ impl LookUp<'_> {
 fn count(engine: &mut Engine) {
     let Engine { batch, lane, now, .. } = engine;
     for (i, frame) in batch.frames.iter().enumerate() {
-        let (index, tcp_flags) = (batch.found[i % FEW], batch.tcp_flags[i % FEW]);
+        let (index, tcp_flags) = (batch.found[i % SMALL], batch.tcp_flags[i % SMALL]);
         lane.count(index, 1, frame.len() as u64, now.0 as u32, tcp_flags);
     }
 }
 
 /// Executes the program of each packet.
 #[inline(never)]
-fn send_each(engine: &mut Engine, programs: &[Option<&Program>; FEW]) {
+fn send_each(engine: &mut Engine, programs: &[Option<&Program>; SMALL]) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     for (i, (frame, program)) in frames.drain(..).zip(programs.iter().flatten()).enumerate() {
         finish(engine, &program.ops, i, frame);

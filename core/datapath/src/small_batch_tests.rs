@@ -1,7 +1,7 @@
-//! Batches of few packets: what happens to them is what happens to batches of many.
+//! Small batches: compared with the same packets in large batches.
 
 use crate::Event;
-use crate::path::few::SENT;
+use crate::path::small_batch::SENT;
 use crate::tests::{Rule, Setup, out, tcp};
 use dpif::*;
 use flow::compose::compose;
@@ -13,7 +13,7 @@ fn set_dst(dst: u8) -> DpAction {
     DpAction::Set(SetField::Eth(Masked::new(key(Mac([dst; 6])), key(Mac([255; 6])))))
 }
 
-/// Megaflows with several masks, with programs that few packets go through at once and others.
+/// Megaflows with several masks, some with programs that small batches execute at once.
 fn rules() -> Vec<Rule> {
     let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1007 };
     let ttl = Ipv4Key { ttl: 255, ..Ipv4Key::default() };

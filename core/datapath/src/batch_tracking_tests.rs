@@ -1,4 +1,4 @@
-//! Packets that are tracked in their batch become what packets become that are tracked one by one.
+//! Compares packets that are tracked in their batch with the same packets tracked one by one.
 
 use crate::tests::{Rule, Setup, out, tcp};
 use dpif::{Ct, CtNat, DpAction};

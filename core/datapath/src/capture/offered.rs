@@ -1,11 +1,11 @@
-//! A packet that is offered to captures.
+//! A packet as it is offered to captures.
 
 use crate::packet::Meta;
-use crate::place::Place;
+use crate::drop_port::DropPort;
 use dpif::DropReason;
 use units::Ufid;
 
-/// Where a packet was seen.
+/// Where a packet is offered to captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The port received it, and it was looked up.
@@ -18,8 +18,8 @@ pub enum Side {
     DroppedOut(DropReason),
 }
 
-/// A packet that is offered.
-pub(crate) struct Seen<'a> {
+/// A packet that is offered to captures.
+pub(crate) struct Offered<'a> {
     pub(crate) side: Side,
     pub(crate) port: u32,
     pub(crate) bytes: &'a [u8],
@@ -32,10 +32,10 @@ pub(crate) struct Seen<'a> {
 
 impl Side {
     /// The side of a drop.
-    pub(crate) fn dropped(place: Place, reason: DropReason) -> Side {
-        match place {
-            Place::In(_) => Side::DroppedIn(reason),
-            Place::Out(_) => Side::DroppedOut(reason),
+    pub(crate) fn dropped(drop_port: DropPort, reason: DropReason) -> Side {
+        match drop_port {
+            DropPort::In(_) => Side::DroppedIn(reason),
+            DropPort::Out(_) => Side::DroppedOut(reason),
         }
     }
 

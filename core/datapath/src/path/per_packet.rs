@@ -1,4 +1,4 @@
-//! Straight programs: those that meter, track, rewrite, copy and send. They are executed packet by packet, in the order of the batch.
+//! Packet by packet: programs that only meter, track, rewrite, copy and send are executed for each packet in the order of the batch.
 //!
 //! Packets are not grouped by megaflow: each meter is charged once for all packets, frames are tracked and rewritten in place, and a
 //! batch whose packets are all sent by one port is passed on as it is.
@@ -9,39 +9,39 @@ use super::{conntrack, meter};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};
-use crate::program::{COPIES, METERS, Op, Program, REWRITES, Sum, TRACKS};
+use crate::program::{COPIES, METERS, Op, Program, REWRITES, Summary, TRACKS};
 use crate::rewrite::Rewrite;
 use cpu::{Level, Stage};
 
 /// Maximum number of meters of a batch. Batches with more are grouped by megaflow.
 const MOST: usize = 4;
 
-/// Stands for a dropped packet in the place of an output port; no port has this number.
+/// Used as the output port of dropped packets; no port has this number.
 const DROPS: u32 = u32::MAX;
 
 /// The output port of all packets, if every packet has a megaflow that only sends to this port: the most frequent case.
 #[inline(always)]
 pub(super) fn one_way(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
     let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
-    let sum = records.get(*found.first()?)?.payload.sum;
-    let Sum::Send { port, does: 0 } = sum else { return None };
-    let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.sum == sum));
+    let summary = records.get(*found.first()?)?.payload.summary;
+    let Summary::Send { port, does: 0 } = summary else { return None };
+    let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.summary == summary));
     (same && batch.is_plain()).then_some(port)
 }
 
-/// The port that a program sends to, or [`DROPS`], and its other operations. `None`: the program is not
-/// straight.
+/// The port that a program sends to, or [`DROPS`], and its other operations. `None`: the program does
+/// more than this file executes.
 #[inline(always)]
 fn end_of(program: &Program) -> Option<(u32, u8)> {
-    match program.sum {
-        Sum::Send { port, does } => Some((port, does)),
-        Sum::Drop(_) => Some((DROPS, 0)),
+    match program.summary {
+        Summary::Send { port, does } => Some((port, does)),
+        Summary::Drop(_) => Some((DROPS, 0)),
         _ => None,
     }
 }
 
-/// A batch of straight programs.
-pub(super) struct Straight<'g> {
+/// A batch whose programs are all executed packet by packet.
+pub(super) struct PerPacket<'g> {
     programs: Programs<'g>,
     /// The output port of all packets, if it is the same.
     port: Option<u32>,
@@ -51,9 +51,9 @@ pub(super) struct Straight<'g> {
     alike: Option<&'g Program>,
 }
 
-impl<'g> Straight<'g> {
-    /// For a batch whose packets all have a megaflow. `None`: some program is not straight, or some packet is not Ethernet or will be
-    /// truncated.
+impl<'g> PerPacket<'g> {
+    /// For a batch whose packets all have a megaflow. `None`: some program does more than this file executes, or some
+    /// packet is not Ethernet or will be truncated.
     #[inline(always)]
     pub(super) fn of(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<Self> {
         let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
@@ -70,15 +70,16 @@ impl<'g> Straight<'g> {
         }
         let port = (differ == 0 && first != DROPS).then_some(first);
         let alike = (numbers == 0 && first_program.number() != 0).then_some(first_program);
-        fits(batch, all).then_some(Straight { programs, port, does: all, alike })
+        fits(batch, all).then_some(PerPacket { programs, port, does: all, alike })
     }
 
-    /// For a batch whose packets all have this program. `None`: the program is not straight, or only sends or drops.
+    /// For a batch whose packets all have this program. `None`: the program does more than this file executes, or it only
+    /// sends or drops.
     pub(super) fn by(program: &'g Program, batch: &Batch) -> Option<Self> {
-        match program.sum {
-            Sum::Send { port, does } if does != 0 && fits(batch, does) => {
+        match program.summary {
+            Summary::Send { port, does } if does != 0 && fits(batch, does) => {
                 let programs = [Some(program); BATCH];
-                Some(Straight { programs, port: Some(port), does, alike: Some(program) })
+                Some(PerPacket { programs, port: Some(port), does, alike: Some(program) })
             }
             _ => None,
         }
@@ -147,9 +148,9 @@ impl<'g> Straight<'g> {
     /// Sends or drops each frame; all other operations are done.
     fn send_or_drop(&self, engine: &mut Engine, frames: impl Iterator<Item = Frame>) {
         for (i, (frame, program)) in frames.zip(&self.programs).enumerate() {
-            match program.map(|program| program.sum) {
-                Some(Sum::Send { port, .. }) => engine.send(port, frame),
-                Some(Sum::Drop(reason)) => {
+            match program.map(|program| program.summary) {
+                Some(Summary::Send { port, .. }) => engine.send(port, frame),
+                Some(Summary::Drop(reason)) => {
                     let packet = engine.batch.packet(i, frame);
                     engine.drop_packet(packet, reason);
                 }
@@ -162,11 +163,11 @@ impl<'g> Straight<'g> {
     /// marks frames that the rewrite does not fit.
     fn send_each(&self, engine: &mut Engine, unfit: u64, frames: impl Iterator<Item = Frame>) {
         for (i, (frame, program)) in frames.zip(self.programs.iter().flatten()).enumerate() {
-            match program.sum {
+            match program.summary {
                 _ if unfit >> i & 1 != 0 => run_one(engine, program.edits(), i, frame),
-                Sum::Send { port, does } if does & COPIES == 0 => engine.send(port, frame),
-                Sum::Send { .. } => finish(engine, behind_rewrite(program), i, frame),
-                Sum::Drop(reason) => {
+                Summary::Send { port, does } if does & COPIES == 0 => engine.send(port, frame),
+                Summary::Send { .. } => finish(engine, behind_rewrite(program), i, frame),
+                Summary::Drop(reason) => {
                     let packet = engine.batch.packet(i, frame);
                     engine.drop_packet(packet, reason);
                 }
@@ -176,7 +177,7 @@ impl<'g> Straight<'g> {
     }
 }
 
-/// Returns whether straight programs with these operations can be executed on the batch.
+/// Returns whether programs with these operations can be executed packet by packet on the batch.
 #[inline]
 fn fits(batch: &Batch, does: u8) -> bool {
     batch.is_plain() && (does & TRACKS == 0 || (batch.own.is_empty() && conntrack::are_whole(batch)))

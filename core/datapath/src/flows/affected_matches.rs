@@ -7,13 +7,13 @@ use std::collections::HashMap;
 /// For each dependency set (`Translation::dependency_set`), matches on the affected packets. A dependency set
 /// without an entry means that all its megaflows are affected.
 #[derive(Clone, Debug, Default)]
-pub struct Concerns {
+pub struct AffectedMatches {
     by_dependency_set: HashMap<u32, Vec<Pattern>>,
 }
 
-impl Concerns {
-    /// Declares that of the megaflows with these dependencies only those are affected that overlap one of the
-    /// matches.
+impl AffectedMatches {
+    /// Declares that of the megaflows with these dependencies, only those that overlap one of the matches are
+    /// affected.
     pub fn add(&mut self, dependency_set: u32, matches: &[Match]) {
         self.by_dependency_set.entry(dependency_set).or_default().extend(matches.iter().map(Pattern::from));
     }

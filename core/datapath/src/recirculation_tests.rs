@@ -1,4 +1,4 @@
-//! Recirculated packets: they are looked up by their present fields, whether or not they are parsed again.
+//! Recirculated packets are looked up by their present fields, whether or not they are parsed again.
 
 use crate::action::hash::hash;
 use crate::packet::Meta;
