@@ -6,7 +6,7 @@
 use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
-use crate::{own, suggest};
+use crate::{common, suggest};
 use ctl::By;
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
@@ -52,9 +52,9 @@ pub enum Failure {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let json = (!call.compat).then_some(own::JSON);
+    let json = (!call.compat).then_some(common::JSON);
     let known: Vec<Opt> = OPTIONS.into_iter().chain(json).chain(LOGGING).collect();
-    let (dirs, parsed) = match own::begin(call, || getopt::parse(&known, Order::First, &call.args)) {
+    let (dirs, parsed) = match common::begin(call, || getopt::parse(&known, Order::First, &call.args)) {
         Ok(begun) => begun,
         Err(code) => return code,
     };
@@ -63,7 +63,7 @@ pub fn main(call: &Call) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if parsed.options.iter().any(|(name, _)| *name == "version") {
-        println!("{}", own::version(call, NAMES.peers));
+        println!("{}", common::version(call, NAMES.peers));
         return ExitCode::SUCCESS;
     }
     let done = job(parsed, &dirs).map_err(Failure::Fatal).and_then(|job| perform(&job, call, &dirs));
@@ -179,7 +179,7 @@ impl ControlSession {
             match e.kind() {
                 ErrorKind::TimedOut => Failure::TimeOut,
                 _ => {
-                    let hint = own::hint_about(&why, "");
+                    let hint = common::hint_about(&why, "");
                     Failure::Fatal(format!("cannot connect to \"{}\" ({why}){hint}", path.display()))
                 }
             }
@@ -340,7 +340,7 @@ fn by_name(name: &str, dirs: &Dirs) -> Result<(String, PathBuf), String> {
     let pidfile = dirs.in_run(&format!("{name}.pid"));
     let pid = runtime::daemon::read_pidfile(&pidfile).map_err(|e| {
         let why = runtime::error_text(&e);
-        let hint = own::hint_about(&why, "; is the switch running, and OVS_RUNDIR its directory?");
+        let hint = common::hint_about(&why, "; is the switch running, and OVS_RUNDIR its directory?");
         format!("cannot read pidfile \"{}\" ({why}){hint}", pidfile.display())
     })?;
     Ok((name.into(), dirs.in_run(&format!("{name}.{pid}.ctl"))))
@@ -358,7 +358,7 @@ pub fn page() -> Page {
         title: "sends a command to a running daemon",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands.map(line).collect(),
-        options: OPTIONS.into_iter().chain([own::JSON]).chain(LOGGING).collect(),
+        options: OPTIONS.into_iter().chain([common::JSON]).chain(LOGGING).collect(),
         notes: vec![
             (
                 "Commands",

@@ -7,7 +7,7 @@ use crate::appctl::{self, Failure};
 use crate::call::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
-use crate::{own, suggest};
+use crate::{common, suggest};
 use runtime::Dirs;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -37,9 +37,9 @@ fn only_reads(command: &str) -> bool {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let json = own::FORMAT.into_iter().filter(|_| !call.compat);
+    let json = common::FORMAT.into_iter().filter(|_| !call.compat);
     let known: Vec<Opt> = OWN.into_iter().chain(json).chain(LOGGING).collect();
-    let (dirs, parsed) = match own::begin(call, || getopt::parse(&known, Order::Anywhere, &call.args)) {
+    let (dirs, parsed) = match common::begin(call, || getopt::parse(&known, Order::Anywhere, &call.args)) {
         Ok(begun) => begun,
         Err(code) => return code,
     };
@@ -66,12 +66,12 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
     let (mut args, mut target, mut read_only) = (Vec::new(), None, false);
     let seconds = std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse::<u32>().ok());
     let mut timeout = seconds.filter(|n| *n > 0);
-    let format = if own::wants_json(&parsed).map_err(fatal)? { Format::Json } else { Format::Text };
+    let format = if common::wants_json(&parsed).map_err(fatal)? { Format::Json } else { Format::Text };
     for (name, value) in parsed.options {
         let text = value.clone().unwrap_or_default();
         match name {
             "help" => return Ok(page().help(&call.name)),
-            "version" => return Ok(format!("{}\n", own::version(call, NAMES.peers))),
+            "version" => return Ok(format!("{}\n", common::version(call, NAMES.peers))),
             "timeout" => {
                 let seconds = text.parse::<u32>().ok().filter(|n| *n > 0);
                 let wrong = || fatal(format!("value {text} on -t or --timeout is invalid"));
@@ -126,7 +126,7 @@ pub fn page() -> Page {
         title: "shows and changes datapaths, their ports and flows",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands().map(line).collect(),
-        options: OWN.into_iter().chain(own::FORMAT).chain(LOGGING).collect(),
+        options: OWN.into_iter().chain(common::FORMAT).chain(LOGGING).collect(),
         notes: vec![(
             "Datapaths",
             "A datapath is named TYPE@NAME, such as netdev@ovs-netdev; the name may be omitted if there is only one. \

@@ -7,7 +7,7 @@
 use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::page::{Names, Page};
-use crate::{own, vsctl};
+use crate::{common, vsctl};
 use ovsdb::Uuid;
 use runtime::Dirs;
 use std::io::{ErrorKind, Write};
@@ -39,7 +39,7 @@ pub fn page() -> Page {
         title: "records the host's identity in the database",
         synopsis: "[OPTION...]",
         commands: Vec::new(),
-        options: OPTIONS.into_iter().chain(own::INFORMATIVE).collect(),
+        options: OPTIONS.into_iter().chain(common::INFORMATIVE).collect(),
         notes: vec![(
             "What it records",
             "external_ids:system-id and external_ids:hostname of table Open_vSwitch if they are not set, and \
@@ -52,22 +52,22 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let known: Vec<Opt> = OPTIONS.into_iter().chain(own::INFORMATIVE).collect();
+    let known: Vec<Opt> = OPTIONS.into_iter().chain(common::INFORMATIVE).collect();
     let parsed = match getopt::parse(&known, Order::Anywhere, &call.args) {
         Ok(parsed) => parsed,
-        Err(text) => return own::refuse(call, &text),
+        Err(text) => return common::refuse(call, &text),
     };
-    if let Some(code) = own::informed(call, &parsed, page) {
+    if let Some(code) = common::informed(call, &parsed, page) {
         return code;
     }
     if let Some(word) = parsed.rest.first() {
-        return own::no_such_argument(call, word);
+        return common::no_such_argument(call, word);
     }
     let given = |option: &str| parsed.value(option).map(str::to_owned);
     let dirs = Dirs::from_env("ovs-vswitchd");
     let id = match given("system-id").map_or_else(|| system_id(&dirs.sysconf.join("openvswitch")), Ok) {
         Ok(id) => id,
-        Err(text) => return own::refuse(call, &text),
+        Err(text) => return common::refuse(call, &text),
     };
     let hostname = given("hostname").unwrap_or_else(hostname);
     let timeout = given("timeout").unwrap_or_else(|| "20".into());

@@ -1,8 +1,8 @@
 //! `sluice metrics [PREFIX]`: the metrics of the running switch, from its Unix socket.
 
 use crate::call::Call;
+use crate::common;
 use crate::getopt::{Opt, Takes, opt};
-use crate::own;
 use crate::page::{Names, Page};
 use runtime::Dirs;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ const ANSWER_MAX: u64 = 256 << 20;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn options() -> Vec<Opt> {
-    own::FORMAT.into_iter().chain([TARGET, MARKDOWN]).chain(own::INFORMATIVE).collect()
+    common::FORMAT.into_iter().chain([TARGET, MARKDOWN]).chain(common::INFORMATIVE).collect()
 }
 
 /// The names of the tool.
@@ -45,24 +45,24 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments_or_markdown(call, &options(), page, metrics::markdown) {
+    let (parsed, json) = match common::arguments_or_markdown(call, &options(), page, metrics::markdown) {
         Ok(known) => known,
         Err(code) => return code,
     };
     if let Some(word) = parsed.rest.get(1) {
-        return own::no_such_argument(call, word);
+        return common::no_such_argument(call, word);
     }
     let prefix = parsed.rest.first().map_or("", String::as_str);
     match ask(parsed.value("target"), json, prefix) {
         Ok(text) if text.is_empty() => {
-            own::refuse(call, &format!("no metric's name begins with \"{prefix}\""))
+            common::refuse(call, &format!("no metric's name begins with \"{prefix}\""))
         }
         Ok(text) => {
             // A reader that closes the pipe has seen enough.
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(why) => own::refuse(call, &why),
+        Err(why) => common::refuse(call, &why),
     }
 }
 
@@ -110,7 +110,7 @@ fn connect(target: Option<&str>) -> Result<(PathBuf, UnixStream), String> {
                 why = format!(
                     "{}: {text}{}",
                     path.display(),
-                    own::hint_about(&text, "; is the switch running?")
+                    common::hint_about(&text, "; is the switch running?")
                 );
             }
         }

@@ -4,7 +4,7 @@ use crate::appctl::{ControlSession, report_failure};
 use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Line, Names, Page};
-use crate::{own, suggest};
+use crate::{common, suggest};
 use std::process::ExitCode;
 
 /// `--target`.
@@ -12,7 +12,7 @@ pub const TARGET: Opt = opt("target", Some('t'), Takes::Value)
     .says("TARGET", "name of the daemon, or absolute path of its socket");
 
 fn options() -> Vec<Opt> {
-    own::options([TARGET])
+    common::options([TARGET])
 }
 
 /// The names of the tool.
@@ -36,7 +36,7 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments(call, &options(), page) {
+    let (parsed, json) = match common::arguments(call, &options(), page) {
         Ok(known) => known,
         Err(code) => return code,
     };
@@ -44,10 +44,10 @@ pub fn main(call: &Call) -> ExitCode {
     let (command, json) = match words[..] {
         ["plan"] => ("dpif-netdev/pmd-plan", json),
         ["state"] => ("dpif-netdev/pmd-state", true),
-        [] => return own::refuse(call, "missing command name; use --help for help"),
+        [] => return common::refuse(call, "missing command name; use --help for help"),
         [name, ..] => {
             let hint = suggest::hint(name, ["plan", "state"]);
-            return own::refuse(call, &format!("unknown command '{name}'{hint}; use --help for help"));
+            return common::refuse(call, &format!("unknown command '{name}'{hint}; use --help for help"));
         }
     };
     ask(call, parsed.value("target"), command, json)

@@ -1,14 +1,14 @@
 //! `sluice pool`: the pools of receive buffers, and what each port holds of them.
 
 use crate::call::Call;
+use crate::common;
 use crate::getopt::Opt;
-use crate::own;
 use crate::page::{Names, Page};
 use crate::pmd::{TARGET, ask};
 use std::process::ExitCode;
 
 fn options() -> Vec<Opt> {
-    own::options([TARGET])
+    common::options([TARGET])
 }
 
 /// The names of the tool.
@@ -38,12 +38,12 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments(call, &options(), page) {
+    let (parsed, json) = match common::arguments(call, &options(), page) {
         Ok(known) => known,
         Err(code) => return code,
     };
     match parsed.rest.first() {
-        Some(word) => own::refuse(call, &format!("unexpected argument '{word}'; use --help for help")),
+        Some(word) => common::refuse(call, &format!("unexpected argument '{word}'; use --help for help")),
         None => ask(call, parsed.value("target"), "rxpool/show", json),
     }
 }

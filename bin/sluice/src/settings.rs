@@ -1,8 +1,8 @@
 //! `sluice settings [PATTERN]`: lists the settings in the database, and how the switch uses them.
 
 use crate::call::Call;
+use crate::common;
 use crate::getopt::{Opt, Takes, opt};
-use crate::own;
 use crate::page::{Names, Page};
 use ovsdb::Json;
 use settings::{self, Setting, text};
@@ -13,7 +13,7 @@ const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints the
 const NOT_BUILT: Opt = opt("not-built", None, Takes::Nothing).says("", "prints docs/not-built.md");
 
 fn options() -> Vec<Opt> {
-    own::FORMAT.into_iter().chain([MARKDOWN, NOT_BUILT]).chain(own::INFORMATIVE).collect()
+    common::FORMAT.into_iter().chain([MARKDOWN, NOT_BUILT]).chain(common::INFORMATIVE).collect()
 }
 
 /// The names of the tool.
@@ -38,7 +38,7 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments(call, &options(), page) {
+    let (parsed, json) = match common::arguments(call, &options(), page) {
         Ok(known) => known,
         Err(code) => return code,
     };
@@ -50,8 +50,8 @@ pub fn main(call: &Call) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     }
-    own::print_matching(call, &parsed, |pattern| {
-        own::entries(settings::all().filter(|s| text::matches(s, pattern)), json, entry, text::plain)
+    common::print_matching(call, &parsed, |pattern| {
+        common::entries(settings::all().filter(|s| text::matches(s, pattern)), json, entry, text::plain)
     })
 }
 

@@ -14,7 +14,7 @@ mod traffic;
 use crate::call::Call;
 use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::{Line, Names, Page};
-use crate::{own, suggest};
+use crate::{common, suggest};
 use cells::Experiment;
 use ovsdb::Json;
 use report::Row;
@@ -28,7 +28,7 @@ const OPTIONS: [Opt; 3] = [
 ];
 
 fn options() -> Vec<Opt> {
-    own::options(OPTIONS)
+    common::options(OPTIONS)
 }
 
 /// The names of the tool.
@@ -81,9 +81,9 @@ struct Asked {
 pub fn main(call: &Call) -> ExitCode {
     let parsed = match getopt::parse(&options(), Order::Anywhere, &call.args) {
         Ok(parsed) => parsed,
-        Err(text) => return own::refuse(call, &text),
+        Err(text) => return common::refuse(call, &text),
     };
-    if let Some(code) = own::informed(call, &parsed, page) {
+    if let Some(code) = common::informed(call, &parsed, page) {
         return code;
     }
     let done = asked(&parsed).and_then(|asked| match asked.command {
@@ -92,7 +92,7 @@ pub fn main(call: &Call) -> ExitCode {
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(text) => own::refuse(call, &text),
+        Err(text) => common::refuse(call, &text),
     }
 }
 
@@ -119,7 +119,7 @@ fn asked(parsed: &Parsed) -> Result<Asked, String> {
         out: parsed.value("out").map(PathBuf::from),
         only: parsed.value("only").unwrap_or("abcd").to_owned(),
         quick: parsed.has("quick"),
-        json: own::wants_json(parsed)?,
+        json: common::wants_json(parsed)?,
     })
 }
 

@@ -13,8 +13,8 @@ mod stream;
 
 use crate::appctl::{Failure, report_failure};
 use crate::call::Call;
+use crate::common;
 use crate::getopt::{Opt, Parsed, Takes, opt};
-use crate::own;
 use crate::page::{Names, Page};
 use ask::{ports, session};
 use std::fs::File;
@@ -53,7 +53,7 @@ const OPTIONS: [Opt; 16] = [
 ];
 
 fn options() -> Vec<Opt> {
-    OPTIONS.into_iter().chain(extcap::OPTIONS).chain(own::INFORMATIVE).collect()
+    OPTIONS.into_iter().chain(extcap::OPTIONS).chain(common::INFORMATIVE).collect()
 }
 
 /// The names of the tool; Wireshark looks for the second one in its folder of external captures.
@@ -97,12 +97,12 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let parsed = match own::arguments(call, &options(), page) {
+    let parsed = match common::arguments(call, &options(), page) {
         Ok((parsed, _)) => parsed,
         Err(code) => return code,
     };
     if let Some(word) = parsed.rest.get(1) {
-        return own::no_such_argument(call, word);
+        return common::no_such_argument(call, word);
     }
     let done = match extcap::answer(call, &parsed) {
         Some(done) => done,

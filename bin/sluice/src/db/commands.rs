@@ -183,7 +183,7 @@ pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
         return help(&cx, &[]);
     }
     if cx.options.version {
-        return print(&format!("{}\n", crate::own::version(call, NAMES.peers)));
+        return print(&format!("{}\n", crate::common::version(call, NAMES.peers)));
     }
     let (name, args) = args.split_first().ok_or("missing command name; use --help for help")?;
     let find = |list: &'static [Command]| list.iter().find(|c| c.name == name);
@@ -235,7 +235,7 @@ pub fn page() -> Page {
         title: "sends requests to a database server, and works on database files",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: OF_SERVERS.iter().chain(OF_FILES).filter(|c| c.name != "help").map(line).collect(),
-        options: options::all().into_iter().chain([crate::own::JSON]).collect(),
+        options: options::all().into_iter().chain([crate::common::JSON]).collect(),
         notes: vec![
             (
                 "Servers",

@@ -27,7 +27,7 @@ pub use commands::{NAMES, page};
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (mut dirs, parsed) = match crate::own::begin(call, || options::parse(call)) {
+    let (mut dirs, parsed) = match crate::common::begin(call, || options::parse(call)) {
         Ok(begun) => begun,
         Err(code) => return code,
     };

@@ -69,7 +69,7 @@ pub struct Options {
 
 /// Parses the command line.
 pub fn parse(call: &Call) -> Result<Parsed, String> {
-    let json = (!call.compat).then_some(crate::own::JSON);
+    let json = (!call.compat).then_some(crate::common::JSON);
     let known: Vec<Opt> = all().into_iter().chain(json).collect();
     getopt::parse(&known, Order::Anywhere, &call.args)
 }

@@ -30,7 +30,7 @@ impl Rpc {
                 false => "",
             };
             let why = error_text(e);
-            let hint = crate::own::hint_about(&why, "");
+            let hint = crate::common::hint_about(&why, "");
             format!("failed to connect{or_listen} to \"{server}\" ({why}){hint}")
         };
         let targets = remote::targets(server, transport::OVSDB_PORT, dirs).unwrap_or_default();

@@ -12,7 +12,7 @@ mod gather;
 use crate::call::Call;
 use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
-use crate::{color, own};
+use crate::{color, common};
 use finding::{Finding, Level};
 use runtime::Dirs;
 use std::io::Write;
@@ -22,7 +22,7 @@ const DB: Opt = opt("db", None, Takes::Value)
     .says("DATABASE", "reads the configuration only from this database server or file");
 
 fn options() -> Vec<Opt> {
-    own::FORMAT.into_iter().chain([DB]).chain(own::INFORMATIVE).collect()
+    common::FORMAT.into_iter().chain([DB]).chain(common::INFORMATIVE).collect()
 }
 
 /// The names of the tool.
@@ -49,7 +49,7 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::options_only(call, &options(), page) {
+    let (parsed, json) = match common::options_only(call, &options(), page) {
         Ok(known) => known,
         Err(code) => return code,
     };

@@ -6,8 +6,8 @@ mod live;
 
 use crate::appctl::report_failure;
 use crate::call::Call;
+use crate::common;
 use crate::getopt::{Opt, Takes, opt};
-use crate::own;
 use crate::page::{Names, Page};
 use dpif::DropReason;
 use dpif::drop_reason::markdown;
@@ -26,7 +26,7 @@ const OPTIONS: [Opt; 5] = [
 ];
 
 fn options() -> Vec<Opt> {
-    own::FORMAT.into_iter().chain(OPTIONS).chain(own::INFORMATIVE).collect()
+    common::FORMAT.into_iter().chain(OPTIONS).chain(common::INFORMATIVE).collect()
 }
 
 /// The names of the tool.
@@ -54,7 +54,7 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments_or_markdown(call, &options(), page, markdown) {
+    let (parsed, json) = match common::arguments_or_markdown(call, &options(), page, markdown) {
         Ok(known) => known,
         Err(code) => return code,
     };
@@ -64,8 +64,8 @@ pub fn main(call: &Call) -> ExitCode {
             Err(failure) => report_failure(&call.name, failure),
         };
     }
-    own::print_matching(call, &parsed, |pattern| {
-        own::entries(DropReason::ALL.iter().filter(|r| matches(r, pattern)), json, entry, plain)
+    common::print_matching(call, &parsed, |pattern| {
+        common::entries(DropReason::ALL.iter().filter(|r| matches(r, pattern)), json, entry, plain)
     })
 }
 

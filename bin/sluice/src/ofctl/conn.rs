@@ -299,7 +299,7 @@ fn connect(cx: &Context, target: &str, suffix: &str) -> Result<(Stream, String),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => {
                 let why = error_text(&e);
-                let hint = crate::own::hint_about(&why, "");
+                let hint = crate::common::hint_about(&why, "");
                 return fail(format!("{}: failed to open socket ({why}){hint}", path.display()));
             }
         }

@@ -44,7 +44,7 @@ pub fn main(call: &Call) -> ExitCode {
         }
         options::parse(call)
     };
-    let (dirs, parsed) = match crate::own::begin(call, begin) {
+    let (dirs, parsed) = match crate::common::begin(call, begin) {
         Ok(begun) => begun,
         Err(code) => return code,
     };
@@ -66,7 +66,7 @@ fn run(parsed: crate::getopt::Parsed, dirs: Dirs, call: &Call) -> Result<(), Fai
     if has("version") {
         return fail::print(&format!(
             "{}\nOpenFlow versions 0x1:0x6\n",
-            crate::own::version(call, NAMES.peers)
+            crate::common::version(call, NAMES.peers)
         ));
     }
     let (settings, args) = options::settings(parsed, &dirs)?;

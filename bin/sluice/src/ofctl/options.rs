@@ -2,8 +2,8 @@
 
 use super::fail::{Fail, fail};
 use crate::call::Call;
+use crate::common;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
-use crate::own;
 use crate::remote::{Identity, TLS};
 use flow::FieldId;
 use openflow::packet_io::PacketInFormat;
@@ -41,7 +41,7 @@ const OPTIONS: [Opt; 20] = [
 
 /// All options; those for JSON exist only under our own name.
 pub fn all(compat: bool) -> Vec<Opt> {
-    let json = own::FORMAT.into_iter().filter(|_| !compat);
+    let json = common::FORMAT.into_iter().filter(|_| !compat);
     OPTIONS.into_iter().chain(json).chain(TLS).chain(LOGGING).collect()
 }
 
@@ -104,7 +104,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
     let mut s = Settings {
         protocols: Protocols::ANY,
         versions: VersionSet::only(Version::V10),
-        json: own::wants_json(&parsed).map_err(Fail::Message)?,
+        json: common::wants_json(&parsed).map_err(Fail::Message)?,
         strict: false,
         readd: false,
         bundle: false,

@@ -18,8 +18,8 @@ mod tests;
 
 use crate::appctl::{ControlSession, Failure, report_failure};
 use crate::call::Call;
+use crate::common;
 use crate::getopt::{Opt, Takes, opt};
-use crate::own;
 use crate::page::{Names, Page};
 use ovsdb::Json;
 use pages::Kind;
@@ -41,7 +41,7 @@ const OPTIONS: [Opt; 4] = [
 ];
 
 fn options() -> Vec<Opt> {
-    own::options(OPTIONS)
+    common::options(OPTIONS)
 }
 
 /// The names of the tool.
@@ -77,7 +77,7 @@ struct Arguments {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::options_only(call, &options(), page) {
+    let (parsed, json) = match common::options_only(call, &options(), page) {
         Ok(known) => known,
         Err(code) => return code,
     };
@@ -91,11 +91,13 @@ pub fn main(call: &Call) -> ExitCode {
             "once" => arguments.once = true,
             "page" => match Kind::of_name(value.as_deref().unwrap_or_default()) {
                 Some(page) => arguments.page = page,
-                None => return own::refuse(call, "--page takes threads, ports, drops, flows or connections"),
+                None => {
+                    return common::refuse(call, "--page takes threads, ports, drops, flows or connections");
+                }
             },
             "interval" => match seconds() {
                 Some(n) => arguments.interval = Duration::from_secs_f64(n),
-                None => return own::refuse(call, "--interval takes 0.1 to 3600 seconds"),
+                None => return common::refuse(call, "--interval takes 0.1 to 3600 seconds"),
             },
             _ => {}
         }

@@ -5,8 +5,8 @@ use super::options::{Options, all};
 use super::page::{NAMES, page};
 use super::{catalog, syntax};
 use crate::call::Call;
+use crate::common;
 use crate::getopt::{self, Opt, Order, Takes, opt};
-use crate::own;
 use crate::remote::Identity;
 use crate::table::{Layout, Style};
 use runtime::Dirs;
@@ -53,7 +53,7 @@ fn command_options() -> Vec<Opt> {
 /// Parses the command line.
 pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let own = command_options();
-    let json = (!call.compat).then_some(own::JSON);
+    let json = (!call.compat).then_some(common::JSON);
     let known: Vec<Opt> = all().into_iter().chain(own.iter().copied()).chain(json).collect();
     let parsed = getopt::parse(&known, Order::First, &call.args).map_err(Fault::Usage)?;
     let mut options = Options {
@@ -94,7 +94,7 @@ fn informative(name: &str, call: &Call) -> Option<String> {
     match name {
         "help" => Some(page().help(&call.name)),
         "version" => {
-            let version = own::version(call, NAMES.peers);
+            let version = common::version(call, NAMES.peers);
             Some(format!("{version}\nDB Schema {}\n", catalog::schema().version))
         }
         "commands" => Some(COMMANDS.iter().map(completion).collect()),

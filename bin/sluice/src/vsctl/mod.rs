@@ -31,7 +31,7 @@ mod zones;
 
 use crate::call::Call;
 use crate::notation::Symbols;
-use crate::{own, remote};
+use crate::{common, remote};
 pub use page::{NAMES, page};
 
 use catalog::ROOT;
@@ -121,7 +121,7 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
     let broken = |broken| match broken {
         Broken::TimeOut => End::TimeOut,
         Broken::Connection(why) => {
-            let hint = own::hint_about(&why, "; is the switch running, and OVS_RUNDIR its directory?");
+            let hint = common::hint_about(&why, "; is the switch running, and OVS_RUNDIR its directory?");
             End::Fatal(format!("{}: database connection failed ({why}){hint}", options.db))
         }
     };

@@ -97,7 +97,7 @@ pub fn page() -> Page {
         title: "reads and changes the configuration of the switch",
         synopsis: "[OPTION...] [--] [OPTION...] COMMAND [ARG...] [-- [OPTION...] COMMAND [ARG...]]...",
         commands: commands.collect(),
-        options: options::all().into_iter().chain([crate::own::JSON]).collect(),
+        options: options::all().into_iter().chain([crate::common::JSON]).collect(),
         notes: vec![
             (
                 "Commands in one call",

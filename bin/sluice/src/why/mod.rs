@@ -20,8 +20,8 @@ mod wording;
 
 use crate::appctl::{ControlSession, Failure, report_failure};
 use crate::call::Call;
+use crate::common;
 use crate::getopt::{Opt, Parsed, Takes, opt};
-use crate::own;
 use crate::page::{Names, Page};
 use explain::{Explanation, explain};
 use facts::{Facts, Megaflow, new_drops};
@@ -49,7 +49,7 @@ const OPTIONS: [Opt; 5] = [
 const BETWEEN: Duration = Duration::from_secs(1);
 
 fn options() -> Vec<Opt> {
-    own::options(OPTIONS)
+    common::options(OPTIONS)
 }
 
 /// The names of the tool.
@@ -77,7 +77,7 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let (parsed, json) = match own::arguments(call, &options(), page) {
+    let (parsed, json) = match common::arguments(call, &options(), page) {
         Ok(known) => known,
         Err(code) => return code,
     };
