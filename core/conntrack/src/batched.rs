@@ -5,9 +5,9 @@ use crate::checks::Checks;
 use crate::established::Plan;
 use crate::key::Key;
 use crate::nat::{Translation, has_ports};
+use crate::packet_fields::{self, Packet, PacketFields, VERIFIED};
 use crate::packet_words::{PacketWords, Written};
 use crate::recent::Recent;
-use crate::subject::{self, Packet, Subject, VERIFIED};
 use crate::tracker::{Action, Conntrack, FirstReply, Known, Metadata, Place, TRANSLATED, TrackedPacket};
 use flow::flow::ct_state::{INVALID, TRACKED};
 use packet::ether::ethertype;
@@ -20,7 +20,7 @@ pub struct Read<'t> {
     kind: PacketKind,
     place: Place<'t>,
     words: PacketWords,
-    subject: Option<Subject>,
+    fields: Option<PacketFields>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ enum PacketKind {
     Ipv4,
     /// IPv6, to be looked up: `words` is filled.
     Ipv6,
-    /// Another packet to be looked up (options, fragments, ICMP and so on): `subject` is filled.
+    /// Another packet to be looked up (options, fragments, ICMP and so on): `fields` is filled.
     Other,
 }
 
@@ -97,8 +97,9 @@ impl Conntrack {
             read.words.read_tuple(&meta.tuple, zone);
             read.kind = if meta.tuple.v6 { PacketKind::Ipv6 } else { PacketKind::Ipv4 };
         } else {
-            read.subject = subject::read(&Packet { sums: VERIFIED, ..*packet }, zone, &mut Checks::default());
-            if read.subject.is_none() {
+            read.fields =
+                packet_fields::read(&Packet { sums: VERIFIED, ..*packet }, zone, &mut Checks::default());
+            if read.fields.is_none() {
                 return false;
             }
             read.kind = PacketKind::Other;
@@ -120,11 +121,11 @@ impl Conntrack {
             read.kind = PacketKind::Ipv6;
             return find(read.words.hash_ipv6(&self.chain), plan, read);
         }
-        read.subject = subject::read(packet, zone, checks);
+        read.fields = packet_fields::read(packet, zone, checks);
         read.kind = PacketKind::Invalid;
-        if let Some(subject) = &read.subject {
+        if let Some(fields) = &read.fields {
             read.kind = PacketKind::Other;
-            find(subject.key.hash(&self.chain), plan, read);
+            find(fields.key.hash(&self.chain), plan, read);
         }
     }
 
@@ -148,9 +149,9 @@ impl Conntrack {
     fn prefetch_insertion<'t>(&'t self, read: &mut Read<'t>, plan: &Plan<'t>) {
         plan.table.prefetch_insertion(read.place.hash);
         let Some(usual) = plan.usual_nat else { return };
-        let (meta_bits, addresses, ports) = match (read.kind, &read.subject) {
+        let (meta_bits, addresses, ports) = match (read.kind, &read.fields) {
             (PacketKind::Ipv4, _) => (read.words.meta_bits, read.words.addresses, read.words.ports),
-            (PacketKind::Other, Some(Subject { key, related: false, .. }))
+            (PacketKind::Other, Some(PacketFields { key, related: false, .. }))
                 if !key.v6 && has_ports(key.proto) =>
             {
                 (key.meta_bits(), key.address_word(), key.port_word())
@@ -221,12 +222,12 @@ impl Conntrack {
     /// Step 3 for packets of which the index has found no connection.
     #[inline(never)]
     fn track_absent(&self, read: &Read<'_>, meta: &mut Metadata, plan: &Plan<'_>) -> Option<Written> {
-        let subject = match read.kind {
-            PacketKind::Ipv4 | PacketKind::Ipv6 => read.words.subject(),
-            PacketKind::Other => read.subject?,
+        let fields = match read.kind {
+            PacketKind::Ipv4 | PacketKind::Ipv6 => read.words.fields(),
+            PacketKind::Other => read.fields?,
             PacketKind::Known | PacketKind::Invalid => return None,
         };
-        self.begin_absent(&subject, &read.place, meta, plan)
+        self.begin_absent(&fields, &read.place, meta, plan)
     }
 
     /// Step 3 for packets that the fast path does not handle.
@@ -242,14 +243,14 @@ impl Conntrack {
         }
         (meta.known, meta.control) = (Known::default(), None);
         meta.zone = action.zone;
-        let subject = match read.kind {
-            PacketKind::Ipv4 | PacketKind::Ipv6 => Some(read.words.subject()),
-            PacketKind::Other => read.subject,
+        let fields = match read.kind {
+            PacketKind::Ipv4 | PacketKind::Ipv6 => Some(read.words.fields()),
+            PacketKind::Other => read.fields,
             PacketKind::Known | PacketKind::Invalid => None,
         };
-        match &subject {
-            Some(subject) => {
-                self.track_subject(&TrackedPacket { subject, place: read.place, action, now }, meta).into()
+        match &fields {
+            Some(fields) => {
+                self.track_fields(&TrackedPacket { fields, place: read.place, action, now }, meta).into()
             }
             // Another thread has removed the connection since the packet was read.
             None if read.kind == PacketKind::Known => {

@@ -5,10 +5,10 @@ use crate::helper::{self, Parent};
 use crate::key::Key;
 use crate::limits::Admission;
 use crate::nat::{Chance, Nat};
+use crate::packet_fields::PacketFields;
 use crate::packet_words::{Ends, Translated, Written};
 use crate::protocol::Protocol;
 use crate::record::{Filling, Record, Side};
-use crate::subject::Subject;
 use crate::table::{Handle, Refused};
 use crate::timeout::Timeout;
 use crate::tracker::{
@@ -36,8 +36,8 @@ impl Conntrack {
         parent: Option<&Parent>,
         meta: &mut Metadata,
     ) -> Option<Connection<'_>> {
-        let &TrackedPacket { subject, place, action, now } = packet;
-        let Some((protocol, timeout)) = Protocol::begin(&subject.content) else {
+        let &TrackedPacket { fields, place, action, now } = packet;
+        let Some((protocol, timeout)) = Protocol::begin(&fields.content) else {
             meta.state = INVALID;
             return None;
         };
@@ -88,16 +88,16 @@ impl Conntrack {
     #[inline(never)]
     pub(crate) fn begin_absent(
         &self,
-        subject: &Subject,
+        fields: &PacketFields,
         place: &Place<'_>,
         meta: &mut Metadata,
         plan: &Plan<'_>,
     ) -> Option<Written> {
-        let (&Plan { action, now, .. }, key) = (plan, &subject.key);
-        if subject.related || !self.helpers.expectations.is_empty() {
+        let (&Plan { action, now, .. }, key) = (plan, &fields.key);
+        if fields.related || !self.helpers.expectations.is_empty() {
             return None;
         }
-        let (protocol, timeout) = Protocol::begin(&subject.content)?;
+        let (protocol, timeout) = Protocol::begin(&fields.content)?;
         // An earlier packet of the batch may have begun the connection. A connection that is not translated is refused by the insertion
         // then; a translated one may be refused for another reason.
         let is_absent = || plan.table.is_absent(place.hash);

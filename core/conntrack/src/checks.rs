@@ -1,6 +1,6 @@
 //! Counts of verified checksums.
 
-use packet::vouched::Stated;
+use packet::rx_checksums::RxChecksum;
 
 /// How many checksums of packets were verified, and how many were wrong. What is stated about a checksum replaces the verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,18 +17,18 @@ pub struct Checks {
 
 impl Checks {
     /// Returns whether the checksum of an IPv4 header is right, and counts.
-    pub(crate) fn is_ip_right(&mut self, stated: Stated, verify: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn is_ip_right(&mut self, stated: RxChecksum, verify: impl FnOnce() -> bool) -> bool {
         is_right(stated, verify, [&mut self.ip, &mut self.ip_wrong])
     }
 
     /// Returns whether a transport checksum is right, and counts.
-    pub(crate) fn is_transport_right(&mut self, stated: Stated, verify: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn is_transport_right(&mut self, stated: RxChecksum, verify: impl FnOnce() -> bool) -> bool {
         is_right(stated, verify, [&mut self.transport, &mut self.transport_wrong])
     }
 }
 
-fn is_right(stated: Stated, verify: impl FnOnce() -> bool, [verified, wrong]: [&mut u64; 2]) -> bool {
-    *verified += u64::from(stated == Stated::Nothing);
+fn is_right(stated: RxChecksum, verify: impl FnOnce() -> bool, [verified, wrong]: [&mut u64; 2]) -> bool {
+    *verified += u64::from(stated == RxChecksum::Nothing);
     let is_right = stated.is_right(verify);
     *wrong += u64::from(!is_right);
     is_right

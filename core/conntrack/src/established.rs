@@ -6,10 +6,10 @@
 
 use crate::key::Tuple;
 use crate::nat::{Nat, UsualNat};
+use crate::packet_fields::Content;
 use crate::packet_words::{Ends, PacketWords, Translated, Written};
 use crate::protocol::UdpState;
 use crate::record::{Matched, Pair, Record};
-use crate::subject::Content;
 use crate::table::{Handle, Table};
 use crate::tcp::{self, Segment};
 use crate::timeout::Timeout;

@@ -6,8 +6,8 @@ use crate::helper::{
     SKEWED, ends_of, helper_of, key_of,
 };
 use crate::key::{Key, Tuple};
+use crate::packet_fields::Packet;
 use crate::record::Side;
-use crate::subject::Packet;
 use crate::table::Handle;
 use crate::tracker::{Connection, Conntrack, Metadata, lock};
 use helpers::Ends;

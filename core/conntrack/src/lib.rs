@@ -1,8 +1,8 @@
 //! Connection tracking for the `ct` action.
 //!
 //! ```text
-//! subject.rs   reads a packet: the key of its connection, and the fields that change the connection's state; checks.rs: which checksums
-//!              were verified
+//! packet_fields.rs  reads a packet: the key of its connection, and the fields that change the connection's state; checks.rs: which
+//!              checksums were verified
 //! key.rs       a connection's two ends in a zone; both directions have the same hash
 //! protocol.rs  states of a connection; tcp.rs: those of TCP, with sequence numbers; update.rs: what a packet changes
 //! timeout.rs   time until a connection without packets expires
@@ -46,12 +46,12 @@ mod key;
 mod limits;
 mod nat;
 mod numbers;
+mod packet_fields;
 mod packet_words;
 mod protocol;
 mod recent;
 mod record;
 mod slab;
-mod subject;
 mod sweep;
 mod table;
 mod tcp;
@@ -69,10 +69,10 @@ pub use index::SHARDS;
 pub use key::{Key, Tuple};
 pub use limits::ZoneLimit;
 pub use nat::{Nat, Quoted, Translation, Transport};
+pub use packet_fields::{Packet, UNVERIFIED, VERIFIED};
 pub use packet_words::{Ends, Translated, Written};
 pub use recent::Recent;
 pub use record::Side;
-pub use subject::{Packet, UNVERIFIED, VERIFIED};
 pub use tcp::TcpState;
 pub use timeout::TimeoutPolicy;
 pub use tracker::{Action, Conntrack, Known, Metadata};

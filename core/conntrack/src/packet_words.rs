@@ -6,13 +6,13 @@
 use crate::checks::Checks;
 use crate::key::{End, Key, Tuple};
 use crate::nat::{Translation, Transport};
+use crate::packet_fields::{Content, Packet, PacketFields};
 use crate::record::{IS_IPV6, Pair, Side};
-use crate::subject::{Content, Packet, Subject};
 use crate::table::Handle;
 use crate::tcp::Segment;
 use cpu::Chain;
 use packet::checksum::Words;
-use packet::vouched::Stated;
+use packet::rx_checksums::RxChecksum;
 use packet::{Tcp, Udp, ipproto};
 
 /// The fields of a packet, in the layout of a record.
@@ -92,7 +92,7 @@ const ENDS: usize = 8;
 
 impl PacketWords {
     /// Reads an IPv4 packet, and counts the checksums that it verifies. `None`, and nothing counted: the fast path does not handle it; read
-    /// it with [`subject::read`](crate::subject::read).
+    /// it with [`packet_fields::read`](crate::packet_fields::read).
     #[inline(always)]
     pub(crate) fn read_ipv4(&mut self, packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<()> {
         let (head, rest) = packet.l3.split_first_chunk::<IPV4>()?;
@@ -111,7 +111,7 @@ impl PacketWords {
         self.meta_bits = meta_bits(proto, zone);
         self.addresses = u64::from_be_bytes(*addresses);
         self.read_transport(data, (sum, false), checks, || Words::default().with(addresses))?;
-        checks.ip += u64::from(ip_sum == Stated::Nothing);
+        checks.ip += u64::from(ip_sum == RxChecksum::Nothing);
         Some(())
     }
 
@@ -138,7 +138,7 @@ impl PacketWords {
     fn read_transport(
         &mut self,
         data: &[u8],
-        (sum, needs_sum): (Stated, bool),
+        (sum, needs_sum): (RxChecksum, bool),
         checks: &mut Checks,
         addresses: impl FnOnce() -> Words,
     ) -> Option<()> {
@@ -172,7 +172,7 @@ impl PacketWords {
         if ports >> 16 == 0 || ports & 0xffff == 0 {
             return None;
         }
-        checks.transport += u64::from(has_sum && sum == Stated::Nothing);
+        checks.transport += u64::from(has_sum && sum == RxChecksum::Nothing);
         Some(())
     }
 
@@ -210,7 +210,7 @@ impl PacketWords {
 
     /// Converts the packet to the form of the general path.
     #[inline]
-    pub(crate) fn subject(&self) -> Subject {
+    pub(crate) fn fields(&self) -> PacketFields {
         let v6 = self.meta_bits & IS_IPV6 != 0;
         let [src, dst] = match v6 {
             false => [32, 0].map(|shift| [0, self.addresses >> shift & 0xffff_ffff]),
@@ -219,7 +219,7 @@ impl PacketWords {
         let end = |address, shift: u32| End { address, port: (self.ports >> shift) as u32 };
         let (zone, proto) = ((self.meta_bits >> 16) as u16, (self.meta_bits >> 8) as u8);
         let key = Key { zone, v6, proto, src: end(src, 32), dst: end(dst, 0) };
-        Subject { key, related: false, content: self.content }
+        PacketFields { key, related: false, content: self.content }
     }
 }
 
@@ -241,7 +241,7 @@ fn without_padding(rest: &[u8], len: usize) -> Option<&[u8]> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::subject;
+    use crate::fields;
     use flow::Flow;
     use flow::compose::compose;
     use packet::ether::ethertype;
@@ -288,18 +288,18 @@ mod tests {
             zone: u16,
         ) {
             let (ethertype, l3) = packet(v6, proto, len, change, rest);
-            let stated = [Stated::Nothing, Stated::Wrong, Stated::Open, Stated::Right(3)];
+            let stated = [RxChecksum::Nothing, RxChecksum::Wrong, RxChecksum::Open, RxChecksum::Right(3)];
             let packet = Packet { ethertype, l3: &l3, sums: sums.map(|n| stated[usize::from(n)]) };
             let (mut words, mut checks, mut counted) = (PacketWords::default(), Checks::default(), Checks::default());
             let read = if v6 { words.read_ipv6(&packet, zone, &mut checks) } else { words.read_ipv4(&packet, zone, &mut checks) };
-            let general = subject::read(&packet, zone, &mut counted);
+            let general = packet_fields::read(&packet, zone, &mut counted);
             prop_assert_eq!(checks, if read.is_some() { counted } else { Checks::default() });
             if read.is_some() {
-                prop_assert_eq!(Some(words.subject()), general);
+                prop_assert_eq!(Some(words.fields()), general);
                 let chain = Chain::new(7);
                 let hash = if v6 { words.hash_ipv6(&chain) } else { words.hash_ipv4(&chain) };
-                prop_assert_eq!(hash, words.subject().key.hash(&chain));
-            } else if change.is_none() && rest >= 0 && matches!(proto, 6 | 17) && !packet.sums.contains(&Stated::Wrong) {
+                prop_assert_eq!(hash, words.fields().key.hash(&chain));
+            } else if change.is_none() && rest >= 0 && matches!(proto, 6 | 17) && !packet.sums.contains(&RxChecksum::Wrong) {
                 prop_assert!(false, "{:?} was not read", l3);
             }
         }

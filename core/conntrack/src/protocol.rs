@@ -1,8 +1,8 @@
 //! The protocol state of a connection.
 
 use crate::key::is_icmp;
+use crate::packet_fields::Content;
 use crate::record::Words;
-use crate::subject::Content;
 use crate::tcp::{self, Peer};
 use crate::timeout::Timeout;
 use crate::update::Update;

@@ -1,36 +1,36 @@
 //! A worker's cache of the connections of recent IPv4 packets. A packet that hits it needs neither the keyed hash nor the index.
 //!
-//! A place of the cache contains the addresses and ports of a packet, the number of its connection's record, and the first word of that
+//! An entry of the cache contains the addresses and ports of a packet, the number of its connection's record, and the first word of that
 //! record. As long as this word is unchanged, the record holds the same connection, so the packet's key is not compared with the
-//! record's. A sender that makes its packets collide in one place only causes look-ups in the index.
+//! record's. A sender that makes its packets collide in one entry only causes look-ups in the index.
 
 use crate::checks::Checks;
 use crate::established::Plan;
+use crate::packet_fields::Packet;
 use crate::packet_words::PacketWords;
 use crate::record::{Meta, Remembered};
-use crate::subject::Packet;
 use crate::tracker::{Conntrack, Metadata};
 use packet::ether::ethertype;
 
-/// Number of places: 512 of 32 bytes, so 16 KiB for each worker. Few connections use few cache lines of it.
-const PLACES: usize = 1 << PLACE_BITS;
-const PLACE_BITS: u32 = 9;
-/// Number of batches that do not use the cache after a batch of which less than half of the packets hit it: misses cost more than
-/// hits save.
+/// Number of entries: 512 of 32 bytes, so 16 KiB for each worker. Few connections use few of these cache lines.
+const ENTRIES: usize = 1 << ENTRY_BITS;
+const ENTRY_BITS: u32 = 9;
+/// Number of batches that do not use the cache after a batch of which less than half of the packets hit it: in such a batch the misses
+/// cost more than the hits save.
 const PAUSE: u8 = 32;
 
 /// The cache of one worker; no other thread uses it.
 #[derive(Debug, Default)]
 pub struct Recent {
     /// Empty until the first batch is tracked.
-    places: Box<[Place]>,
+    entries: Box<[Entry]>,
     is_used: bool,
     pause: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
-struct Place {
+struct Entry {
     addresses: u64,
     ports: u64,
     meta: Meta,
@@ -40,20 +40,20 @@ struct Place {
 
 const REPLY: u32 = 1 << 31;
 
-/// The place of a packet.
+/// The index of a packet's entry.
 #[inline(always)]
-fn place_of(packet: &PacketWords) -> usize {
+fn entry_of(packet: &PacketWords) -> usize {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = (packet.addresses ^ packet.ports.rotate_left(13)).wrapping_mul(ODD);
-    (mixed >> (64 - PLACE_BITS)) as usize
+    (mixed >> (64 - ENTRY_BITS)) as usize
 }
 
 impl Recent {
     /// Begins a batch. Returns whether its packets are looked up in the cache.
     #[inline]
     pub fn begin(&mut self) -> bool {
-        if self.places.is_empty() {
-            self.places = vec![Place::default(); PLACES].into_boxed_slice();
+        if self.entries.is_empty() {
+            self.entries = vec![Entry::default(); ENTRIES].into_boxed_slice();
         }
         self.is_used = self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
@@ -72,11 +72,11 @@ impl Recent {
     /// The cached connection of an IPv4 packet.
     #[inline(always)]
     fn find(&self, packet: &PacketWords) -> Option<Remembered> {
-        let place = self.places.get(place_of(packet))?;
-        let same = place.addresses == packet.addresses
-            && place.ports == packet.ports
-            && place.meta.is_live_of(packet.meta_bits);
-        let &Place { record, meta, .. } = place;
+        let entry = self.entries.get(entry_of(packet))?;
+        let same = entry.addresses == packet.addresses
+            && entry.ports == packet.ports
+            && entry.meta.is_live_of(packet.meta_bits);
+        let &Entry { record, meta, .. } = entry;
         same.then_some(Remembered { record: record & !REPLY, reply: record & REPLY != 0, meta })
     }
 
@@ -84,10 +84,10 @@ impl Recent {
     #[inline(always)]
     pub(crate) fn remember(&mut self, packet: &PacketWords, of: &Remembered) {
         if self.is_used
-            && let Some(place) = self.places.get_mut(place_of(packet))
+            && let Some(entry) = self.entries.get_mut(entry_of(packet))
         {
             let record = of.record | if of.reply { REPLY } else { 0 };
-            *place = Place { addresses: packet.addresses, ports: packet.ports, meta: of.meta, record };
+            *entry = Entry { addresses: packet.addresses, ports: packet.ports, meta: of.meta, record };
         }
     }
 }

@@ -9,10 +9,10 @@ use crate::index::Bucket;
 use crate::key::{Key, Tuple};
 use crate::limits::Limits;
 use crate::nat::{Nat, Translation};
+use crate::packet_fields::{Content, PacketFields};
 use crate::packet_words::Translated;
 use crate::protocol::Protocol;
 use crate::record::{Record, Side};
-use crate::subject::{Content, Subject};
 use crate::table::{Found, Handle, Table};
 use crate::timeout::Policies;
 use crate::update::Update;
@@ -279,22 +279,18 @@ impl Conntrack {
     }
 
     /// Tracks a packet whose headers identify a connection: the general path.
-    pub(crate) fn track_subject(
-        &self,
-        packet: &TrackedPacket<'_>,
-        meta: &mut Metadata,
-    ) -> Option<Translated> {
-        let &TrackedPacket { subject, action, .. } = packet;
+    pub(crate) fn track_fields(&self, packet: &TrackedPacket<'_>, meta: &mut Metadata) -> Option<Translated> {
+        let &TrackedPacket { fields, action, .. } = packet;
         let LookUp { connection, key, reply } = self.look_up(packet, meta);
         let (mut written, mut parent) = (None, None);
         let connection = match connection {
             Some(c) if self.advance(&c, packet, reply, meta) => {
                 if action.nat.is_some() {
-                    written = self.translate(&c, meta, reply, subject.related);
+                    written = self.translate(&c, meta, reply, fields.related);
                 }
                 Some(c)
             }
-            None if subject.related => {
+            None if fields.related => {
                 meta.state = INVALID;
                 None
             }
@@ -317,7 +313,7 @@ impl Conntrack {
                     self.write_helper_state(&c, reply, written.is_some(), meta);
                 }
                 if action.nat.is_none() {
-                    meta.known = Known::of(c.handle, reply, subject.related);
+                    meta.known = Known::of(c.handle, reply, fields.related);
                 }
             }
             None => {
@@ -346,20 +342,20 @@ impl Conntrack {
     /// other direction's key, or else the tuple identifies its connection.
     #[inline(always)]
     fn look_up<'a>(&'a self, packet: &TrackedPacket<'a>, meta: &Metadata) -> LookUp<'a> {
-        let &TrackedPacket { subject, place, action, now } = packet;
+        let &TrackedPacket { fields, place, action, now } = packet;
         let translated = meta.state & TRANSLATED != 0;
-        let wanted = if translated { subject.key.reverse() } else { subject.key };
+        let wanted = if translated { fields.key.reverse() } else { fields.key };
         let guessed = place.guess.and_then(|record| self.table().verify(record, &wanted, now));
         let found = guessed.or_else(|| self.table().find(place.hash, &wanted, now));
         let Some(found) = found.filter(|found| self.is_to_be_used(found, action, translated, now)) else {
             let by_tuple = translated && action.nat.is_none() && meta.tuple.proto != 0;
-            let connection = by_tuple.then(|| self.look_up_tuple(&subject.key, &meta.tuple, now)).flatten();
-            return LookUp { connection, key: subject.key, reply: false };
+            let connection = by_tuple.then(|| self.look_up_tuple(&fields.key, &meta.tuple, now)).flatten();
+            return LookUp { connection, key: fields.key, reply: false };
         };
         let reply = found.reply != translated;
         let connection = Connection { handle: found.handle, record: found.record };
         let keys = translated.then(|| self.table().keys(found.handle)).flatten();
-        let key = keys.map_or(subject.key, |keys| keys[usize::from(reply)]);
+        let key = keys.map_or(fields.key, |keys| keys[usize::from(reply)]);
         LookUp { connection: Some(connection), key, reply }
     }
 
@@ -391,14 +387,14 @@ impl Conntrack {
         reply: bool,
         meta: &mut Metadata,
     ) -> bool {
-        let &TrackedPacket { subject, now, .. } = packet;
+        let &TrackedPacket { fields, now, .. } = packet;
         let direction = if reply { REPLY_DIR } else { 0 };
-        if subject.related {
+        if fields.related {
             meta.state |= RELATED | direction;
             return true;
         }
         meta.state |= helper::state_of(c.record.helper_word());
-        let state = self.update_connection(c, (subject.key.proto, &subject.content), reply, now, meta.state);
+        let state = self.update_connection(c, (fields.key.proto, &fields.content), reply, now, meta.state);
         meta.state = state.unwrap_or(meta.state);
         state.is_some()
     }
@@ -479,7 +475,7 @@ impl Conntrack {
 
 /// A packet while it is tracked on the general path.
 pub(crate) struct TrackedPacket<'a> {
-    pub(crate) subject: &'a Subject,
+    pub(crate) fields: &'a PacketFields,
     pub(crate) place: Place<'a>,
     pub(crate) action: &'a Action,
     pub(crate) now: Millis,

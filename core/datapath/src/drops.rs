@@ -1,7 +1,7 @@
 //! Dropped packets, for the control half.
 
 use crate::datapath::Datapath;
-use crate::last_drop::{LastDrop, DropPort};
+use crate::last_drop::{DropPort, LastDrop};
 use crate::port_drops::DropCounts;
 use crate::shared::{Tallies, lock};
 use dpif::DropReason;

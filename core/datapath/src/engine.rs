@@ -9,8 +9,8 @@ use crate::packet::{Meta, Packet};
 use crate::popped::PoppedBatches;
 use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
-use crate::stages::{PathStage, StageClock};
 use crate::residence::Scale;
+use crate::stages::{PathStage, StageClock};
 use crate::steering::OwnQueues;
 use crate::tally::{SharedTally, Tally};
 use conntrack::Conntrack;
@@ -27,14 +27,14 @@ pub(crate) mod groups;
 pub(crate) mod metering;
 pub(crate) mod parking;
 pub(crate) mod recent;
-pub(crate) mod shadow;
 pub(crate) mod recirculation;
+pub(crate) mod shadow;
 
 use bursts::{Hold, Queued};
 use groups::{Group, Groups};
 use metering::Scratch;
 use parking::Parking;
-use recent::{SLOTS, Recent, RecentByPort};
+use recent::{Recent, RecentByPort, SLOTS};
 use shadow::Shadow;
 
 /// The upcall handler, if there is one.

@@ -16,8 +16,8 @@
 //! **Threads**: the worker writes, any thread reads. If a reader holds the lock, the worker does not wait and discards its copies.
 
 use crate::capture::Captures;
-use crate::packet::{Meta, Packet};
 pub use crate::drop_port::DropPort;
+use crate::packet::{Meta, Packet};
 use crate::port::Frame;
 use crate::port_drops::{PortDrops, SharedPortDrops};
 use dpif::DropReason;
@@ -312,7 +312,14 @@ impl DropLog {
 
     /// Records a packet with these bytes.
     #[cold]
-    pub(crate) fn bytes(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, drop_port: DropPort, now: Millis) {
+    pub(crate) fn bytes(
+        &mut self,
+        bytes: &[u8],
+        meta: &Meta,
+        reason: DropReason,
+        drop_port: DropPort,
+        now: Millis,
+    ) {
         if let Some(captures) = &self.captures {
             captures.offer_drop(self.worker, (bytes, meta), reason, drop_port);
         }
@@ -331,7 +338,17 @@ impl DropLog {
         let kept = &bytes[..bytes.len().min(KEPT)];
         let kind = Kind::of(&meta.flow_of(kept));
         let (worker, len, meta) = (self.worker, bytes.len(), meta.clone());
-        let drop = LastDrop { at: now, worker, reason, port: drop_port, len, bytes: Vec::new(), meta, kind, serial: 0 };
+        let drop = LastDrop {
+            at: now,
+            worker,
+            reason,
+            port: drop_port,
+            len,
+            bytes: Vec::new(),
+            meta,
+            kind,
+            serial: 0,
+        };
         self.drops.write(drop, kept);
     }
 }

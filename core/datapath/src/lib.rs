@@ -59,9 +59,9 @@
 pub mod action;
 pub mod batch;
 mod bonds;
-mod token_bucket;
 pub mod capture;
 pub mod datapath;
+mod drop_port;
 mod drops;
 mod egress;
 mod engine;
@@ -75,7 +75,6 @@ mod meter;
 pub mod packet;
 pub mod park;
 pub mod path;
-mod drop_port;
 mod policer;
 mod popped;
 pub mod port;
@@ -84,14 +83,15 @@ mod port_drops;
 mod port_qos;
 pub mod ports;
 pub mod program;
+pub mod residence;
 mod rewrite;
 pub mod rxq;
 mod rxq_backoff;
 mod shared;
 pub mod stages;
-pub mod residence;
 pub mod steering;
 pub mod tally;
+mod token_bucket;
 mod tracked;
 mod tunnel_ports;
 mod tunnels;
@@ -115,7 +115,7 @@ pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 
 #[cfg(test)]
-mod recirculation_tests;
+mod batch_tracking_tests;
 #[cfg(test)]
 mod bond_tests;
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod conntrack_tests;
 #[cfg(test)]
 mod eviction_tests;
 #[cfg(test)]
-mod small_batch_tests;
+mod extract_words_tests;
 #[cfg(test)]
 mod fragment_tests;
 #[cfg(test)]
@@ -133,13 +133,19 @@ mod helper_tests;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]
+mod open_offload_tests;
+#[cfg(test)]
 mod park_tests;
 #[cfg(test)]
 mod qos_tests;
 #[cfg(test)]
+mod recirculation_tests;
+#[cfg(test)]
 mod shared_rxq_tests;
 #[cfg(test)]
 mod slow_path_tests;
+#[cfg(test)]
+mod small_batch_tests;
 #[cfg(test)]
 mod steering_tests;
 #[cfg(test)]
@@ -147,10 +153,4 @@ mod tail_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod batch_tracking_tests;
-#[cfg(test)]
 mod tunnel_tests;
-#[cfg(test)]
-mod open_offload_tests;
-#[cfg(test)]
-mod extract_words_tests;

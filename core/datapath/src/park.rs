@@ -1,14 +1,13 @@
 //! Parked packets: those that wait in a worker for the answer to an upcall, and the order in which they continue.
 //!
-//! A *flow* here is a number that all packets of one 5-tuple of one ingress port have in common (`tuple`).
-//! The first packet of a flow that misses opens an entry, and its upcall carries the entry's ticket. While
-//! the entry exists, every later packet of the flow waits behind it. An answer removes the entry with all
-//! packets that wait. A packet that must wait again opens another entry with another ticket, so a late answer
-//! finds no entry.
+//! Here a *flow* is a hash of the ingress port and the 5-tuple (`flow_hash.rs`). The first packet of a flow that
+//! misses opens an entry, and its upcall carries the entry's ticket. While the entry exists, every later packet
+//! of the flow waits behind it. An answer removes the entry with all its packets. A packet that must wait again
+//! opens another entry with another ticket, so a late answer finds no entry.
 //!
-//! **Bounds.** A worker parks at most `worker` packets, a flow at most `flow` of them. A port may have as
-//! many parked packets as places are free (a dynamic threshold, Choudhury and Hahne 1998): a single port gets
-//! half of all places, and n ports with storms leave 1/(n+1) for the next port, without counting the ports.
+//! **Bounds.** A worker parks at most `worker` packets, and at most `flow` packets of one flow. A port may have
+//! as many parked packets as the worker may still park (a dynamic threshold, Choudhury and Hahne 1998): a single
+//! port gets half of the worker's limit, and n ports with storms leave 1/(n+1) for the next port.
 //!
 //! The code is pure: the parked item is a type parameter. Each worker has its own instance.
 
@@ -92,14 +91,14 @@ impl<T> Park<T> {
         self.flows.contains_key(&flow)
     }
 
-    fn room(&self, port: u32) -> bool {
+    fn has_capacity(&self, port: u32) -> bool {
         let used = self.ports.get(&port).copied().unwrap_or(0);
         used < self.limits.worker.saturating_sub(self.parked)
     }
 
     /// Returns whether a flow of this port may be opened.
     pub fn may_open(&self, port: u32) -> bool {
-        self.unanswered < self.limits.worker && self.room(port)
+        self.unanswered < self.limits.worker && self.has_capacity(port)
     }
 
     /// Parks the first packet of a flow, after `may_open`, and returns the ticket that its answer must carry.
@@ -123,8 +122,9 @@ impl<T> Park<T> {
     /// reached.
     pub fn append(&mut self, flow: u64, item: T) -> Result<(), T> {
         let Some(port) = self.flows.get(&flow).map(|w| w.port) else { return Err(item) };
-        let room = self.room(port);
-        let Some(waiting) = self.flows.get_mut(&flow).filter(|w| room && w.items.len() < self.limits.flow)
+        let has_capacity = self.has_capacity(port);
+        let Some(waiting) =
+            self.flows.get_mut(&flow).filter(|w| has_capacity && w.items.len() < self.limits.flow)
         else {
             return Err(item);
         };
@@ -197,7 +197,7 @@ mod tests {
             self.list.iter().find(|e| e.0 == flow).map(|e| e.2)
         }
 
-        fn room(&self, port: u32, limits: Limits) -> bool {
+        fn has_capacity(&self, port: u32, limits: Limits) -> bool {
             let used = self.list.iter().filter(|e| e.1 == port).count();
             used + self.list.len() < limits.worker
         }
@@ -219,7 +219,7 @@ mod tests {
                 prop_assert_eq!(park.waits(flow), naive.ticket(flow).is_some());
                 match what {
                     0..=2 if park.waits(flow) => {
-                        let fits = naive.room(port, limits) && naive.of(flow).len() < limits.flow;
+                        let fits = naive.has_capacity(port, limits) && naive.of(flow).len() < limits.flow;
                         prop_assert_eq!(park.append(flow, item).is_ok(), fits);
                         if fits {
                             let ticket = naive.ticket(flow).unwrap();
@@ -227,7 +227,7 @@ mod tests {
                         }
                     }
                     0..=2 => {
-                        prop_assert!(!park.may_open(port) || naive.room(port, limits));
+                        prop_assert!(!park.may_open(port) || naive.has_capacity(port, limits));
                         if park.may_open(port) {
                             naive.next += 1;
                             prop_assert_eq!(park.open(port, flow, item), naive.next);

@@ -405,7 +405,9 @@ fn pushes(ops: &[Op]) -> Option<Summary> {
         ops => ops,
     };
     match rest {
-        [Op::TunnelPush(push), Op::Output(port)] => Some(Summary::PushAndSend { port: *port, tunnel: push.port }),
+        [Op::TunnelPush(push), Op::Output(port)] => {
+            Some(Summary::PushAndSend { port: *port, tunnel: push.port })
+        }
         _ => None,
     }
 }
@@ -534,7 +536,10 @@ mod tests {
     #[test]
     fn the_last_operation_consumes() {
         let program = Program::compile(&[OUT, DpAction::PopVlan]);
-        assert_eq!((&program.ops[..], program.summary), (&[Op::Output(1)][..], Summary::Send { port: 1, does: 0 }));
+        assert_eq!(
+            (&program.ops[..], program.summary),
+            (&[Op::Output(1)][..], Summary::Send { port: 1, does: 0 })
+        );
         assert_eq!(Program::compile(&[]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan, OUT]).ops, [Op::PopVlan, Op::Output(1)]);

@@ -3,8 +3,8 @@
 use crate::port::{RX_BURST, RxQueue};
 use crate::port_count::QueueCount;
 use crate::ports::{Counters, SHORTEST};
+use crate::residence::{Histogram, ResidenceTimes, Scale, add};
 use crate::rxq_backoff::RxqBackoff;
-use crate::residence::{Histogram, Scale, ResidenceTimes, add};
 use crate::upcall_budget::Mix;
 use std::collections::BTreeMap;
 use std::sync::Arc;

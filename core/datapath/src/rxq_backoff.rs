@@ -24,7 +24,7 @@ pub(crate) enum Others {
     Nothing,
     Some,
     /// A full burst.
-    More,
+    FullBurst,
 }
 
 impl Others {
@@ -32,7 +32,7 @@ impl Others {
         match packets {
             0 => Others::Nothing,
             n if n < RX_BURST as u64 => Others::Some,
-            _ => Others::More,
+            _ => Others::FullBurst,
         }
     }
 }
@@ -57,7 +57,7 @@ impl RxqBackoff {
         self.left = match others {
             Others::Nothing => 0,
             Others::Some => self.left.saturating_sub(PARTS_OF_ITERATION),
-            Others::More => self.left - 1,
+            Others::FullBurst => self.left - 1,
         };
         self.left != 0
     }
@@ -113,7 +113,7 @@ mod tests {
         let mut backoff = RxqBackoff::default();
         (0..20).for_each(|_| backoff.polled(32, 32));
         (0..6).for_each(|_| backoff.polled(32, 3));
-        assert!(!backoff.skips(Others::More));
+        assert!(!backoff.skips(Others::FullBurst));
     }
 
     #[test]

@@ -18,11 +18,11 @@ use crate::path::{answers, execute, meter, park, receive, run, slow_path, transm
 use crate::port::{FrameBatch, RX_BURST, RxQueue};
 use crate::ports::{Ports, SHARED_RX};
 use crate::program::Program;
+use crate::residence::Scale;
 use crate::rxq::Rxq;
 use crate::rxq_backoff::Others;
 use crate::shared::Shared;
 use crate::stages::{PathStage, Sampler, StageClock, StageTimes};
-use crate::residence::Scale;
 use crate::tally::{CacheView, Event, SharedTally, Tally};
 use crate::upcalls::Wake;
 use classifier::megaflow::{Contexts, Megaflow};
@@ -222,10 +222,10 @@ impl Worker {
         busy
     }
 
-    /// As `poll_with`, for a thread that runs one iteration after the other. The iteration began when the counter was
-    /// `start`: reading the counter takes longer than checking for packets. Of busy iterations only one in
-    /// [`PUBLISH`] publishes the counters, because that takes as long as a part of a small burst's work; an idle one, a
-    /// sleep and a [`rest`](Self::rest) always do.
+    /// As `poll_with`, for a thread that runs one iteration after the other. `start` is the counter at the beginning of
+    /// the iteration, passed by the caller because reading the counter takes longer than checking for packets. Only one
+    /// in [`PUBLISH`] busy iterations publishes the counters, because publishing is a noticeable part of the work on a
+    /// small burst. Idle iterations, sleeps and [`rest`](Self::rest) always publish them.
     #[inline]
     pub fn poll_from(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         let busy = self.iterate(now, start, counter);
@@ -272,7 +272,7 @@ impl Worker {
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
                     let brought = Others::of(q.in_iteration);
-                    parking.budget.received(q.in_iteration, brought == Others::More, &mut q.mix);
+                    parking.budget.received(q.in_iteration, brought == Others::FullBurst, &mut q.mix);
                     let overflow = std::mem::take(&mut parking.overflow);
                     q.backoff.polled(q.in_iteration, overflow);
                     served = if overflow == 0 { served.max(brought) } else { served };
@@ -287,7 +287,7 @@ impl Worker {
         }
         (self.served, self.held) = (served, held);
         self.finish(now, Some(at));
-        answered |= park::ask(&self.shared, &mut self.engine);
+        answered |= park::send_upcalls(&self.shared, &mut self.engine);
         self.engine.tally.add(Event::Iterations, 1);
         let of_check = self.engine.tally.get(Event::Iterations) % CACHE_CHECK;
         if of_check < 2 {
@@ -299,7 +299,8 @@ impl Worker {
         busy
     }
 
-    /// After every 1,024th iteration (`first`): maintains the cache and lets the next iteration be timed; after that one: ends its sample.
+    /// Called after every 1,024th iteration (`first`) and after the one that follows. The first call maintains the cache and begins
+    /// to time an iteration by stage; the second call ends that sample.
     #[cold]
     fn check(&mut self, first: bool, packets: u64, now: Millis) {
         if first {
@@ -362,8 +363,7 @@ impl Worker {
         self.rxqs.iter_mut().filter(|q| q.in_iteration != 0).map(|q| (q.in_iteration, q.queue.waiting()))
     }
 
-    /// Sends the packets that are held for others to join them (`Datapath::set_tx_hold`). Call it before a
-    /// sleep.
+    /// Sends the packets that are held back for a larger burst (`Datapath::set_tx_hold`). Call it before a sleep.
     pub fn send_held(&mut self) {
         transmit::end_iteration(&mut self.engine, None);
     }

@@ -39,8 +39,9 @@ pub struct Unified<B: Bucket = Narrow> {
     lookups: u64,
     evictions: u64,
     too_large: bool,
-    /// Number of look-ups when it last increased, and when that was.
+    /// `ever` when it last changed, and the time of that.
     seen: (u64, Millis),
+    /// Number of look-ups since the cache was created.
     ever: u64,
     limits: (usize, usize),
     advise: Option<Advise>,

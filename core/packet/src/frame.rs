@@ -11,7 +11,7 @@
 //! worker normally allocates nothing. The numbers of kept buffers and of buffers in use are bounded.
 
 use crate::offload::{Note, Offload};
-use crate::vouched::{Stated, Vouched};
+use crate::rx_checksums::{RxChecksum, RxChecksums};
 pub use buffer::Lender;
 pub use buffer::tail::{Outside, PIECES_MAX, Piece, Tail};
 use buffer::{Buffer, Release, Returns, Source};
@@ -85,8 +85,8 @@ impl Frame {
     }
 
     /// What the device which received the frame stated about its checksums.
-    pub fn vouched(&self) -> Option<Vouched> {
-        self.offload_state.vouched()
+    pub fn rx_checksums(&self) -> Option<RxChecksums> {
+        self.offload_state.rx_checksums()
     }
 
     /// Length of the longest packet that results from the frame, to compare with an MTU.
@@ -96,18 +96,18 @@ impl Frame {
     }
 
     /// What is known about the checksum of the outermost IPv4 header, and about the transport checksum after it. Both are
-    /// [`Stated::Nothing`] if [`Frame::has_offload_state`] is false.
-    pub fn stated(&self) -> [Stated; 2] {
-        match self.vouched() {
-            Some(vouched) => [vouched.ip, vouched.transport],
-            None if self.offload().csum.is_some() => [Stated::Nothing, Stated::Open],
-            None => [Stated::Nothing; 2],
+    /// [`RxChecksum::Nothing`] if [`Frame::has_offload_state`] is false.
+    pub fn stated(&self) -> [RxChecksum; 2] {
+        match self.rx_checksums() {
+            Some(stated) => [stated.ip, stated.transport],
+            None if self.offload().csum.is_some() => [RxChecksum::Nothing, RxChecksum::Open],
+            None => [RxChecksum::Nothing; 2],
         }
     }
 
     /// Records what a device stated about checksums. The frame must have no unfinished offloads.
-    pub fn set_vouched(&mut self, vouched: Vouched) {
-        self.offload_state = Note::of_vouched(vouched);
+    pub fn set_rx_checksums(&mut self, stated: RxChecksums) {
+        self.offload_state = Note::of_rx_checksums(stated);
     }
 
     /// Returns whether there are unfinished offloads, or statements of a device about checksums.
@@ -131,9 +131,9 @@ impl Frame {
     #[inline]
     pub fn shift_offload(&mut self, by: i16) {
         if self.has_offload_state() {
-            match self.vouched() {
-                Some(vouched) => {
-                    self.set_vouched(Vouched { l4: vouched.l4.saturating_add_signed(by), ..vouched })
+            match self.rx_checksums() {
+                Some(stated) => {
+                    self.set_rx_checksums(RxChecksums { l4: stated.l4.saturating_add_signed(by), ..stated })
                 }
                 None => {
                     let mut offload = self.offload();

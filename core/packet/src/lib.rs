@@ -15,10 +15,10 @@ pub mod nd;
 pub mod nsh;
 pub mod offload;
 pub mod queue;
+pub mod rx_checksums;
 pub mod segment;
 mod view;
 pub mod vnet;
-pub mod vouched;
 
 pub use ether::{Arp, Ethernet, ethertype};
 pub use ip::{Ipv4, Ipv6, ipproto};

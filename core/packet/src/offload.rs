@@ -9,9 +9,9 @@
 //! complemented, so a change of IP addresses is added to it, and a change of ports does not affect it; a frame to be
 //! segmented has such a checksum.
 
+use crate::rx_checksums::{RX_CHECKSUMS, RxChecksums};
 use crate::segment;
 pub use crate::segment::GsoKind;
-use crate::vouched::{VOUCHED, Vouched};
 
 /// Maximum number of segments per frame: 64 KB in segments smaller than those of any TCP. A sender that asks for more
 /// could make the switch send thousands of packets for one.
@@ -78,16 +78,16 @@ impl Note {
     }
 
     /// A note that there is nothing to do, and what a device stated about checksums.
-    pub(crate) fn of_vouched(vouched: Vouched) -> Note {
-        Note(vouched.word())
+    pub(crate) fn of_rx_checksums(stated: RxChecksums) -> Note {
+        Note(stated.word())
     }
 
-    pub(crate) fn vouched(self) -> Option<Vouched> {
-        Vouched::of_word(self.0)
+    pub(crate) fn rx_checksums(self) -> Option<RxChecksums> {
+        RxChecksums::of_word(self.0)
     }
 
     pub(crate) fn offload(self) -> Offload {
-        if self.0 & VOUCHED != 0 {
+        if self.0 & RX_CHECKSUMS != 0 {
             return Offload::default();
         }
         let part = |shift: u32| (self.0 >> shift) as u16;

@@ -13,7 +13,7 @@
 //! table.rs     all incomplete datagrams
 //! settings.rs  switches, limits, counters
 //! reassembly.rs  `Reassembly`: the table that threads share
-//! whole.rs     assembles a datagram from its fragments
+//! assemble.rs  assembles a datagram from its fragments
 //! text.rs      datagrams as `dpctl/ipf-get-status -m` prints them
 //! ```
 //!
@@ -26,6 +26,7 @@
 //! * When the table is full, the port with the most fragments loses its oldest datagram; if one source of this port holds more
 //!   fragments than the largest datagram has, the oldest of that source. So a flood from one source or port does not affect others.
 
+mod assemble;
 mod chain;
 mod datagram;
 mod header;
@@ -35,7 +36,6 @@ mod settings;
 mod shares;
 mod table;
 mod text;
-mod whole;
 
 pub use datagram::{Datagram, Part};
 pub use header::{Content, Fragment, may_be_fragment, read};

@@ -80,14 +80,14 @@ impl<T> Drop for Shared<T> {
 }
 
 /// Allocates `n` values without touching them, or fewer if there is not enough address space.
-fn room<T>(mut n: usize) -> Box<[Value<T>]> {
-    let mut room = Vec::new();
-    while room.try_reserve_exact(n).is_err() {
+fn allocate<T>(mut n: usize) -> Box<[Value<T>]> {
+    let mut values = Vec::new();
+    while values.try_reserve_exact(n).is_err() {
         n /= 2;
     }
-    // SAFETY: there is room for `n`, and an `UnsafeCell<MaybeUninit<T>>` may hold any bytes, and none at all.
-    unsafe { room.set_len(n) };
-    room.into_boxed_slice()
+    // SAFETY: there is space for `n` values, and an `UnsafeCell<MaybeUninit<T>>` may hold any bytes, and none at all.
+    unsafe { values.set_len(n) };
+    values.into_boxed_slice()
 }
 
 /// The shared side, which creates readers.
@@ -113,7 +113,7 @@ impl<T> Arena<T> {
     /// Makes an empty arena for up to `capacity` records, and its publisher. If memory is missing, its capacity is
     /// zero.
     pub fn new(capacity: usize) -> (Arena<T>, Publisher<T>) {
-        let values = room(capacity);
+        let values = allocate(capacity);
         // FREE is zero.
         let Some(states) = zeros(values.len()) else { return Arena::new(0) };
         let shared = Arc::new(Shared { states, values, epochs: Epochs::new() });

@@ -1,6 +1,6 @@
 //! Counts of verified outer checksums.
 
-use packet::vouched::Stated;
+use packet::rx_checksums::RxChecksum;
 
 /// How many outer checksums were verified, and how many were wrong. What a device stated about a checksum replaces the
 /// verification.
@@ -18,7 +18,7 @@ pub struct Checks {
 
 impl Checks {
     /// Returns whether the checksum of an IPv4 header is right, and counts.
-    pub(crate) fn is_ip_right(&mut self, stated: Stated, verify: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn is_ip_right(&mut self, stated: RxChecksum, verify: impl FnOnce() -> bool) -> bool {
         let is_right = stated.is_right(|| {
             self.ip += 1;
             verify()
@@ -28,7 +28,7 @@ impl Checks {
     }
 
     /// Returns whether a UDP checksum is right, and counts.
-    pub(crate) fn is_udp_right(&mut self, stated: Stated, verify: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn is_udp_right(&mut self, stated: RxChecksum, verify: impl FnOnce() -> bool) -> bool {
         let is_right = stated.is_right(|| {
             self.udp += 1;
             verify()

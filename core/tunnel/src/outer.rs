@@ -6,7 +6,7 @@ use crate::wire::{self, flag};
 use flow::Tunnel;
 use packet::checksum;
 use packet::ip::Fragment;
-use packet::vouched::Stated;
+use packet::rx_checksums::RxChecksum;
 use packet::{Ipv4, Ipv6};
 
 /// A parsed outer IP header.
@@ -24,7 +24,11 @@ pub(crate) struct Outer<'a> {
 }
 
 /// Parses Ethernet and IP. VLAN tags were removed before. `stated`: about the checksum of an IPv4 header.
-pub(crate) fn outer<'a>(frame: &'a [u8], stated: Stated, checks: &mut Checks) -> Result<Outer<'a>, PopError> {
+pub(crate) fn outer<'a>(
+    frame: &'a [u8],
+    stated: RxChecksum,
+    checks: &mut Checks,
+) -> Result<Outer<'a>, PopError> {
     let rest = frame.get(wire::ETHERNET..).ok_or(PopError::Short)?;
     match frame.get(12..14) {
         Some([0x08, 0x00]) => v4(rest, stated, checks),
@@ -33,7 +37,7 @@ pub(crate) fn outer<'a>(frame: &'a [u8], stated: Stated, checks: &mut Checks) ->
     }
 }
 
-fn v4<'a>(rest: &'a [u8], stated: Stated, checks: &mut Checks) -> Result<Outer<'a>, PopError> {
+fn v4<'a>(rest: &'a [u8], stated: RxChecksum, checks: &mut Checks) -> Result<Outer<'a>, PopError> {
     let first = *rest.first().ok_or(PopError::Short)?;
     if first >> 4 != 4 {
         return Err(PopError::Version);

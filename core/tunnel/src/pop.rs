@@ -7,11 +7,11 @@ use crate::pop_kinds;
 use crate::popped::{PopError, Popped, Reading};
 use crate::wire::{self, flag};
 use packet::checksum;
-use packet::vouched::Stated;
+use packet::rx_checksums::RxChecksum;
 
 /// Checks and reads the outer header of a frame that was received by a tunnel of this kind.
 pub fn pop(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {
-    pop_counted(kind, frame, [Stated::Nothing; 2], &mut Checks::default())
+    pop_counted(kind, frame, [RxChecksum::Nothing; 2], &mut Checks::default())
 }
 
 /// As [`pop`], with what a device [stated](packet::frame::Frame::stated) about the checksums of the outer headers; counts
@@ -19,7 +19,7 @@ pub fn pop(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {
 pub fn pop_counted<'a>(
     kind: Kind,
     frame: &'a [u8],
-    stated: [Stated; 2],
+    stated: [RxChecksum; 2],
     checks: &mut Checks,
 ) -> Result<Popped<'a>, PopError> {
     let mut popped = read(kind, frame, stated, checks)?;
@@ -36,7 +36,7 @@ pub(crate) const PADDED_MAX: usize = 64;
 fn read<'a>(
     kind: Kind,
     frame: &'a [u8],
-    [ip, transport]: [Stated; 2],
+    [ip, transport]: [RxChecksum; 2],
     checks: &mut Checks,
 ) -> Result<Popped<'a>, PopError> {
     let outer = outer(frame, ip, checks)?;
@@ -58,7 +58,7 @@ fn of_protocol(outer: Outer<'_>, proto: u8) -> Result<Reading<'_>, PopError> {
     Ok(Reading { tunnel: outer.tunnel, data: outer.payload, at: outer.at })
 }
 
-fn udp<'a>(outer: Outer<'a>, stated: Stated, checks: &mut Checks) -> Result<Reading<'a>, PopError> {
+fn udp<'a>(outer: Outer<'a>, stated: RxChecksum, checks: &mut Checks) -> Result<Reading<'a>, PopError> {
     let (pseudo, payload) = (outer.pseudo, outer.payload);
     let mut reading = of_protocol(outer, wire::PROTO_UDP)?;
     let (udp, data) = packet::Udp::parse(payload).ok_or(PopError::Short)?;

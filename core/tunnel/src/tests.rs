@@ -254,14 +254,14 @@ fn invalid_headers_have_reasons() {
 /// What a device stated replaces the verification of a checksum, and only verified checksums count as verified.
 #[test]
 fn checksums_are_counted() {
-    use packet::vouched::Stated;
+    use packet::rx_checksums::RxChecksum;
     let kind = Kind::Vxlan { gbp: false };
     let (t, shape) = (Tunnel { flags: wire::flag::CSUM, ..tunnel(1) }, Shape::default());
     let good = pushed(&build(&request(kind, V4, &t, &shape)).unwrap(), &FRAME, &PerPacket::default());
     let (mut wrong_ip, mut wrong_udp) = (good.clone(), good.clone());
     wrong_ip[24] ^= 1;
     wrong_udp[40] ^= 1;
-    let (none, bad, right) = (Stated::Nothing, Stated::Wrong, Stated::Right(0));
+    let (none, bad, right) = (RxChecksum::Nothing, RxChecksum::Wrong, RxChecksum::Right(0));
     for (frame, stated, refused, counts) in [
         (&good, [none, none], false, [1, 0, 1, 0]),
         (&wrong_ip, [none, none], true, [1, 1, 0, 0]),
@@ -269,7 +269,7 @@ fn checksums_are_counted() {
         (&good, [bad, none], true, [0, 1, 0, 0]),
         (&good, [none, bad], true, [1, 0, 0, 1]),
         (&wrong_ip, [right, none], false, [0, 0, 1, 0]),
-        (&wrong_udp, [Stated::Open, Stated::Open], false, [0, 0, 0, 0]),
+        (&wrong_udp, [RxChecksum::Open, RxChecksum::Open], false, [0, 0, 0, 0]),
     ] {
         let mut checks = Checks::default();
         let popped = pop_counted(kind, frame, stated, &mut checks);

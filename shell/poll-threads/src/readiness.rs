@@ -1,5 +1,5 @@
-//! Which queues of a worker have packets, if it sleeps while none has: with many ports it polls only those, and sleeps on
-//! one descriptor.
+//! Readiness of rx queues, for a worker that sleeps while no queue has packets: with many ports it polls only the queues
+//! that have packets, and it sleeps on one descriptor.
 
 use crate::mailbox::Key;
 use rustix::buffer::spare_capacity;

@@ -12,16 +12,16 @@
 
 mod control;
 mod lanes;
+mod offered;
 mod queue;
 mod running;
-mod offered;
 mod set;
 #[cfg(test)]
 mod tests;
 
 pub use lanes::{Batch, OVERHEAD, Record};
-pub(crate) use queue::CapturedQueue;
-pub use running::{CAPTURES_MAX, Capture, CaptureClock, CaptureCounts, CaptureSpec};
 pub(crate) use offered::Offered;
 pub use offered::Side;
+pub(crate) use queue::CapturedQueue;
+pub use running::{CAPTURES_MAX, Capture, CaptureClock, CaptureCounts, CaptureSpec};
 pub(crate) use set::Captures;

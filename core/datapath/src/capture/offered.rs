@@ -1,7 +1,7 @@
 //! A packet as it is offered to captures.
 
-use crate::packet::Meta;
 use crate::drop_port::DropPort;
+use crate::packet::Meta;
 use dpif::DropReason;
 use units::Ufid;
 

@@ -160,7 +160,11 @@ impl Capture {
     /// Copies a packet if it is wanted. `lane`: of the calling thread, so that threads do not contend for one.
     pub(crate) fn offer(&self, lane: usize, offered: &Offered<'_>) {
         let known = self.spec.megaflow.is_none_or(|ufid| offered.megaflow == Some(ufid));
-        if !known || !self.wants_port(offered.port) || !self.wants_side(offered) || !self.passes_filter(offered) {
+        if !known
+            || !self.wants_port(offered.port)
+            || !self.wants_side(offered)
+            || !self.passes_filter(offered)
+        {
             return;
         }
         let number = self.wanted.fetch_add(1, Ordering::Relaxed);

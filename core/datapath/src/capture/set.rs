@@ -1,9 +1,9 @@
 //! The captures of a datapath, as workers and ports hold them.
 
-use super::running::Capture;
 use super::offered::{Offered, Side};
-use crate::packet::Meta;
+use super::running::Capture;
 use crate::drop_port::DropPort;
+use crate::packet::Meta;
 use dpif::DropReason;
 use std::sync::Arc;
 use units::WorkerId;

@@ -23,8 +23,14 @@ pub(super) fn looked_up(guard: &Megaflows<'_>, engine: &mut Engine) {
         let index = batch.found.get(if batch.alike { 0 } else { i }).copied().unwrap_or(NONE);
         let Some(megaflow) = guard.get(index).filter(|_| index != NONE) else { continue };
         let (meta, megaflow) = (batch.meta(i), Some(megaflow.payload.ufid));
-        let offered =
-            Offered { side: Side::Rx, port: meta.in_port, bytes: frame.bytes(), meta, megaflow, upcall: false };
+        let offered = Offered {
+            side: Side::Rx,
+            port: meta.in_port,
+            bytes: frame.bytes(),
+            meta,
+            megaflow,
+            upcall: false,
+        };
         captures.offer(lane, &offered);
     }
 }

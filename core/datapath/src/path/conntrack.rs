@@ -20,7 +20,7 @@ use cpu::{Level, Line, Stage};
 use flow::flow::ct_state::{INVALID, TRACKED};
 use flow::flow::frag;
 use packet::ethertype;
-use packet::vouched::Stated;
+use packet::rx_checksums::RxChecksum;
 use units::Millis;
 
 /// Number of packets whose connections are looked up together.
@@ -74,7 +74,7 @@ fn tagged(data: &[u8]) -> (u16, &[u8]) {
 
 /// What is known of the checksums of a packet with this `ct_state`: an earlier `ct` has verified them, or what a device stated.
 #[inline(always)]
-fn sums_of(frame: &Frame, state: u8) -> [Stated; 2] {
+fn sums_of(frame: &Frame, state: u8) -> [RxChecksum; 2] {
     if state & (TRACKED | INVALID) == TRACKED {
         VERIFIED
     } else if frame.has_offload_state() {

@@ -3,16 +3,15 @@
 //! The result equals that of `flow::extract`; a test compares the two. At every depth from the addresses on,
 //! the TCP flags are read too, because statistics contain them.
 
-mod params;
-mod network;
 mod byte_order;
+mod network;
+mod params;
 mod parse;
 mod shape;
 
 use crate::batch::{BATCH, Batch};
 use crate::packet::Meta;
 use crate::port::Frame;
-use params::{ANY, Params, L2, L3, L4, WIDE};
 use classifier::megaflow::convert::{ext_of, line_of, options_of};
 use classifier::megaflow::{Depth, Key, NSH_WORDS, Words, bits};
 use cpu::{Level, Line, Stage};
@@ -20,6 +19,7 @@ use flow::{Flow, VLAN_CFI};
 use network::{GROUP_WORD, MPLS_WORDS, NEIGHBOUR_WORDS};
 use packet::ether::ethertype;
 use packet::ip::ipproto;
+use params::{ANY, L2, L3, L4, Params, WIDE};
 use parse::Parse;
 use shape::{AHEAD, Fresh, Keys, RecirculatedBases};
 
@@ -162,7 +162,8 @@ fn fill_any(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
     if depth < Depth::Wide {
         return;
     }
-    let mut is_whole = words & other_header_words(line) != 0 || meta.packet_type != 0 || meta.has_words(words);
+    let mut is_whole =
+        words & other_header_words(line) != 0 || meta.packet_type != 0 || meta.has_words(words);
     if !is_whole && line[1] as u16 == ethertype::IPV6 {
         match ipv6_words(data, line) {
             Some(six) => batch.exts.iter_mut().zip(six).for_each(|(column, word)| column[i] = word),

@@ -8,9 +8,11 @@
 
 use super::execute::run_one;
 use super::megaflows::Megaflows;
-use super::push::{Pushes, push_whole};
-use super::recirculate::{self, common_recirculation, recirculation_now, recirculation_of_all, recirculations};
 use super::per_packet::{self, PerPacket};
+use super::push::{Pushes, push_whole};
+use super::recirculate::{
+    self, common_recirculation, recirculation_now, recirculation_of_all, recirculations,
+};
 use super::{balance, conntrack, frames, recent};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;

@@ -11,7 +11,6 @@ pub mod classify;
 pub(crate) mod conntrack;
 pub mod execute;
 pub mod extract;
-pub(crate) mod small_batch;
 pub(crate) mod fragments;
 pub(crate) mod frames;
 pub mod group;
@@ -20,14 +19,15 @@ pub mod megaflows;
 pub(crate) mod meter;
 mod output;
 pub(crate) mod park;
+mod per_packet;
 mod prepare;
 mod push;
 pub mod receive;
 pub mod recent;
+mod recirculate;
 pub(crate) mod shadow;
 pub(crate) mod slow_path;
-mod recirculate;
-mod per_packet;
+pub(crate) mod small_batch;
 pub mod transmit;
 mod tunnel;
 pub mod upcall;
@@ -39,8 +39,8 @@ use crate::stages::PathStage;
 use crate::tally::Event;
 use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth};
 use cpu::{Level, Stage};
-use small_batch::{SMALL, SmallBatch};
 use megaflows::Megaflows;
+use small_batch::{SMALL, SmallBatch};
 use units::Millis;
 
 /// Processes the engine's batch, whose packets were all received by this port, and then the packets
@@ -84,7 +84,7 @@ pub(crate) fn pass_all(
     now: Millis,
 ) {
     if engine.parking.is_some() {
-        park::waiting(shared, guard, engine, now);
+        park::join_parked(shared, guard, engine, now);
     }
     let sent = match (engine.batch.len(), context) {
         (0, _) => true,

@@ -1,11 +1,13 @@
 //! Park: packets without a megaflow are parked and upcalls are sent for them; later packets of their flows
 //! wait behind them until the answer.
 //!
-//! Three rules keep the order of a flow. Before a batch is looked up, packets whose flow is parked join it
-//! ([`waiting`]). A packet that was found after a packet of the same flow that was not becomes a miss as
-//! well, because a megaflow may have been published between the two look-ups ([`hold_back`]). And the packets
-//! of an answered flow continue together, each looked up again, before anything else is received
-//! ([`answers`](super::answers)).
+//! Three rules keep the order of a flow:
+//!
+//! 1. Before a batch is looked up, its packets of parked flows are parked behind them ([`join_parked`]).
+//! 2. After a miss, later packets of the same flow in the batch are misses too, even if their look-up finds a
+//!    megaflow: it may have been published between the two look-ups ([`hold_back`]).
+//! 3. The packets of an answered flow continue together, each looked up again, before other packets are
+//!    received ([`answers`](super::answers)).
 //!
 //! Only ports that have parked packets pay for this: without them, each batch costs a comparison.
 
@@ -36,7 +38,7 @@ pub(crate) fn begin(shared: &Shared, engine: &mut Engine) -> bool {
 /// Ends an iteration: queues upcalls and returns memory. Returns true if the queue was locked: the worker
 /// must not sleep.
 #[inline]
-pub(crate) fn ask(shared: &Shared, engine: &mut Engine) -> bool {
+pub(crate) fn send_upcalls(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
     !(parking.outbox.is_empty() && parking.spent.is_empty()) && submit(shared, parking)
 }
@@ -51,9 +53,9 @@ fn submit(shared: &Shared, parking: &mut Parking) -> bool {
     any && !shared.upcalls.submit(outbox, spent)
 }
 
-/// Parks packets of the batch whose flow is parked behind it.
+/// Parks the packets of the batch whose flow is parked, behind the earlier packets of the flow.
 #[inline]
-pub(crate) fn waiting(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
+pub(crate) fn join_parked(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
     let Engine { batch, parking: Some(parking), .. } = engine else { return };
     if parking.park.is_empty() || batch.is_empty() || !parking.park.any_of(batch.meta(0).in_port) {
         return;

@@ -53,7 +53,7 @@ pub(super) fn finish_numbered(engine: &mut Engine, group: &mut Vec<Packet>, mut 
 fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
     let note = p.frame.offload();
     if note.gso.is_none() && note.finish(p.frame.bytes_mut(), |_| ()).is_some() {
-        if p.frame.vouched().is_none() {
+        if p.frame.rx_checksums().is_none() {
             p.frame.set_offload(Default::default());
         }
         return finished.push(p);

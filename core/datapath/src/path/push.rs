@@ -30,7 +30,9 @@ impl<'g> Pushes<'g> {
     pub(super) fn of(guard: &'g Megaflows<'_>, engine: &Engine) -> Option<Pushes<'g>> {
         let Engine { batch, ports, .. } = engine;
         let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
-        let Summary::PushAndSend { port, .. } = records.get(*found.first()?)?.payload.summary else { return None };
+        let Summary::PushAndSend { port, .. } = records.get(*found.first()?)?.payload.summary else {
+            return None;
+        };
         let mut pushes = Pushes { programs: [None; BATCH], port, rewrites: false, fast: true, open: false };
         for (&index, place) in found.iter().zip(&mut pushes.programs) {
             let program = &records.get(index)?.payload;
@@ -98,7 +100,7 @@ fn finish_sums(frames: &mut FrameBatch) -> bool {
 
 #[inline(never)]
 fn finish_sum(frame: &mut Frame) -> bool {
-    if frame.vouched().is_some() {
+    if frame.rx_checksums().is_some() {
         return false;
     }
     let done = frame.offload().finish(frame.bytes_mut(), |_| ()).is_some();

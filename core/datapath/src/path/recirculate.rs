@@ -43,19 +43,24 @@ pub(super) fn common_recirculation(guard: &Megaflows<'_>, engine: &Engine) -> Op
     let summary = records.get(*found.first()?)?.payload.summary;
     let recirculation = Recirculation::of(summary)?;
     let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.summary == summary));
-    (same && may_go_now(engine, recirculation.hashes()) && may_track(engine, recirculation.tracks())).then_some(recirculation)
+    (same && may_go_now(engine, recirculation.hashes()) && may_track(engine, recirculation.tracks()))
+        .then_some(recirculation)
 }
 
 /// The recirculation of each packet of the batch, if all packets may be looked up again at once.
 #[inline(always)]
-pub(super) fn recirculations(guard: &Megaflows<'_>, engine: &Engine) -> Option<[Option<Recirculation>; BATCH]> {
+pub(super) fn recirculations(
+    guard: &Megaflows<'_>,
+    engine: &Engine,
+) -> Option<[Option<Recirculation>; BATCH]> {
     let mut all = [None; BATCH];
     let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
     for (&index, place) in found.iter().zip(&mut all) {
         *place = Some(Recirculation::of(guard.get(index)?.payload.summary)?);
     }
     let any = |is: fn(Recirculation) -> bool| all.iter().flatten().any(|recirculation| is(*recirculation));
-    (may_go_now(engine, any(Recirculation::hashes)) && may_track(engine, any(Recirculation::tracks))).then_some(all)
+    (may_go_now(engine, any(Recirculation::hashes)) && may_track(engine, any(Recirculation::tracks)))
+        .then_some(all)
 }
 
 /// Returns whether the packets may be tracked in the batch: no packet may be a fragment.
@@ -86,7 +91,9 @@ fn finish(engine: &mut Engine, recirculation: Recirculation) {
     let (mut left, keys) = (batch.all(), batch.keys().min(BATCH));
     match recirculation.first {
         First::Nothing | First::Track => {
-            return batch.lines[..keys].iter_mut().for_each(|line| recirculate_line(line, recirculation.id, None));
+            return batch.lines[..keys]
+                .iter_mut()
+                .for_each(|line| recirculate_line(line, recirculation.id, None));
         }
         First::Hash { symmetric: false, basis } if !batch.alike => {
             left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: recirculation.id, basis });

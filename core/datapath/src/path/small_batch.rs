@@ -6,9 +6,9 @@
 
 use super::extract::{Short, read_short};
 use super::megaflows::Megaflows;
+use super::per_packet::finish;
 use super::recent::{PAUSE, slot};
 use super::shadow;
-use super::per_packet::finish;
 use crate::batch::Batch;
 use crate::engine::Engine;
 use crate::program::{COPIES, Program, REWRITES, Summary};

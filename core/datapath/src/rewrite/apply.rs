@@ -1,7 +1,7 @@
 //! A compiled rewrite, and its application to packets.
 
-use super::patch::{HALF, Head, Patch, load, load_half, store, store_half};
 use super::checksum::Checksum;
+use super::patch::{HALF, Head, Patch, load, load_half, store, store_half};
 use packet::frame::{Frame, REACH};
 
 /// Eight bytes of the window, of which some bits are compared or written.

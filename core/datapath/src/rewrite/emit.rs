@@ -1,10 +1,10 @@
 //! Makes a [`Rewrite`] from the expected header at the end of a run.
 
 use super::apply::{Kind, Lengths, More, Moved, Rewrite, Word};
+use super::checksum::Checksum;
 use super::compile::{Run, checksum_of};
 use super::expected::{Byte, Expected, HEADER};
 use super::patch::{HALF, Patch};
-use super::checksum::Checksum;
 use packet::ipproto;
 
 impl Run {
@@ -85,7 +85,13 @@ impl Run {
 
     /// The update of the checksum at `field` for a change of these ranges (start and length). Old bytes that
     /// the megaflow does not match are read from each packet.
-    fn sum(&mut self, e: &Expected, window: Window, field: usize, ranges: &[(usize, usize)]) -> Option<Checksum> {
+    fn sum(
+        &mut self,
+        e: &Expected,
+        window: Window,
+        field: usize,
+        ranges: &[(usize, usize)],
+    ) -> Option<Checksum> {
         let mut constant = 0u64;
         let mut old = Vec::new();
         for at in ranges.iter().flat_map(|&(start, len)| (start..start + len).step_by(2)) {

@@ -12,12 +12,12 @@
 //! cannot corrupt packets.
 
 mod apply;
+mod checksum;
 mod compile;
 mod emit;
 mod expected;
 mod patch;
 mod shared;
-mod checksum;
 #[cfg(test)]
 mod tests;
 

@@ -4,8 +4,8 @@
 use packet::checksum;
 use packet::frame::Frame;
 use packet::offload::{Offload, PartialChecksum};
+use packet::rx_checksums::{RxChecksum as Mark, RxChecksums};
 use packet::segment::{self, Layout};
-use packet::vouched::{Stated as Mark, Vouched};
 use settings::Setting;
 use settings::options::{
     DUMMY_OL_IP_RX_CSUM_SET_BAD, DUMMY_OL_IP_RX_CSUM_SET_GOOD, DUMMY_OL_IP_RX_CSUM_SET_PARTIAL,
@@ -169,18 +169,18 @@ impl Checksums {
             None => {}
         }
         if [ip, transport] != [Mark::Nothing; 2] {
-            frame.set_vouched(Vouched { l4, ip_words: words, ip, transport, udp: at.udp });
+            frame.set_rx_checksums(RxChecksums { l4, ip_words: words, ip, transport, udp: at.udp });
         }
     }
 
     /// Changes a packet to what a device with these offloads sends. A stated checksum that has changed since is
     /// computed again.
-    pub(super) fn sent(&self, bytes: &mut [u8], vouched: Vouched) {
-        let (good_ip, good) = (vouched.ip.right(), vouched.transport.right());
+    pub(super) fn sent(&self, bytes: &mut [u8], stated: RxChecksums) {
+        let (good_ip, good) = (stated.ip.right(), stated.transport.right());
         if good_ip.is_none() && good.is_none() {
             return;
         }
-        let inner = Place { l3: vouched.l3(), l4: vouched.l4.into(), udp: vouched.udp };
+        let inner = Place { l3: stated.l3(), l4: stated.l4.into(), udp: stated.udp };
         let outer = segment::layout(bytes).filter(|outer| outer.l4 != inner.l4);
         let (ip_at, sum_at) = (inner.l3 + IP_SUM, inner.sum_at());
         let old_ip = good_ip.filter(|old| get(bytes, ip_at) != Some(*old));

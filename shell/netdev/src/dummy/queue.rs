@@ -77,8 +77,8 @@ impl TxQueue for DummyTx {
             if state.segment_size > 0 {
                 offload.gso = None;
             }
-            if let Some(vouched) = frame.vouched() {
-                state.checksums.sent(frame.bytes_mut(), vouched);
+            if let Some(stated) = frame.rx_checksums() {
+                state.checksums.sent(frame.bytes_mut(), stated);
             }
             match offload.finish(frame.bytes_mut(), |packet| state.sent(packet, self.qid)) {
                 Some(_) => {

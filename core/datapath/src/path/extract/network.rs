@@ -1,7 +1,7 @@
 //! The headers after the Ethernet header and its tags: how the line and the words of a packet are read from each.
 
-use super::params::Params;
 use super::byte_order::{ADDRESSES, BYTE_ORDERS, NETWORK, PADDING_MAX, TOS, ends_in_tail, tcp_flags_of};
+use super::params::Params;
 use super::parse::{Transport, transport};
 use crate::batch::BATCH;
 use classifier::megaflow::{Column, Depth, Words};
@@ -125,7 +125,11 @@ pub(super) trait Read {
     /// Fills the line and the TCP flags of a packet with this header. `None`: it is another kind of header, and what is filled has no
     /// meaning.
     #[inline(always)]
-    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): KeyOut<'_>) -> Option<()> {
+    fn line<L: Level>(
+        packet: &Packet<'_>,
+        given: &Given<'_, L>,
+        (line, tcp_flags): KeyOut<'_>,
+    ) -> Option<()> {
         let found = Self::read(packet, given.params.words)?;
         (*line, *tcp_flags) = line_of(packet, given, &found);
         Some(())
@@ -186,7 +190,11 @@ impl Read for Ipv4Header {
     }
 
     #[inline(always)]
-    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): KeyOut<'_>) -> Option<()> {
+    fn line<L: Level>(
+        packet: &Packet<'_>,
+        given: &Given<'_, L>,
+        (line, tcp_flags): KeyOut<'_>,
+    ) -> Option<()> {
         let (&Packet { data, head, at, .. }, &Given { base, tags, params }) = (packet, given);
         let (proto, len) = Self::check(packet).filter(|(proto, _)| !is_group(*proto, params.words))?;
         let part = |start: usize| head.get(start..)?.first_chunk();
@@ -194,7 +202,12 @@ impl Read for Ipv4Header {
         let (has_tags, has_ports) = (at != 0, params.depth >= Depth::L4);
         *line = *base;
         let [first, words @ .., _, _, last] = line;
-        cpu::rearrange(params.level, parts, &BYTE_ORDERS[usize::from(has_tags)][usize::from(has_ports)], words);
+        cpu::rearrange(
+            params.level,
+            parts,
+            &BYTE_ORDERS[usize::from(has_tags)][usize::from(has_ports)],
+            words,
+        );
         if has_tags {
             *first |= tags[0];
             words[0] |= u64::from(ethertype::IPV4);
@@ -351,7 +364,11 @@ impl Read for Any {
     }
 
     #[inline(always)]
-    fn line<L: Level>(packet: &Packet<'_>, given: &Given<'_, L>, (line, tcp_flags): KeyOut<'_>) -> Option<()> {
+    fn line<L: Level>(
+        packet: &Packet<'_>,
+        given: &Given<'_, L>,
+        (line, tcp_flags): KeyOut<'_>,
+    ) -> Option<()> {
         let (&Packet { head, at, .. }, &Given { base, tags, params }) = (packet, given);
         if !Self::is_here(pair(head, 12 + at)) {
             return None;
@@ -359,7 +376,12 @@ impl Read for Any {
         let has_tags = at != 0;
         (*line, *tcp_flags) = (*base, 0);
         let [first, words @ .., _, _, _, _, last] = line;
-        cpu::rearrange_part(params.level, head.first_chunk()?, &BYTE_ORDERS[usize::from(has_tags)][0][0], words);
+        cpu::rearrange_part(
+            params.level,
+            head.first_chunk()?,
+            &BYTE_ORDERS[usize::from(has_tags)][0][0],
+            words,
+        );
         if has_tags {
             *first |= tags[0];
             words[0] |= u64::from(pair(head, 12 + at));

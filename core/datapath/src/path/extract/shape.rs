@@ -6,8 +6,8 @@
 //! first of the other packets determines the next shape. Packets without a shape, or with a field that needs
 //! the [general parser](super::parse), are left to that parser.
 
+use super::network::{Any, Given, Ipv4Header, Ipv6Header, KeyOut, Mpls, Packet, Read, pair};
 use super::params::Params;
-use super::network::{Any, Given, Ipv4Header, Ipv6Header, Mpls, Packet, KeyOut, Read, pair};
 use crate::batch::BATCH;
 use crate::packet::Meta;
 use crate::port::Frame;
@@ -57,7 +57,8 @@ impl<L> Bases for RecirculatedBases<'_, L> {
     #[inline(always)]
     fn of(&self, i: usize) -> Option<Line> {
         let meta = self.own.get(i)?;
-        let fits = meta.packet_type == 0 && meta.tags() == self.params.tags && !meta.has_words(self.params.words);
+        let fits =
+            meta.packet_type == 0 && meta.tags() == self.params.tags && !meta.has_words(self.params.words);
         fits.then(|| meta.line())
     }
 }

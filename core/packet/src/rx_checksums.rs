@@ -1,18 +1,18 @@
-//! What a device stated about the checksums of a frame that it received: right, wrong, or nothing.
+//! Checksums of a received frame as the device stated them: right, wrong, or nothing.
 //!
-//! Code that verifies a checksum (tunnels, connection tracking) takes the statement instead, as Open vSwitch does. The
-//! switch updates checksums by the difference of the data, so the old values are only kept for devices that treat
-//! stated checksums in another way when they send (dummies, as the tests of Open vSwitch expect).
+//! Where the device stated a checksum, tunnels and connection tracking do not verify it, as in Open vSwitch. The values of
+//! the checksums are kept only for dummy devices: when these send a packet, they compute stated checksums again that have
+//! changed since, as the tests of Open vSwitch expect.
 
 /// Marks a [`Note`](crate::offload::Note) that contains this instead of unfinished offloads.
-pub(crate) const VOUCHED: u64 = 8;
+pub(crate) const RX_CHECKSUMS: u64 = 8;
 const IP: u64 = 16;
 const L4: u64 = 32;
 const UDP: u64 = 64;
 
 /// What a device stated about one checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stated {
+pub enum RxChecksum {
     /// Nothing: code that needs a right checksum verifies it.
     #[default]
     Nothing,
@@ -24,11 +24,11 @@ pub enum Stated {
     Right(u16),
 }
 
-impl Stated {
+impl RxChecksum {
     /// The value of a checksum that was stated to be right.
     pub fn right(self) -> Option<u16> {
         match self {
-            Stated::Right(sum) => Some(sum),
+            RxChecksum::Right(sum) => Some(sum),
             _ => None,
         }
     }
@@ -37,48 +37,48 @@ impl Stated {
     #[inline]
     pub fn is_right(self, verify: impl FnOnce() -> bool) -> bool {
         match self {
-            Stated::Nothing => verify(),
-            Stated::Wrong => false,
-            Stated::Open | Stated::Right(_) => true,
+            RxChecksum::Nothing => verify(),
+            RxChecksum::Wrong => false,
+            RxChecksum::Open | RxChecksum::Right(_) => true,
         }
     }
 
     /// The bits of a word: whether it is right; the checksum, or which of the other statements it is.
     fn bits(self) -> (bool, u64) {
         match self {
-            Stated::Nothing => (false, 0),
-            Stated::Wrong => (false, 1),
-            Stated::Open => (false, 2),
-            Stated::Right(sum) => (true, sum.into()),
+            RxChecksum::Nothing => (false, 0),
+            RxChecksum::Wrong => (false, 1),
+            RxChecksum::Open => (false, 2),
+            RxChecksum::Right(sum) => (true, sum.into()),
         }
     }
 
-    fn of_bits(is_right: bool, value: u16) -> Stated {
+    fn of_bits(is_right: bool, value: u16) -> RxChecksum {
         match (is_right, value) {
-            (true, sum) => Stated::Right(sum),
-            (false, 1) => Stated::Wrong,
-            (false, 2) => Stated::Open,
-            (false, _) => Stated::Nothing,
+            (true, sum) => RxChecksum::Right(sum),
+            (false, 1) => RxChecksum::Wrong,
+            (false, 2) => RxChecksum::Open,
+            (false, _) => RxChecksum::Nothing,
         }
     }
 }
 
 /// The checksums of a TCP or UDP packet, or only that of its IP header, as they were on receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vouched {
+pub struct RxChecksums {
     /// End of the IP header, from the start of the frame.
     pub l4: u16,
     /// Length of the IP header in units of 4 bytes.
     pub ip_words: u8,
     /// The checksum of the IP header.
-    pub ip: Stated,
+    pub ip: RxChecksum,
     /// The transport checksum.
-    pub transport: Stated,
+    pub transport: RxChecksum,
     /// The transport protocol is UDP, not TCP.
     pub udp: bool,
 }
 
-impl Vouched {
+impl RxChecksums {
     /// Start of the IP header.
     pub fn l3(&self) -> usize {
         usize::from(self.l4).saturating_sub(usize::from(self.ip_words) * 4)
@@ -88,14 +88,14 @@ impl Vouched {
     /// significant), words of the IP header (8), flags (8).
     pub(crate) fn word(self) -> u64 {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
-        let [(ip_right, ip), (right, transport)] = [self.ip, self.transport].map(Stated::bits);
-        let flags = VOUCHED | flag(ip_right, IP) | flag(right, L4) | flag(self.udp, UDP);
+        let [(ip_right, ip), (right, transport)] = [self.ip, self.transport].map(RxChecksum::bits);
+        let flags = RX_CHECKSUMS | flag(ip_right, IP) | flag(right, L4) | flag(self.udp, UDP);
         u64::from(self.l4) << 48 | ip << 32 | transport << 16 | u64::from(self.ip_words) << 8 | flags
     }
 
-    pub(crate) fn of_word(word: u64) -> Option<Vouched> {
-        let stated = |bit: u64, shift: u32| Stated::of_bits(word & bit != 0, (word >> shift) as u16);
-        (word & VOUCHED != 0).then_some(Vouched {
+    pub(crate) fn of_word(word: u64) -> Option<RxChecksums> {
+        let stated = |bit: u64, shift: u32| RxChecksum::of_bits(word & bit != 0, (word >> shift) as u16);
+        (word & RX_CHECKSUMS != 0).then_some(RxChecksums {
             l4: (word >> 48) as u16,
             ip_words: (word >> 8) as u8,
             ip: stated(IP, 32),
@@ -111,23 +111,23 @@ mod tests {
 
     #[test]
     fn a_word_holds_it() {
-        use Stated::{Nothing, Open, Right, Wrong};
+        use RxChecksum::{Nothing, Open, Right, Wrong};
         for ip in [Nothing, Wrong, Open, Right(0), Right(1), Right(0xffff)] {
             for transport in [Nothing, Wrong, Open, Right(0), Right(2), Right(0x1234)] {
-                let vouched = Vouched { l4: 54, ip_words: 5, ip, transport, udp: ip.right().is_some() };
-                assert_eq!(Vouched::of_word(vouched.word()), Some(vouched));
-                assert_eq!(vouched.l3(), 34);
+                let stated = RxChecksums { l4: 54, ip_words: 5, ip, transport, udp: ip.right().is_some() };
+                assert_eq!(RxChecksums::of_word(stated.word()), Some(stated));
+                assert_eq!(stated.l3(), 34);
             }
         }
-        assert_eq!(Vouched::of_word(!VOUCHED), None);
+        assert_eq!(RxChecksums::of_word(!RX_CHECKSUMS), None);
     }
 
     #[test]
     fn a_statement_replaces_verification() {
         for is_right in [true, false] {
-            assert_eq!(Stated::Nothing.is_right(|| is_right), is_right);
-            assert!(Stated::Right(7).is_right(|| is_right) && Stated::Open.is_right(|| is_right));
-            assert!(!Stated::Wrong.is_right(|| is_right));
+            assert_eq!(RxChecksum::Nothing.is_right(|| is_right), is_right);
+            assert!(RxChecksum::Right(7).is_right(|| is_right) && RxChecksum::Open.is_right(|| is_right));
+            assert!(!RxChecksum::Wrong.is_right(|| is_right));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a packet: the key of its connection, and its meaning for the protocol state.
+//! Reads from a packet the key of its connection, and the fields that change the state of the connection.
 //!
 //! A packet is *invalid* if it has no key: it is truncated, a fragment, has a wrong checksum or a zero port, or its type belongs to no
 //! connection.
@@ -9,7 +9,7 @@ use crate::tcp::Segment;
 use packet::checksum::{add, checksum, finish, pseudo_v4, pseudo_v6};
 use packet::ether::ethertype;
 use packet::ip::{Fragment, skip_extensions};
-use packet::vouched::Stated;
+use packet::rx_checksums::RxChecksum;
 use packet::{Icmp, Icmpv6, Ipv4, Ipv6, Sctp, Tcp, Udp, ipproto};
 
 /// A packet to be tracked.
@@ -20,17 +20,17 @@ pub struct Packet<'a> {
     /// The packet from the network header on; padding may follow.
     pub l3: &'a [u8],
     /// What is known of its checksums: that of the IPv4 header, and that of the transport header. If it is nothing, they are verified.
-    pub sums: [Stated; 2],
+    pub sums: [RxChecksum; 2],
 }
 
 /// Checksums that must be verified.
-pub const UNVERIFIED: [Stated; 2] = [Stated::Nothing; 2];
+pub const UNVERIFIED: [RxChecksum; 2] = [RxChecksum::Nothing; 2];
 /// Checksums that need not be verified.
-pub const VERIFIED: [Stated; 2] = [Stated::Open; 2];
+pub const VERIFIED: [RxChecksum; 2] = [RxChecksum::Open; 2];
 
 /// The fields of a packet that connection tracking uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Subject {
+pub(crate) struct PacketFields {
     /// The key of the connection, in the packet's direction.
     pub(crate) key: Key,
     /// The packet is an ICMP error about a packet of the connection (RFC 792, RFC 4443), not one of its
@@ -60,11 +60,11 @@ struct Transport<'a> {
     data: &'a [u8],
     pseudo: u32,
     /// What is known of the transport checksum.
-    sum: Stated,
+    sum: RxChecksum,
 }
 
 /// Reads a packet from its network header on, and counts the checksums that it verifies.
-pub(crate) fn read(packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<Subject> {
+pub(crate) fn read(packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Option<PacketFields> {
     let &Packet { ethertype, l3, sums: [ip_sum, sum] } = packet;
     let transport = match ethertype {
         ethertype::IPV4 => {
@@ -87,11 +87,11 @@ pub(crate) fn read(packet: &Packet<'_>, zone: u16, checks: &mut Checks) -> Optio
         }
         _ => return None,
     };
-    if sum == Stated::Wrong {
+    if sum == RxChecksum::Wrong {
         checks.transport_wrong += 1;
         return None;
     }
-    transport.subject(checks)
+    transport.fields(checks)
 }
 
 fn key_of_v4(ip: &Ipv4<'_>, zone: u16) -> Key {
@@ -108,7 +108,7 @@ fn key_of_v6(ip: &Ipv6<'_>, proto: u8, zone: u16) -> Key {
 }
 
 impl Transport<'_> {
-    fn subject(self, checks: &mut Checks) -> Option<Subject> {
+    fn fields(self, checks: &mut Checks) -> Option<PacketFields> {
         let Transport { key, data, sum, .. } = self;
         match key.proto {
             ipproto::TCP => {
@@ -116,7 +116,7 @@ impl Transport<'_> {
                 let key = with_ports(key, tcp.src(), tcp.dst())?;
                 let options = &data[Tcp::LEN..tcp.header_len()];
                 let segment = Segment::new(&tcp, options, payload.len() as u32);
-                self.when_intact(checks, Subject { key, related: false, content: Content::Tcp(segment) })
+                self.when_intact(checks, PacketFields { key, related: false, content: Content::Tcp(segment) })
             }
             ipproto::UDP => {
                 let (udp, _) = Udp::parse(data)?;
@@ -124,28 +124,28 @@ impl Transport<'_> {
                     return None;
                 }
                 let key = with_ports(key, udp.src(), udp.dst())?;
-                let subject = Subject { key, related: false, content: Content::Other };
+                let fields = PacketFields { key, related: false, content: Content::Other };
                 // Over IPv4, zero means that there is no checksum.
-                if udp.checksum() == 0 && !key.v6 { Some(subject) } else { self.when_intact(checks, subject) }
+                if udp.checksum() == 0 && !key.v6 { Some(fields) } else { self.when_intact(checks, fields) }
             }
             ipproto::SCTP => {
                 let (sctp, _) = Sctp::parse(data)?;
                 let key = with_ports(key, sctp.src(), sctp.dst())?;
                 let good = whole_chunks(data) && checks.is_transport_right(sum, || sctp_intact(data));
-                good.then_some(Subject { key, related: false, content: Content::Other })
+                good.then_some(PacketFields { key, related: false, content: Content::Other })
             }
             ipproto::ICMP if !key.v6 => self.icmp(checks),
             ipproto::ICMPV6 if key.v6 => self.icmpv6(checks),
-            _ => Some(Subject { key, related: false, content: Content::Other }),
+            _ => Some(PacketFields { key, related: false, content: Content::Other }),
         }
     }
 
-    fn when_intact(&self, checks: &mut Checks, subject: Subject) -> Option<Subject> {
+    fn when_intact(&self, checks: &mut Checks, fields: PacketFields) -> Option<PacketFields> {
         let verify = || finish(add(self.pseudo, self.data)) == 0;
-        checks.is_transport_right(self.sum, verify).then_some(subject)
+        checks.is_transport_right(self.sum, verify).then_some(fields)
     }
 
-    fn icmp(&self, checks: &mut Checks) -> Option<Subject> {
+    fn icmp(&self, checks: &mut Checks) -> Option<PacketFields> {
         let (icmp, quoted) = Icmp::parse(self.data)?;
         if !checks.is_transport_right(self.sum, || checksum(self.data) == 0) {
             return None;
@@ -164,7 +164,7 @@ impl Transport<'_> {
         }
     }
 
-    fn icmpv6(&self, checks: &mut Checks) -> Option<Subject> {
+    fn icmpv6(&self, checks: &mut Checks) -> Option<PacketFields> {
         let (icmp, quoted) = Icmpv6::parse(self.data)?;
         if !checks.is_transport_right(self.sum, || finish(add(self.pseudo, self.data)) == 0) {
             return None;
@@ -184,20 +184,20 @@ impl Transport<'_> {
     }
 
     /// A request or a reply.
-    fn message(&self, kind: u8, code: u8, id: u16) -> Option<Subject> {
+    fn message(&self, kind: u8, code: u8, id: u16) -> Option<PacketFields> {
         let key = message_key(self.key, kind, code, id)?;
         let asks = matches!((key.v6, kind), (false, 8 | 13 | 15) | (true, 128));
-        Some(Subject { key, related: false, content: Content::Icmp { asks } })
+        Some(PacketFields { key, related: false, content: Content::Icmp { asks } })
     }
 
     /// An error about a packet with this key, which begins with `data`. It is sent to the source of that
     /// packet.
-    fn caused_by(&self, cause: Key, data: &[u8]) -> Option<Subject> {
+    fn caused_by(&self, cause: Key, data: &[u8]) -> Option<PacketFields> {
         if cause.src.address != self.key.dst.address {
             return None;
         }
         let key = quoted_key(cause, data)?.reverse();
-        Some(Subject { key, related: true, content: Content::Other })
+        Some(PacketFields { key, related: true, content: Content::Other })
     }
 }
 
