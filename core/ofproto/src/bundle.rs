@@ -9,8 +9,8 @@ use crate::flow_mod::Changing;
 use crate::meter::Provider;
 use crate::ofproto::Ofproto;
 use crate::request::FlowRequest;
+use crate::rule_numbers::RuleNumbers;
 use crate::state::State;
-use crate::supply::Supply;
 use crate::tables::{InternalRules, Tables};
 use openflow::action::Action;
 use openflow::error::OfError;
@@ -23,7 +23,7 @@ use units::Millis;
 #[derive(Debug)]
 pub struct Bundle {
     state: State,
-    supply: Supply,
+    rule_numbers: RuleNumbers,
     effects: Effects,
     internal: InternalRules,
     meters: Option<Provider>,
@@ -66,7 +66,12 @@ impl Bundle {
     }
 
     fn changing(&mut self, now: Millis) -> Changing<'_> {
-        Changing { state: &mut self.state, supply: &mut self.supply, effects: &mut self.effects, now }
+        Changing {
+            state: &mut self.state,
+            rule_numbers: &mut self.rule_numbers,
+            effects: &mut self.effects,
+            now,
+        }
     }
 }
 
@@ -75,7 +80,7 @@ impl Ofproto {
     pub fn begin(&self) -> Bundle {
         Bundle {
             state: self.state.clone(),
-            supply: self.supply.clone(),
+            rule_numbers: self.rule_numbers.clone(),
             effects: Effects::default(),
             internal: self.internal.clone(),
             meters: self.meters.clone(),
@@ -93,7 +98,7 @@ impl Ofproto {
             return Err(OfError::BfcMsgConflict);
         }
         self.state = bundle.state;
-        self.supply = bundle.supply;
+        self.rule_numbers = bundle.rule_numbers;
         self.generation += 1;
         self.configure_meters(&bundle.effects, now);
         Ok(bundle.effects)

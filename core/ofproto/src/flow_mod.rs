@@ -9,8 +9,8 @@ use crate::effects::{Change, Effects};
 use crate::evict;
 use crate::request::FlowRequest;
 use crate::rule::{Rule, RuleStats, conjunctions};
+use crate::rule_numbers::RuleNumbers;
 use crate::state::State;
-use crate::supply::Supply;
 use crate::table_numbers::{N_TABLES, TABLE_ALL};
 use flow::Match;
 use openflow::error::OfError;
@@ -22,7 +22,7 @@ use units::Millis;
 /// A state being changed, and the effects so far.
 pub(crate) struct Changing<'a> {
     pub(crate) state: &'a mut State,
-    pub(crate) supply: &'a mut Supply,
+    pub(crate) rule_numbers: &'a mut RuleNumbers,
     pub(crate) effects: &'a mut Effects,
     pub(crate) now: Millis,
 }
@@ -120,7 +120,7 @@ impl Changing<'_> {
     ) -> Rule {
         let mut matching = r.matching;
         self.state.tables[usize::from(table)].classifier.share_mask(&mut matching);
-        let id = self.supply.next();
+        let id = self.rule_numbers.next();
         Rule {
             id,
             added: id,
@@ -145,7 +145,7 @@ impl Changing<'_> {
         let keeps = !r.modify_cookie || r.new_cookie == u64::MAX;
         let cookie = if keeps { old.cookie } else { r.new_cookie };
         let stats = old.stats_for_successor(!r.flags.reset_counts);
-        let rule = old.changed(self.supply.next(), cookie, Arc::clone(&r.actions), stats, self.now);
+        let rule = old.changed(self.rule_numbers.next(), cookie, Arc::clone(&r.actions), stats, self.now);
         self.put(rule, false);
     }
 

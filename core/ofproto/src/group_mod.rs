@@ -4,7 +4,7 @@
 
 use crate::flow_mod::Changing;
 use crate::group::Group;
-use crate::named::Named;
+use crate::reference::Reference;
 use crate::rule::for_each_action;
 use openflow::error::OfError;
 use openflow::flow_mod::{GROUP_ANY, RemovedReason};
@@ -65,19 +65,21 @@ impl Changing<'_> {
             self.state.groups.remove_mut(id);
             self.effects.groups.push(*id);
         }
-        self.remove_users(gone.into_iter().map(Named::Group), RemovedReason::GroupDelete);
+        self.remove_users(gone.into_iter().map(Reference::Group), RemovedReason::GroupDelete);
     }
 
     /// Removes the flows that refer to any of these.
-    pub(crate) fn remove_users(&mut self, gone: impl Iterator<Item = Named>, reason: RemovedReason) {
-        let gone: BTreeSet<Named> = gone.filter(|what| self.state.users(*what) != 0).collect();
+    pub(crate) fn remove_users(&mut self, gone: impl Iterator<Item = Reference>, reason: RemovedReason) {
+        let gone: BTreeSet<Reference> = gone.filter(|what| self.state.users(*what) != 0).collect();
         if gone.is_empty() {
             return;
         }
         let mut users = Vec::new();
         for rule in self.state.tables.iter().flat_map(|t| t.classifier.iter()) {
             let mut uses = false;
-            for_each_action(&rule.actions, &mut |a| uses |= Named::by(a).is_some_and(|n| gone.contains(&n)));
+            for_each_action(&rule.actions, &mut |a| {
+                uses |= Reference::by(a).is_some_and(|n| gone.contains(&n))
+            });
             if uses {
                 users.push(Arc::clone(rule));
             }

@@ -5,8 +5,8 @@ use crate::flow_mod::Changing;
 use crate::intern::Interner;
 use crate::request::FlowRequest;
 use crate::rule::Rule;
+use crate::rule_numbers::RuleNumbers;
 use crate::state::State;
-use crate::supply::Supply;
 use crate::table_numbers::TABLE_INTERNAL;
 use crate::tables::InternalRules;
 use flow::{Flow, Match};
@@ -21,13 +21,13 @@ pub const REASON_IMPLICIT_MISS: u8 = 7;
 /// Creates the internal table and its flows.
 pub(crate) fn install(
     state: &mut State,
-    supply: &mut Supply,
+    rule_numbers: &mut RuleNumbers,
     interner: &mut Interner,
     now: Millis,
 ) -> InternalRules {
     Arc::make_mut(&mut state.table_mut(TABLE_INTERNAL).config).internal = true;
     let mut effects = Effects::default();
-    let mut c = Changing { state, supply, effects: &mut effects, now };
+    let mut c = Changing { state, rule_numbers, effects: &mut effects, now };
     let mut add = |priority, m: &Match, actions| add(&mut c, interner, priority, m, actions);
     let to_controller = Controller { reason: REASON_IMPLICIT_MISS, ..Controller::default() };
     let rules = InternalRules {

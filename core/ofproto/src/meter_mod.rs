@@ -3,8 +3,8 @@
 use crate::effects::Effects;
 use crate::flow_mod::Changing;
 use crate::meter::{Meter, Provider};
-use crate::named::Named;
 use crate::ofproto::Ofproto;
+use crate::reference::Reference;
 use dpif::meter::{MAX_BANDS, MAX_METERS};
 use dpif::{MeterSlot, Meters};
 use openflow::error::OfError;
@@ -61,7 +61,7 @@ impl Changing<'_> {
             self.state.meters.remove_mut(id);
             self.effects.meters.push(*id);
         }
-        self.remove_users(gone.into_iter().map(Named::Meter), RemovedReason::MeterDelete);
+        self.remove_users(gone.into_iter().map(Reference::Meter), RemovedReason::MeterDelete);
     }
 }
 
@@ -128,7 +128,7 @@ impl Ofproto {
 
     /// Counters of one meter, or of all by number for `METER_ALL`.
     pub fn meter_stats(&self, id: u32, now: Millis) -> Result<Vec<MeterStats>, OfError> {
-        let stats = |m: &Arc<Meter>| m.stats(self.state.users(Named::Meter(m.config.meter)), now);
+        let stats = |m: &Arc<Meter>| m.stats(self.state.users(Reference::Meter(m.config.meter)), now);
         Ok(self.select_meters(id)?.into_iter().map(stats).collect())
     }
 

@@ -134,7 +134,7 @@ impl FlowMonitors {
 
     /// Pauses: from now on only removals are reported.
     pub fn pause(&mut self, ofproto: &Ofproto) {
-        self.paused = Some(ofproto.supply.last());
+        self.paused = Some(ofproto.rule_numbers.last());
     }
 
     /// Ends a pause; returns the flows that were added or changed during it.

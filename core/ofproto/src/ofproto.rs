@@ -10,11 +10,11 @@ use crate::group::Group;
 use crate::intern::Interner;
 use crate::internal;
 use crate::meter::Provider;
-use crate::named::Named;
+use crate::reference::Reference;
 use crate::request::FlowRequest;
 use crate::rule::Rule;
+use crate::rule_numbers::RuleNumbers;
 use crate::state::State;
-use crate::supply::Supply;
 use crate::table::Table;
 use crate::tables::{InternalRules, Tables};
 use cpu::Chain;
@@ -31,7 +31,7 @@ use units::Millis;
 #[derive(Debug)]
 pub struct Ofproto {
     pub(crate) state: State,
-    pub(crate) supply: Supply,
+    pub(crate) rule_numbers: RuleNumbers,
     interner: Interner,
     /// Incremented by every change.
     pub(crate) generation: u64,
@@ -46,12 +46,12 @@ impl Ofproto {
     /// tables.
     pub fn new(now: Millis, seed: u64) -> Ofproto {
         let mut state = State::new(Chain::new(seed));
-        let (mut supply, mut interner) = (Supply::default(), Interner::default());
-        let internal = internal::install(&mut state, &mut supply, &mut interner, now);
+        let (mut rule_numbers, mut interner) = (RuleNumbers::default(), Interner::default());
+        let internal = internal::install(&mut state, &mut rule_numbers, &mut interner, now);
         let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });
         Ofproto {
             state,
-            supply,
+            rule_numbers,
             interner,
             generation: 0,
             internal,
@@ -166,8 +166,12 @@ impl Ofproto {
         f: impl FnOnce(&mut Changing<'_>) -> Result<(), OfError>,
     ) -> Result<Effects, OfError> {
         let mut effects = Effects::default();
-        let mut changing =
-            Changing { state: &mut self.state, supply: &mut self.supply, effects: &mut effects, now };
+        let mut changing = Changing {
+            state: &mut self.state,
+            rule_numbers: &mut self.rule_numbers,
+            effects: &mut effects,
+            now,
+        };
         f(&mut changing)?;
         changing.delete_learned();
         if !effects.is_empty() {
@@ -214,7 +218,10 @@ impl Ofproto {
 
     /// Counters of one group, or of all by number for `GROUP_ALL`.
     pub fn group_stats(&self, id: u32, now: Millis) -> Vec<GroupStats> {
-        self.select_groups(id).iter().map(|g| g.stats(self.state.users(Named::Group(g.id)), now)).collect()
+        self.select_groups(id)
+            .iter()
+            .map(|g| g.stats(self.state.users(Reference::Group(g.id)), now))
+            .collect()
     }
 
     /// `OFPMP_GROUP_FEATURES`; the codec's caller fills in which actions buckets support.

@@ -3,7 +3,7 @@
 
 use crate::group::Group;
 use crate::meter::Meter;
-use crate::named::Named;
+use crate::reference::Reference;
 use crate::rule::{Rule, for_each_action};
 use crate::table::Table;
 use crate::table_numbers::N_TABLES;
@@ -28,7 +28,7 @@ pub(crate) struct State {
     /// The mapping of tunnel options to fields.
     pub(crate) tlv: Arc<TlvTable>,
     /// Number of rules that refer to each group, meter or tunnel option field.
-    users: HashTrieMapSync<Named, u32>,
+    users: HashTrieMapSync<Reference, u32>,
     /// For each cookie and table, the number of rules whose `learn` actions with `delete_learned` add flows with this
     /// cookie to this table.
     learners: HashTrieMapSync<(u64, u8), u32>,
@@ -100,9 +100,11 @@ impl State {
     /// Checks that everything that the actions refer to exists.
     pub(crate) fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
         let mut result = Ok(());
-        for_each_action(actions, &mut |a| match Named::by(a) {
-            Some(Named::Group(id)) if !self.groups.contains_key(&id) => result = Err(OfError::BacBadOutGroup),
-            Some(Named::Meter(id)) if !self.meters.contains_key(&id) => {
+        for_each_action(actions, &mut |a| match Reference::by(a) {
+            Some(Reference::Group(id)) if !self.groups.contains_key(&id) => {
+                result = Err(OfError::BacBadOutGroup)
+            }
+            Some(Reference::Meter(id)) if !self.meters.contains_key(&id) => {
                 result = Err(OfError::MmfcInvalidMeter);
             }
             _ => {}
@@ -111,7 +113,7 @@ impl State {
     }
 
     /// Number of rules that refer to this object.
-    pub(crate) fn users(&self, what: Named) -> u32 {
+    pub(crate) fn users(&self, what: Reference) -> u32 {
         self.users.get(&what).copied().unwrap_or(0)
     }
 
@@ -119,16 +121,16 @@ impl State {
         if !came {
             self.expirable.remove_mut(&rule.id);
         }
-        let (mut named, mut learns) = (BTreeSet::new(), Vec::new());
+        let (mut references, mut learns) = (BTreeSet::new(), Vec::new());
         for_each_action(&rule.actions, &mut |a| match a {
             Action::Learn(l) if l.delete_learned => learns.push((l.cookie, l.table)),
-            other => named.extend(Named::by(other)),
+            other => references.extend(Reference::by(other)),
         });
         let fields = rule.tlv_fields();
         if fields != 0 {
-            named.extend((0..64).filter(|i| fields >> i & 1 != 0).map(Named::Tlv));
+            references.extend((0..64).filter(|i| fields >> i & 1 != 0).map(Reference::Tlv));
         }
-        for what in named {
+        for what in references {
             step(&mut self.users, what, came);
         }
         for learned in learns {

@@ -4,8 +4,8 @@
 //! mapping can be removed only if no rule uses it, nor a flow mod in an open bundle. Groups are not checked (as in
 //! Open vSwitch): a field that is no longer mapped reads as zero.
 
-use crate::named::Named;
 use crate::ofproto::Ofproto;
+use crate::reference::Reference;
 use flow::tlv::{FIELDS, Mapping, TlvError};
 use flow::{Match, TlvTable};
 use openflow::action::Action;
@@ -64,7 +64,7 @@ impl Ofproto {
         waiting: u64,
         indexes: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), OfError> {
-        let used = |i: usize| waiting >> i & 1 != 0 || self.state.users(Named::Tlv(i as u8)) > 0;
+        let used = |i: usize| waiting >> i & 1 != 0 || self.state.users(Reference::Tlv(i as u8)) > 0;
         if indexes.clone().any(|i| i < FIELDS && used(i)) {
             return Err(OfError::NxttmfcInvalidTlvDel);
         }

@@ -4,10 +4,10 @@
 
 use crate::bridge_mirror::BridgeMirror;
 use crate::controller_state::ControllerState;
-use crate::least::Least;
 use crate::port::BridgePort;
 use crate::ports::Ports;
 use crate::removed_ports::RemovedPorts;
+use crate::sorted_values::SortedValues;
 use crate::unfinished::Unfinished;
 use bridge::BundleId;
 use config::BridgeConfig;
@@ -68,11 +68,11 @@ pub struct Bridge {
 #[derive(Default)]
 pub struct Common {
     /// Candidates for the bridge's address, by row of table Port.
-    pub addresses: Least<String, Mac>,
+    pub addresses: SortedValues<String, Mac>,
     /// Rows of table Port that stand for fake bridges.
     pub fake_bridges: BTreeSet<String>,
     /// MTUs of the ports that do not follow the bridge's MTU.
-    pub mtus: Least<OfPort, u32>,
+    pub mtus: SortedValues<OfPort, u32>,
     /// The ports that follow it.
     pub followers: BTreeSet<OfPort>,
     /// The MTU that was last set on these.

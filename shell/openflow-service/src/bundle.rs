@@ -3,10 +3,10 @@
 //! Requests are checked when they are added, as far as possible without executing them. The commit tries all of them
 //! on a copy of the tables (`commit`).
 
+use crate::bundle_messages::{BundleMessages, Work};
 use crate::not_built::{Missing, missing_of};
 use crate::packet_out::check_packet_out;
 use crate::service::{Answer, Service};
-use crate::steps::{Steps, Work};
 use ofconn::{Bundled, BundledMessage, OpenBundle};
 use ofproto::check_flow_mod;
 use ofproto::tlv::fields_used;
@@ -124,11 +124,11 @@ impl Service<'_> {
             b if b.flags != add.flags => OfError::BfcBadFlags,
             b => {
                 b.used = now;
-                match b.messages.downcast_mut::<Steps>() {
-                    Some(steps) if fits => {
+                match b.messages.downcast_mut::<BundleMessages>() {
+                    Some(messages) if fits => {
                         b.memory += cost;
-                        steps.push(work, fields, raw);
-                        steps.note(missing);
+                        messages.push(work, fields, raw);
+                        messages.note(missing);
                         return Ok(());
                     }
                     _ => OfError::BfcMsgTooMany,
@@ -142,7 +142,7 @@ impl Service<'_> {
 
 /// A new bundle, with the request that opened it.
 fn new_bundle(flags: u16, raw: &[u8], now: Millis) -> OpenBundle {
-    let messages = Box::new(Steps::default());
+    let messages = Box::new(BundleMessages::default());
     OpenBundle { flags, closed: false, messages, memory: 0, used: now, request: raw.to_vec() }
 }
 

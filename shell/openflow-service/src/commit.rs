@@ -4,9 +4,9 @@
 //! loop answers probes and serves other bridges, but nothing else changes the tables. Then the tables are replaced at
 //! once. Packet-outs are sent after that, each with the tables at its position in the bundle.
 
+use crate::bundle_messages::{BundleMessages, Work};
 use crate::reclaim;
 use crate::service::{Answer, Service};
-use crate::steps::{Steps, Work};
 use crate::unfinished::{Commit, Later, Request, Tried};
 use ofproto::Bundle;
 use openflow::flow_mod::FlowCommand;
@@ -27,7 +27,7 @@ const FLOWS: usize = 10_000;
 /// Input of a trial.
 struct Trial {
     bundle: Bundle,
-    steps: Steps,
+    messages: BundleMessages,
     /// Messages about ports that are refused, by position.
     refused: BTreeMap<usize, OfError>,
     now: Millis,
@@ -38,7 +38,7 @@ impl Trial {
     fn run(mut self) -> Tried {
         let mut later = Vec::new();
         let mut n = 0;
-        for mut piece in std::mem::take(&mut self.steps).into_pieces() {
+        for mut piece in std::mem::take(&mut self.messages).into_pieces() {
             for (at, work) in piece.take().into_iter().enumerate() {
                 self.step(n, work, &mut later).map_err(|e| (e, piece.request(at).to_vec()))?;
                 n += 1;
@@ -77,13 +77,13 @@ impl Service<'_> {
             return Err(OfError::BfcBadFlags);
         }
         let opened = bundle.request.clone();
-        let mut steps = *bundle.messages.downcast::<Steps>().map_err(|_| OfError::BfcUnknown)?;
-        let missing = steps.take_missing();
+        let mut messages = *bundle.messages.downcast::<BundleMessages>().map_err(|_| OfError::BfcUnknown)?;
+        let missing = messages.take_missing();
         let request = Request { bundle: control.bundle, committed: raw.to_vec(), opened, missing };
-        let is_long = steps.len() >= LONG
-            || self.bridge.ofproto.flow_count() >= FLOWS && steps.works().any(may_change_many);
+        let is_long = messages.len() >= LONG
+            || self.bridge.ofproto.flow_count() >= FLOWS && messages.works().any(may_change_many);
         let waker = self.host.waker().filter(|_| is_long);
-        let trial = self.trial(steps, bundle.flags);
+        let trial = self.trial(messages, bundle.flags);
         let Some(waker) = waker else {
             return self.finish(trial.run(), &request);
         };
@@ -98,19 +98,19 @@ impl Service<'_> {
         Ok(None)
     }
 
-    fn trial(&mut self, steps: Steps, flags: u16) -> Trial {
+    fn trial(&mut self, messages: BundleMessages, flags: u16) -> Trial {
         let atomic = flags & bundle_flags::ATOMIC != 0;
         let refusal = |pm: &PortMod| match atomic {
             // Port changes cannot be undone.
             true => Some(OfError::BfcMsgFailed),
             false => self.check_port_mod(pm).err(),
         };
-        let refused = steps.works().enumerate().filter_map(|(i, work)| match work {
+        let refused = messages.works().enumerate().filter_map(|(i, work)| match work {
             Work::Port(pm) => Some((i, refusal(pm)?)),
             _ => None,
         });
         let refused = refused.collect();
-        Trial { bundle: self.bridge.ofproto.begin(), steps, refused, now: self.now }
+        Trial { bundle: self.bridge.ofproto.begin(), messages, refused, now: self.now }
     }
 
     /// Puts the result of a successful trial in force.

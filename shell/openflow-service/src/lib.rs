@@ -10,7 +10,7 @@
 //! | `unfinished.rs` | work of several iterations: commits, dumps, barriers |
 //! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
-//! | `bundle.rs`, `steps.rs`, `commit.rs` | many requests as one |
+//! | `bundle.rs`, `bundle_messages.rs`, `commit.rs` | many requests as one |
 //! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | requests that ask |
 //! | `packet_out.rs`, `nicira.rs`, `barrier.rs`, `monitor.rs` | packets, extensions, barriers, flow monitors |
 //! | `announce.rs`, `group_log.rs`, `not_built.rs` | messages to controllers and the log about changes |
@@ -32,6 +32,7 @@ mod barrier;
 mod bridge;
 mod bridge_mirror;
 mod bundle;
+mod bundle_messages;
 mod commit;
 mod config;
 mod controller_state;
@@ -41,7 +42,6 @@ mod flow_mod;
 mod group_log;
 mod groups;
 mod host;
-mod least;
 mod monitor;
 mod nicira;
 mod not_built;
@@ -57,8 +57,8 @@ mod removed_ports;
 mod requests;
 mod role;
 mod service;
+mod sorted_values;
 mod stats;
-mod steps;
 mod table;
 mod tlv;
 mod unfinished;
@@ -69,7 +69,6 @@ pub use bridge_mirror::BridgeMirror;
 pub use controller_state::ControllerState;
 pub use features::port_message;
 pub use host::{Host, QueueCounts, Resumed};
-pub use least::Least;
 pub use monitor::run as run_monitors;
 pub use port::{Backing, BridgePort};
 pub use port_lacp::{LacpFacts, PortLacp};
@@ -78,6 +77,7 @@ pub use port_session::{PortBfd, PortCfm};
 pub use ports::{Ports, Touched};
 pub use removed_ports::{RemovedPort, RemovedPorts};
 pub use requests::{go_on, handle};
+pub use sorted_values::SortedValues;
 pub use unfinished::{Barrier, Unfinished};
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! A message is translated according to the table before it is executed, and refused if a field is not mapped.
 //! Packet-outs are not refused, as in Open vSwitch: fields of their metadata that are not mapped are ignored.
 
+use crate::bundle_messages::BundleMessages;
 use crate::service::{Answer, Service};
-use crate::steps::Steps;
 use flow::tlv::{FIELDS, SPACE};
 use ofconn::OpenBundle;
 use ofproto::tlv::uses_fields;
@@ -23,7 +23,7 @@ impl Service<'_> {
     /// The fields used by flow mods in open bundles of all connections: these use the current mapping.
     fn fields_in_bundles(&mut self) -> u64 {
         let bundles = self.bridge.conns.sessions().flat_map(|(_, session)| session.bundles.values());
-        let fields = |bundle: &OpenBundle| bundle.messages.downcast_ref().map_or(0, Steps::fields);
+        let fields = |bundle: &OpenBundle| bundle.messages.downcast_ref().map_or(0, BundleMessages::fields);
         bundles.map(fields).fold(0, |all, fields| all | fields)
     }
 

@@ -1,4 +1,4 @@
-//! What is read along with a body, and what comes of it.
+//! Parameters and results of decoding a message's body.
 
 use super::Dialect;
 use super::action::Context;
@@ -7,7 +7,7 @@ use crate::error::OfError;
 use crate::message::{Body, Message};
 use crate::version::Version;
 
-/// What is read along with every body.
+/// What the decoding of every body depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Scope {
     pub version: Version,
@@ -20,10 +20,12 @@ impl Scope {
     }
 }
 
-/// A body, and where the message does not say it: the extended form, more to follow.
+/// A decoded body, with two facts that the body itself does not contain.
 pub(super) struct Decoded {
     pub body: Body,
+    /// The message has the extended form.
     pub extended: bool,
+    /// More parts of a multipart message follow.
     pub more: bool,
 }
 

@@ -1,21 +1,21 @@
-//! The minimum of a changing set of values.
+//! Values by key, sorted by value, so that the minimum of a changing set is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values by key, and in order of value.
+/// Values by key, sorted by value.
 #[derive(Clone, Debug)]
-pub struct Least<K, V> {
+pub struct SortedValues<K, V> {
     by_key: BTreeMap<K, V>,
     in_order: BTreeSet<(V, K)>,
 }
 
-impl<K, V> Default for Least<K, V> {
+impl<K, V> Default for SortedValues<K, V> {
     fn default() -> Self {
-        Least { by_key: BTreeMap::new(), in_order: BTreeSet::new() }
+        SortedValues { by_key: BTreeMap::new(), in_order: BTreeSet::new() }
     }
 }
 
-impl<K: Ord + Clone, V: Ord + Clone> Least<K, V> {
+impl<K: Ord + Clone, V: Ord + Clone> SortedValues<K, V> {
     /// Sets or removes the value of a key.
     pub fn set(&mut self, key: &K, value: Option<V>) {
         let old = match &value {
@@ -40,10 +40,10 @@ mod tests {
 
     #[test]
     fn the_least_follows_its_values() {
-        fn least(values: &Least<&'static str, u32>) -> Option<(&'static str, u32)> {
+        fn least(values: &SortedValues<&'static str, u32>) -> Option<(&'static str, u32)> {
             values.iter().next().map(|(key, value)| (*key, *value))
         }
-        let mut values = Least::default();
+        let mut values = SortedValues::default();
         assert_eq!(least(&values), None);
         for (key, value) in [("a", 5), ("b", 3), ("c", 3)] {
             values.set(&key, Some(value));

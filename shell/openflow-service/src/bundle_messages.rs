@@ -32,7 +32,7 @@ pub(crate) enum Work {
 
 /// The messages of a bundle, in order.
 #[derive(Default)]
-pub(crate) struct Steps {
+pub(crate) struct BundleMessages {
     pieces: Vec<Piece>,
     len: usize,
     fields: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Piece {
     ends: Vec<usize>,
 }
 
-impl Steps {
+impl BundleMessages {
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -1,12 +1,12 @@
-//! Numbers for new rules.
+//! The numbers of rules: each new rule gets the next one.
 
-/// Allocates unique numbers.
+/// Allocates the numbers of rules.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Supply {
+pub(crate) struct RuleNumbers {
     last: u64,
 }
 
-impl Supply {
+impl RuleNumbers {
     /// Returns a new number.
     pub(crate) fn next(&mut self) -> u64 {
         self.last += 1;
