@@ -1,6 +1,6 @@
 //! The action set (OpenFlow 1.3.5 §5.10): `write_actions` fills it, and the end of the pipeline executes it.
 
-use crate::say::{open_trace, report};
+use crate::messages::{open_trace, report};
 use crate::trace::Kind;
 use crate::walk::Walk;
 use openflow::action::Action;

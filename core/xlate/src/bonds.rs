@@ -1,9 +1,9 @@
 //! Bonds: selection of the output link, and acceptance of received packets.
 
 use crate::frozen::Frozen;
+use crate::messages::report;
 use crate::normal::{Ingress, is_gratuitous_arp};
 use crate::outcome::Credit;
-use crate::say::report;
 use crate::snapshot::Bundle;
 use crate::walk::{ByConnection, Walk};
 use bond::{Admission, Choice, View};

@@ -6,8 +6,8 @@
 //! drop; a warning was logged when the flow was added.
 
 use crate::fields::look_at;
+use crate::messages::report;
 use crate::outcome::Fork;
-use crate::say::report;
 use crate::walk::Walk;
 use dpif::{CtNat, CtTimeout, DpAction};
 use openflow::action::{Action, Ct, Nat, NatRange, NumberOrField};

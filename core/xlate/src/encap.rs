@@ -7,9 +7,9 @@
 
 use crate::commit_outer::Pending;
 use crate::header::{is_mpls, keep_metadata, mpls_count, pop_mpls, push_mpls};
+use crate::messages::report;
 use crate::outcome::Failure;
 use crate::packet_type::{ETHERNET, ETHERTYPE_NSH, NSH, layer_3};
-use crate::say::report;
 use crate::trace::Kind;
 use crate::walk::Walk;
 use bridge::tunnel::PacketTypes;

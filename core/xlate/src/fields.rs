@@ -3,7 +3,7 @@
 //! Written bits are matched too. So a megaflow whose packets have the value already need not write it, and another
 //! one writes exactly these bits.
 
-use crate::say::{open_trace, report};
+use crate::messages::{open_trace, report};
 use crate::trace::Kind;
 use crate::walk::Walk;
 use flow::field::Prereq;

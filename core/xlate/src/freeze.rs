@@ -4,8 +4,8 @@
 use crate::actions::hex;
 use crate::frozen::{Frozen, FrozenMetadata, Step};
 use crate::limits::FREEZE_WORK;
+use crate::messages::{open_trace, report};
 use crate::outcome::Failure;
-use crate::say::{open_trace, report};
 use crate::trace::Kind;
 use crate::walk::{Start, Walk};
 use dpif::DpAction;

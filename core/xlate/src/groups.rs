@@ -4,8 +4,8 @@
 //! it, so that one megaflow per bucket serves all connections. With `selection_method=hash`, and if the weights need
 //! more than 256 slots, the fields are hashed here and matched exactly.
 
+use crate::messages::report;
 use crate::outcome::Credit;
-use crate::say::report;
 use crate::trace::Kind;
 use crate::walk::Walk;
 use crate::{fields, hash};

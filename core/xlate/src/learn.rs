@@ -2,8 +2,8 @@
 
 use crate::fields::look_at;
 use crate::limits::LEARN_WORK;
+use crate::messages::{open_trace, report};
 use crate::outcome::{Credit, Effect, LearnedFlow};
-use crate::say::{open_trace, report};
 use crate::trace::Kind;
 use crate::walk::Walk;
 use flow::field::Prereq;

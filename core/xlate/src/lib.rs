@@ -31,6 +31,7 @@ mod header;
 mod learn;
 mod limits;
 mod lookup;
+mod messages;
 mod mirror;
 mod native;
 mod next_hop;
@@ -40,7 +41,6 @@ mod packet_len;
 mod packet_type;
 mod ports;
 mod report;
-mod say;
 mod snapshot;
 mod special;
 mod trace;
@@ -64,7 +64,7 @@ pub use snapshot::{Attachment, Bridge, Bundle, Fragments, Port, PortFlags, Snaps
 pub use trace::{Kind, Trace};
 pub use translate::translate;
 pub use tunnel_ports::{TunnelPort, TunnelPorts};
-pub use underlay::{HostPort, Listener, Neighbours, Room, Termini, Underlay};
+pub use underlay::{HoldCapacity, HostPort, Listener, Neighbours, Termini, Underlay};
 pub use walk::{Input, Start, Text};
 
 #[cfg(test)]

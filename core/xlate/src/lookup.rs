@@ -3,8 +3,8 @@
 //! A look-up without a match still has a rule: one of the switch's internal rules, which sends the packet to the
 //! controller or drops it. Limits of depth and number of look-ups end loops of flows.
 
+use crate::messages::report;
 use crate::outcome::Credit;
-use crate::say::report;
 use crate::snapshot::{Fragments, PortFlags};
 use crate::trace::{Kind, Trace};
 use crate::walk::Walk;

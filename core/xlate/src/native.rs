@@ -5,8 +5,8 @@
 //! is output to a port with an address at which a tunnel receives is decapsulated instead, and then received on the
 //! tunnel port.
 
+use crate::messages::report;
 use crate::outcome::{Credit, Effect};
-use crate::say::report;
 use crate::snapshot::Port;
 use crate::underlay::HostPort;
 use crate::walk::Walk;

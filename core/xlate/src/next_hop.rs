@@ -1,11 +1,11 @@
 //! Next hops of tunnels: requests for unknown ones, packets that wait for them, and answers.
 
 use crate::header::vlan_count;
+use crate::messages::report;
 use crate::native::TunnelHop;
 use crate::outcome::{Credit, Effect, Held, Solicitation};
-use crate::say::report;
 use crate::snapshot::Port;
-use crate::underlay::Room;
+use crate::underlay::HoldCapacity;
 use crate::walk::Walk;
 use flow::{Flow, Mac, VLAN_CFI};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -47,10 +47,10 @@ impl Walk<'_> {
         if !same_kind {
             return;
         }
-        let room = self.snapshot.underlay.neighbours.room(&hop.bridge, hop.next);
+        let capacity = self.snapshot.underlay.neighbours.hold_capacity(&hop.bridge, hop.next);
         // Later packets must be kept, too, as soon as there is space.
-        self.out.avoid_caching |= room != Room::FullForIt;
-        if self.side_effects && room == Room::Free {
+        self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
+        if self.side_effects && capacity == HoldCapacity::Free {
             self.out.effects.push(Effect::Hold(Box::new(Held {
                 next_bridge: hop.bridge.clone(),
                 next: hop.next,

@@ -3,8 +3,8 @@
 //! **Invariant**: the fields that decide are in the mask: both addresses, the VLAN, and the fields by which an ARP
 //! packet is gratuitous.
 
+use crate::messages::report;
 use crate::outcome::{Credit, Effect};
-use crate::say::report;
 use crate::snapshot::Bundle;
 use crate::walk::Walk;
 use bridge::tunnel::PacketTypes;

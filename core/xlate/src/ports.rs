@@ -2,9 +2,9 @@
 
 use crate::commit_outer::Pending;
 use crate::lookup::Search;
+use crate::messages::report;
 use crate::outcome::Credit;
 use crate::packet_type::{ETHERNET, layer_3};
-use crate::say::report;
 use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
 use crate::walk::Walk;
 use crate::{BridgeId, Start};

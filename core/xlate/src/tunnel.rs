@@ -4,8 +4,8 @@
 //! to be sent is set before the output. All tunnels of one kind share a datapath port.
 
 use crate::BridgeId;
+use crate::messages::report;
 use crate::outcome::Credit;
-use crate::say::report;
 use crate::snapshot::{Bridge, Port, Snapshot};
 use crate::walk::Walk;
 use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};

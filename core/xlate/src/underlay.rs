@@ -16,17 +16,17 @@ pub trait Neighbours: Send + Sync {
     fn mac_of(&self, bridge: &str, ip: IpAddr) -> Option<Mac>;
 
     /// Returns whether a packet can be kept until this neighbour is known.
-    fn room(&self, bridge: &str, ip: IpAddr) -> Room;
+    fn hold_capacity(&self, bridge: &str, ip: IpAddr) -> HoldCapacity;
 }
 
 /// Whether packets can be kept for a next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum HoldCapacity {
     /// One more packet can be kept.
     Free,
     /// The limit for this next hop is reached, and further packets are dropped. This is a state of the neighbour:
     /// when there is space again, it is reported as a change.
-    FullForIt,
+    HopFull,
     /// The limit of next hops is reached, and packets for others are dropped for now.
     Full,
 }
@@ -39,8 +39,8 @@ impl Neighbours for NoNeighbours {
         None
     }
 
-    fn room(&self, _bridge: &str, _ip: IpAddr) -> Room {
-        Room::FullForIt
+    fn hold_capacity(&self, _bridge: &str, _ip: IpAddr) -> HoldCapacity {
+        HoldCapacity::HopFull
     }
 }
 

@@ -64,7 +64,7 @@ pub struct Input<'a> {
     pub pretend: bool,
     /// Storage of frozen states.
     pub recirc: &'a dyn Recirc,
-    /// If set, a trace is made; formats its parts.
+    /// If set, a trace is made, and this formats its parts.
     pub trace: Option<&'a dyn Text>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Pending, Wait};
 use crate::execute::execute;
-use crate::requested::Requested;
+use crate::lasting_requests::LastingRequests;
 use crate::time::step;
 use runtime::WaitSet;
 use switch::Switch;
@@ -13,7 +13,7 @@ use unixctl::{Reply, RequestId, Server};
 pub struct Commands {
     /// Commands that are not answered yet.
     pending: Vec<Pending>,
-    requested: Requested,
+    requested: LastingRequests,
 }
 
 impl Commands {

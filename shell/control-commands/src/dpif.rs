@@ -92,7 +92,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
         Format::Text => {
             let mut text = String::new();
             for backer in switch.datapaths.of_bridges() {
-                let stats = backer.datapath.stats(&backer.handler.knobs.all_cleared());
+                let stats = backer.datapath.stats(&backer.handler.command_settings.all_cleared());
                 text += &format!("{}: hit:{} missed:{}\n", backer.name(), stats.hit, stats.missed);
                 for bridge in bridges_of(&backer.kind) {
                     text += &format!("  {}:\n", bridge.name);
@@ -103,7 +103,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
         }
         Format::Json => {
             let datapath = |backer: &switch::Backer| -> Json {
-                let stats = backer.datapath.stats(&backer.handler.knobs.all_cleared());
+                let stats = backer.datapath.stats(&backer.handler.command_settings.all_cleared());
                 let count = |n: u64| Json::from(n.to_string());
                 let stats: Json = [("hit", count(stats.hit)), ("missed", count(stats.missed))]
                     .into_iter()

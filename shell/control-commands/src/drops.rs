@@ -2,9 +2,9 @@
 //! decides. Sluice's own command, in JSON; `sluice drops` prints it.
 
 use crate::capture::filter;
+use crate::ingress_bridge::{ingress_bridge, tunnel_text};
 use crate::last_drop::{Found, deciding_about, port_of, recent};
 use crate::names::DatapathNames;
-use crate::received::{received, tunnel_text};
 use datapath::DropCounts;
 use datapath::last_drop::DropPort;
 use dpif::DropReason;
@@ -106,6 +106,6 @@ fn problem(found: &Found<'_>) -> Option<String> {
     if drop.len == 0 || key.recirc_id != 0 {
         return None;
     }
-    let why = received(backer, &backer.shared.published(), &key).err()?;
+    let why = ingress_bridge(backer, &backer.shared.published(), &key).err()?;
     Some(tunnel_text(&key.tunnel).map_or_else(|| why.clone(), |text| format!("{why}, {text}")))
 }

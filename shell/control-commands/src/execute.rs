@@ -1,7 +1,7 @@
 //! Dispatches commands to the files that implement them.
 
 use crate::answer::{Answer, unknown};
-use crate::requested::Requested;
+use crate::lasting_requests::LastingRequests;
 use crate::{actions_impl, bfd, bridge, capture, cfm, counters, detrace, dpctl, dpdk, dpif};
 use crate::{
     dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, time, trace, tunnels, upcall, uplinks,
@@ -19,7 +19,7 @@ fn order_panic(switch: &Switch, thread: &str) {
 
 /// Executes a command. The number of `args` was checked.
 pub(crate) fn execute(
-    requested: &mut Requested,
+    requested: &mut LastingRequests,
     switch: &mut Switch,
     name: &str,
     args: &[String],

@@ -70,8 +70,8 @@ fn set(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let now = switch.clock.now();
     let bridge = args.first().and_then(|name| switch.bridges.get(name)).ok_or("no such bridge")?;
     let backer = switch.datapaths.of_bridge_mut(bridge).ok_or("no such bridge")?;
-    let knobs = &backer.handler.knobs;
-    let mut capabilities = knobs.capabilities();
+    let settings = &backer.handler.command_settings;
+    let mut capabilities = settings.capabilities();
     let Some(name) = args.get(1) else {
         return Ok(FEATURES.iter().map(|f| field_text(*f, &mut capabilities)).collect());
     };
@@ -82,7 +82,7 @@ fn set(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     if let Err(text) = set_feature(&mut capabilities, name, value, force) {
         return Ok(text.to_owned());
     }
-    knobs.set_capabilities(capabilities);
+    settings.set_capabilities(capabilities);
     backer.datapath.flow_flush(now);
     backer.changed();
     Ok(String::new())

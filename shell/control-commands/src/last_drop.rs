@@ -6,10 +6,10 @@
 //! already: the state of that port is shown instead.
 
 use crate::bridge::rule_line;
+use crate::ingress_bridge::ingress_bridge;
 use crate::names::DatapathNames;
-use crate::received::received;
 use crate::trace_run::{Traced, run};
-use datapath::last_drop::{LastDrop, DropPort};
+use datapath::last_drop::{DropPort, LastDrop};
 use dpif::text::DpPortNames;
 use dpif::{DpAction, DropReason};
 use flow::text::{NoNames, flow_text};
@@ -137,7 +137,7 @@ fn find<'a>(switch: &'a Switch, selection: &Selection<'a>, options: &Options) ->
                 continue;
             }
             let flow = drop.flow();
-            let fields = received(backer, &published, &flow).map_or(flow, |(_, flow)| flow);
+            let fields = ingress_bridge(backer, &published, &flow).map_or(flow, |(_, flow)| flow);
             if options.wants(&drop, &fields) {
                 found.push(Found { backer, drop, fields });
             }
@@ -160,7 +160,8 @@ fn describe(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, S
         return Ok(format!("{head}{}\n", unsent(switch, found, PortNo(port))));
     }
     let published = backer.shared.published();
-    let (bridge, flow) = received(backer, &published, &drop.flow()).map_err(|e| format!("{head}{e}"))?;
+    let (bridge, flow) =
+        ingress_bridge(backer, &published, &drop.flow()).map_err(|e| format!("{head}{e}"))?;
     let result = run(backer, traced(&published, bridge, flow, names), switch.clock.now());
     Ok(format!("{head}{}\n{}", result.text, verdict(switch, &published, &result.outputs)))
 }
@@ -337,7 +338,7 @@ pub(crate) fn deciding_about(switch: &Switch, found: &Found<'_>) -> Option<Decid
     let DropPort::In(_) = found.drop.port else { return None };
     let backer = found.backer;
     let published = backer.shared.published();
-    let (bridge, flow) = received(backer, &published, &found.drop.flow()).ok()?;
+    let (bridge, flow) = ingress_bridge(backer, &published, &found.drop.flow()).ok()?;
     let traced = traced(&published, bridge, flow, false);
     let result = run(backer, traced, switch.clock.now());
     Some(deciding(switch, &published, &result.outputs))

@@ -141,7 +141,7 @@ fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let (name, places) = (arguments.backer.dp_name.clone(), places(&arguments));
     for backer in switch.datapaths.all_mut().filter(|b| b.dp_name == name) {
         for place in &places {
-            backer.handler.knobs.clear(place.id, backer.datapath.worker_tally(place.id), now);
+            backer.handler.command_settings.clear(place.id, backer.datapath.worker_tally(place.id), now);
             backer.workers.clear_record(place.id, now);
         }
     }
@@ -151,9 +151,9 @@ fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
 fn perf_show(arguments: &Arguments<'_>, wanted: &Wanted, now: Millis) -> String {
     let mut text = String::new();
     for place in places(arguments).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
-        let knobs = &arguments.backer.handler.knobs;
-        let tally = arguments.backer.datapath.worker_tally(place.id).since(&knobs.cleared(place.id));
-        let since = knobs.cleared_at(place.id).map_or(place.since, |at| at.max(place.since));
+        let settings = &arguments.backer.handler.command_settings;
+        let tally = arguments.backer.datapath.worker_tally(place.id).since(&settings.cleared(place.id));
+        let since = settings.cleared_at(place.id).map_or(place.since, |at| at.max(place.since));
         let seconds = now.since(since).0 as f64 / 1000.0;
         let ms = runtime::clock::wall_ms();
         let (s, ms) = (ms / 1000, ms % 1000);
@@ -198,7 +198,7 @@ fn places(arguments: &Arguments<'_>) -> Vec<WorkerPlace> {
 fn stats_show(arguments: &Arguments<'_>) -> String {
     let text = |place: WorkerPlace| {
         let counted = arguments.backer.datapath.worker_tally(place.id);
-        let tally = counted.since(&arguments.backer.handler.knobs.cleared(place.id));
+        let tally = counted.since(&arguments.backer.handler.command_settings.cleared(place.id));
         match place.core {
             // Its cycles are not shown: it sleeps when it is idle.
             CoreId::UNPINNED => format!("main thread:\n{}", tally_text(&tally)),

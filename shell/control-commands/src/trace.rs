@@ -1,9 +1,9 @@
 //! `ofproto/trace` and `ofproto/trace-packet-out`: selects the packet to trace.
 
 use crate::answer::{Answer, unknown};
+use crate::ingress_bridge::ingress_bridge;
 use crate::last_drop;
 use crate::names::DatapathNames;
-use crate::received::received;
 use crate::trace_args::{Args, Data};
 use crate::trace_run::{Traced, run};
 use ctl::names;
@@ -104,7 +104,7 @@ fn traced(
             limit_tags(&mut key, switch.limits.vlans);
             let backer = default.ok_or("Cannot find the datapath")?;
             let published = backer.shared.published();
-            let (bridge, flow) = received(backer, &published, &key)?;
+            let (bridge, flow) = ingress_bridge(backer, &published, &key)?;
             (backer, published, bridge, flow)
         }
         (Err(e), None) => return Err(format!("{e} (or the bridge name was omitted)")),

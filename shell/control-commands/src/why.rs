@@ -4,9 +4,9 @@
 
 use crate::capture::filter;
 use crate::drops;
+use crate::ingress_bridge::ingress_bridge;
 use crate::last_drop::{deciding, port_of, recent, traced};
 use crate::names::DatapathNames;
-use crate::received::received;
 use crate::trace::publish_all;
 use crate::trace_run::run;
 use bridge::vlan::{VlanConfig, VlanMode, VlanTags};
@@ -124,7 +124,7 @@ fn explain(switch: &Switch, backer: &Backer, number: PortNo, (key, len): (&Flow,
         "flow": flow_text(&Flow { in_port: 0, ..*key }, &NoNames),
         "connections": connections,
     });
-    let (bridge, seen) = match received(backer, &published, key) {
+    let (bridge, seen) = match ingress_bridge(backer, &published, key) {
         Ok(received) => received,
         Err(why) => {
             out["problem"] = Json::from(why);

@@ -76,7 +76,8 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
                 runtime::warn!(LOG, "{name}: {why}");
             }
             let ofport = numbers.last().copied();
-            // New ports get this number only if there is no other that was not in use recently.
+            // The number stays reserved for this interface: another port gets it only if all other free numbers were in
+            // use recently.
             ofport
                 .filter(|p| !running.ports.contains_key(p))
                 .iter()
@@ -94,7 +95,7 @@ fn numbers(switch: &Switch, desired: &Desired, bridge: &str, interface: &Interfa
     interface.ofport_request.map(OfPort).into_iter().chain(held).collect()
 }
 
-/// Records that a port requests another number than it has; it gets that when it becomes free.
+/// Records that a port requests another number than it has. It gets the requested number when that becomes free.
 fn note_number(bridge: &mut Bridge, interface: &InterfaceConfig) {
     let has = bridge.port_named(&interface.name).map(|port| port.ofport);
     if interface.ofport_request.is_some_and(|wanted| has != Some(OfPort(wanted))) {

@@ -24,7 +24,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
         bridges.values_mut().filter(|b| b.config.datapath_type == backer.kind).collect();
     follow_peers(&mut next.peers, &mut of_kind);
     let NextSnapshot { snapshot, peers, tunnels_changed } = next;
-    snapshot.capabilities = backer.handler.knobs.capabilities();
+    snapshot.capabilities = backer.handler.command_settings.capabilities();
     snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
     let mut macs = HashMap::new();
     for bridge in &mut of_kind {

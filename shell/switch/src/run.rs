@@ -171,9 +171,9 @@ impl Switch {
     /// Serves the sockets of dummies, and reads devices that change without a kernel event (guests and DPDK devices).
     fn run_devices(&mut self, now: Millis) {
         self.devices.netdevs.run(now);
-        let look = now.since(self.last.looks) >= LOOK_INTERVAL;
+        let look = now.since(self.last.link_states) >= LOOK_INTERVAL;
         if look {
-            self.last.looks = now;
+            self.last.link_states = now;
         }
         let mut changed = Vec::new();
         for name in self.devices.netdevs.take_changed() {

@@ -134,7 +134,7 @@ pub struct Periodic {
     /// Updating the sessions' counts of received packets.
     pub counts: Millis,
     /// Reading link states of devices.
-    pub looks: Millis,
+    pub link_states: Millis,
     /// Writing statistics to the database.
     pub statistics: Millis,
     /// Writing states to the database.

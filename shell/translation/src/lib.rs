@@ -9,7 +9,7 @@
 //! | `revalidate/` | revalidates the megaflows that a change affects | revalidator |
 //! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lacp/` | BFD, CFM and LACP, with a thread for their timers | timers |
 //! | `patch_counters.rs` | counters of patch ports and tunnels | any |
-//! | `knobs.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |
+//! | `command_settings.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |
 //!
 //! The main loop publishes a snapshot (`SharedState::publish`), hands the changes to the revalidator (`Revalidator::take`), and
 //! carries out the side effects that packets queued (`SharedState::take_side_effects`).
@@ -17,10 +17,10 @@
 pub mod bfd;
 pub mod cfm;
 pub mod changes;
+pub mod command_settings;
 mod flow_log;
 pub mod flow_text;
 mod held_packet;
-pub mod knobs;
 pub mod lacp;
 pub mod live_changes;
 pub mod macs;
@@ -38,9 +38,9 @@ pub mod trace_text;
 pub mod upcall;
 
 pub use changes::Changes;
+pub use command_settings::CommandSettings;
 pub use flow_log::dumped as log_dump;
 pub use held_packet::HeldPacket;
-pub use knobs::Knobs;
 pub use macs::SharedMacs;
 pub use neighbours::SharedNeighbours;
 pub use patch_counters::PatchCounters;

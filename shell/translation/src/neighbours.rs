@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
-use xlate::{BridgeId, Held, Neighbours, Room};
+use xlate::{BridgeId, Held, HoldCapacity, Neighbours};
 
 /// Interval of requests (ARP, ND) for a next hop that does not answer, while packets want it.
 const ASK_INTERVAL: Millis = Millis(1000);
@@ -106,12 +106,12 @@ impl Neighbours for SharedNeighbours {
         self.lock().get(bridge, ip)
     }
 
-    fn room(&self, bridge: &str, ip: IpAddr) -> Room {
+    fn hold_capacity(&self, bridge: &str, ip: IpAddr) -> HoldCapacity {
         let waiting = lock(&self.held);
         match waiting.get(&(bridge.to_owned(), ip)) {
-            Some(list) if list.len() >= HELD_PER_HOP_MAX => Room::FullForIt,
-            None if waiting.len() >= HELD_HOPS_MAX => Room::Full,
-            _ => Room::Free,
+            Some(list) if list.len() >= HELD_PER_HOP_MAX => HoldCapacity::HopFull,
+            None if waiting.len() >= HELD_HOPS_MAX => HoldCapacity::Full,
+            _ => HoldCapacity::Free,
         }
     }
 }
@@ -138,10 +138,10 @@ mod tests {
         let neighbours = SharedNeighbours::default();
         (0..HELD_PER_HOP_MAX).for_each(|_| neighbours.hold(held(1), &[0; 60], Millis(0)));
         neighbours.hold(held(2), &[0; 60], Millis(0));
-        let room = |last: u8| neighbours.room("br0", [10, 0, 0, last].into());
-        assert_eq!((room(1), room(2)), (Room::FullForIt, Room::Free));
+        let capacity = |last: u8| neighbours.hold_capacity("br0", [10, 0, 0, last].into());
+        assert_eq!((capacity(1), capacity(2)), (HoldCapacity::HopFull, HoldCapacity::Free));
         assert!(neighbours.expire(Millis(2000)).is_empty());
         assert_eq!(neighbours.expire(Millis(4000)), [held(1).next]);
-        assert_eq!(room(1), Room::Free);
+        assert_eq!(capacity(1), HoldCapacity::Free);
     }
 }

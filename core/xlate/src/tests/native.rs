@@ -18,8 +18,8 @@ impl Neighbours for Hop {
         self.0.filter(|_| bridge == "br1" && ip.to_string() == REMOTE)
     }
 
-    fn room(&self, _bridge: &str, _ip: IpAddr) -> Room {
-        Room::Free
+    fn hold_capacity(&self, _bridge: &str, _ip: IpAddr) -> HoldCapacity {
+        HoldCapacity::Free
     }
 }
 

@@ -106,7 +106,7 @@ fn configure(
         parse_mac(row.opt_str("bond_active_slave")?)
     };
     let mut wanted = row.bond.clone();
-    if wanted.lb_output && !backer.handler.knobs.capabilities().lb_output {
+    if wanted.lb_output && !backer.handler.command_settings.capabilities().lb_output {
         let name = &row.name;
         runtime::warn!(LOG, "{name}: Datapath does not support 'lb_output' action, disabled.");
         wanted.lb_output = false;

@@ -4,7 +4,7 @@
 
 use crate::bfd;
 use crate::cfm;
-use crate::knobs::Knobs;
+use crate::command_settings::CommandSettings;
 use crate::lacp::groups::Groups;
 use crate::patch_counters::PatchCounters;
 use crate::published::Published;
@@ -36,7 +36,7 @@ pub struct Handler {
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
     /// Settings made by commands.
-    pub knobs: Knobs,
+    pub command_settings: CommandSettings,
     /// The datapath's name, for the log.
     pub name: String,
     /// Results of shadow checks.
@@ -62,7 +62,7 @@ impl Handler {
             wakeup,
             shared,
             patches,
-            knobs: Knobs::default(),
+            command_settings: CommandSettings::default(),
             name: format!("ovs-{kind}"),
             shadow_checks: ShadowCheckCounts::default(),
         }
@@ -166,10 +166,11 @@ impl Handler {
         (bridge, key): (BridgeId, &Flow),
         fresh: bool,
     ) -> Translation {
-        let mut mask = if self.knobs.exact() { Box::new(Flow::ONES) } else { output.megaflow_mask() };
+        let mut mask =
+            if self.command_settings.exact() { Box::new(Flow::ONES) } else { output.megaflow_mask() };
         mask.in_port = u32::MAX;
         mask.tlv = match published.snapshot.bridge(bridge) {
-            Some(bridge) if !self.knobs.exact() => bridge.options_mask(key, &output.mask),
+            Some(bridge) if !self.command_settings.exact() => bridge.options_mask(key, &output.mask),
             _ => mask.tlv,
         };
         mask.layout = flow::tlv::Layout::EMPTY;

@@ -15,8 +15,9 @@
 //! Where there is no handler thread (dummy mode, or every core polls) the worker does stages 4 to 7 itself.
 //!
 //! Packets of a megaflow with `userspace(slow_path(…))` do stages 4 to 7 on the worker as well, one by one
-//! (`core/datapath/src/path/slow_path.rs`). Any other `userspace` action comes by stage 4 (`handler.rs`, `userspace`) and becomes a
-//! packet-in (`packet_in.rs`). Packets that no port received, a controller's and the switch's own, enter at stage 5 (`inject.rs`).
+//! (`core/datapath/src/path/slow_path.rs`). Any other `userspace` action enters at stage 4 (`handler.rs`, `userspace`) and
+//! becomes a packet-in (`packet_in.rs`). Packets of controllers and of the switch itself, which no port received, enter at stage 5
+//! (`inject.rs`).
 //! `recheck.rs` translates sampled packets again and compares (`other_config:shadow-check`).
 
 mod coalescing;

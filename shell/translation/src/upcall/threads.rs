@@ -1,6 +1,7 @@
 //! Handler threads: their number, their cores, and how they sleep.
 //!
-//! They run on cores without PMD thread. If all cores poll there are none, and the workers translate by themselves. In
+//! They run on cores without PMD thread. If all cores have PMD threads, there are no handler threads, and the workers
+//! translate misses themselves. In
 //! dummy mode, where scheduling must not be visible, there are none unless requested (`--dummy-handlers`); commands
 //! then wait for the translations they cause. When their number or cores change, all threads are ended and new ones
 //! started; upcalls that wait meanwhile return to the workers.
@@ -22,10 +23,10 @@ use sync::SleepFlag;
 
 static LOG: Module = Module::new("ofproto_dpif_upcall");
 
-/// Handler threads of a datapath at most.
+/// Maximum number of handler threads of a datapath.
 const THREADS_MAX: usize = 128;
 
-/// The threads that a datapath shall have.
+/// The planned handler threads of a datapath.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Number of threads.
@@ -51,7 +52,7 @@ impl Plan {
     }
 }
 
-/// A thread's parking place.
+/// A handler thread that may sleep, and its flag.
 #[derive(Default)]
 struct Sleeper {
     asleep: SleepFlag,

@@ -1,4 +1,4 @@
-//! Output of a walk: lines of a trace, or lines for the log.
+//! Messages of a walk: lines of its trace, or lines for the log.
 
 use crate::outcome::{Level, LogLine, Output};
 use crate::trace::{Cursor, Kind, Trace};

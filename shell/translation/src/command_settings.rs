@@ -11,16 +11,16 @@ use units::{Millis, WorkerId};
 
 /// Settings of one datapath that only commands change.
 #[derive(Debug)]
-pub struct Knobs {
+pub struct CommandSettings {
     exact: AtomicBool,
     ufid: AtomicBool,
     capabilities: Mutex<Capabilities>,
     cleared: Mutex<BTreeMap<WorkerId, (Tally, Millis)>>,
 }
 
-impl Default for Knobs {
-    fn default() -> Knobs {
-        Knobs {
+impl Default for CommandSettings {
+    fn default() -> CommandSettings {
+        CommandSettings {
             exact: AtomicBool::new(false),
             ufid: AtomicBool::new(true),
             capabilities: Mutex::new(Capabilities::USERSPACE),
@@ -33,13 +33,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Knobs {
+impl CommandSettings {
     /// Whether megaflows match every field of the packet (`upcall/disable-megaflows`).
     pub fn exact(&self) -> bool {
         self.exact.load(Ordering::Relaxed)
     }
 
-    /// See [`Knobs::exact`].
+    /// See [`CommandSettings::exact`].
     pub fn set_exact(&self, on: bool) {
         self.exact.store(on, Ordering::Relaxed);
     }
@@ -49,7 +49,7 @@ impl Knobs {
         self.ufid.load(Ordering::Relaxed)
     }
 
-    /// See [`Knobs::ufid`].
+    /// See [`CommandSettings::ufid`].
     pub fn set_ufid(&self, on: bool) {
         self.ufid.store(on, Ordering::Relaxed);
     }
@@ -59,7 +59,7 @@ impl Knobs {
         *lock(&self.capabilities)
     }
 
-    /// See [`Knobs::capabilities`].
+    /// See [`CommandSettings::capabilities`].
     pub fn set_capabilities(&self, capabilities: Capabilities) {
         *lock(&self.capabilities) = capabilities;
     }

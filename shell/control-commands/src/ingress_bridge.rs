@@ -1,4 +1,4 @@
-//! A datapath flow as OpenFlow sees it.
+//! The bridge that receives the packets of a datapath flow, and the flow as OpenFlow sees it there.
 
 use flow::{Flow, Tunnel};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,8 +7,9 @@ use translation::Published;
 use units::PortNo;
 use xlate::{BridgeId, Recirc};
 
-/// The bridge that gets packets of a datapath flow, and the flow as that bridge sees it. The error says why no bridge gets them.
-pub(crate) fn received(
+/// The bridge that receives the packets of a datapath flow, and the flow as that bridge sees it. The error says why no bridge receives
+/// them.
+pub(crate) fn ingress_bridge(
     backer: &Backer,
     published: &Published,
     key: &Flow,
