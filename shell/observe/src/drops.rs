@@ -3,7 +3,7 @@
 use crate::samples::{direction, name_of_worker, reason_name};
 use crate::view::{DatapathView, PortView, View};
 use datapath::DropCounts;
-use datapath::last_drop::{LastDrop, DropPort};
+use datapath::last_drop::{DropPort, LastDrop};
 use dpif::DropReason;
 use flow::Flow;
 use flow::flow::ct_state;
@@ -24,8 +24,10 @@ pub fn json(view: &View) -> Value {
     let places: Vec<_> = view.datapaths.iter().map(|d| (d, d.datapath.port_drops())).collect();
     let ports = |reason: DropReason| {
         let of = |(datapath, drops): &(&DatapathView, BTreeMap<DropPort, DropCounts>)| {
-            let some =
-                drops.iter().map(|(drop_port, counts)| (*drop_port, counts[reason as usize])).filter(|(_, n)| *n > 0);
+            let some = drops
+                .iter()
+                .map(|(drop_port, counts)| (*drop_port, counts[reason as usize]))
+                .filter(|(_, n)| *n > 0);
             let named = |(drop_port, n): (DropPort, u64)| {
                 Some((n, datapath.names.get(&PortNo(drop_port.port()))?.clone(), direction(drop_port)))
             };

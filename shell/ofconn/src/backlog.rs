@@ -1,10 +1,10 @@
 //! The messages of one connection that wait between its sockets and its session, in both directions.
 //!
-//! Each side limits itself by it: the sockets read no more requests than the main loop takes, and the main loop answers no more
-//! requests of a peer that does not read. A side that stops sets a flag, and the other one wakes it.
+//! It limits both sides: the sockets stop reading while too many requests wait for the main loop, and the main loop takes no further
+//! requests of a peer that does not read its replies. A side that stops sets a flag, and the other side wakes it.
 //!
-//! **Threads**: both. Requests are counted by batches, in one short critical section for each. Bytes to be written are counted for
-//! each message, without the lock: more of them never end a wait. Everything that may end a wait is done within the lock.
+//! **Threads**: both. Requests are counted once for each batch, under a lock that is held briefly. Bytes to be written are added for
+//! each message without the lock, because adding bytes never ends a wait. Every change that may end a wait is made under the lock.
 
 use openflow::session::Role;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ pub(crate) struct Backlog {
 struct Waits {
     /// Bytes of requests that the main loop has not taken.
     requests: usize,
-    /// The sockets do not go on before it has taken some.
+    /// The sockets read nothing until the main loop has taken some of them.
     is_full: bool,
     /// The main loop waits until no more bytes than this are to be written.
     awaited: Option<usize>,

@@ -1,4 +1,4 @@
-//! What the main loop and the sockets tell each other.
+//! Messages between the main loop and the sockets: orders of the main loop, and news from the sockets.
 
 use crate::backlog::Backlog;
 use crate::batch::Batch;
@@ -13,7 +13,7 @@ use units::Millis;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
 
-/// From the main loop, for one connection. They are carried out in order.
+/// An order of the main loop for one connection. Orders are carried out in their order.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Encode and send.
@@ -22,12 +22,12 @@ pub(crate) enum Order {
     PacketIn(PacketKind, Message, Dialect),
     /// Count a packet-in that was dropped before it came here.
     DroppedPacketIn(PacketKind),
-    /// Send the parts of a long reply, each when the peer has taken most of what was before it. Other messages may come between.
+    /// Send the parts of a long reply, each when the peer has read most of the previous ones. Other messages may be sent in between.
     Parts(Parts, Dialect),
 }
 
 impl Order {
-    /// The bytes that its message will have, estimated. Exact is only what [`Backlog`] counts after the message is encoded.
+    /// The estimated length of its message. [`Backlog`] counts the exact length after the message is encoded.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Order::Send(message, _) | Order::PacketIn(_, message, _) => bytes(&message.body),

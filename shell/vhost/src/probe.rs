@@ -72,7 +72,7 @@ pub fn rings(content: &[u8]) {
             pool.free_all(&mut out);
             loans.clear();
             assert!(loans.is_empty() && (got.lent || !ring.is_lent()));
-            ring.show_lent();
+            ring.publish_lent();
         } else {
             let items = packets.map(Item::new);
             let mut sent = 0;

@@ -9,7 +9,7 @@
 //!
 //! Counters are written by the worker that owns a queue, with plain stores, and summed up when they are read.
 
-mod back;
+mod back_end;
 mod counters;
 mod path;
 mod port;

@@ -1,6 +1,6 @@
 //! A vhost-user port as a `Netdev`.
 
-use super::back::{Back, Source, uses_library};
+use super::back_end::{BackEnd, Source, uses_library};
 use super::counters::PairCounters;
 use super::path;
 use super::queues::{Setting, VhostRx, VhostTx};
@@ -42,7 +42,7 @@ pub struct Vhost {
     /// Called when a guest connects, disconnects, or switches rings.
     notify: Notify,
     /// `None`: no path was configured yet.
-    socket: Option<Back>,
+    socket: Option<BackEnd>,
     setting: Arc<Setting>,
     pool: Option<Mempool>,
     /// The shape in force; node and MTU are those of `pool`.
@@ -96,11 +96,11 @@ impl Vhost {
 
     /// Whether everything that a guest needs is there: with DPDK's library, also a pool for its packets.
     fn is_equipped(&self) -> bool {
-        self.pool.is_some() || !self.socket.as_ref().is_some_and(Back::needs_pool)
+        self.pool.is_some() || !self.socket.as_ref().is_some_and(BackEnd::needs_pool)
     }
 
     fn connected(&self) -> bool {
-        self.socket.as_ref().is_some_and(Back::is_connected)
+        self.socket.as_ref().is_some_and(BackEnd::is_connected)
     }
 
     /// The shape that the guest and the settings require.
@@ -108,14 +108,14 @@ impl Vhost {
         let socket = self.socket.as_ref();
         Shape {
             pairs: socket.map_or(1, |s| s.state().pairs()),
-            numa: socket.and_then(Back::numa).unwrap_or(self.shape.numa),
+            numa: socket.and_then(BackEnd::numa).unwrap_or(self.shape.numa),
             mtu: self.mtu(),
         }
     }
 
     /// Connects to the guest at another path, or to none.
     fn set_path(&mut self, wanted: Option<&str>) -> Result<(), NetdevError> {
-        if self.socket.as_ref().map(Back::path) == wanted {
+        if self.socket.as_ref().map(BackEnd::path) == wanted {
             return Ok(());
         }
         self.seq += self.socket.take().map_or(0, |s| s.state().seq()) + 1;
@@ -128,7 +128,7 @@ impl Vhost {
             let what = format!("vhost-user device setup failure for device {wanted}: {e}");
             NetdevError::plain(&what)
         };
-        self.socket = Some(Back::open(wanted, Role::Client, self.notify.clone()).map_err(failed)?);
+        self.socket = Some(BackEnd::open(wanted, Role::Client, self.notify.clone()).map_err(failed)?);
         let told = format!(
             "vHost User device '{}' created in 'client' mode, using client socket '{wanted}'",
             self.name
@@ -143,7 +143,7 @@ impl Vhost {
 }
 
 /// Opens the socket of a port that listens.
-fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<Back, NetdevError> {
+fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<BackEnd, NetdevError> {
     if name.contains(['/', '\\']) {
         return Err(NetdevError::open(name, NetdevError::INVALID));
     }
@@ -153,8 +153,8 @@ fn listen(name: &str, sock_dir: &Path, notify: Notify) -> Result<Back, NetdevErr
         |what: String| NetdevError::plain(&format!("could not open network device {name} ({what})"));
     warn_deprecated();
     path::make_free(at).map_err(|e| refused(e.to_string()))?;
-    let socket =
-        Back::open(at, Role::Server, notify).map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
+    let socket = BackEnd::open(at, Role::Server, notify)
+        .map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
     log::say(Level::Info, &format!("Socket {at} created for vhost-user port {name}"));
     Ok(socket)
 }
@@ -199,7 +199,7 @@ impl Netdev for Vhost {
     }
     fn mempool_info(&self) -> Option<String> {
         let pool = self.pool.as_ref().map(Mempool::info).unwrap_or_default();
-        self.socket.as_ref().map_or_else(uses_library, Back::needs_pool).then_some(pool)
+        self.socket.as_ref().map_or_else(uses_library, BackEnd::needs_pool).then_some(pool)
     }
     fn rxq_enabled(&self, queue: QueueId) -> bool {
         // Without a guest a queue is shown as enabled, as the peer does for queue 0.
@@ -225,7 +225,7 @@ impl Netdev for Vhost {
         self.queues_given = false;
         self.rewrap = false;
         self.seq += 1;
-        let needs_pool = self.socket.as_ref().is_some_and(Back::needs_pool);
+        let needs_pool = self.socket.as_ref().is_some_and(BackEnd::needs_pool);
         if needs_pool && self.connected() && (self.pool.is_none() || wished != self.shape) {
             let pairs = wished.pairs as u32;
             let request = MempoolRequest {
@@ -279,7 +279,7 @@ impl Netdev for Vhost {
         let stuck = self.socket.as_ref().is_some_and(|s| s.state().is_stuck());
         let ready = self.connected() && self.is_equipped() && !stuck;
         let path = self.socket.as_ref().map(|s| s.path().to_owned());
-        let guest = self.socket.as_mut().and_then(Back::guest);
+        let guest = self.socket.as_mut().and_then(BackEnd::guest);
         Ok(Facts {
             ifindex: None,
             mac: [0; 6],

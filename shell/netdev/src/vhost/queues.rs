@@ -1,6 +1,6 @@
 //! The queues of a vhost-user port, as workers use them.
 
-use super::back::{Sender, Source, Transmission};
+use super::back_end::{Sender, Source, Transmission};
 use super::counters::{Counters, PairCounters, Run};
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};

@@ -9,9 +9,9 @@
 //!
 //! | CPU time | [`server::CPU`] of a core: a client that asks without a pause waits |
 //!
-//! If all connections of a socket are in use, one of the host with the most connections is closed (`place.rs`). Only `GET` and `HEAD` are
+//! If all connections of a socket are in use, one of the host with the most connections is closed (`eviction.rs`). Only `GET` and `HEAD` are
 //! accepted. Paths are compared with a fixed list; no files are served. Pages of other sites get no answer ([`http_request::Origin`]).
 
 pub mod conn;
-mod place;
+mod eviction;
 pub mod server;

@@ -1,7 +1,7 @@
 //! The thread of the server.
 
 use super::conn::{Answer, Conn, State};
-use super::place::{Candidate, to_close};
+use super::eviction::{Candidate, to_close};
 use crate::api::{Api, Served};
 use crate::budget::Budget;
 use crate::log::LOG;

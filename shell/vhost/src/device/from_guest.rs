@@ -51,7 +51,7 @@ impl FromGuest {
         }
         self.loans.clear();
         let Some(mut ring) = self.device.enter_lent(self.ring()) else { return Some(0) };
-        let interrupts = ring.show_lent();
+        let interrupts = ring.publish_lent();
         ring.set_lent(false);
         Some(interrupts)
     }
@@ -91,7 +91,7 @@ impl FromGuest {
         }
         let Some(mut ring) = self.device.enter(number) else { return true };
         if on {
-            ring.show_rest();
+            ring.publish_rest();
         }
         let watched = !on || ring.kick().is_some_and(|fd| kick.watch(fd));
         ring.ask_for_kicks(on && watched);
@@ -110,7 +110,7 @@ impl Drop for FromGuest {
         if !self.loans.is_empty()
             && let Some(mut ring) = self.device.enter_lent(self.ring())
         {
-            ring.show_lent();
+            ring.publish_lent();
             ring.set_lent(false);
         }
     }

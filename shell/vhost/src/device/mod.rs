@@ -192,7 +192,7 @@ impl Device {
     fn stop(&self, number: usize) -> Option<Box<AnyRing>> {
         let mut ring = self.replace(number, None);
         if let Some(ring) = &mut ring {
-            ring.show_rest();
+            ring.publish_rest();
         }
         ring
     }

@@ -112,14 +112,14 @@ impl AnyRing {
         each!(self, ring => ring.lent)
     }
 
-    /// Gives the guest the buffers of a burst with loans back: see [`Ring::show_lent`].
-    pub fn show_lent(&mut self) -> u64 {
-        each!(self, ring => ring.show_lent())
+    /// Gives the guest the buffers of a burst with loans back: see [`Ring::publish_lent`].
+    pub fn publish_lent(&mut self) -> u64 {
+        each!(self, ring => ring.publish_lent())
     }
 
-    /// Gives the guest back what waits: see [`Ring::show_rest`].
-    pub fn show_rest(&mut self) -> u64 {
-        each!(self, ring => ring.show_rest())
+    /// Gives the guest back what waits: see [`Ring::publish_rest`].
+    pub fn publish_rest(&mut self) -> u64 {
+        each!(self, ring => ring.publish_rest())
     }
 
     /// Puts packets into the guest's buffers: see [`Ring::fill`].

@@ -138,7 +138,7 @@ impl<L: Layout> Ring<L> {
             self.invalid = Some(invalid);
         }
         if filled.handled > filled.too_long {
-            filled.interrupts = self.show_all();
+            filled.interrupts = self.publish_all();
         }
         filled
     }

@@ -1,8 +1,8 @@
 //! Packets whose tails stay in the guest's memory until the switch has sent them.
 //!
-//! Of a long packet only the beginning is copied when it is received: what is parsed is always a private copy. The rest is
-//! lent to the frame (`buffer::tail`) and copied once, into the buffer of the guest that gets it, or wherever a worker needs
-//! it. The entries of such a burst are shown in the used ring when all of its frames were sent, copied or freed.
+//! When a long packet is received, only its beginning is copied, so that headers are parsed from a private copy. The rest is
+//! lent to the frame (`buffer::tail`). It is copied once: into the buffer of the guest that gets the packet, or earlier if a
+//! worker needs it. The entries of such a burst are published in the used ring when all of its frames were sent, copied or freed.
 
 use super::split::HEADER;
 use crate::copy;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes of a long packet that are copied when it is received: two cache lines of the frame, enough for the headers of TCP in
 /// IPv6 with two VLAN tags, and of VXLAN around them.
 pub(crate) const HEAD: usize = 128;
-/// Packets from this length on have tails. Below, what a loan costs is more than what the copy of the rest costs.
+/// Packets of at least this length have tails. For shorter packets, a loan costs more than copying the rest.
 pub(crate) const LONG: usize = HEAD + 384;
 
 /// Memory of guests.
@@ -58,15 +58,15 @@ impl Loans {
         self.leases.iter().take(self.count).all(|lease| !lease.load(Ordering::Acquire))
     }
 
-    /// Ends the burst, whose loans are back.
+    /// Ends the burst, if all its loans were returned.
     pub fn clear(&mut self) {
         if self.are_back() {
             (self.count, self.memory) = (0, None);
         }
     }
 
-    /// Lends these parts of `memory` to the frame, as what follows the first `head` bytes. Returns false if that is not
-    /// possible: then they must be copied.
+    /// Lends these parts of `memory` to the frame: they follow its first `head` bytes. Returns false if that is not possible and
+    /// they must be copied.
     #[inline]
     pub fn lend<'m>(
         &mut self,
@@ -97,15 +97,14 @@ impl Loans {
 
 impl Drop for Loans {
     fn drop(&mut self) {
-        // A frame that is still somewhere keeps what it needs. No worker drops a queue then.
+        // If a frame still needs its tail, the memory is not freed. Workers do not drop a queue in this state.
         if !self.are_back() {
             std::mem::forget((std::mem::take(&mut self.leases), self.memory.take()));
         }
     }
 }
 
-/// Copies the absent tail of a frame, whose packet ends `len` bytes after its head, into a buffer of a guest that begins with
-/// the packet's header.
+/// Copies the absent tail of a frame into a buffer of a guest. The buffer begins with the packet's virtio header.
 #[inline(never)]
 pub(crate) fn write_tail(frame: &Frame, buffer: Part<'_>) {
     let head = frame.head().len();

@@ -6,7 +6,7 @@
 //! - [`inflight`]: where rings are, for a switch that takes the place of one that was killed;
 //! - [`chain`]: descriptors become parts of guest memory;
 //! - [`split`]: the state of a ring, and notifications; [`any`]: a ring of either format;
-//! - [`show`]: when the guest sees what it gets back;
+//! - [`publish_used`]: when the guest sees the buffers that it gets back;
 //! - [`receive`]: packets that the guest sends; [`fill`]: packets that it receives;
 //! - [`loans`]: long packets, of which only the beginning is copied when they are received.
 //!
@@ -27,8 +27,8 @@ mod kill_tests;
 mod layout;
 pub(crate) mod loans;
 mod packed;
+mod publish_used;
 pub(crate) mod receive;
-mod show;
 pub(crate) mod split;
 #[cfg(test)]
 mod tests;
@@ -52,7 +52,7 @@ pub(crate) enum InvalidRing {
     Indirect,
     /// A packet without a whole header.
     Header,
-    /// The inflight area says what no switch left there.
+    /// The inflight area contains values that no switch can have written.
     Inflight,
 }
 

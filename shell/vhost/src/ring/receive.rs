@@ -20,7 +20,7 @@ const _: () = assert!(cfg!(target_endian = "little"));
 
 impl<L: Layout> Ring<L> {
     /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again. With
-    /// `loans`, of which none may be out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::show_lent`].
+    /// `loans`, of which none may be out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::publish_lent`].
     #[inline(never)]
     pub fn receive(
         &mut self,
@@ -41,12 +41,12 @@ impl<L: Layout> Ring<L> {
         }
         let lent = to.loans.is_some_and(|loans| !loans.is_empty());
         let interrupts = match packets {
-            0 => self.show_late(),
+            0 => self.publish_late(),
             _ if lent => {
                 self.lent = true;
                 0
             }
-            _ => self.show_most(),
+            _ => self.publish_most(),
         };
         Received { packets, refused: packets - (out.len() - before), interrupts, lent }
     }

@@ -143,8 +143,9 @@ pub(crate) struct Ring<L> {
     kicks: bool,
     /// The previous burst found packets.
     pub busy: bool,
-    /// Where the entries end that the guest sees as used; what follows, up to `next`, waits in order to be [shown](super::show).
-    pub shown: u16,
+    /// End of the entries that the guest sees as used. Entries from here to `next` wait to be
+    /// [published](super::publish_used).
+    pub published: u16,
     /// Packets of the last burst are lent, so its entries must wait.
     pub lent: bool,
     /// The guest does not want to be interrupted, as far as is known.
@@ -190,7 +191,7 @@ impl<L: Layout> Ring<L> {
             wiring: Wiring::default(),
             kicks: false,
             busy: false,
-            shown: next,
+            published: next,
             lent: false,
             is_polling: false,
             empty: 0,

@@ -315,7 +315,7 @@ fn sends<D: Driver>(seed: u64, size: u16) -> Vec<usize> {
         }
         let got = guest.ring.receive(dice.usize(..40), &mut pool, &mut out, None);
         assert_eq!((got.refused, guest.ring.invalid), (0, None));
-        guest.ring.show_rest();
+        guest.ring.publish_rest();
         assert!(out.iter().all(|frame| Some(frame.bytes()) == sent.pop_front().as_deref()), "seed {seed}");
         assert!(guest.collect().iter().all(|(_, len)| *len == 0));
         assert_eq!(guest.offered.len(), sent.len(), "seed {seed}: what was taken was given back");
@@ -522,11 +522,11 @@ fn the_last_buffers_wait_while_the_guest_polls() {
                 let got = guest.ring.receive(32, &mut pool, &mut out, lends.then_some(&mut loans));
                 assert_eq!((got.packets, got.lent), (n, lends), "case {seed}");
                 if lends {
-                    assert_eq!((guest.collect().len(), guest.ring.show_rest()), (0, 0), "they are lent");
+                    assert_eq!((guest.collect().len(), guest.ring.publish_rest()), (0, 0), "they are lent");
                 }
                 pool.free_all(&mut out);
                 loans.clear();
-                guest.ring.show_lent();
+                guest.ring.publish_lent();
                 // The first time it is not known that the guest polls.
                 let waiting = if turn == 0 { 0 } else { guest.offered.len().min(last) };
                 guest.collect();

@@ -13,7 +13,7 @@ use vhost::{Guest, Notify, PortState, Received};
 
 /// The socket of a port.
 #[derive(Debug)]
-pub(super) enum Back {
+pub(super) enum BackEnd {
     Own(vhost::Socket),
     Library(library::Socket),
 }
@@ -23,18 +23,18 @@ pub(super) fn uses_library() -> bool {
     dpdk::eal::initialized() && dpdk::settings().vhost_library
 }
 
-impl Back {
-    pub fn open(path: &str, role: Role, notify: Notify) -> Result<Back, SocketError> {
+impl BackEnd {
+    pub fn open(path: &str, role: Role, notify: Notify) -> Result<BackEnd, SocketError> {
         if uses_library() {
-            return library::Socket::open(path, role, notify).map(Back::Library);
+            return library::Socket::open(path, role, notify).map(BackEnd::Library);
         }
-        vhost::Socket::open(path, role, notify).map(Back::Own)
+        vhost::Socket::open(path, role, notify).map(BackEnd::Own)
     }
 
     pub fn state(&self) -> &PortState {
         match self {
-            Back::Own(socket) => socket.state(),
-            Back::Library(socket) => socket.state(),
+            BackEnd::Own(socket) => socket.state(),
+            BackEnd::Library(socket) => socket.state(),
         }
     }
 
@@ -45,49 +45,49 @@ impl Back {
     /// Whether a guest is connected and ready.
     pub fn is_connected(&self) -> bool {
         match self {
-            Back::Own(socket) => socket.is_connected(),
-            Back::Library(socket) => socket.is_connected(),
+            BackEnd::Own(socket) => socket.is_connected(),
+            BackEnd::Library(socket) => socket.is_connected(),
         }
     }
 
     /// Whether packets are received into a pool of DPDK.
     pub fn needs_pool(&self) -> bool {
-        matches!(self, Back::Library(_))
+        matches!(self, BackEnd::Library(_))
     }
 
     pub fn numa(&self) -> Option<u32> {
         match self {
-            Back::Own(socket) => socket.numa(),
-            Back::Library(socket) => socket.numa(),
+            BackEnd::Own(socket) => socket.numa(),
+            BackEnd::Library(socket) => socket.numa(),
         }
     }
 
     pub fn spread_over(&mut self, pairs: usize) {
         match self {
-            Back::Own(socket) => socket.spread_over(pairs),
-            Back::Library(socket) => socket.spread_over(pairs),
+            BackEnd::Own(socket) => socket.spread_over(pairs),
+            BackEnd::Library(socket) => socket.spread_over(pairs),
         }
     }
 
     pub fn guest(&mut self) -> Option<Guest> {
         match self {
-            Back::Own(socket) => socket.guest(),
-            Back::Library(socket) => socket.guest(),
+            BackEnd::Own(socket) => socket.guest(),
+            BackEnd::Library(socket) => socket.guest(),
         }
     }
 
     /// The receiver of a queue pair; `None`: there is no pool yet.
     pub fn receiver(&self, pair: usize, pool: Option<&Mempool>) -> Option<Source> {
         Some(match self {
-            Back::Own(socket) => Source::Own(socket.receiver(pair)),
-            Back::Library(socket) => Source::Library(socket.receiver(pair, pool?.clone())),
+            BackEnd::Own(socket) => Source::Own(socket.receiver(pair)),
+            BackEnd::Library(socket) => Source::Library(socket.receiver(pair, pool?.clone())),
         })
     }
 
     pub fn sender(&self, slot: usize) -> Sender {
         match self {
-            Back::Own(socket) => Sender::Own(socket.sender(slot)),
-            Back::Library(socket) => Sender::Library(socket.sender(slot)),
+            BackEnd::Own(socket) => Sender::Own(socket.sender(slot)),
+            BackEnd::Library(socket) => Sender::Library(socket.sender(slot)),
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Which connection is closed for a new one.
+//! Eviction: selects the connection that is closed when a new one arrives and all are in use.
 
 use super::conn::Conn;
 use std::collections::BTreeMap;
 use units::Millis;
 
-/// A connection that sends an answer, or waits for one, is left alone for this time: most answers are sent within milliseconds.
+/// A connection that sends an answer or waits for one is not closed within this time: most answers are sent within milliseconds.
 const UNDISTURBED: Millis = Millis(1_000);
 
-/// What matters of a connection.
+/// The facts about a connection that decide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    /// Its place in the list of connections, which are in the order of their age.
+    /// Its index in the list of connections, the oldest first.
     pub(crate) at: usize,
     source: Option<u64>,
     is_reading: bool,
@@ -23,8 +23,8 @@ impl Candidate {
     }
 }
 
-/// Of the connections of the host with the most: the oldest one that waits for its client, or else the oldest one whose client is
-/// slow. So a host that takes all places disturbs only itself.
+/// Selects among the connections of the host that has the most: the oldest one that waits for its client, or otherwise the oldest one
+/// whose client is slow. So a host that opens all connections only loses its own.
 pub(crate) fn to_close(all: &[Candidate]) -> Option<usize> {
     let mut of_source: BTreeMap<Option<u64>, usize> = BTreeMap::new();
     all.iter().for_each(|one| *of_source.entry(one.source).or_default() += 1);
