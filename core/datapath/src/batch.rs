@@ -55,7 +55,7 @@ pub struct Batch {
     pub frames: FrameBatch,
     /// Sum of the frame lengths in bytes.
     pub bytes: u64,
-    /// Metadata of each packet, unless it has its own.
+    /// Metadata that all packets share, unless they have their `own`.
     pub common: Meta,
     /// The line of `common`, if the packets were just received by a port.
     pub(crate) base: Option<Line>,

@@ -43,15 +43,15 @@ pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
 /// Number of free buffers that a worker keeps.
 const KEEP_BUFFERS: usize = 2048;
 
-/// Packets that go on when their batch is done.
+/// Packets that are processed after their batch.
 #[derive(Default)]
 pub(crate) struct Later {
     /// To be recirculated.
     pub(crate) recirculated: VecDeque<Recirculated>,
     /// Of the slow path: their megaflow passes each of them to the control half for translation.
     pub(crate) slow: Vec<Packet>,
-    /// A packet of the slow path is being translated and executed. It takes the slow path only once: a control half that answered with it
-    /// again would keep the worker for ever.
+    /// A packet of the slow path is being translated and executed. It takes the slow path only once: otherwise a control half that always
+    /// answers with the slow path would keep the worker busy for ever.
     pub(crate) is_slow: bool,
 }
 

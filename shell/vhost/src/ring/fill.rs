@@ -52,7 +52,7 @@ impl Packet for Frame {
 pub(crate) struct Item<'f> {
     bytes: &'f [u8],
     header: (u64, u32),
-    /// The frame that the bytes are of, if its tail is absent.
+    /// The frame that has the bytes, if its tail is absent.
     frame: Option<&'f Frame>,
 }
 
