@@ -1,4 +1,4 @@
-//! How a tool was called.
+//! The call of a tool: its name and its arguments.
 
 /// The name and the arguments of a tool.
 pub struct Call {

@@ -42,7 +42,7 @@ pub struct Source {
 pub struct Buffer {
     base: NonNull<u8>,
     size: u32,
-    /// The first bytes that are here, `size` unless a tail is absent: see the module of tails.
+    /// Number of first bytes that are present: `size`, unless a tail is absent (see the module of tails).
     present: Cell<u32>,
     /// Dangling if there is no source.
     handle: Handle,
@@ -94,7 +94,7 @@ impl Buffer {
         self.size as usize
     }
 
-    /// Number of bytes from the beginning on that are here: all, unless a tail is absent.
+    /// Number of bytes from the beginning on that are present: all, unless a tail is absent.
     #[inline(always)]
     pub fn present(&self) -> usize {
         self.present.get() as usize
@@ -124,7 +124,7 @@ impl Buffer {
         self.slice_mut(0, self.size())
     }
 
-    /// Makes sure that the bytes before `end` are here.
+    /// Makes sure that the bytes before `end` are present.
     #[inline(always)]
     fn reach(&self, start: usize, len: usize) {
         if start.saturating_add(len) > self.present() {
@@ -163,7 +163,7 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(start), len) }
     }
 
-    /// Those of `len` bytes from `start` on that are here.
+    /// The bytes that are present among the `len` bytes from `start` on.
     #[inline(always)]
     pub fn front(&self, start: usize, len: usize) -> &[u8] {
         if start.saturating_add(len) <= self.present() {

@@ -1,5 +1,5 @@
-//! How long a connection stays without packets, by its state. The times are those of Open vSwitch's datapath,
-//! unless the connection has a timeout policy.
+//! Timeouts of connections without packets, by state. The times are those of Open vSwitch's datapath, unless the
+//! connection has a timeout policy.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};

@@ -1,4 +1,4 @@
-//! What every flow cache does.
+//! The interface of every flow cache.
 
 /// What an entry refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

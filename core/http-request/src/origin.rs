@@ -1,4 +1,4 @@
-//! Which server a client believes to ask, and whether a page of another site asks.
+//! The origin of a request: the server that the client believes to address, and whether a page of another site sent it.
 //!
 //! A web page of any site can let its reader's browser send requests to this server. Two headers tell that a request comes from such a
 //! page. `Sec-Fetch-Site`: the browser says that the page belongs to another site. `Host`: a site can let its own name resolve to this

@@ -127,7 +127,7 @@ impl Offload {
         self.csum.map_or(0, |csum| usize::from(csum.start) + TCP_HEADER_MAX)
     }
 
-    /// As `fits`, for a frame of `len` bytes of which only the beginning is here, at least [`Offload::reach`] bytes.
+    /// As `fits`, for a frame of `len` bytes of which only the beginning is present: at least [`Offload::reach`] bytes.
     pub fn fits_head(&self, head: &[u8], len: usize) -> bool {
         let Some(csum) = self.csum else { return self.gso.is_none() };
         if usize::from(csum.start) + usize::from(csum.offset) + 2 > len {
@@ -156,7 +156,7 @@ impl Offload {
         self.longest_of(frame, frame.len())
     }
 
-    /// As `longest`, for a frame of `len` bytes of which at least [`Offload::reach`] bytes are here.
+    /// As `longest`, for a frame of `len` bytes of which at least [`Offload::reach`] bytes are present.
     pub fn longest_of(&self, head: &[u8], len: usize) -> usize {
         match (self.gso, self.headers(head)) {
             (Some(gso), Some(headers)) => len.min(headers + usize::from(gso.size)),

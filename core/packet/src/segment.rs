@@ -160,7 +160,7 @@ pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
     make_partial_head(frame, frame.len())
 }
 
-/// As [`make_partial`], for a frame of `len` bytes of which only the beginning is here.
+/// As [`make_partial`], for a frame of `len` bytes of which only the beginning is present.
 pub fn make_partial_head(frame: &mut [u8], len: usize) -> Option<(u16, u16)> {
     let l = layout(frame)?;
     let offset = l.checksum()?;

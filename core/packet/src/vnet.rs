@@ -21,7 +21,7 @@ pub fn decode(header: &[u8; LEN], frame: &mut [u8]) -> Option<Offload> {
     decode_head(header, frame, frame.len())
 }
 
-/// As [`decode`], for a frame of `len` bytes of which `head` is here. `None` also if the record does not fit these bytes.
+/// As [`decode`], for a frame of `len` bytes of which `head` is present. `None` also if the record does not fit these bytes.
 pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Offload> {
     let [flags, kind, _, _, size_a, size_b, start_a, start_b, offset_a, offset_b] = *header;
     let mut csum = (flags & NEEDS_CSUM != 0).then_some(PartialChecksum {
@@ -48,7 +48,7 @@ pub fn decode_head(header: &[u8; LEN], head: &mut [u8], len: usize) -> Option<Of
     offload.fits_head(head, len).then_some(offload)
 }
 
-/// Encodes the header for a frame to be sent, of which at least [`Offload::reach`] bytes are here.
+/// Encodes the header for a frame to be sent, of which at least [`Offload::reach`] bytes are present.
 pub fn encode(offload: &Offload, frame: &[u8]) -> [u8; LEN] {
     let mut header = [0; LEN];
     if let Some(csum) = offload.csum {

@@ -1,4 +1,4 @@
-//! Which cores have a PMD thread.
+//! The cores that have a PMD thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, NumaId};

@@ -1,4 +1,4 @@
-//! How many buffers a queue posts.
+//! Refilling: the number of buffers that a queue posts.
 //!
 //! A driver refills to the low watermark while the queue waits for an interrupt, and fully while it is polled. A poll
 //! thread polls all the time. So here a queue is busy after a poll that found a full burst, because then packets arrive

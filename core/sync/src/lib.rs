@@ -8,7 +8,7 @@
 //! * [`mailbox`]: a list to which many threads add and from which one takes, and the synchronisation before that one
 //!   sleeps.
 //! * [`try_lock`]: a lock for one burst, which costs its holder no wait.
-//! * [`index_stack`] and [`credits`]: the free buffers of a pool, and who holds how many of them.
+//! * [`index_stack`] and [`credits`]: the free buffers of a pool, and how many of them each owner holds.
 //!
 //! Memory is reclaimed by epochs: a reader announces the current epoch when it starts a batch and withdraws it when
 //! the batch ends (so a sleeping worker never delays reclamation). Removed data is freed once every announced epoch

@@ -2,8 +2,8 @@
 //!
 //! The header is at the end of a block of whole cache lines, and the whole block is copied in front of the
 //! frame: a copy of constant length takes a few vector instructions. The bytes of the block before the header
-//! are written into unused headroom. They hold what else adding the header needs, so that a header to each of
-//! thousands of remote ends takes as few cache lines as possible.
+//! are written into unused headroom. They hold everything else that is needed to add the header, so that the
+//! headers to thousands of remote ends take as few cache lines as possible.
 
 use crate::wire::{self, put16};
 use packet::checksum::{self, Words};

@@ -1,11 +1,11 @@
-//! DPDK as C has it: 22.11, or 25.11.
+//! Bindings of DPDK's C functions: 22.11, or 25.11.
 //!
-//! The bindings of both are generated ahead from `c/headers.h` (by `regenerate`, beside it) and committed, so that who builds
-//! Sluice needs no libclang; sizes and offsets are asserted when they are compiled. Which ones are, says the version that
-//! is installed. `c/shim.c` makes callable what DPDK has only as inline functions.
+//! The bindings of both versions are generated from `c/headers.h` by `regenerate` and committed, so that building Sluice does
+//! not need libclang. Sizes and offsets are asserted when they are compiled. The build uses those of the version that is
+//! installed. `c/shim.c` has functions that call the inline functions of DPDK.
 //!
-//! No function of DPDK may be called before `library::load` has succeeded. Nothing here is safe to call: `dpdk` is the crate
-//! for that.
+//! No function of DPDK may be called before `library::load` has succeeded. The functions are unsafe; the crate `dpdk` makes
+//! them safe.
 #![allow(
     non_camel_case_types,
     non_snake_case,

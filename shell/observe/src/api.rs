@@ -1,4 +1,4 @@
-//! What is served at which path.
+//! The paths that are served, and the content of each.
 //!
 //! | path | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! How the main thread makes a view: in slices, so that a turn of the main loop reads at most [`SLICE`] ports.
+//! Builds a view on the main thread, in slices, so that a turn of the main loop reads at most [`SLICE`] ports.
 
 use crate::view::{BridgeView, Counters, DatapathView, PortView, RxqView, View};
 use bridge::vlan::VlanMode;

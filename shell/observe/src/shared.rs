@@ -1,4 +1,4 @@
-//! What the main thread and the server's thread exchange.
+//! The requests and replies that the main thread and the server's thread exchange.
 //!
 //! The main thread never waits here: locks are held while a few words are moved.
 

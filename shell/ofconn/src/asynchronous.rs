@@ -1,4 +1,4 @@
-//! Which asynchronous messages a connection gets (OpenFlow 1.3.5 §6.1.2, §A.3.10).
+//! The asynchronous messages that a connection gets (OpenFlow 1.3.5 §6.1.2, §A.3.10).
 
 use openflow::Version;
 use openflow::packet_io::PacketInReason::{self, *};

@@ -1,4 +1,4 @@
-//! What a request asks for, as the main loop gets it: decoded, and converted as far as that does not need the bridge.
+//! A request as the main loop gets it: decoded, and converted as far as that does not need the bridge.
 //!
 //! The thread of the sockets does this. A converted flow mod has a sixth of the size of a decoded one, so it is faster to hand over.
 

@@ -1,4 +1,4 @@
-//! What the service needs besides the bridge: the datapath, its counters, devices.
+//! The environment of the service besides the bridge: the datapath, its counters, devices.
 
 use crate::port::BridgePort;
 use flow::Flow;

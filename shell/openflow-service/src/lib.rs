@@ -16,7 +16,7 @@
 //! | `announce.rs`, `group_log.rs`, `not_built.rs` | messages to controllers and the log about changes |
 //! | `reclaim.rs` | frees large objects without delaying the main loop |
 //!
-//! What takes long does not hold the main loop: sockets have a thread of their own, which answers probes, decodes and encodes, and makes
+//! Long work does not hold up the main loop: sockets have a thread of their own, which answers probes, decodes and encodes, and makes
 //! the parts of a dump of flows (`ofconn`; docs/adr/0037); bundles are tried and flows selected by threads of their own; statistics of
 //! ports are asked for in parts; requests are taken for 5 ms in a turn. Statistics and descriptions of groups, meters, queues and
 //! tables are collected by the main loop at once.

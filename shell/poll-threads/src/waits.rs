@@ -1,4 +1,4 @@
-//! How long the main thread waits for workers.
+//! Time limits of the main thread for answers of workers.
 //!
 //! A worker answers between two turns, which take microseconds. A worker that a device or a guest holds up does not answer. After
 //! [`LIMIT`] the main thread logs that and goes on; what the worker holds stays as it is until the worker continues. The main thread

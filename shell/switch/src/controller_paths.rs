@@ -1,4 +1,4 @@
-//! Which Unix sockets a row of table `Controller` may name.
+//! The Unix sockets that a row of table `Controller` may name.
 //!
 //! Users who may write to the database may have no rights on this machine: a controller's target must not connect to
 //! sockets of other programs, nor create a file elsewhere. So it is either a socket in the run directory to connect

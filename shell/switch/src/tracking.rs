@@ -1,4 +1,4 @@
-//! What a datapath keeps for its tracked connections besides the tracker: timeouts of zones, and flushes in progress.
+//! State of a datapath for its tracked connections besides the tracker: timeouts of zones, and flushes in progress.
 //!
 //! **Thread**: the main loop.
 

@@ -1,4 +1,4 @@
-//! What the main loop publishes for the threads that translate.
+//! The state that the main loop publishes for the threads that translate.
 
 use crate::macs::SharedMacs;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Which message a front-end may send at which time: the order that the vhost-user specification intends, enforced.
+//! Rules for the order of messages: the order that the vhost-user specification intends is enforced.
 //!
 //! DPDK's library executes messages without checking their order. It looks up the addresses of a ring once, for the
 //! ring's size at that time, and allocates memory of a ring by its size. So a front-end that changes the size

@@ -1,4 +1,4 @@
-//! What a check reports: a problem of the host, of the configuration or of the running switch.
+//! A finding of a check: a problem of the host, of the configuration or of the running switch.
 
 /// The severities, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! How a command ends early.
+//! The early end of a command: failure, or output that cannot be written.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! What in the numbers of threads and queues needs attention, in sentences.
+//! Sentences about numbers of threads and queues that need attention.
 
 use super::sample::{Datapath, Queue, Thread};
 

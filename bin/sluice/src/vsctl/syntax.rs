@@ -1,4 +1,4 @@
-//! What a command accepts, and a command as given.
+//! The syntax of commands, and a command as given.
 
 use super::context::{Answer, Context, Needs, Stop};
 use std::collections::BTreeMap;

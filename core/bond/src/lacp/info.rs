@@ -1,4 +1,4 @@
-//! What an end of a link announces about itself (IEEE 802.1AX-2014 §6.4.2.3).
+//! The information that an end of a link announces about itself (IEEE 802.1AX-2014 §6.4.2.3).
 
 use flow::Mac;
 

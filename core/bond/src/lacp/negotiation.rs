@@ -1,4 +1,4 @@
-//! How far a port has come with LACP.
+//! The progress of a port with LACP.
 
 /// LACP state of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a table of rules holds.
+//! The entries of a table of rules: anything with a match and a priority.
 
 use super::sparse::SparseMatch;
 

@@ -1,4 +1,4 @@
-//! When batches are inspected after their look-up: at the sampling interval of the shadow check, and always while packets are captured.
+//! The inspection of batches after their look-up: at the sampling interval of the shadow check, and always while packets are captured.
 
 /// Counts packets down to the next batch that is inspected.
 #[derive(Clone, Copy, Debug, Default)]

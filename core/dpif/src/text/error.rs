@@ -1,4 +1,4 @@
-//! What is wrong with a text.
+//! Errors in texts of flows and actions.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What is wrong with a text.
+//! Errors in texts of fields, matches and flows.
 
 use thiserror::Error;
 

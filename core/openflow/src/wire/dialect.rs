@@ -1,4 +1,4 @@
-//! What a connection agreed on besides its version.
+//! The options that a connection agreed on besides its version.
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

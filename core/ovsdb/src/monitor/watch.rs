@@ -1,4 +1,4 @@
-//! What is watched of one table.
+//! The rows, columns and kinds of changes of one table that a monitor watches.
 
 use crate::condition::Condition;
 use crate::error::Error;

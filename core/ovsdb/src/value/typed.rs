@@ -88,7 +88,7 @@ fn map_difference(old: &[(Atom, Atom)], new: &[(Atom, Atom)]) -> Vec<(Atom, Atom
     out
 }
 
-/// Walks two sorted slices in step; `visit` gets each key once, with who has it.
+/// Walks two sorted slices together; `visit` gets each key once, and which slices have it.
 fn merge<'a, T>(
     a: &'a [T],
     b: &'a [T],

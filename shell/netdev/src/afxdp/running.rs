@@ -1,4 +1,4 @@
-//! What a start of an AF_XDP port creates and a restart replaces.
+//! A running AF_XDP port: everything that its start creates and a restart replaces.
 
 use super::options::{Options, XdpMode};
 use super::pooled_rx::{PooledRx, QueueMonitor};

@@ -89,7 +89,7 @@ fn number(parts: &[&str], at: usize) -> Option<u32> {
 fn among(spec: &str, passwd: &str, group: &str) -> Result<User, String> {
     let (name, group_name) =
         spec.split_once(':').map_or((spec, ""), |(user, group)| (user.trim(), group.trim()));
-    // Without a name the user stays root, who runs this.
+    // Without a name the user stays root.
     let name = if name.is_empty() { "root" } else { name.trim() };
     let user = entry(passwd, name).and_then(|parts| number(&parts, 2).zip(number(&parts, 3)));
     let (uid, own) = user.ok_or_else(|| format!("user {name} not found, aborting."))?;

@@ -1,4 +1,4 @@
-//! What the program and its users set: levels, patterns, destinations, the writer thread.
+//! Settings of the log: levels, patterns, destinations, the writer thread.
 
 use super::level::{Dest, Level};
 use super::module::{Module, Registry, State, change_sinks, registry, set_thread_name, sinks};

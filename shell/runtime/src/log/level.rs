@@ -1,4 +1,4 @@
-//! How much a message matters, and where it goes.
+//! Levels and destinations of messages.
 
 /// How much a message matters; smaller is graver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

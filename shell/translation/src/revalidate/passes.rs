@@ -1,4 +1,4 @@
-//! Which megaflows are translated again, and when.
+//! Selects the megaflows that are translated again, and the time for it.
 //!
 //! - **After a change**: the megaflows that it may affect, at once. A change that affects very many is treated as a
 //!   change of everything, so that it does not delay other changes.

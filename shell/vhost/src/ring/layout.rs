@@ -1,5 +1,5 @@
-//! What a burst needs to know about the memory format of a ring. Bursts are compiled for each format: nothing is decided
-//! by packet.
+//! The interface of the two memory formats of a ring. Bursts are compiled once for each format, so no packet needs a
+//! decision about the format.
 
 use super::InvalidRing;
 use super::descriptor::{Addresses, Descriptor};

@@ -100,7 +100,7 @@ fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
     u64::from(u32::from_be_bytes([proto, tos, ttl, 0]))
 }
 
-/// The first `len` bytes of the packet's payload `data`, or as many of them as are here: at least the transport header. Fails
+/// The first `len` bytes of the packet's payload `data`, or as many of them as are present: at least the transport header. Fails
 /// if more padding follows than is plausible for this length.
 #[inline(always)]
 fn without_padding<'a>(packet: &Packet<'a>, proto: u8, data: &'a [u8], len: usize) -> Option<&'a [u8]> {
@@ -248,7 +248,7 @@ fn is_group(proto: u8, words: Words) -> bool {
     words & GROUP_WORD != 0 && proto == ipproto::IGMP
 }
 
-/// Fills the line and the TCP flags of a packet of `len` bytes of which `data` are here, if it is IPv4 without tags and options that is
+/// Fills the line and the TCP flags of a packet of `len` bytes of which `data` are present, if it is IPv4 without tags and options that is
 /// not a fragment. `base`: the line of its metadata.
 #[inline(always)]
 pub(super) fn plain_line<L: Level>(
@@ -262,7 +262,7 @@ pub(super) fn plain_line<L: Level>(
 }
 
 /// Protocol and TCP flags of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
-/// here. `None`: another kind of packet.
+/// present. `None`: another kind of packet.
 #[inline(always)]
 pub(super) fn plain_flags(data: &[u8], len: usize) -> Option<u16> {
     let head = Ipv4Header::head(data, 0)?;
@@ -274,7 +274,7 @@ pub(super) fn plain_flags(data: &[u8], len: usize) -> Option<u16> {
 }
 
 /// Protocol and payload of IPv4 without tags and options that is not a fragment, in a packet of `len` bytes of which `data` are
-/// here. `None`: another kind of packet.
+/// present. `None`: another kind of packet.
 #[inline(always)]
 pub(super) fn plain(data: &[u8], len: usize) -> Option<(u8, &[u8])> {
     let head = Ipv4Header::head(data, 0)?;

@@ -189,8 +189,8 @@ fn each<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
     others
 }
 
-/// Fills the line and the TCP flags of one packet of `len` bytes, of which `data` are here. `None`: the packet has not this shape,
-/// and what is filled is not its key.
+/// Fills the line and the TCP flags of one packet of `len` bytes, of which `data` are present. `None`: the packet does not have
+/// this shape, and the filled line is not its key.
 #[inline(always)]
 fn one<'a, const TAGS: usize, N: Read, L: Level>(
     (data, len): (&'a [u8], usize),

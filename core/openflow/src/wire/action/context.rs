@@ -1,4 +1,4 @@
-//! What reading and writing of actions depends on.
+//! Parameters for reading and writing actions.
 
 use crate::action::Action;
 use crate::error::OfError;

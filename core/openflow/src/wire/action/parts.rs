@@ -1,4 +1,4 @@
-//! What the standard form of actions and Nicira's have in common.
+//! The common parts of the standard form of actions and of Nicira's.
 
 use crate::action::Action;
 use crate::error::OfError;
