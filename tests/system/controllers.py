@@ -1,5 +1,6 @@
 """A real controller framework (os-ken) controls the switch."""
 import os
+import re
 
 from lib import lab
 from lib.osken import os_ken
@@ -55,3 +56,55 @@ def test_os_ken_openflow_14_over_tls():
 def test_os_ken_openflow_15_over_tls():
     """The same on OpenFlow 1.5."""
     learning_switch("OpenFlow15", 6, tls=True)
+
+
+LISTENER = """
+import socket
+s = socket.create_server(('10.9.0.2', 6653))
+kept = []
+while True:
+    kept.append(s.accept())
+"""
+
+
+def in_band_flows(ours):
+    """A bridge has the host's address, and its controller is behind it. No flow lets its packets pass, except those of in-band
+    control, which this returns."""
+    host, far = lab.Network(), lab.Network()
+    s = lab.Switch(ours=ours)
+    s.network = host
+    s.start()
+    port = lab.unique("slp")
+    lab.sh("ip", "link", "add", port, "netns", host.name, "type", "veth", "peer", "name", "eth0", "netns", far.name)
+    host.run("ip", "link", "set", port, "up")
+    far.run("ip", "link", "set", "eth0", "address", "02:00:00:00:00:02", "up")
+    far.run("ip", "address", "add", "10.9.0.2/24", "dev", "eth0")
+    far.spawn("python3", "-c", LISTENER)
+    s.add_bridge("br0", port)
+    s.vsctl("set", "bridge", "br0", "fail_mode=secure", "other_config:hwaddr=02:00:00:00:00:01")
+    host.run("ip", "address", "add", "10.9.0.1/24", "dev", "br0")
+    host.run("ip", "link", "set", "br0", "up")
+    connect = "import socket; socket.create_connection(('10.9.0.2', 6653), 1); print('there')"
+    s.vsctl("set-controller", "br0", "tcp:10.9.0.2:6653")
+
+    def flows():
+        dump = s.appctl("bridge/dump-flows", "br0")
+        return sorted(re.sub(r"duration=\S+ |n_packets=\d+, |n_bytes=\d+, ", "", line).strip()
+                      for line in dump.splitlines() if "priority=18" in line)
+    # The flows of the next hop come when the kernel knows its address.
+    lab.wait_until(lambda: len(flows()) == 9, "nine hidden flows")
+    if ours:
+        lab.wait_until(lambda: "there" in host.run("python3", "-c", connect, check=False), "a connection")
+        assert "100% packet loss" in host.run("ping", "-c", "1", "-W", "1", "10.9.0.2", check=False), "other packets pass"
+        assert "priority" not in s.ofctl("dump-flows", "br0")
+    found = flows()
+    s.vsctl("set", "controller", "br0", "connection_mode=out-of-band")
+    lab.wait_until(lambda: not flows(), "no hidden flow")
+    return found
+
+
+def test_a_controller_is_reached_through_its_own_bridge():
+    """In-band control: the same hidden flows as in the stock switch, and the controller is reached by them alone."""
+    ours = in_band_flows(True)
+    if lab.Switch().ours:
+        assert ours == in_band_flows(False), ours

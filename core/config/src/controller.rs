@@ -3,8 +3,8 @@
 use crate::row::Row;
 use ovsdb::Uuid;
 use settings::connection::{
-    CONTROLLER_BURST_LIMIT, CONTROLLER_QUEUE_SIZE, CONTROLLER_RATE_LIMIT, ENABLE_ASYNC_MESSAGES,
-    INACTIVITY_PROBE, MAX_BACKOFF,
+    CONNECTION_MODE, CONTROLLER_BURST_LIMIT, CONTROLLER_QUEUE_SIZE, CONTROLLER_RATE_LIMIT,
+    ENABLE_ASYNC_MESSAGES, INACTIVITY_PROBE, MAX_BACKOFF,
 };
 use settings::{Setting, Value};
 use units::Millis;
@@ -16,6 +16,8 @@ pub struct ControllerConfig {
     pub uuid: Uuid,
     /// `tcp:…`, `unix:…`, `ptcp:…`, `punix:…`
     pub target: String,
+    /// Whether it is reached through the bridge itself.
+    pub in_band: bool,
     /// Longest wait between two connection attempts.
     pub max_backoff: Millis,
     /// Idle time after which the connection is probed; `None`: never.
@@ -42,6 +44,7 @@ impl ControllerConfig {
         ControllerConfig {
             uuid: row.uuid,
             target: row.str("target").to_owned(),
+            in_band: is_in_band(row),
             max_backoff: Millis(MAX_BACKOFF.hold(row.opt_int("max_backoff")).unwrap_or_default() as u64),
             inactivity_probe: probe,
             async_messages: row
@@ -52,4 +55,9 @@ impl ControllerConfig {
             burst_limit: number(&CONTROLLER_BURST_LIMIT),
         }
     }
+}
+
+/// Whether the row of a controller or manager asks for in-band control, which is the default.
+pub(crate) fn is_in_band(row: &Row<'_>) -> bool {
+    row.opt_str(CONNECTION_MODE.column) != Some("out-of-band")
 }

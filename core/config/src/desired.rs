@@ -1,13 +1,14 @@
 //! The desired state that the whole database describes.
 
 use crate::bridge::BridgeConfig;
+use crate::controller::is_in_band;
 use crate::datapath::DatapathConfig;
 use crate::row::Row;
 use crate::shared_map::SharedMap;
 use crate::ssl::SslConfig;
 use ovsdb::replica::RowRef;
 use ovsdb::{Replica, Uuid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::OfPort;
 
 /// The desired state of the switch.
@@ -21,6 +22,8 @@ pub struct Desired {
     pub other_config: BTreeMap<String, String>,
     /// The row of table SSL, if any.
     pub ssl: Option<SslConfig>,
+    /// Targets of the database's managers that are reached in-band.
+    pub in_band_managers: BTreeSet<String>,
     /// Bridges by name.
     pub bridges: SharedMap<String, BridgeConfig>,
     /// Datapaths by type.
@@ -51,6 +54,12 @@ impl Desired {
             next_cfg: root.opt_int("next_cfg").unwrap_or(0),
             other_config: root.map("other_config"),
             ssl: root.references("ssl", "SSL").first().map(SslConfig::read),
+            in_band_managers: root
+                .references("manager_options", "Manager")
+                .iter()
+                .filter(|manager| is_in_band(manager))
+                .map(|manager| manager.str("target").to_owned())
+                .collect(),
             datapaths: root
                 .str_references("datapaths", "Datapath")
                 .iter()

@@ -1,6 +1,6 @@
 //! Settings of `Bridge`.
 
-use crate::not_built::{AUTO_ATTACH, IN_BAND, IPFIX, NETFLOW, RSTP, SFLOW, SNOOPING, STP};
+use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, RSTP, SFLOW, SNOOPING, STP};
 use crate::setting::{Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -31,6 +31,9 @@ settings! {
     FORWARD_BPDU = oc("forward-bpdu").flag(false).doc("Forwards frames to the reserved link-local addresses.");
     CONTROLLER_QUEUE_SIZE = oc("controller-queue-size").int(1, 512, 100)
         .doc("Maximum number of packet-ins queued for a controller that reads slowly; further ones are dropped.");
+    DISABLE_IN_BAND = oc("disable-in-band").flag(false)
+        .doc("No hidden flows let connections to controllers and managers pass.");
+    IN_BAND_QUEUE = oc("in-band-queue").opt_int(0, U32).doc("The queue that these flows use.");
     MAC_AGING_TIME = oc("mac-aging-time").held(15, 3600, 300)
         .doc("Seconds without a packet after which a learned address is removed.");
     MAC_TABLE_SIZE = oc("mac-table-size").held(10, 1_000_000, 8192).doc("Maximum number of learned addresses.");
@@ -49,11 +52,6 @@ pub const OTHERS: &[Setting] = &[
         .flag(false)
         .asks_for(SNOOPING)
         .doc("Multicast snooping: sends multicast only to ports that requested it."),
-    oc("disable-in-band")
-        .flag(false)
-        .detail_of(IN_BAND)
-        .doc("Does not add hidden flows for controller connections."),
-    oc("in-band-queue").opt_int(0, U32).detail_of(IN_BAND).doc("The queue used by these flows."),
     oc("stp-system-id").text("an Ethernet address").detail_of(STP).doc("The bridge's id for spanning tree."),
     oc("stp-priority")
         .int(0, 65_535, 0x8000)

@@ -1,6 +1,5 @@
 //! Settings of `Controller`, `Manager` and `SSL`.
 
-use crate::not_built::IN_BAND;
 use crate::setting::{I32, Setting, settings};
 
 const fn controller(name: &'static str) -> Setting {
@@ -34,6 +33,10 @@ settings! {
     CONTROLLER_BURST_LIMIT = controller("controller_burst_limit").opt_int(25, I32)
         .doc("Burst of the rate limit in packet-ins, and maximum number of packet-ins queued by it; if not set, a \
               quarter of the rate.");
+    CONNECTION_MODE = controller("connection_mode").choice(&["in-band", "out-of-band"], "in-band")
+        .doc("Whether the controller is reached through the bridge itself: hidden flows let the connection pass (IPv4).");
+    MANAGER_CONNECTION_MODE = manager("connection_mode").choice(&["in-band", "out-of-band"], "in-band")
+        .doc("The same for a manager of the database; unless its address is that of the host itself.");
     PRIVATE_KEY = ssl("private_key").text("a file").doc("The switch's private key.");
     CERTIFICATE = ssl("certificate").text("a file").doc("Its certificate.");
     CA_CERT = ssl("ca_cert").text("a file").doc("The CA certificate that peers' certificates are checked against.");
@@ -46,28 +49,23 @@ pub const OTHERS: &[Setting] = &[
         .choice(&["primary", "service"], "")
         .none("the form of the target determines it")
         .doc("Purpose of the controller."),
-    controller("connection_mode")
-        .choice(&["in-band", "out-of-band"], "out-of-band")
-        .asks_for(IN_BAND)
-        .doc("Whether the controller is reached through the bridge itself."),
     controller("local_ip")
         .text("an IPv4 address")
-        .detail_of(IN_BAND)
+        .none("the host's own tools set the address of the bridge's device")
         .doc("The switch's own address for in-band control."),
-    controller("local_netmask").text("an IPv4 mask").detail_of(IN_BAND).doc("Its mask."),
+    controller("local_netmask")
+        .text("an IPv4 mask")
+        .none("the host's own tools set the address of the bridge's device")
+        .doc("Its mask."),
     controller("local_gateway")
         .text("an IPv4 address")
-        .detail_of(IN_BAND)
+        .none("the host's own tools set the routes")
         .doc("The gateway for in-band control."),
     Setting::new("Controller", "other_config", "dscp")
         .int(0, 63, 48)
         .none("connections use the host's default")
         .doc("The DSCP of the connection."),
     manager("target").text("a target").partly(SERVER).doc("A remote of the database server."),
-    manager("connection_mode")
-        .choice(&["in-band", "out-of-band"], "out-of-band")
-        .detail_of(IN_BAND)
-        .doc("How the manager is reached."),
     manager("max_backoff")
         .held(1000, I32, 8000)
         .partly(SERVER)

@@ -51,7 +51,6 @@ parts! {
     SNOOPING = part("multicast snooping", "multicast is flooded");
     LLDP = part("LLDP", "no messages are sent, and received ones are forwarded like other frames");
     AUTO_ATTACH = part("auto-attach", "nothing is announced");
-    IN_BAND = part("in-band control", "controllers are reached through the host's routing table");
     HW_OFFLOAD = part("hardware offload", "all packets are forwarded in software");
     REPRESENTORS = part("configuration of representors", "the function keeps its address");
 }

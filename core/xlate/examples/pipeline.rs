@@ -104,6 +104,7 @@ fn snapshot(flows: &[String]) -> Snapshot {
         bundles: bundles.into_iter().collect(),
         mirrors: Vec::new(),
         forward_bpdu: false,
+        in_band: false,
         fragments: Fragments::Normal,
         packet_in_on_miss: false,
         alive: true,

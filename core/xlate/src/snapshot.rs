@@ -159,6 +159,8 @@ pub struct Bridge {
     pub forward_bpdu: bool,
     /// Handling of fragments in look-ups.
     pub fragments: Fragments,
+    /// It reaches controllers through itself: answers of DHCP go to its own device, too.
+    pub in_band: bool,
     /// A controller requests packets that no flow matches (OpenFlow 1.0 to 1.2).
     pub packet_in_on_miss: bool,
     /// A controller is connected, or the bridge forwards without one.

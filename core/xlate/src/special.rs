@@ -2,18 +2,23 @@
 //!
 //! They take the slow path, because each of them must be processed.
 
+use crate::messages::report;
 use crate::outcome::Effect;
 use crate::snapshot::Port;
 use crate::walk::Walk;
 use bridge::bfd::{DEFAULT_SOURCE, Filter, UDP_PORT};
 use bridge::cfm;
-use dpif::SlowReason;
+use dpif::{DpAction, SlowReason};
 use flow::Mac;
 use flow::flow::frag;
+use units::OfPort;
 
 /// Ethertype of IPv4, protocol of UDP.
 const IPV4: u16 = 0x0800;
 const UDP: u8 = 17;
+/// Ports of DHCP (RFC 2131 4.1).
+const DHCP_SERVER: u16 = 67;
+const DHCP_CLIENT: u16 = 68;
 
 impl Walk<'_> {
     /// Consumes the packet, received on this port, if it is for the switch. Returns whether it was.
@@ -45,6 +50,23 @@ impl Walk<'_> {
     fn is_to_point(&mut self, filter: &cfm::Filter) -> bool {
         self.mask.dl_dst = Mac::BROADCAST;
         self.flow.dl_dst == filter.eth_dst && self.has_key_0(filter.check_tnl_key)
+    }
+
+    /// With in-band control no flow can keep answers of DHCP from the bridge's own device, which may have its address from there.
+    pub(crate) fn send_dhcp_to_local(&mut self) {
+        let is_answer = self.bridge.in_band
+            && self.flow.dl_type == IPV4
+            && self.flow.nw_proto == UDP
+            && self.flow.tp_src == DHCP_SERVER
+            && self.flow.tp_dst == DHCP_CLIENT;
+        let local = self.bridge.datapath_port(OfPort::LOCAL).map(DpAction::Output);
+        if !is_answer || local.is_none_or(|output| self.out.actions.contains(&output)) {
+            return;
+        }
+        (self.mask.dl_type, self.mask.nw_proto) = (u16::MAX, u8::MAX);
+        (self.mask.tp_src, self.mask.tp_dst) = (u16::MAX, u16::MAX);
+        report!(self, Detail, "outputting DHCP packet to local port for in-band control");
+        self.output_port(OfPort::LOCAL, true, false, false);
     }
 
     fn is_lacp(&mut self, port: &Port) -> bool {

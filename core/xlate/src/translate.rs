@@ -154,6 +154,8 @@ impl<'a> Walk<'a> {
         }
         if self.freezing {
             self.finish_freezing();
+        } else {
+            self.send_dhcp_to_local();
         }
     }
 

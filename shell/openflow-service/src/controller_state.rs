@@ -1,9 +1,10 @@
 //! State of the connections to a bridge's controllers, and its consequences.
 
+use crate::in_band::InBand;
 use units::Millis;
 
 /// State of the connections to controllers.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ControllerState {
     /// At least one controller is connected.
     pub alive: bool,
@@ -13,4 +14,6 @@ pub struct ControllerState {
     pub fallback: bool,
     /// A connection subscribed to packets that match no flow.
     pub packet_in_on_miss: bool,
+    /// The flows by which controllers are reached through the bridge.
+    pub in_band: InBand,
 }

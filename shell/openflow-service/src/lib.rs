@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `bridge.rs`, `port.rs`, `port_session.rs`, `bridge_mirror.rs`, `controller_state.rs`, `removed_ports.rs` | a bridge with its ports |
+//! | `bridge.rs`, `port.rs`, `port_session.rs`, `bridge_mirror.rs`, `controller_state.rs`, `in_band.rs`, `removed_ports.rs` | a bridge with its ports |
 //! | `unfinished.rs` | work of several iterations: commits, dumps, barriers |
 //! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
@@ -42,6 +42,7 @@ mod flow_mod;
 mod group_log;
 mod groups;
 mod host;
+mod in_band;
 mod monitor;
 mod nicira;
 mod not_built;
@@ -69,6 +70,7 @@ pub use bridge_mirror::BridgeMirror;
 pub use controller_state::ControllerState;
 pub use features::port_message;
 pub use host::{Host, QueueCounts, Resumed};
+pub use in_band::{InBand, InBandInput};
 pub use monitor::run as run_monitors;
 pub use port::{Backing, BridgePort};
 pub use port_lacp::{LacpFacts, PortLacp};

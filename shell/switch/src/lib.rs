@@ -6,7 +6,7 @@
 //! | `database.rs` | the replica of the database, and transactions to it |
 //! | `reconfigure.rs`, `steps.rs` | the sequence from a change of the database to the running switch; the steps of its plan |
 //! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `port_sessions/` | an interface: opened, changed, removed |
-//! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs` | a bridge except its ports |
+//! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs`, `in_band.rs` | a bridge except its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
 //! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
 //! | `qos/` | policers, shapers and queueing disciplines of ports |
@@ -37,6 +37,7 @@ mod fragments;
 mod guest_log;
 mod handler_threads;
 mod identity;
+mod in_band;
 mod limits;
 mod log;
 mod logical_name;

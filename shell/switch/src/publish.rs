@@ -132,6 +132,7 @@ fn view(
         bundles: shown.bundles,
         mirrors,
         forward_bpdu: bridge.config.forward_bpdu,
+        in_band: !bridge.controllers.in_band.wanted.remotes.is_empty(),
         packet_in_on_miss: bridge.controllers.packet_in_on_miss,
         alive: bridge.controllers.alive || bridge.config.fail_mode == FailMode::Standalone,
         fragments: match bridge.frags {

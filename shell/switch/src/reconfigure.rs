@@ -54,6 +54,7 @@ impl Switch {
             self.begin_to_forward();
         }
         self.configure_datapaths(&desired);
+        self.configure_in_band(&desired);
         if !steps.is_empty() {
             self.follow_ports(&desired);
             self.devices.netdevs.dummies().for_each(DummyHandle::renew_captures);

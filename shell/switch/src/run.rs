@@ -3,10 +3,10 @@
 use crate::backer::Backer;
 use crate::connections;
 use crate::drop_counters::publish_drops;
-use crate::fail_open;
 use crate::fragments;
 use crate::publish::publish;
 use crate::switch::Switch;
+use crate::{fail_open, in_band};
 use netdev::device::Facts;
 use netdev::rtnl::LinkEvent;
 use ofconn::AsyncKind;
@@ -289,6 +289,7 @@ impl Switch {
                 continue;
             }
             let changed = fail_open::run(bridge, now)
+                | in_band::run(bridge, &self.underlay.router, now)
                 | ((on_miss, alive) != (bridge.controllers.packet_in_on_miss, bridge.controllers.alive));
             (bridge.controllers.packet_in_on_miss, bridge.controllers.alive) = (on_miss, alive);
             self.status.due |= changed;
@@ -380,7 +381,8 @@ impl Switch {
             }
             bridge.conns.wait(set, now);
             let barriers = bridge.unfinished.barriers.values().map(Barrier::deadline);
-            barriers.chain(fail_open::deadline(bridge)).for_each(|deadline| set.deadline(deadline));
+            let flows = fail_open::deadline(bridge).into_iter().chain(in_band::deadline(bridge));
+            barriers.chain(flows).for_each(|deadline| set.deadline(deadline));
         }
         let at_work = |bridge: &Bridge| !bridge.unfinished.flushes.is_empty();
         if self.datapaths.all().any(connections::is_at_work) || self.bridges.values().any(at_work) {

@@ -139,6 +139,7 @@ impl LabBridge {
             bundles: self.bundles.iter().map(|b| (b.id, b.clone())).collect(),
             mirrors: self.mirrors.clone(),
             forward_bpdu: false,
+            in_band: false,
             fragments: Fragments::Normal,
             packet_in_on_miss: false,
             alive: true,
