@@ -4,11 +4,12 @@
 
 use crate::bonds::Bonds;
 use crate::flows::{AffectedMatches, Credits, FlowContent, FlowLimits, Flows, NewFlow, SPARE, credit};
+use crate::locks::lock;
 use crate::meter::Bank;
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
-use crate::shared::{Shared, Tallies, lock};
+use crate::shared::{Shared, Tallies};
 use crate::stages::StageSample;
 use crate::steering::TxQueues;
 use crate::tally::{CacheView, Event, Tally};

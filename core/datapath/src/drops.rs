@@ -2,8 +2,9 @@
 
 use crate::datapath::Datapath;
 use crate::last_drop::{DropPort, LastDrop};
+use crate::locks::lock;
 use crate::port_drops::DropCounts;
-use crate::shared::{Tallies, lock};
+use crate::shared::Tallies;
 use dpif::DropReason;
 use std::collections::BTreeMap;
 use units::PortNo;

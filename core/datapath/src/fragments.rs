@@ -2,9 +2,9 @@
 
 use crate::datapath::Datapath;
 use crate::last_drop::DropPort;
+use crate::locks::lock;
 use crate::packet::Packet;
 use crate::path::fragments::reason;
-use crate::shared::lock;
 use crate::tally::{Event, Tally};
 use dpif::DropReason;
 use reassembly::{Reassembly, Removed};

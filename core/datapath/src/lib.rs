@@ -71,6 +71,7 @@ mod flows;
 mod fragments;
 pub mod last_drop;
 pub mod layout;
+mod locks;
 mod meter;
 pub mod packet;
 pub mod park;

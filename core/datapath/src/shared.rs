@@ -4,6 +4,7 @@ use crate::bonds::Bonds;
 use crate::capture::Captures;
 use crate::flows::{Flows, NewFlow, Published, credit};
 use crate::last_drop::DropPort;
+use crate::locks::{lock, lock_soon};
 use crate::meter::Bank;
 use crate::packet::Packet;
 use crate::port_drops::DropCounts;
@@ -19,7 +20,7 @@ use flowcache::Choice;
 use reassembly::Reassembly;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use sync::Snapshot;
 use units::WorkerId;
 
@@ -76,22 +77,6 @@ pub(crate) struct Tallies {
     pub(crate) there: Vec<(WorkerId, Arc<SharedTally>)>,
     pub(crate) gone: Tally,
     pub(crate) gone_ports: BTreeMap<DropPort, DropCounts>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks, unless another thread holds the lock during all tries.
-pub(crate) fn lock_soon<T>(mutex: &Mutex<T>, tries: usize) -> Option<MutexGuard<'_, T>> {
-    for _ in 0..tries {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
-        }
-    }
-    None
 }
 
 impl Shared {

@@ -6,7 +6,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `bridge.rs`, `port.rs`, `port_session.rs`, `bridge_mirror.rs`, `controller_state.rs`, `in_band.rs`, `removed_ports.rs` | a bridge with its ports |
+//! | `bridge.rs`, `port.rs`, `port_session.rs`, `bridge_mirror.rs`, `controller_state.rs`, `removed_ports.rs` | a bridge with its ports |
+//! | `in_band.rs` | the flows of in-band control |
 //! | `unfinished.rs` | work of several iterations: commits, dumps, barriers |
 //! | `requests.rs`, `service.rs`, `host.rs` | a request, its execution, and its environment |
 //! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |

@@ -4,7 +4,7 @@
 //! tries the lock a few times and then counts the packet as lost.
 
 use super::offered::Side;
-use crate::shared::lock_soon;
+use crate::locks::lock_soon;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use units::{Nanos, Ufid};
