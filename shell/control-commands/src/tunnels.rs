@@ -4,6 +4,7 @@ use crate::answer::{Answer, unknown};
 use ::bridge::tunnel::{Address, Choice, Inherit, PacketTypes, TunnelConfig, as_ipv4};
 use ::tunnel::Kind;
 use dpif::text::{NoNames, key_text};
+use flow::text::hex;
 use openflow_service::BridgePort;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -76,7 +77,7 @@ fn matching(config: &TunnelConfig, number: PortNo) -> String {
     };
     let key = match config.in_key {
         Choice::Flow => "flow".to_owned(),
-        key => short_hex(key.value()),
+        key => hex(key.value().into()),
     };
     let types = match config.packet_types {
         PacketTypes::Ethernet => "legacy_l2",
@@ -86,18 +87,13 @@ fn matching(config: &TunnelConfig, number: PortNo) -> String {
     format!("{ends}, key={key}, {types}, dp port={number}")
 }
 
-/// `0x` and digits, but `0` for zero, as C's `%#x` prints it.
-fn short_hex(v: u64) -> String {
-    if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
-}
-
 fn line(port: &BridgePort, config: &TunnelConfig, number: PortNo) -> String {
     let mut out = format!("port {number}: {} ({}: {}", port.name, config.kind, matching(config, number));
     if config.out_key != config.in_key {
         let key = match config.out_key {
             Choice::Unset => "none".to_owned(),
             Choice::Flow => "flow".to_owned(),
-            Choice::Fixed(key) => short_hex(key),
+            Choice::Fixed(key) => hex(key.into()),
         };
         let _ = write!(out, ", out_key={key}");
     }

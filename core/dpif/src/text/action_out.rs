@@ -1,6 +1,5 @@
 //! Actions as text.
 
-use super::hex::hex;
 use super::key_out::{mpls_text, vlan_text};
 use super::names::{DpPortNames, port_text};
 use super::nsh;
@@ -9,6 +8,7 @@ use super::tunnel_header::header_text;
 use crate::action::{Ct, CtNat, DpAction, HashAlg};
 use crate::userspace::{SlowReason, Userspace, UserspaceCookie};
 use flow::text::address::ipv6_addr;
+use flow::text::hex;
 use std::net::IpAddr;
 
 /// The actions separated by commas; `drop` for an empty list.

@@ -1,8 +1,8 @@
 //! The fields in one part of a key: `src=1.2.3.4/255.0.0.0,ttl=64`.
 
-use super::hex::hex;
 use flow::Mac;
 use flow::text::address::{self, ipv6_addr};
+use flow::text::hex;
 use std::net::Ipv4Addr;
 
 /// Collects fields. Without a mask all fields are exact; with a mask, fields that are not matched are left out unless

@@ -1,10 +1,10 @@
 //! A key and its mask as text.
 
 use super::field::{Fields, Pair};
-use super::hex::hex;
 use super::names::{DpPortNames, port_text};
 use super::{nsh, tunnel_key};
 use flow::text::flags;
+use flow::text::hex;
 use flow::{Flow, VLAN_CFI};
 use units::PortNo;
 

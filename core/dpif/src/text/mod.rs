@@ -8,7 +8,6 @@ mod action_in;
 mod action_out;
 mod error;
 mod field;
-mod hex;
 mod key_in;
 mod key_out;
 mod names;

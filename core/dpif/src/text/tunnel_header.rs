@@ -1,10 +1,10 @@
 //! The header of `tnl_push` as text, made from its bytes.
 
-use super::hex::hex;
 use super::tunnel_key::{Options, geneve_text};
 use crate::action::TunnelPush;
 use flow::Mac;
 use flow::text::address::ipv6_addr;
+use flow::text::hex;
 use packet::ether::{Ethernet, TypeField};
 use packet::{Ipv4, Ipv6, Udp};
 use std::net::Ipv4Addr;

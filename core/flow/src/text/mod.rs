@@ -24,8 +24,7 @@ pub use flow_in::parse_exact_flow;
 pub use flow_out::{exact_mask, flow_text};
 pub use keys::{Protocol, next_key_value, protocol};
 pub use names::{NameMap, NoNames, table_from_text, table_text};
-pub(crate) use numbers::hex;
-pub use numbers::parse_integer;
+pub use numbers::{hex, parse_integer};
 pub use ports::{port_from_text, port_text};
 pub use tlv::{bytes_text, parse_bytes};
 

@@ -90,7 +90,7 @@ pub fn parse_integer(text: &str, n_bytes: u8) -> Option<u128> {
     integer_prefix(text, n_bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(v, _)| v)
 }
 
-/// `0x` and digits, but a bare `0` for zero.
-pub(crate) fn hex(value: u128) -> String {
+/// `0x` and digits, but a bare `0` for zero, as `%#x` of C prints it.
+pub fn hex(value: u128) -> String {
     if value == 0 { "0".to_owned() } else { format!("{value:#x}") }
 }

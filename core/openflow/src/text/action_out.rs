@@ -6,7 +6,7 @@ use crate::action::{
     MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample, SampleDirection, SetTlv,
 };
 use flow::FieldId;
-use flow::text::{NameMap, bytes_text, port_text, table_text};
+use flow::text::{NameMap, bytes_text, hex, port_text, table_text};
 use units::OfPort;
 
 /// Prints a list of actions; the empty list is `drop`.
@@ -124,11 +124,6 @@ fn output_text(port: OfPort, max_len: u16, names: &dyn NameMap) -> String {
         port if port < OfPort::MAX => format!("output:{}", port_text(port, names)),
         port => port_text(port, names),
     }
-}
-
-/// Hexadecimal; 0 has no `0x` prefix.
-pub(super) fn hex(v: u128) -> String {
-    if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
 }
 
 /// Bytes as `00.11.ff`.

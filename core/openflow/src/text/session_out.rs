@@ -8,7 +8,7 @@ use crate::session::*;
 use crate::stats::Desc;
 use crate::table::{TableConfig, TableMiss};
 use crate::version::Version;
-use flow::text::{NameMap, table_text};
+use flow::text::{NameMap, hex, table_text};
 use std::fmt::Write;
 
 pub(super) fn features_text(f: &SwitchFeatures) -> String {
@@ -167,17 +167,12 @@ pub(super) fn bundle_control_text(b: &BundleControl) -> String {
         BundleControlType::DiscardReply => "DISCARD_REPLY",
     };
     let flags = bits_text(b.flags.into(), &BUNDLE_FLAGS);
-    format!("\n bundle_id={} type={kind} flags={flags}", hex(b.bundle))
+    format!("\n bundle_id={} type={kind} flags={flags}", hex(b.bundle.into()))
 }
 
 /// Prints the head of a bundle-add message; the added message follows.
 pub(super) fn bundle_add_text(b: &BundleAdd) -> String {
-    format!("\n bundle_id={} flags={}\n", hex(b.bundle), bits_text(b.flags.into(), &BUNDLE_FLAGS))
-}
-
-/// Hexadecimal; 0 has no `0x` prefix.
-fn hex(v: u32) -> String {
-    if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
+    format!("\n bundle_id={} flags={}\n", hex(b.bundle.into()), bits_text(b.flags.into(), &BUNDLE_FLAGS))
 }
 
 fn tlv_table_text(maps: &[TlvMap]) -> String {
@@ -256,7 +251,6 @@ pub fn ct_flush_text(f: &CtFlush) -> Option<String> {
 }
 
 fn masked_text((name, value, all): (&str, Option<(u128, u128)>, u128)) -> Option<String> {
-    let hex = |n: u128| if n == 0 { "0".to_owned() } else { format!("{n:#x}") };
     let (value, mask) = value.filter(|(_, mask)| *mask != 0)?;
     let mask = if mask == all { String::new() } else { format!("/{}", hex(mask)) };
     Some(format!("{name}={}{mask} ", hex(value)))

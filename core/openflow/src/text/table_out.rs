@@ -4,7 +4,7 @@
 use super::group_out::action_bits_text;
 use crate::table::*;
 use flow::FieldId;
-use flow::text::{NameMap, table_text};
+use flow::text::{NameMap, hex, table_text};
 use std::fmt::Write;
 
 /// Length of the common prefix of two names, up to and including an underscore.
@@ -223,16 +223,15 @@ fn matching_lines(f: &TableFeatures, before: Option<&TableFeatures>) -> String {
         + &fields_line("      must exact match", &those(false, false))
 }
 
-/// Hexadecimal; 0 has no `0x` prefix.
-fn hex(v: u64) -> String {
-    if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
-}
-
 fn features_lines(f: &TableFeatures, before: Option<&TableFeatures>, capabilities: bool) -> String {
     let mut text = String::new();
     if f.metadata_match != 0 || f.metadata_write != 0 {
-        let _ =
-            writeln!(text, "    metadata: match={} write={}", hex(f.metadata_match), hex(f.metadata_write));
+        let _ = writeln!(
+            text,
+            "    metadata: match={} write={}",
+            hex(f.metadata_match.into()),
+            hex(f.metadata_write.into())
+        );
     }
     if capabilities {
         let not = |has: bool| if has { "" } else { "not " };
