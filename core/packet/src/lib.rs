@@ -9,6 +9,7 @@ pub mod frame;
 pub mod hex;
 pub mod ip;
 pub mod l4;
+pub mod lookup3;
 pub mod merge;
 pub mod murmur;
 pub mod nd;
