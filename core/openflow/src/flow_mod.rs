@@ -109,9 +109,9 @@ impl Default for FlowMod {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovedReason {
-    /// Hard timeout.
+    /// No packet matched it for its idle timeout.
     IdleTimeout = 0,
-    /// Its time was over.
+    /// Its hard timeout passed.
     HardTimeout = 1,
     /// Deleted by a flow mod.
     Delete = 2,

@@ -35,7 +35,7 @@ impl Accounts {
         if self.wanted.mode != Mode::Spp {
             return queue;
         }
-        // `can_open` has checked that there is a place; without one the queue would be as in mode `none`.
+        // Without a place in the pool the queue is as in mode `none`.
         let Some(account) = Account::open(KIND, &self.wanted, self.wanted.pool_size) else { return queue };
         self.queues.push(Arc::clone(&account));
         Box::new(ChargedRx { inner: queue, account })
