@@ -56,14 +56,21 @@ enum Step {
     Held(Message, Hold, Instant),
     /// The library is handling a message.
     Asked { request: u32, blocked: bool, then: ReplyKind },
-    /// A reply waits for space in the guest's socket.
-    Answering(Outbox),
+    /// A message waits for space in the guest's socket; the guest has to confirm it if `confirming`.
+    Answering { outbox: Outbox, confirming: bool },
     /// The guest has to confirm a memory table (post-copy).
     Confirming,
     /// The connection is over; the library's end is closed when no worker is inside.
     Leaving(Instant),
     /// The library's end is closed; the library has not removed the guest yet.
     Left,
+}
+
+impl Step {
+    /// The guest's next message is read.
+    fn reading(confirming: bool) -> Step {
+        if confirming { Step::Confirming } else { Step::Idle }
+    }
 }
 
 /// One connection.
@@ -115,7 +122,7 @@ impl Session {
                 add(&self.library, PollFlags::IN);
             }
             Step::Joining | Step::Asked { .. } => add(&self.library, PollFlags::IN),
-            Step::Answering(_) => add(&self.guest, PollFlags::OUT),
+            Step::Answering { .. } => add(&self.guest, PollFlags::OUT),
             Step::Held(..) | Step::Leaving(_) | Step::Left => {}
         }
     }
@@ -171,7 +178,7 @@ impl Session {
             Step::Confirming => self.read_guest(port, true),
             Step::Held(message, hold, since) => self.wait_for_workers(port, message, hold, since),
             Step::Asked { request, blocked, then } => self.read_library_reply(port, request, blocked, then),
-            Step::Answering(outbox) => self.answering(port, outbox),
+            Step::Answering { outbox, confirming } => self.write(port, outbox, confirming),
             Step::Leaving(since) => self.wait_to_leave(port, since),
             Step::Left => false,
         }
@@ -202,7 +209,6 @@ impl Session {
     }
 
     fn read_guest(&mut self, port: &PortState, confirming: bool) -> bool {
-        let idle = if confirming { Step::Confirming } else { Step::Idle };
         let (Some(guest), Some(library)) = (&self.guest, &self.library) else { return self.abort(port) };
         match self.from_guest.read(guest) {
             Read::Message(message) if confirming => self.confirm(port, message),
@@ -214,7 +220,7 @@ impl Session {
             }
             // The library sends nothing unprompted: it has ended the connection.
             Read::Nothing if !matches!(self.from_library.read(library), Read::Nothing) => self.abort(port),
-            Read::Nothing => self.set_step(idle, false),
+            Read::Nothing => self.set_step(Step::reading(confirming), false),
         }
     }
 
@@ -294,16 +300,13 @@ impl Session {
             // A request whose reply has another payload than an acknowledgement's 8 bytes.
             ReplyKind::Ack { wanted } => (!ack || message.says_done(), wanted || !ack),
             ReplyKind::Table { wanted } if ack => (message.says_done(), wanted),
-            ReplyKind::Table { .. } => {
-                self.step = Step::Confirming;
-                return self.send(port, message, Step::Confirming);
-            }
+            ReplyKind::Table { .. } => return self.write(port, Outbox::new(message), true),
         };
         // A memory table that the library could not map leaves rings with dangling addresses: no worker enters any
         // more.
         if !done && then != (ReplyKind::Ack { wanted: true }) {
             if forward {
-                self.send(port, message, Step::Idle);
+                self.answer(port, message);
             }
             return self.abort(port);
         }
@@ -311,7 +314,7 @@ impl Session {
             // The number is valid: the library removes the guest only at our request.
             port.access.unblock().into_iter().for_each(callbacks::disable_kicks);
         }
-        if forward { self.send(port, message, Step::Idle) } else { self.set_step(Step::Idle, true) }
+        if forward { self.answer(port, message) } else { self.set_step(Step::Idle, true) }
     }
 
     /// The guest confirmed a memory table (post-copy). The library does not say whether it accepted that; a query
@@ -328,24 +331,14 @@ impl Session {
     }
 
     fn answer(&mut self, port: &PortState, message: Message) -> bool {
-        self.send(port, message, Step::Idle)
+        self.write(port, Outbox::new(message), false)
     }
 
-    fn send(&mut self, port: &PortState, message: Message, then: Step) -> bool {
-        let mut outbox = Outbox::new(message);
+    fn write(&mut self, port: &PortState, mut outbox: Outbox, confirming: bool) -> bool {
         let Some(guest) = &self.guest else { return self.abort(port) };
         match outbox.write(guest) {
-            Written::All => self.set_step(then, true),
-            Written::Part => self.set_step(Step::Answering(outbox), false),
-            Written::Ended => self.abort(port),
-        }
-    }
-
-    fn answering(&mut self, port: &PortState, mut outbox: Outbox) -> bool {
-        let Some(guest) = &self.guest else { return self.abort(port) };
-        match outbox.write(guest) {
-            Written::All => self.set_step(Step::Idle, true),
-            Written::Part => self.set_step(Step::Answering(outbox), false),
+            Written::All => self.set_step(Step::reading(confirming), true),
+            Written::Part => self.set_step(Step::Answering { outbox, confirming }, false),
             Written::Ended => self.abort(port),
         }
     }
