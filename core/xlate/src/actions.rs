@@ -8,19 +8,17 @@ use crate::fields::look_at;
 use crate::frozen::Step;
 use crate::lookup::Search;
 use crate::messages::report;
-use crate::outcome::{Credit, Effect, Failure, FinTimeout};
+use crate::outcome::{Credit, Effect, FinTimeout};
 use crate::trace::Kind;
 use crate::walk::Walk;
-use crate::{hash, header};
 use dpif::DpAction;
-use flow::{FieldId, Flow, Mac, VLAN_CFI};
-use openflow::action::{Action, Bundle, BundleAlgorithm, Multipath, MultipathAlgorithm};
-use std::cmp::Reverse;
+use flow::FieldId;
+use openflow::action::Action;
 use std::sync::Arc;
 use units::OfPort;
 
 /// How the list continues after an action.
-enum Then {
+pub(crate) enum Then {
     /// With the next action.
     Next,
     /// The rest of the list is skipped.
@@ -44,7 +42,7 @@ impl Walk<'_> {
             }
             self.freeze_for_mpls(action);
             if self.exit {
-                if self.freezing {
+                if self.freezing.active {
                     self.freeze_rest(&actions[i..]);
                 }
                 return true;
@@ -77,7 +75,7 @@ impl Walk<'_> {
                 Then::Again => &actions[i..],
                 Then::Later => &actions[i + 1..],
             };
-            if self.freezing && self.out.error.is_none() {
+            if self.freezing.active && self.out.error.is_none() {
                 self.freeze_rest(rest);
             }
             return true;
@@ -102,7 +100,7 @@ impl Walk<'_> {
             Action::OutputTrunc { port, max_len } => self.output_cut(*port, *max_len, last, in_bucket),
             Action::Controller(c) => {
                 if c.pause {
-                    self.pause = Some(c.clone());
+                    self.freezing.pause = Some(c.clone());
                     self.freeze();
                     return Then::Later;
                 }
@@ -172,55 +170,8 @@ impl Walk<'_> {
         self.after_freezing()
     }
 
-    /// Translates actions on fields and metadata.
-    fn header_action(&mut self, action: &Action) -> Then {
-        match action {
-            Action::SetField { field, value, mask } => self.set_field(*field, *value, *mask),
-            Action::SetTlv(t) => self.set_tlv(t),
-            Action::RegLoad { dst, value } if dst.field.tlv_index().is_some() => self.write(*dst, *value),
-            Action::RegLoad { dst, value } => {
-                self.set_field(dst.field, value << dst.ofs, dst.field_mask());
-            }
-            Action::RegMove { src, dst } => self.move_bits(*src, *dst),
-            Action::StackPush(src) => self.stack_push(*src),
-            Action::StackPop(dst) => self.stack_pop(*dst),
-            Action::SetVlanVid { vid, push } => self.set_tci(0xfff, *vid, *push),
-            Action::SetVlanPcp { pcp, push } => self.set_tci(0xe000, u16::from(*pcp) << 13, *push),
-            Action::StripVlan { .. } => header::pop_vlan(&mut self.flow, &mut self.mask),
-            Action::PushVlan(tpid) => header::push_vlan(&mut self.flow, &mut self.mask, *tpid),
-            Action::SetEthSrc(mac) => {
-                self.mask.dl_src = Mac::BROADCAST;
-                self.flow.dl_src = *mac;
-            }
-            Action::SetEthDst(mac) => {
-                self.mask.dl_dst = Mac::BROADCAST;
-                self.flow.dl_dst = *mac;
-            }
-            Action::SetIpv4Src(a) => self.set_l3(FieldId::Ipv4Src, u32::from(*a).into(), u128::MAX, 0x0800),
-            Action::SetIpv4Dst(a) => self.set_l3(FieldId::Ipv4Dst, u32::from(*a).into(), u128::MAX, 0x0800),
-            Action::SetIpDscp(v) => self.set_tos(*v, 0xfc),
-            Action::SetIpEcn(v) => self.set_tos(*v, 0x03),
-            Action::SetIpTtl(v) => self.set_l3(FieldId::IpTtl, u128::from(*v), u128::MAX, 0),
-            Action::SetL4Src(port) => self.set_l4(FieldId::TcpSrc, *port),
-            Action::SetL4Dst(port) => self.set_l4(FieldId::TcpDst, *port),
-            Action::PushMpls(ethertype) => self.push_mpls(*ethertype),
-            Action::PopMpls(ethertype) => self.pop_mpls(*ethertype),
-            Action::SetMplsLabel(v) => self.set_lse(0xffff_f000, v << 12),
-            Action::SetMplsTc(v) => self.set_lse(0xe00, u32::from(*v) << 9),
-            Action::SetMplsTtl(v) => self.set_lse(0xff, u32::from(*v)),
-            Action::SetTunnel { id, .. } => self.flow.tunnel.tun_id = *id,
-            Action::SetQueue(queue) => self.set_queue(*queue),
-            Action::PopQueue => self.pop_queue(),
-            Action::WriteMetadata { value, mask } => {
-                self.flow.metadata = self.flow.metadata & !mask | value & mask;
-            }
-            _ => return self.other_action(action),
-        }
-        Then::Next
-    }
-
     /// Translates the other actions, including unsupported ones.
-    fn other_action(&mut self, action: &Action) -> Then {
+    pub(crate) fn other_action(&mut self, action: &Action) -> Then {
         match action {
             Action::Learn(learn) => self.learn(learn),
             Action::Multipath(mp) => self.multipath(mp),
@@ -260,8 +211,8 @@ impl Walk<'_> {
 
     /// An action that froze the walk is executed after recirculation, except for its deferred part.
     fn after_freezing(&self) -> Then {
-        match self.exit && self.freezing {
-            true if self.frozen_steps.is_empty() => Then::Again,
+        match self.exit && self.freezing.active {
+            true if self.freezing.steps.is_empty() => Then::Again,
             true => Then::Later,
             false => Then::Next,
         }
@@ -296,15 +247,15 @@ impl Walk<'_> {
                 },
                 other => other.clone(),
             };
-            self.frozen_steps.push(Step::Do(step));
+            self.freezing.steps.push(Step::Do(step));
         }
     }
 
     fn freeze_unroll(&mut self) {
         let now = Step::Unroll { table: self.table_id, cookie: self.rule_cookie };
-        let known = self.frozen_steps.iter().rev().find(|s| matches!(s, Step::Unroll { .. }));
+        let known = self.freezing.steps.iter().rev().find(|s| matches!(s, Step::Unroll { .. }));
         if known != Some(&now) {
-            self.frozen_steps.push(now);
+            self.freezing.steps.push(now);
         }
     }
 
@@ -335,162 +286,6 @@ impl Walk<'_> {
         }
     }
 
-    fn set_tci(&mut self, bits: u16, value: u16, push: bool) {
-        self.mask.vlans[0].tci |= bits | VLAN_CFI;
-        let tag = &mut self.flow.vlans[0];
-        if tag.tci & VLAN_CFI != 0 || push {
-            if tag.tpid == 0 {
-                tag.tpid = 0x8100;
-            }
-            tag.tci = tag.tci & !bits | value & bits | VLAN_CFI;
-        }
-    }
-
-    /// Writes a field of the IP header. `dl_type` 0: of either IP version.
-    fn set_l3(&mut self, field: FieldId, value: u128, bits: u128, dl_type: u16) {
-        if self.flow.dl_type == dl_type || dl_type == 0 && self.flow.is_ip() {
-            let all = field.mask_of(&self.mask) | bits & field.ones();
-            field.set_mask(&mut self.mask, all);
-            self.mask.nw_proto = u8::MAX;
-            field.set_masked(&mut self.flow, value, bits);
-        }
-    }
-
-    fn set_tos(&mut self, value: u8, bits: u8) {
-        if self.flow.is_ip() {
-            self.mask.nw_proto = u8::MAX;
-            self.mask.nw_tos |= bits;
-            self.flow.nw_tos = self.flow.nw_tos & !bits | value & bits;
-        }
-    }
-
-    fn set_l4(&mut self, field: FieldId, port: u16) {
-        if self.flow.is_ip() && self.flow.nw_frag & flow::flow::frag::LATER == 0 {
-            self.mask.nw_proto = u8::MAX;
-            field.unwildcard(&mut self.mask);
-            field.set(&mut self.flow, u128::from(port));
-        }
-    }
-
-    fn dec_ttl(&mut self, controllers: &[u16]) -> bool {
-        if !self.flow.is_ip() {
-            return false;
-        }
-        if self.flow.nw_ttl > 1 {
-            self.flow.nw_ttl -= 1;
-            return false;
-        }
-        for id in controllers {
-            self.invalid_ttl(*id);
-        }
-        let version = if self.flow.dl_type == 0x0800 { 4 } else { 6 };
-        report!(self, Warn, "IPv{version} decrement TTL exception");
-        true
-    }
-
-    fn push_mpls(&mut self, ethertype: u16) {
-        let n = header::mpls_count(&self.flow, Some(&mut self.mask));
-        if n == 0 {
-            self.commit();
-        } else if n >= flow::flow::MPLS_MAX {
-            return self.too_many_labels(self.base, format_args!(
-                "dropping packet on which an MPLS push action can't be performed as it would have more MPLS LSEs \
-                 than the {} supported.",
-                flow::flow::MPLS_MAX
-            ));
-        }
-        header::push_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask), true);
-    }
-
-    fn pop_mpls(&mut self, ethertype: u16) {
-        let n = header::mpls_count(&self.flow, Some(&mut self.mask));
-        if header::pop_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask)) {
-            if !header::is_mpls(ethertype) {
-                self.was_mpls = true;
-            }
-        } else if n >= flow::flow::MPLS_MAX {
-            self.too_many_labels(self.base, format_args!(
-                "dropping packet on which an MPLS pop action can't be performed as it has more MPLS LSEs than the {} \
-                 supported.",
-                flow::flow::MPLS_MAX
-            ));
-            self.out.actions.clear();
-        }
-    }
-
-    pub(crate) fn too_many_labels(&mut self, about: Flow, text: std::fmt::Arguments<'_>) {
-        if self.packet.is_some() {
-            self.error_about(about, text);
-        }
-        self.out.error = Some(Failure::TooManyMplsLabels);
-    }
-
-    fn set_lse(&mut self, bits: u32, value: u32) {
-        if header::is_mpls(self.flow.dl_type) {
-            self.mask.mpls_lse[0] |= bits;
-            self.flow.mpls_lse[0] = self.flow.mpls_lse[0] & !bits | value & bits;
-        }
-    }
-
-    fn dec_mpls_ttl(&mut self) -> bool {
-        if header::is_mpls(self.flow.dl_type) {
-            self.mask.mpls_lse[0] |= 0xff;
-            if self.flow.mpls_lse[0] & 0xff > 1 {
-                self.flow.mpls_lse[0] -= 1;
-                return false;
-            }
-            self.invalid_ttl(0);
-        }
-        report!(self, Warn, "MPLS decrement TTL exception");
-        true
-    }
-
-    fn pop_queue(&mut self) {
-        self.mask.skb_priority = u32::MAX;
-        let original = self.out.initial.skb_priority;
-        if self.flow.skb_priority != original {
-            self.flow.skb_priority = original;
-            report!(self, Detail, "queue = {}", hex(original));
-        }
-    }
-
-    fn multipath(&mut self, mp: &Multipath) {
-        let hash = hash::of_fields(&self.flow, mp.fields, u32::from(mp.basis));
-        let link = choose_link(hash, mp.algorithm, u32::from(mp.max_link) + 1, mp.arg);
-        hash::unwildcard(&self.flow, &mut self.mask, mp.fields);
-        self.write(mp.dst, u128::from(link));
-        self.report_subfield(mp.dst);
-    }
-
-    fn bundle_action(&mut self, b: &Bundle, last: bool, in_bucket: bool) {
-        let up = |port: OfPort| match port {
-            OfPort::IN_PORT | OfPort::TABLE | OfPort::NORMAL | OfPort::FLOOD | OfPort::ALL | OfPort::NONE => {
-                true
-            }
-            OfPort::CONTROLLER => false,
-            _ => self.bridge.port(port).is_some_and(|p| p.may_enable),
-        };
-        let members = b.members.iter().copied().enumerate().filter(|(_, p)| up(*p));
-        let chosen = match b.algorithm {
-            BundleAlgorithm::ActiveBackup => members.map(|(_, p)| p).next(),
-            BundleAlgorithm::Hrw => {
-                let hash = hash::of_fields(&self.flow, b.fields, u32::from(b.basis));
-                members.max_by_key(|(i, _)| (hash::of_two(*i as u32, hash), Reverse(*i))).map(|(_, p)| p)
-            }
-        };
-        if b.algorithm == BundleAlgorithm::Hrw && b.members.len() > 1 {
-            hash::unwildcard(&self.flow, &mut self.mask, b.fields);
-        }
-        let port = chosen.unwrap_or(OfPort::NONE);
-        match b.dst {
-            Some(dst) => {
-                self.write(dst, u128::from(port.0));
-                self.report_subfield(dst);
-            }
-            None => self.output(port, 0, last, in_bucket),
-        }
-    }
-
     /// Shortens the timeouts of the rule when the connection ends with this packet.
     fn fin_timeout(&mut self, idle: u16, hard: u16) {
         const FIN_OR_RST: u16 = 0x005;
@@ -505,30 +300,4 @@ impl Walk<'_> {
         }
         self.out.credits.push(Credit::FinTimeout(end));
     }
-}
-
-/// `0x` and digits, but a bare 0 for zero.
-pub(crate) fn hex(v: impl Into<u64>) -> String {
-    let v = v.into();
-    if v == 0 { "0".into() } else { format!("{v:#x}") }
-}
-
-/// Selects one of `n` links by a hash (RFC 2992 and similar algorithms).
-fn choose_link(hash: u32, algorithm: MultipathAlgorithm, n: u32, arg: u32) -> u32 {
-    match algorithm {
-        MultipathAlgorithm::ModuloN => hash % n,
-        MultipathAlgorithm::HashThreshold if n == 1 => 0,
-        MultipathAlgorithm::HashThreshold => hash / (u32::MAX / n + 1),
-        MultipathAlgorithm::Hrw if n <= 64 => {
-            (0..n).max_by_key(|l| (hash::of_two(hash, *l), n - l)).unwrap_or_default()
-        }
-        MultipathAlgorithm::Hrw => iterated(hash, n, 0),
-        MultipathAlgorithm::IterHash => iterated(hash, n, arg),
-    }
-}
-
-fn iterated(hash: u32, n: u32, modulo: u32) -> u32 {
-    let modulo = if modulo < n || modulo / 2 > n { n.next_power_of_two() } else { modulo };
-    // Each try succeeds with probability 1/2 or more, so 256 failures happen only with a broken hash.
-    (0..256).map(|i| hash::of_two(hash, i) % modulo).find(|l| *l < n).unwrap_or(hash % n)
 }

@@ -1,19 +1,19 @@
 //! Freezing: if the walk can continue only after the datapath has executed the actions so far, its state is
 //! stored and the packet is recirculated.
 
-use crate::actions::hex;
 use crate::frozen::{Frozen, FrozenMetadata, Step};
 use crate::limits::FREEZE_WORK;
 use crate::messages::{open_trace, report};
 use crate::outcome::Failure;
 use crate::trace::Kind;
-use crate::walk::{Start, Walk};
+use crate::walk::{Freezing, Start, Walk};
 use dpif::DpAction;
+use flow::text::hex;
 use openflow::action::Action;
 use units::OfPort;
 
 fn unroll_text(table: u8, cookie: u64) -> String {
-    format!("unroll_xlate(table={table}, cookie={})", hex(cookie))
+    format!("unroll_xlate(table={table}, cookie={})", hex(cookie.into()))
 }
 
 impl Walk<'_> {
@@ -93,13 +93,13 @@ impl Walk<'_> {
             match step {
                 Step::Unroll { table, cookie } => {
                     if self.exit {
-                        if self.freezing {
-                            self.frozen_steps.push(step.clone());
+                        if self.freezing.active {
+                            self.freezing.steps.push(step.clone());
                         }
                     } else {
                         report!(self, Action, "{}", unroll_text(*table, *cookie));
                         (self.table_id, self.rule_cookie) = (*table, *cookie);
-                        let cookie = hex(*cookie);
+                        let cookie = hex((*cookie).into());
                         report!(self, Thaw, "restored state: table={table}, cookie={cookie}");
                     }
                     rest = &rest[1..];
@@ -128,14 +128,11 @@ impl Walk<'_> {
     /// Stops the walk; it continues after recirculation.
     pub(crate) fn freeze(&mut self) {
         self.exit = true;
-        self.freezing = true;
+        self.freezing.active = true;
     }
 
     pub(crate) fn cancel_freeze(&mut self) {
-        self.freezing = false;
-        self.frozen_steps.clear();
-        self.pause = None;
-        self.recirc_hash = None;
+        self.freezing = Freezing::default();
     }
 
     /// The current state, to continue with after recirculation.
@@ -177,14 +174,14 @@ impl Walk<'_> {
 
     pub(crate) fn finish_freezing(&mut self) {
         self.commit();
-        let steps = std::mem::take(&mut self.frozen_steps);
-        let userdata = self.pause.as_ref().map_or(Vec::new(), |p| p.userdata.clone());
+        let steps = std::mem::take(&mut self.freezing.steps);
+        let userdata = self.freezing.pause.as_ref().map_or(Vec::new(), |p| p.userdata.clone());
         let state = Frozen { table_id: 0, ..self.frozen_state(steps, self.action_set.clone(), userdata) };
         if let Some(id) = self.store_frozen(state) {
-            if let Some(c) = self.pause.take() {
+            if let Some(c) = self.freezing.pause.take() {
                 self.send_to_controller(&c, c.reason, id, true);
             } else {
-                if let Some((alg, basis)) = self.recirc_hash {
+                if let Some((alg, basis)) = self.freezing.hash {
                     self.out.actions.push(DpAction::Hash { alg, basis });
                 }
                 self.out.actions.push(DpAction::Recirc(id));

@@ -57,7 +57,7 @@ impl Walk<'_> {
                 self.bucket(bucket, last);
                 self.out.credits.push(Credit::Group { group: Arc::clone(group), bucket: Some(index as u32) });
             }
-            None if !self.freezing => report!(self, Detail, "no live bucket"),
+            None if !self.freezing.active => report!(self, Detail, "no live bucket"),
             None => {}
         }
     }
@@ -72,14 +72,14 @@ impl Walk<'_> {
         let flow = Box::new(self.flow);
         let was_mpls = self.was_mpls;
         let list = crate::action_set::in_order(&bucket.actions);
-        self.depth += 1;
+        self.effort.depth += 1;
         self.given_back(last, |walk| {
             walk.actions(&list, last, true);
-            if walk.freezing {
+            if walk.freezing.active {
                 walk.finish_freezing();
             }
         });
-        self.depth -= 1;
+        self.effort.depth -= 1;
         self.flow = *flow;
         self.doubt_all_words();
         self.was_mpls = was_mpls;
@@ -221,7 +221,7 @@ impl Walk<'_> {
         // The datapath never computes 0.
         if self.flow.dp_hash == 0 {
             self.freeze();
-            self.recirc_hash = Some((alg, basis));
+            self.freezing.hash = Some((alg, basis));
             report!(self, Detail, "selection method in use: dp_hash, recirculating");
             return None;
         }

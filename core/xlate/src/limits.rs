@@ -22,20 +22,20 @@ impl Walk<'_> {
         if self.out.error.is_some() {
             return false;
         }
-        self.work += n;
-        if self.work > MAX_WORK {
+        self.effort.work += n;
+        if self.effort.work > MAX_WORK {
             self.error(format_args!("over {MAX_WORK} actions"));
             self.out.error = Some(Failure::TooManyResubmits);
         }
-        self.work <= MAX_WORK
+        self.effort.work <= MAX_WORK
     }
 
     /// Returns false, after a report, if the walk must not go deeper.
     pub(crate) fn within_limits(&mut self) -> bool {
-        if self.depth >= MAX_DEPTH {
+        if self.effort.depth >= MAX_DEPTH {
             self.error(format_args!("over max translation depth {MAX_DEPTH}"));
             self.out.error = Some(Failure::RecursionTooDeep);
-        } else if self.resubmits >= MAX_RESUBMITS {
+        } else if self.effort.resubmits >= MAX_RESUBMITS {
             self.error(format_args!("over {MAX_RESUBMITS} resubmit actions"));
             self.out.error = Some(Failure::TooManyResubmits);
         } else if self.out.actions.len() > 0xffff / 8 {

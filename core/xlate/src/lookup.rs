@@ -103,8 +103,8 @@ impl<'a> Walk<'a> {
     }
 
     fn descend(&mut self, rule: &'a Arc<Rule>, deepens: bool, search: &Search) {
-        self.resubmits += 1;
-        self.depth += u32::from(deepens);
+        self.effort.resubmits += 1;
+        self.effort.depth += u32::from(deepens);
         let old_cookie = std::mem::replace(&mut self.rule_cookie, rule.cookie);
         let old_rule = self.rule.replace(rule);
         if search.isolated {
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
         }
         self.rule_cookie = old_cookie;
         self.rule = old_rule;
-        self.depth -= u32::from(deepens);
+        self.effort.depth -= u32::from(deepens);
     }
 
     /// The rule for the packet, which always exists; it will be credited. Sets `table_id` to the table where it was

@@ -34,7 +34,7 @@ impl Walk<'_> {
             dst.set(&mut self.flow, larger);
             self.doubt_all_words();
             self.actions(rest, true, false);
-            self.end_isolated();
+            self.end_list();
             ended |= self.exit && larger == 1;
             std::mem::take(&mut self.out.actions)
         });

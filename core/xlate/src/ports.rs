@@ -264,12 +264,7 @@ impl<'a> Walk<'a> {
         if !self.is_for_switch(port) && self.may_receive(port) {
             let search = Search { last, isolated: true, ..Search::first(self.flow.in_port, 0) };
             self.table(search);
-            if !self.freezing {
-                self.run_action_set();
-            }
-            if self.freezing {
-                self.finish_freezing();
-            }
+            self.end_list();
         }
         self.unnest(back);
         if to != home.id {
@@ -294,7 +289,7 @@ impl<'a> Walk<'a> {
         if last || is_reversible(actions) {
             self.given_back(last, |walk| {
                 walk.actions(actions, last, false);
-                walk.end_isolated();
+                walk.end_list();
             });
         } else {
             self.copy_in_datapath(actions);
@@ -304,11 +299,12 @@ impl<'a> Walk<'a> {
         (self.stack, self.action_set) = (stack, action_set);
     }
 
-    pub(crate) fn end_isolated(&mut self) {
-        if !self.freezing {
+    /// Ends the actions of a packet: executes the action set, or freezes the walk.
+    pub(crate) fn end_list(&mut self) {
+        if !self.freezing.active {
             self.run_action_set();
         }
-        if self.freezing {
+        if self.freezing.active {
             self.finish_freezing();
         }
     }
@@ -325,7 +321,7 @@ impl<'a> Walk<'a> {
         let (was_mpls, conntracked, rewrapped) = (self.was_mpls, self.conntracked, self.rewrapped);
         let outside = std::mem::take(&mut self.out.actions);
         self.actions(actions, true, false);
-        self.end_isolated();
+        self.end_list();
         let inside = std::mem::replace(&mut self.out.actions, outside);
         if !inside.is_empty() {
             self.out.actions.push(match capabilities.clone {

@@ -6,7 +6,7 @@ use crate::commit_outer::Pending;
 use crate::outcome::{Failure, Output};
 use crate::snapshot::{Bridge, Snapshot};
 use crate::trace::Trace;
-use crate::walk::{Input, Start, Walk};
+use crate::walk::{Effort, Freezing, Input, Start, Walk};
 use dpif::{DpAction, DropReason, SlowReason};
 use flow::flow::frag;
 use flow::tlv::Layout;
@@ -82,9 +82,7 @@ impl<'a> Walk<'a> {
             base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial },
             mask: Flow { layout: initial.layout, ..first_mask(initial) },
             changed: Changed::unknown(),
-            depth: 0,
-            resubmits: 0,
-            work: 0,
+            effort: Effort::default(),
             table_id: 0,
             rule: None,
             rule_cookie: u64::MAX,
@@ -95,10 +93,7 @@ impl<'a> Walk<'a> {
             in_action_set: false,
             tables_done: false,
             exit: false,
-            freezing: false,
-            frozen_steps: Vec::new(),
-            pause: None,
-            recirc_hash: None,
+            freezing: Freezing::default(),
             by_connection: None,
             pending: Pending::Nothing,
             rewrapped: 0,
@@ -143,18 +138,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Finishes the actions of a packet: executes the action set, or freezes the walk.
+    /// As [`end_list`](Self::end_list), after the tables, unless the walk has failed.
     pub(crate) fn finish_actions(&mut self) {
         if self.out.error.is_some() {
             return;
         }
         self.tables_done = true;
-        if !self.freezing {
-            self.run_action_set();
-        }
-        if self.freezing {
-            self.finish_freezing();
-        } else {
+        self.end_list();
+        if !self.freezing.active {
             self.send_dhcp_to_local();
         }
     }

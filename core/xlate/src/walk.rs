@@ -77,6 +77,27 @@ pub(crate) struct ByConnection {
     pub(crate) in_datapath: bool,
 }
 
+/// What a translation has cost; see `limits`.
+#[derive(Default)]
+pub(crate) struct Effort {
+    /// Resubmits and groups that are in progress.
+    pub(crate) depth: u32,
+    pub(crate) resubmits: u32,
+    pub(crate) work: usize,
+}
+
+/// The part of a walk that is done after recirculation; see `freeze`.
+#[derive(Default)]
+pub(crate) struct Freezing {
+    /// The walk is being frozen: steps are recorded instead of done.
+    pub(crate) active: bool,
+    pub(crate) steps: Vec<Step>,
+    /// `controller(pause)` has frozen the walk.
+    pub(crate) pause: Option<Box<Controller>>,
+    /// Recirculate with this hash.
+    pub(crate) hash: Option<(HashAlg, u32)>,
+}
+
 /// The state of a translation.
 pub(crate) struct Walk<'a> {
     pub(crate) snapshot: &'a Snapshot,
@@ -87,10 +108,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) mask: Flow,
     pub(crate) changed: Changed,
     pub(crate) out: &'a mut Output,
-    pub(crate) depth: u32,
-    pub(crate) resubmits: u32,
-    /// Work so far; see `spend`.
-    pub(crate) work: usize,
+    pub(crate) effort: Effort,
     pub(crate) table_id: u8,
     pub(crate) rule: Option<&'a Arc<Rule>>,
     pub(crate) rule_cookie: u64,
@@ -103,12 +121,7 @@ pub(crate) struct Walk<'a> {
     /// The tables are done: if a later step fails, the mask contains no bits that a megaflow cannot match.
     pub(crate) tables_done: bool,
     pub(crate) exit: bool,
-    pub(crate) freezing: bool,
-    pub(crate) frozen_steps: Vec<Step>,
-    /// `controller(pause)` has frozen the walk.
-    pub(crate) pause: Option<Box<Controller>>,
-    /// Recirculate with this hash.
-    pub(crate) recirc_hash: Option<(HashAlg, u32)>,
+    pub(crate) freezing: Freezing,
     /// How a bond shares the next output.
     pub(crate) by_connection: Option<ByConnection>,
     /// What the next commit must do with the outermost header.
