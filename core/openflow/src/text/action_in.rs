@@ -1,7 +1,7 @@
 //! Parses actions.
 
 use super::arguments::{
-    arrow, dotted_hex, error, field, subfield, u8_value, u16_value, u32_value, u64_value,
+    arrow, dotted_hex, error, field, subfield, table_value, u8_value, u16_value, u32_value, u64_value,
 };
 use super::{ct_in, encap_in, learn_in};
 use crate::action::{
@@ -109,10 +109,7 @@ fn action(key: &str, value: &str, names: &dyn NameMap, depth: usize) -> Result<A
         "clear_actions" => Action::ClearActions,
         "write_actions" => Action::WriteActions(nested(value)?),
         "write_metadata" => write_metadata(value)?,
-        "goto_table" => match table_from_text(value, names) {
-            Some(table) => Action::GotoTable(table),
-            None => return error(format!("unknown table \"{value}\"")),
-        },
+        "goto_table" => Action::GotoTable(table_value(value, names)?),
         "encap" => Action::Encap(encap_in::encap(value)?),
         "decap" => Action::Decap { packet_type: encap_in::decap(value)? },
         "apply_actions" => return error("apply_actions is the default instruction"),

@@ -1,7 +1,10 @@
 //! Parses parts of arguments: numbers with their ranges, arrows, hexadecimal bytes.
 
-use flow::text::TextError;
+use crate::flow_mod::GROUP_ANY;
+use crate::group::{GROUP_ALL, GROUP_MAX};
+use flow::text::{NameMap, TextError, port_from_text, table_from_text};
 use flow::{FieldId, Subfield};
+use units::OfPort;
 
 /// An error with this text.
 pub(super) fn error<T>(text: impl Into<String>) -> Result<T, TextError> {
@@ -17,6 +20,30 @@ pub(super) fn command_of<'t, C: Copy>(line: &'t str, commands: &[(&str, C)]) -> 
         Some((_, command)) => (Some(*command), rest),
         None => (None, line),
     }
+}
+
+/// Parses a group's number, `all` or `any`.
+pub(super) fn group_number(text: &str) -> Option<u32> {
+    match text.to_ascii_lowercase().as_str() {
+        "all" => Some(GROUP_ALL),
+        "any" => Some(GROUP_ANY),
+        _ => integer(text).and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= GROUP_MAX),
+    }
+}
+
+/// A group's number, `all` or `any`, as a setting of a flow.
+pub(super) fn group_value(value: &str) -> Result<u32, TextError> {
+    group_number(value).map_or_else(|| error(format!("{value} is not a valid OpenFlow group")), Ok)
+}
+
+/// A port's number or name.
+pub(super) fn port_value(value: &str, names: &dyn NameMap) -> Result<OfPort, TextError> {
+    port_from_text(value, names).map_or_else(|| error(format!("{value} is not a valid OpenFlow port")), Ok)
+}
+
+/// A table's number or name.
+pub(super) fn table_value(value: &str, names: &dyn NameMap) -> Result<u8, TextError> {
+    table_from_text(value, names).map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)
 }
 
 /// A number in decimal, hexadecimal (`0x`) or octal (leading 0), as `strtoull` with base 0 reads it.

@@ -1,12 +1,12 @@
 //! Parses flows as `ovs-ofctl add-flow` and related commands take them.
 
 use super::action_in::parse_actions;
-use super::arguments::{command_of, error, u16_value, u64_value};
+use super::arguments::{command_of, error, group_value, port_value, table_value, u16_value, u64_value};
 use super::protocol::Protocols;
 use crate::error::OfError;
 use crate::flow_mod::{FlowCommand, FlowMod, TABLE_ALL};
 use crate::stats::FlowStatsRequest;
-use flow::text::{NameMap, TextError, next_key_value, port_from_text, table_from_text};
+use flow::text::{NameMap, TextError, next_key_value};
 use flow::{FieldId, Match};
 
 /// The parts that a flow's text may have; they depend on the command.
@@ -207,8 +207,7 @@ fn setting(
         // Ignored, so that the output of `dump-flows` can be read back.
         "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
         "table" => {
-            let table = table_from_text(value, names);
-            m.table = table.map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)?;
+            m.table = table_value(value, names)?;
             if m.table != TABLE_ALL {
                 *usable &= Protocols::WITH_TABLE;
             }
@@ -218,15 +217,10 @@ fn setting(
         "hard_timeout" if allowed.timeouts => m.hard_timeout = u16_value(value, key)?,
         "importance" if allowed.importance => m.importance = u16_value(value, key)?,
         "cookie" => cookie(value, m, usable)?,
-        "out_port" if allowed.out_port => {
-            let port = port_from_text(value, names);
-            m.out_port = port.map_or_else(|| error(format!("{value} is not a valid OpenFlow port")), Ok)?;
-        }
+        "out_port" if allowed.out_port => m.out_port = port_value(value, names)?,
         "out_group" if allowed.out_port => {
             *usable &= Protocols::OF11_UP;
-            let group = super::group_in::group_number(value);
-            m.out_group =
-                group.map_or_else(|| error(format!("{value} is not a valid OpenFlow group")), Ok)?;
+            m.out_group = group_value(value)?;
         }
         _ => return error(format!("unknown keyword {key}")),
     }

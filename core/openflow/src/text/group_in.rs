@@ -1,7 +1,7 @@
 //! Parses groups as `ovs-ofctl add-group` and related commands take them.
 
 use super::action_in::parse_actions;
-use super::arguments::{command_of, error, integer, u16_value, u32_value, u64_value};
+use super::arguments::{command_of, error, group_number, u16_value, u32_value, u64_value};
 use super::protocol::Protocols;
 use crate::flow_mod::GROUP_ANY;
 use crate::group::*;
@@ -14,15 +14,6 @@ const METHOD_MAX: usize = 15;
 
 /// Formats with bucket numbers and properties: Nicira's form over OpenFlow 1.0, and 1.5.
 const WITH_PROPERTIES: Protocols = Protocols(0x10f);
-
-/// Parses a group's number, `all` or `any`.
-pub(super) fn group_number(text: &str) -> Option<u32> {
-    match text.to_ascii_lowercase().as_str() {
-        "all" => Some(GROUP_ALL),
-        "any" => Some(GROUP_ANY),
-        _ => integer(text).and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= GROUP_MAX),
-    }
-}
 
 /// Parses a line of a file of groups. The line may begin with a command; otherwise the group is added.
 pub fn parse_group_line(line: &str, names: &dyn NameMap) -> Result<(GroupMod, Protocols), TextError> {

@@ -1,8 +1,8 @@
 //! Parses `learn(…)`.
 
-use super::arguments::{arrow, error, field, subfield, u16_value, u32_value, u64_value};
+use super::arguments::{arrow, error, field, subfield, table_value, u16_value, u32_value, u64_value};
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
-use flow::text::{NameMap, TextError, next_key_value, parse_integer, table_from_text};
+use flow::text::{NameMap, TextError, next_key_value, parse_integer};
 use flow::{FieldId, Subfield};
 
 /// Parses the arguments of `learn`.
@@ -11,10 +11,7 @@ pub(super) fn learn(value: &str, names: &dyn NameMap) -> Result<Learn, TextError
     let mut rest = value;
     while let Some((key, value)) = next_key_value(&mut rest) {
         match key {
-            "table" => {
-                let table = table_from_text(value, names);
-                l.table = table.map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)?;
-            }
+            "table" => l.table = table_value(value, names)?,
             "priority" => l.priority = u16_value(value, key)?,
             "idle_timeout" => l.idle_timeout = u16_value(value, key)?,
             "hard_timeout" => l.hard_timeout = u16_value(value, key)?,

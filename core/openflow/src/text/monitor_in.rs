@@ -1,9 +1,9 @@
 //! Parses flow monitors: the argument of `ovs-ofctl monitor` after `watch:`.
 
-use super::arguments::error;
+use super::arguments::{error, group_value, port_value, table_value};
 use super::protocol::Protocols;
 use crate::monitor::{FlowMonitorRequest, MonitorFlags};
-use flow::text::{NameMap, TextError, next_key_value, port_from_text, table_from_text};
+use flow::text::{NameMap, TextError, next_key_value};
 
 /// Parses a monitor with this number; also returns the formats that can encode it. By default it reports all
 /// changes of all flows, with actions; the text excludes some.
@@ -63,19 +63,9 @@ fn setting(
     names: &dyn NameMap,
 ) -> Result<(), TextError> {
     match key {
-        "table" => {
-            let table = table_from_text(value, names);
-            m.table = table.map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)?;
-        }
-        "out_port" => {
-            let port = port_from_text(value, names);
-            m.out_port = port.map_or_else(|| error(format!("{value} is not a valid OpenFlow port")), Ok)?;
-        }
-        "out_group" => {
-            let group = super::group_in::group_number(value);
-            m.out_group =
-                group.map_or_else(|| error(format!("{value} is not a valid OpenFlow group")), Ok)?;
-        }
+        "table" => m.table = table_value(value, names)?,
+        "out_port" => m.out_port = port_value(value, names)?,
+        "out_group" => m.out_group = group_value(value)?,
         _ => return error(format!("{text}: unknown keyword {key}")),
     }
     Ok(())

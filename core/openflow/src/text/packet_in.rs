@@ -1,13 +1,13 @@
 //! Parses packet-outs.
 
 use super::action_in::parse_actions;
-use super::arguments::{error, integer};
+use super::arguments::{error, integer, port_value};
 use super::flow_in::split_actions;
 use super::hex::hex_bytes;
 use super::protocol::Protocols;
 use crate::flow_mod::NO_BUFFER;
 use crate::packet_io::PacketOut;
-use flow::text::{NameMap, TextError, next_key_value, port_from_text};
+use flow::text::{NameMap, TextError, next_key_value};
 use flow::{FieldId, Match};
 use units::OfPort;
 
@@ -57,9 +57,7 @@ pub fn parse_packet_out(text: &str, names: &dyn NameMap) -> Result<(PacketOut, P
 }
 
 fn in_port(value: &str, names: &dyn NameMap) -> Result<OfPort, TextError> {
-    let Some(port) = port_from_text(value, names) else {
-        return error(format!("{value} is not a valid OpenFlow port"));
-    };
+    let port = port_value(value, names)?;
     let special = [OfPort::LOCAL, OfPort::NONE, OfPort::CONTROLLER].contains(&port);
     if port > OfPort::MAX && !special {
         return error(format!("{value} is not a valid OpenFlow port for PACKET_OUT"));
