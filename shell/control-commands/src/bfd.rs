@@ -1,6 +1,7 @@
 //! `bfd/*`: sessions of BFD.
 
 use crate::answer::{Answer, unknown};
+use crate::forced::force;
 use ctl::names;
 use switch::Switch;
 
@@ -31,17 +32,7 @@ fn show_all(switch: &Switch) -> String {
 }
 
 fn set_forwarding(switch: &Switch, interface: Option<&String>, word: &str) -> Result<String, String> {
-    let answer = match word.to_ascii_lowercase().as_str() {
-        "true" => Some(true),
-        "false" => Some(false),
-        "normal" => None,
-        _ => return Err("unknown fault string".to_owned()),
-    };
-    let now = switch.clock.now();
-    let set = |b: &switch::Backer| b.handler.bfd.force_forwarding(interface.map(String::as_str), answer, now);
-    let any = switch.datapaths.of_bridges().fold(false, |any, b| any | set(b));
-    match any || interface.is_none() {
-        true => Ok("OK".to_owned()),
-        false => Err("no such BFD object".to_owned()),
-    }
+    force(switch, interface, word, "no such BFD object", |backer, name, forced, now| {
+        backer.handler.bfd.force_forwarding(name, forced, now)
+    })
 }

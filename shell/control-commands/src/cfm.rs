@@ -1,6 +1,7 @@
 //! `cfm/*`: sessions of connectivity fault management.
 
 use crate::answer::{Answer, unknown};
+use crate::forced::force;
 use ctl::names;
 use switch::Switch;
 
@@ -26,17 +27,7 @@ fn show(switch: &Switch, interface: Option<&str>) -> Result<String, String> {
 }
 
 fn set_fault(switch: &Switch, interface: Option<&String>, word: &str) -> Result<String, String> {
-    let forced = match word.to_ascii_lowercase().as_str() {
-        "true" => Some(true),
-        "false" => Some(false),
-        "normal" => None,
-        _ => return Err("unknown fault string".to_owned()),
-    };
-    let now = switch.clock.now();
-    let set = |b: &switch::Backer| b.handler.cfm.force_fault(interface.map(String::as_str), forced, now);
-    let any = switch.datapaths.of_bridges().fold(false, |any, b| any | set(b));
-    match any || interface.is_none() {
-        true => Ok("OK".to_owned()),
-        false => Err("no such CFM object".to_owned()),
-    }
+    force(switch, interface, word, "no such CFM object", |backer, name, forced, now| {
+        backer.handler.cfm.force_fault(name, forced, now)
+    })
 }

@@ -31,6 +31,7 @@ mod dummy;
 mod execute;
 mod fdb;
 mod features;
+mod forced;
 mod ingress_bridge;
 mod last_drop;
 mod lasting_requests;

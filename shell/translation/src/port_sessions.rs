@@ -150,11 +150,20 @@ impl<S: PortSession> PortSessions<S> {
     }
 
     /// The port of that name, or all that have a session.
-    pub(crate) fn named(&self, name: Option<&str>) -> Vec<PortKey> {
+    fn named(&self, name: Option<&str>) -> Vec<PortKey> {
         self.state.with(|inner| {
             let meant = inner.all.iter().filter(|(_, e)| name.is_none_or(|n| e.name == n));
             meant.map(|(at, _)| *at).collect()
         })
+    }
+
+    /// Applies `work` to the session of the port of that name, or to all. Returns false if there is no such port.
+    pub(crate) fn change_named(&self, name: Option<&str>, now: Millis, work: impl Fn(&mut S)) -> bool {
+        let meant = self.named(name);
+        meant.iter().for_each(|at| {
+            self.change(*at, now, &work);
+        });
+        name.is_none() || !meant.is_empty()
     }
 
     /// The port of that name, or all, with a text about each.

@@ -131,11 +131,7 @@ impl Sessions {
     /// Forces the forwarding state of the port of that name, or of all (`bfd/set-forwarding`). Returns false if there
     /// is no such port.
     pub fn force_forwarding(&self, name: Option<&str>, answer: Option<bool>, now: Millis) -> bool {
-        let meant = self.ports.named(name);
-        meant.iter().for_each(|at| {
-            self.ports.change(*at, now, |session| session.force_forwarding(answer));
-        });
-        name.is_none() || !meant.is_empty()
+        self.ports.change_named(name, now, |session| session.force_forwarding(answer))
     }
 
     /// The port of that name, or all, with their text for `bfd/show`.

@@ -114,11 +114,7 @@ impl Sessions {
     /// Forces a fault, or its absence, on the port of that name, or on all (`cfm/set-fault`). Returns false if there is no
     /// such port.
     pub fn force_fault(&self, name: Option<&str>, forced: Option<bool>, now: Millis) -> bool {
-        let meant = self.ports.named(name);
-        meant.iter().for_each(|at| {
-            self.ports.change(*at, now, |session| session.force_fault(forced));
-        });
-        name.is_none() || !meant.is_empty()
+        self.ports.change_named(name, now, |session| session.force_fault(forced))
     }
 
     /// The port of that name, or all, with their text for `cfm/show`.
