@@ -309,6 +309,17 @@ impl MacTable {
         keys
     }
 
+    /// The learned stations behind one port are behind another one now.
+    pub fn move_port(&mut self, from: BundleId, to: BundleId) {
+        let moved: Vec<MacEntry> =
+            self.iter().filter(|e| e.port == from && !e.is_static()).copied().collect();
+        for entry in moved {
+            self.put(MacEntry { port: to, ..entry });
+            self.stats.moved += 1;
+            self.generation += 1;
+        }
+    }
+
     /// Removes the entry of a station, static or not.
     pub fn forget(&mut self, vlan: u16, mac: Mac) {
         if self.entries.contains_key(&(vlan, mac)) {

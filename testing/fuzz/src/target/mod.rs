@@ -1,6 +1,7 @@
 //! The targets, by subject.
 
 mod bfd;
+mod bpdu;
 mod conntrack;
 mod control;
 mod flow_text;
@@ -33,6 +34,7 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "bfd", run: bfd::run },
+    Target { name: "bpdu", run: bpdu::run },
     Target { name: "conntrack", run: conntrack::run },
     Target { name: "control", run: control::run },
     Target { name: "flow-text", run: flow_text::flow },

@@ -1,0 +1,47 @@
+//! Spanning tree (STP, IEEE 802.1D-1998 clause 8) and rapid spanning tree (RSTP, IEEE 802.1D-2004 clause 17): ports that
+//! would close a loop do not forward.
+//!
+//! A [`Tree`] is the protocol entity of one bridge. Its inputs are its settings, the state of its ports' links, received
+//! BPDUs and the time; its outputs are BPDUs to send, changed port states, and requests to remove learned addresses
+//! ([`Output`]). A port that stops forwarding is reported as such at once, but counts as stopped only when the caller has
+//! confirmed it ([`Tree::confirm`]): until then RSTP gives its neighbours no agreement that depends on it.
+//!
+//! | file | content |
+//! |---|---|
+//! | `tree.rs` | either protocol behind one interface |
+//! | `identifier.rs`, `port_state.rs` | bridge identifiers, states of ports |
+//! | `settings.rs`, `port_setup.rs` | settings of a bridge and its ports |
+//! | `bpdu.rs`, `frame.rs` | BPDUs: parsing and serialization; their encapsulation |
+//! | `output.rs`, `event.rs` | outputs; events for the log |
+//! | `numbers.rs` | numbers of ports in port identifiers |
+//! | `table.rs` | the output of commands that both protocols share |
+//! | `stp/`, `rstp/` | the protocols |
+
+mod bpdu;
+mod event;
+mod frame;
+mod identifier;
+mod numbers;
+mod output;
+mod port_setup;
+mod port_state;
+pub mod rstp;
+mod settings;
+pub mod stp;
+mod table;
+mod tree;
+
+#[cfg(test)]
+mod network;
+#[cfg(test)]
+mod tests;
+
+pub use bpdu::{Bpdu, BpduFlags, Message, Refusal, Role};
+pub use event::{Event, Level};
+pub use frame::{DESTINATION, payload};
+pub use identifier::BridgeIdentifier;
+pub use output::{Flush, Output, Pairs};
+pub use port_setup::{Link, PortSetup};
+pub use port_state::{PortState, PortTree, Protocol};
+pub use settings::Settings;
+pub use tree::Tree;

@@ -1,0 +1,81 @@
+//! States of ports in a spanning tree.
+
+/// The protocol of a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Spanning tree.
+    Stp,
+    /// Rapid spanning tree.
+    Rstp,
+}
+
+impl Protocol {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Stp => "STP",
+            Protocol::Rstp => "RSTP",
+        }
+    }
+}
+
+/// State of a port (IEEE 802.1D-1998 §8.4, 802.1D-2004 §7.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortState {
+    /// The port is down.
+    #[default]
+    Disabled,
+    /// STP: another bridge forwards.
+    Blocking,
+    /// STP: the port is about to learn.
+    Listening,
+    /// RSTP: the port neither learns nor forwards.
+    Discarding,
+    /// The port learns addresses, but does not forward.
+    Learning,
+    /// The port learns and forwards.
+    Forwarding,
+}
+
+impl PortState {
+    /// Whether addresses are learned.
+    pub const fn learns(self) -> bool {
+        matches!(self, PortState::Learning | PortState::Forwarding)
+    }
+
+    /// Whether frames are forwarded.
+    pub const fn forwards(self) -> bool {
+        matches!(self, PortState::Forwarding)
+    }
+
+    /// The name in output of the protocol.
+    pub const fn name(self, protocol: Protocol) -> &'static str {
+        match (self, protocol) {
+            (PortState::Disabled, Protocol::Stp) => "disabled",
+            (PortState::Disabled, Protocol::Rstp) => "Disabled",
+            (PortState::Blocking, _) => "blocking",
+            (PortState::Listening, _) => "listening",
+            (PortState::Discarding, _) => "Discarding",
+            (PortState::Learning, Protocol::Stp) => "learning",
+            (PortState::Learning, Protocol::Rstp) => "Learning",
+            (PortState::Forwarding, Protocol::Stp) => "forwarding",
+            (PortState::Forwarding, Protocol::Rstp) => "Forwarding",
+        }
+    }
+}
+
+/// Spanning tree on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortTree {
+    /// The protocol of its bridge.
+    pub protocol: Protocol,
+    /// Its state.
+    pub state: PortState,
+}
+
+impl PortTree {
+    /// Whether BPDUs that the bridge forwards, those of other protocol entities, may leave by the port.
+    pub const fn passes_bpdus(self) -> bool {
+        !matches!(self.state, PortState::Blocking)
+    }
+}
