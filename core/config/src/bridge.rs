@@ -6,6 +6,7 @@ use crate::mirror::MirrorConfig;
 use crate::port::PortConfig;
 use crate::port_configs::PortConfigs;
 use crate::row::Row;
+use crate::spanning_tree::TreeConfig;
 use ovsdb::Uuid;
 use settings::bridge::{DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME, MAC_TABLE_SIZE};
 use std::collections::BTreeMap;
@@ -64,6 +65,8 @@ pub struct BridgeConfig {
     pub mac_table_size: u32,
     /// Whether to forward frames to reserved multicast addresses.
     pub forward_bpdu: bool,
+    /// Spanning tree.
+    pub spanning_tree: TreeConfig,
     /// Configuration of OpenFlow tables by number.
     pub flow_tables: BTreeMap<u8, FlowTableConfig>,
     /// Mirrors, in the order of their rows.
@@ -130,6 +133,7 @@ impl BridgeConfig {
             mac_aging_secs: MAC_AGING_TIME.number(&other_config) as u32,
             mac_table_size: MAC_TABLE_SIZE.number(&other_config) as u32,
             forward_bpdu: FORWARD_BPDU.flag_of(&other_config),
+            spanning_tree: TreeConfig::read(row),
             flow_tables,
             mirrors: row.references("mirrors", "Mirror").iter().map(MirrorConfig::read).collect(),
             other_config,

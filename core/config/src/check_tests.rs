@@ -30,14 +30,14 @@ fn findings_name_key_value_range_and_what_is_used() {
             "other_config:offload-rebalance has no effect in this version of Sluice: hardware offload is not built yet",
         ]
     );
-    let bridge = [("name", Datum::scalar("br0")), ("stp_enable", Datum::scalar(true))];
+    let bridge = [("name", Datum::scalar("br0")), ("auto_attach", Datum::scalar(ovsdb::Uuid::nil()))];
     assert_eq!(
         texts("Bridge", &bridge),
         [
-            "Bridge br0: stp_enable has no effect in this version of Sluice: spanning tree is not built yet; ports always forward: a loop is not broken"
+            "Bridge br0: auto_attach has no effect in this version of Sluice: auto-attach is not built yet; nothing is announced"
         ]
     );
-    assert!(texts("Bridge", &[("stp_enable", Datum::scalar(false))]).is_empty());
+    assert!(texts("Bridge", &[("stp_enable", Datum::scalar(true))]).is_empty());
     assert!(
         texts("Open_vSwitch", &[("other_config", Datum::map([("offload-rebalance", "false")]))]).is_empty()
     );

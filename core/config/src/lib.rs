@@ -18,6 +18,7 @@ mod port_configs;
 pub mod qos;
 pub mod row;
 pub mod shared_map;
+pub mod spanning_tree;
 pub mod ssl;
 pub mod uplink;
 
@@ -33,5 +34,6 @@ pub use port::PortConfig;
 pub use port_configs::PortConfigs;
 pub use row::Row;
 pub use shared_map::SharedMap;
+pub use spanning_tree::{TreeConfig, TreePortConfig, TreePortConfigs};
 pub use ssl::SslConfig;
 pub use uplink::{LacpConfig, LacpLink};

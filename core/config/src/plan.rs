@@ -201,6 +201,7 @@ mod tests {
             protected: false,
             bond: bond::Settings::default(),
             lacp: None,
+            spanning_tree: Default::default(),
             qos: None,
         };
         BridgeConfig {
@@ -217,6 +218,7 @@ mod tests {
             mac_aging_secs: 300,
             mac_table_size: 8192,
             forward_bpdu: false,
+            spanning_tree: Default::default(),
             mirrors: Vec::new(),
             flow_tables: BTreeMap::new(),
             other_config: BTreeMap::new(),

@@ -3,6 +3,7 @@
 use crate::interface::InterfaceConfig;
 use crate::qos::QosConfig;
 use crate::row::Row;
+use crate::spanning_tree::TreePortConfigs;
 use crate::uplink::{self, LacpConfig};
 use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use ovsdb::Uuid;
@@ -31,6 +32,8 @@ pub struct PortConfig {
     pub bond: bond::Settings,
     /// LACP.
     pub lacp: Option<LacpConfig>,
+    /// Spanning tree.
+    pub spanning_tree: TreePortConfigs,
     /// Queueing of sent packets.
     pub qos: Option<QosConfig>,
 }
@@ -62,6 +65,7 @@ impl PortConfig {
             protected: row.bool("protected"),
             bond: uplink::bond(row),
             lacp: uplink::lacp(row),
+            spanning_tree: TreePortConfigs::read(row),
             qos: QosConfig::read(row),
         }
     }

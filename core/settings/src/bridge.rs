@@ -1,6 +1,6 @@
 //! Settings of `Bridge`.
 
-use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, RSTP, SFLOW, SNOOPING, STP};
+use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, SFLOW, SNOOPING};
 use crate::setting::{Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -37,6 +37,29 @@ settings! {
     MAC_AGING_TIME = oc("mac-aging-time").held(15, 3600, 300)
         .doc("Seconds without a packet after which a learned address is removed.");
     MAC_TABLE_SIZE = oc("mac-table-size").held(10, 1_000_000, 8192).doc("Maximum number of learned addresses.");
+    STP_ENABLE = column("stp_enable").flag(false).doc("Spanning tree: ports that would close a loop do not forward.");
+    RSTP_ENABLE = column("rstp_enable").flag(false)
+        .doc("Rapid spanning tree, which replaces a lost link within seconds; it takes precedence over spanning tree.");
+    STP_SYSTEM_ID = oc("stp-system-id").text("an Ethernet address")
+        .doc("The bridge's id for spanning tree; if not set, the bridge's address.");
+    STP_PRIORITY = oc("stp-priority").int(0, 65_535, 0x8000)
+        .doc("Its priority in the election of the root; lower is preferred.");
+    STP_HELLO_TIME = oc("stp-hello-time").held(1, 10, 2).doc("Seconds between two hello messages.");
+    STP_MAX_AGE = oc("stp-max-age").held(6, 40, 20).doc("Seconds after which received information expires.");
+    STP_FORWARD_DELAY = oc("stp-forward-delay").held(4, 30, 15)
+        .doc("Seconds that a port listens, and then learns, before it forwards.");
+    RSTP_ADDRESS = oc("rstp-address").text("an Ethernet address")
+        .doc("The bridge's id for rapid spanning tree; if not set, the bridge's address.");
+    RSTP_PRIORITY = oc("rstp-priority").int(0, 61_440, 0x8000)
+        .doc("Its priority in the election of the root, in steps of 4096; lower is preferred.");
+    RSTP_FORCE_PROTOCOL_VERSION = oc("rstp-force-protocol-version").int(0, 2, 2)
+        .doc("0: send messages of spanning tree, and wait as long.");
+    RSTP_MAX_AGE = oc("rstp-max-age").int(6, 40, 20)
+        .doc("Seconds after which received information expires; at most 2 (rstp-forward-delay - 1).");
+    RSTP_FORWARD_DELAY = oc("rstp-forward-delay").int(4, 30, 15)
+        .doc("Seconds that a port waits for a neighbour with spanning tree before it learns, and before it forwards.");
+    RSTP_TRANSMIT_HOLD_COUNT = oc("rstp-transmit-hold-count").int(1, 10, 6)
+        .doc("Maximum number of messages that a port sends per second.");
 }
 
 /// Settings that the code does not read by name.
@@ -46,45 +69,14 @@ pub const OTHERS: &[Setting] = &[
     column("sflow").rows("sFlow").asks_for(SFLOW).doc("Reports samples as sFlow."),
     column("ipfix").rows("IPFIX").asks_for(IPFIX).doc("Reports flows as IPFIX."),
     column("auto_attach").rows("AutoAttach").asks_for(AUTO_ATTACH).doc("Attaches to a fabric by LLDP."),
-    column("stp_enable").flag(false).asks_for(STP).doc("Spanning tree."),
-    column("rstp_enable").flag(false).asks_for(RSTP).doc("Rapid spanning tree."),
     column("mcast_snooping_enable")
         .flag(false)
         .asks_for(SNOOPING)
         .doc("Multicast snooping: sends multicast only to ports that requested it."),
-    oc("stp-system-id").text("an Ethernet address").detail_of(STP).doc("The bridge's id for spanning tree."),
-    oc("stp-priority")
-        .int(0, 65_535, 0x8000)
-        .detail_of(STP)
-        .doc("Its priority in the election of the root; lower is preferred."),
-    oc("stp-hello-time").int(1, 10, 2).detail_of(STP).doc("Seconds between two hello messages."),
-    oc("stp-max-age").int(6, 40, 20).detail_of(STP).doc("Seconds after which received information expires."),
-    oc("stp-forward-delay").int(4, 30, 15).detail_of(STP).doc("Seconds until a port starts to forward."),
-    oc("rstp-address")
-        .text("an Ethernet address")
-        .detail_of(RSTP)
-        .doc("The bridge's id for rapid spanning tree."),
-    oc("rstp-priority")
-        .int(0, 61_440, 0x8000)
-        .detail_of(RSTP)
-        .doc("Its priority in the election of the root; lower is preferred."),
     oc("rstp-ageing-time")
         .int(10, 1_000_000, 300)
-        .detail_of(RSTP)
+        .none("learned addresses are removed at once when the tree changes: mac-aging-time sets how long they last otherwise")
         .doc("Seconds after which learned addresses expire."),
-    oc("rstp-force-protocol-version")
-        .int(0, 2, 2)
-        .detail_of(RSTP)
-        .doc("0: use spanning tree instead of rapid spanning tree."),
-    oc("rstp-max-age")
-        .int(6, 40, 20)
-        .detail_of(RSTP)
-        .doc("Seconds after which received information expires."),
-    oc("rstp-forward-delay").int(4, 30, 15).detail_of(RSTP).doc("Seconds until a port starts to forward."),
-    oc("rstp-transmit-hold-count")
-        .int(1, 10, 6)
-        .detail_of(RSTP)
-        .doc("Maximum number of messages sent per second."),
     oc("mcast-snooping-aging-time")
         .held(15, 3600, 300)
         .detail_of(SNOOPING)

@@ -46,8 +46,6 @@ parts! {
         actions: &["sample(...)"],
         ..part("IPFIX", "nothing is sampled or reported; the action does nothing")
     };
-    STP = part("spanning tree", "ports always forward: a loop is not broken");
-    RSTP = part("rapid spanning tree", "ports always forward: a loop is not broken");
     SNOOPING = part("multicast snooping", "multicast is flooded");
     LLDP = part("LLDP", "no messages are sent, and received ones are forwarded like other frames");
     AUTO_ATTACH = part("auto-attach", "nothing is announced");

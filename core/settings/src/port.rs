@@ -1,6 +1,6 @@
 //! Settings of `Port`.
 
-use crate::not_built::{RSTP, SNOOPING, STP};
+use crate::not_built::SNOOPING;
 use crate::setting::{I32, Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -47,6 +47,22 @@ settings! {
     LACP_TIME = oc("lacp-time").choice(&["fast", "slow"], "slow").doc("The rate of messages requested from the partner: every second or every 30 seconds.");
     LACP_FALLBACK_AB = oc("lacp-fallback-ab").flag(false)
         .doc("Whether the port becomes an active-backup bond if the partner does not use LACP.");
+    STP_ENABLE = oc("stp-enable").flag(true).doc("Spanning tree on the port, if its bridge uses it.");
+    STP_PORT_NUM = oc("stp-port-num").opt_int(1, 255).doc("Its number in spanning tree: of all ports of a bridge, or of none.");
+    STP_PORT_PRIORITY = oc("stp-port-priority").int(0, 255, 0x80).doc("Its priority; lower is preferred.");
+    STP_PATH_COST = oc("stp-path-cost").opt_int(0, 65_535).doc("The cost of paths through it; if not set, it depends on the speed.");
+    RSTP_ENABLE = oc("rstp-enable").flag(true).doc("Rapid spanning tree on the port, if its bridge uses it.");
+    RSTP_PORT_PRIORITY = oc("rstp-port-priority").int(0, 240, 0x80).doc("Its priority, in steps of 16; lower is preferred.");
+    RSTP_PORT_NUM = oc("rstp-port-num").opt_int(1, 4095).doc("Its number in rapid spanning tree; if not set, the first free one.");
+    RSTP_PATH_COST = oc("rstp-path-cost").opt_int(0, I32)
+        .doc("The cost of paths through it, at most 200000000; if not set, it depends on the speed.");
+    RSTP_ADMIN_EDGE = oc("rstp-port-admin-edge").flag(false).doc("The port connects to hosts only: it forwards at once.");
+    RSTP_AUTO_EDGE = oc("rstp-port-auto-edge").flag(true).doc("Detects whether the port connects to hosts only.");
+    RSTP_MCHECK = oc("rstp-port-mcheck").flag(false)
+        .doc("Tries rapid spanning tree again with a neighbour that used spanning tree, each time the port is configured.");
+    RSTP_ADMIN_P2P_MAC = oc("rstp-admin-p2p-mac").int(0, 2, 1)
+        .doc("Whether one other bridge is connected at most (1); only then RSTP does without waiting.");
+    RSTP_ADMIN_PORT_STATE = oc("rstp-admin-port-state").flag(true).doc("Whether rapid spanning tree may use the port.");
 }
 
 /// Settings that the code does not read by name.
@@ -68,29 +84,6 @@ pub const OTHERS: &[Setting] = &[
         .int(1, I32, 200)
         .none("carrier changes are detected at once")
         .doc("Milliseconds between two checks of a link."),
-    oc("stp-enable").flag(true).detail_of(STP).doc("Spanning tree on the port."),
-    oc("stp-port-num").opt_int(1, 255).detail_of(STP).doc("Its number."),
-    oc("stp-port-priority").int(0, 255, 0x80).detail_of(STP).doc("Its priority."),
-    oc("stp-path-cost")
-        .opt_int(0, 65_535)
-        .detail_of(STP)
-        .doc("Its cost; if not set, it depends on the speed."),
-    oc("rstp-enable").flag(true).detail_of(RSTP).doc("Rapid spanning tree on the port."),
-    oc("rstp-port-priority").int(0, 240, 0x80).detail_of(RSTP).doc("Its priority."),
-    oc("rstp-port-num").opt_int(1, 4095).detail_of(RSTP).doc("Its number."),
-    oc("rstp-path-cost")
-        .opt_int(0, I32)
-        .detail_of(RSTP)
-        .doc("Its cost; if not set, it depends on the speed."),
-    oc("rstp-port-admin-edge").flag(false).detail_of(RSTP).doc("The port connects to hosts only."),
-    oc("rstp-port-auto-edge")
-        .flag(true)
-        .detail_of(RSTP)
-        .doc("Detects whether the port connects to hosts only."),
-    oc("rstp-port-mcheck")
-        .flag(false)
-        .detail_of(RSTP)
-        .doc("Tries rapid spanning tree again with a neighbour that used spanning tree."),
     oc("mcast-snooping-flood").flag(false).detail_of(SNOOPING).doc("Floods multicast to the port."),
     oc("mcast-snooping-flood-reports")
         .flag(false)

@@ -1,6 +1,6 @@
 //! The columns of the schema that are not settings: state that the switch writes, and columns of other programs.
 
-use crate::not_built::{Part, STP};
+use crate::not_built::Part;
 
 /// Which program writes a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,6 @@ pub enum Writer {
 
 use Writer::{NotBuilt, Others, Switch, Unwritten};
 
-const NO_STP: Writer = NotBuilt(STP);
 
 /// The columns, by table.
 pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
@@ -43,7 +42,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
             ("datapath_id", Switch),
             ("datapath_version", Switch),
             ("status", Switch),
-            ("rstp_status", NO_STP),
+            ("rstp_status", Switch),
             ("external_ids", Others),
         ],
     ),
@@ -51,10 +50,10 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
         "Port",
         &[
             ("bond_active_slave", Switch),
-            ("status", NO_STP),
-            ("statistics", NO_STP),
-            ("rstp_status", NO_STP),
-            ("rstp_statistics", NO_STP),
+            ("status", Switch),
+            ("statistics", Switch),
+            ("rstp_status", Switch),
+            ("rstp_statistics", Switch),
             ("external_ids", Others),
         ],
     ),
