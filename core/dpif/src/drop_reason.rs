@@ -65,6 +65,7 @@ impl Stage {
                 "core/xlate/src/outcome.rs",
                 "core/xlate/src/native.rs",
                 "core/xlate/src/ports.rs",
+                "core/xlate/src/spanning_tree.rs",
             ],
             Stage::Actions => &[
                 "core/datapath/src/path/balance.rs",
@@ -187,8 +188,8 @@ reasons! {
     ActionUnsupportedPacketType = "drop_action_unsupported_packet_type", Translation;
     /// The tunnel's header says congestion, and the inner packet cannot.
     ActionCongestion = "drop_action_congestion", Translation;
-    /// The port that received the packet does not forward.
-    ActionForwardingDisabled = "drop_action_forwarding_disabled", None;
+    /// A port that received the packet, or was to send it, does not forward: spanning tree keeps it from closing a loop.
+    ActionForwardingDisabled = "drop_action_forwarding_disabled", Translation;
     /// The actions of the flow end without an output.
     NoOutput = "datapath_drop_no_output", Actions;
     /// The device did not take the packet: its queue was full, or it is down.

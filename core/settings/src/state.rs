@@ -17,7 +17,6 @@ pub enum Writer {
 
 use Writer::{NotBuilt, Others, Switch, Unwritten};
 
-
 /// The columns, by table.
 pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
     (

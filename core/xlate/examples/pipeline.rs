@@ -105,6 +105,7 @@ fn snapshot(flows: &[String]) -> Snapshot {
         mirrors: Vec::new(),
         forward_bpdu: false,
         in_band: false,
+        tree: None,
         fragments: Fragments::Normal,
         packet_in_on_miss: false,
         alive: true,

@@ -20,6 +20,7 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
+use units::OfPort;
 
 mod record;
 mod text;
@@ -37,6 +38,8 @@ enum Dependency {
     Group { bridge: BridgeId, group: u32 },
     /// The learning table, for the packet's addresses.
     Stations { bridge: BridgeId, changed: Words },
+    /// The spanning tree state of a port; `None`: those of all ports.
+    PortState { bridge: BridgeId, port: Option<OfPort> },
     /// The route of a tunnel.
     Routes,
     /// Whether a tunnel ends at a port.
@@ -101,6 +104,18 @@ pub enum Change {
         /// Its address.
         mac: Mac,
     },
+    /// All stations were removed, or those of a port.
+    Stations {
+        /// From the learning table of this bridge.
+        bridge: BridgeId,
+    },
+    /// A port has another spanning tree state.
+    PortState {
+        /// In this bridge.
+        bridge: BridgeId,
+        /// Its number.
+        port: OfPort,
+    },
     /// Routes or policy rules of the host have changed.
     Routes,
     /// Addresses of the host have changed.
@@ -140,6 +155,9 @@ impl Dependency {
             Dependency::Limit { bridge, table } => [name(bridge, (*table).into()), 0, 0, 1],
             Dependency::Group { bridge, group } => [name(bridge, *group), 0, 0, 2],
             Dependency::Stations { bridge, changed: Words([low, high]) } => [name(bridge, 0), 3, *low, *high],
+            Dependency::PortState { bridge, port } => {
+                [name(bridge, port.map_or(u32::MAX, |port| port.0.into())), 0, 0, 7]
+            }
             Dependency::Routes => [0, 0, 0, 4],
             Dependency::Addresses => [0, 0, 0, 6],
             Dependency::Neighbour { ip } => {
@@ -174,6 +192,14 @@ impl Dependency {
             }
             (Dependency::Stations { bridge, changed }, Change::Station { bridge: b, mac }) if bridge == b => {
                 of_station(*mac, (*changed).into()).to_vec()
+            }
+            (Dependency::Stations { bridge, .. }, Change::Stations { bridge: b }) if bridge == b => {
+                vec![Match::CATCHALL]
+            }
+            (Dependency::PortState { bridge, port }, Change::PortState { bridge: b, port: changed })
+                if bridge == b && port.is_none_or(|port| port == *changed) =>
+            {
+                vec![Match::CATCHALL]
             }
             (Dependency::Routes, Change::Routes) | (Dependency::Addresses, Change::Addresses) => {
                 vec![Match::CATCHALL]

@@ -44,6 +44,7 @@ mod packet_type;
 mod ports;
 mod report;
 mod snapshot;
+mod spanning_tree;
 mod special;
 mod trace;
 mod translate;

@@ -64,11 +64,9 @@ impl<'a> Walk<'a> {
         let shown = self.table_id;
         self.report_rule(rule, shown);
         if self.may_begin() {
-            self.mirror_arrival();
             self.rule_cookie = rule.cookie;
             self.rule = Some(rule);
-            self.actions(&rule.actions, true, false);
-            self.finish_actions();
+            self.begin(&rule.actions);
         }
     }
 

@@ -210,6 +210,7 @@ impl<'a> Walk<'a> {
     }
 
     fn normal_flood(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) {
+        self.depends_on_states();
         for bundle in self.bridge.bundles.values() {
             let wanted = ingress.id() != Some(bundle.id) && bundle.floodable && bundle.vlan.includes(tags);
             if wanted && !self.is_mirror_port(bundle.id) {

@@ -106,6 +106,11 @@ pub enum Effect {
         /// The port that received it.
         at: (BridgeId, OfPort),
     },
+    /// Pass the packet, a BPDU, to the bridge's spanning tree.
+    Bpdu {
+        /// The port that received it.
+        at: (BridgeId, OfPort),
+    },
     /// Learn the Ethernet address of a next hop of tunnels.
     Neighbour {
         /// In the network of this bridge.

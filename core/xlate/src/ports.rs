@@ -6,18 +6,14 @@ use crate::messages::report;
 use crate::outcome::Credit;
 use crate::packet_type::{ETHERNET, layer_3};
 use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
+use crate::spanning_tree::is_stp;
 use crate::walk::Walk;
 use crate::{BridgeId, Start};
 use bridge::tunnel::PacketTypes;
 use dpif::{DpAction, DropReason, Sample};
-use flow::{Flow, Mac, Tlv};
+use flow::{Mac, Tlv};
 use openflow::action::Action;
 use units::{OfPort, PortNo};
-
-/// Returns whether it is a spanning tree packet.
-fn is_stp(flow: &Flow) -> bool {
-    flow.dl_type == 0x05ff && flow.dl_dst == Mac([0x01, 0x80, 0xc2, 0, 0, 0])
-}
 
 /// Nesting of samples that other actions of a pipeline may need; a copy made by `sample` must leave this much of the
 /// limit.
@@ -31,7 +27,7 @@ impl<'a> Walk<'a> {
             self.mask.dl_dst = Mac::BROADCAST;
         }
         let no = if is_stp(&self.flow) { PortFlags::NO_RECV_STP } else { PortFlags::NO_RECV };
-        !port.flags.contains(no)
+        !port.flags.contains(no) && self.may_learn(port)
     }
 
     /// Returns whether the ingress port, if there is one, accepts the packet.
@@ -113,6 +109,7 @@ impl<'a> Walk<'a> {
     }
 
     fn flood(&mut self, all: bool, last: bool) {
+        self.depends_on_states();
         let in_port = OfPort(self.flow.in_port as u16);
         let bridge = self.bridge;
         let targets = |p: &&Port| p.ofport != in_port && (all || !p.flags.contains(PortFlags::NO_FLOOD));
@@ -130,8 +127,8 @@ impl<'a> Walk<'a> {
         protected(out) && self.bridge.port(OfPort(self.flow.in_port as u16)).is_some_and(protected)
     }
 
-    /// Outputs to a port, if that forwards the packet. `_stp`: whether spanning tree decides.
-    pub(crate) fn output_port(&mut self, number: OfPort, _stp: bool, last: bool, cut: bool) {
+    /// Outputs to a port, if that forwards the packet. `by_tree`: spanning tree decides, too.
+    pub(crate) fn output_port(&mut self, number: OfPort, by_tree: bool, last: bool, cut: bool) {
         if !self.spend(1) {
             return;
         }
@@ -149,6 +146,9 @@ impl<'a> Walk<'a> {
         }
         if self.is_between_protected(port) {
             report!(self, Warn, "Flow is between protected ports, skipping output.");
+            return;
+        }
+        if by_tree && !self.may_leave(port) {
             return;
         }
         let mode = port.packet_types();
@@ -263,8 +263,12 @@ impl<'a> Walk<'a> {
         let back = self.enter_bridge();
         if !self.is_for_switch(port) && self.may_receive(port) {
             let search = Search { last, isolated: true, ..Search::first(self.flow.in_port, 0) };
-            self.table(search);
-            self.end_list();
+            if self.forwards_from(port) {
+                self.table(search);
+                self.end_list();
+            } else {
+                self.only_learn(|walk| walk.table(search));
+            }
         }
         self.unnest(back);
         if to != home.id {
@@ -370,6 +374,11 @@ impl<'a> Walk<'a> {
     pub(crate) fn set_queue(&mut self, queue: u32) {
         self.mask.skb_priority = u32::MAX;
         self.flow.skb_priority = queue;
+    }
+
+    /// Returns whether the switch itself sends the packet.
+    pub(crate) fn is_own_frame(&self) -> bool {
+        !self.input.packet_out && matches!(self.input.start, Start::Actions(_))
     }
 
     /// Returns whether a controller sent the packet.

@@ -9,6 +9,7 @@ use crate::mirror::Mirror;
 use crate::tunnel_ports::TunnelPorts;
 use crate::underlay::Underlay;
 use bitflags::bitflags;
+use bridge::spanning_tree::{PortTree, Protocol};
 use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig, bfd, cfm};
 use cpu::Chain;
@@ -75,6 +76,8 @@ pub struct Port {
     pub cfm: Option<cfm::Filter>,
     /// LACP is enabled on it.
     pub lacp: bool,
+    /// Spanning tree, if the port takes part.
+    pub tree: Option<PortTree>,
     /// DSCP for packets of a queue: queue priority, DSCP shifted to its place in the TOS byte.
     pub queue_dscp: Vec<(u32, u8)>,
 }
@@ -102,6 +105,7 @@ impl Port {
             bfd: None,
             cfm: None,
             lacp: false,
+            tree: None,
             queue_dscp: Vec::new(),
         }
     }
@@ -157,6 +161,8 @@ pub struct Bridge {
     pub mirrors: Vec<Mirror>,
     /// Frames to reserved multicast addresses are forwarded.
     pub forward_bpdu: bool,
+    /// The bridge's spanning tree protocol: it takes all BPDUs.
+    pub tree: Option<Protocol>,
     /// Handling of fragments in look-ups.
     pub fragments: Fragments,
     /// It reaches controllers through itself: answers of DHCP go to its own device, too.

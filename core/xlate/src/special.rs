@@ -5,12 +5,14 @@
 use crate::messages::report;
 use crate::outcome::Effect;
 use crate::snapshot::Port;
+use crate::spanning_tree::is_stp;
 use crate::walk::Walk;
 use bridge::bfd::{DEFAULT_SOURCE, Filter, UDP_PORT};
 use bridge::cfm;
 use dpif::{DpAction, SlowReason};
 use flow::Mac;
 use flow::flow::frag;
+use packet::ethertype;
 use units::OfPort;
 
 /// Ethertype of IPv4, protocol of UDP.
@@ -31,12 +33,16 @@ impl Walk<'_> {
                 self.out.effects.push(Effect::Bfd { at, ttl: self.flow.nw_ttl });
             }
         }
-        is_bfd || self.is_cfm(port) || self.is_lacp(port)
+        is_bfd || self.is_cfm(port) || self.is_lacp(port) || self.is_bpdu(port)
+    }
+
+    /// Whether it is a message that checks the link of a port.
+    pub(crate) fn is_link_check(&mut self, port: &Port) -> bool {
+        port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter)) || self.is_to_point(port)
     }
 
     fn is_cfm(&mut self, port: &Port) -> bool {
-        let is_cfm = self.flow.dl_type == cfm::ETHERTYPE
-            && port.cfm.as_ref().is_some_and(|filter| self.is_to_point(filter));
+        let is_cfm = self.is_to_point(port);
         if is_cfm {
             self.out.slow |= SlowReason::CFM;
             if self.side_effects {
@@ -46,8 +52,11 @@ impl Walk<'_> {
         is_cfm
     }
 
-    /// Whether a message of CFM is for the session with this filter.
-    fn is_to_point(&mut self, filter: &cfm::Filter) -> bool {
+    /// Whether it is a message of CFM, of those that the port's session sends and receives.
+    fn is_to_point(&mut self, port: &Port) -> bool {
+        let Some(filter) = port.cfm.as_ref().filter(|_| self.flow.dl_type == cfm::ETHERTYPE) else {
+            return false;
+        };
         self.mask.dl_dst = Mac::BROADCAST;
         self.flow.dl_dst == filter.eth_dst && self.has_key_0(filter.check_tnl_key)
     }
@@ -67,6 +76,22 @@ impl Walk<'_> {
         (self.mask.tp_src, self.mask.tp_dst) = (u16::MAX, u16::MAX);
         report!(self, Detail, "outputting DHCP packet to local port for in-band control");
         self.output_port(OfPort::LOCAL, true, false, false);
+    }
+
+    /// BPDUs do not leave a bridge with a spanning tree, whether the port takes part or not.
+    fn is_bpdu(&mut self, port: &Port) -> bool {
+        if self.bridge.tree.is_none() || self.flow.dl_type != ethertype::NONE {
+            return false;
+        }
+        self.mask.dl_dst = Mac::BROADCAST;
+        if !is_stp(&self.flow) {
+            return false;
+        }
+        self.out.slow |= SlowReason::STP;
+        if self.side_effects && port.tree.is_some() {
+            self.out.effects.push(Effect::Bpdu { at: (self.bridge.id, port.ofport) });
+        }
+        true
     }
 
     fn is_lacp(&mut self, port: &Port) -> bool {

@@ -11,6 +11,7 @@ use dpif::{DpAction, DropReason, SlowReason};
 use flow::flow::frag;
 use flow::tlv::Layout;
 use flow::{Flow, Tlv};
+use openflow::action::Action;
 use openflow::meter::METER_SLOWPATH;
 use units::OfPort;
 
@@ -128,14 +129,26 @@ impl<'a> Walk<'a> {
         match self.input.start {
             Start::Actions(actions) => {
                 if self.may_begin() {
-                    self.mirror_arrival();
-                    self.actions(actions, true, false);
-                    self.finish_actions();
+                    self.begin(actions);
                 }
             }
             Start::Tables => self.first_table(),
             Start::Held(held) => self.send_held(held),
         }
+    }
+
+    /// Executes the first actions of a packet, which may begin.
+    pub(crate) fn begin(&mut self, actions: &[Action]) {
+        let run = |walk: &mut Self| {
+            walk.mirror_arrival();
+            walk.actions(actions, true, false);
+        };
+        if self.forwards_from_ingress() {
+            run(self);
+        } else {
+            self.only_learn(run);
+        }
+        self.finish_actions();
     }
 
     /// As [`end_list`](Self::end_list), after the tables, unless the walk has failed.

@@ -1,7 +1,7 @@
 //! Parses groups as `ovs-ofctl add-group` and related commands take them.
 
 use super::action_in::parse_actions;
-use super::arguments::{command_of, error, group_number, u16_value, u32_value, u64_value};
+use super::arguments::{command_of, error, u16_value, u32_value, u64_value};
 use super::protocol::Protocols;
 use crate::flow_mod::GROUP_ANY;
 use crate::group::*;

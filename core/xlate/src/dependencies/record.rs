@@ -2,6 +2,7 @@
 
 use super::Dependency;
 use crate::changed::differences;
+use crate::snapshot::Port;
 use crate::walk::Walk;
 use flow::Flow;
 use std::net::IpAddr;
@@ -31,6 +32,22 @@ impl Walk<'_> {
     pub(crate) fn depends_on_group(&mut self, group: u32) {
         let bridge = self.bridge.id;
         self.out.dependencies.push(&self.snapshot.chain, Dependency::Group { bridge, group });
+    }
+
+    /// Records the spanning tree state of a port, if it takes part.
+    pub(crate) fn depends_on_state(&mut self, port: &Port) {
+        if port.tree.is_some() {
+            let (bridge, port) = (self.bridge.id, Some(port.ofport));
+            self.out.dependencies.push(&self.snapshot.chain, Dependency::PortState { bridge, port });
+        }
+    }
+
+    /// Records the spanning tree states of all ports, if the bridge has a spanning tree.
+    pub(crate) fn depends_on_states(&mut self) {
+        if self.bridge.tree.is_some() {
+            let (bridge, port) = (self.bridge.id, None);
+            self.out.dependencies.push(&self.snapshot.chain, Dependency::PortState { bridge, port });
+        }
     }
 
     /// Records the route of a tunnel.

@@ -29,6 +29,12 @@ impl Dependency {
             }
             Dependency::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
             Dependency::Stations { bridge, .. } => format!("learned addresses of {}", bridge_name(*bridge)),
+            Dependency::PortState { bridge, port: None } => {
+                format!("states of the ports of {}", bridge_name(*bridge))
+            }
+            Dependency::PortState { bridge, port: Some(port) } => {
+                format!("state of port {port} of {}", bridge_name(*bridge))
+            }
             Dependency::Routes => "routes".to_owned(),
             Dependency::Addresses => "addresses of the host".to_owned(),
             Dependency::Neighbour { ip } => format!("neighbour {ip}"),
@@ -51,6 +57,8 @@ impl Change {
             }
             Change::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
             Change::Station { bridge, mac } => format!("address {mac} of {}", bridge_name(*bridge)),
+            Change::Stations { bridge } => format!("addresses of {}", bridge_name(*bridge)),
+            Change::PortState { bridge, port } => format!("state of port {port} of {}", bridge_name(*bridge)),
             Change::Routes => "routes".to_owned(),
             Change::Addresses => "addresses of the host".to_owned(),
             Change::Neighbour { ip } => format!("neighbour {ip}"),

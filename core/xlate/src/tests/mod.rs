@@ -7,6 +7,7 @@ mod native;
 mod normal;
 mod pipeline;
 mod property;
+mod spanning_tree;
 mod special;
 mod traces;
 mod tunnel_options;
@@ -140,6 +141,7 @@ impl LabBridge {
             mirrors: self.mirrors.clone(),
             forward_bpdu: false,
             in_band: false,
+            tree: self.ports.values().find_map(|port| port.tree.map(|tree| tree.protocol)),
             fragments: Fragments::Normal,
             packet_in_on_miss: false,
             alive: true,

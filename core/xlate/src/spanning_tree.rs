@@ -1,0 +1,81 @@
+//! Ports that a spanning tree keeps from forwarding (IEEE 802.1D-2004 §7.7, §7.8).
+//!
+//! **Invariant**: a walk that consults the state of a port depends on it, so that a change of the state concerns only
+//! megaflows of such walks.
+
+use crate::messages::report;
+use crate::outcome::Effect;
+use crate::snapshot::Port;
+use crate::walk::Walk;
+use bridge::spanning_tree::DESTINATION;
+use dpif::DropReason;
+use flow::Flow;
+use packet::ethertype;
+use units::OfPort;
+
+/// Returns whether it is a spanning tree packet.
+pub(crate) fn is_stp(flow: &Flow) -> bool {
+    flow.dl_type == ethertype::NONE && flow.dl_dst == DESTINATION
+}
+
+impl Walk<'_> {
+    /// Returns whether packets that the port received are used for learning, if not for more.
+    pub(crate) fn may_learn(&mut self, port: &Port) -> bool {
+        self.depends_on_state(port);
+        let learns = port.tree.is_none_or(|tree| tree.state.learns());
+        if !learns {
+            self.out.dropped_for = Some(DropReason::ActionForwardingDisabled);
+        }
+        learns
+    }
+
+    /// Returns whether packets that the port received are forwarded.
+    pub(crate) fn forwards_from(&mut self, port: &Port) -> bool {
+        port.tree.is_none_or(|tree| tree.state.forwards())
+    }
+
+    /// The same for the ingress port, if there is one.
+    pub(crate) fn forwards_from_ingress(&mut self) -> bool {
+        let port = self.bridge.port(OfPort(self.flow.in_port as u16));
+        port.is_none_or(|port| self.forwards_from(port))
+    }
+
+    /// Returns whether the packet may leave by the port; adds the reason why not to the trace. Messages that check the link
+    /// may leave by any port.
+    pub(crate) fn may_leave(&mut self, port: &Port) -> bool {
+        let Some(tree) = port.tree else { return true };
+        self.depends_on_state(port);
+        if is_stp(&self.base) {
+            let passes = tree.passes_bpdus() || self.is_own_frame();
+            if !passes {
+                report!(self, Warn, "STP not in listening state, skipping bpdu output");
+            }
+            return passes;
+        }
+        if tree.state.forwards() || self.is_link_check(port) {
+            return true;
+        }
+        report!(self, Warn, "{} not in forwarding state, skipping output", tree.protocol.name());
+        self.out.dropped_for = Some(DropReason::ActionForwardingDisabled);
+        false
+    }
+
+    /// Runs `run`, of which only what it learns remains: the packet is not forwarded.
+    pub(crate) fn only_learn(&mut self, run: impl FnOnce(&mut Self)) {
+        let kept = Box::new((self.base, self.pending.clone()));
+        let (rewrapped, mirrored, slow) = (self.rewrapped, self.mirrored, self.out.slow);
+        let (actions, effects) = (self.out.actions.len(), self.out.effects.len());
+        run(self);
+        (self.base, self.pending) = *kept;
+        (self.rewrapped, self.mirrored, self.out.slow) = (rewrapped, mirrored, slow);
+        self.cancel_freeze();
+        self.action_set.clear();
+        self.out.actions.truncate(actions);
+        let of_run = self.out.effects.split_off(effects);
+        let learns = |effect: &Effect| {
+            matches!(effect, Effect::MacLearn { .. } | Effect::Learn(_) | Effect::FinTimeout(_))
+        };
+        self.out.effects.extend(of_run.into_iter().filter(learns));
+        self.out.dropped_for = Some(DropReason::ActionForwardingDisabled);
+    }
+}
