@@ -4,7 +4,8 @@ use crate::answer::{Answer, unknown};
 use crate::lasting_requests::LastingRequests;
 use crate::{actions_impl, bfd, bridge, capture, cfm, counters, detrace, dpctl, dpdk, dpif};
 use crate::{
-    dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, time, trace, tunnels, upcall, uplinks,
+    dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, spanning_tree, time, trace, tunnels, upcall,
+    uplinks,
 };
 use ctl::names;
 use switch::Switch;
@@ -67,6 +68,7 @@ pub(crate) fn execute(
         "tnl" => neighbours::execute(switch, name, args),
         "ofproto" => trace::execute(switch, name, args),
         "exit" | "time" => time::execute(&mut requested.exiting, switch, name, args),
+        "rstp" | "stp" => spanning_tree::execute(switch, name, args),
         "rxpool" => rx_pool::show(switch, format).into(),
         "upcall" | "revalidator" => upcall::execute(switch, name, args),
         "vlog" => match runtime::log::command(name, args) {

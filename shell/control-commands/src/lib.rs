@@ -49,6 +49,7 @@ mod qos;
 mod route;
 mod rx_pool;
 mod shadow;
+mod spanning_tree;
 mod time;
 mod top;
 mod trace;

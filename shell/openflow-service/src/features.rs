@@ -3,8 +3,9 @@
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
 use crate::service::{Answer, Service};
+use bridge::spanning_tree::PortState as TreeState;
 use ofproto::TABLE_INTERNAL;
-use openflow::port::{Port, PortConfig, PortReason, PortState, features};
+use openflow::port::{Port, PortConfig, PortReason, PortState, StpState, features};
 use openflow::session::{Capabilities, SwitchFeatures};
 use openflow::stats::Desc;
 use openflow::{Body, Version};
@@ -65,19 +66,33 @@ pub fn port_message(port: &BridgePort) -> Port {
     let link_down = facts.is_some_and(|f| !f.link_up || !f.admin_up);
     let live = !down && port.may_enable();
     let modes = facts.map(|f| f.modes).unwrap_or_default();
-    let current_mbps = modes.speed_mbps.unwrap_or_else(|| fastest_mbps(modes.current));
     Port {
         number: port.ofport,
         hw_addr: port.hw_addr(),
         name: port.name.clone(),
         config: PortConfig { port_down: down, ..port.config },
-        state: PortState { link_down, blocked: false, live, ..PortState::default() },
+        state: PortState { link_down, blocked: false, live, stp: stp_state(port) },
         current: modes.current,
         advertised: modes.advertised,
         supported: modes.supported,
         peer: 0,
-        current_speed: current_mbps.saturating_mul(1000),
+        current_speed: current_mbps(port).saturating_mul(1000),
         max_speed: fastest_mbps(modes.supported).saturating_mul(1000),
+    }
+}
+
+/// The speed of a port in Mbit/s; 0: unknown.
+pub fn current_mbps(port: &BridgePort) -> u32 {
+    let modes = port.facts.as_ref().map(|f| f.modes).unwrap_or_default();
+    modes.speed_mbps.unwrap_or_else(|| fastest_mbps(modes.current))
+}
+
+fn stp_state(port: &BridgePort) -> StpState {
+    match port.tree.map(|tree| tree.state) {
+        Some(TreeState::Learning) => StpState::Learn,
+        Some(TreeState::Forwarding) => StpState::Forward,
+        Some(TreeState::Blocking) => StpState::Block,
+        Some(TreeState::Disabled | TreeState::Listening | TreeState::Discarding) | None => StpState::Listen,
     }
 }
 

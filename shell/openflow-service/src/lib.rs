@@ -69,7 +69,7 @@ pub use announce::announce;
 pub use bridge::{Bridge, Common, Failed, Names};
 pub use bridge_mirror::BridgeMirror;
 pub use controller_state::ControllerState;
-pub use features::port_message;
+pub use features::{current_mbps, port_message};
 pub use host::{Host, QueueCounts, Resumed};
 pub use in_band::{InBand, InBandInput};
 pub use monitor::run as run_monitors;

@@ -4,6 +4,7 @@ use crate::port_lacp::{LacpFacts, PortLacp};
 use crate::port_qos::PortQos;
 use crate::port_session::{PortBfd, PortCfm};
 use bridge::TunnelConfig;
+use bridge::spanning_tree::PortTree;
 use flow::Mac;
 use netdev::device::{Facts, Netdev};
 use openflow::port::{Port, PortConfig};
@@ -69,6 +70,8 @@ pub struct BridgePort {
     pub cfm: Option<PortCfm>,
     /// LACP, if its row enables it.
     pub lacp: Option<PortLacp>,
+    /// Spanning tree, if the port takes part.
+    pub tree: Option<PortTree>,
     /// QoS of the port.
     pub qos: PortQos,
     /// Refused settings, for the `error` column; the device works nevertheless.

@@ -42,6 +42,7 @@ pub struct Ports {
     for_status: Touched,
     for_bridge: Touched,
     for_qos: Touched,
+    for_tree: BTreeSet<OfPort>,
 }
 
 impl Ports {
@@ -58,6 +59,7 @@ impl Ports {
     /// A port, mutable. Its number, name and kind of backing must not change.
     pub fn get_mut(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
         let found = self.by_number.get_mut(port)?;
+        self.for_tree.insert(*port);
         for touched in [&mut self.for_view, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos] {
             touched.ports.insert(*port);
             touched.rows.insert(found.port_row.clone());
@@ -193,6 +195,11 @@ impl Ports {
     /// Takes the changes that the bridge's address and MTU do not reflect yet.
     pub fn take_for_bridge(&mut self) -> Touched {
         std::mem::take(&mut self.for_bridge)
+    }
+
+    /// Takes the ports whose changes since the last call may concern a spanning tree.
+    pub fn take_for_tree(&mut self) -> BTreeSet<OfPort> {
+        std::mem::take(&mut self.for_tree)
     }
 
     /// Takes the changes since the last call that may concern QoS.

@@ -160,6 +160,7 @@ fn open(
         bfd: None,
         cfm: None,
         lacp: None,
+        tree: None,
         qos: Default::default(),
         counted: false,
         shown: None,

@@ -49,7 +49,7 @@ pub struct Backer {
     pub handler: Arc<Handler>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
-    /// Runs the timers of BFD, CFM and LACP.
+    /// Runs the timers of BFD, CFM, LACP and spanning trees.
     pub timers: Timers,
     /// The handler threads.
     pub handlers: Handlers,

@@ -9,6 +9,7 @@
 //! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs`, `in_band.rs` | a bridge except its ports |
 //! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
 //! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs`, `tracking.rs` | settings of datapaths and their threads |
+//! | `uplinks/`, `spanning_tree/` | bonds and LACP; spanning trees |
 //! | `qos/` | policers, shapers and queueing disciplines of ports |
 //! | `publish.rs` | the snapshot for translations, built from bridges |
 //! | `serve.rs`, `side_effects.rs` | requests of controllers (crate `openflow-service`); side effects of packets |
@@ -59,6 +60,7 @@ mod run;
 mod serve;
 mod settings;
 mod side_effects;
+mod spanning_tree;
 mod status;
 mod steps;
 pub mod switch;

@@ -1,5 +1,6 @@
 //! The next snapshot of a datapath, kept between publications: unchanged parts are shared.
 
+use crate::spanning_tree::Stopping;
 use cpu::Chain;
 use std::collections::HashMap;
 use units::OfPort;
@@ -16,12 +17,19 @@ pub(crate) struct NextSnapshot {
     pub(crate) peers: Peers,
     /// Tunnels were added, removed or changed.
     pub(crate) tunnels_changed: bool,
+    /// Ports that spanning trees stop with it.
+    pub(crate) stopping: Stopping,
 }
 
 impl NextSnapshot {
     /// An empty snapshot. `chain` hashes the dependencies of translations.
     pub(crate) fn new(chain: Chain) -> NextSnapshot {
         let snapshot = Snapshot { chain, ..Snapshot::default() };
-        NextSnapshot { snapshot, peers: Peers::default(), tunnels_changed: false }
+        NextSnapshot {
+            snapshot,
+            peers: Peers::default(),
+            tunnels_changed: false,
+            stopping: Stopping::default(),
+        }
     }
 }

@@ -23,7 +23,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     let mut of_kind: Vec<&mut Bridge> =
         bridges.values_mut().filter(|b| b.config.datapath_type == backer.kind).collect();
     follow_peers(&mut next.peers, &mut of_kind);
-    let NextSnapshot { snapshot, peers, tunnels_changed } = next;
+    let NextSnapshot { snapshot, peers, tunnels_changed, .. } = next;
     snapshot.capabilities = backer.handler.command_settings.capabilities();
     snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
     let mut macs = HashMap::new();
@@ -133,6 +133,7 @@ fn view(
         mirrors,
         forward_bpdu: bridge.config.forward_bpdu,
         in_band: !bridge.controllers.in_band.wanted.remotes.is_empty(),
+        tree: bridge.config.spanning_tree.protocol(),
         packet_in_on_miss: bridge.controllers.packet_in_on_miss,
         alive: bridge.controllers.alive || bridge.config.fail_mode == FailMode::Standalone,
         fragments: match bridge.frags {
@@ -166,11 +167,13 @@ fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peer
         view.flags = flags(port);
         view.may_enable = port.may_enable();
         view.lacp = port.lacp.is_some();
+        view.tree = port.tree;
         view.bfd = port.bfd.as_ref().map(|bfd| bfd.filter);
         view.cfm = port.cfm.as_ref().map(|cfm| cfm.filter);
         view.tunnel = port.tunnel().cloned();
         view.queue_dscp = queue_dscp(row);
-        floodable |= !view.flags.contains(PortFlags::NO_FLOOD);
+        let forwards = view.tree.is_none_or(|tree| tree.state.forwards());
+        floodable |= !view.flags.contains(PortFlags::NO_FLOOD) && forwards;
         shown.ports.insert(port.ofport, view);
     }
     let bundle = Bundle {

@@ -34,7 +34,7 @@ impl Switch {
     ///
     /// 6. Datapaths: those without a bridge end, the others follow their rows and `other_config`.
     ///
-    /// 7. What depends on the ports of bridges: addresses, MTUs, sessions, bonds, QoS. All of it is published in this
+    /// 7. What depends on the ports of bridges: addresses, MTUs, sessions, bonds, spanning trees, QoS. All of it is published in this
     ///    iteration.
     ///
     /// 8. Interfaces that waited for DPDK are tried again, which needs the configuration in force.
@@ -130,6 +130,7 @@ impl Switch {
         }
         self.update_session_addresses();
         self.configure_uplinks();
+        self.configure_trees();
         self.configure_qos();
         self.mark_all_dirty();
     }

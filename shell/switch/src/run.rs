@@ -97,6 +97,7 @@ impl Switch {
             self.run_side_effects();
             self.run_port_sessions();
             self.run_uplinks();
+            self.run_trees();
             return;
         }
         let mut polls = 0;
@@ -110,6 +111,7 @@ impl Switch {
             busy |= self.run_side_effects();
             busy |= self.run_port_sessions();
             busy |= self.run_uplinks();
+            busy |= self.run_trees();
             if busy || self.datapaths.of_bridges().any(|b| !b.changes.is_empty()) {
                 polls += 1;
             } else if waiting {
@@ -130,9 +132,13 @@ impl Switch {
             let changes = std::mem::take(&mut backer.changes);
             if !changes.is_empty() {
                 publish(backer, &mut self.bridges, &self.underlay);
-                backer.handler.bfd.ports.published(now);
-                backer.handler.cfm.ports.published(now);
-                backer.revalidator.take(changes, backer.shared.version());
+                let handler = &backer.handler;
+                handler.bfd.ports.published(now);
+                handler.cfm.ports.published(now);
+                handler.trees.published();
+                let version = backer.shared.version();
+                backer.revalidator.take(changes, version);
+                backer.next.stopping.published(version);
                 backer.shared.live.handed_over();
             }
             backer.revalidator.run(now);
@@ -355,6 +361,7 @@ impl Switch {
     fn ports_changed(&mut self) {
         self.bridges.values_mut().for_each(crate::configure_bridge::follow_ports);
         self.configure_uplinks();
+        self.configure_trees();
         self.mark_all_dirty();
         self.run_port_status();
         self.status.changed();

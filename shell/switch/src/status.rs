@@ -8,6 +8,7 @@ use crate::backer::Backer;
 use crate::findings::IneffectiveSettings;
 use crate::next_snapshot::Peers;
 use crate::run::STATUS_INTERVAL;
+use crate::spanning_tree;
 use crate::switch::{Round, Switch};
 use crate::wanted_row::Wanted;
 use bridge::cfm::Status;
@@ -63,13 +64,15 @@ impl Switch {
         self.datapath_rows(&mut wanted);
         self.tunnel_rows(now, &mut wanted);
         for bridge in self.bridges.values_mut() {
-            bridge_row(bridge, &self.findings.ineffective, &mut wanted);
             controller_rows(bridge, now, &self.findings.ineffective, &mut wanted);
             let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
+            let tree = spanning_tree::bridge_columns(backer, bridge);
+            bridge_row(bridge, tree, &self.findings.ineffective, &mut wanted);
             let touched = with_rows(bridge);
             for ofport in &touched.ports {
                 let Some(port) = bridge.ports.get(ofport) else { continue };
                 wanted.push(interface_row(bridge, port, &backer.next.peers, &self.findings.ineffective));
+                wanted.extend(spanning_tree::port_row(backer, bridge, port, now));
                 if !port.counted {
                     wanted.extend(statistics_row(bridge, *ofport, backer));
                 }
@@ -189,6 +192,8 @@ impl Switch {
             let ports: Vec<OfPort> = bridge.ports.after(after).take(left).collect();
             if let Some(backer) = self.datapaths.of_bridge(bridge) {
                 wanted.extend(ports.iter().filter_map(|port| statistics_row(bridge, *port, backer)));
+                let with_tree = ports.iter().filter_map(|p| bridge.ports.get(p)).filter(|p| p.tree.is_some());
+                wanted.extend(with_tree.filter_map(|p| spanning_tree::port_row(backer, bridge, p, now)));
             }
             match ports.last() {
                 Some(last) if ports.len() == left => after = Some(*last),
@@ -258,10 +263,17 @@ fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Optio
 /// The key of a `status` column for settings of the row that have no effect.
 const NOT_BUILT: &str = "not_built";
 
-fn bridge_row(bridge: &Bridge, ineffective: &IneffectiveSettings, wanted: &mut Vec<Wanted>) {
+fn bridge_row(
+    bridge: &Bridge,
+    [mut status, rstp_status]: [BTreeMap<String, String>; 2],
+    ineffective: &IneffectiveSettings,
+    wanted: &mut Vec<Wanted>,
+) {
     let mut row = Wanted::new("Bridge", bridge.config.uuid);
     let text = ineffective.get(&bridge.config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone()));
-    row.strings("status", &text.into_iter().collect());
+    status.extend(text);
+    row.strings("status", &status);
+    row.strings("rstp_status", &rstp_status);
     row.set("datapath_id", Datum::set([format!("{:016x}", bridge.datapath_id).as_str()]));
     row.set("datapath_version", Datum::scalar("<built-in>"));
     wanted.push(row);

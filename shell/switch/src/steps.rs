@@ -77,6 +77,7 @@ impl Switch {
                 if let Some(gone) = self.bridges.remove(bridge) {
                     let backer = self.datapaths.of_bridge(&gone);
                     backer.iter().for_each(|backer| crate::port_sessions::forget_all(backer, &gone));
+                    backer.iter().for_each(|backer| crate::spanning_tree::forget(backer, &gone));
                     runtime::info!(LOG, "bridge {bridge}: deleted bridge {}", gone.name);
                     self.flush_neighbours(Some(bridge));
                 }

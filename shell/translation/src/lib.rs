@@ -7,7 +7,7 @@
 //! | `changes.rs`, `live_changes.rs`, `macs.rs` | changes that translations depend on; the learning tables | any |
 //! | `neighbours.rs` | the next hops of tunnels | any |
 //! | `revalidate/` | revalidates the megaflows that a change affects | revalidator |
-//! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lacp/` | BFD, CFM and LACP, with a thread for their timers | timers |
+//! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lacp/`, `spanning_tree/` | protocols on ports, with a thread for their timers | timers |
 //! | `patch_counters.rs` | counters of patch ports and tunnels | any |
 //! | `command_settings.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | settings made by commands; text of flows and traces | any |
 //!
@@ -33,6 +33,7 @@ pub mod published;
 pub mod revalidate;
 pub mod shared_state;
 pub mod side_effect;
+pub mod spanning_tree;
 pub mod timers;
 pub mod trace_text;
 pub mod upcall;

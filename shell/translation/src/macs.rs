@@ -55,6 +55,18 @@ impl SharedMacs {
         result
     }
 
+    /// Applies a change to several stations of a bridge, and reports it if the table changed.
+    pub fn change_many(&self, live: &LiveChanges, bridge: BridgeId, change: impl FnOnce(&mut MacTable)) {
+        let mut table = self.lock();
+        let before = table.generation();
+        change(&mut table);
+        if table.generation() != before {
+            let mut changes = Changes::default();
+            changes.push(Change::Stations { bridge });
+            live.note(changes);
+        }
+    }
+
     /// Removes stations that aged out, and reports them.
     pub fn expire(&self, live: &LiveChanges, bridge: BridgeId, now: Millis) {
         let mut table = self.lock();

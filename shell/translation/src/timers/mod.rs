@@ -1,4 +1,4 @@
-//! Timers of protocols (BFD, CFM, LACP) whose messages must not be delayed: one thread for each datapath with such a
+//! Timers of protocols (BFD, CFM, LACP, spanning trees) whose messages must not be delayed: one thread for each datapath with such a
 //! protocol on a port. In dummy mode, where scheduling must not be visible, there is no thread: the main loop checks
 //! the timers in each iteration.
 //!
@@ -47,9 +47,9 @@ impl Timers {
     /// The main loop's part: without a thread it checks the timers, otherwise it starts the thread when there is a
     /// session. Returns whether anything was done.
     pub fn run(&mut self, now: Millis) -> bool {
-        let handler = &self.handler;
-        let needed =
-            !handler.bfd.ports.is_empty() || !handler.cfm.ports.is_empty() || !handler.lacp.is_empty();
+        let Handler { bfd, cfm, lacp, trees, .. } = &*self.handler;
+        let idle = bfd.ports.is_empty() && cfm.ports.is_empty() && lacp.is_empty() && trees.is_empty();
+        let needed = !idle;
         match (&self.clock, &self.thread) {
             (None, _) => return needed && send_due_now(&self.handler, &self.datapath, now),
             (Some(clock), None) if needed => self.start(clock.clone()),
@@ -127,8 +127,11 @@ fn serve(handler: &Handler, datapath: &Datapath, clock: &Clock) {
 
 /// When the next timer is due.
 fn deadline(handler: &Handler) -> Option<Millis> {
-    let all = [handler.bfd.ports.deadline(), handler.cfm.ports.deadline(), handler.lacp.deadline()];
-    all.into_iter().flatten().min()
+    let Handler { bfd, cfm, lacp, trees, .. } = handler;
+    [bfd.ports.deadline(), cfm.ports.deadline(), lacp.deadline(), trees.deadline()]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 /// Sends what is due. Returns whether a packet was sent.

@@ -10,6 +10,7 @@ use crate::patch_counters::PatchCounters;
 use crate::published::Published;
 use crate::shared_state::SharedState;
 use crate::side_effect::SideEffect;
+use crate::spanning_tree::trees::Trees;
 use crate::timers::wakeup::Wakeup;
 use crate::trace_text::TraceText;
 use crate::upcall::owner::Owner;
@@ -47,6 +48,8 @@ pub struct Handler {
     pub cfm: cfm::sessions::Sessions,
     /// LACP on its ports.
     pub lacp: Groups,
+    /// Spanning trees of its bridges.
+    pub trees: Trees,
     /// Wakes the timers thread when a timer is due sooner than before.
     pub wakeup: Arc<Wakeup>,
 }
@@ -59,6 +62,7 @@ impl Handler {
             bfd: bfd::sessions::Sessions::new(&shared, &wakeup, seed),
             cfm: cfm::sessions::Sessions::new(&shared, &wakeup, seed),
             lacp: Groups::new(&shared, &wakeup),
+            trees: Trees::new(&shared, &wakeup),
             wakeup,
             shared,
             patches,
@@ -101,6 +105,7 @@ impl Handler {
                 Effect::Learn(flow) => self.shared.enqueue(SideEffect::Learn(flow, now)),
                 Effect::FinTimeout(fin) => self.shared.enqueue(SideEffect::FinTimeout(fin)),
                 Effect::Lacp { at } => self.lacp.receive(at, packet, now),
+                Effect::Bpdu { at } => self.trees.receive(at, packet, now),
                 Effect::Bfd { at, ttl } => self.bfd.receive(at, packet, ttl, now),
                 Effect::Cfm { at } => self.cfm.receive(at, packet, now),
                 Effect::Neighbour { bridge, ip, mac } => self.shared.note_neighbour(&bridge, ip, mac, now),

@@ -1,0 +1,153 @@
+//! Applies rows and devices to trees, and reports of trees to ports. **Thread**: the main loop.
+
+use super::settings;
+use super::stopping::Stopped;
+use crate::backer::Backer;
+use crate::switch::Switch;
+use bridge::BundleId;
+use bridge::spanning_tree::{Flush, PortState, PortTree, Protocol};
+use openflow_service::Bridge;
+use runtime::Module;
+use std::collections::BTreeMap;
+use translation::Changes;
+use units::{Millis, OfPort};
+use xlate::Change;
+
+static LOG: Module = Module::new("ofproto_dpif");
+
+impl Switch {
+    /// To be called when rows or ports changed.
+    pub(crate) fn configure_trees(&mut self) {
+        let now = self.clock.now();
+        for bridge in self.bridges.values_mut() {
+            let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
+            let Some(settings) = settings::of_bridge(bridge) else {
+                if backer.handler.trees.forget(bridge.id) {
+                    leave_all(bridge);
+                    backer.changed();
+                }
+                continue;
+            };
+            let protocol = settings.protocol();
+            let is_other = |tree: &PortTree| tree.protocol != protocol;
+            if bridge.ports.values().filter_map(|p| p.tree.as_ref()).any(is_other) {
+                leave_all(bridge);
+            }
+            let ports = settings::of_ports(bridge, protocol);
+            backer.handler.trees.configure(bridge.id, &bridge.name, &settings, &ports, now);
+        }
+        self.run_trees();
+    }
+
+    /// Passes states of devices to trees, and applies their reports. Returns whether anything happened.
+    pub(crate) fn run_trees(&mut self) -> bool {
+        let now = self.clock.now();
+        let mut any = false;
+        for bridge in self.bridges.values_mut() {
+            let touched = bridge.ports.take_for_tree();
+            let Some(protocol) = bridge.config.spanning_tree.protocol() else { continue };
+            let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
+            for ofport in touched {
+                let Some(port) = bridge.ports.get(&ofport).filter(|p| p.tree.is_some()) else { continue };
+                backer.handler.trees.set_link((bridge.id, ofport), settings::link(port, protocol), now);
+            }
+        }
+        for backer in self.datapaths.of_bridges_mut() {
+            any |= confirm(backer, &self.bridges, now);
+            let Some(reports) = backer.handler.trees.take_reports() else { continue };
+            any = true;
+            for (id, flush) in reports.flushes {
+                let Some(bridge) = self.bridges.values().find(|b| b.id == id) else { continue };
+                remove_addresses(backer, bridge, &flush);
+                let again = Flush { moved: Vec::new(), ..flush };
+                backer.next.stopping.flush_again(id, again);
+            }
+            for at in reports.changed {
+                let Some(bridge) = self.bridges.values_mut().find(|b| b.id == at.0) else { continue };
+                apply_state(backer, bridge, at.1);
+            }
+        }
+        self.status.due |= any;
+        any
+    }
+}
+
+/// Tells trees of ports that have stopped, if no megaflow of the old states is left.
+fn confirm(backer: &mut Backer, bridges: &BTreeMap<String, Bridge>, now: Millis) -> bool {
+    let done: Vec<Stopped> = backer.next.stopping.take_done(|version| backer.revalidator.is_done(version));
+    for stopped in &done {
+        for (id, flush) in &stopped.flushes {
+            if let Some(bridge) = bridges.values().find(|b| b.id == *id) {
+                remove_addresses(backer, bridge, flush);
+            }
+        }
+        stopped.ports.iter().for_each(|at| backer.handler.trees.confirm(*at, now));
+    }
+    !done.is_empty()
+}
+
+/// The tree of a bridge is gone: all ports forward.
+fn leave_all(bridge: &mut Bridge) {
+    let ports: Vec<OfPort> = bridge.ports.values().filter(|p| p.tree.is_some()).map(|p| p.ofport).collect();
+    for ofport in ports {
+        set_state(bridge, ofport, None);
+    }
+}
+
+/// Removes the tree of a bridge that is removed.
+pub(crate) fn forget(backer: &Backer, bridge: &Bridge) {
+    backer.handler.trees.forget(bridge.id);
+}
+
+/// Removes learned addresses: a changed tree leads to stations by other ports.
+fn remove_addresses(backer: &Backer, bridge: &Bridge, flush: &Flush) {
+    let bundle = |port: &OfPort| bridge.known_bundle(&bridge.ports.get(port)?.port_row);
+    let moved: Vec<(BundleId, BundleId)> =
+        flush.moved.iter().filter_map(|(from, to)| Some((bundle(from)?, bundle(to)?))).collect();
+    let kept: Vec<BundleId> = moved.iter().map(|(_, to)| *to).collect();
+    let bundles: Vec<BundleId> =
+        flush.ports.iter().filter_map(bundle).filter(|bundle| !kept.contains(bundle)).collect();
+    bridge.macs.change_many(&backer.shared.live, bridge.id, |table| {
+        moved.iter().for_each(|(from, to)| table.move_port(*from, *to));
+        if flush.all {
+            table.flush();
+        } else if !bundles.is_empty() {
+            table.flush_where(|e| !e.is_static() && bundles.contains(&e.port));
+        }
+    });
+}
+
+fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
+    let at = (bridge.id, ofport);
+    let new = backer.handler.trees.state_of(at);
+    let Some(old) = bridge.ports.get(&ofport).map(|port| port.tree) else { return };
+    if old == new {
+        return;
+    }
+    set_state(bridge, ofport, new);
+    let learns = |tree: Option<PortTree>| tree.is_none_or(|tree| tree.state.learns());
+    if learns(old) && !learns(new) {
+        backer.next.stopping.stop(at);
+    }
+    if old.is_some() == new.is_some() {
+        let mut changes = Changes::default();
+        changes.push(Change::PortState { bridge: at.0, port: at.1 });
+        backer.changes.append(changes);
+    } else {
+        // Translations did not depend on a state before.
+        backer.changed();
+    }
+}
+
+/// Sets the state of a port and logs it.
+fn set_state(bridge: &mut Bridge, ofport: OfPort, new: Option<PortTree>) {
+    let Some(port) = bridge.ports.get(&ofport) else { return };
+    let old = port.tree;
+    let protocol = new.or(old).map_or(Protocol::Stp, |tree| tree.protocol);
+    let text = |tree: Option<PortTree>| tree.map_or(PortState::Disabled, |tree| tree.state).name(protocol);
+    if text(old) != text(new) {
+        let (name, what) = (&port.name, protocol.name());
+        runtime::debug!(LOG, "port {name}: {what} state changed from {} to {}", text(old), text(new));
+    }
+    bridge.change_port(ofport, |port| port.tree = new);
+}

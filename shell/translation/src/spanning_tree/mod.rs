@@ -1,0 +1,3 @@
+//! Spanning trees of bridges (`bridge::spanning_tree` has the protocols).
+
+pub mod trees;
