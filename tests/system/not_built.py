@@ -26,7 +26,7 @@ def vsctl_in_silence(s, *args):
 
 
 def test_settings_that_ask_in_vain():
-    """CFM, LLDP, spanning trees, sampling: reported with row and reason in column error or status, once in the log,
+    """CFM, LLDP, sampling: reported with row and reason in column error or status, once in the log,
     and by the doctor as a problem, online and offline; until the setting is removed."""
     lab.need_root()
     s = lab.Switch().start()
@@ -34,13 +34,13 @@ def test_settings_that_ask_in_vain():
     a = lab.Namespace()
     s.add_bridge(br, a.port)
     vsctl_in_silence(s, "set", "Interface", a.port, "cfm_mpid=7", "lldp:enable=true")
-    vsctl_in_silence(s, "set", "bridge", br, "stp_enable=true", "rstp_enable=true", "mcast_snooping_enable=true",
+    vsctl_in_silence(s, "set", "bridge", br, "mcast_snooping_enable=true",
                      "sflow=@s", "--", "--id=@s", "create", "sFlow", 'targets="127.0.0.1:6343"')
     vsctl_in_silence(s, "set", "bridge", br, "netflow=@n", "--", "--id=@n", "create", "NetFlow", 'targets="127.0.0.1:2055"')
     vsctl_in_silence(s, "set", "bridge", br, "ipfix=@i", "--", "--id=@i", "create", "IPFIX", 'targets="127.0.0.1:4739"')
     vsctl_in_silence(s, "set", "Open_vSwitch", ".", "other_config:hw-offload=true")
     asked = {"Interface " + a.port: ["cfm_mpid", "lldp:enable"],
-             "Bridge " + br: ["stp_enable", "rstp_enable", "mcast_snooping_enable", "sflow", "netflow", "ipfix"]}
+             "Bridge " + br: ["mcast_snooping_enable", "sflow", "netflow", "ipfix"]}
 
     def error(port):
         return s.vsctl("get", "Interface", port, "error")
