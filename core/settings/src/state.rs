@@ -1,7 +1,5 @@
 //! The columns of the schema that are not settings: state that the switch writes, and columns of other programs.
 
-use crate::not_built::Part;
-
 /// Which program writes a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
@@ -9,13 +7,11 @@ pub enum Writer {
     Switch,
     /// No program writes it in this version; the reason.
     Unwritten(&'static str),
-    /// A part of the switch that is not implemented would write it.
-    NotBuilt(Part),
     /// Other programs write and read it.
     Others,
 }
 
-use Writer::{NotBuilt, Others, Switch, Unwritten};
+use Writer::{Others, Switch, Unwritten};
 
 /// The columns, by table.
 pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
