@@ -149,6 +149,51 @@ fn rstp_that_is_forced_to_stp_waits() {
     assert_eq!(states(&network), ["F", "F"]);
 }
 
+/// The output of commands and the columns, as Open vSwitch 3.7.1 has them.
+#[test]
+fn texts_are_those_of_open_vswitch() {
+    let details = |gap: &str| {
+        format!(
+            "  stp-priority{gap}32768\n  stp-system-id   00:00:00:00:00:01\n  stp-hello-time  2s\n  \
+             stp-max-age     20s\n  stp-fwd-delay   15s\n"
+        )
+    };
+    let stp = "  Interface  Role       State      Cost  Pri.Nbr \n  ---------- ---------- ---------- ----- -------\n  \
+               p1         designated listening  10    128.1\n\n";
+    let rstp = "  Interface  Role       State      Cost     Pri.Nbr \n  ---------- ---------- ---------- -------- -------\n  \
+                p1         Designated Discarding 10       128.1\n\n";
+    for (protocol, gap, ports) in [(Protocol::Stp, "  ", stp), (Protocol::Rstp, "    ", rstp)] {
+        let network = network(protocol, &[(1, "a"), (2, "a")]);
+        let (own, tree) = (details(gap), &network.nodes[0].tree);
+        let expected =
+            format!("---- br1 ----\nRoot ID:\n{own}  This bridge is the root\n\nBridge ID:\n{own}\n{ports}");
+        assert_eq!(tree.show(), expected);
+    }
+    let mut network = network(Protocol::Rstp, &[(1, "a"), (2, "a")]);
+    network.run(Millis(3000));
+    let tree = &network.nodes[1].tree;
+    assert!(tree.show().contains("  root-port       p1\n  root-path-cost  10\n"));
+    let pairs = |pairs: &[(&'static str, &str)]| pairs.iter().map(|(k, v)| (*k, (*v).to_owned())).collect();
+    let bridge: super::Pairs<String> = pairs(&[
+        ("rstp_bridge_id", "8.000.000000000002"),
+        ("rstp_bridge_port_id", "8001"),
+        ("rstp_designated_id", "8.000.000000000001"),
+        ("rstp_designated_port_id", "8001"),
+        ("rstp_root_id", "8.000.000000000001"),
+        ("rstp_root_path_cost", "10"),
+    ]);
+    let port: super::Pairs<String> = pairs(&[
+        ("rstp_designated_bridge_id", "8.000.000000000001"),
+        ("rstp_designated_path_cost", "0"),
+        ("rstp_designated_port_id", "8001"),
+        ("rstp_port_id", "8001"),
+        ("rstp_port_role", "Root"),
+        ("rstp_port_state", "Forwarding"),
+    ]);
+    assert_eq!(tree.status(), bridge);
+    assert_eq!(tree.port_status(units::OfPort(1), network.now).unwrap().0, port);
+}
+
 /// A random network: bridges, each with ports at random LANs.
 fn random_network(seed: u64, protocol: Option<Protocol>, delays: (u64, u64)) -> (Network, Rng) {
     let mut random = Rng::with_seed(seed);
