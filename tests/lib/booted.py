@@ -12,24 +12,33 @@ from lib import lab, own_network, rooted
 PROGRAMS = ["systemd", "systemd-sysv", "dbus", "libpam-systemd", "iproute2", "iputils-ping", "procps", "adduser", "openvswitch-switch"]
 
 
+def cgroups():
+    """Where the groups of version 2 are mounted: alone, or beside those of version 1."""
+    with open("/proc/mounts") as f:
+        return next(where for _, where, kind, *_ in map(str.split, f) if kind == "cgroup2")
+
+
 class Host:
     """The root of a suite of Debian, with these packages; and the Debian packages `debs`, which are copied to its /root."""
 
     def __init__(self, suite, packages, debs):
         lab.need_root()
-        self.nspawn = lab.need("systemd-nspawn")
+        self.nspawn, debootstrap = lab.need("systemd-nspawn", "long"), lab.need("debootstrap", "long")
         self.name, self.process = lab.unique("slm"), None
         self.path = os.path.join(lab.tmpfs("3g"), "root")
-        lab.sh(*own_network.of_host(lab.need("debootstrap"), "--variant=minbase", "--include=" + ",".join(PROGRAMS + packages), suite,
-                                    self.path), timeout=900)
+        include = "--include=" + ",".join(PROGRAMS + packages)
+        lab.sh(*own_network.of_host(debootstrap, "--variant=minbase", include, suite, self.path), timeout=900)
+        self.group = os.path.join(cgroups(), self.name)
         self.archives = os.path.join(self.path, "var/cache/apt/archives")
         for deb in debs:
             lab.sh("cp", deb, self.path + "/root")
 
     def boot(self):
         """Starts it; returns when systemd has started everything, or failed to."""
-        argv = [self.nspawn, "--quiet", "--register=no", "--keep-unit", "--private-network", "--machine=" + self.name,
-                "--capability=all", "--console=pipe", "-D", self.path, "--boot"]
+        # In a control group of its own: two containers in one would share the groups of services with the same name.
+        enter = 'mkdir -p "$0"; echo $$ >"$0/cgroup.procs"; exec "$@"'
+        argv = ["sh", "-c", enter, self.group, self.nspawn, "--quiet", "--register=no", "--keep-unit", "--private-network",
+                "--machine=" + self.name, "--capability=all", "--console=pipe", "-D", self.path, "--boot"]
         self.process = lab.spawn(argv, env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"), stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         lab.wait_until(lambda: self.leader() and self.run("systemctl", "is-system-running", check=False).strip() in ("running", "degraded"),
@@ -47,6 +56,8 @@ class Host:
         except subprocess.TimeoutExpired:
             os.kill(leader, signal.SIGKILL)
             self.process.wait()
+        # Empty groups stay when their processes have ended.
+        lab.sh("find", self.group, "-depth", "-type", "d", "-delete", check=False)
 
     def reboot(self):
         self.end()

@@ -46,10 +46,11 @@ def need_root():
         raise Skip("needs root")
 
 
-def need(program):
+def need(program, purpose="test"):
+    """The path of a program. `purpose`: of scripts/setup, which installs it."""
     path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
     if not path:
-        raise Skip("needs " + program)
+        raise Skip("needs %s (scripts/setup %s)" % (program, purpose))
     return path
 
 

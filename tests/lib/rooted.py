@@ -145,7 +145,7 @@ def from_archive(packages):
     if shutil.which("mmdebstrap"):
         command = ["mmdebstrap", "--variant=minbase", include, "bookworm", path]
     else:
-        command = [lab.need("debootstrap"), "--variant=minbase", include, "bookworm", path]
+        command = [lab.need("debootstrap", "long"), "--variant=minbase", include, "bookworm", path]
     lab.sh(*own_network.of_host(*command), timeout=900)
     return Root(path)
 

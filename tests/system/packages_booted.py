@@ -42,6 +42,9 @@ NETPLAN = """network:
   vlans:
     vlan7: {id: 7, link: br9, addresses: [10.7.0.1/24], openvswitch: {}}
 """
+NETPLAN_AND_NETWORKMANAGER = NETPLAN.replace("renderer: networkd", "renderer: NetworkManager").replace(
+    "{p0: {}, p1: {}, p2: {}}", "{p0: {renderer: networkd}, p1: {renderer: networkd}, p2: {renderer: networkd}}")
+# With a datapath that the stock switch has also without its kernel module.
 IFUPDOWN = """auto lo
 iface lo inet loopback
 auto br9
@@ -50,6 +53,7 @@ iface br9 inet static
     address 10.1.0.1/24
     ovs_type OVSBridge
     ovs_ports p0 vlan7 bond0
+    ovs_extra set bridge br9 datapath_type=netdev
 allow-br9 p0
 iface p0 inet manual
     ovs_bridge br9
@@ -69,20 +73,21 @@ iface bond0 inet manual
 """
 NMCLI = """
 add() { nmcli -w 60 connection add "$@" >/dev/null; }
-add type ovs-bridge con-name br9 conn.interface br9
+add type ovs-bridge con-name br9 conn.interface br9 ovs-bridge.datapath-type netdev
 add type ovs-port con-name port0 conn.interface port0 controller br9
-add type ovs-interface con-name host0 conn.interface host0 port-type ovs-port controller port0 ipv6.method disabled \\
+add type ovs-interface con-name if-mgmt0 conn.interface mgmt0 port-type ovs-port controller port0 ipv6.method disabled \\
     ipv4.method manual ipv4.addresses 10.1.0.1/24
 add type ovs-port con-name port1 conn.interface port1 controller br9
 add type ethernet con-name p0 conn.interface p0 port-type ovs-port controller port1
 add type ovs-port con-name port7 conn.interface port7 controller br9 ovs-port.tag 7
-add type ovs-interface con-name vlan7 conn.interface vlan7 port-type ovs-port controller port7 ipv6.method disabled \\
+add type ovs-interface con-name if-vlan7 conn.interface vlan7 port-type ovs-port controller port7 ipv6.method disabled \\
     ipv4.method manual ipv4.addresses 10.7.0.1/24
 add type ovs-port con-name bond0 conn.interface bond0 controller br9 ovs-port.bond-mode balance-slb
 add type ethernet con-name p1 conn.interface p1 port-type ovs-port controller bond0
 add type ethernet con-name p2 conn.interface p2 port-type ovs-port controller bond0
-for name in br9 port0 host0 port1 p0 port7 vlan7 bond0 p1 p2; do nmcli -w 60 connection up $name >/dev/null; done
+for name in br9 port0 if-mgmt0 port1 p0 port7 if-vlan7 bond0 p1 p2; do nmcli -w 60 connection up $name >/dev/null; done
 """
+SWITCH, COMPAT = "./sluice-switch_*.deb", "./sluice-ovs-compat_*.deb"
 NAMES = ["sluiced", "openvswitch-switch", "ovsdb-server", "ovs-vswitchd", "ovs-record-hostname"]
 
 
@@ -101,11 +106,22 @@ def has_the_service(h):
     return units[0]
 
 
+def is_back(h):
+    """Whether the stock switch runs, with the database."""
+    assert "inactive" in h.unit("sluiced") and "Sluice" not in h.run("ovs-appctl", "version")
+    assert "br0" in h.vsctl("list-br")
+
+
+def answers(h, after):
+    """The other end of the host's cable answers to the address on the bridge."""
+    lab.wait_until(lambda: "1 received" in h.run("ping", "-c", "1", "-W", "1", "10.1.0.2", check=False), "ping after: " + after, 20)
+
+
 def carries(h):
     """The host's address on its bridge answers, before and after a restart and a crash."""
     for change in ("true", "systemctl restart openvswitch-switch", "kill -ABRT $(cat /run/openvswitch/ovs-vswitchd.pid)"):
         h.run("sh", "-c", change)
-        lab.wait_until(lambda: "1 received" in h.run("ping", "-c", "1", "-W", "1", "10.1.0.2", check=False), "ping after: " + change, 20)
+        answers(h, change)
         assert "10.7.0.1" in h.run("ip", "-br", "-4", "address"), change
     bond = h.vsctl("get", "port", "bond0", "bond_mode", "interfaces")
     assert bond.startswith("balance-slb") and bond.count("-") > 8, bond
@@ -117,7 +133,10 @@ def test_service_and_its_names():
     """With systemd: instead of the stock switch and back, with a start of the host after each; a crash; an address that stays."""
     h = host("bookworm", ["ifupdown", "netplan.io"])
     h.boot()
-    h.apt("./sluice-switch_*.deb", "./sluice-ovs-compat_*.deb")
+    # In the steps of the guide: beside the stock switch, then instead of it.
+    h.apt(SWITCH)
+    assert "inactive" in h.unit("sluiced") and "Sluice" not in h.run("ovs-appctl", "version")
+    h.apt(SWITCH, COMPAT)
     has_the_service(h)
     h.reboot()
     before = has_the_service(h)
@@ -143,28 +162,48 @@ def test_service_and_its_names():
     carries(h)
     h.script("ifdown br9")
     assert not h.vsctl("list-br").strip()
-    # Back.
+    # Back. A unit of the stock switch waits for the network to be online; networkd, which has no device any more, would wait in vain.
+    h.script("systemctl disable --now systemd-networkd")
     h.vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev")
     lab.sh("cp", *glob.glob(h.archives + "/openvswitch-switch_*.deb"), h.path + "/root")
     h.apt("./openvswitch-switch_*.deb")
-    for _ in range(2):
-        assert "inactive" in h.unit("sluiced") and "Sluice" not in h.run("ovs-appctl", "version")
-        assert "br0" in h.vsctl("list-br")
-        h.reboot()
+    is_back(h)
+    h.reboot()
+    is_back(h)
+    assert not h.failed(), h.failed()
+    answers(h, "a start of the host with the stock switch")
+    # Once more, and with packages that were removed but not purged.
+    h.apt(COMPAT)
+    has_the_service(h)
+    h.script("apt-get -y -q remove sluice-switch sluice-ovs-compat")
+    owned = h.script("find /etc/openvswitch /var/lib/openvswitch /var/log/openvswitch -user sluice")
+    assert not owned.strip(), owned
+    h.apt(SWITCH, COMPAT)
+    has_the_service(h)
+    h.reboot()
+    has_the_service(h)
+    answers(h, "a start of the host with the packages again")
     h.end()
 
 
 def test_networkmanager():
-    """NetworkManager with its Open vSwitch plugin, of Debian unstable: bridge, VLAN, bond, a restart of each side."""
-    h = host("sid", ["network-manager", "network-manager-ovs"])
+    """NetworkManager of Debian unstable, with its Open vSwitch plugin: bridge, VLAN, bond, a restart of each side; netplan beside it."""
+    h = host("sid", ["network-manager", "network-manager-ovs", "netplan.io"])
     h.boot()
-    h.apt("./sluice-switch_*.deb", "./sluice-ovs-compat_*.deb")
+    h.apt(SWITCH, COMPAT)
     h.write("/etc/systemd/system/cables.service", CABLES)
-    h.script("systemctl start cables")
+    h.script("systemctl enable --now cables")
     h.script(NMCLI)
     carries(h)
-    h.script("systemctl restart NetworkManager")
+    # It sometimes loses the internal interfaces of a userspace datapath here, also those of the stock switch.
+    h.script("systemctl restart NetworkManager; nmcli -w 60 connection up if-mgmt0; nmcli -w 60 connection up if-vlan7")
     carries(h)
-    h.script("nmcli -w 60 connection down vlan7; nmcli -w 60 connection up vlan7; nmcli connection delete port1 p0")
+    h.script("nmcli -w 60 connection down if-vlan7; nmcli -w 60 connection up if-vlan7; nmcli connection delete port1 p0")
     assert "p0" not in h.vsctl("show")
+    # netplan gives NetworkManager the other devices, and networkd those of the switch.
+    h.script("nmcli connection delete br9 port0 if-mgmt0 port7 if-vlan7 bond0 p1 p2; systemctl enable systemd-networkd")
+    assert not h.vsctl("list-br").strip()
+    h.write("/etc/netplan/ovs.yaml", NETPLAN_AND_NETWORKMANAGER)
+    h.reboot()
+    carries(h)
     h.end()
