@@ -103,13 +103,15 @@ impl Vhost {
         self.socket.as_ref().is_some_and(BackEnd::is_connected)
     }
 
-    /// The shape that the guest and the settings require.
+    /// The shape that the guest and the settings require. The MTU matters for the pool only: without one, a new MTU needs no restart,
+    /// which would lose packets that are parked or on their way to the guest.
     fn wished(&self) -> Shape {
         let socket = self.socket.as_ref();
+        let needs_pool = socket.is_some_and(BackEnd::needs_pool);
         Shape {
             pairs: socket.map_or(1, |s| s.state().pairs()),
             numa: socket.and_then(BackEnd::numa).unwrap_or(self.shape.numa),
-            mtu: self.mtu(),
+            mtu: if needs_pool { self.mtu() } else { self.shape.mtu },
         }
     }
 
