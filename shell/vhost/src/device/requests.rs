@@ -203,9 +203,7 @@ impl Requests {
             return Err(Refusal::NoRing(number));
         }
         if self.rings.len() <= at {
-            // Without protocol features there is no message that enables a ring.
-            let enabled = self.features & feature::PROTOCOL_FEATURES == 0;
-            self.rings.resize_with(at + 1, || RingConfig { enabled, ..RingConfig::default() });
+            self.rings.resize_with(at + 1, RingConfig::default);
         }
         self.rings.get_mut(at).ok_or(Refusal::NoRing(number))
     }
@@ -215,9 +213,6 @@ impl Requests {
             return Err(Refusal::NotOffered);
         }
         self.features = features;
-        if features & feature::PROTOCOL_FEATURES == 0 {
-            self.rings.iter_mut().for_each(|ring| ring.enabled = true);
-        }
         self.apply_all();
         Ok(())
     }

@@ -41,6 +41,7 @@ pub(super) struct RingConfig {
     pub log_used: Option<u64>,
     pub kick: KickState,
     pub call: Option<Arc<OwnedFd>>,
+    /// What `SET_VRING_ENABLE` said last. Without protocol features there is no such message, and each ring is enabled.
     pub enabled: bool,
     /// The place of the next entry when the ring was stopped, or what the guest says about that.
     pub base: Option<u16>,
@@ -67,7 +68,8 @@ impl RingConfig {
             KickState::Polled => None,
             KickState::Event(event) => Some(Arc::clone(event)),
         };
-        let Some(addresses) = self.addresses.filter(|_| self.enabled) else { return Ok(None) };
+        let enabled = self.enabled || features & feature::PROTOCOL_FEATURES == 0;
+        let Some(addresses) = self.addresses.filter(|_| enabled) else { return Ok(None) };
         let packed = features & feature::RING_PACKED != 0;
         let region =
             memory.area.map(|area| area.region(number, self.size, packed).ok_or(InvalidRing::Inflight));

@@ -244,6 +244,35 @@ fn a_guest_sends_and_receives() {
     assert!(source.receive(32, &mut pool, &mut out) == crate::Received::default());
 }
 
+/// Front-ends name eventfds of rings before features are negotiated: the ring is not enabled by that.
+#[test]
+fn a_ring_starts_when_it_is_enabled() {
+    let device = device();
+    let mut front = Front::new(&device);
+    let mut steps = Front::steps(feature::VERSION_1 | feature::PROTOCOL_FEATURES);
+    steps.sort_by_key(|(request, ..)| match *request {
+        SET_VRING_CALL => 0,
+        SET_VRING_ENABLE => 2,
+        _ => 1,
+    });
+    for step in &steps {
+        assert_eq!(
+            device.port.guest_sends(0) || device.port.ring_of(0) == Some(0),
+            step == &steps[steps.len() - 1]
+        );
+        front.step(step, 0);
+    }
+    assert!(device.port.guest_sends(0) && device.facts().is_some());
+    // Without protocol features, rings are enabled.
+    let (device, mut steps) = (self::device(), Front::steps(feature::VERSION_1));
+    steps.retain(|(request, ..)| {
+        !matches!(*request, GET_PROTOCOL_FEATURES | SET_PROTOCOL_FEATURES | SET_VRING_ENABLE)
+    });
+    let mut front = Front::new(&device);
+    steps.iter().for_each(|step| drop(front.step(step, 0)));
+    assert!(device.port.guest_sends(0) && device.facts().is_some());
+}
+
 #[test]
 fn a_packet_is_spread_over_buffers_if_the_guest_agreed() {
     let device = device();
@@ -655,10 +684,11 @@ fn any_step(
 /// the next guest.
 #[test]
 fn sessions_by_seed() {
-    let sessions = std::env::var("VHOST_SESSIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let number = |name| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
+    let (first, sessions) = (number("VHOST_SEED").unwrap_or(0), number("VHOST_SESSIONS").unwrap_or(400));
     // Packets both ways, and connections that the switch ended.
     let mut seen = [0usize; 3];
-    for seed in 0..sessions {
+    for seed in first..first + sessions {
         let mut dice = fastrand::Rng::with_seed(seed);
         let device = device();
         let mut front = Front::new(&device);
@@ -688,9 +718,20 @@ fn sessions_by_seed() {
                     front.offer(ring, index, dice.u32(..3000), dice.u16(..8));
                 }
                 5 => front.write(dice.u64(..0x8000), &dice.u64(..).to_ne_bytes()),
-                6 => {
+                6 if dice.bool() => {
                     seen[0] += source.receive(32, &mut pool, &mut out).packets;
                     pool.free_all(&mut out);
+                }
+                // As a worker does: tails stay with the guest, and buffers are held, until the packets were sent.
+                6 => {
+                    seen[0] += source.borrow(32, &mut pool, &mut out).packets;
+                    front.session.run();
+                    let mut packets = to_guest::Packets::default();
+                    if let Some(mut sending) = sender.begin(&mut packets, 2) {
+                        sending.send_frames(&out, |_, _| seen[1] += 1);
+                    }
+                    pool.free_all(&mut out);
+                    assert!(source.give_back().is_some(), "seed {seed}");
                 }
                 7 => {
                     let packet = vec![1; dice.usize(14..4000)];
