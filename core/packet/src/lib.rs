@@ -6,6 +6,7 @@
 pub mod checksum;
 pub mod ether;
 pub mod frame;
+pub mod held;
 pub mod hex;
 pub mod ip;
 pub mod l4;

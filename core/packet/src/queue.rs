@@ -18,7 +18,7 @@ pub struct RxResult {
     pub more: bool,
     /// The port that received the frames, if several ports share the queue.
     pub port: Option<NonZeroU32>,
-    /// Some frames have tails that their sender gets back by [`RxQueue::give_back`].
+    /// Some frames have tails that their sender gets back by [`RxQueue::give_back`], or the sender's buffers are [held](crate::held).
     pub lent: bool,
 }
 
@@ -26,8 +26,8 @@ pub struct RxResult {
 pub trait RxQueue: Send {
     /// Appends up to `max` received frames to `out`, in buffers from `pool`. Returns at once if there are none.
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult;
-    /// Ends the loan of the tails of received frames. To be called after each `rx` that lent some, when all of these frames are
-    /// complete or freed. Returns false if one is not: then the queue receives nothing until a later call.
+    /// Ends the loan of the tails of received frames, and what is [held](crate::held). To be called after each `rx` that lent some, by the
+    /// same thread, when all of these frames are complete or freed. Returns false if one is not: then the queue receives nothing until a later call.
     fn give_back(&mut self) -> bool {
         true
     }
@@ -91,6 +91,11 @@ pub trait TxQueue: Send {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult;
     /// Returns whether the receiver accepts TCP frames of up to 64 KB, so that merging segments is useful.
     fn takes_large(&self) -> bool {
+        false
+    }
+    /// Whether `tx` calls [`held::release`](crate::held::release) itself, immediately before the receiver can see the first frame. For
+    /// other devices the caller does so before `tx`.
+    fn releases_held(&self) -> bool {
         false
     }
     /// As `tx`, for frames that each select a QoS queue (`set_queue`). A device without such queues ignores the

@@ -11,6 +11,7 @@ use crate::ports::Port;
 use crate::steering::{self, OwnQueues, TxMode};
 use crate::tally::{Event, Tally};
 use dpif::DropReason;
+use packet::held;
 use packet::merge::merge;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -95,6 +96,9 @@ fn put(
     if frames.len() > 1 && counted.queue.takes_large() {
         let merged = merge(frames, pool);
         tally.add(Event::Sent, merged as u64);
+    }
+    if held::any() && !counted.queue.releases_held() {
+        held::release();
     }
     (frames.len() as u64, counted.queue.tx(frames))
 }
@@ -284,6 +288,7 @@ impl Sending<'_> {
         let n = frames.len() as u64;
         let mut counted = lock(&self.port.txqs[queue]);
         let CountedQueue { queue: txq, sent } = &mut *counted;
+        held::release();
         let result = txq.tx_queued(frames, queues);
         if let Some(qos) = txq.take_qos() {
             sent.add(qos.sent.into(), qos.sent_bytes);

@@ -92,6 +92,10 @@ impl TxQueue for VhostTx {
         })
     }
 
+    fn releases_held(&self) -> bool {
+        matches!(self.sender, Some(Sender::Own(_)))
+    }
+
     fn takes_large(&self) -> bool {
         self.sender.as_ref().is_some_and(Sender::takes_large)
     }

@@ -5,6 +5,7 @@ use super::kick::Kick;
 use crate::guest::Received;
 use crate::ring::loans::Loans;
 use packet::frame::{FrameBatch, FramePool};
+use packet::held::{self, Held, hold};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -16,11 +17,37 @@ pub struct FromGuest {
     kick: Option<Kick>,
     /// Packets of the last burst that are lent to frames.
     loans: Loans,
+    /// The buffers of the last burst are held.
+    holds: bool,
+    held: Arc<Ring>,
+}
+
+/// A ring whose buffers are held.
+#[derive(Debug)]
+struct Ring {
+    device: Arc<Device>,
+    number: usize,
+}
+
+impl Held for Ring {
+    fn release(&self) {
+        if let Some(mut ring) = self.device.enter_lent(self.number) {
+            ring.release();
+        }
+    }
 }
 
 impl FromGuest {
     pub(crate) fn new(device: &Arc<Device>, pair: usize) -> FromGuest {
-        FromGuest { device: Arc::clone(device), pair, kick: Kick::new(), loans: Loans::new() }
+        let held = Arc::new(Ring { device: Arc::clone(device), number: 2 * pair + 1 });
+        FromGuest {
+            device: Arc::clone(device),
+            pair,
+            kick: Kick::new(),
+            loans: Loans::new(),
+            holds: false,
+            held,
+        }
     }
 
     fn ring(&self) -> usize {
@@ -33,8 +60,9 @@ impl FromGuest {
         self.take(max, pool, out, false)
     }
 
-    /// As [`FromGuest::receive`], but long packets may keep their tails in the guest's memory. If there are some
-    /// ([`Received::lent`]), the caller must call [`FromGuest::give_back`] as soon as their frames are complete or freed.
+    /// As [`FromGuest::receive`], but long packets may keep their tails in the guest's memory, and buffers of a ring with an inflight
+    /// area are [held](packet::held). If there are some ([`Received::lent`]), the caller must call [`FromGuest::give_back`] as soon as
+    /// their frames are complete or freed.
     #[inline]
     pub fn borrow(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
         self.take(max, pool, out, true)
@@ -43,13 +71,16 @@ impl FromGuest {
     /// Gives the guest the buffers of the last burst back, and returns the number of interrupts; `None`: a frame still needs
     /// its tail. Until then nothing is received.
     pub fn give_back(&mut self) -> Option<u64> {
-        if self.loans.is_empty() {
+        if self.loans.is_empty() && !self.holds {
             return Some(0);
         }
         if !self.loans.are_back() {
             return None;
         }
         self.loans.clear();
+        if std::mem::take(&mut self.holds) {
+            held::release();
+        }
         let Some(mut ring) = self.device.enter_lent(self.ring()) else { return Some(0) };
         let interrupts = ring.publish_lent();
         ring.set_lent(false);
@@ -71,6 +102,10 @@ impl FromGuest {
         let received = ring.receive(max, pool, out, lends.then_some(&mut self.loans));
         if received.lent {
             ring.set_lent(true);
+            if ring.is_noted() {
+                self.holds = true;
+                hold(Arc::clone(&self.held) as Arc<dyn Held>);
+            }
         }
         received
     }
@@ -107,7 +142,7 @@ impl FromGuest {
 impl Drop for FromGuest {
     fn drop(&mut self) {
         // If a frame still needs its tail, the loans keep the memory; the guest gets its buffers back nevertheless.
-        if !self.loans.is_empty()
+        if (!self.loans.is_empty() || self.holds)
             && let Some(mut ring) = self.device.enter_lent(self.ring())
         {
             ring.publish_lent();

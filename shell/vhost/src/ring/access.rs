@@ -136,6 +136,11 @@ impl Layout for Split {
     }
 
     #[inline]
+    fn is_noted(&self) -> bool {
+        self.region.is_some()
+    }
+
+    #[inline]
     fn size(&self) -> u16 {
         self.size
     }

@@ -112,6 +112,17 @@ impl AnyRing {
         each!(self, ring => ring.lent)
     }
 
+    /// Whether the ring is noted in an inflight area.
+    #[inline]
+    pub fn is_noted(&self) -> bool {
+        each!(self, ring => ring.memory.is_noted())
+    }
+
+    /// Gives the buffers back that are held: see [`Ring::release`].
+    pub fn release(&mut self) {
+        each!(self, ring => ring.release());
+    }
+
     /// Gives the guest the buffers of a burst with loans back: see [`Ring::publish_lent`].
     pub fn publish_lent(&mut self) -> u64 {
         each!(self, ring => ring.publish_lent())

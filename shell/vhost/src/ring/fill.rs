@@ -9,7 +9,7 @@ use crate::feature;
 use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
 use packet::frame::{Frame, Piece};
-use packet::vnet;
+use packet::{held, vnet};
 
 /// A packet to be sent.
 pub(crate) trait Packet {
@@ -127,7 +127,7 @@ const CHAINS_MAX: usize = 280;
 
 impl<L: Layout> Ring<L> {
     /// Puts packets into the guest's buffers until these run out, and calls `sent` for each that was sent, with its bytes
-    /// except an absent tail, and its length.
+    /// except an absent tail, and its length. What is [held](packet::held) is released before the guest can see the first packet.
     #[inline]
     pub fn fill<P: Packet>(&mut self, items: &[P], mut sent: impl FnMut(&[u8], usize)) -> Filled {
         let mut filled = Filled::default();
@@ -138,6 +138,7 @@ impl<L: Layout> Ring<L> {
             self.invalid = Some(invalid);
         }
         if filled.handled > filled.too_long {
+            held::release();
             filled.interrupts = self.publish_all();
         }
         filled
@@ -202,6 +203,9 @@ impl<L: Layout> Ring<L> {
             sent(bytes, item.len());
         }
         let mut place = cursor.next;
+        if L::PACKED {
+            held::release();
+        }
         self.memory.begin_used(place, ready as u16, false);
         for (at, item) in first.iter().enumerate() {
             let len = (HEADER + item.len()) as u32;
@@ -305,6 +309,9 @@ impl<L: Layout> Ring<L> {
         for (_, _, len) in &mut taken {
             *len = rest.min(*len);
             rest -= *len;
+        }
+        if L::PACKED {
+            held::release();
         }
         // A guest that sees the first buffer of a packet expects the others.
         self.memory.begin_used(*place, slots, true);

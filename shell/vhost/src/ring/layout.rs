@@ -22,9 +22,13 @@ pub(crate) trait Layout: Debug + Sized {
 
     fn memory(&self) -> &Arc<GuestMemory>;
 
-    /// Whether buffers may go back later than they are taken. A packed ring gives each back at once. A ring that is noted in an
-    /// inflight area does so too: what goes back only after it was sent would be sent twice if the switch was killed.
+    /// Whether tails may stay in the guest's memory until packets were sent. A packed ring gives each buffer back by itself. The buffers
+    /// of a ring that is noted in an inflight area go back before the packets are sent: see [`Layout::is_noted`].
     fn lends(&self) -> bool;
+
+    /// Whether the ring is noted in an inflight area. Then the buffers of packets that the guest sends are [held](packet::held) until
+    /// the packets are handed over.
+    fn is_noted(&self) -> bool;
 
     /// Descriptors of the ring.
     fn size(&self) -> u16;

@@ -153,6 +153,11 @@ impl Layout for Packed {
     }
 
     #[inline]
+    fn is_noted(&self) -> bool {
+        self.region.is_some()
+    }
+
+    #[inline]
     fn size(&self) -> u16 {
         self.size
     }

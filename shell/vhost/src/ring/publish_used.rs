@@ -54,9 +54,15 @@ impl<L: Layout> Ring<L> {
         if self.published == self.next || self.lent { 0 } else { self.publish_all() }
     }
 
-    /// Publishes the entries of a burst whose packets were lent and have been returned.
+    /// Publishes the entries of a burst whose packets were lent and have been returned, and those that are held.
     pub fn publish_lent(&mut self) -> u64 {
-        if std::mem::take(&mut self.lent) { self.publish_most() } else { 0 }
+        if !std::mem::take(&mut self.lent) {
+            return 0;
+        }
+        if !self.held.is_empty() {
+            self.release();
+        }
+        self.publish_most()
     }
 
     /// Publishes the entries before `place`.

@@ -4,7 +4,7 @@ use super::InvalidRing;
 use super::chain::{Chain, Direction, Parts};
 use super::layout::Layout;
 use super::loans::{HEAD, LONG, Loans};
-use super::split::{AHEAD, Burst, Cursor, Entry, HEADER, Ring};
+use super::split::{AHEAD, Burst, Cursor, Entry, HEADER, Ring, Taken};
 use crate::feature;
 use crate::guest::Received;
 use crate::memory::{LINE, Part};
@@ -20,7 +20,8 @@ const _: () = assert!(cfg!(target_endian = "little"));
 
 impl<L: Layout> Ring<L> {
     /// Takes up to `max` packets off the ring and appends them to `out`. After invalid data the ring is not read again. With
-    /// `loans`, of which none may be out, long packets may keep their tails: then the guest gets its buffers back by [`Ring::publish_lent`].
+    /// `loans`, of which none may be out, long packets may keep their tails, and a ring that is noted in an inflight area holds its
+    /// buffers: then the guest gets them back by [`Ring::publish_lent`].
     #[inline(never)]
     pub fn receive(
         &mut self,
@@ -34,12 +35,19 @@ impl<L: Layout> Ring<L> {
             return Received::default();
         }
         let mut packets = 0;
+        let holds = loans.is_some() && self.memory.is_noted();
         let loans = loans.filter(|_| self.memory.lends());
-        let mut to = Taken { pool, out, loans };
-        if let Err(invalid) = self.take(max, &mut to, &mut packets) {
+        let held = std::mem::take(&mut self.held);
+        let mut to = To { pool, out, loans, held };
+        let taken = match L::PACKED && holds {
+            true => self.take::<true>(max, &mut to, &mut packets),
+            false => self.take::<false>(max, &mut to, &mut packets),
+        };
+        if let Err(invalid) = taken {
             self.invalid = Some(invalid);
         }
-        let lent = to.loans.is_some_and(|loans| !loans.is_empty());
+        let lent = holds && packets > 0 || to.loans.is_some_and(|loans| !loans.is_empty());
+        self.held = to.held;
         let interrupts = match packets {
             0 => self.publish_late(),
             _ if lent => {
@@ -51,8 +59,15 @@ impl<L: Layout> Ring<L> {
         Received { packets, refused: packets - (out.len() - before), interrupts, lent }
     }
 
-    /// `packets` counts those that were taken.
-    fn take(&mut self, max: usize, to: &mut Taken<'_>, packets: &mut usize) -> Result<(), InvalidRing> {
+    /// `packets` counts those that were taken. `HOLDS`: buffers of a packed ring are held; those of a split ring are in any case as long
+    /// as the index is not written.
+    #[inline(always)]
+    fn take<const HOLDS: bool>(
+        &mut self,
+        max: usize,
+        to: &mut To<'_>,
+        packets: &mut usize,
+    ) -> Result<(), InvalidRing> {
         let max = max.min(RX_BURST) as u16;
         if self.busy {
             // Prefetch the descriptors together with the index. Not while the guest sends nothing: it may be writing them, and the
@@ -70,7 +85,7 @@ impl<L: Layout> Ring<L> {
         let mut taken = Ok(());
         while cursor.left > 0 && taken.is_ok() {
             let before = cursor.left;
-            taken = self.take_burst(&mut cursor, to);
+            taken = self.take_burst::<HOLDS>(&mut cursor, to);
             *packets += usize::from(before - cursor.left);
             if L::PACKED && before == cursor.left {
                 break;
@@ -82,14 +97,16 @@ impl<L: Layout> Ring<L> {
 
     /// Takes the next packets, at most [`RX_BURST`].
     #[inline(always)]
-    fn take_burst(&self, cursor: &mut Cursor, to: &mut Taken<'_>) -> Result<(), InvalidRing> {
+    fn take_burst<const HOLDS: bool>(&self, cursor: &mut Cursor, to: &mut To<'_>) -> Result<(), InvalidRing> {
         let mut burst = Burst::new();
         self.read_burst(cursor, cursor.left, Direction::FromGuest, &mut burst, |_, part| {
             part.prefetch_first(part.len());
         })?;
         let (mut place, mut at) = (cursor.next, 0);
         let mut taken = Ok(());
-        self.memory.begin_used(place, burst.len(), false);
+        if !HOLDS {
+            self.memory.begin_used(place, burst.len(), false);
+        }
         while let Some(entry) = burst.get(at) {
             // Prefetch only one long packet ahead: more would evict each other from the cache.
             let next = burst.whole(at + 1);
@@ -98,16 +115,22 @@ impl<L: Layout> Ring<L> {
             }
             if (HEADER + ETHERNET..=HEADER + DATA_ROOM).contains(&entry.whole.len()) {
                 self.whole_packet(&entry.whole, to);
-                self.memory.put_used(place, entry.head, 0);
+                if HOLDS {
+                    to.held.push(Taken { place, id: entry.head, slots: 1 });
+                } else {
+                    self.memory.put_used(place, entry.head, 0);
+                }
                 place = self.memory.after(place, 1);
             } else {
                 match self.packet(place, entry, &mut cursor.hint, to) {
                     Ok((frame, chain)) => {
                         to.out.extend(frame);
-                        if chain.slots > 1 {
-                            self.memory.begin_used(place, chain.slots, true);
+                        let taken = Taken { place, id: chain.id, slots: chain.slots };
+                        if HOLDS {
+                            to.held.push(taken);
+                        } else {
+                            self.give_back(taken);
                         }
-                        self.memory.put_used(place, chain.id, 0);
                         place = self.memory.after(place, chain.slots);
                     }
                     Err(invalid) => {
@@ -122,9 +145,36 @@ impl<L: Layout> Ring<L> {
         taken
     }
 
+    /// Gives one buffer back; `begin_used` was called for those of one descriptor.
+    #[inline(always)]
+    fn give_back(&self, Taken { place, id, slots }: Taken) {
+        if slots > 1 {
+            self.memory.begin_used(place, slots, true);
+        }
+        self.memory.put_used(place, id, 0);
+    }
+
+    /// Gives the buffers back that are held. The guest is interrupted later, by [`Ring::show_lent`].
+    pub fn release(&mut self) {
+        let mut held = std::mem::take(&mut self.held);
+        let mut rest = &held[..];
+        while let Some(first) = rest.first() {
+            let n = rest.iter().take_while(|taken| taken.slots == 1).count();
+            if n > 0 {
+                self.memory.begin_used(first.place, n as u16, false);
+            }
+            let (group, others) = rest.split_at(n.max(1));
+            group.iter().for_each(|taken| self.give_back(*taken));
+            rest = others;
+        }
+        held.clear();
+        self.held = held;
+        self.memory.publish(self.next);
+    }
+
     /// Appends the packet in one buffer, whose length was checked. Drops it if it requests an offload that was not negotiated.
     #[inline(always)]
-    fn whole_packet(&self, part: &Part<'_>, to: &mut Taken<'_>) {
+    fn whole_packet(&self, part: &Part<'_>, to: &mut To<'_>) {
         let Some((first, last)) = part.read_header() else { return };
         let Some(frame) = to.pool.alloc_in(part.len() - HEADER, to.out) else { return };
         if part.len() > 2 * LINE {
@@ -166,7 +216,7 @@ impl<L: Layout> Ring<L> {
         place: u16,
         entry: Entry<'_, '_>,
         hint: &mut usize,
-        to: &mut Taken<'_>,
+        to: &mut To<'_>,
     ) -> Result<(Option<Frame>, Chain), InvalidRing> {
         let mut parts = Parts::new();
         let first = (entry.head, *entry.first);
@@ -236,13 +286,14 @@ impl<L: Layout> Ring<L> {
 }
 
 /// Where received packets go.
-struct Taken<'a> {
+struct To<'a> {
     pool: &'a mut FramePool,
     out: &'a mut FrameBatch,
     loans: Option<&'a mut Loans>,
+    held: Vec<Taken>,
 }
 
-impl Taken<'_> {
+impl To<'_> {
     /// Prefetches what follows the first two cache lines of a packet, as far as it is copied now.
     #[inline]
     fn prefetch_rest(&self, packet: &Part<'_>) {

@@ -105,6 +105,14 @@ pub(crate) struct Start {
     pub region: Option<Region>,
 }
 
+/// A buffer that was taken off a packed ring: its place, its number, and how many descriptors it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub place: u16,
+    pub id: u16,
+    pub slots: u16,
+}
+
 /// Position of a burst in the ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
@@ -146,8 +154,10 @@ pub(crate) struct Ring<L> {
     /// End of the entries that the guest sees as used. Entries from here to `next` wait to be
     /// [published](super::publish_used).
     pub published: u16,
-    /// Packets of the last burst are lent, so its entries must wait.
+    /// Packets of the last burst are lent, or held, so its entries must wait.
     pub lent: bool,
+    /// Buffers of a packed ring that are held.
+    pub held: Vec<Taken>,
     /// The guest does not want to be interrupted, as far as is known.
     pub is_polling: bool,
     /// Bursts since the last one that found packets, up to a limit.
@@ -193,6 +203,7 @@ impl<L: Layout> Ring<L> {
             busy: false,
             published: next,
             lent: false,
+            held: Vec::new(),
             is_polling: false,
             empty: 0,
             invalid: old.and_then(|old| old.invalid),

@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 use std::sync::Arc;
 
+mod held;
+
 const USER: u64 = 1 << 40;
 const MEMORY: u64 = 4 << 20;
 const AVAILABLE: u64 = 0x4000;

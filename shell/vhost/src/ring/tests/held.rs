@@ -1,0 +1,169 @@
+//! A switch that is killed between the receipt of a burst and its end: the buffers of the sender, which has an inflight area, are held until
+//! the receiver gets the packets.
+
+use super::*;
+use crate::ring::inflight::Area;
+use packet::held::{self, Held};
+use std::panic::resume_unwind;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const SIZE: u16 = 32;
+
+/// When the switch is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kill {
+    Never,
+    Received,
+    /// Some packets are in the receiver's buffers.
+    Copied,
+    /// All packets are there; the sender has its buffers, but the receiver does not know of the packets.
+    Released,
+    Sent,
+    Shown,
+}
+
+impl Kill {
+    fn at(self, now: Kill) {
+        if self == now {
+            resume_unwind(Box::new("killed"));
+        }
+    }
+}
+
+/// The guest that sends.
+struct Sender<D: Driver> {
+    guest: Mutex<Guest<D>>,
+    kill: Mutex<Kill>,
+}
+
+impl<D: Driver> Sender<D> {
+    fn guest(&self) -> MutexGuard<'_, Guest<D>> {
+        self.guest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kill(&self) -> MutexGuard<'_, Kill> {
+        self.kill.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D: Driver> Held for Sender<D> {
+    fn release(&self) {
+        self.guest().ring.release();
+        let kill = *self.kill();
+        kill.at(Kill::Released);
+    }
+}
+
+fn area(packed: bool) -> Arc<Area> {
+    let wanted = [&[0; 16][..], &1u16.to_ne_bytes(), &SIZE.to_ne_bytes()].concat();
+    Arc::new(Area::create(&wanted, packed).unwrap().0)
+}
+
+/// A switch that finds the ring by the area.
+fn start<D: Driver>(guest: &mut Guest<D>, area: &Arc<Area>) {
+    let start = Start { base: Some(7), region: area.region(0, SIZE, D::Format::PACKED) };
+    let ring = Ring::new(&guest.memory.0, addresses(), SIZE, feature::VERSION_1, start, None);
+    guest.ring = ring.unwrap().unwrap();
+}
+
+/// One iteration of a worker.
+fn iteration<S, R>(from: &Arc<Sender<S>>, to: &mut Guest<R>)
+where
+    S: Driver + Send + 'static,
+    S::Format: Send,
+    R: Driver,
+{
+    let kill = *from.kill();
+    let (mut pool, mut out, mut loans) = (FramePool::new(64), Vec::new(), Loans::new());
+    let got = from.guest().ring.receive(64, &mut pool, &mut out, Some(&mut loans));
+    assert_eq!((got.lent, got.packets > 0, got.refused), (true, true, 0));
+    held::hold(Arc::clone(from) as Arc<dyn Held>);
+    assert!(from.guest().collect().is_empty(), "buffers are held");
+    kill.at(Kill::Received);
+    let items: Vec<_> = out.iter().map(Item::of).collect();
+    let mut copied = 0;
+    let filled = to.ring.fill(&items, |_, _| {
+        copied += 1;
+        if copied == 5 {
+            kill.at(Kill::Copied);
+        }
+    });
+    assert_eq!(filled.handled, items.len());
+    kill.at(Kill::Sent);
+    held::release();
+    from.guest().ring.show_lent();
+    kill.at(Kill::Shown);
+}
+
+/// The packets of one burst that arrive although the switch is killed, by their first bytes.
+fn arrive<S, R>(seed: u64, kill: Kill) -> (Vec<u8>, u8)
+where
+    S: Driver + Send + 'static,
+    S::Format: Send,
+    R: Driver + Send,
+    R::Format: Send,
+{
+    let mut dice = fastrand::Rng::with_seed(seed);
+    let areas = [S::Format::PACKED, R::Format::PACKED].map(area);
+    let from = Arc::new(Sender {
+        guest: Mutex::new(Guest::<S>::new(SIZE, feature::VERSION_1)),
+        kill: Mutex::new(kill),
+    });
+    let mut to = Guest::<R>::new(SIZE, feature::VERSION_1);
+    let mut sent = 0;
+    // The bursts of one seed begin at different places of the rings.
+    for kill in [Kill::Never, kill, Kill::Never] {
+        while to.offer(&[2048], true, false).is_some() {}
+        for _ in 0..dice.usize(6..10) {
+            let len = dice.choice([60, 300, 1500]).unwrap();
+            let lens = if dice.bool() { cut(&mut dice, HEADER + len) } else { vec![(HEADER + len) as u32] };
+            let mut guest = from.guest();
+            if let Some(buffers) = guest.offer(&lens, false, false) {
+                guest.write(&buffers, &[vec![0; HEADER], vec![sent; len]].concat());
+                sent += 1;
+            }
+        }
+        *from.kill() = kill;
+        start(&mut from.guest(), &areas[0]);
+        start(&mut to, &areas[1]);
+        // A thread has a list of its own of what is held, as a process has.
+        let ended = std::thread::scope(|scope| scope.spawn(|| iteration(&from, &mut to)).join());
+        assert_eq!(ended.is_err(), kill != Kill::Never);
+        from.guest().collect();
+    }
+    assert!(from.guest().offered.is_empty(), "all buffers are back");
+    let got: Vec<_> = to.collect();
+    let got = got.iter().map(|(buffers, len)| {
+        let packet = to.read(buffers, *len as usize)[HEADER..].to_vec();
+        assert!(packet.iter().all(|byte| *byte == packet[0]));
+        packet[0]
+    });
+    (got.collect(), sent)
+}
+
+/// Packets are lost only if the switch is killed between the release and the store that shows the packets to the receiver; none comes twice.
+#[test]
+fn packets_of_a_burst_arrive_once() {
+    fn all<S, R>()
+    where
+        S: Driver + Send + 'static,
+        S::Format: Send,
+        R: Driver + Send,
+        R::Format: Send,
+    {
+        for seed in 0..40 {
+            for kill in [Kill::Received, Kill::Copied, Kill::Sent, Kill::Shown] {
+                let (got, sent) = arrive::<S, R>(seed, kill);
+                assert_eq!(got, (0..sent).collect::<Vec<_>>(), "{seed} {kill:?}");
+            }
+            let (got, sent) = arrive::<S, R>(seed, Kill::Released);
+            let lost: Vec<_> = (0..sent).filter(|n| !got.contains(n)).collect();
+            assert!(got.is_sorted_by(|a, b| a < b) && !lost.is_empty(), "{seed}");
+            assert_eq!(lost.len(), usize::from(lost[lost.len() - 1] - lost[0]) + 1, "one burst");
+        }
+    }
+    all::<SplitDriver, SplitDriver>();
+    all::<SplitDriver, PackedDriver>();
+    all::<PackedDriver, SplitDriver>();
+    all::<PackedDriver, PackedDriver>();
+}
