@@ -1,5 +1,6 @@
 //! Receive: a burst of one rx queue becomes a batch.
 
+use super::transmit;
 use crate::engine::Engine;
 use crate::last_drop::DropPort;
 use crate::packet::Meta;
@@ -9,6 +10,7 @@ use crate::ports::{Port, SHORTEST};
 use crate::rxq::{MemberCount, Rxq};
 use crate::tally::Event;
 use dpif::DropReason;
+use packet::held;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +18,10 @@ use std::sync::atomic::Ordering;
 /// Fills the engine's batch; returns the number of packets that the queue delivered.
 #[inline(always)]
 pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
+    if held::any() {
+        // A release is one for all senders. So the packets of one are sent before there are packets of another.
+        transmit::end_iteration(engine, None);
+    }
     let frames = &mut engine.batch.frames;
     let result = rxq.queue.rx(&mut engine.pool, frames, RX_BURST);
     let in_port = result.port.map_or(rxq.port.0, NonZeroU32::get);

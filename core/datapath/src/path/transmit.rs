@@ -17,10 +17,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Cycles, Millis, WorkerId};
 
-/// Ends an iteration: sends the bursts that have waited long enough.
+/// Ends an iteration: sends the bursts that have waited long enough, and all while buffers are held.
 #[inline]
 pub(crate) fn end_iteration(engine: &mut Engine, at: Option<Cycles>) {
-    if !engine.waiting.is_empty() && engine.hold.is_over(at) {
+    if !engine.waiting.is_empty() && (engine.hold.is_over(at) || held::any()) {
         flush(engine);
     }
 }

@@ -4,7 +4,7 @@ use super::InvalidRing;
 use super::chain::{Direction, Parts};
 use super::layout::Layout;
 use super::loans::{GUEST, prefetch_tail, write_tail};
-use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Ring};
+use super::split::{AHEAD, BURST, Burst, Cursor, HEADER, Hidden, Ring};
 use crate::feature;
 use crate::memory::{LINE, Part};
 use arrayvec::ArrayVec;
@@ -134,20 +134,31 @@ impl<L: Layout> Ring<L> {
         if self.invalid.is_some() {
             return filled;
         }
-        if let Err(invalid) = self.put_all(items, &mut filled, &mut sent) {
+        let mut hidden = Hidden { place: self.next, used: None };
+        // A packed ring shows its packets one by one. If buffers are held, all packets are shown at once. That a ring that is not noted
+        // cannot do: after a kill, descriptors would be left that are not in order.
+        let put = match L::PACKED && held::any() && self.memory.is_noted() {
+            true => self.put_all::<P, true>(items, &mut hidden, &mut filled, &mut sent),
+            false => self.put_all::<P, false>(items, &mut hidden, &mut filled, &mut sent),
+        };
+        if let Err(invalid) = put {
             self.invalid = Some(invalid);
         }
         if filled.handled > filled.too_long {
             held::release();
+            if let Some((id, len)) = hidden.used {
+                self.memory.put_used(hidden.place, id, len);
+            }
             filled.interrupts = self.publish_all();
         }
         filled
     }
 
     #[inline(always)]
-    fn put_all<P: Packet>(
+    fn put_all<P: Packet, const HIDES: bool>(
         &mut self,
         items: &[P],
+        hidden: &mut Hidden,
         filled: &mut Filled,
         sent: &mut impl FnMut(&[u8], usize),
     ) -> Result<(), InvalidRing> {
@@ -157,7 +168,13 @@ impl<L: Layout> Ring<L> {
                 break;
             }
             let (before, mut cursor) = (filled.handled, self.cursor(left));
-            let put = self.put_burst(items, &mut cursor, filled, sent);
+            if HIDES {
+                cursor.hidden = *hidden;
+            }
+            let put = self.put_burst::<P, HIDES>(items, &mut cursor, filled, sent);
+            if HIDES {
+                *hidden = cursor.hidden;
+            }
             self.end(&cursor);
             self.set_known(&cursor);
             put?;
@@ -172,7 +189,7 @@ impl<L: Layout> Ring<L> {
 
     /// Puts packets, at most [`BURST`], into the chains that the guest offers.
     #[inline(always)]
-    fn put_burst<P: Packet>(
+    fn put_burst<P: Packet, const HIDES: bool>(
         &self,
         items: &[P],
         cursor: &mut Cursor,
@@ -203,23 +220,42 @@ impl<L: Layout> Ring<L> {
             sent(bytes, item.len());
         }
         let mut place = cursor.next;
-        if L::PACKED {
-            held::release();
-        }
-        self.memory.begin_used(place, ready as u16, false);
+        self.begin_used::<HIDES>(cursor, (place, ready as u16), false);
         for (at, item) in first.iter().enumerate() {
             let len = (HEADER + item.len()) as u32;
-            self.memory.put_used(place, burst.head(at), len);
+            self.put_used::<HIDES>(cursor, place, burst.head(at), len);
             place = self.memory.after(place, 1);
         }
         filled.handled += ready;
-        self.put_others(rest, (place, ready), &burst, cursor, filled, sent)
+        self.put_others::<P, HIDES>(rest, (place, ready), &burst, cursor, filled, sent)
+    }
+
+    /// To be called before packets are put into buffers of `n` descriptors from `place` on. See [`Layout::begin_used`].
+    #[inline(always)]
+    fn begin_used<const HIDES: bool>(&self, cursor: &Cursor, (place, n): (u16, u16), together: bool) {
+        if HIDES {
+            return self.memory.begin_hidden(cursor.hidden.place, place, n);
+        }
+        if L::PACKED {
+            held::release();
+        }
+        self.memory.begin_used(place, n, together);
+    }
+
+    /// Gives a buffer with a packet back; `HIDES`: all but the first one of the call, which would show them.
+    #[inline(always)]
+    fn put_used<const HIDES: bool>(&self, cursor: &mut Cursor, place: u16, id: u16, len: u32) {
+        if HIDES && place == cursor.hidden.place {
+            cursor.hidden.used = Some((id, len));
+        } else {
+            self.memory.put_used(place, id, len);
+        }
     }
 
     /// Puts the rest of a burst, whose first packet does not fit one buffer. `at`: number of entries of `burst` that are used;
     /// `place`: the place after them.
     #[inline(never)]
-    fn put_others<P: Packet>(
+    fn put_others<P: Packet, const HIDES: bool>(
         &self,
         items: &[P],
         (mut place, mut at): (u16, usize),
@@ -230,7 +266,7 @@ impl<L: Layout> Ring<L> {
     ) -> Result<(), InvalidRing> {
         let mut outcome = Ok(Outcome::Sent);
         for item in items {
-            outcome = self.put(item, (&mut place, &mut at), cursor, burst);
+            outcome = self.put::<P, HIDES>(item, (&mut place, &mut at), cursor, burst);
             match outcome {
                 Ok(Outcome::Sent) => sent(item.head(), item.len()),
                 Ok(Outcome::TooLong) => filled.too_long += 1,
@@ -249,7 +285,7 @@ impl<L: Layout> Ring<L> {
     /// packet. So the index is read again before the ring counts as full. Otherwise a long packet could not be sent until short packets
     /// had used the known chains.
     #[inline(never)]
-    fn put<P: Packet>(
+    fn put<P: Packet, const HIDES: bool>(
         &self,
         item: &P,
         (place, at): (&mut u16, &mut usize),
@@ -310,13 +346,10 @@ impl<L: Layout> Ring<L> {
             *len = rest.min(*len);
             rest -= *len;
         }
-        if L::PACKED {
-            held::release();
-        }
         // A guest that sees the first buffer of a packet expects the others.
-        self.memory.begin_used(*place, slots, true);
+        self.begin_used::<HIDES>(cursor, (*place, slots), true);
         for (place, id, len) in taken.iter().rev() {
-            self.memory.put_used(*place, *id, *len);
+            self.put_used::<HIDES>(cursor, *place, *id, *len);
         }
         (*place, *at) = (end, *at + taken.len());
         cursor.hint = hint;

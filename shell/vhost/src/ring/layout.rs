@@ -74,6 +74,10 @@ pub(crate) trait Layout: Debug + Sized {
     /// back last, and with it all others.
     fn begin_used(&self, place: u16, n: u16, together: bool);
 
+    /// As [`Layout::begin_used`], for buffers that are shown to the guest by that at `first`, which is given back last of all: those from
+    /// `first` to `place`, and `n` descriptors from there on.
+    fn begin_hidden(&self, _first: u16, _place: u16, _n: u16) {}
+
     /// Gives the buffer `id` at `place` back. The guest sees it after [`Layout::publish`] at the latest.
     fn put_used(&self, place: u16, id: u16, len: u32);
 

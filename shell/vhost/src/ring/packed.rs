@@ -282,6 +282,17 @@ impl Layout for Packed {
         }
     }
 
+    fn begin_hidden(&self, first: u16, place: u16, n: u16) {
+        let Some(region) = &self.region else { return };
+        for n in 0..n {
+            let (at, _) = self.slot(place, n);
+            region.save(at, self.last_word(at).load(Ordering::Relaxed));
+        }
+        let after = self.after(place, n);
+        let together = self.distance(first, after) as u16;
+        region.set_places(Places { before: first, after, together });
+    }
+
     #[inline(always)]
     fn put_used(&self, place: u16, id: u16, len: u32) {
         let (at, wrap) = self.slot(place, 0);

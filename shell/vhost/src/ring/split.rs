@@ -120,6 +120,15 @@ pub(crate) struct Cursor {
     /// Entries from `next` on that the burst may use, if they are offered.
     pub left: u16,
     pub hint: usize,
+    pub hidden: Hidden,
+}
+
+/// The buffer of a packed ring by which all packets of a call are shown to the guest at once: its place, and its number and length
+/// if it has a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hidden {
+    pub place: u16,
+    pub used: Option<(u16, u32)>,
 }
 
 impl Cursor {
@@ -295,7 +304,8 @@ impl<L: Layout> Ring<L> {
     /// The beginning of a burst that may use `left` entries.
     #[inline]
     pub fn cursor(&self, left: u16) -> Cursor {
-        Cursor { next: self.next, left, hint: self.hint }
+        let hidden = Hidden { place: self.next, used: None };
+        Cursor { next: self.next, left, hint: self.hint, hidden }
     }
 
     /// Stores the position at the end of a burst, also of one that invalid data ended.
