@@ -154,7 +154,7 @@ impl<L: Layout> Ring<L> {
         self.memory.put_used(place, id, 0);
     }
 
-    /// Gives the buffers back that are held. The guest is interrupted later, by [`Ring::show_lent`].
+    /// Gives the buffers back that are held. The guest is interrupted later, by [`Ring::publish_lent`].
     pub fn release(&mut self) {
         let mut held = std::mem::take(&mut self.held);
         let mut rest = &held[..];

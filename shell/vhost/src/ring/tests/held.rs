@@ -95,7 +95,7 @@ where
     assert_eq!(filled.handled, items.len());
     kill.at(Kill::Sent);
     held::release();
-    from.guest().ring.show_lent();
+    from.guest().ring.publish_lent();
     kill.at(Kill::Shown);
 }
 
