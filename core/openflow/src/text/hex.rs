@@ -1,6 +1,11 @@
-//! Bytes as hexadecimal text.
+//! Bytes and numbers as hexadecimal text.
 
 use std::fmt::Write;
+
+/// A number; 0 has no `0x` prefix.
+pub(super) fn hex(v: u128) -> String {
+    if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
+}
 
 /// Prints sixteen bytes a line, with offsets; `ascii` adds the printable characters.
 pub fn hex_dump(bytes: &[u8], ascii: bool) -> String {

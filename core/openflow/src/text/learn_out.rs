@@ -1,5 +1,6 @@
 //! Prints `learn(…)`.
 
+use super::hex::hex;
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
 use crate::flow_mod::FlowMod;
 use flow::Subfield;
@@ -46,9 +47,9 @@ fn spec_text(s: &LearnSpec, names: &dyn NameMap) -> String {
         (LearnTarget::Match(dst), LearnSource::Value(value)) if is_whole(dst) => {
             format!("{}={}", dst.field.info().name, dst.field.format(*value, None, names))
         }
-        (LearnTarget::Match(dst), LearnSource::Value(value)) => format!("{dst}={value:#x}"),
+        (LearnTarget::Match(dst), LearnSource::Value(value)) => format!("{dst}={}", hex(*value)),
         (LearnTarget::Load(dst), LearnSource::Field(src)) => format!("load:{src}->{dst}"),
-        (LearnTarget::Load(dst), LearnSource::Value(value)) => format!("load:{value:#x}->{dst}"),
+        (LearnTarget::Load(dst), LearnSource::Value(value)) => format!("load:{}->{dst}", hex(*value)),
         (LearnTarget::Output, LearnSource::Field(src)) => format!("output:{src}"),
         (LearnTarget::Output, LearnSource::Value(value)) => format!("output:{value:#x}"),
     }

@@ -47,6 +47,7 @@ pub use session_in::{parse_ct_flush, parse_tlv_maps};
 pub use session_out::ct_flush_text;
 pub use session_out::{frag_mode_from_name, frag_mode_name};
 pub use table_out::TablesText;
+pub use type_name::request_name;
 
 pub use flow::text::{NameMap, NoNames, TextError};
 

@@ -31,6 +31,7 @@ fn actions_survive_parsing_and_printing() {
         "resubmit(3,7,ct)",
         "learn(table=1,packet_type=packet_type=(1,2))",
         "learn(table=1,packet_type=eth)",
+        "learn(table=1,NXM_OF_VLAN_TCI[0..11]=0,load:0->NXM_OF_VLAN_TCI[])",
         "learn(table=1,idle_timeout=10,NXM_OF_VLAN_TCI[0..11],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],output:NXM_OF_IN_PORT[])",
         "conjunction(1,1/2)",
         "multipath(eth_src,50,modulo_n,1,0,NXM_NX_REG0[])",
@@ -113,4 +114,18 @@ proptest! {
         let text = format!("{}output:1{}", "clone(".repeat(depth), ")".repeat(depth));
         prop_assert_eq!(parse_actions(&text, &NoNames).is_ok(), depth <= DEPTH_MAX);
     }
+}
+
+#[test]
+fn requests_have_names_also_if_they_are_cut_short() {
+    let name = |bytes: &[u8]| request_name(bytes);
+    assert_eq!(name(&[4, 14, 0, 8, 0, 0, 0, 1]).as_deref(), Some("OFPT_FLOW_MOD"));
+    assert_eq!(
+        name(&[1, 4, 0, 16, 0, 0, 0, 1, 0, 0, 0x23, 0x20, 0, 0, 0, 13]).as_deref(),
+        Some("NXT_FLOW_MOD")
+    );
+    assert_eq!(name(&[4, 18, 0, 16, 0, 0, 0, 1, 0, 1]).as_deref(), Some("OFPST_FLOW request"));
+    assert_eq!(name(&[4, 18, 0, 16, 0, 0, 0, 1]), None);
+    assert_eq!(name(&[9, 14]), None);
+    assert_eq!(name(&[]), None);
 }

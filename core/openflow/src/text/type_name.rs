@@ -82,6 +82,11 @@ const NICIRA: [(u32, &str); 16] = [
     (31, "GROUP_MOD"),
 ];
 
+/// The name of the type of a message, of which the first bytes are enough; `None`: unknown.
+pub fn request_name(bytes: &[u8]) -> Option<String> {
+    type_name(bytes, Version::from_wire(*bytes.first()?)?)
+}
+
 /// The name of the message's type; `None`: unknown.
 pub(super) fn type_name(bytes: &[u8], version: Version) -> Option<String> {
     let kind = usize::from(*bytes.get(1)?);

@@ -85,6 +85,12 @@ fn buckets(r: &mut Reader, cx: Context, group: GroupType) -> Result<Vec<Bucket>,
             false => bucket_11(r, cx, list.len() as u32)?,
         });
     }
+    let mut ids: Vec<u32> = list.iter().map(|b| b.id).collect();
+    ids.sort_unstable();
+    let is_known = ids.windows(2).any(|two| two[0] == two[1]);
+    if is_known || ids.last().is_some_and(|id| *id > BUCKET_MAX) {
+        return Err(OfError::GmfcBadBucket);
+    }
     Ok(list)
 }
 
@@ -113,7 +119,9 @@ fn put_bucket(out: &mut Vec<u8>, b: &Bucket, group: GroupType, version: Version)
     out.set16(start, len as u16);
 }
 
-fn selection(r: &mut Reader) -> Result<Selection, OfError> {
+/// Decodes how a select group selects a bucket; commands that change single buckets cannot say it.
+fn selection(r: &mut Reader, group: GroupType, command: GroupCommand) -> Result<Selection, OfError> {
+    let sets = matches!(command, GroupCommand::Add | GroupCommand::Modify | GroupCommand::AddOrModify);
     let mut s = Selection::default();
     while !r.is_empty() {
         let (kind, mut p) = property::pull(r)?;
@@ -123,8 +131,19 @@ fn selection(r: &mut Reader) -> Result<Selection, OfError> {
         if !matches!(p.u32()?, NTR_VENDOR | NTR_OLD) || p.u32()? != SELECTION_METHOD {
             return Err(OfError::BpcBadExperimenter);
         }
+        if group != GroupType::Select || !sets {
+            return Err(OfError::BpcBadValue);
+        }
         p.skip(4)?;
         (s.method, s.param) = (p.text(16)?, p.u64()?);
+        let takes_fields = match s.method.as_str() {
+            "hash" => true,
+            "dp_hash" => false,
+            _ => return Err(OfError::BpcBadValue),
+        };
+        if !takes_fields && !p.is_empty() {
+            return Err(OfError::BpcBadValue);
+        }
         while !p.is_empty() {
             let (field, mask, _) = nxm::number_entry(&mut p, false)?;
             s.fields.push((field, mask));
@@ -149,6 +168,18 @@ fn put_selection(out: &mut Vec<u8>, s: &Selection) {
     property::put(out, EXPERIMENTER, &body);
 }
 
+/// Only commands that insert or remove buckets can name one (OpenFlow 1.5.1 7.3.4.3).
+fn check_command_bucket(gm: &GroupMod) -> Result<(), OfError> {
+    let bucket = gm.command_bucket;
+    let one = bucket <= BUCKET_MAX || bucket == BUCKET_FIRST || bucket == BUCKET_LAST;
+    let is_valid = match gm.command {
+        GroupCommand::InsertBucket => one,
+        GroupCommand::RemoveBucket => one || bucket == BUCKET_ALL,
+        _ => bucket == BUCKET_ALL,
+    };
+    if is_valid { Ok(()) } else { Err(OfError::GmfcBadBucket) }
+}
+
 pub(super) fn decode_mod(r: &mut Reader, cx: Context) -> Result<GroupMod, OfError> {
     let new = is_15(cx.version);
     let raw = r.u16()?;
@@ -160,6 +191,7 @@ pub(super) fn decode_mod(r: &mut Reader, cx: Context) -> Result<GroupMod, OfErro
         let len = usize::from(r.u16()?);
         r.skip(2)?;
         gm.command_bucket = r.u32()?;
+        check_command_bucket(&gm)?;
         r.take(len)?
     } else {
         r.take(r.len())?
@@ -168,7 +200,7 @@ pub(super) fn decode_mod(r: &mut Reader, cx: Context) -> Result<GroupMod, OfErro
     gm.kind =
         if gm.command == GroupCommand::Delete { kind(raw_kind).unwrap_or_default() } else { kind(raw_kind)? };
     gm.buckets = buckets(&mut Reader::new(bytes, OfError::GmfcBadBucket), cx, gm.kind)?;
-    gm.selection = selection(r)?;
+    gm.selection = selection(r, gm.kind, gm.command)?;
     let reserved = gm.group > GROUP_MAX && !(gm.group == GROUP_ALL && deletes);
     if reserved {
         return Err(OfError::GmfcInvalidGroup);
@@ -201,7 +233,7 @@ pub(super) fn decode_desc(r: &mut Reader, cx: Context) -> Result<GroupDesc, OfEr
         let len = usize::from(r.u16()?);
         r.skip(6)?;
         body = r.sub(len)?;
-        g.selection = selection(&mut r)?;
+        g.selection = selection(&mut r, g.kind, GroupCommand::Add)?;
     }
     g.buckets = buckets(&mut body, cx, kind)?;
     Ok(g)

@@ -154,6 +154,9 @@ mod w11 {
     pub const MPLS_TC: u32 = 1 << 9;
 }
 
+/// The bits of the type of service that a match has; in 1.1 they stand where they do in the packet, as in 1.0.
+const DSCP: u8 = 0xfc;
+
 /// VLAN number that matches packets with any tag, in 1.1.
 const VID_ANY: u16 = 0xfffe;
 
@@ -195,18 +198,19 @@ fn pull_11(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
         m.set(F::EthType, u128::from(dl_type));
     }
     let (f, k) = (&mut m.flow, &mut m.mask);
-    let (ip, arp) = (dl_type == 0x0800 || dl_type == 0x86dd, dl_type == 0x0806 || dl_type == 0x8035);
+    // IPv6 is not in this version: its fields are ignored (OpenFlow 1.1.0 A.2.3).
+    let (ip, arp) = (dl_type == 0x0800, dl_type == 0x0806 || dl_type == 0x8035);
     let typed = k.dl_type != 0;
     if typed && ip && exact(w11::NW_TOS) {
-        if tos & !0x3f != 0 {
+        if tos & !DSCP != 0 {
             return Err(OfError::BmcBadValue);
         }
-        (f.nw_tos, k.nw_tos) = (tos << 2, 0xfc);
+        (f.nw_tos, k.nw_tos) = (tos, DSCP);
     }
-    if typed && (ip || arp) && exact(w11::NW_PROTO) {
-        (f.nw_proto, k.nw_proto) = (proto, u8::MAX);
-    }
-    if typed && (dl_type == 0x0800 || arp) {
+    if typed && (ip || arp) {
+        if exact(w11::NW_PROTO) {
+            (f.nw_proto, k.nw_proto) = (proto, u8::MAX);
+        }
         (f.nw_src, k.nw_src) = (nw_src & !nw_src_wild, !nw_src_wild);
         (f.nw_dst, k.nw_dst) = (nw_dst & !nw_dst_wild, !nw_dst_wild);
     }
@@ -249,13 +253,13 @@ fn vlan_11(m: &mut Match, vid: u16, pcp: Option<u8>) -> Result<(), OfError> {
 
 fn ports_11(m: &mut Match, wild: u32, ports: (u16, u16)) -> Result<(), OfError> {
     let (src, dst) = (wild & w11::TP_SRC == 0, wild & w11::TP_DST == 0);
-    match (m.flow.nw_proto, m.flow.dl_type) {
-        (1, 0x0800) | (58, 0x86dd) => {
+    match m.flow.nw_proto {
+        1 => {
             if src && ports.0 > 255 || dst && ports.1 > 255 {
                 return Err(OfError::BmcBadField);
             }
         }
-        (6 | 17 | 132, _) => {}
+        6 | 17 | 132 => {}
         // The standard says to ignore them (OpenFlow 1.1.0 A.2.3).
         _ => return Ok(()),
     }
@@ -275,7 +279,7 @@ fn put_11(out: &mut Vec<u8>, m: &Match) {
     let (tci, tci_mask) = (f.vlans[0].tci, k.vlans[0].tci);
     let mut wild = bit(k.in_port == 0, w11::IN_PORT)
         | bit(k.dl_type == 0, w11::DL_TYPE)
-        | bit(k.nw_tos & 0xfc == 0, w11::NW_TOS)
+        | bit(k.nw_tos & DSCP == 0, w11::NW_TOS)
         | bit(k.nw_proto == 0, w11::NW_PROTO)
         | bit(k.tp_src == 0, w11::TP_SRC)
         | bit(k.tp_dst == 0, w11::TP_DST);
@@ -283,9 +287,9 @@ fn put_11(out: &mut Vec<u8>, m: &Match) {
     let (tc, tc_mask) = m.get(F::MplsTc);
     wild |= bit(label_mask == 0, w11::MPLS_LABEL) | bit(tc_mask == 0, w11::MPLS_TC);
     let (mut vid, mut pcp) = (0, 0);
-    if tci_mask & VLAN_CFI == 0 {
+    if tci_mask == 0 {
         wild |= w11::DL_VLAN | w11::DL_VLAN_PCP;
-    } else if tci & VLAN_CFI == 0 {
+    } else if tci_mask & VLAN_CFI != 0 && tci & VLAN_CFI == 0 {
         vid = VID_NONE;
         wild |= w11::DL_VLAN_PCP;
     } else {
@@ -296,7 +300,7 @@ fn put_11(out: &mut Vec<u8>, m: &Match) {
     let wild_mac = |mask: flow::Mac| flow::Mac::from_u64(!mask.to_u64() & 0xffff_ffff_ffff).0;
     out.u16(0).u16(88).u32(OfPort(f.in_port as u16).to_u32()).u32(wild);
     out.bytes(&f.dl_src.0).bytes(&wild_mac(k.dl_src)).bytes(&f.dl_dst.0).bytes(&wild_mac(k.dl_dst));
-    out.u16(vid).u8(pcp).zeros(1).u16(f.dl_type).u8(f.nw_tos >> 2).u8(f.nw_proto);
+    out.u16(vid).u8(pcp).zeros(1).u16(f.dl_type).u8(f.nw_tos & DSCP).u8(f.nw_proto);
     out.u32(f.nw_src).u32(!k.nw_src).u32(f.nw_dst).u32(!k.nw_dst).u16(f.tp_src).u16(f.tp_dst);
     out.u32(label as u32).u8(tc as u8).zeros(3).u64(f.metadata).u64(!k.metadata);
 }
@@ -309,8 +313,8 @@ pub(crate) fn pull(r: &mut Reader, version: Version, m: &mut Match) -> Result<()
         _ => match r.rest().first_chunk::<2>() {
             Some([0, 0]) => pull_11(r, m),
             Some([0, 1]) => nxm::pull_oxm(r, true, m),
-            _ if version == Version::V11 => pull_11(r, m),
-            _ => nxm::pull_oxm(r, true, m),
+            Some(_) => Err(OfError::BmcBadType),
+            None => Err(OfError::BmcBadLen),
         },
     }
 }

@@ -118,6 +118,8 @@ fn number(r: &mut Reader) -> Result<u32, OfError> {
 
 pub(super) fn request(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
     let (kind, more, extended) = header(r, s)?;
+    // Requests of several parts exist since 1.3; before, the flags of a request had no meaning.
+    let more = more && s.version >= Version::V13;
     let v = s.version;
     let body = match kind {
         kind::DESC => Body::DescRequest,

@@ -71,7 +71,9 @@ fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (
         Some(_) => exact & 0xff <= FIELD_BYTES_MAX as u64,
         None => field.info().headers.iter().any(|h| h.bits == exact),
     };
-    if !fits {
+    // A value and a mask of the same length: their sum is even.
+    let is_odd = bits & HAS_MASK != 0 && (bits & 0xff) % 2 != 0;
+    if !fits || is_odd {
         return Err((bad_len, Some(header.payload())));
     }
     Ok(Header { bits, field: Some(field) })
@@ -357,9 +359,16 @@ fn put_matched(out: &mut Vec<u8>, m: &Match, field: FieldId, version: u8) {
     }
     let (value, mask) = m.get(field);
     match field {
+        // Open vSwitch compares the mask of these fields with all bits of the bytes, of which they have few: both bits of
+        // fragments are an entry without a mask, while the only flag of tunnels always has a mask.
+        FieldId::IpFrag if mask & 3 == 3 => put_entry(out, field, version, value & 3, field.ones()),
         FieldId::IpFrag => {
             put_header(out, Subfield::whole(field), version, true);
             out.u8(value as u8 & 3).u8(mask as u8 & 3);
+        }
+        FieldId::TunFlags => {
+            put_header(out, Subfield::whole(field), version, true);
+            out.u16(value as u16).u16(mask as u16);
         }
         _ if field.info().maskable == Maskable::Whole => put_entry(out, field, version, value, field.ones()),
         _ => put_entry(out, field, version, value, mask),

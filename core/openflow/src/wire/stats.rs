@@ -207,7 +207,8 @@ pub(super) fn encode_flow(out: &mut Vec<u8>, s: &FlowStats, version: Version, ni
             out.u8(s.table).zeros(1).u32(s.duration.sec).u32(s.duration.nsec);
             out.u16(s.priority).u16(s.idle_timeout).u16(s.hard_timeout).u16(flags).u16(importance).zeros(2);
             out.u64(s.cookie).u64(s.packets).u64(s.bytes);
-            matching::put(out, &s.matching, version);
+            // Also in 1.1, whose own form has no IPv6 addresses, registers and tunnels; Open vSwitch does the same.
+            nxm::put_oxm(out, &s.matching, version);
         }
     }
     put_instructions(out, &s.actions, &s.matching, version);

@@ -63,9 +63,7 @@ pub(super) fn decode_mod(r: &mut Reader, version: Version) -> Result<TableConfig
         Version::V10 | Version::V11 | Version::V12 => t.miss = miss(config)?,
         Version::V13 => {}
         _ => {
-            if config & !(EVICTION | VACANCY) != 0 {
-                return Err(OfError::TmfcBadConfig);
-            }
+            // As in Open vSwitch, unknown bits are ignored.
             config_14(&mut t, config);
             properties(&mut t, r, true)?;
         }
@@ -276,10 +274,9 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &TableFeatures, version: Ver
     out.u16(0).u8(f.table).u8(command).zeros(4).text(&f.name, 32).u64(f.metadata_match).u64(f.metadata_write);
     out.u32(capabilities).u32(f.max_entries);
     if !f.keeps_properties {
+        // The properties of a table miss could be left out if they equal the others; as Open vSwitch, a switch sends them.
         put_side(out, &f.nonmiss, 0, version);
-        if f.miss != f.nonmiss {
-            put_side(out, &f.miss, 1, version);
-        }
+        put_side(out, &f.miss, 1, version);
         put_fields(out, 8, &f.matching, &f.mask, version);
         put_fields(out, 10, &f.wildcard, &[], version);
     }

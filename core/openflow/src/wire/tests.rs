@@ -4,7 +4,7 @@ use super::*;
 use crate::action::*;
 use crate::error::OfError;
 use crate::flow_mod::{FlowCommand, FlowMod};
-use crate::group::{Bucket, GroupDesc, GroupMod, GroupType};
+use crate::group::{Bucket, GroupDesc, GroupMod, GroupType, Selection};
 use crate::message::{Body, Message, Xid};
 use crate::meter::{MeterBand, MeterConfig};
 use crate::stats::{FlowStats, PortStats};
@@ -77,13 +77,12 @@ fn groups_and_meters_come_back() {
     assert_eq!(round(&m), m);
 }
 
-#[test]
-fn a_long_reply_is_split() {
-    let flow = |n: u16| FlowStats {
+fn flow_stats(matching: Match) -> FlowStats {
+    FlowStats {
         table: 0,
-        matching: Match::CATCHALL,
+        matching,
         cookie: 1,
-        priority: n,
+        priority: 1,
         idle_timeout: 0,
         hard_timeout: 0,
         importance: 0,
@@ -94,7 +93,12 @@ fn a_long_reply_is_split() {
         packets: 0,
         bytes: 0,
         actions: vec![Action::output(OfPort(1))],
-    };
+    }
+}
+
+#[test]
+fn a_long_reply_is_split() {
+    let flow = |n: u16| FlowStats { priority: n, ..flow_stats(Match::CATCHALL) };
     let m = Message::new(Version::V13, Xid(2), Body::FlowStatsReply((0..3000).map(flow).collect()));
     let frames = encode(&m, Dialect::default()).unwrap();
     assert!(frames.len() > 1);
@@ -339,6 +343,152 @@ fn a_priority_of_any_vlan_comes_back_in_1_1() {
     assert_eq!(read(&written), Err(OfError::BmcBadValue));
 }
 
+/// The bits stand where they do in the packet, as Open vSwitch and its tools read and write this field; IPv6 is not in this version.
+#[test]
+fn type_of_service_in_1_1() {
+    let (tos, tos_wild) = (36 + 6, 8 + 3);
+    let read = |bytes: &[u8]| {
+        let mut m = Match::CATCHALL;
+        matching::pull(&mut buf::Reader::new(bytes, OfError::BmcBadLen), Version::V11, &mut m).map(|()| m)
+    };
+    let mut matching = Match::CATCHALL;
+    matching.set(F::EthType, 0x0800);
+    matching.set(F::IpDscp, 32);
+    let mut written = Vec::new();
+    matching::put(&mut written, &matching, Version::V11);
+    assert_eq!((written[tos], written[tos_wild] & 1 << 4), (32, 0));
+    assert_eq!(read(&written).unwrap().get(F::IpDscp), (32, 0xfc));
+    written[tos] = 1;
+    assert_eq!(read(&written), Err(OfError::BmcBadValue));
+    let dl_type = 36 + 4;
+    written[dl_type..dl_type + 2].copy_from_slice(&[0x86, 0xdd]);
+    assert_eq!(read(&written).unwrap().get(F::IpDscp), (0, 0));
+}
+
+/// The bytes that Open vSwitch writes: both bits of fragments are an entry without a mask, tunnel flags always have one.
+#[test]
+fn fields_with_fewer_bits_than_their_bytes() {
+    let entries = |m: &Match| {
+        let mut out = Vec::new();
+        nxm::put_raw(&mut out, m, 0, (0, 0));
+        out
+    };
+    let mut m = Match::CATCHALL;
+    m.set(F::EthType, 0x0800);
+    let ip = entries(&m);
+    m.set_masked(F::IpFrag, 3, 3);
+    assert_eq!(entries(&m)[ip.len()..], [0, 1, 0x34, 1, 3]);
+    m.set_masked(F::IpFrag, 1, 1);
+    assert_eq!(entries(&m)[ip.len()..], [0, 1, 0x35, 2, 1, 1]);
+    let mut m = Match::CATCHALL;
+    m.set(F::TunFlags, 1);
+    assert_eq!(entries(&m), [0, 1, 0xd1, 4, 0, 1, 0, 1]);
+}
+
+#[test]
+fn malformed_matches() {
+    let read = |version, bytes: &[u8]| {
+        let mut m = Match::CATCHALL;
+        matching::pull(&mut buf::Reader::new(bytes, OfError::BmcBadLen), version, &mut m)
+    };
+    let mut source =
+        vec![0, 1, 0, 22, 0x80, 0, 0x0a, 2, 8, 0, 0x80, 0, 0x17, 8, 10, 0, 0, 0, 255, 0, 0, 0, 0, 0];
+    assert_eq!(read(Version::V13, &source), Ok(()));
+    // The length of a value and its mask is odd.
+    (source[3], source[13]) = (23, 9);
+    assert_eq!(read(Version::V13, &source), Err(OfError::BmcBadField));
+    source[1] = 7;
+    for version in [Version::V11, Version::V12, Version::V15] {
+        assert_eq!(read(version, &source), Err(OfError::BmcBadType));
+        assert_eq!(read(version, &[0]), Err(OfError::BmcBadLen));
+    }
+}
+
+#[test]
+fn only_commands_about_buckets_name_one() {
+    let sent = |command, command_bucket| {
+        let gm = GroupMod { command, command_bucket, group: 9, ..GroupMod::default() };
+        let frames =
+            encode(&Message::new(Version::V15, Xid(1), Body::GroupMod(gm)), Dialect::default()).unwrap();
+        decode(&frames[0], Dialect::default()).map(|_| ())
+    };
+    use crate::group::{BUCKET_ALL, BUCKET_FIRST, GroupCommand::*};
+    for (command, bucket) in
+        [(Add, BUCKET_ALL), (InsertBucket, 5), (RemoveBucket, BUCKET_FIRST), (RemoveBucket, BUCKET_ALL)]
+    {
+        assert_eq!(sent(command, bucket), Ok(()), "{command:?} {bucket:#x}");
+    }
+    for (command, bucket) in
+        [(Add, 5), (Delete, BUCKET_FIRST), (InsertBucket, BUCKET_ALL), (RemoveBucket, 0xffff_ff01)]
+    {
+        assert_eq!(sent(command, bucket), Err(OfError::GmfcBadBucket), "{command:?} {bucket:#x}");
+    }
+}
+
+/// A method that the switch does not know would be listed to clients that refuse the list.
+#[test]
+fn selection_methods_and_numbers_of_buckets() {
+    let sent = |kind, method: &str, fields: &[F], ids: &[u32]| {
+        let fields = fields.iter().map(|f| (*f, f.ones())).collect();
+        let selection = Selection { method: method.to_owned(), param: 0, fields };
+        let buckets = ids.iter().map(|id| Bucket { id: *id, ..Bucket::default() }).collect();
+        let gm = GroupMod { group: 9, kind, selection, buckets, ..GroupMod::default() };
+        let frames =
+            encode(&Message::new(Version::V15, Xid(1), Body::GroupMod(gm)), Dialect::default()).unwrap();
+        decode(&frames[0], Dialect::default()).map(|_| ())
+    };
+    let select = GroupType::Select;
+    assert_eq!(sent(select, "hash", &[F::TcpDst], &[0, 1]), Ok(()));
+    assert_eq!(sent(select, "dp_hash", &[], &[0]), Ok(()));
+    assert_eq!(sent(select, "dp_hash", &[F::TcpDst], &[0]), Err(OfError::BpcBadValue));
+    assert_eq!(sent(select, "bogus", &[], &[0]), Err(OfError::BpcBadValue));
+    assert_eq!(sent(GroupType::All, "hash", &[], &[0]), Err(OfError::BpcBadValue));
+    assert_eq!(sent(select, "", &[], &[5, 1, 5]), Err(OfError::GmfcBadBucket));
+    assert_eq!(sent(select, "", &[], &[0xffff_ff01]), Err(OfError::GmfcBadBucket));
+}
+
+#[test]
+fn enqueue_since_1_1() {
+    let actions = vec![Action::Enqueue { port: OfPort(2), queue: 7 }];
+    let fm = FlowMod { actions, ..FlowMod::default() };
+    match round(&Message::new(Version::V13, Xid(1), Body::FlowMod(Box::new(fm)))).body {
+        Body::FlowMod(fm) => {
+            let output = Action::Output { port: OfPort(2), max_len: u16::MAX };
+            assert_eq!(fm.actions, [Action::SetQueue(7), output, Action::PopQueue]);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// 1.1 has no registers and no IPv6 in a match of its own form, so its flow statistics have the form of 1.2.
+#[test]
+fn flow_statistics_of_1_1_have_all_fields() {
+    let mut matching = Match::CATCHALL;
+    for (field, value) in [(F::EthType, 0x86dd), (F::IpProto, 58), (F::Icmpv6Type, 136), (F::Reg3, 7)] {
+        matching.set(field, value);
+    }
+    wire::need(&mut matching);
+    let m = Message::new(Version::V11, Xid(1), Body::FlowStatsReply(vec![flow_stats(matching)]));
+    match round(&m).body {
+        Body::FlowStatsReply(back) => assert_eq!(back[0].matching, matching),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_tunnel_key_is_a_set_field_since_1_2() {
+    let sent = vec![Action::SetTunnel { id: 5, wide: false }];
+    for version in [Version::V11, Version::V12, Version::V15] {
+        let fm = FlowMod { actions: sent.clone(), ..FlowMod::default() };
+        let back = match round(&Message::new(version, Xid(1), Body::FlowMod(Box::new(fm)))).body {
+            Body::FlowMod(fm) => fm.actions,
+            other => panic!("{other:?}"),
+        };
+        let field = vec![Action::SetField { field: F::TunId, value: 5, mask: F::TunId.ones() }];
+        assert_eq!(back, if version == Version::V11 { sent.clone() } else { field }, "{version:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -347,15 +497,23 @@ proptest! {
         let dialect = Dialect { flow_mod_table_id: true, debug_actions: false };
         let mut fm = fm;
         if version == Version::V11 {
-            // Its match has a fixed size: no registers, no IPv6 addresses.
+            // Its match has a fixed size: no registers, nothing of IPv6.
             fm.matching.wildcard(F::Reg3);
-            fm.matching.wildcard(F::Ipv6Src);
+            if fm.matching.flow.dl_type == 0x86dd {
+                [F::Ipv6Src, F::TcpSrc, F::IpProto].into_iter().for_each(|f| fm.matching.wildcard(f));
+            }
             (0..64).filter_map(F::tun_metadata).for_each(|f| fm.matching.wildcard(f));
         }
         if version == Version::V10 {
             // 1.0 has one form of this action only.
             let strip = |a: &mut Action| if let Action::StripVlan { pop } = a { *pop = false };
             fm.actions.iter_mut().for_each(strip);
+        }
+        if version >= Version::V12 {
+            let key = |a: &mut Action| if let Action::SetTunnel { id, .. } = *a {
+                *a = Action::SetField { field: F::TunId, value: id.into(), mask: F::TunId.ones() };
+            };
+            fm.actions.iter_mut().for_each(key);
         }
         if version == Version::V15 {
             // Loads become set-field there.

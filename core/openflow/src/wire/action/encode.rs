@@ -62,7 +62,8 @@ fn put_action(out: &mut Vec<u8>, action: &Action, headers: Headers, version: Ver
         }
         Action::Enqueue { port, queue } => {
             put_action(out, &Action::SetQueue(*queue), headers, version);
-            output(out, *port, 0, false);
+            // Of a packet for a controller all bytes are sent.
+            output(out, *port, u16::MAX, false);
             nicira::put(out, &Action::PopQueue, version, nested);
         }
         Action::SetField { field, value, mask } => set_field(out, *field, (*value, *mask), headers, version),
@@ -105,6 +106,9 @@ fn put_action(out: &mut Vec<u8>, action: &Action, headers: Headers, version: Ver
             o.u8(*ttl);
         }),
         Action::DecMplsTtl if !v10 => standard(out, 16, |_| ()),
+        Action::SetTunnel { id, .. } if version >= Version::V12 => {
+            field_entry(out, F::TunId, (u128::from(*id), F::TunId.ones()), version);
+        }
         Action::PushMpls(t) if !v10 => standard(out, 19, |o| {
             o.u16(*t);
         }),
