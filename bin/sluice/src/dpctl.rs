@@ -30,9 +30,21 @@ const OWN: [Opt; 11] = [
 
 /// Returns whether a command changes nothing.
 fn only_reads(command: &str) -> bool {
-    ["dump-", "show", "get-", "cache-get", "ct-get", "ct-stats", "ct-bkts", "ipf-get", "offload-", "parse-"]
-        .iter()
-        .any(|start| command.starts_with(start))
+    [
+        "dump-",
+        "list-",
+        "show",
+        "get-",
+        "cache-get",
+        "ct-get",
+        "ct-stats",
+        "ct-bkts",
+        "ipf-get",
+        "offload-",
+        "parse-",
+    ]
+    .iter()
+    .any(|start| command.starts_with(start))
 }
 
 /// Runs the tool.

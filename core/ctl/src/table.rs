@@ -92,8 +92,8 @@ commands! {
     DPCTL_ADD_FLOW: c("dpctl/add-flow", "[dp] flow actions", 2, 3).by(SWITCH).help("adds a flow");
     DPCTL_ADD_FLOWS: c("dpctl/add-flows", "[dp] file", 1, 2).by(SWITCH).help("adds the flows in a file");
     DPCTL_ADD_IF: c("dpctl/add-if", "dp iface...", 2, MANY).by(SWITCH).help("adds ports to a datapath");
-    DPCTL_CACHE_GET_SIZE: c("dpctl/cache-get-size", "[dp]", 0, 1).help("prints the sizes of a datapath's caches");
-    DPCTL_CACHE_SET_SIZE: c("dpctl/cache-set-size", "dp cache <size>", 3, 3).help("sets the size of a cache");
+    DPCTL_CACHE_GET_SIZE: c("dpctl/cache-get-size", "[dp]", 0, 1).by(SWITCH).help("prints the sizes of a datapath's caches");
+    DPCTL_CACHE_SET_SIZE: c("dpctl/cache-set-size", "dp cache <size>", 3, 3).by(SWITCH).help("sets the size of a cache");
     DPCTL_CT_BKTS: c("dpctl/ct-bkts", "[dp] [gt=N]", 0, 2).by(SWITCH).help("prints the number of connections per hash bucket");
     DPCTL_CT_DEL_LIMITS: c("dpctl/ct-del-limits", "[dp] [default] [zone=N1[,N2]...]", 1, 3).by(SWITCH).help("removes connection limits of zones");
     DPCTL_CT_DISABLE_TCP_SEQ_CHK: c("dpctl/ct-disable-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("disables the check of TCP sequence numbers");
@@ -122,7 +122,7 @@ commands! {
     DPCTL_IPF_SET_ENABLED: c("dpctl/ipf-set-enabled", "[dp] v4|v6", 1, 2).by(SWITCH).help("enables fragment reassembly");
     DPCTL_IPF_SET_MAX_NFRAGS: c("dpctl/ipf-set-max-nfrags", "[dp] maxfrags", 1, 2).by(SWITCH).help("sets the maximum number of waiting fragments");
     DPCTL_IPF_SET_MIN_FRAG: c("dpctl/ipf-set-min-frag", "[dp] v4|v6 minfragment", 2, 3).by(SWITCH).help("sets the minimum size of a fragment");
-    DPCTL_LIST_COMMANDS: c("dpctl/list-commands", "", 0, MANY).help("lists the commands");
+    DPCTL_LIST_COMMANDS: c("dpctl/list-commands", "", 0, MANY).by(SWITCH).help("lists the commands");
     DPCTL_MOD_FLOW: c("dpctl/mod-flow", "[dp] flow actions", 2, 3).by(SWITCH).help("changes a flow's actions");
     DPCTL_MOD_FLOWS: c("dpctl/mod-flows", "[dp] file", 1, 2).by(SWITCH).help("changes the flows in a file");
     DPCTL_NORMALIZE_ACTIONS: c("dpctl/normalize-actions", "actions", 2, MANY).help("prints actions in a normalized order");

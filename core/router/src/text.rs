@@ -64,7 +64,8 @@ impl Rule {
         let from = match () {
             () if self.from.is_empty() => "all".to_owned(),
             () if self.from.is_host() => self.from.addr().to_string(),
-            () => self.from.to_string(),
+            // Open vSwitch writes a second blank after the length of a prefix.
+            () => format!("{} ", self.from),
         };
         let table = table_name(self.table).map_or_else(|| self.table.to_string(), str::to_owned);
         format!("{}: {}: {not}from {from} lookup {table}\n", owner(self.user), self.priority)

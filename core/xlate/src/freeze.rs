@@ -179,7 +179,10 @@ impl Walk<'_> {
         let state = Frozen { table_id: 0, ..self.frozen_state(steps, self.action_set.clone(), userdata) };
         if let Some(id) = self.store_frozen(state) {
             if let Some(c) = self.freezing.pause.take() {
-                self.send_to_controller(&c, c.reason, id, true);
+                // Without a packet there is nothing that a controller could continue.
+                if !self.input.pretend {
+                    self.send_to_controller(&c, c.reason, id, true);
+                }
             } else {
                 if let Some((alg, basis)) = self.freezing.hash {
                     self.out.actions.push(DpAction::Hash { alg, basis });

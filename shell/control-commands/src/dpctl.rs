@@ -34,6 +34,9 @@ pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         names::DPCTL_ADD_IF => dpctl_ports::add_if(switch, &mut call, args),
         names::DPCTL_SET_IF => dpctl_ports::set_if(switch, &mut call, args),
         names::DPCTL_DEL_IF => dpctl_ports::del_if(switch, &mut call, args),
+        names::DPCTL_LIST_COMMANDS => list_commands(&mut call),
+        names::DPCTL_CACHE_GET_SIZE => cache_sizes(switch, &mut call, args),
+        names::DPCTL_CACHE_SET_SIZE => set_cache_size(switch, &mut call, args),
         names::DPCTL_OFFLOAD_STATS_SHOW => offload_stats(switch, &mut call, args),
         names::DPCTL_PARSE_ACTIONS => parse_actions(&mut call, args),
         names::DPCTL_DUMP_FLOWS => dpctl_flows::dump(switch, &mut call, args),
@@ -111,29 +114,109 @@ fn parse_actions(call: &mut Call, args: &[String]) -> Result<(), Failed> {
     Ok(())
 }
 
-fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let mut names: Vec<String> = all(switch).map(Backer::name).collect();
-    let mut done = Ok(());
-    if !args.is_empty() {
-        names.clear();
-        for name in args {
-            match find(switch, name) {
-                Some(backer) => names.push(backer.name()),
-                None => {
-                    let known = |kind: &str| switch.options.datapath_types().contains(&kind);
-                    let kind = name.split_once('@').map_or("system", |(kind, _)| kind);
-                    let why = if known(kind) {
-                        "No such device"
-                    } else {
-                        "Address family not supported by protocol"
-                    };
-                    done = Err(call.error(&format!("opening datapath {name} failed"), Some(why)));
-                }
-            }
+/// The `dpctl` commands of the switch, in the order of Open vSwitch's list.
+fn list_commands(call: &mut Call) -> Result<(), Failed> {
+    call.text += "The available commands are:\n";
+    for command in LISTED.iter().filter_map(|name| ctl::find(name)) {
+        call.text +=
+            &format!("  dpctl/{:<23} {}\n", command.name.trim_start_matches("dpctl/"), command.usage);
+    }
+    Ok(())
+}
+
+const LISTED: [&str; 41] = [
+    names::DPCTL_ADD_DP,
+    names::DPCTL_DEL_DP,
+    names::DPCTL_ADD_IF,
+    names::DPCTL_DEL_IF,
+    names::DPCTL_SET_IF,
+    names::DPCTL_DUMP_DPS,
+    names::DPCTL_SHOW,
+    names::DPCTL_DUMP_FLOWS,
+    names::DPCTL_ADD_FLOW,
+    names::DPCTL_MOD_FLOW,
+    names::DPCTL_GET_FLOW,
+    names::DPCTL_DEL_FLOW,
+    names::DPCTL_ADD_FLOWS,
+    names::DPCTL_MOD_FLOWS,
+    names::DPCTL_DEL_FLOWS,
+    names::DPCTL_OFFLOAD_STATS_SHOW,
+    names::DPCTL_DUMP_CONNTRACK,
+    names::DPCTL_DUMP_CONNTRACK_EXP,
+    names::DPCTL_FLUSH_CONNTRACK,
+    names::DPCTL_CACHE_GET_SIZE,
+    names::DPCTL_CACHE_SET_SIZE,
+    names::DPCTL_CT_STATS_SHOW,
+    names::DPCTL_CT_BKTS,
+    names::DPCTL_CT_SET_MAXCONNS,
+    names::DPCTL_CT_GET_MAXCONNS,
+    names::DPCTL_CT_GET_NCONNS,
+    names::DPCTL_CT_ENABLE_TCP_SEQ_CHK,
+    names::DPCTL_CT_DISABLE_TCP_SEQ_CHK,
+    names::DPCTL_CT_GET_TCP_SEQ_CHK,
+    names::DPCTL_CT_SET_LIMITS,
+    names::DPCTL_CT_DEL_LIMITS,
+    names::DPCTL_CT_GET_LIMITS,
+    names::DPCTL_CT_GET_SWEEP_INTERVAL,
+    names::DPCTL_CT_SET_SWEEP_INTERVAL,
+    names::DPCTL_IPF_SET_ENABLED,
+    names::DPCTL_IPF_SET_DISABLED,
+    names::DPCTL_IPF_SET_MIN_FRAG,
+    names::DPCTL_IPF_SET_MAX_NFRAGS,
+    names::DPCTL_IPF_GET_STATUS,
+    names::DPCTL_LIST_COMMANDS,
+    names::DPCTL_PARSE_ACTIONS,
+];
+
+/// A datapath by its name; the error says why there is none.
+fn named<'s>(switch: &'s Switch, name: &str) -> Result<&'s Backer, &'static str> {
+    find(switch, name).ok_or_else(|| {
+        let kind = name.split_once('@').map_or("system", |(kind, _)| kind);
+        match switch.options.datapath_types().contains(&kind) {
+            true => "No such device",
+            false => "Address family not supported by protocol",
+        }
+    })
+}
+
+/// The caches that these commands know are those of kernel datapaths: a userspace datapath has none of them.
+fn cache_sizes(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let wanted: Vec<Result<&Backer, &str>> = match args {
+        [name, ..] => vec![named(switch, name)],
+        [] => all(switch).map(Ok).collect(),
+    };
+    for datapath in wanted {
+        match datapath {
+            Ok(backer) => call.text += &(backer.name() + ":\n"),
+            Err(why) => return Err(call.error(&format!("Opening datapath {} failed", args[0]), Some(why))),
         }
     }
-    for name in names {
-        show_one(switch, call, &name);
+    Ok(())
+}
+
+fn set_cache_size(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let [name, _, size] = args else { return Err(call.error("Invalid number of arguments", Some(EINVAL))) };
+    if !size.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(call.error("size is malformed", Some(EINVAL)));
+    }
+    Err(match named(switch, name) {
+        Ok(_) => call.error("Setting caches not supported", Some("Operation not supported")),
+        Err(why) => call.error(&format!("Opening datapath {name} failed"), Some(why)),
+    })
+}
+
+fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    if args.is_empty() {
+        let names: Vec<String> = all(switch).map(Backer::name).collect();
+        names.iter().for_each(|name| show_one(switch, call, name));
+        return Ok(());
+    }
+    let mut done = Ok(());
+    for name in args {
+        match named(switch, name).map(Backer::name) {
+            Ok(name) => show_one(switch, call, &name),
+            Err(why) => done = Err(call.error(&format!("opening datapath {name} failed"), Some(why))),
+        }
     }
     done
 }

@@ -259,22 +259,47 @@ pub(crate) enum FileOp {
     Delete,
 }
 
-/// Parses `[add|modify|delete] FLOW [ACTIONS]`; comments begin with `#`.
-fn file_line(line: &str, default: FileOp) -> Option<(FileOp, &str, &str)> {
-    let line = line.split('#').next().unwrap_or_default().trim();
-    let words = [("add", FileOp::Add), ("modify", FileOp::Modify), ("delete", FileOp::Delete)];
-    let said = words.iter().find_map(|(word, op)| {
-        let rest = line.strip_prefix(word).filter(|rest| rest.starts_with(char::is_whitespace))?;
-        Some((*op, rest.trim_start()))
-    });
-    let (op, rest) = said.unwrap_or((default, line));
-    let (flow, actions) = match op {
-        FileOp::Delete => (rest, ""),
-        _ => rest.rsplit_once(char::is_whitespace).unwrap_or((rest, "")),
-    };
-    (!rest.is_empty()).then_some((op, flow.trim_end(), actions))
+/// A line of a file: `[add|modify|delete] FLOW [ACTIONS]`. A comment begins with `#`, or is the whole line.
+#[derive(Debug, PartialEq, Eq)]
+enum FileLine<'a> {
+    /// Nothing, or a comment.
+    Empty,
+    /// The parts do not fit the operation.
+    Malformed,
+    /// An operation, its flow, and the actions unless it deletes.
+    Operation(FileOp, &'a str, &'a str),
 }
 
+fn file_line(line: &str, default: FileOp) -> FileLine<'_> {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    if line.is_empty() {
+        return FileLine::Empty;
+    }
+    let words = [("add", FileOp::Add), ("modify", FileOp::Modify), ("delete", FileOp::Delete)];
+    let word = |text: &str| text.find(char::is_whitespace).unwrap_or(text.len());
+    let said = words.iter().find(|(name, _)| *name == &line[..word(line)]);
+    let (op, rest) = said.map_or((default, line), |(name, op)| (*op, line[name.len()..].trim_start()));
+    let (flow, actions) = rest.split_at(flow_len(rest));
+    match (op, flow, actions.trim_start()) {
+        (FileOp::Delete, flow, "") if !flow.is_empty() => FileLine::Operation(op, flow, ""),
+        (FileOp::Delete, ..) | (_, _, "") => FileLine::Malformed,
+        (op, flow, actions) => FileLine::Operation(op, flow, actions),
+    }
+}
+
+/// Length of the flow at the beginning of a text: one word, or two in a list of flows, which has a blank after `ufid:...,`.
+fn flow_len(text: &str) -> usize {
+    let word = text.find(char::is_whitespace).unwrap_or(text.len());
+    if text.starts_with("ufid:") && text[..word].ends_with(',') {
+        let rest = &text[word..];
+        let key = rest.trim_start();
+        let blanks = rest.len() - key.len();
+        return word + blanks + key.find(char::is_whitespace).unwrap_or(key.len());
+    }
+    word
+}
+
+/// Carries out the operations of a file. As with Open vSwitch, lines that fail are reported and skipped, and the command succeeds.
 pub(crate) fn from_file(
     switch: &Switch,
     call: &mut Call,
@@ -284,15 +309,26 @@ pub(crate) fn from_file(
     let (backer, _) = open(switch, call, args, 2)?;
     let dp = backer.name();
     let path = args.last().map(String::as_str).unwrap_or_default();
-    let text = std::fs::read_to_string(path);
-    let text =
-        text.map_err(|e| call.error(&format!("{path}: open failed"), Some(&runtime::error_text(&e))))?;
-    for (op, flow, actions) in text.lines().filter_map(|line| file_line(line, default)) {
-        let args = [dp.clone(), flow.to_owned(), actions.to_owned()];
-        match op {
-            FileOp::Delete => del(switch, call, &args[..2])?,
-            op => put(switch, call, &args, op == FileOp::Modify)?,
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) => {
+            call.error(&format!("Opening file \"{path}\" failed"), Some(&runtime::error_text(&e)));
+            return Ok(());
         }
+    };
+    for (number, line) in text.lines().enumerate() {
+        // A failure is part of the output.
+        let _ = match file_line(line, default) {
+            FileLine::Empty => Ok(()),
+            FileLine::Malformed => {
+                Err(call.error(&format!("Failed parsing line number {}, skipped!", number + 1), None))
+            }
+            FileLine::Operation(FileOp::Delete, flow, _) => del(switch, call, &[dp.clone(), flow.to_owned()]),
+            FileLine::Operation(op, flow, actions) => {
+                let args = [dp.clone(), flow.to_owned(), actions.to_owned()];
+                put(switch, call, &args, op == FileOp::Modify)
+            }
+        };
     }
     Ok(())
 }
@@ -317,11 +353,16 @@ mod tests {
 
     #[test]
     fn lines_of_a_file() {
+        use FileLine::{Empty, Malformed, Operation};
         let add = |line| file_line(line, FileOp::Add);
-        assert_eq!(add("in_port(1),eth() 2"), Some((FileOp::Add, "in_port(1),eth()", "2")));
-        assert_eq!(add("delete in_port(1) # gone"), Some((FileOp::Delete, "in_port(1)", "")));
-        assert_eq!(add("modify ufid:1 in_port(1) drop"), Some((FileOp::Modify, "ufid:1 in_port(1)", "drop")));
-        assert_eq!(add("  # nothing"), None);
+        assert_eq!(add("in_port(1),eth() 2, 3"), Operation(FileOp::Add, "in_port(1),eth()", "2, 3"));
+        assert_eq!(add("delete in_port(1) # gone"), Operation(FileOp::Delete, "in_port(1)", ""));
+        let listed = Operation(FileOp::Modify, "ufid:1, in_port(1)", "drop");
+        assert_eq!(add("modify ufid:1, in_port(1) drop"), listed);
+        assert_eq!(add("  # nothing"), Empty);
+        assert_eq!(add("in_port(1)"), Malformed);
+        assert_eq!(add("delete"), Malformed);
+        assert_eq!(file_line("in_port(1) 2", FileOp::Delete), Malformed);
     }
 
     #[test]

@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(rule("from=all table=10"), line("User: 0: from all lookup 10\n"));
         assert_eq!(
             rule("-6 not from=2001:db8::/32 prio=7 table=main"),
-            line("User: 7: not from 2001:db8::/32 lookup main\n")
+            line("User: 7: not from 2001:db8::/32  lookup main\n")
         );
         assert_eq!(rule("from=10.0.0.1 table=local"), line("User: 0: from 10.0.0.1 lookup local\n"));
         for (text, why) in [

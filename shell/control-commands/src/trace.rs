@@ -57,21 +57,37 @@ fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
 fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
     let (actions, args) = args.split_last().ok_or("Syntax error")?;
     let actions = openflow::text::parse_actions(actions, &NoNames).map_err(|e| e.to_string())?;
+    if let Some(name) = actions.iter().find_map(instruction) {
+        return Err(format!("{name} instruction not allowed here"));
+    }
     let args = Args::parse(args, true)?;
     let consistent = args.consistent;
     let (backer, traced) = traced(switch, args, Some(actions))?;
-    check(&traced, consistent).map_err(|e| format!("Bad actions: {e}"))?;
+    check(switch, &traced, consistent).map_err(|e| format!("Bad actions: {e}"))?;
     Ok(run(backer, traced, switch.clock.now()).text)
 }
 
-/// Checks that the actions fit the packet and the switch.
-fn check(traced: &Traced, consistent: bool) -> Result<(), openflow::OfError> {
+/// The name of an instruction that a packet-out cannot have.
+fn instruction(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::ClearActions => Some("clear_actions"),
+        Action::WriteActions(_) => Some("write_actions"),
+        Action::WriteMetadata { .. } => Some("write_metadata"),
+        Action::GotoTable(_) => Some("goto_table"),
+        _ => None,
+    }
+}
+
+/// Checks that the actions fit the packet and the switch, and that the groups and meters exist.
+fn check(switch: &Switch, traced: &Traced, consistent: bool) -> Result<(), openflow::OfError> {
     let actions = traced.actions.as_deref().unwrap_or_default();
     let matching = Match::new(&traced.flow, &flow::text::exact_mask(&traced.flow));
     let limits = Limits { max_port: OfPort::MAX, table: 0, n_tables: u8::MAX };
     // In OpenFlow 1.0 actions that do not fit are allowed and do nothing.
     let version = if consistent { Version::V13 } else { Version::V10 };
-    consistency(actions, &matching, limits, version)
+    consistency(actions, &matching, limits, version)?;
+    let bridge = switch.bridges.values().find(|b| b.id == traced.bridge);
+    bridge.map_or(Ok(()), |b| b.ofproto.check_actions(actions))
 }
 
 /// The datapath to use if no bridge is named.
