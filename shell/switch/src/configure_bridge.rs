@@ -42,7 +42,7 @@ pub(crate) fn configure(
     let datapath_type = bridge.config.datapath_type.clone();
     let old = std::mem::replace(&mut bridge.config, BridgeConfig { datapath_type, ..config.clone() });
     learning(bridge);
-    vlans(bridge, &old, ports);
+    forget_stations(bridge, &old, ports);
     ports.iter().for_each(|row| bridge.ports.touch_row(row));
     connect(bridge, options, restoring, now);
     crate::mirrors::configure(bridge, &old);
@@ -110,11 +110,12 @@ fn learning(bridge: &mut Bridge) {
     }
 }
 
-/// Removes stations behind ports whose VLANs changed: they were learned for the wrong VLAN.
-fn vlans(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
+/// Removes stations behind ports whose VLANs changed: they were learned for the wrong VLAN. As in Open vSwitch, stations behind ports
+/// that became protected, or are no longer, are removed, too.
+fn forget_stations(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
     for name in ports {
         let (Some(old), Some(new)) = (old.ports.get(name), bridge.config.ports.get(name)) else { continue };
-        if old.vlan == new.vlan {
+        if old.vlan == new.vlan && old.protected == new.protected {
             continue;
         }
         let id = bridge.bundle_id(name);
@@ -222,8 +223,16 @@ pub(crate) fn follow_ports(bridge: &mut Bridge) {
 /// Controllers identify a bridge by its datapath id, which is `other_config:datapath-id` or that address.
 fn pick_addresses(bridge: &mut Bridge) {
     let asked = bridge.config.hwaddr.as_deref().and_then(parse_mac);
-    if let (None, Some(text)) = (asked, &bridge.config.hwaddr) {
-        runtime::err!(LOG, "bridge {}: invalid MAC address {text} for hwaddr", bridge.name);
+    let name = &bridge.name;
+    match (asked, &bridge.config.hwaddr) {
+        (None, Some(text)) => runtime::err!(LOG, "bridge {name}: invalid MAC address {text} for hwaddr"),
+        (Some(mac), _) if mac.is_multicast() => {
+            runtime::err!(LOG, "bridge {name}: cannot set MAC address to multicast address {mac}");
+        }
+        (Some(mac), _) if mac == Mac::default() => {
+            runtime::err!(LOG, "bridge {name}: cannot set MAC address to zero");
+        }
+        _ => {}
     }
     let of_ports =
         bridge.common.addresses.iter().find(|(row, _)| !is_mirror_output(bridge, row)).map(|(_, mac)| *mac);

@@ -3,13 +3,15 @@
 //! Meanwhile a hidden flow with a priority above all that controllers can use sends all packets to NORMAL. The
 //! controllers' flows remain and are used again when a controller is back.
 
-use crate::log::LOG;
 use config::FailMode;
 use flow::Match;
 use openflow::FlowMod;
 use openflow::action::Action;
 use openflow_service::Bridge;
+use runtime::Module;
 use units::{Millis, OfPort};
+
+static LOG: Module = Module::new("fail_open");
 
 /// Above all priorities of OpenFlow.
 const PRIORITY: u32 = 0x00f0_f0f0;

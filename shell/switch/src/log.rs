@@ -8,3 +8,5 @@ pub(crate) static LOG: Module = Module::new("bridge");
 pub(crate) static NETDEV: Module = Module::new("netdev");
 /// Tunnels and patch ports.
 pub(crate) static NETDEV_VPORT: Module = Module::new("netdev_vport");
+/// Ports for tunnels.
+pub(crate) static TUNNEL: Module = Module::new("tunnel");

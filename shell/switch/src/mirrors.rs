@@ -10,8 +10,11 @@ use config::{BridgeConfig, MirrorConfig};
 use flow::Flow;
 use openflow_service::{Bridge, BridgeMirror, Names};
 use ovsdb::Datum;
+use runtime::Module;
 use std::sync::Arc;
 use xlate::{Mirror, MirrorTo};
+
+static FILTER: Module = Module::new("ofproto_dpif_mirror");
 
 /// Applies the mirrors of a bridge's row.
 pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig) {
@@ -71,12 +74,12 @@ fn filter(bridge: &Bridge, config: &MirrorConfig) -> Result<Option<Arc<(Flow, Fl
     let Some(text) = &config.filter else { return Ok(None) };
     match flow::text::parse_exact_flow(text, &Names(bridge), bridge.ofproto.tlv().layout()) {
         Ok((_, mask)) if mask.in_port != 0 => {
-            runtime::warn!(LOG, "filter is invalid due to in_port field.");
+            runtime::warn!(FILTER, "filter is invalid due to in_port field.");
             Err(())
         }
         Ok((flow, mask)) => Ok(Some(Arc::new((flow, mask)))),
         Err(e) => {
-            runtime::warn!(LOG, "filter is invalid: {e}");
+            runtime::warn!(FILTER, "filter is invalid: {e}");
             Err(())
         }
     }

@@ -27,7 +27,8 @@ impl Switch {
     ///    effects appear.
     ///
     /// 4. The steps of the plan: first those that remove, then ports that change numbers, then those that add and
-    ///    change.
+    ///    change. If an interface was removed or changed, interfaces that failed are tried again: it may have had what
+    ///    they need, such as a device or the configuration of a tunnel.
     ///
     /// 5. If flows have been restored, translation and connections to controllers begin. The bridges have their ports
     ///    by then.
@@ -101,6 +102,9 @@ impl Switch {
         drop(together);
         self.renumber(steps, desired);
         stay.into_iter().for_each(|step| self.carry_out(step, desired));
+        if steps.iter().any(|s| matches!(s, Step::RemoveInterface { .. } | Step::ChangeInterface { .. })) {
+            self.add_failed(desired);
+        }
     }
 
     fn configure_datapaths(&mut self, desired: &Desired) {

@@ -7,6 +7,7 @@ use crate::fragments;
 use crate::publish::publish;
 use crate::switch::Switch;
 use crate::{fail_open, in_band};
+use config::Desired;
 use netdev::device::Facts;
 use netdev::rtnl::LinkEvent;
 use ofconn::AsyncKind;
@@ -343,18 +344,23 @@ impl Switch {
         }
     }
 
-    /// Tries again to create interfaces that failed.
+    /// Tries again to create interfaces that failed, after something other than the database changed.
     pub(crate) fn retry_failed(&mut self) {
+        let desired = self.applied.clone();
+        self.add_failed(&desired);
+        self.ports_changed();
+    }
+
+    /// Tries again to create interfaces that failed.
+    pub(crate) fn add_failed(&mut self, desired: &Desired) {
         let failed: Vec<(String, String)> = self
             .bridges
             .values()
             .flat_map(|b| b.failed.keys().map(|name| (b.name.clone(), name.clone())))
             .collect();
-        let desired = self.applied.clone();
         for (bridge, name) in failed {
-            crate::add_interface::add(self, &desired, &bridge, &name);
+            crate::add_interface::add(self, desired, &bridge, &name);
         }
-        self.ports_changed();
     }
 
     /// Updates what depends on the ports of bridges, after ports changed without a change of the database.

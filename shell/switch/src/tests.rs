@@ -276,3 +276,39 @@ fn names_that_no_interface_can_have_are_errors_of_their_rows() {
     let reserved = json!({"error": "could not create interface ovs-netdev, name is reserved", "ofport": -1});
     assert_eq!(error("ovs-netdev"), reserved);
 }
+
+/// As in Open vSwitch: a tunnel that equals another one is an error until the other one is deleted or changed.
+#[test]
+fn an_interface_that_failed_is_tried_again_when_another_leaves() {
+    let mut test = TestSwitch::new(0);
+    let rows = |name: &str| {
+        let options = json!(["map", [["remote_ip", "192.0.2.1"]]]);
+        let interfaces = json!(["named-uuid", format!("i{name}")]);
+        [
+            json!({"op": "insert", "table": "Interface", "uuid-name": format!("i{name}"),
+                "row": {"name": name, "type": "vxlan", "options": options}}),
+            json!({"op": "insert", "table": "Port", "uuid-name": format!("p{name}"),
+                "row": {"name": name, "interfaces": interfaces}}),
+        ]
+    };
+    let ports = json!(["set", [["named-uuid", "pa"], ["named-uuid", "pb"]]]);
+    let bridge = [
+        json!({"op": "insert", "table": "Bridge", "uuid-name": "br", "row": {"name": "br", "ports": ports}}),
+        json!({"op": "mutate", "table": "Open_vSwitch", "where": [],
+            "mutations": [["bridges", "insert", ["named-uuid", "br"]]]}),
+    ];
+    test.transact(&[&rows("a")[..], &rows("b"), &bridge].concat());
+    test.settle();
+    let error = |test: &mut TestSwitch, name: &str| {
+        let of = json!({"op": "select", "table": "Interface", "where": [["name", "==", name]], "columns": ["error"]});
+        test.execute(Parameters::Tree(json!(["Open_vSwitch", of])))[0]["rows"][0]["error"].clone()
+    };
+    let fine = json!(["set", []]);
+    assert_eq!(error(&mut test, "a"), fine);
+    assert_eq!(error(&mut test, "b"), json!("could not add network device b to ofproto (File exists)"));
+    let other = json!(["map", [["remote_ip", "192.0.2.2"]]]);
+    let change = json!({"op": "update", "table": "Interface", "where": [["name", "==", "a"]], "row": {"options": other}});
+    test.transact(&[change]);
+    test.settle();
+    assert_eq!(error(&mut test, "b"), fine);
+}

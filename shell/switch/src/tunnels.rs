@@ -2,7 +2,7 @@
 //!
 //! **Threads**: the main loop.
 
-use crate::log::{LOG, NETDEV, NETDEV_VPORT};
+use crate::log::{NETDEV, NETDEV_VPORT, TUNNEL};
 use crate::refusal::Refusal;
 use crate::switch::Switch;
 use bridge::TunnelConfig;
@@ -16,17 +16,21 @@ pub(crate) fn is_kind(kind: &str) -> bool {
     bridge::tunnel::KINDS.contains(&kind)
 }
 
-/// Reads the configuration of a row; the error is the text for the row.
+/// Reads the configuration of a row; the error is the text for the row. When a tunnel that failed is tried again, only another
+/// reason than before is logged.
 fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<TunnelConfig, Refusal> {
     let name = &interface.name;
+    let failed = switch.bridges.values().find_map(|b| b.failed.get(name));
+    let is_known = |why: &str| failed.is_some_and(|f| f.why == why);
     let refused = |why: String, errno: &str| {
-        runtime::warn!(NETDEV_VPORT, "{why}");
-        runtime::warn!(NETDEV, "{name}: could not set configuration ({errno})");
+        if !is_known(&why) {
+            runtime::warn!(NETDEV_VPORT, "{why}");
+            runtime::warn!(NETDEV, "{name}: could not set configuration ({errno})");
+        }
         Refusal { why, logged: true }
     };
     let parsed = TunnelConfig::parse(&interface.kind, name, &interface.options);
     let (config, complaints) = parsed.map_err(|e| refused(e.0, "Invalid argument"))?;
-    complaints.iter().for_each(|text| runtime::warn!(NETDEV_VPORT, "{text}"));
     let others = || {
         let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == kind);
         bridges.flat_map(|b| b.ports.tunnels()).filter_map(|p| Some((p, p.tunnel()?)))
@@ -39,10 +43,17 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
         return Err(refused(why, "File exists"));
     }
     if let Some((other, _)) = others().find(|(p, o)| o.collides(&config) && is_other(p)) {
-        let other = &other.name;
-        runtime::warn!(LOG, "{name}: attempting to add tunnel port with same config as port '{other}'");
-        return Err(format!("could not add network device {name} to ofproto (File exists)").into());
+        let (why, other) =
+            (format!("could not add network device {name} to ofproto (File exists)"), &other.name);
+        if !is_known(&why) {
+            runtime::warn!(
+                TUNNEL,
+                "{name}: attempting to add tunnel port with same config as port '{other}'"
+            );
+        }
+        return Err(why.into());
     }
+    complaints.iter().for_each(|text| runtime::warn!(NETDEV_VPORT, "{text}"));
     Ok(config)
 }
 
