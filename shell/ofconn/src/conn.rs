@@ -9,8 +9,9 @@ use crate::target::{ConnKind, ControllerTarget};
 use crate::trace::VCONN;
 use crate::unsent::{self, Unsent};
 use ofproto::Preparer;
+use openflow::message::ErrorBody;
 use openflow::session::Role;
-use openflow::{Dialect, Message, VersionSet};
+use openflow::{Body, Dialect, Message, VersionSet};
 use runtime::coverage::Counter;
 use runtime::log::Level;
 use runtime::poll_loop::Interest;
@@ -26,6 +27,7 @@ static CONNMGR: Module = Module::new("connmgr");
 /// Connections that were closed because the peer did not read.
 static CUT_OFF: Counter = Counter::new("rconn_unsent_closed");
 static DROPS: RateLimit = RateLimit::new(5, 5);
+static REFUSALS: RateLimit = RateLimit::new(10, 10);
 static LIMIT: RateLimit = RateLimit::new(60, 600);
 
 /// Bytes that are received in advance of what is decoded. A turn decodes at most these and one read more, which takes about a
@@ -226,6 +228,7 @@ impl Conn {
         for order in orders {
             match order {
                 Order::Send(message, dialect) => {
+                    self.log_refusal(&message);
                     self.channel.iter_mut().for_each(|c| c.send_in(&message, dialect))
                 }
                 Order::PacketIn(kind, message, dialect) => {
@@ -238,6 +241,21 @@ impl Conn {
             }
         }
         self.is_awaited |= self.backlog.written(bytes, self.output_len());
+    }
+
+    /// Logs that a request is answered with an error.
+    fn log_refusal(&self, reply: &Message) {
+        if let Body::Error(ErrorBody { error: Some(error), data, .. }) = &reply.body {
+            let name = self.reconnect.name();
+            let request = openflow::text::request_name(data);
+            let request = request.as_deref().unwrap_or("invalid");
+            runtime::log_rl!(
+                CONNMGR,
+                REFUSALS,
+                Level::Info,
+                "{name}: sending {error} error reply to {request} message"
+            );
+        }
     }
 
     /// Makes the next parts of a long reply. Returns whether the last one was made now.
