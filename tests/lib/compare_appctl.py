@@ -60,6 +60,12 @@ appctl dpctl/ct-get-sweep-interval
 appctl dpctl/ipf-get-status
 appctl dpctl/ipf-set-min-frag v4 1000
 appctl dpctl/cache-get-size
+appctl dpctl/cache-get-size nope
+appctl dpctl/cache-set-size dummy@ovs-dummy masks-cache 5
+appctl dpctl/cache-set-size dummy@ovs-dummy masks-cache x
+appctl dpctl/cache-set-size nope masks-cache 5
+appctl dpctl/show nope dummy@ovs-dummy
+/dpctl/(add-dp|parse-actions|show)\s appctl dpctl/list-commands
 appctl fdb/show br0
 appctl fdb/stats-show br0
 appctl fdb/add br0 p1 0 02:00:00:00:00:01
@@ -81,6 +87,11 @@ appctl ofproto/trace br0 in_port=1 -generate
 appctl ofproto/trace br0 in_port=1 0200000000020200000000010800
 appctl ofproto/trace in_port=1
 appctl ofproto/trace-packet-out br0 in_port=1 2
+appctl ofproto/trace-packet-out br0 in_port=1 goto_table:1
+appctl ofproto/trace-packet-out br0 in_port=1 2,clear_actions
+appctl ofproto/trace-packet-out br0 in_port=1 meter:77,2
+appctl ofproto/trace-packet-out br0 in_port=1 group:77
+appctl ofproto/trace-packet-out br0 in_port=1 controller(pause),2
 appctl ofproto/detrace br0 0
 appctl tnl/ports/show
 appctl tnl/arp/show
@@ -131,6 +142,22 @@ appctl dpif-netdev/subtable-lookup-info-get
 ? appctl dpif-netdev/pmd-rxq-rebalance
 appctl time/warp nonsense
 """
+
+# Files of datapath flows, each with good and bad lines.
+FLOWS = "# a remark\nin_port(1),eth(),eth_type(0x1234) 2, 3\nbogus 1\nin_port(2)\n\nadd in_port(3),eth(),eth_type(0x1234) 1\n"
+FILES = [
+    ("appctl revalidator/pause", None),
+    ("appctl dpctl/add-flows $FILE", FLOWS),
+    ("sorted appctl dpctl/dump-flows", None),
+    ("appctl dpctl/mod-flows $FILE", "in_port(1),eth(),eth_type(0x1234) drop\ndelete in_port(3),eth(),eth_type(0x1234)\n"),
+    ("sorted appctl dpctl/dump-flows", None),
+    ("appctl dpctl/del-flows dummy@ovs-dummy $FILE", "in_port(1),eth(),eth_type(0x1234)\nin_port(1),eth(),eth_type(0x1234) 3\n"),
+    ("sorted appctl dpctl/dump-flows", None),
+    ("appctl dpctl/add-flows /nonexistent/file", None),
+    ("appctl dpctl/del-flows dummy@ovs-dummy /nonexistent/file", None),
+    ("appctl dpctl/del-flows", None),
+    ("appctl revalidator/resume", None),
+]
 
 # Commands that end or block the daemon, or affect the whole machine, are not called with wrong arguments.
 NOT_CALLED = re.compile(r"^(exit|list-commands|help)$|^dpctl/|^(dpif-netdev|odp-execute)/.*-(set|impl)|time/")

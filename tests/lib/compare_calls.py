@@ -285,6 +285,9 @@ appctl revalidator/wait
 ~ sorted flood appctl dpctl/dump-flows
 ~ sorted appctl fdb/show br1
 ~ appctl fdb/stats-show br1
+vsctl set port q1 protected=true
+~ sorted appctl fdb/show br1
+vsctl set port q1 protected=false
 appctl fdb/add br1 q1 0 02:00:00:00:00:77
 ~ sorted appctl fdb/show br1
 appctl netdev-dummy/receive q1 in_port(1),eth(src=02:00:00:00:00:12,dst=02:00:00:00:00:77),eth_type(0x1234)

@@ -29,7 +29,7 @@ def plain(table):
 def texts(versions):
     """All calls except those at the end, as (line, input)."""
     return (plain(SETUP) + compare_ofctl.rows(versions) + plain("\n".join(compare_vsctl.formats()))
-            + plain(compare_appctl.CALLS) + plain(compare_vsctl.CALLS))
+            + plain(compare_appctl.CALLS) + compare_appctl.FILES + plain(compare_vsctl.CALLS))
 
 
 def ends():

@@ -8,6 +8,8 @@ ofctl $V add-flow br0 priority=80,arp,arp_spa=10.0.0.1,actions=NORMAL
 ofctl $V add-flow br0 priority=70,dl_vlan=10,actions=strip_vlan,LOCAL
 ofctl $V add-flow br0 priority=60,in_port=p2,actions=move:NXM_NX_REG0[]->NXM_NX_REG1[],resubmit(,5),controller:99
 ofctl $V add-flow br0 table=5,priority=1,idle_timeout=60,hard_timeout=90,send_flow_rem,actions=drop
+ofctl $V add-flow br0 priority=50,tcp,nw_tos=32,actions=set_tunnel:5,set_tunnel64:6,output:2
+ofctl $V add-flow br0 priority=49,icmp6,icmp_type=136,nw_tos=64,actions=drop
 ofctl $V add-flow br0 check_overlap,priority=100,tcp,actions=drop
 sorted ofctl $V dump-flows br0
 sorted ofctl $V --no-stats dump-flows br0

@@ -48,7 +48,6 @@ COMMANDS = [
              "since 3.6 the command takes a table"),
     Expected(r"^ovs-appctl ovs/route/(add|del|lookup|show)( x)+ $", r'^[-+]stderr: "ovs/route/\w+" command takes at most [0-6] arguments$',
              "since 3.6 routes have tables and source addresses", long=True),
-    Refused(r"^ovs-appctl dpctl/cache-", "our caches differ from those of Open vSwitch"),
     Expected(r"^ovs-appctl dpctl/ct-bkts", r"^[-+] *Total Buckets: ", "ours has 1024 shards of connections; the stock switch reports a single bucket"),
     Expected(r"^ovs-appctl dpctl/ct-[gs]et-sweep-interval", r'^-stderr: ("dpctl/ct-[gs]et-sweep-interval" is not a valid command|ovs-appctl: )'
              r"|^\+(setting sweep interval successful|1000)$", "since 3.2 the interval can be set", statuses=(2, 0)),
