@@ -9,6 +9,7 @@ mod fragments;
 mod ftp;
 mod http;
 mod json_rpc;
+mod membership;
 mod odp_text;
 mod offload;
 mod openflow;
@@ -43,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "group-text", run: flow_text::group },
     Target { name: "http", run: http::run },
     Target { name: "json-rpc", run: json_rpc::run },
+    Target { name: "membership", run: membership::run },
     Target { name: "odp-text", run: odp_text::run },
     Target { name: "offload", run: offload::run },
     Target { name: "openflow10", run: openflow::v10 },
