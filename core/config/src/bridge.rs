@@ -8,7 +8,10 @@ use crate::port_configs::PortConfigs;
 use crate::row::Row;
 use crate::spanning_tree::TreeConfig;
 use ovsdb::Uuid;
-use settings::bridge::{DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME, MAC_TABLE_SIZE};
+use settings::bridge::{
+    DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME, MAC_TABLE_SIZE, MCAST_SNOOPING_AGING_TIME,
+    MCAST_SNOOPING_DISABLE_FLOOD_UNREGISTERED, MCAST_SNOOPING_TABLE_SIZE,
+};
 use std::collections::BTreeMap;
 
 /// What a bridge does while controllers are configured but none is connected.
@@ -34,6 +37,27 @@ pub struct FlowTableConfig {
     pub groups: Vec<String>,
     /// Fields that get prefix tries; `None`: the default fields.
     pub prefixes: Option<Vec<String>>,
+}
+
+/// Multicast snooping of a bridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnoopingConfig {
+    /// Ageing time of groups in seconds.
+    pub aging_secs: u32,
+    /// Maximum number of groups.
+    pub table_size: u32,
+    /// Packets to groups without members are flooded.
+    pub flood_unregistered: bool,
+}
+
+impl SnoopingConfig {
+    fn read(other_config: &BTreeMap<String, String>) -> SnoopingConfig {
+        SnoopingConfig {
+            aging_secs: MCAST_SNOOPING_AGING_TIME.number(other_config) as u32,
+            table_size: MCAST_SNOOPING_TABLE_SIZE.number(other_config) as u32,
+            flood_unregistered: !MCAST_SNOOPING_DISABLE_FLOOD_UNREGISTERED.flag_of(other_config),
+        }
+    }
 }
 
 /// The desired configuration of one bridge.
@@ -67,6 +91,8 @@ pub struct BridgeConfig {
     pub forward_bpdu: bool,
     /// Spanning tree.
     pub spanning_tree: TreeConfig,
+    /// Multicast snooping, if it is enabled.
+    pub snooping: Option<SnoopingConfig>,
     /// Configuration of OpenFlow tables by number.
     pub flow_tables: BTreeMap<u8, FlowTableConfig>,
     /// Mirrors, in the order of their rows.
@@ -134,6 +160,7 @@ impl BridgeConfig {
             mac_table_size: MAC_TABLE_SIZE.number(&other_config) as u32,
             forward_bpdu: FORWARD_BPDU.flag_of(&other_config),
             spanning_tree: TreeConfig::read(row),
+            snooping: row.bool("mcast_snooping_enable").then(|| SnoopingConfig::read(&other_config)),
             flow_tables,
             mirrors: row.references("mirrors", "Mirror").iter().map(MirrorConfig::read).collect(),
             other_config,

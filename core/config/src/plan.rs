@@ -202,6 +202,7 @@ mod tests {
             bond: bond::Settings::default(),
             lacp: None,
             spanning_tree: Default::default(),
+            snooping: crate::port::PortSnooping::default(),
             qos: None,
         };
         BridgeConfig {
@@ -219,6 +220,7 @@ mod tests {
             mac_table_size: 8192,
             forward_bpdu: false,
             spanning_tree: Default::default(),
+            snooping: None,
             mirrors: Vec::new(),
             flow_tables: BTreeMap::new(),
             other_config: BTreeMap::new(),

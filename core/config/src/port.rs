@@ -7,7 +7,26 @@ use crate::spanning_tree::TreePortConfigs;
 use crate::uplink::{self, LacpConfig};
 use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use ovsdb::Uuid;
-use settings::port::{MAC, PRIORITY_TAGS, QINQ_ETHTYPE};
+use settings::port::{MAC, MCAST_SNOOPING_FLOOD, MCAST_SNOOPING_FLOOD_REPORTS, PRIORITY_TAGS, QINQ_ETHTYPE};
+use std::collections::BTreeMap;
+
+/// Multicast that is sent to a port in any case, where the bridge has multicast snooping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortSnooping {
+    /// All multicast except reports.
+    pub flood: bool,
+    /// Reports.
+    pub flood_reports: bool,
+}
+
+impl PortSnooping {
+    fn read(other_config: &BTreeMap<String, String>) -> PortSnooping {
+        PortSnooping {
+            flood: MCAST_SNOOPING_FLOOD.flag_of(other_config),
+            flood_reports: MCAST_SNOOPING_FLOOD_REPORTS.flag_of(other_config),
+        }
+    }
+}
 
 /// The desired configuration of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +53,8 @@ pub struct PortConfig {
     pub lacp: Option<LacpConfig>,
     /// Spanning tree.
     pub spanning_tree: TreePortConfigs,
+    /// Multicast that is sent to it in any case.
+    pub snooping: PortSnooping,
     /// Queueing of sent packets.
     pub qos: Option<QosConfig>,
 }
@@ -66,6 +87,7 @@ impl PortConfig {
             bond: uplink::bond(row),
             lacp: uplink::lacp(row),
             spanning_tree: TreePortConfigs::read(row),
+            snooping: PortSnooping::read(&row.map("other_config")),
             qos: QosConfig::read(row),
         }
     }

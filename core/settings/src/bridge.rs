@@ -1,6 +1,6 @@
 //! Settings of `Bridge`.
 
-use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, SFLOW, SNOOPING};
+use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, SFLOW};
 use crate::setting::{Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -60,6 +60,12 @@ settings! {
         .doc("Seconds that a port waits for a neighbour with spanning tree before it learns, and before it forwards.");
     RSTP_TRANSMIT_HOLD_COUNT = oc("rstp-transmit-hold-count").int(1, 10, 6)
         .doc("Maximum number of messages that a port sends per second.");
+    MCAST_SNOOPING_AGING_TIME = oc("mcast-snooping-aging-time").held(15, 3600, 300)
+        .doc("Seconds after which a port that does not renew its membership leaves a multicast group.");
+    MCAST_SNOOPING_TABLE_SIZE = oc("mcast-snooping-table-size").held(10, 1_000_000, 2048)
+        .doc("Maximum number of multicast groups.");
+    MCAST_SNOOPING_DISABLE_FLOOD_UNREGISTERED = oc("mcast-snooping-disable-flood-unregistered").flag(false)
+        .doc("Sends multicast of groups that no port joined only to multicast routers, instead of flooding it.");
 }
 
 /// Settings that the code does not read by name.
@@ -71,22 +77,9 @@ pub const OTHERS: &[Setting] = &[
     column("auto_attach").rows("AutoAttach").asks_for(AUTO_ATTACH).doc("Attaches to a fabric by LLDP."),
     column("mcast_snooping_enable")
         .flag(false)
-        .asks_for(SNOOPING)
         .doc("Multicast snooping: sends multicast only to ports that requested it."),
     oc("rstp-ageing-time")
         .int(10, 1_000_000, 300)
         .none("learned addresses are removed at once when the tree changes: mac-aging-time sets how long they last otherwise")
         .doc("Seconds after which learned addresses expire."),
-    oc("mcast-snooping-aging-time")
-        .held(15, 3600, 300)
-        .detail_of(SNOOPING)
-        .doc("Seconds after which a group expires."),
-    oc("mcast-snooping-table-size")
-        .held(10, 1_000_000, 2048)
-        .detail_of(SNOOPING)
-        .doc("Maximum number of groups."),
-    oc("mcast-snooping-disable-flood-unregistered")
-        .flag(false)
-        .detail_of(SNOOPING)
-        .doc("Drops multicast of groups that no port requested, instead of flooding it."),
 ];

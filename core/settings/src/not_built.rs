@@ -46,7 +46,6 @@ parts! {
         actions: &["sample(...)"],
         ..part("IPFIX", "nothing is sampled or reported; the action does nothing")
     };
-    SNOOPING = part("multicast snooping", "multicast is flooded");
     LLDP = part("LLDP", "no messages are sent, and received ones are forwarded like other frames");
     AUTO_ATTACH = part("auto-attach", "nothing is announced");
     HW_OFFLOAD = part("hardware offload", "all packets are forwarded in software");

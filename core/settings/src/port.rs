@@ -1,6 +1,5 @@
 //! Settings of `Port`.
 
-use crate::not_built::SNOOPING;
 use crate::setting::{I32, Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -27,6 +26,10 @@ settings! {
         .doc("The Ethernet type of the outer tag of a dot1q-tunnel port.");
     PRIORITY_TAGS = oc("priority-tags").choice(&["never", "if-nonzero", "always", "true", "false"], "never")
         .doc("Whether packets without VLAN are sent with a tag that carries only the priority.");
+    MCAST_SNOOPING_FLOOD = oc("mcast-snooping-flood").flag(false)
+        .doc("Sends all multicast except membership reports to the port, whether it joined the group or not.");
+    MCAST_SNOOPING_FLOOD_REPORTS = oc("mcast-snooping-flood-reports").flag(false)
+        .doc("Sends membership reports to the port, as to a port behind which a multicast router is.");
     BOND_MODE = column("bond_mode")
         .choice(&["balance-tcp", "balance-slb", "active-backup"], "active-backup")
         .doc("How a bond distributes traffic.");
@@ -84,10 +87,5 @@ pub const OTHERS: &[Setting] = &[
         .int(1, I32, 200)
         .none("carrier changes are detected at once")
         .doc("Milliseconds between two checks of a link."),
-    oc("mcast-snooping-flood").flag(false).detail_of(SNOOPING).doc("Floods multicast to the port."),
-    oc("mcast-snooping-flood-reports")
-        .flag(false)
-        .detail_of(SNOOPING)
-        .doc("Floods membership reports to the port."),
     oc("transient").flag(false).elsewhere("ovs-ctl").doc("The port is removed when the host starts."),
 ];

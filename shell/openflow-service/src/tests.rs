@@ -115,6 +115,7 @@ pub(crate) fn config() -> config::BridgeConfig {
         mac_aging_secs: 300,
         mac_table_size: 8192,
         forward_bpdu: false,
+        snooping: None,
         spanning_tree: Default::default(),
         mirrors: Vec::new(),
         flow_tables: Default::default(),
