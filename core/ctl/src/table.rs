@@ -177,8 +177,8 @@ commands! {
     LACP_SHOW_STATS: c("lacp/show-stats", "[port]", 0, 1).by(SWITCH);
     LIST_COMMANDS: c("list-commands", "", 0, 0).help("lists the commands of the daemon").common();
     LOCK: c("lock", "LOCK", 1, 1);
-    MDB_FLUSH: c("mdb/flush", "[bridge]", 0, 1);
-    MDB_SHOW: c("mdb/show", "bridge", 1, 1);
+    MDB_FLUSH: c("mdb/flush", "[bridge]", 0, 1).by(SWITCH).help("removes learned multicast groups and routers").common();
+    MDB_SHOW: c("mdb/show", "bridge", 1, 1).by(SWITCH).help("prints learned multicast groups and routers").common();
     MEMORY_SHOW: c("memory/show", "", 0, 0).by(BOTH).help("prints memory use").common();
     NETDEV_DPDK_DETACH: c("netdev-dpdk/detach", "pci address of device", 1, 1).by(WITH_DPDK);
     NETDEV_DPDK_GET_MEMPOOL_INFO: c("netdev-dpdk/get-mempool-info", "[netdev]", 0, 1).by(WITH_DPDK);

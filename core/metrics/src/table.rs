@@ -211,6 +211,10 @@ metrics! {
         BRIDGE_MACS = "sluice_mac_table_entries", Gauge, None;
         /// Limit of the number of entries of the bridge's MAC learning table.
         BRIDGE_MACS_MAX = "sluice_mac_table_limit", Gauge, None;
+        /// Multicast groups that ports of the bridge joined, with multicast snooping.
+        BRIDGE_MULTICAST = "sluice_multicast_groups", Gauge, None;
+        /// Limit of the number of multicast groups of the bridge.
+        BRIDGE_MULTICAST_MAX = "sluice_multicast_groups_limit", Gauge, None;
         /// Open OpenFlow connections, of controllers and others.
         BRIDGE_CONNECTIONS = "sluice_openflow_connections", Gauge, None;
         /// Bytes that wait to be sent to OpenFlow connections.

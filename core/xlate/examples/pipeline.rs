@@ -100,6 +100,7 @@ fn snapshot(flows: &[String]) -> Snapshot {
         name: "br0".into(),
         tables: ofproto.publish(),
         macs: Arc::new(MacTable::new()),
+        snooping: None,
         ports: ports.into_iter().collect(),
         bundles: bundles.into_iter().collect(),
         mirrors: Vec::new(),

@@ -18,7 +18,7 @@ use cpu::prehashed::ByHash;
 use flow::{FLOW_WORDS, Flow, Mac, Match};
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use units::OfPort;
 
@@ -40,6 +40,8 @@ enum Dependency {
     Stations { bridge: BridgeId, changed: Words },
     /// The spanning tree state of a port; `None`: those of all ports.
     PortState { bridge: BridgeId, port: Option<OfPort> },
+    /// The members of multicast groups and the router ports, for the packet's destination.
+    Multicast { bridge: BridgeId, changed: Words },
     /// The route of a tunnel.
     Routes,
     /// Whether a tunnel ends at a port.
@@ -116,6 +118,18 @@ pub enum Change {
         /// Its number.
         port: OfPort,
     },
+    /// The members of a multicast group have changed.
+    MulticastGroup {
+        /// In this bridge.
+        bridge: BridgeId,
+        /// Its address; one of IPv4 is mapped into IPv6.
+        group: Ipv6Addr,
+    },
+    /// The ports behind which multicast routers are have changed.
+    MulticastRouters {
+        /// In this bridge.
+        bridge: BridgeId,
+    },
     /// Routes or policy rules of the host have changed.
     Routes,
     /// Addresses of the host have changed.
@@ -157,6 +171,9 @@ impl Dependency {
             Dependency::Stations { bridge, changed: Words([low, high]) } => [name(bridge, 0), 3, *low, *high],
             Dependency::PortState { bridge, port } => {
                 [name(bridge, port.map_or(u32::MAX, |port| port.0.into())), 0, 0, 7]
+            }
+            Dependency::Multicast { bridge, changed: Words([low, high]) } => {
+                [name(bridge, 0), 8, *low, *high]
             }
             Dependency::Routes => [0, 0, 0, 4],
             Dependency::Addresses => [0, 0, 0, 6],
@@ -201,6 +218,14 @@ impl Dependency {
             {
                 vec![Match::CATCHALL]
             }
+            (Dependency::Multicast { bridge, changed }, Change::MulticastGroup { bridge: b, group })
+                if bridge == b =>
+            {
+                vec![to_group(*group, (*changed).into())]
+            }
+            (Dependency::Multicast { bridge, .. }, Change::MulticastRouters { bridge: b }) if bridge == b => {
+                vec![Match::CATCHALL]
+            }
             (Dependency::Routes, Change::Routes) | (Dependency::Addresses, Change::Addresses) => {
                 vec![Match::CATCHALL]
             }
@@ -229,6 +254,17 @@ fn of_station(mac: Mac, changed: u128) -> [Match; 2] {
     let to = (Flow { dl_dst: mac, ..Flow::ZERO }, Flow { dl_dst: Mac::BROADCAST, ..Flow::ZERO });
     let from = (Flow { dl_src: mac, ..Flow::ZERO }, Flow { dl_src: Mac::BROADCAST, ..Flow::ZERO });
     [to, from].map(|(value, mask)| Match::new(&value, &unchanged(&mask, changed)))
+}
+
+/// Packets to a multicast group.
+fn to_group(group: Ipv6Addr, changed: u128) -> Match {
+    let (value, mask) = match group.to_ipv4_mapped() {
+        Some(v4) => (Flow { nw_dst: v4.to_bits(), ..Flow::ZERO }, Flow { nw_dst: u32::MAX, ..Flow::ZERO }),
+        None => {
+            (Flow { ipv6_dst: group.octets(), ..Flow::ZERO }, Flow { ipv6_dst: [0xff; 16], ..Flow::ZERO })
+        }
+    };
+    Match::new(&value, &unchanged(&mask, changed))
 }
 
 /// A mask without the words that were changed.

@@ -6,7 +6,7 @@
 //! read through traits.
 //!
 //! `translate` begins and ends a translation, `walk` is its state, `freeze` stores that, `lookup` finds
-//! rules, `actions` executes their actions, `ports` and `normal` output, `commit` writes headers before each
+//! rules, `actions` executes their actions, `ports`, `normal` and `multicast` output, `commit` writes headers before each
 //! output. Actions and their effects: OpenFlow 1.0 to 1.5 and ovs-actions(7). The text of a [`Trace`] and of
 //! errors is that of Open vSwitch 3.7, because scripts parse it.
 
@@ -35,6 +35,7 @@ mod links;
 mod lookup;
 mod messages;
 mod mirror;
+mod multicast;
 mod native;
 mod next_hop;
 mod normal;
@@ -63,7 +64,7 @@ pub use outcome::{
     Credit, Effect, Failure, FinTimeout, Fork, Held, LearnedFlow, Level, LogLine, Output, Solicitation,
 };
 pub use report::trace_report;
-pub use snapshot::{Attachment, Bridge, Bundle, Fragments, Port, PortFlags, Snapshot};
+pub use snapshot::{Attachment, Bridge, Bundle, Fragments, Port, PortFlags, Snapshot, Snooping};
 pub use trace::{Kind, Trace};
 pub use translate::translate;
 pub use tunnel_ports::{TunnelPort, TunnelPorts};

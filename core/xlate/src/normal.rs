@@ -25,7 +25,7 @@ impl Ingress<'_> {
         self.bundle.map(|b| b.id)
     }
 
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.bundle.map_or("OFPP_NONE", |b| &b.name)
     }
 }
@@ -190,6 +190,9 @@ impl<'a> Walk<'a> {
     }
 
     fn forward(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) {
+        if self.forward_multicast(ingress, tags) {
+            return;
+        }
         let Some(to) = self.station(tags.vid(), self.flow.dl_dst) else {
             report!(self, Detail, "no learned MAC for destination, flooding");
             return self.normal_flood(ingress, tags);
@@ -209,7 +212,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn normal_flood(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) {
+    pub(crate) fn normal_flood(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) {
         self.depends_on_states();
         for bundle in self.bridge.bundles.values() {
             let wanted = ingress.id() != Some(bundle.id) && bundle.floodable && bundle.vlan.includes(tags);

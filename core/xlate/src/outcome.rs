@@ -9,7 +9,8 @@ use crate::header;
 use crate::mirror::MirrorTally;
 use crate::packet_type::ETHERTYPE_NSH;
 use crate::trace::Trace;
-use bridge::LearnNeed;
+use bridge::snooping::message::Message;
+use bridge::{BundleId, LearnNeed};
 use dpif::{DpAction, DropReason, Sample, SlowReason, Userspace};
 use flow::flow::frag;
 use flow::{Flow, Mac, Tlv, VLAN_CFI, Vlan};
@@ -84,6 +85,17 @@ pub enum Effect {
         bridge: BridgeId,
         /// What to learn.
         need: LearnNeed,
+    },
+    /// Learn the members of multicast groups, or a router port.
+    Snoop {
+        /// In this bridge.
+        bridge: BridgeId,
+        /// The VLAN of the message.
+        vlan: u16,
+        /// The port that received it.
+        port: BundleId,
+        /// The message.
+        message: Box<Message>,
     },
     /// Add a flow of a `learn` action.
     Learn(Arc<LearnedFlow>),

@@ -11,7 +11,7 @@ use crate::underlay::Underlay;
 use bitflags::bitflags;
 use bridge::spanning_tree::{PortTree, Protocol};
 use bridge::tunnel::PacketTypes;
-use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig, bfd, cfm};
+use bridge::{BundleId, GroupRead, MacRead, TunnelConfig, VlanConfig, bfd, cfm};
 use cpu::Chain;
 use dpif::Capabilities;
 use flow::{Flow, Tunnel};
@@ -142,6 +142,19 @@ pub enum Fragments {
     Match,
 }
 
+/// Multicast snooping of a bridge.
+#[derive(Clone)]
+pub struct Snooping {
+    /// Members of groups, and router ports.
+    pub groups: Arc<dyn GroupRead + Send + Sync>,
+    /// The ports to which all multicast is sent, in the order in which they were set.
+    pub flood_ports: Vec<BundleId>,
+    /// The ports to which all reports are sent.
+    pub report_ports: Vec<BundleId>,
+    /// Packets to groups without members are flooded.
+    pub flood_unregistered: bool,
+}
+
 /// One bridge.
 #[derive(Clone)]
 pub struct Bridge {
@@ -153,6 +166,8 @@ pub struct Bridge {
     pub tables: Arc<Tables>,
     /// Its learning table.
     pub macs: Arc<dyn MacRead + Send + Sync>,
+    /// Multicast snooping, if it is enabled.
+    pub snooping: Option<Snooping>,
     /// Its OpenFlow ports.
     pub ports: Numbered<OfPort, Port>,
     /// Its ports, in the order in which NORMAL floods.

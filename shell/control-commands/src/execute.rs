@@ -4,8 +4,8 @@ use crate::answer::{Answer, unknown};
 use crate::lasting_requests::LastingRequests;
 use crate::{actions_impl, bfd, bridge, capture, cfm, counters, detrace, dpctl, dpdk, dpif};
 use crate::{
-    dummy, fdb, features, neighbours, pmd, qos, route, rx_pool, spanning_tree, time, trace, tunnels, upcall,
-    uplinks,
+    dummy, fdb, features, mdb, neighbours, pmd, qos, route, rx_pool, spanning_tree, time, trace, tunnels,
+    upcall, uplinks,
 };
 use ctl::names;
 use switch::Switch;
@@ -58,6 +58,7 @@ pub(crate) fn execute(
         "dpif" => dpif::execute(switch, name, args, format),
         "dpif-netdev" => pmd::execute(&mut requested.perf_log, switch, name, args, format),
         "fdb" => fdb::execute(switch, name, args, format),
+        "mdb" => mdb::execute(switch, name, args, format),
         "dpif-dummy" | "netdev-dummy" => dummy::execute(switch, name, args),
         "odp-execute" => match actions_impl::execute(name, args) {
             Some(result) => result.into(),

@@ -1,11 +1,10 @@
 //! `fdb/*`: the learning table of a bridge.
 
 use crate::answer::{Answer, unknown};
-use ::bridge::{BundleId, MacEntry, MacStats, MacTable};
+use ::bridge::{MacEntry, MacStats, MacTable};
 use ctl::names;
 use flow::Mac;
 use flow::text::{NoNames, port_text};
-use openflow_service::Bridge;
 use ovsdb::Json;
 use switch::Switch;
 use units::OfPort;
@@ -31,12 +30,6 @@ fn number(text: &str) -> u16 {
     digits.parse::<u64>().map_or(0, |n| n as u16)
 }
 
-/// The first port of an entry's bundle.
-fn port_of(bridge: &Bridge, id: BundleId) -> Option<OfPort> {
-    let row = bridge.bundle_name(id)?;
-    bridge.ports.values().find(|p| p.port_row == row).map(|p| p.ofport)
-}
-
 fn show(switch: &mut Switch, name: &str, format: Format) -> Result<Reply, String> {
     let now = switch.clock.now();
     let bridge = switch.bridges.get(name).ok_or(NO_BRIDGE)?;
@@ -45,7 +38,7 @@ fn show(switch: &mut Switch, name: &str, format: Format) -> Result<Reply, String
         backer.datapath.maintain(now);
     }
     let table = bridge.macs.lock();
-    let rows = table.iter().filter_map(|e| Some((*e, port_of(bridge, e.port)?, table.age(e, now))));
+    let rows = table.iter().filter_map(|e| Some((*e, bridge.first_port_of(e.port)?, table.age(e, now))));
     Ok(match format {
         Format::Text => {
             let lines: String = rows.map(|(e, port, age)| line(&e, port, age)).collect();
@@ -92,7 +85,7 @@ fn add(switch: &mut Switch, name: &str, port: &str, vlan: u16, mac: &str) -> Res
     let mut text = String::new();
     if let Some(e) = known
         && (e.port != id || !e.is_static())
-        && let Some(old) = port_of(bridge, e.port)
+        && let Some(old) = bridge.first_port_of(e.port)
     {
         let how = if e.is_static() { "static" } else { "dynamic" };
         let old = port_text(old, &NoNames);
@@ -157,7 +150,7 @@ fn stats_text(bridge: &str, (now, max, statics): (usize, usize, usize), s: MacSt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::bridge::LearnNeed;
+    use ::bridge::{BundleId, LearnNeed};
     use units::Millis;
 
     #[test]

@@ -36,6 +36,7 @@ mod ingress_bridge;
 mod last_drop;
 mod lasting_requests;
 mod lookups;
+mod mdb;
 mod names;
 mod neighbours;
 mod packet_accounting;

@@ -150,12 +150,13 @@ fn bridge_view(bridge: &Bridge, now: units::Millis) -> BridgeView {
         (flows + matched + missed > 0).then_some((number, flows, matched, missed))
     };
     let meters = bridge.ofproto.meter_stats(METER_ALL, now).unwrap_or_default();
-    let macs = bridge.macs.lock();
+    let (macs, groups) = (bridge.macs.lock(), bridge.groups.lock());
     BridgeView {
         name: Arc::from(bridge.name.as_str()),
         ports: bridge.ports.len(),
         groups: bridge.ofproto.group_count(),
         macs: (macs.len(), macs.size()),
+        multicast: bridge.config.snooping.as_ref().map(|_| (groups.len(), groups.size())),
         connections: bridge.conns.open_counts(),
         controllers: bridge.conns.controllers().map(|(name, up)| (name.to_owned(), up)).collect(),
         tables: (0..u8::MAX).filter_map(table).collect(),

@@ -94,6 +94,8 @@ pub struct BridgeView {
     pub groups: usize,
     /// Entries of the MAC learning table, and their limit.
     pub macs: (usize, usize),
+    /// Multicast groups, and their limit, if the bridge has multicast snooping.
+    pub multicast: Option<(usize, usize)>,
     /// Open connections, and bytes that wait for them.
     pub connections: (usize, usize),
     /// Controllers, and whether they are connected.

@@ -17,7 +17,7 @@ use ofproto::{FlowMonitors, Ofproto};
 use openflow::session::FragMode;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use translation::SharedMacs;
+use translation::{SharedGroupTable, SharedMacs};
 use units::{Millis, OfPort};
 use xlate::BridgeId;
 
@@ -33,6 +33,8 @@ pub struct Bridge {
     pub ofproto: Ofproto,
     /// Learning table.
     pub macs: Arc<SharedMacs>,
+    /// Multicast groups; empty without multicast snooping.
+    pub groups: Arc<SharedGroupTable>,
     /// OpenFlow ports.
     pub ports: Ports,
     /// Ports with changes that are not completely reported to controllers.
@@ -59,8 +61,6 @@ pub struct Bridge {
     pub configured: bool,
     /// Work in progress.
     pub unfinished: Unfinished,
-    /// The bridge's address if no port provides one: derived from its first row.
-    pub default_mac: Mac,
     numbers: Numbers,
 }
 
@@ -69,6 +69,8 @@ pub struct Bridge {
 pub struct Common {
     /// Candidates for the bridge's address, by row of table Port.
     pub addresses: SortedValues<String, Mac>,
+    /// The bridge's address if no port provides one: derived from its first row.
+    pub default_mac: Mac,
     /// Rows of table Port that stand for fake bridges.
     pub fake_bridges: BTreeSet<String>,
     /// MTUs of the ports that do not follow the bridge's MTU.
@@ -116,6 +118,7 @@ impl Bridge {
             name: config.name.clone(),
             ofproto: Ofproto::new(now, cpu::derive(seed, b"openflow")),
             macs: Arc::default(),
+            groups: Arc::default(),
             ports: Ports::default(),
             port_news: BTreeSet::new(),
             conns,
@@ -125,11 +128,10 @@ impl Bridge {
             frags: FragMode::Normal,
             failed: BTreeMap::new(),
             controllers: ControllerState::default(),
-            common: Common::default(),
+            common: Common { default_mac: address_of_row(config.uuid), ..Common::default() },
             mirrors: Vec::new(),
             configured: false,
             unfinished: Unfinished::default(),
-            default_mac: address_of_row(config.uuid),
             numbers: Numbers::default(),
             config,
         }
@@ -172,6 +174,12 @@ impl Bridge {
     /// The name of the row behind a bundle.
     pub fn bundle_name(&self, id: BundleId) -> Option<&str> {
         self.numbers.bundles.iter().find(|(_, b)| **b == id).map(|(name, _)| name.as_str())
+    }
+
+    /// The first port of a bundle.
+    pub fn first_port_of(&self, id: BundleId) -> Option<OfPort> {
+        let row = self.bundle_name(id)?;
+        self.ports.values().find(|p| p.port_row == row).map(|p| p.ofport)
     }
 
     /// Records that an interface cannot be created, or lost its device.

@@ -46,6 +46,7 @@ pub(crate) fn configure(
     ports.iter().for_each(|row| bridge.ports.touch_row(row));
     connect(bridge, options, restoring, now);
     crate::mirrors::configure(bridge, &old);
+    crate::snooping::configure(bridge, &old, ports);
     tables(bridge, &old, now);
     default_flow(bridge, &old, now);
     bridge.configured = true;
@@ -236,7 +237,7 @@ fn pick_addresses(bridge: &mut Bridge) {
     }
     let of_ports =
         bridge.common.addresses.iter().find(|(row, _)| !is_mirror_output(bridge, row)).map(|(_, mac)| *mac);
-    let mac = asked.filter(usable).or(of_ports).unwrap_or(bridge.default_mac);
+    let mac = asked.filter(usable).or(of_ports).unwrap_or(bridge.common.default_mac);
     set_address(bridge, mac);
     let id = bridge.config.datapath_id.unwrap_or_else(|| mac.to_u64());
     if id != bridge.datapath_id {
@@ -310,7 +311,7 @@ fn set_fake_bridges(bridge: &mut Bridge) {
             !is_mirror_output(bridge, of) && other.is_some_and(|o| of_row(o).is_some() || fake.shares_tag(o))
         };
         let found = bridge.common.addresses.iter().find(|(of, _)| is_candidate(of)).map(|(_, mac)| *mac);
-        let mac = found.unwrap_or(bridge.default_mac);
+        let mac = found.unwrap_or(bridge.common.default_mac);
         let follows =
             |i: &&InterfaceConfig| i.kind == "internal" && i.mac.as_deref().and_then(parse_mac).is_none();
         let names: Vec<String> = fake.interfaces.iter().filter(follows).map(|i| i.name.clone()).collect();

@@ -60,6 +60,7 @@ mod run;
 mod serve;
 mod settings;
 mod side_effects;
+mod snooping;
 mod spanning_tree;
 mod status;
 mod steps;

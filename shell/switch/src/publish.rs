@@ -27,8 +27,12 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     snapshot.capabilities = backer.handler.command_settings.capabilities();
     snapshot.timeouts = Arc::clone(backer.tracking.timeouts.zones());
     let mut macs = HashMap::new();
+    let mut groups = HashMap::new();
     for bridge in &mut of_kind {
         macs.insert(bridge.id, Arc::clone(&bridge.macs));
+        if bridge.config.snooping.is_some() {
+            groups.insert(bridge.id, Arc::clone(&bridge.groups));
+        }
         *tunnels_changed |= follow(bridge, snapshot, peers, &backer.uplinks);
     }
     snapshot.bridges.retain(|id, _| macs.contains_key(id));
@@ -38,7 +42,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
     if !snapshot.tunnels.is_empty() {
         snapshot.underlay = crate::underlay::view::view(underlay, &backer.kind, bridges);
     }
-    backer.shared.publish(snapshot.clone(), macs);
+    backer.shared.publish(snapshot.clone(), macs, groups);
 }
 
 /// Updates a bridge in a snapshot. Returns whether a tunnel was among the changes.
@@ -128,6 +132,7 @@ fn view(
         name: bridge.name.clone(),
         tables,
         macs: Arc::clone(&bridge.macs) as Arc<dyn bridge::MacRead + Send + Sync>,
+        snooping: crate::snooping::view(bridge),
         ports: shown.ports,
         bundles: shown.bundles,
         mirrors,
@@ -154,10 +159,13 @@ fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peer
         }
     }
     shown.bundles.remove(&id);
-    let Some(row) = bridge.config.ports.get(name) else { return };
+    let Some(row) = bridge.config.ports.get(name) else {
+        return crate::snooping::follow_port(bridge, None, id);
+    };
     let named = row.interfaces.iter().filter_map(|i| bridge.ports.named(&i.name));
     let mut members: Vec<&BridgePort> = named.filter(|port| port.port_row == name).collect();
     members.sort_by_key(|port| port.ofport);
+    crate::snooping::follow_port(bridge, Some(row).filter(|_| !members.is_empty()), id);
     if members.is_empty() {
         return;
     }

@@ -338,6 +338,7 @@ impl Switch {
             }
             let id = bridge.id;
             bridge.macs.expire(&backer.shared.live, id, now);
+            bridge.groups.expire(&backer.shared.live, id, now);
             let effects = bridge.ofproto.expire(now);
             openflow_service::announce(bridge, &effects, None, now);
             backer.changes.push_effects(id, &effects);

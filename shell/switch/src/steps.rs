@@ -145,6 +145,7 @@ impl Switch {
         let is_there = |name: &str| running.port_named(name).is_some_and(|p| p.port_row == port.port_row);
         if !members.any(|interface| is_there(&interface.name)) {
             stations = running.macs.lock().flush_port(bundle);
+            running.groups.lock().flush_port(bundle);
         }
         running.common.removed.note(name, ofport, &stations, now);
         if let Some(message) = message {

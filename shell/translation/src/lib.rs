@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `upcall/` | the upcall path, stage by stage, with the threads that serve upcalls | handlers, workers |
 //! | `shared_state.rs` | what translating threads and the main loop share: snapshot, frozen states, queues | any |
-//! | `changes.rs`, `live_changes.rs`, `macs.rs` | changes that translations depend on; the learning tables | any |
+//! | `changes.rs`, `live_changes.rs`, `macs.rs`, `multicast_groups.rs` | changes that translations depend on; the learning tables | any |
 //! | `neighbours.rs` | the next hops of tunnels | any |
 //! | `revalidate/` | revalidates the megaflows that a change affects | revalidator |
 //! | `timers/`, `port_sessions.rs`, `bfd/`, `cfm/`, `lacp/`, `spanning_tree/` | protocols on ports, with a thread for their timers | timers |
@@ -24,6 +24,7 @@ mod held_packet;
 pub mod lacp;
 pub mod live_changes;
 pub mod macs;
+pub mod multicast_groups;
 pub mod neighbours;
 mod note_neighbour;
 pub mod patch_counters;
@@ -43,6 +44,7 @@ pub use command_settings::CommandSettings;
 pub use flow_log::dumped as log_dump;
 pub use held_packet::HeldPacket;
 pub use macs::SharedMacs;
+pub use multicast_groups::SharedGroupTable;
 pub use neighbours::SharedNeighbours;
 pub use patch_counters::PatchCounters;
 pub use port_sessions::PortKey;

@@ -1,6 +1,7 @@
 //! The state that the main loop publishes for the threads that translate.
 
 use crate::macs::SharedMacs;
+use crate::multicast_groups::SharedGroupTable;
 use std::collections::HashMap;
 use std::sync::Arc;
 use units::OfPort;
@@ -14,6 +15,8 @@ pub struct Published {
     pub snapshot: Snapshot,
     /// The learning tables of the snapshot's bridges.
     pub macs: HashMap<BridgeId, Arc<SharedMacs>>,
+    /// The multicast groups of the snapshot's bridges that have multicast snooping.
+    pub groups: HashMap<BridgeId, Arc<SharedGroupTable>>,
 }
 
 impl Published {

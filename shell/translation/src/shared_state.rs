@@ -6,6 +6,7 @@
 
 use crate::live_changes::LiveChanges;
 use crate::macs::SharedMacs;
+use crate::multicast_groups::SharedGroupTable;
 use crate::neighbours::SharedNeighbours;
 use crate::published::Published;
 use crate::side_effect::{SIDE_EFFECTS_MAX, SideEffect};
@@ -33,7 +34,12 @@ pub struct SharedState {
 impl SharedState {
     /// Nothing published yet; `waker` is the main loop's.
     pub fn new(waker: Waker, neighbours: Arc<SharedNeighbours>) -> SharedState {
-        let empty = Published { version: 0, snapshot: Snapshot::default(), macs: HashMap::new() };
+        let empty = Published {
+            version: 0,
+            snapshot: Snapshot::default(),
+            macs: HashMap::new(),
+            groups: HashMap::new(),
+        };
         SharedState {
             neighbours,
             published: ArcSwap::from_pointee(empty),
@@ -52,9 +58,14 @@ impl SharedState {
     }
 
     /// Publishes a snapshot with the next version.
-    pub fn publish(&self, snapshot: Snapshot, macs: HashMap<BridgeId, Arc<SharedMacs>>) {
+    pub fn publish(
+        &self,
+        snapshot: Snapshot,
+        macs: HashMap<BridgeId, Arc<SharedMacs>>,
+        groups: HashMap<BridgeId, Arc<SharedGroupTable>>,
+    ) {
         let version = self.published.load().version + 1;
-        self.published.store(Arc::new(Published { version, snapshot, macs }));
+        self.published.store(Arc::new(Published { version, snapshot, macs, groups }));
     }
 
     /// The version of the newest snapshot.

@@ -65,6 +65,12 @@ impl Walk<'_> {
         self.out.dependencies.push(&self.snapshot.chain, Dependency::Neighbour { ip });
     }
 
+    /// Records the members of the packet's multicast group, and the router ports.
+    pub(crate) fn depends_on_groups(&mut self) {
+        let (bridge, changed) = (self.bridge.id, self.changed_words().into());
+        self.out.dependencies.push(&self.snapshot.chain, Dependency::Multicast { bridge, changed });
+    }
+
     /// Records the learning table's entries for the packet's addresses.
     pub(crate) fn depends_on_stations(&mut self) {
         let (bridge, changed) = (self.bridge.id, self.changed_words().into());

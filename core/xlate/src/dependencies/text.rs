@@ -35,6 +35,7 @@ impl Dependency {
             Dependency::PortState { bridge, port: Some(port) } => {
                 format!("state of port {port} of {}", bridge_name(*bridge))
             }
+            Dependency::Multicast { bridge, .. } => format!("multicast groups of {}", bridge_name(*bridge)),
             Dependency::Routes => "routes".to_owned(),
             Dependency::Addresses => "addresses of the host".to_owned(),
             Dependency::Neighbour { ip } => format!("neighbour {ip}"),
@@ -59,6 +60,10 @@ impl Change {
             Change::Station { bridge, mac } => format!("address {mac} of {}", bridge_name(*bridge)),
             Change::Stations { bridge } => format!("addresses of {}", bridge_name(*bridge)),
             Change::PortState { bridge, port } => format!("state of port {port} of {}", bridge_name(*bridge)),
+            Change::MulticastGroup { bridge, group } => {
+                format!("multicast group {} of {}", group.to_canonical(), bridge_name(*bridge))
+            }
+            Change::MulticastRouters { bridge } => format!("router ports of {}", bridge_name(*bridge)),
             Change::Routes => "routes".to_owned(),
             Change::Addresses => "addresses of the host".to_owned(),
             Change::Neighbour { ip } => format!("neighbour {ip}"),
@@ -85,10 +90,11 @@ mod tests {
         dependencies.push(&chain, Dependency::Limit { bridge, table: 4 });
         dependencies.push(&chain, Dependency::Group { bridge, group: 5 });
         dependencies.push(&chain, Dependency::Stations { bridge, changed });
+        dependencies.push(&chain, Dependency::Multicast { bridge, changed });
         assert_eq!(
             dependencies.text(&name),
             "table 3 of br7 for port 2 metadata 0x10, learned flows of table 4 of br7, group 5 of br7, \
-             learned addresses of br7"
+             learned addresses of br7, multicast groups of br7"
         );
         let value = Flow { dl_type: 0x0800, nw_dst: 0x0a00_0001, ..Flow::ZERO };
         let mask = Flow { dl_type: 0xffff, nw_dst: u32::MAX, ..Flow::ZERO };
@@ -100,5 +106,8 @@ mod tests {
         );
         let mac = Mac([2, 0, 0, 0, 0, 1]);
         assert_eq!(Change::Station { bridge, mac }.text(&name), "address 02:00:00:00:00:01 of br7");
+        let group = std::net::Ipv4Addr::new(239, 1, 1, 1).to_ipv6_mapped();
+        assert_eq!(Change::MulticastGroup { bridge, group }.text(&name), "multicast group 239.1.1.1 of br7");
+        assert_eq!(Change::MulticastRouters { bridge }.text(&name), "router ports of br7");
     }
 }

@@ -3,6 +3,7 @@
 mod bonds;
 mod encap;
 mod mirror;
+mod multicast;
 mod native;
 mod normal;
 mod pipeline;
@@ -13,7 +14,7 @@ mod traces;
 mod tunnel_options;
 
 use crate::*;
-use ::bridge::{BundleId, MacTable, VlanConfig};
+use ::bridge::{BundleId, GroupTable, MacTable, VlanConfig};
 use dpif::DpAction;
 use flow::{FieldId, Flow, Mac, Match};
 use ofproto::Ofproto;
@@ -72,6 +73,8 @@ pub(super) struct LabBridge {
     pub(super) ports: BTreeMap<OfPort, Port>,
     pub(super) bundles: Vec<Bundle>,
     pub(super) mirrors: Vec<Mirror>,
+    /// Multicast snooping, with whether unregistered multicast is flooded.
+    pub(super) snooping: Option<(GroupTable, bool)>,
 }
 
 impl LabBridge {
@@ -83,6 +86,7 @@ impl LabBridge {
             ports: BTreeMap::new(),
             bundles: Vec::new(),
             mirrors: Vec::new(),
+            snooping: None,
         }
     }
 
@@ -136,6 +140,12 @@ impl LabBridge {
             name: format!("br{}", self.id.0),
             tables: self.ofproto.publish(),
             macs: Arc::new(self.macs.clone()),
+            snooping: self.snooping.as_ref().map(|(groups, flood_unregistered)| Snooping {
+                groups: Arc::new(groups.clone()),
+                flood_ports: groups.flood_ports().to_vec(),
+                report_ports: groups.report_ports().to_vec(),
+                flood_unregistered: *flood_unregistered,
+            }),
             ports: self.ports.clone().into_iter().collect(),
             bundles: self.bundles.iter().map(|b| (b.id, b.clone())).collect(),
             mirrors: self.mirrors.clone(),

@@ -102,6 +102,10 @@ fn bridge_samples(bridge: &crate::view::BridgeView, samples: &mut Samples) {
         samples.set(&m::BRIDGE_GROUPS, of, bridge.groups);
         samples.set(&m::BRIDGE_MACS, of, bridge.macs.0);
         samples.set(&m::BRIDGE_MACS_MAX, of, bridge.macs.1);
+        if let Some((groups, limit)) = bridge.multicast {
+            samples.set(&m::BRIDGE_MULTICAST, of, groups);
+            samples.set(&m::BRIDGE_MULTICAST_MAX, of, limit);
+        }
         samples.set(&m::BRIDGE_CONNECTIONS, of, bridge.connections.0);
         samples.set(&m::BRIDGE_UNSENT, of, bridge.connections.1);
     }

@@ -4,8 +4,8 @@ use super::settings;
 use super::stopping::Stopped;
 use crate::backer::Backer;
 use crate::switch::Switch;
-use bridge::BundleId;
 use bridge::spanning_tree::{Flush, PortState, PortTree, Protocol};
+use bridge::{BundleId, GroupTable};
 use openflow_service::Bridge;
 use runtime::Module;
 use std::collections::BTreeMap;
@@ -59,6 +59,7 @@ impl Switch {
             for (id, flush) in reports.flushes {
                 let Some(bridge) = self.bridges.values().find(|b| b.id == id) else { continue };
                 remove_addresses(backer, bridge, &flush);
+                remove_groups(backer, bridge, &flush);
                 let again = Flush { moved: Vec::new(), ..flush };
                 backer.next.stopping.flush_again(id, again);
             }
@@ -79,6 +80,9 @@ fn confirm(backer: &mut Backer, bridges: &BTreeMap<String, Bridge>, now: Millis)
         for (id, flush) in &stopped.flushes {
             if let Some(bridge) = bridges.values().find(|b| b.id == *id) {
                 remove_addresses(backer, bridge, flush);
+                // Groups that were learned meanwhile by forwarding ports stay.
+                let blocked = Flush { ports: flush.ports.clone(), ..Flush::default() };
+                remove_groups(backer, bridge, &blocked);
             }
         }
         stopped.ports.iter().for_each(|at| backer.handler.trees.confirm(*at, now));
@@ -114,6 +118,17 @@ fn remove_addresses(backer: &Backer, bridge: &Bridge, flush: &Flush) {
         } else if !bundles.is_empty() {
             table.flush_where(|e| !e.is_static() && bundles.contains(&e.port));
         }
+    });
+}
+
+/// Removes learned multicast groups and routers.
+fn remove_groups(backer: &Backer, bridge: &Bridge, flush: &Flush) {
+    let bundle = |port: &OfPort| bridge.known_bundle(&bridge.ports.get(port)?.port_row);
+    let moved = flush.moved.iter().map(|(from, _)| from);
+    let gone: Vec<BundleId> = flush.ports.iter().chain(moved).filter_map(bundle).collect();
+    bridge.groups.change(&backer.shared.live, bridge.id, |table| match flush.all {
+        true => GroupTable::flush(table),
+        false => gone.iter().for_each(|port| table.forget_port(*port)),
     });
 }
 

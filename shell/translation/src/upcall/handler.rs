@@ -102,6 +102,11 @@ impl Handler {
                         macs.learn(&self.shared.live, bridge, &need, now);
                     }
                 }
+                Effect::Snoop { bridge, vlan, port, message } => {
+                    if let Some(groups) = published.groups.get(&bridge) {
+                        groups.learn(&self.shared.live, bridge, (vlan, port), &message, now);
+                    }
+                }
                 Effect::Learn(flow) => self.shared.enqueue(SideEffect::Learn(flow, now)),
                 Effect::FinTimeout(fin) => self.shared.enqueue(SideEffect::FinTimeout(fin)),
                 Effect::Lacp { at } => self.lacp.receive(at, packet, now),

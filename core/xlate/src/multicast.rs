@@ -1,0 +1,283 @@
+//! NORMAL in a bridge with multicast snooping: multicast IP packets are sent to the ports that joined their group
+//! (RFC 4541).
+//!
+//! Messages of IGMP and MLD take the slow path, so that each one renews what the table has learned. A port gets one
+//! copy of a packet, and only if it carries the packet's VLAN.
+
+use crate::messages::report;
+use crate::normal::Ingress;
+use crate::outcome::Effect;
+use crate::snapshot::{Bundle, Snooping};
+use crate::walk::Walk;
+use bridge::snooping::message::{self, Message, MessageError, Protocol, Record, igmp, mld};
+use bridge::{BundleId, VlanTags};
+use dpif::SlowReason;
+use flow::Mac;
+use packet::{ethertype, ipproto};
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// All nodes of a link (RFC 4291 §2.7.1).
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// A message of group membership in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Query,
+    Report,
+    /// IGMP for other purposes.
+    Other,
+}
+
+/// The ports that get a packet, each once.
+#[derive(Default)]
+struct Targets<'a> {
+    bundles: Vec<&'a Bundle>,
+    added: HashSet<BundleId>,
+}
+
+impl<'a> Targets<'a> {
+    fn add(&mut self, bundle: &'a Bundle) {
+        if self.added.insert(bundle.id) {
+            self.bundles.push(bundle);
+        }
+    }
+}
+
+/// The words of a trace that depend on why a packet goes to a port.
+struct Words {
+    forwarded: &'static str,
+    unknown: &'static str,
+    ingress: &'static str,
+    other_vlan: &'static str,
+}
+
+const TO_MEMBER: Words = Words {
+    forwarded: "forwarding to mcast group port",
+    unknown: "mcast group port is unknown, dropping",
+    ingress: "mcast group port is input port, dropping",
+    other_vlan: "mcast group port is on another vlan, dropping",
+};
+const TO_ROUTER: Words = Words {
+    forwarded: "forwarding to mcast router port",
+    unknown: "mcast router port is unknown, dropping",
+    ingress: "mcast router port is input port, dropping",
+    other_vlan: "mcast router is on another vlan, dropping",
+};
+const TO_FLOOD_PORT: Words = Words {
+    forwarded: "forwarding to mcast flood port",
+    unknown: "mcast flood port is unknown, dropping",
+    ingress: "mcast flood port is input port, dropping",
+    other_vlan: "mcast flood port is on another vlan, dropping",
+};
+const REPORT: Words = Words {
+    forwarded: "forwarding report to mcast flagged port",
+    unknown: "mcast port is unknown, dropping the report",
+    ingress: "mcast port is input port, dropping the Report",
+    other_vlan: "mcast port is on another vlan, dropping the report",
+};
+
+impl<'a> Walk<'a> {
+    /// Forwards a multicast IP packet if the bridge has multicast snooping; otherwise returns false.
+    pub(crate) fn forward_multicast(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) -> bool {
+        let bridge = self.bridge;
+        let Some(snooping) = &bridge.snooping else { return false };
+        let to = self.flow.dl_dst;
+        if !to.is_multicast() || to == Mac::BROADCAST {
+            return false;
+        }
+        if !matches!(self.flow.dl_type, ethertype::IPV4 | ethertype::IPV6) {
+            return false;
+        }
+        if let Some(kind) = self.membership() {
+            self.out.slow |= SlowReason::ACTION;
+            self.learn_membership(snooping, ingress, tags, kind);
+            self.forward_membership(snooping, ingress, tags, kind);
+            return true;
+        }
+        let (group, is_link_local) = self.multicast_group();
+        if is_link_local {
+            report!(self, Detail, "RFC4541: section 2.1.2, item 2, flooding");
+            self.normal_flood(ingress, tags);
+            return true;
+        }
+        self.depends_on_groups();
+        let mut targets = Targets::default();
+        match group.and_then(|group| snooping.groups.members(tags.vid(), group)) {
+            Some(members) => {
+                self.add_targets(&mut targets, &members, (ingress, tags), &TO_MEMBER);
+                self.add_targets(&mut targets, &snooping.flood_ports, (ingress, tags), &TO_FLOOD_PORT);
+                self.add_routers(&mut targets, snooping, (ingress, tags));
+            }
+            None if snooping.flood_unregistered => {
+                report!(self, Detail, "unregistered multicast, flooding");
+                self.normal_flood(ingress, tags);
+            }
+            None => {
+                self.add_routers(&mut targets, snooping, (ingress, tags));
+                self.add_targets(&mut targets, &snooping.flood_ports, (ingress, tags), &TO_FLOOD_PORT);
+            }
+        }
+        self.send_to(targets, tags);
+        true
+    }
+
+    /// The group to which the packet is addressed, and whether all ports get its packets. `None`: it is addressed to
+    /// a single host, although its Ethernet address is a group's.
+    fn multicast_group(&mut self) -> (Option<Ipv6Addr>, bool) {
+        if self.flow.dl_type == ethertype::IPV4 {
+            self.mask.nw_dst = u32::MAX;
+            let group = Ipv4Addr::from_bits(self.flow.nw_dst);
+            let mapped = Some(group.to_ipv6_mapped()).filter(|_| group.is_multicast());
+            return (mapped, matches!(group.octets(), [224, 0, 0, _]));
+        }
+        self.mask.ipv6_dst = [0xff; 16];
+        let group = Ipv6Addr::from(self.flow.ipv6_dst);
+        (Some(group).filter(Ipv6Addr::is_multicast), group == ALL_NODES)
+    }
+
+    /// The kind of message, if the packet is IGMP or MLD.
+    fn membership(&mut self) -> Option<Kind> {
+        self.mask.nw_proto = u8::MAX;
+        // Only the low byte of a type or a code is ever set.
+        let kind = self.flow.tp_src as u8;
+        match (self.flow.dl_type, self.flow.nw_proto) {
+            (ethertype::IPV4, ipproto::IGMP) => Some(match kind {
+                igmp::QUERY => Kind::Query,
+                igmp::V1_REPORT | igmp::V2_REPORT | igmp::V3_REPORT | igmp::LEAVE => Kind::Report,
+                _ => Kind::Other,
+            }),
+            (ethertype::IPV6, ipproto::ICMPV6) => {
+                self.mask.tp_src = u16::MAX;
+                let query = kind == mld::QUERY;
+                message::is_mld(kind).then_some(if query { Kind::Query } else { Kind::Report })
+            }
+            _ => None,
+        }
+    }
+
+    /// Learns from a message. A port that gets all multicast joins no group.
+    fn learn_membership(&mut self, snooping: &Snooping, ingress: &Ingress<'_>, tags: &VlanTags, kind: Kind) {
+        let (Some(bundle), Some(packet)) = (ingress.bundle, self.packet.filter(|_| self.side_effects)) else {
+            return;
+        };
+        if kind == Kind::Other || snooping.flood_ports.contains(&bundle.id) {
+            return;
+        }
+        let (vlan, port) = (tags.vid(), bundle.id);
+        let message = match Message::parse(packet) {
+            Ok(message) => message,
+            Err(MessageError::Other) => return,
+            Err(MessageError::Truncated | MessageError::Checksum) => {
+                let what = if self.flow.dl_type == ethertype::IPV4 { "IGMP" } else { "MLD" };
+                let name = &bundle.name;
+                return self.debug(format_args!(
+                    "multicast snooping received bad {what} checksum on port {name} in VLAN {vlan}"
+                ));
+            }
+        };
+        let news = snooping.groups.news(vlan, port, &message);
+        if news != 0 {
+            self.tell_news(&message, news, &bundle.name, vlan);
+        }
+        self.out.effects.push(Effect::Snoop {
+            bridge: self.bridge.id,
+            vlan,
+            port,
+            message: Box::new(message),
+        });
+    }
+
+    fn tell_news(&mut self, message: &Message, news: usize, port: &str, vlan: u16) {
+        let place = format!("port {port} in VLAN {vlan}");
+        match message {
+            Message::AnonymousQuery => {}
+            Message::Query if self.flow.dl_type == ethertype::IPV4 => {
+                let from = Ipv4Addr::from_bits(self.flow.nw_src);
+                self.debug(format_args!("multicast snooping query from {from} is on {place}"));
+            }
+            Message::Query => self.debug(format_args!("multicast snooping query on {place}")),
+            Message::Report { protocol: Protocol::IgmpV1 | Protocol::IgmpV2, records } => {
+                for Record { group, joins } in records {
+                    let how = if *joins { "learned that" } else { "leaving" };
+                    let group = group.to_canonical();
+                    self.debug(format_args!("multicast snooping {how} {group} is on {place}"));
+                }
+            }
+            Message::Report { .. } => {
+                self.debug(format_args!("multicast snooping processed {news} addresses on {place}"));
+            }
+        }
+    }
+
+    /// Sends reports to routers and to the ports that get all reports (RFC 4541 §2.1.1 item 1), other messages to all.
+    fn forward_membership(
+        &mut self,
+        snooping: &Snooping,
+        ingress: &Ingress<'_>,
+        tags: &VlanTags,
+        kind: Kind,
+    ) {
+        if kind == Kind::Report {
+            let mut targets = Targets::default();
+            self.add_routers(&mut targets, snooping, (ingress, tags));
+            self.add_targets(&mut targets, &snooping.report_ports, (ingress, tags), &REPORT);
+            return self.send_to(targets, tags);
+        }
+        match self.flow.dl_type {
+            ethertype::IPV4 => report!(self, Detail, "multicast traffic, flooding"),
+            _ => report!(self, Detail, "MLD query, flooding"),
+        }
+        self.normal_flood(ingress, tags);
+    }
+
+    fn add_routers(&mut self, targets: &mut Targets<'a>, snooping: &Snooping, at: (&Ingress<'_>, &VlanTags)) {
+        let vlan = at.1.vid();
+        if self.out.trace.is_none() {
+            return self.add_targets(targets, &snooping.groups.routers_of(vlan), at, &TO_ROUTER);
+        }
+        // A trace contains the routers of other VLANs, too.
+        for (of, port) in snooping.groups.routers() {
+            if of == vlan || self.bridge.bundle(port).is_none() {
+                self.add_targets(targets, &[port], at, &TO_ROUTER);
+            } else {
+                report!(self, Detail, "{}", TO_ROUTER.other_vlan);
+            }
+        }
+    }
+
+    /// Adds those ports to which the packet may be sent.
+    fn add_targets(
+        &mut self,
+        targets: &mut Targets<'a>,
+        ports: &[BundleId],
+        (ingress, tags): (&Ingress<'_>, &VlanTags),
+        words: &Words,
+    ) {
+        for &port in ports {
+            let Some(bundle) = self.bridge.bundle(port) else {
+                report!(self, Warn, "{}", words.unknown);
+                continue;
+            };
+            if bundle.vlan.reads_cvlan() {
+                self.mask.vlans[1].tci = u16::MAX;
+            }
+            if ingress.id() == Some(port) {
+                report!(self, Detail, "{}", words.ingress);
+            } else if self.is_mirror_port(port) {
+                report!(self, Warn, "mcast port is a mirror port, dropping");
+            } else if !bundle.vlan.includes(tags) {
+                report!(self, Detail, "{}", words.other_vlan);
+            } else {
+                report!(self, Detail, "{}", words.forwarded);
+                targets.add(bundle);
+            }
+        }
+    }
+
+    fn send_to(&mut self, targets: Targets<'a>, tags: &VlanTags) {
+        for bundle in targets.bundles {
+            self.normal_output(bundle, tags);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Multicast snooping of a bridge: from its rows to the table of groups, and to the snapshot.
+
+use bridge::{BundleId, GroupRead};
+use config::{BridgeConfig, PortConfig};
+use openflow_service::Bridge;
+use std::sync::Arc;
+use xlate::Snooping;
+
+/// Applies the settings of a bridge; the given ports' rows were added, removed or changed.
+pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
+    let Some(config) = &bridge.config.snooping else {
+        *bridge.groups.lock() = bridge::GroupTable::default();
+        return;
+    };
+    let mut table = bridge.groups.lock();
+    table.set_aging(config.aging_secs);
+    table.set_size(config.table_size as usize);
+    for name in ports {
+        let (Some(old), Some(new)) = (old.ports.get(name), bridge.config.ports.get(name)) else { continue };
+        // What was learned of the port may be of other VLANs than it carries now.
+        if (&old.vlan, old.protected) != (&new.vlan, new.protected)
+            && let Some(id) = bridge.known_bundle(name)
+        {
+            table.flush_port(id);
+        }
+    }
+    drop(table);
+    if old.snooping.is_none() {
+        let rows: Vec<String> = bridge.config.ports.keys().cloned().collect();
+        rows.iter().for_each(|row| bridge.ports.touch_row(row));
+    }
+}
+
+/// Updates the settings of a port; `None`: it has no row or no interface.
+pub(crate) fn follow_port(bridge: &Bridge, row: Option<&PortConfig>, id: BundleId) {
+    let config = row.filter(|_| bridge.config.snooping.is_some()).map(|port| port.snooping);
+    let config = config.unwrap_or_default();
+    bridge.groups.lock().set_port(id, config.flood, config.flood_reports);
+}
+
+/// Multicast snooping as translations see it.
+pub(crate) fn view(bridge: &Bridge) -> Option<Snooping> {
+    let config = bridge.config.snooping.as_ref()?;
+    let table = bridge.groups.lock();
+    Some(Snooping {
+        groups: Arc::clone(&bridge.groups) as Arc<dyn GroupRead + Send + Sync>,
+        flood_ports: table.flood_ports().to_vec(),
+        report_ports: table.report_ports().to_vec(),
+        flood_unregistered: config.flood_unregistered,
+    })
+}

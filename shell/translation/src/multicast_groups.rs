@@ -1,0 +1,88 @@
+//! The multicast groups of a bridge, shared by the threads that translate and the main loop.
+//!
+//! **Threads**: any. The lock is held for one look-up or one update. Under it a change is reported to [`LiveChanges`],
+//! so the revalidator's sweep never sees a change that was not reported.
+
+use crate::changes::Changes;
+use crate::live_changes::LiveChanges;
+use bridge::snooping::SnoopingChange;
+use bridge::snooping::message::Message;
+use bridge::{BundleId, GroupRead, GroupTable};
+use runtime::coverage::Counter;
+use std::net::Ipv6Addr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use units::Millis;
+use xlate::{BridgeId, Change};
+
+static LEARNED: Counter = Counter::new("mcast_snooping_learned");
+static EXPIRED: Counter = Counter::new("mcast_snooping_expired");
+
+/// A [`GroupTable`] behind a lock.
+#[derive(Debug, Default)]
+pub struct SharedGroupTable(Mutex<GroupTable>);
+
+impl SharedGroupTable {
+    /// The table itself. It stays usable after a panic of another thread.
+    pub fn lock(&self) -> MutexGuard<'_, GroupTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns from a message that was received in a VLAN by a port.
+    pub fn learn(
+        &self,
+        live: &LiveChanges,
+        bridge: BridgeId,
+        (vlan, port): (u16, BundleId),
+        message: &Message,
+        now: Millis,
+    ) {
+        self.change(live, bridge, |table| table.learn(vlan, port, message, now));
+    }
+
+    /// Removes what aged out.
+    pub fn expire(&self, live: &LiveChanges, bridge: BridgeId, now: Millis) {
+        self.change(live, bridge, |table| table.run(now));
+    }
+
+    /// Applies a change, and reports the translations that it affects.
+    pub fn change<T>(
+        &self,
+        live: &LiveChanges,
+        bridge: BridgeId,
+        change: impl FnOnce(&mut GroupTable) -> T,
+    ) -> T {
+        let mut table = self.lock();
+        let before = table.stats();
+        let result = change(&mut table);
+        let after = table.stats();
+        LEARNED.add(after.learned - before.learned);
+        EXPIRED.add(after.expired - before.expired);
+        let mut changes = Changes::default();
+        for change in table.take_changes() {
+            changes.push(match change {
+                SnoopingChange::Group(group) => Change::MulticastGroup { bridge, group },
+                SnoopingChange::Routers => Change::MulticastRouters { bridge },
+            });
+        }
+        live.note(changes);
+        result
+    }
+}
+
+impl GroupRead for SharedGroupTable {
+    fn members(&self, vlan: u16, group: Ipv6Addr) -> Option<Vec<BundleId>> {
+        self.lock().members(vlan, group)
+    }
+
+    fn routers_of(&self, vlan: u16) -> Vec<BundleId> {
+        self.lock().routers_of(vlan)
+    }
+
+    fn routers(&self) -> Vec<(u16, BundleId)> {
+        self.lock().routers()
+    }
+
+    fn news(&self, vlan: u16, port: BundleId, message: &Message) -> usize {
+        self.lock().news(vlan, port, message)
+    }
+}
