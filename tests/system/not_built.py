@@ -34,13 +34,13 @@ def test_settings_that_ask_in_vain():
     a = lab.Namespace()
     s.add_bridge(br, a.port)
     vsctl_in_silence(s, "set", "Interface", a.port, "cfm_mpid=7", "lldp:enable=true")
-    vsctl_in_silence(s, "set", "bridge", br, "mcast_snooping_enable=true",
+    vsctl_in_silence(s, "set", "bridge", br,
                      "sflow=@s", "--", "--id=@s", "create", "sFlow", 'targets="127.0.0.1:6343"')
     vsctl_in_silence(s, "set", "bridge", br, "netflow=@n", "--", "--id=@n", "create", "NetFlow", 'targets="127.0.0.1:2055"')
     vsctl_in_silence(s, "set", "bridge", br, "ipfix=@i", "--", "--id=@i", "create", "IPFIX", 'targets="127.0.0.1:4739"')
     vsctl_in_silence(s, "set", "Open_vSwitch", ".", "other_config:hw-offload=true")
     asked = {"Interface " + a.port: ["cfm_mpid", "lldp:enable"],
-             "Bridge " + br: ["mcast_snooping_enable", "sflow", "netflow", "ipfix"]}
+             "Bridge " + br: ["sflow", "netflow", "ipfix"]}
 
     def error(port):
         return s.vsctl("get", "Interface", port, "error")
