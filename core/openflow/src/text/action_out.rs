@@ -1,6 +1,5 @@
 //! Prints actions.
 
-use super::hex::hex;
 use super::learn_out::learn_text;
 use crate::action::{
     Action, Bundle, BundleAlgorithm, Controller, Ct, Encap, EncapProperty, HashFields, Multipath,

@@ -2,11 +2,6 @@
 
 use std::fmt::Write;
 
-/// A number; 0 has no `0x` prefix.
-pub(super) fn hex(v: u128) -> String {
-    if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
-}
-
 /// Prints sixteen bytes a line, with offsets; `ascii` adds the printable characters.
 pub fn hex_dump(bytes: &[u8], ascii: bool) -> String {
     let mut out = String::new();

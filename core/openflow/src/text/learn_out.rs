@@ -1,10 +1,9 @@
 //! Prints `learn(…)`.
 
-use super::hex::hex;
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
 use crate::flow_mod::FlowMod;
 use flow::Subfield;
-use flow::text::{NameMap, table_text};
+use flow::text::{NameMap, hex, table_text};
 
 /// Prints the action.
 pub(super) fn learn_text(l: &Learn, names: &dyn NameMap) -> String {

@@ -58,7 +58,6 @@ fn view() -> View {
         speed_mbps: Some(10_000),
         bfd: None,
         lacp: None,
-        tree: None,
         counters: Counters::Kernel(KernelCounters::default()),
         disabled_rxqs: Vec::new(),
     };
