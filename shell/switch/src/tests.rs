@@ -301,7 +301,7 @@ fn an_interface_that_failed_is_tried_again_when_another_leaves() {
     test.settle();
     let error = |test: &mut TestSwitch, name: &str| {
         let of = json!({"op": "select", "table": "Interface", "where": [["name", "==", name]], "columns": ["error"]});
-        test.execute(Parameters::Tree(json!(["Open_vSwitch", of])))[0]["rows"][0]["error"].clone()
+        test.transact(&[of])[0]["rows"][0]["error"].clone()
     };
     let fine = json!(["set", []]);
     assert_eq!(error(&mut test, "a"), fine);
