@@ -694,18 +694,29 @@ fn sessions_by_seed() {
         let mut front = Front::new(&device);
         let mut features = feature::VERSION_1 | feature::PROTOCOL_FEATURES;
         features |= FEATURES & dice.u64(..);
-        let steps = Front::steps(features);
+        let mut steps = Front::steps(features);
+        if dice.bool() {
+            // Buffers of guests with an inflight area are held.
+            let area = [&[0; 16][..], &2u16.to_ne_bytes(), &SIZE.to_ne_bytes()].concat();
+            steps.insert(6, (GET_INFLIGHT_FD, area, None));
+        }
         let (mut pool, mut out) = (FramePool::new(8), Vec::new());
         let mut source = from_guest::FromGuest::new(&device, 0);
         let mut sender = to_guest::ToGuest::new(&device, 0);
-        for turn in 0..150 {
+        // How rare steps are that do not belong to the handshake, and random bytes in the rings: the rings must often be in use.
+        let rare = dice.choice([6, 40, 300]).unwrap();
+        let mut next = 0;
+        for _ in 0..150 {
             match dice.u8(..10) {
-                // Mostly the handshake in its order, so that rings are in use.
                 0..4 => {
-                    let step = match dice.u8(..6) {
+                    let step = match dice.u16(..rare) {
                         0 => any_step(&mut dice, &steps),
-                        _ => steps[turn % steps.len()].clone(),
+                        _ => match steps.get(next) {
+                            Some(step) => step.clone(),
+                            None => continue,
+                        },
                     };
+                    next += 1;
                     let held = device.enter(dice.usize(..3)).filter(|_| dice.u8(..4) == 0);
                     let need_reply = if dice.bool() { NEED_REPLY } else { 0 };
                     front.step(&step, need_reply);
@@ -715,9 +726,10 @@ fn sessions_by_seed() {
                 4 => {
                     let (ring, index) =
                         (dice.u64(..2), front.used(dice.u64(..2)).wrapping_add(dice.u16(..2)));
-                    front.offer(ring, index, dice.u32(..3000), dice.u16(..8));
+                    let flags = if dice.u16(..rare) < 6 { dice.u16(..8) } else { [2, 0][ring as usize] };
+                    front.offer(ring, index, dice.u32(..3000), flags);
                 }
-                5 => front.write(dice.u64(..0x8000), &dice.u64(..).to_ne_bytes()),
+                5 if dice.u16(..rare) < 6 => front.write(dice.u64(..0x8000), &dice.u64(..).to_ne_bytes()),
                 6 if dice.bool() => {
                     seen[0] += source.receive(32, &mut pool, &mut out).packets;
                     pool.free_all(&mut out);
@@ -745,7 +757,7 @@ fn sessions_by_seed() {
                 _ => front.session.run(),
             }
             if front.session.is_over() {
-                seen[2] += 1;
+                (seen[2], next) = (seen[2] + 1, 0);
                 front = Front::new(&device);
             }
         }
@@ -760,6 +772,7 @@ fn sessions_by_seed() {
         Front::new(&device).handshake(feature::VERSION_1);
     }
     assert!(seen.iter().all(|n| *n > 0), "{seen:?}");
+    println!("packets received and sent, connections that ended: {seen:?}");
 }
 
 /// Random bytes in the rings and in the buffers that they name.
