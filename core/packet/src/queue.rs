@@ -26,8 +26,9 @@ pub struct RxResult {
 pub trait RxQueue: Send {
     /// Appends up to `max` received frames to `out`, in buffers from `pool`. Returns at once if there are none.
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult;
-    /// Ends the loan of the tails of received frames, and what is [held](crate::held). To be called after each `rx` that lent some, by the
-    /// same thread, when all of these frames are complete or freed. Returns false if one is not: then the queue receives nothing until a later call.
+    /// Ends the loan of the tails of received frames, and releases what is [held](crate::held). To be called after each `rx` that lent
+    /// some, by the same thread, when all of these frames are complete or freed. Returns false if one is not: then the queue receives
+    /// nothing until a later call.
     fn give_back(&mut self) -> bool {
         true
     }

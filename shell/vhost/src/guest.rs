@@ -22,6 +22,7 @@ pub struct Received {
     pub refused: usize,
     /// Interrupts sent to the guest during this burst.
     pub interrupts: u64,
-    /// Some packets have tails in the guest's memory, or the guest's buffers are [held](packet::held): see [`FromGuest::give_back`](crate::FromGuest::give_back).
+    /// Some packets have tails in the guest's memory, or the guest's buffers are [held](packet::held): see
+    /// [`FromGuest::give_back`](crate::FromGuest::give_back).
     pub lent: bool,
 }
