@@ -133,6 +133,44 @@ fn buffers_of_one_packet_are_given_back_together() {
     }
 }
 
+/// Packets of two bursts that are shown by the first buffer of all: the guest has all of them, or none, and then finds what it offered.
+#[test]
+fn hidden_packets_are_shown_together() {
+    for begin in [0, 1, 5, 7, 8, 12, 15] {
+        for n in 2..=SIZE {
+            for (burst, done) in (1..n).flat_map(|burst| (0..=n).map(move |done| (burst, done))) {
+                let guest = Guest::new(true);
+                let wrap = |k: u16| ((begin + k) / SIZE).is_multiple_of(2);
+                let at = |k: u16| (begin + k) % SIZE;
+                (0..n).for_each(|k| guest.offer(at(k), wrap(k), Descriptor::WRITE));
+                let words = || (0..SIZE).map(|k| guest.word(16 * u64::from(k) + 8)).collect::<Vec<_>>();
+                let offered = words();
+                let place = at(0) | if wrap(0) { WRAP } else { 0 };
+                guest.region().set_places(Places { before: place, after: place, together: 0 });
+                guest.region().use_it();
+                let ring = guest.ring::<Packed>();
+                let after = |k| ring.memory.after(place, k);
+                // The kill comes after `done` buffers. The first one is the last.
+                for k in 1..=done {
+                    if k == 1 {
+                        ring.memory.begin_hidden(place, place, burst);
+                    }
+                    if k == burst {
+                        ring.memory.begin_hidden(place, after(burst), n - burst);
+                    }
+                    ring.memory.put_used(after(k % n), at(k % n) + 100, 50);
+                }
+                let next = guest.ring::<Packed>().next;
+                if done == n {
+                    assert_eq!(next, after(n), "{begin} {n} {burst}");
+                } else {
+                    assert_eq!((next, words()), (place, offered), "{begin} {n} {burst} {done}");
+                }
+            }
+        }
+    }
+}
+
 /// A split ring continues where its used ring ends; what another back-end left in flight is served first, in its order.
 #[test]
 fn a_split_ring_continues_after_another_back_end() {
