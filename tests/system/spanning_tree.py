@@ -28,8 +28,9 @@ class Host:
         s.vsctl("set", "bridge", "br0", "other_config:hwaddr=00:11:22:33:44:%02x" % self.number, *ENABLE[protocol])
         for device in ("guest", *self.wires):
             self.net.run("ip", "link", "set", device, "up")
-            s.vsctl("add-port", "br0", device)
-        s.vsctl("set", "port", "guest", "other_config:%s-enable=false" % protocol)
+            # The stock switch does not flood to ports that take no part, so that of the guest does.
+            edge = ["--", "set", "port", device, "other_config:rstp-port-admin-edge=true"] if device == "guest" else []
+            s.vsctl("add-port", "br0", device, *edge)
 
     def states(self, protocol):
         """Roles and states of the wires, by name."""
@@ -56,13 +57,17 @@ class Ring:
             host.start(protocol)
 
     def blocked(self):
-        """The wires that are not forwarded at one end; all other ends forward."""
-        ends = [(wire, state) for host in self.hosts for wire, (_, state) in host.states(self.protocol).items()]
+        """The wires that are not forwarded at one end; all other ends forward or are down. None: some ends are still moving."""
+        ends = [(wire, state) for host in self.hosts for wire, (role, state) in host.states(self.protocol).items()
+                if role != "disabled"]
         moving = [end for end in ends if end[1] not in ("forwarding", "blocking", "discarding")]
         return None if moving else [wire for wire, state in ends if state != "forwarding"]
 
     def settle(self, blocked, seconds):
-        lab.wait_until(lambda: len(self.blocked() or [0] * 9) == blocked, "%d ports are blocked" % blocked, seconds)
+        def settled():
+            wires = self.blocked()
+            return wires is not None and len(wires) == blocked
+        lab.wait_until(settled, "%d ports are blocked" % blocked, seconds)
 
     def connected(self, seconds=5):
         for a, b in itertools.permutations(self.hosts, 2):
@@ -118,17 +123,29 @@ def test_a_ring_of_rstp():
     check_ring((True, True, True), "rstp", start=20, repair=5)
 
 
-def test_rings_of_rstp_with_the_stock_switch():
-    """The same with the stock switch as root, and as the switch that blocks."""
+def test_the_stock_switch_is_the_root_of_rstp():
+    """The same with the stock switch as root."""
     need_stock([False])
     check_ring((False, True, True), "rstp", start=20, repair=10)
+
+
+def test_the_stock_switch_obeys_a_root_of_rstp():
+    """The same with the stock switch as designated bridge of the blocked wire, and then as the switch that blocks it."""
+    need_stock([False])
     check_ring((True, False, True), "rstp", start=20, repair=10)
+    lab.clean_up()
+    check_ring((True, True, False), "rstp", start=20, repair=10)
 
 
-def test_rings_of_stp_with_the_stock_switch():
+def test_the_stock_switch_is_the_root_of_stp():
     """STP: the same, within its timers."""
     need_stock([False])
     check_ring((False, True, True), "stp", start=30, repair=30)
+
+
+def test_the_stock_switch_obeys_a_root_of_stp():
+    """The same with the stock switch as designated bridge of the blocked wire."""
+    need_stock([False])
     check_ring((True, False, True), "stp", start=30, repair=30)
 
 

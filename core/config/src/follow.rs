@@ -93,6 +93,7 @@ const UNREAD: [&str; 25] = [
     "ofport",
     "role",
     "rstp_statistics",
+    "rstp_status",
     "statistics",
     "status",
 ];

@@ -235,13 +235,13 @@ commands! {
     REVALIDATOR_RESUME: hidden("revalidator/resume", 0).by(SWITCH);
     REVALIDATOR_VERIFY: hidden("revalidator/verify", 0).by(SWITCH);
     REVALIDATOR_WAIT: c("revalidator/wait", "", 0, 0).by(SWITCH);
-    RSTP_SHOW: c("rstp/show", "[bridge]", 0, 1);
-    RSTP_TCN: c("rstp/tcn", "[bridge]", 0, 1);
+    RSTP_SHOW: c("rstp/show", "[bridge]", 0, 1).by(SWITCH).help("prints root, roles and states of ports in rapid spanning tree");
+    RSTP_TCN: c("rstp/tcn", "[bridge]", 0, 1).by(SWITCH).help("acts as if the topology of rapid spanning tree had changed");
     RXPOOL_SHOW: hidden("rxpool/show", 0).by(SWITCH);
     SET_OPTIONS: c("set-options", "[--format text|json]", 1, 2);
     STEAL: c("steal", "LOCK", 1, 1);
-    STP_SHOW: c("stp/show", "[bridge]", 0, 1);
-    STP_TCN: c("stp/tcn", "[bridge]", 0, 1);
+    STP_SHOW: c("stp/show", "[bridge]", 0, 1).by(SWITCH).help("prints root, roles and states of ports in spanning tree");
+    STP_TCN: c("stp/tcn", "[bridge]", 0, 1).by(SWITCH).help("acts as if the topology of spanning tree had changed");
     TIME_STOP: c("time/stop", "", 0, 0).by(WITH_DUMMIES);
     TIME_WARP: c("time/warp", "[large_msecs] msecs", 1, 2).by(WITH_DUMMIES);
     TNL_ARP_AGING: c("tnl/arp/aging", "[SECS]", 0, 1).by(SWITCH);
