@@ -55,7 +55,7 @@ settings! {
     RSTP_FORCE_PROTOCOL_VERSION = oc("rstp-force-protocol-version").int(0, 2, 2)
         .doc("0: send messages of spanning tree, and wait as long.");
     RSTP_MAX_AGE = oc("rstp-max-age").int(6, 40, 20)
-        .doc("Seconds after which received information expires; at most 2 (rstp-forward-delay - 1).");
+        .doc("Seconds after which received information expires; ignored if it is more than twice the forward delay less 2.");
     RSTP_FORWARD_DELAY = oc("rstp-forward-delay").int(4, 30, 15)
         .doc("Seconds that a port waits for a neighbour with spanning tree before it learns, and before it forwards.");
     RSTP_TRANSMIT_HOLD_COUNT = oc("rstp-transmit-hold-count").int(1, 10, 6)
@@ -80,6 +80,6 @@ pub const OTHERS: &[Setting] = &[
         .doc("Multicast snooping: sends multicast only to ports that requested it."),
     oc("rstp-ageing-time")
         .int(10, 1_000_000, 300)
-        .none("learned addresses are removed at once when the tree changes: mac-aging-time sets how long they last otherwise")
+        .none("learned addresses are removed at once when the tree changes")
         .doc("Seconds after which learned addresses expire."),
 ];
