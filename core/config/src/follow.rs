@@ -69,7 +69,7 @@ fn after(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Item = Uu
 
 /// Columns that are never read: state that the switch writes, and notes of other programs. Changes of only
 /// these are ignored.
-const UNREAD: [&str; 25] = [
+const UNREAD: [&str; 26] = [
     "admin_state",
     "bfd_status",
     "cfm_fault",

@@ -5,9 +5,9 @@ use bridge::spanning_tree::Protocol;
 use bridge::spanning_tree::rstp::{PointToPoint, PortSettings};
 use settings::bridge as of_bridge;
 use settings::port::{
-    RSTP_ADMIN_EDGE, RSTP_ADMIN_P2P_MAC, RSTP_ADMIN_PORT_STATE, RSTP_AUTO_EDGE, RSTP_ENABLE, RSTP_MCHECK,
-    RSTP_PATH_COST, RSTP_PORT_NUM, RSTP_PORT_PRIORITY, STP_ENABLE, STP_PATH_COST, STP_PORT_NUM,
-    STP_PORT_PRIORITY,
+    RSTP_ADMIN_P2P_MAC, RSTP_ADMIN_PORT_STATE, RSTP_ENABLE, RSTP_PATH_COST, RSTP_PORT_ADMIN_EDGE,
+    RSTP_PORT_AUTO_EDGE, RSTP_PORT_MCHECK, RSTP_PORT_NUM, RSTP_PORT_PRIORITY, STP_ENABLE, STP_PATH_COST,
+    STP_PORT_NUM, STP_PORT_PRIORITY,
 };
 
 /// The protocols that a bridge is to use; it can use one.
@@ -76,9 +76,9 @@ impl TreePortConfigs {
             stp: config([STP_ENABLE, STP_PORT_NUM, STP_PORT_PRIORITY, STP_PATH_COST]),
             rstp: config([RSTP_ENABLE, RSTP_PORT_NUM, RSTP_PORT_PRIORITY, RSTP_PATH_COST]),
             rapid: PortSettings {
-                admin_edge: RSTP_ADMIN_EDGE.flag_of(other_config),
-                auto_edge: RSTP_AUTO_EDGE.flag_of(other_config),
-                mcheck: RSTP_MCHECK.flag_of(other_config),
+                admin_edge: RSTP_PORT_ADMIN_EDGE.flag_of(other_config),
+                auto_edge: RSTP_PORT_AUTO_EDGE.flag_of(other_config),
+                mcheck: RSTP_PORT_MCHECK.flag_of(other_config),
                 point_to_point: match RSTP_ADMIN_P2P_MAC.number(other_config) {
                     0 => PointToPoint::No,
                     1 => PointToPoint::Yes,

@@ -59,9 +59,9 @@ settings! {
     RSTP_PORT_NUM = oc("rstp-port-num").opt_int(1, 4095).doc("Its number in rapid spanning tree; if not set, the first free one.");
     RSTP_PATH_COST = oc("rstp-path-cost").opt_int(0, I32)
         .doc("The cost of paths through it, at most 200000000; if not set, it depends on the speed.");
-    RSTP_ADMIN_EDGE = oc("rstp-port-admin-edge").flag(false).doc("The port connects to hosts only: it forwards at once.");
-    RSTP_AUTO_EDGE = oc("rstp-port-auto-edge").flag(true).doc("Detects whether the port connects to hosts only.");
-    RSTP_MCHECK = oc("rstp-port-mcheck").flag(false)
+    RSTP_PORT_ADMIN_EDGE = oc("rstp-port-admin-edge").flag(false).doc("The port connects to hosts only: it forwards at once.");
+    RSTP_PORT_AUTO_EDGE = oc("rstp-port-auto-edge").flag(true).doc("Detects whether the port connects to hosts only.");
+    RSTP_PORT_MCHECK = oc("rstp-port-mcheck").flag(false)
         .doc("Tries rapid spanning tree again with a neighbour that used spanning tree, each time the port is configured.");
     RSTP_ADMIN_P2P_MAC = oc("rstp-admin-p2p-mac").int(0, 2, 1)
         .doc("Whether one other bridge is connected at most (1); only then RSTP does without waiting.");
