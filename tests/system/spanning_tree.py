@@ -111,11 +111,10 @@ def check_ring(kinds, protocol, start, repair):
     return took
 
 
-def need_stock(kinds):
+def need_stock():
     if not lab.Switch().ours:
         raise lab.Skip("asks our switch and the stock one")
-    if not all(kinds):
-        lab.need("ovs-vswitchd")
+    lab.need("ovs-vswitchd")
 
 
 def test_a_ring_of_rstp():
@@ -125,14 +124,14 @@ def test_a_ring_of_rstp():
 
 def test_the_stock_switch_is_the_root_of_rstp():
     """The same with the stock switch as root."""
-    need_stock([False])
+    need_stock()
     check_ring((False, True, True), "rstp", start=20, repair=10)
 
 
 def test_the_stock_switch_obeys_a_root_of_rstp():
     """The same with the stock switch as designated bridge of the blocked wire, and then as the switch that blocks it."""
     lab.need_time()
-    need_stock([False])
+    need_stock()
     check_ring((True, False, True), "rstp", start=20, repair=10)
     lab.clean_up()
     check_ring((True, True, False), "rstp", start=20, repair=10)
@@ -140,20 +139,20 @@ def test_the_stock_switch_obeys_a_root_of_rstp():
 
 def test_the_stock_switch_is_the_root_of_stp():
     """STP: the same, within its timers."""
-    need_stock([False])
+    need_stock()
     check_ring((False, True, True), "stp", start=30, repair=30)
 
 
 def test_the_stock_switch_obeys_a_root_of_stp():
     """The same with the stock switch as designated bridge of the blocked wire."""
     lab.need_time()
-    need_stock([False])
+    need_stock()
     check_ring((True, False, True), "stp", start=30, repair=30)
 
 
 def test_a_neighbour_that_is_silent():
     """A stock root that is stopped, while its links stay up, is missed after three hello times; it comes back."""
-    need_stock([False])
+    need_stock()
     ring = Ring((False, True, True), "rstp")
     ring.settle(1, 20)
     root = ring.hosts[0].switch

@@ -309,12 +309,14 @@ impl MacTable {
         keys
     }
 
-    /// The learned stations behind one port are behind another one now.
+    /// The learned stations behind one port are behind another one now. They count as learned now, so that entries stay in
+    /// the order in which they expire.
     pub fn move_port(&mut self, from: BundleId, to: BundleId) {
         let moved: Vec<MacEntry> =
             self.iter().filter(|e| e.port == from && !e.is_static()).copied().collect();
+        let expires = Some(secs(self.now) + u64::from(self.aging));
         for entry in moved {
-            self.put(MacEntry { port: to, ..entry });
+            self.put(MacEntry { port: to, expires, ..entry });
             self.stats.moved += 1;
             self.generation += 1;
         }

@@ -54,6 +54,21 @@ fn static_entries_stay_where_they_are() {
 }
 
 #[test]
+fn stations_of_a_port_move_together() {
+    let mut t = MacTable::new();
+    for (n, port) in [(1, 1), (2, 1), (3, 2)] {
+        t.update(&learn(n, port), at(10 * n));
+    }
+    t.add_static(0, mac(4), BundleId(1));
+    let before = t.generation();
+    t.move_port(BundleId(1), BundleId(3));
+    assert_eq!([1, 2, 3, 4].map(|n| t.port_of(0, mac(n)).unwrap().0), [3, 3, 2, 1]);
+    assert_eq!((t.generation() - before, t.stats().moved), (2, 2));
+    t.run(at(330));
+    assert_eq!(t.len(), 1);
+}
+
+#[test]
 fn the_port_with_most_entries_loses_one() {
     let mut t = MacTable::new();
     t.set_size(10);
