@@ -154,6 +154,10 @@ impl DaemonArgs {
         if let Some(m) = &self.syslog_method {
             crate::log::set_syslog_method(m)?;
         }
+        // As with Open vSwitch, a daemon in the foreground shows what it does. One that detaches only warns until it has done so.
+        if !self.detach {
+            crate::log::set("console:info")?;
+        }
         for v in &self.verbose {
             match v {
                 None => crate::log::set_max_verbosity(),
