@@ -138,8 +138,8 @@ pub fn not_built_markdown() -> String {
 pub fn not_built_readme_row() -> String {
     let names: Vec<&str> = not_built::ALL.iter().map(|part| part.name).collect();
     format!(
-        "| not yet | {}: a row that asks for one says so in its `error` or `status` column, in the log and in `sluice doctor`; \
-         a flow, in the log ([what happens instead](docs/not-built.md)) |",
+        "| not yet | {}: if a database row asks for one of these, its `error` or `status` column, the log and `sluice doctor` \
+         say so; if a flow does, the log says so ([what happens instead](docs/not-built.md)) |",
         names.join(", ")
     )
 }
