@@ -40,7 +40,6 @@ TOOLS = [
 COMMANDS = [
     Expected(r"^ovs-vsctl list-dp-cap netdev$", r"^-$|^\+(\w+=(true|false|\d+) ?){28}$",
              "if all devices are dummies, ours has one datapath for all types, so this one is used", long=True),
-    Refused(r"^ovs-appctl cfm/", "connectivity fault management is not implemented yet"),
     Refused(r"^ovs-appctl autoattach/", "auto-attach is not implemented yet"),
     Expected(r"^ovs-appctl ovs/route/show nonsense$",
              r'''^-stderr: "ovs/route/show" command takes at most 0 arguments$|^\+stderr: Invalid table format$''',

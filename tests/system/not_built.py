@@ -26,20 +26,20 @@ def vsctl_in_silence(s, *args):
 
 
 def test_settings_that_ask_in_vain():
-    """CFM, LLDP, sampling: reported with row and reason in column error or status, once in the log,
+    """LLDP, sampling: reported with row and reason in column error or status, once in the log,
     and by the doctor as a problem, online and offline; until the setting is removed."""
     lab.need_root()
     s = lab.Switch().start()
     br = lab.unique("slb")
     a = lab.Namespace()
     s.add_bridge(br, a.port)
-    vsctl_in_silence(s, "set", "Interface", a.port, "cfm_mpid=7", "lldp:enable=true")
+    vsctl_in_silence(s, "set", "Interface", a.port, "lldp:enable=true")
     vsctl_in_silence(s, "set", "bridge", br,
                      "sflow=@s", "--", "--id=@s", "create", "sFlow", 'targets="127.0.0.1:6343"')
     vsctl_in_silence(s, "set", "bridge", br, "netflow=@n", "--", "--id=@n", "create", "NetFlow", 'targets="127.0.0.1:2055"')
     vsctl_in_silence(s, "set", "bridge", br, "ipfix=@i", "--", "--id=@i", "create", "IPFIX", 'targets="127.0.0.1:4739"')
     vsctl_in_silence(s, "set", "Open_vSwitch", ".", "other_config:hw-offload=true")
-    asked = {"Interface " + a.port: ["cfm_mpid", "lldp:enable"],
+    asked = {"Interface " + a.port: ["lldp:enable"],
              "Bridge " + br: ["sflow", "netflow", "ipfix"]}
 
     def error(port):
@@ -66,9 +66,9 @@ def test_settings_that_ask_in_vain():
         assert not any(t.startswith("port ") for t in told), told
 
     check(problems(s.env))
-    s.vsctl("clear", "Interface", a.port, "cfm_mpid", "lldp")
+    s.vsctl("clear", "Interface", a.port, "lldp")
     lab.wait_until(lambda: error(a.port) == "[]\n", "no error is left")
-    s.vsctl("set", "Interface", a.port, "cfm_mpid=7", "lldp:enable=true")
+    s.vsctl("set", "Interface", a.port, "lldp:enable=true")
     s.stop()
     check(problems(s.env))
 
@@ -80,14 +80,14 @@ def test_a_database_of_the_stock_switch():
     br, tunnel, port = lab.unique("slb"), lab.unique("slv"), lab.Namespace().port
     s.add_bridge(br, port)
     s.vsctl("add-port", br, tunnel, "--", "set", "Interface", tunnel, "type=vxlan", "options:remote_ip=10.9.9.9", "options:psk=x")
-    s.vsctl("set", "Interface", port, "cfm_mpid=7")
+    s.vsctl("set", "Interface", port, "lldp:enable=true")
     s.stop()
     code, found = doctor(s.env)
     told = [f["text"] for f in found if f["level"] == "problem"]
     assert code == 1
     assert sum(t.startswith("Interface %s: options:psk has no effect in this version of Sluice: encryption of" % tunnel)
                for t in told) == 1, told
-    assert sum("Interface %s: cfm_mpid" % port in t for t in told) == 1, told
+    assert sum("Interface %s: lldp:enable" % port in t for t in told) == 1, told
     # Its other options are not reported.
     assert sum(tunnel in f["text"] for f in found) == 1, found
 
