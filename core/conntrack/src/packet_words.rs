@@ -241,7 +241,7 @@ fn without_padding(rest: &[u8], len: usize) -> Option<&[u8]> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::fields;
+    use crate::packet_fields;
     use flow::Flow;
     use flow::compose::compose;
     use packet::ether::ethertype;
