@@ -26,7 +26,7 @@ def vsctl_in_silence(s, *args):
 
 
 def test_settings_that_ask_in_vain():
-    """LLDP, sampling: reported with row and reason in column error or status, once in the log,
+    """LLDP: reported with row and reason in column error or status, once in the log,
     and by the doctor as a problem, online and offline; until the setting is removed."""
     lab.need_root()
     s = lab.Switch().start()
@@ -34,13 +34,9 @@ def test_settings_that_ask_in_vain():
     a = lab.Namespace()
     s.add_bridge(br, a.port)
     vsctl_in_silence(s, "set", "Interface", a.port, "lldp:enable=true")
-    vsctl_in_silence(s, "set", "bridge", br,
-                     "sflow=@s", "--", "--id=@s", "create", "sFlow", 'targets="127.0.0.1:6343"')
-    vsctl_in_silence(s, "set", "bridge", br, "netflow=@n", "--", "--id=@n", "create", "NetFlow", 'targets="127.0.0.1:2055"')
-    vsctl_in_silence(s, "set", "bridge", br, "ipfix=@i", "--", "--id=@i", "create", "IPFIX", 'targets="127.0.0.1:4739"')
+    vsctl_in_silence(s, "set", "bridge", br, "auto_attach=@a", "--", "--id=@a", "create", "AutoAttach", "system_name=x")
     vsctl_in_silence(s, "set", "Open_vSwitch", ".", "other_config:hw-offload=true")
-    asked = {"Interface " + a.port: ["lldp:enable"],
-             "Bridge " + br: ["sflow", "netflow", "ipfix"]}
+    asked = {"Interface " + a.port: ["lldp:enable"], "Bridge " + br: ["auto_attach"]}
 
     def error(port):
         return s.vsctl("get", "Interface", port, "error")
@@ -90,48 +86,3 @@ def test_a_database_of_the_stock_switch():
     assert sum("Interface %s: lldp:enable" % port in t for t in told) == 1, told
     # Its other options are not reported.
     assert sum(tunnel in f["text"] for f in found) == 1, found
-
-
-SAMPLE = "sample(probability=100,collector_set_id=1,obs_domain_id=2,obs_point_id=3)"
-
-
-def test_flows_that_cannot_be_carried_out():
-    """A flow or group with `sample` is logged when it is added, also in a bundle, not per packet; the packets are forwarded."""
-    lab.need_root()
-    s = lab.Switch().start()
-    br = lab.unique("slb")
-    a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
-    s.add_bridge(br, a.port, b.port)
-    s.ofctl("add-flow", br, "priority=5,icmp,actions=%s,NORMAL" % SAMPLE)
-    line = "the actions of flow of table 0, priority %d"
-
-    def lines(what):
-        return [l for l in s.log().splitlines() if what in l]
-
-    lab.wait_until(lambda: [l for l in lines(line % 5) if "IPFIX is not built yet" in l], "the flow in the log")
-    [told] = lines(line % 5)
-    assert "|WARN|" in told and "IPFIX is not built yet" in told, told
-    before = len(s.log().splitlines())
-    a.run("ping", "-c", "5", "-i", "0.05", "-W", "1", "10.1.1.2")
-    assert len(lines(line % 5)) == 1 and not [l for l in s.log().splitlines()[before:] if "sample" in l], s.log()
-    flows = lab.sh("mktemp").strip()
-    with open(flows, "w") as f:
-        f.write("priority=6,tcp,actions=clone(%s),NORMAL\npriority=7,udp,actions=ct(commit,alg=tftp),NORMAL\n" % SAMPLE)
-    s.ofctl("--bundle", "add-flows", br, flows)
-    # The daemon's writer thread writes the line.
-    lab.wait_until(lambda: [l for l in lines(line % 6) if "IPFIX is not built yet" in l], "the bundle's flow in the log")
-    assert len(lines(line % 6)) == 1
-    assert lines(line % 7) == []
-    # A bundle that is refused adds nothing. Controllers ask so whether an action is known.
-    with open(flows, "w") as f:
-        f.write("flow add priority=8,tcp,actions=%s\nflow add priority=9,actions=group:77\n" % SAMPLE)
-    try:
-        s.ofctl("-O", "OpenFlow14", "bundle", br, flows)
-        raise RuntimeError("a bundle with an unknown group is accepted")
-    except AssertionError as e:
-        assert "OFPBAC_BAD_OUT_GROUP" in str(e), e
-    os.unlink(flows)
-    s.ofctl("-O", "OpenFlow13", "add-group", br, "group_id=4,type=all,bucket=%s" % SAMPLE)
-    lab.wait_until(lambda: lines("the actions of group 4"), "the group in the log")
-    assert lines(line % 8) == []
-    assert len(lines("the actions of group 4")) == 1

@@ -6,6 +6,7 @@ use crate::mirror::MirrorConfig;
 use crate::port::PortConfig;
 use crate::port_configs::PortConfigs;
 use crate::row::Row;
+use crate::sampling::SamplingConfig;
 use crate::spanning_tree::TreeConfig;
 use ovsdb::Uuid;
 use settings::bridge::{
@@ -97,6 +98,8 @@ pub struct BridgeConfig {
     pub flow_tables: BTreeMap<u8, FlowTableConfig>,
     /// Mirrors, in the order of their rows.
     pub mirrors: Vec<MirrorConfig>,
+    /// Its exporters.
+    pub sampling: SamplingConfig,
     /// `other_config`, whose texts are used in the description statistics.
     pub other_config: BTreeMap<String, String>,
 }
@@ -163,6 +166,7 @@ impl BridgeConfig {
             snooping: row.bool("mcast_snooping_enable").then(|| SnoopingConfig::read(&other_config)),
             flow_tables,
             mirrors: row.references("mirrors", "Mirror").iter().map(MirrorConfig::read).collect(),
+            sampling: SamplingConfig::read(row),
             other_config,
         }
     }

@@ -228,6 +228,9 @@ impl Follower {
                 "Queue" => ports.extend(self.ports_with_queue(db, change.uuid)),
                 "Bridge" => drop(heads.insert(change.uuid)),
                 "Controller" | "Mirror" | "Flow_Table" => heads.extend(self.bridges.keys()),
+                "sFlow" | "IPFIX" | "NetFlow" | "Flow_Sample_Collector_Set" => {
+                    heads.extend(self.bridges.keys());
+                }
                 "Open_vSwitch" => {
                     let listed: BTreeSet<Uuid> = root.uuids("bridges").into_iter().collect();
                     heads.extend(self.bridges.keys().filter(|bridge| !listed.contains(bridge)));

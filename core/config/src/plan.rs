@@ -222,6 +222,7 @@ mod tests {
             spanning_tree: Default::default(),
             snooping: None,
             mirrors: Vec::new(),
+            sampling: crate::SamplingConfig::default(),
             flow_tables: BTreeMap::new(),
             other_config: BTreeMap::new(),
         }

@@ -31,6 +31,11 @@ impl<'a> Row<'a> {
         self.row.uuids(column).filter_map(|uuid| Row::find(self.db, table, uuid)).collect()
     }
 
+    /// All rows of another table.
+    pub fn all_of(&self, table: &str) -> Vec<Row<'a>> {
+        self.db.rows(table).map(|row| Row { db: self.db, row, uuid: row.uuid() }).collect()
+    }
+
     /// The UUIDs in a column.
     pub fn uuids(&self, column: &str) -> Vec<Uuid> {
         let mut rows = Vec::with_capacity(self.datum(column).map_or(0, Datum::len));

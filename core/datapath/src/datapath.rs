@@ -544,11 +544,14 @@ impl Datapath {
     /// Totals relative to the counters in `zero`.
     pub fn stats(&self, zero: &Tally) -> DpStats {
         let t = self.tally().since(zero);
+        let flows = self.shared.flows();
         DpStats {
             hit: t.get(Event::CacheHit) + t.get(Event::MegaflowHit),
             missed: t.get(Event::Missed) + t.get(Event::Lost),
             lost: t.get(Event::Lost),
-            n_flows: self.shared.flows().len() as u64,
+            n_flows: flows.len() as u64,
+            mask_hit: t.get(Event::MasksVisited),
+            n_masks: flows.mask_count() as u64,
         }
     }
 

@@ -185,6 +185,10 @@ impl Flows {
         credits
     }
 
+    pub(crate) fn mask_count(&self) -> usize {
+        self.publisher.mask_count()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -7,6 +7,7 @@
 pub mod action;
 pub mod capability;
 pub mod drop_reason;
+pub mod egress;
 pub mod meter;
 pub mod set_field;
 pub mod stats;
@@ -21,6 +22,7 @@ pub use action::{
 };
 pub use capability::Capabilities;
 pub use drop_reason::DropReason;
+pub use egress::Egress;
 pub use meter::{MeterCounts, MeterSlot, MeterSpec, Meters};
 pub use set_field::{
     ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField, TunnelSet,
@@ -28,4 +30,4 @@ pub use set_field::{
 pub use stats::{Counter, DpFlow, DpStats, FlowOwner, FlowStats, NoOwner, PortStats};
 pub use ufid::Ufids;
 pub use upcall::{Translation, Upcall, UpcallHandler};
-pub use userspace::{SlowReason, Userspace, UserspaceCookie};
+pub use userspace::{Sampled, SlowReason, Userspace, UserspaceCookie};

@@ -107,6 +107,10 @@ pub struct DpStats {
     pub lost: u64,
     /// Present number of megaflows.
     pub n_flows: u64,
+    /// Subtables visited by look-ups.
+    pub mask_hit: u64,
+    /// Present number of masks.
+    pub n_masks: u64,
 }
 
 /// Counters of one port.

@@ -2,11 +2,13 @@
 //!
 //! The cookie is typed, because both sides are in one process; the text form is that of `ovs-dpctl`, with `pid=0`.
 
+use crate::egress::Egress;
 use bitflags::bitflags;
+use std::sync::Arc;
 use units::PortNo;
 
 /// Arguments of `userspace`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Userspace {
     /// Netlink port; always 0, because the text contains it.
     pub pid: u32,
@@ -18,12 +20,36 @@ pub struct Userspace {
     pub tunnel_out_port: Option<PortNo>,
     /// Opaque data of the continuation, if any.
     pub userdata: Vec<u8>,
+    /// For samples; `None` if the action was parsed from text, which does not contain it.
+    pub sampled: Option<Arc<Sampled>>,
+}
+
+/// What a sample reports besides the packet and the cookie.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// The bridge that samples.
+    pub bridge: u32,
+    /// What the actions of the megaflow do with the packet.
+    pub egress: Egress,
 }
 
 impl Userspace {
     /// The usual form: `pid=0` and a cookie.
     pub fn new(cookie: UserspaceCookie) -> Userspace {
-        Userspace { pid: 0, cookie, include_actions: false, tunnel_out_port: None, userdata: Vec::new() }
+        Userspace {
+            pid: 0,
+            cookie,
+            include_actions: false,
+            tunnel_out_port: None,
+            userdata: Vec::new(),
+            sampled: None,
+        }
+    }
+
+    /// Samples packets for a bridge. What the actions do with them is added once they are known.
+    pub fn sample(cookie: UserspaceCookie, bridge: u32) -> Userspace {
+        let sampled = Some(Arc::new(Sampled { bridge, egress: Egress::default() }));
+        Userspace { sampled, ..Userspace::new(cookie) }
     }
 
     /// Lets the control half translate the packet and do what the datapath cannot.

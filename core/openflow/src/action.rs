@@ -211,11 +211,6 @@ impl Action {
         }
     }
 
-    /// Returns whether this action or one inside it samples packets.
-    pub fn samples(&self) -> bool {
-        matches!(self, Action::Sample(_)) || self.nested().iter().any(Action::samples)
-    }
-
     /// Returns whether the action outputs to the port in the sense of `out_port`. As in Open vSwitch,
     /// `output(port=,max_len=)` and the members of a bundle do not count.
     pub fn outputs_to(&self, wanted: OfPort) -> bool {

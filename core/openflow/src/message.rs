@@ -12,7 +12,8 @@ use crate::session::{
     TlvTableMod, TlvTableReply,
 };
 use crate::stats::{
-    AggregateStats, Desc, FlowStats, FlowStatsRequest, PortStats, QueueConfig, QueueRequest, QueueStats,
+    AggregateStats, Desc, FlowStats, FlowStatsRequest, IpfixStats, PortStats, QueueConfig, QueueRequest,
+    QueueStats,
 };
 use crate::table::{TableConfig, TableFeatures, TableStats, TableStatus};
 use crate::version::{Version, VersionSet};
@@ -138,7 +139,9 @@ pub enum Body {
     FlowMonitorPaused,
     FlowMonitorResumed,
     IpfixBridgeRequest,
+    IpfixBridgeReply(Vec<IpfixStats>),
     IpfixFlowRequest,
+    IpfixFlowReply(Vec<IpfixStats>),
 
     RoleRequest(RoleReply),
     RoleReply(RoleReply),

@@ -19,6 +19,33 @@ pub struct Desc {
     pub datapath: String,
 }
 
+/// Statistics of an exporter of IPFIX (extension of Open vSwitch).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IpfixStats {
+    /// The set of collectors of `sample` actions; 0 for the exporter of a bridge.
+    pub set: u32,
+    /// Flows that were created.
+    pub flows: u64,
+    /// Flows in the cache.
+    pub current_flows: u64,
+    /// Sampled packets.
+    pub packets: u64,
+    /// Sampled packets of IPv4.
+    pub ipv4: u64,
+    /// Sampled packets of IPv6.
+    pub ipv6: u64,
+    /// Sampled packets that were not recognised.
+    pub errors: u64,
+    /// Those of IPv4.
+    pub ipv4_errors: u64,
+    /// Those of IPv6.
+    pub ipv6_errors: u64,
+    /// Sent messages.
+    pub tx_packets: u64,
+    /// Messages that could not be sent.
+    pub tx_errors: u64,
+}
+
 /// Filter of flow and aggregate statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatsRequest {

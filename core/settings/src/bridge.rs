@@ -1,6 +1,6 @@
 //! Settings of `Bridge`.
 
-use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, SFLOW};
+use crate::not_built::AUTO_ATTACH;
 use crate::setting::{Setting, U32, settings};
 
 const fn oc(key: &'static str) -> Setting {
@@ -71,9 +71,9 @@ settings! {
 /// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     column("mirrors").rows("Mirror").doc("The bridge's mirrors."),
-    column("netflow").rows("NetFlow").asks_for(NETFLOW).doc("Reports flows as NetFlow."),
-    column("sflow").rows("sFlow").asks_for(SFLOW).doc("Reports samples as sFlow."),
-    column("ipfix").rows("IPFIX").asks_for(IPFIX).doc("Reports flows as IPFIX."),
+    column("netflow").rows("NetFlow").doc("Reports flows as NetFlow."),
+    column("sflow").rows("sFlow").doc("Reports samples as sFlow."),
+    column("ipfix").rows("IPFIX").doc("Reports flows as IPFIX."),
     column("auto_attach").rows("AutoAttach").asks_for(AUTO_ATTACH).doc("Attaches to a fabric by LLDP."),
     column("mcast_snooping_enable")
         .flag(false)

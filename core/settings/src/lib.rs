@@ -33,7 +33,7 @@ mod tests;
 
 /// All settings, table by table.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    let lists: [&'static [Setting]; 15] = [
+    let lists: [&'static [Setting]; 16] = [
         root::NAMED,
         root::OTHERS,
         bridge::NAMED,
@@ -48,6 +48,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
         connection::OTHERS,
         tables::NAMED,
         tables::OTHERS,
+        sampling::NAMED,
         sampling::OTHERS,
     ];
     lists.into_iter().flatten()

@@ -1,9 +1,9 @@
 //! The list of the parts of Open vSwitch that this version does not implement.
 //!
-//! A setting that needs a part names it in its entry (`Effect::NotBuilt`). Interface types are listed here, and the
-//! switch checks OpenFlow actions. This list is the source of the `error` and `status` columns of rows, log messages,
-//! problems reported by `sluice doctor`, docs/not-built.md and the row "not yet" of the README. When a part is
-//! implemented, it is removed here, and the compiler then shows what else has to be removed.
+//! A setting that needs a part names it in its entry (`Effect::NotBuilt`). Interface types are listed here. This list
+//! is the source of the `error` and `status` columns of rows, log messages, problems reported by `sluice doctor`,
+//! docs/not-built.md and the row "not yet" of the README. When a part is implemented, it is removed here, and the
+//! compiler then shows what else has to be removed.
 
 /// A part that is not implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,12 +14,10 @@ pub struct Part {
     pub instead: &'static str,
     /// The interface types that need it.
     pub kinds: &'static [&'static str],
-    /// The OpenFlow actions that need it, as text.
-    pub actions: &'static [&'static str],
 }
 
 const fn part(name: &'static str, instead: &'static str) -> Part {
-    Part { name, instead, kinds: &[], actions: &[] }
+    Part { name, instead, kinds: &[] }
 }
 
 /// Declares the parts as constants, and lists them in this order.
@@ -40,12 +38,6 @@ parts! {
         ..part("bareudp, LISP and STT tunnels", "the port is not created")
     };
     IPSEC = part("encryption of tunnels by IPsec", "packets are sent unencrypted");
-    SFLOW = part("sFlow", "nothing is sampled or reported");
-    NETFLOW = part("NetFlow", "nothing is reported");
-    IPFIX = Part {
-        actions: &["sample(...)"],
-        ..part("IPFIX", "nothing is sampled or reported; the action does nothing")
-    };
     LLDP = part("LLDP", "no messages are sent, and received ones are forwarded like other frames");
     AUTO_ATTACH = part("auto-attach", "nothing is announced");
     HW_OFFLOAD = part("hardware offload", "all packets are forwarded in software");
@@ -60,7 +52,7 @@ impl Part {
 
     /// The sentence that the part is not implemented.
     pub fn missing(&self) -> String {
-        let verb = if self.name.ends_with('s') && self.name != SFLOW.name { "are" } else { "is" };
+        let verb = if self.name.ends_with('s') { "are" } else { "is" };
         format!("{} {verb} not built yet", self.name)
     }
 }

@@ -114,6 +114,8 @@ settings! {
         .doc("PMD threads poll these queues (port rx-shared in pmd-rxq-show), and not the thread of kernel ports.");
     PMD_MAXSLEEP = oc("pmd-maxsleep").text("microseconds 0 to 10000")
         .doc("The former name of pmd-sleep-max.");
+    EXPLICIT_SAMPLED_DROPS = oc("explicit-sampled-drops").flag(false)
+        .doc("Packets that are only sampled, not sent, are dropped by an action, which counts them.");
 }
 
 /// Settings that the code does not read by name.
@@ -150,10 +152,6 @@ pub const OTHERS: &[Setting] = &[
         .choice(&["none", "skip_sw", "skip_hw"], "none")
         .none("flows are not offloaded to the kernel's traffic control")
         .doc("Whether the kernel's traffic control keeps flows in software, in hardware or both."),
-    oc("explicit-sampled-drops")
-        .flag(false)
-        .none("dropped packets are not sampled")
-        .doc("Samples packets that are dropped by error."),
     oc("enable-statistics")
         .flag(false)
         .none("the column `statistics` is not written")

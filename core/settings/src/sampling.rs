@@ -1,34 +1,40 @@
-//! Settings of `NetFlow`, `sFlow`, `IPFIX`, `Flow_Sample_Collector_Set` and `AutoAttach`, none of which is
-//! implemented.
+//! Settings of `NetFlow`, `sFlow`, `IPFIX`, `Flow_Sample_Collector_Set` and `AutoAttach`.
 
-use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, SFLOW};
-use crate::setting::{I32, Setting, U32};
+use crate::not_built::AUTO_ATTACH;
+use crate::setting::{I32, Setting, U32, settings};
 
 const fn netflow(name: &'static str) -> Setting {
-    Setting::new("NetFlow", name, "").detail_of(NETFLOW)
+    Setting::new("NetFlow", name, "")
 }
 
 const fn sflow(name: &'static str) -> Setting {
-    Setting::new("sFlow", name, "").detail_of(SFLOW)
+    Setting::new("sFlow", name, "")
 }
 
 const fn ipfix(name: &'static str) -> Setting {
-    Setting::new("IPFIX", name, "").detail_of(IPFIX)
+    Setting::new("IPFIX", name, "")
 }
 
 const fn ipfix_oc(key: &'static str) -> Setting {
-    Setting::new("IPFIX", "other_config", key).detail_of(IPFIX)
+    Setting::new("IPFIX", "other_config", key)
 }
 
 const fn set(name: &'static str) -> Setting {
-    Setting::new("Flow_Sample_Collector_Set", name, "").detail_of(IPFIX)
+    Setting::new("Flow_Sample_Collector_Set", name, "")
 }
 
 const fn attach(name: &'static str) -> Setting {
     Setting::new("AutoAttach", name, "").detail_of(AUTO_ATTACH)
 }
 
-/// All settings of these tables.
+settings! {
+    ENABLE_TUNNEL_SAMPLING = ipfix_oc("enable-tunnel-sampling").flag(true).doc("Includes tunnel headers in samples.");
+    VIRTUAL_OBS_ID = ipfix_oc("virtual_obs_id").text("").doc("An id included in each report.");
+    ENABLE_INPUT_SAMPLING = ipfix_oc("enable-input-sampling").flag(true).doc("Samples received packets.");
+    ENABLE_OUTPUT_SAMPLING = ipfix_oc("enable-output-sampling").flag(true).doc("Samples sent packets.");
+}
+
+/// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     netflow("targets").text("ADDRESS:PORT").doc("Collectors."),
     netflow("engine_id").opt_int(0, 255).doc("The engine's id."),
@@ -50,14 +56,13 @@ pub const OTHERS: &[Setting] = &[
     ipfix("cache_max_flows").int(0, U32, 0).doc("Maximum number of flows in the cache."),
     ipfix("stats_interval").int(1, 3600, 600).doc("Seconds between two reports of statistics."),
     ipfix("template_interval").int(1, 3600, 600).doc("Seconds between two transmissions of templates."),
-    ipfix_oc("enable-tunnel-sampling").flag(true).doc("Includes tunnel headers in samples."),
-    ipfix_oc("virtual_obs_id").text("").doc("An id included in each report."),
-    ipfix_oc("enable-input-sampling").flag(true).doc("Samples received packets."),
-    ipfix_oc("enable-output-sampling").flag(true).doc("Samples sent packets."),
-    set("bridge").rows("Bridge").asks_for(IPFIX).doc("The bridge whose `sample` actions use the set."),
+    set("bridge").rows("Bridge").doc("The bridge whose `sample` actions use the set."),
     set("id").int(0, U32, 0).doc("The number of the set in `sample` actions."),
     set("ipfix").rows("IPFIX").doc("The IPFIX configuration for samples."),
-    set("local_group_id").opt_int(0, U32).doc("A group of the kernel that receives samples."),
+    set("local_group_id")
+        .opt_int(0, U32)
+        .none("only the kernel's datapath passes samples to a group")
+        .doc("A group of the kernel that receives samples."),
     attach("system_name").text("").doc("The system name announced by LLDP."),
     attach("system_description").text("").doc("The system description announced by LLDP."),
     attach("mappings").text("").doc("Mappings of service ids to VLANs."),

@@ -120,15 +120,14 @@ pub fn asked_for_by(part: Part) -> impl Iterator<Item = &'static Setting> {
 pub fn not_built_markdown() -> String {
     let mut out = "# What is not built\n\n\
         What Open vSwitch has and this version has not, what asks for it, and what happens instead. A row of the database that\n\
-        asks for one says so in its `error` or `status` column, in the log and in `sluice doctor`; a flow that asks for one is\n\
-        logged when it is added. Made by `sluice settings --not-built`.\n\n\
+        asks for one says so in its `error` or `status` column, in the log and in `sluice doctor`.\n\n\
+        Made by `sluice settings --not-built`.\n\n\
         | part | asked for by | what happens instead |\n|---|---|---|\n"
         .to_owned();
     for part in not_built::ALL {
         let settings = asked_for_by(*part).map(|s| format!("`{}`", s.place()));
         let kinds = part.kinds.iter().map(|kind| format!("`type={kind}`"));
-        let actions = part.actions.iter().map(|action| format!("`{action}`"));
-        let asked: Vec<String> = settings.chain(kinds).chain(actions).collect();
+        let asked: Vec<String> = settings.chain(kinds).collect();
         out += &format!("| {} | {} | {} |\n", part.name, asked.join(", "), part.instead);
     }
     out
@@ -139,7 +138,7 @@ pub fn not_built_readme_row() -> String {
     let names: Vec<&str> = not_built::ALL.iter().map(|part| part.name).collect();
     format!(
         "| not yet | {}: if a database row asks for one of these, its `error` or `status` column, the log and `sluice doctor` \
-         say so; if a flow does, the log says so ([what happens instead](docs/not-built.md)) |",
+         say so ([what happens instead](docs/not-built.md)) |",
         names.join(", ")
     )
 }

@@ -107,6 +107,7 @@ fn snapshot(flows: &[String]) -> Snapshot {
         forward_bpdu: false,
         in_band: false,
         tree: None,
+        sampling: None,
         fragments: Fragments::Normal,
         packet_in_on_miss: false,
         alive: true,

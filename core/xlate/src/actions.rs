@@ -194,8 +194,7 @@ impl Walk<'_> {
             }
             // Part of `ct`.
             Action::Nat(_) => {}
-            // Without collectors it does nothing.
-            Action::Sample(_) => {}
+            Action::Sample(sample) => self.sample(sample),
             Action::DeleteField(sf) => self.delete_field(sf.field),
             other => {
                 debug_assert!(false, "{other:?} is done elsewhere");

@@ -170,7 +170,9 @@ impl Walk<'_> {
         let len = built.bytes.len();
         self.become_outer(&built, hop);
         self.out.credits.push(Credit::Header { longer_by: len as i64 });
-        self.enter(hop.host.at, last);
+        self.without_noting(|walk| {
+            walk.enter(hop.host.at, last);
+        });
         self.out.credits.push(Credit::Header { longer_by: -(len as i64) });
         let below = std::mem::replace(&mut self.out.actions, above);
         let seen = self.mask;

@@ -220,6 +220,7 @@ impl<'a> Walk<'a> {
                 self.normal_output(bundle, tags);
             }
         }
+        self.note_flood();
     }
 
     /// Sends to a bundle with the right tags.

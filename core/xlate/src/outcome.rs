@@ -8,10 +8,12 @@ use crate::dependencies::Dependencies;
 use crate::header;
 use crate::mirror::MirrorTally;
 use crate::packet_type::ETHERTYPE_NSH;
+use crate::sampling::Reported;
 use crate::trace::Trace;
 use bridge::snooping::message::Message;
 use bridge::{BundleId, LearnNeed};
 use dpif::{DpAction, DropReason, Sample, SlowReason, Userspace};
+use exporter::netflow;
 use flow::flow::frag;
 use flow::{Flow, Mac, Tlv, VLAN_CFI, Vlan};
 use ofproto::{Group, Rule};
@@ -273,6 +275,15 @@ pub enum Credit {
     },
     /// A learned flow that is in use.
     Learn(Arc<LearnedFlow>),
+    /// A flow that NetFlow reports.
+    NetFlow {
+        /// By the exporter of this bridge.
+        bridge: BridgeId,
+        /// The flow.
+        key: netflow::Key,
+        /// Its output.
+        output: u16,
+    },
     /// For packets with FIN or RST: the connection ends.
     FinTimeout(FinTimeout),
 }
@@ -344,6 +355,8 @@ pub struct Output {
     pub log: Vec<LogLine>,
     /// Dependencies of the translation.
     pub dependencies: Dependencies,
+    /// What has been output so far.
+    pub(crate) reported: Reported,
     /// The trace, if requested.
     pub trace: Option<Trace>,
 }
@@ -448,6 +461,7 @@ impl Output {
             error: None,
             log: Vec::new(),
             dependencies: Dependencies::default(),
+            reported: Reported::default(),
             trace,
         })
     }

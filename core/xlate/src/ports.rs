@@ -48,7 +48,10 @@ impl<'a> Walk<'a> {
             self.out.dropped_for = Some(DropReason::ActionCongestion);
             return false;
         }
-        let Some(port) = port else { return true };
+        let Some(port) = port else {
+            self.sample_arrival();
+            return true;
+        };
         if let Some(bundle) = port.bundle.filter(|b| self.is_mirror_port(*b)).and_then(|id| bridge.bundle(id))
         {
             self.error(format_args!(
@@ -57,6 +60,7 @@ impl<'a> Walk<'a> {
             ));
             return false;
         }
+        self.sample_arrival();
         self.may_receive(port)
     }
 
@@ -66,6 +70,10 @@ impl<'a> Walk<'a> {
     }
 
     fn output_maybe_cut(&mut self, port: OfPort, max_len: u16, last: bool, cut: bool, in_bucket: bool) {
+        self.noting_output(|walk| walk.output_to(port, (max_len, cut), last, in_bucket));
+    }
+
+    fn output_to(&mut self, port: OfPort, (max_len, cut): (u16, bool), last: bool, in_bucket: bool) {
         let in_port = OfPort(self.flow.in_port as u16);
         match port {
             OfPort::IN_PORT => self.output_port(in_port, true, last, cut),
@@ -118,6 +126,7 @@ impl<'a> Walk<'a> {
             let final_one = last && ports.peek().is_none();
             self.output_port(port.ofport, !all, final_one, false);
         }
+        self.note_flood();
     }
 
     fn is_between_protected(&self, out: &Port) -> bool {
@@ -193,8 +202,10 @@ impl<'a> Walk<'a> {
                     if let Some(shared) = self.by_connection.take() {
                         self.push_shared(shared);
                     } else if !self.pop_tunnel(port) {
+                        self.sample_output(no, None);
                         self.push_output(no);
                     }
+                    self.note_output(port.ofport, no);
                 }
                 self.mirror_departure(port);
                 self.flow.nw_tos = tos;
@@ -366,7 +377,7 @@ impl<'a> Walk<'a> {
             _ => port,
         };
         let old = std::mem::replace(&mut self.flow.skb_priority, queue);
-        self.output_port(port, true, last, false);
+        self.noting_output(|walk| walk.output_port(port, true, last, false));
         self.flow.skb_priority = old;
     }
 

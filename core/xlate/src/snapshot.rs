@@ -6,6 +6,7 @@
 
 use crate::bridge_id::BridgeId;
 use crate::mirror::Mirror;
+use crate::sampling::Sampling;
 use crate::tunnel_ports::TunnelPorts;
 use crate::underlay::Underlay;
 use bitflags::bitflags;
@@ -78,6 +79,8 @@ pub struct Port {
     pub lacp: bool,
     /// Spanning tree, if the port takes part.
     pub tree: Option<PortTree>,
+    /// Its interface index; 0: it has none.
+    pub ifindex: u32,
     /// DSCP for packets of a queue: queue priority, DSCP shifted to its place in the TOS byte.
     pub queue_dscp: Vec<(u32, u8)>,
 }
@@ -106,6 +109,7 @@ impl Port {
             cfm: None,
             lacp: false,
             tree: None,
+            ifindex: 0,
             queue_dscp: Vec::new(),
         }
     }
@@ -174,6 +178,8 @@ pub struct Bridge {
     pub bundles: Numbered<BundleId, Bundle>,
     /// Its mirrors.
     pub mirrors: Vec<Mirror>,
+    /// What it samples; `None`: nothing.
+    pub sampling: Option<Arc<Sampling>>,
     /// Frames to reserved multicast addresses are forwarded.
     pub forward_bpdu: bool,
     /// The bridge's spanning tree protocol: it takes all BPDUs.
@@ -221,6 +227,8 @@ pub struct Snapshot {
     pub underlay: Underlay,
     /// Capabilities of the datapath.
     pub capabilities: Capabilities,
+    /// Packets that are dropped after a sample of them was taken are dropped by an action, which counts them.
+    pub explicit_sampled_drops: bool,
     /// The numbers of the zones' timeout policies.
     pub timeouts: Arc<BTreeMap<u16, u16>>,
     /// Hashes dependencies, with secrets of the process. The default has fixed secrets, for tests.
@@ -235,6 +243,7 @@ impl Default for Snapshot {
             tunnels: TunnelPorts::default(),
             underlay: Underlay::default(),
             capabilities: Capabilities::USERSPACE,
+            explicit_sampled_drops: false,
             timeouts: Arc::default(),
             chain: Chain::new(0),
         }

@@ -51,7 +51,7 @@ fn set_option_layout(flow: &mut Flow, bridge: &Bridge) {
 }
 
 /// The fields that are always matched.
-fn first_mask(flow: &Flow) -> Flow {
+fn first_mask(flow: &Flow, bridge: &Bridge) -> Flow {
     let mut mask = Flow {
         packet_type: u32::MAX,
         in_port: u32::MAX,
@@ -61,6 +61,7 @@ fn first_mask(flow: &Flow) -> Flow {
         ..Flow::ZERO
     };
     crate::tunnel::first_mask(flow, &mut mask);
+    crate::sampling::netflow_mask(bridge, flow, &mut mask);
     mask
 }
 
@@ -81,7 +82,7 @@ impl<'a> Walk<'a> {
             // Tunnel metadata is not part of a packet: an output must set it again. Options are in the
             // datapath's form.
             base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial },
-            mask: Flow { layout: initial.layout, ..first_mask(initial) },
+            mask: Flow { layout: initial.layout, ..first_mask(initial, bridge) },
             changed: Changed::unknown(),
             effort: Effort::default(),
             table_id: 0,
@@ -182,12 +183,17 @@ impl<'a> Walk<'a> {
         if self.out.error.is_some() {
             self.out.slow = SlowReason::empty();
             self.out.actions.clear();
+        } else {
+            self.finish_sampling();
         }
         if let Some(DpAction::Clone(_)) = self.out.actions.last() {
             // No actions follow that could see the copy's changes, so no copy is needed.
             if let Some(DpAction::Clone(list)) = self.out.actions.pop() {
                 self.out.actions.extend(list);
             }
+        }
+        if self.snapshot.explicit_sampled_drops && self.ends_with_sample() {
+            self.out.actions.push(DpAction::Drop(DropReason::ActionOfPipeline));
         }
         let taken = self.out.slow.intersects(SlowReason::PROTOCOLS);
         if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop && !taken {

@@ -108,6 +108,7 @@ impl Walk<'_> {
             report!(self, Warn, "Not tunneling to our own address");
             return;
         }
+        self.note_output(port.ofport, number);
         let at = (self.bridge.id, port.ofport);
         self.out.credits.push(Credit::Tunnel { at, out: true });
         if self.snapshot.capabilities.tunnels {
@@ -117,6 +118,25 @@ impl Walk<'_> {
             return;
         }
         report!(self, Detail, "output to kernel tunnel");
+        self.commit_tunnel(config, options);
+        self.flow.tunnel = kept;
+        self.commit();
+        self.sample_output(number, Some(&config.kind));
+        self.push_output(number);
+    }
+
+    /// Sets the outer header for samples that report it. The fields of the tunnel stay in the flow.
+    pub(crate) fn set_tunnel(&mut self, config: &TunnelConfig) {
+        let options = self.options_for(config);
+        self.wrap(config);
+        self.doubt_all_words();
+        if !self.snapshot.capabilities.tunnels {
+            self.commit_tunnel(config, options);
+        }
+    }
+
+    /// Emits the action that sets the outer header, if it differs from what was set last.
+    fn commit_tunnel(&mut self, config: &TunnelConfig, options: Vec<u8>) {
         let outer = self.flow.tunnel;
         let changed = outer != self.base.tunnel || options != self.base.tlv.options();
         if tunnel::is_tunnelled(&outer) && changed {
@@ -125,9 +145,6 @@ impl Walk<'_> {
             let set = TunnelSet { key: shown(outer, &config.kind), geneve_options: options };
             self.out.actions.push(DpAction::Set(SetField::Tunnel(Box::new(set))));
         }
-        self.flow.tunnel = kept;
-        self.commit();
-        self.push_output(number);
     }
 
     /// The options of the outer header; none if they are too long.

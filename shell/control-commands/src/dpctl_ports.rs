@@ -33,7 +33,7 @@ pub(crate) fn add_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
         &switch.clock,
         switch.waker.clone(),
         switch.options.seed,
-        &switch.underlay.neighbours,
+        (&switch.underlay.neighbours, &switch.datapaths.exporters),
     );
     let backer = backer.map_err(|e| call.error("add_dp", Some(&runtime::error_text(&e))))?;
     let made = UnbridgedDatapath::new(backer, short);

@@ -59,6 +59,7 @@ fn bytes(body: &Body) -> usize {
         Body::GroupStatsReply(list) => list.iter().map(|g| ENTRY + g.buckets.len() * 16).sum(),
         Body::GroupDescReply(list) => list.iter().map(|g| (1 + g.buckets.len()) * ENTRY).sum(),
         Body::MeterStatsReply(list) => list.len() * ENTRY,
+        Body::IpfixFlowReply(list) => list.len() * ENTRY,
         Body::MeterConfigReply(list) => list.len() * ENTRY,
         _ => MESSAGE,
     }

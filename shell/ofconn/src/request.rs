@@ -4,7 +4,7 @@
 
 use ofproto::{FlowRequest, Preparer};
 use openflow::session::BundleAdd;
-use openflow::{Action, Body, Dialect, Message, OfError, Xid};
+use openflow::{Body, Dialect, Message, OfError, Xid};
 
 /// What a request asks for.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Content {
     /// Converts a message of a peer that speaks `dialect`.
     pub(crate) fn new(message: Message, dialect: Dialect, preparer: &mut Preparer) -> Content {
         match &message.body {
-            Body::FlowMod(fm) if !is_logged(&fm.actions) => match preparer.prepare(fm, message.version) {
+            Body::FlowMod(fm) => match preparer.prepare(fm, message.version) {
                 Some(prepared) => Content::FlowMod(prepared),
                 None => Content::Message(message),
             },
@@ -79,7 +79,6 @@ fn bundled(
         e => e,
     })?;
     if let Body::FlowMod(fm) = &inner.body
-        && !is_logged(&fm.actions)
         && let Some(prepared) = preparer.prepare(fm, outer.version)
     {
         return Ok(BundledMessage::FlowMod(prepared?));
@@ -94,9 +93,4 @@ fn check_envelope(inner: &[u8], outer: &Message) -> Result<(), OfError> {
     }
     let xid = inner.get(4..8).and_then(|b| b.first_chunk()).ok_or(OfError::BfcMsgBadLen)?;
     if Xid(u32::from_be_bytes(*xid)) == outer.xid { Ok(()) } else { Err(OfError::BfcMsgBadXid) }
-}
-
-/// Whether the main loop logs flows with these actions, for which it needs the whole flow mod: sampling is not implemented.
-fn is_logged(actions: &[Action]) -> bool {
-    actions.iter().any(Action::samples)
 }

@@ -4,7 +4,6 @@
 //! on a copy of the tables (`commit`).
 
 use crate::bundle_messages::{BundleMessages, Work};
-use crate::not_built::{Missing, missing_of};
 use crate::packet_out::check_packet_out;
 use crate::service::{Answer, Service};
 use ofconn::{Bundled, BundledMessage, OpenBundle};
@@ -87,29 +86,23 @@ impl Service<'_> {
         })
     }
 
-    /// The step for a message of a connection that speaks `version`, the fields of tunnel options that it uses, and what
-    /// it would add that the switch does not implement.
-    fn step(
-        &mut self,
-        message: BundledMessage,
-        version: Version,
-    ) -> Result<(Work, u64, Option<Missing>), OfError> {
+    /// The step for a message of a connection that speaks `version`, and the fields of tunnel options that it uses.
+    fn step(&mut self, message: BundledMessage, version: Version) -> Result<(Work, u64), OfError> {
         let inner = match message {
             BundledMessage::FlowMod(request) => {
                 self.bridge.ofproto.check_addition(&request)?;
-                return Ok((Work::Flow(request), 0, None));
+                return Ok((Work::Flow(request), 0));
             }
             BundledMessage::Other(message) => message,
         };
         let body = self.laid_out(&inner)?.unwrap_or(inner.body);
         let fields = fields_of_rules(&body);
-        let missing = missing_of(&body);
-        Ok((self.work(body, version)?, fields, missing))
+        Ok((self.work(body, version)?, fields))
     }
 
     pub(crate) fn bundle_add(&mut self, add: Bundled, version: Version, raw: &[u8]) -> Result<(), OfError> {
         self.refuse_secondary()?;
-        let (work, fields, missing) = self.step(add.message?, version)?;
+        let (work, fields) = self.step(add.message?, version)?;
         let now = self.now;
         let cost = raw.len() + MESSAGE_OVERHEAD;
         let open = self.bridge.conns.sessions().flat_map(|(_, s)| s.bundles.values().map(|b| b.memory));
@@ -128,7 +121,6 @@ impl Service<'_> {
                     Some(messages) if fits => {
                         b.memory += cost;
                         messages.push(work, fields, raw);
-                        messages.note(missing);
                         return Ok(());
                     }
                     _ => OfError::BfcMsgTooMany,

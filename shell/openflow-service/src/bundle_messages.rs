@@ -4,7 +4,6 @@
 //! freed one by one as the commit progresses. The allocator gets larger pieces directly from the kernel, and returns
 //! them at once regardless of the thread that frees them.
 
-use crate::not_built::Missing;
 use ofproto::FlowRequest;
 use openflow::group::GroupMod;
 use openflow::meter::MeterMod;
@@ -17,9 +16,6 @@ const PIECE_MAX: usize = 1 << 17;
 const GROWTH: usize = 4;
 /// Typical bytes of a request that changes a flow.
 const REQUEST: usize = 128;
-
-/// Log messages of a bundle: about as many as the log's rate limit lets pass at once.
-const MISSING_MAX: usize = 32;
 
 /// The content of a message in a bundle.
 pub(crate) enum Work {
@@ -36,7 +32,6 @@ pub(crate) struct BundleMessages {
     pieces: Vec<Piece>,
     len: usize,
     fields: u64,
-    missing: Vec<Missing>,
 }
 
 /// Consecutive messages with the requests that added them, to which errors refer.
@@ -69,17 +64,6 @@ impl BundleMessages {
         piece.ends.push(piece.requests.len());
         self.len += 1;
         self.fields |= fields;
-    }
-
-    /// Keeps what its last message uses and the switch does not implement, for the log after the commit.
-    pub(crate) fn note(&mut self, missing: Option<Missing>) {
-        let space = MISSING_MAX.saturating_sub(self.missing.len());
-        self.missing.extend(missing.into_iter().take(space));
-    }
-
-    /// Takes what was noted.
-    pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
-        std::mem::take(&mut self.missing)
     }
 
     /// All messages in order.

@@ -77,9 +77,8 @@ impl Service<'_> {
             return Err(OfError::BfcBadFlags);
         }
         let opened = bundle.request.clone();
-        let mut messages = *bundle.messages.downcast::<BundleMessages>().map_err(|_| OfError::BfcUnknown)?;
-        let missing = messages.take_missing();
-        let request = Request { bundle: control.bundle, committed: raw.to_vec(), opened, missing };
+        let messages = *bundle.messages.downcast::<BundleMessages>().map_err(|_| OfError::BfcUnknown)?;
+        let request = Request { bundle: control.bundle, committed: raw.to_vec(), opened };
         let is_long = messages.len() >= LONG
             || self.bridge.ofproto.flow_count() >= FLOWS && messages.works().any(may_change_many);
         let waker = self.host.waker().filter(|_| is_long);
@@ -127,7 +126,6 @@ impl Service<'_> {
                 return Err(OfError::BfcMsgFailed);
             }
         };
-        request.missing.iter().for_each(|missing| self.tell_missing(missing));
         self.after(&effects);
         let n = effects.flows.len();
         // Frees the messages.

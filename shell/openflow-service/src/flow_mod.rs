@@ -1,7 +1,6 @@
 //! Flow mods, and the consequences of flow changes.
 
 use crate::announce::announce;
-use crate::not_built::{self, Missing, missing_of_flow};
 use crate::reclaim;
 use crate::service::{Answer, Service};
 use ofproto::{Effects, FlowRequest, check_flow_mod};
@@ -14,7 +13,6 @@ impl Service<'_> {
         check_flow_mod(fm, version)?;
         let request = self.bridge.ofproto.request(fm);
         self.execute(request)?;
-        missing_of_flow(fm).iter().for_each(|missing| self.tell_missing(missing));
         Ok(None)
     }
 
@@ -40,11 +38,6 @@ impl Service<'_> {
         let now = self.now;
         self.session()?.count_flow_mod(command, now);
         Ok(())
-    }
-
-    /// Logs a change of the tables that uses a feature which is not implemented.
-    pub(crate) fn tell_missing(&mut self, missing: &Missing) {
-        not_built::log_missing(&self.bridge.name, self.host.complaint_level(), missing);
     }
 
     /// Collects final counters, sends messages about changed flows, and reports the change to translations.

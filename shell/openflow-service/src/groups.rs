@@ -1,6 +1,5 @@
 //! Group and meter mods.
 
-use crate::not_built::missing_of_group;
 use crate::service::{Answer, Service};
 use openflow::Message;
 use openflow::group::GroupMod;
@@ -14,7 +13,6 @@ const METERS: u8 = 1;
 impl Service<'_> {
     pub(crate) fn group_mod(&mut self, gm: &GroupMod, message: &Message) -> Answer {
         let effects = self.bridge.ofproto.handle_group_mod(gm, self.now)?;
-        missing_of_group(gm).iter().for_each(|missing| self.tell_missing(missing));
         if let Some(group) = self.bridge.ofproto.group(gm.group) {
             crate::group_log::changed(gm, group);
         }

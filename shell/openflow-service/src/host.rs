@@ -6,9 +6,8 @@ use ofproto::{Effects, Tables};
 use openflow::OfError;
 use openflow::packet_io::PacketOut;
 use openflow::session::CtFlush;
-use openflow::stats::PortStats;
+use openflow::stats::{IpfixStats, PortStats};
 use runtime::Waker;
-use runtime::log::Level;
 use std::sync::Arc;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Frozen};
@@ -28,8 +27,8 @@ pub struct QueueCounts {
 pub trait Host {
     /// The time.
     fn now(&self) -> Millis;
-    /// The log level for flows with features that are not implemented.
-    fn complaint_level(&self) -> Level;
+    /// The statistics of the IPFIX exporter of a bridge, or of its `sample` actions. `None`: it has none.
+    fn ipfix_stats(&mut self, bridge: BridgeId, of_flows: bool) -> Option<Vec<IpfixStats>>;
     /// Wakes the main loop when another thread has done some work; `None`: other threads must not be used.
     fn waker(&self) -> Option<Waker>;
     /// Credits the datapath's counters to rules, groups and ports.

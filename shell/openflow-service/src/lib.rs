@@ -14,7 +14,7 @@
 //! | `bundle.rs`, `bundle_messages.rs`, `commit.rs` | many requests as one |
 //! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | requests that ask |
 //! | `packet_out.rs`, `nicira.rs`, `barrier.rs`, `monitor.rs` | packets, extensions, barriers, flow monitors |
-//! | `announce.rs`, `group_log.rs`, `not_built.rs` | messages to controllers and the log about changes |
+//! | `announce.rs`, `group_log.rs` | messages to controllers and the log about changes |
 //! | `reclaim.rs` | frees large objects without delaying the main loop |
 //!
 //! Long work does not hold up the main loop: sockets have a thread of their own, which answers probes, decodes and encodes, and makes
@@ -46,7 +46,6 @@ mod host;
 mod in_band;
 mod monitor;
 mod nicira;
-mod not_built;
 mod packet_out;
 mod port;
 mod port_lacp;

@@ -9,7 +9,7 @@ use crate::service::{Answer, Service};
 use crate::unfinished::{Dump, RestOfDump};
 use ofproto::Criteria;
 use openflow::flow_mod::Duration;
-use openflow::stats::{PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
+use openflow::stats::{IpfixStats, PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
 use openflow::table::actions_in_11;
 use openflow::{Body, Message, OfError, Version};
 use units::{Millis, OfPort};
@@ -69,12 +69,17 @@ impl Service<'_> {
             Body::MeterFeaturesRequest => Body::MeterFeaturesReply(ofproto.meter_features()),
             Body::TableFeaturesRequest(features) => return self.table_features(features, message.more),
             Body::TableDescRequest => Body::TableDescReply(self.table_desc()),
-            Body::IpfixBridgeRequest | Body::IpfixFlowRequest => return Err(OfError::NxstNotConfigured),
+            Body::IpfixBridgeRequest => Body::IpfixBridgeReply(self.ipfix_stats(false)?),
+            Body::IpfixFlowRequest => Body::IpfixFlowReply(self.ipfix_stats(true)?),
             Body::FlowMonitorRequest(requests) => return self.flow_monitor(requests),
             // Messages that only a switch sends.
             _ => return Err(OfError::BrcBadType),
         };
         Ok(Some(reply))
+    }
+
+    fn ipfix_stats(&mut self, of_flows: bool) -> Result<Vec<IpfixStats>, OfError> {
+        self.host.ipfix_stats(self.bridge.id, of_flows).ok_or(OfError::NxstNotConfigured)
     }
 
     /// `OFPMP_PORT_STATS`. There is no answer yet where many devices are to be asked.

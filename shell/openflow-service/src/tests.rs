@@ -43,8 +43,8 @@ impl Host for Idle {
     fn now(&self) -> Millis {
         NOW
     }
-    fn complaint_level(&self) -> runtime::log::Level {
-        runtime::log::Level::Info
+    fn ipfix_stats(&mut self, _: BridgeId, _: bool) -> Option<Vec<openflow::stats::IpfixStats>> {
+        None
     }
     fn waker(&self) -> Option<runtime::Waker> {
         self.waker.clone()
@@ -118,6 +118,7 @@ pub(crate) fn config() -> config::BridgeConfig {
         snooping: None,
         spanning_tree: Default::default(),
         mirrors: Vec::new(),
+        sampling: Default::default(),
         flow_tables: Default::default(),
         other_config: Default::default(),
     }

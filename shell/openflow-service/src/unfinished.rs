@@ -1,6 +1,5 @@
 //! Work of a bridge that takes several iterations of the main loop: a bundle's commit, dumps of flows, barriers, removals of tracked connections.
 
-use crate::not_built::Missing;
 use ofconn::ConnId;
 use ofproto::{Bundle, Rule, Tables};
 use openflow::flow_mod::FlowCommand;
@@ -58,14 +57,12 @@ pub struct Commit {
     pub(crate) tried: Receiver<Tried>,
 }
 
-/// The requests that errors refer to, and what the commit is to log.
+/// The requests that errors refer to.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) bundle: u32,
     pub(crate) committed: Vec<u8>,
     pub(crate) opened: Vec<u8>,
-    /// What it adds that the switch does not implement.
-    pub(crate) missing: Vec<Missing>,
 }
 
 /// A dump of flows or of the statistics of ports on its way.

@@ -17,6 +17,7 @@ use openflow_service::Backing;
 use pmd::Topology;
 use poll_threads::{PolledPort, Silent, Workers};
 use runtime::{Clock, Waker};
+use sampling::Exporters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use translation::{
@@ -97,14 +98,14 @@ impl Backer {
         clock: &Clock,
         waker: Waker,
         seed: u64,
-        neighbours: &Arc<SharedNeighbours>,
+        (neighbours, exporters): (&Arc<SharedNeighbours>, &Arc<Exporters>),
     ) -> std::io::Result<Backer> {
         let datapath = Datapath::new(&datapath::Config {
             seed,
             advise: Some(netdev::advise_huge),
             ..datapath::Config::default()
         });
-        let shared = Arc::new(SharedState::new(waker, Arc::clone(neighbours)));
+        let shared = Arc::new(SharedState::new(waker, Arc::clone(neighbours), Arc::clone(exporters)));
         let patches = Arc::new(PatchCounters::default());
         let handler = Arc::new(Handler::new(kind, Arc::clone(&shared), Arc::clone(&patches), seed));
         datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);

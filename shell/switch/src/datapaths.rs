@@ -3,11 +3,14 @@
 use crate::backer::Backer;
 use crate::unbridged::UnbridgedDatapath;
 use openflow_service::Bridge;
+use sampling::Exporters;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The datapaths. Iterations begin with those of bridges.
-#[derive(Default)]
 pub struct Datapaths {
+    /// The exporters of all bridges.
+    pub exporters: Arc<Exporters>,
     /// Those of bridges, by type.
     of_bridges: BTreeMap<String, Backer>,
     /// Those of commands, by full name.
@@ -15,6 +18,11 @@ pub struct Datapaths {
 }
 
 impl Datapaths {
+    /// No datapaths.
+    pub(crate) fn new(exporters: Arc<Exporters>) -> Datapaths {
+        Datapaths { exporters, of_bridges: BTreeMap::new(), unbridged: BTreeMap::new() }
+    }
+
     /// The datapath of a type.
     pub fn of(&self, kind: &str) -> Option<&Backer> {
         self.of_bridges.get(kind)
@@ -108,5 +116,6 @@ impl Datapaths {
     /// Ends the datapaths of bridges.
     pub(crate) fn close(&mut self) {
         self.of_bridges.clear();
+        self.exporters.close();
     }
 }

@@ -57,6 +57,7 @@ mod reconfigure;
 mod refusal;
 mod reserved_name;
 mod run;
+mod sampling;
 mod serve;
 mod settings;
 mod side_effects;

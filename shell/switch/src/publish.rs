@@ -12,6 +12,7 @@ use numbered::Numbered;
 use openflow::session::FragMode;
 use openflow_service::Bridge;
 use openflow_service::{Backing, BridgePort, Touched};
+use sampling::Exporters;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use units::OfPort;
@@ -33,7 +34,7 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
         if bridge.config.snooping.is_some() {
             groups.insert(bridge.id, Arc::clone(&bridge.groups));
         }
-        *tunnels_changed |= follow(bridge, snapshot, peers, &backer.uplinks);
+        *tunnels_changed |= follow(bridge, snapshot, peers, (&backer.uplinks, &backer.shared.exporters));
     }
     snapshot.bridges.retain(|id, _| macs.contains_key(id));
     if std::mem::take(tunnels_changed) {
@@ -46,8 +47,16 @@ pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, unde
 }
 
 /// Updates a bridge in a snapshot. Returns whether a tunnel was among the changes.
-fn follow(bridge: &mut Bridge, snapshot: &mut Snapshot, peers: &Peers, uplinks: &Uplinks) -> bool {
+fn follow(
+    bridge: &mut Bridge,
+    snapshot: &mut Snapshot,
+    peers: &Peers,
+    (uplinks, exporters): (&Uplinks, &Exporters),
+) -> bool {
     let touched = bridge.ports.take_for_view();
+    if !bridge.config.sampling.is_empty() && !touched.is_empty() {
+        crate::sampling::follow_ports(bridge, exporters);
+    }
     let mut tunnels = false;
     for port in touched.ports.iter().filter_map(|port| bridge.ports.get(port)) {
         match (port.number(), port.tunnel()) {
@@ -58,7 +67,9 @@ fn follow(bridge: &mut Bridge, snapshot: &mut Snapshot, peers: &Peers, uplinks: 
     }
     let before = snapshot.bridges.get(&bridge.id);
     let mut shown = before.map(|b| Shown { ports: b.ports.clone(), bundles: b.bundles.clone() });
+    let sampling = crate::sampling::view(bridge, exporters);
     let view = view(bridge, shown.take().unwrap_or_default(), touched, (peers, uplinks));
+    let view = xlate::Bridge { sampling, ..view };
     snapshot.bridges.insert(bridge.id, Arc::new(view));
     tunnels
 }
@@ -136,6 +147,7 @@ fn view(
         ports: shown.ports,
         bundles: shown.bundles,
         mirrors,
+        sampling: None,
         forward_bpdu: bridge.config.forward_bpdu,
         in_band: !bridge.controllers.in_band.wanted.remotes.is_empty(),
         tree: bridge.config.spanning_tree.protocol(),
@@ -176,6 +188,7 @@ fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peer
         view.may_enable = port.may_enable();
         view.lacp = port.lacp.is_some();
         view.tree = port.tree;
+        view.ifindex = port.facts.as_ref().and_then(|facts| facts.ifindex).unwrap_or(0);
         view.bfd = port.bfd.as_ref().map(|bfd| bfd.filter);
         view.cfm = port.cfm.as_ref().map(|cfm| cfm.filter);
         view.tunnel = port.tunnel().cloned();

@@ -36,7 +36,7 @@ impl Switch {
     /// 6. Datapaths: those without a bridge end, the others follow their rows and `other_config`.
     ///
     /// 7. What depends on the ports of bridges: addresses, MTUs, sessions, bonds, spanning trees, QoS. All of it is published in this
-    ///    iteration.
+    ///    iteration. Then the exporters of traffic records.
     ///
     /// 8. Interfaces that waited for DPDK are tried again, which needs the configuration in force.
     pub fn reconfigure(&mut self) -> bool {
@@ -60,6 +60,7 @@ impl Switch {
             self.follow_ports(&desired);
             self.devices.netdevs.dummies().for_each(DummyHandle::renew_captures);
         }
+        self.configure_sampling(&desired);
         self.applied = desired;
         if came_up {
             self.findings.check_all();

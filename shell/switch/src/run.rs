@@ -78,6 +78,7 @@ impl Switch {
         self.run_expiry(now);
         self.run_packets();
         self.publish_changes();
+        self.run_sampling();
         if self.status.due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
             self.write_status(now);
         }
@@ -408,6 +409,7 @@ impl Switch {
         }
         let timers = self.datapaths.of_bridges().filter_map(|b| b.timers.deadline());
         let protocols = timers.chain(self.session_deadlines()).chain(self.uplink_deadlines());
+        let protocols = protocols.chain(self.sampling_deadline());
         protocols.for_each(|deadline| set.deadline(deadline));
     }
 

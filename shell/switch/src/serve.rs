@@ -12,12 +12,11 @@ use openflow::OfError;
 use openflow::flow_mod::Duration;
 use openflow::packet_io::PacketOut;
 use openflow::session::CtFlush;
-use openflow::stats::PortStats;
+use openflow::stats::{IpfixStats, PortStats};
 use openflow_service::Bridge;
 use openflow_service::{self as service, Host, QueueCounts, Resumed};
 use openflow_service::{Backing, BridgePort};
 use runtime::Waker;
-use runtime::log::Level;
 use std::sync::Arc;
 use std::time::Instant;
 use units::{Millis, PortNo};
@@ -157,8 +156,13 @@ impl Host for RestOfSwitch<'_> {
         self.switch.clock.now()
     }
 
-    fn complaint_level(&self) -> Level {
-        self.switch.options.complaint_level()
+    fn ipfix_stats(&mut self, bridge: BridgeId, of_flows: bool) -> Option<Vec<IpfixStats>> {
+        let exporters = &self.switch.datapaths.exporters;
+        if !of_flows {
+            return exporters.bridge_stats(bridge.0).map(|stats| vec![ipfix_stats(0, &stats)]);
+        }
+        let sets = exporters.set_stats(bridge.0);
+        (!sets.is_empty()).then(|| sets.iter().map(|(set, stats)| ipfix_stats(*set, stats)).collect())
     }
 
     fn waker(&self) -> Option<Waker> {
@@ -291,5 +295,22 @@ fn device_stats(known: PortStats, s: &netdev::stats::Stats) -> PortStats {
         collisions: n(s.collisions),
         custom: s.custom.clone(),
         ..known
+    }
+}
+
+/// Statistics of an exporter in OpenFlow's form.
+fn ipfix_stats(set: u32, s: &exporter::ipfix::Stats) -> IpfixStats {
+    IpfixStats {
+        set,
+        flows: s.flows,
+        current_flows: s.current,
+        packets: s.packets,
+        ipv4: s.ipv4,
+        ipv6: s.ipv6,
+        errors: s.errors,
+        ipv4_errors: s.ipv4_errors,
+        ipv6_errors: s.ipv6_errors,
+        tx_packets: s.sent,
+        tx_errors: s.send_errors,
     }
 }

@@ -1,6 +1,6 @@
 //! The switch: owns all state, and runs in the main loop.
 
-use crate::backer::Backer;
+use crate::backer::{Backer, Threads};
 use crate::database::DbClient;
 use crate::datapaths::Datapaths;
 use crate::findings::Findings;
@@ -16,6 +16,7 @@ use pmd::metrics::Watch;
 use pmd::{LatencyTarget, SleepMax};
 use poll_threads::Polling;
 use runtime::{Clock, Waker};
+use sampling::Exporters;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Millis, OfPort};
 
@@ -164,12 +165,13 @@ impl Switch {
                 format!("cannot start the thread of OpenFlow connections: {}", runtime::error_text(&e))
             })?),
         };
+        let exporters = Exporters::new(&clock, options.threads() == Threads::Real);
         Ok(Switch {
             clock,
             waker,
             bridges: BTreeMap::new(),
             openflow,
-            datapaths: Datapaths::default(),
+            datapaths: Datapaths::new(exporters),
             taken: BTreeSet::new(),
             poll: PollSettings::default(),
             devices: Devices { netdevs, links },
@@ -200,7 +202,7 @@ impl Switch {
                 &self.clock,
                 self.waker.clone(),
                 seed,
-                &self.underlay.neighbours,
+                (&self.underlay.neighbours, &self.datapaths.exporters),
             )?;
             crate::capabilities::announce(&backer.name());
             backer.workers.configure(&self.poll.polling);

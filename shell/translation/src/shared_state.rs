@@ -12,6 +12,7 @@ use crate::published::Published;
 use crate::side_effect::{SIDE_EFFECTS_MAX, SideEffect};
 use arc_swap::ArcSwap;
 use runtime::Waker;
+use sampling::Exporters;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,8 @@ use xlate::{BridgeId, Dependencies, DependencySets, Frozen, Recirc, RecircTable,
 pub struct SharedState {
     /// Next hops of tunnels.
     pub neighbours: Arc<SharedNeighbours>,
+    /// Exporters of traffic records.
+    pub exporters: Arc<Exporters>,
     published: ArcSwap<Published>,
     recirc: Mutex<RecircTable>,
     side_effects: Mutex<Vec<SideEffect>>,
@@ -33,7 +36,7 @@ pub struct SharedState {
 
 impl SharedState {
     /// Nothing published yet; `waker` is the main loop's.
-    pub fn new(waker: Waker, neighbours: Arc<SharedNeighbours>) -> SharedState {
+    pub fn new(waker: Waker, neighbours: Arc<SharedNeighbours>, exporters: Arc<Exporters>) -> SharedState {
         let empty = Published {
             version: 0,
             snapshot: Snapshot::default(),
@@ -42,6 +45,7 @@ impl SharedState {
         };
         SharedState {
             neighbours,
+            exporters,
             published: ArcSwap::from_pointee(empty),
             recirc: Mutex::default(),
             side_effects: Mutex::default(),

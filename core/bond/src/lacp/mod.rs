@@ -26,3 +26,4 @@ pub use info::{Info, State};
 pub use member::{MemberSettings, Status};
 pub use negotiation::Negotiation;
 pub use pdu::{DESTINATION, ETHERTYPE, PDU_LEN, Received, compose, parse};
+pub use show::LinkReport;

@@ -1,13 +1,46 @@
 //! Texts of `lacp/show` and `lacp/show-stats`.
 
 use super::aggregation::Aggregation;
-use super::info::Info;
+use super::info::{Info, State};
 use super::member::Member;
+use units::OfPort;
+
+/// State and counters of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkReport {
+    /// This end's state as configured.
+    pub actor_admin: State,
+    /// This end's information.
+    pub actor: Info,
+    /// The other end's information.
+    pub partner: Info,
+    /// Received messages.
+    pub received: u64,
+    /// Received messages that could not be parsed.
+    pub bad: u64,
+    /// Sent messages.
+    pub sent: u64,
+}
 
 impl Aggregation {
     /// The port's name.
     pub fn name(&self) -> &str {
         &self.settings.name
+    }
+
+    /// State and counters of a link.
+    pub fn link_report(&self, port: OfPort) -> Option<LinkReport> {
+        let member = self.members.get(&port)?;
+        let s = &self.settings;
+        let set = [State::ACTIVITY.when(s.active), State::TIMEOUT.when(s.fast)];
+        Some(LinkReport {
+            actor_admin: set.into_iter().fold(State::AGGREGATION, State::and),
+            actor: self.actor(member),
+            partner: member.partner,
+            received: member.counters.received,
+            bad: member.counters.bad,
+            sent: member.counters.sent,
+        })
     }
 
     /// The text of `lacp/show`.

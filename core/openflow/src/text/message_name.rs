@@ -82,7 +82,9 @@ fn prefix(m: &Message) -> &'static str {
         | Body::FlowMonitorResumed
         | Body::RequestForward(_) => since(Version::V14, true),
         Body::IpfixBridgeRequest
+        | Body::IpfixBridgeReply(_)
         | Body::IpfixFlowRequest
+        | Body::IpfixFlowReply(_)
         | Body::SetFlowFormat(_)
         | Body::FlowModTableId(_)
         | Body::SetPacketInFormat(_)
@@ -159,7 +161,9 @@ fn stem(body: &Body) -> (&'static str, Kind) {
         Body::FlowMonitorPaused => ("FLOW_MONITOR_PAUSED", Plain),
         Body::FlowMonitorResumed => ("FLOW_MONITOR_RESUMED", Plain),
         Body::IpfixBridgeRequest => ("IPFIX_BRIDGE", Request),
+        Body::IpfixBridgeReply(_) => ("IPFIX_BRIDGE", Reply),
         Body::IpfixFlowRequest => ("IPFIX_FLOW", Request),
+        Body::IpfixFlowReply(_) => ("IPFIX_FLOW", Reply),
         Body::RoleRequest(_) => ("ROLE_REQUEST", Plain),
         Body::RoleReply(_) => ("ROLE_REPLY", Plain),
         Body::RoleStatus(_) => ("ROLE_STATUS", Plain),

@@ -4,11 +4,13 @@ use super::hex::{hex_dump, printable};
 use super::message_name::{is_multipart, message_name};
 use super::port_out::{port_mod_text, port_stats_text, port_status_text, ports_text, queue_config_text};
 use super::table_out::{TablesText, table_desc_text};
-use super::{flow_out, group_out, meter_out, monitor_out, packet_out, port_out, session_out, table_out};
+use super::{
+    flow_out, group_out, meter_out, monitor_out, packet_out, port_out, session_out, stats_out, table_out,
+};
 use crate::error::OfError;
 use crate::message::{Body, ErrorBody, Message, Xid};
 use crate::packet_io::PacketInFormat;
-use crate::stats::FlowStatsRequest;
+use crate::stats::{FlowStatsRequest, IpfixStats};
 use crate::version::Version;
 use crate::wire::{Dialect, HEADER, decode};
 use flow::text::{NameMap, port_text, table_text};
@@ -235,6 +237,13 @@ fn vendor_text(body: &Body, names: &dyn NameMap) -> String {
         Body::SetControllerId(id) => format!(" id={id}"),
         Body::TlvTableMod(t) => session_out::tlv_mod_text(t),
         Body::TlvTableReply(t) => session_out::tlv_reply_text(t),
+        Body::IpfixBridgeReply(list) => {
+            list.iter().map(|s| format!("\n  bridge ipfix: {}", stats_out::ipfix_text(s, 16))).collect()
+        }
+        Body::IpfixFlowReply(list) => {
+            let one = |s: &IpfixStats| format!("\n  id {:3}: {}", s.set, stats_out::ipfix_text(s, 10));
+            format!(" {} ids{}", list.len(), list.iter().map(one).collect::<String>())
+        }
         Body::CtFlush(f) => format!(" zone_id={}", f.zone.unwrap_or(0)),
         _ => String::new(),
     }

@@ -27,6 +27,7 @@ mod port_out;
 mod protocol;
 mod session_in;
 mod session_out;
+mod stats_out;
 mod table_out;
 mod type_name;
 

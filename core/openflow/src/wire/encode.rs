@@ -416,6 +416,8 @@ fn replied(m: &Message) -> Option<(u16, Records)> {
         Body::FlowMonitorResumed if v >= Version::V14 => {
             (kind::FLOW_MONITOR, vec![vec![0, 8, 0, 6, 0, 0, 0, 0]])
         }
+        Body::IpfixBridgeReply(l) => (kind::IPFIX_BRIDGE, records(l, stats::encode_ipfix)),
+        Body::IpfixFlowReply(l) => (kind::IPFIX_FLOW, records(l, stats::encode_ipfix)),
         Body::FlowMonitorReply(l) => (kind::FLOW_MONITOR, records(l, |o, u| monitor::encode_update(o, u, v))),
         _ => return None,
     })

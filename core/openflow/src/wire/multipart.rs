@@ -179,6 +179,8 @@ pub(super) fn reply(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
             Body::FlowMonitorResumed
         }
         kind::FLOW_MONITOR => Body::FlowMonitorReply(list(r, |r| monitor::decode_update(r, cx))?),
+        kind::IPFIX_BRIDGE => Body::IpfixBridgeReply(list(r, stats::decode_ipfix)?),
+        kind::IPFIX_FLOW => Body::IpfixFlowReply(list(r, stats::decode_ipfix)?),
         _ => return Err(OfError::BrcBadStat),
     };
     Ok(Decoded { body, extended, more })

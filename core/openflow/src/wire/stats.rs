@@ -361,6 +361,36 @@ pub(super) fn encode_queue(out: &mut Vec<u8>, s: &QueueStats, version: Version) 
     }
 }
 
+pub(super) fn decode_ipfix(r: &mut Reader) -> Result<IpfixStats, OfError> {
+    let mut numbers = [0; 10];
+    for number in &mut numbers {
+        *number = r.u64()?;
+    }
+    let [flows, current_flows, packets, ipv4, ipv6, errors, ipv4_errors, ipv6_errors, tx_packets, tx_errors] =
+        numbers;
+    let set = r.u32()?;
+    r.skip(4)?;
+    Ok(IpfixStats {
+        set,
+        flows,
+        current_flows,
+        packets,
+        ipv4,
+        ipv6,
+        errors,
+        ipv4_errors,
+        ipv6_errors,
+        tx_packets,
+        tx_errors,
+    })
+}
+
+pub(super) fn encode_ipfix(out: &mut Vec<u8>, s: &IpfixStats) {
+    out.u64(s.flows).u64(s.current_flows).u64(s.packets).u64(s.ipv4).u64(s.ipv6);
+    out.u64(s.errors).u64(s.ipv4_errors).u64(s.ipv6_errors).u64(s.tx_packets).u64(s.tx_errors);
+    out.u32(s.set).zeros(4);
+}
+
 const MIN_RATE: u16 = 1;
 const MAX_RATE: u16 = 2;
 

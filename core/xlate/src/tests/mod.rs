@@ -8,6 +8,7 @@ mod native;
 mod normal;
 mod pipeline;
 mod property;
+mod sampling;
 mod spanning_tree;
 mod special;
 mod traces;
@@ -75,6 +76,7 @@ pub(super) struct LabBridge {
     pub(super) mirrors: Vec<Mirror>,
     /// Multicast snooping, with whether unregistered multicast is flooded.
     pub(super) snooping: Option<(GroupTable, bool)>,
+    pub(super) sampling: Option<Arc<Sampling>>,
 }
 
 impl LabBridge {
@@ -87,6 +89,7 @@ impl LabBridge {
             bundles: Vec::new(),
             mirrors: Vec::new(),
             snooping: None,
+            sampling: None,
         }
     }
 
@@ -149,6 +152,7 @@ impl LabBridge {
             ports: self.ports.clone().into_iter().collect(),
             bundles: self.bundles.iter().map(|b| (b.id, b.clone())).collect(),
             mirrors: self.mirrors.clone(),
+            sampling: self.sampling.clone(),
             forward_bpdu: false,
             in_band: false,
             tree: self.ports.values().find_map(|port| port.tree.map(|tree| tree.protocol)),

@@ -6,7 +6,7 @@
 use crate::protocol_state::ProtocolState;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
-use bond::lacp::{Aggregation, DESTINATION, ETHERTYPE, MemberSettings, Negotiation, Settings};
+use bond::lacp::{Aggregation, DESTINATION, ETHERTYPE, LinkReport, MemberSettings, Negotiation, Settings};
 use flow::Mac;
 use runtime::{Module, RateLimit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,6 +179,14 @@ impl Groups {
             };
             changed_reports.into_iter().filter_map(report).collect()
         })
+    }
+
+    /// State and counters of a link; `None`: it does not run LACP.
+    pub fn link_report(&self, at: PortKey) -> Option<LinkReport> {
+        if self.is_empty() {
+            return None;
+        }
+        self.with(|inner| inner.all.get(inner.by_link.get(&at)?)?.aggregation.link_report(at.1))
     }
 
     /// Text of `lacp/show` or `lacp/show-stats` for the port of that name, or all. `None`: there is no such port.

@@ -21,6 +21,7 @@ use dpif::{
 };
 use flow::{Flow, Tunnel};
 use runtime::{Module, RateLimit};
+use sampling::SampledPacket;
 use std::sync::Arc;
 use units::{Millis, PortNo, Ufid};
 use xlate::{BridgeId, Effect, Failure, Input, Output, Start, translate};
@@ -203,6 +204,15 @@ impl Handler {
         }
     }
 
+    /// Queues a sampled packet for the exporters. An action that a command installed names no bridge: the packet's port does.
+    fn sample(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
+        let of_port = || self.shared.published().snapshot.receive(flow).map(|(bridge, _)| bridge.0);
+        let bridge = if userspace.sampled.is_none() { of_port() } else { None };
+        if let Some(packet) = SampledPacket::new(packet, flow, userspace, bridge) {
+            self.shared.exporters.put(packet);
+        }
+    }
+
     /// Translates the packet of an upcall and carries out the effects. `metered`: it has passed the meter of the slow path.
     fn answer(&self, upcall: &Upcall<'_>, metered: bool) -> Translation {
         let published = self.shared.published();
@@ -296,6 +306,14 @@ impl UpcallHandler for Handler {
 
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
         use xlate::Recirc;
+        if matches!(
+            userspace.cookie,
+            UserspaceCookie::Sflow { .. }
+                | UserspaceCookie::Ipfix { .. }
+                | UserspaceCookie::FlowSample { .. }
+        ) {
+            return self.sample(packet, flow, userspace);
+        }
         let UserspaceCookie::Controller {
             dont_send,
             continuation,

@@ -6,6 +6,7 @@ use crate::published::Published;
 use crate::shared_state::SharedState;
 use crate::side_effect::SideEffect;
 use dpif::{FlowOwner, FlowStats};
+use exporter::netflow::Delta;
 use ofproto::Table;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,6 +98,11 @@ impl Owner {
             Credit::FinTimeout(fin) if delta.tcp_flags & (FIN | RST) != 0 => {
                 self.shared.enqueue(SideEffect::FinTimeout(fin.clone()));
             }
+            Credit::NetFlow { bridge, key, output } => {
+                let FlowStats { packets, bytes, tcp_flags, .. } = *delta;
+                let delta = Delta { packets, bytes, tcp_flags, used };
+                self.shared.exporters.netflow(bridge.0, (*key, *output), delta);
+            }
             Credit::Heard { .. } | Credit::Solicit(_) if fresh => {}
             Credit::Heard { .. } | Credit::Solicit(_) | Credit::Neighbour { .. } => {
                 self.credit_next_hop(credit, used);
@@ -160,5 +166,10 @@ impl FlowOwner for Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.shared.release(&self.recircs);
+        for credit in &self.credits {
+            if let Credit::NetFlow { bridge, key, .. } = credit {
+                self.shared.exporters.end_netflow(bridge.0, *key);
+            }
+        }
     }
 }

@@ -1,0 +1,194 @@
+//! The configuration of a bridge's exporters: rows of `sFlow`, `IPFIX`, `NetFlow` and `Flow_Sample_Collector_Set`.
+
+use crate::row::Row;
+use settings::sampling::{
+    ENABLE_INPUT_SAMPLING, ENABLE_OUTPUT_SAMPLING, ENABLE_TUNNEL_SAMPLING, VIRTUAL_OBS_ID,
+};
+use std::collections::BTreeMap;
+
+/// Default of `sampling`: one of this many packets.
+const SAMPLING: i64 = 400;
+/// Default interval of templates and statistics of IPFIX, in seconds.
+const INTERVAL: i64 = 600;
+/// Default timeout of NetFlow, in seconds.
+const ACTIVE_TIMEOUT: i64 = 600;
+
+/// A row of `sFlow`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SflowConfig {
+    /// Collectors.
+    pub targets: Vec<String>,
+    /// A device or an address.
+    pub agent: Option<String>,
+    /// Maximum number of bytes of a packet that a sample contains.
+    pub header: u32,
+    /// Seconds between two reports of counters; 0: none.
+    pub polling: u32,
+    /// One of this many packets is sampled.
+    pub sampling: u32,
+    /// `Controller.local_ip`: the address of the controllers' connections.
+    pub control: Option<String>,
+}
+
+/// A row of `IPFIX`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpfixConfig {
+    /// Collectors.
+    pub targets: Vec<String>,
+    /// One of this many packets is sampled.
+    pub sampling: u32,
+    /// Observation domain.
+    pub domain: u32,
+    /// Observation point.
+    pub point: u32,
+    /// Seconds that a flow stays in the cache.
+    pub active_timeout: u32,
+    /// Maximum number of flows in the cache.
+    pub flows_max: u32,
+    /// Seconds between two reports of its own statistics.
+    pub stats_interval: u32,
+    /// Seconds between two transmissions of templates.
+    pub template_interval: u32,
+    /// Samples packets that arrive.
+    pub input: bool,
+    /// Samples packets that are sent.
+    pub output: bool,
+    /// Reports outer headers.
+    pub tunnels: bool,
+    /// An id that each record contains.
+    pub virtual_id: Option<String>,
+}
+
+/// A row of `NetFlow`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetflowConfig {
+    /// Collectors.
+    pub targets: Vec<String>,
+    /// Engine type.
+    pub engine_type: u8,
+    /// Engine id.
+    pub engine_id: u8,
+    /// Seconds after which an active flow is reported; `None`: the row asks for a negative number.
+    pub active_timeout: Option<u32>,
+    /// Numbers of ports contain the engine id.
+    pub add_id: bool,
+}
+
+impl NetflowConfig {
+    /// Seconds after which an active flow is reported.
+    pub fn timeout(&self) -> u32 {
+        self.active_timeout.filter(|t| *t != 0).unwrap_or(ACTIVE_TIMEOUT as u32)
+    }
+}
+
+/// A row of `Flow_Sample_Collector_Set`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectorSet {
+    /// The exporter.
+    pub ipfix: Option<IpfixConfig>,
+    /// A group of the kernel's packet sampling.
+    pub local_group: Option<u32>,
+}
+
+/// The exporters of a bridge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SamplingConfig {
+    /// sFlow.
+    pub sflow: Option<SflowConfig>,
+    /// IPFIX of all packets.
+    pub ipfix: Option<IpfixConfig>,
+    /// NetFlow.
+    pub netflow: Option<NetflowConfig>,
+    /// Sets of collectors of `sample` actions, by number.
+    pub sets: BTreeMap<u32, CollectorSet>,
+}
+
+fn texts(row: &Row<'_>, column: &str) -> Vec<String> {
+    row.strs(column).into_iter().map(str::to_owned).collect()
+}
+
+/// A column with a non-negative number that fits.
+fn number(row: &Row<'_>, column: &str, default: i64) -> u32 {
+    u32::try_from(row.opt_int(column).unwrap_or(default)).unwrap_or(0)
+}
+
+impl SamplingConfig {
+    /// Reads the rows that a row of `Bridge` refers to, and those that refer to it.
+    pub(crate) fn read(bridge: &Row<'_>) -> SamplingConfig {
+        let first = |column, table| bridge.references(column, table).into_iter().next();
+        let of_bridge = |row: &Row<'_>| row.uuids("bridge").first() == Some(&bridge.uuid);
+        let sets = bridge.all_of("Flow_Sample_Collector_Set").into_iter().filter(of_bridge);
+        SamplingConfig {
+            sflow: first("sflow", "sFlow").map(|row| SflowConfig::read(&row, bridge)),
+            ipfix: first("ipfix", "IPFIX").map(|row| IpfixConfig::read(&row)),
+            netflow: first("netflow", "NetFlow").map(|row| NetflowConfig::read(&row)),
+            sets: sets.map(|row| (number(&row, "id", 0), CollectorSet::read(&row))).collect(),
+        }
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == SamplingConfig::default()
+    }
+
+    /// Whether there is any exporter of IPFIX.
+    pub fn has_ipfix(&self) -> bool {
+        self.ipfix.is_some() || self.sets.values().any(|set| set.ipfix.is_some())
+    }
+}
+
+impl SflowConfig {
+    fn read(row: &Row<'_>, bridge: &Row<'_>) -> SflowConfig {
+        let controllers = bridge.references("controller", "Controller");
+        SflowConfig {
+            targets: texts(row, "targets"),
+            agent: row.opt_str("agent").map(str::to_owned),
+            header: number(row, "header", 128),
+            polling: number(row, "polling", 30),
+            sampling: number(row, "sampling", SAMPLING),
+            control: controllers.iter().find_map(|c| c.opt_str("local_ip")).map(str::to_owned),
+        }
+    }
+}
+
+impl IpfixConfig {
+    fn read(row: &Row<'_>) -> IpfixConfig {
+        let other_config = row.map("other_config");
+        IpfixConfig {
+            targets: texts(row, "targets"),
+            sampling: number(row, "sampling", SAMPLING),
+            domain: number(row, "obs_domain_id", 0),
+            point: number(row, "obs_point_id", 0),
+            active_timeout: number(row, "cache_active_timeout", 0),
+            flows_max: number(row, "cache_max_flows", 0),
+            stats_interval: number(row, "stats_interval", INTERVAL),
+            template_interval: number(row, "template_interval", INTERVAL),
+            input: ENABLE_INPUT_SAMPLING.flag_of(&other_config),
+            output: ENABLE_OUTPUT_SAMPLING.flag_of(&other_config),
+            tunnels: ENABLE_TUNNEL_SAMPLING.flag_of(&other_config),
+            virtual_id: VIRTUAL_OBS_ID.get(&other_config).map(str::to_owned),
+        }
+    }
+}
+
+impl NetflowConfig {
+    fn read(row: &Row<'_>) -> NetflowConfig {
+        let byte = |column| u8::try_from(row.opt_int(column).unwrap_or(0)).unwrap_or(0);
+        NetflowConfig {
+            targets: texts(row, "targets"),
+            engine_type: byte("engine_type"),
+            engine_id: byte("engine_id"),
+            active_timeout: u32::try_from(row.opt_int("active_timeout").unwrap_or(0)).ok(),
+            add_id: row.bool("add_id_to_interface"),
+        }
+    }
+}
+
+impl CollectorSet {
+    fn read(row: &Row<'_>) -> CollectorSet {
+        CollectorSet {
+            ipfix: row.references("ipfix", "IPFIX").first().map(IpfixConfig::read),
+            local_group: row.opt_int("local_group_id").and_then(|group| u32::try_from(group).ok()),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! An exporter: takes samples, sends records and templates.
+
+use super::cache::{Cache, Entry};
+use super::record::{Counts, End, Totals};
+use super::sampled::{Key, Recognised, Sampled, put_variable};
+use super::template::{self, Template};
+use crate::Now;
+use crate::write::Write;
+use std::collections::BTreeMap;
+use units::Millis;
+
+/// The version of IPFIX.
+const VERSION: u16 = 10;
+/// A message with templates ends when it has this length, so that it fits in one packet of most networks with the template that
+/// crosses it.
+const TEMPLATES_MAX: usize = 1024;
+/// Maximum length of a virtual observation id: longer elements have another encoding.
+pub const VIRTUAL_ID_MAX: usize = 254;
+
+/// Settings of an exporter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a flow stays in the cache.
+    pub active_timeout: Millis,
+    /// Maximum number of flows in the cache.
+    pub flows_max: u32,
+    /// Interval of its own statistics.
+    pub stats_interval: Millis,
+    /// Interval of templates.
+    pub template_interval: Millis,
+    /// An id that each record contains.
+    pub virtual_id: Option<String>,
+}
+
+/// Statistics of an exporter (`ovs-ofctl dump-ipfix-bridge`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Flows that were created.
+    pub flows: u64,
+    /// Flows in the cache.
+    pub current: u64,
+    /// Sampled packets.
+    pub packets: u64,
+    /// Sampled packets of IPv4 with a known protocol.
+    pub ipv4: u64,
+    /// Sampled packets of IPv6 with a known protocol.
+    pub ipv6: u64,
+    /// Sampled packets that were not recognised.
+    pub errors: u64,
+    /// Those of IPv4.
+    pub ipv4_errors: u64,
+    /// Those of IPv6.
+    pub ipv6_errors: u64,
+    /// Sent messages, once for each collector.
+    pub sent: u64,
+    /// Messages that could not be sent.
+    pub send_errors: u64,
+}
+
+/// An exporter.
+pub struct Exporter {
+    settings: Settings,
+    /// Its number in the process.
+    number: u32,
+    sequence: u32,
+    cache: Cache,
+    totals: Totals,
+    stats: Stats,
+    stats_sent: Option<Millis>,
+    /// When the templates of each observation domain were sent.
+    templates_sent: BTreeMap<u32, Millis>,
+    out: Vec<Vec<u8>>,
+}
+
+/// Observation domains whose templates are remembered. A `sample` action takes the domain from a field of the packet, so that packets
+/// could name any number of domains.
+const DOMAINS_MAX: usize = 1024;
+
+impl Exporter {
+    /// An empty exporter. `number`: identifies it in its own statistics.
+    pub fn new(settings: Settings, number: u32) -> Exporter {
+        Exporter {
+            settings,
+            number,
+            sequence: 1,
+            cache: Cache::default(),
+            totals: Totals::default(),
+            stats: Stats::default(),
+            stats_sent: None,
+            templates_sent: BTreeMap::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Changes the settings; flows leave the cache that have been there for the new timeout.
+    pub fn configure(&mut self, settings: Settings, now: Now) {
+        self.settings = settings;
+        self.templates_sent.clear();
+        self.run(now);
+    }
+
+    /// Adds a sampled packet.
+    pub fn sample(&mut self, sampled: &Sampled<'_>, now: Now) {
+        let (template, recognised) = sampled.template();
+        let counts = Counts::of(sampled, template, &mut self.totals, now);
+        let entry = Entry { template, counts, since: now.mono };
+        let is_new = self.cache.add(sampled.key(template), entry);
+        self.count(recognised);
+        if is_new {
+            self.stats.flows += 1;
+            if self.cache.len() > self.settings.flows_max as usize {
+                self.run(now);
+            }
+        }
+    }
+
+    fn count(&mut self, recognised: Recognised) {
+        let s = &mut self.stats;
+        s.packets += 1;
+        match recognised {
+            Recognised::Ipv4 => s.ipv4 += 1,
+            Recognised::Ipv6 => s.ipv6 += 1,
+            Recognised::UnknownIpv4 => (s.ipv4_errors, s.errors) = (s.ipv4_errors + 1, s.errors + 1),
+            Recognised::UnknownIpv6 => (s.ipv6_errors, s.errors) = (s.ipv6_errors + 1, s.errors + 1),
+            Recognised::Other => {}
+        }
+    }
+
+    /// When to call [`run`](Self::run) next.
+    pub fn deadline(&self) -> Option<Millis> {
+        self.cache.oldest().map(|since| since + self.settings.active_timeout)
+    }
+
+    /// Sends the flows that have been in the cache for its timeout, and those that exceed its size.
+    pub fn run(&mut self, now: Now) {
+        while let Some(since) = self.cache.oldest() {
+            let end = if now.mono >= since + self.settings.active_timeout {
+                End::ActiveTimeout
+            } else if self.cache.len() > self.settings.flows_max as usize {
+                End::LackOfResources
+            } else {
+                return;
+            };
+            self.send_oldest(end, now);
+        }
+    }
+
+    /// Sends all flows: the exporter ends.
+    pub fn finish(&mut self, now: Now) {
+        while self.cache.oldest().is_some() {
+            self.send_oldest(End::Forced, now);
+        }
+    }
+
+    fn send_oldest(&mut self, end: End, now: Now) {
+        let Some((key, entry)) = self.cache.take_oldest() else { return };
+        let interval = self.settings.stats_interval;
+        if self.stats_sent.is_none_or(|sent| now.mono >= sent + interval) {
+            self.stats_sent = Some(now.mono);
+            self.send_own_statistics(now);
+        }
+        if self.wants_templates(key.domain, now.mono) {
+            self.send_templates(key.domain, now);
+        }
+        self.send_record(&key, &entry, end, now);
+    }
+
+    /// Whether the templates of an observation domain are due.
+    fn wants_templates(&mut self, domain: u32, now: Millis) -> bool {
+        let sent = self.templates_sent.get(&domain);
+        let due = sent.is_none_or(|sent| now >= *sent + self.settings.template_interval);
+        if due {
+            if sent.is_none() && self.templates_sent.len() >= DOMAINS_MAX {
+                self.templates_sent.clear();
+            }
+            self.templates_sent.insert(domain, now);
+        }
+        due
+    }
+
+    /// Begins a message. Messages with templates do not count in the sequence (RFC 7011 §3.1).
+    fn message(&self, domain: u32, now: Now) -> Vec<u8> {
+        let mut out = Vec::with_capacity(TEMPLATES_MAX);
+        out.u16(VERSION);
+        // The length, which is known at the end.
+        out.u16(0);
+        // Times in records are before that of the header, so it is rounded up.
+        out.u32(now.seconds_up() as u32);
+        out.u32(self.sequence);
+        out.u32(domain);
+        out
+    }
+
+    fn send(&mut self, mut message: Vec<u8>) {
+        message.set_u16(2, message.len() as u16);
+        self.out.push(message);
+    }
+
+    fn send_own_statistics(&mut self, now: Now) {
+        let mut message = self.message(0, now);
+        let set = begin_set(&mut message, template::OPTIONS);
+        message.u32(self.number);
+        message.u64(self.stats.send_errors);
+        end_set(&mut message, set);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.send(message);
+    }
+
+    fn send_templates(&mut self, domain: u32, now: Now) {
+        let has_virtual_id = self.settings.virtual_id.is_some();
+        let mut message = self.message(domain, now);
+        let mut set = begin_set(&mut message, template::TEMPLATE_SET);
+        for one in Template::all() {
+            if message.len() >= TEMPLATES_MAX {
+                end_set(&mut message, set);
+                let next = self.message(domain, now);
+                self.send(std::mem::replace(&mut message, next));
+                set = begin_set(&mut message, template::TEMPLATE_SET);
+            }
+            one.put(has_virtual_id, &mut message);
+        }
+        end_set(&mut message, set);
+        self.send(message);
+        // The statistics are not of an observation domain.
+        let mut message = self.message(0, now);
+        let set = begin_set(&mut message, template::OPTIONS_TEMPLATE_SET);
+        template::put_options(&mut message);
+        end_set(&mut message, set);
+        self.send(message);
+    }
+
+    fn send_record(&mut self, key: &Key, entry: &Entry, end: End, now: Now) {
+        let mut message = self.message(key.domain, now);
+        let set = begin_set(&mut message, key.template);
+        message.bytes(&key.record);
+        if let Some(id) = &self.settings.virtual_id {
+            put_variable(&mut message, &id.as_bytes()[..id.len().min(VIRTUAL_ID_MAX)]);
+        }
+        entry.counts.put(entry.template, end, now.seconds_up(), &mut message);
+        end_set(&mut message, set);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.send(message);
+    }
+
+    /// Takes the complete messages.
+    pub fn take(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Reports how often a message was sent to a collector, and how often that failed.
+    pub fn sent(&mut self, sent: u64, errors: u64) {
+        self.stats.sent += sent;
+        self.stats.send_errors += errors;
+    }
+
+    /// Its statistics.
+    pub fn stats(&self) -> Stats {
+        Stats { current: self.cache.len() as u64, ..self.stats }
+    }
+}
+
+/// Begins a set (RFC 7011 §3.3); returns its place.
+fn begin_set(message: &mut Vec<u8>, id: u16) -> usize {
+    let at = message.len();
+    message.u16(id);
+    message.u16(0);
+    at
+}
+
+fn end_set(message: &mut Vec<u8>, at: usize) {
+    message.set_u16(at + 2, (message.len() - at) as u16);
+}

@@ -1,0 +1,194 @@
+//! The agent of one bridge: its counters of samples, the timers of its sources, and the datagram that is being filled.
+
+use super::counters::Block;
+use super::datagram::Datagram;
+use super::sample::Sample;
+use super::{Source, sample};
+use crate::Now;
+use crate::write::Write;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use units::Millis;
+
+/// Interval at which timers count and an incomplete datagram is sent.
+const TICK: Millis = Millis(1000);
+
+/// Settings of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its number under that address.
+    pub number: u32,
+    /// One of this many packets is sampled.
+    pub sampling: u32,
+    /// Seconds between two reports of counters; 0: none.
+    pub polling: u32,
+    /// Maximum number of bytes of a packet that a sample contains.
+    pub header: u32,
+}
+
+impl Settings {
+    /// The share of packets that is sampled; `u32::MAX` is all of them.
+    pub fn probability(&self) -> u32 {
+        u32::MAX.checked_div(self.sampling).map_or(0, |share| share.max(1))
+    }
+}
+
+/// The timer of a source, and the number of its last report.
+struct Poller {
+    /// Ticks until the next report; 0: never.
+    left: u32,
+    reports: u32,
+}
+
+/// The agent of one bridge.
+pub struct Agent {
+    settings: Settings,
+    /// The wall clock at its creation, in seconds.
+    started: u64,
+    /// The wall clock at the last tick, in seconds.
+    ticked: u64,
+    next_tick: Millis,
+    /// Number of the last sample.
+    samples: u32,
+    /// Number of packets that samples were taken from.
+    pool: u32,
+    pollers: BTreeMap<Source, Poller>,
+    datagram: Datagram,
+    random: fastrand::Rng,
+    out: Vec<Vec<u8>>,
+    /// Samples that did not fit in a datagram.
+    oversized: u64,
+}
+
+impl Agent {
+    /// Makes an agent. `seed`: the first reports of counters are spread over the polling interval by chance.
+    pub fn new(settings: Settings, now: Now, seed: u64) -> Agent {
+        let mut agent = Agent {
+            datagram: Datagram::new(settings.address, settings.number),
+            started: now.seconds(),
+            ticked: now.seconds(),
+            next_tick: now.mono + TICK,
+            samples: 0,
+            pool: 0,
+            pollers: BTreeMap::new(),
+            random: fastrand::Rng::with_seed(seed),
+            out: Vec::new(),
+            oversized: 0,
+            settings,
+        };
+        agent.poll(agent.bridge());
+        agent
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The source of its samples.
+    fn bridge(&self) -> Source {
+        Source::Bridge(self.settings.number)
+    }
+
+    fn poll(&mut self, source: Source) {
+        let interval = self.settings.polling;
+        let left = if interval == 0 { 0 } else { self.random.u32(1..=interval) };
+        self.pollers.entry(source).or_insert(Poller { left, reports: 0 });
+    }
+
+    /// Sets the interfaces whose counters are reported.
+    pub fn set_interfaces(&mut self, indexes: &[u32]) {
+        let is_wanted = |source: &Source| match source {
+            Source::Interface(index) => indexes.contains(index),
+            Source::Bridge(_) => true,
+        };
+        self.pollers.retain(|source, _| is_wanted(source));
+        indexes.iter().for_each(|index| self.poll(Source::Interface(*index)));
+    }
+
+    /// Adds a sampled packet. Returns false if it does not fit in a datagram.
+    pub fn sample(&mut self, sample: &Sample<'_>) -> bool {
+        self.pool = self.pool.wrapping_add(self.settings.sampling);
+        self.samples = self.samples.wrapping_add(1);
+        let mut body = Vec::new();
+        body.u32(self.samples);
+        body.u32(self.bridge().word());
+        body.u32(self.settings.sampling);
+        body.u32(self.pool);
+        // Packets that were not sampled for lack of resources.
+        body.u32(0);
+        body.u32(sample.input);
+        body.u32(sample.output.word());
+        let records = sample.records(self.settings.header as usize);
+        body.u32(records.len() as u32);
+        records.iter().for_each(|record| sample::put_record(&mut body, record));
+        self.add(sample::FLOW_SAMPLE, &body)
+    }
+
+    /// Adds the counters of a source. Returns false if they do not fit in a datagram.
+    pub fn counters(&mut self, source: Source, blocks: &[Block]) -> bool {
+        let Some(poller) = self.pollers.get_mut(&source) else { return true };
+        poller.reports = poller.reports.wrapping_add(1);
+        let mut body = Vec::new();
+        body.u32(poller.reports);
+        body.u32(source.word());
+        body.u32(blocks.len() as u32);
+        blocks.iter().for_each(|block| sample::put_record(&mut body, &block.record()));
+        self.add(sample::COUNTERS_SAMPLE, &body)
+    }
+
+    fn add(&mut self, kind: u32, body: &[u8]) -> bool {
+        let uptime = self.uptime();
+        let done = self.datagram.add(kind, body, uptime, &mut self.out);
+        self.oversized += u64::from(!done);
+        done
+    }
+
+    /// Milliseconds since its creation, at a resolution of one tick.
+    fn uptime(&self) -> u32 {
+        (self.ticked.wrapping_sub(self.started) as u32).wrapping_mul(1000)
+    }
+
+    /// When to call [`tick`](Self::tick) next.
+    pub fn next_tick(&self) -> Millis {
+        self.next_tick
+    }
+
+    /// Handles the passing of time, once a second: returns the sources whose counters are due. After these have been added,
+    /// [`flush`](Self::flush) has to be called.
+    pub fn tick(&mut self, now: Now) -> Vec<Source> {
+        if now.mono < self.next_tick {
+            return Vec::new();
+        }
+        self.next_tick = now.mono + TICK;
+        self.ticked = now.seconds();
+        let interval = self.settings.polling;
+        let is_due = |poller: &mut Poller| {
+            poller.left = poller.left.saturating_sub(1);
+            let due = poller.left == 0 && interval != 0;
+            if due {
+                poller.left = interval;
+            }
+            due
+        };
+        self.pollers.iter_mut().filter_map(|(source, poller)| is_due(poller).then_some(*source)).collect()
+    }
+
+    /// Ends the datagram that is being filled.
+    pub fn flush(&mut self) {
+        let uptime = self.uptime();
+        self.datagram.end(uptime, &mut self.out);
+    }
+
+    /// Takes the complete datagrams.
+    pub fn take(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Takes the number of samples that did not fit in a datagram.
+    pub fn take_oversized(&mut self) -> u64 {
+        std::mem::take(&mut self.oversized)
+    }
+}

@@ -1,0 +1,192 @@
+//! A sampled packet, with what is known of its way through the bridge.
+
+use crate::write::Write;
+use std::net::Ipv4Addr;
+
+/// Kinds of samples.
+pub(super) const FLOW_SAMPLE: u32 = 1;
+pub(super) const COUNTERS_SAMPLE: u32 = 2;
+
+/// Kinds of the records of a sampled packet.
+mod kind {
+    pub const HEADER: u32 = 1;
+    pub const SWITCH: u32 = 1001;
+    pub const MPLS: u32 = 1006;
+    pub const TUNNEL_EGRESS: u32 = 1023;
+    pub const TUNNEL_INGRESS: u32 = 1024;
+    pub const VNI_EGRESS: u32 = 1029;
+    pub const VNI_INGRESS: u32 = 1030;
+}
+
+/// Header protocol: Ethernet.
+const ETHERNET: u32 = 1;
+/// Bytes of the frame check sequence, which packets here do not have.
+const FCS: u32 = 4;
+/// The bit of a label stack entry that marks the last one.
+const BOTTOM: u32 = 0x100;
+
+/// Where a packet is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// To the interface with this index.
+    Interface(u32),
+    /// Nowhere, for an unknown reason.
+    Dropped,
+    /// To this many ports, or to one without an index.
+    Ports(u32),
+}
+
+impl Output {
+    /// The word that samples contain (sFlow version 5, "Input/output port information").
+    pub fn word(self) -> u32 {
+        match self {
+            Output::Interface(index) => index & 0x3fff_ffff,
+            Output::Dropped => 0x4000_0000 | 256,
+            Output::Ports(ports) => 0x8000_0000 | ports & 0x3fff_ffff,
+        }
+    }
+
+    /// From a word.
+    pub fn of_word(word: u32) -> Output {
+        match word >> 30 {
+            0 if word != 0 => Output::Interface(word),
+            2 => Output::Ports(word & 0x3fff_ffff),
+            _ => Output::Dropped,
+        }
+    }
+
+    /// Whether there is exactly one output.
+    pub fn is_single(self) -> bool {
+        matches!(self, Output::Interface(_) | Output::Ports(1))
+    }
+}
+
+/// The outer IPv4 header of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outer {
+    /// The protocol; 0: unknown.
+    pub protocol: u8,
+    /// Source.
+    pub src: Ipv4Addr,
+    /// Destination.
+    pub dst: Ipv4Addr,
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// TOS.
+    pub tos: u8,
+    /// The key or the network identifier; 0: none.
+    pub key: u64,
+}
+
+/// A sampled packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// Its first bytes.
+    pub header: &'a [u8],
+    /// Its length.
+    pub length: u32,
+    /// Interface index of the port that received it; 0: unknown.
+    pub input: u32,
+    /// Where it is sent.
+    pub output: Output,
+    /// Its VLAN tag (TCI) when received.
+    pub in_tci: u16,
+    /// Its VLAN tag when sent.
+    pub out_tci: u16,
+    /// The tunnel through which it was received.
+    pub in_tunnel: Option<Outer>,
+    /// The tunnel through which it is sent.
+    pub out_tunnel: Option<Outer>,
+    /// Its label stack when sent, the outermost first.
+    pub labels: Vec<u32>,
+}
+
+/// A record: its kind and its content.
+pub(super) type Record = (u32, Vec<u8>);
+
+pub(super) fn put_record(body: &mut Vec<u8>, (kind, content): &Record) {
+    body.u32(*kind);
+    body.u32(content.len() as u32);
+    body.bytes(content);
+}
+
+/// Appends zeros up to a whole number of words.
+pub(super) fn pad(content: &mut Vec<u8>) {
+    content.resize(content.len().next_multiple_of(4), 0);
+}
+
+impl Sample<'_> {
+    /// The records, with at most `header` bytes of the packet.
+    pub(super) fn records(&self, header: usize) -> Vec<Record> {
+        let mut records = vec![(kind::SWITCH, self.switch()), (kind::HEADER, self.bytes(header))];
+        let single = self.output.is_single();
+        if single && !self.labels.is_empty() {
+            records.push((kind::MPLS, self.mpls()));
+        }
+        if let Some(outer) = self.out_tunnel.filter(|_| single) {
+            put_tunnel(&mut records, &outer, [kind::VNI_EGRESS, kind::TUNNEL_EGRESS]);
+        }
+        if let Some(outer) = self.in_tunnel {
+            put_tunnel(&mut records, &outer, [kind::VNI_INGRESS, kind::TUNNEL_INGRESS]);
+        }
+        records
+    }
+
+    fn switch(&self) -> Vec<u8> {
+        let mut content = Vec::new();
+        for tci in [self.in_tci, self.out_tci] {
+            content.u32(u32::from(tci & 0xfff));
+            content.u32(u32::from(tci >> 13));
+        }
+        content
+    }
+
+    fn bytes(&self, header: usize) -> Vec<u8> {
+        let header = &self.header[..self.header.len().min(header)];
+        let mut content = Vec::new();
+        content.u32(ETHERNET);
+        content.u32(self.length.saturating_add(FCS));
+        content.u32(FCS);
+        content.u32(header.len() as u32);
+        content.bytes(header);
+        pad(&mut content);
+        content
+    }
+
+    fn mpls(&self) -> Vec<u8> {
+        let mut content = Vec::new();
+        // The next hop, which is unknown: the IPv4 address 0.
+        content.u32(1);
+        content.u32(0);
+        // The stack when received, which the packet's bytes contain.
+        content.u32(0);
+        content.u32(self.labels.len() as u32);
+        for (i, label) in self.labels.iter().enumerate() {
+            let last = i + 1 == self.labels.len();
+            content.u32(label & !BOTTOM | if last { BOTTOM } else { 0 });
+        }
+        content
+    }
+}
+
+fn put_tunnel(records: &mut Vec<Record>, outer: &Outer, [vni, tunnel]: [u32; 2]) {
+    if outer.key != 0 {
+        let mut content = Vec::new();
+        content.u32(outer.key as u32);
+        records.push((vni, content));
+    }
+    let mut content = Vec::new();
+    // The length of the outer packet is not known yet.
+    content.u32(0);
+    content.u32(u32::from(outer.protocol));
+    content.bytes(&outer.src.octets());
+    content.bytes(&outer.dst.octets());
+    content.u32(u32::from(outer.src_port));
+    content.u32(u32::from(outer.dst_port));
+    // Flags of TCP.
+    content.u32(0);
+    content.u32(u32::from(outer.tos));
+    records.push((tunnel, content));
+}

@@ -1,0 +1,310 @@
+//! Sampling: actions that pass some packets to the exporters of sFlow and IPFIX, and the credits of NetFlow.
+//!
+//! A bridge with sFlow or IPFIX samples packets when they arrive, before the tables, and with IPFIX also before each output. The
+//! `sample` action samples where it stands. What a sample reports of the packet's way through the bridge is known only at the end
+//! of the translation, and added then.
+
+use crate::outcome::Credit;
+use crate::snapshot::Bridge;
+use crate::walk::Walk;
+use dpif::{DpAction, Egress, Userspace, UserspaceCookie};
+use exporter::netflow::{self, output};
+use exporter::sflow;
+use flow::Flow;
+use openflow::action::{NumberOrField, Sample, SampleDirection};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use units::{OfPort, PortNo};
+
+/// IPFIX of all packets of a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgeIpfix {
+    /// Share of the packets: `u32::MAX` is all of them.
+    pub probability: u32,
+    /// Samples packets when they arrive.
+    pub input: bool,
+    /// Samples packets before they are sent.
+    pub output: bool,
+    /// Reports outer headers.
+    pub tunnels: bool,
+}
+
+/// What a bridge samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// Share of the packets for sFlow; 0: none.
+    pub sflow: u32,
+    /// IPFIX of all packets.
+    pub ipfix: Option<BridgeIpfix>,
+    /// The sets of collectors of `sample` actions, and whether each reports outer headers. `None`: the bridge has no IPFIX at all,
+    /// and `sample` does nothing.
+    pub sets: Option<BTreeMap<u32, bool>>,
+    /// NetFlow is configured.
+    pub netflow: bool,
+}
+
+/// What has been output so far, as samples and NetFlow report it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reported {
+    /// Ports of the datapath.
+    ports: u32,
+    /// The last one.
+    last: PortNo,
+    /// The output for NetFlow.
+    netflow: u16,
+    /// Index of the sFlow action.
+    sflow: Option<usize>,
+    /// There are actions that sample.
+    any: bool,
+}
+
+impl Default for Reported {
+    fn default() -> Reported {
+        Reported { ports: 0, last: PortNo::NONE, netflow: output::DROP, sflow: None, any: false }
+    }
+}
+
+/// Whether samples report the outer header of a tunnel of this kind.
+fn is_reported(kind: &str) -> bool {
+    exporter::TunnelKind::of(kind) != exporter::TunnelKind::Other
+}
+
+/// The mask of the fields that NetFlow reports.
+pub(crate) fn netflow_mask(bridge: &Bridge, flow: &Flow, mask: &mut Flow) {
+    if flow.dl_type == 0x0800 && bridge.sampling.as_ref().is_some_and(|s| s.netflow) {
+        (mask.nw_proto, mask.nw_src, mask.nw_dst) = (u8::MAX, u32::MAX, u32::MAX);
+        (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX);
+        mask.nw_tos |= 0xfc;
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn sampling(&self) -> Option<&'a Sampling> {
+        self.bridge.sampling.as_deref()
+    }
+
+    /// Samples a packet that arrives; not again after recirculation.
+    pub(crate) fn sample_arrival(&mut self) {
+        let Some(sampling) = self.sampling() else { return };
+        if self.flow.in_port as u16 == OfPort::NONE.0 || self.out.initial.recirc_id != 0 {
+            return;
+        }
+        if sampling.sflow != 0 {
+            let cookie = UserspaceCookie::Sflow { vlan_tci: 0, output: 0 };
+            let userspace = Userspace { include_actions: true, ..self.userspace(cookie) };
+            self.out.reported.sflow = Some(self.out.actions.len());
+            self.push_sample(sampling.sflow, userspace);
+        }
+        if let Some(ipfix) = sampling.ipfix.filter(|ipfix| ipfix.input) {
+            let userspace = self.userspace(UserspaceCookie::Ipfix { output_port: PortNo::NONE });
+            self.push_sample(ipfix.probability, userspace);
+        }
+    }
+
+    /// Samples a packet that is about to be sent. `tunnel`: the kind of the port, if it is a tunnel.
+    pub(crate) fn sample_output(&mut self, port: PortNo, tunnel: Option<&str>) {
+        let ipfix = self.sampling().and_then(|s| s.ipfix).filter(|ipfix| ipfix.output);
+        let Some(ipfix) = ipfix else { return };
+        let tunnel_out_port = (ipfix.tunnels && tunnel.is_some_and(is_reported)).then_some(port);
+        let cookie = UserspaceCookie::Ipfix { output_port: port };
+        let userspace = Userspace { tunnel_out_port, ..self.userspace(cookie) };
+        self.push_sample(ipfix.probability, userspace);
+    }
+
+    fn userspace(&self, cookie: UserspaceCookie) -> Userspace {
+        Userspace::sample(cookie, self.bridge.id.0)
+    }
+
+    /// Emits an action for a share of the packets, which pass the meter of the slow path.
+    fn push_sample(&mut self, probability: u32, userspace: Userspace) {
+        if probability == 0 {
+            return;
+        }
+        self.out.reported.any = true;
+        let send = DpAction::Userspace(Box::new(userspace));
+        self.out.actions.push(match self.out.slow_meter {
+            None if probability == u32::MAX => send,
+            meter => {
+                let actions = meter.map(DpAction::Meter).into_iter().chain([send]).collect();
+                DpAction::Sample(Box::new(dpif::Sample { probability, actions }))
+            }
+        });
+    }
+
+    /// `sample(..)`
+    pub(crate) fn sample(&mut self, sample: &Sample) {
+        let Some(sets) = self.sampling().and_then(|s| s.sets.as_ref()) else { return };
+        let is_input =
+            sample.sampling_port == OfPort::NONE || u32::from(sample.sampling_port.0) == self.flow.in_port;
+        let (mut output_port, mut tunnel_out_port) = (PortNo::NONE, None);
+        if !is_input {
+            let port = self.bridge.port(sample.sampling_port);
+            let Some(number) = self.bridge.datapath_port(sample.sampling_port) else {
+                let number = sample.sampling_port.0;
+                self.error(format_args!("can't use unknown port {number} in flow sample action"));
+                return;
+            };
+            output_port = number;
+            let tunnel = port.and_then(|port| port.tunnel.as_deref()).filter(|t| is_reported(&t.kind));
+            let reports_tunnels = sets.get(&sample.collector_set_id).copied().unwrap_or(false);
+            self.commit();
+            if let Some(config) = tunnel.filter(|_| reports_tunnels) {
+                tunnel_out_port = Some(number);
+                self.set_tunnel(config);
+            }
+        } else {
+            self.commit();
+        }
+        let cookie = UserspaceCookie::FlowSample {
+            probability: sample.probability,
+            collector_set_id: sample.collector_set_id,
+            obs_domain_id: self.observation(sample.obs_domain),
+            obs_point_id: self.observation(sample.obs_point),
+            output_port,
+            direction: match sample.direction {
+                SampleDirection::Default => 0,
+                SampleDirection::Ingress => 1,
+                SampleDirection::Egress => 2,
+            },
+        };
+        let userspace = Userspace { tunnel_out_port, ..self.userspace(cookie) };
+        let probability = u32::from(sample.probability);
+        self.push_sample(probability << 16 | probability, userspace);
+    }
+
+    fn observation(&mut self, id: NumberOrField) -> u32 {
+        match id {
+            NumberOrField::Number(number) => number,
+            NumberOrField::Field(field) => {
+                crate::fields::look_at(field, &mut self.mask);
+                field.get(&self.flow) as u32
+            }
+        }
+    }
+
+    /// Records an output to a port of the datapath.
+    pub(crate) fn note_output(&mut self, ofport: OfPort, port: PortNo) {
+        let reported = &mut self.out.reported;
+        (reported.ports, reported.last, reported.netflow) = (reported.ports + 1, port, ofport.0);
+    }
+
+    /// Records that the packet was flooded.
+    pub(crate) fn note_flood(&mut self) {
+        self.out.reported.netflow = output::FLOOD;
+    }
+
+    /// Runs one action that outputs, which changes what NetFlow reports only if it did output.
+    pub(crate) fn noting_output(&mut self, run: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.out.reported.netflow, output::DROP);
+        run(self);
+        let after = self.out.reported.netflow;
+        self.out.reported.netflow = match (before, after) {
+            (output::FLOOD, _) => output::FLOOD,
+            (before, output::DROP) => before,
+            (output::DROP, after) | (_, after @ output::FLOOD) => after,
+            _ => output::MULTI,
+        };
+    }
+
+    /// Runs outputs of another packet, one with the header of a tunnel, which samples of this one do not report.
+    pub(crate) fn without_noting(&mut self, run: impl FnOnce(&mut Self)) {
+        let Reported { ports, last, netflow, .. } = self.out.reported;
+        run(self);
+        self.out.reported = Reported { ports, last, netflow, ..self.out.reported };
+    }
+
+    /// Completes samples, and credits NetFlow.
+    pub(crate) fn finish_sampling(&mut self) {
+        if self.out.initial.recirc_id == 0 && self.sampling().is_some_and(|s| s.netflow) {
+            self.credit_netflow();
+        }
+        let reported = self.out.reported;
+        if !reported.any {
+            return;
+        }
+        if let Some(at) = reported.sflow {
+            let word = self.sflow_output().word();
+            // Tags that were pushed, not those that the flow would still get.
+            let tci = self.base.vlans[0].tci;
+            if let Some(action) = self.out.actions.get_mut(at) {
+                complete_sflow(action, tci, word);
+            }
+        }
+        let egress = Egress::of(&self.out.actions);
+        report_egress(&mut self.out.actions, &egress);
+    }
+
+    /// Where the packet is sent, as sFlow reports it.
+    fn sflow_output(&self) -> sflow::Output {
+        let Reported { ports, last, .. } = self.out.reported;
+        let own = self.snapshot.ingress.get(&last).filter(|(bridge, _)| *bridge == self.bridge.id);
+        let ifindex = own.and_then(|(_, port)| self.bridge.port(*port)).map_or(0, |port| port.ifindex);
+        match ports {
+            0 => sflow::Output::Dropped,
+            1 if ifindex != 0 => sflow::Output::Interface(ifindex),
+            ports => sflow::Output::Ports(ports),
+        }
+    }
+
+    fn credit_netflow(&mut self) {
+        let flow = &self.flow;
+        if flow.dl_type != 0x0800 {
+            return;
+        }
+        let key = netflow::Key {
+            in_port: flow.in_port as u16,
+            nw_src: flow.nw_src,
+            nw_dst: flow.nw_dst,
+            nw_tos: flow.nw_tos,
+            nw_proto: flow.nw_proto,
+            tp_src: flow.tp_src,
+            tp_dst: flow.tp_dst,
+        };
+        let output = self.out.reported.netflow;
+        self.out.credits.push(Credit::NetFlow { bridge: self.bridge.id, key, output });
+    }
+
+    /// Whether the last action only observes the packet, which is dropped then.
+    pub(crate) fn ends_with_sample(&self) -> bool {
+        self.out.reported.any && self.out.actions.last().is_some_and(observes)
+    }
+}
+
+/// Whether an action is one of those that `push_sample` emits.
+fn observes(action: &DpAction) -> bool {
+    match action {
+        DpAction::Userspace(userspace) => userspace.sampled.is_some(),
+        DpAction::Sample(sample) => sample.actions.last().is_some_and(observes),
+        _ => false,
+    }
+}
+
+fn complete_sflow(action: &mut DpAction, tci: u16, word: u32) {
+    match action {
+        DpAction::Userspace(userspace) => {
+            userspace.cookie = UserspaceCookie::Sflow { vlan_tci: tci, output: word };
+        }
+        DpAction::Sample(sample) => sample.actions.iter_mut().for_each(|a| complete_sflow(a, tci, word)),
+        _ => {}
+    }
+}
+
+/// Adds to each sample what the actions do with the packet.
+fn report_egress(actions: &mut [DpAction], egress: &Egress) {
+    for action in actions {
+        match action {
+            DpAction::Userspace(userspace) => {
+                if let Some(sampled) = &mut userspace.sampled {
+                    Arc::make_mut(sampled).egress = egress.clone();
+                }
+            }
+            DpAction::Sample(sample) => report_egress(&mut sample.actions, egress),
+            DpAction::Clone(list) => report_egress(list, egress),
+            DpAction::CheckPktLen(check) => {
+                report_egress(&mut check.greater, egress);
+                report_egress(&mut check.less_equal, egress);
+            }
+            _ => {}
+        }
+    }
+}

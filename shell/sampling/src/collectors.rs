@@ -1,0 +1,82 @@
+//! Sends datagrams to collectors. Sockets do not block: what the kernel does not take at once is lost and counted.
+
+use runtime::{Module, RateLimit};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use transport::Target;
+
+static LOG: Module = Module::new("collectors");
+static OPEN_LIMIT: RateLimit = RateLimit::new(1, 5);
+static SEND_LIMIT: RateLimit = RateLimit::new(1, 5);
+
+/// The collectors of one exporter.
+#[derive(Default)]
+pub(crate) struct Collectors {
+    targets: Vec<String>,
+    sockets: Vec<(SocketAddr, UdpSocket)>,
+}
+
+impl Collectors {
+    /// Opens a socket for each target. Problems are logged.
+    pub(crate) fn open(targets: &[String], default_port: u16) -> Collectors {
+        let mut sockets = Vec::new();
+        for target in targets {
+            match open(target, default_port) {
+                Ok(socket) => sockets.push(socket),
+                Err(e) => {
+                    runtime::warn_rl!(LOG, OPEN_LIMIT, "couldn't open connection to collector {target} ({e})")
+                }
+            }
+        }
+        Collectors { targets: targets.to_vec(), sockets }
+    }
+
+    /// Whether these are the targets, and each has a socket.
+    pub(crate) fn serves(&self, targets: &[String]) -> bool {
+        self.targets == targets && self.sockets.len() == targets.len()
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sockets.is_empty()
+    }
+
+    /// Sends datagrams to each collector. Returns how many were sent, and how many were not.
+    pub(crate) fn send(&self, datagrams: &[Vec<u8>]) -> (u64, u64) {
+        let (mut sent, mut failed) = (0, 0);
+        for datagram in datagrams {
+            for (to, socket) in &self.sockets {
+                match socket.send(datagram) {
+                    Ok(_) => sent += 1,
+                    Err(e) => {
+                        failed += 1;
+                        let why = runtime::error_text(&e);
+                        runtime::warn_rl!(LOG, SEND_LIMIT, "{to}: sending to collector failed ({why})");
+                    }
+                }
+            }
+        }
+        (sent, failed)
+    }
+}
+
+/// Connects a socket to `HOST:PORT` or `HOST`. A default port of 0: the target must have one.
+fn open(target: &str, default_port: u16) -> Result<(SocketAddr, UdpSocket), String> {
+    let address = match Target::parse(&format!("tcp:{target}"), default_port) {
+        Ok(Target::Tcp(address)) => address,
+        Ok(_) => return Err("not an address".to_owned()),
+        Err(e) => return Err(e.to_string()),
+    };
+    connect(address).map(|socket| (address, socket)).map_err(|e| runtime::error_text(&e).to_string())
+}
+
+fn connect(address: SocketAddr) -> io::Result<UdpSocket> {
+    let any: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.set_nonblocking(true)?;
+    socket.connect(address)?;
+    Ok(socket)
+}

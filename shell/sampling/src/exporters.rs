@@ -1,0 +1,268 @@
+//! The exporters of all bridges, as other threads see them, and the thread that runs them.
+
+use crate::netflows::Netflows;
+use crate::queue::{Queue, SampledPacket, lock};
+use crate::samples::Samples;
+use crate::settings::BridgeSettings;
+use exporter::ipfix::Stats;
+use exporter::netflow::{Delta, Key};
+use exporter::sflow::{Block, Source};
+use exporter::{Now, PortFacts};
+use runtime::{Clock, Module};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use units::{Millis, PortNo};
+
+static LOG: Module = Module::new("sflow");
+
+/// Samples that are handled before the lock is released, so that the main loop waits for less than a millisecond.
+const BATCH: usize = 64;
+/// The pause after some work: samples that come meanwhile cost the workers no wake-up.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The thread looks at its timers at least this often.
+const SLEEP_MAX: Millis = Millis(1000);
+
+/// Which packets a bridge has to sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Enabled {
+    /// The share for sFlow; `u32::MAX` is all packets, 0 none.
+    pub sflow: u32,
+    /// The share for IPFIX.
+    pub ipfix: u32,
+}
+
+/// The exporters of all bridges.
+pub struct Exporters {
+    queue: Queue,
+    samples: Mutex<Samples>,
+    netflows: Mutex<Netflows>,
+    /// The bridges that have exporters, and what they sample.
+    enabled: Mutex<HashMap<u32, Enabled>>,
+    clock: Clock,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// There is to be a thread.
+    threaded: bool,
+    close: AtomicBool,
+}
+
+impl Exporters {
+    /// No exporters. `threaded`: a thread runs them, otherwise the main loop.
+    pub fn new(clock: &Clock, threaded: bool) -> Arc<Exporters> {
+        Arc::new(Exporters {
+            queue: Queue::default(),
+            samples: Mutex::default(),
+            netflows: Mutex::default(),
+            enabled: Mutex::default(),
+            clock: clock.clone(),
+            thread: Mutex::default(),
+            threaded,
+            close: AtomicBool::new(false),
+        })
+    }
+
+    fn now(&self) -> Now {
+        Now { mono: self.clock.now(), wall: self.clock.wall_ms().saturating_mul(1000) }
+    }
+
+    /// Applies the settings of a bridge, and starts the thread with the first exporter. Called by the main loop.
+    pub fn configure(self: &Arc<Self>, bridge: u32, settings: &BridgeSettings, seed: u64) -> Enabled {
+        let now = self.now();
+        let enabled = lock(&self.samples).configure(bridge, settings, now, seed);
+        lock(&self.netflows).configure(bridge, settings.netflow.as_ref(), now);
+        if *settings == BridgeSettings::default() {
+            lock(&self.enabled).remove(&bridge);
+        } else {
+            lock(&self.enabled).insert(bridge, enabled);
+            if self.threaded {
+                self.start();
+            }
+        }
+        self.queue.wake();
+        enabled
+    }
+
+    /// Removes the exporters of a bridge.
+    pub fn remove(&self, bridge: u32) {
+        let now = self.now();
+        lock(&self.samples).remove(bridge, now);
+        lock(&self.netflows).configure(bridge, None, now);
+        lock(&self.enabled).remove(&bridge);
+    }
+
+    /// The bridges that have exporters.
+    pub fn bridges(&self) -> Vec<u32> {
+        lock(&self.enabled).keys().copied().collect()
+    }
+
+    /// What a bridge has to sample; `None`: it has no exporters.
+    pub fn enabled(&self, bridge: u32) -> Option<Enabled> {
+        lock(&self.enabled).get(&bridge).copied()
+    }
+
+    /// Sets the ports of a bridge that samples.
+    pub fn set_ports(&self, bridge: u32, ports: HashMap<PortNo, PortFacts>) {
+        lock(&self.samples).set_ports(bridge, ports);
+    }
+
+    /// Adds a sampled packet. Called by workers: never waits.
+    pub fn put(&self, packet: SampledPacket) {
+        self.queue.put(packet);
+    }
+
+    /// Adds what a megaflow has counted to a flow of NetFlow.
+    pub fn netflow(&self, bridge: u32, flow: (Key, u16), delta: Delta) {
+        lock(&self.netflows).update(bridge, flow, delta, self.now());
+        self.queue.wake();
+    }
+
+    /// The megaflow of a flow of NetFlow is gone.
+    pub fn end_netflow(&self, bridge: u32, key: Key) {
+        lock(&self.netflows).clear(bridge, key, self.now());
+        self.queue.wake();
+    }
+
+    /// The sources of sFlow whose counters are due, by bridge. The main loop reads them and passes them to
+    /// [`counters`](Self::counters), then calls [`flush`](Self::flush).
+    pub fn tick(&self) -> Option<Vec<(u32, Source)>> {
+        let now = self.now();
+        let mut samples = lock(&self.samples);
+        let is_due = samples.next_tick().is_some_and(|tick| tick <= now.mono);
+        is_due.then(|| {
+            self.take_some(&mut samples, now);
+            samples.tick(now)
+        })
+    }
+
+    /// Adds counters to the datagram of a bridge.
+    pub fn counters(&self, bridge: u32, source: Source, blocks: &[Block]) {
+        lock(&self.samples).counters(bridge, source, blocks);
+    }
+
+    /// Ends the datagrams of sFlow.
+    pub fn flush(&self) {
+        lock(&self.samples).flush();
+        self.queue.wake();
+    }
+
+    /// When the main loop has to call [`tick`](Self::tick), or without a thread [`run`](Self::run).
+    pub fn deadline(&self) -> Option<Millis> {
+        let samples = lock(&self.samples);
+        let timers = (!self.threaded).then(|| [samples.deadline(), lock(&self.netflows).deadline()]);
+        timers.into_iter().flatten().chain([samples.next_tick()]).flatten().min()
+    }
+
+    /// The main loop's part: without a thread it does all the work.
+    pub fn run(&self) {
+        if !self.threaded {
+            while self.work() {}
+        }
+    }
+
+    /// The statistics of a bridge's IPFIX, with all packets that were sampled before.
+    pub fn bridge_stats(&self, bridge: u32) -> Option<Stats> {
+        self.catch_up();
+        lock(&self.samples).bridge_stats(bridge)
+    }
+
+    /// The same for its `sample` actions, by set of collectors.
+    pub fn set_stats(&self, bridge: u32) -> Vec<(u32, Stats)> {
+        self.catch_up();
+        lock(&self.samples).set_stats(bridge)
+    }
+
+    fn catch_up(&self) {
+        let now = self.now();
+        while self.take_some(&mut lock(&self.samples), now) {}
+        if !self.threaded {
+            self.run();
+        }
+    }
+
+    /// Passes some packets to their exporters. Returns whether there were as many as it takes at once.
+    fn take_some(&self, samples: &mut Samples, now: Now) -> bool {
+        for _ in 0..BATCH {
+            let Some(packet) = self.queue.take() else { return false };
+            samples.sample(&packet, now);
+        }
+        true
+    }
+
+    /// Handles some packets, runs timers, sends what is complete. Returns whether more packets wait.
+    fn work(&self) -> bool {
+        let now = self.now();
+        let more = {
+            let mut samples = lock(&self.samples);
+            let more = self.take_some(&mut samples, now);
+            samples.run(now);
+            samples.send();
+            more
+        };
+        lock(&self.netflows).run(now);
+        more
+    }
+
+    fn start(self: &Arc<Self>) {
+        let mut thread = lock(&self.thread);
+        if thread.is_some() {
+            return;
+        }
+        let exporters = Arc::clone(self);
+        let started = std::thread::Builder::new().name("exporter".to_owned()).spawn(move || {
+            runtime::log::set_thread_name("exporter");
+            exporters.serve();
+        });
+        match started {
+            Ok(handle) => {
+                self.queue.set_thread(Some(handle.thread().clone()));
+                *thread = Some(handle);
+            }
+            Err(e) => runtime::err!(LOG, "exporter thread: {}", runtime::error_text(&e)),
+        }
+    }
+
+    /// The exporter thread.
+    fn serve(&self) {
+        while !self.close.load(Ordering::Acquire) {
+            runtime::ordered_panic::obey();
+            while self.work() {}
+            std::thread::sleep(PAUSE);
+            self.queue.set_idle(true);
+            // What came before the thread was marked as idle did not wake it.
+            if self.work() {
+                self.queue.set_idle(false);
+                continue;
+            }
+            let now = self.clock.now();
+            let deadline = self.timers().unwrap_or(now + SLEEP_MAX).min(now + SLEEP_MAX);
+            std::thread::park_timeout(Duration::from_millis(deadline.since(now).0));
+            self.queue.set_idle(false);
+        }
+    }
+
+    fn timers(&self) -> Option<Millis> {
+        [lock(&self.samples).deadline(), lock(&self.netflows).deadline()].into_iter().flatten().min()
+    }
+
+    /// Ends the exporters: caches are sent, and the thread ends.
+    pub fn close(&self) {
+        let now = self.now();
+        {
+            let mut samples = lock(&self.samples);
+            while self.take_some(&mut samples, now) {}
+            samples.flush();
+            samples.send();
+            samples.bridges().into_iter().for_each(|bridge| samples.remove(bridge, now));
+        }
+        lock(&self.netflows).run(now);
+        self.close.store(true, Ordering::Release);
+        let thread = lock(&self.thread).take();
+        self.queue.set_thread(None);
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}

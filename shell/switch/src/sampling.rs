@@ -1,0 +1,329 @@
+//! Exporters of bridges (sFlow, IPFIX, NetFlow): from rows to their settings and to the snapshot, and the counters that sFlow
+//! reports. **Thread**: the main loop; the exporters themselves are in crate `sampling`.
+
+use crate::switch::Switch;
+use config::{BridgeConfig, Desired, IpfixConfig, NetflowConfig, SflowConfig};
+use exporter::sflow::{
+    Block, DatapathCounters, EthernetErrors, IfCounters, LacpCounters, Resources, Source, UNKNOWN,
+};
+use exporter::{PortFacts, TunnelKind, ipfix, netflow, sflow};
+use netdev::routes::{RouteEvent, RouteMonitor};
+use openflow_service::{Backing, Bridge, BridgePort};
+use runtime::{Module, RateLimit};
+use sampling::{BridgeIpfix, BridgeSettings, Enabled, Exporters, Ipfix, Netflow, Sflow};
+use settings::root::EXPLICIT_SAMPLED_DROPS;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use transport::Target;
+use units::{Millis, PortNo};
+use xlate::BridgeId;
+
+static LOG: Module = Module::new("bridge");
+static SFLOW: Module = Module::new("sflow");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+
+/// Datagrams of the kernel that are read for an address: they hold thousands.
+const DATAGRAMS: usize = 16;
+/// A link whose speed is not known, in bits per second.
+const SPEED: u64 = 100_000_000;
+const MEGABIT: u64 = 1_000_000;
+/// Ports whose numbers NetFlow can tell apart beside the engine id.
+const NETFLOW_PORTS: usize = 508;
+
+impl Switch {
+    /// Applies the settings of all bridges' exporters. What is unchanged goes on.
+    pub(crate) fn configure_sampling(&mut self, desired: &Desired) {
+        let explicit = EXPLICIT_SAMPLED_DROPS.flag_of(&desired.other_config);
+        for backer in self.datapaths.of_bridges_mut() {
+            if std::mem::replace(&mut backer.next.snapshot.explicit_sampled_drops, explicit) != explicit {
+                backer.changed();
+            }
+        }
+        let mut agents = 0;
+        let known = self.datapaths.exporters.bridges();
+        for bridge in self.bridges.values() {
+            let is_new = !bridge.config.sampling.is_empty();
+            if !is_new && !known.contains(&bridge.id.0) {
+                continue;
+            }
+            let settings = self.settings_of(&bridge.config, &mut agents);
+            let exporters = &self.datapaths.exporters;
+            let before = exporters.enabled(bridge.id.0);
+            let enabled = exporters.configure(bridge.id.0, &settings, self.options.seed);
+            if before.is_none() {
+                follow_ports(bridge, exporters);
+            }
+            let changed = before.unwrap_or_default() != enabled;
+            if changed && let Some(backer) = self.datapaths.of_mut(&bridge.config.datapath_type) {
+                backer.changed();
+            }
+        }
+        let ids: Vec<u32> = self.bridges.values().map(|bridge| bridge.id.0).collect();
+        let gone = known.into_iter().filter(|bridge| !ids.contains(bridge));
+        gone.for_each(|bridge| self.datapaths.exporters.remove(bridge));
+    }
+
+    /// `agents`: the number of the next agent of sFlow.
+    fn settings_of(&self, config: &BridgeConfig, agents: &mut u32) -> BridgeSettings {
+        let sampling = &config.sampling;
+        let sflow = sampling.sflow.as_ref().and_then(|row| {
+            let number = std::mem::replace(agents, *agents + 1);
+            if is_active(row) { self.sflow(row, number) } else { None }
+        });
+        if sampling.sets.values().any(|set| set.local_group.is_some()) {
+            runtime::warn_rl!(
+                LOG,
+                LIMIT,
+                "bridge {}: ignoring local sampling configuration: not supported by this datapath",
+                config.name
+            );
+        }
+        let sets = sampling.sets.iter().filter_map(|(id, set)| Some((*id, ipfix_of(set.ipfix.as_ref()?))));
+        BridgeSettings {
+            sflow,
+            ipfix: sampling.ipfix.as_ref().map(|row| BridgeIpfix {
+                ipfix: ipfix_of(row),
+                sampling: row.sampling,
+                domain: row.domain,
+                point: row.point,
+            }),
+            sets: sets.collect(),
+            netflow: sampling.netflow.as_ref().map(|row| netflow_of(config, row)),
+        }
+    }
+
+    fn sflow(&self, row: &SflowConfig, number: u32) -> Option<Sflow> {
+        let Some(address) = self.agent_address(row) else {
+            runtime::err!(SFLOW, "could not determine IP address for sFlow agent");
+            return None;
+        };
+        let SflowConfig { sampling, polling, header, .. } = *row;
+        let agent = sflow::Settings { address, number, sampling, polling, header };
+        Some(Sflow { targets: row.targets.clone(), agent })
+    }
+
+    /// The address of an agent: that of the device that the row names, or the address itself; else the one from which a collector
+    /// is reached, or that of the controllers' connections.
+    fn agent_address(&self, row: &SflowConfig) -> Option<IpAddr> {
+        let router = &self.underlay.router;
+        let agent = row.agent.as_deref();
+        let of_device = |name: &str| {
+            let known = router.addresses.of(name).first().map(|prefix| prefix.addr());
+            known.or_else(|| kernel_address(name))
+        };
+        let of_target = |target: &String| match Target::parse(&format!("tcp:{target}"), 1) {
+            Ok(Target::Tcp(to)) => router.lookup(0, to.ip(), None).map(|hop| hop.source),
+            _ => None,
+        };
+        agent
+            .and_then(of_device)
+            .or_else(|| agent?.parse().ok())
+            .or_else(|| row.targets.iter().find_map(of_target))
+            .or_else(|| row.control.as_ref()?.parse().ok())
+    }
+
+    /// Reports counters that are due, and without a thread does the exporters' work.
+    pub(crate) fn run_sampling(&mut self) {
+        let exporters = Arc::clone(&self.datapaths.exporters);
+        if exporters.bridges().is_empty() {
+            return;
+        }
+        if let Some(due) = exporters.tick() {
+            for (bridge, source) in due {
+                let blocks = match source {
+                    Source::Interface(index) => self.interface_counters(BridgeId(bridge), index),
+                    Source::Bridge(_) => self.global_counters(),
+                };
+                if !blocks.is_empty() {
+                    exporters.counters(bridge, source, &blocks);
+                }
+            }
+            exporters.flush();
+        }
+        exporters.run();
+    }
+
+    /// When to call [`run_sampling`](Self::run_sampling) next.
+    pub(crate) fn sampling_deadline(&self) -> Option<Millis> {
+        self.datapaths.exporters.deadline()
+    }
+
+    fn global_counters(&self) -> Vec<Block> {
+        let mut sum = DatapathCounters::default();
+        for backer in self.datapaths.all() {
+            let stats = backer.datapath.stats(&backer.handler.command_settings.all_cleared());
+            sum.hit += stats.hit;
+            sum.missed += stats.missed;
+            sum.lost += stats.lost;
+            sum.mask_hit += stats.mask_hit;
+            sum.flows += stats.n_flows;
+            sum.masks += stats.n_masks;
+        }
+        vec![Block::Resources(resources()), Block::Datapath(sum)]
+    }
+
+    /// The counters of the port with an interface index.
+    fn interface_counters(&mut self, id: BridgeId, index: u32) -> Vec<Block> {
+        let Some(bridge) = self.bridges.values_mut().find(|b| b.id == id) else { return Vec::new() };
+        let Some(port) = bridge.ports.values().find(|port| port.has_ifindex(index)) else {
+            return Vec::new();
+        };
+        let (ofport, datapath_id) = (port.ofport, bridge.datapath_id);
+        let backer = self.datapaths.of(&bridge.config.datapath_type);
+        let lacp = backer.and_then(|backer| backer.handler.lacp.link_report((id, ofport)));
+        let Some(port) = bridge.ports.to_ask(&ofport) else { return Vec::new() };
+        let facts = port.facts.clone().unwrap_or_default();
+        let name = port.name.clone();
+        let Backing::Device { netdev, number } = &mut port.backing else { return Vec::new() };
+        let datapath = backer.map(|backer| &*backer.datapath);
+        let stats = crate::qos::statistics(datapath, *number, &mut **netdev).unwrap_or_default();
+        let known = |counter: Option<u64>| counter.unwrap_or(UNKNOWN);
+        let custom = |name: &str| stats.custom.iter().find(|(key, _)| key == name).map(|(_, value)| *value);
+        let interface = IfCounters {
+            index,
+            speed: facts.modes.speed_mbps.filter(|s| *s != 0).map_or(SPEED, |mbps| u64::from(mbps) * MEGABIT),
+            direction: facts.modes.full_duplex.map_or(0, |full| if full { 1 } else { 2 }),
+            admin_up: facts.admin_up,
+            link_up: facts.link_up,
+            octets: [known(stats.rx_bytes), known(stats.tx_bytes)],
+            unicast: [known(stats.rx_packets), known(stats.tx_packets)],
+            multicast: [known(stats.multicast), known(custom("tx_multicast_packets"))],
+            broadcast: [known(custom("rx_broadcast_packets")), known(custom("tx_broadcast_packets"))],
+            discards: [known(stats.rx_dropped), known(stats.tx_dropped)],
+            errors: [known(stats.rx_errors), known(stats.tx_errors)],
+        };
+        let ethernet = EthernetErrors {
+            alignment: known(stats.rx_frame_errors),
+            fcs: known(stats.rx_crc_errors),
+            too_long: known(custom("rx_oversize_errors")),
+        };
+        let lacp = lacp.map(|link| {
+            Block::Lacp(LacpCounters {
+                actor_system: link.actor.system.0,
+                partner_system: link.partner.system.0,
+                aggregation: u32::from(link.actor.key),
+                states: [link.actor_admin.0, link.actor.state.0, 0, link.partner.state.0],
+                received: link.received,
+                illegal: link.bad,
+                sent: link.sent,
+            })
+        });
+        let first = [
+            Block::Ethernet(ethernet),
+            Block::OpenFlowPort(datapath_id, u32::from(ofport.0)),
+            Block::Name(name),
+        ];
+        first.into_iter().chain(lacp).chain([Block::Interface(interface)]).collect()
+    }
+}
+
+/// Whether a row of sFlow asks for anything.
+fn is_active(row: &SflowConfig) -> bool {
+    !row.targets.is_empty() && row.sampling != 0
+}
+
+fn seconds(n: u32) -> Millis {
+    Millis(u64::from(n) * 1000)
+}
+
+fn ipfix_of(row: &IpfixConfig) -> Ipfix {
+    let exporter = ipfix::Settings {
+        active_timeout: seconds(row.active_timeout),
+        flows_max: row.flows_max,
+        stats_interval: seconds(row.stats_interval),
+        template_interval: seconds(row.template_interval),
+        virtual_id: row.virtual_id.clone(),
+    };
+    Ipfix { targets: row.targets.clone(), exporter, tunnels: row.tunnels }
+}
+
+fn netflow_of(config: &BridgeConfig, row: &NetflowConfig) -> Netflow {
+    let name = &config.name;
+    if row.active_timeout.is_none() {
+        runtime::warn!(
+            LOG,
+            "bridge {name}: active timeout interval set to negative value, using default instead ({} seconds)",
+            row.timeout()
+        );
+    }
+    if row.add_id && row.engine_id > 0x7f {
+        runtime::warn!(
+            LOG,
+            "bridge {name}: NetFlow port mangling may conflict with another vswitch, choose an engine id less than 128"
+        );
+    }
+    if row.add_id && config.ports.keys().count() > NETFLOW_PORTS {
+        runtime::warn!(
+            LOG,
+            "bridge {name}: NetFlow port mangling will conflict with another port when more than 508 ports are used"
+        );
+    }
+    let NetflowConfig { engine_type, engine_id, add_id, .. } = *row;
+    let active_timeout = seconds(row.timeout());
+    let exporter = netflow::Settings { engine_type, engine_id, active_timeout, add_id };
+    Netflow { targets: row.targets.clone(), exporter }
+}
+
+/// The first address of a kernel device.
+fn kernel_address(device: &str) -> Option<IpAddr> {
+    let link = netdev::rtnl::link_by_name(device).ok()?;
+    let mut events = Vec::new();
+    RouteMonitor::open().ok()?.take(DATAGRAMS, &mut events);
+    events.into_iter().find_map(|event| match event {
+        RouteEvent::Address(address, true) if address.ifindex == link.ifindex => Some(address.addr),
+        _ => None,
+    })
+}
+
+/// The resources that this process uses.
+fn resources() -> Resources {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name, which may contain spaces, fields 14 and 15 are ticks in user and kernel mode.
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let ms = |at: usize| fields.get(at).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0) * 1000 / ticks;
+    let memory = runtime::memory::peak_resident_kb().unwrap_or(0) * 1024;
+    Resources { user: ms(11), system: ms(12), memory }
+}
+
+/// What a bridge samples, as translations see it.
+pub(crate) fn view(bridge: &Bridge, exporters: &Exporters) -> Option<Arc<xlate::Sampling>> {
+    let config = &bridge.config.sampling;
+    if config.is_empty() {
+        return None;
+    }
+    let Enabled { sflow, ipfix } = exporters.enabled(bridge.id.0).unwrap_or_default();
+    let of_row = |row: &IpfixConfig| xlate::BridgeIpfix {
+        probability: ipfix,
+        input: row.input,
+        output: row.output,
+        tunnels: row.tunnels,
+    };
+    let sets = config.sets.iter().filter_map(|(id, set)| Some((*id, set.ipfix.as_ref()?.tunnels)));
+    Some(Arc::new(xlate::Sampling {
+        sflow,
+        ipfix: config.ipfix.as_ref().filter(|_| ipfix != 0).map(of_row),
+        sets: config.has_ipfix().then(|| sets.collect()),
+        netflow: config.netflow.is_some(),
+    }))
+}
+
+/// Passes the ports of a bridge to its exporters.
+pub(crate) fn follow_ports(bridge: &Bridge, exporters: &Exporters) {
+    let facts: HashMap<PortNo, PortFacts> =
+        bridge.ports.values().filter_map(|port| Some((port.number()?, facts_of(port)))).collect();
+    exporters.set_ports(bridge.id.0, facts);
+}
+
+fn facts_of(port: &BridgePort) -> PortFacts {
+    let facts = port.facts.as_ref();
+    let status = |key: &str| facts.and_then(|f| f.status.get(key)).cloned();
+    PortFacts {
+        name: port.name.clone(),
+        ifindex: facts.and_then(|f| f.ifindex).unwrap_or(0),
+        if_type: status("if_type").and_then(|n| n.parse().ok()).unwrap_or(0),
+        description: status("if_descr").unwrap_or_default(),
+        tunnel: port.tunnel().map_or(TunnelKind::Other, |config| TunnelKind::of(&config.kind)),
+    }
+}
