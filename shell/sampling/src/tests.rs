@@ -78,7 +78,7 @@ fn without_a_thread_the_main_loop_sends() {
     exporters.run();
     assert_eq!(exporters.tick(), None);
     clock.advance(1000);
-    assert_eq!(exporters.deadline(), Some(clock.now()));
+    assert!(exporters.deadline().is_some_and(|deadline| deadline <= clock.now()));
     assert_eq!(exporters.tick(), Some(vec![]));
     exporters.flush();
     exporters.run();

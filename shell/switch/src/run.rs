@@ -14,6 +14,7 @@ use ofconn::AsyncKind;
 use openflow::Version;
 use openflow::port::PortReason;
 use openflow_service::{Barrier, Bridge, BridgePort};
+use runtime::coverage::Counter;
 use runtime::log::Level;
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 use units::{Millis, OfPort};
 
 static LOG: Module = Module::new("bridge");
+/// Changes that every megaflow may depend on.
+static RECONFIGURED: Counter = Counter::new("rev_reconfigure");
 /// Links that go up and down all the time, and those of many ports at once.
 static LINK_LIMIT: RateLimit = RateLimit::new(60, 120);
 
@@ -133,6 +136,9 @@ impl Switch {
             backer.take_live_changes();
             let changes = std::mem::take(&mut backer.changes);
             if !changes.is_empty() {
+                if changes.is_all() {
+                    RECONFIGURED.hit();
+                }
                 publish(backer, &mut self.bridges, &self.underlay);
                 let handler = &backer.handler;
                 handler.bfd.ports.published(now);

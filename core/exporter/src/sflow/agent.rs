@@ -13,6 +13,11 @@ use units::Millis;
 /// Interval at which timers count and an incomplete datagram is sent.
 const TICK: Millis = Millis(1000);
 
+/// The next whole second.
+fn next_second(now: Millis) -> Millis {
+    Millis((now.0 / TICK.0 + 1) * TICK.0)
+}
+
 /// Settings of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -69,7 +74,7 @@ impl Agent {
             datagram: Datagram::new(settings.address, settings.number),
             started: now.seconds(),
             ticked: now.seconds(),
-            next_tick: now.mono + TICK,
+            next_tick: next_second(now.mono),
             samples: 0,
             pool: 0,
             pollers: BTreeMap::new(),
@@ -162,7 +167,7 @@ impl Agent {
         if now.mono < self.next_tick {
             return Vec::new();
         }
-        self.next_tick = now.mono + TICK;
+        self.next_tick = next_second(now.mono);
         self.ticked = now.seconds();
         let interval = self.settings.polling;
         let is_due = |poller: &mut Poller| {
@@ -173,7 +178,12 @@ impl Agent {
             }
             due
         };
-        self.pollers.iter_mut().filter_map(|(source, poller)| is_due(poller).then_some(*source)).collect()
+        // The highest index first, as Open vSwitch reports them.
+        self.pollers
+            .iter_mut()
+            .rev()
+            .filter_map(|(source, poller)| is_due(poller).then_some(*source))
+            .collect()
     }
 
     /// Ends the datagram that is being filled.
