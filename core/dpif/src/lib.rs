@@ -9,6 +9,7 @@ pub mod capability;
 pub mod drop_reason;
 pub mod egress;
 pub mod meter;
+mod read_egress;
 pub mod set_field;
 pub mod stats;
 pub mod text;

@@ -44,6 +44,7 @@ mod packet_len;
 mod packet_type;
 mod ports;
 mod report;
+mod sampled;
 mod sampling;
 mod snapshot;
 mod spanning_tree;
@@ -65,7 +66,7 @@ pub use outcome::{
     Credit, Effect, Failure, FinTimeout, Fork, Held, LearnedFlow, Level, LogLine, Output, Solicitation,
 };
 pub use report::trace_report;
-pub use sampling::{BridgeIpfix, Sampling};
+pub use sampled::{BridgeIpfix, Sampling};
 pub use snapshot::{Attachment, Bridge, Bundle, Fragments, Port, PortFlags, Snapshot, Snooping};
 pub use trace::{Kind, Trace};
 pub use translate::translate;

@@ -8,7 +8,7 @@ use crate::dependencies::Dependencies;
 use crate::header;
 use crate::mirror::MirrorTally;
 use crate::packet_type::ETHERTYPE_NSH;
-use crate::sampling::Reported;
+use crate::sampled::Reported;
 use crate::trace::Trace;
 use bridge::snooping::message::Message;
 use bridge::{BundleId, LearnNeed};

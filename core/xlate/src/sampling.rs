@@ -5,6 +5,7 @@
 //! of the translation, and added then.
 
 use crate::outcome::Credit;
+use crate::sampled::{Reported, Sampling};
 use crate::snapshot::Bridge;
 use crate::walk::Walk;
 use dpif::{DpAction, Egress, Userspace, UserspaceCookie};
@@ -12,57 +13,8 @@ use exporter::netflow::{self, output};
 use exporter::sflow;
 use flow::Flow;
 use openflow::action::{NumberOrField, Sample, SampleDirection};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{OfPort, PortNo};
-
-/// IPFIX of all packets of a bridge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BridgeIpfix {
-    /// Share of the packets: `u32::MAX` is all of them.
-    pub probability: u32,
-    /// Samples packets when they arrive.
-    pub input: bool,
-    /// Samples packets before they are sent.
-    pub output: bool,
-    /// Reports outer headers.
-    pub tunnels: bool,
-}
-
-/// What a bridge samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sampling {
-    /// Share of the packets for sFlow; 0: none.
-    pub sflow: u32,
-    /// IPFIX of all packets.
-    pub ipfix: Option<BridgeIpfix>,
-    /// The sets of collectors of `sample` actions, and whether each reports outer headers. `None`: the bridge has no IPFIX at all,
-    /// and `sample` does nothing.
-    pub sets: Option<BTreeMap<u32, bool>>,
-    /// NetFlow is configured.
-    pub netflow: bool,
-}
-
-/// What has been output so far, as samples and NetFlow report it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reported {
-    /// Ports of the datapath.
-    ports: u32,
-    /// The last one.
-    last: PortNo,
-    /// The output for NetFlow.
-    netflow: u16,
-    /// Index of the sFlow action.
-    sflow: Option<usize>,
-    /// There are actions that sample.
-    any: bool,
-}
-
-impl Default for Reported {
-    fn default() -> Reported {
-        Reported { ports: 0, last: PortNo::NONE, netflow: output::DROP, sflow: None, any: false }
-    }
-}
 
 /// Whether samples report the outer header of a tunnel of this kind.
 fn is_reported(kind: &str) -> bool {

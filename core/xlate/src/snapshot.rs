@@ -6,7 +6,7 @@
 
 use crate::bridge_id::BridgeId;
 use crate::mirror::Mirror;
-use crate::sampling::Sampling;
+use crate::sampled::Sampling;
 use crate::tunnel_ports::TunnelPorts;
 use crate::underlay::Underlay;
 use bitflags::bitflags;

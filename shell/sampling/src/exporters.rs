@@ -3,7 +3,7 @@
 use crate::netflows::Netflows;
 use crate::queue::{Queue, SampledPacket, lock};
 use crate::samples::Samples;
-use crate::settings::BridgeSettings;
+use crate::settings::{BridgeSettings, Enabled};
 use exporter::ipfix::Stats;
 use exporter::netflow::{Delta, Key};
 use exporter::sflow::{Block, Source};
@@ -24,15 +24,6 @@ const BATCH: usize = 64;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The thread looks at its timers at least this often.
 const SLEEP_MAX: Millis = Millis(1000);
-
-/// Which packets a bridge has to sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Enabled {
-    /// The share for sFlow; `u32::MAX` is all packets, 0 none.
-    pub sflow: u32,
-    /// The share for IPFIX.
-    pub ipfix: u32,
-}
 
 /// The exporters of all bridges.
 pub struct Exporters {

@@ -22,6 +22,6 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use exporters::{Enabled, Exporters};
+pub use exporters::Exporters;
 pub use queue::SampledPacket;
-pub use settings::{BridgeIpfix, BridgeSettings, Ipfix, Netflow, Sflow};
+pub use settings::{BridgeIpfix, BridgeSettings, Enabled, Ipfix, Netflow, Sflow};

@@ -1,9 +1,8 @@
 //! The exporters of sFlow and IPFIX of all bridges.
 
 use crate::collectors::Collectors;
-use crate::exporters::Enabled;
 use crate::queue::SampledPacket;
-use crate::settings::{BridgeIpfix, BridgeSettings, Ipfix, Sflow};
+use crate::settings::{BridgeIpfix, BridgeSettings, Enabled, Ipfix, Sflow};
 use dpif::UserspaceCookie;
 use exporter::ipfix::{Direction, Exporter, Sampled, Stats, TunnelEnds};
 use exporter::sflow::{Agent, Block, Outer, Output, Sample, Source};

@@ -64,3 +64,12 @@ impl BridgeIpfix {
         u32::MAX.checked_div(self.sampling).map_or(0, |share| share.max(1))
     }
 }
+
+/// Which packets a bridge has to sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Enabled {
+    /// The share for sFlow; `u32::MAX` is all packets, 0 none.
+    pub sflow: u32,
+    /// The share for IPFIX.
+    pub ipfix: u32,
+}

@@ -2,8 +2,8 @@
 
 use super::counters::Block;
 use super::datagram::Datagram;
-use super::sample::Sample;
-use super::{Source, sample};
+use super::sample::{self, Sample};
+use super::source::Source;
 use crate::Now;
 use crate::write::Write;
 use std::collections::BTreeMap;

@@ -1,0 +1,149 @@
+//! Reads from the actions of a megaflow what they do with a packet, as samples report it.
+
+use crate::action::{DpAction, TunnelPush};
+use crate::egress::{Egress, LabelChange, OutTunnel};
+use crate::set_field::SetField;
+use flow::Tunnel;
+
+impl Egress {
+    /// Reads a list of actions.
+    pub fn of(actions: &[DpAction]) -> Egress {
+        let mut egress = Egress::default();
+        egress.read(actions);
+        egress.outputs = outputs(actions);
+        egress
+    }
+
+    fn read(&mut self, actions: &[DpAction]) {
+        for action in actions {
+            match action {
+                DpAction::Output(port) => self.port = Some(*port),
+                DpAction::TunnelPop(_) => self.unwrapped = true,
+                DpAction::TunnelPush(push) => {
+                    self.tunnels += 1;
+                    self.port = Some(push.out_port);
+                    self.tunnel = pushed(push);
+                }
+                DpAction::Set(SetField::Tunnel(set)) => {
+                    self.tunnels += 1;
+                    self.tunnel = Some(OutTunnel { outer: set.key, protocol: 0 });
+                }
+                DpAction::PushMpls { lse, .. } => self.labels.push(LabelChange::Push(*lse)),
+                DpAction::PopMpls { .. } => self.labels.push(LabelChange::Pop),
+                DpAction::Clone(list) => self.read(list),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether packets are sent: an action of a sampled copy counts if every packet is sampled.
+fn outputs(actions: &[DpAction]) -> bool {
+    actions.iter().any(|action| match action {
+        DpAction::Output(_) | DpAction::LbOutput(_) => true,
+        DpAction::Clone(list) => outputs(list),
+        DpAction::Sample(sample) => sample.probability == u32::MAX && outputs(&sample.actions),
+        _ => false,
+    })
+}
+
+/// The fields of a prepared IPv4 header.
+fn pushed(push: &TunnelPush) -> Option<OutTunnel> {
+    let bytes = &*push.header.0;
+    let u8_at = |at: usize| bytes.get(at).copied();
+    let u16_at = |at: usize| Some(u16::from_be_bytes([u8_at(at)?, u8_at(at + 1)?]));
+    let u32_at = |at: usize| Some(u32::from(u16_at(at)?) << 16 | u32::from(u16_at(at + 2)?));
+    if u16_at(12)? != 0x0800 {
+        return None;
+    }
+    let (protocol, above) = (u8_at(23)?, 34);
+    let mut outer = Tunnel {
+        ip_src: u32_at(26)?,
+        ip_dst: u32_at(30)?,
+        ip_tos: u8_at(15)?,
+        ip_ttl: u8_at(22)?,
+        ..Tunnel::default()
+    };
+    match protocol {
+        // VXLAN and Geneve have their number at the same place.
+        17 => {
+            (outer.tp_src, outer.tp_dst) = (u16_at(above)?, u16_at(above + 2)?);
+            outer.tun_id = u64::from(u32_at(above + 12)? >> 8);
+        }
+        // GRE: the key comes after the checksum, if both are there (RFC 2890).
+        47 => {
+            let flags = u16_at(above)?;
+            let key = above + if flags & 0x8000 != 0 { 8 } else { 4 };
+            if flags & 0x2000 != 0 {
+                outer.tun_id = u64::from(u32_at(key)?);
+            }
+        }
+        _ => {}
+    }
+    Some(OutTunnel { outer, protocol })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse_actions;
+    use flow::Flow;
+    use units::PortNo;
+
+    fn egress(text: &str) -> Egress {
+        Egress::of(&parse_actions(text, &crate::text::NoNames).unwrap())
+    }
+
+    #[test]
+    fn packets_are_sent_by_some_actions() {
+        for (text, sent) in [
+            ("drop", false),
+            ("userspace(pid=0,ipfix(output_port=4294967295)),ct(zone=1),recirc(0x1)", false),
+            ("2", true),
+            ("lb_output(1)", true),
+            ("clone(pop_vlan,3)", true),
+            ("sample(sample=50.0%,actions(3))", false),
+            ("sample(sample=100.0%,actions(3))", true),
+            ("check_pkt_len(size=200,gt(4),le(3))", false),
+        ] {
+            assert_eq!(egress(text).outputs, sent, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_tunnel_is_reported() {
+        let set = "set(tunnel(tun_id=0x1c8,src=2.2.2.2,dst=1.1.1.1,tos=0x1,ttl=64,flags(df|key)))";
+        let tunnel = egress(&format!("{set},3")).tunnel().unwrap();
+        assert_eq!((tunnel.protocol, tunnel.outer.tun_id, tunnel.outer.ip_tos), (0, 0x1c8, 1));
+        assert_eq!(egress(&format!("{set},3,{set},4")).tunnel(), None);
+        assert_eq!(egress("tnl_pop(4)").tunnel(), None);
+        let push = "tnl_push(tnl_port(4),header(size=42,type=3,eth(dst=f8:bc:12:44:34:b6,src=aa:55:aa:55:00:00,\
+                    dl_type=0x0800),ipv4(src=1.1.2.88,dst=1.1.2.92,proto=47,tos=0,ttl=64,frag=0x4000),\
+                    gre((flags=0x2000,proto=0x6558),key=0x1c8)),out_port(100))";
+        let seen = egress(&format!("clone({push},1)"));
+        let tunnel = seen.tunnel().unwrap();
+        assert_eq!(
+            (tunnel.protocol, tunnel.outer.ip_src, tunnel.outer.ip_dst),
+            (47, 0x0101_0258, 0x0101_025c)
+        );
+        assert_eq!((tunnel.outer.tun_id, seen.port), (0x1c8, Some(PortNo(1))));
+        let push = "tnl_push(tnl_port(4),header(size=50,type=4,eth(dst=f8:bc:12:44:34:b6,src=aa:55:aa:55:00:00,\
+                    dl_type=0x0800),ipv4(src=1.1.2.88,dst=1.1.2.92,proto=17,tos=4,ttl=64,frag=0x4000),\
+                    udp(src=0,dst=4789,csum=0x0),vxlan(flags=0x8000000,vni=0x7b)),out_port(100))";
+        let tunnel = egress(push).tunnel().unwrap();
+        assert_eq!((tunnel.outer.tun_id, tunnel.outer.tp_dst, tunnel.outer.ip_tos), (0x7b, 4789, 4));
+    }
+
+    #[test]
+    fn labels_are_those_of_the_packet_that_is_sent() {
+        let tagged = Flow { dl_type: 0x8847, mpls_lse: [0xb740, 0, 0], ..Flow::ZERO };
+        let push = "push_mpls(label=789,tc=4,ttl=32,bos=0,eth_type=0x8847),2";
+        assert_eq!(egress(push).labels(&tagged), Some(vec![0x31_5820, 0xb740]));
+        assert_eq!(egress(push).labels(&Flow::ZERO), Some(vec![0x31_5820]));
+        let pop = "pop_mpls(eth_type=0x800),2";
+        assert_eq!(egress(pop).labels(&tagged), Some(vec![]));
+        assert_eq!(egress(pop).labels(&Flow::ZERO), None);
+        let more = format!("{push},{push},{push},{push}");
+        assert_eq!(egress(&more).labels(&Flow::ZERO), None);
+    }
+}
