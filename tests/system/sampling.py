@@ -84,7 +84,7 @@ def sampled_by_ipfix(ours):
     s.vsctl("--", "--id=@b", "get", "bridge", br, "--", "--id=@i", "create", "IPFIX", "targets=" + flows.target,
             "cache_active_timeout=1", "cache_max_flows=100",
             "--", "create", "Flow_Sample_Collector_Set", "id=7", "bridge=@b", "ipfix=@i")
-    s.ofctl("add-flow", br, "icmp,priority=9,in_port=1,actions="
+    s.ofctl("add-flow", br, "icmp,priority=40000,in_port=1,actions="
             "sample(probability=65535,collector_set_id=7,obs_domain_id=8,obs_point_id=9,sampling_port=2,egress),NORMAL")
     ping(a)
 

@@ -42,7 +42,7 @@ fn findings_name_key_value_range_and_what_is_used() {
         texts("Open_vSwitch", &[("other_config", Datum::map([("offload-rebalance", "false")]))]).is_empty()
     );
     let set = [("id", Datum::scalar(1)), ("bridge", Datum::scalar("b"))];
-    assert_eq!(texts("Flow_Sample_Collector_Set", &set).len(), 1);
+    assert!(texts("Flow_Sample_Collector_Set", &set).is_empty());
     assert!(texts("Port", &[("lacp", Datum::scalar("off"))]).is_empty());
     assert!(texts("Port", &[("fake_bridge", Datum::scalar(true))]).is_empty());
     assert!(texts("Controller", &[("connection_mode", Datum::scalar("out-of-band"))]).is_empty());

@@ -86,6 +86,7 @@ fn pushed(push: &TunnelPush) -> Option<OutTunnel> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::TunnelHeader;
     use crate::text::parse_actions;
     use flow::Flow;
     use units::PortNo;
@@ -110,6 +111,24 @@ mod tests {
         }
     }
 
+    /// Adds an outer header of IPv4 with this protocol and destination port.
+    fn pushed(nw_proto: u8, tp_dst: u16, above: &[u8]) -> DpAction {
+        let outer = Flow {
+            dl_type: 0x0800,
+            nw_src: 0x0101_0258,
+            nw_dst: 0x0101_025c,
+            nw_proto,
+            nw_tos: 4,
+            nw_ttl: 64,
+            tp_dst,
+            ..Flow::ZERO
+        };
+        let mut header = TunnelHeader(flow::compose::compose(&outer, &[]));
+        header.0.extend(above);
+        let (tunnel_port, out_port) = (PortNo(4), PortNo(100));
+        DpAction::TunnelPush(Box::new(TunnelPush { tunnel_port, out_port, tunnel_type: 3, header }))
+    }
+
     #[test]
     fn one_tunnel_is_reported() {
         let set = "set(tunnel(tun_id=0x1c8,src=2.2.2.2,dst=1.1.1.1,tos=0x1,ttl=64,flags(df|key)))";
@@ -117,20 +136,17 @@ mod tests {
         assert_eq!((tunnel.protocol, tunnel.outer.tun_id, tunnel.outer.ip_tos), (0, 0x1c8, 1));
         assert_eq!(egress(&format!("{set},3,{set},4")).tunnel(), None);
         assert_eq!(egress("tnl_pop(4)").tunnel(), None);
-        let push = "tnl_push(tnl_port(4),header(size=42,type=3,eth(dst=f8:bc:12:44:34:b6,src=aa:55:aa:55:00:00,\
-                    dl_type=0x0800),ipv4(src=1.1.2.88,dst=1.1.2.92,proto=47,tos=0,ttl=64,frag=0x4000),\
-                    gre((flags=0x2000,proto=0x6558),key=0x1c8)),out_port(100))";
-        let seen = egress(&format!("clone({push},1)"));
+        // GRE with a key, and VXLAN.
+        let gre = pushed(47, 0, &[0x20, 0, 0x65, 0x58, 0, 0, 1, 0xc8]);
+        let seen = Egress::of(&[DpAction::Clone(vec![gre, DpAction::Output(PortNo(1))])]);
         let tunnel = seen.tunnel().unwrap();
         assert_eq!(
             (tunnel.protocol, tunnel.outer.ip_src, tunnel.outer.ip_dst),
             (47, 0x0101_0258, 0x0101_025c)
         );
         assert_eq!((tunnel.outer.tun_id, seen.port), (0x1c8, Some(PortNo(1))));
-        let push = "tnl_push(tnl_port(4),header(size=50,type=4,eth(dst=f8:bc:12:44:34:b6,src=aa:55:aa:55:00:00,\
-                    dl_type=0x0800),ipv4(src=1.1.2.88,dst=1.1.2.92,proto=17,tos=4,ttl=64,frag=0x4000),\
-                    udp(src=0,dst=4789,csum=0x0),vxlan(flags=0x8000000,vni=0x7b)),out_port(100))";
-        let tunnel = egress(push).tunnel().unwrap();
+        let vxlan = pushed(17, 4789, &[8, 0, 0, 0, 0, 0, 0x7b, 0]);
+        let tunnel = Egress::of(&[vxlan]).tunnel().unwrap();
         assert_eq!((tunnel.outer.tun_id, tunnel.outer.tp_dst, tunnel.outer.ip_tos), (0x7b, 4789, 4));
     }
 

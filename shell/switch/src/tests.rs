@@ -176,7 +176,8 @@ fn what_is_published_is_what_is_there() {
             assert_eq!(missing(&mut test.switch), Vec::<Json>::new(), "seed {seed}");
             for bridge in test.switch.bridges.values_mut() {
                 let misnumbered = std::mem::take(&mut bridge.common.misnumbered);
-                bridge.common = Common { mtu: bridge.common.mtu, misnumbered, ..Common::default() };
+                let Common { mtu, default_mac, .. } = bridge.common;
+                bridge.common = Common { mtu, default_mac, misnumbered, ..Common::default() };
                 let all: Vec<_> = bridge.ports.keys().copied().collect();
                 all.into_iter().for_each(|port| bridge.ports.touch(port));
                 let rows: Vec<String> = bridge.config.ports.keys().cloned().collect();

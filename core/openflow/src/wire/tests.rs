@@ -432,7 +432,8 @@ fn selection_methods_and_numbers_of_buckets() {
         let fields = fields.iter().map(|f| (*f, f.ones())).collect();
         let selection = Selection { method: method.to_owned(), param: 0, fields };
         let buckets = ids.iter().map(|id| Bucket { id: *id, ..Bucket::default() }).collect();
-        let gm = GroupMod { group: 9, kind, selection, buckets, ..GroupMod::default() };
+        let command_bucket = crate::group::BUCKET_ALL;
+        let gm = GroupMod { group: 9, kind, selection, buckets, command_bucket, ..GroupMod::default() };
         let frames =
             encode(&Message::new(Version::V15, Xid(1), Body::GroupMod(gm)), Dialect::default()).unwrap();
         decode(&frames[0], Dialect::default()).map(|_| ())

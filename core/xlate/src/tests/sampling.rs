@@ -102,7 +102,7 @@ fn a_sample_action_stands_where_it_is() {
     let o = run(&s, &Flow { nw_tos: 0xb8, ..tcp(1) });
     let wanted = format!(
         "set(ipv4(dst=0.0.0.9)),userspace(pid=0,flow_sample(probability=65535,collector_set_id=1,obs_domain_id=2,\
-         obs_point_id=46,output_port={NONE},egress)),2"
+         obs_point_id=184,output_port={NONE},egress)),2"
     );
     assert_eq!(actions_text(&o.actions, &NoNames), wanted);
     // The field was consulted.
