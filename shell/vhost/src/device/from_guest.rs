@@ -61,7 +61,7 @@ impl FromGuest {
     }
 
     /// As [`FromGuest::receive`], but long packets may keep their tails in the guest's memory, and buffers of a ring with an inflight
-    /// area are [held](packet::held). If there are some ([`Received::lent`]), the caller must call [`FromGuest::give_back`] as soon as
+    /// area are [`held`]. If there are some ([`Received::lent`]), the caller must call [`FromGuest::give_back`] as soon as
     /// their frames are complete or freed.
     #[inline]
     pub fn borrow(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {

@@ -127,7 +127,7 @@ const CHAINS_MAX: usize = 280;
 
 impl<L: Layout> Ring<L> {
     /// Puts packets into the guest's buffers until these run out, and calls `sent` for each that was sent, with its bytes
-    /// except an absent tail, and its length. What is [held](packet::held) is released before the guest can see the first packet.
+    /// except an absent tail, and its length. What is [`held`] is released before the guest can see the first packet.
     #[inline]
     pub fn fill<P: Packet>(&mut self, items: &[P], mut sent: impl FnMut(&[u8], usize)) -> Filled {
         let mut filled = Filled::default();
