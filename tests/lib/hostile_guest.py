@@ -189,3 +189,21 @@ class StoppedThread:
 
     def __exit__(self, *_):
         self.ask(self.DETACH)
+
+
+class SteppedThread(StoppedThread):
+    """Stops a thread, and executes its instructions one by one. In the end its process is killed."""
+    STEP = 9
+
+    def step(self, count):
+        ask, wait, thread, wall = self.libc.ptrace, os.waitpid, self.thread, self.WALL
+        for _ in range(count):
+            ask(self.STEP, thread, 0, 0)
+            wait(thread, wall)
+
+    def __exit__(self, failed, *_):
+        if failed:
+            return super().__exit__()
+        # The process ends when the last thread is waited for.
+        while os.WIFSTOPPED(os.waitpid(self.thread, self.WALL)[1]):
+            pass
