@@ -1,4 +1,4 @@
-//! The time that exporters are told.
+//! The time that exporters get with each call.
 
 use units::Millis;
 

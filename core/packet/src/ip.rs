@@ -2,6 +2,13 @@
 
 use crate::view::{be16, be32, part, view};
 
+/// UDP ports of DHCP (RFC 2131 §4.1).
+pub mod dhcp_port {
+    #![allow(missing_docs)]
+    pub const SERVER: u16 = 67;
+    pub const CLIENT: u16 = 68;
+}
+
 /// IP protocols.
 pub mod ipproto {
     #![allow(missing_docs)]

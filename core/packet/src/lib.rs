@@ -23,5 +23,5 @@ mod view;
 pub mod vnet;
 
 pub use ether::{Arp, Ethernet, ethertype};
-pub use ip::{Ipv4, Ipv6, ipproto};
+pub use ip::{Ipv4, Ipv6, dhcp_port, ipproto};
 pub use l4::{Icmp, Icmpv6, Igmp, Sctp, Tcp, Udp};

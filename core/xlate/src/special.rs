@@ -12,15 +12,8 @@ use bridge::cfm;
 use dpif::{DpAction, SlowReason};
 use flow::Mac;
 use flow::flow::frag;
-use packet::ethertype;
+use packet::{dhcp_port, ethertype, ipproto};
 use units::OfPort;
-
-/// Ethertype of IPv4, protocol of UDP.
-const IPV4: u16 = 0x0800;
-const UDP: u8 = 17;
-/// Ports of DHCP (RFC 2131 4.1).
-const DHCP_SERVER: u16 = 67;
-const DHCP_CLIENT: u16 = 68;
 
 impl Walk<'_> {
     /// Consumes the packet, received on this port, if it is for the switch. Returns whether it was.
@@ -64,10 +57,10 @@ impl Walk<'_> {
     /// With in-band control no flow can keep answers of DHCP from the bridge's own device, which may have its address from there.
     pub(crate) fn send_dhcp_to_local(&mut self) {
         let is_answer = self.bridge.in_band
-            && self.flow.dl_type == IPV4
-            && self.flow.nw_proto == UDP
-            && self.flow.tp_src == DHCP_SERVER
-            && self.flow.tp_dst == DHCP_CLIENT;
+            && self.flow.dl_type == ethertype::IPV4
+            && self.flow.nw_proto == ipproto::UDP
+            && self.flow.tp_src == dhcp_port::SERVER
+            && self.flow.tp_dst == dhcp_port::CLIENT;
         let local = self.bridge.datapath_port(OfPort::LOCAL).map(DpAction::Output);
         if !is_answer || local.is_none_or(|output| self.out.actions.contains(&output)) {
             return;
@@ -112,11 +105,11 @@ impl Walk<'_> {
                 return false;
             }
         }
-        if self.flow.dl_type != IPV4 {
+        if self.flow.dl_type != ethertype::IPV4 {
             return false;
         }
         self.mask.nw_proto = u8::MAX;
-        if self.flow.nw_proto != UDP || self.flow.nw_frag & frag::LATER != 0 {
+        if self.flow.nw_proto != ipproto::UDP || self.flow.nw_frag & frag::LATER != 0 {
             return false;
         }
         self.mask.tp_dst = u16::MAX;

@@ -8,7 +8,7 @@
 use flow::{Flow, Mac, Match};
 use openflow::FlowMod;
 use openflow::action::Action;
-use packet::{ethertype, ipproto};
+use packet::{dhcp_port, ethertype, ipproto};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use units::{Millis, OfPort};
@@ -20,9 +20,6 @@ const PRIORITY: u32 = 180_000;
 /// Operations of ARP (RFC 826).
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
-/// Ports of DHCP (RFC 2131 4.1).
-const DHCP_SERVER: u16 = 67;
-const DHCP_CLIENT: u16 = 68;
 
 /// What the flows are made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,8 +119,8 @@ fn dhcp_of(local: Mac) -> Match {
         dl_type: ethertype::IPV4,
         dl_src: local,
         nw_proto: ipproto::UDP,
-        tp_src: DHCP_CLIENT,
-        tp_dst: DHCP_SERVER,
+        tp_src: dhcp_port::CLIENT,
+        tp_dst: dhcp_port::SERVER,
         ..Flow::ZERO
     };
     let mask = Flow {

@@ -45,7 +45,7 @@ const TABLES: [&str; 19] = [
 /// Only one daemon may act on a database at a time: the one that has this lock.
 const DAEMON_LOCK: &str = "ovs_vswitchd";
 /// The default port of a database server (RFC 7047 §6).
-const PORT: u16 = 6640;
+pub(crate) const OVSDB_PORT: u16 = 6640;
 /// Bytes of the longest message that is accepted.
 const MESSAGE_MAX: usize = 1 << 30;
 /// Bytes that are read in one iteration of the main loop at most.
@@ -81,7 +81,7 @@ struct Connection {
 impl DbClient {
     /// Creates a client of `remote` (`unix:…`, `tcp:…`), or of a cluster whose servers are separated by commas.
     pub fn new(remote: &str, now: Millis) -> Result<DbClient, String> {
-        let place = |text: &str| Target::parse(text, PORT).map(|target| (text.to_owned(), target));
+        let place = |text: &str| Target::parse(text, OVSDB_PORT).map(|target| (text.to_owned(), target));
         let names = remote.split(',').map(str::trim).filter(|name| !name.is_empty());
         let places: Vec<_> = names.map(place).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
         let (first, _) = places.first().ok_or_else(|| format!("{remote}: no server is named"))?;

@@ -1,6 +1,7 @@
 //! In-band control: the hidden flows of `openflow_service::in_band` follow controllers, managers, addresses and routes.
 //! **Thread**: the main loop.
 
+use crate::database::OVSDB_PORT;
 use crate::switch::Switch;
 use config::{BridgeConfig, Desired};
 use flow::Mac;
@@ -16,8 +17,6 @@ use units::{Millis, OfPort};
 static LOG: Module = Module::new("in_band");
 static LIMIT: RateLimit = RateLimit::new(60, 60);
 
-/// The default port of a manager (RFC 7047 §6).
-const OVSDB_PORT: u16 = 6640;
 /// Interval between look-ups of the next hops, and the one while some of them are not known.
 const LOOK_INTERVAL: Millis = Millis(10_000);
 const LOOK_AGAIN: Millis = Millis(1000);
@@ -65,13 +64,12 @@ fn address(target: &str, default_port: u16) -> Option<SocketAddrV4> {
 
 /// Brings a bridge's flows in line with what is known. Returns whether flows changed.
 pub(crate) fn run(bridge: &mut Bridge, router: &Router, now: Millis) -> bool {
-    let local =
-        bridge.ports.get(&OfPort::LOCAL).map(|port| port.hw_addr()).filter(|mac| *mac != Mac::default());
     let in_band = &mut bridge.controllers.in_band;
     if in_band.wanted.remotes.is_empty() && in_band.applied.remotes.is_empty() {
         return false;
     }
-    in_band.wanted.local = local;
+    let local = bridge.ports.get(&OfPort::LOCAL).map(|port| port.hw_addr());
+    in_band.wanted.local = local.filter(|mac| *mac != Mac::default());
     if now >= in_band.next_look {
         let (next_hops, complete) = next_hops(&bridge.name, &in_band.wanted.remotes, router);
         in_band.wanted.next_hops = next_hops;

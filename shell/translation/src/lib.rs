@@ -47,7 +47,7 @@ pub use macs::SharedMacs;
 pub use multicast_groups::SharedGroupTable;
 pub use neighbours::SharedNeighbours;
 pub use patch_counters::PatchCounters;
-pub use port_sessions::PortKey;
+pub use protocol_state::PortKey;
 pub use published::Published;
 pub use revalidate::check::{Finding, compare};
 pub use revalidate::thread::Revalidator;

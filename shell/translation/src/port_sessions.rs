@@ -3,7 +3,7 @@
 //! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
 //! during which nothing is sent or logged.
 
-use crate::protocol_state::ProtocolState;
+use crate::protocol_state::{PortKey, ProtocolState, log_level};
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
 use bridge::Level;
@@ -11,11 +11,7 @@ use runtime::{Module, RateLimit, log};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use units::{Millis, OfPort};
-use xlate::BridgeId;
-
-/// A port of a bridge.
-pub type PortKey = (BridgeId, OfPort);
+use units::Millis;
 
 /// A message of a protocol that is to be sent from a port.
 pub struct Due {
@@ -259,12 +255,7 @@ impl<S: PortSession> PortSessions<S> {
 
     /// Events as log lines, without those that are not logged.
     fn lines(&self, name: &str, events: Vec<(Level, S::Event)>) -> Vec<(log::Level, String)> {
-        let of_log = |level| match level {
-            Level::Warn => log::Level::Warn,
-            Level::Info => log::Level::Info,
-            Level::Debug => log::Level::Dbg,
-        };
-        let wanted = events.into_iter().map(|(level, event)| (of_log(level), event));
+        let wanted = events.into_iter().map(|(level, event)| (log_level(level), event));
         let wanted = wanted.filter(|(level, _)| self.log.enabled(*level));
         wanted.map(|(level, event)| (level, format!("{name}: {event}"))).collect()
     }

@@ -3,8 +3,24 @@
 
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
+use bridge::Level;
+use runtime::log;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use units::OfPort;
+use xlate::BridgeId;
+
+/// A port of a bridge.
+pub type PortKey = (BridgeId, OfPort);
+
+/// The level of the log for an event of a protocol.
+pub(crate) fn log_level(level: Level) -> log::Level {
+    match level {
+        Level::Warn => log::Level::Warn,
+        Level::Info => log::Level::Info,
+        Level::Debug => log::Level::Dbg,
+    }
+}
 
 /// `State` with its lock, and the threads that wait for changes of it.
 pub(crate) struct ProtocolState<State> {

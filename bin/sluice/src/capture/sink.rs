@@ -1,6 +1,6 @@
 //! The destination of a capture: a file, a pipe or a terminal, whose reader may stop reading.
 //!
-//! A pipe that nobody reads is full after 64 KiB, and then a write to it does not return. So the program first waits in `poll(2)` until
+//! A pipe is full when 64 KiB wait in it; then a write does not return until its reader has read. So the program first waits in `poll(2)` until
 //! the pipe has room. It stops waiting if a signal has asked it to end and nothing was read for a second.
 
 use runtime::signals::Signals;

@@ -12,7 +12,7 @@ const MIN_LEN: usize = 74;
 const OPCODE: u8 = 1;
 /// Offset of the first TLV, counted from the byte after this field.
 const TLV_OFFSET: u8 = 70;
-/// Bit of the flags: the sender hears nobody (remote defect indication).
+/// Bit of the flags: the sender receives no messages (remote defect indication).
 const RDI: u8 = 0x80;
 /// Bits of the flags: the code of the interval.
 const INTERVAL: u8 = 0x07;
@@ -51,7 +51,7 @@ pub struct Message {
     pub id: u16,
     /// Its identifier in extended mode.
     pub extended_id: u64,
-    /// The sender hears nobody.
+    /// The sender receives no messages.
     pub rdi: bool,
     /// The sender is operationally down; in extended mode only.
     pub is_down: bool,

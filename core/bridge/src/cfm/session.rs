@@ -87,7 +87,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that has heard nobody, for a port with address `mac` that has received `packets`. `seed`: for random
+    /// A session that has received no message, for a port with address `mac` that has received `packets`. `seed`: for random
     /// VLANs.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ fn two_points_hear_each_other_and_notice_when_one_is_gone() {
     run(&mut ends, 10_100, 3_000, |sender| sender == 0);
     assert_eq!(ends[0].faults(), Faults::RECV);
     assert!(!ends[0].is_forwarding());
-    // The other one hears that the first hears nobody.
+    // The second receives messages, which say that the first receives none.
     assert_eq!(ends[1].faults(), Faults::RDI);
     run(&mut ends, 13_100, 3_000, |_| true);
     assert_eq!(ends[0].status().flaps, 2);
@@ -176,7 +176,7 @@ proptest! {
         prop_assert!(end.points.len() <= 1);
     }
 
-    /// With losses: a session reports `recv` exactly if it heard nobody since the check before.
+    /// With losses: a session reports `recv` exactly if it has received no message since the last check.
     #[test]
     fn silence_is_a_fault(losses in prop::collection::vec(any::<bool>(), 400)) {
         let mut ends = [session(settings(1)), session(settings(2))];

@@ -1,18 +1,8 @@
 //! Events for the log.
 
 use super::bpdu::Refusal;
+use crate::event_level::Level;
 use std::fmt;
-
-/// The log level of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// The administrator should look at it.
-    Warn,
-    /// A change.
-    Info,
-    /// For those who look for errors in the protocol.
-    Debug,
-}
 
 /// An event; its text follows the name of the bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -37,7 +37,7 @@ mod network;
 mod tests;
 
 pub use bpdu::{Bpdu, BpduFlags, Message, Refusal, Role};
-pub use event::{Event, Level};
+pub use event::Event;
 pub use frame::{DESTINATION, payload};
 pub use identifier::BridgeIdentifier;
 pub use output::{Flush, Output, Pairs};

@@ -46,7 +46,7 @@ fn sent(b: &mut LabBridge, flow: &Flow) -> Vec<u32> {
 #[test]
 fn members_and_routers_get_the_packets_of_a_group() {
     let mut b = snooping_bridge();
-    assert_eq!(sent(&mut b, &to_group(1, GROUP)), [2, 3, 4], "nobody joined it");
+    assert_eq!(sent(&mut b, &to_group(1, GROUP)), [2, 3, 4], "no port joined it");
     learn(&mut b, 0, 3, &report(of_v4(GROUP), true));
     assert_eq!(sent(&mut b, &to_group(1, GROUP)), [3]);
     learn(&mut b, 0, 2, &Message::Query);

@@ -34,12 +34,8 @@ pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &Interface
     // If controllers have not been told of the port yet, they get its full state then.
     if port.told.is_none() {
         let new = port_message(port);
-        port_changed(running, &new, &old);
+        running.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
     }
-}
-
-fn port_changed(running: &mut Bridge, new: &openflow::port::Port, old: &openflow::port::Port) {
-    running.conns.send_port_status(PortReason::Modify, new, Some(old), None);
 }
 
 fn configure_bfd(

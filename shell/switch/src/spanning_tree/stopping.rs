@@ -2,7 +2,7 @@
 
 use bridge::spanning_tree::Flush;
 use std::collections::BTreeMap;
-use translation::spanning_tree::trees::PortKey;
+use translation::PortKey;
 use xlate::BridgeId;
 
 /// What waits for publications, and for the revalidation after them.

@@ -1,6 +1,7 @@
 //! CFM sessions of a datapath, by port.
 
-use crate::port_sessions::{Due, PortKey, PortSession, PortSessions};
+use crate::port_sessions::{Due, PortSession, PortSessions};
+use crate::protocol_state::PortKey;
 use crate::published::Published;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;

@@ -3,7 +3,7 @@
 //! **Threads**: those that receive messages, the timers thread, and the main loop. A lock is held for one operation,
 //! during which nothing is sent or logged.
 
-use crate::protocol_state::ProtocolState;
+use crate::protocol_state::{PortKey, ProtocolState};
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
 use bond::lacp::{Aggregation, DESTINATION, ETHERTYPE, LinkReport, MemberSettings, Negotiation, Settings};
@@ -22,9 +22,6 @@ const ETHERNET: usize = 14;
 
 /// A port of a bridge (row of table Port), by name.
 pub type Key = (BridgeId, String);
-
-/// An OpenFlow port of a bridge.
-type PortKey = (BridgeId, OfPort);
 
 /// The ports with LACP of a datapath.
 pub struct Groups {

@@ -3,14 +3,12 @@
 //! **Threads**: those that receive BPDUs, the timers thread, and the main loop. A lock is held for one operation, during
 //! which nothing is sent or logged.
 
-use crate::protocol_state::ProtocolState;
+use crate::protocol_state::{PortKey, ProtocolState, log_level};
 use crate::published::Published;
 use crate::shared_state::SharedState;
 use crate::timers::wakeup::Wakeup;
-use bridge::spanning_tree::{
-    Event, Flush, Level, Link, Pairs, PortSetup, PortTree, Protocol, Settings, Tree,
-};
-use runtime::{Module, RateLimit, log};
+use bridge::spanning_tree::{Event, Flush, Link, Pairs, PortSetup, PortTree, Protocol, Settings, Tree};
+use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Millis, OfPort};
@@ -22,9 +20,6 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// BPDUs of a bridge that wait; older ones are dropped. A tree is not published while flows are being restored.
 const FRAMES_MAX: usize = 8192;
-
-/// A port of a bridge.
-pub type PortKey = (BridgeId, OfPort);
 
 /// The spanning trees of a datapath's bridges.
 pub struct Trees {
@@ -273,12 +268,7 @@ impl Trees {
                 Protocol::Stp => &STP,
                 Protocol::Rstp => &RSTP,
             };
-            let level = match event.level() {
-                Level::Warn => log::Level::Warn,
-                Level::Info => log::Level::Info,
-                Level::Debug => log::Level::Dbg,
-            };
-            module.log_limited(&LIMIT, level, format_args!("{name}{event}"));
+            module.log_limited(&LIMIT, log_level(event.level()), format_args!("{name}{event}"));
         }
     }
 }

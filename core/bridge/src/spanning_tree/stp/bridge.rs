@@ -272,7 +272,7 @@ impl Bridge {
 
     pub(super) fn set_state(&mut self, number: u16, state: PortState, now: Millis) {
         let Some(port) = self.ports.get_mut(&number).filter(|p| p.state != state) else { return };
-        // Stations behind the port are learned anew, or are behind another port.
+        // Stations are learned again, behind this port or another one.
         self.output.flush.all |= port.state.learns() != state.learns();
         (port.state, port.since) = (state, now);
         self.output.note_state(port.number);
