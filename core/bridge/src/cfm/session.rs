@@ -246,7 +246,7 @@ impl Session {
         if now < self.next_check {
             return;
         }
-        let before = (self.health.percent, self.remote_is_up, self.flaps, self.heard.clone(), self.faults);
+        let before = self.status();
         self.next_check = now + self.settings.check_interval(self.interval);
         let mut faults = std::mem::take(&mut self.received_faults);
         self.count_health();
@@ -260,8 +260,7 @@ impl Session {
             self.faults = faults;
         }
         self.was_checked = true;
-        self.has_news |=
-            before != (self.health.percent, self.remote_is_up, self.flaps, self.heard.clone(), self.faults);
+        self.has_news |= before != self.status();
     }
 
     /// Health after a number of checks: the percentage of the expected messages, if there is one remote point.
