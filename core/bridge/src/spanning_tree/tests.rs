@@ -257,6 +257,13 @@ fn grow(seed: u64, protocol: Protocol, delays: (u64, u64)) {
     network.check_tree();
 }
 
+/// Networks that had a loop when a port started while another port of its bridge was still stopping.
+#[test]
+fn rstp_starts_no_port_while_another_stops() {
+    grow(3223946020051441836, Protocol::Rstp, (1, 7));
+    grow(5955362618850744934, Protocol::Rstp, (2, 1028));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
