@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use units::PortNo;
 
+/// Pools belong to the process. A test that expects the size of what is free has a `pool_queues` of its own, and so a
+/// pool of its own.
 const SPP: RxBuffers = RxBuffers {
     mode: Mode::Spp,
     alpha: Alpha::ONE,
@@ -105,7 +107,7 @@ fn a_busy_queue_grows_and_the_first_burst_is_counted() {
     }
     let (a, b, _veth) = veth("rg");
     let (a, _) = open(&a, &RxBuffers::default());
-    let (mut b, _) = open(&b, &SPP);
+    let (mut b, _) = open(&b, &RxBuffers { pool_queues: 5, ..SPP });
     let mut pool = FramePool::new(64);
     let (mut rx, mut tx) = (queue(&mut *b), a.tx_queue());
     let flood = |tx: &mut dyn TxQueue, pool: &mut FramePool, batches: usize| {
@@ -145,7 +147,7 @@ fn an_idle_queue_gives_back_what_others_need() {
         return;
     }
     // With this factor a queue may hold four fifths of what is left.
-    let greedy = RxBuffers { alpha: Alpha::new(4.0), ..SPP };
+    let greedy = RxBuffers { alpha: Alpha::new(4.0), pool_queues: 6, ..SPP };
     let (a, b, _veth) = veth("ri");
     let (c, d, _other) = veth("rj");
     let ((a, _), (c, _)) = (open(&a, &RxBuffers::default()), open(&c, &RxBuffers::default()));
