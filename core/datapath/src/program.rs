@@ -14,6 +14,9 @@ use units::Ufid;
 /// Maximum nesting depth of lists.
 const MAX_NESTING: usize = 16;
 
+/// Operations that are moved into the branches of a comparison of lengths at most.
+const MAX_MOVED: usize = 16;
+
 /// A compiled list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
@@ -76,6 +79,8 @@ pub enum Summary {
     },
     /// Tracks packets, then recirculates with this id.
     TrackAndRecirculate(u32),
+    /// Continues with one of two programs, by the length of the packet.
+    ByLength,
     /// Drops.
     Drop(DropReason),
     /// Anything else.
@@ -173,13 +178,12 @@ impl Op {
     fn hides_length(&self) -> bool {
         self.hides_transport()
             || matches!(self, Op::PushVlan { .. } | Op::PopMpls { .. } | Op::PushEth { .. } | Op::PopNsh)
-            || self.branches().any(|branch| branch.ops.iter().any(Op::hides_length))
     }
 
-    /// Returns whether the length of the packet is compared here, or in a branch.
-    fn checks_length(&self) -> bool {
-        matches!(self, Op::CheckLen(..))
-            || self.branches().any(|branch| branch.ops.iter().any(Op::checks_length))
+    /// Returns whether the operation can as well be executed after a comparison of lengths that follows it.
+    fn keeps_length(&self) -> bool {
+        matches!(self, Op::Set(_)) && self.is_edit()
+            || matches!(self, Op::Output(_) | Op::Meter(_) | Op::CtClear | Op::ForgetConnection)
     }
 
     /// The programs that are a part of the operation.
@@ -273,6 +277,7 @@ impl Program {
                 Summary::HashAndRecirculate { symmetric, basis, id }
             }
             [Op::Ct(_), Op::Recirc(id)] => Summary::TrackAndRecirculate(id),
+            [Op::CheckLen(..)] => Summary::ByLength,
             _ => sends(&ops).or_else(|| pushes(&ops)).unwrap_or(Summary::Long),
         };
         let rewrite = match ops.get(before_edits(&ops)) {
@@ -452,10 +457,46 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
         }
     }
     remove_clears(&mut ops);
-    if nesting == 0 && ops.iter().any(Op::checks_length) && ops.iter().any(Op::hides_length) {
+    compare_first(&mut ops);
+    if nesting == 0 && needs_padding(&ops, false) {
         ops.insert(0, Op::NotePadding);
     }
     Program::new(ops)
+}
+
+/// Returns whether a length is compared after an operation that hides it. `hidden`: one has been executed before.
+fn needs_padding(ops: &[Op], hidden: bool) -> bool {
+    let mut hidden = hidden;
+    ops.iter().any(|op| {
+        let needs = hidden && matches!(op, Op::CheckLen(..))
+            || op.branches().any(|branch| needs_padding(&branch.ops, hidden));
+        hidden |= op.hides_length();
+        needs
+    })
+}
+
+/// Moves operations in front of a final comparison of lengths into both of its branches, so that each packet goes through one
+/// program without branches.
+fn compare_first(ops: &mut Vec<Op>) {
+    let Some((Op::CheckLen(_, longer, rest), before)) = ops.split_last() else { return };
+    let compares = |program: &Program| program.ops.iter().any(|op| matches!(op, Op::CheckLen(..)));
+    let may_move = before.len() <= MAX_MOVED && before.iter().all(Op::keeps_length);
+    if !may_move || compares(longer) || compares(rest) {
+        return;
+    }
+    let Some(Op::CheckLen(max, longer, rest)) = ops.pop() else { return };
+    let side = |branch: Program| {
+        let mut all: Vec<Op> = ops.iter().cloned().chain(branch.ops).collect();
+        let tracks = all.iter().rposition(Op::may_lead_to_ct).unwrap_or(0);
+        let mut at = 0;
+        all.retain(|op| {
+            at += 1;
+            at <= tracks || !matches!(op, Op::ForgetConnection)
+        });
+        remove_clears(&mut all);
+        Program::new(all)
+    };
+    *ops = vec![Op::CheckLen(max, side(longer), side(rest))];
 }
 
 /// Removes every `ct_clear` that no later operation depends on. Packets that are only rewritten and sent then stay in their batch, because
@@ -557,6 +598,31 @@ mod tests {
         let none = side(&[Op::Drop(DropReason::NoOutput)]);
         let branch = Op::CheckLen(100, side(&[Op::PopVlan, Op::Output(1)]), none);
         assert_eq!(program.ops, [branch, Op::Output(1)]);
+    }
+
+    fn check(greater: &[DpAction], less_equal: &[DpAction]) -> DpAction {
+        let (greater, less_equal) = (greater.to_vec(), less_equal.to_vec());
+        DpAction::CheckPktLen(Box::new(CheckPktLen { pkt_len: 100, greater, less_equal }))
+    }
+
+    #[test]
+    fn lengths_are_compared_first() {
+        let meter = DpAction::Meter(3);
+        let two = DpAction::Output(PortNo(2));
+        let program = Program::compile(&[meter.clone(), DpAction::CtClear, check(&[OUT], &[two.clone()])]);
+        let side = |ops: &[Op]| Program::new(ops.to_vec());
+        let sides = [1, 2].map(|port| side(&[Op::Meter(3), Op::Output(port)]));
+        let [longer, rest] = sides.clone();
+        assert_eq!(program.ops, [Op::CheckLen(100, longer, rest)]);
+        assert_eq!(program.summary, Summary::ByLength);
+        assert!(sides.iter().all(|side| side.summary != Summary::Long));
+        // A tag that is pushed before changes the length, and hides that of the network packet.
+        let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1001 };
+        let tagged = Program::compile(&[push.clone(), check(&[OUT], &[two.clone()])]);
+        assert!(matches!(tagged.ops[..], [Op::NotePadding, Op::PushVlan { .. }, Op::CheckLen(..)]));
+        // One that is pushed in a branch does not matter to the comparison.
+        let after = Program::compile(&[check(&[push, OUT], &[two])]);
+        assert_eq!(after.summary, Summary::ByLength);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{balance, conntrack, fragments, meter, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::batch::{MAX_PASSES, Recirculated};
 use crate::engine::Engine;
-use crate::packet::Packet;
+use crate::packet::{Meta, Packet};
 use crate::port::Frame;
 use crate::program::{Op, Program, Summary};
 use crate::rewrite::Rewrite;
@@ -48,7 +48,9 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
                 branch(engine, inner, group, last, |e| share == u32::MAX || e.random.u32(..) < share);
             }
             Op::CheckLen(max, longer, rest) => split(engine, *max, [longer, rest], group, last),
-            Op::NotePadding => group.iter_mut().for_each(|p| p.meta.padding = u16::try_from(padding(p)).ok()),
+            Op::NotePadding => {
+                group.iter_mut().for_each(|p| p.meta.padding = u16::try_from(padding(&p.frame, &p.meta)).ok())
+            }
             &Op::Drop(reason) => group.drain(..).for_each(|p| engine.drop_packet(p, reason)),
             &Op::Hash { symmetric, basis } => {
                 for p in group.iter_mut() {
@@ -251,7 +253,7 @@ fn branch(
 
 fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut Vec<Packet>, last: bool) {
     let mut sides = [engine.list(), engine.list()];
-    let side = |p: &Packet| usize::from(longest(p, max) <= max);
+    let side = |p: &Packet| usize::from(longest(&p.frame, &p.meta, max) <= max);
     if last {
         group.drain(..).for_each(|p| sides[side(&p)].push(p));
     } else {
@@ -270,21 +272,22 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
     }
 }
 
-/// The length of the longest packet that results from it. Padding is subtracted only if the length with
+/// The length of the longest packet that results from the frame. Padding is subtracted only if the length with
 /// padding exceeds `max`.
-fn longest(p: &Packet, max: usize) -> usize {
-    let whole = if p.frame.has_offload_state() { p.frame.longest() } else { p.frame.len() };
-    let len = whole.saturating_sub(p.meta.cut);
+#[inline]
+pub(super) fn longest(frame: &Frame, meta: &Meta, max: usize) -> usize {
+    let whole = if frame.has_offload_state() { frame.longest() } else { frame.len() };
+    let len = whole.saturating_sub(meta.cut);
     if len <= max {
         return len;
     }
-    len.saturating_sub(p.meta.padding.map_or_else(|| padding(p), usize::from))
+    len.saturating_sub(meta.padding.map_or_else(|| padding(frame, meta), usize::from))
 }
 
 /// The bytes behind the network packet.
-fn padding(p: &Packet) -> usize {
-    let mut flow = p.meta.to_flow();
-    flow::extract::extract(p.frame.bytes(), p.meta.tags(), &mut flow).l2_pad
+fn padding(frame: &Frame, meta: &Meta) -> usize {
+    let mut flow = meta.to_flow();
+    flow::extract::extract(frame.bytes(), meta.tags(), &mut flow).l2_pad
 }
 
 /// Executes an operation that may lack headroom in front of a packet, which is then dropped.

@@ -6,6 +6,7 @@
 //!
 //! Packets that are recirculated with an unchanged header stay in the batch (see the file `recirculate`).
 
+use super::dropping::Dropping;
 use super::execute::run_one;
 use super::megaflows::Megaflows;
 use super::per_packet::{self, PerPacket};
@@ -261,6 +262,7 @@ fn scatter(
     pending: u64,
     frames: impl Iterator<Item = Frame>,
 ) {
+    let mut dropping = Dropping::default();
     for (i, mut frame) in frames.enumerate() {
         let group = usize::from(groups.of[i % BATCH]);
         match groups.execution.get(group) {
@@ -278,10 +280,7 @@ fn scatter(
                     true => unfit(groups, guard, engine, i, frame),
                 }
             }
-            Some(&Execution::Drop(reason)) => {
-                let packet = engine.batch.packet(i, frame);
-                engine.drop_packet(packet, reason);
-            }
+            Some(&Execution::Drop(reason)) => dropping.add(engine, i, frame, reason),
             Some(&Execution::Collect(list)) => {
                 let Group { frames, own, numbers } = &mut groups.collected[list].1;
                 frames.push(frame);
@@ -294,6 +293,7 @@ fn scatter(
             }
         }
     }
+    dropping.end(engine);
 }
 
 /// Handles a packet that cannot be executed with its group: its layout does not fit the rewrite, it is a fragment that must be tracked,

@@ -9,6 +9,7 @@ pub mod cache;
 pub(crate) mod capture;
 pub mod classify;
 pub(crate) mod conntrack;
+mod dropping;
 pub mod execute;
 pub mod extract;
 pub(crate) mod fragments;

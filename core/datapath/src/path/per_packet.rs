@@ -3,7 +3,8 @@
 //! Packets are not grouped by megaflow: each meter is charged once for all packets, frames are tracked and rewritten in place, and a
 //! batch whose packets are all sent by one port is passed on as it is.
 
-use super::execute::run_one;
+use super::dropping::Dropping;
+use super::execute::{longest, run_one};
 use super::megaflows::{Megaflows, Programs};
 use super::{conntrack, meter};
 use crate::batch::{BATCH, Batch};
@@ -40,6 +41,25 @@ fn end_of(program: &Program) -> Option<(u32, u8)> {
     }
 }
 
+/// The program that is executed for packet `i` of the batch: a program that compares lengths continues with one of its branches.
+#[inline(always)]
+fn resolved<'g>(batch: &Batch, i: usize, program: &'g Program) -> Option<(&'g Program, (u32, u8))> {
+    match end_of(program) {
+        Some(end) => Some((program, end)),
+        None if program.summary == Summary::ByLength => by_length(batch, i, program),
+        None => None,
+    }
+}
+
+fn by_length<'g>(batch: &Batch, i: usize, program: &'g Program) -> Option<(&'g Program, (u32, u8))> {
+    let (mut program, frame) = (program, batch.frames.get(i)?);
+    let meta = batch.own.get(i).unwrap_or(&batch.common);
+    while let [Op::CheckLen(max, longer, rest)] = &program.ops[..] {
+        program = if longest(frame, meta, *max) <= *max { rest } else { longer };
+    }
+    Some((program, end_of(program)?))
+}
+
 /// A batch whose programs are all executed packet by packet.
 pub(super) struct PerPacket<'g> {
     programs: Programs<'g>,
@@ -56,13 +76,17 @@ impl<'g> PerPacket<'g> {
     /// packet is not Ethernet or will be truncated.
     #[inline(always)]
     pub(super) fn of(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<Self> {
-        let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
-        let first_program = &records.get(*found.first()?)?.payload;
-        let (first, _) = end_of(first_program)?;
+        let (records, found) = (guard.records(), &batch.found);
+        Self::collect(batch, |i| records.get(found[i % BATCH]).map(|megaflow| &megaflow.payload))
+    }
+
+    /// For a batch whose packets have these programs.
+    #[inline(always)]
+    fn collect(batch: &Batch, program_of: impl Fn(usize) -> Option<&'g Program>) -> Option<Self> {
+        let (first_program, (first, _)) = resolved(batch, 0, program_of(0)?)?;
         let (mut programs, mut all, mut differ, mut numbers) = ([None; BATCH], 0, 0, 0);
-        for (&index, place) in found.iter().zip(&mut programs) {
-            let program = &records.get(index)?.payload;
-            let (port, does) = end_of(program)?;
+        for (i, place) in programs.iter_mut().enumerate().take(batch.len()) {
+            let (program, (port, does)) = resolved(batch, i, program_of(i)?)?;
             all |= does;
             differ |= port ^ first;
             numbers |= program.number() ^ first_program.number();
@@ -81,6 +105,7 @@ impl<'g> PerPacket<'g> {
                 let programs = [Some(program); BATCH];
                 Some(PerPacket { programs, port: Some(port), does, alike: Some(program) })
             }
+            Summary::ByLength => Self::collect(batch, |_| Some(program)),
             _ => None,
         }
     }
@@ -147,33 +172,31 @@ impl<'g> PerPacket<'g> {
 
     /// Sends or drops each frame; all other operations are done.
     fn send_or_drop(&self, engine: &mut Engine, frames: impl Iterator<Item = Frame>) {
+        let mut dropping = Dropping::default();
         for (i, (frame, program)) in frames.zip(&self.programs).enumerate() {
             match program.map(|program| program.summary) {
                 Some(Summary::Send { port, .. }) => engine.send(port, frame),
-                Some(Summary::Drop(reason)) => {
-                    let packet = engine.batch.packet(i, frame);
-                    engine.drop_packet(packet, reason);
-                }
+                Some(Summary::Drop(reason)) => dropping.add(engine, i, frame, reason),
                 _ => run_one(engine, program.map_or(&[], Program::edits), i, frame),
             }
         }
+        dropping.end(engine);
     }
 
     /// As `send_or_drop`, for programs with operations after their meters and first rewrites. The bit set
     /// marks frames that the rewrite does not fit.
     fn send_each(&self, engine: &mut Engine, unfit: u64, frames: impl Iterator<Item = Frame>) {
+        let mut dropping = Dropping::default();
         for (i, (frame, program)) in frames.zip(self.programs.iter().flatten()).enumerate() {
             match program.summary {
                 _ if unfit >> i & 1 != 0 => run_one(engine, program.edits(), i, frame),
                 Summary::Send { port, does } if does & COPIES == 0 => engine.send(port, frame),
                 Summary::Send { .. } => finish(engine, behind_rewrite(program), i, frame),
-                Summary::Drop(reason) => {
-                    let packet = engine.batch.packet(i, frame);
-                    engine.drop_packet(packet, reason);
-                }
+                Summary::Drop(reason) => dropping.add(engine, i, frame, reason),
                 _ => run_one(engine, program.edits(), i, frame),
             }
         }
+        dropping.end(engine);
     }
 }
 

@@ -16,7 +16,7 @@ impl Program {
     pub fn compile_for(actions: &[DpAction], flow: &Flow, mask: &Flow) -> Program {
         let program = Program::compile(actions);
         match program.summary {
-            Summary::Long => program.with_rewrites(Expected::of(flow, mask)),
+            Summary::Long | Summary::ByLength => program.with_rewrites(Expected::of(flow, mask)),
             _ => program,
         }
     }

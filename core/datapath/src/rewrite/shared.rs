@@ -69,6 +69,10 @@ fn fingerprint(ops: &[Op]) -> u32 {
 impl Program {
     /// Shares the rewrite with other programs that have an equal one, and the number with equal programs.
     pub(crate) fn share(&mut self, shared: &mut Shared) {
+        if let [Op::CheckLen(_, longer, rest)] = &mut self.ops[..] {
+            longer.share(shared);
+            rest.share(shared);
+        }
         let at = before_edits(&self.ops);
         if let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.get_mut(at)) {
             shared.share(rewrite);
