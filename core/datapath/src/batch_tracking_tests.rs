@@ -1,10 +1,10 @@
 //! Compares packets that are tracked in their batch with the same packets tracked one by one.
 
 use crate::tests::{Rule, Setup, out, tcp};
-use dpif::{Ct, CtNat, DpAction};
+use dpif::{Ct, CtNat, DpAction, EthKey, Masked, SetField};
 use flow::compose::compose;
 use flow::flow::ct_state::{ESTABLISHED, INVALID, REPLY_DIR};
-use flow::{Flow, VLAN_CFI, Vlan};
+use flow::{Flow, Mac, VLAN_CFI, Vlan};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use units::Millis;
@@ -14,6 +14,13 @@ const LABEL: u64 = 9;
 
 fn ct(ct: Ct) -> DpAction {
     DpAction::Ct(Box::new(ct))
+}
+
+const PUSH: DpAction = DpAction::PushVlan { tpid: 0x8100, tci: 0x1006 };
+
+fn set_dst() -> DpAction {
+    let key = |dst| EthKey { src: Mac::default(), dst };
+    DpAction::Set(SetField::Eth(Masked::new(key(Mac([6; 6])), key(Mac([255; 6])))))
 }
 
 fn nat(snat: Option<bool>) -> Ct {
@@ -30,9 +37,10 @@ fn first(kind: (u16, u8), port: u32, low: u16) -> Rule {
     let actions = match (port, low) {
         (1, 0) => again(Ct { mark: Some((5, u32::MAX)), ..commit }),
         (1, 1) => again(nat(Some(true))),
-        (1, 2) => again(Ct { zone: ZONE, ..Ct::default() }),
+        (1, 2) => [vec![set_dst()], again(Ct { zone: ZONE, ..Ct::default() })].concat(),
         (1, _) => vec![ct(commit), out(2)],
         (_, 0) => again(nat(Some(false))),
+        (_, 1) => [vec![PUSH], again(nat(None))].concat(),
         _ => again(nat(None)),
     };
     let key = Flow { in_port: port, dl_type: kind.0, nw_proto: kind.1, tp_src: low, ..Flow::ZERO };
@@ -45,6 +53,9 @@ fn second(port: u32, state: u8, mark: u32) -> Rule {
     let other = |commit| Ct { zone: 8, commit, label: Some(([0, LABEL], [0, u64::MAX])), ..Ct::default() };
     let actions = match state {
         state if state & INVALID != 0 => vec![out(4)],
+        state if state & ESTABLISHED != 0 && port == 1 => {
+            vec![set_dst(), ct(other(true)), DpAction::Recirc(2)]
+        }
         state if state & ESTABLISHED != 0 => vec![ct(other(true)), DpAction::Recirc(2)],
         _ => vec![ct(other(true)), out(3)],
     };
@@ -82,8 +93,8 @@ fn rules() -> Vec<Rule> {
 fn one_by_one() -> Vec<Rule> {
     let mut rules = rules();
     for (_, _, actions) in &mut rules {
-        if matches!(actions[0], DpAction::Ct(_)) {
-            actions.insert(0, DpAction::CtClear);
+        if let Some(at) = actions.iter().position(|action| matches!(action, DpAction::Ct(_))) {
+            actions.insert(at, DpAction::CtClear);
         }
     }
     rules

@@ -27,7 +27,6 @@ pub(crate) mod groups;
 pub(crate) mod metering;
 pub(crate) mod parking;
 pub(crate) mod recent;
-pub(crate) mod recirculation;
 pub(crate) mod shadow;
 
 use bursts::{Hold, Queued};

@@ -84,6 +84,7 @@ mod port_drops;
 mod port_qos;
 pub mod ports;
 pub mod program;
+pub mod recirculation;
 pub mod residence;
 mod rewrite;
 pub mod rxq;

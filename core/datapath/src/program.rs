@@ -3,6 +3,7 @@
 //! Compilation removes trailing actions without effect, so that **the last operation consumes the packet**.
 //! An action that is not built yet becomes a drop with its own reason. Nesting is bounded.
 
+use crate::recirculation::{Recirculation, Then};
 use crate::rewrite::Rewrite;
 use conntrack::{Action as Track, Helper, Nat, Side};
 use dpif::{Ct, CtNat, DpAction, DropReason, HashAlg, SetField, Userspace};
@@ -30,7 +31,8 @@ pub struct Program {
     /// The header of a [`Summary::PushAndSend`] in the form that is fast to add. It is stored with the megaflow: with many remote ends,
     /// reading it from the operations would cost each packet another cache miss.
     header: Option<FastPut>,
-    /// Index of the operation that tracks packets, if only meters come before it; otherwise the number of operations.
+    /// Index of the operation that tracks packets, if only meters come before it, or a rewrite in a [`Summary::Recirculate`];
+    /// otherwise the number of operations.
     track: usize,
     /// Programs with the same number have equal operations; 0: not known.
     pub(crate) number: u64,
@@ -66,19 +68,8 @@ pub enum Summary {
     },
     /// Sends by the link of this bond that has the packet's bucket.
     Balance(u32),
-    /// Recirculates with this id.
-    Recirculate(u32),
-    /// Hashes as the operation says, then recirculates.
-    HashAndRecirculate {
-        /// See [`Op::Hash`].
-        symmetric: bool,
-        /// See [`Op::Hash`].
-        basis: u32,
-        /// See [`Op::Recirc`].
-        id: u32,
-    },
-    /// Tracks packets, then recirculates with this id.
-    TrackAndRecirculate(u32),
+    /// Rewrites, hashes or tracks packets or not, then recirculates them.
+    Recirculate(Recirculation),
     /// Continues with one of two programs, by the length of the packet.
     ByLength,
     /// Drops.
@@ -272,13 +263,8 @@ impl Program {
         let summary = match ops[..] {
             [Op::Drop(reason)] => Summary::Drop(reason),
             [Op::Balance(bond)] => Summary::Balance(bond),
-            [Op::Recirc(id)] => Summary::Recirculate(id),
-            [Op::Hash { symmetric, basis }, Op::Recirc(id)] => {
-                Summary::HashAndRecirculate { symmetric, basis, id }
-            }
-            [Op::Ct(_), Op::Recirc(id)] => Summary::TrackAndRecirculate(id),
             [Op::CheckLen(..)] => Summary::ByLength,
-            _ => sends(&ops).or_else(|| pushes(&ops)).unwrap_or(Summary::Long),
+            _ => sends(&ops).or_else(|| recirculates(&ops)).or_else(|| pushes(&ops)).unwrap_or(Summary::Long),
         };
         let rewrite = match ops.get(before_edits(&ops)) {
             Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
@@ -288,8 +274,11 @@ impl Program {
             (Summary::PushAndSend { .. }, [.., Op::TunnelPush(push), _]) => push.template.fast_put().cloned(),
             _ => None,
         };
-        let meters = meters(&ops).count();
-        let track = if matches!(ops.get(meters), Some(Op::Ct(_))) { meters } else { ops.len() };
+        let before = match summary {
+            Summary::Recirculate(recirculation) if recirculation.tracks() => ops.len() - 2,
+            _ => meters(&ops).count(),
+        };
+        let track = if matches!(ops.get(before), Some(Op::Ct(_))) { before } else { ops.len() };
         Program { ops, summary, rewrite, header, track, number: 0, ufid: Ufid::default() }
     }
 
@@ -316,7 +305,7 @@ impl Program {
         meters(&self.ops)
     }
 
-    /// How its packets are tracked, behind its meters.
+    /// How its packets are tracked, behind its meters, or behind the rewrite of a [`Summary::Recirculate`].
     #[inline]
     pub(crate) fn track(&self) -> Option<&Track> {
         match self.ops.get(self.track) {
@@ -401,6 +390,21 @@ fn sends(ops: &[Op]) -> Option<Summary> {
         };
         does |= COPIES;
     }
+}
+
+/// What a list amounts to that does no more before it [recirculates](Summary::Recirculate).
+fn recirculates(ops: &[Op]) -> Option<Summary> {
+    let (rest, edits) = match ops {
+        [Op::Rewrite(rewrite), after @ ..] => (after.get(usize::from(rewrite.ops)..)?, true),
+        ops => (ops, false),
+    };
+    let (then, id) = match rest {
+        &[Op::Recirc(id)] => (Then::Nothing, id),
+        &[Op::Hash { symmetric, basis }, Op::Recirc(id)] => (Then::Hash { symmetric, basis }, id),
+        &[Op::Ct(_), Op::Recirc(id)] => (Then::Track, id),
+        _ => return None,
+    };
+    Some(Summary::Recirculate(Recirculation { id, edits, then }))
 }
 
 /// What a list amounts to that [adds a tunnel's header and sends](Summary::PushAndSend).

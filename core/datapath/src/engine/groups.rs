@@ -1,10 +1,10 @@
 //! The groups of a batch: packets with the same megaflow, and how each group is executed.
 
-use super::recirculation::Recirculation;
 use crate::batch::{BATCH, NONE};
 use crate::packet::Meta;
 use crate::port::{Frame, FrameBatch};
 use crate::program::{Program, REWRITES, Summary};
+use crate::recirculation::Recirculation;
 use dpif::DropReason;
 
 /// Frames that go through a program together.

@@ -13,7 +13,7 @@ use crate::batch::{BATCH, Batch};
 use crate::packet::Meta;
 use crate::port::Frame;
 use classifier::megaflow::convert::{ext_of, line_of, options_of};
-use classifier::megaflow::{Depth, Key, NSH_WORDS, Words, bits};
+use classifier::megaflow::{Depth, EXT_WORDS, Key, NSH_WORDS, Words, bits};
 use cpu::{Level, Line, Stage};
 use flow::{Flow, VLAN_CFI};
 use network::{GROUP_WORD, MPLS_WORDS, NEIGHBOUR_WORDS};
@@ -177,11 +177,56 @@ fn fill_any(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
 
 /// Fills the key of packet `i` again after its bytes have changed. The metadata in its line stays.
 pub(super) fn renew(batch: &mut Batch, i: usize) {
-    let before = batch.lines[i % BATCH];
+    let before = metadata(&batch.lines[i % BATCH]);
     fill_any(batch, i, batch.depth, batch.words);
-    let line = &mut batch.lines[i % BATCH];
-    line[0] = before[0] & !0xffff_ffff | line[0] & 0xffff_ffff;
-    (line[5], line[6]) = (before[5], before[6]);
+    restore(&mut batch.lines[i % BATCH], before);
+}
+
+/// Fills the keys of all packets again after their bytes have changed. The metadata in their lines stays. The packets must share
+/// the other metadata.
+pub(super) fn renew_all(batch: &mut Batch) {
+    if batch.depth == Depth::Port {
+        return;
+    }
+    batch.tell_apart();
+    let (mut before, n) = ([[0; 3]; BATCH], batch.len().min(BATCH));
+    before.iter_mut().zip(&batch.lines[..n]).for_each(|(before, line)| *before = metadata(line));
+    read(batch, batch.depth, batch.words);
+    batch.lines[..n].iter_mut().zip(before).for_each(|(line, before)| restore(line, before));
+    batch.fill_connections();
+}
+
+/// As [`renew_all`], for the packets whose bit is set. What the batch keeps of outer headers and of connections must be in place.
+pub(super) fn renew_some(batch: &mut Batch, which: u64) {
+    if batch.depth == Depth::Port || which == 0 {
+        return;
+    }
+    // Those metadata belong to packets that have left the batch.
+    let own = std::mem::take(&mut batch.own);
+    for i in bits(which) {
+        if batch.depth == Depth::Wide {
+            bits(batch.words).take_while(|word| *word < EXT_WORDS).for_each(|word| batch.exts[word][i] = 0);
+        }
+        renew(batch, i);
+    }
+    if batch.depth == Depth::Wide {
+        batch.outers.fill(&mut batch.exts, batch.words);
+        batch.fill_connections();
+    }
+    batch.own = own;
+}
+
+/// The words of a line that contain metadata.
+#[inline(always)]
+fn metadata(line: &Line) -> [u64; 3] {
+    [line[0], line[5], line[6]]
+}
+
+/// Writes these [metadata] into a line that was filled again.
+#[inline(always)]
+fn restore(line: &mut Line, metadata: [u64; 3]) {
+    line[0] = metadata[0] & !0xffff_ffff | line[0] & 0xffff_ffff;
+    (line[5], line[6]) = (metadata[1], metadata[2]);
 }
 
 /// Checks whether all packets are of the kind of the first one, whose line then serves for all, and fills the TCP flags of each packet.

@@ -14,7 +14,7 @@ use super::push::{Pushes, push_whole};
 use super::recirculate::{
     self, common_recirculation, recirculation_now, recirculation_of_all, recirculations,
 };
-use super::{balance, conntrack, frames, recent};
+use super::{balance, conntrack, extract, frames, recent};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
@@ -203,13 +203,15 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
         }
     }
     engine.groups_free.extend(groups.collected.drain(..).map(|(_, group)| group));
-    let mut tracks = false;
+    let (mut tracks, mut edited) = (false, 0);
     for (to, (from, recirculation, frame)) in groups.again.drain(..).enumerate() {
         recirculation.apply(&mut engine.batch, from, &frame);
         engine.batch.move_key(from, to);
         engine.batch.frames.push(frame);
         tracks |= recirculation.tracks();
+        edited |= u64::from(recirculation.edits) << (to % BATCH);
     }
+    extract::renew_some(&mut engine.batch, edited);
     if tracks {
         recirculate::track(guard, engine);
     }
@@ -267,17 +269,15 @@ fn scatter(
         let group = usize::from(groups.of[i % BATCH]);
         match groups.execution.get(group) {
             Some(&Execution::Send(port)) => engine.send(port, frame),
-            Some(&Execution::RewriteAndSend(port)) => {
-                let program = guard.get(groups.index[group % BATCH]).map(|megaflow| &megaflow.payload);
-                match program.filter(|p| p.rewrite().is_some_and(|rewrite| rewrite.apply(&mut frame))) {
-                    Some(_) => engine.send(port, frame),
-                    None => unfit(groups, guard, engine, i, frame),
-                }
-            }
+            Some(&Execution::RewriteAndSend(port)) => match is_rewritten(guard, groups, group, &mut frame) {
+                true => engine.send(port, frame),
+                false => unfit(groups, guard, engine, i, frame),
+            },
             Some(&Execution::Recirculate(recirculation)) => {
-                match recirculation.tracks() && conntrack::may_be_fragment(&frame) {
-                    false => groups.again.push((i, recirculation, frame)),
-                    true => unfit(groups, guard, engine, i, frame),
+                let is_whole = !recirculation.tracks() || !conntrack::may_be_fragment(&frame);
+                match is_whole && (!recirculation.edits || is_rewritten(guard, groups, group, &mut frame)) {
+                    true => groups.again.push((i, recirculation, frame)),
+                    false => unfit(groups, guard, engine, i, frame),
                 }
             }
             Some(&Execution::Drop(reason)) => dropping.add(engine, i, frame, reason),
@@ -294,6 +294,13 @@ fn scatter(
         }
     }
     dropping.end(engine);
+}
+
+/// Rewrites a frame as its group's program says. Returns false and changes nothing if the rewrite does not fit it.
+#[inline]
+fn is_rewritten(guard: &Megaflows<'_>, groups: &Groups, group: usize, frame: &mut Frame) -> bool {
+    let program = guard.get(groups.index[group % BATCH]).map(|megaflow| &megaflow.payload);
+    program.and_then(Program::rewrite).is_some_and(|rewrite| rewrite.apply(frame))
 }
 
 /// Handles a packet that cannot be executed with its group: its layout does not fit the rewrite, it is a fragment that must be tracked,

@@ -1,14 +1,18 @@
-//! Recirculate: packets whose program only hashes or tracks them and then recirculates stay in the batch. A few words of their keys
-//! change, and they are looked up again at once.
+//! Recirculate: packets whose program only rewrites, hashes or tracks them and then recirculates stay in the batch. A few words of their
+//! keys change, and they are looked up again at once. The keys of rewritten packets are read again.
 
-use super::conntrack;
-use super::megaflows::Megaflows;
+use super::execute::{run_one, run_ops};
+use super::megaflows::{Megaflows, Programs};
+use super::per_packet::RewriteRuns;
+use super::{conntrack, extract};
 use crate::action::hash;
-use crate::batch::{BATCH, recirculate_line};
+use crate::batch::{BATCH, Batch, recirculate_line};
 use crate::engine::Engine;
 use crate::engine::parking::Parking;
-use crate::engine::recirculation::{First, Recirculation};
-use crate::program::Program;
+use crate::packet::Packet;
+use crate::port::{Frame, FrameBatch};
+use crate::program::{Program, Summary};
+use crate::recirculation::{Recirculation, Then};
 use classifier::megaflow::bits;
 use cpu::{Level, Line, Stage};
 
@@ -20,6 +24,31 @@ fn may_go_now(engine: &Engine, hashed: bool) -> bool {
     engine.batch.may_go_again(hashed)
         && engine.later.recirculated.is_empty()
         && !engine.parking.as_deref().is_some_and(waits)
+}
+
+impl Recirculation {
+    /// The recirculation of a program with this summary; `None`: the program does something else.
+    #[inline]
+    pub(super) fn of(summary: Summary) -> Option<Recirculation> {
+        match summary {
+            Summary::Recirculate(recirculation) => Some(recirculation),
+            _ => None,
+        }
+    }
+
+    /// Recirculates packet `i` of the batch. What concerns all packets together is not included: rewriting and tracking.
+    #[inline]
+    pub(super) fn apply(self, batch: &mut Batch, i: usize, frame: &Frame) {
+        let hashed = match self.then {
+            Then::Hash { symmetric, basis } => {
+                // The key of a packet that was rewritten may not have been read again yet.
+                let key = batch.key_to_ports(Some(i as u8)).filter(|_| !self.edits);
+                Some(hash::of_frame(frame, &batch.common, key, symmetric, basis))
+            }
+            Then::Nothing | Then::Track => None,
+        };
+        batch.again(i, self.id, hashed);
+    }
 }
 
 /// The recirculation of a program, if its packets may be looked up again at once. If it [tracks](Recirculation::tracks), fragments must
@@ -69,8 +98,54 @@ fn may_track(engine: &Engine, tracks: bool) -> bool {
     !tracks || conntrack::are_whole(&engine.batch)
 }
 
+/// Rewrites the packets of the batch as their programs say, and reads their keys again. Returns false if the batch is empty now: some
+/// packet did not have the expected layout, and each packet has gone through the operations alone.
+fn edit(engine: &mut Engine, programs: &Programs<'_>) -> bool {
+    let mut frames = std::mem::take(&mut engine.batch.frames);
+    let unfit = cpu::stage(RewriteRuns { programs, frames: &mut frames });
+    if unfit != 0 {
+        one_by_one(engine, programs, unfit, &mut frames);
+    }
+    engine.batch.frames = frames;
+    if unfit == 0 {
+        extract::renew_all(&mut engine.batch);
+    }
+    unfit == 0
+}
+
+/// Executes the programs on each packet alone. The bit set marks packets that their rewrite did not fit; it is done for the others.
+#[cold]
+fn one_by_one(engine: &mut Engine, programs: &Programs<'_>, unfit: u64, frames: &mut FrameBatch) {
+    for (i, (frame, program)) in frames.drain(..).zip(programs).enumerate() {
+        let ops = program.map_or(&[][..], |program| &program.ops);
+        match program.and_then(Program::rewrite).filter(|_| unfit >> i & 1 == 0) {
+            Some(rewrite) => {
+                // The key of the packet was read before it was rewritten.
+                let mut group = engine.list();
+                group.push(Packet { number: None, ..engine.batch.packet(i, frame) });
+                run_ops(engine, &ops[1 + usize::from(rewrite.ops)..], &mut group);
+                engine.give_back(group);
+            }
+            None => run_one(engine, ops, i, frame),
+        }
+    }
+}
+
+/// The programs of the packets of the batch.
+fn programs_of<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Programs<'g> {
+    let (mut programs, records) = ([None; BATCH], guard.records());
+    let found = &batch.found[..batch.len().min(BATCH)];
+    for (&index, program) in found.iter().zip(&mut programs) {
+        *program = records.get(index).map(|megaflow| &megaflow.payload);
+    }
+    programs
+}
+
 /// Recirculates all packets of the batch, which have the same program ([`recirculation_of_all`]).
 pub(super) fn all_by_program(engine: &mut Engine, recirculation: Recirculation, program: &Program) {
+    if recirculation.edits && !edit(engine, &[Some(program); BATCH]) {
+        return;
+    }
     if let Some(action) = program.track().filter(|_| recirculation.tracks()) {
         conntrack::track_batch(engine, action);
     }
@@ -79,26 +154,29 @@ pub(super) fn all_by_program(engine: &mut Engine, recirculation: Recirculation, 
 
 /// Recirculates all packets of the batch, whose programs have the same recirculation ([`common_recirculation`]).
 pub(super) fn all_same(guard: &Megaflows<'_>, engine: &mut Engine, recirculation: Recirculation) {
+    if recirculation.edits && !edit(engine, &programs_of(guard, &engine.batch)) {
+        return;
+    }
     if recirculation.tracks() {
         track(guard, engine);
     }
     finish(engine, recirculation);
 }
 
-/// Recirculates all packets of the batch after they were tracked, if that was necessary.
+/// Recirculates all packets of the batch after they were rewritten and tracked, as far as that was necessary.
 fn finish(engine: &mut Engine, recirculation: Recirculation) {
     let batch = &mut engine.batch;
     let (mut left, keys) = (batch.all(), batch.keys().min(BATCH));
-    match recirculation.first {
-        First::Nothing | First::Track => {
+    match recirculation.then {
+        Then::Nothing | Then::Track => {
             return batch.lines[..keys]
                 .iter_mut()
                 .for_each(|line| recirculate_line(line, recirculation.id, None));
         }
-        First::Hash { symmetric: false, basis } if !batch.alike => {
+        Then::Hash { symmetric: false, basis } if !batch.alike => {
             left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: recirculation.id, basis });
         }
-        First::Hash { .. } => {}
+        Then::Hash { .. } => {}
     }
     let frames = std::mem::take(&mut batch.frames);
     bits(left).for_each(|i| recirculation.apply(batch, i, &frames[i]));
@@ -107,7 +185,11 @@ fn finish(engine: &mut Engine, recirculation: Recirculation) {
 
 /// Recirculates each packet as its program says.
 pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &[Option<Recirculation>; BATCH]) {
-    if all.iter().flatten().any(|recirculation| recirculation.tracks()) {
+    let any = |is: fn(&Recirculation) -> bool| all.iter().flatten().any(is);
+    if any(|recirculation| recirculation.edits) && !edit(engine, &programs_of(guard, &engine.batch)) {
+        return;
+    }
+    if any(|recirculation| recirculation.tracks()) {
         track(guard, engine);
     }
     let batch = &mut engine.batch;

@@ -78,7 +78,12 @@ impl Program {
             shared.share(rewrite);
             *first = Arc::clone(rewrite);
         }
-        if matches!(self.summary, Summary::Send { does: 1.., .. } | Summary::TrackAndRecirculate(_)) {
+        let has_number = match self.summary {
+            Summary::Send { does, .. } => does != 0,
+            Summary::Recirculate(recirculation) => recirculation.edits || recirculation.tracks(),
+            _ => false,
+        };
+        if has_number {
             self.number = shared.number(&self.ops);
         }
     }
