@@ -1,7 +1,7 @@
 //! Compares packets that are tracked in their batch with the same packets tracked one by one.
 
 use crate::tests::{Rule, Setup, out, tcp};
-use dpif::{Ct, CtNat, DpAction, EthKey, Masked, SetField};
+use dpif::{Ct, CtNat, DpAction, EthKey, Ipv4Key, Masked, SetField};
 use flow::compose::compose;
 use flow::flow::ct_state::{ESTABLISHED, INVALID, REPLY_DIR};
 use flow::{Flow, Mac, VLAN_CFI, Vlan};
@@ -23,6 +23,11 @@ fn set_dst() -> DpAction {
     DpAction::Set(SetField::Eth(Masked::new(key(Mac([6; 6])), key(Mac([255; 6])))))
 }
 
+fn set_nw_dst() -> DpAction {
+    let key = |dst| Ipv4Key { dst, ..Ipv4Key::default() };
+    DpAction::Set(SetField::Ipv4(Masked::new(key(3), key(u32::MAX))))
+}
+
 fn nat(snat: Option<bool>) -> Ct {
     let address = std::net::IpAddr::from([0, 0, 0, 200]);
     let addresses = snat.map(|_| (address, address));
@@ -37,6 +42,9 @@ fn first(kind: (u16, u8), port: u32, low: u16) -> Rule {
     let actions = match (port, low) {
         (1, 0) => again(Ct { mark: Some((5, u32::MAX)), ..commit }),
         (1, 1) => again(nat(Some(true))),
+        (1, 2) if kind.0 == 0x0800 => {
+            [vec![set_dst(), set_nw_dst()], again(Ct { zone: ZONE, ..Ct::default() })].concat()
+        }
         (1, 2) => [vec![set_dst()], again(Ct { zone: ZONE, ..Ct::default() })].concat(),
         (1, _) => vec![ct(commit), out(2)],
         (_, 0) => again(nat(Some(false))),
@@ -53,6 +61,9 @@ fn second(port: u32, state: u8, mark: u32) -> Rule {
     let other = |commit| Ct { zone: 8, commit, label: Some(([0, LABEL], [0, u64::MAX])), ..Ct::default() };
     let actions = match state {
         state if state & INVALID != 0 => vec![out(4)],
+        state if state & ESTABLISHED != 0 && port == 1 && mark == 5 => {
+            vec![set_dst(), set_nw_dst(), ct(other(true)), DpAction::Recirc(2)]
+        }
         state if state & ESTABLISHED != 0 && port == 1 => {
             vec![set_dst(), ct(other(true)), DpAction::Recirc(2)]
         }

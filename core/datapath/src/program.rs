@@ -6,7 +6,7 @@
 use crate::recirculation::{Recirculation, Then};
 use crate::rewrite::Rewrite;
 use conntrack::{Action as Track, Helper, Nat, Side};
-use dpif::{Ct, CtNat, DpAction, DropReason, HashAlg, SetField, Userspace};
+use dpif::{Ct, CtNat, DpAction, DropReason, HashAlg, Masked, SetField, Userspace};
 use flow::Mac;
 use std::sync::Arc;
 use tunnel::{FastPut, Template};
@@ -44,19 +44,22 @@ pub struct Program {
 pub const METERS: u8 = 1;
 /// The program begins with a rewrite, or has one after its meters.
 pub const REWRITES: u8 = 2;
-/// The program sends copies, or rewrites more than once.
+/// The program sends copies, rewrites more than once, or selects a QoS queue.
 pub const COPIES: u8 = 4;
 /// It tracks packets, behind its meters and before anything else.
 pub const TRACKS: u8 = 8;
+/// It samples packets before anything else.
+pub const SAMPLES: u8 = 16;
 
 /// Summary of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Summary {
-    /// Passes meters, then tracks packets, then rewrites them and sends copies in any order, and last sends by a port.
+    /// Samples packets, passes meters, then tracks packets, then rewrites them and sends copies in any order, and last sends by a
+    /// port.
     Send {
         /// The port.
         port: u32,
-        /// What else it does: some of [`METERS`], [`TRACKS`], [`REWRITES`], [`COPIES`].
+        /// What else it does: some of [`SAMPLES`], [`METERS`], [`TRACKS`], [`REWRITES`], [`COPIES`].
         does: u8,
     },
     /// Rewrites packets or not, adds a tunnel's header, then sends.
@@ -68,7 +71,7 @@ pub enum Summary {
     },
     /// Sends by the link of this bond that has the packet's bucket.
     Balance(u32),
-    /// Rewrites, hashes or tracks packets or not, then recirculates them.
+    /// Samples, rewrites, hashes or tracks packets or not, then recirculates them.
     Recirculate(Recirculation),
     /// Continues with one of two programs, by the length of the packet.
     ByLength,
@@ -224,9 +227,9 @@ impl Op {
         matches!(self, Op::Ct(_) | Op::Recirc(_) | Op::Clone(_) | Op::Sample(..) | Op::CheckLen(..))
     }
 
-    /// Returns whether the connection tracking metadata of the packet matter to this operation, or to the control half or a later pass
-    /// that it leads to. What is traced of a dropped packet contains them, too.
-    fn reads_connection(&self) -> bool {
+    /// Returns whether the mark or the connection tracking metadata of the packet matter to this operation, or to the control half or a
+    /// later pass that it leads to. What is traced of a dropped packet contains them, too.
+    fn reads_metadata(&self) -> bool {
         match self {
             Op::Set(_)
             | Op::Rewrite(_)
@@ -235,7 +238,7 @@ impl Op {
             | Op::Balance(_)
             | Op::CtClear => false,
             Op::Hash { .. } | Op::Meter(_) | Op::Trunc(_) | Op::NotePadding => false,
-            Op::Clone(inner) | Op::Sample(_, inner) => inner.ops.iter().any(Op::reads_connection),
+            Op::Clone(inner) | Op::Sample(_, inner) => inner.ops.iter().any(Op::reads_metadata),
             op => !op.is_edit(),
         }
     }
@@ -276,7 +279,7 @@ impl Program {
         };
         let before = match summary {
             Summary::Recirculate(recirculation) if recirculation.tracks() => ops.len() - 2,
-            _ => meters(&ops).count(),
+            _ => samples(&ops) + meters(&ops).count(),
         };
         let track = if matches!(ops.get(before), Some(Op::Ct(_))) { before } else { ops.len() };
         Program { ops, summary, rewrite, header, track, number: 0, ufid: Ufid::default() }
@@ -297,6 +300,17 @@ impl Program {
     /// needs.
     pub(crate) fn hashes(&self) -> bool {
         self.ops.iter().any(|op| matches!(op, Op::Hash { .. } | Op::Balance(_)))
+    }
+
+    /// What it samples first.
+    #[inline]
+    pub(crate) fn samples(&self) -> &[Op] {
+        &self.ops[..samples(&self.ops)]
+    }
+
+    /// The operations behind what it samples first.
+    pub(crate) fn behind_samples(&self) -> &[Op] {
+        &self.ops[samples(&self.ops)..]
     }
 
     /// The meters at the beginning of the program.
@@ -353,26 +367,31 @@ impl Program {
     }
 }
 
-/// The meters at the beginning of a list.
+/// How many operations at the beginning of a list sample packets that continue.
+fn samples(ops: &[Op]) -> usize {
+    let sampling = ops.iter().take_while(|op| matches!(op, Op::Sample(..))).count();
+    sampling.min(ops.len().saturating_sub(1))
+}
+
+/// The meters at the beginning of a list, or behind what samples.
 fn meters(ops: &[Op]) -> impl Iterator<Item = u32> {
-    ops.iter().map_while(|op| match op {
+    ops[samples(ops)..].iter().map_while(|op| match op {
         &Op::Meter(id) => Some(id),
         _ => None,
     })
 }
 
-/// How many operations a list begins with that are meters, or track packets behind them.
+/// How many operations a list begins with that sample packets, are meters, or track packets behind them.
 pub(crate) fn before_edits(ops: &[Op]) -> usize {
-    let meters = meters(ops).count();
-    meters + usize::from(matches!(ops.get(meters), Some(Op::Ct(_))))
+    let before = samples(ops) + meters(ops).count();
+    before + usize::from(matches!(ops.get(before), Some(Op::Ct(_))))
 }
 
 /// What a list amounts to that does no more than [sending](Summary::Send).
 fn sends(ops: &[Op]) -> Option<Summary> {
-    let (mut rest, mut does) = (&ops[meters(ops).count()..], 0);
-    if rest.len() != ops.len() {
-        does |= METERS;
-    }
+    let (samples, meters) = (samples(ops), meters(ops).count());
+    let mut rest = &ops[samples + meters..];
+    let mut does = if samples != 0 { SAMPLES } else { 0 } | if meters != 0 { METERS } else { 0 };
     if let [Op::Ct(_), after @ ..] = rest {
         rest = after;
         does |= TRACKS;
@@ -384,7 +403,7 @@ fn sends(ops: &[Op]) -> Option<Summary> {
     loop {
         rest = match rest {
             &[Op::Output(port)] => return Some(Summary::Send { port, does }),
-            [Op::Output(_), after @ ..] => after,
+            [Op::Output(_) | Op::Set(SetField::Priority(Masked { mask: u32::MAX, .. })), after @ ..] => after,
             [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
             _ => return None,
         };
@@ -394,9 +413,14 @@ fn sends(ops: &[Op]) -> Option<Summary> {
 
 /// What a list amounts to that does no more before it [recirculates](Summary::Recirculate).
 fn recirculates(ops: &[Op]) -> Option<Summary> {
-    let (rest, edits) = match ops {
+    let samples = samples(ops);
+    let (rest, edits) = match &ops[samples..] {
         [Op::Rewrite(rewrite), after @ ..] => (after.get(usize::from(rewrite.ops)..)?, true),
         ops => (ops, false),
+    };
+    let (rest, forgets) = match rest {
+        [Op::ForgetConnection, after @ ..] => (after, true),
+        rest => (rest, false),
     };
     let (then, id) = match rest {
         &[Op::Recirc(id)] => (Then::Nothing, id),
@@ -404,7 +428,7 @@ fn recirculates(ops: &[Op]) -> Option<Summary> {
         &[Op::Ct(_), Op::Recirc(id)] => (Then::Track, id),
         _ => return None,
     };
-    Some(Summary::Recirculate(Recirculation { id, edits, then }))
+    Some(Summary::Recirculate(Recirculation { id, samples: samples != 0, edits, forgets, then }))
 }
 
 /// What a list amounts to that [adds a tunnel's header and sends](Summary::PushAndSend).
@@ -460,7 +484,7 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
             ops.extend(inner.ops);
         }
     }
-    remove_clears(&mut ops);
+    remove_unread(&mut ops);
     compare_first(&mut ops);
     if nesting == 0 && needs_padding(&ops, false) {
         ops.insert(0, Op::NotePadding);
@@ -497,20 +521,20 @@ fn compare_first(ops: &mut Vec<Op>) {
             at += 1;
             at <= tracks || !matches!(op, Op::ForgetConnection)
         });
-        remove_clears(&mut all);
+        remove_unread(&mut all);
         Program::new(all)
     };
     *ops = vec![Op::CheckLen(max, side(longer), side(rest))];
 }
 
-/// Removes every `ct_clear` that no later operation depends on. Packets that are only rewritten and sent then stay in their batch, because
-/// nothing needs their connection tracking metadata.
-fn remove_clears(ops: &mut Vec<Op>) {
-    let needed = ops.iter().rposition(Op::reads_connection).map_or(0, |last| last + 1);
+/// Removes every `ct_clear` and every packet mark that no later operation depends on. Packets that are only rewritten and sent then stay
+/// in their batch, because nothing needs this metadata.
+fn remove_unread(ops: &mut Vec<Op>) {
+    let needed = ops.iter().rposition(Op::reads_metadata).map_or(0, |last| last + 1);
     let mut at = 0;
     ops.retain(|op| {
         at += 1;
-        at <= needed || !matches!(op, Op::CtClear)
+        at <= needed || !matches!(op, Op::CtClear | Op::Set(SetField::Mark(_)))
     });
 }
 

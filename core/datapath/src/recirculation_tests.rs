@@ -93,7 +93,15 @@ fn kinds() -> Vec<Vec<DpAction>> {
         vec![set_dst(), HASH, AGAIN],
         vec![DpAction::PushVlan { tpid: 0x8100, tci: 0x1007 }, DpAction::Recirc(2)],
         vec![set_dst(), DpAction::Recirc(4)],
+        vec![sample(4), set_dst(), HASH, AGAIN],
+        vec![sample(3), sample(2), set_dst(), out(4)],
+        vec![sample(3), DpAction::Recirc(2)],
     ]
+}
+
+/// Samples every packet.
+fn sample(port: u32) -> DpAction {
+    DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: vec![out(port)] }))
 }
 
 /// Matches `dp_hash`, or recirculates again; one of the ways rewrites.
@@ -139,19 +147,26 @@ fn expected(packets: &[(usize, Vec<u8>)]) -> [Vec<Vec<u8>>; 4] {
         let odd = |symmetric, basis| hash(bytes, &Meta::received(1), None, symmetric, basis) & 1 == 1;
         let one_way = if odd(false, 7) { 2 } else { 1 };
         let mut sent = bytes.clone();
+        let samples: &[usize] = match kind {
+            9 => &[4],
+            10 => &[3, 2],
+            11 => &[3],
+            _ => &[],
+        };
+        samples.iter().for_each(|port| ports[port - 1].push(bytes.clone()));
         match kind {
-            6 | 8 => sent[..6].copy_from_slice(&NEW.0),
+            6 | 8..=10 => sent[..6].copy_from_slice(&NEW.0),
             7 => drop(sent.splice(12..12, [0x81, 0x00, 0x00, 0x07])),
             _ => {}
         }
         let port = match kind {
-            0 | 4 | 6 => one_way,
+            0 | 4 | 6 | 9 => one_way,
             1 if odd(true, 3) => {
                 sent[..6].copy_from_slice(&NEW.0);
                 3
             }
-            1 | 2 | 7 => 2,
-            3 | 8 => 4,
+            1 | 2 | 7 | 11 => 2,
+            3 | 8 | 10 => 4,
             _ => {
                 ports[3].push(bytes.clone());
                 one_way
@@ -182,7 +197,7 @@ proptest! {
     #[test]
     fn passes_follow_each_other_in_order(
         validate: bool,
-        batches in prop::collection::vec((prop::collection::vec(0..9usize, 1..4), 0..3u8, 1..130usize), 1..6),
+        batches in prop::collection::vec((prop::collection::vec(0..12usize, 1..4), 0..3u8, 1..130usize), 1..6),
         seed in any::<u32>(),
     ) {
         let mut setup = Setup::new(rules_by_kind());
@@ -202,7 +217,7 @@ proptest! {
             for (port, expected) in expected(&packets).iter().enumerate() {
                 let sent = setup.tx[port].take();
                 prop_assert_eq!(sent.len(), expected.len());
-                for (kind, dl_type) in (0..9).flat_map(|kind| [(kind, 0x08), (kind, 0x86)]) {
+                for (kind, dl_type) in (0..12).flat_map(|kind| [(kind, 0x08), (kind, 0x86)]) {
                     let of_kind = |packets| of_kind(packets, kind, dl_type);
                     prop_assert_eq!(of_kind(&sent), of_kind(expected), "kind {} by {}", kind, port);
                 }

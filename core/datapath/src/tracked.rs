@@ -5,7 +5,7 @@
 use crate::packet::{Meta, Rare};
 use classifier::megaflow::convert::{CT_LABEL_AT, CT_SIX_AT, CT_TUPLE_AT};
 use classifier::megaflow::{Column, Words};
-use conntrack::{Metadata, Tuple};
+use conntrack::{Known, Metadata, Tuple};
 use cpu::Line;
 
 /// The words of a key after its line that contain connection tracking metadata.
@@ -42,6 +42,11 @@ impl Tracked {
 
     fn known(&self) -> &[Metadata] {
         &self.known[..self.len]
+    }
+
+    /// Forgets the connections that were found, so that the next `ct` looks them up.
+    pub(crate) fn forget_connections(&mut self) {
+        self.known[..self.len].iter_mut().for_each(|known| known.known = Known::default());
     }
 
     /// Moves the metadata of packet `from` to place `to`.

@@ -4,7 +4,7 @@
 //! the packets of a batch become [`Packet`]s only at the first operation that needs them.
 
 use super::meter::Metered;
-use super::{balance, execute, meter, tunnel};
+use super::{balance, execute, meter, sample, tunnel};
 use crate::action::hash;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
@@ -129,6 +129,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             }
             &Op::TunnelPop(port) if last && tunnel::pop_frames(engine, port, group) => return,
             &Op::Output(port) => group.frames.iter().for_each(|frame| engine.send_copy(frame, port)),
+            &Op::Sample(share, ref inner) if !last => sample::group(engine, share, inner, group),
             &Op::Meter(id) => {
                 if let Metered::NeedsPackets = meter::run_frames(engine, id, group) {
                     break;

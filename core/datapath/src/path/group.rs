@@ -203,15 +203,18 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
         }
     }
     engine.groups_free.extend(groups.collected.drain(..).map(|(_, group)| group));
-    let (mut tracks, mut edited) = (false, 0);
+    let (mut tracks, mut forgets, mut edited) = (false, false, 0);
     for (to, (from, recirculation, frame)) in groups.again.drain(..).enumerate() {
         recirculation.apply(&mut engine.batch, from, &frame);
         engine.batch.move_key(from, to);
         engine.batch.frames.push(frame);
-        tracks |= recirculation.tracks();
+        (tracks, forgets) = (tracks | recirculation.tracks(), forgets | recirculation.forgets);
         edited |= u64::from(recirculation.edits) << (to % BATCH);
     }
     extract::renew_some(&mut engine.batch, edited);
+    if forgets {
+        engine.batch.tracked.forget_connections();
+    }
     if tracks {
         recirculate::track(guard, engine);
     }
@@ -237,7 +240,8 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
                 // The megaflow was found under this guard, so it still exists unless it was removed since; in
                 // that case the packet is a miss.
                 let Some(megaflow) = guard.get(index) else { continue };
-                let execution = match recirculation_now(engine, &megaflow.payload) {
+                let now = recirculation_now(engine, &megaflow.payload);
+                let execution = match now.filter(|recirculation| !recirculation.samples) {
                     Some(recirculation) => Execution::Recirculate(recirculation),
                     None => Execution::of(&megaflow.payload, groups.collected.len(), plain),
                 };

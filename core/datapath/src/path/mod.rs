@@ -26,6 +26,7 @@ mod push;
 pub mod receive;
 pub mod recent;
 mod recirculate;
+mod sample;
 pub(crate) mod shadow;
 pub(crate) mod slow_path;
 pub(crate) mod small_batch;

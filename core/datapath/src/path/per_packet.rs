@@ -1,4 +1,4 @@
-//! Packet by packet: programs that only meter, track, rewrite, copy and send are executed for each packet in the order of the batch.
+//! Packet by packet: programs that only sample, meter, track, rewrite, copy and send are executed for each packet in the order of the batch.
 //!
 //! Packets are not grouped by megaflow: each meter is charged once for all packets, frames are tracked and rewritten in place, and a
 //! batch whose packets are all sent by one port is passed on as it is.
@@ -6,13 +6,14 @@
 use super::dropping::Dropping;
 use super::execute::{longest, run_one};
 use super::megaflows::{Megaflows, Programs};
-use super::{conntrack, meter};
+use super::{conntrack, meter, sample, transmit};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};
-use crate::program::{COPIES, METERS, Op, Program, REWRITES, Summary, TRACKS};
+use crate::program::{COPIES, METERS, Op, Program, REWRITES, SAMPLES, Summary, TRACKS};
 use crate::rewrite::Rewrite;
 use cpu::{Level, Stage};
+use dpif::SetField;
 
 /// Maximum number of meters of a batch. Batches with more are grouped by megaflow.
 const MOST: usize = 4;
@@ -139,6 +140,9 @@ impl<'g> PerPacket<'g> {
     /// Executes the programs. The packets must have passed their meters.
     #[inline(always)]
     pub(super) fn send(&self, engine: &mut Engine) {
+        if self.does & SAMPLES != 0 {
+            sample::batch(engine, &self.programs);
+        }
         if self.does & TRACKS != 0 {
             match self.alike.and_then(Program::track) {
                 Some(action) => conntrack::track_batch(engine, action),
@@ -203,7 +207,8 @@ impl<'g> PerPacket<'g> {
 /// Returns whether programs with these operations can be executed packet by packet on the batch.
 #[inline]
 fn fits(batch: &Batch, does: u8) -> bool {
-    batch.is_plain() && (does & TRACKS == 0 || (batch.own.is_empty() && conntrack::are_whole(batch)))
+    let shares = does & (TRACKS | SAMPLES) == 0 || batch.own.is_empty();
+    batch.is_plain() && shares && (does & TRACKS == 0 || conntrack::are_whole(batch))
 }
 
 /// Charges of different meters.
@@ -290,7 +295,7 @@ fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
                 }
                 rest
             }
-            _ => return frames.drain(..).enumerate().for_each(|(i, frame)| run_one(engine, ops, i, frame)),
+            _ => return frames.drain(..).enumerate().for_each(|(i, frame)| finish(engine, ops, i, frame)),
         };
     }
 }
@@ -316,6 +321,12 @@ pub(super) fn finish(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
             [Op::Output(port), rest @ ..] => {
                 engine.send_copy(&frame, *port);
                 rest
+            }
+            [Op::Set(SetField::Priority(queue)), Op::Output(port)] if queue.mask == u32::MAX => {
+                return match queue.value {
+                    0 => engine.send(*port, frame),
+                    queue => transmit::send_queued(engine, *port, queue, frame),
+                };
             }
             _ => return run_one(engine, ops, i, frame),
         };

@@ -4,7 +4,7 @@
 use super::execute::{run_one, run_ops};
 use super::megaflows::{Megaflows, Programs};
 use super::per_packet::RewriteRuns;
-use super::{conntrack, extract};
+use super::{conntrack, extract, sample};
 use crate::action::hash;
 use crate::batch::{BATCH, Batch, recirculate_line};
 use crate::engine::Engine;
@@ -98,16 +98,18 @@ fn may_track(engine: &Engine, tracks: bool) -> bool {
     !tracks || conntrack::are_whole(&engine.batch)
 }
 
-/// Rewrites the packets of the batch as their programs say, and reads their keys again. Returns false if the batch is empty now: some
-/// packet did not have the expected layout, and each packet has gone through the operations alone.
+/// Samples and rewrites the packets of the batch as their programs say, and reads their keys again. Returns false if the batch is empty
+/// now: some packet did not have the expected layout, and each packet has gone through the operations alone.
 fn edit(engine: &mut Engine, programs: &Programs<'_>) -> bool {
+    sample::batch(engine, programs);
     let mut frames = std::mem::take(&mut engine.batch.frames);
     let unfit = cpu::stage(RewriteRuns { programs, frames: &mut frames });
     if unfit != 0 {
         one_by_one(engine, programs, unfit, &mut frames);
     }
     engine.batch.frames = frames;
-    if unfit == 0 {
+    let rewritten = programs.iter().flatten().any(|program| program.rewrite().is_some());
+    if unfit == 0 && rewritten {
         extract::renew_all(&mut engine.batch);
     }
     unfit == 0
@@ -117,7 +119,7 @@ fn edit(engine: &mut Engine, programs: &Programs<'_>) -> bool {
 #[cold]
 fn one_by_one(engine: &mut Engine, programs: &Programs<'_>, unfit: u64, frames: &mut FrameBatch) {
     for (i, (frame, program)) in frames.drain(..).zip(programs).enumerate() {
-        let ops = program.map_or(&[][..], |program| &program.ops);
+        let ops = program.map_or(&[][..], Program::behind_samples);
         match program.and_then(Program::rewrite).filter(|_| unfit >> i & 1 == 0) {
             Some(rewrite) => {
                 // The key of the packet was read before it was rewritten.
@@ -143,8 +145,11 @@ fn programs_of<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Programs<'g> {
 
 /// Recirculates all packets of the batch, which have the same program ([`recirculation_of_all`]).
 pub(super) fn all_by_program(engine: &mut Engine, recirculation: Recirculation, program: &Program) {
-    if recirculation.edits && !edit(engine, &[Some(program); BATCH]) {
+    if recirculation.begins() && !edit(engine, &[Some(program); BATCH]) {
         return;
+    }
+    if recirculation.forgets {
+        engine.batch.tracked.forget_connections();
     }
     if let Some(action) = program.track().filter(|_| recirculation.tracks()) {
         conntrack::track_batch(engine, action);
@@ -154,8 +159,11 @@ pub(super) fn all_by_program(engine: &mut Engine, recirculation: Recirculation, 
 
 /// Recirculates all packets of the batch, whose programs have the same recirculation ([`common_recirculation`]).
 pub(super) fn all_same(guard: &Megaflows<'_>, engine: &mut Engine, recirculation: Recirculation) {
-    if recirculation.edits && !edit(engine, &programs_of(guard, &engine.batch)) {
+    if recirculation.begins() && !edit(engine, &programs_of(guard, &engine.batch)) {
         return;
+    }
+    if recirculation.forgets {
+        engine.batch.tracked.forget_connections();
     }
     if recirculation.tracks() {
         track(guard, engine);
@@ -186,8 +194,11 @@ fn finish(engine: &mut Engine, recirculation: Recirculation) {
 /// Recirculates each packet as its program says.
 pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &[Option<Recirculation>; BATCH]) {
     let any = |is: fn(&Recirculation) -> bool| all.iter().flatten().any(is);
-    if any(|recirculation| recirculation.edits) && !edit(engine, &programs_of(guard, &engine.batch)) {
+    if any(|recirculation| recirculation.begins()) && !edit(engine, &programs_of(guard, &engine.batch)) {
         return;
+    }
+    if any(|recirculation| recirculation.forgets) {
+        engine.batch.tracked.forget_connections();
     }
     if any(|recirculation| recirculation.tracks()) {
         track(guard, engine);

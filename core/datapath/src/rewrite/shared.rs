@@ -80,7 +80,7 @@ impl Program {
         }
         let has_number = match self.summary {
             Summary::Send { does, .. } => does != 0,
-            Summary::Recirculate(recirculation) => recirculation.edits || recirculation.tracks(),
+            Summary::Recirculate(recirculation) => recirculation.begins() || recirculation.tracks(),
             _ => false,
         };
         if has_number {

@@ -1,0 +1,62 @@
+//! Sample: copies of some packets go through a program of their own, in front of the operations for all packets.
+
+use super::execute;
+use super::megaflows::Programs;
+use crate::batch::BATCH;
+use crate::engine::Engine;
+use crate::engine::groups::Group;
+use crate::last_drop::DropPort;
+use crate::packet::Packet;
+use crate::program::{Op, Program};
+use crate::tally::Event;
+use dpif::DropReason;
+
+/// Returns whether a packet is sampled. `share`: of how many packets in 1/2^32; the maximum means all.
+#[inline]
+pub(super) fn is_chosen(engine: &mut Engine, share: u32) -> bool {
+    share == u32::MAX || engine.random.u32(..) < share
+}
+
+/// Samples the packets of the batch, which must share their metadata.
+pub(super) fn batch(engine: &mut Engine, programs: &Programs<'_>) {
+    for i in 0..engine.batch.len().min(BATCH) {
+        for op in programs[i].map_or(&[][..], |program| program.samples()) {
+            if let Op::Sample(share, inner) = op
+                && is_chosen(engine, *share)
+            {
+                let copy = engine.pool.copy_of(&engine.batch.frames[i]);
+                let packet =
+                    copy.map(|frame| Packet { number: Some(i as u8), ..engine.batch.packet(i, frame) });
+                run(engine, inner, packet);
+            }
+        }
+    }
+}
+
+/// Samples the packets of a group.
+pub(super) fn group(engine: &mut Engine, share: u32, inner: &Program, group: &Group) {
+    for (i, frame) in group.frames.iter().enumerate() {
+        if is_chosen(engine, share) {
+            let copy = engine.pool.copy_of(frame);
+            let packet = copy.map(|frame| {
+                let meta = group.own.get(i).unwrap_or(&engine.batch.common).clone();
+                Packet { number: group.numbers.get(i).copied(), ..Packet::new(frame, meta) }
+            });
+            run(engine, inner, packet);
+        }
+    }
+}
+
+/// Executes the program on a copy, if there was a buffer for it.
+fn run(engine: &mut Engine, inner: &Program, copy: Option<Packet>) {
+    engine.tally.add(Event::Created, 1);
+    let Some(packet) = copy else {
+        let in_port = engine.batch.common.in_port;
+        engine.tally.drop(DropReason::NoBuffer, 1);
+        return engine.drops.ports.count(DropPort::In(in_port), DropReason::NoBuffer, 1);
+    };
+    let mut side = engine.list();
+    side.push(packet);
+    execute::run(engine, inner, &mut side);
+    engine.give_back(side);
+}
