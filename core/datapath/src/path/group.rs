@@ -4,7 +4,7 @@
 //! file `per_packet`), and no groups are made. Otherwise each frame is rewritten and added directly to its output
 //! burst; only packets of longer programs are collected in groups.
 //!
-//! Packets that are recirculated with an unchanged header stay in the batch (see the file `recirculate`).
+//! Packets that are recirculated stay in the batch (see the file `recirculate`).
 
 use super::dropping::Dropping;
 use super::execute::run_one;

@@ -1,7 +1,7 @@
 //! The path of a batch, in the order of its stages:
 //! `receive → extract → recent → cache → classify → group → execute → upcall → transmit`.
 //!
-//! Packets that are recirculated with an unchanged key go from `group` back to `recent`.
+//! Packets that are recirculated go from `group` back to `recent`, with a key that is changed or read again.
 
 pub(crate) mod answers;
 mod balance;
