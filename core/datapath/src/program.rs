@@ -422,10 +422,10 @@ fn recirculates(ops: &[Op]) -> Option<Summary> {
         [Op::ForgetConnection, after @ ..] => (after, true),
         rest => (rest, false),
     };
-    let (then, id) = match rest {
-        &[Op::Recirc(id)] => (Then::Nothing, id),
-        &[Op::Hash { symmetric, basis }, Op::Recirc(id)] => (Then::Hash { symmetric, basis }, id),
-        &[Op::Ct(_), Op::Recirc(id)] => (Then::Track, id),
+    let (then, id) = match *rest {
+        [Op::Recirc(id)] => (Then::Nothing, id),
+        [Op::Hash { symmetric, basis }, Op::Recirc(id)] => (Then::Hash { symmetric, basis }, id),
+        [Op::Ct(_), Op::Recirc(id)] => (Then::Track, id),
         _ => return None,
     };
     Some(Summary::Recirculate(Recirculation { id, samples: samples != 0, edits, forgets, then }))

@@ -2,7 +2,6 @@
 
 use super::execute;
 use super::megaflows::Programs;
-use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::last_drop::DropPort;
@@ -19,8 +18,9 @@ pub(super) fn is_chosen(engine: &mut Engine, share: u32) -> bool {
 
 /// Samples the packets of the batch, which must share their metadata.
 pub(super) fn batch(engine: &mut Engine, programs: &Programs<'_>) {
-    for i in 0..engine.batch.len().min(BATCH) {
-        for op in programs[i].map_or(&[][..], |program| program.samples()) {
+    let programs = programs.iter().enumerate().take(engine.batch.len());
+    for (i, program) in programs {
+        for op in program.map_or(&[][..], Program::samples) {
             if let Op::Sample(share, inner) = op
                 && is_chosen(engine, *share)
             {
