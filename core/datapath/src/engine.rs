@@ -216,6 +216,12 @@ impl Engine {
         Some(port)
     }
 
+    /// Returns whether a packet is sampled. `share`: of how many packets in 1/2^32; the maximum means all.
+    #[inline]
+    pub(crate) fn samples(&mut self, share: u32) -> bool {
+        share == u32::MAX || self.random.u32(..) < share
+    }
+
     /// Drops a packet: counts the reason and records the packet.
     pub(crate) fn drop_packet(&mut self, packet: Packet, reason: DropReason) {
         self.tally.drop(reason, 1);

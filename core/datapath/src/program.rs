@@ -636,8 +636,8 @@ mod tests {
     #[test]
     fn lengths_are_compared_first() {
         let meter = DpAction::Meter(3);
-        let two = DpAction::Output(PortNo(2));
-        let program = Program::compile(&[meter.clone(), DpAction::CtClear, check(&[OUT], &[two.clone()])]);
+        const TWO: DpAction = DpAction::Output(PortNo(2));
+        let program = Program::compile(&[meter.clone(), DpAction::CtClear, check(&[OUT], &[TWO])]);
         let side = |ops: &[Op]| Program::new(ops.to_vec());
         let sides = [1, 2].map(|port| side(&[Op::Meter(3), Op::Output(port)]));
         let [longer, rest] = sides.clone();
@@ -646,10 +646,10 @@ mod tests {
         assert!(sides.iter().all(|side| side.summary != Summary::Long));
         // A tag that is pushed before changes the length, and hides that of the network packet.
         let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1001 };
-        let tagged = Program::compile(&[push.clone(), check(&[OUT], &[two.clone()])]);
+        let tagged = Program::compile(&[push.clone(), check(&[OUT], &[TWO])]);
         assert!(matches!(tagged.ops[..], [Op::NotePadding, Op::PushVlan { .. }, Op::CheckLen(..)]));
         // One that is pushed in a branch does not matter to the comparison.
-        let after = Program::compile(&[check(&[push, OUT], &[two])]);
+        let after = Program::compile(&[check(&[push, OUT], &[TWO])]);
         assert_eq!(after.summary, Summary::ByLength);
     }
 

@@ -5,7 +5,6 @@
 
 use super::output::output;
 use super::prepare::{copy, finish_offloads, truncate};
-use super::sample::is_chosen;
 use super::{balance, conntrack, fragments, meter, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::batch::{MAX_PASSES, Recirculated};
@@ -46,7 +45,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             &Op::Recirc(id) => each(engine, group, last, |e, p| recirculate(e, id, p)),
             Op::Clone(inner) => branch(engine, inner, group, last, |_| true),
             &Op::Sample(share, ref inner) => {
-                branch(engine, inner, group, last, |engine| is_chosen(engine, share));
+                branch(engine, inner, group, last, |engine| engine.samples(share));
             }
             Op::CheckLen(max, longer, rest) => split(engine, *max, [longer, rest], group, last),
             Op::NotePadding => {

@@ -10,19 +10,13 @@ use crate::program::{Op, Program};
 use crate::tally::Event;
 use dpif::DropReason;
 
-/// Returns whether a packet is sampled. `share`: of how many packets in 1/2^32; the maximum means all.
-#[inline]
-pub(super) fn is_chosen(engine: &mut Engine, share: u32) -> bool {
-    share == u32::MAX || engine.random.u32(..) < share
-}
-
 /// Samples the packets of the batch, which must share their metadata.
 pub(super) fn batch(engine: &mut Engine, programs: &Programs<'_>) {
     let programs = programs.iter().enumerate().take(engine.batch.len());
     for (i, program) in programs {
         for op in program.map_or(&[][..], Program::samples) {
             if let Op::Sample(share, inner) = op
-                && is_chosen(engine, *share)
+                && engine.samples(*share)
             {
                 let copy = engine.pool.copy_of(&engine.batch.frames[i]);
                 let packet =
@@ -36,7 +30,7 @@ pub(super) fn batch(engine: &mut Engine, programs: &Programs<'_>) {
 /// Samples the packets of a group.
 pub(super) fn group(engine: &mut Engine, share: u32, inner: &Program, group: &Group) {
     for (i, frame) in group.frames.iter().enumerate() {
-        if is_chosen(engine, share) {
+        if engine.samples(share) {
             let copy = engine.pool.copy_of(frame);
             let packet = copy.map(|frame| {
                 let meta = group.own.get(i).unwrap_or(&engine.batch.common).clone();
