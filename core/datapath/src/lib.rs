@@ -60,6 +60,7 @@ pub mod action;
 pub mod batch;
 mod bonds;
 pub mod capture;
+mod compile;
 pub mod datapath;
 mod drop_port;
 mod drops;

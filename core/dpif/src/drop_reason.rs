@@ -72,7 +72,7 @@ impl Stage {
                 "core/datapath/src/path/execute.rs",
                 "core/datapath/src/path/prepare.rs",
                 "core/datapath/src/path/meter.rs",
-                "core/datapath/src/program.rs",
+                "core/datapath/src/compile.rs",
             ],
             Stage::Tunnels => &["core/datapath/src/path/tunnel.rs"],
             Stage::Reassembly => &["core/datapath/src/path/fragments.rs", "core/datapath/src/fragments.rs"],

@@ -98,8 +98,27 @@ fn may_track(engine: &Engine, tracks: bool) -> bool {
     !tracks || conntrack::are_whole(&engine.batch)
 }
 
-/// Samples and rewrites the packets of the batch as their programs say, and reads their keys again. Returns false if the batch is empty
-/// now: some packet did not have the expected layout, and each packet has gone through the operations alone.
+/// Executes what comes before hashing and tracking: samples and rewrites the packets of the batch as their programs say, and forgets the
+/// connections that were found before. Returns false if the batch is empty now: some packet did not have the expected layout, and each
+/// packet has gone through the operations alone.
+fn begin<'g>(
+    engine: &mut Engine,
+    (begins, forgets): (bool, bool),
+    programs: impl FnOnce(&Batch) -> Programs<'g>,
+) -> bool {
+    if begins {
+        let programs = programs(&engine.batch);
+        if !edit(engine, &programs) {
+            return false;
+        }
+    }
+    if forgets {
+        engine.batch.tracked.forget_connections();
+    }
+    true
+}
+
+/// Samples and rewrites the packets, and reads the keys of rewritten ones again. Returns false as [`begin`].
 fn edit(engine: &mut Engine, programs: &Programs<'_>) -> bool {
     sample::batch(engine, programs);
     let mut frames = std::mem::take(&mut engine.batch.frames);
@@ -145,11 +164,8 @@ fn programs_of<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Programs<'g> {
 
 /// Recirculates all packets of the batch, which have the same program ([`recirculation_of_all`]).
 pub(super) fn all_by_program(engine: &mut Engine, recirculation: Recirculation, program: &Program) {
-    if recirculation.begins() && !edit(engine, &[Some(program); BATCH]) {
+    if !begin(engine, (recirculation.begins(), recirculation.forgets), |_| [Some(program); BATCH]) {
         return;
-    }
-    if recirculation.forgets {
-        engine.batch.tracked.forget_connections();
     }
     if let Some(action) = program.track().filter(|_| recirculation.tracks()) {
         conntrack::track_batch(engine, action);
@@ -159,11 +175,9 @@ pub(super) fn all_by_program(engine: &mut Engine, recirculation: Recirculation, 
 
 /// Recirculates all packets of the batch, whose programs have the same recirculation ([`common_recirculation`]).
 pub(super) fn all_same(guard: &Megaflows<'_>, engine: &mut Engine, recirculation: Recirculation) {
-    if recirculation.begins() && !edit(engine, &programs_of(guard, &engine.batch)) {
+    let both = (recirculation.begins(), recirculation.forgets);
+    if !begin(engine, both, |batch| programs_of(guard, batch)) {
         return;
-    }
-    if recirculation.forgets {
-        engine.batch.tracked.forget_connections();
     }
     if recirculation.tracks() {
         track(guard, engine);
@@ -194,11 +208,9 @@ fn finish(engine: &mut Engine, recirculation: Recirculation) {
 /// Recirculates each packet as its program says.
 pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &[Option<Recirculation>; BATCH]) {
     let any = |is: fn(&Recirculation) -> bool| all.iter().flatten().any(is);
-    if any(|recirculation| recirculation.begins()) && !edit(engine, &programs_of(guard, &engine.batch)) {
+    let both = (any(|recirculation| recirculation.begins()), any(|recirculation| recirculation.forgets));
+    if !begin(engine, both, |batch| programs_of(guard, batch)) {
         return;
-    }
-    if any(|recirculation| recirculation.forgets) {
-        engine.batch.tracked.forget_connections();
     }
     if any(|recirculation| recirculation.tracks()) {
         track(guard, engine);

@@ -1,0 +1,332 @@
+//! Compiles actions to a program.
+//!
+//! Trailing actions without effect are removed, so that **the last operation consumes the packet**. An action that is not built yet
+//! becomes a drop with its own reason. Nesting is bounded.
+
+use crate::program::{Op, Program, Push};
+use conntrack::{Action as Track, Helper, Nat, Side};
+use dpif::{Ct, CtNat, DpAction, DropReason, HashAlg, SetField};
+use tunnel::Template;
+
+/// Maximum nesting depth of lists.
+const MAX_NESTING: usize = 16;
+
+/// Operations that are moved into the branches of a comparison of lengths at most.
+const MAX_MOVED: usize = 16;
+
+impl Program {
+    /// Compiles a list for packets of any layout.
+    pub fn compile(actions: &[DpAction]) -> Program {
+        compile(actions, 0)
+    }
+
+    /// Compiles into the memory of a program that is not needed any more.
+    pub(crate) fn compile_in(mut memory: Vec<Op>, actions: &[DpAction]) -> Program {
+        memory.clear();
+        compile_nested(memory, actions, 0)
+    }
+}
+
+impl Op {
+    /// Returns whether the length of the network packet may not be found any more.
+    fn hides_length(&self) -> bool {
+        self.hides_transport()
+            || matches!(self, Op::PushVlan { .. } | Op::PopMpls { .. } | Op::PushEth { .. } | Op::PopNsh)
+    }
+
+    /// Returns whether the operation can as well be executed after a comparison of lengths that follows it.
+    fn keeps_length(&self) -> bool {
+        matches!(self, Op::Set(_)) && self.is_edit()
+            || matches!(self, Op::Output(_) | Op::Meter(_) | Op::CtClear | Op::ForgetConnection)
+    }
+
+    /// The programs that are a part of the operation.
+    fn branches(&self) -> impl Iterator<Item = &Program> {
+        let [first, second] = match self {
+            Op::Clone(inner) | Op::Sample(_, inner) => [Some(inner), None],
+            Op::CheckLen(_, longer, rest) => [Some(longer), Some(rest)],
+            _ => [None; 2],
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// Returns whether the packet may belong to another connection afterwards.
+    fn changes_connection(&self) -> bool {
+        match self {
+            Op::Set(SetField::Ipv4(field)) => field.mask.src | field.mask.dst != 0,
+            Op::Set(SetField::Ipv6(field)) => [field.mask.src, field.mask.dst] != [[0; 16]; 2],
+            Op::Set(SetField::Tcp(field) | SetField::Udp(field) | SetField::Sctp(field)) => {
+                field.mask.src | field.mask.dst != 0
+            }
+            Op::Set(SetField::Icmp(_) | SetField::Icmpv6(_)) => true,
+            Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopMpls { .. } | Op::PushNsh(_) | Op::PopNsh => {
+                true
+            }
+            // The outer packet belongs to another connection than the inner one. In another bridge it has no connection anyway,
+            // because a packet that enters a bridge gets new metadata.
+            Op::TunnelPush(push) => push.enters.is_none(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the packet may be tracked by this operation, within it or after it.
+    fn may_lead_to_ct(&self) -> bool {
+        matches!(self, Op::Ct(_) | Op::Recirc(_) | Op::Clone(_) | Op::Sample(..) | Op::CheckLen(..))
+    }
+
+    /// Returns whether the mark or the connection tracking metadata of the packet matter to this operation, or to the control half or a
+    /// later pass that it leads to. What is traced of a dropped packet contains them, too.
+    fn reads_metadata(&self) -> bool {
+        match self {
+            Op::Set(_)
+            | Op::Rewrite(_)
+            | Op::TunnelPush(_)
+            | Op::Output(_)
+            | Op::Balance(_)
+            | Op::CtClear => false,
+            Op::Hash { .. } | Op::Meter(_) | Op::Trunc(_) | Op::NotePadding => false,
+            Op::Clone(inner) | Op::Sample(_, inner) => inner.ops.iter().any(Op::reads_metadata),
+            op => !op.is_edit(),
+        }
+    }
+
+    /// Returns whether the packet (or a copy of it) ends here.
+    fn consumes(&self) -> bool {
+        matches!(
+            self,
+            Op::Output(_)
+                | Op::Balance(_)
+                | Op::Userspace(_)
+                | Op::Recirc(_)
+                | Op::Clone(_)
+                | Op::Sample(..)
+                | Op::CheckLen(..)
+                | Op::TunnelPop(_)
+                | Op::Drop(_)
+        )
+    }
+}
+
+fn compile(actions: &[DpAction], nesting: usize) -> Program {
+    // There is a program for each megaflow, so allocate no more than it needs, which is at least one
+    // operation.
+    compile_nested(Vec::with_capacity(actions.len().max(1)), actions, nesting)
+}
+
+fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Program {
+    if nesting > MAX_NESTING {
+        ops.push(Op::Drop(DropReason::ActionRecursionTooDeep));
+        return Program::new(ops);
+    }
+    let mut changed = false;
+    for (i, action) in actions.iter().enumerate() {
+        let mut op = simple(action, nesting);
+        if let (DpAction::TunnelPush(of), Op::TunnelPush(push), Some(DpAction::Recirc(_))) =
+            (action, &mut op, actions.get(i + 1))
+        {
+            push.enters = Some(of.out_port.0);
+        }
+        changed |= op.changes_connection();
+        if op.may_lead_to_ct() && std::mem::take(&mut changed) {
+            ops.push(Op::ForgetConnection);
+        }
+        ops.push(op);
+        if matches!(ops.last(), Some(Op::Drop(_))) {
+            break;
+        }
+    }
+    let matters = |op: &Op| op.consumes() || matches!(op, Op::Meter(_) | Op::Ct(_));
+    ops.truncate(ops.iter().rposition(matters).map_or(0, |last| last + 1));
+    if !ops.last().is_some_and(Op::consumes) {
+        ops.push(Op::Drop(DropReason::NoOutput));
+    }
+    // A clone in last place has no effect on later operations, so its actions are inlined.
+    while let Some(Op::Clone(_)) = ops.last() {
+        if let Some(Op::Clone(inner)) = ops.pop() {
+            ops.extend(inner.ops);
+        }
+    }
+    remove_unread(&mut ops);
+    compare_first(&mut ops);
+    if nesting == 0 && needs_padding(&ops, false) {
+        ops.insert(0, Op::NotePadding);
+    }
+    Program::new(ops)
+}
+
+/// Returns whether a length is compared after an operation that hides it. `hidden`: one has been executed before.
+fn needs_padding(ops: &[Op], hidden: bool) -> bool {
+    let mut hidden = hidden;
+    ops.iter().any(|op| {
+        let needs = hidden && matches!(op, Op::CheckLen(..))
+            || op.branches().any(|branch| needs_padding(&branch.ops, hidden));
+        hidden |= op.hides_length();
+        needs
+    })
+}
+
+/// Moves operations in front of a final comparison of lengths into both of its branches, so that each packet goes through one
+/// program without branches.
+fn compare_first(ops: &mut Vec<Op>) {
+    let Some((Op::CheckLen(_, longer, rest), before)) = ops.split_last() else { return };
+    let compares = |program: &Program| program.ops.iter().any(|op| matches!(op, Op::CheckLen(..)));
+    let may_move = before.len() <= MAX_MOVED && before.iter().all(Op::keeps_length);
+    if !may_move || compares(longer) || compares(rest) {
+        return;
+    }
+    let Some(Op::CheckLen(max, longer, rest)) = ops.pop() else { return };
+    let side = |branch: Program| {
+        let mut all: Vec<Op> = ops.iter().cloned().chain(branch.ops).collect();
+        let tracks = all.iter().rposition(Op::may_lead_to_ct).unwrap_or(0);
+        let mut at = 0;
+        all.retain(|op| {
+            at += 1;
+            at <= tracks || !matches!(op, Op::ForgetConnection)
+        });
+        remove_unread(&mut all);
+        Program::new(all)
+    };
+    *ops = vec![Op::CheckLen(max, side(longer), side(rest))];
+}
+
+/// Removes every `ct_clear` and every packet mark that no later operation depends on. Packets that are only rewritten and sent then stay
+/// in their batch, because nothing needs this metadata.
+fn remove_unread(ops: &mut Vec<Op>) {
+    let needed = ops.iter().rposition(Op::reads_metadata).map_or(0, |last| last + 1);
+    let mut at = 0;
+    ops.retain(|op| {
+        at += 1;
+        at <= needed || !matches!(op, Op::CtClear | Op::Set(SetField::Mark(_)))
+    });
+}
+
+fn simple(action: &DpAction, nesting: usize) -> Op {
+    match action {
+        DpAction::Output(port) => Op::Output(port.0),
+        DpAction::Userspace(u) => Op::Userspace(u.clone()),
+        DpAction::Set(field) => Op::Set(field.clone()),
+        &DpAction::PushVlan { tpid, tci } => Op::PushVlan { tpid, tci },
+        DpAction::PopVlan => Op::PopVlan,
+        &DpAction::PushMpls { ethertype, lse } => Op::PushMpls { ethertype, lse },
+        &DpAction::PopMpls { ethertype } => Op::PopMpls { ethertype },
+        &DpAction::PushEth { dst, src } => Op::PushEth { dst, src },
+        DpAction::PopEth => Op::PopEth,
+        &DpAction::AddMpls { ethertype, lse } => Op::AddMpls { ethertype, lse },
+        DpAction::PushNsh(push) => match push.nsh.header(&push.md2) {
+            Ok(header) => Op::PushNsh(header.into()),
+            Err(flow::nsh::TooLong) => Op::Drop(DropReason::MalformedForAction),
+        },
+        DpAction::PopNsh => Op::PopNsh,
+        &DpAction::Recirc(id) => Op::Recirc(id),
+        &DpAction::Hash { alg, basis } => Op::Hash { symmetric: alg == HashAlg::SymL4, basis },
+        DpAction::CtClear => Op::CtClear,
+        DpAction::Clone(list) => Op::Clone(compile(list, nesting + 1)),
+        DpAction::CheckPktLen(check) => {
+            let side = |list: &[DpAction]| compile(list, nesting + 1);
+            Op::CheckLen(usize::from(check.pkt_len), side(&check.greater), side(&check.less_equal))
+        }
+        DpAction::Sample(s) => Op::Sample(s.probability, compile(&s.actions, nesting + 1)),
+        &DpAction::Trunc(max) => Op::Trunc(max),
+        &DpAction::Drop(reason) => Op::Drop(reason),
+        DpAction::Ct(ct) => track(ct),
+        &DpAction::Meter(id) => Op::Meter(id),
+        DpAction::TunnelPush(push) => match Template::new(&push.header.0, push.tunnel_type) {
+            Some(template) => {
+                Op::TunnelPush(Box::new(Push { template, port: push.tunnel_port.0, enters: None }))
+            }
+            None => Op::Drop(DropReason::TunnelPushError),
+        },
+        DpAction::TunnelPop(port) => Op::TunnelPop(port.0),
+        DpAction::LbOutput(out) => Op::Balance(out.bond_id),
+        // The caller compiles branches, which need what follows them.
+    }
+}
+
+fn track(ct: &Ct) -> Op {
+    let &Ct { zone, commit, force, mark, label, .. } = ct;
+    let timeout = ct.timeout.as_ref().and_then(|t| u16::try_from(t.id).ok()).unwrap_or(0);
+    let nat = ct.nat.as_ref().map(translation);
+    let helper = ct.helper.as_deref().and_then(Helper::of_name);
+    Op::Ct(Box::new(Track { zone, commit: commit || force, force, mark, label, nat, timeout, helper }))
+}
+
+fn translation(nat: &CtNat) -> Nat {
+    let side = nat.snat.map(|source| if source { Side::Source } else { Side::Destination });
+    let &CtNat { addresses, ports, persistent, random, .. } = nat;
+    Nat { side, addresses, ports, persistent, random }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Summary;
+    use dpif::CheckPktLen;
+    use units::PortNo;
+
+    const OUT: DpAction = DpAction::Output(PortNo(1));
+
+    #[test]
+    fn the_last_operation_consumes() {
+        let program = Program::compile(&[OUT, DpAction::PopVlan]);
+        assert_eq!(
+            (&program.ops[..], program.summary),
+            (&[Op::Output(1)][..], Summary::Send { port: 1, does: 0 })
+        );
+        assert_eq!(Program::compile(&[]).ops, [Op::Drop(DropReason::NoOutput)]);
+        assert_eq!(Program::compile(&[DpAction::PopVlan]).ops, [Op::Drop(DropReason::NoOutput)]);
+        assert_eq!(Program::compile(&[DpAction::PopVlan, OUT]).ops, [Op::PopVlan, Op::Output(1)]);
+        let metered = Program::compile(&[OUT, DpAction::Meter(3), DpAction::PopVlan]);
+        assert_eq!(metered.ops, [Op::Output(1), Op::Meter(3), Op::Drop(DropReason::NoOutput)]);
+        let tracked = Program::compile(&[DpAction::Ct(Box::default()), DpAction::PopVlan]);
+        assert_eq!(tracked.ops, [Op::Ct(Box::default()), Op::Drop(DropReason::NoOutput)]);
+    }
+
+    #[test]
+    fn what_follows_a_branch_is_not_part_of_it() {
+        let check = CheckPktLen { pkt_len: 100, greater: vec![DpAction::PopVlan, OUT], less_equal: vec![] };
+        let program = Program::compile(&[DpAction::CheckPktLen(Box::new(check)), OUT]);
+        let side = |ops: &[Op]| Program::new(ops.to_vec());
+        let none = side(&[Op::Drop(DropReason::NoOutput)]);
+        let branch = Op::CheckLen(100, side(&[Op::PopVlan, Op::Output(1)]), none);
+        assert_eq!(program.ops, [branch, Op::Output(1)]);
+    }
+
+    fn check(greater: &[DpAction], less_equal: &[DpAction]) -> DpAction {
+        let (greater, less_equal) = (greater.to_vec(), less_equal.to_vec());
+        DpAction::CheckPktLen(Box::new(CheckPktLen { pkt_len: 100, greater, less_equal }))
+    }
+
+    #[test]
+    fn lengths_are_compared_first() {
+        let meter = DpAction::Meter(3);
+        const TWO: DpAction = DpAction::Output(PortNo(2));
+        let program = Program::compile(&[meter.clone(), DpAction::CtClear, check(&[OUT], &[TWO])]);
+        let side = |ops: &[Op]| Program::new(ops.to_vec());
+        let sides = [1, 2].map(|port| side(&[Op::Meter(3), Op::Output(port)]));
+        let [longer, rest] = sides.clone();
+        assert_eq!(program.ops, [Op::CheckLen(100, longer, rest)]);
+        assert_eq!(program.summary, Summary::ByLength);
+        assert!(sides.iter().all(|side| side.summary != Summary::Long));
+        // A tag that is pushed before changes the length, and hides that of the network packet.
+        let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1001 };
+        let tagged = Program::compile(&[push.clone(), check(&[OUT], &[TWO])]);
+        assert!(matches!(tagged.ops[..], [Op::NotePadding, Op::PushVlan { .. }, Op::CheckLen(..)]));
+        // One that is pushed in a branch does not matter to the comparison.
+        let after = Program::compile(&[check(&[push, OUT], &[TWO])]);
+        assert_eq!(after.summary, Summary::ByLength);
+    }
+
+    #[test]
+    fn nesting_is_bounded_and_helpers_have_names() {
+        let ct =
+            |helper: &str| DpAction::Ct(Box::new(Ct { helper: Some(helper.to_owned()), ..Ct::default() }));
+        let program = Program::compile(&[ct("ftp"), ct("sip"), OUT]);
+        let ftp = Track { helper: Some(Helper::Ftp), ..Track::default() };
+        assert_eq!(program.ops, [Op::Ct(Box::new(ftp)), Op::Ct(Box::default()), Op::Output(1)]);
+        let mut list = vec![OUT];
+        for _ in 0..100 {
+            list = vec![DpAction::Clone(list)];
+        }
+        Program::compile(&list);
+    }
+}
