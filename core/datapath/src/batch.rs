@@ -81,6 +81,8 @@ pub struct Batch {
     /// All packets have the same key in the bits that the port's megaflows match, either because these match
     /// only the port or because the packets do not differ there.
     pub alike: bool,
+    /// Many packets of the batch before had other headers than the most frequent ones. Only a hint.
+    pub(crate) mixed: bool,
     /// Recirculation ids and hashes of the packets are only in their lines, not in `common`, and their connection tracking metadata is in
     /// `tracked`.
     pub(crate) in_lines: bool,
@@ -114,6 +116,7 @@ impl Default for Batch {
             found: [NONE; BATCH],
             depth: Depth::Port,
             alike: false,
+            mixed: false,
             in_lines: false,
             known: None,
             outers: Outers::default(),

@@ -90,7 +90,7 @@ fn fill_first<L: Level>(level: L, batch: &mut Batch, depth: Depth) {
 #[inline(never)]
 fn fill_first_by_head<L: Level>(batch: &mut Batch, base: Line, params: Params<L>) -> bool {
     let Batch { frames, lines, tcp_flags, .. } = batch;
-    let keys = Keys { lines, tcp_flags, columns: &mut [] };
+    let keys = Keys { lines, tcp_flags, columns: &mut [], mixed: &mut false };
     shape::fill::<ANY, _>(&frames[..1], &Fresh(&base), keys, params, 1) == 0
 }
 
@@ -125,8 +125,8 @@ fn fill_batch<const DEPTH: u8, L: Level>(batch: &mut Batch, depth: Depth, words:
     let params = Params { depth, tags: meta.tags(), words, level };
     let has_shapes = meta.packet_type == 0 && !meta.has_words(words);
     let base = batch.base();
-    let Batch { frames, lines, tcp_flags, exts, own, .. } = &mut *batch;
-    let keys = Keys { lines, tcp_flags, columns: exts };
+    let Batch { frames, lines, tcp_flags, exts, own, mixed, .. } = &mut *batch;
+    let keys = Keys { lines, tcp_flags, columns: exts, mixed };
     let others = if !has_shapes {
         all
     } else if own.is_empty() {

@@ -1,27 +1,23 @@
 //! Shapes: the combinations of headers that nearly all packets have. Each is read by its own loop, without a
 //! branch per header.
 //!
-//! A shape is a number of VLAN tags and the header that follows them. Usually the packets of a batch have one
-//! or two shapes: the first packet determines the first shape, and all packets of this shape are read; the
-//! first of the other packets determines the next shape. Packets without a shape, or with a field that needs
-//! the [general parser](super::parse), are left to that parser.
+//! A shape is a number of VLAN tags and the header that follows them. Usually all packets of a batch have the shape
+//! of the first one, so all are read as if they had it. Those that have another shape are [sorted](sort) by their
+//! shapes, without a branch that depends on the packet; if they were many, the next batch is sorted at once. Packets
+//! without a shape, or with a field that needs the [general parser](super::parse), are left to that parser.
 
 use super::network::{Any, Given, Ipv4Header, Ipv6Header, KeyOut, Mpls, Packet, Read, pair};
 use super::params::Params;
 use crate::batch::BATCH;
 use crate::packet::Meta;
 use crate::port::Frame;
-use classifier::megaflow::{Column, Depth, bits};
+use classifier::megaflow::{Column, Depth};
 use cpu::{Level, Line};
 use flow::VLAN_CFI;
-use flow::flow::VLANS_MAX;
 use packet::ether::ethertype;
 
 /// How many packets ahead to prefetch.
 pub(super) const AHEAD: usize = 6;
-
-/// Maximum number of shapes per batch that are read by separate loops.
-const SHAPES: usize = 4;
 
 /// The keys of a batch to be filled.
 pub(super) struct Keys<'b> {
@@ -29,6 +25,8 @@ pub(super) struct Keys<'b> {
     pub(super) tcp_flags: &'b mut [u16; BATCH],
     /// All columns, or none at depths without columns; the columns of the words that are asked for are zero.
     pub(super) columns: &'b mut [Column],
+    /// Many packets of the batch before had other shapes than the most frequent one: a hint, set for the next batch.
+    pub(super) mixed: &'b mut bool,
 }
 
 /// Provides the words of the packets' metadata.
@@ -63,98 +61,154 @@ impl<L> Bases for RecirculatedBases<'_, L> {
     }
 }
 
-/// Fills the keys of packets that are in `left` and have a shape; returns the bits of the others.
+/// Fills the keys of packets that are in `all` and have a shape; returns the bits of the others.
 #[inline(always)]
 pub(super) fn fill<const DEPTH: u8, L: Level>(
     frames: &[Frame],
     bases: &impl Bases,
     keys: Keys<'_>,
     params: Params<L>,
-    left: u64,
+    all: u64,
 ) -> u64 {
-    let (mut keys, mut left) = (keys, left);
-    let mut shapeless = 0;
-    for _ in 0..SHAPES {
-        let Some(first) = bits(left).next() else { break };
-        match frames.get(first).and_then(|frame| shape_of(frame.head(), &params)) {
-            Some(shape) => {
-                let others = fill_shape::<DEPTH, L>(shape, frames, bases, &mut keys, params, left);
-                // The first packet has this shape, but may have a field that needs the general parser.
-                shapeless |= others & 1 << first;
-                left = others & !(1 << first);
-            }
-            None => {
-                shapeless |= 1 << first;
-                left &= !(1 << first);
-            }
+    let mut keys = keys;
+    let first = frames.get(all.trailing_zeros() as usize).map(|frame| shape_of(frame.head(), params));
+    let mut sorted = Sorted { by_shape: [0; SHAPES], shapeless: 0 };
+    let mut is_sorted = *keys.mixed;
+    match first {
+        Some(first @ ..SHAPES) if !is_sorted => sorted.by_shape[first] = all,
+        _ => {
+            sorted = sort(frames, params, all);
+            is_sorted = true;
+            *keys.mixed = sorted.is_mixed(all);
         }
     }
-    left | shapeless
+    let (mut shape, mut unread) = (0, 0);
+    while let Some(which) = sorted.by_shape.get_mut(shape).map(std::mem::take) {
+        if which == 0 {
+            shape += 1;
+            continue;
+        }
+        let others = fill_shape::<DEPTH, L>(shape, frames, bases, &mut keys, params, which);
+        if is_sorted || others == 0 {
+            unread |= others;
+            continue;
+        }
+        sorted = sort(frames, params, others);
+        is_sorted = true;
+        *keys.mixed = is_many(sorted.in_shapes() & !sorted.by_shape[shape], all);
+        // These have the shape, and a field that needs the general parser.
+        unread |= std::mem::take(&mut sorted.by_shape[shape]);
+        shape = 0;
+    }
+    unread | sorted.shapeless
 }
 
-/// A shape: number of tags, and the header after them.
-type Shape = (usize, Network);
+/// Number of shapes: up to two tags, and the headers of [`Network`].
+const SHAPES: usize = 3 * NETWORKS;
+const NETWORKS: usize = 4;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A header after the tags. The number of a shape is that of the header and [`NETWORKS`] for each tag.
+#[derive(Clone, Copy)]
 enum Network {
-    Ipv4Header,
-    Ipv6Header,
+    Ipv4,
+    Ipv6,
     Mpls,
     /// Only the Ethernet type is needed.
     Any,
 }
 
-/// The shape that the packet's Ethernet types determine.
-#[inline]
-fn shape_of<L>(data: &[u8], params: &Params<L>) -> Option<Shape> {
-    for tags in 0..=params.tags.min(VLANS_MAX) {
-        let &[high, low] = data.get(12 + 4 * tags..)?.first_chunk()?;
-        let dl_type = u16::from_be_bytes([high, low]);
-        if !ethertype::is_vlan(dl_type) {
-            return Some((tags, network_of(dl_type, params.depth)?));
-        }
-    }
-    None
+/// Packets by shape, as bits.
+struct Sorted {
+    by_shape: [u64; SHAPES],
+    /// Packets without a shape.
+    shapeless: u64,
 }
 
-#[inline]
-fn network_of(dl_type: u16, depth: Depth) -> Option<Network> {
-    match dl_type {
-        ..ethertype::MIN => None,
-        _ if depth < Depth::L3 => Some(Network::Any),
-        ethertype::IPV4 => Some(Network::Ipv4Header),
-        ethertype::IPV6 => Some(Network::Ipv6Header),
-        t if ethertype::is_mpls(t) => Some(Network::Mpls),
-        _ => None,
+impl Sorted {
+    /// The packets that have a shape.
+    fn in_shapes(&self) -> u64 {
+        self.by_shape.iter().fold(0, |all, packets| all | packets)
     }
+
+    /// Returns whether many packets have other shapes than the most frequent one.
+    fn is_mixed(&self, all: u64) -> bool {
+        let most = self.by_shape.iter().max_by_key(|packets| packets.count_ones());
+        is_many(self.in_shapes() & !most.unwrap_or(&0), all)
+    }
+}
+
+/// Returns whether more than one of eight packets is among these: reading those twice then costs more than sorting all.
+fn is_many(these: u64, all: u64) -> bool {
+    8 * these.count_ones() > all.count_ones()
+}
+
+/// Sorts packets by shape.
+#[inline(never)]
+fn sort<L: Level>(frames: &[Frame], params: Params<L>, left: u64) -> Sorted {
+    let (frames, mut left) = (&frames[..frames.len().min(BATCH)], left);
+    let mut packets = [0; SHAPES + 1];
+    while let Some(frame) = frames.get(left.trailing_zeros() as usize) {
+        let bit = left & left.wrapping_neg();
+        left ^= bit;
+        if let Some(ahead) = frames.get(bit.trailing_zeros() as usize + AHEAD) {
+            ahead.prefetch();
+        }
+        packets[shape_of(frame.head(), params)] |= bit;
+    }
+    let [by_shape @ .., shapeless] = packets;
+    Sorted { by_shape, shapeless }
+}
+
+/// The number of the shape that the packet's Ethernet types determine, or [`SHAPES`] if it has none. No branch depends on the types: in
+/// a mixed batch they would be predicted badly.
+#[inline(always)]
+fn shape_of<L>(data: &[u8], params: Params<L>) -> usize {
+    let Some(head) = data.get(..22) else { return SHAPES };
+    let types = [12, 16, 20].map(|at| pair(head, at));
+    let first = usize::from(params.tags > 0 && ethertype::is_vlan(types[0]));
+    let tags = first + (first & usize::from(params.tags > 1 && ethertype::is_vlan(types[1])));
+    let dl_type = types[tags];
+    let is = |holds: bool| usize::from(holds);
+    let network = if params.depth < Depth::L3 {
+        [usize::MAX, Network::Any as usize][is(dl_type >= ethertype::MIN && !ethertype::is_vlan(dl_type))]
+    } else {
+        let known = is(dl_type == ethertype::IPV4)
+            + is(dl_type == ethertype::IPV6) * (1 + Network::Ipv6 as usize)
+            + is(ethertype::is_mpls(dl_type)) * (1 + Network::Mpls as usize);
+        known.wrapping_sub(1)
+    };
+    (NETWORKS * tags).saturating_add(network).min(SHAPES)
 }
 
 #[inline(always)]
 fn fill_shape<const DEPTH: u8, L: Level>(
-    (tags, network): Shape,
+    shape: usize,
     frames: &[Frame],
     bases: &impl Bases,
     keys: &mut Keys<'_>,
     params: Params<L>,
-    left: u64,
+    which: u64,
 ) -> u64 {
+    let tags = shape / NETWORKS;
     if params.at::<DEPTH>().depth < Depth::L3 {
         return match tags {
-            0 => each::<0, Any, DEPTH, L>(frames, bases, keys, params, left),
-            1 => each::<1, Any, DEPTH, L>(frames, bases, keys, params, left),
-            _ => each::<2, Any, DEPTH, L>(frames, bases, keys, params, left),
+            0 => each::<0, Any, DEPTH, L>(frames, bases, keys, params, which),
+            1 => each::<1, Any, DEPTH, L>(frames, bases, keys, params, which),
+            _ => each::<2, Any, DEPTH, L>(frames, bases, keys, params, which),
         };
     }
-    match (tags, network) {
-        (0, Network::Ipv4Header) => each::<0, Ipv4Header, DEPTH, L>(frames, bases, keys, params, left),
-        (1, Network::Ipv4Header) => each::<1, Ipv4Header, DEPTH, L>(frames, bases, keys, params, left),
-        (_, Network::Ipv4Header) => each::<2, Ipv4Header, DEPTH, L>(frames, bases, keys, params, left),
-        (0, Network::Ipv6Header) => each::<0, Ipv6Header, DEPTH, L>(frames, bases, keys, params, left),
-        (1, Network::Ipv6Header) => each::<1, Ipv6Header, DEPTH, L>(frames, bases, keys, params, left),
-        (_, Network::Ipv6Header) => each::<2, Ipv6Header, DEPTH, L>(frames, bases, keys, params, left),
-        (0, _) => each::<0, Mpls, DEPTH, L>(frames, bases, keys, params, left),
-        (1, _) => each::<1, Mpls, DEPTH, L>(frames, bases, keys, params, left),
-        _ => each::<2, Mpls, DEPTH, L>(frames, bases, keys, params, left),
+    const IPV4: usize = Network::Ipv4 as usize;
+    const IPV6: usize = Network::Ipv6 as usize;
+    match (tags, shape % NETWORKS) {
+        (0, IPV4) => each::<0, Ipv4Header, DEPTH, L>(frames, bases, keys, params, which),
+        (1, IPV4) => each::<1, Ipv4Header, DEPTH, L>(frames, bases, keys, params, which),
+        (_, IPV4) => each::<2, Ipv4Header, DEPTH, L>(frames, bases, keys, params, which),
+        (0, IPV6) => each::<0, Ipv6Header, DEPTH, L>(frames, bases, keys, params, which),
+        (1, IPV6) => each::<1, Ipv6Header, DEPTH, L>(frames, bases, keys, params, which),
+        (_, IPV6) => each::<2, Ipv6Header, DEPTH, L>(frames, bases, keys, params, which),
+        (0, _) => each::<0, Mpls, DEPTH, L>(frames, bases, keys, params, which),
+        (1, _) => each::<1, Mpls, DEPTH, L>(frames, bases, keys, params, which),
+        (_, _) => each::<2, Mpls, DEPTH, L>(frames, bases, keys, params, which),
     }
 }
 
@@ -165,26 +219,25 @@ fn each<const TAGS: usize, N: Read, const DEPTH: u8, L: Level>(
     bases: &impl Bases,
     keys: &mut Keys<'_>,
     params: Params<L>,
-    left: u64,
+    which: u64,
 ) -> u64 {
     let (frames, params) = (&frames[..frames.len().min(BATCH)], params.at::<DEPTH>());
-    let Keys { lines, tcp_flags, columns } = keys;
-    let (mut i, mut others) = (left.trailing_zeros() as usize, 0);
+    let Keys { lines, tcp_flags, columns, .. } = keys;
+    let (mut left, mut others) = (which, 0);
     // Iterators and closures are avoided: a function that is not inlined here is compiled without the vector
     // instructions.
-    while let Some(frame) = frames.get(i) {
+    while let Some(frame) = frames.get(left.trailing_zeros() as usize) {
+        let i = left.trailing_zeros() as usize;
+        left &= left - 1;
         if let Some(ahead) = frames.get(i + AHEAD) {
             ahead.prefetch();
         }
-        if left >> i & 1 != 0 {
-            let out = (&mut lines[i % BATCH], &mut tcp_flags[i % BATCH]);
-            match one::<TAGS, N, L>((frame.head(), frame.len()), bases, i, params, out) {
-                Some(packet) if params.depth == Depth::Wide => N::words(&packet, columns, i),
-                Some(_) => {}
-                None => others |= 1 << i,
-            }
+        let out = (&mut lines[i % BATCH], &mut tcp_flags[i % BATCH]);
+        match one::<TAGS, N, L>((frame.head(), frame.len()), bases, i, params, out) {
+            Some(packet) if params.depth == Depth::Wide => N::words(&packet, columns, i),
+            Some(_) => {}
+            None => others |= 1 << i,
         }
-        i += 1;
     }
     others
 }
