@@ -68,10 +68,12 @@ fn options() -> Result<Options, String> {
             "--seeds" => o.seeds = seeds(&value)?,
             "--keep-going" => o.enough = number()? as usize,
             "--stock-dir" => o.stock.tree = Some(value.into()),
-            "--ours" => o.ours = std::path::absolute(&value).map_err(|e| e.to_string())?,
+            "--ours" => o.ours = value.into(),
             _ => return Err(format!("what is {name}?")),
         }
     }
+    // Each switch runs in a directory of its own.
+    o.ours = std::path::absolute(&o.ours).map_err(|e| e.to_string())?;
     if o.seeds.is_empty() {
         o.seeds = (o.seed..o.seed.saturating_add(o.cases)).collect();
     }
