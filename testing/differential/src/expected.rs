@@ -99,21 +99,37 @@ fn begins_with_empty_copy(stock: &str, ours: &str) -> bool {
 
 /// In 3.1 the branch of `check_pkt_larger` for long packets, and a copy, begin with the action set of the flow, in Sluice and in 3.7.1
 /// with an empty one. So the first action set that differs has more actions in 3.1; the actions before are equal, and Sluice sends nothing
-/// that the stock switch does not send.
+/// that the stock switch does not send, unless a group in the longer set takes the place of an output (OpenFlow 1.5.1, section 5.6).
 fn action_set_in_branch(stock: &str, ours: &str) -> bool {
-    let longer = longer_set_in(LARGER, stock, ours) || longer_set_in("clone(", stock, ours);
-    longer && begins_alike(stock, ours) && sends_no_more(stock, ours)
+    let set = longer_set_in(LARGER, stock, ours).or_else(|| longer_set_in("clone(", stock, ours));
+    let replaced = |set: LongerSet| match set {
+        LongerSet::Same => sends_no_more(stock, ours),
+        LongerSet::GroupFor(port) => sends_no_more(&format!("{stock}\n{}{port}", normal::ACTIONS), ours),
+    };
+    begins_alike(stock, ours) && set.is_some_and(replaced)
 }
 
-/// Returns whether the first line that differs prints an action set, comes after this action, and has more actions in the stock switch.
-fn longer_set_in(action: &str, stock: &str, ours: &str) -> bool {
+/// An action set that has more actions in the stock switch.
+enum LongerSet {
+    /// It has the same outputs.
+    Same,
+    /// It has a group, which takes the place of the output by this port.
+    GroupFor(u32),
+}
+
+/// The action set in the first line that differs, if that comes after this action, and the set has more actions in the stock switch.
+fn longer_set_in(action: &str, stock: &str, ours: &str) -> Option<LongerSet> {
     let lines = || stock.lines().zip(ours.lines());
-    let branch = lines().position(|(_, mine)| mine.contains(action));
-    let first = branch.and_then(|branch| {
-        let (theirs, mine) = lines().enumerate().find(|(_, (a, b))| a != b).filter(|(at, _)| *at > branch)?.1;
-        Some((theirs.split_once(ACTION_SET)?.1, mine.split_once(ACTION_SET)?.1))
-    });
-    first.is_some_and(|(theirs, mine)| mine.split(',').all(|m| theirs.split(',').any(|t| t == m)))
+    let branch = lines().position(|(_, mine)| mine.contains(action))?;
+    let (theirs, mine) = lines().enumerate().find(|(_, (a, b))| a != b).filter(|(at, _)| *at > branch)?.1;
+    let set = |line: &'_ str| line.split_once(ACTION_SET).map(|(_, set)| set.to_owned());
+    let (theirs, mine) = (set(theirs)?, set(mine)?);
+    let has_group = theirs.split(',').any(|action| action.starts_with("group:"));
+    let mut kind = LongerSet::Same;
+    for action in mine.split(',').filter(|mine| theirs.split(',').all(|action| action != *mine)) {
+        kind = LongerSet::GroupFor(action.strip_prefix("output:").filter(|_| has_group)?.parse().ok()?);
+    }
+    Some(kind)
 }
 
 /// Returns whether the actions up to the first list in another action are equal.
@@ -194,7 +210,9 @@ fn other_branch_action_set(stock: &str, ours: &str) -> bool {
         let to_branch = list.find("le(").map_or("", |at| &list[..at]);
         (normal::line(text, "Megaflow:").to_owned(), to_branch.to_owned())
     };
-    longer_set_in(LARGER, &stock, &ours) && !rest(&ours).1.is_empty() && rest(&stock) == rest(&ours)
+    matches!(longer_set_in(LARGER, &stock, &ours), Some(LongerSet::Same))
+        && !rest(&ours).1.is_empty()
+        && rest(&stock) == rest(&ours)
 }
 
 #[cfg(test)]
@@ -316,6 +334,14 @@ mod tests {
         assert_eq!(trace(&text("x", "dec_ttl,output:3", "2"), &ours, true), None);
         assert_eq!(trace(&theirs.replace("5,", "4,"), &ours, true), None);
         assert_eq!(trace(&text("y", "dec_ttl,output:3", "3"), &ours, true), None);
+        // A group takes the place of an output, of one packet.
+        let ours = text("x", "output:6", "6");
+        let theirs = text("x", "dec_ttl,group:1", "set(ipv6(hlimit=63)),2");
+        assert_eq!(trace(&theirs, &ours, true), Some("trace: action set in a branch"));
+        assert_eq!(trace(&theirs.replace("group", "output"), &ours, true), None);
+        assert_eq!(trace(&theirs, &ours.replace("gt(6)", "gt(6,6)"), true), None);
+        let (ours, theirs) =
+            (text("x", "output:3", "3"), text("x", "dec_ttl,output:3", "set(ipv6(hlimit=63)),3"));
         // The same in a copy, but not without one.
         let in_copy = |text: &str, action: &str| text.replace("check_pkt_larger(60)->NXM_NX_REG0[0]", action);
         let copies = |action| trace(&in_copy(&theirs, action), &in_copy(&ours, action), true);
