@@ -7,7 +7,7 @@
 use crate::packet::{Meta, Packet, Rare};
 use crate::popped::{Arrived, Outers};
 use crate::port::{Frame, FrameBatch};
-use crate::tracked::{CONNECTION_WORDS, Tracked};
+use crate::tracked::{CONNECTION_WORD, CONNECTION_WORDS, Tracked};
 use classifier::megaflow::convert::tlv_of_options;
 use classifier::megaflow::{Column, Depth, EXT_WORDS, Options, Rest, Rests, Words, bits};
 use cpu::Line;
@@ -17,8 +17,6 @@ pub use classifier::megaflow::{BATCH, NONE};
 
 /// How many times a packet may be recirculated.
 pub const MAX_PASSES: u8 = 8;
-/// How many boxes of rare metadata are kept: those of the packets that are recirculated at the same time.
-const KEEP_RARE: usize = 256;
 
 /// A packet to be recirculated.
 pub(crate) struct Recirculated {
@@ -92,9 +90,6 @@ pub struct Batch {
     pub(crate) outers: Outers,
     /// Connection tracking metadata of the packets, if they were tracked in the batch.
     pub(crate) tracked: Tracked,
-    /// Unused boxes of rare metadata, kept for their memory.
-    #[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
-    pub(crate) rare_free: Vec<Box<Rare>>,
     /// Packets without a megaflow, for upcalls.
     pub missed: Vec<Miss>,
 }
@@ -121,7 +116,6 @@ impl Default for Batch {
             known: None,
             outers: Outers::default(),
             tracked: Tracked::default(),
-            rare_free: Vec::new(),
             missed: Vec::new(),
         }
     }
@@ -286,25 +280,20 @@ impl Batch {
         if !self.outers.is_empty() {
             meta.rare = self.outers.rare(i, &self.options);
         }
-        let Batch { tracked, rare_free, .. } = self;
-        tracked.put(i, &mut meta, || cleared(rare_free.pop()));
+        self.tracked.put(i, &mut meta);
         meta
     }
 
     /// Keeps rare metadata that no packet needs any more, for the next one.
     #[inline]
     pub(crate) fn keep_rare(&mut self, rare: Option<Box<Rare>>) {
-        if let Some(rare) = rare
-            && self.rare_free.len() < KEEP_RARE
-        {
-            self.rare_free.push(rare);
-        }
+        self.tracked.unused.keep(rare);
     }
 
     /// Returns empty rare metadata.
     #[inline]
     pub(crate) fn new_rare(&mut self) -> Box<Rare> {
-        cleared(self.rare_free.pop())
+        self.tracked.unused.take()
     }
 
     /// Gives each packet a key of its own, if they shared one.
@@ -321,6 +310,18 @@ impl Batch {
     pub(crate) fn fill_connections(&mut self) {
         if self.depth == Depth::Wide && self.words & CONNECTION_WORDS != 0 {
             self.tracked.fill(&mut self.exts, self.words);
+        }
+    }
+
+    /// Clears the connection tracking metadata of these packets.
+    pub(crate) fn clear_tracking(&mut self, which: u64) {
+        let (n, keys) = (self.len(), self.all());
+        self.tracked.clear_some(which, n);
+        bits(which & keys).for_each(|i| self.lines[i % BATCH][CONNECTION_WORD] = 0);
+        if self.depth == Depth::Wide {
+            for word in bits(self.words & CONNECTION_WORDS) {
+                bits(which & keys).for_each(|i| self.exts[word][i % BATCH] = 0);
+            }
         }
     }
 
@@ -389,13 +390,6 @@ impl Batch {
             n => u64::MAX >> (BATCH - n.min(BATCH)),
         }
     }
-}
-
-/// Returns empty rare metadata, in memory that was used before if there is any.
-fn cleared(used: Option<Box<Rare>>) -> Box<Rare> {
-    let Some(mut rare) = used else { return Box::default() };
-    *rare = Rare::default();
-    rare
 }
 
 /// Changes a key for its next pass.

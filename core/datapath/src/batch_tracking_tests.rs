@@ -1,9 +1,16 @@
 //! Compares packets that are tracked in their batch with the same packets tracked one by one.
 
+use crate::batch::Batch;
+use crate::packet::Meta;
+use crate::port::FramePool;
 use crate::tests::{Rule, Setup, out, tcp};
+use crate::tracked::{CONNECTION_WORDS, write_line};
+use classifier::megaflow::Depth;
+use classifier::megaflow::convert::CT_LABEL_AT;
+use conntrack::Metadata;
 use dpif::{Ct, CtNat, DpAction, EthKey, Ipv4Key, Masked, SetField};
 use flow::compose::compose;
-use flow::flow::ct_state::{ESTABLISHED, INVALID, REPLY_DIR};
+use flow::flow::ct_state::{ESTABLISHED, INVALID, REPLY_DIR, TRACKED};
 use flow::{Flow, Mac, VLAN_CFI, Vlan};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -25,14 +32,15 @@ fn set_dst() -> DpAction {
 
 fn set_nw_dst() -> DpAction {
     let key = |dst| Ipv4Key { dst, ..Ipv4Key::default() };
-    DpAction::Set(SetField::Ipv4(Masked::new(key(3), key(u32::MAX))))
+    DpAction::Set(SetField::Ipv4(Masked::new(key(103), key(u32::MAX))))
 }
 
 fn nat(snat: Option<bool>) -> Ct {
     let address = std::net::IpAddr::from([0, 0, 0, 200]);
     let addresses = snat.map(|_| (address, address));
     let nat = Some(CtNat { snat, addresses, ..CtNat::default() });
-    Ct { zone: ZONE, commit: snat.is_some(), nat, ..Ct::default() }
+    let label = snat.map(|_| ([0, LABEL + 1], [0, u64::MAX]));
+    Ct { zone: ZONE, commit: snat.is_some(), nat, label, ..Ct::default() }
 }
 
 /// First passes by ingress port, protocol and the lowest bits of the source port.
@@ -47,8 +55,20 @@ fn first(kind: (u16, u8), port: u32, low: u16) -> Rule {
         }
         (1, 2) => [vec![set_dst()], again(Ct { zone: ZONE, ..Ct::default() })].concat(),
         (1, _) => vec![ct(commit), out(2)],
+        (_, 0) if kind.1 == 17 => [
+            vec![ct(Ct { zone: 9, commit: true, ..Ct::default() }), DpAction::CtClear],
+            again(nat(Some(false))),
+        ]
+        .concat(),
         (_, 0) => again(nat(Some(false))),
+        (_, 1) if kind.1 == 17 => [vec![ct(nat(None)), set_dst()], again(nat(None))].concat(),
         (_, 1) => [vec![PUSH], again(nat(None))].concat(),
+        (_, 2) => [
+            vec![out(4), ct(nat(None)), ct(Ct { zone: 9, ..Ct::default() }), out(4), set_dst(), PUSH],
+            again(nat(None)),
+        ]
+        .concat(),
+        (_, _) if kind.1 == 6 => [vec![DpAction::CtClear], again(nat(None))].concat(),
         _ => again(nat(None)),
     };
     let key = Flow { in_port: port, dl_type: kind.0, nw_proto: kind.1, tp_src: low, ..Flow::ZERO };
@@ -67,7 +87,21 @@ fn second(port: u32, state: u8, mark: u32) -> Rule {
         state if state & ESTABLISHED != 0 && port == 1 => {
             vec![set_dst(), ct(other(true)), DpAction::Recirc(2)]
         }
+        state if state & ESTABLISHED != 0 && mark == 5 => {
+            vec![DpAction::CtClear, ct(other(true)), DpAction::CtClear, DpAction::Recirc(2)]
+        }
         state if state & ESTABLISHED != 0 => vec![ct(other(true)), DpAction::Recirc(2)],
+        state if state & REPLY_DIR != 0 => {
+            vec![
+                DpAction::CtClear,
+                set_dst(),
+                ct(other(true)),
+                ct(Ct { zone: 9, ..Ct::default() }),
+                out(4),
+                out(3),
+            ]
+        }
+        _ if port == 2 => vec![DpAction::CtClear, DpAction::Recirc(2)],
         _ => vec![ct(other(true)), out(3)],
     };
     let key =
@@ -76,11 +110,13 @@ fn second(port: u32, state: u8, mark: u32) -> Rule {
     (key, Flow { ct_state: INVALID | ESTABLISHED | REPLY_DIR, ct_mark: u32::MAX, ..mask }, actions)
 }
 
-/// Third passes by label, the port that the connection began with, and addresses.
-fn third(port: u16, dst: u32) -> Rule {
-    let key = Flow { recirc_id: 2, ct_label: [0, LABEL], ct_tp_src: port, nw_dst: dst, ..Flow::ZERO };
-    let mask = Flow { recirc_id: u32::MAX, ct_label: [0, u64::MAX], ct_tp_src: 1, nw_dst: 1, ..Flow::ZERO };
-    (key, mask, vec![out(1 + u32::from(port) + 2 * dst)])
+/// Third passes by whether they are tracked, label, the port that the connection began with, and addresses.
+fn third(ct_state: u8, label: u64, port: u16, dst: u32) -> Rule {
+    let key =
+        Flow { recirc_id: 2, ct_state, ct_label: [0, label], ct_tp_src: port, nw_dst: dst, ..Flow::ZERO };
+    let mask = Flow { recirc_id: u32::MAX, ct_state: TRACKED, ct_label: [0, u64::MAX], ..Flow::ZERO };
+    let way = (u32::from(port) + 2 * dst + u32::from(ct_state == 0)) % 4;
+    (key, Flow { ct_tp_src: 1, nw_dst: 1, ..mask }, vec![out(1 + way)])
 }
 
 fn rules() -> Vec<Rule> {
@@ -96,7 +132,9 @@ fn rules() -> Vec<Rule> {
             rules.extend([0, 5].map(|mark| second(port, state, mark)));
         }
     }
-    rules.extend([(0, 0), (0, 1), (1, 0), (1, 1)].map(|(port, dst)| third(port, dst)));
+    for (state, label) in [(TRACKED, LABEL), (0, 0)] {
+        rules.extend([(0, 0), (0, 1), (1, 0), (1, 1)].map(|(port, dst)| third(state, label, port, dst)));
+    }
     rules
 }
 
@@ -104,9 +142,8 @@ fn rules() -> Vec<Rule> {
 fn one_by_one() -> Vec<Rule> {
     let mut rules = rules();
     for (_, _, actions) in &mut rules {
-        if let Some(at) = actions.iter().position(|action| matches!(action, DpAction::Ct(_))) {
-            actions.insert(at, DpAction::CtClear);
-        }
+        // It truncates no packet.
+        actions.insert(0, DpAction::Trunc(u32::from(u16::MAX)));
     }
     rules
 }
@@ -143,13 +180,24 @@ fn connection_of(&(kind, [src, dst], [a, b], ..): &Draw) -> (u8, [(u8, u8); 2]) 
     (kind, [one.min(other), one.max(other)])
 }
 
+/// The connection that the packet belongs to when its destination address was set.
+fn connection_of_set(&(kind, [src, _], [a, b], ..): &Draw) -> (u8, [(u8, u8); 2]) {
+    connection_of(&(kind, [src, 103], [a, b], 0, 0))
+}
+
+/// How often each round is repeated: what is sent first has no megaflows yet.
+const REPEATED: usize = 4;
+
 /// What leaves by each port, in any order, and the connections that there are then.
 fn run(setup: &mut Setup, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, Vec<String>) {
     let mut sent = vec![Vec::new(); 4];
-    for round in rounds {
+    for round in rounds.iter().flat_map(|round| [round; REPEATED]) {
         // Programs take turns, so of a connection there is one packet at a time.
         let mut seen = BTreeSet::new();
-        for (second, draw) in round.iter().filter(|(_, draw)| seen.insert(connection_of(draw))) {
+        let alone = |(_, draw): &&(bool, Draw)| {
+            seen.insert(connection_of(draw)) & seen.insert(connection_of_set(draw))
+        };
+        for (second, draw) in round.iter().filter(alone) {
             setup.rx[usize::from(*second)].put(&frame_of(draw));
         }
         setup.run();
@@ -159,6 +207,32 @@ fn run(setup: &mut Setup, rounds: &[Vec<(bool, Draw)>]) -> (Vec<Vec<Vec<u8>>>, V
     let connections = setup.datapath.conntrack().dump(None, Millis(setup.now));
     let text = |e: &conntrack::Entry| format!("{:?} {:?} {:?} {:?}", e.original, e.reply, e.mark, e.label);
     (sent, connections.iter().map(text).collect())
+}
+
+/// A packet whose key is not cleared would still be sent rightly, because what is not found is looked up again by its metadata: this costs
+/// time only. So the keys are compared.
+#[test]
+fn clearing_changes_the_keys_of_chosen_packets() {
+    let mut batch = Batch { depth: Depth::Wide, words: CONNECTION_WORDS, ..Batch::default() };
+    batch.widen();
+    let mut pool = FramePool::new(8);
+    batch.frames.extend((0..3).filter_map(|_| pool.frame_of(&[0; 60])));
+    let mut keys_after = |which| {
+        for (i, known) in batch.tracked.open(3).0.iter_mut().enumerate() {
+            *known = Metadata { state: TRACKED, zone: 7, label: [0, 9], ..Metadata::default() };
+            write_line(&mut batch.lines[i], known);
+        }
+        batch.fill_connections();
+        batch.clear_tracking(which);
+        let mut metas = [(); 3].map(|()| Meta::default());
+        metas.iter_mut().enumerate().for_each(|(i, meta)| batch.tracked.put(i, meta));
+        let line = |i: usize| batch.lines[i][5] != 0;
+        let label = |i: usize| batch.exts[CT_LABEL_AT + 1][i] != 0;
+        (metas.map(|meta| meta.ct_state != 0), [0, 1, 2].map(line), [0, 1, 2].map(label))
+    };
+    let second = [false, true, false];
+    assert_eq!(keys_after(0b101), (second, second, second));
+    assert_eq!(keys_after(u64::MAX), ([false; 3], [false; 3], [false; 3]));
 }
 
 proptest! {

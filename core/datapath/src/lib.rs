@@ -93,6 +93,7 @@ mod rxq_backoff;
 mod shared;
 pub mod stages;
 pub mod steering;
+mod steps;
 pub mod tally;
 mod token_bucket;
 mod tracked;

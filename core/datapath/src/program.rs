@@ -1,7 +1,8 @@
 //! Programs: the actions of a megaflow, compiled for execution (see the file `compile`). **The last operation consumes the packet.**
 
-use crate::recirculation::{Recirculation, Then};
+use crate::recirculation::{Hash, Recirculation};
 use crate::rewrite::Rewrite;
+use crate::steps::{COPIES, Kind, REWRITES, Steps};
 use conntrack::Action as Track;
 use dpif::{DropReason, Masked, SetField, Userspace};
 use flow::Mac;
@@ -17,40 +18,28 @@ pub struct Program {
     /// Summary of the program, stored with the megaflow, so that most packets are sent without reading the
     /// operations.
     pub summary: Summary,
-    /// The first operation after the meters and the tracking, if it is a rewrite.
+    /// The first operation after the meters, or after the steps if the program does not recirculate, if it is a rewrite.
     pub(crate) rewrite: Option<Arc<Rewrite>>,
     /// The header of a [`Summary::PushAndSend`] in the form that is fast to add. It is stored with the megaflow: with many remote ends,
     /// reading it from the operations would cost each packet another cache miss.
     header: Option<FastPut>,
-    /// Index of the operation that tracks packets, if only meters come before it, or a rewrite in a [`Summary::Recirculate`];
-    /// otherwise the number of operations.
-    track: usize,
+    /// What it does with all packets of a batch before it sends or recirculates them.
+    pub(crate) steps: Steps,
     /// Programs with the same number have equal operations; 0: not known.
     pub(crate) number: u64,
     /// The megaflow whose program it is; 0: none.
     pub ufid: Ufid,
 }
 
-/// The program begins with meters.
-pub const METERS: u8 = 1;
-/// The program begins with a rewrite, or has one after its meters.
-pub const REWRITES: u8 = 2;
-/// The program sends copies, rewrites more than once, or selects a QoS queue.
-pub const COPIES: u8 = 4;
-/// It tracks packets, behind its meters and before anything else.
-pub const TRACKS: u8 = 8;
-/// It samples packets before anything else.
-pub const SAMPLES: u8 = 16;
-
 /// Summary of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Summary {
-    /// Samples packets, passes meters, then tracks packets, then rewrites them and sends copies in any order, and last sends by a
-    /// port.
+    /// Passes meters, executes steps, then rewrites packets and sends copies in any order, and last sends by a port.
     Send {
         /// The port.
         port: u32,
-        /// What else it does: some of [`SAMPLES`], [`METERS`], [`TRACKS`], [`REWRITES`], [`COPIES`].
+        /// What else it does: some of [`METERS`](crate::steps::METERS), [`STEPS`](crate::steps::STEPS),
+        /// [`TRACKS`](crate::steps::TRACKS), [`REWRITES`], [`COPIES`].
         does: u8,
     },
     /// Rewrites packets or not, adds a tunnel's header, then sends.
@@ -62,7 +51,7 @@ pub enum Summary {
     },
     /// Sends by the link of this bond that has the packet's bucket.
     Balance(u32),
-    /// Samples, rewrites, hashes or tracks packets or not, then recirculates them.
+    /// Passes meters, executes steps and hashes packets, or not, then recirculates them.
     Recirculate(Recirculation),
     /// Continues with one of two programs, by the length of the packet.
     ByLength,
@@ -176,26 +165,36 @@ impl Op {
 impl Program {
     /// Makes a program of operations of which the last one consumes the packet.
     pub(crate) fn new(ops: Vec<Op>) -> Program {
-        let summary = match ops[..] {
-            [Op::Drop(reason)] => Summary::Drop(reason),
-            [Op::Balance(bond)] => Summary::Balance(bond),
-            [Op::CheckLen(..)] => Summary::ByLength,
-            _ => sends(&ops).or_else(|| recirculates(&ops)).or_else(|| pushes(&ops)).unwrap_or(Summary::Long),
-        };
-        let rewrite = match ops.get(before_edits(&ops)) {
-            Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
-            _ => None,
+        let none = Steps::default();
+        let (summary, steps) = match ops[..] {
+            [Op::Drop(reason)] => (Summary::Drop(reason), none),
+            [Op::Balance(bond)] => (Summary::Balance(bond), none),
+            [Op::CheckLen(..)] => (Summary::ByLength, none),
+            _ => sends(&ops)
+                .or_else(|| recirculates(&ops))
+                .or_else(|| Some((pushes(&ops)?, none)))
+                .unwrap_or((Summary::Long, none)),
         };
         let header = match (summary, &ops[..]) {
             (Summary::PushAndSend { .. }, [.., Op::TunnelPush(push), _]) => push.template.fast_put().cloned(),
             _ => None,
         };
-        let before = match summary {
-            Summary::Recirculate(recirculation) if recirculation.tracks() => ops.len() - 2,
-            _ => samples(&ops) + meters(&ops).count(),
+        let mut program =
+            Program { ops, summary, rewrite: None, header, steps, number: 0, ufid: Ufid::default() };
+        program.find_rewrite();
+        program
+    }
+
+    /// Finds the [rewrite](Self::rewrite) among the operations.
+    pub(crate) fn find_rewrite(&mut self) {
+        let at = match self.summary {
+            Summary::Recirculate(_) => self.steps.meters(),
+            _ => self.steps.ops(),
         };
-        let track = if matches!(ops.get(before), Some(Op::Ct(_))) { before } else { ops.len() };
-        Program { ops, summary, rewrite, header, track, number: 0, ufid: Ufid::default() }
+        self.rewrite = match self.ops.get(at) {
+            Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
+            _ => None,
+        };
     }
 
     /// The number of its operations: programs with the same number have equal operations; 0: not known.
@@ -210,47 +209,37 @@ impl Program {
         self.ops.iter().any(|op| matches!(op, Op::Hash { .. } | Op::Balance(_)))
     }
 
-    /// What it samples first.
-    #[inline]
-    pub(crate) fn samples(&self) -> &[Op] {
-        &self.ops[..samples(&self.ops)]
-    }
-
-    /// The operations behind what it samples first.
-    pub(crate) fn behind_samples(&self) -> &[Op] {
-        &self.ops[samples(&self.ops)..]
-    }
-
-    /// The meters at the beginning of the program.
+    /// The meters of the program.
     #[inline]
     pub(crate) fn meters(&self) -> impl Iterator<Item = u32> {
-        meters(&self.ops)
+        self.ops[..self.steps.ops()].iter().filter_map(|op| match op {
+            &Op::Meter(id) => Some(id),
+            _ => None,
+        })
     }
 
-    /// How its packets are tracked, behind its meters, or behind the rewrite of a [`Summary::Recirculate`].
-    #[inline]
-    pub(crate) fn track(&self) -> Option<&Track> {
-        match self.ops.get(self.track) {
-            Some(Op::Ct(track)) => Some(track),
+    /// The rewrite at this index of its operations.
+    #[inline(always)]
+    pub(crate) fn rewrite_at(&self, at: usize) -> Option<&Rewrite> {
+        match (self.summary, self.ops.get(at)) {
+            // This saves reading the operations, which are elsewhere in memory.
+            (Summary::Recirculate(_), _) if at == self.steps.meters() && self.rewrite.is_some() => {
+                self.rewrite()
+            }
+            (_, Some(Op::Rewrite(rewrite))) => Some(rewrite),
             _ => None,
         }
     }
 
-    /// The operations behind its meters and what tracks.
-    pub(crate) fn edits(&self) -> &[Op] {
-        &self.ops[before_edits(&self.ops)..]
+    /// The operations behind its steps.
+    pub(crate) fn behind_steps(&self) -> &[Op] {
+        &self.ops[self.steps.ops()..]
     }
 
-    /// The rewrite that comes first, or behind its meters and what tracks.
+    /// The rewrite that comes first, or behind the steps; if the program recirculates packets, that behind its meters.
     #[inline(always)]
     pub(crate) fn rewrite(&self) -> Option<&Rewrite> {
         self.rewrite.as_deref()
-    }
-
-    /// Returns whether both programs have the same first [rewrite](Self::rewrite), or both none.
-    #[inline(always)]
-    pub(crate) fn has_rewrite_of(&self, other: &Program) -> bool {
-        self.rewrite.as_ref().map(Arc::as_ptr) == other.rewrite.as_ref().map(Arc::as_ptr)
     }
 
     /// The tunnel header, if the program does nothing but [rewrite](Self::rewrite) or not, add the header and send.
@@ -269,42 +258,21 @@ impl Program {
     }
 }
 
-/// How many operations at the beginning of a list sample packets that continue.
-fn samples(ops: &[Op]) -> usize {
-    let sampling = ops.iter().take_while(|op| matches!(op, Op::Sample(..))).count();
-    sampling.min(ops.len().saturating_sub(1))
-}
-
-/// The meters at the beginning of a list, or behind what samples.
-fn meters(ops: &[Op]) -> impl Iterator<Item = u32> {
-    ops[samples(ops)..].iter().map_while(|op| match op {
-        &Op::Meter(id) => Some(id),
-        _ => None,
-    })
-}
-
-/// How many operations a list begins with that sample packets, are meters, or track packets behind them.
-pub(crate) fn before_edits(ops: &[Op]) -> usize {
-    let before = samples(ops) + meters(ops).count();
-    before + usize::from(matches!(ops.get(before), Some(Op::Ct(_))))
-}
-
 /// What a list amounts to that does no more than [sending](Summary::Send).
-fn sends(ops: &[Op]) -> Option<Summary> {
-    let (samples, meters) = (samples(ops), meters(ops).count());
-    let mut rest = &ops[samples + meters..];
-    let mut does = if samples != 0 { SAMPLES } else { 0 } | if meters != 0 { METERS } else { 0 };
-    if let [Op::Ct(_), after @ ..] = rest {
-        rest = after;
-        does |= TRACKS;
-    }
+fn sends(ops: &[Op]) -> Option<(Summary, Steps)> {
+    let is_step = |op: &Op| {
+        matches!(op, Op::Meter(_) | Op::Sample(..) | Op::Ct(_) | Op::CtClear | Op::ForgetConnection)
+    };
+    let (first, mut rest) = ops.split_at(ops.iter().rposition(is_step).map_or(0, |last| last + 1));
+    let steps = steps_of(first)?;
+    let mut does = steps.does();
     if let [Op::Rewrite(rewrite), after @ ..] = rest {
         rest = after.get(usize::from(rewrite.ops)..)?;
         does |= REWRITES;
     }
     loop {
         rest = match rest {
-            &[Op::Output(port)] => return Some(Summary::Send { port, does }),
+            &[Op::Output(port)] => return Some((Summary::Send { port, does }, steps)),
             [Op::Output(_) | Op::Set(SetField::Priority(Masked { mask: u32::MAX, .. })), after @ ..] => after,
             [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
             _ => return None,
@@ -314,23 +282,38 @@ fn sends(ops: &[Op]) -> Option<Summary> {
 }
 
 /// What a list amounts to that does no more before it [recirculates](Summary::Recirculate).
-fn recirculates(ops: &[Op]) -> Option<Summary> {
-    let samples = samples(ops);
-    let (rest, edits) = match &ops[samples..] {
-        [Op::Rewrite(rewrite), after @ ..] => (after.get(usize::from(rewrite.ops)..)?, true),
-        ops => (ops, false),
-    };
-    let (rest, forgets) = match rest {
-        [Op::ForgetConnection, after @ ..] => (after, true),
-        rest => (rest, false),
-    };
-    let (then, id) = match *rest {
-        [Op::Recirc(id)] => (Then::Nothing, id),
-        [Op::Hash { symmetric, basis }, Op::Recirc(id)] => (Then::Hash { symmetric, basis }, id),
-        [Op::Ct(_), Op::Recirc(id)] => (Then::Track, id),
+fn recirculates(ops: &[Op]) -> Option<(Summary, Steps)> {
+    let (id, first, hash) = match ops {
+        [first @ .., Op::Hash { symmetric, basis }, Op::Recirc(id)] => {
+            (*id, first, Some(Hash { symmetric: *symmetric, basis: *basis }))
+        }
+        [first @ .., Op::Recirc(id)] => (*id, first, None),
         _ => return None,
     };
-    Some(Summary::Recirculate(Recirculation { id, samples: samples != 0, edits, forgets, then }))
+    let steps = steps_of(first)?;
+    Some((Summary::Recirculate(Recirculation { id, does: steps.does(), hash }), steps))
+}
+
+/// The steps and meters that these operations are. `None`: some operation is neither, or there are too many.
+fn steps_of(ops: &[Op]) -> Option<Steps> {
+    let (mut steps, mut rest) = (Steps::default(), ops);
+    while let Some((op, after)) = rest.split_first() {
+        rest = after;
+        match op {
+            Op::Meter(_) => steps.add_meter()?,
+            Op::Sample(..) => steps.add(Kind::Sample, 1)?,
+            Op::Output(_) => steps.add(Kind::Copy, 1)?,
+            Op::CtClear => steps.add(Kind::Clear, 1)?,
+            Op::ForgetConnection => steps.add(Kind::Forget, 1)?,
+            Op::Ct(_) => steps.add(Kind::Track, 1)?,
+            Op::Rewrite(rewrite) => {
+                rest = rest.get(usize::from(rewrite.ops)..)?;
+                steps.add(Kind::Edit, 1 + usize::from(rewrite.ops))?;
+            }
+            _ => return None,
+        }
+    }
+    Some(steps)
 }
 
 /// What a list amounts to that [adds a tunnel's header and sends](Summary::PushAndSend).

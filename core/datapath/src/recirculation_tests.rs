@@ -96,6 +96,8 @@ fn kinds() -> Vec<Vec<DpAction>> {
         vec![sample(4), set_dst(), HASH, AGAIN],
         vec![sample(3), sample(2), set_dst(), out(4)],
         vec![sample(3), DpAction::Recirc(2)],
+        vec![DpAction::Meter(9), out(3), set_dst(), out(2), DpAction::Recirc(4)],
+        vec![sample(4), DpAction::Meter(9), sample(3), DpAction::CtClear, HASH, AGAIN],
     ]
 }
 
@@ -150,22 +152,27 @@ fn expected(packets: &[(usize, Vec<u8>)]) -> [Vec<Vec<u8>>; 4] {
         let samples: &[usize] = match kind {
             9 => &[4],
             10 => &[3, 2],
-            11 => &[3],
+            11 | 12 => &[3],
+            13 => &[4, 3],
             _ => &[],
         };
         samples.iter().for_each(|port| ports[port - 1].push(bytes.clone()));
         match kind {
-            6 | 8..=10 => sent[..6].copy_from_slice(&NEW.0),
+            6 | 8..=10 | 12 => sent[..6].copy_from_slice(&NEW.0),
             7 => drop(sent.splice(12..12, [0x81, 0x00, 0x00, 0x07])),
             _ => {}
         }
         let port = match kind {
-            0 | 4 | 6 | 9 => one_way,
+            0 | 4 | 6 | 9 | 13 => one_way,
             1 if odd(true, 3) => {
                 sent[..6].copy_from_slice(&NEW.0);
                 3
             }
             1 | 2 | 7 | 11 => 2,
+            12 => {
+                ports[1].push(sent.clone());
+                4
+            }
             3 | 8 | 10 => 4,
             _ => {
                 ports[3].push(bytes.clone());
@@ -197,10 +204,13 @@ proptest! {
     #[test]
     fn passes_follow_each_other_in_order(
         validate: bool,
-        batches in prop::collection::vec((prop::collection::vec(0..12usize, 1..4), 0..3u8, 1..130usize), 1..6),
+        batches in prop::collection::vec((prop::collection::vec(0..14usize, 1..4), 0..3u8, 1..130usize), 1..6),
         seed in any::<u32>(),
     ) {
         let mut setup = Setup::new(rules_by_kind());
+        // No packet exceeds it.
+        let bands = vec![Band { rate: 1_000_000_000, burst: 1_000_000_000, remark: None }];
+        setup.datapath.set(9, &MeterSpec { packets: true, bands }, Millis(0));
         // Whoever compares look-ups takes second passes out of their batch.
         setup.datapath.set_validate(validate);
         let mut random = seed | 1;
@@ -217,7 +227,7 @@ proptest! {
             for (port, expected) in expected(&packets).iter().enumerate() {
                 let sent = setup.tx[port].take();
                 prop_assert_eq!(sent.len(), expected.len());
-                for (kind, dl_type) in (0..12).flat_map(|kind| [(kind, 0x08), (kind, 0x86)]) {
+                for (kind, dl_type) in (0..14).flat_map(|kind| [(kind, 0x08), (kind, 0x86)]) {
                     let of_kind = |packets| of_kind(packets, kind, dl_type);
                     prop_assert_eq!(of_kind(&sent), of_kind(expected), "kind {} by {}", kind, port);
                 }

@@ -4,7 +4,7 @@
 
 use crate::packet::{Meta, Rare};
 use classifier::megaflow::convert::{CT_LABEL_AT, CT_SIX_AT, CT_TUPLE_AT};
-use classifier::megaflow::{Column, Words};
+use classifier::megaflow::{Column, Words, bits};
 use conntrack::{Known, Metadata, Tuple};
 use cpu::Line;
 
@@ -17,6 +17,35 @@ pub(crate) struct Tracked {
     /// Elements from `len` on are left over from earlier batches.
     known: Vec<Metadata>,
     len: usize,
+    pub(crate) unused: UnusedRare,
+}
+
+/// Boxes of rare metadata that no packet needs any more, kept for their memory.
+#[derive(Default)]
+#[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
+pub(crate) struct UnusedRare(Vec<Box<Rare>>);
+
+/// How many boxes are kept: those of the packets that are recirculated at the same time.
+const KEEP_RARE: usize = 256;
+
+impl UnusedRare {
+    /// Keeps a box, if there is one.
+    #[inline]
+    pub(crate) fn keep(&mut self, rare: Option<Box<Rare>>) {
+        if let Some(rare) = rare
+            && self.0.len() < KEEP_RARE
+        {
+            self.0.push(rare);
+        }
+    }
+
+    /// Returns empty rare metadata, in memory that was used before if there is any.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Box<Rare> {
+        let Some(mut rare) = self.0.pop() else { return Box::default() };
+        *rare = Rare::default();
+        rare
+    }
 }
 
 impl Tracked {
@@ -44,9 +73,21 @@ impl Tracked {
         &self.known[..self.len]
     }
 
-    /// Forgets the connections that were found, so that the next `ct` looks them up.
-    pub(crate) fn forget_connections(&mut self) {
-        self.known[..self.len].iter_mut().for_each(|known| known.known = Known::default());
+    /// Forgets the connections that were found for these packets, so that the next `ct` looks them up.
+    pub(crate) fn forget_connections(&mut self, which: u64) {
+        for i in bits(which).take_while(|i| *i < self.len) {
+            self.known[i].known = Known::default();
+        }
+    }
+
+    /// Clears the metadata of these packets of a batch of `n`.
+    pub(crate) fn clear_some(&mut self, which: u64, n: usize) {
+        if which.trailing_ones() as usize >= n {
+            return self.clear();
+        }
+        for i in bits(which).take_while(|i| *i < self.len) {
+            self.known[i] = Metadata::default();
+        }
     }
 
     /// Moves the metadata of packet `from` to place `to`.
@@ -57,14 +98,15 @@ impl Tracked {
         }
     }
 
-    /// Copies the metadata of packet `i` into `meta`, for a packet that leaves its batch. `rare` allocates rare metadata.
+    /// Copies the metadata of packet `i` into `meta`, for a packet that leaves its batch.
     #[inline]
-    pub(crate) fn put(&self, i: usize, meta: &mut Meta, rare: impl FnOnce() -> Box<Rare>) {
-        let Some(known) = self.known().get(i) else { return };
+    pub(crate) fn put(&mut self, i: usize, meta: &mut Meta) {
+        let Tracked { known, len, unused } = self;
+        let Some(known) = known[..*len].get(i) else { return };
         (meta.ct_state, meta.ct_zone, meta.ct_mark) = (known.state, known.zone, known.mark);
         meta.ct_known = known.known;
         if known.state != 0 {
-            let rare = meta.rare.get_or_insert_with(rare);
+            let rare = meta.rare.get_or_insert_with(|| unused.take());
             (rare.ct_label, rare.ct_tuple) = (known.label, known.tuple);
         }
     }
@@ -94,7 +136,10 @@ impl Tracked {
     }
 }
 
-/// Word 5 of a line with this metadata.
+/// The word of a line that contains connection tracking metadata.
+pub(crate) const CONNECTION_WORD: usize = 5;
+
+/// The [`CONNECTION_WORD`] of a line with this metadata.
 #[inline(always)]
 fn word(known: &Metadata) -> u64 {
     u64::from(known.state) << 56 | u64::from(known.zone) << 32 | u64::from(known.mark)
@@ -103,5 +148,5 @@ fn word(known: &Metadata) -> u64 {
 /// Writes state, zone and mark into the line of a packet.
 #[inline(always)]
 pub(crate) fn write_line(line: &mut Line, known: &Metadata) {
-    line[5] = word(known);
+    line[CONNECTION_WORD] = word(known);
 }

@@ -3,8 +3,9 @@
 use crate::batch::{BATCH, NONE};
 use crate::packet::Meta;
 use crate::port::{Frame, FrameBatch};
-use crate::program::{Program, REWRITES, Summary};
+use crate::program::{Program, Summary};
 use crate::recirculation::Recirculation;
+use crate::steps::REWRITES;
 use dpif::DropReason;
 
 /// Frames that go through a program together.
@@ -66,7 +67,7 @@ pub(crate) struct Groups {
     /// Packets of programs with several operations: the index of the group and its packets.
     pub(crate) collected: Vec<(usize, Group)>,
     /// Packets that are looked up again: the index of each in the batch.
-    pub(crate) again: Vec<(usize, Recirculation, Frame)>,
+    pub(crate) again: Vec<(usize, Frame)>,
 }
 
 /// More than the maximum number of groups, so that a free slot always exists.

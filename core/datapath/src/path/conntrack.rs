@@ -349,7 +349,7 @@ fn edit_packet(
     frames.push(p.frame);
     let last = frames.len() - 1;
     frames.swap(i, last);
-    extract::renew(batch, i);
+    extract::renew_one(batch, i);
     write_line(&mut batch.lines[i % BATCH], known);
 }
 

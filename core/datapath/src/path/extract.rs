@@ -176,44 +176,37 @@ fn fill_any(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
 }
 
 /// Fills the key of packet `i` again after its bytes have changed. The metadata in its line stays.
-pub(super) fn renew(batch: &mut Batch, i: usize) {
+pub(super) fn renew_one(batch: &mut Batch, i: usize) {
     let before = metadata(&batch.lines[i % BATCH]);
     fill_any(batch, i, batch.depth, batch.words);
     restore(&mut batch.lines[i % BATCH], before);
 }
 
-/// Fills the keys of all packets again after their bytes have changed. The metadata in their lines stays. The packets must share
+/// Fills the keys of these packets again after their bytes have changed. The metadata in their lines stays. The packets must share
 /// the other metadata.
-pub(super) fn renew_all(batch: &mut Batch) {
+pub(super) fn renew(batch: &mut Batch, which: u64) {
     if batch.depth == Depth::Port {
         return;
     }
     batch.tell_apart();
-    let (mut before, n) = ([[0; 3]; BATCH], batch.len().min(BATCH));
-    before.iter_mut().zip(&batch.lines[..n]).for_each(|(before, line)| *before = metadata(line));
-    read(batch, batch.depth, batch.words);
-    batch.lines[..n].iter_mut().zip(before).for_each(|(line, before)| restore(line, before));
-    batch.fill_connections();
-}
-
-/// As [`renew_all`], for the packets whose bit is set. What the batch keeps of outer headers and of connections must be in place.
-pub(super) fn renew_some(batch: &mut Batch, which: u64) {
-    if batch.depth == Depth::Port || which == 0 {
-        return;
+    let all = batch.all();
+    if which & all == all {
+        let (mut before, n) = ([[0; 3]; BATCH], batch.len().min(BATCH));
+        before.iter_mut().zip(&batch.lines[..n]).for_each(|(before, line)| *before = metadata(line));
+        read(batch, batch.depth, batch.words);
+        batch.lines[..n].iter_mut().zip(before).for_each(|(line, before)| restore(line, before));
+        return batch.fill_connections();
     }
-    // Those metadata belong to packets that have left the batch.
-    let own = std::mem::take(&mut batch.own);
-    for i in bits(which) {
+    for i in bits(which & all) {
         if batch.depth == Depth::Wide {
             bits(batch.words).take_while(|word| *word < EXT_WORDS).for_each(|word| batch.exts[word][i] = 0);
         }
-        renew(batch, i);
+        renew_one(batch, i);
     }
     if batch.depth == Depth::Wide {
         batch.outers.fill(&mut batch.exts, batch.words);
         batch.fill_connections();
     }
-    batch.own = own;
 }
 
 /// The words of a line that contain metadata.

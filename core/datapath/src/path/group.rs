@@ -14,7 +14,7 @@ use super::push::{Pushes, push_whole};
 use super::recirculate::{
     self, common_recirculation, recirculation_now, recirculation_of_all, recirculations,
 };
-use super::{balance, conntrack, extract, frames, recent};
+use super::{balance, conntrack, frames, recent};
 use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::engine::groups::{Execution, Group, Groups, NO_GROUP};
@@ -203,20 +203,12 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
         }
     }
     engine.groups_free.extend(groups.collected.drain(..).map(|(_, group)| group));
-    let (mut tracks, mut forgets, mut edited) = (false, false, 0);
-    for (to, (from, recirculation, frame)) in groups.again.drain(..).enumerate() {
-        recirculation.apply(&mut engine.batch, from, &frame);
-        engine.batch.move_key(from, to);
-        engine.batch.frames.push(frame);
-        (tracks, forgets) = (tracks | recirculation.tracks(), forgets | recirculation.forgets);
-        edited |= u64::from(recirculation.edits) << (to % BATCH);
-    }
-    extract::renew_some(&mut engine.batch, edited);
-    if forgets {
-        engine.batch.tracked.forget_connections();
-    }
-    if tracks {
-        recirculate::track(guard, engine);
+    if !groups.again.is_empty() {
+        for (to, (from, frame)) in groups.again.drain(..).enumerate() {
+            engine.batch.move_key(from, to);
+            engine.batch.frames.push(frame);
+        }
+        recirculate::rest(guard, engine);
     }
     for (&index, c) in groups.index[..groups.len].iter().zip(&groups.count).filter(|(_, c)| c.packets != 0) {
         engine.lane.count(index, c.packets, c.bytes, now.0 as u32, c.tcp_flags);
@@ -241,7 +233,7 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
                 // that case the packet is a miss.
                 let Some(megaflow) = guard.get(index) else { continue };
                 let now = recirculation_now(engine, &megaflow.payload);
-                let execution = match now.filter(|recirculation| !recirculation.samples) {
+                let execution = match now {
                     Some(recirculation) => Execution::Recirculate(recirculation),
                     None => Execution::of(&megaflow.payload, groups.collected.len(), plain),
                 };
@@ -278,10 +270,9 @@ fn scatter(
                 false => unfit(groups, guard, engine, i, frame),
             },
             Some(&Execution::Recirculate(recirculation)) => {
-                let is_whole = !recirculation.tracks() || !conntrack::may_be_fragment(&frame);
-                match is_whole && (!recirculation.edits || is_rewritten(guard, groups, group, &mut frame)) {
-                    true => groups.again.push((i, recirculation, frame)),
-                    false => unfit(groups, guard, engine, i, frame),
+                match recirculation.tracks() && conntrack::may_be_fragment(&frame) {
+                    false => groups.again.push((i, frame)),
+                    true => unfit(groups, guard, engine, i, frame),
                 }
             }
             Some(&Execution::Drop(reason)) => dropping.add(engine, i, frame, reason),

@@ -1,4 +1,5 @@
-//! Packet by packet: programs that only sample, meter, track, rewrite, copy and send are executed for each packet in the order of the batch.
+//! Packet by packet: programs that only meter packets, execute [steps], rewrite, copy and send are executed for each packet in the order
+//! of the batch.
 //!
 //! Packets are not grouped by megaflow: each meter is charged once for all packets, frames are tracked and rewritten in place, and a
 //! batch whose packets are all sent by one port is passed on as it is.
@@ -6,17 +7,14 @@
 use super::dropping::Dropping;
 use super::execute::{longest, run_one};
 use super::megaflows::{Megaflows, Programs};
-use super::{conntrack, meter, sample, transmit};
+use super::rewrites::{RewriteAll, RewriteRuns};
+use super::{charge, conntrack, steps, transmit};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};
-use crate::program::{COPIES, METERS, Op, Program, REWRITES, SAMPLES, Summary, TRACKS};
-use crate::rewrite::Rewrite;
-use cpu::{Level, Stage};
+use crate::program::{Op, Program, Summary};
+use crate::steps::{COPIES, METERS, REWRITES, STEPS, TRACKS};
 use dpif::SetField;
-
-/// Maximum number of meters of a batch. Batches with more are grouped by megaflow.
-const MOST: usize = 4;
 
 /// Used as the output port of dropped packets; no port has this number.
 const DROPS: u32 = u32::MAX;
@@ -118,54 +116,43 @@ impl<'g> PerPacket<'g> {
     }
 
     fn charge(&self, engine: &mut Engine) -> bool {
-        match self.charges(&engine.batch) {
-            Some(Charges { all, count }) => meter::charge(engine, &all[..count]),
-            None => false,
+        match self.alike {
+            Some(program) => charge::all(engine, program),
+            None => charge::each(engine, &self.programs),
         }
-    }
-
-    /// The sums to charge to each meter; `None` if there are too many meters.
-    fn charges(&self, batch: &Batch) -> Option<Charges> {
-        let mut charges = Charges::default();
-        if let Some(program) = self.alike {
-            program.meters().try_for_each(|id| charges.add(id, batch.len() as u64, batch.bytes))?;
-            return Some(charges);
-        }
-        for (frame, program) in batch.frames.iter().zip(self.programs.iter().flatten()) {
-            program.meters().try_for_each(|id| charges.add(id, 1, frame.len() as u64))?;
-        }
-        Some(charges)
     }
 
     /// Executes the programs. The packets must have passed their meters.
     #[inline(always)]
     pub(super) fn send(&self, engine: &mut Engine) {
-        if self.does & SAMPLES != 0 {
-            sample::batch(engine, &self.programs);
-        }
-        if self.does & TRACKS != 0 {
-            match self.alike.and_then(Program::track) {
-                Some(action) => conntrack::track_batch(engine, action),
-                None => {
-                    let actions = self.programs.map(|program| program.and_then(Program::track));
-                    conntrack::track_batch(engine, &actions);
-                }
-            }
+        if self.does & STEPS != 0 && !self.step(engine) {
+            return;
         }
         let mut frames = std::mem::take(&mut engine.batch.frames);
         match (self.alike, self.port) {
-            (Some(program), _) => send_alike(engine, program.edits(), &mut frames),
+            (Some(program), _) => send_alike(engine, program.behind_steps(), &mut frames),
             (None, Some(port)) if self.does & (REWRITES | COPIES) == 0 => engine.send_all(port, &mut frames),
             _ => self.send_mixed(engine, &mut frames),
         }
         engine.batch.frames = frames;
     }
 
+    /// Executes the steps. Returns false if the packets have left the batch.
+    #[inline(never)]
+    fn step(&self, engine: &mut Engine) -> bool {
+        let edited = match self.alike {
+            Some(program) => steps::all(engine, program),
+            None => steps::each(engine, &self.programs),
+        };
+        edited.is_some()
+    }
+
     /// Executes programs that differ.
     fn send_mixed(&self, engine: &mut Engine, frames: &mut FrameBatch) {
         let mut unfit = 0;
         if self.does & REWRITES != 0 {
-            unfit = cpu::stage(RewriteRuns { programs: &self.programs, frames });
+            let of = |i: usize| self.programs[i % BATCH].and_then(Program::rewrite);
+            unfit = cpu::stage(RewriteRuns { of, frames });
         }
         match self.port {
             _ if unfit != 0 || self.does & COPIES != 0 => self.send_each(engine, unfit, frames.drain(..)),
@@ -181,7 +168,7 @@ impl<'g> PerPacket<'g> {
             match program.map(|program| program.summary) {
                 Some(Summary::Send { port, .. }) => engine.send(port, frame),
                 Some(Summary::Drop(reason)) => dropping.add(engine, i, frame, reason),
-                _ => run_one(engine, program.map_or(&[], Program::edits), i, frame),
+                _ => run_one(engine, program.map_or(&[], Program::behind_steps), i, frame),
             }
         }
         dropping.end(engine);
@@ -193,11 +180,11 @@ impl<'g> PerPacket<'g> {
         let mut dropping = Dropping::default();
         for (i, (frame, program)) in frames.zip(self.programs.iter().flatten()).enumerate() {
             match program.summary {
-                _ if unfit >> i & 1 != 0 => run_one(engine, program.edits(), i, frame),
+                _ if unfit >> i & 1 != 0 => run_one(engine, program.behind_steps(), i, frame),
                 Summary::Send { port, does } if does & COPIES == 0 => engine.send(port, frame),
                 Summary::Send { .. } => finish(engine, behind_rewrite(program), i, frame),
                 Summary::Drop(reason) => dropping.add(engine, i, frame, reason),
-                _ => run_one(engine, program.edits(), i, frame),
+                _ => run_one(engine, program.behind_steps(), i, frame),
             }
         }
         dropping.end(engine);
@@ -207,69 +194,8 @@ impl<'g> PerPacket<'g> {
 /// Returns whether programs with these operations can be executed packet by packet on the batch.
 #[inline]
 fn fits(batch: &Batch, does: u8) -> bool {
-    let shares = does & (TRACKS | SAMPLES) == 0 || batch.own.is_empty();
+    let shares = does & STEPS == 0 || batch.own.is_empty();
     batch.is_plain() && shares && (does & TRACKS == 0 || conntrack::are_whole(batch))
-}
-
-/// Charges of different meters.
-#[derive(Default)]
-struct Charges {
-    all: [meter::Charge; MOST],
-    count: usize,
-}
-
-impl Charges {
-    #[inline]
-    fn add(&mut self, id: u32, packets: u64, bytes: u64) -> Option<()> {
-        let known = self.all[..self.count].iter().position(|charge| charge.0 == id);
-        let charge = self.all.get_mut(known.unwrap_or(self.count))?;
-        if known.is_none() {
-            (*charge, self.count) = ((id, (0, 0)), self.count + 1);
-        }
-        charge.1 = (charge.1.0 + packets, charge.1.1 + bytes);
-        Some(())
-    }
-}
-
-/// Applies one rewrite to all frames. Returns a bit for each frame that it does not fit.
-pub(super) struct RewriteAll<'a, 'g> {
-    pub(super) rewrite: &'g Rewrite,
-    pub(super) frames: &'a mut FrameBatch,
-}
-
-impl Stage for RewriteAll<'_, '_> {
-    type Out = u64;
-
-    #[inline(always)]
-    fn run<L: Level>(self, _: L) -> u64 {
-        self.rewrite.apply_all(self.frames)
-    }
-}
-
-/// Applies to each frame the rewrite of its program, together for consecutive frames with the same rewrite.
-pub(super) struct RewriteRuns<'a, 'g> {
-    pub(super) programs: &'a Programs<'g>,
-    pub(super) frames: &'a mut FrameBatch,
-}
-
-impl Stage for RewriteRuns<'_, '_> {
-    type Out = u64;
-
-    #[inline(always)]
-    fn run<L: Level>(self, _: L) -> u64 {
-        let (mut unfit, mut start) = (0, 0);
-        let programs = &self.programs[..self.frames.len().min(BATCH)];
-        let alike =
-            |a: &Option<&Program>, b: &Option<&Program>| a.zip(*b).is_some_and(|(a, b)| a.has_rewrite_of(b));
-        for run in programs.chunk_by(alike) {
-            let end = start + run.len();
-            if let Some(rewrite) = run[0].and_then(Program::rewrite) {
-                unfit |= rewrite.apply_all(&mut self.frames[start..end]) << start;
-            }
-            start = end;
-        }
-        unfit
-    }
 }
 
 /// Executes a program's operations, which end with sending, on all frames of the batch.
@@ -300,9 +226,9 @@ fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
     }
 }
 
-/// The operations of a program after its meters, its `ct` and a first rewrite.
+/// The operations of a program behind its steps and a first rewrite.
 pub(super) fn behind_rewrite(program: &Program) -> &[Op] {
-    match (program.rewrite(), program.edits()) {
+    match (program.rewrite(), program.behind_steps()) {
         (Some(rewrite), [_, rest @ ..]) => rest.get(usize::from(rewrite.ops)..).unwrap_or_default(),
         (_, ops) => ops,
     }

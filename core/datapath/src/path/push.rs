@@ -5,7 +5,8 @@
 
 use super::execute::run_one;
 use super::megaflows::{Megaflows, Programs};
-use super::per_packet::{RewriteAll, RewriteRuns, behind_rewrite};
+use super::per_packet::behind_rewrite;
+use super::rewrites::{RewriteAll, RewriteRuns};
 use super::tunnel::{push_finished, push_of, push_programs, put_on_all};
 use crate::batch::BATCH;
 use crate::engine::Engine;
@@ -55,7 +56,8 @@ impl<'g> Pushes<'g> {
     pub(super) fn send(&self, engine: &mut Engine) {
         let programs = &self.programs;
         let mut frames = std::mem::take(&mut engine.batch.frames);
-        let unfit = if self.rewrites { cpu::stage(RewriteRuns { programs, frames: &mut frames }) } else { 0 };
+        let of = |i: usize| programs[i % BATCH].and_then(Program::rewrite);
+        let unfit = if self.rewrites { cpu::stage(RewriteRuns { of, frames: &mut frames }) } else { 0 };
         if unfit != 0 || self.open && !finish_sums(&mut frames) {
             return run_each(engine, frames, unfit, |i| programs.get(i).copied().flatten());
         }

@@ -1,29 +1,35 @@
-//! Recirculate: packets whose program only rewrites, hashes or tracks them and then recirculates stay in the batch. A few words of their
+//! Recirculate: packets whose program only executes [steps], hashes them and then recirculates them stay in the batch. A few words of their
 //! keys change, and they are looked up again at once. The keys of rewritten packets are read again.
 
-use super::execute::{run_one, run_ops};
+use super::execute::run_one;
 use super::megaflows::{Megaflows, Programs};
-use super::per_packet::RewriteRuns;
-use super::{conntrack, extract, sample};
+use super::{charge, conntrack, extract, steps};
 use crate::action::hash;
-use crate::batch::{BATCH, Batch, recirculate_line};
+use crate::batch::{BATCH, Batch, Miss, recirculate_line};
 use crate::engine::Engine;
 use crate::engine::parking::Parking;
-use crate::packet::Packet;
-use crate::port::{Frame, FrameBatch};
+use crate::port::Frame;
 use crate::program::{Program, Summary};
-use crate::recirculation::{Recirculation, Then};
+use crate::recirculation::{Hash, Recirculation};
+use crate::steps::METERS;
 use classifier::megaflow::bits;
 use cpu::{Level, Line, Stage};
 
-/// Returns whether packets may be looked up again at once. Not while other packets are queued for recirculation or parked: packets of
-/// the same flow must not overtake them.
+/// Returns whether packets whose recirculations do no more than this one may be looked up again at once. Not while other packets are queued for
+/// recirculation or parked: packets of the same flow must not overtake them.
 #[inline]
-fn may_go_now(engine: &Engine, hashed: bool) -> bool {
+fn may_go_now(engine: &Engine, recirculation: Recirculation) -> bool {
     let waits = |parking: &Parking| !parking.park.is_empty();
-    engine.batch.may_go_again(hashed)
+    engine.batch.may_go_again(recirculation.hash.is_some())
+        && (!recirculation.has_steps() || engine.batch.is_plain())
         && engine.later.recirculated.is_empty()
         && !engine.parking.as_deref().is_some_and(waits)
+}
+
+/// Returns whether the packets may be tracked in the batch, if they are: no packet may be a fragment.
+#[inline]
+fn may_track(engine: &Engine, recirculation: Recirculation) -> bool {
+    !recirculation.tracks() || conntrack::are_whole(&engine.batch)
 }
 
 impl Recirculation {
@@ -36,120 +42,83 @@ impl Recirculation {
         }
     }
 
-    /// Recirculates packet `i` of the batch. What concerns all packets together is not included: rewriting and tracking.
+    /// What this recirculation or the other one does.
+    fn or(self, other: Recirculation) -> Recirculation {
+        Recirculation { does: self.does | other.does, hash: self.hash.or(other.hash), ..self }
+    }
+
+    /// Recirculates packet `i` of the batch after its steps.
     #[inline]
-    pub(super) fn apply(self, batch: &mut Batch, i: usize, frame: &Frame) {
-        let hashed = match self.then {
-            Then::Hash { symmetric, basis } => {
-                // The key of a packet that was rewritten may not have been read again yet.
-                let key = batch.key_to_ports(Some(i as u8)).filter(|_| !self.edits);
-                Some(hash::of_frame(frame, &batch.common, key, symmetric, basis))
-            }
-            Then::Nothing | Then::Track => None,
-        };
+    fn apply(self, batch: &mut Batch, i: usize, frame: &Frame) {
+        let hashed = self.hash.map(|Hash { symmetric, basis }| {
+            let key = batch.key_to_ports(Some(i as u8));
+            hash::of_frame(frame, &batch.common, key, symmetric, basis)
+        });
         batch.again(i, self.id, hashed);
     }
 }
 
-/// The recirculation of a program, if its packets may be looked up again at once. If it [tracks](Recirculation::tracks), fragments must
-/// not be recirculated this way.
+/// The recirculation of a program, if its packets may be looked up again at once together with those of other programs. If it
+/// [tracks](Recirculation::tracks), fragments must not be recirculated this way.
 #[inline]
 pub(super) fn recirculation_now(engine: &Engine, program: &Program) -> Option<Recirculation> {
-    Recirculation::of(program.summary).filter(|recirculation| may_go_now(engine, recirculation.hashes()))
+    let now = |recirculation: &Recirculation| {
+        recirculation.does & METERS == 0 && may_go_now(engine, *recirculation)
+    };
+    Recirculation::of(program.summary).filter(now)
 }
 
-/// The recirculation of the program that all packets of the batch have, if they may be looked up again at once.
+/// The recirculation of the program that all packets of the batch have, if they may be looked up again at once. They have passed its
+/// meters then.
 #[inline(always)]
-pub(super) fn recirculation_of_all(engine: &Engine, program: &Program) -> Option<Recirculation> {
-    recirculation_now(engine, program).filter(|recirculation| may_track(engine, recirculation.tracks()))
+pub(super) fn recirculation_of_all(engine: &mut Engine, program: &Program) -> Option<Recirculation> {
+    let recirculation = Recirculation::of(program.summary)?;
+    let may_go = may_go_now(engine, recirculation) && may_track(engine, recirculation);
+    (may_go && (recirculation.does & METERS == 0 || charge::all(engine, program))).then_some(recirculation)
 }
 
-/// The recirculation of all programs of a batch, if it is the same and the packets may be looked up again at once.
+/// The recirculation of all programs of a batch, if it is the same and the packets may be looked up again at once. They have passed
+/// their meters then.
 #[inline(always)]
-pub(super) fn common_recirculation(guard: &Megaflows<'_>, engine: &Engine) -> Option<Recirculation> {
+pub(super) fn common_recirculation(guard: &Megaflows<'_>, engine: &mut Engine) -> Option<Recirculation> {
     let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
     let records = guard.records();
     let summary = records.get(*found.first()?)?.payload.summary;
     let recirculation = Recirculation::of(summary)?;
     let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.summary == summary));
-    (same && may_go_now(engine, recirculation.hashes()) && may_track(engine, recirculation.tracks()))
-        .then_some(recirculation)
+    (same && may_go_all(guard, engine, recirculation)).then_some(recirculation)
 }
 
-/// The recirculation of each packet of the batch, if all packets may be looked up again at once.
+/// The recirculation of each packet of the batch, if all packets may be looked up again at once. They have passed their meters then.
 #[inline(always)]
-pub(super) fn recirculations(
-    guard: &Megaflows<'_>,
-    engine: &Engine,
-) -> Option<[Option<Recirculation>; BATCH]> {
+pub(super) fn recirculations(guard: &Megaflows<'_>, engine: &mut Engine) -> Option<Recirculations> {
+    let all = of_each(guard, &engine.batch)?;
+    let one = all.iter().flatten().copied().reduce(Recirculation::or)?;
+    may_go_all(guard, engine, one).then_some(all)
+}
+
+/// The recirculation of each packet of a batch.
+type Recirculations = [Option<Recirculation>; BATCH];
+
+/// `None`: some packet has none.
+#[inline(always)]
+fn of_each(guard: &Megaflows<'_>, batch: &Batch) -> Option<Recirculations> {
     let mut all = [None; BATCH];
-    let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
-    for (&index, place) in found.iter().zip(&mut all) {
+    for (&index, place) in batch.found[..batch.len().min(BATCH)].iter().zip(&mut all) {
         *place = Some(Recirculation::of(guard.get(index)?.payload.summary)?);
     }
-    let any = |is: fn(Recirculation) -> bool| all.iter().flatten().any(|recirculation| is(*recirculation));
-    (may_go_now(engine, any(Recirculation::hashes)) && may_track(engine, any(Recirculation::tracks)))
-        .then_some(all)
+    Some(all)
 }
 
-/// Returns whether the packets may be tracked in the batch: no packet may be a fragment.
-#[inline]
-fn may_track(engine: &Engine, tracks: bool) -> bool {
-    !tracks || conntrack::are_whole(&engine.batch)
-}
-
-/// Executes what comes before hashing and tracking: samples and rewrites the packets of the batch as their programs say, and forgets the
-/// connections that were found before. Returns false if the batch is empty now: some packet did not have the expected layout, and each
-/// packet has gone through the operations alone.
-fn begin<'g>(
-    engine: &mut Engine,
-    (begins, forgets): (bool, bool),
-    programs: impl FnOnce(&Batch) -> Programs<'g>,
-) -> bool {
-    if begins {
-        let programs = programs(&engine.batch);
-        if !edit(engine, &programs) {
-            return false;
-        }
-    }
-    if forgets {
-        engine.batch.tracked.forget_connections();
-    }
-    true
-}
-
-/// Samples and rewrites the packets, and reads the keys of rewritten ones again. Returns false as [`begin`].
-fn edit(engine: &mut Engine, programs: &Programs<'_>) -> bool {
-    sample::batch(engine, programs);
-    let mut frames = std::mem::take(&mut engine.batch.frames);
-    let unfit = cpu::stage(RewriteRuns { programs, frames: &mut frames });
-    if unfit != 0 {
-        one_by_one(engine, programs, unfit, &mut frames);
-    }
-    engine.batch.frames = frames;
-    let rewritten = programs.iter().flatten().any(|program| program.rewrite().is_some());
-    if unfit == 0 && rewritten {
-        extract::renew_all(&mut engine.batch);
-    }
-    unfit == 0
-}
-
-/// Executes the programs on each packet alone. The bit set marks packets that their rewrite did not fit; it is done for the others.
-#[cold]
-fn one_by_one(engine: &mut Engine, programs: &Programs<'_>, unfit: u64, frames: &mut FrameBatch) {
-    for (i, (frame, program)) in frames.drain(..).zip(programs).enumerate() {
-        let ops = program.map_or(&[][..], Program::behind_samples);
-        match program.and_then(Program::rewrite).filter(|_| unfit >> i & 1 == 0) {
-            Some(rewrite) => {
-                // The key of the packet was read before it was rewritten.
-                let mut group = engine.list();
-                group.push(Packet { number: None, ..engine.batch.packet(i, frame) });
-                run_ops(engine, &ops[1 + usize::from(rewrite.ops)..], &mut group);
-                engine.give_back(group);
-            }
-            None => run_one(engine, ops, i, frame),
-        }
-    }
+/// Returns whether the packets, whose recirculations do no more than this one, may be looked up again at once and have passed their meters.
+#[inline(always)]
+fn may_go_all(guard: &Megaflows<'_>, engine: &mut Engine, recirculation: Recirculation) -> bool {
+    may_go_now(engine, recirculation)
+        && may_track(engine, recirculation)
+        && (recirculation.does & METERS == 0 || {
+            let programs = programs_of(guard, &engine.batch);
+            charge::each(engine, &programs)
+        })
 }
 
 /// The programs of the packets of the batch.
@@ -164,56 +133,22 @@ fn programs_of<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Programs<'g> {
 
 /// Recirculates all packets of the batch, which have the same program ([`recirculation_of_all`]).
 pub(super) fn all_by_program(engine: &mut Engine, recirculation: Recirculation, program: &Program) {
-    if !begin(engine, (recirculation.begins(), recirculation.forgets), |_| [Some(program); BATCH]) {
-        return;
+    if !recirculation.has_steps() || renewed(engine, |engine| steps::all(engine, program)) {
+        finish(engine, recirculation);
     }
-    if let Some(action) = program.track().filter(|_| recirculation.tracks()) {
-        conntrack::track_batch(engine, action);
-    }
-    finish(engine, recirculation);
 }
 
 /// Recirculates all packets of the batch, whose programs have the same recirculation ([`common_recirculation`]).
 pub(super) fn all_same(guard: &Megaflows<'_>, engine: &mut Engine, recirculation: Recirculation) {
-    let both = (recirculation.begins(), recirculation.forgets);
-    if !begin(engine, both, |batch| programs_of(guard, batch)) {
-        return;
+    if !recirculation.has_steps() || step_each(guard, engine) {
+        finish(engine, recirculation);
     }
-    if recirculation.tracks() {
-        track(guard, engine);
-    }
-    finish(engine, recirculation);
 }
 
-/// Recirculates all packets of the batch after they were rewritten and tracked, as far as that was necessary.
-fn finish(engine: &mut Engine, recirculation: Recirculation) {
-    let batch = &mut engine.batch;
-    let (mut left, keys) = (batch.all(), batch.keys().min(BATCH));
-    match recirculation.then {
-        Then::Nothing | Then::Track => {
-            return batch.lines[..keys]
-                .iter_mut()
-                .for_each(|line| recirculate_line(line, recirculation.id, None));
-        }
-        Then::Hash { symmetric: false, basis } if !batch.alike => {
-            left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: recirculation.id, basis });
-        }
-        Then::Hash { .. } => {}
-    }
-    let frames = std::mem::take(&mut batch.frames);
-    bits(left).for_each(|i| recirculation.apply(batch, i, &frames[i]));
-    batch.frames = frames;
-}
-
-/// Recirculates each packet as its program says.
-pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &[Option<Recirculation>; BATCH]) {
-    let any = |is: fn(&Recirculation) -> bool| all.iter().flatten().any(is);
-    let both = (any(|recirculation| recirculation.begins()), any(|recirculation| recirculation.forgets));
-    if !begin(engine, both, |batch| programs_of(guard, batch)) {
+/// Recirculates each packet as its program says ([`recirculations`]).
+pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &Recirculations) {
+    if all.iter().flatten().any(|recirculation| recirculation.has_steps()) && !step_each(guard, engine) {
         return;
-    }
-    if any(|recirculation| recirculation.tracks()) {
-        track(guard, engine);
     }
     let batch = &mut engine.batch;
     let frames = std::mem::take(&mut batch.frames);
@@ -223,25 +158,76 @@ pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &[Option<Rec
     batch.frames = frames;
 }
 
-/// Tracks the packets of the batch whose programs track them.
-pub(super) fn track(guard: &Megaflows<'_>, engine: &mut Engine) {
-    let (records, n) = (guard.records(), engine.batch.len().min(BATCH));
-    let (mut actions, mut number, mut same) = ([None; BATCH], 0, true);
-    for (&index, action) in engine.batch.found[..n].iter().zip(&mut actions) {
-        let Some(megaflow) = records.get(index) else {
-            same = false;
-            continue;
-        };
-        let program = &megaflow.payload;
-        same &= number == 0 || number == program.number();
-        number = program.number();
-        same &= number != 0;
-        *action = program.track();
+/// Recirculates the packets that are left in the batch after the others were executed by megaflow. Their programs recirculate
+/// [now](recirculation_now).
+pub(super) fn rest(guard: &Megaflows<'_>, engine: &mut Engine) {
+    // Those metadata belong to packets that have left the batch.
+    let mut own = std::mem::take(&mut engine.batch.own);
+    engine.drop_metas(&mut own);
+    engine.batch.own = own;
+    match of_each(guard, &engine.batch) {
+        Some(all) => each(guard, engine, &all),
+        None => after_removal(guard, engine),
     }
-    match actions[0].filter(|_| same) {
-        Some(action) => conntrack::track_batch(engine, action),
-        None => conntrack::track_batch(engine, &actions),
+}
+
+/// Executes the programs of all packets one by one: the megaflows of some were removed after they had been found.
+#[cold]
+fn after_removal(guard: &Megaflows<'_>, engine: &mut Engine) {
+    let programs = programs_of(guard, &engine.batch);
+    let mut frames = std::mem::take(&mut engine.batch.frames);
+    for (i, frame) in frames.drain(..).enumerate() {
+        match programs[i % BATCH] {
+            Some(program) => run_one(engine, &program.ops, i, frame),
+            None => {
+                let packet = engine.batch.packet(i, frame);
+                engine.batch.missed.push(Miss { packet, answered: true });
+            }
+        }
     }
+    engine.batch.frames = frames;
+}
+
+fn step_each(guard: &Megaflows<'_>, engine: &mut Engine) -> bool {
+    let programs = programs_of(guard, &engine.batch);
+    let (first, n) = (programs[0], engine.batch.len().min(BATCH));
+    let alike = first.filter(|first| {
+        let number = first.number();
+        number != 0 && programs[..n].iter().all(|program| program.is_some_and(|p| p.number() == number))
+    });
+    renewed(engine, |engine| match alike {
+        Some(program) => steps::all(engine, program),
+        None => steps::each(engine, &programs),
+    })
+}
+
+/// Executes steps, and reads the keys of the packets that they have rewritten again. Returns false if the packets have left the batch.
+fn renewed(engine: &mut Engine, steps: impl FnOnce(&mut Engine) -> Option<u64>) -> bool {
+    let Some(edited) = steps(engine) else { return false };
+    if edited != 0 {
+        extract::renew(&mut engine.batch, edited);
+    }
+    true
+}
+
+/// Recirculates all packets of the batch after their steps.
+fn finish(engine: &mut Engine, recirculation: Recirculation) {
+    let batch = &mut engine.batch;
+    let (mut left, keys) = (batch.all(), batch.keys().min(BATCH));
+    match recirculation.hash {
+        None => {
+            return batch.lines[..keys]
+                .iter_mut()
+                .for_each(|line| recirculate_line(line, recirculation.id, None));
+        }
+        Some(Hash { symmetric: false, basis }) if !batch.alike => {
+            left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: recirculation.id, basis });
+        }
+        Some(_) => {}
+    }
+    let frames = std::mem::take(&mut batch.frames);
+    bits(left).for_each(|i| recirculation.apply(batch, i, &frames[i]));
+    batch.frames = frames;
 }
 
 /// Hashes packets by a hash that is not symmetric, and recirculates them. Returns a bit for each key that is unchanged, because its

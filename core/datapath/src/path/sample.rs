@@ -1,28 +1,25 @@
 //! Sample: copies of some packets go through a program of their own, in front of the operations for all packets.
 
 use super::execute;
-use super::megaflows::Programs;
+use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
 use crate::last_drop::DropPort;
 use crate::packet::Packet;
-use crate::program::{Op, Program};
+use crate::program::Program;
 use crate::tally::Event;
+use classifier::megaflow::bits;
 use dpif::DropReason;
 
-/// Samples the packets of the batch, which must share their metadata.
-pub(super) fn batch(engine: &mut Engine, programs: &Programs<'_>) {
-    let programs = programs.iter().enumerate().take(engine.batch.len());
-    for (i, program) in programs {
-        for op in program.map_or(&[][..], Program::samples) {
-            if let Op::Sample(share, inner) = op
-                && engine.samples(*share)
-            {
-                let copy = engine.pool.copy_of(&engine.batch.frames[i]);
-                let packet =
-                    copy.map(|frame| Packet { number: Some(i as u8), ..engine.batch.packet(i, frame) });
-                run(engine, inner, packet);
-            }
+/// Samples those packets of the batch, which must share their metadata.
+pub(super) fn batch(engine: &mut Engine, which: u64, share: u32, inner: &Program) {
+    for i in bits(which).take_while(|i| *i < BATCH).take(engine.batch.len()) {
+        if engine.samples(share)
+            && let Some(frame) = engine.batch.frames.get(i)
+        {
+            let copy = engine.pool.copy_of(frame);
+            let packet = copy.map(|frame| Packet { number: Some(i as u8), ..engine.batch.packet(i, frame) });
+            run(engine, inner, packet);
         }
     }
 }

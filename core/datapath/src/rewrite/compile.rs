@@ -52,6 +52,12 @@ fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
                 }
                 out.append(&mut run_ops);
             }
+            (Some(translated), op @ Op::Ct(_)) => {
+                if matches!(&op, Op::Ct(track) if track.nat.is_some()) {
+                    translated.translate();
+                }
+                out.push(op);
+            }
             (_, op @ Op::TunnelPush(_)) => {
                 // The following operations apply to another header.
                 expected = None;

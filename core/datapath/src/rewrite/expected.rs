@@ -128,6 +128,20 @@ impl Expected {
         }
     }
 
+    /// Addresses and ports are translated: those that were written before are not known any more.
+    pub(super) fn translate(&mut self) {
+        let addresses = match self.dl_type {
+            Some(ethertype::IPV4) => 12..20,
+            Some(ethertype::IPV6) => 8..40,
+            _ => return,
+        };
+        let addresses = self.ip.map(|ip| ip + addresses.start..ip + addresses.end);
+        let ports = self.transport.map(|transport| transport.at..transport.at + 4);
+        for range in [addresses, ports].into_iter().flatten() {
+            self.bytes.get_mut(range).into_iter().flatten().for_each(|byte| byte.sure = 0);
+        }
+    }
+
     /// Writes bits.
     pub(super) fn write(&mut self, at: usize, value: &[u8], mask: &[u8]) {
         for (byte, (&value, &mask)) in self.bytes[at..].iter_mut().zip(value.iter().zip(mask)) {

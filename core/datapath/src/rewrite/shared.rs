@@ -5,7 +5,8 @@
 //! programs are known to be equal are executed together.
 
 use super::apply::Rewrite;
-use crate::program::{Op, Program, Summary, before_edits};
+use crate::program::{Op, Program, Summary};
+use crate::recirculation::Recirculation;
 use std::sync::Arc;
 
 /// For each of this many fingerprints the latest rewrite or program is kept.
@@ -67,20 +68,20 @@ fn fingerprint(ops: &[Op]) -> u32 {
 }
 
 impl Program {
-    /// Shares the rewrite with other programs that have an equal one, and the number with equal programs.
+    /// Shares the rewrites with other programs that have equal ones, and the number with equal programs.
     pub(crate) fn share(&mut self, shared: &mut Shared) {
         if let [Op::CheckLen(_, longer, rest)] = &mut self.ops[..] {
             longer.share(shared);
             rest.share(shared);
         }
-        let at = before_edits(&self.ops);
-        if let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.get_mut(at)) {
-            shared.share(rewrite);
-            *first = Arc::clone(rewrite);
+        for op in &mut self.ops {
+            if let Op::Rewrite(rewrite) = op {
+                shared.share(rewrite);
+            }
         }
+        self.find_rewrite();
         let has_number = match self.summary {
-            Summary::Send { does, .. } => does != 0,
-            Summary::Recirculate(recirculation) => recirculation.begins() || recirculation.tracks(),
+            Summary::Send { does, .. } | Summary::Recirculate(Recirculation { does, .. }) => does != 0,
             _ => false,
         };
         if has_number {
