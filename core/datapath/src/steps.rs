@@ -54,8 +54,10 @@ impl Steps {
     /// Adds a meter. `None`: there is a step that meters must not follow.
     pub(crate) fn add_meter(&mut self) -> Option<()> {
         (self.places & !place_bit(Kind::Sample as usize) == 0).then_some(())?;
+        // There are no fewer operations than meters.
+        self.add_ops(1)?;
         (self.meters, self.joins) = (self.meters + 1, None);
-        self.add_ops(1)
+        Some(())
     }
 
     /// Adds a step that consists of this many operations. `None`: there is no place for it.
@@ -145,5 +147,7 @@ mod tests {
         [Sample, Track].into_iter().for_each(|kind| steps.add(kind, 1).unwrap());
         assert_eq!((steps.places(), steps.meters(), steps.ops()), (1 | 1 << 6 | 1 << 11, 2, 6));
         assert_eq!((steps.does(), steps.add_meter()), (METERS | STEPS | TRACKS, None));
+        let mut meters = Steps::default();
+        assert_eq!((0..300).filter_map(|_| meters.add_meter()).count(), 255);
     }
 }
