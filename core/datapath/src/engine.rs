@@ -256,4 +256,11 @@ impl Engine {
     pub(crate) fn drop_metas(&mut self, metas: &mut Vec<Meta>) {
         metas.drain(..).for_each(|meta| self.batch.keep_rare(meta.rare));
     }
+
+    /// [Drops](Self::drop_metas) the metadata that packets of the batch had for themselves.
+    pub(crate) fn drop_own_metas(&mut self) {
+        let mut own = std::mem::take(&mut self.batch.own);
+        self.drop_metas(&mut own);
+        self.batch.own = own;
+    }
 }

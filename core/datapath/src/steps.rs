@@ -46,8 +46,6 @@ pub(crate) struct Steps {
     ops: u8,
     /// Number of meters. They come first, or behind what is sampled first.
     meters: u8,
-    /// The kind of the last step, if the next operation can be a part of it.
-    joins: Option<Kind>,
 }
 
 impl Steps {
@@ -56,21 +54,28 @@ impl Steps {
         (self.places & !place_bit(Kind::Sample as usize) == 0).then_some(())?;
         // There are no fewer operations than meters.
         self.add_ops(1)?;
-        (self.meters, self.joins) = (self.meters + 1, None);
+        self.meters += 1;
         Some(())
     }
 
     /// Adds a step that consists of this many operations. `None`: there is no place for it.
     pub(crate) fn add(&mut self, kind: Kind, ops: usize) -> Option<()> {
-        if self.joins != Some(kind) {
-            let next = (u32::BITS - self.places.leading_zeros()) as usize;
+        let next = (u32::BITS - self.places.leading_zeros()) as usize;
+        if !self.joins(next, kind) {
             let (round, within) = (next / KINDS.len(), next % KINDS.len());
             let place = (round + usize::from(within > kind as usize)) * KINDS.len() + kind as usize;
             (place < ROUNDS * KINDS.len()).then_some(())?;
             self.places |= place_bit(place);
         }
-        self.joins = matches!(kind, Kind::Sample | Kind::Copy).then_some(kind);
         self.add_ops(ops)
+    }
+
+    /// Returns whether an operation of this kind belongs to the step in front of place `next`.
+    fn joins(self, next: usize, kind: Kind) -> bool {
+        // Meters divide what is sampled in front of them from what is sampled behind them.
+        let is_divided = self.meters != 0 && next == 1;
+        let repeats = matches!(kind, Kind::Sample | Kind::Copy);
+        repeats && !is_divided && next.checked_sub(1).is_some_and(|last| Kind::at(last) == kind)
     }
 
     fn add_ops(&mut self, ops: usize) -> Option<()> {

@@ -29,9 +29,7 @@ use units::Millis;
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
     all(guard, engine, pending, now);
     if !engine.batch.own.is_empty() {
-        let mut own = std::mem::take(&mut engine.batch.own);
-        engine.drop_metas(&mut own);
-        engine.batch.own = own;
+        engine.drop_own_metas();
     }
     let Engine { batch, tally, .. } = engine;
     let n = batch.len();

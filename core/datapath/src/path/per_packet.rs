@@ -140,11 +140,7 @@ impl<'g> PerPacket<'g> {
     /// Executes the steps. Returns false if the packets have left the batch.
     #[inline(never)]
     fn step(&self, engine: &mut Engine) -> bool {
-        let edited = match self.alike {
-            Some(program) => steps::all(engine, program),
-            None => steps::each(engine, &self.programs),
-        };
-        edited.is_some()
+        steps::of_each(engine, self.alike, &self.programs).is_some()
     }
 
     /// Executes programs that differ.

@@ -162,9 +162,7 @@ pub(super) fn each(guard: &Megaflows<'_>, engine: &mut Engine, all: &Recirculati
 /// [now](recirculation_now).
 pub(super) fn rest(guard: &Megaflows<'_>, engine: &mut Engine) {
     // Those metadata belong to packets that have left the batch.
-    let mut own = std::mem::take(&mut engine.batch.own);
-    engine.drop_metas(&mut own);
-    engine.batch.own = own;
+    engine.drop_own_metas();
     match of_each(guard, &engine.batch) {
         Some(all) => each(guard, engine, &all),
         None => after_removal(guard, engine),
@@ -195,10 +193,7 @@ fn step_each(guard: &Megaflows<'_>, engine: &mut Engine) -> bool {
         let number = first.number();
         number != 0 && programs[..n].iter().all(|program| program.is_some_and(|p| p.number() == number))
     });
-    renewed(engine, |engine| match alike {
-        Some(program) => steps::all(engine, program),
-        None => steps::each(engine, &programs),
-    })
+    renewed(engine, |engine| steps::of_each(engine, alike, &programs))
 }
 
 /// Executes steps, and reads the keys of the packets that they have rewritten again. Returns false if the packets have left the batch.

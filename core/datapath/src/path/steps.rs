@@ -3,13 +3,12 @@
 //! The packets must share their metadata, and none may be a fragment if packets are tracked. If a rewrite does not fit some packet, all
 //! packets leave the batch: each goes through the rest of its program alone, so that their order stays.
 
-use super::execute::run_ops;
+use super::execute::run_one;
 use super::megaflows::Programs;
 use super::rewrites::{RewriteAll, RewriteRuns};
 use super::{conntrack, sample};
 use crate::batch::BATCH;
 use crate::engine::Engine;
-use crate::packet::Packet;
 use crate::port::FrameBatch;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
@@ -45,8 +44,15 @@ pub(super) fn all(engine: &mut Engine, program: &Program) -> Option<u64> {
     Some(edited)
 }
 
-/// As [`all`], for packets whose programs differ.
-pub(super) fn each(engine: &mut Engine, programs: &Programs<'_>) -> Option<u64> {
+/// As [`all`], for packets with these programs. `alike`: the program of all packets, if they are known to have equal ones.
+pub(super) fn of_each(engine: &mut Engine, alike: Option<&Program>, programs: &Programs<'_>) -> Option<u64> {
+    match alike {
+        Some(program) => all(engine, program),
+        None => each(engine, programs),
+    }
+}
+
+fn each(engine: &mut Engine, programs: &Programs<'_>) -> Option<u64> {
     let n = engine.batch.len().min(BATCH);
     let (mut at, mut places) = ([0; BATCH], 0);
     for (at, program) in at.iter_mut().zip(&programs[..n]) {
@@ -84,7 +90,7 @@ pub(super) fn each(engine: &mut Engine, programs: &Programs<'_>) -> Option<u64> 
                 here.pass();
             }
             Kind::Track => {
-                here.track(engine, n);
+                here.track(engine);
                 here.pass();
             }
         }
@@ -155,19 +161,14 @@ impl<'g> Here<'_, 'g> {
         self.programs[i]?.rewrite_at(self.at[i])
     }
 
-    fn track(&self, engine: &mut Engine, n: usize) {
-        let (mut actions, mut same): ([Option<&Action>; BATCH], _) = ([None; BATCH], true);
-        let number = self.programs[0].map_or(0, Program::number);
-        for (i, action) in actions[..n].iter_mut().enumerate() {
-            same &= self.programs[i].is_some_and(|program| program.number() == number);
-            if let Some(Op::Ct(track)) = self.op(i) {
-                *action = Some(track);
+    fn track(&self, engine: &mut Engine) {
+        let mut actions: [Option<&Action>; BATCH] = [None; BATCH];
+        for i in bits(self.which) {
+            if let Some(Op::Ct(action)) = self.op(i) {
+                actions[i] = Some(action);
             }
         }
-        match actions[0].filter(|_| same && number != 0) {
-            Some(action) => conntrack::track_batch(engine, action),
-            None => conntrack::track_batch(engine, &actions),
-        }
+        conntrack::track_batch(engine, &actions);
     }
 }
 
@@ -183,12 +184,6 @@ fn with_frames<T>(engine: &mut Engine, act: impl FnOnce(&mut Engine, &mut FrameB
 #[cold]
 fn leave<'g>(engine: &mut Engine, rest: impl Fn(usize) -> &'g [Op]) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
-    for (i, frame) in frames.drain(..).enumerate() {
-        let mut group = engine.list();
-        // The key of the packet was read before it was rewritten.
-        group.push(Packet { number: None, ..engine.batch.packet(i, frame) });
-        run_ops(engine, rest(i), &mut group);
-        engine.give_back(group);
-    }
+    frames.drain(..).enumerate().for_each(|(i, frame)| run_one(engine, rest(i), i, frame));
     engine.batch.frames = frames;
 }
