@@ -98,6 +98,7 @@ fn kinds() -> Vec<Vec<DpAction>> {
         vec![sample(3), DpAction::Recirc(2)],
         vec![DpAction::Meter(9), out(3), set_dst(), out(2), DpAction::Recirc(4)],
         vec![sample(4), DpAction::Meter(9), sample(3), DpAction::CtClear, HASH, AGAIN],
+        vec![DpAction::Meter(9), sample(3), set_dst(), DpAction::Recirc(4)],
     ]
 }
 
@@ -152,13 +153,13 @@ fn expected(packets: &[(usize, Vec<u8>)]) -> [Vec<Vec<u8>>; 4] {
         let samples: &[usize] = match kind {
             9 => &[4],
             10 => &[3, 2],
-            11 | 12 => &[3],
+            11 | 12 | 14 => &[3],
             13 => &[4, 3],
             _ => &[],
         };
         samples.iter().for_each(|port| ports[port - 1].push(bytes.clone()));
         match kind {
-            6 | 8..=10 | 12 => sent[..6].copy_from_slice(&NEW.0),
+            6 | 8..=10 | 12 | 14 => sent[..6].copy_from_slice(&NEW.0),
             7 => drop(sent.splice(12..12, [0x81, 0x00, 0x00, 0x07])),
             _ => {}
         }
@@ -173,7 +174,7 @@ fn expected(packets: &[(usize, Vec<u8>)]) -> [Vec<Vec<u8>>; 4] {
                 ports[1].push(sent.clone());
                 4
             }
-            3 | 8 | 10 => 4,
+            3 | 8 | 10 | 14 => 4,
             _ => {
                 ports[3].push(bytes.clone());
                 one_way
@@ -204,7 +205,7 @@ proptest! {
     #[test]
     fn passes_follow_each_other_in_order(
         validate: bool,
-        batches in prop::collection::vec((prop::collection::vec(0..14usize, 1..4), 0..3u8, 1..130usize), 1..6),
+        batches in prop::collection::vec((prop::collection::vec(0..15usize, 1..4), 0..3u8, 1..130usize), 1..6),
         seed in any::<u32>(),
     ) {
         let mut setup = Setup::new(rules_by_kind());
@@ -227,7 +228,7 @@ proptest! {
             for (port, expected) in expected(&packets).iter().enumerate() {
                 let sent = setup.tx[port].take();
                 prop_assert_eq!(sent.len(), expected.len());
-                for (kind, dl_type) in (0..14).flat_map(|kind| [(kind, 0x08), (kind, 0x86)]) {
+                for (kind, dl_type) in (0..15).flat_map(|kind| [(kind, 0x08), (kind, 0x86)]) {
                     let of_kind = |packets| of_kind(packets, kind, dl_type);
                     prop_assert_eq!(of_kind(&sent), of_kind(expected), "kind {} by {}", kind, port);
                 }

@@ -60,7 +60,8 @@ impl Steps {
 
     /// Adds a step that consists of this many operations. `None`: there is no place for it.
     pub(crate) fn add(&mut self, kind: Kind, ops: usize) -> Option<()> {
-        let next = (u32::BITS - self.places.leading_zeros()) as usize;
+        // The first place is in front of the meters.
+        let next = ((u32::BITS - self.places.leading_zeros()) as usize).max(usize::from(self.meters != 0));
         if !self.joins(next, kind) {
             let (round, within) = (next / KINDS.len(), next % KINDS.len());
             let place = (round + usize::from(within > kind as usize)) * KINDS.len() + kind as usize;
@@ -154,5 +155,9 @@ mod tests {
         assert_eq!((steps.does(), steps.add_meter()), (METERS | STEPS | TRACKS, None));
         let mut meters = Steps::default();
         assert_eq!((0..300).filter_map(|_| meters.add_meter()).count(), 255);
+        let mut behind = Steps::default();
+        behind.add_meter().unwrap();
+        behind.add(Sample, 1).unwrap();
+        assert_eq!(behind.places(), 1 << 6, "the first place is in front of the meters");
     }
 }
