@@ -91,10 +91,11 @@ class Member:
 
 
 def hosts(number):
-    """Hosts with the addresses 10.1.1.1 and so on, and link-local ones that can be used at once."""
+    """Hosts with the addresses 10.1.1.1 and fe80::1 and so on, which can be used at once: the kernel's own link-local
+    address is not before a second, in which nobody may claim it (RFC 4862, section 5.4)."""
     made = [lab.Namespace("10.1.1.%d/24" % n) for n in range(1, number + 1)]
-    for host in made:
-        host.run("sysctl", "-qw", "net.ipv6.conf.eth0.accept_dad=0")
+    for n, host in enumerate(made, 1):
+        host.run("ip", "address", "add", "fe80::%d/64" % n, "dev", "eth0", "nodad")
     return made
 
 
