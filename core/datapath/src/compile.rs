@@ -37,7 +37,10 @@ impl Op {
     /// Returns whether the operation can as well be executed after a comparison of lengths that follows it.
     fn keeps_length(&self) -> bool {
         matches!(self, Op::Set(_)) && self.is_edit()
-            || matches!(self, Op::Output(_) | Op::Meter(_) | Op::CtClear | Op::ForgetConnection)
+            || matches!(
+                self,
+                Op::Output(_) | Op::Enqueue(..) | Op::Meter(_) | Op::CtClear | Op::ForgetConnection
+            )
     }
 
     /// The programs that are a part of the operation.
@@ -82,6 +85,7 @@ impl Op {
             | Op::Rewrite(_)
             | Op::TunnelPush(_)
             | Op::Output(_)
+            | Op::Enqueue(..)
             | Op::Balance(_)
             | Op::CtClear => false,
             Op::Hash { .. } | Op::Meter(_) | Op::Trunc(_) | Op::NotePadding => false,
@@ -95,6 +99,7 @@ impl Op {
         matches!(
             self,
             Op::Output(_)
+                | Op::Enqueue(..)
                 | Op::Balance(_)
                 | Op::Userspace(_)
                 | Op::Recirc(_)
@@ -146,6 +151,7 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
             ops.extend(inner.ops);
         }
     }
+    name_queues(&mut ops);
     remove_unread(&mut ops);
     compare_first(&mut ops);
     if nesting == 0 && needs_padding(&ops, false) {
@@ -187,6 +193,30 @@ fn compare_first(ops: &mut Vec<Op>) {
         Program::new(all)
     };
     *ops = vec![Op::CheckLen(max, side(longer), side(rest))];
+}
+
+/// Replaces selections of a QoS queue by outputs that name their queue, if nothing else depends on it afterwards.
+fn name_queues(ops: &mut Vec<Op>) {
+    let selects = |op: &Op| matches!(op, Op::Set(SetField::Priority(queue)) if queue.mask == u32::MAX);
+    let may_follow = |op: &Op| {
+        let is_rest = matches!(op, Op::Output(_) | Op::Meter(_) | Op::Trunc(_));
+        is_rest || selects(op) || op.is_edit() || matches!(op, Op::Ct(_) | Op::CtClear | Op::ForgetConnection)
+    };
+    let Some(first) = ops.iter().position(selects).filter(|first| ops[*first..].iter().all(may_follow))
+    else {
+        return;
+    };
+    let mut selected = None;
+    let mut name = |op| match op {
+        Op::Set(SetField::Priority(queue)) => {
+            selected = Some(queue.value);
+            None
+        }
+        Op::Output(port) => Some(selected.map_or(Op::Output(port), |queue| Op::Enqueue(port, queue))),
+        op => Some(op),
+    };
+    let named: Vec<Op> = ops.drain(first..).filter_map(&mut name).collect();
+    ops.extend(named);
 }
 
 /// Removes every `ct_clear` and every packet mark that no later operation depends on. Packets that are only rewritten and sent then stay

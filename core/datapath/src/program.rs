@@ -4,7 +4,7 @@ use crate::recirculation::{Hash, Recirculation};
 use crate::rewrite::Rewrite;
 use crate::steps::{COPIES, Kind, REWRITES, Steps};
 use conntrack::Action as Track;
-use dpif::{DropReason, Masked, SetField, Userspace};
+use dpif::{DropReason, SetField, Userspace};
 use flow::Mac;
 use std::sync::Arc;
 use tunnel::{FastPut, Template};
@@ -68,6 +68,8 @@ pub enum Summary {
 pub enum Op {
     /// Consumes the packet if it is last, else works on a copy.
     Output(u32),
+    /// As `Output`, with the QoS queue that the packet selects, in the place of that in its metadata: port and queue.
+    Enqueue(u32, u32),
     /// As `Output`: by the link of this bond that has the packet's bucket.
     Balance(u32),
     /// As `Output`.
@@ -273,7 +275,8 @@ fn sends(ops: &[Op]) -> Option<(Summary, Steps)> {
     loop {
         rest = match rest {
             &[Op::Output(port)] => return Some((Summary::Send { port, does }, steps)),
-            [Op::Output(_) | Op::Set(SetField::Priority(Masked { mask: u32::MAX, .. })), after @ ..] => after,
+            &[Op::Enqueue(port, _)] => return Some((Summary::Send { port, does: does | COPIES }, steps)),
+            [Op::Output(_) | Op::Enqueue(..), after @ ..] => after,
             [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
             _ => return None,
         };
@@ -302,7 +305,7 @@ fn steps_of(ops: &[Op]) -> Option<Steps> {
         match op {
             Op::Meter(_) => steps.add_meter()?,
             Op::Sample(..) => steps.add(Kind::Sample, 1)?,
-            Op::Output(_) => steps.add(Kind::Copy, 1)?,
+            Op::Output(_) | Op::Enqueue(..) => steps.add(Kind::Copy, 1)?,
             Op::CtClear => steps.add(Kind::Clear, 1)?,
             Op::ForgetConnection => steps.add(Kind::Forget, 1)?,
             Op::Ct(_) => steps.add(Kind::Track, 1)?,

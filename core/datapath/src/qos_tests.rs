@@ -4,6 +4,7 @@ use crate::port::*;
 use crate::tests::{Setup, Wire, all, out, tcp};
 use crate::{EgressClock, EgressSpec, PolicerSpec};
 use dpif::*;
+use flow::Flow;
 use flow::compose::compose;
 use qos::{ClassSpec, ShaperSpec, SingleRateSpec, TwoRateSpec, TwoRateTree};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -151,6 +152,49 @@ fn a_device_with_queues_is_told_them_and_another_is_not() {
         assert_eq!((seen.len(), named), (80, if has_queues { 40 } else { 0 }));
         assert_eq!(setup.balance(), 0);
     }
+}
+
+#[test]
+fn packets_of_programs_that_differ_select_their_queues() {
+    const KINDS: u32 = 6;
+    // By source address: a list, and the queues of its packets at the port that has queues.
+    let lists = |kind| match kind {
+        0 => (vec![queue(3), out(2)], vec![3]),
+        1 => (vec![out(2), queue(1), out(3), DpAction::PopVlan, out(2), queue(0), out(2)], vec![0, 1, 0]),
+        2 => (vec![out(2)], vec![0]),
+        3 => (vec![queue(4), out(2), DpAction::Ct(Box::default()), queue(5), out(2), out(3)], vec![4, 5]),
+        4 => (vec![queue(6), DpAction::Clone(vec![out(2), out(3)]), out(2)], vec![6, 6]),
+        // The queue stays with a packet that is looked up again.
+        _ => (vec![queue(2), DpAction::Recirc(1)], vec![2, 9]),
+    };
+    let mask = Flow { recirc_id: u32::MAX, nw_src: u32::MAX, ..Flow::ZERO };
+    let rule = |kind| (Flow { nw_src: kind, ..Flow::ZERO }, mask, lists(kind).0);
+    let again =
+        (Flow { recirc_id: 1, nw_src: 5, ..Flow::ZERO }, mask, vec![out(2), queue(9), out(2), out(3)]);
+    let mut setup = Setup::new((0..KINDS).map(rule).chain([again]).collect());
+    let device = Named::default();
+    setup.datapath.set_tx_queues(TO, vec![Box::new(device.clone())]).unwrap();
+    setup.datapath.set_device_queues(TO, true);
+    let header = compose(&tcp(1, 80), b"").len();
+    // Batches of one kind, and mixed ones; the length of a packet tells its kind.
+    for n in 0..40 {
+        for i in 0..32 {
+            let kind = if n < 20 { n % KINDS } else { (i * n / 7) % KINDS };
+            setup.rx[0].put(&compose(&tcp(kind, 80), &vec![7; 100 + kind as usize]));
+        }
+        setup.run();
+        let mut seen = std::mem::take(&mut *device.0.lock().unwrap());
+        let mut want = Vec::new();
+        for i in 0..32 {
+            let kind = if n < 20 { n % KINDS } else { (i * n / 7) % KINDS };
+            let len = header + 100 + kind as usize;
+            want.extend(lists(kind).1.into_iter().map(|queue| (queue, len)));
+        }
+        seen.sort_unstable();
+        want.sort_unstable();
+        assert_eq!(seen, want, "{n}");
+    }
+    assert_eq!(setup.balance(), 0);
 }
 
 fn shaper(rate: u64, classes: &[(u32, u64, u64)]) -> Option<EgressSpec> {

@@ -7,7 +7,7 @@
 pub const METERS: u8 = 1;
 /// The program rewrites packets behind its steps.
 pub const REWRITES: u8 = 2;
-/// The program sends copies behind its steps, rewrites more than once there, or selects a QoS queue.
+/// The program sends copies behind its steps, rewrites more than once there, or sends by a QoS queue.
 pub const COPIES: u8 = 4;
 /// One of its steps tracks packets.
 pub const TRACKS: u8 = 8;

@@ -3,7 +3,7 @@
 //! An operation that consumes a packet (output, userspace, recirculation, clone, sample) takes the packet
 //! itself if it is the last of the program, and a copy otherwise.
 
-use super::output::output;
+use super::output::{enqueue, output};
 use super::prepare::{copy, finish_offloads, truncate};
 use super::{balance, conntrack, fragments, meter, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
@@ -40,6 +40,7 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
                 engine.send_each(port, group.drain(..).map(|p| p.frame));
             }
             &Op::Output(port) => each(engine, group, last, |e, p| output(e, port, p)),
+            &Op::Enqueue(port, queue) => each(engine, group, last, |e, p| enqueue(e, port, queue, p)),
             &Op::Balance(bond) => each(engine, group, last, |e, p| balance::one(e, bond, p)),
             Op::Userspace(u) => userspace(engine, u, group, last),
             &Op::Recirc(id) => each(engine, group, last, |e, p| recirculate(e, id, p)),

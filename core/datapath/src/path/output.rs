@@ -21,6 +21,15 @@ impl Engine {
         }
     }
 
+    /// Adds a copy of a frame to the burst of a QoS queue.
+    pub(crate) fn enqueue_copy(&mut self, frame: &Frame, port: u32, queue: u32) {
+        self.tally.add(Event::Created, 1);
+        match self.pool.copy_of(frame) {
+            Some(copy) => self.enqueue(port, queue, copy),
+            None => self.no_copy(frame, port),
+        }
+    }
+
     /// Adds a copy of each frame of a batch to the port's burst.
     pub(crate) fn send_copies(&mut self, frames: &[Frame], port: u32) {
         if self.output(port).is_none() {
@@ -77,6 +86,28 @@ impl Engine {
         if output.len() >= TX_BURST {
             transmit::send(self, port);
         }
+    }
+
+    /// Adds a frame to the burst of a QoS queue; 0: none was selected.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, port: u32, queue: u32, frame: Frame) {
+        if queue == 0 || !self.has_queues(port) {
+            return self.send(port, frame);
+        }
+        transmit::send_queued(self, port, queue, frame);
+    }
+
+    /// Adds all these frames to the burst of a QoS queue.
+    pub(crate) fn enqueue_all(&mut self, port: u32, queue: u32, frames: &mut FrameBatch) {
+        if queue == 0 || !self.has_queues(port) {
+            return self.send_all(port, frames);
+        }
+        frames.drain(..).for_each(|frame| transmit::send_queued(self, port, queue, frame));
+    }
+
+    /// Returns whether frames of the port may select a QoS queue.
+    fn has_queues(&self, port: u32) -> bool {
+        self.ports.get(port).is_some_and(|port| port.has_queues())
     }
 
     /// Adds these frames to the port's burst; there are at most about two bursts of them.
@@ -153,12 +184,15 @@ impl Engine {
     }
 }
 
-pub(super) fn output(engine: &mut Engine, port: u32, mut p: Packet) {
+pub(super) fn output(engine: &mut Engine, port: u32, p: Packet) {
+    let queue = p.meta.skb_priority;
+    enqueue(engine, port, queue, p);
+}
+
+/// Sends a packet by a QoS queue.
+pub(super) fn enqueue(engine: &mut Engine, port: u32, queue: u32, mut p: Packet) {
     truncate(&mut p);
-    match p.meta.skb_priority {
-        0 => engine.send(port, p.frame),
-        queue => transmit::send_queued(engine, port, queue, p.frame),
-    }
+    engine.enqueue(port, queue, p.frame);
 }
 
 /// Moves frames to those that wait for a port. Returns whether there are enough now to send them.

@@ -8,13 +8,12 @@ use super::dropping::Dropping;
 use super::execute::{longest, run_one};
 use super::megaflows::{Megaflows, Programs};
 use super::rewrites::{RewriteAll, RewriteRuns};
-use super::{charge, conntrack, steps, transmit};
+use super::{charge, conntrack, steps};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};
 use crate::program::{Op, Program, Summary};
 use crate::steps::{COPIES, METERS, REWRITES, STEPS, TRACKS};
-use dpif::SetField;
 
 /// Used as the output port of dropped packets; no port has this number.
 const DROPS: u32 = u32::MAX;
@@ -200,6 +199,7 @@ fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
     loop {
         ops = match ops {
             &[Op::Output(port)] => return engine.send_all(port, frames),
+            &[Op::Enqueue(port, queue)] => return engine.enqueue_all(port, queue, frames),
             [Op::Output(port), rest @ ..] => {
                 engine.send_copies(frames, *port);
                 rest
@@ -244,11 +244,10 @@ pub(super) fn finish(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
                 engine.send_copy(&frame, *port);
                 rest
             }
-            [Op::Set(SetField::Priority(queue)), Op::Output(port)] if queue.mask == u32::MAX => {
-                return match queue.value {
-                    0 => engine.send(*port, frame),
-                    queue => transmit::send_queued(engine, *port, queue, frame),
-                };
+            &[Op::Enqueue(port, queue)] => return engine.enqueue(port, queue, frame),
+            [Op::Enqueue(port, queue), rest @ ..] => {
+                engine.enqueue_copy(&frame, *port, *queue);
+                rest
             }
             _ => return run_one(engine, ops, i, frame),
         };

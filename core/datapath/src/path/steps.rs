@@ -25,6 +25,9 @@ pub(super) fn all(engine: &mut Engine, program: &Program) -> Option<u64> {
         match op {
             Op::Sample(share, inner) => sample::batch(engine, u64::MAX, *share, inner),
             &Op::Output(port) => with_frames(engine, |engine, frames| engine.send_copies(frames, port)),
+            &Op::Enqueue(port, queue) => with_frames(engine, |engine, frames| {
+                frames.iter().for_each(|frame| engine.enqueue_copy(frame, port, queue));
+            }),
             Op::Rewrite(rewrite) => {
                 edited = u64::MAX;
                 let rest = at + usize::from(rewrite.ops);
@@ -135,8 +138,13 @@ impl<'g> Here<'_, 'g> {
     fn send_copies(&mut self, engine: &mut Engine) {
         with_frames(engine, |engine, frames| {
             for i in bits(self.which) {
-                while let (Some(&Op::Output(port)), Some(frame)) = (self.op(i), frames.get(i)) {
-                    engine.send_copy(frame, port);
+                let Some(frame) = frames.get(i) else { continue };
+                loop {
+                    match self.op(i) {
+                        Some(&Op::Output(port)) => engine.send_copy(frame, port),
+                        Some(&Op::Enqueue(port, queue)) => engine.enqueue_copy(frame, port, queue),
+                        _ => break,
+                    }
                     self.at[i] += 1;
                 }
             }

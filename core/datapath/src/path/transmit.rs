@@ -140,11 +140,8 @@ fn serve_queues(engine: &mut Engine, no: u32) {
     pool.free_all(frames);
 }
 
-/// Adds a frame that selects a QoS queue to a port's burst.
+/// Adds a frame that selects a QoS queue to the burst of a port that has queues.
 pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Frame) {
-    if !engine.ports.get(port).is_some_and(|port| port.has_queues()) {
-        return engine.send(port, frame);
-    }
     let queued = engine.queued.entry(port).or_default();
     queued.frames.push(frame);
     queued.queues.push(queue);

@@ -59,6 +59,7 @@ impl Shared {
 fn fingerprint(ops: &[Op]) -> u32 {
     ops.iter().fold(0, |hash, op| match op {
         &Op::Output(port) => cpu::mix32(hash, port),
+        &Op::Enqueue(port, queue) => cpu::mix32(cpu::mix32(hash, port), queue),
         &Op::Meter(id) => cpu::mix32(!hash, id),
         &Op::Recirc(id) => cpu::mix32(hash.rotate_left(1), id),
         Op::Ct(track) => cpu::mix32(hash.rotate_left(2), track.zone.into()),
