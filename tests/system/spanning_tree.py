@@ -67,7 +67,11 @@ class Ring:
         def settled():
             wires = self.blocked()
             return wires is not None and len(wires) == blocked
-        lab.wait_until(settled, "%d ports are blocked" % blocked, seconds)
+        try:
+            lab.wait_until(settled, "%d ports are blocked" % blocked, seconds)
+        except AssertionError as e:
+            shown = [host.switch.appctl(self.protocol + "/show", "br0") for host in self.hosts]
+            raise AssertionError("\n".join([str(e), *shown])) from e
 
     def connected(self, seconds=5):
         for a, b in itertools.permutations(self.hosts, 2):

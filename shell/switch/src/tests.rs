@@ -1,7 +1,8 @@
 //! State that is updated by changes equals state made from scratch: snapshots, addresses, rows.
 
 use crate::next_snapshot::NextSnapshot;
-use crate::{Options, Switch, publish};
+use crate::{Options, Switch, publish, spanning_tree};
+use bridge::spanning_tree::PortState;
 use netdev::open::DummyLevel;
 use openflow_service::Common;
 use ovsdb::monitor::Version;
@@ -312,4 +313,50 @@ fn an_interface_that_failed_is_tried_again_when_another_leaves() {
     test.transact(&[change]);
     test.settle();
     assert_eq!(error(&mut test, "b"), fine);
+}
+
+/// A port of a spanning tree stops only when no megaflow forwards its packets, and does not start before. If it learned only between two
+/// looks of the main loop, it starts again all the same.
+#[test]
+fn a_port_that_learned_unseen_learns_again() {
+    let mut test = TestSwitch::new(0);
+    let rows = |name: &str| {
+        let interfaces = json!(["named-uuid", format!("i{name}")]);
+        [
+            json!({"op": "insert", "table": "Interface", "uuid-name": format!("i{name}"), "row": {"name": name, "type": "dummy"}}),
+            json!({"op": "insert", "table": "Port", "uuid-name": format!("p{name}"), "row": {"name": name, "interfaces": interfaces,
+                "other_config": ["map", [["rstp-port-admin-edge", "true"]]]}}),
+        ]
+    };
+    let ports = json!(["set", [["named-uuid", "pbr"], ["named-uuid", "pa"]]]);
+    let bridge = [
+        json!({"op": "insert", "table": "Bridge", "uuid-name": "b", "row": {"name": "br", "ports": ports, "rstp_enable": true}}),
+        json!({"op": "mutate", "table": "Open_vSwitch", "where": [],
+            "mutations": [["bridges", "insert", ["named-uuid", "b"]]]}),
+    ];
+    test.transact(&[&rows("br")[..], &rows("a"), &bridge].concat());
+    test.settle();
+    let bridge = &test.switch.bridges["br"];
+    let at = (bridge.id, bridge.ports.values().find(|port| port.name == "a").unwrap().ofport);
+    let look = |test: &mut TestSwitch| {
+        while test.switch.run_trees() {
+            test.switch.publish_changes();
+        }
+        test.switch.bridges["br"].ports[&at.1].tree.unwrap().state
+    };
+    let enable = |test: &TestSwitch, enabled| {
+        let (bridge, backer) = (&test.switch.bridges["br"], test.switch.datapaths.of("dummy").unwrap());
+        let settings = spanning_tree::settings::of_bridge(bridge).unwrap();
+        let mut ports = spanning_tree::settings::of_ports(bridge, settings.protocol());
+        ports.iter_mut().for_each(|port| port.rapid.enabled = enabled);
+        backer.handler.trees.configure(bridge.id, "br", &settings, &ports, test.switch.clock.now());
+    };
+    assert_eq!(look(&mut test), PortState::Forwarding);
+    enable(&test, false);
+    assert_eq!(look(&mut test), PortState::Discarding);
+    enable(&test, true);
+    enable(&test, false);
+    assert_eq!(look(&mut test), PortState::Discarding);
+    enable(&test, true);
+    assert_eq!(look(&mut test), PortState::Forwarding);
 }

@@ -136,12 +136,13 @@ fn apply_state(backer: &mut Backer, bridge: &mut Bridge, ofport: OfPort) {
     let at = (bridge.id, ofport);
     let new = backer.handler.trees.state_of(at);
     let Some(old) = bridge.ports.get(&ofport).map(|port| port.tree) else { return };
-    if old == new {
+    let learns = |tree: Option<PortTree>| tree.is_none_or(|tree| tree.state.learns());
+    if old == new && learns(new) {
         return;
     }
     set_state(bridge, ofport, new);
-    let learns = |tree: Option<PortTree>| tree.is_none_or(|tree| tree.state.learns());
-    if learns(old) && !learns(new) {
+    // A port with the same state as before learned between two looks of the main loop. Its tree waits all the same.
+    if !learns(new) && (learns(old) || old == new) {
         backer.next.stopping.stop(at);
     }
     if old.is_some() == new.is_some() {

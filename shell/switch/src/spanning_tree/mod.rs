@@ -9,7 +9,7 @@
 
 mod follow;
 mod rows;
-mod settings;
+pub(crate) mod settings;
 mod stopping;
 
 pub(crate) use follow::forget;

@@ -24,7 +24,7 @@ const DEFAULT_MBPS: u32 = 10_000;
 const RSTP_STEP: u16 = 4096;
 
 /// The settings of a bridge; `None` if it has no spanning tree.
-pub(super) fn of_bridge(bridge: &Bridge) -> Option<Settings> {
+pub(crate) fn of_bridge(bridge: &Bridge) -> Option<Settings> {
     let tree = bridge.config.spanning_tree;
     if tree.stp && tree.rstp {
         let name = &bridge.name;
@@ -73,7 +73,7 @@ fn address(bridge: &Bridge, setting: Setting) -> Mac {
 }
 
 /// The ports of a bridge that take part.
-pub(super) fn of_ports(bridge: &Bridge, protocol: Protocol) -> Vec<PortSetup> {
+pub(crate) fn of_ports(bridge: &Bridge, protocol: Protocol) -> Vec<PortSetup> {
     let mut numbers = BTreeSet::new();
     let mut ports: Vec<(&PortConfig, &BridgePort)> = bridge
         .config
