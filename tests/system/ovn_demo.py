@@ -20,7 +20,9 @@ def test_the_demonstration():
         assert r.stdout.count("3 of 3 answered") == 4 and r.stdout.count(" web1 web2\n") == 2 and "Gbit/s" in r.stdout, r.stdout
         for chassis in ("hv1", "hv2", "gw"):
             with open("%s/%s/sluiced.log" % (directory, chassis)) as f:
-                wrong = [line for line in f if "|WARN|" in line or "|ERR|" in line]
+                # A tool may end when it has its answer, while the server writes it the next update.
+                left = ": connection dropped (Broken pipe)"
+                wrong = [line for line in f if ("|WARN|" in line or "|ERR|" in line) and left not in line]
             assert not wrong, wrong
     finally:
         lab.sh(script, "stop", env=env)

@@ -5,6 +5,9 @@ import time
 
 from lib import lab
 
+# The timers of the protocols leave time for a busy machine.
+ANY_LOAD = True
+
 # The fastest timers of STP: a port forwards after 8 s, and information expires after 6 s.
 FAST = ("other_config:stp-forward-delay=4", "other_config:stp-max-age=6", "other_config:stp-hello-time=1")
 ENABLE = {"stp": ("stp_enable=true", *FAST), "rstp": ("rstp_enable=true",)}
