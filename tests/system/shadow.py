@@ -50,8 +50,13 @@ def capture(path, seed, frames):
             f.write(bytes(8) + struct.pack("<II", len(data), len(data)) + data)
 
 
+# Matches by the order of their first use.
+numbers = {}
+
+
 def rule(r, table):
-    """A random rule of a table."""
+    """A random rule of a table. Rules with different matches have different priorities: which of two overlapping rules with equal
+    ones a packet finds is not defined (OpenFlow 1.5.1, section 5.3), and may change when other rules do."""
     match = r.choice(("ip,nw_src=10.0.%d.%d" % (r.randrange(4), r.randrange(8)), "ip,nw_src=10.0.%d.0/24" % r.randrange(4), "arp",
                       "tcp,tp_dst=%d" % r.choice((53, 80)), "udp,tp_src=%d" % r.randrange(8), "ipv6,ipv6_src=::%d" % r.randrange(8),
                       "dl_vlan=5", "vlan_tci=0", "dl_src=02:00:00:00:01:%02x" % r.randrange(4), "ip,nw_tos=40", "ip,nw_frag=yes",
@@ -61,7 +66,8 @@ def rule(r, table):
                      "mod_vlan_vid:7," + more, "strip_vlan," + more, "mod_dl_dst:02:00:00:00:00:99," + more,
                      "mod_nw_dst:10.9.9.9," + more if match.startswith(("ip,", "tcp", "udp")) else more,
                      "clone(%s)" % more, "NORMAL"))
-    return "table=%d,priority=%d,%s,actions=%s" % (table, r.randrange(1, 50), match, acts)
+    number = numbers.setdefault(match, len(numbers))
+    return "table=%d,priority=%d,%s,actions=%s" % (table, 200 * r.randrange(1, 50) + number, match, acts)
 
 
 def shadow(s):

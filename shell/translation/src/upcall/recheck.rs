@@ -4,7 +4,7 @@
 //! megaflow matches the packet; then the packet is translated again. If the results differ, the tables may just have
 //! changed, or a station may have moved. So the packet goes to the main loop, which alone knows whether all changes
 //! have been published and revalidated. If they still differ then, the switch has a bug: it is counted and logged with
-//! the packet.
+//! the packet. If two rules of equal priority match the packet, either result is right (OpenFlow 1.5.1, section 5.3): then this is no bug.
 //!
 //! **Threads**: [`Handler::recheck`] on workers, [`confirm`] on the main loop.
 
