@@ -1,9 +1,11 @@
 //! Eviction of megaflows at the limit.
 
-use crate::Event;
 use crate::tests::{Rule, Setup, out, tcp};
+use crate::{Event, PutError};
+use dpif::NoOwner;
 use flow::Flow;
 use flow::compose::compose;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use units::Millis;
 
@@ -43,4 +45,21 @@ fn a_flood_of_new_flows_finds_room_and_those_in_use_stay() {
     setup.datapath.flow_flush(Millis(setup.now));
     setup.datapath.maintain(Millis(setup.now));
     assert_eq!(setup.control.credited.0.load(Ordering::Relaxed), sent);
+}
+
+/// As in Open vSwitch: the limit of their number concerns megaflows of packets, not flows that a command adds.
+#[test]
+fn commands_add_flows_beyond_the_limit_of_their_number() {
+    let mut setup = setup();
+    setup.datapath.set_flow_limits(0, usize::MAX);
+    setup.send(1, &compose(&tcp(1, 80), b""));
+    assert_eq!(setup.datapath.flow_count(), 0);
+    let put = |setup: &Setup, nw_src| {
+        let (key, mask) = (Flow { nw_src, ..tcp(1, 80) }, Flow { nw_src: u32::MAX, ..Flow::ZERO });
+        setup.datapath.flow_put(&key, &mask, vec![out(3)].into(), Arc::new(NoOwner))
+    };
+    assert!((1..=50).all(|nw_src| put(&setup, nw_src).is_ok()));
+    assert_eq!(setup.datapath.flow_count(), 50);
+    setup.datapath.set_flow_limits(usize::MAX, 1);
+    assert!(matches!(put(&setup, 51), Err(PutError::NoRoom)), "the limit of memory holds for all");
 }

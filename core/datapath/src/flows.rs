@@ -224,6 +224,9 @@ impl Flows {
         if let Some(index) = self.publisher.find(new.in_port, new.key) {
             return Some(Published::Known(index));
         }
+        if self.is_full() {
+            return None;
+        }
         let before = self.entries.len();
         let index = self.insert(new)?;
         if self.entries.len() == before {
@@ -232,9 +235,9 @@ impl Flows {
         Some(Published::New(index, shown.then(|| self.show(index).map(Box::new)).flatten()))
     }
 
-    /// As `publish`, but also if another megaflow covers the packet.
+    /// As `publish`, but also if another megaflow covers the packet, and if the limit of their number is reached: commands add such flows.
     pub(crate) fn insert(&mut self, new: NewFlow<'_>) -> Option<u32> {
-        if self.is_full() {
+        if self.takes_all_memory() {
             return None;
         }
         let at = new.at();

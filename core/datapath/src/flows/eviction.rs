@@ -27,7 +27,12 @@ impl Flows {
 
     /// Returns whether a limit is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.entries.len() >= self.limits.flows || self.bytes >= self.limits.bytes
+        self.entries.len() >= self.limits.flows || self.takes_all_memory()
+    }
+
+    /// Returns whether the limit of memory is reached.
+    pub(super) fn takes_all_memory(&self) -> bool {
+        self.bytes >= self.limits.bytes
     }
 
     /// Evicts megaflows until one more fits, if the limits are reached; [`Flows::reclaim`] reports them like other removed ones. A
