@@ -9,7 +9,7 @@ use crate::meter::Bank;
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
-use crate::shared::{Shared, Tallies};
+use crate::shared::{Secrets, Settings, Shared, Tallies};
 use crate::stages::StageSample;
 use crate::steering::TxQueues;
 use crate::tally::{CacheView, Event, Tally};
@@ -26,7 +26,7 @@ use flowcache::Choice;
 use reassembly::Reassembly;
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
@@ -91,21 +91,19 @@ impl Datapath {
         let (table, publisher) = MegaflowTable::new(capacity, config.max_masks, secret(b"megaflow"));
         let shared = Shared {
             table,
-            cache_secret: cpu::Secret::new(secret(b"flow-key")),
-            flow_hash_secret: cpu::Chain::new(secret(b"5-tuples")),
+            secrets: Secrets {
+                cache: cpu::Secret::new(secret(b"flow-key")),
+                flow_hash: cpu::Chain::new(secret(b"5-tuples")),
+            },
             ports: Snapshot::default(),
             handler: Snapshot::from_pointee(None),
-            vlan_limit: AtomicU8::new(0),
+            settings: Settings::default(),
             meters: Bank::default(),
             bonds: Bonds::default(),
             conntrack: Arc::new(Conntrack::new(secret(b"sessions"))),
             reassembly: Arc::new(Reassembly::new(secret(b"fragment"))),
-            shadow_check: AtomicU32::new(0),
-            validate: AtomicBool::new(false),
             lookup_differences: AtomicU64::new(0),
             captures: Snapshot::default(),
-            tx_hold: AtomicU32::new(0),
-            flow_cache: Snapshot::default(),
             advise: config.advise,
             version: AtomicU64::new(1),
             upcalls: Upcalls::default(),
@@ -429,21 +427,21 @@ impl Datapath {
     /// Sets how many VLAN tags are parsed (0: as many as a flow can hold). Flows that were made under another
     /// limit become wrong: the caller removes them.
     pub fn set_vlan_limit(&self, limit: u8) {
-        self.shared.vlan_limit.store(limit, Ordering::Relaxed);
+        self.shared.settings.vlan_limit.store(limit, Ordering::Relaxed);
         self.shared.changed();
     }
 
     /// Sets the shadow check: one of `every` packets that hit a megaflow is reported to the control half; 0:
     /// none.
     pub fn set_shadow_check(&self, every: u32) {
-        if self.shared.shadow_check.swap(every, Ordering::Relaxed) != every {
+        if self.shared.settings.shadow_check.swap(every, Ordering::Relaxed) != every {
             self.shared.changed();
         }
     }
 
     /// Sets whether workers compare every look-up with a linear search.
     pub fn set_validate(&self, validate: bool) {
-        if self.shared.validate.swap(validate, Ordering::Relaxed) != validate {
+        if self.shared.settings.validate.swap(validate, Ordering::Relaxed) != validate {
             self.shared.changed();
         }
     }
@@ -472,22 +470,22 @@ impl Datapath {
     /// Sets how many microseconds workers that know the time (`Worker::set_tick`) hold packets, so that more
     /// packets for the same port can be sent with them; 0: until the end of the iteration.
     pub fn set_tx_hold(&self, micros: u32) {
-        if self.shared.tx_hold.swap(micros, Ordering::Relaxed) != micros {
+        if self.shared.settings.tx_hold.swap(micros, Ordering::Relaxed) != micros {
             self.shared.changed();
         }
     }
 
     /// Sets the kind of flow cache. Each worker whose cache is of another kind starts with an empty one.
     pub fn set_flow_cache(&self, choice: Choice) {
-        if **self.shared.flow_cache.load() != choice {
-            self.shared.flow_cache.store(Arc::new(choice));
+        if **self.shared.settings.flow_cache.load() != choice {
+            self.shared.settings.flow_cache.store(Arc::new(choice));
             self.shared.changed();
         }
     }
 
     /// The kind of flow cache that workers use.
     pub fn flow_cache(&self) -> Choice {
-        **self.shared.flow_cache.load()
+        **self.shared.settings.flow_cache.load()
     }
 
     /// State of a worker's flow cache; all zero if the worker does not exist or has not run yet.

@@ -2,42 +2,38 @@
 
 use crate::batch::{Batch, Recirculated};
 use crate::bonds::OwnBonds;
-use crate::capture::Captures;
 use crate::last_drop::{DropLog, DropPort};
-use crate::meter::{FineClock, Meters};
 use crate::packet::{Meta, Packet};
 use crate::popped::PoppedBatches;
-use crate::port::{Frame, FrameBatch, FramePool};
-use crate::ports::Ports;
-use crate::residence::Scale;
-use crate::stages::{PathStage, StageClock};
-use crate::steering::OwnQueues;
+use crate::port::FramePool;
 use crate::tally::{SharedTally, Tally};
-use conntrack::Conntrack;
-use dpif::{DropReason, UpcallHandler};
-use flowcache::{Cache, Choice};
-use reassembly::Reassembly;
-use std::collections::{BTreeMap, VecDeque};
+use dpif::DropReason;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::Lane;
-use units::{Cycles, Millis, WorkerId};
+use units::{Millis, WorkerId};
 
 pub(crate) mod bursts;
+pub(crate) mod caches;
+pub(crate) mod clocks;
 pub(crate) mod groups;
+pub(crate) mod kept;
 pub(crate) mod metering;
 pub(crate) mod parking;
 pub(crate) mod recent;
 pub(crate) mod shadow;
+pub(crate) mod tracking;
+pub(crate) mod view;
 
-use bursts::{Hold, Queued};
-use groups::{Group, Groups};
+use bursts::Bursts;
+use caches::Caches;
+use clocks::Clocks;
+use kept::Kept;
 use metering::Scratch;
 use parking::Parking;
-use recent::{Recent, RecentByPort, SLOTS};
 use shadow::Shadow;
-
-/// The upcall handler, if there is one.
-pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
+use tracking::Tracking;
+use view::View;
 
 /// Number of free buffers that a worker keeps.
 const KEEP_BUFFERS: usize = 2048;
@@ -65,13 +61,8 @@ impl Later {
 pub(crate) struct Engine {
     pub(crate) id: WorkerId,
     pub(crate) batch: Batch,
-    pub(crate) cache: Cache,
-    /// The choice from which `cache` was made.
-    pub(crate) choice: Choice,
-    /// The last packet of each port and its megaflow.
-    pub(crate) recent: RecentByPort,
-    /// The groups; taken out while a batch is processed.
-    pub(crate) groups: Option<Box<Groups>>,
+    pub(crate) caches: Caches,
+    pub(crate) kept: Kept,
     pub(crate) lane: Lane,
     pub(crate) pool: FramePool,
     pub(crate) tally: Tally,
@@ -80,53 +71,18 @@ pub(crate) struct Engine {
     pub(crate) later: Later,
     /// Decapsulated packets.
     pub(crate) popped: PoppedBatches,
-    /// Frames to send, by port number.
-    pub(crate) outputs: Vec<FrameBatch>,
-    /// Ports with frames to send, including those with frames that select a QoS queue or with frames held in
-    /// a shaper.
-    pub(crate) waiting: Vec<u32>,
-    /// Ports whose shapers hold frames of this worker: they are served in the next iteration.
-    pub(crate) held: Vec<u32>,
-    /// Frames to send that select QoS queues, by port number.
-    pub(crate) queued: BTreeMap<u32, Queued>,
-    pub(crate) hold: Hold,
-    pub(crate) tx_queues: OwnQueues,
+    pub(crate) bursts: Bursts,
     /// Time of the present iteration.
     pub(crate) now: Millis,
-    /// The version of the snapshots that follow.
-    pub(crate) version: u64,
-    /// Ports, upcall handler and meters as of the beginning of the iteration.
-    pub(crate) ports: Arc<Ports>,
-    pub(crate) handler: Handler,
-    pub(crate) meters: Arc<Meters>,
+    pub(crate) view: View,
     /// The bonds of `lb_output`.
     pub(crate) bonds: OwnBonds,
-    pub(crate) conntrack: Arc<Conntrack>,
-    /// Cache of the connections of recent packets.
-    pub(crate) connections: conntrack::Recent,
-    pub(crate) reassembly: Arc<Reassembly<Packet>>,
+    pub(crate) tracking: Tracking,
     pub(crate) metering: Scratch,
-    /// The clock of meters.
-    pub(crate) fine: FineClock,
-    /// Converts cycles to the buckets of the rx queues' histograms.
-    pub(crate) residence_scale: Scale,
-    /// `Meta::vlan_limit` of received packets.
-    pub(crate) vlan_limit: u8,
+    pub(crate) clocks: Clocks,
     pub(crate) shadow: Shadow,
-    /// Captures that run.
-    pub(crate) captures: Arc<Captures>,
-    /// Every look-up is compared with a linear search.
-    pub(crate) validate: bool,
-    /// Empty lists of packets, kept for their memory.
-    pub(crate) lists: Vec<Vec<Packet>>,
-    /// Empty groups, kept for their memory.
-    pub(crate) groups_free: Vec<Group>,
     /// State for parked misses; `None`: the worker translates all misses itself.
     pub(crate) parking: Option<Box<Parking>>,
-    /// Reads the cycle counter; always returns the same if none was set.
-    pub(crate) counter: fn() -> Cycles,
-    /// Times the stages if requested.
-    pub(crate) stages: Option<Box<StageClock>>,
     pub(crate) random: fastrand::Rng,
 }
 
@@ -135,50 +91,31 @@ impl Engine {
         id: WorkerId,
         lane: Lane,
         published: Arc<SharedTally>,
-        (conntrack, reassembly, bonds): (Arc<Conntrack>, Arc<Reassembly<Packet>>, OwnBonds),
+        tracking: Tracking,
+        bonds: OwnBonds,
         tx_queue: usize,
         seed: u64,
     ) -> Engine {
         Engine {
             id,
             batch: Batch::default(),
-            cache: Cache::default(),
-            choice: Choice::default(),
-            recent: [Recent::default(); SLOTS],
-            groups: None,
+            caches: Caches::default(),
+            kept: Kept::default(),
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
             drops: DropLog::new(id, Arc::clone(&published.last_drops), Arc::clone(&published.port_drops)),
             later: Later::default(),
             popped: PoppedBatches::default(),
-            outputs: Vec::new(),
-            waiting: Vec::new(),
-            held: Vec::new(),
-            queued: BTreeMap::new(),
-            hold: Hold::default(),
-            tx_queues: OwnQueues { first: tx_queue, ..OwnQueues::default() },
+            bursts: Bursts::new(tx_queue),
             now: Millis(0),
-            version: 0,
-            ports: Arc::default(),
-            handler: Arc::new(None),
-            meters: Arc::new(Meters::new_sync()),
+            view: View::default(),
             bonds,
-            conntrack,
-            connections: conntrack::Recent::default(),
-            reassembly,
+            tracking,
             metering: Scratch::default(),
-            fine: FineClock::default(),
-            residence_scale: Scale::default(),
-            vlan_limit: 0,
+            clocks: Clocks::default(),
             shadow: Shadow::default(),
-            captures: Arc::default(),
-            validate: false,
             parking: None,
-            counter: || Cycles(0),
-            lists: Vec::new(),
-            groups_free: Vec::new(),
-            stages: None,
             random: fastrand::Rng::with_seed(seed),
         }
     }
@@ -186,25 +123,6 @@ impl Engine {
     /// Returns whether misses of this iteration may be parked.
     pub(crate) fn is_served(&self) -> bool {
         self.parking.as_ref().is_some_and(|p| p.served)
-    }
-
-    /// Ends a stage, for the stage clock.
-    #[inline]
-    pub(crate) fn end_stage(&mut self, stage: PathStage) {
-        if let Some(clock) = &mut self.stages {
-            clock.end(stage);
-        }
-    }
-
-    /// Returns an empty list of packets from the kept ones.
-    pub(crate) fn list(&mut self) -> Vec<Packet> {
-        self.lists.pop().unwrap_or_default()
-    }
-
-    /// Takes a list back; its packets must have been consumed.
-    pub(crate) fn give_back(&mut self, list: Vec<Packet>) {
-        debug_assert!(list.is_empty());
-        self.lists.push(list);
     }
 
     /// Makes the oldest decapsulated packets the batch, which must be empty, and returns their tunnel port.
@@ -244,12 +162,6 @@ impl Engine {
         if let Some(frame) = self.drops.end_iteration(self.now, self.tally.dropped_total()) {
             self.pool.free(frame);
         }
-    }
-
-    /// Copies the tails of frames that wait to be sent.
-    pub(crate) fn complete_waiting(&self) {
-        let queued = self.queued.values().flat_map(|queued| &queued.frames);
-        self.outputs.iter().flatten().chain(queued).for_each(Frame::complete);
     }
 
     /// Drops the metadata of packets that are gone, and keeps the memory of rare metadata.

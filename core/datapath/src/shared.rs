@@ -24,34 +24,46 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use sync::Snapshot;
 use units::WorkerId;
 
-/// The state that workers and the control half share.
-pub(crate) struct Shared {
-    pub(crate) table: MegaflowTable<Program>,
-    /// Secret of the hashes by which flow caches are indexed.
-    pub(crate) cache_secret: cpu::Secret,
-    /// Secret of the numbers that identify flows whose packets must keep their order.
-    pub(crate) flow_hash_secret: Chain,
-    pub(crate) ports: Snapshot<Ports>,
-    pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
+/// Secrets of hashes of packets: who does not know them cannot choose packets with equal hashes.
+pub(crate) struct Secrets {
+    /// Of the hashes by which flow caches are indexed.
+    pub(crate) cache: cpu::Secret,
+    /// Of the numbers that identify flows whose packets must keep their order.
+    pub(crate) flow_hash: Chain,
+}
+
+/// What the control half sets for all workers.
+#[derive(Default)]
+pub(crate) struct Settings {
+    /// How many VLAN tags are parsed; 0: as many as a flow can hold.
     pub(crate) vlan_limit: AtomicU8,
     /// One packet of this many is reported to the control half; 0: none.
     pub(crate) shadow_check: AtomicU32,
-    /// Whether workers compare every look-up with a linear search; differences are counted here.
+    /// Whether workers compare every look-up with a linear search.
     pub(crate) validate: AtomicBool,
-    pub(crate) lookup_differences: AtomicU64,
     /// Microseconds for which packets are held so that more can be sent with them.
     pub(crate) tx_hold: AtomicU32,
+    /// The kind of flow cache that workers use.
+    pub(crate) flow_cache: Snapshot<Choice>,
+}
+
+/// The state that workers and the control half share.
+pub(crate) struct Shared {
+    pub(crate) table: MegaflowTable<Program>,
+    pub(crate) secrets: Secrets,
+    pub(crate) ports: Snapshot<Ports>,
+    pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
+    pub(crate) settings: Settings,
+    /// Number of look-ups that differed from the linear search (`Settings::validate`).
+    pub(crate) lookup_differences: AtomicU64,
     /// Captures that run.
     pub(crate) captures: Snapshot<Captures>,
     pub(crate) meters: Bank,
     pub(crate) bonds: Bonds,
     pub(crate) conntrack: Arc<Conntrack>,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
-    /// The kind of flow cache that workers use.
-    pub(crate) flow_cache: Snapshot<Choice>,
     pub(crate) advise: Option<cpu::Advise>,
-    /// Incremented after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`,
-    /// `validate`, `captures`, `tx_hold` and `flow_cache`.
+    /// Incremented after each change of `ports`, `handler`, `meters`, `captures` and `settings`.
     pub(crate) version: AtomicU64,
     pub(crate) upcalls: Upcalls,
     pub(crate) flows: Mutex<Flows>,

@@ -9,8 +9,10 @@
 //! `rest`, so that the queues of a removed port are dropped.
 
 use crate::batch::BATCH;
+use crate::engine::Engine;
 use crate::engine::parking::Parking;
-use crate::engine::{Engine, Handler};
+use crate::engine::tracking::Tracking;
+use crate::engine::view::Handler;
 use crate::last_drop::DropPort;
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
@@ -18,7 +20,6 @@ use crate::path::{answers, execute, meter, park, receive, run, slow_path, transm
 use crate::port::{FrameBatch, RX_BURST, RxQueue};
 use crate::ports::{Ports, SHARED_RX};
 use crate::program::Program;
-use crate::residence::Scale;
 use crate::rxq::Rxq;
 use crate::rxq_backoff::Others;
 use crate::shared::Shared;
@@ -28,7 +29,6 @@ use crate::upcalls::Wake;
 use classifier::megaflow::{Contexts, Megaflow};
 use dpif::DropReason;
 use flow::Flow;
-use flowcache::Cache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,7 +83,8 @@ impl Worker {
                 id,
                 lane,
                 Arc::clone(&published),
-                (Arc::clone(&shared.conntrack), Arc::clone(&shared.reassembly), shared.bonds.for_worker()),
+                Tracking::new(&shared),
+                shared.bonds.for_worker(),
                 tx_queue,
                 seed,
             ),
@@ -116,7 +117,8 @@ impl Worker {
     /// Adds an rx queue that another worker polled, or a new one.
     pub fn take_over(&mut self, rxq: Rxq) {
         // Its count of packets in the present iteration is that of the other worker's iteration.
-        let polled_at = if rxq.polled_at == Cycles(0) { (self.engine.counter)() } else { rxq.polled_at };
+        let polled_at =
+            if rxq.polled_at == Cycles(0) { (self.engine.clocks.counter)() } else { rxq.polled_at };
         self.rxqs.push(Rxq { in_iteration: 0, polled_at, ..rxq });
     }
 
@@ -138,21 +140,20 @@ impl Worker {
 
     /// Sets the tx queue.
     pub fn set_tx_queue(&mut self, tx_queue: usize) {
-        self.engine.tx_queues.first = tx_queue;
+        self.engine.bursts.tx_queues.first = tx_queue;
     }
 
     /// Enables parking of misses while a thread serves upcalls (`Datapath::upcall_server`). `wake` ends this
     /// worker's sleep when an answer arrives; `counter` reads the counter that is passed to `poll`.
     pub fn park_misses(&mut self, limits: Limits, wake: Wake, counter: fn() -> Cycles) {
-        self.engine.counter = counter;
+        self.engine.clocks.counter = counter;
         self.engine.parking = Some(Box::new(Parking::new(&self.shared, limits, wake)));
     }
 
     /// Sets the number of cycles per millisecond, of the counter that `poll_with` reads, so that meters know
     /// the time to a microsecond.
     pub fn set_tick(&mut self, cycles_per_ms: u64) {
-        self.engine.fine.per_ms = cycles_per_ms;
-        self.engine.residence_scale = Scale::new(cycles_per_ms);
+        self.engine.clocks.set_tick(cycles_per_ms);
         self.seen = 0;
     }
 
@@ -243,7 +244,7 @@ impl Worker {
     #[inline]
     fn iterate(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         self.begin(now);
-        self.engine.fine.begin_iteration(now, start);
+        self.engine.clocks.fine.begin_iteration(now, start);
         if let Some(iteration) = self.last.take() {
             self.account_cycles(iteration, start);
         }
@@ -260,10 +261,10 @@ impl Worker {
                 (q.in_iteration, held) = (0, true);
                 continue;
             }
-            self.engine.end_stage(PathStage::Turn);
+            self.engine.clocks.end_stage(PathStage::Turn);
             let polled_before = std::mem::replace(&mut q.polled_at, at);
             q.in_iteration = receive::stage(q, &mut self.engine) as u64;
-            self.engine.end_stage(PathStage::Receive);
+            self.engine.clocks.end_stage(PathStage::Receive);
             if q.in_iteration != 0 {
                 packets += q.in_iteration;
                 let guard = self.reader.enter();
@@ -279,7 +280,11 @@ impl Worker {
                 }
                 let end = counter();
                 q.load.burst(q.in_iteration, end - at);
-                q.load.count_residence(q.in_iteration, end - polled_before, self.engine.residence_scale);
+                q.load.count_residence(
+                    q.in_iteration,
+                    end - polled_before,
+                    self.engine.clocks.residence_scale,
+                );
                 at = end;
             } else {
                 at = counter();
@@ -304,13 +309,13 @@ impl Worker {
     #[cold]
     fn check(&mut self, first: bool, packets: u64, now: Millis) {
         if first {
-            self.engine.cache.maintain(now);
+            self.engine.caches.cache.maintain(now);
             self.show_cache();
         }
         if let Some(sampler) = &mut self.sampler {
             match first {
-                true => sampler.begin(&mut self.engine.stages),
-                false => sampler.end(&mut self.engine.stages, packets),
+                true => sampler.begin(&mut self.engine.clocks.stages),
+                false => sampler.end(&mut self.engine.clocks.stages, packets),
             }
             self.published.store_stages(&sampler.sample);
         }
@@ -323,12 +328,12 @@ impl Worker {
 
     /// Times each stage of the next iterations by this clock. Reading the clock takes time, too.
     pub fn time_stages(&mut self, clock: fn() -> u64) {
-        self.engine.stages = Some(Box::new(StageClock::new(clock)));
+        self.engine.clocks.stages = Some(Box::new(StageClock::new(clock)));
     }
 
     /// The time of each stage since [`time_stages`](Self::time_stages).
     pub fn stage_times(&self) -> StageTimes {
-        self.engine.stages.as_ref().map_or_else(Default::default, |clock| clock.times)
+        self.engine.clocks.stages.as_ref().map_or_else(Default::default, |clock| clock.times)
     }
 
     /// Returns whether a shaper holds frames that this worker must serve.
@@ -372,7 +377,7 @@ impl Worker {
     pub fn slept(&mut self, cycles: Cycles) {
         self.engine.tally.add(Event::SleepIterations, 1);
         self.engine.tally.add(Event::SleepCycles, cycles.0);
-        if let Some(clock) = &mut self.engine.stages {
+        if let Some(clock) = &mut self.engine.clocks.stages {
             clock.restart();
         }
         self.publish();
@@ -423,11 +428,11 @@ impl Worker {
                 self.engine.drops.bytes(packet, &meta, DropReason::NoBuffer, drop_port, now);
             }
             Some(frame) => {
-                let mut group = self.engine.list();
-                let vlan_limit = self.engine.vlan_limit;
+                let mut group = self.engine.kept.list();
+                let vlan_limit = self.engine.view.vlan_limit;
                 group.push(Packet::new(frame, Meta { vlan_limit, ..Meta::of_flow(flow) }));
                 execute::run(&mut self.engine, program, &mut group);
-                self.engine.give_back(group);
+                self.engine.kept.give_back(group);
             }
         }
         self.finish(now, None);
@@ -473,29 +478,20 @@ impl Worker {
     #[cold]
     fn refresh_snapshots(&mut self, version: u64) {
         self.seen = version;
-        self.engine.version = version;
-        self.engine.ports = self.shared.ports.load_full();
-        self.engine.handler = self.shared.handler.load_full();
-        self.engine.meters = self.shared.meters.load();
-        self.engine.vlan_limit = self.shared.vlan_limit.load(Ordering::Relaxed);
-        self.engine.captures = self.shared.captures.load_full();
-        self.engine
-            .shadow
-            .set(self.shared.shadow_check.load(Ordering::Relaxed), self.engine.captures.looks_up());
-        self.engine.drops.refresh(&self.engine.captures);
-        self.engine.validate = self.shared.validate.load(Ordering::Relaxed);
-        let hold = u64::from(self.shared.tx_hold.load(Ordering::Relaxed));
-        self.engine.hold.cycles = hold * self.engine.fine.per_ms / 1000;
-        let choice = *self.shared.flow_cache.load_full();
-        if choice != self.engine.choice {
-            self.engine.choice = choice;
-            self.engine.cache = Cache::new(&choice, self.shared.advise);
+        let Engine { view, shadow, drops, bursts, clocks, caches, .. } = &mut self.engine;
+        view.refresh(version, &self.shared);
+        let settings = &self.shared.settings;
+        shadow.set(settings.shadow_check.load(Ordering::Relaxed), view.captures.looks_up());
+        drops.refresh(&view.captures);
+        let hold = u64::from(settings.tx_hold.load(Ordering::Relaxed));
+        bursts.hold.cycles = hold * clocks.fine.per_ms / 1000;
+        if caches.choose(*settings.flow_cache.load_full(), self.shared.advise) {
             self.show_cache();
         }
     }
 
     fn show_cache(&self) {
-        let cache = &self.engine.cache;
+        let cache = &self.engine.caches.cache;
         let (address, table) = cache.place();
         self.published.store_cache(CacheView {
             entries: cache.capacity() as u64,
@@ -512,8 +508,8 @@ impl Worker {
         self.send_held();
         self.publish();
         self.seen = 0;
-        self.engine.ports = Arc::clone(&self.nothing.0);
-        self.engine.handler = Arc::clone(&self.nothing.1);
+        self.engine.view.ports = Arc::clone(&self.nothing.0);
+        self.engine.view.handler = Arc::clone(&self.nothing.1);
     }
 
     /// The port of the next packets to pass through the path again: recirculated ones first, then
@@ -529,29 +525,29 @@ impl Worker {
         if !(self.engine.later.is_empty() && self.engine.popped.is_empty()) {
             self.run_recirculated(now);
         }
-        self.engine.end_stage(PathStage::Turn);
+        self.engine.clocks.end_stage(PathStage::Turn);
         meter::settle(&mut self.engine);
         transmit::end_iteration(&mut self.engine, at);
         self.engine.end_drops();
         self.engine.pool.flush();
-        if self.engine.hold.lent {
+        if self.engine.bursts.hold.lent {
             self.give_back();
         }
-        self.engine.end_stage(PathStage::Transmit);
+        self.engine.clocks.end_stage(PathStage::Transmit);
     }
 
     /// Gives the tails of received frames back: no frame needs them any more. Places that keep frames for longer than an
     /// iteration have completed them; those that wait to be sent are completed here.
     #[inline(never)]
     fn give_back(&mut self) {
-        if !self.engine.waiting.is_empty() {
-            self.engine.complete_waiting();
+        if !self.engine.bursts.waiting.is_empty() {
+            self.engine.bursts.complete();
         }
-        self.engine.hold.lent = false;
+        self.engine.bursts.hold.lent = false;
         for q in self.rxqs.iter_mut().filter(|q| q.lent) {
             q.lent = !q.queue.give_back();
             debug_assert!(!q.lent, "a frame outlives its iteration without its tail");
-            self.engine.hold.lent |= q.lent;
+            self.engine.bursts.hold.lent |= q.lent;
         }
     }
 

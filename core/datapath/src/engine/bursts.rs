@@ -1,6 +1,8 @@
-//! Frames to be sent: the size of a burst, how long smaller bursts wait, and the QoS queues that frames select.
+//! Frames to be sent: the burst of each port, its size, how long smaller bursts wait, and the QoS queues that frames select.
 
-use crate::port::FrameBatch;
+use crate::port::{Frame, FrameBatch};
+use crate::steering::OwnQueues;
+use std::collections::BTreeMap;
 use units::Cycles;
 
 /// A burst of this size is sent at once.
@@ -41,4 +43,46 @@ pub(crate) const QUEUES_OF: u32 = 1 << 31;
 pub(crate) struct Queued {
     pub(crate) frames: FrameBatch,
     pub(crate) queues: Vec<u32>,
+}
+
+/// The frames that a worker has collected for each port.
+#[derive(Default)]
+pub(crate) struct Bursts {
+    /// Frames to send, by port number.
+    pub(crate) outputs: Vec<FrameBatch>,
+    /// Ports with frames to send, including those with frames that select a QoS queue or with frames held in
+    /// a shaper.
+    pub(crate) waiting: Vec<u32>,
+    /// Ports whose shapers hold frames of this worker: they are served in the next iteration.
+    pub(crate) held: Vec<u32>,
+    /// Frames to send that select QoS queues, by port number.
+    pub(crate) queued: BTreeMap<u32, Queued>,
+    pub(crate) hold: Hold,
+    pub(crate) tx_queues: OwnQueues,
+}
+
+impl Bursts {
+    /// `tx_queue`: the worker's own.
+    pub(crate) fn new(tx_queue: usize) -> Bursts {
+        Bursts { tx_queues: OwnQueues { first: tx_queue, ..OwnQueues::default() }, ..Bursts::default() }
+    }
+
+    /// Adds the port to those with frames to send.
+    #[inline(always)]
+    pub(crate) fn wait(&mut self, port: u32) {
+        if self.waiting.is_empty() || !self.is_waiting(port) {
+            self.waiting.push(port);
+        }
+    }
+
+    #[inline(never)]
+    fn is_waiting(&self, port: u32) -> bool {
+        self.waiting.contains(&port)
+    }
+
+    /// Copies the tails of frames that wait to be sent.
+    pub(crate) fn complete(&self) {
+        let queued = self.queued.values().flat_map(|queued| &queued.frames);
+        self.outputs.iter().flatten().chain(queued).for_each(Frame::complete);
+    }
 }

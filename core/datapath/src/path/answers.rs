@@ -44,10 +44,10 @@ fn handle_answer(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, an
                 engine.tally.add(Event::Missed, 1);
                 let bytes = packet.frame.len() as u64;
                 owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags });
-                let mut group = engine.list();
+                let mut group = engine.kept.list();
                 group.push(packet);
                 execute::run(engine, &program, &mut group);
-                engine.give_back(group);
+                engine.kept.give_back(group);
             }
             if let Some(parking) = &mut engine.parking {
                 parking.spent.push((program, owner));

@@ -88,7 +88,7 @@ pub(super) fn group(engine: &mut Engine, bond: u32, group: &mut Group) {
     let Some(mut own) = engine.bonds.take(bond) else {
         let mut packets = group.packets(engine);
         packets.drain(..).for_each(|p| engine.drop_packet(p, DropReason::InvalidBond));
-        return engine.give_back(packets);
+        return engine.kept.give_back(packets);
     };
     let (mut hashes, batch, basis) = ([0; BATCH], &engine.batch, own.map.basis);
     for (i, (frame, hash)) in group.frames.iter().zip(&mut hashes).enumerate() {

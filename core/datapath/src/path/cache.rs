@@ -11,6 +11,7 @@ use super::classify;
 use super::megaflows::Megaflows;
 use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
+use crate::engine::caches::Caches;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask, OPTION_WORDS};
 use classifier::megaflow::{Context, Depth, EXT_WORDS, Rest, Rests, TUNNEL_WORDS, belonging, bits};
@@ -28,7 +29,7 @@ pub(crate) fn stage(
     secret: &Secret,
     pending: &mut u64,
 ) -> u64 {
-    let Engine { batch, cache, tally, .. } = &mut *engine;
+    let Engine { batch, caches: Caches { cache, .. }, tally, .. } = &mut *engine;
     each_cache!(cache, cache => look_up(cache, context, guard, (batch, tally), secret, pending));
     let cached = !*pending;
     if *pending != 0 {
@@ -40,7 +41,7 @@ pub(crate) fn stage(
 /// Classifies the remaining packets and inserts the results into the cache.
 #[inline(never)]
 fn learn(context: &Context, guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) {
-    let Engine { batch, cache, tally, .. } = engine;
+    let Engine { batch, caches: Caches { cache, .. }, tally, .. } = engine;
     let (port, hashes) = (batch.meta(0).in_port, batch.hashes);
     each_cache!(cache, cache => {
         classify::stage(context, guard, (batch, tally), pending, |subtable, hits, megaflows| {

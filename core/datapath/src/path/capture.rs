@@ -13,10 +13,10 @@ use std::sync::Arc;
 /// Offers the packets of the batch that hit a megaflow.
 pub(super) fn looked_up(guard: &Megaflows<'_>, engine: &mut Engine) {
     // All packets of a batch were received by one port.
-    if engine.batch.is_empty() || !engine.captures.wants_rx(engine.batch.meta(0).in_port) {
+    if engine.batch.is_empty() || !engine.view.captures.wants_rx(engine.batch.meta(0).in_port) {
         return;
     }
-    let captures = Arc::clone(&engine.captures);
+    let captures = Arc::clone(&engine.view.captures);
     engine.batch.spread();
     let (lane, batch) = (usize::from(engine.id.0), &engine.batch);
     for (i, frame) in batch.frames.iter().enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn looked_up(guard: &Megaflows<'_>, engine: &mut Engine) {
 /// Offers a packet that had no megaflow.
 #[inline]
 pub(super) fn missed(engine: &Engine, packet: &Packet) {
-    if !engine.captures.is_empty() {
+    if !engine.view.captures.is_empty() {
         let Packet { frame, meta, .. } = packet;
         let offered = Offered {
             side: Side::Rx,
@@ -48,6 +48,6 @@ pub(super) fn missed(engine: &Engine, packet: &Packet) {
             megaflow: None,
             upcall: true,
         };
-        engine.captures.offer(usize::from(engine.id.0), &offered);
+        engine.view.captures.offer(usize::from(engine.id.0), &offered);
     }
 }

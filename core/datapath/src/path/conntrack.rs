@@ -6,6 +6,7 @@ use super::extract;
 use crate::action::{helper, nat};
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
+use crate::engine::tracking::Tracking;
 use crate::packet::{Meta, Packet, Rare};
 use crate::port::Frame;
 use crate::tally::Tally;
@@ -141,7 +142,7 @@ impl Actions for [Option<&Action>; BATCH] {
 
 /// Tracks the packets of the batch that have an action, in order. The packets must [be whole](are_whole) and share their metadata.
 pub(super) fn track_batch(engine: &mut Engine, actions: &impl Actions) {
-    let Engine { batch, conntrack, connections, now, tally, .. } = engine;
+    let Engine { batch, tracking: Tracking { conntrack, connections, .. }, now, tally, .. } = engine;
     let (conntrack, mut checks): (&Conntrack, _) = (conntrack, Checks::default());
     let Some(plan) = actions.first().map(|action| conntrack.plan(action, *now)) else { return };
     batch.tell_apart();
@@ -371,7 +372,7 @@ fn write(conntrack: &Conntrack, p: &mut Packet, written: Written) {
 /// Tracks the packets of a group and translates their addresses and ports. `is_known`: what an earlier `ct` has verified need not be
 /// verified again. Not so for a datagram that was put together from fragments: it may contain others than at the earlier `ct`.
 pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet], is_known: bool) {
-    let Engine { batch, conntrack, connections, now, tally, .. } = engine;
+    let Engine { batch, tracking: Tracking { conntrack, connections, .. }, now, tally, .. } = engine;
     let (conntrack, plan): (&Conntrack, _) = (conntrack, conntrack.plan(action, *now));
     let mut checks = Checks::default();
     for group in group.chunks_mut(TOGETHER) {

@@ -34,7 +34,7 @@ impl Dropping {
     #[cold]
     fn change_reason(&mut self, engine: &mut Engine, reason: DropReason) {
         match self.reason.replace(reason) {
-            None => self.group = engine.groups_free.pop().unwrap_or_default(),
+            None => self.group = engine.kept.groups_free.pop().unwrap_or_default(),
             Some(before) => self.flush(engine, before),
         }
     }
@@ -51,7 +51,7 @@ impl Dropping {
     pub(super) fn end(mut self, engine: &mut Engine) {
         if let Some(reason) = self.reason {
             self.flush(engine, reason);
-            engine.groups_free.push(self.group);
+            engine.kept.groups_free.push(self.group);
         }
     }
 }

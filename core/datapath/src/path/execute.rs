@@ -80,10 +80,10 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
 #[cold]
 pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     let packet = engine.batch.packet(i, frame);
-    let mut group = engine.list();
+    let mut group = engine.kept.list();
     group.push(packet);
     run_ops(engine, ops, &mut group);
-    engine.give_back(group);
+    engine.kept.give_back(group);
 }
 
 /// Executes an operation that writes, pushes or pops header fields.
@@ -117,20 +117,20 @@ pub(super) fn edit_from(
     first: usize,
 ) {
     let Some(unfit) = group[first..].iter_mut().position(|p| !rewrite_one(rewrite, p)) else { return };
-    let mut rest = engine.list();
+    let mut rest = engine.kept.list();
     rest.extend(group.drain(first + unfit..));
     for (i, mut packet) in rest.drain(..).enumerate() {
         if i > 0 && rewrite_one(rewrite, &mut packet) {
             group.push(packet);
             continue;
         }
-        let mut one = engine.list();
+        let mut one = engine.kept.list();
         one.push(packet);
         edits.iter().for_each(|op| edit(engine, op, &mut one));
         group.append(&mut one);
-        engine.give_back(one);
+        engine.kept.give_back(one);
     }
-    engine.give_back(rest);
+    engine.kept.give_back(rest);
 }
 
 fn rewrite_one(rewrite: &Rewrite, p: &mut Packet) -> bool {
@@ -194,7 +194,7 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
         if !last {
             engine.tally.add(Event::Created, 1);
         }
-        let Some(handler) = (*engine.handler).clone() else {
+        let Some(handler) = (*engine.view.handler).clone() else {
             engine.drop_part(p, DropReason::UserspaceActionError);
             continue;
         };
@@ -230,7 +230,7 @@ fn branch(
     last: bool,
     chosen: impl Fn(&mut Engine) -> bool,
 ) {
-    let mut side = engine.list();
+    let mut side = engine.kept.list();
     if last {
         for p in group.drain(..) {
             if chosen(engine) {
@@ -249,11 +249,11 @@ fn branch(
     if !side.is_empty() {
         run(engine, inner, &mut side);
     }
-    engine.give_back(side);
+    engine.kept.give_back(side);
 }
 
 fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut Vec<Packet>, last: bool) {
-    let mut sides = [engine.list(), engine.list()];
+    let mut sides = [engine.kept.list(), engine.kept.list()];
     let side = |p: &Packet| usize::from(longest(&p.frame, &p.meta, max) <= max);
     if last {
         group.drain(..).for_each(|p| sides[side(&p)].push(p));
@@ -269,7 +269,7 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
         if !side.is_empty() {
             run(engine, program, &mut side);
         }
-        engine.give_back(side);
+        engine.kept.give_back(side);
     }
 }
 

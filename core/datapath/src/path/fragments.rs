@@ -64,13 +64,13 @@ fn track_one(engine: &mut Engine, action: &Action, p: &mut Packet) {
 /// As `track`, when some of the packets may be fragments.
 #[cold]
 fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
-    let (mut all, mut removed) = (engine.list(), Vec::new());
+    let (mut all, mut removed) = (engine.kept.list(), Vec::new());
     all.append(group);
     for mut p in all.drain(..) {
         let layout = p.layout();
         // A fragment with unfinished offloads: no kernel and no network card sends this.
         let may_wait = may_be_fragment(layout.dl_type, l3(&p)) && !p.frame.has_offload_state();
-        let fragment = may_wait.then(|| engine.reassembly.read(layout.dl_type, l3(&p))).flatten();
+        let fragment = may_wait.then(|| engine.tracking.reassembly.read(layout.dl_type, l3(&p))).flatten();
         let Some(fragment) = fragment else {
             track_one(engine, action, &mut p);
             group.push(p);
@@ -85,7 +85,7 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
             memory: p.frame.memory() as u32,
         };
         engine.tally.add(Event::FragmentsHeld, 1);
-        match engine.reassembly.put(&fragment, &origin, p, engine.now, &mut removed) {
+        match engine.tracking.reassembly.put(&fragment, &origin, p, engine.now, &mut removed) {
             PutResult::Waits => {}
             PutResult::Refused(mut p) => {
                 engine.tally.add(Event::FragmentsReleased, 1);
@@ -100,7 +100,7 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
         engine.tally.add(Event::FragmentsReleased, 1);
         engine.drop_packet(content, reason(why));
     }
-    engine.give_back(all);
+    engine.kept.give_back(all);
 }
 
 /// Prepares a packet for waiting for seconds: copies it if it is in a buffer of a device, which needs its
@@ -163,7 +163,7 @@ fn learn(p: &mut Packet, whole: &Packet) {
 fn too_long(engine: &mut Engine, datagram: Datagram<Packet>) {
     engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
     if let Some(first) = datagram.parts.first() {
-        engine.reassembly.note_oversize(&datagram, l3(&first.content));
+        engine.tracking.reassembly.note_oversize(&datagram, l3(&first.content));
     }
     datagram.parts.into_iter().for_each(|p| engine.drop_packet(p.content, DropReason::DatagramTooLong));
 }

@@ -19,7 +19,7 @@ use dpif::DropReason;
 impl Group {
     /// Takes all packets out.
     pub(super) fn packets(&mut self, engine: &mut Engine) -> Vec<Packet> {
-        let mut packets = engine.list();
+        let mut packets = engine.kept.list();
         self.each(engine, |_, packet| packets.push(packet));
         packets
     }
@@ -31,7 +31,7 @@ impl Group {
         marked: impl Fn(usize) -> bool,
         reason: DropReason,
     ) {
-        let mut sides = [(); 2].map(|()| engine.groups_free.pop().unwrap_or_default());
+        let mut sides = [(); 2].map(|()| engine.kept.groups_free.pop().unwrap_or_default());
         let (mut own, mut numbers) = (self.own.drain(..), self.numbers.drain(..));
         for (i, frame) in self.frames.drain(..).enumerate() {
             let side = &mut sides[usize::from(marked(i))];
@@ -43,7 +43,7 @@ impl Group {
         let [mut kept, mut dropped] = sides;
         std::mem::swap(self, &mut kept);
         dropped.drop_all(engine, reason);
-        engine.groups_free.extend([kept, dropped]);
+        engine.kept.groups_free.extend([kept, dropped]);
     }
 
     /// Drops all packets.
@@ -106,7 +106,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
                     let mut packets = group.packets(engine);
                     execute::edit_from(engine, rewrite, edits, &mut packets, first);
                     execute::run_ops(engine, rest, &mut packets);
-                    return engine.give_back(packets);
+                    return engine.kept.give_back(packets);
                 }
                 ops = rest;
                 continue;
@@ -141,7 +141,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
     }
     let mut packets = group.packets(engine);
     execute::run_ops(engine, ops, &mut packets);
-    engine.give_back(packets);
+    engine.kept.give_back(packets);
 }
 
 /// Rewrites all frames. Returns the index of the first frame that the rewrite does not fit; it and the frames

@@ -130,9 +130,9 @@ fn mixed(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) 
         count_each(engine, now);
         recirculate::each(guard, engine, &all);
     } else {
-        let mut groups = engine.groups.take().unwrap_or_default();
+        let mut groups = engine.kept.groups.take().unwrap_or_default();
         several(&mut groups, guard, engine, pending, now);
-        engine.groups = Some(groups);
+        engine.kept.groups = Some(groups);
     }
 }
 
@@ -158,7 +158,7 @@ fn whole(engine: &mut Engine, program: &Program) {
     if let Execution::Collect(_) = execution {
         engine.batch.spread();
     }
-    let mut group = engine.groups_free.pop().unwrap_or_default();
+    let mut group = engine.kept.groups_free.pop().unwrap_or_default();
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
     match execution {
         Execution::Send(port) => engine.send_all(port, &mut group.frames),
@@ -175,7 +175,7 @@ fn whole(engine: &mut Engine, program: &Program) {
         }
     }
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
-    engine.groups_free.push(group);
+    engine.kept.groups_free.push(group);
 }
 
 fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
@@ -196,11 +196,11 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
                 let mut packets = packets.packets(engine);
                 let misses = packets.drain(..).map(|packet| Miss { packet, answered: true });
                 engine.batch.missed.extend(misses);
-                engine.give_back(packets);
+                engine.kept.give_back(packets);
             }
         }
     }
-    engine.groups_free.extend(groups.collected.drain(..).map(|(_, group)| group));
+    engine.kept.groups_free.extend(groups.collected.drain(..).map(|(_, group)| group));
     if !groups.again.is_empty() {
         for (to, (from, frame)) in groups.again.drain(..).enumerate() {
             engine.batch.move_key(from, to);
@@ -236,7 +236,7 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
                     None => Execution::of(&megaflow.payload, groups.collected.len(), plain),
                 };
                 if let Execution::Collect(_) = execution {
-                    groups.collected.push((groups.len, engine.groups_free.pop().unwrap_or_default()));
+                    groups.collected.push((groups.len, engine.kept.groups_free.pop().unwrap_or_default()));
                 }
                 engine.lane.prefetch(index);
                 groups.add(index, slot, execution)

@@ -26,9 +26,9 @@ pub(super) fn translate_charged(
     answered: bool,
     now: Millis,
 ) {
-    let start = (engine.counter)();
+    let start = (engine.clocks.counter)();
     translate(shared, guard, engine, packet, answered, now);
-    let took = (engine.counter)() - start;
+    let took = (engine.clocks.counter)() - start;
     if let Some(parking) = &mut engine.parking {
         parking.budget.spend(took.0);
     }
@@ -57,7 +57,7 @@ pub(super) fn translate(
         return run_one(engine, &megaflow.payload, packet);
     }
     let flow = packet.flow();
-    let translation = match &*engine.handler {
+    let translation = match &*engine.view.handler {
         Some(handler) => {
             handler.miss(Upcall { packet: packet.frame.bytes(), flow: &flow, now, worker: engine.id })
         }
@@ -71,7 +71,7 @@ pub(super) fn translate(
     let len = packet.frame.len() as u64;
     let mut found = None;
     if translation.install
-        && let Some(handler) = engine.handler.as_deref()
+        && let Some(handler) = engine.view.handler.as_deref()
     {
         let birth = Birth { worker: engine.id, at: now };
         let new = (translation.version, NewFlow::of_miss(&flow, &key, &translation, birth));
@@ -107,8 +107,8 @@ pub(super) fn lose(engine: &mut Engine, packet: Packet, reason: DropReason) {
 }
 
 pub(super) fn run_one(engine: &mut Engine, program: &Program, packet: Packet) {
-    let mut group = engine.list();
+    let mut group = engine.kept.list();
     group.push(packet);
     execute::run(engine, program, &mut group);
-    engine.give_back(group);
+    engine.kept.give_back(group);
 }

@@ -14,13 +14,13 @@ use std::sync::Arc;
 /// Executes a meter. A meter that does not exist lets all packets pass.
 pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
     settle(engine);
-    let Some(meter) = engine.meters.get(&id).cloned() else { return };
+    let Some(meter) = engine.view.meters.get(&id).cloned() else { return };
     let mut scratch = std::mem::take(&mut engine.metering);
     scratch.lens.clear();
     scratch.lens.extend(group.iter().map(|p| p.frame.len() as u32));
-    let now = engine.fine.read(engine.now);
+    let now = engine.clocks.fine.read(engine.now);
     if meter.judge(&scratch.lens, now, &mut scratch.verdicts) {
-        let mut kept = engine.list();
+        let mut kept = engine.kept.list();
         for (mut p, &band) in group.drain(..).zip(&scratch.verdicts) {
             match meter.remark(band) {
                 None if band != NO_BAND => {
@@ -33,7 +33,7 @@ pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
             kept.push(p);
         }
         std::mem::swap(group, &mut kept);
-        engine.give_back(kept);
+        engine.kept.give_back(kept);
     }
     engine.metering = scratch;
 }
@@ -52,14 +52,14 @@ pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> Met
         return Metered::Passed;
     }
     settle(engine);
-    let Some(meter) = engine.meters.get(&id).cloned() else { return Metered::Passed };
+    let Some(meter) = engine.view.meters.get(&id).cloned() else { return Metered::Passed };
     if !meter.only_drops() {
         return Metered::NeedsPackets;
     }
     let mut scratch = std::mem::take(&mut engine.metering);
     scratch.lens.clear();
     scratch.lens.extend(group.frames.iter().map(|frame| frame.len() as u32));
-    let now = engine.fine.read(engine.now);
+    let now = engine.clocks.fine.read(engine.now);
     if meter.judge(&scratch.lens, now, &mut scratch.verdicts) {
         group.drop_marked(
             engine,
@@ -84,8 +84,8 @@ fn pass_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool {
         return true;
     }
     settle(engine);
-    let Some(meter) = engine.meters.get(&id) else { return true };
-    let now = engine.fine.read(engine.now);
+    let Some(meter) = engine.view.meters.get(&id) else { return true };
+    let now = engine.clocks.fine.read(engine.now);
     let Scratch { lease, last, .. } = &mut engine.metering;
     let again = last.replace(id) == Some(id);
     let batch = (BATCH as u64, engine.batch.bytes);
@@ -109,8 +109,8 @@ pub(super) type Charge = (u32, (u64, u64));
 /// few tokens.
 pub(super) fn charge(engine: &mut Engine, charges: &[Charge]) -> bool {
     settle(engine);
-    let now = engine.fine.read(engine.now);
-    let meters = &engine.meters;
+    let now = engine.clocks.fine.read(engine.now);
+    let meters = &engine.view.meters;
     let passes = |charge: &&Charge| meters.get(&charge.0).is_none_or(|meter| meter.take_all(charge.1, now));
     let taken = charges.iter().take_while(passes).count();
     for (id, amount) in &charges[..taken] {

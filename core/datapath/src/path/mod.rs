@@ -118,7 +118,7 @@ impl Stage for PassAll<'_, '_> {
     fn run<L: Level>(self, level: L) {
         let PassAll { shared, guard, context, engine, now } = self;
         extract(level, context, engine);
-        engine.end_stage(PathStage::Extract);
+        engine.clocks.end_stage(PathStage::Extract);
         while pass(shared, guard, context, engine, now) {}
     }
 }
@@ -130,7 +130,8 @@ fn extract<L: Level>(level: L, context: Option<&Context>, engine: &mut Engine) {
         (engine.batch.depth, engine.batch.alike) = (depth, false);
     } else {
         // Other caches hash all bits that distinguish flows, whether or not a megaflow matches them.
-        let words = context.map_or(0, |c| if engine.cache.is_by_masks() { c.words() } else { ALL_WORDS });
+        let words =
+            context.map_or(0, |c| if engine.caches.cache.is_by_masks() { c.words() } else { ALL_WORDS });
         let extract = extract::Extract { batch: &mut engine.batch, depth, words, by_kind };
         match depth {
             // Reading wide keys needs all registers.
@@ -159,7 +160,7 @@ fn pass(
                 let Engine { batch, tally, .. } = &mut *engine;
                 classify::stage(context, guard, (batch, tally), &mut pending, |_, _, _| ());
             } else {
-                cached = cache::stage(context, guard, engine, &shared.cache_secret, &mut pending);
+                cached = cache::stage(context, guard, engine, &shared.secrets.cache, &mut pending);
             }
         }
     }
@@ -172,7 +173,7 @@ fn pass(
     }
     if pending != 0 {
         engine.batch.spread();
-        park::hold_back(engine, &shared.flow_hash_secret, (recent, cached), &mut pending);
+        park::hold_back(engine, &shared.secrets.flow_hash, (recent, cached), &mut pending);
     }
     if recent & !pending != 0 && context.is_some_and(Context::is_by_kind) && engine.batch.own.is_empty() {
         let n = if engine.batch.alike {
@@ -183,9 +184,9 @@ fn pass(
         engine.tally.add(Event::SimpleHit, n);
     }
     shadow::stage(shared, guard, engine);
-    engine.end_stage(PathStage::LookUp);
+    engine.clocks.end_stage(PathStage::LookUp);
     let again = group::stage(guard, engine, pending, now);
-    engine.end_stage(PathStage::Execute);
+    engine.clocks.end_stage(PathStage::Execute);
     upcall::stage(shared, guard, engine, now);
     again
 }

@@ -39,14 +39,14 @@ impl Engine {
         let (mut failed, at) = (0, port as usize);
         for frame in frames {
             match self.pool.copy_of(frame) {
-                Some(copy) => self.outputs[at].push(copy),
+                Some(copy) => self.bursts.outputs[at].push(copy),
                 None => failed += 1,
             }
         }
         if failed != 0 {
             frames.iter().take(failed).for_each(|frame| self.no_copy(frame, port));
         }
-        if self.outputs[at].len() >= TX_BURST {
+        if self.bursts.outputs[at].len() >= TX_BURST {
             transmit::send(self, port);
         }
     }
@@ -72,7 +72,7 @@ impl Engine {
     /// Adds a frame to the port's burst.
     #[inline(always)]
     pub(crate) fn send(&mut self, port: u32, frame: Frame) {
-        match self.outputs.get_mut(port as usize) {
+        match self.bursts.outputs.get_mut(port as usize) {
             Some(output) if (1..TX_BURST - 1).contains(&output.len()) => output.push(frame),
             _ => self.send_at_end(port, frame),
         }
@@ -107,7 +107,7 @@ impl Engine {
 
     /// Returns whether frames of the port may select a QoS queue.
     fn has_queues(&self, port: u32) -> bool {
-        self.ports.get(port).is_some_and(|port| port.has_queues())
+        self.view.ports.get(port).is_some_and(|port| port.has_queues())
     }
 
     /// Adds these frames to the port's burst; there are at most about two bursts of them.
@@ -116,7 +116,7 @@ impl Engine {
             Some(output) => output.extend(frames),
             None => return self.no_port(port, frames),
         }
-        if self.outputs[port as usize].len() >= TX_BURST {
+        if self.bursts.outputs[port as usize].len() >= TX_BURST {
             transmit::send(self, port);
         }
     }
@@ -135,7 +135,7 @@ impl Engine {
         if self.output(port).is_none() {
             return self.no_port_of_batch(port);
         }
-        let (output, frames) = (&mut self.outputs[port as usize], &mut self.batch.frames);
+        let (output, frames) = (&mut self.bursts.outputs[port as usize], &mut self.batch.frames);
         if append_burst(output, frames) {
             transmit::send(self, port);
         }
@@ -153,33 +153,20 @@ impl Engine {
     #[inline(always)]
     fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
         let at = port as usize;
-        match self.outputs.get(at) {
+        match self.bursts.outputs.get(at) {
             Some(output) if !output.is_empty() => {}
-            Some(_) => self.wait(port),
+            Some(_) => self.bursts.wait(port),
             None => self.open(port)?,
         }
-        self.outputs.get_mut(at)
-    }
-
-    /// Adds the port to those with frames to send.
-    #[inline(always)]
-    fn wait(&mut self, port: u32) {
-        if self.waiting.is_empty() || !self.is_waiting(port) {
-            self.waiting.push(port);
-        }
-    }
-
-    #[inline(never)]
-    fn is_waiting(&self, port: u32) -> bool {
-        self.waiting.contains(&port)
+        self.bursts.outputs.get_mut(at)
     }
 
     /// Makes room for the bursts of a port.
     #[cold]
     fn open(&mut self, port: u32) -> Option<()> {
-        self.ports.get(port)?;
-        self.outputs.resize_with(port as usize + 1, Vec::new);
-        self.wait(port);
+        self.view.ports.get(port)?;
+        self.bursts.outputs.resize_with(port as usize + 1, Vec::new);
+        self.bursts.wait(port);
         Some(())
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn join_parked(shared: &Shared, guard: &Megaflows<'_>, engine: &mut E
     let mut flows = [0; BATCH];
     let mut any = false;
     for (i, flow) in flows.iter_mut().enumerate().take(batch.len()) {
-        *flow = flow_hash(batch.frames[i].bytes(), batch.meta(i), &shared.flow_hash_secret);
+        *flow = flow_hash(batch.frames[i].bytes(), batch.meta(i), &shared.secrets.flow_hash);
         any |= parking.park.waits(*flow);
     }
     if any {
@@ -167,7 +167,7 @@ pub(crate) fn miss(
     // A parked packet stays for longer than this iteration.
     packet.frame.complete();
     let (flow, in_port) =
-        (flow_hash(packet.frame.bytes(), &packet.meta, &shared.flow_hash_secret), packet.meta.in_port);
+        (flow_hash(packet.frame.bytes(), &packet.meta, &shared.secrets.flow_hash), packet.meta.in_port);
     let Some(parking) = &mut engine.parking else { return };
     if parking.park.waits(flow) {
         return behind(shared, guard, engine, flow, packet, now);

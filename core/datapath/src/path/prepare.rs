@@ -37,7 +37,7 @@ pub(super) fn finish_offloads(engine: &mut Engine, group: &mut Vec<Packet>) {
 
 /// As [`finish_offloads`]. For each resulting packet it calls `number` with how many segments of the same packet come before it.
 pub(super) fn finish_numbered(engine: &mut Engine, group: &mut Vec<Packet>, mut number: impl FnMut(u16)) {
-    let mut finished = engine.list();
+    let mut finished = engine.kept.list();
     for p in group.drain(..) {
         let before = finished.len();
         match p.frame.has_offload_state() {
@@ -47,7 +47,7 @@ pub(super) fn finish_numbered(engine: &mut Engine, group: &mut Vec<Packet>, mut 
         (0..finished.len() - before).for_each(|n| number(n as u16));
     }
     std::mem::swap(group, &mut finished);
-    engine.give_back(finished);
+    engine.kept.give_back(finished);
 }
 
 fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {

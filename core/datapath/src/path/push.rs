@@ -11,6 +11,7 @@ use super::tunnel::{push_finished, push_of, push_programs, put_on_all};
 use crate::batch::BATCH;
 use crate::engine::Engine;
 use crate::engine::groups::Group;
+use crate::engine::view::View;
 use crate::port::{Frame, FrameBatch};
 use crate::program::{Program, Push, Summary};
 
@@ -29,7 +30,7 @@ impl<'g> Pushes<'g> {
     /// For a batch whose packets all have a megaflow. `None`: some program does something else.
     #[inline]
     pub(super) fn of(guard: &'g Megaflows<'_>, engine: &Engine) -> Option<Pushes<'g>> {
-        let Engine { batch, ports, .. } = engine;
+        let Engine { batch, view: View { ports, .. }, .. } = engine;
         let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
         let Summary::PushAndSend { port, .. } = records.get(*found.first()?)?.payload.summary else {
             return None;
@@ -115,7 +116,7 @@ fn finish_sum(frame: &mut Frame) -> bool {
 /// Takes these frames of the batch, with their metadata, into a group.
 #[inline]
 fn open_group(engine: &mut Engine, frames: FrameBatch) -> Group {
-    let mut group = engine.groups_free.pop().unwrap_or_default();
+    let mut group = engine.kept.groups_free.pop().unwrap_or_default();
     // The batch keeps the memory of the group's frames.
     engine.batch.frames = std::mem::replace(&mut group.frames, frames);
     std::mem::swap(&mut group.own, &mut engine.batch.own);
@@ -127,7 +128,7 @@ fn open_group(engine: &mut Engine, frames: FrameBatch) -> Group {
 fn send_group(engine: &mut Engine, port: u32, mut group: Group) {
     group.own.clear();
     engine.send_all(port, &mut group.frames);
-    engine.groups_free.push(group);
+    engine.kept.groups_free.push(group);
 }
 
 /// Executes each frame's program on the frame alone. A set bit marks a frame that the first rewrite of its program does not fit; the

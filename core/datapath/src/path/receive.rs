@@ -34,14 +34,14 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     engine.batch.bytes = bytes;
     engine.tally.add(Event::Received, n as u64 + lost);
     if result.lent {
-        (rxq.lent, engine.hold.lent) = (true, true);
+        (rxq.lent, engine.bursts.hold.lent) = (true, true);
     }
     if lost != 0 {
         undelivered(engine, in_port, lost);
     }
     let inspect_below = match result.port {
         None => {
-            if rxq.seen != engine.version {
+            if rxq.seen != engine.view.version {
                 refresh_snapshots(rxq, engine);
             }
             if let Some(received) = rxq.received.as_ref().filter(|_| n > 0) {
@@ -54,7 +54,7 @@ pub(crate) fn stage(rxq: &mut Rxq, engine: &mut Engine) -> usize {
     if shortest < inspect_below {
         inspect(engine, in_port, shortest);
     }
-    engine.batch.receive(in_port, engine.vlan_limit);
+    engine.batch.receive(in_port, engine.view.vlan_limit);
     n
 }
 
@@ -73,18 +73,18 @@ fn lengths(frames: &[Frame]) -> (u64, usize) {
 /// Copies the settings of the port that every burst needs. Called when the worker's snapshots have changed.
 #[cold]
 fn refresh_snapshots(rxq: &mut Rxq, engine: &Engine) {
-    let port = engine.ports.get(rxq.port.0);
+    let port = engine.view.ports.get(rxq.port.0);
     if rxq.received.is_none() {
         rxq.received = port.map(|port| port.counters.rx.queue());
     }
     rxq.inspect_below = port.map_or(SHORTEST, |port| port.inspect_below);
-    rxq.seen = engine.version;
+    rxq.seen = engine.view.version;
 }
 
 /// Counts a burst of a shared queue for the port that received it; returns the length below which its frames are inspected.
 #[inline(never)]
 fn count_for_member(rxq: &mut Rxq, engine: &Engine, in_port: u32, (packets, bytes): (u64, u64)) -> usize {
-    let Some(port) = engine.ports.get(in_port) else { return SHORTEST };
+    let Some(port) = engine.view.ports.get(in_port) else { return SHORTEST };
     let new = || MemberCount { port: Arc::clone(&port.counters), count: port.counters.rx.queue() };
     let known = rxq.of_members.entry(in_port).or_insert_with(new);
     if !Arc::ptr_eq(&known.port, &port.counters) {
@@ -101,7 +101,7 @@ fn inspect(engine: &mut Engine, in_port: u32, shortest: usize) {
     if shortest < SHORTEST {
         drop_short(engine, in_port);
     }
-    let ports = Arc::clone(&engine.ports);
+    let ports = Arc::clone(&engine.view.ports);
     if let Some(port) = ports.get(in_port)
         && let Some(policer) = &port.policer
     {
@@ -111,7 +111,7 @@ fn inspect(engine: &mut Engine, in_port: u32, shortest: usize) {
 
 /// Drops packets that exceed the port's rates.
 fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
-    let now = engine.fine.read(engine.now);
+    let now = engine.clocks.fine.read(engine.now);
     let Engine { batch, pool, tally, drops, now: turn, .. } = engine;
     if policer.pass(batch.frames.len() as u64, batch.bytes, now) {
         return;

@@ -6,6 +6,7 @@
 
 use super::megaflows::Megaflows;
 use crate::engine::Engine;
+use crate::engine::caches::Caches;
 use crate::engine::recent::SLOTS;
 use crate::tally::Event;
 
@@ -24,7 +25,7 @@ pub(super) fn slot(in_port: u32, passes: u8) -> usize {
 /// Clears the bits of the packets that it finds, and returns them.
 #[inline(always)]
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
-    let Engine { batch, recent, tally, .. } = engine;
+    let Engine { batch, caches: Caches { recent, .. }, tally, .. } = engine;
     let meta = batch.meta(0);
     let recent = &mut recent[slot(meta.in_port, meta.passes)];
     if recent.pause > 0 {
@@ -59,5 +60,5 @@ pub(crate) fn remember(engine: &mut Engine, index: u32) {
 /// Records the megaflow that a packet of this port hit or created in this pass.
 #[inline]
 pub(crate) fn remember_for(engine: &mut Engine, (in_port, passes): (u32, u8), index: u32) {
-    engine.recent[slot(in_port, passes)].index = index;
+    engine.caches.recent[slot(in_port, passes)].index = index;
 }

@@ -46,8 +46,8 @@ fn run(engine: &mut Engine, inner: &Program, copy: Option<Packet>) {
         engine.tally.drop(DropReason::NoBuffer, 1);
         return engine.drops.ports.count(DropPort::In(in_port), DropReason::NoBuffer, 1);
     };
-    let mut side = engine.list();
+    let mut side = engine.kept.list();
     side.push(packet);
     execute::run(engine, inner, &mut side);
-    engine.give_back(side);
+    engine.kept.give_back(side);
 }

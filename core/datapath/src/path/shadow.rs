@@ -31,7 +31,7 @@ fn check(shared: &Shared, engine: &mut Engine) {
     engine.batch.spread();
     let (which, batch) = (engine.random.usize(..engine.batch.len().max(1)), &engine.batch);
     let index = batch.found[if batch.alike { 0 } else { which }];
-    let (Some(frame), Some(handler)) = (batch.frames.get(which), &*engine.handler) else { return };
+    let (Some(frame), Some(handler)) = (batch.frames.get(which), &*engine.view.handler) else { return };
     if index == NONE {
         return;
     }

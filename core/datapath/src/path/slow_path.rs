@@ -14,7 +14,7 @@ pub(crate) fn translate_all(engine: &mut Engine, now: Millis) {
     if engine.later.slow.is_empty() {
         return;
     }
-    let start = (engine.counter)();
+    let start = (engine.clocks.counter)();
     let mut packets = std::mem::take(&mut engine.later.slow);
     for packet in packets.drain(..) {
         translate(engine, packet, now);
@@ -22,18 +22,18 @@ pub(crate) fn translate_all(engine: &mut Engine, now: Millis) {
     // No other has come meanwhile: a packet takes the slow path once.
     debug_assert!(engine.later.slow.is_empty());
     engine.later.slow = packets;
-    let took = (engine.counter)() - start;
+    let took = (engine.clocks.counter)() - start;
     engine.tally.add(Event::UpcallCycles, took.0);
 }
 
 fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
-    let (start, served) = ((engine.counter)(), engine.is_served());
+    let (start, served) = ((engine.clocks.counter)(), engine.is_served());
     if served && engine.parking.as_ref().is_some_and(|parking| !parking.budget.is_left()) {
         return lose(engine, packet, DropReason::UpcallBacklog);
     }
     let flow = packet.flow();
     let upcall = Upcall { packet: packet.frame.bytes(), flow: &flow, now, worker: engine.id };
-    let translation = match &*engine.handler {
+    let translation = match &*engine.view.handler {
         Some(handler) => handler.slow_path(upcall),
         None => Translation::failed(DropReason::UpcallError),
     };
@@ -45,7 +45,7 @@ fn translate(engine: &mut Engine, packet: Packet, now: Millis) {
             engine.later.is_slow = false;
         }
     }
-    let took = (engine.counter)() - start;
+    let took = (engine.clocks.counter)() - start;
     if let Some(parking) = engine.parking.as_mut().filter(|_| served) {
         parking.budget.spend(took.0);
     }

@@ -11,6 +11,8 @@ use super::recent::{PAUSE, slot};
 use super::shadow;
 use crate::batch::Batch;
 use crate::engine::Engine;
+use crate::engine::caches::Caches;
+use crate::engine::view::View;
 use crate::program::{Program, Summary};
 use crate::shared::Shared;
 use crate::stages::PathStage;
@@ -53,7 +55,7 @@ impl Stage for SmallBatch<'_, '_> {
         let SmallBatch { shared, guard, context, engine } = self;
         let Some(found) = find(level, shared, guard, context, engine) else { return false };
         shadow::stage(shared, guard, engine);
-        engine.end_stage(PathStage::LookUp);
+        engine.clocks.end_stage(PathStage::LookUp);
         count(engine);
         match found.port {
             Some(port) => engine.send_batch(port),
@@ -63,7 +65,7 @@ impl Stage for SmallBatch<'_, '_> {
         SENT.set(SENT.get() + 1);
         engine.batch.bytes = 0;
         engine.batch.forget();
-        engine.end_stage(PathStage::Execute);
+        engine.clocks.end_stage(PathStage::Execute);
         true
     }
 }
@@ -80,7 +82,12 @@ fn find<'g, L: Level>(
     context: &Context,
     engine: &mut Engine,
 ) -> Option<Found<'g>> {
-    let Engine { batch, cache, recent, tally, validate: false, .. } = engine else { return None };
+    let Engine {
+        batch, caches: Caches { cache, recent, .. }, tally, view: View { validate: false, .. }, ..
+    } = engine
+    else {
+        return None;
+    };
     let (depth, mask) = context.short()?;
     let Batch { frames, lines, tcp_flags, found, base: Some(base), own, common, .. } = &mut *batch else {
         return None;
@@ -92,7 +99,7 @@ fn find<'g, L: Level>(
         return None;
     }
     recent.general = PAUSE;
-    let (records, look_up) = (guard.records(), LookUp { mask, depth, secret: &shared.cache_secret });
+    let (records, look_up) = (guard.records(), LookUp { mask, depth, secret: &shared.secrets.cache });
     let before = if recent.pause == 0 { records.get(recent.index) } else { None };
     let (mut all, mut port, mut other) = (0, u32::MAX, false);
     let (mut programs, mut as_before) = ([None; SMALL], 0);

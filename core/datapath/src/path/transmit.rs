@@ -4,7 +4,8 @@
 
 use crate::egress::CountedQueue;
 use crate::engine::Engine;
-use crate::engine::bursts::{QUEUES_OF, Queued, TX_BURST};
+use crate::engine::bursts::{Bursts, QUEUES_OF, Queued, TX_BURST};
+use crate::engine::view::View;
 use crate::last_drop::{DropLog, DropPort};
 use crate::port::{Frame, FrameBatch, FramePool, QosResult, TxQueue, TxResult};
 use crate::ports::Port;
@@ -20,27 +21,27 @@ use units::{Cycles, Millis, WorkerId};
 /// Ends an iteration: sends the bursts that have waited long enough, and all while buffers are held.
 #[inline]
 pub(crate) fn end_iteration(engine: &mut Engine, at: Option<Cycles>) {
-    if !engine.waiting.is_empty() && (engine.hold.is_over(at) || held::any()) {
+    if !engine.bursts.waiting.is_empty() && (engine.bursts.hold.is_over(at) || held::any()) {
         flush(engine);
     }
 }
 
 /// Sends the bursts of all ports. A port whose shaper holds frames is served again in the next iteration.
 fn flush(engine: &mut Engine) {
-    while let Some(port) = engine.waiting.pop() {
+    while let Some(port) = engine.bursts.waiting.pop() {
         send(engine, port);
     }
-    if !engine.held.is_empty() {
-        engine.waiting.append(&mut engine.held);
+    if !engine.bursts.held.is_empty() {
+        engine.bursts.waiting.append(&mut engine.bursts.held);
     }
 }
 
 /// Sends the burst of one port.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
-    let Some(frames) = engine.outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
+    let Some(frames) = engine.bursts.outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
         return serve_queues(engine, no);
     };
-    let (senders, now) = (engine.ports.senders, engine.now);
+    let (senders, now) = (engine.view.ports.senders, engine.now);
     // Fields are borrowed where they are used: most bursts need few of them.
     macro_rules! sending {
         ($port:expr) => {
@@ -48,17 +49,17 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
                 port: $port,
                 tally: &mut engine.tally,
                 drops: &mut engine.drops,
-                tx_queues: &mut engine.tx_queues,
+                tx_queues: &mut engine.bursts.tx_queues,
                 pool: &mut engine.pool,
-                held: &mut engine.held,
+                held: &mut engine.bursts.held,
                 worker: engine.id,
                 senders,
                 now,
             }
         };
     }
-    match engine.ports.get(no) {
-        Some(port) => match port.static_queue(engine.tx_queues.first, senders) {
+    match engine.view.ports.get(no) {
+        Some(port) => match port.static_queue(engine.bursts.tx_queues.first, senders) {
             Some(queue) => {
                 let mut counted = lock(queue);
                 let (n, result) = put(&mut counted, frames, &mut engine.pool, &mut engine.tally);
@@ -124,9 +125,18 @@ fn serve_queues(engine: &mut Engine, no: u32) {
         return;
     }
     let no = no & !QUEUES_OF;
-    let mut queued = engine.queued.remove(&no).unwrap_or_default();
+    let mut queued = engine.bursts.queued.remove(&no).unwrap_or_default();
     let Queued { frames, queues } = &mut queued;
-    let Engine { ports, tally, drops, tx_queues, pool, id, now, held, .. } = engine;
+    let Engine {
+        view: View { ports, .. },
+        bursts: Bursts { tx_queues, held, .. },
+        tally,
+        drops,
+        pool,
+        id,
+        now,
+        ..
+    } = engine;
     match ports.get(no).filter(|port| !port.txqs.is_empty()) {
         Some(port) => {
             let (worker, senders) = (*id, ports.senders);
@@ -142,11 +152,11 @@ fn serve_queues(engine: &mut Engine, no: u32) {
 
 /// Adds a frame that selects a QoS queue to the burst of a port that has queues.
 pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Frame) {
-    let queued = engine.queued.entry(port).or_default();
+    let queued = engine.bursts.queued.entry(port).or_default();
     queued.frames.push(frame);
     queued.queues.push(queue);
     let is_full = queued.frames.len() >= TX_BURST;
-    wait(&mut engine.waiting, port | QUEUES_OF);
+    wait(&mut engine.bursts.waiting, port | QUEUES_OF);
     if is_full {
         serve_queues(engine, port | QUEUES_OF);
     }
@@ -155,8 +165,8 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
 /// Returns whether a shaper holds frames that this worker must serve.
 #[inline]
 pub(crate) fn holds(engine: &Engine) -> bool {
-    !(engine.waiting.is_empty() && engine.held.is_empty())
-        && engine.waiting.iter().chain(&engine.held).any(|port| port & QUEUES_OF != 0)
+    !(engine.bursts.waiting.is_empty() && engine.bursts.held.is_empty())
+        && engine.bursts.waiting.iter().chain(&engine.bursts.held).any(|port| port & QUEUES_OF != 0)
 }
 
 fn wait(waiting: &mut Vec<u32>, port: u32) {

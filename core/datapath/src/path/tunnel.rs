@@ -40,7 +40,8 @@ pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -
 #[inline]
 pub(super) fn push_finished(engine: &mut Engine, push: &Push, group: &mut Group) {
     group.numbers.clear();
-    let Some(header) = push.template.fast_put().filter(|_| engine.ports.tunnels.contain(push.port)) else {
+    let Some(header) = push.template.fast_put().filter(|_| engine.view.ports.tunnels.contain(push.port))
+    else {
         return put_on_all(engine, group, |_| Some(push));
     };
     let left = cpu::stage(PutOnAll { engine, group, header });
@@ -102,7 +103,7 @@ impl Stage for PutOnPrograms<'_, '_> {
 /// The UDP source port for frame `i`; `own`: metadata of the frames.
 #[inline(always)]
 fn source_port(engine: &Engine, own: &[Meta]) -> impl Fn(usize, &Frame) -> u16 {
-    let range = engine.ports.tunnels.source_ports();
+    let range = engine.view.ports.tunnels.source_ports();
     move |i, frame| {
         let hash = hash::of_plain(frame.head())
             .unwrap_or_else(|| hash::of_other(frame.bytes(), own.get(i).unwrap_or(&engine.batch.common)));
@@ -185,7 +186,7 @@ impl<'p, F: Fn(usize) -> Option<&'p Push>> Stage for PutOnEach<'_, F> {
 /// Adds a header to a frame.
 #[inline(always)]
 fn put_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Option<()> {
-    let (template, ports) = (&push.template, &engine.ports.tunnels);
+    let (template, ports) = (&push.template, &engine.view.ports.tunnels);
     let port = ports.get(push.port)?;
     let mut each = PerPacket::default();
     if template.wants_hash() {
@@ -252,7 +253,7 @@ pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
 /// Drops a packet to which the header cannot be added.
 #[cold]
 fn drop_one(engine: &mut Engine, port: u32, packet: Packet) {
-    let known = engine.ports.tunnels.get(port).is_some();
+    let known = engine.view.ports.tunnels.get(port).is_some();
     let reason = if known { DropReason::TunnelPushError } else { DropReason::InvalidTunnelPort };
     engine.drop_packet(packet, reason);
 }
@@ -265,7 +266,7 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     if !group.own.is_empty() || group.frames.iter().any(Frame::has_offload_state) {
         return false;
     }
-    let Some(kind) = engine.ports.tunnels.get(port).map(|tunnel| tunnel.kind) else { return false };
+    let Some(kind) = engine.view.ports.tunnels.get(port).map(|tunnel| tunnel.kind) else { return false };
     let arrival = Arrival::new(port, &engine.batch.common);
     if arrival.passes > MAX_PASSES {
         return false;
@@ -382,8 +383,8 @@ fn part(arrived: &mut Arrived, frames: &mut FrameBatch, others: u64) -> FrameBat
 pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last: bool) {
     // An outer checksum that its sender left unfinished cannot be checked.
     finish_offloads(engine, group);
-    let kind = engine.ports.tunnels.get(port).map(|tunnel| tunnel.kind);
-    let mut list = engine.list();
+    let kind = engine.view.ports.tunnels.get(port).map(|tunnel| tunnel.kind);
+    let mut list = engine.kept.list();
     if last {
         list.append(group);
     } else {
@@ -404,7 +405,7 @@ pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last:
             engine.drop_packet(Packet::new(frame, p.meta), DropReason::TunnelPopError);
         }
     }
-    engine.give_back(list);
+    engine.kept.give_back(list);
 }
 
 /// Removes the header of a frame and adds the frame to those that are received on the tunnel port. Returns

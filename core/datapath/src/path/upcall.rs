@@ -19,7 +19,7 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine,
 
 #[inline(never)]
 fn handle(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
-    let start = (engine.counter)();
+    let start = (engine.clocks.counter)();
     let mut missed = std::mem::take(&mut engine.batch.missed);
     if let Some(parking) = &mut engine.parking {
         parking.budget.missed(missed.len() as u64);
@@ -29,6 +29,6 @@ fn handle(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Mill
         one(shared, guard, engine, packet, answered, now);
     }
     engine.batch.missed = missed;
-    let took = (engine.counter)() - start;
+    let took = (engine.clocks.counter)() - start;
     engine.tally.add(Event::UpcallCycles, took.0);
 }

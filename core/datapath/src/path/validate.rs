@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 /// Runs after the look-ups and before packets that were found are held back.
 #[inline]
 pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, context: &Context, engine: &mut Engine) {
-    if engine.validate {
+    if engine.view.validate {
         every(shared, guard, context, engine);
     }
 }
@@ -29,7 +29,7 @@ fn every(shared: &Shared, guard: &Megaflows<'_>, context: &Context, engine: &mut
         let found = (batch.found[i] != NONE).then_some(batch.found[i]);
         let Some(naive) = difference(guard, context, batch, i, found, &key) else { continue };
         shared.lookup_differences.fetch_add(1, Ordering::Relaxed);
-        if let Some(handler) = &*engine.handler {
+        if let Some(handler) = &*engine.view.handler {
             let ufid = |index: Option<u32>| shared.flows().ufid_at(index?);
             handler.lookups_differ(frame.bytes(), ufid(found), ufid(naive));
         }
