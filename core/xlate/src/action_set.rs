@@ -90,12 +90,12 @@ impl Walk<'_> {
                 _ => {}
             }
         }
-        self.action_set.extend_from_slice(actions);
+        self.pipeline.action_set.extend_from_slice(actions);
     }
 
     pub(crate) fn clear_actions(&mut self) {
         self.report_action_set("was");
-        self.action_set.clear();
+        self.pipeline.action_set.clear();
         self.flow.actset_output = OfPort::UNSET.0;
         self.action_set_has_group = false;
     }
@@ -105,7 +105,7 @@ impl Walk<'_> {
         if open_trace(self.out).is_none() {
             return;
         }
-        let list = in_order(&self.action_set);
+        let list = in_order(&self.pipeline.action_set);
         if list.is_empty() {
             report!(self, Detail, "action set {verb} empty");
         } else {
@@ -115,15 +115,15 @@ impl Walk<'_> {
 
     /// Executes the action set at the end of the pipeline.
     pub(crate) fn run_action_set(&mut self) {
-        let list = in_order(&std::mem::take(&mut self.action_set));
+        let list = in_order(&std::mem::take(&mut self.pipeline.action_set));
         if list.is_empty() {
             return;
         }
-        self.in_action_set = true;
+        self.progress.in_action_set = true;
         let back = self.nest(Kind::Table, || "--. Executing action set:".into());
         self.actions(&list, true, false);
         self.unnest(back);
-        self.in_action_set = false;
+        self.progress.in_action_set = false;
     }
 }
 

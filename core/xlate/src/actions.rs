@@ -41,7 +41,7 @@ impl Walk<'_> {
                 return false;
             }
             self.freeze_for_mpls(action);
-            if self.exit {
+            if self.progress.exit {
                 if self.freezing.active {
                     self.freeze_rest(&actions[i..]);
                 }
@@ -55,7 +55,7 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            let final_one = last && i + 1 == actions.len() && self.action_set.is_empty();
+            let final_one = last && i + 1 == actions.len() && self.pipeline.action_set.is_empty();
             let then = match may_change(action) {
                 Some(words) => {
                     let then = self.action(action, final_one, in_bucket);
@@ -116,8 +116,8 @@ impl Walk<'_> {
             Action::Resubmit { port, table, with_ct } => {
                 let port =
                     port.filter(|p| *p != OfPort::IN_PORT).map_or(self.flow.in_port, |p| u32::from(p.0));
-                let table = table.unwrap_or(self.table_id);
-                let internal = self.rule.as_ref().is_some_and(|r| r.table == ofproto::TABLE_INTERNAL);
+                let table = table.unwrap_or(self.place.table_id);
+                let internal = self.place.rule.as_ref().is_some_and(|r| r.table == ofproto::TABLE_INTERNAL);
                 self.table(Search {
                     may_packet_in: internal,
                     honor_miss: internal,
@@ -158,7 +158,7 @@ impl Walk<'_> {
                 }
             }
             Action::Exit => {
-                self.exit = true;
+                self.progress.exit = true;
                 return Then::Stop;
             }
             Action::DebugRecirc => {
@@ -187,7 +187,7 @@ impl Walk<'_> {
             Action::Meter(id) => self.out.actions.extend(self.meter(*id).map(DpAction::Meter)),
             Action::Note(_) => {}
             Action::DebugSlow => self.out.slow |= dpif::SlowReason::ACTION,
-            Action::CtClear if !self.conntracked => {}
+            Action::CtClear if !self.packet_state.conntracked => {}
             Action::CtClear => {
                 self.clear_conntrack();
                 self.out.actions.push(dpif::DpAction::CtClear);
@@ -205,12 +205,12 @@ impl Walk<'_> {
 
     /// The rule that was found has been executed: it must not be executed again after recirculation.
     fn after_table(&self) -> Then {
-        if self.exit { Then::Later } else { Then::Next }
+        if self.progress.exit { Then::Later } else { Then::Next }
     }
 
     /// An action that froze the walk is executed after recirculation, except for its deferred part.
     fn after_freezing(&self) -> Then {
-        match self.exit && self.freezing.active {
+        match self.progress.exit && self.freezing.active {
             true if self.freezing.steps.is_empty() => Then::Again,
             true => Then::Later,
             false => Then::Next,
@@ -251,7 +251,7 @@ impl Walk<'_> {
     }
 
     fn freeze_unroll(&mut self) {
-        let now = Step::Unroll { table: self.table_id, cookie: self.rule_cookie };
+        let now = Step::Unroll { table: self.place.table_id, cookie: self.place.rule_cookie };
         let known = self.freezing.steps.iter().rev().find(|s| matches!(s, Step::Unroll { .. }));
         if known != Some(&now) {
             self.freezing.steps.push(now);
@@ -260,7 +260,7 @@ impl Walk<'_> {
 
     /// After the last label is popped, the payload must be parsed before it can be used.
     fn freeze_for_mpls(&mut self, action: &Action) {
-        if self.exit || !self.was_mpls {
+        if self.progress.exit || !self.packet_state.was_mpls {
             return;
         }
         let l2_or_output = match action {
@@ -292,9 +292,9 @@ impl Walk<'_> {
         if self.flow.nw_proto != 6 || !self.flow.is_ip() {
             return;
         }
-        let Some(rule) = self.rule else { return };
+        let Some(rule) = self.place.rule else { return };
         let end = FinTimeout { rule: Arc::clone(rule), idle, hard };
-        if self.flow.tcp_flags & FIN_OR_RST != 0 && self.side_effects {
+        if self.flow.tcp_flags & FIN_OR_RST != 0 && self.received.side_effects {
             self.out.effects.push(Effect::FinTimeout(end.clone()));
         }
         self.out.credits.push(Credit::FinTimeout(end));

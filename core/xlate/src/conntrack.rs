@@ -51,7 +51,7 @@ impl Walk<'_> {
             nat: nat.as_ref().map(datapath_nat),
         })));
         if let Some(table) = ct.recirc_table {
-            self.conntracked = true;
+            self.packet_state.conntracked = true;
             self.fork(table, zone, nat);
         }
         self.clear_conntrack();
@@ -81,7 +81,7 @@ impl Walk<'_> {
 
     /// Recirculates a copy to `table`; this walk continues.
     fn fork(&mut self, table: u8, zone: u16, nat: Option<Nat>) {
-        let state = self.frozen_state(Vec::new(), self.action_set.clone(), Vec::new());
+        let state = self.frozen_state(Vec::new(), self.pipeline.action_set.clone(), Vec::new());
         let state = crate::Frozen { table_id: table, ..state };
         let Some(id) = self.store_frozen(state) else { return };
         self.out.actions.push(DpAction::Recirc(id));

@@ -24,7 +24,7 @@ impl Walk<'_> {
             reason::PACKET_OUT
         } else if in_bucket {
             reason::GROUP
-        } else if self.in_action_set {
+        } else if self.progress.in_action_set {
             reason::ACTION_SET
         } else {
             reason::ACTION
@@ -41,7 +41,7 @@ impl Walk<'_> {
     pub(crate) fn controller(&mut self, c: &Controller) {
         self.commit();
         let table_miss =
-            self.rule.as_ref().is_some_and(|r| r.priority() == 0 && r.matching().mask().is_empty());
+            self.place.rule.as_ref().is_some_and(|r| r.priority() == 0 && r.matching().mask().is_empty());
         let reason = if c.reason == reason::ACTION && table_miss { reason::EXPLICIT_MISS } else { c.reason };
         let state = self.frozen_state(Vec::new(), Vec::<Action>::new(), c.userdata.clone());
         if let Some(id) = self.store_frozen(state) {
@@ -62,7 +62,7 @@ impl Walk<'_> {
             continuation,
             reason,
             recirc_id,
-            rule_cookie: self.rule_cookie,
+            rule_cookie: self.place.rule_cookie,
             controller_id: c.controller_id,
             max_len: c.max_len,
         };

@@ -29,19 +29,19 @@ const TEB: u16 = 0x6558;
 impl Walk<'_> {
     /// Packets from ports that carry only layer 3 enter the tables as Ethernet packets.
     pub(crate) fn take_from_layer_3_port(&mut self) {
-        let port = self.bridge.port(OfPort(self.base.in_port as u16));
+        let port = self.bridge.port(OfPort(self.committed.base.in_port as u16));
         let layer_3_port = port.is_some_and(|p| p.packet_types() == PacketTypes::Layer3);
-        if layer_3_port && self.flow.packet_type != ETHERNET && self.table_id == 0 {
+        if layer_3_port && self.flow.packet_type != ETHERNET && self.place.table_id == 0 {
             self.flow.packet_type = ETHERNET;
             (self.flow.dl_src, self.flow.dl_dst) = Default::default();
-            self.pending = Pending::Encap(Vec::new());
+            self.committed.pending = Pending::Encap(Vec::new());
         }
     }
 
     pub(crate) fn encap(&mut self, encap: &Encap) {
         self.commit();
         let kind = encap.packet_type as u16;
-        self.pending = match encap.packet_type {
+        self.committed.pending = match encap.packet_type {
             ETHERNET => self.encap_ethernet(),
             NSH => self.encap_nsh(&encap.properties),
             _ => self.encap_mpls(kind),
@@ -88,7 +88,7 @@ impl Walk<'_> {
         let n = mpls_count(&self.flow, Some(&mut self.mask));
         if n >= MPLS_MAX {
             // The trace line shows the addresses of the inner frame.
-            let about = Flow { packet_type: self.out.initial.packet_type, ..self.base };
+            let about = Flow { packet_type: self.out.initial.packet_type, ..self.committed.base };
             self.too_many_labels(about, format_args!(
                 "dropping packet on which an encap MPLS action can't be performed as it would have more MPLS LSEs \
                  than the {MPLS_MAX} supported."
@@ -98,7 +98,7 @@ impl Walk<'_> {
         // The labels of a frame become payload. A label that is pushed in front of them is treated as in Open
         // vSwitch: as one more label above unknown ones.
         if self.flow.packet_type == ETHERNET && is_mpls(self.flow.dl_type) {
-            for f in [&mut self.flow, &mut self.base, &mut self.mask] {
+            for f in [&mut self.flow, &mut self.committed.base, &mut self.mask] {
                 f.mpls_lse = Default::default();
             }
         }
@@ -154,7 +154,7 @@ impl Walk<'_> {
             }
         };
         self.mask.nsh.np = u8::MAX;
-        self.pending = Pending::Decap;
+        self.committed.pending = Pending::Decap;
         true
     }
 
@@ -176,12 +176,12 @@ impl Walk<'_> {
         self.flow.packet_type = new_type;
         if pop_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask)) {
             self.slow_unless(self.snapshot.capabilities.add_mpls);
-            self.pending = Pending::Decap;
+            self.committed.pending = Pending::Decap;
             return n == 1;
         }
         self.flow.packet_type = below;
         if n >= MPLS_MAX {
-            self.too_many_labels(self.base, format_args!(
+            self.too_many_labels(self.committed.base, format_args!(
                 "dropping packet on which an MPLS decap can't be performed as it has more MPLS LSEs than the \
                  {MPLS_MAX} supported."
             ));

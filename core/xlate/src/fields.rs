@@ -151,12 +151,12 @@ impl Walk<'_> {
     /// `push`
     pub(crate) fn stack_push(&mut self, src: Subfield) {
         look_at(src, &mut self.mask);
-        self.stack.push(src.bytes(&self.flow));
+        self.pipeline.stack.push(src.bytes(&self.flow));
     }
 
     /// `pop`
     pub(crate) fn stack_pop(&mut self, dst: Subfield) {
-        match self.stack.pop() {
+        match self.pipeline.stack.pop() {
             Some(value) => {
                 self.write_bytes(dst, &value);
                 self.report_subfield(dst);

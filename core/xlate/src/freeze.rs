@@ -53,9 +53,9 @@ impl Walk<'_> {
     }
 
     fn restore(&mut self, state: &Frozen) {
-        self.table_id = state.table_id;
-        report!(self, Thaw, "Resuming from table {}", self.table_id);
-        self.conntracked = state.conntracked;
+        self.place.table_id = state.table_id;
+        report!(self, Thaw, "Resuming from table {}", self.place.table_id);
+        self.packet_state.conntracked = state.conntracked;
         self.mirrored = state.mirrored;
         if !state.conntracked {
             self.clear_conntrack();
@@ -63,7 +63,7 @@ impl Walk<'_> {
         self.flow.layout = *self.bridge.tables.tlv().layout();
         state.metadata.restore(&mut self.flow);
         self.mask.layout = self.flow.layout;
-        self.stack.clone_from(&state.stack);
+        self.pipeline.stack.clone_from(&state.stack);
         if !state.action_set.is_empty() {
             self.report_actions(Kind::Thaw, "Restoring action set", &state.action_set);
             self.flow.actset_output = OfPort::UNSET.0;
@@ -92,13 +92,13 @@ impl Walk<'_> {
         while let Some(step) = rest.first() {
             match step {
                 Step::Unroll { table, cookie } => {
-                    if self.exit {
+                    if self.progress.exit {
                         if self.freezing.active {
                             self.freezing.steps.push(step.clone());
                         }
                     } else {
                         report!(self, Action, "{}", unroll_text(*table, *cookie));
-                        (self.table_id, self.rule_cookie) = (*table, *cookie);
+                        (self.place.table_id, self.place.rule_cookie) = (*table, *cookie);
                         let cookie = hex((*cookie).into());
                         report!(self, Thaw, "restored state: table={table}, cookie={cookie}");
                     }
@@ -127,7 +127,7 @@ impl Walk<'_> {
 
     /// Stops the walk; it continues after recirculation.
     pub(crate) fn freeze(&mut self) {
-        self.exit = true;
+        self.progress.exit = true;
         self.freezing.active = true;
     }
 
@@ -144,10 +144,10 @@ impl Walk<'_> {
     ) -> Frozen {
         Frozen {
             bridge: self.bridge.id,
-            table_id: self.table_id,
+            table_id: self.place.table_id,
             metadata: FrozenMetadata::of(&self.flow),
-            stack: self.stack.clone(),
-            conntracked: self.conntracked,
+            stack: self.pipeline.stack.clone(),
+            conntracked: self.packet_state.conntracked,
             mirrored: self.mirrored,
             steps,
             action_set,
@@ -176,7 +176,8 @@ impl Walk<'_> {
         self.commit();
         let steps = std::mem::take(&mut self.freezing.steps);
         let userdata = self.freezing.pause.as_ref().map_or(Vec::new(), |p| p.userdata.clone());
-        let state = Frozen { table_id: 0, ..self.frozen_state(steps, self.action_set.clone(), userdata) };
+        let state =
+            Frozen { table_id: 0, ..self.frozen_state(steps, self.pipeline.action_set.clone(), userdata) };
         if let Some(id) = self.store_frozen(state) {
             if let Some(c) = self.freezing.pause.take() {
                 // Without a packet there is nothing that a controller could continue.

@@ -70,7 +70,7 @@ impl Walk<'_> {
             return self.unnest(back);
         }
         let flow = Box::new(self.flow);
-        let was_mpls = self.was_mpls;
+        let was_mpls = self.packet_state.was_mpls;
         let list = crate::action_set::in_order(&bucket.actions);
         self.effort.depth += 1;
         self.given_back(last, |walk| {
@@ -82,8 +82,8 @@ impl Walk<'_> {
         self.effort.depth -= 1;
         self.flow = *flow;
         self.doubt_all_words();
-        self.was_mpls = was_mpls;
-        self.exit = false;
+        self.packet_state.was_mpls = was_mpls;
+        self.progress.exit = false;
         // A failure of one bucket does not affect the others; limits of the whole walk stay reached.
         if self.out.error.is_some_and(|e| e.is_of_bucket()) {
             self.out.error = None;
@@ -143,7 +143,7 @@ impl Walk<'_> {
     }
 
     fn select(&mut self, group: &Group) -> Option<usize> {
-        if self.was_mpls {
+        if self.packet_state.was_mpls {
             self.freeze();
             return None;
         }

@@ -115,7 +115,7 @@ impl Walk<'_> {
         if n == 0 {
             self.commit();
         } else if n >= flow::flow::MPLS_MAX {
-            return self.too_many_labels(self.base, format_args!(
+            return self.too_many_labels(self.committed.base, format_args!(
                 "dropping packet on which an MPLS push action can't be performed as it would have more MPLS LSEs \
                  than the {} supported.",
                 flow::flow::MPLS_MAX
@@ -128,10 +128,10 @@ impl Walk<'_> {
         let n = header::mpls_count(&self.flow, Some(&mut self.mask));
         if header::pop_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask)) {
             if !header::is_mpls(ethertype) {
-                self.was_mpls = true;
+                self.packet_state.was_mpls = true;
             }
         } else if n >= flow::flow::MPLS_MAX {
-            self.too_many_labels(self.base, format_args!(
+            self.too_many_labels(self.committed.base, format_args!(
                 "dropping packet on which an MPLS pop action can't be performed as it has more MPLS LSEs than the {} \
                  supported.",
                 flow::flow::MPLS_MAX
@@ -141,7 +141,7 @@ impl Walk<'_> {
     }
 
     pub(crate) fn too_many_labels(&mut self, about: Flow, text: std::fmt::Arguments<'_>) {
-        if self.packet.is_some() {
+        if self.received.packet.is_some() {
             self.error_about(about, text);
         }
         self.out.error = Some(Failure::TooManyMplsLabels);

@@ -43,7 +43,7 @@ impl Walk<'_> {
             report!(self, Detail, "Limit exceeded, learn failed");
             return;
         }
-        if self.side_effects {
+        if self.received.side_effects {
             self.out.effects.push(Effect::Learn(Arc::clone(&learned)));
         }
         self.out.credits.push(Credit::Learn(learned));
@@ -61,7 +61,7 @@ impl Walk<'_> {
         // Without a packet nothing is learned. The result is not cached if it depends on a learned flow that
         // was removed, because the next packet adds that flow again. If the limit prevents learning, the
         // result holds until the table changes.
-        self.out.avoid_caching |= room && !self.side_effects && !tables.has_learned(flow_mod);
+        self.out.avoid_caching |= room && !self.received.side_effects && !tables.has_learned(flow_mod);
         room
     }
 

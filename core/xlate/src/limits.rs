@@ -41,8 +41,8 @@ impl Walk<'_> {
         } else if self.out.actions.len() > 0xffff / 8 {
             // An output takes 8 bytes in Netlink, from which this limit comes.
             self.error(format_args!("resubmits yielded over 64 kB of actions"));
-            self.exit = true;
-        } else if self.stack.len() >= 65536 / 8 {
+            self.progress.exit = true;
+        } else if self.pipeline.stack.len() >= 65536 / 8 {
             self.error(format_args!("resubmits yielded over 64 kB of stack"));
             self.out.error = Some(Failure::StackTooDeep);
         } else {

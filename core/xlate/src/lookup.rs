@@ -59,32 +59,31 @@ impl Search {
 impl<'a> Walk<'a> {
     /// The first look-up of a packet.
     pub(crate) fn first_table(&mut self) {
-        let table = self.table_id;
+        let table = self.place.table_id;
         let rule = self.find(&Search::first(self.flow.in_port, table));
-        let shown = self.table_id;
+        let shown = self.place.table_id;
         self.report_rule(rule, shown);
         if self.may_begin() {
-            self.rule_cookie = rule.cookie;
-            self.rule = Some(rule);
+            (self.place.rule, self.place.rule_cookie) = (Some(rule), rule.cookie);
             self.begin(&rule.actions);
         }
     }
 
     /// Looks up a rule and executes it.
     pub(crate) fn table(&mut self, search: Search) {
-        if self.was_mpls {
+        if self.packet_state.was_mpls {
             self.freeze();
             return;
         }
         if !self.within_limits() {
             return;
         }
-        let old_table = self.table_id;
-        self.table_id = search.table;
+        let before = self.place;
+        self.place.table_id = search.table;
         if search.with_ct {
             if self.flow.ct_nw_proto == 0 || !self.flow.is_ip() {
                 self.error(format_args!("resubmit(ct) with non-tracked or non-IP packet!"));
-                self.table_id = old_table;
+                self.place = before;
                 return;
             }
             self.swap_tuples();
@@ -95,23 +94,21 @@ impl<'a> Walk<'a> {
         }
         let back = self.out.trace.as_ref().map(|t| t.cursor());
         self.report_rule(rule, search.table);
-        self.descend(rule, search.table <= old_table, &search);
+        self.descend(rule, search.table <= before.table_id, &search);
         self.unnest(back);
-        self.table_id = old_table;
+        self.place = before;
     }
 
+    /// Executes the rule. The caller restores the place.
     fn descend(&mut self, rule: &'a Arc<Rule>, deepens: bool, search: &Search) {
         self.effort.resubmits += 1;
         self.effort.depth += u32::from(deepens);
-        let old_cookie = std::mem::replace(&mut self.rule_cookie, rule.cookie);
-        let old_rule = self.rule.replace(rule);
+        (self.place.rule, self.place.rule_cookie) = (Some(rule), rule.cookie);
         if search.isolated {
             self.isolated(&rule.actions, search.last);
         } else {
             self.actions(&rule.actions, search.last, false);
         }
-        self.rule_cookie = old_cookie;
-        self.rule = old_rule;
         self.effort.depth -= u32::from(deepens);
     }
 
@@ -151,7 +148,7 @@ impl<'a> Walk<'a> {
         for id in
             (search.table..TABLE_INTERNAL).chain((search.table == TABLE_INTERNAL).then_some(TABLE_INTERNAL))
         {
-            self.table_id = id;
+            self.place.table_id = id;
             self.spend(1);
             self.depends_on_table(id, search.with_ct);
             if let Some(rule) = self.best(id) {

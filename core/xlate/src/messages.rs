@@ -58,13 +58,13 @@ impl Walk<'_> {
     }
 
     fn say(&mut self, kind: Kind, level: Level, text: Arguments<'_>) {
-        self.say_about(self.base, kind, level, text);
+        self.say_about(self.committed.base, kind, level, text);
     }
 
     fn say_about(&mut self, flow: Flow, kind: Kind, level: Level, text: Arguments<'_>) {
         if let Some(trace) = &mut self.out.trace {
             trace.report(kind, text.to_string());
-        } else if self.packet.is_some() && self.out.log.len() <= LOG_LINES_MAX {
+        } else if self.received.packet.is_some() && self.out.log.len() <= LOG_LINES_MAX {
             let name = &self.bridge.name;
             let text = match level {
                 Level::Debug => format!("bridge {name}: {text}"),
@@ -100,7 +100,7 @@ impl Walk<'_> {
 
     /// Reports an error only in the log: a trace does not contain it.
     pub(crate) fn quiet_error(&mut self, text: Arguments<'_>) {
-        self.push_log(LogLine { level: Level::Warn, text: text.to_string(), flow: self.base });
+        self.push_log(LogLine { level: Level::Warn, text: text.to_string(), flow: self.committed.base });
     }
 
     /// Reports something without effect.

@@ -158,7 +158,9 @@ impl<'a> Walk<'a> {
 
     /// Learns from a message. A port that gets all multicast joins no group.
     fn learn_membership(&mut self, snooping: &Snooping, ingress: &Ingress<'_>, tags: &VlanTags, kind: Kind) {
-        let (Some(bundle), Some(packet)) = (ingress.bundle, self.packet.filter(|_| self.side_effects)) else {
+        let (Some(bundle), Some(packet)) =
+            (ingress.bundle, self.received.packet.filter(|_| self.received.side_effects))
+        else {
             return;
         };
         if kind == Kind::Other || snooping.flood_ports.contains(&bundle.id) {

@@ -164,8 +164,8 @@ impl Walk<'_> {
     /// Adds the header and continues with the packet in the bridge of the route's device. Its translation does not
     /// change the state of this one.
     fn go_on_below(&mut self, number: PortNo, hop: &TunnelHop, built: Built, last: bool) {
-        let saved = Box::new((self.flow, self.base, self.mask));
-        let (effects, packet) = (std::mem::take(&mut self.side_effects), self.packet.take());
+        let saved = Box::new((self.flow, self.committed.base, self.mask));
+        let received = std::mem::take(&mut self.received);
         let above = std::mem::take(&mut self.out.actions);
         let len = built.bytes.len();
         self.become_outer(&built, hop);
@@ -176,8 +176,8 @@ impl Walk<'_> {
         self.out.credits.push(Credit::Header { longer_by: -(len as i64) });
         let below = std::mem::replace(&mut self.out.actions, above);
         let seen = self.mask;
-        (self.side_effects, self.packet) = (effects, packet);
-        (self.flow, self.base, self.mask) = *saved;
+        self.received = received;
+        (self.flow, self.committed.base, self.mask) = *saved;
         // Metadata besides the packet's bytes is the same for the outer packet.
         self.mask.pkt_mark |= seen.pkt_mark;
         self.mask.skb_priority |= seen.skb_priority;
@@ -220,7 +220,8 @@ impl Walk<'_> {
             ..Flow::ZERO
         };
         self.flow = Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.flow) };
-        self.base = Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.base) };
+        self.committed.base =
+            Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.committed.base) };
         self.mask = Flow { layout: self.mask.layout, ..Flow::ZERO };
         self.doubt_all_words();
     }
@@ -249,7 +250,7 @@ impl Walk<'_> {
             0x0800 => IpAddr::from(Ipv4Addr::from_bits(self.flow.nw_src)),
             _ => Ipv6Addr::from(self.flow.ipv6_src).into(),
         };
-        if self.side_effects {
+        if self.received.side_effects {
             let (bridge, mac) = (self.bridge.name.clone(), self.flow.dl_src);
             self.out.effects.push(Effect::Neighbour { bridge, ip: from, mac });
         }

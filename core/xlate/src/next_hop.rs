@@ -34,7 +34,7 @@ impl Walk<'_> {
             source: source.unwrap_or(hop.source),
             target: hop.next,
         });
-        if self.side_effects {
+        if self.received.side_effects {
             self.out.effects.push(Effect::Solicit(Arc::clone(&solicitation)));
         }
         self.out.credits.push(Credit::Solicit(solicitation));
@@ -43,14 +43,15 @@ impl Walk<'_> {
     /// Keeps the packet until the next hop is known. A packet to which a header was added, or from which one was
     /// removed, cannot be kept.
     pub(crate) fn hold(&mut self, hop: &TunnelHop, port: &Port, unwrapped: &Flow) {
-        let same_kind = self.rewrapped == 0 && unwrapped.packet_type == self.out.initial.packet_type;
+        let same_kind =
+            self.committed.rewrapped == 0 && unwrapped.packet_type == self.out.initial.packet_type;
         if !same_kind {
             return;
         }
         let capacity = self.snapshot.underlay.neighbours.hold_capacity(&hop.bridge, hop.next);
         // Later packets must be kept, too, as soon as there is space.
         self.out.avoid_caching |= capacity != HoldCapacity::HopFull;
-        if self.side_effects && capacity == HoldCapacity::Free {
+        if self.received.side_effects && capacity == HoldCapacity::Free {
             self.out.effects.push(Effect::Hold(Box::new(Held {
                 next_bridge: hop.bridge.clone(),
                 next: hop.next,
@@ -69,7 +70,7 @@ impl Walk<'_> {
         self.doubt_all_words();
         self.output_port(held.at.1, true, true, false);
         self.out.credits.retain(|c| !matches!(c, Credit::Tunnel { at, out: true } if *at == held.at));
-        self.tables_done = true;
+        self.progress.tables_done = true;
     }
 
     /// Learns from an ARP or ND answer or announcement. One with a VLAN tag is of a network that the port's device is
@@ -89,7 +90,7 @@ impl Walk<'_> {
         // A new address must be learned at once, not when a megaflow's statistics are read.
         self.depends_on_neighbour(ip);
         self.out.avoid_caching |= self.snapshot.underlay.neighbours.mac_of(&bridge, ip) != Some(mac);
-        if self.side_effects {
+        if self.received.side_effects {
             self.out.effects.push(Effect::Neighbour { bridge: bridge.clone(), ip, mac });
         }
         self.out.credits.push(Credit::Heard { bridge, ip, mac });

@@ -92,7 +92,7 @@ impl<'a> Walk<'a> {
             return;
         };
         if matches!(self.flow.dl_type, 0x8100 | 0x88a8) && self.flow.vlans[0].tci & VLAN_CFI == 0 {
-            if self.packet.is_some() {
+            if self.received.packet.is_some() {
                 let name = ingress.name();
                 self.error(format_args!("dropping packet with partial VLAN tag received on port {name}"));
             }
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
             return;
         }
         if let Some(bundle) = ingress.bundle.filter(|b| self.is_mirror_port(b.id)) {
-            if self.packet.is_some() {
+            if self.received.packet.is_some() {
                 self.error(format_args!(
                     "dropping packet received on port {}, which is reserved exclusively for mirroring",
                     bundle.name
@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
         if self.flow.packet_type != 0 || !knows_addresses {
             return;
         }
-        if self.side_effects {
+        if self.received.side_effects {
             let macs = &self.bridge.macs;
             let moves = macs.may_learn(vlan, mac) && !macs.is_static(vlan, mac);
             if moves && self.station(vlan, mac) != Some(bundle.id) {
@@ -240,9 +240,9 @@ impl<'a> Walk<'a> {
         let Some((port, shared)) = by else { return };
         let kept = self.flow.vlans;
         tags.put(&mut self.flow, vlan.priority_tags);
-        self.by_connection = shared;
+        self.output_mode.by_connection = shared;
         self.output_port(port, true, false, false);
-        self.by_connection = None;
+        self.output_mode.by_connection = None;
         self.flow.vlans = kept;
     }
 }

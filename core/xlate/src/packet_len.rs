@@ -12,7 +12,7 @@ impl Walk<'_> {
     /// Translates `check_pkt_larger` and the rest of the list. Returns false if the rest is still to be translated.
     pub(crate) fn check_pkt_larger(&mut self, len: u16, dst: Subfield, rest: &[Action]) -> bool {
         if !self.snapshot.capabilities.check_pkt_len {
-            let larger = self.packet.is_some_and(|p| p.len() > usize::from(len));
+            let larger = self.received.packet.is_some_and(|p| p.len() > usize::from(len));
             dst.set(&mut self.flow, u128::from(larger));
             self.doubt_all_words();
             self.out.slow |= SlowReason::ACTION;
@@ -20,22 +20,21 @@ impl Walk<'_> {
         }
         let flow = Box::new(self.flow);
         // As in a clone: earlier writes are executed once, after the fork.
-        let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
+        let pipeline = std::mem::take(&mut self.pipeline);
         self.commit();
         let outside = std::mem::take(&mut self.out.actions);
-        let base = Box::new(self.base);
-        let (was_mpls, conntracked, rewrapped) = (self.was_mpls, self.conntracked, self.rewrapped);
+        let base = Box::new(self.committed.base);
+        let (packet_state, rewrapped) = (self.packet_state, self.committed.rewrapped);
         let mut ended = false;
         let [greater, less_equal] = [1, 0].map(|larger| {
-            (self.flow, self.base) = (*flow, *base);
-            (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, false);
-            self.stack.clear();
-            self.action_set.clear();
+            (self.flow, self.committed.base) = (*flow, *base);
+            (self.packet_state, self.progress.exit) = (packet_state, false);
+            self.pipeline.clear();
             dst.set(&mut self.flow, larger);
             self.doubt_all_words();
             self.actions(rest, true, false);
             self.end_list();
-            ended |= self.exit && larger == 1;
+            ended |= self.progress.exit && larger == 1;
             std::mem::take(&mut self.out.actions)
         });
         self.out.actions = outside;
@@ -44,12 +43,12 @@ impl Walk<'_> {
             greater,
             less_equal,
         })));
-        (self.flow, self.base) = (*flow, *base);
+        (self.flow, self.committed.base) = (*flow, *base);
         self.doubt_all_words();
-        (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, ended);
-        (self.stack, self.action_set) = (stack, action_set);
+        (self.packet_state, self.progress.exit) = (packet_state, ended);
+        self.pipeline = pipeline;
         // Headers that one branch adds to its packet are not on the other branch's packet.
-        self.rewrapped = rewrapped;
+        self.committed.rewrapped = rewrapped;
         true
     }
 }

@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
             report!(self, Detail, "OFPPC_NO_FWD set, skipping output");
             return;
         }
-        if self.snaplen != 0 && !matches!(port.attachment, Attachment::Datapath(_)) {
+        if self.output_mode.snaplen != 0 && !matches!(port.attachment, Attachment::Datapath(_)) {
             report!(self, Warn, "Mirror truncate to ODPP_NONE, skipping output");
             return;
         }
@@ -177,11 +177,11 @@ impl<'a> Walk<'a> {
 
     /// Outputs without an Ethernet header. A header that was not added yet is only deferred.
     fn output_layer_3(&mut self, port: &Port, last: bool, cut: bool) {
-        let kept = std::mem::take(&mut self.pending);
+        let kept = std::mem::take(&mut self.committed.pending);
         self.flow.packet_type = layer_3(self.flow.dl_type);
         self.output_attached(port, last, cut);
         self.flow.packet_type = ETHERNET;
-        self.pending = kept;
+        self.committed.pending = kept;
     }
 
     fn output_attached(&mut self, port: &Port, last: bool, cut: bool) {
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
                     self.output_tunnel((port, no), config, (last, cut));
                 } else {
                     self.commit();
-                    if let Some(shared) = self.by_connection.take() {
+                    if let Some(shared) = self.output_mode.by_connection.take() {
                         self.push_shared(shared);
                     } else if !self.pop_tunnel(port) {
                         self.sample_output(no, None);
@@ -216,9 +216,9 @@ impl<'a> Walk<'a> {
 
     /// Emits the output, truncated for a mirror's copy.
     pub(crate) fn push_output(&mut self, number: PortNo) {
-        if !matches!(self.snaplen, 0 | u16::MAX) {
+        if !matches!(self.output_mode.snaplen, 0 | u16::MAX) {
             self.slow_unless(self.snapshot.capabilities.trunc);
-            self.out.actions.push(DpAction::Trunc(u32::from(self.snaplen)));
+            self.out.actions.push(DpAction::Trunc(u32::from(self.output_mode.snaplen)));
         }
         self.out.actions.push(DpAction::Output(number));
     }
@@ -252,8 +252,7 @@ impl<'a> Walk<'a> {
         let Some(port) = bridge.port(peer) else { return false };
         let home = self.bridge;
         let saved = Box::new((self.flow, self.mask.tunnel, self.mask.tlv));
-        let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
-        let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
+        let (pipeline, packet_state) = (std::mem::take(&mut self.pipeline), self.packet_state);
         // Another bridge has its own mirrors.
         let mirrored = self.mirrored;
         if to != home.id {
@@ -289,10 +288,9 @@ impl<'a> Walk<'a> {
         (self.flow, self.mask.tunnel, self.mask.tlv) = *saved;
         self.doubt_all_words();
         self.mask.layout = self.flow.layout;
-        (self.stack, self.action_set) = (stack, action_set);
-        (self.was_mpls, self.conntracked) = (was_mpls, conntracked);
+        (self.pipeline, self.packet_state) = (pipeline, packet_state);
         // An exit or an error in the next bridge does not affect this one.
-        self.exit = false;
+        self.progress.exit = false;
         self.out.error = None;
         true
     }
@@ -300,7 +298,7 @@ impl<'a> Walk<'a> {
     /// Executes actions whose changes are not visible afterwards: those of the next bridge, or of `clone`.
     pub(crate) fn isolated(&mut self, actions: &[Action], last: bool) {
         let flow = Box::new(self.flow);
-        let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
+        let pipeline = std::mem::take(&mut self.pipeline);
         if last || is_reversible(actions) {
             self.given_back(last, |walk| {
                 walk.actions(actions, last, false);
@@ -311,7 +309,7 @@ impl<'a> Walk<'a> {
         }
         self.flow = *flow;
         self.doubt_all_words();
-        (self.stack, self.action_set) = (stack, action_set);
+        self.pipeline = pipeline;
     }
 
     /// Ends the actions of a packet: executes the action set, or freezes the walk.
@@ -332,8 +330,7 @@ impl<'a> Walk<'a> {
             self.error(format_args!("Failed to compose clone action"));
             return;
         }
-        let base = Box::new(self.base);
-        let (was_mpls, conntracked, rewrapped) = (self.was_mpls, self.conntracked, self.rewrapped);
+        let (committed, packet_state) = (Box::new(self.committed.clone()), self.packet_state);
         let outside = std::mem::take(&mut self.out.actions);
         self.actions(actions, true, false);
         self.end_list();
@@ -344,26 +341,22 @@ impl<'a> Walk<'a> {
                 false => DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: inside })),
             });
         }
-        self.base = *base;
-        self.pending = Pending::Nothing;
-        (self.was_mpls, self.conntracked, self.rewrapped) = (was_mpls, conntracked, rewrapped);
+        (self.committed, self.packet_state) = (*committed, packet_state);
     }
 
     /// Runs `run`, after which the flow is restored. If `run` adds or removes a header, which writing fields cannot
     /// undo, its actions are executed on a copy. `last`: the packet is not used afterwards.
     pub(crate) fn given_back(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
         // A header that is not added yet stays pending.
-        let (emitted, rewrapped) = (self.out.actions.len(), self.rewrapped);
-        let waits = u32::from(self.pending != Pending::Nothing);
-        let kept = (!last).then(|| Box::new((self.base, self.pending.clone())));
+        let waits = u32::from(self.committed.pending != Pending::Nothing);
+        let (emitted, kept) = (self.out.actions.len(), (!last).then(|| Box::new(self.committed.clone())));
         run(self);
-        if let Some(kept) = kept.filter(|_| self.rewrapped > rewrapped + waits)
+        if let Some(kept) = kept.filter(|kept| self.committed.rewrapped > kept.rewrapped + waits)
             && emitted < self.out.actions.len()
         {
             let inside = self.out.actions.split_off(emitted);
             self.out.actions.push(DpAction::Clone(inside));
-            (self.base, self.pending) = *kept;
-            self.rewrapped = rewrapped;
+            self.committed = *kept;
         }
     }
 

@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
         if let Some(at) = reported.sflow {
             let word = self.sflow_output().word();
             // Tags that were pushed, not those that the flow would still get.
-            let tci = self.base.vlans[0].tci;
+            let tci = self.committed.base.vlans[0].tci;
             if let Some(action) = self.out.actions.get_mut(at) {
                 complete_sflow(action, tci, word);
             }

@@ -45,7 +45,7 @@ impl Walk<'_> {
     pub(crate) fn may_leave(&mut self, port: &Port) -> bool {
         let Some(tree) = port.tree else { return true };
         self.depends_on_state(port);
-        if is_stp(&self.base) {
+        if is_stp(&self.committed.base) {
             let passes = tree.passes_bpdus() || self.is_own_frame();
             if !passes {
                 report!(self, Warn, "STP not in listening state, skipping bpdu output");
@@ -62,14 +62,14 @@ impl Walk<'_> {
 
     /// Runs `run`, of which only what it learns remains: the packet is not forwarded.
     pub(crate) fn only_learn(&mut self, run: impl FnOnce(&mut Self)) {
-        let kept = Box::new((self.base, self.pending.clone()));
-        let (rewrapped, mirrored, slow) = (self.rewrapped, self.mirrored, self.out.slow);
+        let kept = Box::new(self.committed.clone());
+        let (mirrored, slow) = (self.mirrored, self.out.slow);
         let (actions, effects) = (self.out.actions.len(), self.out.effects.len());
         run(self);
-        (self.base, self.pending) = *kept;
-        (self.rewrapped, self.mirrored, self.out.slow) = (rewrapped, mirrored, slow);
+        self.committed = *kept;
+        (self.mirrored, self.out.slow) = (mirrored, slow);
         self.cancel_freeze();
-        self.action_set.clear();
+        self.pipeline.action_set.clear();
         self.out.actions.truncate(actions);
         let of_run = self.out.effects.split_off(effects);
         let learns = |effect: &Effect| {

@@ -21,7 +21,7 @@ impl Walk<'_> {
         let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
         if is_bfd {
             self.out.slow |= SlowReason::BFD;
-            if self.side_effects {
+            if self.received.side_effects {
                 let at = (self.bridge.id, port.ofport);
                 self.out.effects.push(Effect::Bfd { at, ttl: self.flow.nw_ttl });
             }
@@ -38,7 +38,7 @@ impl Walk<'_> {
         let is_cfm = self.is_to_point(port);
         if is_cfm {
             self.out.slow |= SlowReason::CFM;
-            if self.side_effects {
+            if self.received.side_effects {
                 self.out.effects.push(Effect::Cfm { at: (self.bridge.id, port.ofport) });
             }
         }
@@ -81,7 +81,7 @@ impl Walk<'_> {
             return false;
         }
         self.out.slow |= SlowReason::STP;
-        if self.side_effects && port.tree.is_some() {
+        if self.received.side_effects && port.tree.is_some() {
             self.out.effects.push(Effect::Bpdu { at: (self.bridge.id, port.ofport) });
         }
         true
@@ -91,7 +91,7 @@ impl Walk<'_> {
         let is_lacp = port.lacp && self.flow.dl_type == bond::lacp::ETHERTYPE;
         if is_lacp {
             self.out.slow |= SlowReason::LACP;
-            if self.side_effects {
+            if self.received.side_effects {
                 self.out.effects.push(Effect::Lacp { at: (self.bridge.id, port.ofport) });
             }
         }

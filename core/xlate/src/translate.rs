@@ -6,7 +6,10 @@ use crate::commit_outer::Pending;
 use crate::outcome::{Failure, Output};
 use crate::snapshot::{Bridge, Snapshot};
 use crate::trace::Trace;
-use crate::walk::{Effort, Freezing, Input, Start, Walk};
+use crate::walk::{
+    Committed, Effort, Freezing, Input, OutputMode, PacketState, PipelineState, Place, Progress, Received,
+    Start, Walk,
+};
 use dpif::{DpAction, DropReason, SlowReason};
 use flow::flow::frag;
 use flow::tlv::Layout;
@@ -65,6 +68,13 @@ fn first_mask(flow: &Flow, bridge: &Bridge) -> Flow {
     mask
 }
 
+/// The packet before any action. Tunnel metadata is not part of a packet: an output must set it again. Options are in
+/// the datapath's form.
+fn nothing_committed(initial: &Flow) -> Committed {
+    let base = Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial };
+    Committed { base, pending: Pending::Nothing, rewrapped: 0 }
+}
+
 impl<'a> Walk<'a> {
     fn new(
         snapshot: &'a Snapshot,
@@ -79,32 +89,23 @@ impl<'a> Walk<'a> {
             input,
             bridge,
             flow: *initial,
-            // Tunnel metadata is not part of a packet: an output must set it again. Options are in the
-            // datapath's form.
-            base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial },
             mask: Flow { layout: initial.layout, ..first_mask(initial, bridge) },
             changed: Changed::unknown(),
+            committed: nothing_committed(initial),
             effort: Effort::default(),
-            table_id: 0,
-            rule: None,
-            rule_cookie: u64::MAX,
+            place: Place { table_id: 0, rule: None, rule_cookie: u64::MAX },
             conjunction: Vec::new(),
-            stack: Vec::new(),
-            action_set: Vec::new(),
+            pipeline: PipelineState::default(),
             action_set_has_group: false,
-            in_action_set: false,
-            tables_done: false,
-            exit: false,
+            progress: Progress::default(),
             freezing: Freezing::default(),
-            by_connection: None,
-            pending: Pending::Nothing,
-            rewrapped: 0,
-            was_mpls: false,
-            conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
+            packet_state: PacketState {
+                was_mpls: false,
+                conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
+            },
             mirrored: 0,
-            side_effects: input.side_effects,
-            packet: input.packet,
-            snaplen: 0,
+            received: Received { packet: input.packet, side_effects: input.side_effects },
+            output_mode: OutputMode::default(),
             out,
         }
     }
@@ -157,7 +158,7 @@ impl<'a> Walk<'a> {
         if self.out.error.is_some() {
             return;
         }
-        self.tables_done = true;
+        self.progress.tables_done = true;
         self.end_list();
         if !self.freezing.active {
             self.send_dhcp_to_local();
@@ -166,9 +167,10 @@ impl<'a> Walk<'a> {
 
     /// Emits the actions that change the packet into the current flow.
     pub(crate) fn commit(&mut self) {
-        self.rewrapped += u32::from(self.pending != Pending::Nothing);
-        let how = (std::mem::take(&mut self.pending), self.snapshot.capabilities.masked_set);
-        self.out.slow |= commit(&self.flow, &mut self.base, &mut self.mask, how, &mut self.out.actions);
+        self.committed.rewrapped += u32::from(self.committed.pending != Pending::Nothing);
+        let how = (std::mem::take(&mut self.committed.pending), self.snapshot.capabilities.masked_set);
+        self.out.slow |=
+            commit(&self.flow, &mut self.committed.base, &mut self.mask, how, &mut self.out.actions);
     }
 
     fn finish(&mut self) {
@@ -176,7 +178,7 @@ impl<'a> Walk<'a> {
             self.out.slow |= SlowReason::ACTION;
         }
         self.out.flow = self.flow;
-        if self.tables_done || self.out.error.is_none() {
+        if self.progress.tables_done || self.out.error.is_none() {
             self.out.restrict(&mut self.mask);
         }
         self.out.mask = self.mask;

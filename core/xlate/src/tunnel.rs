@@ -138,10 +138,10 @@ impl Walk<'_> {
     /// Emits the action that sets the outer header, if it differs from what was set last.
     fn commit_tunnel(&mut self, config: &TunnelConfig, options: Vec<u8>) {
         let outer = self.flow.tunnel;
-        let changed = outer != self.base.tunnel || options != self.base.tlv.options();
+        let changed = outer != self.committed.base.tunnel || options != self.committed.base.tlv.options();
         if tunnel::is_tunnelled(&outer) && changed {
-            self.base.tunnel = outer;
-            self.base.tlv = Tlv::from_options(&options).unwrap_or(Tlv::NONE);
+            self.committed.base.tunnel = outer;
+            self.committed.base.tlv = Tlv::from_options(&options).unwrap_or(Tlv::NONE);
             let set = TunnelSet { key: shown(outer, &config.kind), geneve_options: options };
             self.out.actions.push(DpAction::Set(SetField::Tunnel(Box::new(set))));
         }

@@ -1,6 +1,6 @@
 //! The walk through the pipeline: its input and its state.
 //!
-//! A walk has two flows. `flow` is the packet as the tables see it and as actions change it; `base` is the packet
+//! A walk has two flows. `flow` is the packet as the tables see it and as actions change it; `committed.base` is the packet
 //! after the datapath actions emitted so far (`commit` changes it into `flow`). `mask` collects every consulted bit
 //! of the original packet.
 //!
@@ -8,17 +8,20 @@
 
 use crate::bridge_id::BridgeId;
 use crate::changed::Changed;
-use crate::commit_outer::Pending;
-use crate::frozen::{Recirc, Step};
+use crate::frozen::Recirc;
 use crate::outcome::{Held, Output};
 use crate::snapshot::{Bridge, Snapshot};
-use bridge::BundleId;
-use dpif::HashAlg;
 use flow::text::NoNames;
 use flow::{FieldId, Flow, Match};
 use ofproto::Rule;
-use openflow::action::{Action, Controller};
+use openflow::action::Action;
 use std::sync::Arc;
+
+mod state;
+pub(crate) use state::{
+    ByConnection, Committed, Effort, Freezing, OutputMode, PacketState, PipelineState, Place, Progress,
+    Received,
+};
 
 /// Formats the parts of a trace, including names of ports.
 pub trait Text {
@@ -68,76 +71,29 @@ pub struct Input<'a> {
     pub trace: Option<&'a dyn Text>,
 }
 
-/// Output to a bond whose link is selected by a hash of the packet's connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ByConnection {
-    pub(crate) bundle: BundleId,
-    pub(crate) basis: u32,
-    /// The datapath has the bond's buckets and selects the link without recirculation.
-    pub(crate) in_datapath: bool,
-}
-
-/// What a translation has cost; see `limits`.
-#[derive(Default)]
-pub(crate) struct Effort {
-    /// Resubmits and groups that are in progress.
-    pub(crate) depth: u32,
-    pub(crate) resubmits: u32,
-    pub(crate) work: usize,
-}
-
-/// The part of a walk that is done after recirculation; see `freeze`.
-#[derive(Default)]
-pub(crate) struct Freezing {
-    /// The walk is being frozen: steps are recorded instead of done.
-    pub(crate) active: bool,
-    pub(crate) steps: Vec<Step>,
-    /// `controller(pause)` has frozen the walk.
-    pub(crate) pause: Option<Box<Controller>>,
-    /// Recirculate with this hash.
-    pub(crate) hash: Option<(HashAlg, u32)>,
-}
-
 /// The state of a translation.
 pub(crate) struct Walk<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) input: &'a Input<'a>,
     pub(crate) bridge: &'a Bridge,
     pub(crate) flow: Flow,
-    pub(crate) base: Flow,
     pub(crate) mask: Flow,
     pub(crate) changed: Changed,
+    pub(crate) committed: Committed,
     pub(crate) out: &'a mut Output,
     pub(crate) effort: Effort,
-    pub(crate) table_id: u8,
-    pub(crate) rule: Option<&'a Arc<Rule>>,
-    pub(crate) rule_cookie: u64,
+    pub(crate) place: Place<'a>,
     /// The parts of the conjunction that the last look-up matched, for the trace.
     pub(crate) conjunction: Vec<&'a Arc<Rule>>,
-    pub(crate) stack: Vec<Vec<u8>>,
-    pub(crate) action_set: Vec<Action>,
+    pub(crate) pipeline: PipelineState,
     pub(crate) action_set_has_group: bool,
-    pub(crate) in_action_set: bool,
-    /// The tables are done: if a later step fails, the mask contains no bits that a megaflow cannot match.
-    pub(crate) tables_done: bool,
-    pub(crate) exit: bool,
+    pub(crate) progress: Progress,
     pub(crate) freezing: Freezing,
-    /// How a bond shares the next output.
-    pub(crate) by_connection: Option<ByConnection>,
-    /// What the next commit must do with the outermost header.
-    pub(crate) pending: Pending,
-    /// Number of headers added to or removed from the packet.
-    pub(crate) rewrapped: u32,
-    pub(crate) was_mpls: bool,
-    pub(crate) conntracked: bool,
+    pub(crate) packet_state: PacketState,
     /// The mirrors that have copied the packet in its present form.
     pub(crate) mirrored: u32,
-    /// Whether this part of the walk returns side effects.
-    pub(crate) side_effects: bool,
-    /// The packet of this part of the walk, if there is one.
-    pub(crate) packet: Option<&'a [u8]>,
-    /// Maximum length of a mirror's copy that is being sent; 0: unlimited, or not a copy.
-    pub(crate) snaplen: u16,
+    pub(crate) received: Received<'a>,
+    pub(crate) output_mode: OutputMode,
 }
 
 impl Walk<'_> {
@@ -158,7 +114,7 @@ impl Walk<'_> {
 
     /// Clears the connection tracking fields.
     pub(crate) fn clear_conntrack(&mut self) {
-        self.conntracked = false;
+        self.packet_state.conntracked = false;
         self.flow.clear_conntrack();
     }
 }

@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
 
     fn mirror_to(&mut self, mirror: &Mirror, tags: &VlanTags) {
         let bridge = self.bridge;
-        self.snaplen = mirror.snaplen;
+        self.output_mode.snaplen = mirror.snaplen;
         match mirror.out {
             MirrorTo::Port(id) => {
                 if let Some(bundle) = bridge.bundle(id) {
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
             }
             MirrorTo::Vlan(_) => {}
         }
-        self.snaplen = 0;
+        self.output_mode.snaplen = 0;
     }
 
     /// If an action changes a header of the packet, mirrors copy the changed packet as well.
