@@ -524,7 +524,7 @@ fn flows_put_by_hand() {
     assert_eq!(put(3), Err(crate::PutError::Exists));
     assert_eq!(setup.datapath.ufid(&key, &mask), ufid);
     assert_eq!(*setup.datapath.flow_get(ufid, Millis(0)).unwrap().actions, [out(2)]);
-    setup.datapath.set_flow_limits(1, usize::MAX);
+    setup.datapath.set_flow_limits(usize::MAX, 1);
     let other = Flow { nw_src: 7, ..key };
     let result = setup.datapath.flow_put(&other, &mask, Arc::new([]), Arc::new(NoOwner));
     assert_eq!(result, Err(crate::PutError::NoRoom));
