@@ -41,11 +41,12 @@ pub fn end(log: &str) -> Option<&'static str> {
 /// The expected difference between two traces, if there is one. `loose`: the stock switch is of an older version.
 pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
     type Alike = fn(&str, &str) -> bool;
-    const OF_3_1: [(&str, Alike); 4] = [
+    const OF_3_1: [(&str, Alike); 5] = [
         ("trace: action set executed again", action_set_again),
         ("trace: action set in a branch", action_set_in_branch),
         ("trace: header around a copy", copies::alike_but_for_megaflow),
         ("trace: context headers of NSH type 2", contexts_of_type_2),
+        ("trace: write to context headers of NSH type 2", written_contexts_of_type_2),
     ];
     let named: [(_, Alike); 5] = [
         ("trace: header around a copy", copies::alike),
@@ -219,12 +220,34 @@ fn other_branch_action_set(stock: &str, ours: &str) -> bool {
 /// If an NSH header of metadata type 2, which has no context headers, is written, 3.1 prints some with the value 0; 3.7.1 prints none.
 fn contexts_of_type_2(stock: &str, ours: &str) -> bool {
     const ZEROS: &str = ",c1=0x0,c2=0x0,c3=0x0,c4=0x0";
+    actions_of_type_2(stock, ours, |theirs, mine| theirs.replace(ZEROS, "") == mine)
+}
+
+/// A write to a context header that the NSH header does not have changes nothing. 3.7.1 writes the other fields that are matched as they are;
+/// 3.1 writes nothing.
+fn written_contexts_of_type_2(stock: &str, ours: &str) -> bool {
+    const WRITE: &str = "set(nsh(";
+    let flow = normal::line(ours, "Flow: ").to_owned() + ",";
+    let has = |field: &str| flow.contains(&format!("nsh_{field},"));
+    actions_of_type_2(stock, ours, |theirs, mine| {
+        let writes = mine.split(WRITE).skip(1).filter_map(|rest| Some(rest.split_once("))")?.0));
+        let without = writes.clone().fold(mine.to_owned(), |text, fields| {
+            let write = format!("{WRITE}{fields}))");
+            text.replace(&format!("{write},"), "").replace(&format!(",{write}"), "").replace(&write, "")
+        });
+        without == theirs && writes.flat_map(|fields| fields.split(',')).all(has)
+    })
+}
+
+/// Returns whether the packet has an NSH header of metadata type 2, and all lines are equal except actions that are `alike`.
+fn actions_of_type_2(stock: &str, ours: &str, alike: impl Fn(&str, &str) -> bool) -> bool {
     let is_type_2 = |text: &str| normal::line(text, "Flow: ").contains("nsh_mdtype=2");
     let alike = |(theirs, mine): (&str, &str)| {
-        theirs == mine || theirs.starts_with(normal::ACTIONS) && theirs.replace(ZEROS, "") == mine
+        theirs == mine || theirs.starts_with(normal::ACTIONS) && alike(theirs, mine)
     };
-    let same_length = stock.lines().count() == ours.lines().count();
-    is_type_2(stock) && is_type_2(ours) && same_length && stock.lines().zip(ours.lines()).all(alike)
+    let (told, own) = (normal::trace(stock), normal::trace(ours));
+    let same_length = told.lines().count() == own.lines().count();
+    is_type_2(stock) && is_type_2(ours) && same_length && told.lines().zip(own.lines()).all(alike)
 }
 
 #[cfg(test)]
@@ -234,7 +257,7 @@ mod tests {
     #[test]
     fn context_headers_are_expected_in_type_2_only() {
         let text = |kind: u8, set: &str| {
-            format!("Flow: nsh,nsh_mdtype={kind},nsh_np=1\nx\n{}[set(nsh({set}))]1", normal::ACTIONS)
+            format!("Flow: nsh,nsh_mdtype={kind},nsh_np=1\nx\n{}set(nsh({set})),1", normal::ACTIONS)
         };
         let (with, without) = ("ttl=9,spi=0x2,c1=0x0,c2=0x0,c3=0x0,c4=0x0", "ttl=9,spi=0x2");
         assert!(contexts_of_type_2(&text(2, with), &text(2, without)));
@@ -243,6 +266,19 @@ mod tests {
         assert!(!contexts_of_type_2(&text(2, &with.replace("c2=0x0", "c2=0x1")), &text(2, without)));
         assert!(!contexts_of_type_2(&text(2, with), &text(2, "ttl=8,spi=0x2")));
         assert!(!contexts_of_type_2(&(text(2, with) + "\nmore"), &text(2, without)));
+    }
+
+    #[test]
+    fn writes_without_effect_are_expected_in_type_2_only() {
+        let text = |kind: u8, state: &str| {
+            format!("Flow: nsh,nsh_mdtype={kind},nsh_si=1\nx\n{}{state}1", normal::ACTIONS)
+        };
+        assert!(written_contexts_of_type_2(&text(2, ""), &text(2, "set(nsh(si=1)),")));
+        assert!(written_contexts_of_type_2(&text(2, "pop_vlan,"), &text(2, "pop_vlan,set(nsh(si=1)),")));
+        assert!(!written_contexts_of_type_2(&text(1, ""), &text(1, "set(nsh(si=1)),")));
+        assert!(!written_contexts_of_type_2(&text(2, ""), &text(2, "set(nsh(si=2)),")));
+        assert!(!written_contexts_of_type_2(&text(2, "set(nsh(si=1)),"), &text(2, "")));
+        assert!(!written_contexts_of_type_2(&text(2, "pop_vlan,"), &text(2, "set(nsh(si=1)),")));
     }
 
     #[test]
