@@ -91,8 +91,8 @@ class Member:
 
 
 def hosts(number):
-    """Hosts with the addresses 10.1.1.1 and fe80::1 and so on, which can be used at once: the kernel's own link-local
-    address is not before a second, in which nobody may claim it (RFC 4862, section 5.4)."""
+    """Hosts with the addresses 10.1.1.1, fe80::1 and so on. They can be used at once. The link-local address that the kernel
+    makes could not: for up to a second the kernel asks whether another host has it (RFC 4862, section 5.4)."""
     made = [lab.Namespace("10.1.1.%d/24" % n) for n in range(1, number + 1)]
     for n, host in enumerate(made, 1):
         host.run("ip", "address", "add", "fe80::%d/64" % n, "dev", "eth0", "nodad")

@@ -198,9 +198,9 @@ fn compare_first(ops: &mut Vec<Op>) {
 /// Replaces selections of a QoS queue by outputs that name their queue, if nothing else depends on it afterwards.
 fn name_queues(ops: &mut Vec<Op>) {
     let selects = |op: &Op| matches!(op, Op::Set(SetField::Priority(queue)) if queue.mask == u32::MAX);
-    let may_follow = |op: &Op| {
-        let is_rest = matches!(op, Op::Output(_) | Op::Meter(_) | Op::Trunc(_));
-        is_rest || selects(op) || op.is_edit() || matches!(op, Op::Ct(_) | Op::CtClear | Op::ForgetConnection)
+    let may_follow = |op: &Op| match op {
+        Op::Output(_) | Op::Meter(_) | Op::Trunc(_) | Op::Ct(_) | Op::CtClear | Op::ForgetConnection => true,
+        op => selects(op) || op.is_edit(),
     };
     let Some(first) = ops.iter().position(selects).filter(|first| ops[*first..].iter().all(may_follow))
     else {

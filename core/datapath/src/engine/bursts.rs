@@ -70,14 +70,7 @@ impl Bursts {
     /// Adds the port to those with frames to send.
     #[inline(always)]
     pub(crate) fn wait(&mut self, port: u32) {
-        if self.waiting.is_empty() || !self.is_waiting(port) {
-            self.waiting.push(port);
-        }
-    }
-
-    #[inline(never)]
-    fn is_waiting(&self, port: u32) -> bool {
-        self.waiting.contains(&port)
+        add_once(&mut self.waiting, port);
     }
 
     /// Copies the tails of frames that wait to be sent.
@@ -85,4 +78,17 @@ impl Bursts {
         let queued = self.queued.values().flat_map(|queued| &queued.frames);
         self.outputs.iter().flatten().chain(queued).for_each(Frame::complete);
     }
+}
+
+/// Adds a port to a list unless it contains the port.
+#[inline(always)]
+pub(crate) fn add_once(ports: &mut Vec<u32>, port: u32) {
+    if ports.is_empty() || !contains(ports, port) {
+        ports.push(port);
+    }
+}
+
+#[inline(never)]
+fn contains(ports: &[u32], port: u32) -> bool {
+    ports.contains(&port)
 }

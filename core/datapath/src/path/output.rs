@@ -14,14 +14,12 @@ impl Engine {
     /// Adds a copy of a frame to the port's burst.
     #[inline]
     pub(crate) fn send_copy(&mut self, frame: &Frame, port: u32) {
-        self.tally.add(Event::Created, 1);
-        match self.pool.copy_of(frame) {
-            Some(copy) => self.send(port, copy),
-            None => self.no_copy(frame, port),
-        }
+        // No queue: `enqueue` sends by the port's burst.
+        self.enqueue_copy(frame, port, 0);
     }
 
     /// Adds a copy of a frame to the burst of a QoS queue.
+    #[inline]
     pub(crate) fn enqueue_copy(&mut self, frame: &Frame, port: u32, queue: u32) {
         self.tally.add(Event::Created, 1);
         match self.pool.copy_of(frame) {

@@ -4,7 +4,7 @@
 
 use crate::egress::CountedQueue;
 use crate::engine::Engine;
-use crate::engine::bursts::{Bursts, QUEUES_OF, Queued, TX_BURST};
+use crate::engine::bursts::{Bursts, QUEUES_OF, Queued, TX_BURST, add_once};
 use crate::engine::view::View;
 use crate::last_drop::{DropLog, DropPort};
 use crate::port::{Frame, FrameBatch, FramePool, QosResult, TxQueue, TxResult};
@@ -156,7 +156,7 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
     queued.frames.push(frame);
     queued.queues.push(queue);
     let is_full = queued.frames.len() >= TX_BURST;
-    wait(&mut engine.bursts.waiting, port | QUEUES_OF);
+    engine.bursts.wait(port | QUEUES_OF);
     if is_full {
         serve_queues(engine, port | QUEUES_OF);
     }
@@ -167,12 +167,6 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
 pub(crate) fn holds(engine: &Engine) -> bool {
     !(engine.bursts.waiting.is_empty() && engine.bursts.held.is_empty())
         && engine.bursts.waiting.iter().chain(&engine.bursts.held).any(|port| port & QUEUES_OF != 0)
-}
-
-fn wait(waiting: &mut Vec<u32>, port: u32) {
-    if !waiting.contains(&port) {
-        waiting.push(port);
-    }
 }
 
 /// The parts of the engine that are needed to send to one port.
@@ -337,7 +331,7 @@ impl Sending<'_> {
         port.counters.tx_dropped.fetch_add(lost, Ordering::Relaxed);
         port.counters.tx_qos.fetch_add(result.refused.into(), Ordering::Relaxed);
         if result.holds {
-            wait(held, no | QUEUES_OF);
+            add_once(held, no | QUEUES_OF);
         }
     }
 }
