@@ -63,7 +63,7 @@ def test_vlans_and_a_router():
     c.run("ip", "route", "add", "default", "via", "10.200.0.254")
     controller = Faucet(program, s.dir, SETTINGS, 20000 + os.getpid() % 20000)
     s.vsctl("set-controller", "br0", "tcp:127.0.0.1:%d" % controller.port)
-    lab.wait_until(lambda: "Configuring VLAN" in controller.log(), "Faucet configures the switch:\n" + controller.log(), 30)
+    lab.wait_until(lambda: "Configuring VLAN" in controller.log(), "Faucet configures the switch:\n" + controller.log(), 60)
     for here, there in ((a, "10.100.0.2"), (d, "10.200.0.1"), (a, "10.100.0.254"), (c, "10.200.0.254"), (a, "10.200.0.1")):
         lab.wait_until(lambda: ping(here, there), "%s reaches %s" % (here.address, there), 20)
     assert connects(a, b, 7000) and connects(a, c, 7000), s.ofctl("-OOpenFlow13", "dump-flows", "br0")

@@ -3,6 +3,9 @@ import re
 
 from lib import dpdk, lab, qemu
 
+# Nothing here depends on how busy the machine is.
+ANY_LOAD = True
+
 MODULES = ("net/tls/tls", "drivers/net/bonding/bonding")
 DISCIPLINES = ("net/sched/sch_sfq", "net/sched/sch_codel", "net/sched/sch_netem", "net/sched/sch_htb", "net/sched/sch_hfsc",
                "drivers/net/veth", "drivers/net/tun")

@@ -4,6 +4,9 @@ import subprocess
 
 from lib import lab
 
+# Nothing here depends on how busy the machine is.
+ANY_LOAD = True
+
 SAVE = "/usr/share/openvswitch/scripts/ovs-save"
 GROUPS = ["group_id=1,type=all,bucket=output:1,bucket=output:2",
           "group_id=2,type=select,bucket=weight:3,output:1,bucket=weight:1,watch_port:2,output:2"]

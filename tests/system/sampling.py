@@ -7,6 +7,9 @@ from collections import Counter
 from lib import collectors, lab
 from lib.collectors import Collector
 
+# Nothing here depends on how busy the machine is.
+ANY_LOAD = True
+
 A, B = "10.1.1.1", "10.1.1.2"
 PINGS = 12
 ADDRESSES = tuple(int(ipaddress.ip_address(a)) for a in (A, B))

@@ -4,6 +4,9 @@ import re
 from lib import lab
 from lib.pair import ping, switch_with_two_namespaces
 
+# Nothing here depends on how busy the machine is.
+ANY_LOAD = True
+
 
 def test_why_the_last_packet_was_dropped():
     """--last-drop prints the reason, the packet and the deciding rule, per port, and detects if the packet would pass now."""
