@@ -111,8 +111,16 @@ fn put_beside_the_program(object: &Path) {
     let beside = folder.join(object.file_name().expect("a file"));
     // Replaced as a whole: a running switch has the old file mapped.
     let _ = fs::remove_file(&beside);
-    fs::copy(object, &beside).unwrap_or_else(|e| fail(&format!("cannot write {}: {e}", beside.display())));
+    let copied = fs::copy(object, &beside).and_then(|_| as_old_as_this_program(&beside));
+    copied.unwrap_or_else(|e| fail(&format!("cannot write {}: {e}", beside.display())));
     println!("cargo:rerun-if-changed={}", beside.display());
+}
+
+/// Cargo runs this program again if a file that it named has changed since its start. Named are copies that it makes, so that
+/// a copy that is deleted comes back: their time of modification is set to before the start.
+fn as_old_as_this_program(copy: &Path) -> std::io::Result<()> {
+    let built = fs::metadata(env::current_exe()?)?.modified()?;
+    fs::File::options().append(true).open(copy)?.set_modified(built)
 }
 
 /// The names of the functions that the bindings declare, in their order.
