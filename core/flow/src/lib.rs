@@ -10,6 +10,7 @@ pub mod nsh;
 mod packed;
 pub mod text;
 pub mod tlv;
+mod words;
 
 pub use field::{FieldId, FieldInfo, Subfield};
 pub use flow::{FLOW_WORDS, Flow, Mac, Tunnel, VLAN_CFI, Vlan};
@@ -17,3 +18,4 @@ pub use matching::{Match, MiniMatch};
 pub use nsh::Nsh;
 pub use packed::PackedFlow;
 pub use tlv::{Tlv, TlvTable};
+pub use words::for_each_set_word;

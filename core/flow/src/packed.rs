@@ -1,6 +1,7 @@
 //! A flow without its zero words, for flows that are stored in large numbers.
 
 use crate::flow::{FLOW_WORDS, Flow};
+use crate::words::for_each_set_word;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 
@@ -32,21 +33,12 @@ impl PackedFlow {
 
 impl From<&Flow> for PackedFlow {
     fn from(flow: &Flow) -> PackedFlow {
-        /// Number of words that are checked together, because most are zero.
-        const TOGETHER: usize = 8;
         let (mut map, mut packed, mut n) = (0, [0; FLOW_WORDS], 0);
-        for (i, words) in flow.words().chunks(TOGETHER).enumerate() {
-            if words.iter().fold(0, |any, word| any | word) == 0 {
-                continue;
-            }
-            let mut bits = 0;
-            for (j, word) in words.iter().enumerate().filter(|(_, word)| **word != 0) {
-                bits |= 1u32 << j;
-                packed[n] = *word;
-                n += 1;
-            }
-            map |= u128::from(bits) << (i * TOGETHER);
-        }
+        for_each_set_word(flow.words(), |at, word| {
+            map |= 1 << at;
+            packed[n] = word;
+            n += 1;
+        });
         PackedFlow { map, words: packed[..n].into() }
     }
 }

@@ -34,6 +34,7 @@ impl Walk<'_> {
         if layer_3_port && self.flow.packet_type != ETHERNET && self.place.table_id == 0 {
             self.flow.packet_type = ETHERNET;
             (self.flow.dl_src, self.flow.dl_dst) = Default::default();
+            self.doubt_all_words();
             self.committed.pending = Pending::Encap(Vec::new());
         }
     }

@@ -53,6 +53,7 @@ impl Walk<'_> {
     }
 
     fn restore(&mut self, state: &Frozen) {
+        self.doubt_all_words();
         self.place.table_id = state.table_id;
         report!(self, Thaw, "Resuming from table {}", self.place.table_id);
         self.packet_state.conntracked = state.conntracked;

@@ -18,7 +18,7 @@ use dpif::Capabilities;
 use flow::{Flow, Tunnel};
 use numbered::Numbered;
 use ofproto::Tables;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
@@ -218,7 +218,7 @@ impl Bridge {
 #[derive(Clone)]
 pub struct Snapshot {
     /// All bridges.
-    pub bridges: HashMap<BridgeId, Arc<Bridge>>,
+    pub bridges: BTreeMap<BridgeId, Arc<Bridge>>,
     /// The bridge and OpenFlow port of each datapath port.
     pub ingress: Numbered<PortNo, (BridgeId, OfPort)>,
     /// Tunnel ports.
@@ -238,7 +238,7 @@ pub struct Snapshot {
 impl Default for Snapshot {
     fn default() -> Snapshot {
         Snapshot {
-            bridges: HashMap::new(),
+            bridges: BTreeMap::new(),
             ingress: Numbered::default(),
             tunnels: TunnelPorts::default(),
             underlay: Underlay::default(),

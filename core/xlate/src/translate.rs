@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
             bridge,
             flow: *initial,
             mask: Flow { layout: initial.layout, ..first_mask(initial, bridge) },
-            changed: Changed::unknown(),
+            changed: Changed::nothing(),
             committed: nothing_committed(initial),
             effort: Effort::default(),
             place: Place { table_id: 0, rule: None, rule_cookie: u64::MAX },

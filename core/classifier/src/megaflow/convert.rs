@@ -3,7 +3,7 @@
 //! Fields that a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output)
 //! have no meaning in the datapath and are left out.
 
-use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, OPTION_WORDS, Options, Rest, Words};
+use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, OPTION_WORDS, Options, Words};
 use cpu::Line;
 use flow::{Flow, Mac, Nsh, Tlv, Tunnel, Vlan};
 use zerocopy::{FromBytes, IntoBytes};
@@ -171,7 +171,7 @@ impl KeyMask {
         let mut line = line_of(mask);
         line[0] |= u64::MAX << 16;
         let (ext, options) = (ext_of(mask), options_of(mask));
-        KeyMask::new(line, Rest::new(&ext, options.as_deref()))
+        KeyMask::new(line, &ext, options.as_deref())
     }
 
     /// The mask as a flow. Fields that are wider in a flow than in a key (port, packet type) are matched as a whole

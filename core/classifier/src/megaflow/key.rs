@@ -190,11 +190,16 @@ impl KeyMask {
         KeyMask { line: [u64::MAX; 8], ext: (0..words).map(every).collect() }
     }
 
-    /// Makes a mask from the line and all words of the rest.
-    pub fn new(line: Line, rest: Rest<'_>) -> KeyMask {
-        let all = (0..(EXT_WORDS + OPTION_WORDS) as u8).map(|at| (at, rest.word(at)));
-        let words = all.filter(|(_, mask)| *mask != 0).map(|(at, mask)| ExtWord { at, mask, value: 0 });
-        KeyMask { line, ext: words.collect() }
+    /// Makes a mask from the line, all words of the ext, and all words of the options, if it matches any.
+    pub fn new(line: Line, ext: &Ext, options: Option<&Options>) -> KeyMask {
+        let mut words = Vec::new();
+        let parts = [(0, &ext[..]), (EXT_WORDS, options.map_or(&[][..], |o| &o[..]))];
+        for (first, part) in parts {
+            flow::for_each_set_word(part, |i, mask| {
+                words.push(ExtWord { at: (first + i) as u8, mask, value: 0 })
+            });
+        }
+        KeyMask { line, ext: words.into() }
     }
 
     /// The matched words of the rest.
@@ -214,7 +219,7 @@ impl KeyMask {
         line.iter_mut().zip(&other.line).for_each(|(l, m)| *l |= m);
         ext.iter_mut().zip(other_ext).for_each(|(e, m)| *e |= m);
         options.iter_mut().zip(other_options).for_each(|(o, m)| *o |= m);
-        KeyMask::new(line, Rest::new(&ext, Some(&options)))
+        KeyMask::new(line, &ext, Some(&options))
     }
 
     /// The depth to which packets must be parsed for this mask.

@@ -1,7 +1,7 @@
 //! Tests whether a megaflow and a match have a packet in common, to find the megaflows that a table change affects.
 
 use super::convert::{ext_of, line_of};
-use super::key::{KeyMask, Rest, full_rest};
+use super::key::{KeyMask, full_rest};
 use super::table::Megaflow;
 use flow::{Flow, Match};
 
@@ -79,7 +79,7 @@ impl<P> Megaflow<P> {
     /// The bits that it matches.
     pub fn mask(&self) -> Flow {
         let (ext, options) = full_rest(self.ext.iter().map(|w| (w.at, w.mask)));
-        KeyMask::new(self.mask, Rest::new(&ext, Some(&options))).to_flow()
+        KeyMask::new(self.mask, &ext, Some(&options)).to_flow()
     }
 }
 

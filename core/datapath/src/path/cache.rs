@@ -128,12 +128,12 @@ fn hash(batch: &mut Batch, mask: Option<&KeyMask>, secret: &Secret) {
 }
 
 /// The bits that distinguish flows in keys without rests.
-static FLOW_NARROW: LazyLock<KeyMask> = LazyLock::new(|| KeyMask::new(FLOW_BITS, Rest::NONE));
+static FLOW_NARROW: LazyLock<KeyMask> = LazyLock::new(|| KeyMask { line: FLOW_BITS, ext: Box::default() });
 
 /// The bits that distinguish flows in wide keys: also addresses, labels, the tunnel and its options.
 static FLOW_WIDE: LazyLock<KeyMask> = LazyLock::new(|| {
     let mut ext = [0; EXT_WORDS];
     [0..5, 9..10].into_iter().flatten().chain(bits(TUNNEL_WORDS)).for_each(|i| ext[i] = u64::MAX);
     let options = Some(&[u64::MAX; OPTION_WORDS]);
-    KeyMask::new(FLOW_BITS, Rest::new(&ext, options))
+    KeyMask::new(FLOW_BITS, &ext, options)
 });
