@@ -102,6 +102,19 @@ def test_where_packets_of_a_flow_are_lost():
     assert "Port %s has no link." % b.port in line and "The link of port %s has changed" % b.port in line, text
 
 
+def test_packets_are_found_in_each_datapath():
+    """With bridges of two types, which are two datapaths: sluice why finds the packets without being told where they are."""
+    s, a, b = switch_with_two_namespaces()
+    s.vsctl("add-br", lab.unique("brs"))
+    s.ofctl("del-flows", "br0")
+    s.ofctl("add-flow", "br0", "icmp,actions=NORMAL")
+    pinging(a)
+    ask = ("icmp", "10.1.1.1", "10.1.1.2")
+    lab.wait_until(lambda: conclusion(s, *ask)[0].startswith("Packets and answers pass the switch."), "packets pass")
+    reply = json.loads(sluice(s, "why", "--json", "--seconds=0.6", *ask))
+    assert reply["tables"]["datapath"] == "netdev@ovs-netdev" and reply["megaflow"]["packets-after"], reply
+
+
 def test_answers_that_connection_tracking_does_not_know():
     """A connection of which the switch tracks one direction only: sluice why and the page."""
     s, a, b = switch_with_two_namespaces()

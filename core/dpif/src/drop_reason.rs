@@ -175,7 +175,7 @@ reasons! {
     ActionTooManyMplsLabels = "drop_action_too_many_mpls_labels", Translation;
     /// The options of the tunnel's header cannot be kept.
     ActionInvalidTunnelMetadata = "drop_action_invalid_tunnel_metadata", Translation;
-    /// No route leads to the remote end of a tunnel by a port of a bridge.
+    /// No route leads to the remote end of a tunnel by a port of a bridge of the same datapath.
     ActionTunnelRoutingFailed = "drop_action_tunnel_routing_failed", Translation,
         look "sluice appctl ovs/route/show   # the route to remote_ip must leave by the internal port of a bridge";
     /// The port that a tunnel's packets leave by has no Ethernet address.

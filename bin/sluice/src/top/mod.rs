@@ -60,6 +60,11 @@ pub fn page() -> Page {
             "1 to 5 and Tab change the page; up and down scroll. Of threads: l, p and n sort queues by load, packets and name; up and down mark a queue; Enter shows the details of its port, and returns; \
              q quits."
                 .into(),
+        ), (
+            "Forecast",
+            "The share of a core that a queue will need in the next second. It is above 100 if the thread was never idle and the queue's bursts \
+             were full: there may be more packets than were polled, so a quarter is added."
+                .into(),
         )],
     }
 }

@@ -97,7 +97,7 @@ fn dropped(
 /// The next hop of a tunnel that is not known, which the trace names, or where to look for the route.
 fn tunnel_hint(reason: &str, why: &Json) -> String {
     if reason == DropReason::ActionTunnelRoutingFailed.name() {
-        return " \"sluice appctl ovs/route/show\" shows the routes.".to_owned();
+        return " \"sluice appctl ovs/route/show\" shows the routes; the bridge needs the datapath_type of the tunnel's bridge.".to_owned();
     }
     let hop =
         text(&why["trace"]).split_once("neighbor cache miss for ").and_then(|(_, rest)| rest.split_once(','));

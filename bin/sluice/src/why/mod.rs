@@ -157,8 +157,12 @@ fn facts(
     port: Option<&str>,
 ) -> Result<Facts, Failure> {
     let requests = subject.requests();
+    // Where the packets come is not known: bridges of different types are in different datapaths.
+    let datapaths = session.ask_text_about("dpctl/dump-dps", &[])?;
+    let datapaths: Vec<String> = datapaths.lines().map(str::to_owned).collect();
     let both = |session: &mut ControlSession, of: &Subject| -> Result<[Watch; 2], Failure> {
-        Ok([Watch::start(session, &of.flow, &[])?, Watch::start(session, &of.answers, &[])?])
+        let mut start = |flow: &str| Watch::start(session, &datapaths, flow);
+        Ok([start(&of.flow)?, start(&of.answers)?])
     };
     let watched = both(session, subject)?;
     // The number of captures is limited. Without these two the packets themselves are still watched.
@@ -193,7 +197,9 @@ fn facts_about(
         (Some(first), _) => {
             let first = first.clone();
             let before = why(session, &first)?;
-            facts.megaflow = first.megaflow.clone().map(|ufid| samples(session, ufid)).transpose()?.flatten();
+            let megaflow = first.megaflow.clone();
+            let sampled = megaflow.map(|ufid| samples(session, &first.datapath, ufid));
+            facts.megaflow = sampled.transpose()?.flatten();
             if before["tunnels"].as_array().is_some_and(|tunnels| !tunnels.is_empty()) {
                 // Captures do not see the flow in its tunnel, but what the tunnel's ports drop is counted.
                 if facts.megaflow.is_none() {
@@ -221,16 +227,20 @@ fn why(session: &mut ControlSession, first: &First) -> Result<Json, Failure> {
 }
 
 /// Reads a megaflow twice. `None`: it was gone already.
-fn samples(session: &mut ControlSession, ufid: String) -> Result<Option<Megaflow>, Failure> {
-    let Some((before, actions)) = counted(session, &ufid)? else { return Ok(None) };
+fn samples(session: &mut ControlSession, datapath: &str, ufid: String) -> Result<Option<Megaflow>, Failure> {
+    let Some((before, actions)) = counted(session, datapath, &ufid)? else { return Ok(None) };
     sleep(BETWEEN);
-    let after = counted(session, &ufid)?.map(|(n, _)| n);
+    let after = counted(session, datapath, &ufid)?.map(|(n, _)| n);
     Ok(Some(Megaflow { ufid, actions, before, after }))
 }
 
 /// Packets and actions of a megaflow, from `dpctl/get-flow`.
-fn counted(session: &mut ControlSession, ufid: &str) -> Result<Option<(u64, String)>, Failure> {
-    match session.ask_text_about("dpctl/get-flow", &[format!("ufid:{ufid}")]) {
+fn counted(
+    session: &mut ControlSession,
+    datapath: &str,
+    ufid: &str,
+) -> Result<Option<(u64, String)>, Failure> {
+    match session.ask_text_about("dpctl/get-flow", &[datapath.to_owned(), format!("ufid:{ufid}")]) {
         Ok(line) => Ok(parse_megaflow(&line)),
         Err(Failure::Refused(..)) => Ok(None),
         Err(other) => Err(other),

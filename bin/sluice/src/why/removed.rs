@@ -81,7 +81,8 @@ mod tests {
     }
 
     fn seen(bytes: &[u8]) -> Seen {
-        let first = First { port: "p1".to_owned(), bytes: bytes.to_vec(), megaflow: None };
+        let first =
+            First { datapath: "dp".to_owned(), port: "p1".to_owned(), bytes: bytes.to_vec(), megaflow: None };
         Seen { counts: [(("p1".to_owned(), "rx".to_owned()), 1)].into(), first: Some(first), is_part: false }
     }
 

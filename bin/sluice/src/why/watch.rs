@@ -28,6 +28,7 @@ pub struct Seen {
 /// A received packet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct First {
+    pub datapath: String,
     pub port: String,
     pub bytes: Vec<u8>,
     pub megaflow: Option<String>,
@@ -50,7 +51,14 @@ impl Seen {
         drops.map(|((port, reason), n)| (port.as_str(), reason.as_str(), *n)).collect()
     }
 
-    fn add(&mut self, port: &str, packet: &pcapng::Packet<'_>) {
+    /// Adds what was seen in another datapath, which has other ports. The first packet of the first one counts.
+    fn merge(&mut self, other: Seen) {
+        self.counts.extend(other.counts);
+        self.first = self.first.take().or(other.first);
+        self.is_part |= other.is_part;
+    }
+
+    fn add(&mut self, (datapath, port): (&str, &str), packet: &pcapng::Packet<'_>) {
         let words: Vec<(&str, &str)> =
             packet.comment.split(' ').filter_map(|word| word.split_once('=')).collect();
         let word = |name| words.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
@@ -63,8 +71,8 @@ impl Seen {
                 first.megaflow = known
             }
             None if place == "rx" => {
-                self.first =
-                    Some(First { port: port.to_owned(), bytes: packet.bytes.to_vec(), megaflow: known });
+                let (datapath, port) = (datapath.to_owned(), port.to_owned());
+                self.first = Some(First { datapath, port, bytes: packet.bytes.to_vec(), megaflow: known });
             }
             _ => {}
         }
@@ -79,52 +87,60 @@ impl Seen {
     }
 }
 
-/// A capture that runs.
-pub struct Watch(UnixStream);
+/// Captures that run: the datapath and the socket of each.
+pub struct Watch(Vec<(String, UnixStream)>);
 
 impl Watch {
-    /// Starts to capture packets of this flow, at these ports or all.
-    pub fn start(session: &mut ControlSession, flow: &str, ports: &[&str]) -> Result<Watch, Failure> {
-        let mut words = vec![format!("flow={flow}"), format!("rate={RATE}")];
-        words.extend(ports.iter().map(|port| format!("port={port}")));
-        let reply = session.ask_about("capture/start", &words)?;
-        let path = reply["socket"].as_str().unwrap_or_default();
-        let stream = UnixStream::connect(path)
-            .map_err(|e| Failure::Fatal(format!("{path}: {}", runtime::error_text(&e))))?;
-        Ok(Watch(stream))
+    /// Starts to capture packets of this flow in all these datapaths.
+    pub fn start(session: &mut ControlSession, datapaths: &[String], flow: &str) -> Result<Watch, Failure> {
+        let mut one = |datapath: &String| {
+            let words = [format!("datapath={datapath}"), format!("flow={flow}"), format!("rate={RATE}")];
+            let reply = session.ask_about("capture/start", &words)?;
+            let path = reply["socket"].as_str().unwrap_or_default();
+            let stream = UnixStream::connect(path)
+                .map_err(|e| Failure::Fatal(format!("{path}: {}", runtime::error_text(&e))))?;
+            Ok((datapath.clone(), stream))
+        };
+        Ok(Watch(datapaths.iter().map(&mut one).collect::<Result<_, Failure>>()?))
     }
 
-    /// Ends the capture and returns what was seen.
+    /// Ends the captures and returns what was seen.
     pub fn end(self) -> Result<Seen, Failure> {
-        self.rest().map_err(|e| Failure::Fatal(format!("the capture: {}", runtime::error_text(&e))))
+        let mut all = Seen::default();
+        for (datapath, stream) in self.0 {
+            let seen = rest(&datapath, stream);
+            all.merge(seen.map_err(|e| Failure::Fatal(format!("the capture: {}", runtime::error_text(&e))))?);
+        }
+        Ok(all)
     }
+}
 
-    fn rest(mut self) -> io::Result<Seen> {
-        self.0.shutdown(Shutdown::Write)?;
-        self.0.set_read_timeout(Some(DRAIN_TIME))?;
-        let (mut blocks, mut seen, mut ports) = (Blocks::default(), Seen::default(), Vec::new());
-        let (mut bytes, deadline) = (vec![0; 1 << 16], Instant::now() + DRAIN_TIME);
-        while Instant::now() < deadline {
-            let n = match self.0.read(&mut bytes)? {
-                0 => break,
-                n => n,
-            };
-            blocks.push(&bytes[..n]);
-            let invalid = |e: pcapng::BlockError| io::Error::new(ErrorKind::InvalidData, e.to_string());
-            while let Some((_, block)) = blocks.next_block().map_err(invalid)? {
-                match block {
-                    Block::Interface(name, _) => ports.push(name.to_owned()),
-                    Block::Packet(packet) => {
-                        let port = ports.get(packet.interface as usize).map_or("?", String::as_str);
-                        seen.add(port, &packet);
-                    }
-                    Block::Statistics(s) => seen.is_part = s.received > s.accepted,
-                    _ => {}
+/// Ends a capture and reads what is left of it.
+fn rest(datapath: &str, mut stream: UnixStream) -> io::Result<Seen> {
+    stream.shutdown(Shutdown::Write)?;
+    stream.set_read_timeout(Some(DRAIN_TIME))?;
+    let (mut blocks, mut seen, mut ports) = (Blocks::default(), Seen::default(), Vec::new());
+    let (mut bytes, deadline) = (vec![0; 1 << 16], Instant::now() + DRAIN_TIME);
+    while Instant::now() < deadline {
+        let n = match stream.read(&mut bytes)? {
+            0 => break,
+            n => n,
+        };
+        blocks.push(&bytes[..n]);
+        let invalid = |e: pcapng::BlockError| io::Error::new(ErrorKind::InvalidData, e.to_string());
+        while let Some((_, block)) = blocks.next_block().map_err(invalid)? {
+            match block {
+                Block::Interface(name, _) => ports.push(name.to_owned()),
+                Block::Packet(packet) => {
+                    let port = ports.get(packet.interface as usize).map_or("?", String::as_str);
+                    seen.add((datapath, port), &packet);
                 }
+                Block::Statistics(s) => seen.is_part = s.received > s.accepted,
+                _ => {}
             }
         }
-        Ok(seen)
     }
+    Ok(seen)
 }
 
 #[cfg(test)]
@@ -135,7 +151,7 @@ mod tests {
     fn packets_are_counted_by_place() {
         let mut seen = Seen::default();
         let mut add = |port, comment| {
-            seen.add(port, &pcapng::Packet { bytes: &[1], comment, ..pcapng::Packet::default() })
+            seen.add(("dp", port), &pcapng::Packet { bytes: &[1], comment, ..pcapng::Packet::default() })
         };
         add("p1", "side=rx upcall");
         add("p1", "side=rx megaflow=17");
@@ -143,9 +159,19 @@ mod tests {
         add("p2", "side=tx");
         assert_eq!((seen.sum("rx"), seen.ports("tx")), (2, vec!["p2"]));
         assert_eq!(seen.drops(), [("p1", "datapath_drop_meter", 1)]);
+        let mut other = Seen::default();
+        let packet = pcapng::Packet { bytes: &[2], comment: "side=rx", ..pcapng::Packet::default() };
+        other.add(("other", "p3"), &packet);
+        seen.merge(other);
+        assert_eq!((seen.sum("rx"), seen.ports("rx")), (3, vec!["p1", "p3"]));
         assert_eq!(
             seen.first,
-            Some(First { port: "p1".into(), bytes: vec![1], megaflow: Some("17".into()) })
+            Some(First {
+                datapath: "dp".into(),
+                port: "p1".into(),
+                bytes: vec![1],
+                megaflow: Some("17".into())
+            })
         );
     }
 }
