@@ -214,7 +214,7 @@ pub(crate) fn follow_ports(bridge: &mut Bridge) {
     note_addresses(bridge, &touched);
     pick_addresses(bridge);
     set_fake_bridges(bridge);
-    crate::mtu::follow(bridge, &touched);
+    crate::mtu::follow(bridge, &touched.ports);
 }
 
 /// Chooses the bridge's Ethernet address and datapath id.

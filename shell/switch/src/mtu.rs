@@ -4,8 +4,9 @@
 //! An internal port whose row requests an MTU keeps that. An MTU that the administrator set by other means stays until
 //! the smallest MTU changes or becomes lower.
 
-use openflow_service::{Bridge, BridgePort, Touched};
+use openflow_service::{Bridge, BridgePort};
 use runtime::Module;
+use std::collections::BTreeSet;
 use units::OfPort;
 
 static LOG: Module = Module::new("ofproto");
@@ -13,12 +14,12 @@ static LOG: Module = Module::new("ofproto");
 /// The MTU of an Ethernet without ports.
 const ETHERNET: u32 = 1500;
 
-/// Sets the MTU of a bridge's internal ports after some of its ports changed.
-pub(crate) fn follow(bridge: &mut Bridge, touched: &Touched) {
-    touched.ports.iter().for_each(|port| note(bridge, *port));
+/// Sets the MTU of a bridge's internal ports after these of its ports changed, by their rows or by the host.
+pub(crate) fn follow(bridge: &mut Bridge, touched: &BTreeSet<OfPort>) {
+    touched.iter().for_each(|port| note(bridge, *port));
     let least = bridge.common.mtus.iter().next().map_or(ETHERNET, |(_, mtu)| *mtu);
     let changed = bridge.common.mtu.replace(least).is_some_and(|old| old != least);
-    let is_meant = |port: &&OfPort| changed || touched.ports.contains(port);
+    let is_meant = |port: &&OfPort| changed || touched.contains(port);
     let followers: Vec<OfPort> = bridge.common.followers.iter().filter(is_meant).copied().collect();
     for port in followers {
         let Some(port) = bridge.ports.get_mut(&port) else { continue };

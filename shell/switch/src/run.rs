@@ -18,6 +18,7 @@ use runtime::coverage::Counter;
 use runtime::log::Level;
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use units::{Millis, OfPort};
 
@@ -265,6 +266,7 @@ impl Switch {
             port.facts = Some(facts);
             let new = openflow_service::port_message(port);
             bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+            crate::mtu::follow(bridge, &BTreeSet::from([*ofport]));
             self.status.changed();
             if let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
                 backer.changed();
