@@ -56,6 +56,58 @@ def test_flows_are_saved_and_restored():
     assert " 0% packet loss" in a.run(*ping, check=False)
 
 
+def everything(s, version):
+    """What `flows script` saves of bridge br0, in an order of its own."""
+    commands = ["dump-flows"] + ["dump-groups"] * (version > "OpenFlow10") + ["dump-meters"] * (version > "OpenFlow12")
+    texts = [s.ofctl("-O", version, *(["--no-names", "--no-stats"] if c == "dump-flows" else []), c, "br0") for c in commands]
+    return [sorted(line.strip() for line in text.splitlines() if "reply" not in line) for text in texts]
+
+
+def moved_to_the_stock_switch(version, protocols):
+    """What our switch had, and what the stock switch has once and twice after the script."""
+    s = lab.Switch().start()
+    a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
+    s.add_bridge("br0", a.port, b.port)
+    s.vsctl("set", "bridge", "br0", "protocols=" + protocols)
+    if version > "OpenFlow12":
+        s.ofctl("-O", version, "add-meter", "br0", "meter=3,kbps,burst,band=type=drop,rate=1000,burst_size=100")
+        s.ofctl("-O", version, "add-flow", "br0", "priority=20,udp,actions=meter:3,NORMAL")
+        s.ofctl("-O", version, "add-tlv-map", "br0", "{class=0xffff,type=0,len=4}->tun_metadata0")
+        s.ofctl("-O", version, "add-flow", "br0", "priority=21,tun_metadata0=0x7,actions=output:2")
+    if version > "OpenFlow10":
+        s.ofctl("-O", version, "add-group", "br0", GROUPS[0])
+        s.ofctl("-O", version, "add-flow", "br0", "priority=19,tcp,actions=group:1")
+    s.ofctl("-O", version, "add-flow", "br0", "priority=30,icmp,actions=drop")
+    seen = [everything(s, version)]
+    env = {**s.env, "PATH": os.path.join(lab.ROOT, "target", "release") + ":" + os.environ["PATH"]}
+    script = lab.sh("sh", os.path.join(lab.ROOT, "packaging", "lib", "flows"), "script", "br0", env=env)
+    s.stop()
+    stock = lab.Switch(ours=False).start()
+    stock.add_bridge("br0", a.port, b.port)
+    stock.vsctl("set", "bridge", "br0", "protocols=" + protocols)
+    for _ in range(2):
+        done = subprocess.run(["sh"], input=script, text=True, env=stock.env, timeout=60, stderr=subprocess.PIPE)
+        assert done.returncode == 0, done.stderr + script
+        seen.append(everything(stock, version))
+    # If one flow cannot be had, the others stay as they were.
+    if version > "OpenFlow12":
+        done = subprocess.run(["sh"], input=script.replace("actions=drop", "actions=group:99"), text=True, env=stock.env, timeout=60,
+                              stderr=subprocess.PIPE)
+        assert done.returncode == 1 and everything(stock, version) == seen[0], done.stderr
+    lab.clean_up()
+    return seen
+
+
+def test_flows_move_to_the_stock_switch():
+    """The script of `flows script`, which ovs-save prints, gives the stock switch flows, groups, meters and mappings, by each version of OpenFlow."""
+    lab.need_root()
+    lab.need("ovs-vswitchd")
+    for version, protocols in (("OpenFlow14", "[]"), ("OpenFlow13", "OpenFlow10,OpenFlow13"), ("OpenFlow12", "OpenFlow12"),
+                               ("OpenFlow10", "OpenFlow10")):
+        ours, once, twice = moved_to_the_stock_switch(version, protocols)
+        assert ours == once == twice, (version, ours, once, twice)
+
+
 def test_the_log_is_reopened():
     """After vlog/reopen the log is written to a new file of its name, and the old file does not grow any more."""
     s = lab.Switch().start()
